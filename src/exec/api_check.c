@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The refusals that every front door of this layer begins with.
+ * The checks that public calls of this layer begin with, and the state that it keeps on devices.
  */
 #include "exec/api_check.h"
+
+#include <pthread.h>
 
 rondo_status rondo_front(const char *call, const char *what, const void *pointer) {
   RONDO_TRY(rondo_refuse_in_callback(call));
@@ -13,4 +15,25 @@ rondo_status rondo_require_device(const char *call, const char *what, const rond
   if (expected == actual) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE, "%s: %s belongs to device '%s', not to '%s'",
                     call, what, actual == NULL ? "(none)" : actual->name, expected == NULL ? "(none)" : expected->name);
+}
+
+static rondo_status make_state(rondo_device *device, rondo_device_slot *slot, const rondo_state_kind *kind,
+                               void **out) {
+  RONDO_TRY(rondo_allocate(&device->allocator, 1, kind->bytes, out));
+  kind->init(*out, &device->allocator);
+  slot->release = kind->release;
+  atomic_store_explicit(&slot->state, *out, memory_order_release);
+  return RONDO_OK;
+}
+
+rondo_status rondo_device_state(rondo_device *device, rondo_device_slot *slot, const rondo_state_kind *kind,
+                                void **out) {
+  static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+  *out = atomic_load_explicit(&slot->state, memory_order_acquire);
+  if (*out != NULL) return RONDO_OK;
+  pthread_mutex_lock(&making);
+  *out = atomic_load_explicit(&slot->state, memory_order_relaxed);
+  const rondo_status status = *out == NULL ? make_state(device, slot, kind, out) : RONDO_OK;
+  pthread_mutex_unlock(&making);
+  return status;
 }

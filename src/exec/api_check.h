@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the front doors of this layer share.
+ * What the files of this layer share: the checks that public calls begin with, and the state that it keeps on devices.
  */
 #ifndef RONDO_EXEC_API_CHECK_H
 #define RONDO_EXEC_API_CHECK_H
@@ -13,5 +13,15 @@ RONDO_MUST_USE rondo_status rondo_front(const char *call, const char *what, cons
 /* OTHER_DEVICE unless the two are one; `what` is what belongs to the other. */
 RONDO_MUST_USE rondo_status rondo_require_device(const char *call, const char *what, const rondo_device *expected,
                                                  const rondo_device *actual);
+
+/* The state in a slot of a device. The first call makes it from `bytes` zeros, which `init` completes; `release`
+ * frees it when the device closes. Any thread. */
+typedef struct rondo_state_kind {
+  size_t bytes;
+  void (*init)(void *state, const rondo_allocator *allocator);
+  void (*release)(void *state);
+} rondo_state_kind;
+RONDO_MUST_USE rondo_status rondo_device_state(rondo_device *device, rondo_device_slot *slot,
+                                               const rondo_state_kind *kind, void **out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Overlap of boxes. A range against a box takes a few divisions, whatever the box's size; two boxes of one pitch too,
- * because they are rectangles in one matrix then. Any other two are compared row by row of the one with fewer rows.
+ * Overlap of boxes. For a range and a box a few divisions suffice for a box of any size. The same holds for two boxes
+ * of one pitch, which are rectangles in one matrix. Any other two are compared row by row.
  */
 #include "graph/byte_box.h"
 
@@ -38,8 +38,8 @@ static bool same_matrix(const rondo_box *a, const rondo_box *b) {
   return a->depth == 1 && b->depth == 1 && a->height > 1 && b->height > 1 && a->pitch == b->pitch;
 }
 
-/* `a` begins first. b's rows begin `rows` rows and `columns` bytes behind a's; what of them passes the end of the
- * matrix's row stands at the beginning of the next. */
+/* `a` begins first. b's rows begin `rows` rows and `columns` bytes after a's. What passes the end of a row of the
+ * matrix is at the beginning of the next. */
 static bool rectangles_overlap(const rondo_box *a, const rondo_box *b) {
   const size_t distance = b->begin - a->begin;
   const size_t rows = distance / a->pitch, columns = distance % a->pitch;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Bytes that a node touches: rows of one width at even distances, as copies and fills have them, so that two columns of
- * one matrix are known to be apart. One row is a plain range.
+ * The bytes that a node touches: rows of one width at equal distances, as copies and fills have them, so that two
+ * columns of one matrix are known not to overlap. One row is a plain range.
  */
 #ifndef RONDO_GRAPH_VERIFY_BYTE_BOX_H
 #define RONDO_GRAPH_VERIFY_BYTE_BOX_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Edges. Each is kept twice, with the node it leaves and the one it enters, in sorted vectors. A list of edges is added
- * or removed one by one; when one of them is refused, those before it are undone, for which neither memory nor luck is
- * needed: removing needs none, and what was removed has left its room.
+ * Edges. Each is kept twice, at the node it leaves and at the one it enters, in sorted vectors. Edges of a list are
+ * added or removed one by one. When one of them is refused, those before it are undone. That cannot fail: removing
+ * needs no memory, and what was removed has left its room.
  */
 #include <assert.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Edges.
+ * Edges: adding and removing lists of them, and programmatic edges.
  */
 #ifndef RONDO_GRAPH_EDGES_H
 #define RONDO_GRAPH_EDGES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A graph's life: making, adding and removing nodes, cloning, freeing. Whatever can fail is done beside the graph
- * first; the commit at the end of each function cannot fail, so a graph is never seen half changed.
+ * A graph's life: making, adding and removing nodes, cloning, freeing. What can fail is done first, without a change to
+ * the graph. The commit at the end of each function cannot fail, so that a graph is never half changed.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "graph/edges.h"
 #include "graph/graph.h"
+#include "graph/graph_check.h"
 #include "graph/node.h"
 #include "graph/node_name.h"
 #include "graph/node_params.h"
@@ -26,10 +27,9 @@ static uint32_t next_serial(void) {
 
 rondo_status rondo_graph_make(rondo_device *device, const rondo_allocator *allocator, const char *name,
                               rondo_graph **out) {
+  rondo_graph *graph;
   *out = NULL;
-  void *memory;
-  RONDO_TRY(rondo_allocate(allocator, 1, sizeof(rondo_graph), &memory));
-  rondo_graph *graph = memory;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *graph, &graph));
   graph->allocator = *allocator;
   rondo_slab_init(&graph->slab, allocator);
   graph->small = rondo_slab_allocator(&graph->slab);
@@ -63,6 +63,7 @@ static void copy_attachment(rondo_graph_attachment *to, const rondo_graph_attach
 void rondo_graph_free(rondo_graph *graph) {
   if (graph == NULL) return;
   const rondo_allocator allocator = graph->allocator;
+  assert(graph->captures == 0);
   for (size_t i = 0; i < graph->nodes.count; i++)
     if (graph->nodes.items[i].live) free_node(graph, &graph->nodes.items[i]);
   rondo_array_free(&allocator, &graph->nodes);
@@ -90,13 +91,19 @@ const char *rondo_graph_label(char buffer[RONDO_LABEL_BYTES], const rondo_graph 
 
 bool rondo_graph_is_captured_into(const rondo_graph *graph) {
   if (graph->captures > 0) return true;
-  if (graph->child_count == 0) return false;
-  for (size_t i = 0; i < graph->nodes.count; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    if (node->live && node->params.kind == RONDO_NODE_CHILD && rondo_graph_is_captured_into(node->params.as.child))
-      return true;
-  }
+  const rondo_graph *child;
+  for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;)
+    if (rondo_graph_is_captured_into(child)) return true;
   return false;
+}
+
+rondo_graph *rondo_graph_next_child(const rondo_graph *graph, uint32_t *inout_slot) {
+  const uint32_t count = graph->child_count == 0 ? 0 : (uint32_t)graph->nodes.count;
+  while (*inout_slot < count) {
+    const rondo_graph_node *node = &graph->nodes.items[(*inout_slot)++];
+    if (node->live && node->params.kind == RONDO_NODE_CHILD) return node->params.as.child;
+  }
+  return NULL;
 }
 
 /* What is known of a graph is known no more, nor of those around it. */
@@ -134,19 +141,15 @@ static rondo_status fail_find(const rondo_graph *graph, rondo_node node) {
                     node.id, rondo_graph_label(label, graph));
 }
 
-static inline rondo_status find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {
+rondo_status rondo_graph_find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {
   const bool is_there = node.id >> 32 == graph->serial && rondo_graph_has(graph, (uint32_t)node.id);
   *out_slot = is_there ? (uint32_t)node.id : RONDO_NO_NODE;
   return is_there ? RONDO_OK : fail_find(graph, node);
 }
 
-rondo_status rondo_graph_find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {
-  return find(graph, node, out_slot);
-}
-
 static rondo_status find_in_list(const rondo_graph *graph, const char *list, const rondo_node *nodes, size_t index,
                                  uint32_t *out_slot) {
-  const rondo_status status = find(graph, nodes[index], out_slot);
+  const rondo_status status = rondo_graph_find(graph, nodes[index], out_slot);
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s[%zu]", list, index);
 }
 
@@ -160,12 +163,10 @@ rondo_status rondo_graph_find_all(const rondo_graph *graph, const char *list, co
 
 /* How many levels of child graphs stand below. */
 static unsigned nesting_below(const rondo_graph *graph) {
+  const rondo_graph *child;
   unsigned deepest = 0;
-  if (graph->child_count == 0) return 0;
-  for (size_t i = 0; i < graph->nodes.count; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    if (!node->live || node->params.kind != RONDO_NODE_CHILD) continue;
-    const unsigned below = 1 + nesting_below(node->params.as.child);
+  for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;) {
+    const unsigned below = 1 + nesting_below(child);
     if (below > deepest) deepest = below;
   }
   return deepest;
@@ -223,6 +224,7 @@ static void note_memory(rondo_graph *graph, const rondo_node_params *params) {
  */
 static inline void commit(rondo_graph *graph, uint32_t slot) {
   rondo_graph_node *node = &graph->nodes.items[slot];
+  assert(slot >= graph->nodes.count && slot < graph->nodes.capacity && !node->live);
   graph->nodes.count = (size_t)slot + 1;
   for (size_t i = 0; i < node->dependencies.count; i++)
     rondo_slots_insert(&rondo_graph_at(graph, node->dependencies.items[i])->dependents, slot);
@@ -265,6 +267,7 @@ rondo_status rondo_graph_insert_checked(rondo_graph *graph, const rondo_node *de
     return status;
   }
   commit(graph, (uint32_t)number);
+  rondo_graph_check_node(graph, (uint32_t)number);
   *out = rondo_graph_id(graph, (uint32_t)number);
   return RONDO_OK;
 }
@@ -275,6 +278,7 @@ rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t number, const ro
   RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->nodes, (size_t)number + 1));
   RONDO_TRY(rondo_node_contents_make(graph, params, true, &graph->nodes.items[number]));
   commit(graph, number);
+  rondo_graph_check_node(graph, number);
   return RONDO_OK;
 }
 
@@ -309,6 +313,7 @@ rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_
 void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepared) {
   rondo_graph_node *node = rondo_graph_at(graph, slot);
   rondo_graph_node old = *node;
+  assert(prepared->params.kind == old.params.kind);
   rondo_graph_note_change(graph);
   node->params = prepared->params;
   node->arguments = prepared->arguments;
@@ -330,6 +335,7 @@ bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_
 
 void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
   rondo_graph_node *node = rondo_graph_at(graph, slot);
+  assert(rondo_graph_fits(graph, slot, params));
   rondo_graph_note_change(graph);
   if (params->kind != RONDO_NODE_KERNEL) {
     rondo_node_overwrite(graph, node, params);
@@ -347,13 +353,15 @@ rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_
   RONDO_TRY(check_replacement(graph, slot, params));
   RONDO_TRY(rondo_graph_prepare(graph, slot, params, &fresh));
   rondo_graph_put(graph, slot, &fresh);
+  rondo_graph_check_node(graph, slot);
   return RONDO_OK;
 }
 
-/* The first node that cannot be made anew; there is one. */
+/* The first node that cannot be made a second time. There is one. */
 static uint32_t find_bound(const rondo_graph *graph) {
   const rondo_graph_node *nodes = graph->nodes.items;
   uint32_t slot = 0;
+  assert(graph->is_bound);
   while (!nodes[slot].live || nodes[slot].params.kind != RONDO_NODE_FOREIGN || !nodes[slot].params.as.foreign.is_bound)
     slot++;
   return slot;
@@ -451,6 +459,7 @@ rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rond
   copy_attachment(&clone->hold, &graph->hold);
   copy_attachment(&clone->captured, &graph->captured);
   copy_attachment(&clone->random, &graph->random);
+  rondo_graph_check(clone);
   *out = clone;
   return RONDO_OK;
 }

@@ -16,10 +16,10 @@ RONDO_MUST_USE rondo_status rondo_graph_clone_with(const rondo_allocator *alloca
  * keep to rondo_node_shape_check, addresses may be NULL; a child is taken over on success. For the JSON reader. */
 RONDO_MUST_USE rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t number, const rondo_node_params *params);
 
-/* What was noted of the graph and those around it holds no more. */
+/* The graph has changed: what was noted of it, and of those around it, is not valid any more. */
 void rondo_graph_note_change(rondo_graph *graph);
 
-/* UNKNOWN_NODE unless a live node stands in the slot. */
+/* UNKNOWN_NODE unless a live node is in the slot. */
 RONDO_MUST_USE rondo_status rondo_graph_check_slot(const rondo_graph *graph, uint32_t slot);
 
 /* A graph for a device of which only the identity and the allocator are known here. `allocator` is resolved. */
@@ -29,6 +29,11 @@ RONDO_MUST_USE rondo_status rondo_graph_make(rondo_device *device, const rondo_a
 /* rondo_graph_clone, also of a bound graph: for its exec. */
 RONDO_MUST_USE rondo_status rondo_graph_copy(const rondo_graph *graph, rondo_graph **out);
 void rondo_graph_free(rondo_graph *graph); /* without the checks of rondo_graph_destroy; NULL is fine */
+
+/* The next child graph whose node has the slot or a later one; moves the slot past it. NULL when there is none:
+ *
+ *   for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;) ... */
+rondo_graph *rondo_graph_next_child(const rondo_graph *graph, uint32_t *inout_slot);
 
 /* True when a stream captures into the graph or into a child at any depth. */
 bool rondo_graph_is_captured_into(const rondo_graph *graph);
@@ -77,8 +82,7 @@ RONDO_MUST_USE rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot)
 RONDO_MUST_USE rondo_status rondo_graph_check_erase(const rondo_graph *graph, uint32_t slot);
 const char *rondo_graph_bound_text(const rondo_graph *graph, char buffer[RONDO_BOUND_TEXT]);
 
-/* For a graph that is bound: UNSUPPORTED/FOREIGN_WORK with that text behind "graph 'name' cannot ...", which is what.
- */
+/* For a graph that is bound: UNSUPPORTED/FOREIGN_WORK with that text. `what` follows the graph's name: "cannot ...". */
 RONDO_MUST_USE rondo_status rondo_graph_refuse_bound(const rondo_graph *graph, const char *what);
 
 #endif

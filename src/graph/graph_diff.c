@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Comparing graphs and hashing them. Both look at nodes in topological order and speak of an edge by the places of its
- * ends in that order, so that numbers, which depend on how a graph was built, do not count. Two graphs without a
+ * Comparing graphs and hashing them. Both walk nodes in topological order and describe an edge by the places of its
+ * ends in that order, so that node numbers, which depend on how a graph was built, do not count. Two graphs without a
  * difference (addresses ignored) have one fingerprint.
  */
 #include <assert.h>
@@ -11,6 +11,7 @@
 #include "graph/edges.h"
 #include "graph/graph.h"
 #include "graph/node.h"
+#include "graph/node_fields.h"
 #include "graph/node_params.h"
 #include "graph/topological_order.h"
 
@@ -31,13 +32,12 @@ static void close_order(ordered_graph *ordered) {
 static rondo_status open_order(const rondo_graph *graph, const rondo_graph *root, ordered_graph *out) {
   *out = (ordered_graph){.graph = graph, .root = root};
   RONDO_TRY(rondo_graph_order_in(graph, root, &out->order));
-  void *place;
-  const rondo_status status = rondo_allocate(&graph->allocator, graph->nodes.count, sizeof(uint32_t), &place);
+  const rondo_status status =
+      rondo_allocate_items(&graph->allocator, graph->nodes.count, sizeof(uint32_t), &out->place);
   if (status != RONDO_OK) {
     close_order(out);
     return status;
   }
-  out->place = place;
   for (uint32_t i = 0; i < graph->live_count; i++) out->place[out->order[i]] = i;
   return RONDO_OK;
 }
@@ -120,11 +120,9 @@ static rondo_status compare_all(graph_comparison *comparison) {
 static rondo_status compare_with_stamps(graph_comparison *comparison) {
   const rondo_graph *a = comparison->a.graph, *b = comparison->b.graph;
   const uint32_t places = a->live_count > b->live_count ? a->live_count : b->live_count;
-  void *stamps;
-  RONDO_TRY(rondo_allocate(&a->allocator, places, sizeof(uint32_t), &stamps));
-  comparison->stamps = stamps;
+  RONDO_TRY(rondo_allocate_items(&a->allocator, places, sizeof(uint32_t), &comparison->stamps));
   const rondo_status status = compare_all(comparison);
-  rondo_release(&a->allocator, stamps, places, sizeof(uint32_t));
+  rondo_release(&a->allocator, comparison->stamps, places, sizeof(uint32_t));
   return status;
 }
 
@@ -188,38 +186,15 @@ static uint64_t hash_kernel_node(uint64_t state, const rondo_kernel_node *node) 
   return state;
 }
 
-static uint64_t hash_copy(uint64_t state, const rondo_copy *copy) {
-  const size_t sizes[] = {copy->width,     copy->height,          copy->depth,          copy->dst_pitch,
-                          copy->src_pitch, copy->dst_slice_pitch, copy->src_slice_pitch};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) state = rondo_hash_u64(state, sizes[i]);
-  return state;
-}
-
-static uint64_t hash_fill(uint64_t state, const rondo_fill *fill) {
-  const size_t sizes[] = {fill->value, fill->element_bytes, fill->width, fill->height, fill->pitch};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) state = rondo_hash_u64(state, sizes[i]);
-  return state;
-}
-
 static rondo_status hash_graph(const rondo_graph *graph, const rondo_graph *root, uint64_t *out);
 
 static rondo_status hash_params(const rondo_node_params *params, const rondo_graph *root, uint64_t *inout) {
+  const rondo_node_fields fields = rondo_node_fields_of(params->kind);
   uint64_t state = rondo_hash_u64(*inout, (uint64_t)params->kind);
   state = rondo_hash_text(state, params->name);
-  if (params->kind == RONDO_NODE_KERNEL) {
-    state = hash_kernel_node(state, &params->as.kernel);
-  } else if (params->kind == RONDO_NODE_COPY) {
-    state = hash_copy(state, &params->as.copy);
-  } else if (params->kind == RONDO_NODE_FILL) {
-    state = hash_fill(state, &params->as.fill);
-  } else if (params->kind == RONDO_NODE_ALLOC) {
-    state = rondo_hash_u64(state, params->as.alloc.bytes);
-    state = rondo_hash_text(state, params->as.alloc.name);
-    state = rondo_hash_u64(state, params->as.alloc.peers);
-  } else if (params->kind == RONDO_NODE_FOREIGN) {
-    state = rondo_hash_text(state, params->as.foreign.what);
-    state = rondo_hash_u64(state, params->as.foreign.bytes);
-  } else if (params->kind == RONDO_NODE_CHILD) {
+  for (size_t i = 0; i < fields.count; i++) state = rondo_node_field_hash(state, &fields.items[i], params);
+  if (params->kind == RONDO_NODE_KERNEL) state = hash_kernel_node(state, &params->as.kernel);
+  if (params->kind == RONDO_NODE_CHILD) {
     uint64_t inside;
     RONDO_TRY(hash_graph(params->as.child, root, &inside));
     state = rondo_hash_u64(state, inside);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The graph's inside, for the layers above: exec/ builds, captures, lowers and updates through it, memory/ asks for
- * order. A node stands in the slot of its number for ever; a removed one leaves a hole. Dependencies and dependents are
- * slot numbers, sorted, so that a duplicate edge is a binary search (B5). Node ids carry the graph's serial in their
- * upper half, so that a node of another graph is found out. Every zero that stands for a default in a node's parameters
- * is resolved when the node is made. No lock anywhere: a graph is thread-compatible; serials come from a process-wide
- * atomic.
+ * A graph, for this layer and those above: exec/ builds, captures, lowers and updates through it, memory/ asks for
+ * order. A node stays in the slot of its number; a removed one leaves a hole. Dependencies and dependents are sorted
+ * slot numbers, so that a duplicate edge is found by a binary search (B5). Node ids have the graph's serial in their
+ * upper half, so that a node of another graph is noticed. Zeros that mean defaults are replaced when a node is
+ * made.
+ *
+ * Threads: a graph is thread-compatible, without a lock. Serials come from a process-wide atomic.
  */
 #ifndef RONDO_GRAPH_GRAPH_INTERNAL_H
 #define RONDO_GRAPH_GRAPH_INTERNAL_H
@@ -22,11 +23,11 @@
 /* Slot numbers, ascending. */
 typedef RONDO_ARRAY(uint32_t) rondo_slots;
 
-/* How an event begins, which is of a layer above: nodes that name one hold it. */
-typedef struct rondo_lent_event {
-  void (*hold)(rondo_event *event);
-  void (*let_go)(rondo_event *event);
-} rondo_lent_event;
+/* How an event begins, which belongs to a layer above. Nodes that name it retain it. */
+typedef struct rondo_counted_event {
+  void (*retain)(rondo_event *event);
+  void (*release)(rondo_event *event);
+} rondo_counted_event;
 
 typedef struct rondo_graph_node {
   bool live;                  /* false: removed, the slot is a hole and all else is zero */
@@ -74,8 +75,8 @@ struct rondo_graph {
   rondo_graph *parent;                               /* the graph whose child node owns this one; NULL when none */
   uint32_t parent_slot;                              /* that child node */
   rondo_graph_attachment memory;                     /* graph memory, set by the memory layer */
-  rondo_graph_attachment hold;     /* keeps the device open, set by whoever makes a graph for a device. Clones and
-                                      children, which this layer makes, retain it; rondo_graph_free releases it */
+  rondo_graph_attachment hold; /* keeps the device open, set by the layer that makes a graph for a device. Clones and
+                                  children, which this layer makes, retain it; rondo_graph_free releases it */
   rondo_graph_attachment captured; /* keeps what the driver captured for nodes of it; as `hold` */
   rondo_graph_attachment
       random; /* what it draws from generators of random numbers, set by the layer above; as `hold` */
@@ -93,17 +94,12 @@ typedef struct rondo_node_where {
   const char *inside; /* of a node of a child graph "child 'inner' (node 7)", the child node; else NULL */
 } rondo_node_where;
 
-/* What messages call them, written into `buffer` and returned: "graph 'step'", "the graph" when it has no name;
- * "kernel 'saxpy' (node 2)", "copy (node 3)" when it has no name, and inside of a child graph
- * "copy (node 3 of child 'inner' (node 7))". NULL for `where`: of work in a stream, "a copy of 4.0 KiB to 0x7f0000". */
+/* The bytes of what messages call graphs and nodes (graph.h, node_name.h): "graph 'step'", or "the graph" without a
+ * name; "kernel 'saxpy' (node 2)", "copy (node 3)" without a name, and in a child graph "copy (node 3 of child 'inner'
+ * (node 7))"; of work in a stream "a copy of 4.0 KiB to 0x7f0000". */
 #define RONDO_LABEL_BYTES 272
-
-/* Which edge orders one node after another: "an edge 2 -> 5", of the graph around all if it can be there. */
-#define RONDO_EDGE_TEXT 64
-
-/* Of the node in the slot of a graph, which may be a child graph of `root`, or, when that is NULL, of any. `inside`
- * points into the buffer. Below its two halves: the child node that has the graph, and the number. */
-#define RONDO_INSIDE_BYTES 160
+#define RONDO_EDGE_TEXT 64     /* "an edge 2 -> 5" */
+#define RONDO_INSIDE_BYTES 160 /* rondo_node_where.inside */
 
 /* A range of bytes that a copy or fill accesses, from its first to past its last; `what` names it in messages. */
 typedef struct rondo_extent {
@@ -112,12 +108,9 @@ typedef struct rondo_extent {
   size_t bytes;
 } rondo_extent;
 
-/* The ranges of a copy or fill, resolved or not; returns their number, 0 for other kinds. Those that
- * rondo_node_params_check would refuse are left out. */
-#define RONDO_MOST_EXTENTS 2
+#define RONDO_MOST_EXTENTS 2 /* of one node */
 
-/* For a graph that is bound: what makes it so, and what helps. */
-#define RONDO_BOUND_TEXT 400
+#define RONDO_BOUND_TEXT 400 /* rondo_graph_bound_text */
 
 static inline bool rondo_node_names_event(const rondo_node_params *params) {
   return params->kind == RONDO_NODE_EVENT_RECORD || params->kind == RONDO_NODE_EVENT_WAIT;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Graphs from JSON (<rondo/graph.h> describes the format). The text comes from outside and may be anything:
- * every field is looked for by name, has a type and a range, and nothing unknown is passed over. What a text can make
- * the reader allocate is bounded by its own length, but for the holes that removed nodes leave, which have a bound of
- * their own.
+ * Graphs from JSON (<rondo/graph.h> describes the format). The text comes from outside and may be anything. Every field
+ * is looked up by name and has a type and a range, and unknown fields are refused. The length of the text bounds what
+ * the reader allocates, except for the holes that removed nodes leave, which have a bound of their own.
  */
-#include "graph/graph_json.h"
+#include "graph/graph_json_read.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -14,15 +13,15 @@
 #include "base/json_parse.h"
 #include "graph/edges.h"
 #include "graph/graph.h"
-#include "graph/graph_json_read.h"
+#include "graph/graph_check.h"
 #include "graph/node.h"
+#include "graph/node_fields.h"
 #include "graph/node_params.h"
-
-const char *const rondo_access_names[RONDO_ACCESS_COUNT] = {"", "scalar", "read", "write", "read_write"};
 
 #define MAX_NODES (UINT32_C(1) << 20) /* in a document, with all child graphs */
 #define MAX_HOLES (UINT32_C(1) << 16)
 #define SHOWN_BYTES 64 /* of a text from outside, in a message */
+static const rondo_node_fields no_fields = {0};
 
 typedef struct json_reader {
   rondo_allocator allocator;
@@ -37,7 +36,7 @@ static rondo_status fail_field(const char *key, const char *what) {
   return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "field '%s' %s", key, what);
 }
 
-/* Text from outside as it can stand in a message. */
+/* Text from outside, made printable for messages. */
 static const char *shown(char buffer[SHOWN_BYTES], const char *text) {
   rondo_json_escape(buffer, SHOWN_BYTES, text);
   return buffer;
@@ -48,18 +47,26 @@ static rondo_status require_object(const rondo_json_value *value) {
   return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "an object is expected here");
 }
 
-/* Every key of the object must be among `common` (may be NULL) or `own`; both end in NULL. */
-static rondo_status check_keys(const rondo_json_value *object, const char *const *common, const char *const *own) {
+static bool is_listed(const char *key, const char *const *keys) {
+  while (*keys != NULL && strcmp(key, *keys) != 0) keys++;
+  return *keys != NULL;
+}
+
+static bool is_field(const char *key, rondo_node_fields fields) {
+  size_t i = 0;
+  while (i < fields.count && strcmp(key, fields.items[i].name) != 0) i++;
+  return i < fields.count;
+}
+
+/* Every key of the object must be in the list, which ends in NULL, or be the name of one of the fields. */
+static rondo_status check_keys(const rondo_json_value *object, const char *const *keys, rondo_node_fields fields) {
   RONDO_TRY(require_object(object));
   const rondo_json_value *member = rondo_json_first(object);
-  for (size_t m = 0; m < object->count; m++, member = rondo_json_next(rondo_json_next(member))) {
-    const char *key = member->as.string;
-    bool known = false;
-    for (size_t i = 0; common != NULL && common[i] != NULL; i++) known = known || strcmp(key, common[i]) == 0;
-    for (size_t i = 0; own[i] != NULL; i++) known = known || strcmp(key, own[i]) == 0;
+  for (size_t i = 0; i < object->count; i++, member = rondo_json_next(rondo_json_next(member))) {
     char buffer[SHOWN_BYTES];
-    if (!known)
-      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "field '%s' is not known here", shown(buffer, key));
+    if (!is_listed(member->as.string, keys) && !is_field(member->as.string, fields))
+      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "field '%s' is not known here",
+                        shown(buffer, member->as.string));
   }
   return RONDO_OK;
 }
@@ -80,21 +87,6 @@ static rondo_status read_integer(const rondo_json_value *value, const char *key,
   return RONDO_OK;
 }
 
-static rondo_status get_size(const rondo_json_value *object, const char *key, size_t *out) {
-  uint64_t value;
-  RONDO_TRY(read_integer(rondo_json_get(object, key), key, PTRDIFF_MAX, &value));
-  *out = (size_t)value;
-  return RONDO_OK;
-}
-
-/* Any value can be a pitch that has no effect, such as that of one row. */
-static rondo_status get_pitch(const rondo_json_value *object, const char *key, size_t *out) {
-  uint64_t value;
-  RONDO_TRY(read_integer(rondo_json_get(object, key), key, SIZE_MAX, &value));
-  *out = (size_t)value;
-  return RONDO_OK;
-}
-
 static rondo_status read_u32(const rondo_json_value *value, const char *key, uint32_t *out) {
   uint64_t integer;
   RONDO_TRY(read_integer(value, key, UINT32_MAX, &integer));
@@ -111,6 +103,14 @@ static rondo_status get_text(const rondo_json_value *object, const char *key, co
   *out = rondo_json_text_of(value);
   if (*out != NULL) return RONDO_OK;
   return fail_field(key, value == NULL ? "is missing" : "must be a text");
+}
+
+static rondo_status get_flag(const rondo_json_value *object, const char *key, bool *out) {
+  const rondo_json_value *value = rondo_json_get(object, key);
+  if (!rondo_json_is(value, RONDO_JSON_BOOLEAN))
+    return fail_field(key, value == NULL ? "is missing" : "must be true or false");
+  *out = value->as.boolean;
+  return RONDO_OK;
 }
 
 static rondo_status get_array(const rondo_json_value *object, const char *key, const rondo_json_value **out) {
@@ -149,12 +149,6 @@ static rondo_status get_address(const rondo_json_value *object, const char *key,
   return RONDO_OK;
 }
 
-/* An address that is of no use outside its process: looked at and dropped. */
-static rondo_status skip_address(const rondo_json_value *object, const char *key) {
-  void *address;
-  return get_address(object, key, &address);
-}
-
 /* Kernels --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status read_access(const rondo_json_value *object, rondo_access *out) {
@@ -170,7 +164,7 @@ static rondo_status read_access(const rondo_json_value *object, rondo_access *ou
 
 static rondo_status read_parameter(const rondo_json_value *object, rondo_parameter *out) {
   static const char *const keys[] = {"access", "bytes", "alignment", NULL};
-  RONDO_TRY(check_keys(object, NULL, keys));
+  RONDO_TRY(check_keys(object, keys, no_fields));
   RONDO_TRY(read_access(object, &out->access));
   RONDO_TRY(get_u32(object, "bytes", &out->bytes));
   RONDO_TRY(get_u32(object, "alignment", &out->alignment));
@@ -181,7 +175,7 @@ static rondo_status read_kernel_options(const rondo_json_value *object, rondo_pa
                                         rondo_kernel_options *out) {
   static const char *const keys[] = {"name", "block_threads", "parameters", NULL};
   const rondo_json_value *parameters;
-  RONDO_TRY(check_keys(object, NULL, keys));
+  RONDO_TRY(check_keys(object, keys, no_fields));
   RONDO_TRY(get_text(object, "name", &out->name));
   RONDO_TRY(get_u32(object, "block_threads", &out->block_threads));
   RONDO_TRY(get_array(object, "parameters", &parameters));
@@ -191,8 +185,7 @@ static rondo_status read_kernel_options(const rondo_json_value *object, rondo_pa
                       "field 'parameters' has %zu entries, a kernel has at most %d", count, RONDO_MAX_PARAMETERS);
   const rondo_json_value *item = rondo_json_first(parameters);
   for (size_t i = 0; i < parameters->count; i++, item = rondo_json_next(item)) {
-    const rondo_status status = read_parameter(item, &list[i]);
-    if (status != RONDO_OK) return rondo_fail_context(status, "parameters[%zu]", i);
+    RONDO_TRY(rondo_fail_context(read_parameter(item, &list[i]), "parameters[%zu]", i));
   }
   out->param_list = list;
   out->param_count = (uint32_t)count;
@@ -224,8 +217,7 @@ static rondo_status read_kernels(json_reader *reader, const rondo_json_value *do
   RONDO_TRY(get_array(document, "kernels", &kernels));
   const rondo_json_value *item = rondo_json_first(kernels);
   for (size_t i = 0; i < kernels->count; i++, item = rondo_json_next(item)) {
-    const rondo_status status = read_kernel(reader, item);
-    if (status != RONDO_OK) return rondo_fail_context(status, "kernels[%zu]", i);
+    RONDO_TRY(rondo_fail_context(read_kernel(reader, item), "kernels[%zu]", i));
   }
   return RONDO_OK;
 }
@@ -264,11 +256,8 @@ static rondo_status read_argument(const rondo_json_value *value, const rondo_par
 }
 
 static rondo_status make_values(json_reader *reader, const rondo_kernel *kernel, node_draft *draft) {
-  void *values;
-  RONDO_TRY(rondo_allocate(&reader->allocator, kernel->argument_bytes, 1, &values));
-  draft->values = values;
   draft->value_bytes = kernel->argument_bytes;
-  return RONDO_OK;
+  return rondo_allocate_items(&reader->allocator, draft->value_bytes, 1, &draft->values);
 }
 
 static rondo_status read_arguments(const rondo_json_value *object, const rondo_kernel *kernel, node_draft *draft) {
@@ -282,8 +271,7 @@ static rondo_status read_arguments(const rondo_json_value *object, const rondo_k
   const rondo_json_value *item = rondo_json_first(arguments);
   for (size_t i = 0; i < arguments->count; i++, item = rondo_json_next(item)) {
     unsigned char *value = draft->values + kernel->offsets[i];
-    const rondo_status status = read_argument(item, &kernel->parameters[i], value);
-    if (status != RONDO_OK) return rondo_fail_context(status, "arguments[%zu]", i);
+    RONDO_TRY(rondo_fail_context(read_argument(item, &kernel->parameters[i], value), "arguments[%zu]", i));
     draft->args[i] = value;
   }
   draft->params.as.kernel.args = draft->args;
@@ -333,55 +321,6 @@ static rondo_status read_kernel_node(json_reader *reader, const rondo_json_value
   return read_argument_bytes(object, reader->kernels.items[index], draft);
 }
 
-static rondo_status read_host_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
-  (void)reader;
-  draft->params.as.host = (rondo_host_node){0};
-  RONDO_TRY(skip_address(object, "function"));
-  return skip_address(object, "user");
-}
-
-static rondo_status read_copy_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
-  (void)reader;
-  rondo_copy *copy = &draft->params.as.copy;
-  void *src;
-  RONDO_TRY(get_address(object, "dst", &copy->dst));
-  RONDO_TRY(get_address(object, "src", &src));
-  copy->src = src;
-  RONDO_TRY(get_size(object, "width", &copy->width));
-  RONDO_TRY(get_size(object, "height", &copy->height));
-  RONDO_TRY(get_size(object, "depth", &copy->depth));
-  RONDO_TRY(get_pitch(object, "dst_pitch", &copy->dst_pitch));
-  RONDO_TRY(get_pitch(object, "src_pitch", &copy->src_pitch));
-  RONDO_TRY(get_pitch(object, "dst_slice_pitch", &copy->dst_slice_pitch));
-  return get_pitch(object, "src_slice_pitch", &copy->src_slice_pitch);
-}
-
-static rondo_status read_fill_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
-  (void)reader;
-  rondo_fill *fill = &draft->params.as.fill;
-  RONDO_TRY(get_address(object, "dst", &fill->dst));
-  RONDO_TRY(get_u32(object, "value", &fill->value));
-  RONDO_TRY(get_u32(object, "element_bytes", &fill->element_bytes));
-  RONDO_TRY(get_size(object, "width", &fill->width));
-  RONDO_TRY(get_size(object, "height", &fill->height));
-  return get_pitch(object, "pitch", &fill->pitch);
-}
-
-static rondo_status read_empty_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
-  (void)reader;
-  (void)object;
-  (void)draft;
-  return RONDO_OK;
-}
-
-static rondo_status read_child(json_reader *reader, const rondo_json_value *object, node_draft *draft);
-
-static rondo_status read_event_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
-  (void)reader;
-  draft->params.as.event = NULL;
-  return skip_address(object, "event");
-}
-
 /* Numbers of devices, each once and below 64; may be missing. */
 static rondo_status read_peers(const rondo_json_value *object, uint64_t *out) {
   const rondo_json_value *peers;
@@ -398,58 +337,33 @@ static rondo_status read_peers(const rondo_json_value *object, uint64_t *out) {
   return RONDO_OK;
 }
 
-static rondo_status read_alloc_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
-  (void)reader;
-  rondo_alloc_node *alloc = &draft->params.as.alloc;
-  RONDO_TRY(get_size(object, "bytes", &alloc->bytes));
-  RONDO_TRY(get_text(object, "allocation", &alloc->name));
-  RONDO_TRY(read_peers(object, &alloc->peers));
-  return get_address(object, "address", &alloc->address);
+/* Reads a field into the draft. What is SPECIAL was read before. */
+static rondo_status read_field(const rondo_json_value *object, const rondo_node_field *field, node_draft *draft) {
+  void *out = (char *)&draft->params + field->offset, *dropped;
+  const rondo_json_value *value = rondo_json_get(object, field->name);
+  switch (field->type) {
+    case RONDO_FIELD_SPECIAL:
+      return RONDO_OK;
+    case RONDO_FIELD_ADDRESS:
+      return get_address(object, field->name, out);
+    case RONDO_FIELD_HANDLE:
+    case RONDO_FIELD_FUNCTION:
+      return get_address(object, field->name, &dropped);
+    case RONDO_FIELD_FLAG:
+      return get_flag(object, field->name, out);
+    case RONDO_FIELD_TEXT:
+      return get_text(object, field->name, out);
+    case RONDO_FIELD_PEERS:
+      return read_peers(object, out);
+    case RONDO_FIELD_U32:
+      return read_u32(value, field->name, out);
+    case RONDO_FIELD_SIZE:
+      return read_integer(value, field->name, PTRDIFF_MAX, out);
+    case RONDO_FIELD_PITCH:
+      return read_integer(value, field->name, SIZE_MAX, out);
+  }
+  return RONDO_OK;
 }
-
-static rondo_status read_free_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
-  (void)reader;
-  return get_address(object, "address", &draft->params.as.free_address);
-}
-
-static rondo_status read_foreign_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
-  (void)reader;
-  rondo_foreign_node *foreign = &draft->params.as.foreign;
-  const rondo_json_value *bound = rondo_json_get(object, "bound");
-  RONDO_TRY(get_text(object, "what", &foreign->what));
-  RONDO_TRY(read_integer(rondo_json_get(object, "bytes"), "bytes", PTRDIFF_MAX, &foreign->bytes));
-  if (!rondo_json_is(bound, RONDO_JSON_BOOLEAN))
-    return fail_field("bound", bound == NULL ? "is missing" : "must be true or false");
-  foreign->is_bound = bound->as.boolean;
-  return get_address(object, "address", &foreign->address);
-}
-
-typedef struct kind_reader {
-  const char *const *keys; /* beside those that every node has */
-  rondo_status (*read)(json_reader *reader, const rondo_json_value *object, node_draft *draft);
-} kind_reader;
-
-static const char *const common_keys[] = {"number", "kind", "name", "dependencies", "programmatic", NULL};
-static const char *const kernel_keys[] = {"kernel", "grid", "arguments", "argument_bytes", NULL};
-static const char *const host_keys[] = {"function", "user", NULL};
-static const char *const copy_keys[] = {"dst",       "src",       "width",           "height",          "depth",
-                                        "dst_pitch", "src_pitch", "dst_slice_pitch", "src_slice_pitch", NULL};
-static const char *const fill_keys[] = {"dst", "value", "element_bytes", "width", "height", "pitch", NULL};
-static const char *const empty_keys[] = {NULL};
-static const char *const child_keys[] = {"child", NULL};
-static const char *const event_keys[] = {"event", NULL};
-static const char *const alloc_keys[] = {"bytes", "allocation", "peers", "address", NULL};
-static const char *const free_keys[] = {"address", NULL};
-static const char *const foreign_keys[] = {"what", "bytes", "bound", "address", NULL};
-
-static const kind_reader kind_readers[] = {
-    [RONDO_NODE_KERNEL] = {kernel_keys, read_kernel_node},     [RONDO_NODE_HOST] = {host_keys, read_host_node},
-    [RONDO_NODE_COPY] = {copy_keys, read_copy_node},           [RONDO_NODE_FILL] = {fill_keys, read_fill_node},
-    [RONDO_NODE_EMPTY] = {empty_keys, read_empty_node},        [RONDO_NODE_CHILD] = {child_keys, read_child},
-    [RONDO_NODE_EVENT_RECORD] = {event_keys, read_event_node}, [RONDO_NODE_EVENT_WAIT] = {event_keys, read_event_node},
-    [RONDO_NODE_ALLOC] = {alloc_keys, read_alloc_node},        [RONDO_NODE_FREE] = {free_keys, read_free_node},
-    [RONDO_NODE_FOREIGN] = {foreign_keys, read_foreign_node},
-};
 
 /* Graphs ---------------------------------------------------------------------------------------------------------- */
 
@@ -486,9 +400,19 @@ static rondo_status read_number(json_reader *reader, const rondo_graph *graph, c
   return RONDO_OK;
 }
 
-static rondo_status read_params(json_reader *reader, rondo_graph *graph, uint32_t number,
-                                const rondo_json_value *object, node_draft *draft) {
-  RONDO_TRY(kind_readers[draft->params.kind].read(reader, object, draft));
+static rondo_status read_child(json_reader *reader, const rondo_json_value *object, node_draft *draft);
+
+static rondo_status read_params(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
+  const rondo_node_fields fields = rondo_node_fields_of(draft->params.kind);
+  if (draft->params.kind == RONDO_NODE_KERNEL) RONDO_TRY(read_kernel_node(reader, object, draft));
+  if (draft->params.kind == RONDO_NODE_CHILD) RONDO_TRY(read_child(reader, object, draft));
+  for (size_t i = 0; i < fields.count; i++) RONDO_TRY(read_field(object, &fields.items[i], draft));
+  return RONDO_OK;
+}
+
+static rondo_status add_node(json_reader *reader, rondo_graph *graph, uint32_t number, const rondo_json_value *object,
+                             node_draft *draft) {
+  RONDO_TRY(read_params(reader, object, draft));
   rondo_status status = as_invalid_data(rondo_node_shape_check("its parameters", &draft->params));
   if (status == RONDO_OK) status = rondo_graph_insert_at(graph, number, &draft->params);
   if (status != RONDO_OK && draft->params.kind == RONDO_NODE_CHILD) rondo_graph_free(draft->params.as.child);
@@ -496,14 +420,15 @@ static rondo_status read_params(json_reader *reader, rondo_graph *graph, uint32_
 }
 
 static rondo_status read_node(json_reader *reader, rondo_graph *graph, const rondo_json_value *object) {
+  static const char *const keys[] = {"number", "kind", "name", "dependencies", "programmatic", NULL};
   node_draft draft = {.params = {.kind = RONDO_NODE_EMPTY}};
   uint32_t number;
   RONDO_TRY(require_object(object));
   RONDO_TRY(read_kind(object, &draft.params.kind));
-  RONDO_TRY(check_keys(object, common_keys, kind_readers[draft.params.kind].keys));
+  RONDO_TRY(check_keys(object, keys, rondo_node_fields_of(draft.params.kind)));
   RONDO_TRY(read_number(reader, graph, object, &number));
   RONDO_TRY(get_text(object, "name", &draft.params.name));
-  const rondo_status status = read_params(reader, graph, number, object, &draft);
+  const rondo_status status = add_node(reader, graph, number, object, &draft);
   rondo_release(&reader->allocator, draft.values, draft.value_bytes, 1);
   return status;
 }
@@ -567,14 +492,12 @@ static rondo_status read_nodes(json_reader *reader, rondo_graph *graph, const ro
   RONDO_TRY(get_array(object, "nodes", &nodes));
   const rondo_json_value *item = rondo_json_first(nodes);
   for (size_t i = 0; i < nodes->count; i++, item = rondo_json_next(item)) {
-    const rondo_status status = read_node(reader, graph, item);
-    if (status != RONDO_OK) return rondo_fail_context(status, "nodes[%zu]", i);
+    RONDO_TRY(rondo_fail_context(read_node(reader, graph, item), "nodes[%zu]", i));
   }
   uint32_t number = 0;
   for (size_t i = 0; i < nodes->count; i++, number++) {
     while (!graph->nodes.items[number].live) number++;
-    const rondo_status status = read_edges(graph, number, rondo_json_item(nodes, i));
-    if (status != RONDO_OK) return rondo_fail_context(status, "nodes[%zu]", i);
+    RONDO_TRY(rondo_fail_context(read_edges(graph, number, rondo_json_item(nodes, i)), "nodes[%zu]", i));
   }
   return RONDO_OK;
 }
@@ -598,7 +521,7 @@ static rondo_status read_child_graph(json_reader *reader, const rondo_json_value
   if (reader->depth == RONDO_GRAPH_MAX_NESTING)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
                       "child graphs stand deeper than %d inside each other", RONDO_GRAPH_MAX_NESTING);
-  RONDO_TRY(check_keys(child, NULL, keys));
+  RONDO_TRY(check_keys(child, keys, no_fields));
   reader->depth++;
   const rondo_status status = read_graph(reader, child, out);
   reader->depth--;
@@ -622,7 +545,7 @@ static rondo_status read_document(json_reader *reader, const rondo_json_value *d
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
                       "field 'rondo_graph' is %" PRIu32 ": this version of the library reads format %d", version,
                       RONDO_GRAPH_JSON_VERSION);
-  RONDO_TRY(check_keys(document, NULL, keys));
+  RONDO_TRY(check_keys(document, keys, no_fields));
   RONDO_TRY(read_kernels(reader, document));
   return read_graph(reader, document, out);
 }
@@ -637,6 +560,7 @@ rondo_status rondo_graph_read_json(const rondo_allocator *allocator, const char 
   for (size_t i = 0; i < reader.kernels.count; i++) rondo_kernel_release(reader.kernels.items[i]);
   rondo_array_free(allocator, &reader.kernels);
   rondo_json_document_free(&document);
+  if (status == RONDO_OK) rondo_graph_check(*out);
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "graph from JSON");
 }
 

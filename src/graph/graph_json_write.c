@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A graph as JSON; <rondo/graph.h> describes the format. Kernels stand once, in the order in which the nodes
- * first name them; nodes come by number, children inside their node. One graph always gives one text.
+ * A graph as JSON (<rondo/graph.h> describes the format). Each kernel is listed once, in the order in which nodes first
+ * name it. Nodes come by number, and children inside their node. The same graph always gives the same text.
  */
 #include <inttypes.h>
 #include <stdint.h>
@@ -9,8 +9,9 @@
 
 #include "base/binary_search.h"
 #include "base/error.h"
-#include "graph/graph_json.h"
+#include "graph/graph_json_read.h"
 #include "graph/node.h"
+#include "graph/node_fields.h"
 
 /* A kernel and its place in the text's list of kernels. */
 typedef struct listed_kernel {
@@ -65,6 +66,12 @@ static void put_size(rondo_text *text, const char *key, uint64_t value) {
 static void put_text(rondo_text *text, const char *key, const char *value) {
   rondo_json_key(text, key);
   rondo_json_string(text, value);
+}
+
+static void put_numbers(rondo_text *text, const uint64_t *numbers, size_t count) {
+  rondo_json_array_begin(text);
+  for (size_t i = 0; i < count; i++) rondo_json_u64(text, numbers[i]);
+  rondo_json_array_end(text);
 }
 
 /* One kernel and one node a line, so that texts can be compared line by line. */
@@ -129,11 +136,7 @@ static void put_kernel_node(json_writer *writer, const rondo_kernel_node *node) 
   const uint32_t index = find_kernel(writer, node->kernel, &at) ? writer->kernels.items[at].index : 0;
   put_size(text, "kernel", index);
   rondo_json_key(text, "grid");
-  rondo_json_array_begin(text);
-  rondo_json_u64(text, node->grid.x);
-  rondo_json_u64(text, node->grid.y);
-  rondo_json_u64(text, node->grid.z);
-  rondo_json_array_end(text);
+  put_numbers(text, (const uint64_t[]){node->grid.x, node->grid.y, node->grid.z}, 3);
   rondo_json_key(text, "arguments");
   rondo_json_array_begin(text);
   for (uint32_t i = 0; i < node->kernel->parameter_count; i++)
@@ -146,60 +149,42 @@ static void put_kernel_node(json_writer *writer, const rondo_kernel_node *node) 
   rondo_json_array_end(text);
 }
 
-static void put_host(json_writer *writer, const rondo_host_node *host) {
-  const void *function;
-  _Static_assert(sizeof function == sizeof host->function, "POSIX keeps both in one size");
-  memcpy(&function, &host->function, sizeof function);
-  put_address(writer, "function", function);
-  put_address(writer, "user", host->user);
-}
-
-static void put_copy(json_writer *writer, const rondo_copy *copy) {
-  rondo_text *text = &writer->text;
-  put_address(writer, "dst", copy->dst);
-  put_address(writer, "src", copy->src);
-  put_size(text, "width", copy->width);
-  put_size(text, "height", copy->height);
-  put_size(text, "depth", copy->depth);
-  put_size(text, "dst_pitch", copy->dst_pitch);
-  put_size(text, "src_pitch", copy->src_pitch);
-  put_size(text, "dst_slice_pitch", copy->dst_slice_pitch);
-  put_size(text, "src_slice_pitch", copy->src_slice_pitch);
-}
-
-static void put_fill(json_writer *writer, const rondo_fill *fill) {
-  rondo_text *text = &writer->text;
-  put_address(writer, "dst", fill->dst);
-  put_size(text, "value", fill->value);
-  put_size(text, "element_bytes", fill->element_bytes);
-  put_size(text, "width", fill->width);
-  put_size(text, "height", fill->height);
-  put_size(text, "pitch", fill->pitch);
-}
-
 /* The numbers of the devices; left out when there are none. */
-static void put_peers(json_writer *writer, uint64_t peers) {
+static void put_peers(rondo_text *text, const char *key, uint64_t peers) {
   if (peers == 0) return;
-  rondo_json_key(&writer->text, "peers");
-  rondo_json_array_begin(&writer->text);
+  rondo_json_key(text, key);
+  rondo_json_array_begin(text);
   for (unsigned i = 0; i < 64; i++)
-    if ((peers >> i & 1) != 0) rondo_json_u64(&writer->text, i);
-  rondo_json_array_end(&writer->text);
+    if ((peers >> i & 1) != 0) rondo_json_u64(text, i);
+  rondo_json_array_end(text);
 }
 
-static void put_alloc(json_writer *writer, const rondo_alloc_node *alloc) {
-  put_size(&writer->text, "bytes", alloc->bytes);
-  put_text(&writer->text, "allocation", alloc->name);
-  put_peers(writer, alloc->peers);
-  put_address(writer, "address", alloc->address);
-}
-
-static void put_foreign(json_writer *writer, const rondo_foreign_node *foreign) {
-  put_text(&writer->text, "what", foreign->what);
-  put_size(&writer->text, "bytes", foreign->bytes);
-  rondo_json_key(&writer->text, "bound");
-  rondo_json_bool(&writer->text, foreign->is_bound);
-  put_address(writer, "address", foreign->address);
+static void put_field(json_writer *writer, const rondo_node_field *field, const rondo_node_params *params) {
+  const void *value = rondo_node_field_in(params, field);
+  switch (field->type) {
+    case RONDO_FIELD_SPECIAL:
+      break;
+    case RONDO_FIELD_ADDRESS:
+    case RONDO_FIELD_HANDLE:
+    case RONDO_FIELD_FUNCTION: /* POSIX: as large as an address */
+      put_address(writer, field->name, *(const void *const *)value);
+      break;
+    case RONDO_FIELD_FLAG:
+      rondo_json_key(&writer->text, field->name);
+      rondo_json_bool(&writer->text, *(const bool *)value);
+      break;
+    case RONDO_FIELD_TEXT:
+      put_text(&writer->text, field->name, *(const char *const *)value);
+      break;
+    case RONDO_FIELD_PEERS:
+      put_peers(&writer->text, field->name, rondo_node_field_number(field, params));
+      break;
+    case RONDO_FIELD_U32:
+    case RONDO_FIELD_SIZE:
+    case RONDO_FIELD_PITCH:
+      put_size(&writer->text, field->name, rondo_node_field_number(field, params));
+      break;
+  }
 }
 
 static void put_nodes(json_writer *writer, const rondo_graph *graph);
@@ -213,38 +198,10 @@ static void put_child(json_writer *writer, const rondo_graph *child) {
 }
 
 static void put_params(json_writer *writer, const rondo_node_params *params) {
-  switch (params->kind) {
-    case RONDO_NODE_KERNEL:
-      put_kernel_node(writer, &params->as.kernel);
-      break;
-    case RONDO_NODE_HOST:
-      put_host(writer, &params->as.host);
-      break;
-    case RONDO_NODE_COPY:
-      put_copy(writer, &params->as.copy);
-      break;
-    case RONDO_NODE_FILL:
-      put_fill(writer, &params->as.fill);
-      break;
-    case RONDO_NODE_CHILD:
-      put_child(writer, params->as.child);
-      break;
-    case RONDO_NODE_EVENT_RECORD:
-    case RONDO_NODE_EVENT_WAIT:
-      put_address(writer, "event", params->as.event);
-      break;
-    case RONDO_NODE_ALLOC:
-      put_alloc(writer, &params->as.alloc);
-      break;
-    case RONDO_NODE_FREE:
-      put_address(writer, "address", params->as.free_address);
-      break;
-    case RONDO_NODE_FOREIGN:
-      put_foreign(writer, &params->as.foreign);
-      break;
-    case RONDO_NODE_EMPTY:
-      break;
-  }
+  const rondo_node_fields fields = rondo_node_fields_of(params->kind);
+  if (params->kind == RONDO_NODE_KERNEL) put_kernel_node(writer, &params->as.kernel);
+  if (params->kind == RONDO_NODE_CHILD) put_child(writer, params->as.child);
+  for (size_t i = 0; i < fields.count; i++) put_field(writer, &fields.items[i], params);
 }
 
 /* Those that lead to the node, each as [from, from_port, to_port, type]; left out when there are none. */
@@ -258,12 +215,7 @@ static void put_programmatic(rondo_text *text, const rondo_graph *graph, uint32_
       rondo_json_array_begin(text);
     }
     has_any = true;
-    rondo_json_array_begin(text);
-    rondo_json_u64(text, edge->from);
-    rondo_json_u64(text, edge->from_port);
-    rondo_json_u64(text, edge->to_port);
-    rondo_json_u64(text, edge->type);
-    rondo_json_array_end(text);
+    put_numbers(text, (const uint64_t[]){edge->from, edge->from_port, edge->to_port, edge->type}, 4);
   }
   if (has_any) rondo_json_array_end(text);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reading a graph (B7). All queries write through one small writer, which counts what there is, keeps what fits and
- * clears the rest.
+ * Reading a graph (B7). All queries use one writer, which counts the nodes, keeps those that fit and clears the rest.
  */
 #include <string.h>
 

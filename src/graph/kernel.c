@@ -18,6 +18,8 @@
 #define LEAST_ALIGNMENT 16 /* of the arguments together */
 #define MAX_BLOCKS (UINT64_C(1) << 40)
 
+const char *const rondo_access_names[RONDO_ACCESS_COUNT] = {"", "scalar", "read", "write", "read_write"};
+
 /* Kernels of data only may be those of libraries, which take what the driver allows. */
 static uint32_t most_bytes(const rondo_kernel *kernel) {
   return kernel->device == NULL ? RONDO_MOST_ARGUMENT_BYTES : RONDO_MAX_PARAMETER_BYTES;
@@ -97,6 +99,7 @@ static rondo_status lay_out(const char *name, const rondo_parameter *params, uin
     kernel->parameters[i] = params[i];
     kernel->offsets[i] = (uint32_t)offset;
   }
+  assert(end <= UINT32_MAX && (kernel->argument_alignment & (kernel->argument_alignment - 1)) == 0);
   kernel->parameter_count = count;
   kernel->argument_bytes = (uint32_t)end;
   return RONDO_OK;
@@ -137,12 +140,11 @@ static rondo_status fill_in(rondo_kernel *kernel, const rondo_kernel_options *op
 
 rondo_status rondo_kernel_make(rondo_device *device, const rondo_allocator *allocator,
                                const rondo_kernel_options *options, rondo_kernel **out) {
-  *out = NULL;
+  rondo_kernel *kernel;
   rondo_kernel_options known;
+  *out = NULL;
   RONDO_TRY(read_options(options, &known));
-  void *memory;
-  RONDO_TRY(rondo_allocate(allocator, 1, sizeof(rondo_kernel), &memory));
-  rondo_kernel *kernel = memory;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *kernel, &kernel));
   atomic_init(&kernel->references, 1);
   kernel->allocator = *allocator;
   kernel->device = device;
@@ -157,6 +159,7 @@ rondo_status rondo_kernel_make(rondo_device *device, const rondo_allocator *allo
 
 void rondo_kernel_release(rondo_kernel *kernel) {
   if (kernel == NULL) return;
+  assert(atomic_load_explicit(&kernel->references, memory_order_relaxed) > 0);
   if (atomic_fetch_sub_explicit(&kernel->references, 1, memory_order_acq_rel) != 1) return;
   if (kernel->driver_release != NULL) kernel->driver_release(kernel->driver_data);
   if (kernel->kept_release != NULL) kernel->kept_release(kernel->kept);

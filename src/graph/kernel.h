@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A kernel as data: what rondo_kernel_create was told, counted. It lives in this layer because graphs name kernels;
- * nothing here runs one. `device` is an identity to compare with, never followed here. Immutable but for the count and
- * the driver's slot, which the driver fills before the kernel is handed out.
+ * A kernel as data: what rondo_kernel_create was told, with a count of references. It lives in this layer because
+ * graphs name kernels; nothing here runs one. `device` is only compared, never followed. Nothing changes after
+ * creation but the count and the driver's slot, which the driver fills before the user gets the kernel.
  */
 #ifndef RONDO_GRAPH_KERNEL_H
 #define RONDO_GRAPH_KERNEL_H
@@ -16,10 +16,10 @@
 /* What the driver of a device may let a kernel of a library's take (CUDA since 12.1). */
 #define RONDO_MOST_ARGUMENT_BYTES 32764
 
-/* What a kernel that copies is told, as its one argument: up to RONDO_MOST_RANGES ranges, which have no byte in common
- * but where one is its own source and nothing is to be copied. Work that such a kernel stands in gives it the places
- * that stay, and at each launch those that do not: sources, or with `is_back` destinations. Analyses see a scalar in
- * it: whoever adds such a node puts it in front of, or behind, all that uses the ranges. */
+/* What a kernel that copies is told, as its one argument: up to RONDO_MOST_RANGES ranges, which have no byte in
+ * common but where one is its own source and nothing is to be copied. Work that contains such a kernel gives it the
+ * places that stay, and at each launch those that do not: sources, or with `is_back` destinations. Analyses see a
+ * scalar in it: the caller that adds such a node must order it before, or after, all nodes that use the ranges. */
 #define RONDO_MOST_RANGES 16
 typedef struct rondo_range_copy {
   void *dst;
@@ -31,13 +31,17 @@ typedef struct rondo_range_copies {
   rondo_range_copy ranges[RONDO_MOST_RANGES];
 } rondo_range_copies;
 
-/* Likewise for one that is queued by itself and stands in no graph. The argument is copied at each launch, and 4 KiB is
+/* Likewise for one that is enqueued by itself and is in no graph. The argument is copied at each launch, and 4 KiB is
  * what every driver takes. */
 #define RONDO_MOST_QUEUED_RANGES 64
 typedef struct rondo_queued_ranges {
   uint64_t count;
   rondo_range_copy ranges[RONDO_MOST_QUEUED_RANGES];
 } rondo_queued_ranges;
+
+/* The names of rondo_access in JSON, by their numbers; "" for 0. */
+#define RONDO_ACCESS_COUNT 5
+extern const char *const rondo_access_names[RONDO_ACCESS_COUNT];
 
 struct rondo_kernel {
   atomic_uint references;
@@ -49,7 +53,7 @@ struct rondo_kernel {
   const void *cuda_image; /* the caller's, while the kernel is being made; else NULL */
   void *cuda_function;    /* the caller's; NULL when none */
   uint32_t block_threads;
-  bool is_foreign;    /* a library's, met in a capture: all its arguments are one scalar, with bytes that nobody set */
+  bool is_foreign;    /* a library's, found in a capture: all its arguments are one scalar, with unset bytes in it */
   bool has_gaps;      /* between arguments lie bytes of none */
   bool copies_ranges; /* its one argument is a rondo_range_copies; block (x, y) has a share of range y */
   uint32_t parameter_count;
@@ -59,7 +63,7 @@ struct rondo_kernel {
   uint32_t offsets[RONDO_MAX_PARAMETERS];
   void *driver_data; /* the driver's compiled form; freed by driver_release */
   void (*driver_release)(void *driver_data);
-  void *kept; /* what the kernel's code works with, of the layer that made it; given up by kept_release */
+  void *kept; /* data for the kernel's code, of the layer that made it; kept_release releases it */
   void (*kept_release)(void *kept);
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Contents of a node: its own copies of all that its parameters point to. Arguments of a kernel lie at the kernel's
- * offsets in one block aligned for any parameter, and behind them the list of their addresses; the kernel is retained;
- * a child graph is the node's alone; an event is held. Copies and fills are kept in their normal form, and beside it
- * what was given.
+ * offsets in one block aligned for any parameter, followed by the list of their addresses. The kernel and an event are
+ * retained; a child graph is the node's alone. Copies and fills are kept in their normal form, with the numbers that
+ * were given.
  */
 #include "graph/node.h"
 
@@ -18,7 +18,7 @@ static const rondo_allocator *arguments_allocator(const rondo_graph *owner, cons
   return kernel->argument_alignment > RONDO_SLAB_STEP ? &owner->allocator : &owner->small;
 }
 
-/* Where the list of addresses begins in the block, behind the values. */
+/* Where the list of addresses begins in the block, after the values. */
 static size_t list_offset(const rondo_kernel *kernel) { return rondo_argument_words(kernel) * sizeof(uint64_t); }
 
 static size_t block_bytes(const rondo_kernel *kernel) {
@@ -30,7 +30,7 @@ static rondo_status take_block(rondo_graph *owner, const rondo_kernel *kernel, v
   return rondo_allocate_aligned(&owner->allocator, block_bytes(kernel), 1, kernel->argument_alignment, out);
 }
 
-/* What lies between the values, and behind them up to a whole word, is compared too. */
+/* The bytes between the values, and after them up to a whole word, are compared too. */
 static inline void clear_gaps(const rondo_kernel *kernel, void *block) {
   if (kernel->has_gaps)
     memset(block, 0, list_offset(kernel));
@@ -68,8 +68,8 @@ static rondo_status copy_argument_bytes(const rondo_graph *owner, const rondo_ke
   bool known = false;
   for (uint32_t i = 0; i < count; i++) known = known || from->arg_bytes[i] != 0;
   if (!known) return RONDO_OK;
-  void *bytes;
-  RONDO_TRY(rondo_allocate(&owner->small, count, sizeof(size_t), &bytes));
+  size_t *bytes;
+  RONDO_TRY(rondo_allocate_items(&owner->small, count, sizeof *bytes, &bytes));
   memcpy(bytes, from->arg_bytes, count * sizeof(size_t));
   out->params.as.kernel.arg_bytes = bytes;
   return RONDO_OK;
@@ -77,9 +77,9 @@ static rondo_status copy_argument_bytes(const rondo_graph *owner, const rondo_ke
 
 static rondo_status copy_text(const rondo_graph *owner, const char *text, const char **out) {
   char *copy;
-  RONDO_TRY(rondo_allocate_text(&owner->small, text, &copy));
+  const rondo_status status = rondo_allocate_text(&owner->small, text, &copy);
   *out = copy;
-  return RONDO_OK;
+  return status;
 }
 
 /* A kernel's own name is not copied: the node retains the kernel. */
@@ -174,25 +174,25 @@ static void forget_given(rondo_graph *owner, rondo_graph_node *node) {
 }
 
 /* Graphs that were read from JSON have nodes without their events. */
-static rondo_lent_event *event_of(const rondo_node_params *params) {
-  return rondo_node_names_event(params) ? (rondo_lent_event *)(void *)params->as.event : NULL;
+static rondo_counted_event *event_of(const rondo_node_params *params) {
+  return rondo_node_names_event(params) ? (rondo_counted_event *)(void *)params->as.event : NULL;
 }
 
-static void hold_event(const rondo_node_params *params) {
-  const rondo_lent_event *event = event_of(params);
-  if (event != NULL) event->hold(params->as.event);
+static void retain_event(const rondo_node_params *params) {
+  const rondo_counted_event *event = event_of(params);
+  if (event != NULL) event->retain(params->as.event);
 }
 
-static void let_event_go(const rondo_node_params *params) {
-  const rondo_lent_event *event = event_of(params);
-  if (event != NULL) event->let_go(params->as.event);
+static void release_event(const rondo_node_params *params) {
+  const rondo_counted_event *event = event_of(params);
+  if (event != NULL) event->release(params->as.event);
 }
 
 void rondo_node_overwrite(rondo_graph *owner, rondo_graph_node *node, const rondo_node_params *params) {
   const char *name = node->params.name;
   assert(params->kind == node->params.kind);
-  hold_event(params);
-  let_event_go(&node->params);
+  retain_event(params);
+  release_event(&node->params);
   forget_given(owner, node);
   node->params = *params;
   node->params.name = name;
@@ -204,7 +204,7 @@ static rondo_status make_other(rondo_graph *owner, const rondo_node_params *para
   out->params.name = NULL;
   if (is_foreign) out->params.as.foreign.what = NULL;
   rondo_node_params_resolve(&out->params);
-  hold_event(params);
+  retain_event(params);
   RONDO_TRY(copy_text(owner, params->name, &out->params.name));
   if (is_foreign) return copy_text(owner, params->as.foreign.what, &out->params.as.foreign.what);
   return keep_given(owner, params, out);
@@ -254,7 +254,7 @@ void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node) {
   } else if (params->kind == RONDO_NODE_FOREIGN) {
     rondo_release_text(allocator, (char *)params->as.foreign.what);
   } else {
-    let_event_go(params);
+    release_event(params);
     forget_given(owner, node);
   }
   *params = (rondo_node_params){0};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the files of this layer share and no other layer sees: the contents of a node, sorted vectors of slots, and the
- * checks at the front door.
+ * What the files of this layer share and no other layer uses: the contents of a node, and sorted vectors of slots.
  */
 #ifndef RONDO_GRAPH_NODE_H
 #define RONDO_GRAPH_NODE_H
@@ -10,14 +9,14 @@
 #include "base/error.h"
 #include "graph/graph_internal.h"
 
-/* Child graphs stand at most this deep inside each other, so that recursion over them is bounded. */
+/* Child graphs nest at most this deep, so that recursion over them is bounded. */
 #define RONDO_GRAPH_MAX_NESTING 16
 
 /* Makes the contents (params, arguments) of a node of `owner` from checked parameters. A child graph is cloned, or with
  * `take_child` taken over when the call succeeds. `out` is all zero before, and after a failure. */
 RONDO_MUST_USE rondo_status rondo_node_contents_make(rondo_graph *owner, const rondo_node_params *params,
                                                      bool take_child, rondo_graph_node *out);
-/* The same from a node's own contents, of whatever graph. A child graph is cloned. */
+/* The same from the contents of a node of any graph. A child graph is cloned. */
 RONDO_MUST_USE rondo_status rondo_node_contents_copy(rondo_graph *owner, const rondo_graph_node *from,
                                                      rondo_graph_node *out);
 void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node);

@@ -105,7 +105,7 @@ const char *rondo_kind_label(char buffer[RONDO_LABEL_BYTES], rondo_node_kind kin
   return buffer;
 }
 
-/* Its own, or that of the kernel or of the graph that it stands for. */
+/* Its own, or that of its kernel or of its graph. */
 static const char *name_of(const rondo_node_params *params) {
   if (params->name != NULL && params->name[0] != '\0') return params->name;
   if (params->kind == RONDO_NODE_KERNEL && params->as.kernel.kernel != NULL) return params->as.kernel.kernel->name;

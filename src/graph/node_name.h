@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What messages call nodes: kind, name and number, and for a node inside child graphs the way from it outwards, as
- * in "kernel 'saxpy' (node 3 of child 'inner' (node 7))".
+ * How messages name nodes: by kind, name and number. A node inside child graphs is followed by the child nodes around
+ * it, the innermost first, as in "kernel 'saxpy' (node 3 of child 'inner' (node 7))".
  */
 #ifndef RONDO_GRAPH_NODE_NAME_H
 #define RONDO_GRAPH_NODE_NAME_H
@@ -22,11 +22,18 @@ const char *rondo_kind_label(char buffer[RONDO_LABEL_BYTES], rondo_node_kind kin
 
 /* The part in brackets: "node 3 of child 'inner' (node 7)". */
 const char *rondo_node_where_text(char buffer[RONDO_LABEL_BYTES], const rondo_node_where *where);
+
+/* The edge that orders one node after another: "an edge 2 -> 5", in the outermost graph where that is possible. */
 const char *rondo_node_edge_text(char buffer[RONDO_EDGE_TEXT], const rondo_node_where *from,
                                  const rondo_node_where *to);
+
+/* Where the node in the slot of a graph is, which may be a child graph of `root`, or, when that is NULL, of any. Its
+ * `inside`, which rondo_graph_inside writes, points into the buffer. */
 rondo_node_where rondo_node_where_in(char buffer[RONDO_INSIDE_BYTES], const rondo_graph *graph, const rondo_graph *root,
                                      uint32_t slot);
 const char *rondo_graph_inside(char buffer[RONDO_INSIDE_BYTES], const rondo_graph *graph, const rondo_graph *root);
+
+/* The number of the outermost child node that the graph is inside of, in `root`; `slot` when it is inside of none. */
 uint32_t rondo_graph_outer_number(const rondo_graph *graph, const rondo_graph *root, uint32_t slot);
 
 /* With a text of its own, taken from the allocator, and freed there. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Parameters of nodes: the checks at the front door (B2 to B4), defaults for zeros, and what differs between two.
+ * Parameters of nodes: the checks of public calls (B2 to B4), defaults for zeros, and comparing.
  * The same functions serve nodes and stream operations. Nothing here allocates or keeps state; any thread.
  */
 #include <assert.h>
@@ -10,25 +10,8 @@
 #include "base/error.h"
 #include "graph/byte_box.h"
 #include "graph/node.h"
+#include "graph/node_fields.h"
 #include "graph/node_params.h"
-
-static const char *const kind_names[] = {
-    [RONDO_NODE_KERNEL] = "kernel",
-    [RONDO_NODE_HOST] = "host",
-    [RONDO_NODE_COPY] = "copy",
-    [RONDO_NODE_FILL] = "fill",
-    [RONDO_NODE_EMPTY] = "empty",
-    [RONDO_NODE_CHILD] = "child",
-    [RONDO_NODE_EVENT_RECORD] = "event_record",
-    [RONDO_NODE_EVENT_WAIT] = "event_wait",
-    [RONDO_NODE_ALLOC] = "alloc",
-    [RONDO_NODE_FREE] = "free",
-    [RONDO_NODE_FOREIGN] = "foreign",
-};
-
-static bool is_kind(rondo_node_kind kind) { return kind >= RONDO_NODE_KERNEL && kind <= RONDO_NODE_FOREIGN; }
-
-const char *rondo_node_kind_name(rondo_node_kind kind) { return is_kind(kind) ? kind_names[kind] : "unknown"; }
 
 uint32_t rondo_node_number(rondo_node node) { return node.id == 0 ? RONDO_NO_NODE : (uint32_t)node.id; }
 
@@ -404,47 +387,14 @@ static int compare_kernel_nodes(const rondo_kernel_node *a, const rondo_kernel_n
   return 0;
 }
 
-static bool same_copy(const rondo_copy *a, const rondo_copy *b, bool ignore_addresses) {
-  return (ignore_addresses || (a->dst == b->dst && a->src == b->src)) && a->width == b->width &&
-         a->height == b->height && a->depth == b->depth && a->dst_pitch == b->dst_pitch &&
-         a->src_pitch == b->src_pitch && a->dst_slice_pitch == b->dst_slice_pitch &&
-         a->src_slice_pitch == b->src_slice_pitch;
-}
-
-static bool same_fill(const rondo_fill *a, const rondo_fill *b, bool ignore_addresses) {
-  return (ignore_addresses || a->dst == b->dst) && a->value == b->value && a->element_bytes == b->element_bytes &&
-         a->width == b->width && a->height == b->height && a->pitch == b->pitch;
-}
-
 static bool same_text(const char *a, const char *b) { return strcmp(a == NULL ? "" : a, b == NULL ? "" : b) == 0; }
 
-/* For all kinds but kernels, of one kind. */
-static bool same_params(const rondo_node_params *a, const rondo_node_params *b, bool ignore_addresses) {
-  switch (a->kind) {
-    case RONDO_NODE_HOST:
-      return a->as.host.function == b->as.host.function && (ignore_addresses || a->as.host.user == b->as.host.user);
-    case RONDO_NODE_COPY:
-      return same_copy(&a->as.copy, &b->as.copy, ignore_addresses);
-    case RONDO_NODE_FILL:
-      return same_fill(&a->as.fill, &b->as.fill, ignore_addresses);
-    case RONDO_NODE_EVENT_RECORD:
-    case RONDO_NODE_EVENT_WAIT:
-      return ignore_addresses || a->as.event == b->as.event;
-    case RONDO_NODE_ALLOC:
-      return a->as.alloc.bytes == b->as.alloc.bytes && a->as.alloc.peers == b->as.alloc.peers &&
-             same_text(a->as.alloc.name, b->as.alloc.name) &&
-             (ignore_addresses || a->as.alloc.address == b->as.alloc.address);
-    case RONDO_NODE_FREE:
-      return ignore_addresses || a->as.free_address == b->as.free_address;
-    case RONDO_NODE_FOREIGN:
-      return same_text(a->as.foreign.what, b->as.foreign.what) && a->as.foreign.bytes == b->as.foreign.bytes &&
-             a->as.foreign.is_bound == b->as.foreign.is_bound &&
-             (ignore_addresses || a->as.foreign.address == b->as.foreign.address);
-    case RONDO_NODE_KERNEL:
-    case RONDO_NODE_EMPTY:
-    case RONDO_NODE_CHILD:
-      return true;
-  }
+/* Of two nodes of one kind: whether their plain fields are the same. Mostly they are, to the byte. */
+static bool same_fields(const rondo_node_params *a, const rondo_node_params *b, bool ignore_addresses) {
+  const rondo_node_fields fields = rondo_node_fields_of(a->kind);
+  if (memcmp(&a->as, &b->as, sizeof a->as) == 0) return true;
+  for (size_t i = 0; i < fields.count; i++)
+    if (!rondo_node_field_same(&fields.items[i], a, b, ignore_addresses)) return false;
   return true;
 }
 
@@ -454,5 +404,5 @@ int rondo_node_params_compare(const rondo_node_params *a, const rondo_node_param
     const int difference = compare_kernel_nodes(&a->as.kernel, &b->as.kernel, ignore_addresses);
     if (difference != 0) return difference;
   }
-  return same_params(a, b, ignore_addresses) && same_text(a->name, b->name) ? 0 : RONDO_DIFFERENCE_PARAMS;
+  return same_fields(a, b, ignore_addresses) && same_text(a->name, b->name) ? 0 : RONDO_DIFFERENCE_PARAMS;
 }

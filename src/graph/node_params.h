@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Parameters of nodes: the checks at the front door (B2 to B4), defaults for zeros, and what differs between two.
+ * Parameters of nodes: the checks of public calls (B2 to B4), defaults for zeros, and comparing.
  */
 #ifndef RONDO_GRAPH_NODE_PARAMS_H
 #define RONDO_GRAPH_NODE_PARAMS_H
@@ -21,6 +21,9 @@ RONDO_MUST_USE rondo_status rondo_node_params_check(const char *where, const ron
 /* Gives checked parameters their defaults, as rondo_graph_insert does: no zero in a grid, height, depth or pitch; what
  * does not count (the pitch of one row) is what it would be by default; a fill's value has no bits past its element. */
 void rondo_node_params_resolve(rondo_node_params *params);
+
+/* The ranges of a copy or fill, resolved or not; returns their number, 0 for other kinds. Ranges that
+ * rondo_node_params_check would refuse are left out. */
 size_t rondo_node_extents(const rondo_node_params *params, rondo_extent out[RONDO_MOST_EXTENTS]);
 
 /* What differs between two nodes' parameters; 0 when nothing. See rondo_graph_diff. Both are resolved. Child graphs are

@@ -33,6 +33,7 @@ static void heap_push(slot_heap *heap, uint32_t slot) {
 }
 
 static uint32_t heap_pop(slot_heap *heap) {
+  assert(heap->count > 0);
   const uint32_t top = heap->items[0];
   const uint32_t slot = heap->items[--heap->count];
   size_t hole = 0;
@@ -50,6 +51,7 @@ static uint32_t heap_pop(slot_heap *heap) {
 
 /* One of the slot's dependencies came out. */
 static void come_nearer(uint32_t *waiting, slot_heap *ready, uint32_t slot) {
+  assert(waiting[slot] > 0);
   if (--waiting[slot] == 0) heap_push(ready, slot);
 }
 
@@ -69,6 +71,7 @@ static size_t sort_slots(const rondo_graph *graph, uint32_t *waiting, slot_heap 
     const rondo_slots *dependents = &rondo_graph_at(graph, slot)->dependents;
     size_t count;
     const rondo_programmatic_edge *edges = rondo_graph_programmatic_from(graph, slot, &count);
+    assert(sorted < graph->live_count);
     order[sorted++] = slot;
     for (size_t i = 0; i < dependents->count; i++) come_nearer(waiting, ready, dependents->items[i]);
     for (size_t i = 0; i < count; i++) come_nearer(waiting, ready, edges[i].to);
@@ -171,10 +174,9 @@ rondo_status rondo_graph_order_in(const rondo_graph *graph, const rondo_graph *r
 }
 
 rondo_status rondo_graph_mark_ancestors(const rondo_graph *graph, const uint32_t *from, size_t count, bool *marks) {
-  void *memory;
-  RONDO_TRY(rondo_allocate(&graph->allocator, graph->live_count, sizeof(uint32_t), &memory));
-  uint32_t *stack = memory;
+  uint32_t *stack;
   size_t depth = 0;
+  RONDO_TRY(rondo_allocate_items(&graph->allocator, graph->live_count, sizeof *stack, &stack));
   for (size_t i = 0; i < count; i++) {
     if (marks[from[i]]) continue;
     marks[from[i]] = true;
@@ -189,6 +191,6 @@ rondo_status rondo_graph_mark_ancestors(const rondo_graph *graph, const uint32_t
       }
     }
   }
-  rondo_release(&graph->allocator, memory, graph->live_count, sizeof(uint32_t));
+  rondo_release(&graph->allocator, stack, graph->live_count, sizeof *stack);
   return RONDO_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Order: topological sorting (A.
+ * The topological order of a graph's nodes, cycles, and which nodes come before others.
  */
 #ifndef RONDO_GRAPH_TOPOLOGICAL_ORDER_H
 #define RONDO_GRAPH_TOPOLOGICAL_ORDER_H

@@ -28,7 +28,7 @@ static char identities[2];
 static int64_t event_holds; /* of the one event that there is */
 static void hold_event(rondo_event *event) { event_holds += event != NULL; }
 static void let_event_go(rondo_event *event) { event_holds -= event != NULL; }
-static rondo_lent_event lent_event = {hold_event, let_event_go};
+static rondo_counted_event lent_event = {hold_event, let_event_go};
 static char memory[4096];
 
 typedef struct fuzz_run {

@@ -45,6 +45,8 @@
 /* All `count` floats agree within `tolerance`, relative to the larger of 1 and the expected value. */
 #define assert_near(actual, expected, count, tolerance) \
   test_assert_near((actual), (expected), (count), (tolerance), __FILE__, __LINE__)
+/* The same with INVALID_ARGUMENT. */
+#define assert_invalid(call, reason) assert_error(call, RONDO_INVALID_ARGUMENT, reason)
 
 /* The thread's last error is what the next test_assert_ok on it compares with. For bodies and builders, too, whose own
  * calls fail while the call that they are called by succeeds. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Explicit building: the public functions that change a graph. Nodes and edges are graph/'s business, addresses
- * memory/'s; here they meet, and what one of them refuses is undone in the other.
+ * Building graphs node by node: the public functions that change a graph. Nodes and edges belong to graph/, addresses
+ * to memory/. What one of the two refuses is undone in the other.
  */
 #include "exec/build/graph_build.h"
 
@@ -69,10 +69,8 @@ rondo_status rondo_build_graph(const char *call, rondo_device *device, const ron
 void rondo_build_uncount(rondo_graph *graph) {
   if (graph->hold.object != NULL) graph->hold.release(graph->hold.object);
   graph->hold.object = NULL;
-  for (size_t i = 0; i < graph->nodes.count && graph->child_count > 0; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    if (node->live && node->params.kind == RONDO_NODE_CHILD) rondo_build_uncount(node->params.as.child);
-  }
+  rondo_graph *child;
+  for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;) rondo_build_uncount(child);
 }
 
 rondo_status rondo_graph_create(rondo_device *device, const rondo_graph_options *options, rondo_graph **out_graph) {
@@ -102,8 +100,8 @@ rondo_status rondo_graph_destroy(rondo_graph *graph) {
   char label[RONDO_LABEL_BYTES];
   if (graph->is_child)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                      "rondo_graph_destroy: %s belongs to a child node: remove that node, or destroy the graph it "
-                      "stands in",
+                      "rondo_graph_destroy: %s belongs to a child node: remove that node, or destroy the graph that "
+                      "contains it",
                       rondo_graph_label(label, graph));
   if (rondo_graph_is_captured_into(graph))
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
@@ -204,7 +202,7 @@ static rondo_status check_add(const char *call, const rondo_graph *graph, const 
   if (params == NULL || out_node == NULL) return rondo_refuse_null(call, params == NULL ? "params" : "out_node");
   if (params->kind != RONDO_NODE_FOREIGN) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND,
-                    "%s: captures alone make nodes of kind 'foreign': capture the work that it stands for", call);
+                    "%s: only captures make nodes of kind 'foreign': capture the work itself", call);
 }
 
 /* `out_node` may stand among the dependencies, as in `add(graph, &last, 1, ..., &last)`: it is written last. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Building graphs for a device: what explicit building and capture share, on top of graph/ and memory/.
+ * Building graphs for a device: what building node by node and captures share, on top of graph/ and memory/.
  */
 #ifndef RONDO_EXEC_BUILD_GRAPH_BUILD_H
 #define RONDO_EXEC_BUILD_GRAPH_BUILD_H
@@ -8,8 +8,7 @@
 #include "graph/graph_internal.h"
 #include "memory/graph_memory/address_space.h"
 
-/* An empty graph for a device, held by its count of graphs, with an address space. Of the options the allocator is not
- * used. */
+/* An empty graph for a device, which counts it, with an address space. The allocator in the options is not used. */
 RONDO_MUST_USE rondo_status rondo_build_graph(const char *call, rondo_device *device,
                                               const rondo_graph_options *options, rondo_graph **out);
 

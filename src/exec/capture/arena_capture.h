@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Captures into an arena (memory/arena/arena.h), and what such a recording is planned from: a run of its work before,
- * noted without being planned. The capture ends with rondo_capture_end, whose graph rondo_arena_recording_read reads.
+ * Captures into an arena (memory/arena/arena.h), and the profile that such a recording is planned from: an earlier run
+ * of the same work, of which the lifetimes were noted. The capture ends with rondo_capture_end, and
+ * rondo_arena_recording_read reads its graph.
  *
- * While it lasts, rondo_malloc_async on its streams gives addresses of the arena, and rondo_free_async takes those, and
- * blocks of the setting, which are the recording's to give out again behind the free.
+ * During the capture rondo_malloc_async on its streams returns addresses of the arena. rondo_free_async takes those,
+ * and blocks of the setting, whose bytes the recording may use again after the free.
  *
  * Threads: as captures.
  */
@@ -13,18 +14,18 @@
 #include "exec/stream/stream_internal.h"
 #include "memory/arena/arena.h"
 
-/* As rondo_capture_begin_with. On success the slots have their addresses; nothing of the setting but the arena need
- * last. On a guarded device the slots are backed and live from now on. Errors beside those of rondo_capture_begin:
- * INVALID_ARGUMENT/FOREIGN_ADDRESS (a block that is not the arena's, or overlaps another), OUT_OF_MEMORY, those of
- * rondo_plan_make. */
+/* As rondo_capture_begin_with. On success the slots have their addresses; only the arena of the setting must live
+ * on. On a guarded device the slots are backed and live from now on. Errors in addition to those of
+ * rondo_capture_begin: INVALID_ARGUMENT/FOREIGN_ADDRESS (a block that is not the arena's, or overlaps another),
+ * OUT_OF_MEMORY, those of rondo_plan_make. */
 RONDO_MUST_USE rondo_status rondo_capture_begin_in_arena(rondo_stream *stream, rondo_capture_mode mode,
                                                          rondo_arena_setting *setting);
 
-/* As rondo_profile_end, for a run begun with rondo_profile_begin, to be planned later. The caller releases it. */
+/* As rondo_profile_end, but the run is planned later. The caller releases it. */
 RONDO_MUST_USE rondo_status rondo_profile_end_noted(rondo_stream *stream, rondo_noted_lifetimes **out);
 
-/* The work that is noted gives up, in the order of the stream, memory from before it that the holder knows by `key`,
- * which is not 0; the first time counts. Without a profile that the stream takes part in nothing happens. */
+/* Notes, in the order of the stream, that memory from before the profile is no longer used. Its owner identifies it
+ * by `key`, which is not 0; only the first note of a key counts. Does nothing if the stream is in no profile. */
 void rondo_profile_note_end(rondo_stream *stream, uint64_t key);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Captures: beginning, adding nodes, forking and joining through events, ending. See capture_internal.h for who may
- * touch what; capture_gates.c for what a capture keeps others from doing.
+ * Captures: beginning, adding nodes, forking and joining through events, ending. capture_internal.h says which thread
+ * may touch what; capture_gates.c refuses calls that a capture forbids.
  */
 #include "exec/capture/capture_internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,9 +13,9 @@
 #include "exec/build/graph_build.h"
 #include "exec/capture/arena_capture.h"
 #include "exec/capture/capture_driver.h"
-#include "exec/capture/capture_list.h"
 #include "exec/random/random_internal.h"
 #include "graph/graph.h"
+#include "graph/graph_check.h"
 #include "graph/node_name.h"
 #include "graph/topological_order.h"
 #include "memory/arena/arena_internal.h"
@@ -46,10 +47,27 @@ static void frontier_thin(rondo_frontier *frontier) {
 
 /* Room is there for all of them. A few are looked for one by one; there may also be as many as a graph has nodes. */
 static void frontier_unite(rondo_frontier *frontier, const rondo_node *nodes, size_t count) {
+  assert(frontier->count + count <= frontier->capacity);
   const bool is_long = count > FEW_NODES;
   for (size_t i = 0; i < count; i++)
     if (is_long || !frontier_has(frontier, nodes[i])) frontier->items[frontier->count++] = nodes[i];
   if (is_long) frontier_thin(frontier);
+}
+
+/* The nodes that a stream's next one will depend on are the capture's, each once. */
+static void check_frontier(const rondo_stream *stream) {
+  (void)stream;
+#ifndef NDEBUG
+  const rondo_capture *capture = rondo_stream_capture(stream);
+  const rondo_frontier *frontier = &stream->frontier;
+  uint32_t slot;
+  assert(capture->graph->captures > 0 && frontier->count <= frontier->capacity);
+  assert(stream->last.id == 0 || rondo_graph_find(capture->graph, stream->last, &slot) == RONDO_OK);
+  for (size_t i = 0; i < frontier->count; i++) {
+    assert(rondo_graph_find(capture->graph, frontier->items[i], &slot) == RONDO_OK);
+    for (size_t k = 0; k < i && i < FEW_NODES; k++) assert(frontier->items[k].id != frontier->items[i].id);
+  }
+#endif
 }
 
 static rondo_status frontier_reserve(const rondo_device *device, rondo_frontier *frontier, size_t count) {
@@ -79,9 +97,8 @@ static rondo_status check_begin(const char *call, rondo_stream *stream, rondo_ca
 
 static rondo_status make_capture(rondo_stream *stream, rondo_capture_mode mode, rondo_capture **out) {
   rondo_device *device = stream->device;
-  void *state;
-  RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(rondo_capture), &state));
-  rondo_capture *capture = state;
+  rondo_capture *capture;
+  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *capture, &capture));
   *capture = (rondo_capture){.allocator = device->allocator,
                              .device = device,
                              .id = next_id(),
@@ -106,35 +123,38 @@ static rondo_status start(rondo_capture *capture, rondo_graph *graph, bool given
   return RONDO_OK;
 }
 
-static rondo_status start_anew(const char *call, rondo_capture *capture, const rondo_capture_options *options) {
+/* Into an empty graph, which goes when it fails. */
+static rondo_status start_in_new(rondo_capture *capture, rondo_graph *graph) {
   rondo_stream *stream = capture->origin;
-  rondo_graph *graph;
-  const rondo_graph_options graph_options = {RONDO_GRAPH_OPTIONS_INIT, .name = stream->name,
-                                             .profile = options->profile, .relocate = options->relocate};
-  RONDO_TRY(rondo_build_graph(call, stream->device, &graph_options, &graph));
   stream->frontier.count = 0;
   const rondo_status status = start(capture, graph, false);
   if (status != RONDO_OK) rondo_graph_free(graph);
   return status;
+}
+
+static rondo_status start_with(const char *call, rondo_capture *capture, const rondo_capture_options *options) {
+  const rondo_stream *stream = capture->origin;
+  rondo_graph *graph;
+  const rondo_graph_options graph_options = {RONDO_GRAPH_OPTIONS_INIT, .name = stream->name,
+                                             .profile = options->profile, .relocate = options->relocate};
+  RONDO_TRY(rondo_build_graph(call, stream->device, &graph_options, &graph));
+  return start_in_new(capture, graph);
 }
 
 static rondo_status begin(const char *call, rondo_stream *stream, const rondo_capture_options *options) {
   RONDO_TRY(check_begin(call, stream, options->mode));
   rondo_capture *capture;
   RONDO_TRY(make_capture(stream, options->mode, &capture));
-  const rondo_status status = start_anew(call, capture, options);
+  const rondo_status status = start_with(call, capture, options);
   if (status != RONDO_OK) rondo_capture_release(capture);
   return status;
 }
 
 static rondo_status start_in_arena(rondo_capture *capture, rondo_address_space *space, rondo_profile *profile) {
-  rondo_stream *stream = capture->origin;
+  const rondo_stream *stream = capture->origin;
   rondo_graph *graph;
   RONDO_TRY(rondo_build_graph_in(stream->device, stream->name, space, profile, false, &graph));
-  stream->frontier.count = 0;
-  const rondo_status status = start(capture, graph, false);
-  if (status != RONDO_OK) rondo_graph_free(graph);
-  return status;
+  return start_in_new(capture, graph);
 }
 
 static rondo_status begin_in_arena(rondo_capture *capture, const rondo_arena_setting *setting) {
@@ -168,12 +188,14 @@ rondo_status rondo_capture_begin_with(rondo_stream *stream, const rondo_capture_
   return begin("rondo_capture_begin_with", stream, &known);
 }
 
-/* What ended captures leave: the graph to the caller, NULL when it was the user's own or is freed. */
+/* Ends the capture. Its graph stays if it is kept or the user's own. */
 static void finish(rondo_capture *capture, bool keep_graph) {
   rondo_graph *graph = capture->graph;
   rondo_capture_list_remove(capture);
   rondo_capture_release_generators(capture);
+  assert(graph->captures > 0);
   graph->captures--;
+  if (keep_graph) rondo_graph_check(graph);
   if (!keep_graph && !capture->into_given) rondo_graph_free(graph);
   rondo_capture_release(capture);
 }
@@ -239,6 +261,7 @@ rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_nod
   stream->frontier.items[0] = node;
   stream->frontier.count = 1;
   stream->last = node;
+  check_frontier(stream);
   return RONDO_OK;
 }
 
@@ -253,6 +276,7 @@ rondo_status rondo_capture_record_event(rondo_stream *stream, rondo_event *event
   rondo_event_leave_capture(event);
   event->capture = capture;
   frontier_unite(&event->frontier, stream->frontier.items, stream->frontier.count);
+  check_frontier(stream);
   return rondo_capture_tell_record(stream, event);
 }
 
@@ -300,6 +324,7 @@ static rondo_status join(rondo_stream *stream, rondo_event *event) {
 
 rondo_status rondo_capture_wait_event(rondo_stream *stream, rondo_event *event) {
   rondo_capture *own = rondo_stream_capture(stream), *other = event->capture;
+  assert(own != NULL || other != NULL);
   const bool over = other != NULL && atomic_load_explicit(&other->state, memory_order_acquire) == RONDO_CAPTURE_OVER;
   if (other == NULL || (over && own != NULL)) return refuse_isolation(stream, own);
   if (over) return refuse_over(stream, other);
@@ -315,6 +340,7 @@ rondo_status rondo_capture_wait_event(rondo_stream *stream, rondo_event *event) 
 
 static rondo_status fail_unjoined(const rondo_capture *capture, const rondo_stream *stream) {
   const uint32_t slot = rondo_node_number(stream->last);
+  assert(stream->last.id != 0 && stream != capture->origin);
   char node[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED, slot,
                          "rondo_capture_end: %s was forked off and not joined again, its last node is %s: record an "
@@ -323,7 +349,7 @@ static rondo_status fail_unjoined(const rondo_capture *capture, const rondo_stre
                          capture->origin_name);
 }
 
-/* Marks what the origin's frontier has behind it, and looks for each member's last node there (C5). */
+/* Marks what comes before the origin's frontier, where each member's last node must be (C5). */
 static rondo_status find_unjoined(const rondo_capture *capture, bool *marks, uint32_t *slots,
                                   const rondo_stream **out) {
   const rondo_frontier *frontier = &capture->origin->frontier;
@@ -414,7 +440,7 @@ void rondo_capture_forget_stream(rondo_stream *stream) {
 
 /* Looking in ------------------------------------------------------------------------------------------------------ */
 
-/* Brings the frontier behind the const handle up to date; a capture found broken is told by its state. */
+/* Brings the stream's frontier up to date. A capture that is found broken shows that by its state. */
 static rondo_status look(rondo_stream *stream, const rondo_capture *capture) {
   if (atomic_load_explicit(&capture->state, memory_order_acquire) != RONDO_CAPTURE_ACTIVE) return RONDO_OK;
   const rondo_status status = rondo_capture_follow(stream, "rondo_capture_get_info");
@@ -451,5 +477,6 @@ rondo_status rondo_capture_set_frontier(rondo_stream *stream, const rondo_node *
   if (!replace) RONDO_TRY(rondo_capture_follow(stream, call));
   RONDO_TRY(set_frontier(call, stream, capture->graph, nodes, count, replace));
   if (!frontier_has(&stream->frontier, stream->last)) stream->last = (rondo_node){0};
+  check_frontier(stream);
   return rondo_capture_tell_frontier(stream, call);
 }

@@ -3,9 +3,10 @@
  */
 #include "exec/capture/capture_driver.h"
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "device/device.h"
-#include "exec/capture/capture_list.h"
 #include "graph/graph.h"
 #include "graph/node_name.h"
 
@@ -54,11 +55,11 @@ static rondo_status read_frontier(rondo_stream *stream, bool *out_is_active, boo
   rondo_captured *captured = capture->importer.captured;
   const rondo_captured_edge *edges;
   size_t count;
-  capture->behind.count = 0;
+  capture->driver_frontier.count = 0;
   *out_is_plain = true;
   RONDO_TRY(captured->ops->frontier(captured, stream->queue, out_is_active, &edges, &count));
   for (size_t i = 0; *out_is_active && i < count; i++) {
-    RONDO_TRY(rondo_array_push(&capture->allocator, &capture->behind, &edges[i].node));
+    RONDO_TRY(rondo_array_push(&capture->allocator, &capture->driver_frontier, &edges[i].node));
     *out_is_plain = *out_is_plain && !edges[i].is_programmatic;
   }
   return RONDO_OK;
@@ -69,18 +70,21 @@ static rondo_status make_plain(rondo_stream *stream) {
   rondo_capture *capture = rondo_stream_capture(stream);
   rondo_captured *captured = capture->importer.captured;
   uint64_t name;
-  RONDO_TRY(captured->ops->place(captured, NULL, capture->behind.items, capture->behind.count, &name));
+  assert(capture->driver_frontier.count > 0);
+  RONDO_TRY(
+      captured->ops->place(captured, NULL, capture->driver_frontier.items, capture->driver_frontier.count, &name));
   RONDO_TRY(captured->ops->set_frontier(captured, stream->queue, &name, 1));
-  capture->behind.items[0] = name;
-  capture->behind.count = 1;
+  capture->driver_frontier.items[0] = name;
+  capture->driver_frontier.count = 1;
   return RONDO_OK;
 }
 
 static rondo_status import_frontier(rondo_stream *stream) {
   rondo_capture *capture = rondo_stream_capture(stream);
   rondo_importer *importer = &capture->importer;
-  for (size_t i = 0; i < capture->behind.count; i++) RONDO_TRY(rondo_importer_add(importer, capture->behind.items[i]));
-  RONDO_TRY(rondo_importer_order_behind(importer, capture->behind.items, capture->behind.count));
+  for (size_t i = 0; i < capture->driver_frontier.count; i++)
+    RONDO_TRY(rondo_importer_add(importer, capture->driver_frontier.items[i]));
+  RONDO_TRY(rondo_importer_order_after(importer, capture->driver_frontier.items, capture->driver_frontier.count));
   RONDO_TRY(rondo_importer_reserve(importer)); /* for the node that rondo_capture_tell will tell of */
   RONDO_TRY(rondo_array_reserve(&stream->device->allocator, &stream->frontier, importer->order.count));
   for (size_t i = 0; i < importer->order.count; i++) stream->frontier.items[i] = importer->order.items[i];
@@ -104,7 +108,7 @@ rondo_status rondo_capture_follow(rondo_stream *stream, const char *call) {
 static rondo_status place_node(rondo_stream *stream, const rondo_node_params *copy, uint64_t *out) {
   const rondo_capture *capture = rondo_stream_capture(stream);
   rondo_captured *captured = capture->importer.captured;
-  RONDO_TRY(captured->ops->place(captured, copy, capture->behind.items, capture->behind.count, out));
+  RONDO_TRY(captured->ops->place(captured, copy, capture->driver_frontier.items, capture->driver_frontier.count, out));
   return captured->ops->set_frontier(captured, stream->queue, out, 1);
 }
 
@@ -144,11 +148,11 @@ rondo_status rondo_capture_tell(rondo_stream *stream, const char *call, rondo_no
 }
 
 static rondo_status name_frontier(const rondo_stream *stream, rondo_capture *capture) {
-  capture->behind.count = 0;
+  capture->driver_frontier.count = 0;
   for (size_t i = 0; i < stream->frontier.count; i++) {
     uint64_t name;
     RONDO_TRY(rondo_importer_name(&capture->importer, rondo_node_number(stream->frontier.items[i]), &name));
-    RONDO_TRY(rondo_array_push(&capture->allocator, &capture->behind, &name));
+    RONDO_TRY(rondo_array_push(&capture->allocator, &capture->driver_frontier, &name));
   }
   return RONDO_OK;
 }
@@ -159,12 +163,13 @@ rondo_status rondo_capture_tell_frontier(rondo_stream *stream, const char *call)
   if (captured == NULL) return RONDO_OK;
   rondo_status status = name_frontier(stream, capture);
   if (status == RONDO_OK)
-    status = captured->ops->set_frontier(captured, stream->queue, capture->behind.items, capture->behind.count);
+    status = captured->ops->set_frontier(captured, stream->queue, capture->driver_frontier.items,
+                                         capture->driver_frontier.count);
   return status == RONDO_OK ? RONDO_OK : fail_told(stream, call, status);
 }
 
-/* An event of the driver's own stands for the record: the driver refuses all questions about it, while Rondo asks its
- * events whether they are complete. */
+/* The driver gets an event that Rondo does not use otherwise: the driver refuses all questions about an event
+ * recorded in a capture, and Rondo asks its own whether they are complete. */
 rondo_status rondo_capture_tell_record(rondo_stream *stream, rondo_event *event) {
   const rondo_capture *capture = rondo_stream_capture(stream);
   rondo_device_event *mark;
@@ -190,6 +195,7 @@ rondo_status rondo_capture_tell_wait(rondo_stream *stream, const rondo_event *ev
 rondo_status rondo_capture_begin_driver(rondo_capture *capture) {
   const rondo_capture_ops *ops = capture->device->ops->capture;
   capture->importer.graph = capture->graph;
+  assert(capture->importer.captured == NULL);
   if (ops == NULL) return RONDO_OK;
   RONDO_TRY(ops->begin(capture->origin->queue, capture->mode, &capture->importer.captured));
   capture->driver_id = capture->importer.captured->id;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A capture and the driver's own, where the device has one (rondo_capture_ops in driver.h); elsewhere everything here
- * does nothing. There is one frontier, the driver's: before anything is added to a stream, its frontier is read from
- * the driver, and what libraries captured meanwhile is imported; after it the driver is told. Threads: as the capture.
+ * A capture and the driver's own capture, on devices whose driver captures (rondo_capture_ops in driver.h). On other
+ * devices these functions do nothing. The driver's frontier is the one that counts: before anything is added to a
+ * stream, its frontier is read from the driver, and what libraries captured since is imported. Then the driver gets the
+ * new node. Threads: as the capture.
  */
 #ifndef RONDO_EXEC_CAPTURE_CAPTURE_DRIVER_H
 #define RONDO_EXEC_CAPTURE_CAPTURE_DRIVER_H
@@ -15,19 +16,19 @@ RONDO_MUST_USE rondo_status rondo_capture_begin_driver(rondo_capture *capture);
  * cause is work of a library's between the last node known and `call`. */
 RONDO_MUST_USE rondo_status rondo_capture_follow(rondo_stream *stream, const char *call);
 
-/* The driver gets a node that was made behind the stream's frontier, which was followed: it becomes the driver's
- * frontier. The capture is invalid when that fails. */
+/* Gives the driver a node that was added after the stream's frontier, which was followed. The node becomes the driver's
+ * frontier. A failure makes the capture invalid. */
 RONDO_MUST_USE rondo_status rondo_capture_tell(rondo_stream *stream, const char *call, rondo_node node);
 
-/* The stream's frontier was set by hand: the driver gets it. The capture is invalid when that fails. */
+/* Gives the driver a frontier that the user set. A failure makes the capture invalid. */
 RONDO_MUST_USE rondo_status rondo_capture_tell_frontier(rondo_stream *stream, const char *call);
 
-/* Recording and waiting, behind what the capture itself makes of it. */
+/* Tells the driver that the event was recorded, or is waited for, after the capture itself has done so. */
 RONDO_MUST_USE rondo_status rondo_capture_tell_record(rondo_stream *stream, rondo_event *event);
 RONDO_MUST_USE rondo_status rondo_capture_tell_wait(rondo_stream *stream, const rondo_event *event);
 
-/* Ends the driver's capture, whatever `status` is. When that is RONDO_OK the rest is imported, and the graph keeps the
- * driver's. Returns the first failure. */
+/* Ends the driver's capture in any case. If `status` is RONDO_OK, imports the rest, and the graph keeps the driver's
+ * graph. Returns the first failure. */
 RONDO_MUST_USE rondo_status rondo_capture_end_driver(rondo_capture *capture, rondo_status status);
 
 #endif

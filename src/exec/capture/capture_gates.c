@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * The list of captures, and the gates that calls pass which a capture may forbid (C6, C9, C10). Where there is no
- * capture in the process a gate is one load.
+ * The process's list of captures, and the gates: the checks of calls that a capture may forbid (C6, C9, C10). While
+ * there is no capture in the process, a gate is one load.
  */
+#include <assert.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/thread.h"
-#include "exec/capture/capture_list.h"
+#include "exec/capture/capture_internal.h"
 #include "graph/node_name.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -24,11 +25,35 @@ void rondo_capture_retain(rondo_capture *capture) {
 }
 
 void rondo_capture_release(rondo_capture *capture) {
+  assert(atomic_load_explicit(&capture->references, memory_order_relaxed) > 0);
   if (atomic_fetch_sub_explicit(&capture->references, 1, memory_order_acq_rel) > 1) return;
+  assert(capture->members == NULL && capture->generators.count == 0);
   const rondo_allocator allocator = capture->allocator;
-  rondo_array_free(&allocator, &capture->behind);
+  rondo_array_free(&allocator, &capture->driver_frontier);
   rondo_release(&allocator, capture, 1, sizeof *capture);
 }
+
+#ifndef NDEBUG
+/* Under the lock: the list is linked both ways, and members know their capture. */
+static void check_list(void) {
+  const rondo_capture *previous = NULL;
+  for (const rondo_capture *at = captures; at != NULL; previous = at, at = at->next) {
+    const uint32_t state = atomic_load_explicit(&at->state, memory_order_relaxed);
+    bool has_origin = at->origin == NULL;
+    assert(at->previous == previous);
+    assert(atomic_load_explicit(&at->references, memory_order_relaxed) > 0);
+    assert(state != RONDO_CAPTURE_OVER && (state == RONDO_CAPTURE_ACTIVE || at->cause[0] != '\0'));
+    assert(!has_origin || state == RONDO_CAPTURE_INVALIDATED);
+    for (const rondo_stream *member = at->members; member != NULL; member = member->next_member) {
+      assert(rondo_stream_capture(member) == at && member->device == at->device);
+      has_origin = has_origin || member == at->origin;
+    }
+    assert(has_origin);
+  }
+}
+#else
+static void check_list(void) {}
+#endif
 
 void rondo_capture_list_add(rondo_capture *capture) {
   rondo_stream *origin = capture->origin;
@@ -40,6 +65,7 @@ void rondo_capture_list_add(rondo_capture *capture) {
   capture->next = captures;
   if (captures != NULL) captures->previous = capture;
   captures = capture;
+  check_list();
   pthread_mutex_unlock(&lock);
   atomic_fetch_add_explicit(&rondo_capture_count, 1, memory_order_release);
 }
@@ -55,6 +81,7 @@ void rondo_capture_list_remove(rondo_capture *capture) {
   else
     captures = capture->next;
   if (capture->next != NULL) capture->next->previous = capture->previous;
+  check_list();
   pthread_mutex_unlock(&lock);
   atomic_fetch_sub_explicit(&rondo_capture_count, 1, memory_order_release);
 }
@@ -68,6 +95,7 @@ static bool is_active(const rondo_capture *capture) {
 
 /* Under the lock. */
 static void add_member(rondo_capture *capture, rondo_stream *stream) {
+  assert(rondo_stream_capture(stream) == NULL && stream->device == capture->device);
   stream->next_member = capture->members;
   capture->members = stream;
   atomic_store_explicit(&stream->capture, capture, memory_order_relaxed);
@@ -80,6 +108,7 @@ rondo_capture *rondo_capture_list_adopt(rondo_stream *stream, uint64_t driver_id
     capture = capture->next;
   if (capture != NULL && !is_active(capture)) capture = NULL;
   if (capture != NULL) add_member(capture, stream);
+  check_list();
   pthread_mutex_unlock(&lock);
   return capture;
 }
@@ -88,6 +117,7 @@ rondo_status rondo_capture_list_join(rondo_capture *capture, rondo_stream *strea
   pthread_mutex_lock(&lock);
   const bool active = is_active(capture);
   if (active) add_member(capture, stream);
+  check_list();
   pthread_mutex_unlock(&lock);
   return active ? RONDO_OK : rondo_capture_require_active(capture, "rondo_stream_wait_event");
 }
@@ -95,6 +125,7 @@ rondo_status rondo_capture_list_join(rondo_capture *capture, rondo_stream *strea
 bool rondo_capture_list_leave(rondo_capture *capture, rondo_stream *stream) {
   pthread_mutex_lock(&lock);
   rondo_stream **at = &capture->members;
+  assert(rondo_stream_capture(stream) == capture);
   while (*at != stream) at = &(*at)->next_member;
   *at = stream->next_member;
   atomic_store_explicit(&stream->capture, NULL, memory_order_relaxed);
@@ -132,26 +163,27 @@ rondo_status rondo_capture_require_active(const rondo_capture *capture, const ch
   if (is_active(capture)) return RONDO_OK;
   RONDO_TRY(rondo_device_require_own(call, capture->device));
   return rondo_fail(RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED,
-                    "%s: the capture on %s was made invalid by %s: end it and begin anew", call, capture->origin_name,
+                    "%s: the capture on %s was made invalid by %s: end it and begin again", call, capture->origin_name,
                     capture->cause);
 }
 
 rondo_status rondo_capture_require_sound(const rondo_capture *capture, const char *call) {
   if (is_active(capture)) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED,
-                    "%s: the capture on %s, which is over now, was made invalid by %s: begin anew without that", call,
+                    "%s: the capture on %s, which is over now, was made invalid by %s: begin again without that", call,
                     capture->origin_name, capture->cause);
 }
 
 /* Where a capture is (FW-7) ---------------------------------------------------------------------------------------- */
 
-/* What was captured last before the call that is refused: " behind kernel 'relu' (node 12)"; its number. */
+/* What was captured last before the call that is refused: " after kernel 'relu' (node 12)"; its number. */
 typedef struct capture_position {
   uint32_t node; /* RONDO_NO_NODE: none */
-  char text[RONDO_LABEL_BYTES + sizeof " behind "];
+  char text[RONDO_LABEL_BYTES + sizeof " after "];
 } capture_position;
 
-/* Only what is bound to the calling thread has a graph that nobody else changes now: others' have no position. */
+/* Only a capture that is bound to the calling thread has a graph that no other thread changes now. Other captures
+ * have no position. */
 static void find_position(const rondo_capture *capture, capture_position *out) {
   const rondo_graph *graph = capture->graph;
   char label[RONDO_LABEL_BYTES];
@@ -162,7 +194,7 @@ static void find_position(const rondo_capture *capture, capture_position *out) {
     if (graph->nodes.items[slot - 1].live) out->node = (uint32_t)(slot - 1);
   if (out->node == RONDO_NO_NODE) return;
   const rondo_node_params *params = &graph->nodes.items[out->node].params;
-  (void)snprintf(out->text, sizeof out->text, " behind %s", rondo_node_label(label, params, out->node));
+  (void)snprintf(out->text, sizeof out->text, " after %s", rondo_node_label(label, params, out->node));
 }
 
 /* Gates ----------------------------------------------------------------------------------------------------------- */
@@ -170,6 +202,7 @@ static void find_position(const rondo_capture *capture, capture_position *out) {
 rondo_status rondo_capture_refuse_stream(rondo_stream *stream, const char *call) {
   rondo_capture *capture = rondo_stream_capture(stream);
   capture_position position;
+  assert(capture != NULL);
   RONDO_TRY(rondo_capture_require_active(capture, call));
   find_position(capture, &position);
   rondo_capture_invalidate(capture, "%s on %s%s", call, stream->label, position.text);
@@ -181,6 +214,7 @@ rondo_status rondo_capture_refuse_stream(rondo_stream *stream, const char *call)
 
 rondo_status rondo_capture_refuse_event(const rondo_event *event, const char *call) {
   rondo_capture *capture = event->capture;
+  assert(capture != NULL);
   const uint32_t state = atomic_load_explicit(&capture->state, memory_order_acquire);
   if (state == RONDO_CAPTURE_INVALIDATED) return rondo_capture_require_active(capture, call);
   capture_position position = {.node = RONDO_NO_NODE};
@@ -188,11 +222,10 @@ rondo_status rondo_capture_refuse_event(const rondo_event *event, const char *ca
     find_position(capture, &position);
     rondo_capture_invalidate(capture, "%s of an event recorded in it%s", call, position.text);
   }
-  return rondo_fail_node(
-      RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT, position.node,
-      "%s: the event was last recorded in the capture on %s%s and stands for nodes there, not for work "
-      "that runs: record it outside a capture, or capture rondo_event_record_external",
-      call, capture->origin_name, state == RONDO_CAPTURE_ACTIVE ? ", which is now invalid," : "");
+  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT, position.node,
+                         "%s: the event was last recorded in the capture on %s%s and represents nodes there, not work "
+                         "that runs: record it outside a capture, or capture rondo_event_record_external",
+                         call, capture->origin_name, state == RONDO_CAPTURE_ACTIVE ? ", which is now invalid," : "");
 }
 
 /* A capture that refused, for the message. */

@@ -33,6 +33,7 @@ rondo_status rondo_importer_reserve(rondo_importer *importer) {
 
 void rondo_importer_know(rondo_importer *importer, uint64_t name, uint32_t slot) {
   rondo_graph_node *node = rondo_graph_at(importer->graph, slot);
+  assert(name != 0 && !is_known(importer, name));
   rondo_handle_map_put(&importer->slots, name, (uint64_t)slot + 1);
   rondo_handle_map_put(&importer->names, (uint64_t)slot + 1, name);
   if (node->captured == 0) node->captured = name; /* else of an earlier capture into the same graph */
@@ -47,6 +48,7 @@ static rondo_status place(rondo_importer *importer, uint32_t slot) {
   RONDO_TRY(rondo_allocate_items(allocator, dependencies->count, sizeof *before, &before));
   for (size_t i = 0; i < dependencies->count; i++)
     (void)rondo_handle_map_get(&importer->names, (uint64_t)dependencies->items[i] + 1, &before[i]);
+  for (size_t i = 0; i < dependencies->count; i++) assert(before[i] != 0);
   const rondo_status status =
       importer->captured->ops->place(importer->captured, NULL, before, dependencies->count, &name);
   rondo_release(allocator, before, dependencies->count, sizeof *before);
@@ -83,6 +85,7 @@ rondo_status rondo_importer_name(rondo_importer *importer, uint32_t slot, uint64
     if (!has_nameless) importer->pending.count--;
   }
   (void)rondo_handle_map_get(&importer->names, wanted, out);
+  assert(*out != 0);
   return RONDO_OK;
 }
 
@@ -106,7 +109,7 @@ static rondo_status complete_order(rondo_importer *importer) {
   return RONDO_OK;
 }
 
-rondo_status rondo_importer_order_behind(rondo_importer *importer, const uint64_t *names, size_t count) {
+rondo_status rondo_importer_order_after(rondo_importer *importer, const uint64_t *names, size_t count) {
   importer->order.count = 0;
   for (size_t i = 0; i < count; i++) {
     uint32_t slot;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Where the device's driver captures too (driver.h, rondo_capture_ops): which node of the driver's is which of the
- * graph's, and making nodes of the graph for those that libraries gave to the driver.
+ * The nodes of a driver's capture (rondo_capture_ops in driver.h): which of them is which node of the graph, and adding
+ * nodes to the graph for those that libraries gave to the driver.
  *
- * The driver's graph has all nodes of the capture: kernels as they were launched, and an empty one in the place of
- * each of Rondo's own nodes that the driver is not to see (memory, child graphs, work on memory that is not mapped
- * yet). A node is imported once all that it depends on is, so that the graph's order is the driver's.
+ * The driver's graph has all nodes of the capture: kernels as they were launched, and an empty node for each of Rondo's
+ * own nodes that the driver must not see (memory, child graphs, work on memory that is not mapped yet). A node is
+ * imported after all that it depends on, so that the graph's order is the driver's.
  *
- * A programmatic edge is no order. So that what was captured behind its later node still comes after its earlier one,
- * as in the stream, it depends on both.
+ * A programmatic edge gives no order. A node that was captured after the later end of such an edge depends on both
+ * ends, so that it comes after both, as in the stream.
  *
  * Threads: as the capture that it belongs to.
  */
@@ -40,12 +40,12 @@ RONDO_MUST_USE rondo_status rondo_importer_add_all(rondo_importer *importer, uin
 RONDO_MUST_USE rondo_status rondo_importer_reserve(rondo_importer *importer);
 void rondo_importer_know(rondo_importer *importer, uint64_t name, uint32_t slot);
 
-/* The driver's name of a slot. Where it has none an empty node is made, behind those of the slot's dependencies. */
+/* The driver's name of a slot. If it has none yet, an empty node is made after those of the slot's dependencies. */
 RONDO_MUST_USE rondo_status rondo_importer_name(rondo_importer *importer, uint32_t slot, uint64_t *out);
 
-/* What a node behind these known ones depends on, each once: they and, where programmatic edges lead to them, the nodes
- * before those. In importer->order. */
-RONDO_MUST_USE rondo_status rondo_importer_order_behind(rondo_importer *importer, const uint64_t *names, size_t count);
+/* Fills importer->order with what a node after these known ones depends on, each once: they, and the nodes that
+ * programmatic edges to them come from. */
+RONDO_MUST_USE rondo_status rondo_importer_order_after(rondo_importer *importer, const uint64_t *names, size_t count);
 
 /* The driver's graph is gone: nothing refers to it any more. */
 void rondo_importer_forget(rondo_importer *importer);

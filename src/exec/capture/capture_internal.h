@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Captures: what turns a stream's work into nodes, and keeps what must not happen meanwhile from happening.
+ * Captures: they turn the work of streams into nodes, and refuse what must not happen in the meantime.
  *
  * A capture has an origin (stream and thread), a mode, and member streams, each with a frontier. Streams join by
- * waiting for an event that was recorded in the capture. When it ends all members leave at once.
+ * waiting for an event that was recorded in the capture. All members leave when it ends.
  *
- * Threads: one lock in the process protects the list of captures, their members and the cause that made one invalid. It
- * is a leaf: nothing is locked, no memory asked for and no driver called under it. A capture's state is atomic, because
- * any thread's refused call can make it invalid. Whoever holds an event of a capture holds a reference to it.
+ * Threads: one lock in the process protects the list of captures, their members, and the cause that made one invalid.
+ * It is a leaf: no lock is taken, no memory allocated and no driver called under it. A capture's state is atomic,
+ * because the refused call of any thread can make it invalid. An event that was recorded in a capture retains it.
  */
 #ifndef RONDO_EXEC_CAPTURE_CAPTURE_INTERNAL_H
 #define RONDO_EXEC_CAPTURE_CAPTURE_INTERNAL_H
@@ -35,12 +35,12 @@ struct rondo_capture {
   char cause[RONDO_LABEL_BYTES + 144];              /* what made it invalid */
   uint64_t driver_id;                               /* of the driver's capture, where the driver captures too; 0 */
   rondo_importer importer;                          /* where the driver captures too: what it captured */
-  RONDO_ARRAY(uint64_t) behind;                     /* ... working memory: the driver's names of a frontier */
+  RONDO_ARRAY(uint64_t) driver_frontier;            /* ... working memory: the driver's names of a frontier */
   rondo_stream *members;                            /* by next_member */
   RONDO_ARRAY(struct rondo_generator *) generators; /* drawn from; references */
 };
 
-/* The capture that the stream is part of, also when a library made it join by events of its own; NULL. */
+/* The capture that the stream is part of, or NULL. A library may have made it join by events of its own. */
 rondo_capture *rondo_capture_adopt(rondo_stream *stream);
 static inline rondo_capture *rondo_stream_find_capture(rondo_stream *stream) {
   rondo_capture *capture = rondo_stream_capture(stream);
@@ -48,11 +48,25 @@ static inline rondo_capture *rondo_stream_find_capture(rondo_stream *stream) {
   return rondo_capture_adopt(stream);
 }
 
-/* Whether what the stream is given runs at once: nothing captures it, and nothing refuses it as stray. */
+/* Whether work on the stream runs: no capture takes it, and no watch refuses it as stray. */
 static inline bool rondo_stream_runs_at_once(rondo_stream *stream) {
   if (rondo_stream_capture(stream) != NULL) return false;
   return atomic_load_explicit(&rondo_capture_count, memory_order_relaxed) == 0 || rondo_capture_watch_allows(stream);
 }
+
+/* The process's list of captures (capture_gates.c): for the files of this folder. Functions that change it or a
+ * capture's members take the lock. A capture that is added has its origin for its first member; one that is removed
+ * has none, and is over. */
+void rondo_capture_list_add(rondo_capture *capture);
+void rondo_capture_list_remove(rondo_capture *capture);
+
+/* The stream becomes a member of the active capture with this number of the driver's; NULL when there is none. */
+rondo_capture *rondo_capture_list_adopt(rondo_stream *stream, uint64_t driver_id);
+
+/* The stream becomes a member, or ceases to be. Joining fails when the capture is no longer active. Leaving returns
+ * whether it was the last member; if not, the capture may be over when it returns. */
+RONDO_MUST_USE rondo_status rondo_capture_list_join(rondo_capture *capture, rondo_stream *stream);
+bool rondo_capture_list_leave(rondo_capture *capture, rondo_stream *stream);
 
 void rondo_capture_retain(rondo_capture *capture);
 void rondo_capture_release(rondo_capture *capture);
@@ -65,10 +79,10 @@ bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t ro
 
 /* CAPTURE_INVALID/INVALIDATED naming the cause, unless the capture is active. */
 RONDO_MUST_USE rondo_status rondo_capture_require_active(const rondo_capture *capture, const char *call);
-/* The same for the call that ends it, whatever this returns. */
+/* The same for the call that ends it, even if that call fails. */
 RONDO_MUST_USE rondo_status rondo_capture_require_sound(const rondo_capture *capture, const char *call);
 
-/* Adds a node behind the frontier of a capturing stream, which becomes that node. */
+/* Adds a node that depends on the frontier of a capturing stream, and becomes the frontier. */
 RONDO_MUST_USE rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_node_params *params);
 
 /* While the stream or the event belongs to a capture: recording and waiting (C3, C7). */
@@ -86,7 +100,7 @@ RONDO_MUST_USE rondo_status rondo_capture_refuse_device(rondo_device *device, co
 /* C9: a call that acts at once, unseen by captures. */
 RONDO_MUST_USE rondo_status rondo_capture_refuse_unsafe(const char *call);
 
-/* Whether this thread began a capture on the device that goes on and is not RELAXED. */
+/* Whether this thread began a capture on the device that has not ended and is not RELAXED. */
 bool rondo_capture_is_begun_here(const rondo_device *device);
 
 /* The stream is being destroyed. */

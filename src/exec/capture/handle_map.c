@@ -19,9 +19,7 @@ static size_t find(const rondo_handle_map *map, uint64_t key) {
 
 static rondo_status grow(const rondo_allocator *allocator, rondo_handle_map *map) {
   rondo_handle_map larger = {.room = map->room == 0 ? FIRST_ROOM : 2 * map->room, .count = map->count};
-  void *memory;
-  RONDO_TRY(rondo_allocate(allocator, larger.room, sizeof *larger.pairs, &memory));
-  larger.pairs = memory;
+  RONDO_TRY(rondo_allocate_items(allocator, larger.room, sizeof *larger.pairs, &larger.pairs));
   for (size_t i = 0; i < map->room; i++)
     if (map->pairs[i].key != 0) larger.pairs[find(&larger, map->pairs[i].key)] = map->pairs[i];
   rondo_release(allocator, map->pairs, map->room, sizeof *map->pairs);

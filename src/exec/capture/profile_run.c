@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Profiles of runs that are not recorded: the front doors of memory/profile/warm_up_log.h.
+ * Profiles of eager runs: the public calls of memory/profile/warm_up_log.h.
  */
 #include "base/versioned_struct.h"
 #include "exec/build/graph_build.h"

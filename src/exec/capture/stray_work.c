@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Watches for stray work; see stray_work.h. A watch counts as a capture in rondo_capture_count, so that it is looked
- * for also when the capture that it is about was given up and its body goes on.
+ * Watches for stray work; see stray_work.h. A watch counts as a capture in rondo_capture_count, so that calls look for
+ * it even after its capture was abandoned while the watched code runs on.
  */
 #include "exec/capture/stray_work.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "exec/capture/capture_internal.h"
@@ -17,6 +18,7 @@ void rondo_capture_watch_begin(rondo_capture_watch *watch, const char *name, ron
 }
 
 void rondo_capture_watch_end(rondo_capture_watch *watch) {
+  assert(innermost == watch);
   innermost = watch->outer;
   atomic_fetch_sub_explicit(&rondo_capture_count, 1, memory_order_relaxed);
 }
@@ -27,7 +29,10 @@ rondo_capture_watch *rondo_capture_watch_pause(void) {
   return paused;
 }
 
-void rondo_capture_watch_resume(rondo_capture_watch *paused) { innermost = paused; }
+void rondo_capture_watch_resume(rondo_capture_watch *paused) {
+  assert(innermost == NULL);
+  innermost = paused;
+}
 
 bool rondo_capture_watch_allows(rondo_stream *stream) {
   return rondo_capture_adopt(stream) == NULL && innermost == NULL;
@@ -42,8 +47,8 @@ static void describe(char message[RONDO_STRAY_MESSAGE], const rondo_capture_watc
   const rondo_stream *own = watch->stream;
   if (stream == own)
     (void)snprintf(message, RONDO_STRAY_MESSAGE,
-                   "%s: %s captures no more, and '%.60s', which was being recorded there, goes on: what it queues now "
-                   "would run beside what was recorded; return the error that ended the recording",
+                   "%s: %s does not capture any more, but '%.60s', which was being recorded there, still runs: what it "
+                   "enqueues now would not be in the recording; return the error that ended the recording",
                    call, stream->label, watch->name);
   else if (stream->device != own->device)
     (void)snprintf(message, RONDO_STRAY_MESSAGE,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Stray work. While a thread captures somebody's work in order to repeat it, what it gives to a stream that captures
- * nothing runs at once, and is missing from every launch of what was captured. The driver allows that (C2), and by hand
- * so does Rondo. A *watch* is for those who call code of others while they capture: as long as it is on, its thread
- * queues nothing on streams outside of captures. What it tries is refused by name, is kept in the watch, whatever the
- * code makes of the refusal, and makes the watched stream's capture invalid.
+ * Stray work. While a thread captures work to replay it later, what it enqueues on a stream that captures nothing runs
+ * once, and is missing from every replay. The driver allows that (C2), and so does Rondo for captures that the user
+ * begins. A *watch* is for callers that run code of others during a capture. As long as it is on, its thread can
+ * enqueue nothing outside of captures: such work is refused by name and makes the watched stream's capture invalid.
+ * The watch keeps the refusal, so that code that ignores it changes nothing.
  *
  * Not stray is what another capture takes, what waits for the device or asks for its state (C6 and C9 are for that),
  * what only prepares (creating, instantiating, uploading), and what the library does for itself, which does not come by
  * the public calls. Work that is given to a native handle is not seen.
  *
- * Threads: a watch is its thread's alone. It is found by one look, where there is a capture or a watch in the process.
+ * Threads: a watch belongs to its thread. Calls look for it only while the process has a capture or a watch.
  */
 #ifndef RONDO_EXEC_CAPTURE_STRAY_WORK_H
 #define RONDO_EXEC_CAPTURE_STRAY_WORK_H
@@ -46,8 +46,9 @@ void rondo_capture_watch_end(rondo_capture_watch *watch);
 rondo_capture_watch *rondo_capture_watch_pause(void);
 void rondo_capture_watch_resume(rondo_capture_watch *paused);
 
-/* A wait for the event, as `which` says, was refused and made the capture invalid: order behind what is outside of it,
- * which its launches would not have, is stray in watches of its streams. `remedy` is for who wrote what is recorded. */
+/* A wait for an event that is not of the capture was refused, and made the capture invalid. Watches of its streams note
+ * it as stray, since launches would not wait. `which` says what event it was; `remedy` is for the author of the work
+ * that is recorded. */
 void rondo_capture_watch_note_wait(const rondo_capture *capture, const char *which, const char *remedy);
 
 /* Whether the thread is watched: then what `call` changes at once, which replays would not, makes the watched captures

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The front of the five operations: one table of what each has, one check of what it was given, then the transport.
+ * The public calls of the five operations: one table of what each has, one check of its arguments, then the transport.
  */
 #include <inttypes.h>
 
@@ -41,11 +41,11 @@ static bool sends(const rondo_communicator *communicator, const rondo_collective
 
 static rondo_status check_types(const char *call, const rondo_collective *work) {
   if (rondo_type_bytes(work->type) == 0)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "%s: type %d is none: use RONDO_F32 or another name",
-                      call, (int)work->type);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
+                      "%s: %d is no type: use RONDO_F32 or another RONDO_ name", call, (int)work->type);
   if (!operations[work->operation].reduces || rondo_reduction_is_known(work->reduction)) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "%s: reduction %d is none: use a RONDO_REDUCE_ name",
-                    call, (int)work->reduction);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "%s: %d is no reduction: use a RONDO_REDUCE_ name", call,
+                    (int)work->reduction);
 }
 
 static rondo_status check_buffer(const char *call, const char *what, const void *buffer, const rondo_collective *work) {
@@ -100,7 +100,8 @@ static rondo_status check(const char *call, const rondo_communicator *communicat
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s: root %" PRIu32 " is none of %" PRIu32 " ranks", call, work->root, communicator->world_size);
   RONDO_TRY(check_buffers(call, communicator, work));
-  return communicator->link->transport->check(communicator->link, call, work);
+  const rondo_transport *transport = communicator->link->transport;
+  return transport->check == NULL ? RONDO_OK : transport->check(communicator->link, call, work);
 }
 
 static rondo_status run(rondo_communicator *communicator, rondo_stream *stream, rondo_collective work) {

@@ -3,7 +3,7 @@
  */
 #include "exec/collective/collective_reduce.h"
 
-/* Sums of integers wrap, hence as unsigned numbers. */
+/* Sums of integers wrap, so they are computed as unsigned numbers. */
 #define DEFINE_SUM(name, type)                                          \
   static void name##_sum(void *dst, const void *src, size_t count) {    \
     type *const to = dst;                                               \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Making and destroying communicators: options, which transport serves a device, and joining a group as one rank or, in
- * one process, as all of them, in three steps that each rank takes together with the others: a token for the group's
- * head, all ranks present, links.
+ * Making and destroying communicators: reading options, choosing a transport, and joining a group, as one rank or, in
+ * one process, as all ranks. All ranks take the same three steps together: rank 0 puts a token into the group's head,
+ * all become present, each opens its link.
  */
 #include "exec/collective/communicator.h"
 
@@ -82,7 +82,7 @@ static void free_joining(joining *j) {
 static rondo_status enter_all(joining *j) {
   unsigned char token[RONDO_GROUP_TOKEN_BYTES] = {0};
   const bool is_first = j->plans[0].rank == 0;
-  RONDO_TRY(j->transport->prepare(j->plans[0].device, is_first, token));
+  if (j->transport->prepare != NULL) RONDO_TRY(j->transport->prepare(j->plans[0].device, is_first, token));
   for (uint32_t i = 0; i < j->count; i++) {
     const rondo_communicator_plan *plan = &j->plans[i];
     const rondo_group_options options = {.path = j->rendezvous,

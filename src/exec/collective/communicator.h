@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A communicator and what stands behind it: a small table of functions for each kind of device, the exchange through
- * shared memory (exchange.h) and NCCL (nccl.h). The front checks arguments once (collective.c); behind it they hold.
+ * A communicator and its transport, which is a table of functions: the exchange through shared memory (exchange.h), or
+ * NCCL (nccl_transport.c). collective.c checks arguments once; transports rely on that.
  */
 #ifndef RONDO_EXEC_COLLECTIVE_COMMUNICATOR_H
 #define RONDO_EXEC_COLLECTIVE_COMMUNICATOR_H
@@ -50,17 +50,18 @@ typedef struct rondo_link {
 struct rondo_transport {
   uint32_t kind;  /* all ranks of a group have the same */
   bool has_slots; /* data goes through the group's memory */
-  /* Called before joining. `token` is what rank 0 tells the others by the group's head: filled when `is_first`. */
+  /* Called before joining; NULL: there is nothing to prepare. `token` is what rank 0 tells the others by the group's
+   * head: filled when `is_first`. */
   rondo_status (*prepare)(rondo_device *device, bool is_first, unsigned char token[RONDO_GROUP_TOKEN_BYTES]);
   /* Makes the links of ranks of one process in groups that are complete: all or none. They own their groups. */
   rondo_status (*open)(const rondo_communicator_plan *plans, rondo_group **groups, uint32_t count, rondo_link **out);
-  /* UNSUPPORTED for what it cannot do. */
+  /* UNSUPPORTED for what it cannot do. NULL: it can do all. */
   rondo_status (*check)(const rondo_link *link, const char *call, const rondo_collective *work);
-  /* Queues it or captures it. */
+  /* Enqueues or captures it. */
   rondo_status (*run)(rondo_link *link, rondo_stream *stream, const char *call, const rondo_collective *work);
   rondo_status (*break_off)(rondo_link *link);
   void (*info)(const rondo_link *link, rondo_communicator_info *out);
-  /* Waits for what was queued and gives the user's hold up. */
+  /* Waits for what was enqueued, and releases the user's reference. */
   rondo_status (*close)(rondo_link *link);
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Making exchanges, and the end of them.
+ * Making and destroying exchanges.
  */
 #include "exec/collective/exchange.h"
 
@@ -7,7 +7,7 @@ static rondo_exchange *exchange_of(rondo_link *link) { return (rondo_exchange *)
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
-/* Behind the last executable: nothing of a device can come here any more. */
+/* After the last executable: no work of a device can come here any more. */
 static void end(void *user) {
   rondo_exchange *exchange = user;
   if (exchange->has_monitor) {
@@ -21,13 +21,13 @@ static void end(void *user) {
   rondo_release(&allocator, exchange, 1, sizeof *exchange);
 }
 
-/* The last hold is gone. */
+/* The last reference is gone. */
 static void end_event(rondo_event *event) { event->driver->ops->destroy(event->driver); }
 
-/* Gives up what the user holds. */
+/* Releases the user's references. */
 static void release(rondo_exchange *exchange) {
   for (int i = 0; i < RONDO_EXCHANGE_KERNELS; i++) rondo_kernel_release(exchange->kernels[i]);
-  rondo_event_let_go(&exchange->event);
+  rondo_event_release(&exchange->event);
 }
 
 static rondo_status start(rondo_exchange *exchange) {
@@ -47,11 +47,11 @@ static rondo_status create(const rondo_communicator_plan *plan, rondo_group *gro
                                .allocator = device->allocator,
                                .device = device,
                                .timeout_ns = plan->timeout_ns};
-  exchange->event = (rondo_event){.lent = {.hold = rondo_event_hold, .let_go = rondo_event_let_go},
+  exchange->event = (rondo_event){.counted = {.retain = rondo_event_retain, .release = rondo_event_release},
                                   .device = device,
                                   .recorded = true,
                                   .ended = end_event};
-  atomic_init(&exchange->event.holds, 1);
+  atomic_init(&exchange->event.references, 1);
   rondo_status status = rondo_allocate_text(&device->allocator, plan->name, &exchange->name);
   if (status == RONDO_OK) status = device->ops->semaphore->create(device, end, exchange, &exchange->event.driver);
   if (status != RONDO_OK) {
@@ -68,14 +68,6 @@ static rondo_status create(const rondo_communicator_plan *plan, rondo_group *gro
   exchange->group = NULL;
   release(exchange);
   return status;
-}
-
-static rondo_status exchange_prepare(rondo_device *device, bool is_first,
-                                     unsigned char token[RONDO_GROUP_TOKEN_BYTES]) {
-  (void)device;
-  (void)is_first;
-  (void)token;
-  return RONDO_OK;
 }
 
 static rondo_status exchange_open(const rondo_communicator_plan *plans, rondo_group **groups, uint32_t count,
@@ -118,7 +110,6 @@ static void exchange_info(const rondo_link *link, rondo_communicator_info *out) 
 const rondo_transport rondo_exchange_transport = {
     .kind = 1,
     .has_slots = true,
-    .prepare = exchange_prepare,
     .open = exchange_open,
     .check = rondo_exchange_check,
     .run = rondo_exchange_run,

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * Collectives through shared memory. A collective is cut into pieces; a piece is work of the stream, queued or captured
- * alike: *send* copies the rank's part into one of its two slots, *arrive* says so to all, a wait for the semaphore,
- * *receive* combines what is in all ranks' slots, *finish*. (Small ones arrive and finish by their only block.)
+ * Collectives through shared memory. A collective is cut into pieces. A piece is work of the stream, whether enqueued
+ * or captured: *send* copies the rank's part into one of its two slots, *arrive* tells all ranks, a wait for the
+ * semaphore follows, *receive* combines the slots of all ranks, and *finish* ends it. (The only block of a small kernel
+ * also arrives or finishes.)
  *
- * The slots need no other order: a rank arrives at piece n + 1 after it has finished n, and finishes n after all have
- * arrived there, so when it sends n + 2 into the slot of n everybody has finished n. That is why the pieces of a
+ * The slots need no other order. A rank arrives at piece n + 1 after it has finished n, and finishes n after all have
+ * arrived at n. So when it sends n + 2 into the slot of n, all have finished n. That is why the pieces of a
  * communicator must not overlap on a rank; `current` and `has_arrived` find it when they do.
  *
- * Pieces are numbered as they run, so that a captured one has a new number in each replay. Whoever sees that all ranks
- * have arrived raises the semaphore: the worker that arrives last, or the rank's monitor, a thread that sleeps until
- * another rank rings and looks after ranks that have ended, left or failed, and after the time.
+ * Pieces are numbered as they run, so that a captured one has a new number in each replay. The worker that arrives
+ * last, or the rank's monitor, sees that all ranks have arrived and raises the semaphore. The monitor is a thread that
+ * sleeps until another rank rings, and that notices ranks that ended, left, failed or take too long.
  *
- * Life: `event` stands for the semaphore in graphs, and its holds count who needs the exchange: the user, the four
- * kernels that graphs name, nodes of execs. With the last the semaphore is destroyed, and ends behind the executables
- * that still run; then all goes.
+ * Life: `event` represents the semaphore in graphs, and its references count the users of the exchange: the user, the
+ * four kernels that graphs name, and nodes of execs. With the last one the semaphore is destroyed. It ends after the
+ * executables that still run, and then everything is freed.
  *
- * Threads: the kernels run on workers, piece by piece; the monitor is a thread of its own; failing is done once, by
- * any.
+ * Threads: the kernels run on workers, piece by piece; the monitor is a thread of its own. Any thread may fail the
+ * exchange; the first failure counts.
  */
 #ifndef RONDO_EXEC_COLLECTIVE_EXCHANGE_H
 #define RONDO_EXEC_COLLECTIVE_EXCHANGE_H
@@ -51,10 +52,10 @@ typedef struct rondo_exchange {
   rondo_allocator allocator;
   rondo_device *device;
   rondo_group *group;
-  rondo_kernel *kernels[RONDO_EXCHANGE_KERNELS]; /* the user's holds */
+  rondo_kernel *kernels[RONDO_EXCHANGE_KERNELS]; /* the user's references */
   char *name;
   uint64_t timeout_ns;
-  /* Given out, by the user's thread. Those of a capture begin anew with each, so that the same work captured twice is
+  /* Used so far, by the user's thread. Each capture begins with the same tags, so that the same work captured twice is
    * the same graph. */
   uint64_t tags, captured_tags, capture_id;
   /* Work. */

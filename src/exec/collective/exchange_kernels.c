@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a piece does on workers. Data stands in a slot as it is sent: one part, or, for reduce-scatter, a part for each
- * rank behind another. What has failed copies nothing, but every piece is still finished, so that it is counted.
+ * What a piece does on workers. A slot has the data as it is sent: one part, or, for reduce-scatter, one part for each
+ * rank after another. After a failure nothing is copied, but every piece is still finished, so that it is counted.
  */
 #include <string.h>
 
@@ -166,8 +166,8 @@ static void finish(rondo_exchange *exchange, const rondo_piece *piece) {
   rondo_futex_wake(&exchange->done_signal, UINT32_MAX);
 }
 
-/* All ranks have arrived with the piece under way: then it is received, whatever fails meanwhile, since its wait did
- * not. */
+/* All ranks have arrived with the piece that runs. It is then received even if something fails meanwhile, because
+ * its wait did not fail. */
 static bool is_there(const rondo_exchange *exchange, const rondo_piece *piece) {
   return atomic_load_explicit(&exchange->current, memory_order_relaxed) == piece->tag &&
          atomic_load(&exchange->settled) >= atomic_load_explicit(&exchange->arrived, memory_order_relaxed);
@@ -198,12 +198,12 @@ static const rondo_kernel_options kernels[RONDO_EXCHANGE_KERNELS] = {
     [RONDO_EXCHANGE_FINISH] = {.name = "finish", .cpu = run_finish, .params = {RONDO_UPDATES, PIECE}},
 };
 
-static void let_go(void *event) { rondo_event_let_go(event); }
+static void release_event(void *event) { rondo_event_release(event); }
 
 rondo_status rondo_exchange_make_kernel(rondo_exchange *exchange, unsigned which, rondo_kernel **out) {
   RONDO_TRY(rondo_kernel_make(exchange->device, &exchange->allocator, &kernels[which], out));
-  rondo_event_hold(&exchange->event);
+  rondo_event_retain(&exchange->event);
   (*out)->kept = &exchange->event;
-  (*out)->kept_release = let_go;
+  (*out)->kept_release = release_event;
   return RONDO_OK;
 }

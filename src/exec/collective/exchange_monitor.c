@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * When a piece's wait is over, well or badly. All ranks compare the same words when all have arrived, so all find the
- * same difference; what only one of them sees, an end or a time that has passed, it tells the others.
+ * How the wait of a piece ends. When all ranks have arrived they all compare the same words, so that all find the same
+ * difference. What only one rank sees, the end of another or a timeout, it tells the others.
  */
 #include <inttypes.h>
 #include <stdarg.h>

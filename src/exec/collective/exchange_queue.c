@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Cutting collectives into pieces and queueing these: by the stream's own calls, which also capture them; or, when
- * there are many, as one graph. A queue has room for some hundred works, and a thread that drives several ranks must
- * come to the next rank before what it queued can run.
+ * Cutting collectives into pieces, and enqueueing the pieces: by the stream's own calls, which also capture them, or,
+ * if there are many, as one graph. A queue has room for some hundred pieces of work, and a thread that drives several
+ * ranks has to reach the next rank before what it enqueued can run.
  */
 #include <rondo/exec.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Finding each other at a file, by locks on its bytes. One byte past the ranks' is locked while the head is made, or
- * ranks come and go, so that what is read there is whole; whoever waits for it gives up with the time for joining.
+ * Ranks find each other at a file, by locks on its bytes. The byte after those of the ranks is locked while the head
+ * is made and while ranks come and go, so that what is read there is complete. A rank that waits for that lock fails
+ * when the time for joining has passed.
  */
 #define _GNU_SOURCE
 #include "exec/collective/group.h"
@@ -55,7 +56,8 @@ static rondo_status lock_entrance(int file, const char *path, uint64_t deadline_
                               path);
     if (rondo_clock_ns() >= deadline_ns)
       return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_TIMED_OUT,
-                        "rendezvous '%s': another rank stands in the entrance, perhaps stopped by a debugger", path);
+                        "rendezvous '%s': another rank holds the lock for joining, perhaps stopped by a debugger",
+                        path);
     const struct timespec turn = {.tv_nsec = (long)TURN_NS};
     (void)nanosleep(&turn, NULL);
   }
@@ -73,7 +75,7 @@ static size_t whole_bytes(const rondo_group *group) {
   return head_bytes(group->world_size) + 2 * (size_t)group->world_size * group->piece_bytes;
 }
 
-/* What stands in the file; all zero when nothing does yet. */
+/* The contents of the file; all zero when there are none yet. */
 static rondo_status read_head(const rondo_group *group, rondo_group_header *out) {
   memset(out, 0, sizeof *out);
   const ssize_t got = pread(group->file, out, sizeof *out, 0);
@@ -145,7 +147,7 @@ static rondo_status enter_file(rondo_group *group) {
   }
 }
 
-/* Nobody is there: all zero, and as large as the group needs. */
+/* No other rank is there: all zero, and as large as the group needs. */
 static rondo_status make_file(const rondo_group *group) {
   if (rondo_file_limit_forbids(whole_bytes(group))) /* SIGXFSZ would end the process */
     return rondo_fail_errno(RONDO_IO_ERROR, EFBIG,
@@ -286,7 +288,7 @@ static void list_missing(const rondo_group *group, char *text, size_t bytes) {
   }
 }
 
-/* The time is over. Whoever comes now either finds this rank gone, or has made the group complete. */
+/* The time has passed. A rank that comes now either finds this one gone, or has made the group complete. */
 static rondo_status give_up(rondo_group *group) {
   char missing[128];
   RONDO_TRY(lock_entrance(group->file, group->path, rondo_clock_ns() + ENTRANCE_NS));

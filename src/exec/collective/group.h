@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * A group of ranks on one machine: how they find each other, see each other end, and the memory that they share. A rank
- * is whoever holds the lock on byte `rank` of the rendezvous file; the system gives it up when the process ends, in
- * whatever way. (Locks are of open files, not of processes: ranks of one process are told apart too.) The file's head
- * says what the group is; behind it each rank has two slots for data, which only it writes.
+ * A group of ranks on one machine: how they find each other, how they notice that one has ended, and the memory that
+ * they share. A rank is the holder of the lock on byte `rank` of the rendezvous file. The system releases the lock
+ * when the process ends, however it ends. (The locks belong to open files and not to processes, so that ranks of one
+ * process differ too.) The file's head describes the group; after it each rank has two slots for data, which only that
+ * rank writes.
  *
- * Threads: entering, awaiting, reserving and leaving belong to one thread at a time; asking and ringing any.
+ * Threads: entering, awaiting, reserving and leaving belong to one thread at a time; any thread may ask and ring.
  */
 #ifndef RONDO_EXEC_COLLECTIVE_GROUP_H
 #define RONDO_EXEC_COLLECTIVE_GROUP_H
@@ -31,7 +32,7 @@ typedef struct rondo_group_work {
 typedef struct rondo_group_member {
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t present;  /* has come, as long as the lock is held */
   _Atomic uint32_t left;                               /* in order */
-  _Atomic uint32_t failed;                             /* set behind the failure */
+  _Atomic uint32_t failed;                             /* set after the failure was written */
   _Atomic uint64_t arrived;                            /* pieces that it has put into its slots */
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t doorbell; /* futex; grows when somebody has news for it */
   _Atomic uint32_t sleeping;
@@ -74,10 +75,10 @@ RONDO_MUST_USE rondo_status rondo_group_enter(const rondo_allocator *allocator, 
                                               rondo_group **out);
 /* Waits until all have come: UNAVAILABLE/TIMED_OUT naming those that have not. Leave it all the same. */
 RONDO_MUST_USE rondo_status rondo_group_await(rondo_group *group);
-/* NULL is fine. Who comes last and finds nobody removes the file. */
+/* NULL is fine. The last rank that leaves removes the file. */
 void rondo_group_leave(rondo_group *group);
 
-/* Makes sure that there is memory behind the rank's slots, up to `bytes`. OUT_OF_MEMORY naming the file. */
+/* Makes sure that the first `bytes` of each of the rank's slots have memory. OUT_OF_MEMORY naming the file. */
 RONDO_MUST_USE rondo_status rondo_group_reserve(rondo_group *group, size_t bytes);
 
 /* Whether that rank's process still has it. */

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Collectives by NCCL, which vendor/libraries.h loads when a communicator is made. Its work goes to the stream's native
- * handle, through the driver's slot for libraries, and is captured and imported like that of any library. It makes no
- * nodes of Rondo's that could hold the communicator: what was captured keeps it, so that NCCL's communicator ends
- * behind the driver's graphs that have its kernels in them. (NCCL waits in ncclCommDestroy for such graphs to go.)
+ * handle, through the driver's slot for libraries, and is captured and imported as that of any library. No node of the
+ * graph can retain the communicator, so what the driver captured does: NCCL's communicator ends after the driver's
+ * graphs that have its kernels in them. (ncclCommDestroy waits for such graphs.)
  *
- * NCCL connects ranks when an algorithm is first used (since 2.22, unless NCCL_RUNTIME_CONNECT=0), captured or not, and
- * enables peer access for it between devices of one process, which captures forbid. So all its calls are made in the
- * relaxed mode, captured ones too: what it does at once is none of the capture's business, and what it queues is seen.
+ * NCCL connects ranks when an algorithm is first used (since 2.22, unless NCCL_RUNTIME_CONNECT=0), also during a
+ * capture, and for that it enables peer access between devices of one process, which captures forbid. So all its calls
+ * are made in the relaxed mode. What it does at once does not concern the capture, and what it enqueues is captured.
  *
- * Threads: a link belongs to one thread at a time, but for breaking it off and for
- * giving holds up.
+ * Threads: a link belongs to one thread at a time, except for breaking it off and releasing it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -30,14 +29,14 @@ static rondo_status check(nccl_result result, const char *what) {
 
 typedef struct nccl_link {
   rondo_link link;
-  atomic_uint holds; /* the user's, and one each capture */
+  atomic_uint references; /* the user's, and one each capture */
   rondo_device *device;
   rondo_allocator allocator;
   rondo_group *group;
   uint32_t rank, world_size;
   nccl_comm comm;
   void *scratch;            /* what a barrier sums up */
-  rondo_device_event *last; /* behind what was queued, not captured */
+  rondo_device_event *last; /* after what was enqueued and not captured */
   _Atomic bool broken;
 } nccl_link;
 
@@ -83,8 +82,8 @@ static rondo_status free_link(nccl_link *link) {
   return status;
 }
 
-static rondo_status let_go(nccl_link *link) {
-  return atomic_fetch_sub_explicit(&link->holds, 1, memory_order_acq_rel) == 1 ? free_link(link) : RONDO_OK;
+static rondo_status release_link(nccl_link *link) {
+  return atomic_fetch_sub_explicit(&link->references, 1, memory_order_acq_rel) == 1 ? free_link(link) : RONDO_OK;
 }
 
 static rondo_status make_link(const rondo_communicator_plan *plan, rondo_group *group, nccl_link **out) {
@@ -96,7 +95,7 @@ static rondo_status make_link(const rondo_communicator_plan *plan, rondo_group *
                       .group = group,
                       .rank = plan->rank,
                       .world_size = plan->world_size};
-  atomic_init(&(*out)->holds, 1);
+  atomic_init(&(*out)->references, 1);
   RONDO_TRY(device->ops->event_create(device, false, &(*out)->last));
   RONDO_TRY(device->ops->host_allocate(device, SCRATCH_BYTES, &(*out)->scratch));
   memset((*out)->scratch, 0, SCRATCH_BYTES);
@@ -156,7 +155,7 @@ static rondo_status nccl_close(rondo_link *base) {
   nccl_link *link = link_of(base);
   if (link->last->ops->synchronize(link->last) != RONDO_OK)
     rondo_status_ignore(nccl_break_off(base), "the streams tell what has failed");
-  return let_go(link);
+  return release_link(link);
 }
 
 /* Asking and running ---------------------------------------------------------------------------------------------- */
@@ -172,14 +171,6 @@ static bool has_failed(nccl_result result) { return result != NCCL_OK && result 
 static void nccl_info(const rondo_link *base, rondo_communicator_info *out) {
   const nccl_link *link = (const nccl_link *)base;
   out->failed = atomic_load(&link->broken) || has_failed(async_error(link));
-}
-
-/* It has reductions of all types. */
-static rondo_status nccl_check(const rondo_link *link, const char *call, const rondo_collective *work) {
-  (void)link;
-  (void)call;
-  (void)work;
-  return RONDO_OK;
 }
 
 static rondo_status require_working(const nccl_link *link, const char *call) {
@@ -235,23 +226,23 @@ static rondo_status run_work(void *user) {
   if (result == NCCL_OK || !run->is_captured) return check(result, run->call);
   char what[256];
   (void)snprintf(what, sizeof what,
-                 "%s, captured (if it cannot connect ranks now, call one like it un-captured first, or set "
+                 "%s, captured (if it cannot connect ranks now, call one like it eagerly first, or set "
                  "NCCL_RUNTIME_CONNECT=0)",
                  run->call);
   return check(result, what);
 }
 
-static void release_hold(void *object) {
-  rondo_status_ignore(let_go(object), "nobody is there to be told that NCCL did not end well");
+static void release_object(void *object) {
+  rondo_status_ignore(release_link(object), "nobody is there to be told that NCCL did not end well");
 }
 
 /* The graph that comes of the capture needs the communicator. */
 static rondo_status keep(nccl_link *link, rondo_capture *capture, const char *call) {
   bool is_new;
   RONDO_TRY(rondo_capture_require_active(capture, call));
-  atomic_fetch_add_explicit(&link->holds, 1, memory_order_relaxed);
-  const rondo_status status = rondo_captured_keep(capture->importer.captured, link, release_hold, &is_new);
-  if (!is_new) release_hold(link);
+  atomic_fetch_add_explicit(&link->references, 1, memory_order_relaxed);
+  const rondo_status status = rondo_captured_keep(capture->importer.captured, link, release_object, &is_new);
+  if (!is_new) release_object(link);
   return status;
 }
 
@@ -278,11 +269,11 @@ static rondo_status nccl_run_work(rondo_link *base, rondo_stream *stream, const 
   return note_queued(link, stream, call);
 }
 
+/* It needs no check, since it has reductions of all types. */
 const rondo_transport rondo_nccl_transport = {
     .kind = 2,
     .prepare = nccl_prepare,
     .open = nccl_open,
-    .check = nccl_check,
     .run = nccl_run_work,
     .break_off = nccl_break_off,
     .info = nccl_info,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Measuring what a device costs: lines of kernels that do nothing, of two lengths, are run on a stream and as execs, in
- * turns, so that a slow moment meets all of them; of each the medians, and through the two lengths a straight line.
+ * Measuring what a device costs. Lines of empty kernels, of two lengths, run on a stream and as execs in turns, so that
+ * a slow moment affects all of them. The medians of the two lengths give a straight line: a base, and the cost of each
+ * kernel.
  */
 #include "exec/cost/device_costs.h"
 
@@ -74,25 +75,19 @@ static void release_slot(void *state) {
   rondo_release(&allocator, slot, 1, sizeof *slot);
 }
 
-static rondo_status create_slot(rondo_device *device, costs_slot **out) {
-  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof **out, out));
-  (*out)->allocator = device->allocator;
-  pthread_mutex_init(&(*out)->lock, NULL);
-  pthread_mutex_init(&(*out)->gates.lock, NULL);
-  pthread_cond_init(&(*out)->changed, NULL);
-  device->costs.release = release_slot;
-  atomic_store_explicit(&device->costs.state, *out, memory_order_release);
-  return RONDO_OK;
+static void init_slot(void *state, const rondo_allocator *allocator) {
+  costs_slot *slot = state;
+  slot->allocator = *allocator;
+  pthread_mutex_init(&slot->lock, NULL);
+  pthread_mutex_init(&slot->gates.lock, NULL);
+  pthread_cond_init(&slot->changed, NULL);
 }
 
 static rondo_status slot_of(rondo_device *device, costs_slot **out) {
-  static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-  *out = atomic_load_explicit(&device->costs.state, memory_order_acquire);
-  if (*out != NULL) return RONDO_OK;
-  pthread_mutex_lock(&making);
-  *out = atomic_load_explicit(&device->costs.state, memory_order_relaxed);
-  const rondo_status status = *out == NULL ? create_slot(device, out) : RONDO_OK;
-  pthread_mutex_unlock(&making);
+  static const rondo_state_kind kind = {sizeof(costs_slot), init_slot, release_slot};
+  void *state;
+  const rondo_status status = rondo_device_state(device, &device->costs, &kind, &state);
+  *out = state;
   return status;
 }
 
@@ -167,21 +162,27 @@ static rondo_status make_kernel(rondo_device *device, rondo_kernel **out) {
   return status;
 }
 
-static rondo_status queue_line(const laboratory *lab, uint32_t length) {
-  for (uint32_t i = 0; i < length; i++) {
+/* A line to be queued: rondo_stream_work. */
+typedef struct line_work {
+  rondo_kernel *kernel;
+  uint32_t length;
+} line_work;
+
+static rondo_status queue_line(rondo_stream *stream, void *user) {
+  const line_work *line = user;
+  for (uint32_t i = 0; i < line->length; i++) {
     const size_t number = i;
-    RONDO_TRY(
-        rondo_launch(lab->stream, lab->kernel, (rondo_grid){.x = 1}, RONDO_ARGS(&number, &number, &number, &number)));
+    RONDO_TRY(rondo_launch(stream, line->kernel, (rondo_grid){.x = 1}, RONDO_ARGS(&number, &number, &number, &number)));
   }
   return RONDO_OK;
 }
 
-/* Captures of measurements that are on, of all devices: they are nobody's to disturb. */
+/* The captures that measurements have open, on all devices. They do not keep other measurements from starting. */
 static _Atomic uint32_t own_captures;
 
 static rondo_status capture_work(const laboratory *lab, uint32_t length, rondo_graph **out) {
   RONDO_TRY(rondo_capture_begin(lab->stream, RONDO_CAPTURE_RELAXED));
-  const rondo_status status = queue_line(lab, length);
+  const rondo_status status = queue_line(lab->stream, &(line_work){lab->kernel, length});
   rondo_saved_error error;
   rondo_error_save(&error);
   const rondo_status ended = rondo_capture_end(lab->stream, out);
@@ -196,13 +197,7 @@ static rondo_status capture_line(const laboratory *lab, uint32_t length, rondo_g
 }
 
 static rondo_status run_exec(const laboratory *lab, rondo_exec *exec, double *out_host, double *out_total) {
-  const uint64_t begin = rondo_clock_ns();
-  RONDO_TRY(rondo_exec_launch(exec, lab->stream));
-  const uint64_t queued = rondo_clock_ns();
-  RONDO_TRY(rondo_stream_synchronize(lab->stream));
-  *out_host = microseconds(begin, queued);
-  *out_total = microseconds(begin, rondo_clock_ns());
-  return RONDO_OK;
+  return rondo_time_run(lab->stream, rondo_queue_launch, exec, out_host, out_total);
 }
 
 static rondo_status record_line(laboratory *lab, uint32_t length, rondo_exec **out) {
@@ -242,31 +237,13 @@ static rondo_status record_lines(laboratory *lab) {
 
 /* Rounds ----------------------------------------------------------------------------------------------------------- */
 
-static rondo_status meter_line(const laboratory *lab, uint32_t length, rondo_gain *out) {
-  rondo_meter meter;
-  RONDO_TRY(rondo_meter_begin(&meter, lab->stream, GATE_NS));
-  rondo_status status = queue_line(lab, length);
-  if (status == RONDO_OK) status = rondo_meter_end(&meter);
-  if (status == RONDO_OK) status = rondo_meter_read(&meter, out);
-  rondo_meter_free(&meter);
-  return status;
-}
-
-static rondo_status run_line(const laboratory *lab, uint32_t length, double *out_host, double *out_total) {
-  const uint64_t begin = rondo_clock_ns();
-  RONDO_TRY(queue_line(lab, length));
-  *out_host = microseconds(begin, rondo_clock_ns());
-  RONDO_TRY(rondo_stream_synchronize(lab->stream));
-  *out_total = microseconds(begin, rondo_clock_ns());
-  return RONDO_OK;
-}
-
 static rondo_status take_samples(laboratory *lab, size_t line, size_t round) {
   line_samples *samples = &lab->lines[line];
+  line_work work = {lab->kernel, lengths[line]};
   rondo_gain metered = {0};
   double total;
-  RONDO_TRY(run_line(lab, lengths[line], &samples->stream_host[round], &total));
-  RONDO_TRY(meter_line(lab, lengths[line], &metered));
+  RONDO_TRY(rondo_time_run(lab->stream, queue_line, &work, &samples->stream_host[round], &total));
+  RONDO_TRY(rondo_meter_run(lab->stream, queue_line, &work, GATE_NS, &metered));
   samples->stream_device[round] = metered.device_us;
   samples->stream_beyond[round] = fmax(0, total - fmax(metered.host_us, metered.device_us));
   return run_exec(lab, lab->execs[line], &samples->launch_host[round], &samples->launch_total[round]);
@@ -368,14 +345,14 @@ static rondo_status measure(rondo_device *device, rondo_costs *out) {
   return rondo_fail_context(status, "measuring what device '%s' costs", device->name);
 }
 
-/* The front doors -------------------------------------------------------------------------------------------------- */
+/* Public calls ----------------------------------------------------------------------------------------------------- */
 
 static rondo_status refuse_while_capturing(const char *call, const rondo_device *device) {
   const uint32_t own = atomic_load_explicit(&own_captures, memory_order_acquire);
   if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) <= own) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                    "%s: what device '%s' costs was not measured yet, and is not while something is captured: ask "
-                    "before, or give it by rondo_device_set_costs; the capture goes on",
+                    "%s: the costs of device '%s' were not measured yet, and cannot be during a capture: call it "
+                    "before, or set them with rondo_device_set_costs; the capture stays valid",
                     call, device->name);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a device costs: measured once, or given. Kept by the device, in a slot of its own.
+ * What a device costs, measured once or given. The device keeps it in a slot.
  *
- * Threads: any. One measures, with no lock held; who asks meanwhile waits for it.
+ * Threads: any. One thread measures, without a lock; others that ask in the meantime wait for it.
  */
 #ifndef RONDO_EXEC_COST_DEVICE_COSTS_H
 #define RONDO_EXEC_COST_DEVICE_COSTS_H

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Meters. A gate is taken by one meter at a time: from there until its function has returned.
+ * Meters. One meter at a time has a gate, until the gate's function has returned.
  */
 #include "exec/cost/meter.h"
+
+#include <assert.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -49,6 +51,7 @@ static rondo_status take_gate(rondo_device *device, rondo_gate **out) {
       gates->first = gate;
     }
   }
+  assert(status != RONDO_OK || !atomic_load_explicit(&gate->is_taken, memory_order_relaxed));
   if (status == RONDO_OK) atomic_store_explicit(&gate->is_taken, true, memory_order_relaxed);
   pthread_mutex_unlock(&gates->lock);
   *out = gate;
@@ -123,6 +126,7 @@ void rondo_meter_stop(rondo_meter *meter) {
 
 rondo_status rondo_meter_end(rondo_meter *meter) {
   const uint64_t now = rondo_clock_ns();
+  assert(meter->counts && rondo_this_thread.works_queued >= meter->works);
   meter->works = rondo_this_thread.works_queued - meter->works;
   stop_counting(meter);
   const rondo_status status = rondo_event_record(meter->end, meter->stream);
@@ -136,6 +140,31 @@ rondo_status rondo_meter_read(const rondo_meter *meter, rondo_gain *out) {
   RONDO_TRY(rondo_event_elapsed(meter->begin, meter->end, &out->device_us));
   out->works = meter->works > UINT32_MAX ? UINT32_MAX : (uint32_t)meter->works;
   out->host_us = (double)meter->host_ns / 1e3;
+  return RONDO_OK;
+}
+
+rondo_status rondo_queue_launch(rondo_stream *stream, void *exec) { return rondo_exec_launch(exec, stream); }
+
+rondo_status rondo_meter_run(rondo_stream *stream, rondo_stream_work work, void *user, uint64_t most_ns,
+                             rondo_gain *out) {
+  rondo_meter meter;
+  RONDO_TRY(rondo_meter_begin(&meter, stream, most_ns));
+  rondo_status status = work(stream, user);
+  if (status == RONDO_OK) status = rondo_meter_end(&meter);
+  if (status == RONDO_OK) status = rondo_meter_read(&meter, out);
+  rondo_meter_free(&meter);
+  return status;
+}
+
+rondo_status rondo_time_run(rondo_stream *stream, rondo_stream_work work, void *user, double *out_host,
+                            double *out_total) {
+  RONDO_TRY(rondo_stream_synchronize(stream));
+  const uint64_t begin = rondo_clock_ns();
+  RONDO_TRY(work(stream, user));
+  const uint64_t queued = rondo_clock_ns();
+  RONDO_TRY(rondo_stream_synchronize(stream));
+  *out_host = (double)(queued - begin) / 1e3;
+  *out_total = (double)(rondo_clock_ns() - begin) / 1e3;
   return RONDO_OK;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Measuring: an exec is launched again and again while its driver keeps how long each node ran. Owns the samples: those
- * of one node lie together, so that the median is a sort in place. Timing is off again when the call returns, whatever
- * went wrong; launches that are not measured never look further than one pointer.
+ * Measuring nodes: an exec is launched again and again while its driver records how long each node ran. The samples of
+ * one node are adjacent, so that the median is a sort in place. Timing is off when the call returns, also after an
+ * error. Launches that are not measured pay for one comparison of a pointer.
  */
-#include <stdlib.h>
+#include <assert.h>
 
+#include "exec/cost/device_costs.h"
 #include "exec/launch/exec_internal.h"
 #include "graph/graph.h"
 
@@ -14,8 +15,8 @@ typedef struct measurement {
   rondo_exec *exec;
   rondo_stream *stream;
   uint32_t repeats;
-  uint64_t *last;    /* of one launch, by place */
-  uint64_t *samples; /* `repeats` a place */
+  uint64_t *last;  /* of one launch, by place, in nanoseconds */
+  double *samples; /* `repeats` a place, in microseconds */
 } measurement;
 
 static rondo_status check(const char *call, const rondo_exec *exec, rondo_stream *stream, uint32_t repeats) {
@@ -41,7 +42,7 @@ static rondo_status take_samples(const measurement *m) {
   for (uint32_t r = 0; r < m->repeats; r++) {
     RONDO_TRY(launch_once(m));
     executable->ops->times(executable, m->last);
-    for (size_t i = 0; i < count; i++) m->samples[i * m->repeats + r] = m->last[i];
+    for (size_t i = 0; i < count; i++) m->samples[i * m->repeats + r] = (double)m->last[i] / 1000;
   }
   return RONDO_OK;
 }
@@ -60,21 +61,14 @@ static rondo_status take_timed_samples(const measurement *m) {
   return rondo_error_raise(&error);
 }
 
-static int compare_samples(const void *left, const void *right) {
-  const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-  return (a > b) - (a < b);
-}
-
 static rondo_node_time summarize(const measurement *m, size_t place) {
-  uint64_t *samples = &m->samples[place * m->repeats];
-  const uint32_t middle = m->repeats / 2;
-  qsort(samples, m->repeats, sizeof *samples, compare_samples);
-  const double twice =
-      m->repeats % 2 ? 2 * (double)samples[middle] : (double)samples[middle - 1] + (double)samples[middle];
+  double *samples = &m->samples[place * m->repeats];
+  const double median = rondo_median(samples, m->repeats); /* which sorts them */
+  assert(samples[0] <= median && median <= samples[m->repeats - 1]);
   return (rondo_node_time){.node = m->exec->lowering.origins.items[place].tag,
-                           .microseconds = twice / 2000,
-                           .minimum = (double)samples[0] / 1000,
-                           .maximum = (double)samples[m->repeats - 1] / 1000};
+                           .microseconds = median,
+                           .minimum = samples[0],
+                           .maximum = samples[m->repeats - 1]};
 }
 
 /* Joins, which the user does not know, are left out. */
@@ -89,11 +83,8 @@ static void hand_out(const measurement *m, rondo_node_time *times, size_t room) 
 static rondo_status measure(measurement *m, rondo_node_time *times, size_t room) {
   const rondo_allocator *allocator = &m->exec->device->allocator;
   const size_t count = m->exec->lowering.nodes.count;
-  void *memory;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *m->last, &memory));
-  m->last = memory;
-  rondo_status status = rondo_allocate(allocator, count, m->repeats * sizeof *m->samples, &memory);
-  m->samples = memory;
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *m->last, &m->last));
+  rondo_status status = rondo_allocate_items(allocator, count, m->repeats * sizeof *m->samples, &m->samples);
   if (status == RONDO_OK) status = take_timed_samples(m);
   if (status == RONDO_OK) hand_out(m, times, room);
   rondo_release(allocator, m->samples, count, m->repeats * sizeof *m->samples);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What recording gains: predicted, decided by, and said in words. Owns nothing.
+ * What recording gains: predicting it, deciding by it, and describing it. Owns nothing.
  */
 #include "exec/cost/recording_gain.h"
 
@@ -149,20 +149,10 @@ typedef struct measurement {
   double *host, *device, *total; /* `repeats` each, of one array */
 } measurement;
 
-static rondo_status queue_exec(rondo_stream *stream, void *exec) { return rondo_exec_launch(exec, stream); }
-
 /* Runs that are waited for, each by itself. */
 static rondo_status time_runs(const measurement *m, rondo_stream_work work, void *user, double *out_host,
                               double *out_total) {
-  for (uint32_t i = 0; i < m->repeats; i++) {
-    RONDO_TRY(rondo_stream_synchronize(m->stream));
-    const uint64_t begin = rondo_clock_ns();
-    RONDO_TRY(work(m->stream, user));
-    const uint64_t queued = rondo_clock_ns();
-    RONDO_TRY(rondo_stream_synchronize(m->stream));
-    m->host[i] = (double)(queued - begin) / 1e3;
-    m->total[i] = (double)(rondo_clock_ns() - begin) / 1e3;
-  }
+  for (uint32_t i = 0; i < m->repeats; i++) RONDO_TRY(rondo_time_run(m->stream, work, user, &m->host[i], &m->total[i]));
   *out_host = rondo_median(m->host, m->repeats);
   *out_total = rondo_median(m->total, m->repeats);
   return RONDO_OK;
@@ -175,13 +165,8 @@ static uint64_t gate_ns(const rondo_gain *gain) {
 }
 
 static rondo_status meter_run(const measurement *m, rondo_gain *gain, double *out_device) {
-  rondo_meter meter;
   rondo_gain metered = {0};
-  RONDO_TRY(rondo_meter_begin(&meter, m->stream, gate_ns(gain)));
-  rondo_status status = m->work(m->stream, m->user);
-  if (status == RONDO_OK) status = rondo_meter_end(&meter);
-  if (status == RONDO_OK) status = rondo_meter_read(&meter, &metered);
-  rondo_meter_free(&meter);
+  const rondo_status status = rondo_meter_run(m->stream, m->work, m->user, gate_ns(gain), &metered);
   gain->works = metered.works;
   *out_device = metered.device_us;
   return status;
@@ -204,7 +189,7 @@ static rondo_status take_samples(measurement *m, rondo_gain *gain) {
   gain->device_us = fmin(rondo_median(m->device, m->repeats), gain->total_us);
   if (m->exec == NULL) return rondo_stream_synchronize(m->stream);
   gain->is_measured = true;
-  return time_runs(m, queue_exec, m->exec, &gain->recorded_host_us, &gain->recorded_total_us);
+  return time_runs(m, rondo_queue_launch, m->exec, &gain->recorded_host_us, &gain->recorded_total_us);
 }
 
 static rondo_status take(measurement *m, rondo_gain *out) {
@@ -229,8 +214,8 @@ rondo_status rondo_gain_check(const char *call, rondo_stream *stream, uint32_t r
                       "%s: %" PRIu32 " repeats were asked for: ask for %d at most", call, repeats, MOST_REPEATS);
   if (rondo_stream_find_capture(stream) != NULL)
     return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                      "%s: %s captures: call it before the capture begins or after its end; the capture goes on", call,
-                      stream->label);
+                      "%s: %s captures: call it before the capture begins or after its end; the capture stays valid",
+                      call, stream->label);
   return rondo_capture_refuse_stray(stream, call);
 }
 

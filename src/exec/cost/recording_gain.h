@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What recording gains, for those who decide by it and say so.
+ * What recording gains, for those who decide by it and describe it.
  */
 #ifndef RONDO_EXEC_COST_RECORDING_GAIN_H
 #define RONDO_EXEC_COST_RECORDING_GAIN_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What an exec's nodes access must be allocated when it is launched (GM-18), by what they declare: copies, fills, and
- * pointer parameters of kernels, in child graphs too. Left out is what the launch itself keeps account of (memory that
- * the exec allocates or frees), what belongs to a tree's recording, and what disabled nodes access.
+ * What an exec's nodes access must be allocated when it is launched (GM-18), as far as they declare it: copies, fills,
+ * and pointer parameters of kernels, also in child graphs. Not looked at is memory that the exec itself allocates or
+ * frees, what belongs to the recording of a tree, and what disabled nodes access.
  *
- * The device counts the allocations that end. An exec remembers the count with which everything was allocated, so that
- * a warm launch compares two numbers. When they differ, each range is looked up once more, mostly without a lock.
+ * The device counts the allocations that end. An exec stores the count at which everything was allocated, so that a
+ * warm launch compares two numbers. When they differ, each range is looked up again, mostly without a lock.
  *
  * Threads: as the exec.
  */

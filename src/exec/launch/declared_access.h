@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What an exec's nodes access must be allocated when it is launched (GM-18), by what they declare: copies, fills,
- * and pointer parameters of kernels, in child graphs too.
+ * Whether what an exec's nodes declare to access is allocated when it is launched (GM-18).
  */
 #ifndef RONDO_EXEC_LAUNCH_DECLARED_ACCESS_H
 #define RONDO_EXEC_LAUNCH_DECLARED_ACCESS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * An exec: a clone of the graph it was made of, that clone lowered, the driver's executable, and the graph memory. The
- * clone is what updates are compared with, and what a capture gets when the exec is launched into it. An exec that is
- * relocated or draws random numbers has a second clone, with the addresses that are its own: that one is lowered, and
- * updates are translated to it.
+ * An exec: a clone of its graph, the lowering of that clone, the driver's executable, and the graph memory. Updates are
+ * compared with the clone, and a capture gets it when the exec is launched into the capture. An exec that is relocated
+ * or draws random numbers has a second clone, with its own addresses: that one is lowered, and updates are translated
+ * to it.
  *
  * Threads: one at a time; different execs are independent, also those of one graph.
  */
@@ -63,6 +63,9 @@ typedef struct rondo_moves {
   size_t count;
   bool are_made; /* out: the driver took them, also when something failed after that */
 } rondo_moves;
+
+/* rondo_exec_launch after its checks (launch.c), on a stream that does not capture. `moves` may be NULL. */
+RONDO_MUST_USE rondo_status rondo_exec_launch_patched(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves);
 
 /* The params of a lowered node. */
 static inline const rondo_node_params *rondo_exec_params(const rondo_exec *exec, size_t place) {

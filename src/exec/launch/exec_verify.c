@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Verification for the user: flattens the graph, tells graph/verify/verifier.h what allocations stand around it, and
- * hands the findings out, of a graph alone or on the way to an exec.
+ * Verification for the user, of a graph alone or when an exec is made. It flattens the graph, describes the allocations
+ * around it to graph/verify/verifier.h, and returns the findings.
  */
 #include <rondo/verify.h>
 
@@ -31,7 +31,7 @@ typedef struct given_list {
   size_t count;
 } given_list;
 
-/* What is known beside the graph. */
+/* What is known in addition to the graph. */
 typedef struct surroundings {
   rondo_device_memory *memory; /* NULL when the graph has no device, or that has no allocations */
   given_list given;
@@ -123,9 +123,7 @@ static bool find_range(void *user, const void *address, rondo_known_range *out) 
 
 /* Of each lowered node what the verifier wants to know. */
 static rondo_status flatten(const rondo_lowering *lowering, rondo_flat_node **out) {
-  void *memory;
-  RONDO_TRY(rondo_allocate(&lowering->allocator, lowering->nodes.count, sizeof(rondo_flat_node), &memory));
-  *out = memory;
+  RONDO_TRY(rondo_allocate_items(&lowering->allocator, lowering->nodes.count, sizeof **out, out));
   for (size_t i = 0; i < lowering->nodes.count; i++)
     (*out)[i] = (rondo_flat_node){.params = lowering->nodes.items[i].params,
                                   .graph = lowering->origins.items[i].graph,
@@ -317,7 +315,7 @@ static rondo_status raise_first(rondo_verify_input *input, const rondo_exec *exe
   return status;
 }
 
-/* Beside the node only those that allocate and free count, in the order that all of them give. */
+/* Apart from the node only nodes that allocate and free count, in their order in the whole graph. */
 static rondo_status verify_in_lives(const rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
   static const rondo_node_params nothing = {.kind = RONDO_NODE_EMPTY};
   const rondo_lowering *lowering = &exec->lowering;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Verification for the user: flattens the graph, tells graph/verify/verifier.h what allocations stand around it,
- * and hands the findings out, of a graph alone or on the way to an exec.
+ * Verification for the user, of a graph alone or when an exec is made.
  */
 #ifndef RONDO_EXEC_LAUNCH_EXEC_VERIFY_H
 #define RONDO_EXEC_LAUNCH_EXEC_VERIFY_H

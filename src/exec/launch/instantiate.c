@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Making execs: clone, lower, check, give the driver its executable. The clone means that neither the graph's later
- * changes nor its end matter; what fails on the way frees what was made.
+ * Making execs: clone, lower, check, and make the driver's executable. Because of the clone, later changes of the graph
+ * and its end do not matter. A failure on the way frees what was made.
  */
 #include "exec/launch/instantiate.h"
 #include "base/trace.h"
 #include "base/versioned_struct.h"
 #include "exec/build/graph_build.h"
 #include "exec/launch/declared_access.h"
+#include "exec/launch/exec_check.h"
 #include "exec/launch/exec_verify.h"
 #include "exec/launch/relocate.h"
 #include "exec/patch/patch.h"
@@ -41,7 +42,7 @@ static rondo_status check_graph(const char *call, const rondo_graph *graph) {
   return RONDO_OK;
 }
 
-/* The clone is nobody's but the exec's: it counts neither as a graph nor as one that shares the addresses. */
+/* Only the exec uses the clone: it counts neither as a graph nor as one that shares the addresses. */
 static rondo_status clone_for_exec(rondo_graph *graph, rondo_graph **out) {
   RONDO_TRY(rondo_graph_copy(graph, out));
   rondo_address_space_forget_clone(rondo_address_space_of(graph));
@@ -116,9 +117,8 @@ rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, bool auto_free) {
   const rondo_lowering *lowering = &draft->lowering;
   if (!draft->graph->has_memory) return RONDO_OK;
   rondo_device_memory *memory = rondo_address_space_of(draft->graph)->memory;
-  void *state;
-  RONDO_TRY(rondo_allocate(&lowering->allocator, lowering->nodes.count, sizeof(rondo_memory_node), &state));
-  rondo_memory_node *nodes = state;
+  rondo_memory_node *nodes;
+  RONDO_TRY(rondo_allocate_items(&lowering->allocator, lowering->nodes.count, sizeof *nodes, &nodes));
   const size_t count = collect_memory_nodes(draft, nodes);
   const rondo_status status = rondo_exec_memory_create(memory, nodes, count, auto_free, &draft->memory);
   rondo_release(&lowering->allocator, nodes, lowering->nodes.count, sizeof(rondo_memory_node));
@@ -194,6 +194,7 @@ static rondo_status make_exec(rondo_graph *graph, const rondo_instantiate_option
     return status;
   }
   rondo_exec_begin_reach(exec, graph);
+  rondo_exec_check(exec);
   *out = exec;
   return RONDO_OK;
 }

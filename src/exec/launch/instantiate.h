@@ -16,13 +16,13 @@ RONDO_MUST_USE rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, boo
 void rondo_exec_draft_free(rondo_exec_draft *draft);
 void rondo_exec_note_extras(rondo_exec *exec);
 
-/* For an exec that was never launched or uploaded: its graph memory, if it has any, comes from a heap of its own,
- * whatever the stream, which goes with it; and the bytes there. */
+/* For an exec that was never launched or uploaded: its graph memory, if it has any, comes from a heap of its own on
+ * every stream. The heap is destroyed with the exec. The second function returns the bytes in that heap. */
 RONDO_MUST_USE rondo_status rondo_exec_own_heap(rondo_exec *exec);
 uint64_t rondo_exec_heap_bytes(const rondo_exec *exec);
 
-/* Waits for its launches, on whatever streams, frees what they left allocated and nobody has freed, and destroys it. No
- * capture forbids that or becomes invalid; what failed has ended too. The caller has waited for other users of what is
+/* Waits for its launches on all streams, frees memory that they left allocated, and destroys it. No capture forbids
+ * that or becomes invalid; launches that failed have ended too. The caller has waited for other users of what is
  * allocated, and frees the graph before it. NULL is fine. */
 void rondo_exec_end(rondo_exec *exec);
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Launching. An exec without graph memory and event nodes is the driver's launch and a counter; what else there may be
- * is looked for behind one flag.
+ * Launching. For an exec without graph memory and event nodes, a launch is the driver's launch and a counter. One flag
+ * says whether there is anything else to do.
  */
-#include "exec/launch/launch.h"
 #include "base/trace.h"
 #include "exec/launch/declared_access.h"
 #include "exec/patch/patch.h"
 #include "graph/graph.h"
 
-/* For what a launch seldom does: inlined it would have the others save registers for it. */
+/* For what a launch seldom does. Inlined, it would make all launches save registers for it. */
 #define OUT_OF_LINE __attribute__((noinline))
 
 OUT_OF_LINE static rondo_status refuse(const char *call, const rondo_exec *exec, const rondo_stream *stream) {
@@ -76,14 +75,14 @@ OUT_OF_LINE static rondo_status launch_with_extras(rondo_exec *exec, rondo_strea
   if (exec->broken)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE,
                       "rondo_exec_launch: an update of this exec failed and could not be taken back: update it again, "
-                      "or instantiate anew");
+                      "or instantiate again");
   RONDO_TRY(exec->random != NULL ? launch_with_random(exec, stream, moves) : launch_queued(exec, stream, moves));
   for (size_t i = 0; i < exec->records.count; i++)
     rondo_event_note_recorded(rondo_exec_params(exec, exec->records.items[i])->as.event, stream);
   return RONDO_OK;
 }
 
-static inline rondo_status hand_over(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
+static inline rondo_status enqueue(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
   return __builtin_expect(exec->has_extras, 0) ? launch_with_extras(exec, stream, moves)
                                                : run(exec, stream->queue, moves);
 }
@@ -96,14 +95,14 @@ static inline rondo_status finish(rondo_exec *exec, rondo_stream *stream, rondo_
 
 OUT_OF_LINE static rondo_status launch_traced(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
   rondo_trace_here(RONDO_TRACE_BEGIN, "exec", "rondo_exec_launch");
-  const rondo_status status = hand_over(exec, stream, moves);
+  const rondo_status status = enqueue(exec, stream, moves);
   rondo_trace_here(RONDO_TRACE_END, "exec", "rondo_exec_launch");
   return finish(exec, stream, status);
 }
 
 static inline rondo_status launch(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
   if (__builtin_expect(rondo_trace_on(), 0)) return launch_traced(exec, stream, moves);
-  return finish(exec, stream, hand_over(exec, stream, moves));
+  return finish(exec, stream, enqueue(exec, stream, moves));
 }
 
 rondo_status rondo_exec_launch_patched(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {

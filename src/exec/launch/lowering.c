@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Lowering: the walk through a graph and its children. Each graph is walked in its own topological order; since a child
- * is walked where its node stands, all that a node depends on has been placed before it.
+ * Lowering: the walk through a graph and its children. Each graph is walked in its topological order, and a child where
+ * its node is, so that a node is placed after all that it depends on.
  */
 #include "exec/launch/lowering.h"
 
@@ -79,7 +79,7 @@ static rondo_status link_dependencies(graph_walker *walker, const graph_level *l
   return RONDO_OK;
 }
 
-/* One node that stands for all of `from`. */
+/* One node that replaces all of `from` as a dependency. */
 static rondo_status join(graph_walker *walker, ends from, ends *out) {
   const rondo_lowered_node node = {.params = &join_params, .where = {.number = RONDO_NO_NODE, .own = RONDO_NO_NODE}};
   const rondo_lowered_origin nowhere = {.slot = RONDO_NO_NODE};

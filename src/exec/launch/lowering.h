@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Lowering: a graph and all graphs inside it become one list of nodes in topological order, as a driver takes it.
  *
- * A child's nodes stand where the child node would. What the child depends on becomes what its roots depend on, what
- * depends on it depends on its sinks; where that would take more edges than an empty node between, such a node (a join)
- * is put there, and for an empty child too. Joins belong to no graph.
+ * The nodes of a child take the place of the child node. Its roots depend on what the child node depends on, and what
+ * depends on the child node depends on its sinks. Where an empty node in between saves edges, such a node (a *join*) is
+ * added; also for an empty child. Joins belong to no graph.
  *
- * `places` leads from a node of any of the graphs to its number in the list. The graphs are clones made for the exec;
- * places are therefore kept under the serials of the graphs that they were cloned from, which the user knows.
+ * `places` leads from a node of any of the graphs to its number in the list. The graphs are clones made for the exec.
+ * Places are therefore kept under the serials of the graphs that were cloned, which the user knows.
  */
 #ifndef RONDO_EXEC_LAUNCH_LOWERING_H
 #define RONDO_EXEC_LAUNCH_LOWERING_H

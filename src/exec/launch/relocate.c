@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * Relocating execs: which are, and how the addresses that memory/graph_memory/relocation.h chooses get into the clone
- * that is lowered. Both clones are of the same graph, so that their nodes have the same slots and their graphs the same
- * sources.
+ * Relocating execs: which are relocated, and how the addresses that memory/graph_memory/relocation.h chooses get into
+ * the clone that is lowered. Both clones are of the same graph, so that their nodes have the same slots and their
+ * graphs the same sources.
  */
 #include "exec/launch/relocate.h"
+
+#include <assert.h>
+
 #include "exec/launch/exec_internal.h"
 #include "graph/graph.h"
 #include "graph/node_name.h"
 #include "memory/arena/arena.h"
 #include "memory/arena/arena_recording.h"
 
-static bool is_child(const rondo_graph_node *node) { return node->live && node->params.kind == RONDO_NODE_CHILD; }
-
 bool rondo_exec_must_relocate(const rondo_graph *graph) {
   if (!graph->has_memory) return false;
   if (rondo_address_space_of(graph)->relocate) return true;
-  for (size_t i = 0; i < graph->nodes.count; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    if (is_child(node) && rondo_exec_must_relocate(node->params.as.child)) return true;
-  }
+  const rondo_graph *child;
+  for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;)
+    if (rondo_exec_must_relocate(child)) return true;
   return false;
 }
 
@@ -28,10 +28,9 @@ rondo_status rondo_exec_refuse_arena(const char *call, const rondo_graph *graph)
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RELOCATABLE,
                       "%s: %s was recorded into an arena, where others rely on its addresses: it cannot be relocated",
                       call, rondo_graph_label(label, graph));
-  for (size_t i = 0; i < graph->nodes.count; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    if (is_child(node)) RONDO_TRY(rondo_exec_refuse_arena(call, node->params.as.child));
-  }
+  const rondo_graph *child;
+  for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;)
+    RONDO_TRY(rondo_exec_refuse_arena(call, child));
   return RONDO_OK;
 }
 
@@ -46,9 +45,8 @@ static rondo_status make_relocation(rondo_exec_draft *draft, const rondo_plan_op
   const size_t count = lowering->nodes.count;
   rondo_device_memory *memory = rondo_address_space_of(draft->placed)->memory;
   const rondo_flat_edges edges = rondo_lowering_edges(lowering);
-  void *state;
-  RONDO_TRY(rondo_allocate(&lowering->allocator, count, sizeof(rondo_relocated_node), &state));
-  rondo_relocated_node *nodes = state;
+  rondo_relocated_node *nodes;
+  RONDO_TRY(rondo_allocate_items(&lowering->allocator, count, sizeof *nodes, &nodes));
   for (size_t i = 0; i < count; i++) nodes[i] = node_at(lowering, i, lowering->nodes.items[i].params);
   const rondo_status status = rondo_relocation_create(memory, nodes, count, &edges, options, like, &draft->relocation);
   rondo_release(&lowering->allocator, nodes, count, sizeof *nodes);
@@ -106,12 +104,10 @@ rondo_status rondo_exec_translate(const rondo_exec *exec, uint32_t place, const 
 
 static rondo_graph *find_source(rondo_graph *graph, uint32_t source_serial) {
   if (graph->source_serial == source_serial) return graph;
-  for (size_t i = 0; i < graph->nodes.count; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    rondo_graph *found = is_child(node) ? find_source(node->params.as.child, source_serial) : NULL;
-    if (found != NULL) return found;
-  }
-  return NULL;
+  rondo_graph *child, *found = NULL;
+  for (uint32_t at = 0; found == NULL && (child = rondo_graph_next_child(graph, &at)) != NULL;)
+    found = find_source(child, source_serial);
+  return found;
 }
 
 const rondo_node_params *rondo_exec_given_params(const rondo_exec *exec, size_t place) {
@@ -121,5 +117,7 @@ const rondo_node_params *rondo_exec_given_params(const rondo_exec *exec, size_t 
 }
 
 rondo_graph *rondo_exec_original(const rondo_exec *exec, const rondo_graph *placed) {
-  return find_source(exec->graph, placed->source_serial);
+  rondo_graph *original = find_source(exec->graph, placed->source_serial);
+  assert(original != NULL);
+  return original;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Relocating execs: which are, and how the addresses that memory/graph_memory/relocation.h chooses get into the
- * clone that is lowered.
+ * Relocating execs: which are relocated, and the way between the addresses of the graph and those of the exec.
  */
 #ifndef RONDO_EXEC_LAUNCH_RELOCATE_H
 #define RONDO_EXEC_LAUNCH_RELOCATE_H

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Updates: one node's parameters, one node on or off, or the parameters of a whole graph. What must not change is found
- * before anything does; what the driver then refuses is taken back (update_commit.c). Threads: one at a time an exec.
+ * Updates: the parameters of one node, one node on or off, or the parameters of a whole graph. What must not change is
+ * found before anything changes. What the driver refuses after that is taken back (update_in_place.c).
+ *
+ * Threads: one at a time for an exec.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,10 +11,10 @@
 #include "base/trace.h"
 #include "base/versioned_struct.h"
 #include "exec/launch/declared_access.h"
+#include "exec/launch/exec_check.h"
 #include "exec/launch/exec_verify.h"
 #include "exec/launch/instantiate.h"
 #include "exec/launch/relocate.h"
-#include "exec/launch/update_commit.h"
 #include "exec/launch/update_in_place.h"
 #include "exec/patch/patch.h"
 #include "exec/stream/stream_work.h"
@@ -57,12 +59,15 @@ static rondo_status check_kind(const char *call, const rondo_node_params *now, c
   return RONDO_OK;
 }
 
-/* `then` is resolved. */
+/* Shapes of more than one dimension cannot change. `then` is resolved. */
+static bool may_take(const rondo_node_params *now, const rondo_node_params *then) {
+  return (rondo_node_is_plain(now) && rondo_node_is_plain(then)) || rondo_node_params_compare(now, then, false) == 0;
+}
+
 static rondo_status check_shapes(const char *call, const rondo_node_params *now, const rondo_node_params *then,
                                  const rondo_node_where *where) {
   char label[RONDO_LABEL_BYTES];
-  if ((rondo_node_is_plain(now) && rondo_node_is_plain(then)) || rondo_node_params_compare(now, then, false) == 0)
-    return RONDO_OK;
+  if (may_take(now, then)) return RONDO_OK;
   return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED, where->number,
                          "%s: %s is or would be of more than one dimension: only one-dimensional copies and fills can "
                          "change",
@@ -124,7 +129,7 @@ static rondo_status commit_one(rondo_exec *exec, uint32_t place, const rondo_nod
   return status;
 }
 
-/* Other arguments for the kernel that a node has: what was checked of the kernel holds, and all has its room. */
+/* Other arguments for the kernel that a node has: the kernel was checked, and there is memory for all arguments. */
 static inline bool keeps_kernel(const rondo_exec *exec, const rondo_node_params *now, const rondo_node_params *params) {
   const rondo_kernel_node *kernel = &params->as.kernel, *kernel_now = &now->as.kernel;
   if (now->kind != RONDO_NODE_KERNEL || params->kind != RONDO_NODE_KERNEL || kernel->kernel != kernel_now->kernel)
@@ -284,9 +289,7 @@ static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft 
   if (is_other)
     return refuse_update(result, RONDO_REASON_FOREIGN_WORK, exec, draft, place,
                          "a library captured it, in a form that cannot be compared: instantiate the new graph");
-  const bool same_shape =
-      (rondo_node_is_plain(now) && rondo_node_is_plain(then)) || rondo_node_params_compare(now, then, false) == 0;
-  if (!same_shape)
+  if (!may_take(now, then))
     return refuse_update(result, RONDO_REASON_PARAMETERS_CHANGED, exec, draft, place,
                          "only one-dimensional copies and fills can change");
   if (then->kind == RONDO_NODE_KERNEL && exec->device->ops->kernel_check(exec->device, &then->as.kernel) != RONDO_OK)
@@ -427,6 +430,7 @@ rondo_status rondo_exec_update(rondo_exec *exec, rondo_graph *graph, rondo_updat
   rondo_patch_settle(exec);
   const rondo_status status = update(exec, graph, &result);
   rondo_patch_note_update(exec);
+  rondo_exec_check(exec);
   rondo_trace_here(RONDO_TRACE_END, "exec", call);
   if (out_result != NULL) RONDO_TRY(rondo_versioned_write("rondo_update_result", &result, out_result, sizeof result));
   return status;

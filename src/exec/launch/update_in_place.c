@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * Updates from a graph of which nothing but parameters can differ: the same nodes and edges under the same numbers,
- * each parameter with room where the old one is. Then there is nothing to clone, to lower or to pair; and nothing to
- * verify, if the graph has not changed since verification found nothing in it, and no allocation has come or gone.
- * Threads: one at a time an exec; the graph is read.
+ * Giving the driver what an update changes, all of it or nothing; and the updates that need no more than that. Such an
+ * update comes from a graph that can differ in parameters alone: the same nodes and edges under the same numbers, and
+ * each parameter fits where the old one is. Then nothing is cloned or lowered, and nothing is verified if the graph is
+ * known to be right and no allocation began or ended since.
+ *
+ * While the driver takes the changes, the exec's lowering still has the old parameters. A change that the driver
+ * refuses half-way is taken back from there.
+ *
+ * Threads: one at a time for an exec; the graph is read.
  */
 #include <string.h>
 
 #include "exec/launch/exec_internal.h"
 #include "exec/launch/exec_verify.h"
-#include "exec/launch/update_commit.h"
+#include "exec/launch/instantiate.h"
 #include "exec/launch/update_in_place.h"
 #include "graph/graph.h"
 #include "graph/node_params.h"
@@ -40,7 +45,7 @@ static bool may_change(const rondo_node_params *now, const rondo_node_params *th
   }
 }
 
-/* What a node's parameters are beside those that another one has in its place. */
+/* How the parameters of two nodes in the same place compare. */
 typedef enum comparison { CANNOT_CHANGE, SAME, CHANGED } comparison;
 
 /* Another launch of the kernel that the node has: all its arguments have their room. */
@@ -112,7 +117,51 @@ bool rondo_exec_fits(const rondo_exec *exec, const rondo_graph *graph, rondo_nod
 
 /* Committing ------------------------------------------------------------------------------------------------------- */
 
-/* Nobody verifies a clone by itself: nothing that is known of it ends with the change. */
+/* For drivers that take them one by one alone. */
+static rondo_status set_each(rondo_executable *executable, const rondo_node_change *changes, size_t count,
+                             size_t *out_done) {
+  rondo_status status = RONDO_OK;
+  size_t done = 0;
+  while (done < count && status == RONDO_OK) {
+    status = executable->ops->set_params(executable, changes[done].index, &changes[done].node);
+    done += status == RONDO_OK;
+  }
+  *out_done = done;
+  return status;
+}
+
+void rondo_exec_rebind(rondo_exec *exec, uint32_t place) {
+  const rondo_executable_ops *ops = exec->executable->ops;
+  if (ops->rebind != NULL) ops->rebind(exec->executable, place, &exec->lowering.nodes.items[place]);
+}
+
+/* The thread's last error stays: it says what was refused. */
+static void take_back(rondo_exec *exec, const rondo_node_change *changes, size_t count) {
+  rondo_executable *executable = exec->executable;
+  rondo_saved_error refusal;
+  rondo_error_save(&refusal);
+  for (size_t i = count; i-- > 0;) {
+    const uint32_t place = changes[i].index;
+    if (executable->ops->set_params(executable, place, &exec->lowering.nodes.items[place]) == RONDO_OK) continue;
+    exec->broken = true;
+    if (executable->ops->rebind != NULL)
+      executable->ops->rebind(executable, place, NULL); /* what it has is freed next */
+  }
+  rondo_exec_note_extras(exec);
+  rondo_error_restore(&refusal);
+}
+
+rondo_status rondo_exec_commit(rondo_exec *exec, const rondo_node_change *changes, size_t count) {
+  rondo_executable *executable = exec->executable;
+  size_t done;
+  const rondo_status status = executable->ops->set_many != NULL
+                                  ? executable->ops->set_many(executable, changes, count, &done)
+                                  : set_each(executable, changes, count, &done);
+  if (status != RONDO_OK) take_back(exec, changes, done);
+  return status;
+}
+
+/* A clone is never verified by itself, so `verified` needs no reset. */
 static inline void take_over_node(rondo_graph *clone, uint32_t slot, const rondo_graph_node *then) {
   rondo_graph_node *now = &clone->nodes.items[slot];
   if (then->params.kind != RONDO_NODE_KERNEL) {

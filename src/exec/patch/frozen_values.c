@@ -62,8 +62,7 @@ static rondo_status add_argument(rondo_launch_values *values, uint32_t parameter
   return RONDO_OK;
 }
 
-/* A generator's arguments: cells, and behind them a seed and an offset, which draws move on (RONDO_RANDOM_PARAMETERS).
- */
+/* A generator's arguments: cells, a seed and an offset, which every draw changes (RONDO_RANDOM_PARAMETERS). */
 static bool is_random(const rondo_kernel *kernel, size_t at) {
   const rondo_parameter *parameters = kernel->parameters;
   return at + 2 < kernel->parameter_count && parameters[at].access == RONDO_ACCESS_READ &&

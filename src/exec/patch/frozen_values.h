@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The values that kernels and fills are given: noted while a body runs, so that two runs of it can be compared. A value
- * that differs is one that a recording would freeze. Only runs that launch the same kernels over the same grids in the
- * same order are compared; of others nothing can be said.
+ * The values that kernels and fills are given, noted while a body runs, so that two runs can be compared. A value that
+ * differs is one that a recording would freeze. Two runs are compared only if they launch the same kernels over the
+ * same grids in the same order.
  *
- * Pointers are not values, nor are words that may be addresses, nor what a generator gives a kernel
- * (RONDO_RANDOM_ARGS). The arguments of libraries' kernels are not seen.
+ * Not values are pointers, words that may be addresses, and what a generator gives a kernel (RONDO_RANDOM_ARGS). The
+ * arguments of libraries' kernels are not seen.
  *
- * Threads: what a thread launches is noted where that thread began to note.
+ * Threads: what a thread launches is noted if that thread has begun to note.
  */
 #ifndef RONDO_EXEC_PATCH_FROZEN_VALUES_H
 #define RONDO_EXEC_PATCH_FROZEN_VALUES_H

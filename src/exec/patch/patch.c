@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Patch sets: life, launching, and staying true to an exec that is updated beside them. What an exec holds is known
- * here alone; its clones of the graph learn of it when somebody is about to look at them, so that a launch writes
- * nothing but the driver's parameters.
+ * Patch sets: making them, launching with them, and noticing when their exec is updated by others. The addresses that
+ * an exec has now are known here. Its clones of the graph get them when somebody is about to read the clones, so that a
+ * launch writes nothing but the driver's parameters.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/versioned_struct.h"
 #include "exec/launch/declared_access.h"
-#include "exec/launch/launch.h"
+#include "exec/launch/exec_check.h"
 #include "exec/launch/relocate.h"
 #include "exec/patch/patch_internal.h"
 #include "graph/graph.h"
@@ -93,6 +94,48 @@ void rondo_patch_leave(rondo_exec *exec) {
   exec->patch_sets = exec->patched = NULL;
 }
 
+#ifndef NDEBUG
+/* The set is settled and nothing else changed the exec: all its sites have their addresses. */
+static void check_sites(const rondo_patch_set *set, uint32_t index) {
+  const rondo_patch_slot *slot = &set->slots[index];
+  uint32_t nodes = 0;
+  for (uint32_t i = slot->first; i < slot->first + slot->count; i++) {
+    const rondo_patch_site *site = &set->sites[i];
+    const rondo_lowered_origin *origin = &set->exec->lowering.origins.items[site->node];
+    assert(site->node < set->exec->lowering.nodes.count);
+    assert(i == slot->first || set->sites[i - 1].node <= site->node);
+    nodes += i == slot->first || set->sites[i - 1].node != site->node;
+    if (set != set->exec->patched || !set->is_settled || set->is_unsure) continue;
+    rondo_graph_node *node = rondo_graph_at(origin->graph, origin->slot);
+    const uint64_t expected = set->held[index] + site->addend;
+    assert(has_site(&node->params, site));
+    assert(memcmp(site_in(node, site), &expected, sizeof expected) == 0);
+  }
+  assert(nodes == slot->nodes);
+}
+#endif
+
+void rondo_patch_sets_check(const rondo_exec *exec) {
+  (void)exec;
+#ifndef NDEBUG
+  bool has_current = exec->patched == NULL;
+  for (const rondo_patch_set *set = exec->patch_sets; set != NULL; set = set->next) {
+    uint32_t sites = 0;
+    assert(set->exec == exec);
+    assert(set == exec->patched || set->is_settled); /* the clones hold the addresses of one set at most */
+    assert(set->findings.count <= RONDO_PATCH_MOST_FINDINGS && set->findings.count <= set->finding_count);
+    for (uint32_t i = 0; i < set->slot_count; i++) {
+      assert(set->slots[i].count == 0 || set->slots[i].first == sites);
+      check_sites(set, i);
+      sites += set->slots[i].count;
+    }
+    assert(sites == set->site_count);
+    has_current = has_current || set == exec->patched;
+  }
+  assert(has_current);
+#endif
+}
+
 static rondo_status require_exec(const char *call, const rondo_patch_set *set) {
   if (set->exec != NULL) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES,
@@ -112,6 +155,7 @@ rondo_status rondo_patch_rebase(rondo_patch_set *set, const void *const *address
   set->exec->patched = set;
   set->is_settled = true;
   set->is_unsure = false;
+  rondo_patch_sets_check(set->exec);
   return RONDO_OK;
 }
 
@@ -291,7 +335,7 @@ static rondo_status check_all(const char *call, const rondo_exec *exec, const ro
   if (exec->broken)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE,
                       "%s: an update of this exec failed and could not be taken back: update it again, or instantiate "
-                      "anew",
+                      "again",
                       call);
   if (options->again != NULL && options->moved == NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
@@ -362,6 +406,7 @@ rondo_status rondo_patch_create(const char *call, rondo_exec *exec, const rondo_
   set->is_settled = true;
   set->next = exec->patch_sets;
   exec->patch_sets = exec->patched = set;
+  rondo_exec_check(exec);
   *out = set;
   return RONDO_OK;
 }
@@ -394,7 +439,7 @@ rondo_status rondo_patch_look_for(const char *call, rondo_exec *exec, const void
   return RONDO_OK;
 }
 
-/* The front ------------------------------------------------------------------------------------------------------- */
+/* Public calls --------------------------------------------------------------------------------------------------- */
 
 static rondo_status require_index(const char *call, const char *what, size_t count, size_t index) {
   if (index < count) return RONDO_OK;

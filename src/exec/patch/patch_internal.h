@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the parts of patching share: patch.c launches with a set, patch_sites.c fills one in.
+ * What the two parts of patching share: patch.c launches with a set, patch_sites.c fills one in.
  */
 #ifndef RONDO_EXEC_PATCH_PATCH_INTERNAL_H
 #define RONDO_EXEC_PATCH_PATCH_INTERNAL_H
@@ -13,7 +13,7 @@ typedef struct rondo_patch_slot {
   uint64_t recorded; /* that the nodes were made for: new addresses keep its alignment */
   size_t bytes;
   uint32_t first, count; /* its sites */
-  uint32_t nodes;        /* that these stand in */
+  uint32_t nodes;        /* that contain these */
   bool is_written, is_patchable;
   bool is_told; /* see rondo_patch_create */
 } rondo_patch_slot;

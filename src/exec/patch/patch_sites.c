@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Finding sites: which words in the parameters of an exec's nodes are addresses in its inputs. Each word is looked at
- * once: by what is declared of it, or, when there are other recordings of the same work, by how it differs there.
+ * Finding sites: which words in the parameters of an exec's nodes are addresses in its inputs. Each word is classified
+ * once: by its declaration, or, if there are other recordings of the same work, by how it differs there.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -91,7 +92,7 @@ static rondo_status keep_finding(finder *f, const rondo_patch_finding *finding, 
   return RONDO_OK;
 }
 
-/* `why` comes behind the name of the place. */
+/* `why` follows the name of the place. */
 static rondo_status report(finder *f, const word *at, rondo_patch_finding_kind kind, uint32_t slot, const char *why,
                            ...) RONDO_PRINTF(5, 6);
 static rondo_status report(finder *f, const word *at, rondo_patch_finding_kind kind, uint32_t slot, const char *why,
@@ -146,6 +147,7 @@ static rondo_status report_frozen(finder *f, const word *at) {
 /* Sites ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status add_site(finder *f, const word *at, uint32_t slot) {
+  assert(slot < f->set->slot_count && at->bytes == WORD);
   if (!at->can_change) return report_fixed(f, at, slot, "this cannot be changed in the node");
   const found_site found = {.slot = slot,
                             .site = {.node = at->place,
@@ -214,7 +216,7 @@ static rondo_status look_at_unsteady(finder *f, const word *at, uint32_t around)
     f->set->noise++;
     return RONDO_OK;
   }
-  if (around != NO_SLOT) return report_fixed(f, at, around, "is another one each time that the work is recorded");
+  if (around != NO_SLOT) return report_fixed(f, at, around, "changes with every recording of the work");
   return is_memory_throughout(f, at) ? RONDO_OK : report_frozen(f, at);
 }
 
@@ -259,21 +261,28 @@ typedef struct seen_node {
   const rondo_node_params *params[RECORDINGS];
 } seen_node;
 
+/* What stands at the three places, of at->bytes. */
+static rondo_status look_at_values(finder *f, const void *const where[RECORDINGS], word *at) {
+  for (int i = 0; i < RECORDINGS; i++) {
+    at->values[i] = 0;
+    memcpy(&at->values[i], where[i], at->bytes);
+  }
+  return at->bytes == WORD ? look_at_word(f, at) : look_at_rest(f, at);
+}
+
 static rondo_status look_at_parameter(finder *f, const seen_node *node, word *at) {
-  const rondo_kernel *kernel = node->params[NOW]->as.kernel.kernel;
-  const uint32_t bytes = kernel->parameters[at->parameter].bytes;
+  const uint32_t bytes = node->params[NOW]->as.kernel.kernel->parameters[at->parameter].bytes;
   for (at->offset = 0; at->offset < bytes; at->offset += WORD) {
+    const void *where[RECORDINGS];
     at->bytes = bytes - at->offset < WORD ? bytes - at->offset : WORD;
-    for (int i = 0; i < RECORDINGS; i++) {
-      at->values[i] = 0;
-      memcpy(&at->values[i], (const char *)node->params[i]->as.kernel.args[at->parameter] + at->offset, at->bytes);
-    }
-    RONDO_TRY(at->bytes == WORD ? look_at_word(f, at) : look_at_rest(f, at));
+    for (int i = 0; i < RECORDINGS; i++)
+      where[i] = (const char *)node->params[i]->as.kernel.args[at->parameter] + at->offset;
+    RONDO_TRY(look_at_values(f, where, at));
   }
   return RONDO_OK;
 }
 
-/* A range whose one side is a told input's place: the other side is told. */
+/* If one side of a range is the place of an input that is told, the other side is told too. */
 static rondo_status look_at_range(finder *f, const rondo_range_copy *range, bool is_back, word *at) {
   const uint64_t place = (uint64_t)(uintptr_t)(is_back ? range->src : (const void *)range->dst);
   const uint32_t slot = slot_around(f, place);
@@ -285,6 +294,7 @@ static rondo_status look_at_range(finder *f, const rondo_range_copy *range, bool
 
 static rondo_status look_at_ranges(finder *f, const seen_node *node, word *at) {
   const rondo_range_copies *copies = node->params[NOW]->as.kernel.args[0];
+  at->bytes = WORD;
   at->can_change = true;
   at->parameter = 0;
   for (uint32_t i = 0; i < copies->count; i++) {
@@ -308,58 +318,38 @@ static rondo_status look_at_kernel(finder *f, const seen_node *node, word *at) {
   return RONDO_OK;
 }
 
-/* An address that is no kernel's argument. */
-static rondo_status look_at_address(finder *f, word *at, const void *now, const void *moved, const void *again) {
-  at->values[NOW] = (uint64_t)(uintptr_t)now;
-  at->values[MOVED] = (uint64_t)(uintptr_t)moved;
-  at->values[AGAIN] = (uint64_t)(uintptr_t)again;
-  return look_at_word(f, at);
-}
-
-static rondo_status look_at_copy(finder *f, const seen_node *node, word *at) {
-  const rondo_copy *now = &node->params[NOW]->as.copy, *moved = &node->params[MOVED]->as.copy;
-  const rondo_copy *again = &node->params[AGAIN]->as.copy;
-  at->can_change = rondo_node_is_plain(node->params[NOW]);
-  at->parameter = RONDO_SITE_DST;
-  at->is_written = true;
-  RONDO_TRY(look_at_address(f, at, now->dst, moved->dst, again->dst));
-  at->parameter = RONDO_SITE_SRC;
-  at->is_written = false;
-  return look_at_address(f, at, now->src, moved->src, again->src);
-}
-
-static rondo_status look_at_fill(finder *f, const seen_node *node, word *at) {
-  const rondo_fill *now = &node->params[NOW]->as.fill, *moved = &node->params[MOVED]->as.fill;
-  const rondo_fill *again = &node->params[AGAIN]->as.fill;
-  at->can_change = rondo_node_is_plain(node->params[NOW]);
-  at->parameter = RONDO_SITE_DST;
-  at->is_written = true;
-  RONDO_TRY(look_at_address(f, at, now->dst, moved->dst, again->dst));
-  at->bytes = sizeof now->value;
-  at->values[NOW] = now->value;
-  at->values[MOVED] = moved->value;
-  at->values[AGAIN] = again->value;
-  return look_at_rest(f, at);
-}
+/* What nodes other than kernels have: addresses, and the value of a fill. */
+static const struct {
+  rondo_node_kind kind;
+  size_t offset;      /* in the parameters */
+  uint32_t parameter; /* as in `word` */
+  uint32_t bytes;
+  bool is_pointer, is_written;
+} node_words[] = {
+    {RONDO_NODE_COPY, offsetof(rondo_node_params, as.copy.dst), RONDO_SITE_DST, WORD, true, true},
+    {RONDO_NODE_COPY, offsetof(rondo_node_params, as.copy.src), RONDO_SITE_SRC, WORD, true, false},
+    {RONDO_NODE_FILL, offsetof(rondo_node_params, as.fill.dst), RONDO_SITE_DST, WORD, true, true},
+    {RONDO_NODE_FILL, offsetof(rondo_node_params, as.fill.value), RONDO_SITE_DST, sizeof(uint32_t), true, true},
+    {RONDO_NODE_HOST, offsetof(rondo_node_params, as.host.user), RONDO_PATCH_NO_PARAMETER, WORD, false, false},
+    {RONDO_NODE_FREE, offsetof(rondo_node_params, as.free_address), RONDO_PATCH_NO_PARAMETER, WORD, true, false},
+};
 
 static rondo_status look_at_node(finder *f, uint32_t place, const seen_node *node) {
-  word at = {.place = place, .parameter = RONDO_PATCH_NO_PARAMETER, .bytes = WORD, .is_pointer = true};
-  const rondo_node_params *now = node->params[NOW], *moved = node->params[MOVED], *again = node->params[AGAIN];
-  switch (now->kind) {
-    case RONDO_NODE_KERNEL:
-      return look_at_kernel(f, node, &at);
-    case RONDO_NODE_COPY:
-      return look_at_copy(f, node, &at);
-    case RONDO_NODE_FILL:
-      return look_at_fill(f, node, &at);
-    case RONDO_NODE_HOST:
-      at.is_pointer = false;
-      return look_at_address(f, &at, now->as.host.user, moved->as.host.user, again->as.host.user);
-    case RONDO_NODE_FREE:
-      return look_at_address(f, &at, now->as.free_address, moved->as.free_address, again->as.free_address);
-    default:
-      return RONDO_OK;
+  const rondo_node_params *now = node->params[NOW];
+  word at = {.place = place};
+  if (now->kind == RONDO_NODE_KERNEL) return look_at_kernel(f, node, &at);
+  at.can_change = (now->kind == RONDO_NODE_COPY || now->kind == RONDO_NODE_FILL) && rondo_node_is_plain(now);
+  for (size_t i = 0; i < sizeof node_words / sizeof node_words[0]; i++) {
+    const void *where[RECORDINGS];
+    if (node_words[i].kind != now->kind) continue;
+    at.parameter = node_words[i].parameter;
+    at.bytes = node_words[i].bytes;
+    at.is_pointer = node_words[i].is_pointer;
+    at.is_written = node_words[i].is_written;
+    for (int k = 0; k < RECORDINGS; k++) where[k] = (const char *)node->params[k] + node_words[i].offset;
+    RONDO_TRY(look_at_values(f, where, &at));
   }
+  return RONDO_OK;
 }
 
 /* Recordings ------------------------------------------------------------------------------------------------------ */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Generators: life, state, and reserving ranges of offsets. Un-recorded a reservation is one addition to the offset;
- * while the stream captures it is a need of the capture's graph (random_needs.c).
+ * Generators: making, state, and reserving ranges of offsets. An eager reservation is one addition to the offset. While
+ * the stream captures, a reservation becomes a need of the capture's graph (random_needs.c).
  *
- * Threads: any; the offset is moved on atomically. Who sets seed and offset does so with nobody drawing.
+ * Threads: any; the offset is atomic. No thread may draw while seed and offset are set.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -24,6 +25,17 @@ const char *rondo_generator_label(char buffer[RONDO_GENERATOR_LABEL], const rond
   return buffer;
 }
 
+/* With the lock: linked both ways, and all cells between the store's bounds. */
+static void check_list(const rondo_random_store *store) {
+  const rondo_generator *previous = NULL;
+  for (const rondo_generator *at = store->generators; at != NULL; previous = at, at = at->next) {
+    assert(at->previous == previous);
+    assert((uintptr_t)at->cells >= atomic_load_explicit(&store->first, memory_order_relaxed));
+    assert((uintptr_t)at->cells + RONDO_CELL_BYTES - 1 <= atomic_load_explicit(&store->last, memory_order_relaxed));
+  }
+  (void)previous;
+}
+
 /* With the lock. */
 static void widen(rondo_random_store *store, const void *cells) {
   const uintptr_t first = (uintptr_t)cells, last = first + RONDO_CELL_BYTES - 1;
@@ -38,7 +50,9 @@ static void enter(rondo_random_store *store, rondo_generator *generator) {
   widen(store, generator->cells);
   generator->next = store->generators;
   if (generator->next != NULL) generator->next->previous = generator;
+  generator->previous = NULL;
   store->generators = generator;
+  check_list(store);
   pthread_mutex_unlock(&store->lock);
 }
 
@@ -49,6 +63,7 @@ static void leave(rondo_random_store *store, rondo_generator *generator) {
   else
     store->generators = generator->next;
   if (generator->next != NULL) generator->next->previous = generator->previous;
+  check_list(store);
   pthread_mutex_unlock(&store->lock);
 }
 
@@ -86,6 +101,7 @@ static rondo_status fill_generator(rondo_generator *generator, const char *name)
 
 static void free_generator(rondo_generator *generator) {
   rondo_device *device = generator->device;
+  assert(atomic_load_explicit(&generator->captures, memory_order_relaxed) == 0);
   if (generator->cells != NULL) {
     leave(rondo_random_store_made(device), generator);
     rondo_random_free(device, generator->cells);
@@ -145,13 +161,14 @@ static rondo_status refuse_while_capturing(const char *call, const rondo_generat
                     "%s: %s, which a launch of what is being recorded would not repeat: call it before the capture "
                     "begins or after its end; each launch begins with the state that %s has then",
                     call,
-                    is_drawn     ? "a capture that goes on draws from it"
+                    is_drawn     ? "an unfinished capture draws from it"
                     : is_watched ? "this thread is in a body that is being recorded"
                                  : "this thread captures on its device",
                     rondo_generator_label(label, generator));
 }
 
 static void set_state(rondo_generator *generator, uint64_t seed, uint64_t offset) {
+  assert(offset % RONDO_RANDOM_STEP == 0);
   atomic_store_explicit(&generator->seed, seed, memory_order_relaxed);
   atomic_store_explicit(&generator->offset, offset, memory_order_relaxed);
 }
@@ -222,14 +239,19 @@ void rondo_capture_release_generators(rondo_capture *capture) {
   rondo_array_free(&capture->allocator, &capture->generators);
 }
 
-static rondo_status draw_captured(const char *call, rondo_capture *capture, rondo_generator *generator,
-                                  uint64_t increment, rondo_random *out) {
+static rondo_status draw_in_graph(const char *call, rondo_graph *graph, rondo_generator *generator, uint64_t increment,
+                                  rondo_random *out) {
   uint64_t offset;
-  RONDO_TRY(rondo_capture_require_active(capture, call));
-  RONDO_TRY(note_draw(capture, generator));
-  RONDO_TRY(rondo_random_draw(call, capture->graph, generator, increment, &offset));
+  RONDO_TRY(rondo_random_draw(call, graph, generator, increment, &offset));
   *out = (rondo_random){.cells = generator->cells, .offset = offset};
   return RONDO_OK;
+}
+
+static rondo_status draw_captured(const char *call, rondo_capture *capture, rondo_generator *generator,
+                                  uint64_t increment, rondo_random *out) {
+  RONDO_TRY(rondo_capture_require_active(capture, call));
+  RONDO_TRY(note_draw(capture, generator));
+  return draw_in_graph(call, capture->graph, generator, increment, out);
 }
 
 rondo_status rondo_generator_reserve(rondo_generator *generator, rondo_stream *stream, uint64_t increment,
@@ -265,8 +287,5 @@ rondo_status rondo_generator_reserve_in_graph(rondo_generator *generator, rondo_
   RONDO_TRY(check_reserve(call, generator, &increment));
   if (graph == NULL) return rondo_refuse_null(call, "the graph");
   RONDO_TRY(rondo_require_device(call, "the graph", generator->device, graph->device));
-  uint64_t offset;
-  RONDO_TRY(rondo_random_draw(call, graph, generator, increment, &offset));
-  *out_random = (rondo_random){.cells = generator->cells, .offset = offset};
-  return RONDO_OK;
+  return draw_in_graph(call, graph, generator, increment, out_random);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Cells: their memory, their event, and the device's list of those without an exec whose launches are not done. See
+ * Cells: their memory, their event, and the device's list of cells without an exec whose launches are not done. See
  * random_cells.h.
  */
 #include "exec/random/random_cells.h"
 
-#include "base/error.h"
+#include <assert.h>
+
+#include "exec/api_check.h"
 #include "exec/random/random_internal.h"
 #include "memory/device_memory.h"
 
@@ -28,6 +30,7 @@ void rondo_random_free(rondo_device *device, void *address) {
 
 static void free_cells(rondo_random_cells *cells) {
   rondo_device *device = cells->device;
+  assert(cells->references <= 1); /* 1: no other user ever had it */
   if (cells->event != NULL) cells->event->ops->destroy(cells->event);
   if (cells->address != NULL) rondo_random_free(device, cells->address);
   rondo_release(&device->allocator, cells->written, cells->count, sizeof *cells->written);
@@ -48,24 +51,18 @@ static void free_store(void *state) {
   rondo_release(&allocator, store, 1, sizeof *store);
 }
 
-static rondo_status create_store(rondo_device *device, rondo_random_store **out) {
-  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof **out, out));
-  (*out)->allocator = device->allocator;
-  pthread_mutex_init(&(*out)->lock, NULL);
-  atomic_init(&(*out)->first, UINTPTR_MAX);
-  device->random.release = free_store;
-  atomic_store_explicit(&device->random.state, *out, memory_order_release);
-  return RONDO_OK;
+static void init_store(void *state, const rondo_allocator *allocator) {
+  rondo_random_store *store = state;
+  store->allocator = *allocator;
+  pthread_mutex_init(&store->lock, NULL);
+  atomic_init(&store->first, UINTPTR_MAX);
 }
 
 rondo_status rondo_random_store_of(rondo_device *device, rondo_random_store **out) {
-  static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-  *out = rondo_random_store_made(device);
-  if (*out != NULL) return RONDO_OK;
-  pthread_mutex_lock(&making);
-  *out = atomic_load_explicit(&device->random.state, memory_order_relaxed);
-  const rondo_status status = *out == NULL ? create_store(device, out) : RONDO_OK;
-  pthread_mutex_unlock(&making);
+  static const rondo_state_kind kind = {sizeof(rondo_random_store), init_store, free_store};
+  void *state;
+  const rondo_status status = rondo_device_state(device, &device->random, &kind, &state);
+  *out = state;
   return status;
 }
 
@@ -131,6 +128,7 @@ rondo_random_cells *rondo_random_cells_retain(rondo_random_cells *cells) {
 
 void rondo_random_cells_release(rondo_random_cells *cells) {
   rondo_random_store *store = rondo_random_store_made(cells->device);
+  assert(cells->references > 0);
   if (--cells->references > 0) return;
   put(store, cells);
   sweep(store);
@@ -162,6 +160,7 @@ rondo_status rondo_random_cells_write(rondo_random_cells *cells, rondo_queue *qu
                                       uint64_t offset) {
   const uint32_t words[4] = {(uint32_t)seed, (uint32_t)(seed >> 32), (uint32_t)offset, (uint32_t)(offset >> 32)};
   rondo_random_words *written = &cells->written[slot];
+  assert(slot < cells->count && offset % RONDO_RANDOM_STEP == 0);
   for (size_t i = 0; i < 4; i++) {
     if (written->known[i] && written->words[i] == words[i]) continue;
     written->known[i] = false;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Slots of device memory, each a seed and an offset, that launches read: filled on the launching queue, kept until the
- * last of them is done. Counted: an exec has them, and an update's draft that takes them over.
+ * Slots of device memory, each a seed and an offset, which launches read. They are filled on the launching queue, and
+ * kept until the last launch is done. References are counted: an exec has one, and the draft of an update that takes
+ * them over.
  *
- * Threads: as the exec; what the device has of them is under a lock, a leaf.
+ * Threads: as the exec. The device's list is under a lock, which is a leaf.
  */
 #ifndef RONDO_EXEC_RANDOM_RANDOM_CELLS_H
 #define RONDO_EXEC_RANDOM_RANDOM_CELLS_H
@@ -24,17 +25,18 @@ typedef struct rondo_random_cells {
   uint64_t *address;               /* count * {seed, offset} */
   rondo_random_words *written;     /* as many */
   rondo_queue *queue;              /* of the last launch; NULL when all is done. An identity: it may be gone */
-  rondo_device_event *event;       /* behind that launch */
+  rondo_device_event *event;       /* after that launch */
   struct rondo_random_cells *next; /* in the device's list */
 } rondo_random_cells;
 
 RONDO_MUST_USE rondo_status rondo_random_cells_create(rondo_device *device, size_t count, rondo_random_cells **out);
 rondo_random_cells *rondo_random_cells_retain(rondo_random_cells *cells);
-void rondo_random_cells_release(rondo_random_cells *cells); /* with the last: freed behind its launches, no waiting */
+void rondo_random_cells_release(
+    rondo_random_cells *cells); /* the last frees them after its launches, without waiting */
 
-/* What follows on the queue comes behind the launches so far; writing, if need be; all that was queued since is one of
- * the launches from here on. `leave` returns `status`, unless that is OK and it fails itself. No allocation, no lock.
- */
+/* Around a launch. After `enter`, what follows on the queue comes after all launches so far. `write` writes the words
+ * of a slot that differ. `leave` makes what was enqueued since one of the launches; it returns `status`, unless that is
+ * OK and it fails itself. No allocation, no lock. */
 RONDO_MUST_USE rondo_status rondo_random_cells_enter(rondo_random_cells *cells, rondo_queue *queue);
 RONDO_MUST_USE rondo_status rondo_random_cells_write(rondo_random_cells *cells, rondo_queue *queue, size_t slot,
                                                      uint64_t seed, uint64_t offset);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The cells of execs: which slots an exec has, whose addresses they take the place of, and filling them for a launch.
+ * The cells of execs: which slots an exec has, which addresses they replace, and filling them for a launch.
  *
- * Slots are filled by fills of words on the launching queue, of those words only that differ from what the last launch
- * left there: as a rule one, the lower half of the offset. Invariant: all fills and launches that touch the slots come
- * before the event, if there was one at all, and what comes next on another queue waits for it.
+ * Fills on the launching queue write only the words that differ from those of the last launch: mostly one, the lower
+ * half of the offset. Invariant: all fills and launches that touch the slots come before the event, if it was ever
+ * recorded, and what comes next on another queue waits for it.
  *
- * Threads: as the exec; cells that are shared with an update's draft are that exec's.
+ * Threads: as the exec; cells that an update's draft shares belong to that exec.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -52,7 +53,8 @@ static rondo_status add_draws(rondo_exec_random *random, const rondo_random_need
 /* A graph around has all that those in it need. */
 static size_t find_draw(const rondo_exec_random *random, const rondo_generator *generator) {
   size_t at = 0;
-  while (random->draws.items[at].generator != generator) at++;
+  while (at < random->draws.count && random->draws.items[at].generator != generator) at++;
+  assert(at < random->draws.count);
   return at;
 }
 
@@ -78,16 +80,16 @@ static rondo_status add_slots(rondo_exec_random *random, const rondo_graph *grap
                               .base = outer == NULL ? 0 : outer->base + need->base};
     RONDO_TRY(rondo_array_push(&random->allocator, &random->slots, &slot));
   }
-  for (size_t i = 0; i < graph->nodes.count; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    if (node->live && node->params.kind == RONDO_NODE_CHILD) RONDO_TRY(add_slots(random, node->params.as.child, graph));
-  }
+  const rondo_graph *child;
+  for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;)
+    RONDO_TRY(add_slots(random, child, graph));
   return RONDO_OK;
 }
 
 /* Addresses ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t *address_of(const rondo_exec_random *random, const random_slot *slot) {
+  assert(slot >= random->slots.items && slot < random->slots.items + random->slots.count);
   return random->cells->address + 2 * (size_t)(slot - random->slots.items);
 }
 
@@ -113,7 +115,7 @@ static const rondo_generator *find_owner(const rondo_exec_random *random, const 
 static rondo_status fail_unreserved(const rondo_graph *graph, uint32_t slot, const rondo_generator *generator) {
   char label[RONDO_LABEL_BYTES], of[RONDO_GENERATOR_LABEL];
   return rondo_fail_node(RONDO_INVALID_GRAPH, RONDO_REASON_FOREIGN_ADDRESS, rondo_graph_outer_number(graph, NULL, slot),
-                         "%s draws from %s, of which the graph that it stands in reserves nothing: reserve there",
+                         "%s draws from %s, of which its graph reserves nothing: reserve there",
                          rondo_node_label_in(label, graph, NULL, slot), rondo_generator_label(of, generator));
 }
 
@@ -167,6 +169,7 @@ static rondo_status fill_random(rondo_exec_random *random, rondo_graph *graph, c
     random->cells = rondo_random_cells_retain(like->cells);
   else
     RONDO_TRY(rondo_random_cells_create(graph->device, random->slots.count, &random->cells));
+  assert(random->cells->count == random->slots.count);
   return rewrite_graph(random, graph);
 }
 
@@ -227,6 +230,7 @@ static rondo_status fill_slots(const rondo_exec_random *random, rondo_queue *que
   for (size_t i = 0; i < random->slots.count; i++) {
     const random_slot *slot = &random->slots.items[i];
     const random_draw *of = &random->draws.items[slot->draw];
+    assert(slot->draw < random->draws.count && slot->base <= of->increment);
     RONDO_TRY(rondo_random_cells_write(random->cells, queue, i, of->seed, of->offset + slot->base));
   }
   return RONDO_OK;

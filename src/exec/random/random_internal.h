@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Generators, what graphs need of them, and the cells that execs draw from.
  *
- * A graph has a list of needs: for each generator how much a launch takes of it, with what its child graphs take, and,
- * in a child graph, where its share begins in that of the graph around. The list is shared by a graph and its clones
- * and copied when one of them changes it. Kernels in a graph have the address of the generator's own cells, which
- * nothing reads or writes; an exec has one slot of cells for each need of each graph in it, and its lowered kernels
- * have those addresses. A launch fills the slots in the stream's order, and is followed by an event, behind which a
- * launch on another stream fills them again, and behind which they are freed when the exec is gone.
+ * A graph has a list of needs: for each generator, how much a launch takes of it, including what child graphs take;
+ * and, in a child graph, where its share begins in that of its parent. A graph and its clones share the list, which is
+ * copied when one of them changes it. Kernels in a graph have the address of the generator's own cells, which nothing
+ * reads or writes. An exec has one slot of cells for each need of each graph in it, and its lowered kernels have the
+ * addresses of these slots. A launch fills the slots in the stream's order, and an event follows it. After that event a
+ * launch on another stream may fill them again, and they may be freed when the exec is gone.
  *
  * Threads: a generator any; needs as the graph; an exec's cells as the exec.
  */
 #ifndef RONDO_EXEC_RANDOM_RANDOM_INTERNAL_H
 #define RONDO_EXEC_RANDOM_RANDOM_INTERNAL_H
+
+#include <assert.h>
 
 #include <rondo/random.h>
 
@@ -56,16 +58,21 @@ static inline bool rondo_generator_has_cell(const rondo_generator *generator, co
 
 /* Moves the offset on, by a multiple of 4, and returns what it was. */
 static inline uint64_t rondo_generator_take(rondo_generator *generator, uint64_t increment) {
+  assert(increment % RONDO_RANDOM_STEP == 0);
   const uint64_t offset = atomic_fetch_add_explicit(&generator->offset, increment, memory_order_relaxed);
   if (rondo_random_is_noted()) rondo_random_note(generator, offset, increment);
   return offset;
 }
 
+/* Moves the offset back to where it was, unless it was moved on since. */
+static inline void rondo_generator_move_back(rondo_generator *generator, uint64_t from, uint64_t to) {
+  (void)atomic_compare_exchange_strong_explicit(&generator->offset, &from, to, memory_order_relaxed,
+                                                memory_order_relaxed);
+}
+
 /* What was taken last is not drawn after all; where another thread took more since, the numbers are left out. */
 static inline void rondo_generator_untake(rondo_generator *generator, uint64_t increment, uint64_t offset) {
-  uint64_t expected = offset + increment;
-  (void)atomic_compare_exchange_strong_explicit(&generator->offset, &expected, offset, memory_order_relaxed,
-                                                memory_order_relaxed);
+  rondo_generator_move_back(generator, offset + increment, offset);
   if (rondo_random_is_noted()) rondo_random_note_untaken(generator, offset, increment);
 }
 
@@ -73,7 +80,7 @@ static inline void rondo_generator_untake(rondo_generator *generator, uint64_t i
 void rondo_generator_give_back(rondo_generator *generator, rondo_stream *stream, uint64_t increment,
                                const rondo_random *random);
 
-/* The capture is over: it gives up the generators that it drew from. */
+/* The capture is over: it releases the generators that it drew from. */
 void rondo_capture_release_generators(struct rondo_capture *capture);
 
 /* Needs of graphs ------------------------------------------------------------------------------------------------- */

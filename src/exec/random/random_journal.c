@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Journals of draws: for each generator the range that the thread took, as long as it is one.
+ * Journals of draws: for each generator the range that the thread took, as long as it is one range.
  */
 #include "exec/random/random_journal.h"
+
+#include <assert.h>
 
 #include "base/log.h"
 #include "exec/random/random_internal.h"
@@ -53,21 +55,16 @@ void rondo_random_note_untaken(const rondo_generator *generator, uint64_t offset
   }
 }
 
-static void take_back(const rondo_random_drawn *drawn) {
-  uint64_t expected = drawn->next;
-  if (!drawn->is_shared)
-    (void)atomic_compare_exchange_strong_explicit(&drawn->generator->offset, &expected, drawn->first,
-                                                  memory_order_relaxed, memory_order_relaxed);
-}
-
 void rondo_random_journal_end(rondo_random_journal *journal, bool takes_back) {
   if (!journal->is_open) return;
+  assert(innermost == journal);
   innermost = journal->outer;
   journal->is_open = false;
   atomic_fetch_sub_explicit(&rondo_random_journals, 1, memory_order_relaxed);
   for (size_t i = 0; i < journal->drawn.count; i++) {
-    if (takes_back) take_back(&journal->drawn.items[i]);
-    rondo_generator_release(journal->drawn.items[i].generator);
+    const rondo_random_drawn *drawn = &journal->drawn.items[i];
+    if (takes_back && !drawn->is_shared) rondo_generator_move_back(drawn->generator, drawn->next, drawn->first);
+    rondo_generator_release(drawn->generator);
   }
   rondo_array_free(&journal->allocator, &journal->drawn);
 }

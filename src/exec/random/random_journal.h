@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Taking draws back: what the calling thread draws from generators between a journal's begin and its end, un-recorded
- * or by launches, can be drawn again afterwards, as if nothing had been drawn. Where another thread drew from a
- * generator meanwhile, or it was seeded, its numbers stay drawn: none is ever given out twice for that.
+ * Taking draws back: what the calling thread draws from generators between a journal's begin and its end, eagerly or by
+ * launches, can be drawn again afterwards, as if nothing had been drawn. If another thread drew from a generator in
+ * between, or it was seeded, its numbers stay drawn, so that no number is used twice.
  *
  * Threads: a journal is its thread's. While no thread has one, drawing costs one look at a counter.
  */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What graphs need of generators: the lists that graphs hang on themselves, shared with their clones until one changes
- * (see random_internal.h). A child graph's needs are part of those of the graph around it from the moment it is
- * embedded, behind what that needed before, so that one launch draws in the order of recording.
+ * What graphs need of generators: lists that a graph shares with its clones until one of them changes (see
+ * random_internal.h). The needs of a child graph become part of its parent's when it is embedded, after what the parent
+ * needed before, so that one launch draws in the order of recording.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -19,6 +20,7 @@ static void retain_needs(void *object) {
 
 static void release_needs(void *object) {
   rondo_random_needs *needs = object;
+  assert(atomic_load_explicit(&needs->references, memory_order_relaxed) > 0);
   if (atomic_fetch_sub_explicit(&needs->references, 1, memory_order_acq_rel) > 1) return;
   const rondo_allocator allocator = needs->allocator;
   for (size_t i = 0; i < needs->list.count; i++) rondo_generator_release(needs->list.items[i].generator);
@@ -75,10 +77,25 @@ static rondo_random_need *find_need(const rondo_random_needs *needs, const rondo
 static rondo_random_need *find_or_add(rondo_random_needs *needs, rondo_generator *generator) {
   rondo_random_need *need = find_need(needs, generator);
   if (need != NULL) return need;
+  assert(needs->list.count < needs->list.capacity);
   need = &needs->list.items[needs->list.count++];
   *need = (rondo_random_need){.generator = generator};
   rondo_generator_retain(generator);
   return need;
+}
+
+/* Each generator once, whole calls of the function, and a child's share within that of the graph around it. */
+static void check_needs(const rondo_graph *graph) {
+  const rondo_random_needs *needs = rondo_random_needs_of(graph);
+  const rondo_random_needs *around = graph->parent == NULL ? NULL : rondo_random_needs_of(graph->parent);
+  for (size_t i = 0; needs != NULL && i < needs->list.count; i++) {
+    const rondo_random_need *need = &needs->list.items[i], *outer = find_need(around, need->generator);
+    assert(find_need(needs, need->generator) == need);
+    assert(atomic_load_explicit(&need->generator->references, memory_order_relaxed) > 0);
+    assert(need->increment % RONDO_RANDOM_STEP == 0 && need->increment <= RONDO_RANDOM_MOST);
+    assert(around == NULL || (outer != NULL && need->base + need->increment <= outer->increment));
+    (void)outer;
+  }
 }
 
 /* Drawing --------------------------------------------------------------------------------------------------------- */
@@ -113,6 +130,7 @@ rondo_status rondo_random_draw(const char *call, rondo_graph *graph, rondo_gener
   rondo_random_need *need = find_or_add(needs, generator);
   *out_offset = need->increment;
   need->increment += increment;
+  check_needs(graph);
   return RONDO_OK;
 }
 
@@ -198,4 +216,6 @@ void rondo_random_embed_end(rondo_graph *graph, rondo_graph *embedded, rondo_ran
   for (size_t i = 0; i < needs->list.count; i++)
     find_or_add(graph->random.object, needs->list.items[i].generator)->increment += needs->list.items[i].increment;
   hang(embedded, needs);
+  check_needs(graph);
+  check_needs(embedded);
 }

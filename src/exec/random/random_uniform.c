@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Filling with evenly spread floats: the first that draws. Four floats are one call of the function, with their number
- * as subsequence, so that a float depends on its place alone and not on how the grid is cut.
+ * Filling memory with uniformly distributed floats. Four floats are one call of the generator's function, with their
+ * number as subsequence, so that a float depends on its index alone and not on the grid.
  *
- * A generator keeps its kernel, made at the first call. Threads: any; of kernels made at once one is kept.
+ * A generator keeps its kernel, which the first call makes. Threads: any; if several make kernels at once, one is kept.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "exec/random/random_cuda_sources.h"
@@ -33,6 +34,7 @@ static inline float spread(uint32_t word, float low, float high, float range) {
 static void fill_groups(float *dst, size_t first, size_t last, size_t count, const rondo_random *random, float low,
                         float high) {
   const float range = high - low;
+  assert(first <= last && last <= count / 4 + (count % 4 != 0));
   for (size_t group = first; group < last; group++) {
     const rondo_random4 drawn = rondo_philox(random->seed, group, random->offset);
     const size_t begin = 4 * group, words = count - begin < 4 ? count - begin : 4;

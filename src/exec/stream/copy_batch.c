@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * Copies that are queued together; see copy_batch.h.
+ * Copies that are enqueued together; see copy_batch.h.
  */
 #include "exec/stream/copy_batch.h"
 
+#include <assert.h>
+
 #include "exec/stream/stream_internal.h"
 
-/* A launch takes the host as long as two or three copies and fills, and where there are some the copy engine is done
- * later (`rondo_bench copies --host`, bench/results/2026-11-23-h200-feed.md). With many bytes that is little beside the
- * copying, and an engine leaves the processors to other work; likewise where a kernel would move them one at a time.
- */
+/* A launch takes the host as long as two or three copies or fills do, and a few copies by the copy engine are complete
+ * later than the kernel is (`rondo_bench copies --host`, bench/results/2026-11-23-h200-feed.md). With many bytes the
+ * difference is small compared with the copying itself, and the engine leaves the processors to other work. The same
+ * holds where a kernel would copy byte by byte. */
 enum { MOST_BYTES_BY_KERNEL = 2 << 20, MOST_BYTES_ONE_BY_ONE = 16 << 10, WORD = 4 };
 
 void rondo_copy_list_begin(rondo_copy_list *list, rondo_stream *stream, size_t bytes) {
   const rondo_device *device = stream->device;
+  assert(rondo_stream_capture(stream) == NULL);
   list->stream = stream;
   list->kernel = NULL;
   list->bytes = list->largest = list->ranges.count = 0;
@@ -22,6 +25,7 @@ void rondo_copy_list_begin(rondo_copy_list *list, rondo_stream *stream, size_t b
 
 static rondo_status launch(rondo_copy_list *list) {
   const rondo_device *device = list->stream->device;
+  assert(list->ranges.count > 0 && list->largest <= list->bytes);
   const rondo_grid grid = {.x = device->ops->queued_copy_blocks(device, list->bytes, list->largest),
                            .y = (uint32_t)list->ranges.count,
                            .z = 1};
@@ -31,6 +35,7 @@ static rondo_status launch(rondo_copy_list *list) {
 }
 
 static rondo_status add(rondo_copy_list *list, void *dst, const void *src, size_t bytes) {
+  assert(bytes > 0 && list->ranges.count < RONDO_MOST_QUEUED_RANGES);
   list->ranges.ranges[list->ranges.count++] = (rondo_range_copy){.dst = dst, .src = src, .bytes = bytes};
   list->bytes += bytes;
   if (bytes > list->largest) list->largest = bytes;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Events, and the device's lists of destroyed ones: those that are complete are handed out again at the next request,
- * the others are looked at then (GX-9).
+ * Events, and the device's lists of destroyed events (GX-9). The next request takes an event that is complete. If there
+ * is none, it asks for a few of the others whether they have become complete.
  *
- * Threads: the lists are under a lock of the device's; the driver is asked under it whether an event is complete, which
+ * Threads: a lock of the device's protects the lists. Under it the driver is asked whether an event is complete, which
  * does not wait. The lock is a leaf.
  */
+#include <assert.h>
+
 #include "base/versioned_struct.h"
 #include "exec/capture/capture_internal.h"
 
@@ -44,25 +46,17 @@ static void release_store(void *state) {
   rondo_release(&allocator, store, 1, sizeof *store);
 }
 
-static rondo_status create_store(rondo_device *device, event_store **out) {
-  void *state;
-  RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(event_store), &state));
-  *out = state;
-  (*out)->allocator = device->allocator;
-  pthread_mutex_init(&(*out)->lock, NULL);
-  device->exec.release = release_store;
-  atomic_store_explicit(&device->exec.state, *out, memory_order_release);
-  return RONDO_OK;
+static void init_store(void *state, const rondo_allocator *allocator) {
+  event_store *store = state;
+  store->allocator = *allocator;
+  pthread_mutex_init(&store->lock, NULL);
 }
 
 static rondo_status store_of(rondo_device *device, event_store **out) {
-  static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-  *out = atomic_load_explicit(&device->exec.state, memory_order_acquire);
-  if (*out != NULL) return RONDO_OK;
-  pthread_mutex_lock(&making);
-  *out = atomic_load_explicit(&device->exec.state, memory_order_relaxed);
-  const rondo_status status = *out == NULL ? create_store(device, out) : RONDO_OK;
-  pthread_mutex_unlock(&making);
+  static const rondo_state_kind kind = {sizeof(event_store), init_store, release_store};
+  void *state;
+  const rondo_status status = rondo_device_state(device, &device->exec, &kind, &state);
+  *out = state;
   return status;
 }
 
@@ -70,11 +64,13 @@ static bool is_complete(const rondo_event *event) { return event->driver->ops->q
 
 static void put_complete(event_store *store, rondo_event *event) {
   rondo_event **list = &store->complete[event->driver->timing];
+  assert(atomic_load_explicit(&event->references, memory_order_relaxed) == 0);
   event->next = *list;
   *list = event;
 }
 
 static void put_waiting(event_store *store, rondo_event *event) {
+  assert((store->first == NULL) == (store->last == NULL));
   event->next = NULL;
   if (store->last != NULL)
     store->last->next = event;
@@ -101,6 +97,7 @@ static rondo_event *take_complete(event_store *store, bool timing) {
   if (store->complete[timing] == NULL) look_at_waiting(store);
   rondo_event *event = store->complete[timing];
   if (event != NULL) store->complete[timing] = event->next;
+  assert(event == NULL || event->driver->timing == timing);
   pthread_mutex_unlock(&store->lock);
   return event;
 }
@@ -108,10 +105,9 @@ static rondo_event *take_complete(event_store *store, bool timing) {
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status make_event(rondo_device *device, bool timing, rondo_event **out) {
-  void *state;
-  RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(rondo_event), &state));
-  rondo_event *event = state;
-  event->lent = (rondo_lent_event){.hold = rondo_event_hold, .let_go = rondo_event_let_go};
+  rondo_event *event;
+  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *event, &event));
+  event->counted = (rondo_counted_event){.retain = rondo_event_retain, .release = rondo_event_release};
   event->device = device;
   const rondo_status status = device->ops->event_create(device, timing, &event->driver);
   if (status != RONDO_OK) {
@@ -138,7 +134,7 @@ rondo_status rondo_event_create(rondo_device *device, const rondo_event_options 
     RONDO_TRY(make_event(device, known.timing, &event));
   event->next = NULL;
   event->recorded = false;
-  atomic_store_explicit(&event->holds, 1, memory_order_relaxed);
+  atomic_store_explicit(&event->references, 1, memory_order_relaxed);
   rondo_device_begin_use(device, &event_use);
   *out_event = event;
   return RONDO_OK;
@@ -152,11 +148,14 @@ void rondo_event_leave_capture(rondo_event *event) {
   event->frontier.count = 0;
 }
 
-void rondo_event_hold(rondo_event *event) { atomic_fetch_add_explicit(&event->holds, 1, memory_order_relaxed); }
+void rondo_event_retain(rondo_event *event) { atomic_fetch_add_explicit(&event->references, 1, memory_order_relaxed); }
 
-/* What its order holds goes here, not when the user destroys it: an exec's launches record it until then. */
-void rondo_event_let_go(rondo_event *event) {
-  if (atomic_fetch_sub_explicit(&event->holds, 1, memory_order_acq_rel) != 1) return;
+/* The event's order is forgotten here and not when the user destroys the event, since launches of execs that name it
+ * record it until now. */
+void rondo_event_release(rondo_event *event) {
+  assert(atomic_load_explicit(&event->references, memory_order_relaxed) > 0);
+  if (atomic_fetch_sub_explicit(&event->references, 1, memory_order_acq_rel) != 1) return;
+  assert(event->capture == NULL && event->mark == NULL);
   if (event->ended != NULL) {
     event->ended(event);
     return;
@@ -175,7 +174,7 @@ void rondo_event_destroy(rondo_event *event) {
   if (event == NULL || event->device->is_inherited) return;
   rondo_device_end_use(event->device, &event_use);
   rondo_event_leave_capture(event);
-  rondo_event_let_go(event);
+  rondo_event_release(event);
 }
 
 /* Recording and waiting ------------------------------------------------------------------------------------------- */

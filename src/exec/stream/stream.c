@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Streams as users see them. Every operation is one piece of work and takes the same way: checked, then, while the
- * stream captures, made a node, else handed to the device's queue. rondo_launch is the hot one: a quick look finds the
- * launches that nothing is wrong with and nothing captures; all others take the way of the rest.
+ * Streams as users see them. Every operation is one piece of work: it is checked, and then it becomes a node, if the
+ * stream captures, or goes to the device's queue. rondo_launch is the hot path: a few comparisons find the launches
+ * that are right and that nothing captures, and all others are treated as any operation.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -26,9 +27,8 @@ static void make_label(rondo_stream *stream) {
 }
 
 static rondo_status make_stream(rondo_device *device, const char *name, rondo_stream **out) {
-  void *state;
-  RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(rondo_stream), &state));
-  rondo_stream *stream = state;
+  rondo_stream *stream;
+  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *stream, &stream));
   stream->device = device;
   stream->synchronous = device->synchronous;
   rondo_status status = rondo_allocate_text(&device->allocator, name, &stream->name);
@@ -79,6 +79,7 @@ void rondo_stream_tie_release(rondo_stream_tie *tie) {
 
 static void cut_tie(rondo_stream *stream) {
   if (stream->tie == NULL) return;
+  assert(stream->tie->stream == stream);
   stream->tie->stream = NULL;
   rondo_stream_tie_release(stream->tie);
 }
@@ -92,6 +93,7 @@ rondo_status rondo_stream_destroy(rondo_stream *stream) {
                       "call has returned",
                       stream->label);
   if (rondo_stream_find_capture(stream) != NULL) rondo_capture_forget_stream(stream);
+  assert(rondo_stream_capture(stream) == NULL);
   rondo_device *device = stream->device;
   const rondo_status status = stream->queue->ops->destroy(stream->queue);
   rondo_pools_forget_stream(device, &stream->order);
@@ -131,12 +133,13 @@ rondo_status rondo_stream_settle(rondo_stream *stream, const char *call) {
 
 /* Checked work, with its defaults. */
 static inline rondo_status submit(rondo_stream *stream, const char *call, const rondo_node_params *work) {
+  assert(work->name != NULL && rondo_stream_capture(stream) == NULL);
   rondo_thread_count_work();
   RONDO_TRY(stream->queue->ops->submit(stream->queue, work));
   return __builtin_expect(stream->synchronous, 0) ? rondo_stream_settle(stream, call) : RONDO_OK;
 }
 
-static rondo_status queue_or_capture(rondo_stream *stream, const char *call, rondo_node_params *work) {
+static rondo_status enqueue_or_capture(rondo_stream *stream, const char *call, rondo_node_params *work) {
   RONDO_TRY(rondo_front(call, "the stream", stream));
   if (rondo_launch_values_are_noted()) rondo_launch_values_note(work);
   if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_add(stream, call, work);
@@ -166,7 +169,7 @@ rondo_status rondo_launch(rondo_stream *stream, rondo_kernel *kernel, rondo_grid
   work.name = NULL;
   work.as.kernel = (rondo_kernel_node){.kernel = kernel, .grid = grid, .args = args, .arg_count = arg_count};
   const bool is_plain = is_launchable(stream, &work.as.kernel) && rondo_stream_runs_at_once(stream);
-  if (__builtin_expect(!is_plain, 0)) return queue_or_capture(stream, "rondo_launch", &work);
+  if (__builtin_expect(!is_plain, 0)) return enqueue_or_capture(stream, "rondo_launch", &work);
   if (work.as.kernel.grid.y == 0) work.as.kernel.grid.y = 1;
   if (work.as.kernel.grid.z == 0) work.as.kernel.grid.z = 1;
   work.name = kernel->name;
@@ -183,12 +186,12 @@ rondo_status rondo_launch_with(rondo_stream *stream, rondo_kernel *kernel, rondo
   const rondo_kernel_node node = {
       .kernel = kernel, .grid = grid, .args = args, .arg_count = arg_count, .arg_bytes = known.arg_bytes};
   rondo_node_params work = {.kind = RONDO_NODE_KERNEL, .name = known.name, .as.kernel = node};
-  return queue_or_capture(stream, call, &work);
+  return enqueue_or_capture(stream, call, &work);
 }
 
 rondo_status rondo_copy_async(rondo_stream *stream, void *dst, const void *src, size_t bytes) {
   rondo_node_params work = {.kind = RONDO_NODE_COPY, .as.copy = {.dst = dst, .src = src, .width = bytes}};
-  return queue_or_capture(stream, "rondo_copy_async", &work);
+  return enqueue_or_capture(stream, "rondo_copy_async", &work);
 }
 
 rondo_status rondo_stream_copy(rondo_stream *stream, void *dst, const void *src, size_t bytes) {
@@ -209,18 +212,18 @@ rondo_status rondo_stream_copy(rondo_stream *stream, void *dst, const void *src,
 rondo_status rondo_copy_box_async(rondo_stream *stream, const rondo_copy *copy) {
   if (copy == NULL) return rondo_refuse_null("rondo_copy_box_async", "copy");
   rondo_node_params work = {.kind = RONDO_NODE_COPY, .as.copy = *copy};
-  return queue_or_capture(stream, "rondo_copy_box_async", &work);
+  return enqueue_or_capture(stream, "rondo_copy_box_async", &work);
 }
 
 rondo_status rondo_fill_async(rondo_stream *stream, const rondo_fill *fill) {
   if (fill == NULL) return rondo_refuse_null("rondo_fill_async", "fill");
   rondo_node_params work = {.kind = RONDO_NODE_FILL, .as.fill = *fill};
-  return queue_or_capture(stream, "rondo_fill_async", &work);
+  return enqueue_or_capture(stream, "rondo_fill_async", &work);
 }
 
 rondo_status rondo_host_async(rondo_stream *stream, rondo_host_function function, void *user) {
   rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = function, .user = user}};
-  return queue_or_capture(stream, "rondo_host_async", &work);
+  return enqueue_or_capture(stream, "rondo_host_async", &work);
 }
 
 /* Waiting --------------------------------------------------------------------------------------------------------- */

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Streams and events inside this layer. A stream is a device's queue with, while it is part of a capture, a frontier:
- * the nodes that its next node will depend on. An event is a device's event, or, when it was last recorded in a
- * capture, the frontier of that moment.
+ * Streams and events inside this layer. A stream is a device's queue and, while it is part of a capture, a frontier:
+ * the nodes that its next node will depend on. An event is a device's event or, if it was last recorded in a capture,
+ * the frontier of that moment.
  *
  * Threads: a stream and an event belong to one thread at a time. A capture that ends takes its streams out of it from
- * the thread that ends it, hence the atomic pointer; the rest of what a capture changes in a stream is touched by the
+ * the thread that ends it, so the pointer to it is atomic. What else a capture changes in a stream is touched by the
  * stream's own calls, or with the capture's lock held (capture_internal.h).
  */
 #ifndef RONDO_EXEC_STREAM_STREAM_INTERNAL_H
 #define RONDO_EXEC_STREAM_STREAM_INTERNAL_H
+
+#include <assert.h>
 
 #include <rondo/stream.h>
 
@@ -21,11 +23,12 @@
 typedef struct rondo_capture rondo_capture;
 typedef RONDO_ARRAY(rondo_node) rondo_frontier;
 
-/* Who remembers a stream beyond a call holds its tie. A stream that is gone has done its work. */
+/* A counted link to a stream, for users that keep it longer than one call. The work of a stream that is destroyed is
+ * done. */
 typedef struct rondo_stream_tie {
   rondo_allocator allocator;
-  atomic_uint references; /* the stream's, and the holders' */
-  rondo_stream *stream;   /* NULL when it is destroyed */
+  atomic_uint references; /* the stream's, and one of each user */
+  rondo_stream *stream;   /* NULL after it was destroyed */
 } rondo_stream_tie;
 
 struct rondo_stream {
@@ -45,57 +48,61 @@ struct rondo_stream {
 };
 
 struct rondo_event {
-  rondo_lent_event lent; /* must come first: how graphs hold it */
+  rondo_counted_event counted; /* must come first: how graphs retain it */
   rondo_device *device;
   rondo_device_event *driver;
-  atomic_uint holds;        /* the user's and one a node that names it; with the last it goes to the free list */
+  atomic_uint references;   /* the user's, and one of each node that names it; with the last it goes to the free list */
   bool recorded;            /* ever, on a queue or by a launch */
   rondo_event_order order;  /* which frees the last record comes after */
   rondo_capture *capture;   /* it was last recorded in; a reference. NULL when on a queue or never */
   rondo_device_event *mark; /* that record in the driver's own capture; NULL when there is none */
   rondo_frontier frontier;
   rondo_event *next; /* in the device's lists of destroyed events */
-  /* NULL: the last hold gives it to these lists. Else it stands for something else that others hold by it, of the
-   * folder that made it, and this is called. */
+  /* NULL: with the last reference it goes to these lists. Otherwise the event represents an object of another
+   * folder, and this function is called when the last reference is released. */
   void (*ended)(rondo_event *event);
 };
 
-/* A node names the event: destroyed by its user, it is not handed out again before the node lets it go. */
-void rondo_event_hold(rondo_event *event);
-void rondo_event_let_go(rondo_event *event);
+/* For nodes that name the event. An event that its user destroys is not used again before all nodes release it. */
+void rondo_event_retain(rondo_event *event);
+void rondo_event_release(rondo_event *event);
 
 static inline rondo_capture *rondo_stream_capture(const rondo_stream *stream) {
   return atomic_load_explicit(&stream->capture, memory_order_relaxed);
 }
 
-/* The stream's tie, held once more. Threads: with the stream. */
+/* Retains the stream's tie, which the first call makes. Threads: with the stream. */
 RONDO_MUST_USE rondo_status rondo_stream_tie_make(rondo_stream *stream, rondo_stream_tie **out);
 void rondo_stream_tie_release(rondo_stream_tie *tie); /* NULL is fine */
 
-/* Between the two somebody's callback works on the stream: destroying it is refused. Threads: with the stream. */
+/* A callback of the user's works on the stream between the two calls, so that destroying it is refused. Threads: with
+ * the stream. */
 static inline void rondo_stream_hold(rondo_stream *stream) { stream->holds++; }
-static inline void rondo_stream_let_go(rondo_stream *stream) { stream->holds--; }
+static inline void rondo_stream_let_go(rondo_stream *stream) {
+  assert(stream->holds > 0);
+  stream->holds--;
+}
 
-/* rondo_stream_synchronize where the library waits for ends of its own: captures that do not have the stream neither
- * forbid it nor become invalid. `call` is what is refused when one has it. */
+/* As rondo_stream_synchronize, where the library itself has to wait: only a capture that has the stream forbids it.
+ * `call` is what is refused then. */
 RONDO_MUST_USE rondo_status rondo_stream_drain(rondo_stream *stream, const char *call);
 
-/* The same where the caller has nobody to tell of a failure of the work: the next synchronisation returns it. */
+/* The same, but a failure of the work is left for the next synchronisation to return. */
 RONDO_MUST_USE rondo_status rondo_stream_await(rondo_stream *stream, const char *call);
 
 /* rondo_copy_async of memory that the caller knows, unchecked, on a stream that captures nothing. */
 RONDO_MUST_USE rondo_status rondo_stream_copy(rondo_stream *stream, void *dst, const void *src, size_t bytes);
 
-/* Waits, on a synchronous device, for what `call` has just queued. */
+/* On a synchronous device: waits for what `call` has just enqueued. */
 RONDO_MUST_USE rondo_status rondo_stream_settle(rondo_stream *stream, const char *call);
 
-/* The stream's heap, had at the first call. */
+/* The stream's heap. The first call acquires it. */
 RONDO_MUST_USE rondo_status rondo_stream_heap(rondo_stream *stream, rondo_heap **out);
 
 /* The event was recorded on the stream; a launch there counts as recording the events of its nodes. */
 void rondo_event_note_recorded(rondo_event *event, const rondo_stream *stream);
 
-/* Gives the event's hold of a capture up. */
+/* Releases the capture that the event was recorded in, if there is one. */
 void rondo_event_leave_capture(rondo_event *event);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Memory as users see it: the calls that act at once pass the gate of captures (C9), those in stream order become nodes
+ * Memory as users see it. A capture may forbid the calls that act at once (C9). The calls in stream order become nodes
  * while the stream captures (C15).
  */
 #include <rondo/memory.h>
@@ -103,8 +103,8 @@ rondo_status rondo_free_async(rondo_stream *stream, void *address) {
   return rondo_memory_free(memory, call, &stream->order, address);
 }
 
-/* Reading the figures does not change what the device holds, but may find frees that are done; the state behind the
- * const handle is the library's own. */
+/* Reading the figures may find frees that are done by now, and notes them in the library's own state, which the const
+ * handle leads to. */
 static rondo_status memory_for_reading(const char *call, const rondo_device *device, rondo_device_memory **out) {
   RONDO_TRY(rondo_front(call, "the device", device));
   RONDO_TRY(rondo_device_require_own(call, device));
@@ -176,24 +176,21 @@ rondo_status rondo_pool_destroy(rondo_pool *pool) {
   return rondo_pools_destroy(memory, pool);
 }
 
-rondo_status rondo_device_get_default_pool(rondo_device *device, rondo_pool **out_pool) {
-  const char *const call = "rondo_device_get_default_pool";
+static rondo_status get_pool(const char *call, rondo_device *device, bool is_default, rondo_pool **out_pool) {
   rondo_device_memory *memory;
   RONDO_TRY(rondo_front(call, "out_pool", out_pool));
   *out_pool = NULL;
   RONDO_TRY(enter_pools(call, device, &memory));
-  *out_pool = &memory->default_pool;
+  *out_pool = is_default ? &memory->default_pool : rondo_pools_current(memory);
   return RONDO_OK;
 }
 
+rondo_status rondo_device_get_default_pool(rondo_device *device, rondo_pool **out_pool) {
+  return get_pool("rondo_device_get_default_pool", device, true, out_pool);
+}
+
 rondo_status rondo_device_get_pool(rondo_device *device, rondo_pool **out_pool) {
-  const char *const call = "rondo_device_get_pool";
-  rondo_device_memory *memory;
-  RONDO_TRY(rondo_front(call, "out_pool", out_pool));
-  *out_pool = NULL;
-  RONDO_TRY(enter_pools(call, device, &memory));
-  *out_pool = rondo_pools_current(memory);
-  return RONDO_OK;
+  return get_pool("rondo_device_get_pool", device, false, out_pool);
 }
 
 rondo_status rondo_device_set_pool(rondo_device *device, rondo_pool *pool) {

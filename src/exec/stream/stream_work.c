@@ -20,7 +20,8 @@ static rondo_status check_extents(const char *call, const rondo_device *device, 
   return RONDO_OK;
 }
 
-/* A copy that passes the end of an allocation often overlaps what comes behind it: then that is what is wrong. */
+/* A copy that passes the end of an allocation often overlaps the next one. Then the end is what the message is about.
+ */
 static rondo_status check_params(const char *call, const rondo_device *device, const rondo_node_params *params,
                                  bool now) {
   rondo_status status = rondo_node_params_check(call, device, params);

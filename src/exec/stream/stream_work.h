@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The checks on a piece of work, queued or a node, that all front doors share: made once, in the words of the call that
- * was given it. Nothing here allocates; threads as the device's.
+ * The checks on a piece of work, whether it is enqueued or becomes a node. All public calls share them; a message names
+ * the call that was given the work. Nothing here allocates; threads as the device's.
  */
 #ifndef RONDO_EXEC_STREAM_STREAM_WORK_H
 #define RONDO_EXEC_STREAM_STREAM_WORK_H
@@ -13,8 +13,8 @@
 RONDO_MUST_USE rondo_status rondo_work_fail_code(const char *call, rondo_status status, const rondo_node_params *params,
                                                  const rondo_node_where *where);
 
-/* Whether it can be a node: rondo_node_params_check, and what graph/ cannot tell: an event of another device, a copy or
- * fill that passes the end of an allocation (B4). `device` is the graph's, or NULL. */
+/* Whether it can be a node. In addition to rondo_node_params_check this finds what graph/ cannot know: an event of
+ * another device, and a copy or fill that passes the end of an allocation (B4). `device` is the graph's, or NULL. */
 RONDO_MUST_USE rondo_status rondo_work_check(const char *call, const rondo_device *device,
                                              const rondo_node_params *params);
 
@@ -36,7 +36,7 @@ RONDO_MUST_USE static inline rondo_status rondo_work_check_runs(const char *call
   return rondo_peers_check(device, call, params, where);
 }
 
-/* Both, for what is queued now: graph memory must be allocated for it too (GM-18). */
+/* Both, for work that is enqueued now, when graph memory that it accesses must be allocated too (GM-18). */
 RONDO_MUST_USE rondo_status rondo_work_check_now(const char *call, const rondo_device *device,
                                                  const rondo_node_params *params);
 

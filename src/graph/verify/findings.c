@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Findings as the user reads them. Errors push warnings out when the room is used up, so that a flood of warnings never
- * hides an error.
+ * Findings as the user reads them. When the room is used up, errors replace warnings, so that many warnings never hide
+ * an error.
  */
 #include "graph/verify/findings.h"
+
+#include <assert.h>
 
 #include "base/error.h"
 #include "base/versioned_struct.h"
@@ -27,10 +29,7 @@ const char *rondo_severity_name(rondo_severity severity) {
 }
 
 rondo_status rondo_findings_make(const rondo_allocator *allocator, uint32_t max, rondo_findings **out) {
-  void *memory;
-  *out = NULL;
-  RONDO_TRY(rondo_allocate(allocator, 1, sizeof(rondo_findings), &memory));
-  *out = memory;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof **out, out));
   (*out)->allocator = *allocator;
   (*out)->max = max == 0 ? DEFAULT_MAX : max;
   return RONDO_OK;
@@ -42,6 +41,7 @@ static void free_texts(const rondo_allocator *allocator, const rondo_finding *fi
 }
 
 static void drop_last(const rondo_allocator *allocator, finding_list *list) {
+  assert(list->count > 0);
   free_texts(allocator, &list->items[--list->count]);
 }
 
@@ -61,7 +61,7 @@ bool rondo_findings_count_one(rondo_findings *findings, rondo_severity severity)
     return findings->errors.count < findings->max;
   }
   findings->warning_count++;
-  return findings->errors.count + findings->warnings.count < findings->max;
+  return rondo_findings_count(findings) < findings->max;
 }
 
 void rondo_findings_count_more(rondo_findings *findings, uint64_t errors, uint64_t warnings) {
@@ -81,7 +81,8 @@ rondo_status rondo_findings_add(rondo_findings *findings, const rondo_finding *f
     return status;
   }
   if (list == &findings->errors && list->count == 0) findings->first_number = number;
-  if (findings->errors.count + findings->warnings.count == findings->max) drop_last(allocator, &findings->warnings);
+  assert(rondo_findings_count(findings) <= findings->max);
+  if (rondo_findings_count(findings) == findings->max) drop_last(allocator, &findings->warnings);
   rondo_finding *kept = &list->items[list->count++];
   *kept = *finding;
   kept->struct_size = sizeof *kept;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The list of what a verification found. Filled in order, errors and warnings apart; what passes the bound is counted.
+ * The list of what a verification found: errors and warnings, each in the order found. What exceeds the bound is only
+ * counted.
  */
 #ifndef RONDO_GRAPH_VERIFY_FINDINGS_H
 #define RONDO_GRAPH_VERIFY_FINDINGS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Chains, clocks and masks. A batch of masks has one bit for each of at most 256 nodes on one side of the pairs, and
  * runs along the edges from there: forward when the pairs have fewer different nodes before, backward when they have
- * fewer behind.
+ * fewer after.
  */
 #include "graph/verify/happens_before.h"
 
@@ -33,6 +33,7 @@ static void cover(rondo_verify_order *order) {
     if (past - first > 0) order->way_out[i] = past - first == 1 ? edges->successors[first] : RONDO_ORDER_MANY;
     for (uint32_t k = first; k < past; k++) {
       const uint32_t next = edges->successors[k];
+      assert(next > i && next < edges->node_count); /* the numbers are a topological order */
       order->way_in[next] = order->way_in[next] == RONDO_ORDER_NONE ? i : RONDO_ORDER_MANY;
       if (!is_last || order->place[next] != 0) continue;
       is_last = false;
@@ -56,10 +57,7 @@ static void run_clocks(rondo_verify_order *order) {
 }
 
 static rondo_status take(const rondo_verify_order *order, size_t count, uint32_t **out) {
-  void *memory;
-  RONDO_TRY(rondo_allocate(order->allocator, count, sizeof **out, &memory));
-  *out = memory;
-  return RONDO_OK;
+  return rondo_allocate_items(order->allocator, count, sizeof **out, out);
 }
 
 rondo_status rondo_verify_order_make(const rondo_allocator *allocator, const rondo_flat_edges *edges, uint32_t widest,
@@ -126,6 +124,7 @@ bool rondo_verify_order_decide(const rondo_verify_order *order, uint32_t before,
     return true;
   }
   if (order->clocks == NULL) return shorten(order, &before, &after, out_ordered);
+  assert(order->place[before] > 0 && order->chain[before] < order->chain_count);
   *out_ordered = before < after &&
                  order->clocks[after * (size_t)order->chain_count + order->chain[before]] >= order->place[before];
   return true;
@@ -257,13 +256,11 @@ static void answer_hard(hard_pairs *hard) {
 
 static rondo_status check_by_masks(hard_pairs *hard, rondo_order_pair *pairs, size_t count) {
   const size_t nodes = hard->order->edges.node_count;
-  void *masks;
   shorten_all(hard, pairs, count);
   if (hard->count == 0) return RONDO_OK;
   RONDO_TRY(take(hard->order, nodes + 1, &hard->starts));
   RONDO_TRY(take(hard->order, count, &hard->by_source));
-  RONDO_TRY(rondo_allocate(hard->order->allocator, nodes, sizeof(node_mask), &masks));
-  hard->masks = masks;
+  RONDO_TRY(rondo_allocate_items(hard->order->allocator, nodes, sizeof(node_mask), &hard->masks));
   answer_hard(hard);
   for (size_t i = 0; i < count; i++)
     if (hard->asked[i] != 0) pairs[i].ordered = hard->items[hard->asked[i] - 1].ordered;
@@ -271,12 +268,10 @@ static rondo_status check_by_masks(hard_pairs *hard, rondo_order_pair *pairs, si
 }
 
 static rondo_status make_table(hard_pairs *hard, size_t count) {
-  void *items;
   size_t room = 16;
   while (room < 2 * count) room *= 2;
   hard->table_mask = room - 1;
-  RONDO_TRY(rondo_allocate(hard->order->allocator, count, sizeof(hard_pair), &items));
-  hard->items = items;
+  RONDO_TRY(rondo_allocate_items(hard->order->allocator, count, sizeof(hard_pair), &hard->items));
   RONDO_TRY(take(hard->order, room, &hard->table));
   return take(hard->order, count, &hard->asked);
 }

@@ -40,7 +40,7 @@ typedef struct rondo_verify_order {
   const rondo_allocator *allocator;
   rondo_flat_edges edges;
   uint32_t *chain, *place;    /* of each node: its chain, and its place there from 1; one block with the ways */
-  uint32_t *way_in, *way_out; /* the only node before and behind it: NONE, MANY or that */
+  uint32_t *way_in, *way_out; /* the only node before and after it: NONE, MANY or that */
   uint32_t chain_count;
   uint32_t *clocks; /* chain_count a node; NULL for a single chain, and when there are too many */
 } rondo_verify_order;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The walk of the verifier: nodes in order, cells as they are at each. What an access belongs to is the alloc node that
- * covers its first byte at that moment: if any alloc node's life holds the access, it is that one, because the lives of
- * allocations that share bytes follow each other.
+ * The verifier visits the nodes in order and keeps the state of each cell. An access belongs to the alloc node that
+ * covers its first byte at that moment. If the access lies in the life of any alloc node, it is that one, because
+ * allocations that share bytes live one after another.
  */
 #include "graph/verify/verifier.h"
 
@@ -9,22 +9,19 @@
 
 #include "base/error.h"
 #include "graph/verify/verifier_internal.h"
-#include "graph/verify/verify_lifetimes.h"
 #include "graph/verify/verify_messages.h"
-#include "graph/verify/verify_races.h"
 
 #define PAIRS_AT_ONCE 65536
 #define MOST_MISTAKES 65536
 
 /* Requirements ---------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_verify_note(rondo_verifier *verifier, const rondo_mistake *mistake) {
+rondo_status rondo_verify_note(rondo_verifier *verifier, rondo_mistake_kind kind, bool is_error, uint32_t node,
+                               uint32_t subject, uint32_t object) {
+  const rondo_mistake mistake = {kind, is_error, node, subject, object};
   if (verifier->mistakes.count < MOST_MISTAKES)
-    return rondo_array_push(verifier->allocator, &verifier->mistakes, mistake);
-  if (mistake->is_error)
-    verifier->dropped_errors++;
-  else
-    verifier->dropped_warnings++;
+    return rondo_array_push(verifier->allocator, &verifier->mistakes, &mistake);
+  ++*(is_error ? &verifier->dropped_errors : &verifier->dropped_warnings);
   return RONDO_OK;
 }
 
@@ -35,12 +32,9 @@ static bool is_error(const rondo_verifier *verifier, const rondo_order_pair *pai
 }
 
 static rondo_status note_pair(rondo_verifier *verifier, const rondo_order_pair *pair) {
-  const bool is_use = pair->kind == RONDO_MISTAKE_AFTER;
-  return rondo_verify_note(verifier, &(rondo_mistake){.kind = (rondo_mistake_kind)pair->kind,
-                                                      .is_error = is_error(verifier, pair),
-                                                      .node = is_use ? pair->before : pair->after,
-                                                      .subject = pair->subject,
-                                                      .object = pair->object});
+  const uint32_t node = pair->kind == RONDO_MISTAKE_AFTER ? pair->before : pair->after;
+  return rondo_verify_note(verifier, (rondo_mistake_kind)pair->kind, is_error(verifier, pair), node, pair->subject,
+                           pair->object);
 }
 
 static rondo_status check_pairs(rondo_verifier *verifier) {
@@ -53,6 +47,7 @@ static rondo_status check_pairs(rondo_verifier *verifier) {
 
 rondo_status rondo_verify_require(rondo_verifier *verifier, rondo_mistake_kind kind, uint32_t before, uint32_t after,
                                   uint32_t subject, uint32_t object) {
+  assert(before < verifier->input->edges.node_count && after < verifier->input->edges.node_count);
   if (rondo_verify_order_on_chain(&verifier->order, before, after)) return RONDO_OK;
   rondo_order_pair pair = {
       .before = before, .after = after, .subject = subject, .object = object, .kind = (uint16_t)kind};
@@ -73,17 +68,14 @@ static rondo_status check_prior(rondo_verifier *verifier, uint32_t prior, uint32
   if (prior == index || prior == region->last_prior) return RONDO_OK;
   region->last_prior = prior;
   if (earlier->freed == RONDO_NONE)
-    return rondo_verify_note(verifier, &(rondo_mistake){.kind = RONDO_MISTAKE_STILL_ALIVE,
-                                                        .is_error = true,
-                                                        .node = region->alloc,
-                                                        .subject = prior,
-                                                        .object = index});
+    return rondo_verify_note(verifier, RONDO_MISTAKE_STILL_ALIVE, true, region->alloc, prior, index);
   return rondo_verify_require(verifier, RONDO_MISTAKE_REUSE, earlier->freed, region->alloc, prior, index);
 }
 
 static rondo_status walk_alloc(rondo_verifier *verifier, uint32_t index) {
   const uint32_t first = verifier->points.items[verifier->region_points.items[2 * (size_t)index]].cell;
   const uint32_t past = verifier->points.items[verifier->region_points.items[2 * (size_t)index + 1]].cell;
+  assert(index < verifier->alloc_count && first < past && past < verifier->cells.count);
   for (uint32_t i = first; i < past; i++) {
     rondo_cell *cell = &verifier->cells.items[i];
     RONDO_TRY(check_prior(verifier, cell->region, index));
@@ -105,11 +97,7 @@ static rondo_status check_lifetime(rondo_verifier *verifier, uint32_t access, ui
 }
 
 static rondo_status note_access(rondo_verifier *verifier, rondo_mistake_kind kind, uint32_t access, uint32_t region) {
-  return rondo_verify_note(verifier, &(rondo_mistake){.kind = kind,
-                                                      .is_error = true,
-                                                      .node = verifier->accesses.items[access].node,
-                                                      .subject = access,
-                                                      .object = region});
+  return rondo_verify_note(verifier, kind, true, verifier->accesses.items[access].node, access, region);
 }
 
 /* An access that begins in no allocation may run into one all the same. */
@@ -130,15 +118,6 @@ static rondo_status check_extent(rondo_verifier *verifier, uint32_t access, uint
   return note_access(verifier, RONDO_MISTAKE_BEYOND, access, index);
 }
 
-static rondo_status note_dead(rondo_verifier *verifier, uint32_t access) {
-  const rondo_access_use *use = &verifier->accesses.items[access];
-  return rondo_verify_note(verifier, &(rondo_mistake){.kind = RONDO_MISTAKE_DEAD,
-                                                      .is_error = !use->is_scanned,
-                                                      .node = use->node,
-                                                      .subject = access,
-                                                      .object = use->region});
-}
-
 /* All nodes are ordered with all others: no two can race. */
 static bool is_line(const rondo_verifier *verifier) { return verifier->order.chain_count == 1; }
 
@@ -149,7 +128,8 @@ static rondo_status walk_access(rondo_verifier *verifier, uint32_t access) {
   use->region = covering == RONDO_NONE ? begin->region : covering;
   const rondo_region *region = use->region == RONDO_NONE ? NULL : &verifier->regions.items[use->region];
   if (region != NULL) RONDO_TRY(check_lifetime(verifier, access, use->region));
-  if (region != NULL && region->is_dead) return note_dead(verifier, access);
+  if (region != NULL && region->is_dead)
+    return rondo_verify_note(verifier, RONDO_MISTAKE_DEAD, !use->is_scanned, use->node, access, use->region);
   if (use->is_scanned) return RONDO_OK;
   if (region != NULL && region->is_refused)
     RONDO_TRY(note_access(verifier, RONDO_MISTAKE_NO_ACCESS, access, use->region));
@@ -199,10 +179,8 @@ static bool has_pointer(const rondo_node_params *params) {
 static rondo_status note_no_address(rondo_verifier *verifier) {
   if (verifier->input->knows_all) return RONDO_OK;
   for (uint32_t i = 0; i < verifier->input->edges.node_count; i++) {
-    if (!has_pointer(rondo_verifier_params(verifier, i))) continue;
-    return rondo_verify_note(
-        verifier,
-        &(rondo_mistake){.kind = RONDO_MISTAKE_NO_ADDRESS, .node = i, .subject = RONDO_NONE, .object = RONDO_NONE});
+    if (has_pointer(rondo_verifier_params(verifier, i)))
+      return rondo_verify_note(verifier, RONDO_MISTAKE_NO_ADDRESS, false, i, RONDO_NONE, RONDO_NONE);
   }
   return RONDO_OK;
 }

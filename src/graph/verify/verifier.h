@@ -2,8 +2,8 @@
  * Verification of a flattened graph: lifetimes and races, from what its nodes declare and from the allocations around
  * it, which come as data (<rondo/verify.h> says what is an error and what a warning, and why).
  *
- * Nothing here knows a device: whoever asks has flattened the graph and answers where an address lies. Works on its own
- * memory and keeps nothing but the findings. Any thread.
+ * Nothing here knows a device: the caller flattens the graph and looks up the allocations that addresses belong to.
+ * Works on its own memory and keeps nothing but the findings. Any thread.
  */
 #ifndef RONDO_GRAPH_VERIFY_VERIFIER_H
 #define RONDO_GRAPH_VERIFY_VERIFIER_H
@@ -16,7 +16,7 @@
 /* A node of the flattened graph, in a topological order. */
 typedef struct rondo_flat_node {
   const rondo_node_params *params;
-  const rondo_graph *graph; /* that it stands in; NULL for a node that only joins others */
+  const rondo_graph *graph; /* that it belongs to; NULL for a node that only joins others */
   uint32_t slot;
 } rondo_flat_node;
 
@@ -28,7 +28,7 @@ typedef struct rondo_known_range {
   size_t bytes;
   char name[RONDO_RANGE_NAME];      /* cut; "" when it has none */
   bool is_graph_memory;             /* of another graph's alloc node: a free node may name it */
-  bool is_dead;                     /* nothing lives there that the graph may know of: whatever accesses it is late */
+  bool is_dead;                     /* nothing lives there that the graph may know of: each access is too late */
   bool was_freed;                   /* is_dead because the allocation was freed; else it is an arena */
   char no_access[RONDO_RANGE_NAME]; /* the device that it is on, when the graph's may not access it; else "" */
 } rondo_known_range;
@@ -45,7 +45,7 @@ typedef struct rondo_verify_input {
       find; /* NULL: no allocation but the graph's own is known. Asked for frees, then in the order of addresses */
   void *user;
   const rondo_known_range *held; /* what lives when the graph begins, in memory that its alloc nodes may be given: they
-                                    may have it behind its free alone. Apart from each other */
+                                    may have it after its free only. Apart from each other */
   size_t held_count;
   bool knows_all;        /* what `find` does not know, no graph allocates */
   bool clone_tags;       /* the graphs are clones: findings name the nodes of those that were cloned */

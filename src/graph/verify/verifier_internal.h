@@ -6,7 +6,7 @@
  * all.
  * 2. Alloc and free nodes are paired, and the allocations around the graph looked up: all of them are regions.
  * 3. verifier.c walks the nodes in order. Each cell knows the alloc node that covers it now, and its last writer and
- * the readers since (verify_races.c): whoever comes next must be ordered after those, and thereby after all before
+ * the readers since (verify_races.c): the next access must be ordered after those, and is then ordered after all before
  * them.
  * 4. What must be ordered is a list of pairs; pairs that no edges order, and what is wrong without being a pair, are
  *    mistakes, which verify_messages.c turns into findings.
@@ -170,6 +170,17 @@ static inline bool rondo_verifier_knows_order(const rondo_verifier *verifier, ui
 /* Notes that `before` must come before `after`, or a mistake. */
 RONDO_MUST_USE rondo_status rondo_verify_require(rondo_verifier *verifier, rondo_mistake_kind kind, uint32_t before,
                                                  uint32_t after, uint32_t subject, uint32_t object);
-RONDO_MUST_USE rondo_status rondo_verify_note(rondo_verifier *verifier, const rondo_mistake *mistake);
+/* The mistake of a node; errors and warnings for which there is no room are counted. */
+RONDO_MUST_USE rondo_status rondo_verify_note(rondo_verifier *verifier, rondo_mistake_kind kind, bool is_error,
+                                              uint32_t node, uint32_t subject, uint32_t object);
+
+/* Of verify_lifetimes.c: steps 1 and 2. */
+RONDO_MUST_USE rondo_status rondo_verify_collect(rondo_verifier *verifier);
+RONDO_MUST_USE rondo_status rondo_verify_pair_frees(rondo_verifier *verifier);
+
+/* Of verify_races.c: step 3, for one exact or loose access, whose region is set; and an alloc node covers the cells
+ * again. */
+RONDO_MUST_USE rondo_status rondo_verify_race(rondo_verifier *verifier, uint32_t access);
+void rondo_verify_forget(rondo_verifier *verifier, uint32_t first, uint32_t past);
 
 #endif

@@ -9,7 +9,6 @@
 #include "base/hash.h"
 #include "graph/verify/verifier.h"
 #include "graph/verify/verifier_internal.h"
-#include "graph/verify/verify_lifetimes.h"
 
 /* Points ---------------------------------------------------------------------------------------------------------- */
 
@@ -25,8 +24,8 @@ static void enter_point(rondo_verifier *verifier, uint32_t point) {
 
 static rondo_status grow_table(rondo_verifier *verifier) {
   const size_t room = verifier->point_room == 0 ? 256 : 4 * verifier->point_room;
-  void *table;
-  RONDO_TRY(rondo_allocate(verifier->allocator, room, sizeof(uint32_t), &table));
+  uint32_t *table;
+  RONDO_TRY(rondo_allocate_items(verifier->allocator, room, sizeof *table, &table));
   rondo_release(verifier->allocator, verifier->point_table, verifier->point_room, sizeof(uint32_t));
   verifier->point_table = table;
   verifier->point_room = room;
@@ -73,10 +72,9 @@ static void sort_by_byte(const rondo_verifier *verifier, const uint32_t *from, u
 static rondo_status sort_points(rondo_verifier *verifier) {
   const size_t count = verifier->points.count;
   uintptr_t differing = 0;
-  void *memory;
+  uint32_t *other;
   RONDO_TRY(rondo_array_reserve(verifier->allocator, &verifier->sorted, count));
-  RONDO_TRY(rondo_allocate(verifier->allocator, count, sizeof(uint32_t), &memory));
-  uint32_t *other = memory;
+  RONDO_TRY(rondo_allocate_items(verifier->allocator, count, sizeof *other, &other));
   for (uint32_t i = 0; i < count; i++) {
     verifier->sorted.items[i] = i;
     differing |= rondo_verifier_address(verifier, i) ^ rondo_verifier_address(verifier, 0);
@@ -87,7 +85,7 @@ static rondo_status sort_points(rondo_verifier *verifier) {
     memcpy(verifier->sorted.items, other, count * sizeof *other);
   }
   verifier->sorted.count = count;
-  rondo_release(verifier->allocator, memory, count, sizeof(uint32_t));
+  rondo_release(verifier->allocator, other, count, sizeof *other);
   return RONDO_OK;
 }
 
@@ -172,25 +170,37 @@ static rondo_status collect_scanned(rondo_verifier *verifier, uint32_t node, con
 
 /* Alloc and free nodes -------------------------------------------------------------------------------------------- */
 
-static rondo_status collect_alloc(rondo_verifier *verifier, uint32_t node, const rondo_alloc_node *alloc,
-                                  address_span *span) {
-  const uintptr_t begin = (uintptr_t)alloc->address;
-  if (begin == 0) return RONDO_OK;
-  const rondo_region region = {.begin = begin,
-                               .end = end_of(begin, alloc->bytes),
-                               .alloc = node,
-                               .freed = RONDO_NONE,
-                               .range = RONDO_NONE,
-                               .next = RONDO_NONE,
-                               .last_user = RONDO_NONE,
-                               .last_prior = RONDO_NONE,
-                               .loose = {RONDO_NONE, RONDO_NONE}};
+/* An allocation of which nothing is known yet but where it is, and whose: a node's, or, for NONE, from outside. */
+static rondo_region region_of(const void *address, size_t bytes, uint32_t alloc, uint32_t range) {
+  const uintptr_t begin = (uintptr_t)address;
+  return (rondo_region){.begin = begin,
+                        .end = end_of(begin, bytes),
+                        .alloc = alloc,
+                        .freed = RONDO_NONE,
+                        .range = range,
+                        .next = RONDO_NONE,
+                        .last_user = RONDO_NONE,
+                        .last_prior = RONDO_NONE,
+                        .loose = {RONDO_NONE, RONDO_NONE}};
+}
+
+/* Cells are cut where the next region, which covers cells, begins and ends. */
+static rondo_status cut_cells(rondo_verifier *verifier, uintptr_t begin, uintptr_t end, address_span *span) {
   uint32_t first, past;
-  RONDO_TRY(boundary_at(verifier, region.begin, &first));
-  RONDO_TRY(boundary_at(verifier, region.end, &past));
+  assert(verifier->region_points.count == 2 * verifier->regions.count);
+  RONDO_TRY(boundary_at(verifier, begin, &first));
+  RONDO_TRY(boundary_at(verifier, end, &past));
   RONDO_TRY(rondo_array_push(verifier->allocator, &verifier->region_points, &first));
   RONDO_TRY(rondo_array_push(verifier->allocator, &verifier->region_points, &past));
-  widen(span, region.begin, region.end);
+  widen(span, begin, end);
+  return RONDO_OK;
+}
+
+static rondo_status collect_alloc(rondo_verifier *verifier, uint32_t node, const rondo_alloc_node *alloc,
+                                  address_span *span) {
+  const rondo_region region = region_of(alloc->address, alloc->bytes, node, RONDO_NONE);
+  if (alloc->address == NULL) return RONDO_OK;
+  RONDO_TRY(cut_cells(verifier, region.begin, region.end, span));
   verifier->alloc_count++;
   return rondo_array_push(verifier->allocator, &verifier->regions, &region);
 }
@@ -217,36 +227,23 @@ static rondo_status collect_free(rondo_verifier *verifier, uint32_t node, const 
 
 /* A region from before the graph. */
 static rondo_status add_range(rondo_verifier *verifier, const rondo_known_range *range, uint32_t *out) {
-  const uintptr_t begin = (uintptr_t)range->begin;
-  const rondo_region region = {.begin = begin,
-                               .end = end_of(begin, range->bytes),
-                               .alloc = RONDO_NONE,
-                               .freed = RONDO_NONE,
-                               .range = (uint32_t)verifier->ranges.count,
-                               .next = RONDO_NONE,
-                               .last_user = RONDO_NONE,
-                               .last_prior = RONDO_NONE,
-                               .is_dead = range->is_dead,
-                               .is_refused = range->no_access[0] != '\0',
-                               .loose = {RONDO_NONE, RONDO_NONE}};
+  rondo_region region = region_of(range->begin, range->bytes, RONDO_NONE, (uint32_t)verifier->ranges.count);
+  region.is_dead = range->is_dead;
+  region.is_refused = range->no_access[0] != '\0';
   *out = (uint32_t)verifier->regions.count;
   RONDO_TRY(rondo_array_push(verifier->allocator, &verifier->ranges, range));
   return rondo_array_push(verifier->allocator, &verifier->regions, &region);
 }
 
-/* What the graph finds stands in cells as alloc nodes do. */
+/* Allocations around the graph are in cells as alloc nodes are. */
 static rondo_status collect_held(rondo_verifier *verifier, address_span *span) {
   const rondo_verify_input *input = verifier->input;
   for (size_t i = 0; i < input->held_count; i++) {
     const rondo_known_range *range = &input->held[i];
-    const uintptr_t begin = (uintptr_t)range->begin, end = end_of(begin, range->bytes);
-    uint32_t first, past, region;
-    RONDO_TRY(boundary_at(verifier, begin, &first));
-    RONDO_TRY(boundary_at(verifier, end, &past));
-    RONDO_TRY(rondo_array_push(verifier->allocator, &verifier->region_points, &first));
-    RONDO_TRY(rondo_array_push(verifier->allocator, &verifier->region_points, &past));
+    const uintptr_t begin = (uintptr_t)range->begin;
+    uint32_t region;
+    RONDO_TRY(cut_cells(verifier, begin, end_of(begin, range->bytes), span));
     RONDO_TRY(add_range(verifier, range, &region));
-    widen(span, begin, end);
   }
   verifier->covering_count = verifier->regions.count;
   return RONDO_OK;
@@ -275,7 +272,7 @@ static rondo_status collect_accesses(rondo_verifier *verifier, const address_spa
 
 /* Cells ----------------------------------------------------------------------------------------------------------- */
 
-/* The cell at a point begins at the last boundary that is not behind it; cell 0 is before all. */
+/* The cell at a point begins at the last boundary that is not after it; cell 0 is before all. */
 static rondo_status make_cells(rondo_verifier *verifier) {
   uint32_t cell = 0;
   for (size_t i = 0; i < verifier->sorted.count; i++) {
@@ -311,17 +308,17 @@ static rondo_status number_clusters(rondo_verifier *verifier, const uint32_t *jo
 }
 
 static rondo_status make_clusters(rondo_verifier *verifier) {
-  void *joins;
+  uint32_t *joins;
   const size_t count = verifier->exact_count == 0 ? 0 : verifier->accesses.count;
-  RONDO_TRY(rondo_allocate(verifier->allocator, verifier->cells.count + 1, sizeof(uint32_t), &joins));
+  RONDO_TRY(rondo_allocate_items(verifier->allocator, verifier->cells.count + 1, sizeof *joins, &joins));
   for (size_t i = 0; i < count; i++) {
     const rondo_access_use *use = &verifier->accesses.items[i];
     if (use->end == RONDO_NONE) continue;
-    ((uint32_t *)joins)[cell_at(verifier, use->begin) + 1]++;
-    ((uint32_t *)joins)[cell_at(verifier, use->end)]--;
+    joins[cell_at(verifier, use->begin) + 1]++;
+    joins[cell_at(verifier, use->end)]--;
   }
   const rondo_status status = number_clusters(verifier, joins);
-  rondo_release(verifier->allocator, joins, verifier->cells.count + 1, sizeof(uint32_t));
+  rondo_release(verifier->allocator, joins, verifier->cells.count + 1, sizeof *joins);
   if (status != RONDO_OK || verifier->boxes.count == 0) return status;
   for (size_t i = 0; i < count; i++) {
     const rondo_access_use *use = &verifier->accesses.items[i];
@@ -403,8 +400,7 @@ static rondo_status find_ranges(rondo_verifier *verifier) {
 
 static rondo_status note_free(rondo_verifier *verifier, rondo_mistake_kind kind, uint32_t node, uint32_t region) {
   const bool is_error = kind != RONDO_MISTAKE_FOREIGN || region != RONDO_NONE || verifier->input->knows_all;
-  return rondo_verify_note(verifier,
-                           &(rondo_mistake){.kind = kind, .is_error = is_error, .node = node, .subject = region});
+  return rondo_verify_note(verifier, kind, is_error, node, region, 0);
 }
 
 static rondo_status free_outside(rondo_verifier *verifier, uint32_t node, uint32_t point) {
@@ -483,12 +479,11 @@ rondo_status rondo_verify_pair_frees(rondo_verifier *verifier) {
   cover_cells(verifier);
   RONDO_TRY(find_ranges(verifier));
   if (frees == 0) return RONDO_OK;
-  void *memory;
-  RONDO_TRY(rondo_allocate(verifier->allocator, 2 * points + frees, sizeof(uint32_t), &memory));
-  free_pairing pairing = {.here = memory};
+  free_pairing pairing = {0};
+  RONDO_TRY(rondo_allocate_items(verifier->allocator, 2 * points + frees, sizeof(uint32_t), &pairing.here));
   pairing.open = pairing.here + points;
   pairing.stray = pairing.open + points;
   const rondo_status status = pair_all(verifier, &pairing);
-  rondo_release(verifier->allocator, memory, 2 * points + frees, sizeof(uint32_t));
+  rondo_release(verifier->allocator, pairing.here, 2 * points + frees, sizeof(uint32_t));
   return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From mistakes to findings: which nodes, which edge would mend it, and the words. Mistakes are put into the order of
- * the nodes whose they are, errors first; only those that are kept get words.
+ * From mistakes to findings: which nodes, which edge would correct it, and the message. Mistakes are sorted by their
+ * nodes, errors first. Only those that are kept get messages.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -18,9 +18,15 @@
 #define ALLOCATION_TEXT (RONDO_LABEL_BYTES + 128)
 #define PART_TEXT 96
 
-/* A finding that is being written. */
+/* A finding that is being written, with what most messages need: the node whose mistake it is, and the access and the
+ * allocation, where there are such. */
 typedef struct report {
   rondo_verifier *verifier;
+  const rondo_mistake *mistake;
+  const rondo_access_use *use; /* NULL: none */
+  const rondo_region *region;  /* NULL: none */
+  char node[NODE_TEXT];
+  char allocation[ALLOCATION_TEXT];
   rondo_finding finding;
   uint32_t number; /* of finding.node, or of the child node around it, in the graph that is verified */
   char message[RONDO_FINDING_MESSAGE];
@@ -73,7 +79,7 @@ static void step_up(const rondo_graph **graph, uint32_t *slot) {
   *graph = (*graph)->parent;
 }
 
-/* The edge between two nodes of one graph that orders the two; false when they stand in one another. */
+/* The edge between two nodes of one graph that orders the two; false when one contains the other. */
 static bool find_edge(const rondo_verifier *verifier, uint32_t before, uint32_t after, const rondo_graph **out_graph,
                       uint32_t *out_from, uint32_t *out_to) {
   const rondo_graph *from = flat_node(verifier, before)->graph, *to = flat_node(verifier, after)->graph;
@@ -112,8 +118,8 @@ static void name_graph(char *buffer, size_t room, const rondo_graph *graph, cons
   snprintf(buffer, room, "%s%s", path == NULL ? "" : " in ", path == NULL ? "" : path);
 }
 
-/* `before` must come before `after` and does not: an edge mends it, unless it comes behind; then `else_do` says what
- * else there is to do. */
+/* `before` must come before `after` and does not. An edge helps, unless it comes after; then `else_do` says what else
+ * there is to do. */
 static rondo_status suggest_edge(report *self, uint32_t before, uint32_t after, const char *else_do) {
   const rondo_verifier *verifier = self->verifier;
   const rondo_graph *graph = NULL;
@@ -163,27 +169,6 @@ static const char *region_text(char buffer[ALLOCATION_TEXT], const rondo_verifie
   return buffer;
 }
 
-static void set_region(report *self, uint32_t index) {
-  if (index == RONDO_NONE) return;
-  const rondo_region *region = &self->verifier->regions.items[index];
-  self->finding.allocation = region_name(self->verifier, region);
-  self->finding.allocation_bytes = region->end - region->begin;
-  self->finding.address = (const char *)region->begin;
-  if (region->alloc != RONDO_NONE) self->finding.alloc = tag_of(self->verifier, region->alloc);
-}
-
-static void set_nodes(report *self, uint32_t node, uint32_t other) {
-  const rondo_flat_node *at = flat_node(self->verifier, node);
-  self->number = rondo_graph_outer_number(at->graph, self->verifier->input->root, at->slot);
-  self->finding.node = tag_of(self->verifier, node);
-  if (other != RONDO_NONE) self->finding.other = tag_of(self->verifier, other);
-}
-
-static void set_kind(report *self, rondo_status status, rondo_reason reason) {
-  self->finding.status = status;
-  self->finding.reason = reason;
-}
-
 /* Messages -------------------------------------------------------------------------------------------------------- */
 
 static void say(report *self, const char *format, ...) RONDO_PRINTF(2, 3);
@@ -208,182 +193,128 @@ static const char *scanned_text(char buffer[PART_TEXT], const rondo_access_use *
   return buffer;
 }
 
-static void begin_access(report *self, uint32_t access, uint32_t region) {
-  const rondo_verifier *verifier = self->verifier;
-  const rondo_access_use *use = &verifier->accesses.items[access];
-  set_region(self, region);
-  self->finding.address = (const char *)rondo_verifier_address(verifier, use->begin);
-}
+static void set_other(report *self, uint32_t node) { self->finding.other = tag_of(self->verifier, node); }
 
-static rondo_status report_access(report *self, const rondo_mistake *mistake) {
+/* An access that is not after the alloc, or not before the free. */
+static rondo_status report_access(report *self) {
   const rondo_verifier *verifier = self->verifier;
-  const rondo_region *region = &verifier->regions.items[mistake->object];
-  const rondo_access_use *use = &verifier->accesses.items[mistake->subject];
-  const bool early = mistake->kind == RONDO_MISTAKE_BEFORE;
-  const uint32_t other = early ? region->alloc : region->freed;
-  char node[NODE_TEXT], allocation[ALLOCATION_TEXT], part[PART_TEXT], instead[NODE_TEXT + 24], where[NODE_TEXT];
+  const bool early = self->mistake->kind == RONDO_MISTAKE_BEFORE;
+  const uint32_t node = self->use->node, other = early ? self->region->alloc : self->region->freed;
+  char part[PART_TEXT], instead[NODE_TEXT + 24], where[NODE_TEXT];
   bool wrong_way;
-  begin_access(self, mistake->subject, mistake->object);
-  set_nodes(self, use->node, other);
-  set_kind(self, RONDO_INVALID_LIFETIME, early ? RONDO_REASON_NOT_ALLOCATED : RONDO_REASON_USE_AFTER_FREE);
+  set_other(self, other);
   snprintf(instead, sizeof instead, "%s %s", early ? "allocate before" : "free after",
-           where_text(where, verifier, use->node));
-  RONDO_TRY(suggest_edge(self, early ? other : use->node, early ? use->node : other, instead));
-  RONDO_TRY(is_ordered(verifier, early ? use->node : other, early ? other : use->node, &wrong_way));
+           where_text(where, verifier, node));
+  RONDO_TRY(suggest_edge(self, early ? other : node, early ? node : other, instead));
+  RONDO_TRY(is_ordered(verifier, early ? node : other, early ? other : node, &wrong_way));
   const char *order = early       ? wrong_way ? "ordered before its alloc" : "not ordered after its alloc"
                       : wrong_way ? "ordered after its free"
                                   : "not ordered before its free";
-  say(self, "%s %s %s%s but is %s (%s). %s", node_text(node, verifier, use->node), verb_of(use),
-      region_text(allocation, verifier, mistake->object), scanned_text(part, use), order,
-      where_text(where, verifier, other), self->remedy);
+  say(self, "%s %s %s%s but is %s (%s). %s", self->node, verb_of(self->use), self->allocation,
+      scanned_text(part, self->use), order, where_text(where, verifier, other), self->remedy);
   return RONDO_OK;
 }
 
-static rondo_status report_life(report *self, const rondo_mistake *mistake) {
-  const rondo_verifier *verifier = self->verifier;
-  const rondo_region *region = &verifier->regions.items[mistake->subject];
-  char node[NODE_TEXT], allocation[ALLOCATION_TEXT], where[NODE_TEXT];
-  set_region(self, mistake->subject);
-  set_nodes(self, region->freed, region->alloc);
-  set_kind(self, RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
+static rondo_status report_life(report *self) {
+  const rondo_region *region = self->region;
+  char where[NODE_TEXT];
+  set_other(self, region->alloc);
   RONDO_TRY(suggest_edge(self, region->alloc, region->freed, "free it later"));
-  say(self, "%s frees %s but is not ordered after its alloc (%s). %s", node_text(node, verifier, region->freed),
-      region_text(allocation, verifier, mistake->subject), where_text(where, verifier, region->alloc), self->remedy);
+  say(self, "%s frees %s but is not ordered after its alloc (%s). %s", self->node, self->allocation,
+      where_text(where, self->verifier, region->alloc), self->remedy);
   return RONDO_OK;
 }
 
-static rondo_status report_reuse(report *self, const rondo_mistake *mistake) {
+static rondo_status report_reuse(report *self) {
   const rondo_verifier *verifier = self->verifier;
-  const rondo_region *earlier = &verifier->regions.items[mistake->subject];
-  const rondo_region *later = &verifier->regions.items[mistake->object];
-  char first[ALLOCATION_TEXT], second[ALLOCATION_TEXT], where[NODE_TEXT];
-  set_region(self, mistake->object);
-  set_nodes(self, later->alloc, earlier->freed == RONDO_NONE ? earlier->alloc : earlier->freed);
-  set_kind(self, RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
-  region_text(first, verifier, mistake->subject);
-  region_text(second, verifier, mistake->object);
-  if (mistake->kind == RONDO_MISTAKE_STILL_ALIVE) {
-    say(self,
-        "%s is given bytes of %s, which %s. Free that before, or launch the two in graphs of "
-        "their own",
-        second, first,
+  const rondo_region *earlier = &verifier->regions.items[self->mistake->subject];
+  char first[ALLOCATION_TEXT], where[NODE_TEXT];
+  region_text(first, verifier, self->mistake->subject);
+  if (self->mistake->kind == RONDO_MISTAKE_STILL_ALIVE) {
+    if (earlier->alloc != RONDO_NONE) set_other(self, earlier->alloc);
+    say(self, "%s is given bytes of %s, which %s. Free that before, or launch the two in graphs of their own",
+        self->allocation, first,
         earlier->alloc == RONDO_NONE ? "lives when the graph begins and is not freed by it"
                                      : "the graph does not free");
     return RONDO_OK;
   }
-  RONDO_TRY(suggest_edge(self, earlier->freed, later->alloc, "order the two"));
+  set_other(self, earlier->freed);
+  RONDO_TRY(suggest_edge(self, earlier->freed, self->region->alloc, "order the two"));
   say(self,
       "%s is given bytes of %s but is not ordered after its free (%s). %s. One memory graph cannot stand twice in "
       "branches that may run at once",
-      second, first, where_text(where, verifier, earlier->freed), self->remedy);
+      self->allocation, first, where_text(where, verifier, earlier->freed), self->remedy);
   return RONDO_OK;
 }
 
-static rondo_status report_double_free(report *self, const rondo_mistake *mistake) {
-  const rondo_verifier *verifier = self->verifier;
-  const uint32_t first = verifier->regions.items[mistake->subject].freed;
-  char node[NODE_TEXT], allocation[ALLOCATION_TEXT], where[NODE_TEXT];
-  set_region(self, mistake->subject);
-  set_nodes(self, mistake->node, first);
-  set_kind(self, RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
-  say(self, "%s frees %s, which %s frees too. Remove one of them", node_text(node, verifier, mistake->node),
-      region_text(allocation, verifier, mistake->subject), where_text(where, verifier, first));
+static rondo_status report_double_free(report *self) {
+  char where[NODE_TEXT];
+  set_other(self, self->region->freed);
+  say(self, "%s frees %s, which %s frees too. Remove one of them", self->node, self->allocation,
+      where_text(where, self->verifier, self->region->freed));
   return RONDO_OK;
 }
 
-static rondo_status report_foreign(report *self, const rondo_mistake *mistake) {
-  const rondo_verifier *verifier = self->verifier;
-  const void *address = rondo_verifier_params(verifier, mistake->node)->as.free_address;
-  const bool inside =
-      mistake->subject != RONDO_NONE && verifier->regions.items[mistake->subject].begin != (uintptr_t)address;
-  char node[NODE_TEXT], allocation[ALLOCATION_TEXT];
-  set_region(self, mistake->subject);
-  set_nodes(self, mistake->node, RONDO_NONE);
-  set_kind(self, RONDO_INVALID_LIFETIME, inside ? RONDO_REASON_INTERIOR_ADDRESS : RONDO_REASON_FOREIGN_ADDRESS);
+static rondo_status report_foreign(report *self) {
+  const void *address = rondo_verifier_params(self->verifier, self->mistake->node)->as.free_address;
+  const bool inside = self->region != NULL && self->region->begin != (uintptr_t)address;
+  if (inside) self->finding.reason = RONDO_REASON_INTERIOR_ADDRESS;
   self->finding.address = address;
-  node_text(node, verifier, mistake->node);
-  if (mistake->subject == RONDO_NONE)
+  if (self->region == NULL)
     say(self,
         "%s frees 0x%" PRIxPTR
-        ", where no alloc node that is known has an allocation. Free what an alloc node "
-        "returned, while its graph or an exec of it exists",
-        node, (uintptr_t)address);
+        ", where no alloc node that is known has an allocation. Free what an alloc node returned, while its graph or "
+        "an exec of it exists",
+        self->node, (uintptr_t)address);
   else
-    say(self, "%s frees 0x%" PRIxPTR ", which is %s %s. Free nodes free what alloc nodes returned", node,
-        (uintptr_t)address, inside ? "inside" : "the address of", region_text(allocation, verifier, mistake->subject));
+    say(self, "%s frees 0x%" PRIxPTR ", which is %s %s. Free nodes free what alloc nodes returned", self->node,
+        (uintptr_t)address, inside ? "inside" : "the address of", self->allocation);
   return RONDO_OK;
 }
 
-static rondo_status report_beyond(report *self, const rondo_mistake *mistake) {
-  const rondo_verifier *verifier = self->verifier;
-  const rondo_access_use *use = &verifier->accesses.items[mistake->subject];
-  const uintptr_t begin = rondo_verifier_address(verifier, use->begin);
-  const uintptr_t start = verifier->regions.items[mistake->object].begin;
-  char node[NODE_TEXT], allocation[ALLOCATION_TEXT];
-  begin_access(self, mistake->subject, mistake->object);
-  set_nodes(self, use->node, RONDO_NONE);
-  set_kind(self, RONDO_INVALID_GRAPH, RONDO_REASON_OUT_OF_RANGE);
+static rondo_status report_beyond(report *self) {
+  const uintptr_t begin = rondo_verifier_address(self->verifier, self->use->begin), start = self->region->begin;
   say(self, "%s %s %" PRIuPTR " bytes from %s%" PRIuPTR " of %s, and so passes its %s. Access less, or allocate more",
-      node_text(node, verifier, use->node), verb_of(use), rondo_verifier_address(verifier, use->end) - begin,
-      begin < start ? "byte -" : "byte ", begin < start ? start - begin : begin - start,
-      region_text(allocation, verifier, mistake->object), begin < start ? "beginning" : "end");
+      self->node, verb_of(self->use), rondo_verifier_address(self->verifier, self->use->end) - begin,
+      begin < start ? "byte -" : "byte ", begin < start ? start - begin : begin - start, self->allocation,
+      begin < start ? "beginning" : "end");
   return RONDO_OK;
 }
 
-static rondo_status report_no_access(report *self, const rondo_mistake *mistake) {
-  const rondo_verifier *verifier = self->verifier;
-  const rondo_access_use *use = &verifier->accesses.items[mistake->subject];
-  const rondo_region *region = &verifier->regions.items[mistake->object];
-  char node[NODE_TEXT], allocation[ALLOCATION_TEXT];
-  begin_access(self, mistake->subject, mistake->object);
-  set_nodes(self, use->node, RONDO_NONE);
-  set_kind(self, RONDO_INVALID_GRAPH, RONDO_REASON_NO_ACCESS);
+static rondo_status report_no_access(report *self) {
   say(self,
       "%s %s %s, which is on device '%s' and not accessible from the graph's. Give this device access to it, or "
       "copy it",
-      node_text(node, verifier, use->node), verb_of(use), region_text(allocation, verifier, mistake->object),
-      verifier->ranges.items[region->range].no_access);
+      self->node, verb_of(self->use), self->allocation, self->verifier->ranges.items[self->region->range].no_access);
   return RONDO_OK;
 }
 
-static rondo_status report_dead(report *self, const rondo_mistake *mistake) {
+static rondo_status report_dead(report *self) {
   const rondo_verifier *verifier = self->verifier;
-  const rondo_access_use *use = &verifier->accesses.items[mistake->subject];
-  const rondo_region *region = &verifier->regions.items[mistake->object];
-  const uintptr_t begin = rondo_verifier_address(verifier, use->begin);
-  const char *name = region_name(verifier, region);
+  const uintptr_t begin = rondo_verifier_address(verifier, self->use->begin);
+  const char *name = region_name(verifier, self->region);
   const bool is_named = name[0] != '\0';
-  char node[NODE_TEXT], part[PART_TEXT];
-  begin_access(self, mistake->subject, mistake->object);
-  set_nodes(self, use->node, RONDO_NONE);
-  set_kind(self, RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
-  if (verifier->ranges.items[region->range].was_freed) {
-    char allocation[ALLOCATION_TEXT];
+  char part[PART_TEXT], access[NODE_TEXT + PART_TEXT + 64];
+  (void)snprintf(access, sizeof access, "%s %s%s 0x%" PRIxPTR ", byte %" PRIuPTR " of", self->node, verb_of(self->use),
+                 scanned_text(part, self->use), begin, begin - self->region->begin);
+  if (verifier->ranges.items[self->region->range].was_freed)
     say(self,
-        "%s %s%s 0x%" PRIxPTR ", byte %" PRIuPTR
-        " of %s, which was freed. Instantiate before the free and launch "
-        "before it, or give the node memory that is allocated",
-        node_text(node, verifier, use->node), verb_of(use), scanned_text(part, use), begin, begin - region->begin,
-        region_text(allocation, verifier, mistake->object));
-    return RONDO_OK;
-  }
-  say(self,
-      "%s %s%s 0x%" PRIxPTR ", byte %" PRIuPTR
-      " of %s%s%s, where nothing lives that the recording was told of: it was freed, or belongs to another "
-      "recording. Name it among what lives when the recording begins, or keep it alive",
-      node_text(node, verifier, use->node), verb_of(use), scanned_text(part, use), begin, begin - region->begin,
-      is_named ? "arena '" : "an arena", name, is_named ? "'" : "");
+        "%s %s, which was freed. Instantiate before the free and launch before it, or give the node memory that is "
+        "allocated",
+        access, self->allocation);
+  else
+    say(self,
+        "%s %s%s%s, where nothing lives that the recording was told of: it was freed, or belongs to another recording. "
+        "Name it among what lives when the recording begins, or keep it alive",
+        access, is_named ? "arena '" : "an arena", name, is_named ? "'" : "");
   return RONDO_OK;
 }
 
-static rondo_status report_no_address(report *self, const rondo_mistake *mistake) {
-  char node[NODE_TEXT];
-  set_nodes(self, mistake->node, RONDO_NONE);
-  set_kind(self, RONDO_INVALID_GRAPH, RONDO_REASON_NO_ADDRESS);
+static rondo_status report_no_address(report *self) {
   say(self,
       "%s has no address, and no other node has one: what touches which memory is not known, and was not looked at. "
       "Dump the graph with its addresses",
-      node_text(node, self->verifier, mistake->node));
+      self->node);
   return RONDO_OK;
 }
 
@@ -410,19 +341,16 @@ static void shared_text(char *buffer, size_t room, const rondo_verifier *verifie
   snprintf(buffer, room, "%s of %s", bytes, allocation);
 }
 
-static rondo_status report_race(report *self, const rondo_mistake *mistake) {
+static rondo_status report_race(report *self) {
   const rondo_verifier *verifier = self->verifier;
-  const rondo_access_use *earlier = &verifier->accesses.items[mistake->subject];
-  const rondo_access_use *later = &verifier->accesses.items[mistake->object];
-  const bool sure = mistake->kind == RONDO_MISTAKE_RACE;
-  char first[NODE_TEXT], second[NODE_TEXT], shared[ALLOCATION_TEXT + 96];
-  begin_access(self, mistake->object, later->region);
-  set_nodes(self, later->node, earlier->node);
-  set_kind(self, RONDO_INVALID_GRAPH, RONDO_REASON_RACE);
+  const rondo_access_use *earlier = &verifier->accesses.items[self->mistake->subject], *later = self->use;
+  const bool sure = self->mistake->kind == RONDO_MISTAKE_RACE;
+  char first[NODE_TEXT], shared[ALLOCATION_TEXT + 96];
+  set_other(self, earlier->node);
   RONDO_TRY(suggest_edge(self, earlier->node, later->node, "order the two"));
   shared_text(shared, sizeof shared, verifier, earlier, later);
   say(self, "%s %s and %s %s%s %s, and nothing orders the two. %s%s", node_text(first, verifier, earlier->node),
-      verb_of(earlier), node_text(second, verifier, later->node), sure ? "" : "may ",
+      verb_of(earlier), self->node, sure ? "" : "may ",
       sure            ? verb_of(later)
       : later->writes ? "write"
                       : "read",
@@ -430,33 +358,64 @@ static rondo_status report_race(report *self, const rondo_mistake *mistake) {
   return RONDO_OK;
 }
 
+/* Kinds of mistakes ------------------------------------------------------------------------------------------------ */
+
+/* Which of a mistake's two numbers is meant. */
+typedef enum which { NEITHER, SUBJECT, OBJECT } which;
+
+static const struct {
+  rondo_status (*write)(report *self);
+  rondo_status status;
+  rondo_reason reason;
+  which access, region; /* of an access without a region, its own */
+} kinds[] = {
+    [RONDO_MISTAKE_LIFE] = {report_life, RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, NEITHER, SUBJECT},
+    [RONDO_MISTAKE_REUSE] = {report_reuse, RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED, NEITHER, OBJECT},
+    [RONDO_MISTAKE_STILL_ALIVE] = {report_reuse, RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED, NEITHER, OBJECT},
+    [RONDO_MISTAKE_BEFORE] = {report_access, RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, SUBJECT, OBJECT},
+    [RONDO_MISTAKE_AFTER] = {report_access, RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE, SUBJECT, OBJECT},
+    [RONDO_MISTAKE_RACE] = {report_race, RONDO_INVALID_GRAPH, RONDO_REASON_RACE, OBJECT, NEITHER},
+    [RONDO_MISTAKE_MAYBE_RACE] = {report_race, RONDO_INVALID_GRAPH, RONDO_REASON_RACE, OBJECT, NEITHER},
+    [RONDO_MISTAKE_DOUBLE_FREE] = {report_double_free, RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE, NEITHER,
+                                   SUBJECT},
+    [RONDO_MISTAKE_FOREIGN] = {report_foreign, RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS, NEITHER, SUBJECT},
+    [RONDO_MISTAKE_BEYOND] = {report_beyond, RONDO_INVALID_GRAPH, RONDO_REASON_OUT_OF_RANGE, SUBJECT, OBJECT},
+    [RONDO_MISTAKE_NO_ACCESS] = {report_no_access, RONDO_INVALID_GRAPH, RONDO_REASON_NO_ACCESS, SUBJECT, OBJECT},
+    [RONDO_MISTAKE_DEAD] = {report_dead, RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE, SUBJECT, OBJECT},
+    [RONDO_MISTAKE_NO_ADDRESS] = {report_no_address, RONDO_INVALID_GRAPH, RONDO_REASON_NO_ADDRESS, NEITHER, NEITHER},
+};
+
+static uint32_t number_in(const rondo_mistake *mistake, which of) {
+  if (of == NEITHER) return RONDO_NONE;
+  return of == SUBJECT ? mistake->subject : mistake->object;
+}
+
+static void set_region(report *self, uint32_t index) {
+  const rondo_region *region = self->region = &self->verifier->regions.items[index];
+  region_text(self->allocation, self->verifier, index);
+  self->finding.allocation = region_name(self->verifier, region);
+  self->finding.allocation_bytes = region->end - region->begin;
+  self->finding.address = (const char *)region->begin;
+  if (region->alloc != RONDO_NONE) self->finding.alloc = tag_of(self->verifier, region->alloc);
+}
+
+/* What all findings have; the function of the kind writes the words. */
 static rondo_status write_report(report *self, const rondo_mistake *mistake) {
-  switch (mistake->kind) {
-    case RONDO_MISTAKE_LIFE:
-      return report_life(self, mistake);
-    case RONDO_MISTAKE_REUSE:
-    case RONDO_MISTAKE_STILL_ALIVE:
-      return report_reuse(self, mistake);
-    case RONDO_MISTAKE_BEFORE:
-    case RONDO_MISTAKE_AFTER:
-      return report_access(self, mistake);
-    case RONDO_MISTAKE_RACE:
-    case RONDO_MISTAKE_MAYBE_RACE:
-      return report_race(self, mistake);
-    case RONDO_MISTAKE_DOUBLE_FREE:
-      return report_double_free(self, mistake);
-    case RONDO_MISTAKE_FOREIGN:
-      return report_foreign(self, mistake);
-    case RONDO_MISTAKE_BEYOND:
-      return report_beyond(self, mistake);
-    case RONDO_MISTAKE_NO_ACCESS:
-      return report_no_access(self, mistake);
-    case RONDO_MISTAKE_DEAD:
-      return report_dead(self, mistake);
-    case RONDO_MISTAKE_NO_ADDRESS:
-      return report_no_address(self, mistake);
-  }
-  return RONDO_OK;
+  const rondo_verifier *verifier = self->verifier;
+  const rondo_flat_node *at = flat_node(verifier, mistake->node);
+  const uint32_t access = number_in(mistake, kinds[mistake->kind].access);
+  uint32_t region = number_in(mistake, kinds[mistake->kind].region);
+  self->mistake = mistake;
+  self->finding.status = kinds[mistake->kind].status;
+  self->finding.reason = kinds[mistake->kind].reason;
+  self->finding.node = tag_of(verifier, mistake->node);
+  self->number = rondo_graph_outer_number(at->graph, verifier->input->root, at->slot);
+  node_text(self->node, verifier, mistake->node);
+  if (access != RONDO_NONE) self->use = &verifier->accesses.items[access];
+  if (self->use != NULL && kinds[mistake->kind].region == NEITHER) region = self->use->region;
+  if (region != RONDO_NONE) set_region(self, region);
+  if (self->use != NULL) self->finding.address = (const char *)rondo_verifier_address(verifier, self->use->begin);
+  return kinds[mistake->kind].write(self);
 }
 
 /* Putting together ------------------------------------------------------------------------------------------------- */
@@ -470,7 +429,7 @@ static int compare_mistakes(const void *left, const void *right) {
   return (a->object > b->object) - (a->object < b->object);
 }
 
-/* Two races of the same two nodes are one mistake, whatever they access. */
+/* All races between the same two nodes are one mistake. */
 static bool is_same(const rondo_verifier *verifier, const rondo_mistake *a, const rondo_mistake *b) {
   if (a->kind != b->kind || a->node != b->node) return false;
   const rondo_access_use *accesses = verifier->accesses.items;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * From mistakes to findings: which nodes, which edge would mend it, and the words.
+ * Turns mistakes into findings: which nodes they concern, which edge would correct them, and the text.
  */
 #ifndef RONDO_GRAPH_VERIFY_VERIFY_MESSAGES_H
 #define RONDO_GRAPH_VERIFY_VERIFY_MESSAGES_H

@@ -3,22 +3,21 @@
  * and the next writer after all those readers, or after the last writer when there are none. If each of these pairs is
  * ordered, so are all accesses before them, because order is transitive; if one is not, that pair is a race itself.
  *
- * What keeps the work small. Of two readers on one chain only the later one is kept. Reads over the same many cells are
- * kept beside the cells, once for all of these. Where one node is known to come after all of a set, so are those that
- * have the same only way in; where two readers have the same way in and the same way out, whatever is ordered with the
- * one is ordered with the other.
+ * What keeps the work small. Of two readers on one chain only the later one is kept. Reads over the same many cells
+ * are kept once for all of them. If a node comes after all nodes of a set, so do all nodes with the same single
+ * dependency. If two readers have the same single dependency and the same single dependent, any node that is ordered
+ * with one of them is ordered with the other.
  *
  * In clusters with boxes of several rows cells mean nothing; there each access is compared with those before it, and
  * one that writes a whole range makes those inside it superfluous. Accesses of unknown extent are kept a region, and
- * may race with all that reaches behind their beginning; only the last writer and the readers since are looked at,
- * because what comes of it are warnings.
+ * may race with all that ends after their beginning. Only the last writer and the readers since are compared, because
+ * this gives warnings only.
  */
 #include <assert.h>
 
 #include "base/error.h"
 #include "graph/verify/verifier.h"
 #include "graph/verify/verifier_internal.h"
-#include "graph/verify/verify_races.h"
 
 #define LOOK_BACK 8 /* readers that a new one is compared with */
 #define MANY_CELLS 16
@@ -200,7 +199,7 @@ static bool same_box(const rondo_box *a, const rondo_box *b) {
          a->pitch == b->pitch && a->depth == b->depth;
 }
 
-/* Whoever would have to be ordered with the earlier one has to be ordered with the later one too. */
+/* A node that has to be ordered with the earlier one has to be ordered with the later one too. */
 static bool replaces(const rondo_access_use *later, const rondo_box *box, const rondo_box *earlier_box) {
   if (!later->writes) return false;
   if (same_box(box, earlier_box)) return true;

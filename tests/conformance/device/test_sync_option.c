@@ -24,9 +24,6 @@ static void test_gx9_work_is_done_when_the_call_returns(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_query(t->stream));
   assert_int_equal(test_word(t, word), 42);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 static void test_gx9_a_failure_comes_out_where_it_arises(void **state) {
@@ -40,8 +37,6 @@ static void test_gx9_a_failure_comes_out_where_it_arises(void **state) {
   assert_error(rondo_exec_launch(exec, t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_message("culprit");
   assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
 }
 
 /* Captures record as ever. */
@@ -56,9 +51,6 @@ static void test_gx9_captures_are_not_disturbed(void **state) {
   rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 2);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, word);
 }
 
 int main(void) {

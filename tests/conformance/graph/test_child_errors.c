@@ -124,7 +124,6 @@ TEST(test_an_update) {
   rondo_exec *exec = test_instantiate(graphs[0]);
   assert_error(rondo_exec_update(exec, graphs[1], NULL), RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED);
   assert_place(in_grandchild);
-  rondo_exec_destroy(exec);
   for (int i = 0; i < 2; i++) test_graph_destroy(graphs[i]);
 }
 

@@ -109,7 +109,7 @@ TEST(test_fw8_costs_leave_captures_alone) {
   rondo_stream *other = test_stream(t, "other");
   assert_ok(rondo_capture_begin(other, RONDO_CAPTURE_GLOBAL));
   assert_error(rondo_device_get_costs(t->device, &costs), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
-  assert_message("the capture goes on");
+  assert_message("the capture stays valid");
   assert_ok(rondo_device_set_costs(t->device, &dear));
   assert_ok(rondo_device_get_costs(t->device, &costs));
   assert_ok(rondo_capture_get_info(other, &info));

@@ -83,7 +83,6 @@ TEST(test_tr13_custom_kernels) {
   for (size_t i = 0; i < COUNT; i++) expected[i] = rondo_philox(UINT64_C(0x123456789abcdef0), i, 8).x[0];
   assert_words(t, words, expected, COUNT);
   assert_state(generator, UINT64_C(0x123456789abcdef0), 12);
-  test_words_free(t, words);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(generator);
 }
@@ -137,9 +136,6 @@ TEST(test_tr13_a_graph_says_what_it_needs) {
   assert_state(other, 3, 0);
   const uint32_t expected[3] = {rondo_philox(1, 0, 0).x[0], rondo_philox(2, 0, 0).x[0], rondo_philox(1, 0, 4).x[0]};
   assert_words(t, words, expected, 3);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(other);
   rondo_generator_destroy(second);
@@ -275,7 +271,6 @@ TEST(test_tr13_states_while_capturing) {
   test_run_once(t, graph);
   test_expect_uniform(expected, 4, 3, 0, 0, 1);
   assert_floats(t, values, expected, 4);
-  test_graph_destroy(graph);
   test_floats_free(t, values);
   rondo_generator_destroy(generator);
 }
@@ -342,10 +337,6 @@ TEST(test_tr13_concurrent_captures) {
   test_expect_uniform(expected + 16, 4, 21, 0, 0, 1);
   for (uint64_t i = 0; i < 4; i++) test_expect_uniform(expected + 4 * i, 4, 21, 4 + 4 * i, 0, 1);
   assert_floats(t, values, expected, 20);
-  test_graph_destroy(second);
-  test_graph_destroy(first);
-  test_stream_destroy(plain);
-  test_stream_destroy(side);
   test_floats_free(t, values);
   rondo_generator_destroy(generator);
 }
@@ -365,8 +356,6 @@ TEST(test_tr13_forked_captures) {
   test_run_once(t, graph);
   for (uint64_t i = 0; i < 3; i++) test_expect_uniform(expected + 4 * i, 4, 22, 4 * i, 0, 1);
   assert_floats(t, values, expected, 12);
-  test_graph_destroy(graph);
-  test_stream_destroy(side);
   test_floats_free(t, values);
   rondo_generator_destroy(generator);
 }
@@ -440,7 +429,5 @@ TEST(test_tr13_needs_are_bounded) {
   assert_ok(rondo_generator_reserve_in_graph(generator, around, 1, &random));
   assert_error(rondo_graph_add_child(around, NULL, 0, graph, &node), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
   assert_increment(around, generator, 4);
-  test_graph_destroy(around);
-  test_graph_destroy(graph);
   rondo_generator_destroy(generator);
 }

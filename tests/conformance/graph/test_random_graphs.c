@@ -68,9 +68,8 @@ TEST_WORKERS(test_tr13_one_exec_on_two_streams) {
   fill(generator, t->stream, draw_at(&d, LAUNCHES));
   rondo_graph *graph = test_capture_end(t->stream);
   rondo_exec *exec = test_instantiate(graph);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  test_gate *gate = test_gate_make();
+  test_gate_hold(gate, t->stream);
   for (uint64_t i = 0; i < LAUNCHES; i++) {
     rondo_stream *stream = streams[i / 3 % 2];
     assert_ok(rondo_exec_launch(exec, stream));
@@ -78,16 +77,13 @@ TEST_WORKERS(test_tr13_one_exec_on_two_streams) {
     if (i + 1 < LAUNCHES && i % 3 == 2) test_order(t, stream, streams[(i + 1) / 3 % 2]);
   }
   assert_ok(rondo_generator_seed(generator, 77));
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(streams[1]));
   expect(&d, LAUNCHES, 34, 16); /* the last one's: seeded with 34 before, and four launches since */
   assert_ok(rondo_stream_synchronize(t->stream));
   float read[FLOATS];
   test_read(t, read, draw_at(&d, LAUNCHES), sizeof read);
   assert_memory_equal(read, d.expected + LAUNCHES * FLOATS, sizeof read);
-  test_gate_destroy(&gate);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
   test_stream_destroy(streams[1]);
   free_draws(t, &d);
   rondo_generator_destroy(generator);
@@ -114,13 +110,8 @@ TEST_WORKERS(test_tr13_streams_change_without_waiting) {
   }
   for (int i = 0; i < 3; i++) assert_ok(rondo_stream_synchronize(streams[i]));
   assert_words(t, sum, &expected, 1);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
   test_stream_destroy(streams[2]);
   test_stream_destroy(streams[1]);
-  test_words_free(t, out);
-  test_words_free(t, word);
-  test_words_free(t, sum);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(generator);
 }
@@ -137,9 +128,8 @@ TEST_WORKERS(test_tr13_execs_of_one_graph_are_independent) {
   rondo_exec *execs[3] = {test_instantiate(graph), test_instantiate(graph), test_instantiate(clone)};
   test_graph_destroy(clone);
   test_graph_destroy(graph);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  test_gate *gate = test_gate_make();
+  test_gate_hold(gate, t->stream);
   assert_ok(rondo_exec_launch(execs[0], t->stream)); /* waits, with the first numbers */
   copy_floats(t->stream, draw_at(&d, 0), draw_at(&d, 3));
   for (size_t i = 1; i < 3; i++) {
@@ -147,13 +137,11 @@ TEST_WORKERS(test_tr13_execs_of_one_graph_are_independent) {
     copy_floats(side, draw_at(&d, i), draw_at(&d, 3));
   }
   assert_ok(rondo_stream_synchronize(side));
-  test_gate_open(&gate);
+  test_gate_open(gate);
   for (uint64_t i = 0; i < 3; i++) expect(&d, i, 9, 4 * i);
   expect(&d, 3, 9, 0);
   assert_draws(t, &d);
-  test_gate_destroy(&gate);
   for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
-  test_stream_destroy(side);
   free_draws(t, &d);
   rondo_generator_destroy(generator);
 }
@@ -164,24 +152,22 @@ TEST_WORKERS(test_tr13_execs_destroyed_in_flight) {
   rondo_generator *generator = test_generator(t, "g", 9);
   draws d = make_draws(t, 6);
   const uint32_t live = test_memory_statistics(t).live_allocations;
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_gate_make();
   rondo_exec *execs[6];
   for (size_t i = 0; i < 6; i++) execs[i] = test_fill_exec(t, generator, draw_at(&d, i), FLOATS);
-  test_gate_hold(&gate, t->stream);
+  test_gate_hold(gate, t->stream);
   for (size_t i = 0; i < 6; i++) {
     assert_ok(rondo_exec_launch(execs[i], t->stream));
     rondo_exec_destroy(execs[i]);
   }
   rondo_generator_destroy(generator); /* the numbers were drawn */
-  test_gate_open(&gate);
+  test_gate_open(gate);
   for (uint64_t i = 0; i < 6; i++) expect(&d, i, 9, 4 * i);
   assert_draws(t, &d);
   rondo_generator *next = test_generator(t, "next", 1);
   rondo_exec_destroy(test_fill_exec(t, next, draw_at(&d, 0), FLOATS));
   assert_int_equal(test_memory_statistics(t).live_allocations, live);
   rondo_generator_destroy(next);
-  test_gate_destroy(&gate);
   free_draws(t, &d);
 }
 
@@ -226,7 +212,6 @@ TEST(test_tr13_destroyed_generators) {
     expect(&d, 2, 4, 4 + 4 * i);
     assert_draws(t, &d);
   }
-  rondo_exec_destroy(exec);
   free_draws(t, &d);
 }
 
@@ -280,9 +265,6 @@ TEST(test_tr13_refused_launches_draw_nothing) {
   expect(&d, 0, 12, 4);
   assert_draws(t, &d);
   assert_ok(rondo_stream_synchronize(side));
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_stream_destroy(side);
   free_draws(t, &d);
   rondo_generator_destroy(generator);
 }
@@ -339,7 +321,6 @@ TEST(test_tr13_child_graphs) {
     expect(&d, 9, 6, 28 * launch + 20);
     assert_draws(t, &d);
   }
-  rondo_exec_destroy(exec);
   free_draws(t, &d);
   rondo_generator_destroy(second);
   rondo_generator_destroy(generator);
@@ -365,8 +346,6 @@ TEST(test_tr13_children_side_by_side) {
     for (uint64_t i = 0; i < 4; i++) expect(&d, i, 7, 16 * launch + 4 * (i % 2));
     assert_draws(t, &d);
   }
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
   for (size_t i = 0; i < 2; i++) test_graph_destroy(children[i]);
   free_draws(t, &d);
   rondo_generator_destroy(generator);
@@ -404,7 +383,6 @@ TEST(test_tr13_a_graph_in_itself) {
   expect(&d, 0, 8, 8);
   expect(&d, 1, 8, 8);
   assert_draws(t, &d);
-  rondo_exec_destroy(exec);
   test_graph_destroy(copy);
   test_graph_destroy(graph);
   free_draws(t, &d);
@@ -442,9 +420,6 @@ TEST(test_tr13_built_by_hand) {
   test_run_once(t, clone);
   assert_int_equal(test_word(t, words), rondo_philox(3, 0, 16).x[0]);
   test_graph_destroy(clone);
-  test_graph_destroy(built);
-  test_graph_destroy(captured);
-  test_words_free(t, words);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(generator);
 }
@@ -476,9 +451,7 @@ TEST(test_tr13_where_cells_are_found) {
   assert_error(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(RONDO_RANDOM_ARGS(random), &words)),
                RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
   test_graph_destroy(test_capture_end(t->stream));
-  test_graph_destroy(around);
   test_graph_destroy(graph);
-  test_words_free(t, words);
   rondo_kernel_destroy(packed);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(generator);
@@ -537,10 +510,7 @@ TEST(test_tr13_updates) {
   }
   assert_state(first, 1, offsets[0]);
   assert_state(second, 2, offsets[1]);
-  rondo_exec_destroy(exec);
   for (size_t i = 0; i < FORMS; i++) test_graph_destroy(graphs[i]);
-  test_stream_destroy(side);
-  test_words_free(t, words);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(second);
   rondo_generator_destroy(first);
@@ -607,10 +577,6 @@ TEST(test_tr13_one_nodes_parameters) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   expected[0] = rondo_philox(13, 0, 24).x[0];
   assert_words(t, words, expected, 2);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(elsewhere);
-  test_graph_destroy(graph);
-  test_words_free(t, words);
   rondo_kernel_destroy(packed);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(other);
@@ -651,7 +617,6 @@ TEST(test_tr13_with_graph_memory) {
     assert_true(sizes.device_bytes >= 16); /* GX-12 */
     rondo_exec_destroy(execs[i]);
   }
-  test_graph_destroy(graph);
   free_draws(t, &d);
   rondo_generator_destroy(generator);
 }
@@ -811,8 +776,6 @@ TEST(test_tr13_threads_draw_each_number_once) {
     assert_non_null(bsearch(&read[i], possible, TAKEN, sizeof *possible, compare_words));
     if (i > 0) assert_int_not_equal(read[i], read[i - 1]); /* no two of these words are the same */
   }
-  test_words_free(t, kept);
-  test_words_free(t, words);
   rondo_kernel_destroy(kernel);
   rondo_generator_destroy(generator);
 }

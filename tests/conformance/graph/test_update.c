@@ -57,7 +57,6 @@ TEST(test_gx5_u3_a_whole_update) {
   launch_and_expect(t, exec, words, 2, 6, 10);
   assert_ok(rondo_exec_update(exec, old.graph, NULL));
   launch_and_expect(t, exec, words, 1, 5, 9);
-  rondo_exec_destroy(exec);
   test_graph_destroy(old.graph);
 }
 
@@ -145,7 +144,6 @@ TEST(test_gx5_u1_copies_of_two_dimensions_stay) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   const uint32_t expected[3] = {1, 3, 0};
   assert_words(t, words, expected, 3);
-  rondo_exec_destroy(exec);
   for (int i = 0; i < 2; i++) test_graph_destroy(graphs[i]);
 }
 
@@ -188,10 +186,6 @@ TEST(test_gx5_graphs_that_cannot_run_are_refused) {
   assert_fails(rondo_exec_update(exec, NULL, NULL), RONDO_INVALID_ARGUMENT);
   assert_fails(rondo_exec_update(NULL, old.graph, NULL), RONDO_INVALID_ARGUMENT);
   launch_and_expect(t, exec, words, 1, 5, 9);
-  rondo_exec_destroy(exec);
-  rondo_exec_destroy(single_exec);
-  test_graph_destroy(bare);
-  test_graph_destroy(single);
   test_graph_destroy(old.graph);
 }
 
@@ -213,7 +207,6 @@ TEST(test_gx5_u3_children_are_updated_and_compared) {
   assert_error(rondo_exec_update(exec, outer[2], NULL), RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 3);
-  rondo_exec_destroy(exec);
   for (int i = 0; i < 3; i++) test_graph_destroy(outer[i]);
 }
 
@@ -233,7 +226,6 @@ TEST(test_gx5_u3_empty_children_are_no_hindrance) {
     assert_ok(rondo_exec_launch(exec, t->stream));
     assert_int_equal(test_word(t, words), 10 + i % 2);
   }
-  rondo_exec_destroy(exec);
   for (int g = 0; g < 2; g++) test_graph_destroy(graphs[g]);
 }
 
@@ -360,8 +352,6 @@ TEST(test_gx5_u1_each_kind_is_set) {
   assert_true(calls[0] == 1 && calls[1] == 1);
   rondo_exec *other = test_instantiate(of.graph); /* the graph is as it was */
   launch_and_expect(t, other, words, 1, 5, 9);
-  rondo_exec_destroy(exec);
-  rondo_exec_destroy(other);
   test_graph_destroy(of.graph);
 }
 
@@ -422,7 +412,6 @@ TEST(test_gx5_u1_what_cannot_be_set_is_refused) {
   assert_error(rondo_exec_set_params(exec, of.fill, &bad), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
   assert_fails(rondo_exec_set_params(exec, of.fill, NULL), RONDO_INVALID_ARGUMENT);
   launch_and_expect(t, exec, words, 1, 5, 9);
-  rondo_exec_destroy(exec);
   test_graph_destroy(of.graph);
 }
 
@@ -473,7 +462,6 @@ TEST(test_gx5_u2_disabled_nodes_do_nothing) {
   assert_ok(rondo_exec_set_enabled(exec, of.kernel, true));
   assert_ok(rondo_exec_set_enabled(exec, of.fill, true));
   launch_and_expect(t, exec, words, 33, 6, 10);
-  rondo_exec_destroy(exec);
   test_graph_destroy(of.graph);
   test_graph_destroy(fresh.graph);
 }

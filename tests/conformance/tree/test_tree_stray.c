@@ -505,7 +505,7 @@ static rondo_status segments_body(rondo_call *call, void *user) {
   assert_int_equal(step == RONDO_OK, !is_refused);
   if (is_refused) {
     assert_error(add_one(self, rondo_call_stream(call)), RONDO_CAPTURE_REFUSED, RONDO_REASON_STRAY_WORK);
-    assert_message("captures no more");
+    assert_message("does not capture any more");
   }
   return RONDO_OK;
 }

@@ -41,7 +41,6 @@ static void test_one_watch_in_another(void **state) {
   assert_int_equal(rondo_capture_count, 0);
   assert_ok(rondo_host_async(side, pass, NULL));
   assert_ok(rondo_stream_synchronize(side));
-  test_stream_destroy(side);
 }
 
 static void test_nothing_is_stray_in_a_pause(void **state) {
@@ -75,7 +74,6 @@ static void test_the_captures_that_become_invalid(void **state) {
   assert_message("rondo_host_async on stream 'side'");
   rondo_capture_watch_end(&watch);
   assert_error(rondo_capture_end(t->stream, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
-  test_stream_destroy(side);
   test_stream_destroy(own);
 }
 
@@ -110,8 +108,6 @@ static void test_long_names(void **state) {
   assert_error(rondo_host_async(side, pass, NULL), RONDO_CAPTURE_REFUSED, RONDO_REASON_STRAY_WORK);
   assert_message("missing from replays; fork stream");
   rondo_capture_watch_end(&watch);
-  test_stream_destroy(side);
-  test_stream_destroy(own);
 }
 
 int main(void) {

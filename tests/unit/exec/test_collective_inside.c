@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Collectives from inside: combining numbers that are special, groups whose memory cannot be had, who is alive and who
- * is rung (TR-16).
+ * Collectives from inside: combining numbers that are special, groups whose memory cannot be had, which rank is
+ * alive and which is rung (TR-16).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -68,25 +68,38 @@ static void what_has_no_function_is_known_tr_16(void **state) {
 
 enum { PIECE = 1 << 16 };
 
-static rondo_status enter(test_allocator *allocator, const char *path, uint32_t rank, uint32_t world_size,
-                          rondo_group **out) {
+static test_allocator allocator;
+static char path[RONDO_RENDEZVOUS_BYTES]; /* of a group, for each test */
+
+static int set_up(void **state) {
+  (void)state;
+  test_allocator_init(&allocator);
+  assert_ok(rondo_rendezvous_make(path));
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  assert_int_equal(atomic_load(&allocator.live), 0);
+  return 0;
+}
+
+#define group_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+static rondo_status enter(uint32_t rank, uint32_t world_size, rondo_group **out) {
   const rondo_group_options options = {.path = path,
                                        .rank = rank,
                                        .world_size = world_size,
                                        .piece_bytes = PIECE,
                                        .kind = 1,
                                        .timeout_ns = UINT64_C(5000000000)};
-  return rondo_group_enter(&allocator->table, &options, out);
+  return rondo_group_enter(&allocator.table, &options, out);
 }
 
 static void a_rank_is_alive_until_it_leaves_tr_16(void **state) {
-  test_allocator allocator;
   rondo_group *groups[3];
-  char path[RONDO_RENDEZVOUS_BYTES];
   (void)state;
-  test_allocator_init(&allocator);
-  assert_ok(rondo_rendezvous_make(path));
-  for (uint32_t i = 0; i < 3; i++) assert_ok(enter(&allocator, path, i, 3, &groups[i]));
+  for (uint32_t i = 0; i < 3; i++) assert_ok(enter(i, 3, &groups[i]));
   for (uint32_t i = 0; i < 3; i++) assert_ok(rondo_group_await(groups[i]));
   for (uint32_t i = 0; i < 3; i++)
     for (uint32_t k = 0; k < 3; k++) assert_true(rondo_group_is_alive(groups[i], k));
@@ -101,18 +114,13 @@ static void a_rank_is_alive_until_it_leaves_tr_16(void **state) {
   rondo_group_leave(groups[0]);
   rondo_group_leave(groups[2]);
   rondo_group_leave(NULL);
-  assert_int_equal(atomic_load(&allocator.live), 0);
 }
 
 /* Slots are each rank's own, two of them, and shared memory is had as it is needed. */
 static void slots_have_memory_once_reserved_tr_16(void **state) {
-  test_allocator allocator;
   rondo_group *groups[2];
-  char path[RONDO_RENDEZVOUS_BYTES];
   (void)state;
-  test_allocator_init(&allocator);
-  assert_ok(rondo_rendezvous_make(path));
-  for (uint32_t i = 0; i < 2; i++) assert_ok(enter(&allocator, path, i, 2, &groups[i]));
+  for (uint32_t i = 0; i < 2; i++) assert_ok(enter(i, 2, &groups[i]));
   assert_ok(rondo_group_reserve(groups[0], 100));
   assert_int_equal(atomic_load(&groups[0]->reserved_bytes), 4096);
   assert_ok(rondo_group_reserve(groups[0], PIECE));
@@ -127,19 +135,15 @@ static void slots_have_memory_once_reserved_tr_16(void **state) {
 
 /* A file system that gives no more, as a limit on the size of files does. */
 static void memory_that_cannot_be_had_is_an_error_tr_16(void **state) {
-  test_allocator allocator;
   rondo_group *group;
-  char path[RONDO_RENDEZVOUS_BYTES];
   struct rlimit before, limit;
   (void)state;
-  test_allocator_init(&allocator);
-  assert_ok(rondo_rendezvous_make(path));
   assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
   assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
   limit = before;
   limit.rlim_cur = 4096;
   assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  const rondo_status status = enter(&allocator, path, 0, 1, &group);
+  const rondo_status status = enter(0, 1, &group);
   const rondo_error error = *rondo_last_error();
   assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
   assert_true(signal(SIGXFSZ, SIG_DFL) != SIG_ERR);
@@ -147,21 +151,16 @@ static void memory_that_cannot_be_had_is_an_error_tr_16(void **state) {
   assert_string_equal(error.driver_name, "EFBIG");
   assert_null(group);
   assert_int_not_equal(access(path, F_OK), 0);
-  assert_int_equal(atomic_load(&allocator.live), 0);
 }
 
-/* The head that a process left which ended while it made it. */
-static void a_head_half_made_is_made_anew_tr_16(void **state) {
-  test_allocator allocator;
+/* A process ended while it made the head, and left it. */
+static void a_head_half_made_is_made_again_tr_16(void **state) {
   rondo_group *group;
-  char path[RONDO_RENDEZVOUS_BYTES];
   (void)state;
-  test_allocator_init(&allocator);
-  assert_ok(rondo_rendezvous_make(path));
   const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   assert_true(file >= 0);
   assert_int_equal(ftruncate(file, 100), 0);
-  assert_ok(enter(&allocator, path, 0, 1, &group));
+  assert_ok(enter(0, 1, &group));
   assert_ok(rondo_group_await(group));
   rondo_group_leave(group);
   assert_int_equal(close(file), 0);
@@ -169,13 +168,10 @@ static void a_head_half_made_is_made_anew_tr_16(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(no_number_stays_none_tr_16),
-      cmocka_unit_test(sums_of_integers_wrap_tr_16),
-      cmocka_unit_test(what_has_no_function_is_known_tr_16),
-      cmocka_unit_test(a_rank_is_alive_until_it_leaves_tr_16),
-      cmocka_unit_test(slots_have_memory_once_reserved_tr_16),
-      cmocka_unit_test(memory_that_cannot_be_had_is_an_error_tr_16),
-      cmocka_unit_test(a_head_half_made_is_made_anew_tr_16),
+      cmocka_unit_test(no_number_stays_none_tr_16),          cmocka_unit_test(sums_of_integers_wrap_tr_16),
+      cmocka_unit_test(what_has_no_function_is_known_tr_16), group_case(a_rank_is_alive_until_it_leaves_tr_16),
+      group_case(slots_have_memory_once_reserved_tr_16),     group_case(memory_that_cannot_be_had_is_an_error_tr_16),
+      group_case(a_head_half_made_is_made_again_tr_16),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Collectives by NCCL, on the fake one: what it refuses, when and in which order it is let go, aborting (TR-16).
+ * Collectives by NCCL, on the fake one: what it refuses, when and in which order it is released, aborting (TR-16).
  */
 #include <string.h>
 
@@ -7,6 +7,8 @@
 #include "support/test_ranks.h"
 
 static const fake_nccl_control *nccl;
+static test_ranks self;                         /* open in every test */
+static test_rank *const first = &self.ranks[0]; /* what is done on one rank is done on this */
 
 #define TRY(expression)                              \
   do {                                               \
@@ -14,17 +16,30 @@ static const fake_nccl_control *nccl;
     if (try_status_ != RONDO_OK) return try_status_; \
   } while (0)
 
-static int set_up(void **state) {
-  (void)state;
+static void reset_nccl(void) {
   nccl = fake_nccl_get();
   assert_non_null(nccl);
   nccl->refuse(NULL, 0);
   nccl->set_async_error(0);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  reset_nccl();
+  test_ranks_open(&self, NULL);
+  return 0;
+}
+
+static int set_up_devices(void **state) {
+  (void)state;
+  reset_nccl();
+  test_ranks_open_devices(&self);
   return 0;
 }
 
 static int tear_down(void **state) {
   (void)state;
+  test_ranks_close(&self);
   assert_int_equal(nccl->live(), 0);
   return 0;
 }
@@ -39,11 +54,9 @@ static rondo_status all_reduce(test_rank *rank, void *user) {
 
 static void refusals_while_joining_are_told(void **state) {
   static const char *const calls[] = {"ncclGetUniqueId", "ncclGroupStart", "ncclCommInitRank", "ncclGroupEnd"};
-  test_ranks self;
   rondo_communicator *made[2];
   (void)state;
-  test_ranks_open_devices(&self);
-  rondo_device *devices[] = {self.ranks[0].fixture.device, self.ranks[1].fixture.device};
+  rondo_device *devices[] = {first->fixture.device, self.ranks[1].fixture.device};
   for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
     nccl->refuse(calls[i], 5);
     assert_fails(rondo_communicator_create_all(devices, 2, NULL, made), RONDO_EXECUTION_FAILED);
@@ -56,38 +69,29 @@ static void refusals_while_joining_are_told(void **state) {
   assert_ok(rondo_communicator_create_all(devices, 2, NULL, made));
   for (int i = 0; i < 2; i++) self.ranks[i].communicator = made[i];
   test_ranks_do(&self, all_reduce, NULL);
-  test_ranks_close(&self);
 }
 
 static void a_refused_call_is_told_and_the_next_one_works(void **state) {
-  test_ranks self;
   (void)state;
-  test_ranks_open(&self, NULL);
-  test_rank *rank = &self.ranks[0];
   nccl->refuse("ncclAllReduce", 1);
-  assert_fails(all_reduce(rank, NULL), RONDO_EXECUTION_FAILED);
+  assert_fails(all_reduce(first, NULL), RONDO_EXECUTION_FAILED);
   assert_message("rondo_all_reduce");
   assert_message("unhandled cuda error");
   test_ranks_do(&self, all_reduce, NULL);
-  test_ranks_close(&self);
 }
 
 static void a_refused_call_makes_the_capture_invalid(void **state) {
-  test_ranks self;
   rondo_graph *graph = NULL;
   (void)state;
-  test_ranks_open(&self, NULL);
-  test_rank *rank = &self.ranks[0];
-  assert_ok(rondo_capture_begin(rank->fixture.stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_capture_begin(first->fixture.stream, RONDO_CAPTURE_THREAD_LOCAL));
   nccl->refuse("ncclBroadcast", 4);
-  assert_fails(rondo_broadcast(rank->communicator, rank->fixture.stream, rank->src, rank->dst, 4, RONDO_F32, 0),
+  assert_fails(rondo_broadcast(first->communicator, first->fixture.stream, first->src, first->dst, 4, RONDO_F32, 0),
                RONDO_EXECUTION_FAILED);
   assert_message("NCCL_RUNTIME_CONNECT=0");
-  assert_fails(rondo_capture_end(rank->fixture.stream, &graph), RONDO_CAPTURE_INVALID);
+  assert_fails(rondo_capture_end(first->fixture.stream, &graph), RONDO_CAPTURE_INVALID);
   assert_message("rondo_broadcast");
   assert_null(graph);
   test_ranks_do(&self, all_reduce, NULL);
-  test_ranks_close(&self);
 }
 
 /* NCCL connects ranks when it first needs to, and enables peer access for it, which captures forbid. */
@@ -108,45 +112,36 @@ static void ranks_connect_in_captures_of_all_modes(void **state) {
   rondo_capture_mode modes[] = {RONDO_CAPTURE_GLOBAL, RONDO_CAPTURE_THREAD_LOCAL, RONDO_CAPTURE_RELAXED};
   (void)state;
   for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
-    test_ranks self;
-    test_ranks_open(&self, NULL);
     test_ranks_do(&self, capture_first, &modes[i]);
     test_ranks_do(&self, all_reduce, NULL);
     test_ranks_close(&self);
+    test_ranks_open(&self, NULL); /* ranks that are not connected */
   }
 }
 
 static void a_failed_communicator_refuses_all(void **state) {
-  test_ranks self;
   (void)state;
-  test_ranks_open(&self, NULL);
-  test_rank *rank = &self.ranks[0];
   rondo_communicator_info info = {.struct_size = sizeof info};
   nccl->set_async_error(6);
-  assert_error(rondo_barrier(rank->communicator, rank->fixture.stream), RONDO_INVALID_STATE, RONDO_REASON_PEER_LOST);
+  assert_error(rondo_barrier(first->communicator, first->fixture.stream), RONDO_INVALID_STATE, RONDO_REASON_PEER_LOST);
   assert_message("remote process exited");
-  assert_ok(rondo_communicator_get_info(rank->communicator, &info));
+  assert_ok(rondo_communicator_get_info(first->communicator, &info));
   assert_true(info.failed);
   nccl->set_async_error(0);
-  test_ranks_close(&self);
 }
 
 /* One rank calls, the other never does: the stream waits, until the communicator is aborted. */
 static void aborting_ends_what_waits(void **state) {
-  test_ranks self;
   (void)state;
-  test_ranks_open(&self, NULL);
-  test_rank *rank = &self.ranks[0];
   test_ranks_do(&self, all_reduce, NULL); /* connects: what follows returns at once */
-  assert_ok(
-      rondo_all_reduce(rank->communicator, rank->fixture.stream, rank->src, rank->dst, 4, RONDO_F32, RONDO_REDUCE_SUM));
-  assert_status(rondo_stream_query(rank->fixture.stream), RONDO_NOT_READY);
-  assert_ok(rondo_communicator_abort(rank->communicator));
-  assert_ok(rondo_communicator_abort(rank->communicator));
-  assert_ok(rondo_stream_synchronize(rank->fixture.stream));
-  assert_error(rondo_barrier(rank->communicator, rank->fixture.stream), RONDO_INVALID_STATE, RONDO_REASON_ABORTED);
+  assert_ok(rondo_all_reduce(first->communicator, first->fixture.stream, first->src, first->dst, 4, RONDO_F32,
+                             RONDO_REDUCE_SUM));
+  assert_status(rondo_stream_query(first->fixture.stream), RONDO_NOT_READY);
+  assert_ok(rondo_communicator_abort(first->communicator));
+  assert_ok(rondo_communicator_abort(first->communicator));
+  assert_ok(rondo_stream_synchronize(first->fixture.stream));
+  assert_error(rondo_barrier(first->communicator, first->fixture.stream), RONDO_INVALID_STATE, RONDO_REASON_ABORTED);
   assert_int_equal(nccl->live(), self.count - 1);
-  test_ranks_close(&self);
 }
 
 /* A graph, its clone and an exec keep NCCL's communicator, whose kernels are in them. */
@@ -173,49 +168,39 @@ static rondo_status launch_twice(test_rank *rank, void *user) {
 }
 
 static void captured_work_keeps_the_communicator(void **state) {
-  test_ranks self;
   rondo_exec *execs[TEST_RANKS];
   (void)state;
-  test_ranks_open(&self, NULL);
   test_ranks_do(&self, keep_in_graphs, execs);
   assert_int_equal(nccl->live(), self.count);
   test_ranks_do(&self, launch_twice, execs);
   for (uint32_t i = 0; i < self.count; i++) rondo_exec_destroy(execs[i]);
   for (uint32_t i = 0; i < self.count; i++) assert_ok(rondo_device_synchronize(self.ranks[i].fixture.device));
   assert_int_equal(nccl->live(), 0);
-  test_ranks_close(&self);
 }
 
 /* What a discarded capture kept goes with it. */
 static void a_discarded_capture_keeps_nothing(void **state) {
-  test_ranks self;
   (void)state;
-  test_ranks_open(&self, NULL);
-  test_rank *rank = &self.ranks[0];
   test_ranks_do(&self, all_reduce, NULL); /* connects */
-  rondo_stream *stream = test_stream(&rank->fixture, "discarded");
+  rondo_stream *stream = test_stream(&first->fixture, "discarded");
   assert_ok(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
-  assert_ok(rondo_barrier(rank->communicator, stream));
+  assert_ok(rondo_barrier(first->communicator, stream));
   test_stream_destroy(stream);
-  assert_ok(rondo_communicator_destroy(rank->communicator));
-  rank->communicator = NULL;
+  assert_ok(rondo_communicator_destroy(first->communicator));
+  first->communicator = NULL;
   assert_int_equal(nccl->live(), self.count - 1);
-  test_ranks_close(&self);
 }
 
 static void every_call_goes_to_nccl(void **state) {
-  test_ranks self;
   (void)state;
-  test_ranks_open(&self, NULL);
   const uint64_t before = nccl->calls();
   test_ranks_do(&self, all_reduce, NULL);
   assert_int_equal(nccl->calls() - before, self.count);
-  test_ranks_close(&self);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      nccl_case(refusals_while_joining_are_told),
+      cmocka_unit_test_setup_teardown(refusals_while_joining_are_told, set_up_devices, tear_down),
       nccl_case(a_refused_call_is_told_and_the_next_one_works),
       nccl_case(a_refused_call_makes_the_capture_invalid),
       nccl_case(ranks_connect_in_captures_of_all_modes),

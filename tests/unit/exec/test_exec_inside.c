@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
 
+#include "exec/launch/exec_check.h"
 #include "exec/launch/exec_internal.h"
 #include "exec/launch/exec_verify.h"
 #include "exec/launch/update_in_place.h"
@@ -22,31 +23,43 @@ static rondo_status pass(void *user) {
 }
 
 typedef struct rig {
-  rondo_device *device;
-  rondo_stream *stream;
+  test_fixture t; /* with the fake driver's device */
   rondo_kernel *kernel;
 } rig;
 
-static void set_up(rig *self) {
+static int set_up(void **state) {
+  static rig self;
   const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "nothing", .cpu = nothing,
                                         .params = {RONDO_SCALAR(uint32_t)}};
-  self->device = fake_open(NULL);
-  assert_ok(rondo_stream_create(self->device, NULL, &self->stream));
-  assert_ok(rondo_kernel_make(self->device, &self->device->allocator, &options, &self->kernel));
+  self = (rig){.t.device = fake_open(NULL)};
+  assert_ok(rondo_stream_create(self.t.device, NULL, &self.t.stream));
+  assert_ok(rondo_kernel_make(self.t.device, &self.t.device->allocator, &options, &self.kernel));
+  *state = &self;
+  return 0;
 }
 
-static void tear_down(rig *self) {
-  fake_of(self->device)->fail_at = 0;
+static int tear_down(void **state) {
+  rig *self = *state;
+  fake_of(self->t.device)->fail_at = 0;
+  fake_of(self->t.device)->stalled = false;
+  const bool clean = test_destroy_left();
   rondo_kernel_release(self->kernel);
-  assert_ok(rondo_stream_destroy(self->stream));
-  assert_int_equal(fake_close(self->device), 0);
+  assert_ok(rondo_stream_destroy(self->t.stream));
+  return clean && fake_close(self->t.device) == 0 ? 0 : -1;
+}
+
+#define rig_test(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+/* A kernel node with one argument, `args[0]`. */
+static rondo_node_params params_of(const rig *self, const void *const *args) {
+  return (rondo_node_params){.kind = RONDO_NODE_KERNEL,
+                             .as.kernel = {.kernel = self->kernel, .grid = {1, 0, 0}, .args = args, .arg_count = 1}};
 }
 
 /* A line of `count` kernels with the values first, first + 1, ... */
 static rondo_graph *make_line(rig *self, int count, uint32_t first, rondo_node *nodes) {
-  rondo_graph *graph = NULL;
+  rondo_graph *graph = test_graph(&self->t);
   rondo_node node = {0};
-  assert_ok(rondo_graph_create(self->device, NULL, &graph));
   for (int i = 0; i < count; i++) {
     const uint32_t value = first + (uint32_t)i;
     assert_ok(
@@ -57,97 +70,76 @@ static rondo_graph *make_line(rig *self, int count, uint32_t first, rondo_node *
 }
 
 static void assert_values(const rondo_exec *exec, const uint32_t *expected, size_t count) {
+  rondo_exec_check(exec);
   const fake_executable *executable = (const fake_executable *)exec->executable;
   for (size_t i = 0; i < count; i++) assert_int_equal(executable->marks[i], expected[i]);
 }
 
 /* GX-4: a launch without memory or events is one call of the driver. */
 static void test_gx4_a_launch_is_one_call(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
-  rondo_graph *graph = make_line(&self, 5, 1, NULL);
-  rondo_exec *exec = NULL;
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
-  const size_t calls = fake_of(self.device)->calls;
-  for (int i = 0; i < 10; i++) assert_ok(rondo_exec_launch(exec, self.stream));
-  assert_int_equal(fake_of(self.device)->calls, calls + 10);
-  rondo_exec_destroy(exec);
-  assert_ok(rondo_graph_destroy(graph));
-  tear_down(&self);
+  rig *self = *state;
+  rondo_graph *graph = make_line(self, 5, 1, NULL);
+  rondo_exec *exec;
+  exec = test_instantiate(graph);
+  const size_t calls = fake_of(self->t.device)->calls;
+  for (int i = 0; i < 10; i++) assert_ok(rondo_exec_launch(exec, self->t.stream));
+  assert_int_equal(fake_of(self->t.device)->calls, calls + 10);
 }
 
 /* GX-9: on a synchronous device every operation is waited for. */
 static void test_gx9_synchronous_devices_wait(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
+  rig *self = *state;
   rondo_stream *waiting = NULL;
-  self.device->synchronous = true;
-  assert_ok(rondo_stream_create(self.device, NULL, &waiting));
-  const size_t calls = fake_of(self.device)->calls;
+  self->t.device->synchronous = true;
+  assert_ok(rondo_stream_create(self->t.device, NULL, &waiting));
+  const size_t calls = fake_of(self->t.device)->calls;
   assert_ok(rondo_host_async(waiting, pass, NULL));
-  assert_int_equal(fake_of(self.device)->calls, calls + 2);
-  fake_of(self.device)->fail_at = calls + 4;
+  assert_int_equal(fake_of(self->t.device)->calls, calls + 2);
+  fake_of(self->t.device)->fail_at = calls + 4;
   assert_fails(rondo_host_async(waiting, pass, NULL), RONDO_OUT_OF_MEMORY);
   assert_message("rondo_host_async");
   assert_message("RONDO_SYNC");
   assert_ok(rondo_stream_destroy(waiting));
-  tear_down(&self);
 }
 
 /* U3: an update that the driver breaks off half-way is taken back. */
 static void test_gx5_a_broken_off_update_is_taken_back(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
+  rig *self = *state;
   const uint32_t before[4] = {10, 11, 12, 13}, after[4] = {20, 21, 22, 23};
-  rondo_graph *old = make_line(&self, 4, 10, NULL), *fresh = make_line(&self, 4, 20, NULL);
-  rondo_exec *exec = NULL;
-  assert_ok(rondo_instantiate(old, NULL, &exec));
-  fake_of(self.device)->fail_at = fake_of(self.device)->calls + 3;
+  rondo_graph *old = make_line(self, 4, 10, NULL), *fresh = make_line(self, 4, 20, NULL);
+  rondo_exec *exec;
+  exec = test_instantiate(old);
+  fake_of(self->t.device)->fail_at = fake_of(self->t.device)->calls + 3;
   assert_fails(rondo_exec_update(exec, fresh, NULL), RONDO_OUT_OF_MEMORY);
   assert_values(exec, before, 4);
-  assert_ok(rondo_exec_launch(exec, self.stream));
+  assert_ok(rondo_exec_launch(exec, self->t.stream));
   assert_ok(rondo_exec_update(exec, fresh, NULL));
   assert_values(exec, after, 4);
-  rondo_exec_destroy(exec);
-  assert_ok(rondo_graph_destroy(old));
-  assert_ok(rondo_graph_destroy(fresh));
-  tear_down(&self);
 }
 
 /* When taking back fails too, the exec does not run half of each: it refuses until an update takes effect. */
 static void test_gx5_an_exec_never_runs_half_an_update(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
+  rig *self = *state;
   const uint32_t after[4] = {20, 21, 22, 23};
   rondo_node nodes[4];
-  rondo_graph *old = make_line(&self, 4, 10, nodes), *fresh = make_line(&self, 4, 20, NULL);
-  rondo_exec *exec = NULL;
+  rondo_graph *old = make_line(self, 4, 10, nodes), *fresh = make_line(self, 4, 20, NULL);
+  rondo_exec *exec;
   rondo_exec_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_instantiate(old, NULL, &exec));
-  fake_of(self.device)->fail_at = fake_of(self.device)->calls + 3;
-  fake_of(self.device)->fail_rest = true;
+  exec = test_instantiate(old);
+  fake_of(self->t.device)->fail_at = fake_of(self->t.device)->calls + 3;
+  fake_of(self->t.device)->fail_rest = true;
   assert_fails(rondo_exec_update(exec, fresh, NULL), RONDO_OUT_OF_MEMORY);
-  fake_of(self.device)->fail_at = 0;
-  assert_error(rondo_exec_launch(exec, self.stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE);
+  fake_of(self->t.device)->fail_at = 0;
+  assert_error(rondo_exec_launch(exec, self->t.stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE);
   assert_ok(rondo_exec_update(exec, fresh, NULL));
   assert_values(exec, after, 4);
-  assert_ok(rondo_exec_launch(exec, self.stream));
+  assert_ok(rondo_exec_launch(exec, self->t.stream));
   assert_ok(rondo_exec_get_info(exec, &info));
   assert_true(info.launches == 1 && info.updates == 1);
   const uint32_t value = 77;
-  const rondo_node_params params = {
-      .kind = RONDO_NODE_KERNEL,
-      .as.kernel = {.kernel = self.kernel, .grid = {1, 0, 0}, .args = (const void *[]){&value}, .arg_count = 1}};
+  const rondo_node_params params = params_of(self, (const void *[]){&value});
   assert_ok(rondo_exec_set_params(exec, nodes[2], &params)); /* tags stay those of the first graph */
   assert_int_equal(((fake_executable *)exec->executable)->marks[2], 77);
-  rondo_exec_destroy(exec);
-  assert_ok(rondo_graph_destroy(old));
-  assert_ok(rondo_graph_destroy(fresh));
-  tear_down(&self);
 }
 
 static bool fits(const rondo_exec *exec, const rondo_graph *graph, size_t *out_changes) {
@@ -158,16 +150,14 @@ static bool fits(const rondo_exec *exec, const rondo_graph *graph, size_t *out_c
 /* U3: the same for graphs that are known and put in place: the driver breaks off at every call once, and again with the
  * calls that would take it back. */
 static void test_gx5_an_update_in_place_is_whole(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
-  fake_device *driver = fake_of(self.device);
+  rig *self = *state;
+  fake_device *driver = fake_of(self->t.device);
   const uint32_t before[4] = {10, 11, 12, 13}, after[4] = {20, 21, 22, 23};
-  rondo_graph *old = make_line(&self, 4, 10, NULL), *fresh = make_line(&self, 4, 20, NULL);
-  rondo_exec *exec = NULL, *other = NULL;
+  rondo_graph *old = make_line(self, 4, 10, NULL), *fresh = make_line(self, 4, 20, NULL);
+  rondo_exec *exec;
   size_t changes;
-  assert_ok(rondo_instantiate(old, NULL, &exec));
-  assert_ok(rondo_instantiate(fresh, NULL, &other));
+  exec = test_instantiate(old);
+  (void)test_instantiate(fresh); /* which verifies it */
   assert_true(fits(exec, old, &changes));
   assert_int_equal(changes, 0);
   for (size_t i = 1; i <= 4; i++) {
@@ -176,170 +166,140 @@ static void test_gx5_an_update_in_place_is_whole(void **state) {
     driver->fail_at = driver->calls + i;
     assert_fails(rondo_exec_update(exec, fresh, NULL), RONDO_OUT_OF_MEMORY);
     assert_values(exec, before, 4);
-    assert_ok(rondo_exec_launch(exec, self.stream));
+    assert_ok(rondo_exec_launch(exec, self->t.stream));
   }
   driver->fail_at = driver->calls + 3;
   driver->fail_rest = true;
   assert_fails(rondo_exec_update(exec, fresh, NULL), RONDO_OUT_OF_MEMORY);
   driver->fail_at = 0;
   driver->fail_rest = false;
-  assert_error(rondo_exec_launch(exec, self.stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE);
+  assert_error(rondo_exec_launch(exec, self->t.stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE);
   assert_ok(rondo_exec_update(exec, fresh, NULL));
   assert_values(exec, after, 4);
   assert_true(fits(exec, old, &changes));
   assert_ok(rondo_exec_update(exec, old, NULL));
   assert_values(exec, before, 4);
   assert_true(fits(exec, fresh, &changes));
-  rondo_exec_destroy(exec);
-  rondo_exec_destroy(other);
-  assert_ok(rondo_graph_destroy(old));
-  assert_ok(rondo_graph_destroy(fresh));
-  tear_down(&self);
 }
 
 /* Of many nodes one differs: the driver is told of that alone. */
 static void test_gx5_an_update_gives_what_differs(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
+  rig *self = *state;
   const uint32_t value = 99, after[4] = {10, 11, 99, 13};
   rondo_node nodes[4];
-  rondo_graph *old = make_line(&self, 4, 10, NULL), *fresh = make_line(&self, 4, 10, nodes);
-  const rondo_node_params params = {
-      .kind = RONDO_NODE_KERNEL,
-      .as.kernel = {.kernel = self.kernel, .grid = {1, 0, 0}, .args = (const void *[]){&value}, .arg_count = 1}};
-  rondo_exec *exec = NULL, *other = NULL;
+  rondo_graph *old = make_line(self, 4, 10, NULL), *fresh = make_line(self, 4, 10, nodes);
+  const rondo_node_params params = params_of(self, (const void *[]){&value});
+  rondo_exec *exec;
   rondo_node_change changes[4];
   size_t count;
   assert_ok(rondo_graph_set_params(fresh, nodes[2], &params));
-  assert_ok(rondo_instantiate(old, NULL, &exec));
+  exec = test_instantiate(old);
   for (int known = 0; known < 2; known++) {
-    if (known) assert_ok(rondo_instantiate(fresh, NULL, &other));
+    if (known) (void)test_instantiate(fresh); /* which verifies it */
     assert_true(rondo_exec_fits(exec, fresh, changes, &count) == (known == 1));
     if (known) assert_true(count == 1 && changes[0].index == 2);
-    const size_t calls = fake_of(self.device)->calls;
+    const size_t calls = fake_of(self->t.device)->calls;
     assert_ok(rondo_exec_update(exec, fresh, NULL));
-    assert_int_equal(fake_of(self.device)->calls, calls + 1);
+    assert_int_equal(fake_of(self->t.device)->calls, calls + 1);
     assert_values(exec, after, 4);
     assert_ok(rondo_exec_update(exec, old, NULL));
-    if (!known) assert_ok(rondo_graph_set_params(fresh, nodes[2], &params)); /* it is to be verified anew */
+    if (!known) assert_ok(rondo_graph_set_params(fresh, nodes[2], &params)); /* it is to be verified again */
   }
-  rondo_exec_destroy(exec);
-  rondo_exec_destroy(other);
-  assert_ok(rondo_graph_destroy(old));
-  assert_ok(rondo_graph_destroy(fresh));
-  tear_down(&self);
 }
 
 static void assert_known_again(rig *self, rondo_graph *graph) {
-  rondo_exec *exec = NULL;
+  rondo_exec *exec;
   assert_false(rondo_exec_is_verified(graph));
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  exec = test_instantiate(graph);
   assert_true(rondo_exec_is_verified(graph));
-  assert_ok(rondo_exec_launch(exec, self->stream));
-  rondo_exec_destroy(exec);
+  assert_ok(rondo_exec_launch(exec, self->t.stream));
 }
 
 /* What verification found holds until the graph or the device's allocations change. */
 static void test_gx5_what_is_known_of_a_graph_ends_with_a_change(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
+  rig *self = *state;
   rondo_node nodes[4], more;
-  rondo_graph *graph = make_line(&self, 4, 10, nodes), *child = make_line(&self, 2, 1, NULL);
+  rondo_graph *graph = make_line(self, 4, 10, nodes), *child = make_line(self, 2, 1, NULL);
   const uint32_t value = 77;
-  const rondo_node_params params = {
-      .kind = RONDO_NODE_KERNEL,
-      .as.kernel = {.kernel = self.kernel, .grid = {1, 0, 0}, .args = (const void *[]){&value}, .arg_count = 1}};
+  const rondo_node_params params = params_of(self, (const void *[]){&value});
   rondo_node_params child_params = {.kind = RONDO_NODE_CHILD};
   void *address = NULL;
-  assert_known_again(&self, graph);
+  assert_known_again(self, graph);
   assert_ok(rondo_graph_set_params(graph, nodes[1], &params));
-  assert_known_again(&self, graph);
+  assert_known_again(self, graph);
   assert_ok(rondo_graph_add_edges(graph, &nodes[0], &nodes[2], 1));
-  assert_known_again(&self, graph);
+  assert_known_again(self, graph);
   assert_ok(rondo_graph_remove_edges(graph, &nodes[0], &nodes[2], 1));
-  assert_known_again(&self, graph);
+  assert_known_again(self, graph);
   assert_ok(rondo_graph_remove(graph, nodes[3]));
-  assert_known_again(&self, graph);
+  assert_known_again(self, graph);
   assert_ok(rondo_graph_add_child(graph, &nodes[2], 1, child, &more));
-  assert_known_again(&self, graph);
+  assert_known_again(self, graph);
   assert_ok(rondo_graph_get_params(graph, more, &child_params));
   assert_ok(rondo_graph_add_empty(child_params.as.child, NULL, 0, &more));
-  assert_known_again(&self, graph);
-  assert_ok(rondo_host_malloc(self.device, 64, &address));
-  assert_known_again(&self, graph);
-  assert_ok(rondo_host_free(self.device, address));
-  assert_known_again(&self, graph);
-  assert_ok(rondo_graph_destroy(graph));
-  assert_ok(rondo_graph_destroy(child));
-  tear_down(&self);
+  assert_known_again(self, graph);
+  assert_ok(rondo_host_malloc(self->t.device, 64, &address));
+  assert_known_again(self, graph);
+  assert_ok(rondo_host_free(self->t.device, address));
+  assert_known_again(self, graph);
 }
 
-/* GX-9: destroyed events are handed out again once they are complete, looked for at the next request. */
+/* GX-9: destroyed events are used again once they are complete, looked for at the next request. */
 static void test_gx9_events_come_back_when_complete(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
+  rig *self = *state;
   rondo_event *first = NULL, *second = NULL, *third = NULL, *timed = NULL;
-  assert_ok(rondo_event_create(self.device, NULL, &first));
-  fake_of(self.device)->stalled = true;
-  assert_ok(rondo_event_record(first, self.stream));
+  assert_ok(rondo_event_create(self->t.device, NULL, &first));
+  fake_of(self->t.device)->stalled = true;
+  assert_ok(rondo_event_record(first, self->t.stream));
   rondo_event_destroy(first);
-  assert_ok(rondo_event_create(self.device, NULL, &second));
+  assert_ok(rondo_event_create(self->t.device, NULL, &second));
   assert_ptr_not_equal(second, first);
-  assert_int_equal(self.device->events_reused, 0);
-  fake_of(self.device)->stalled = false;
-  assert_ok(rondo_event_create(self.device, &(rondo_event_options){.timing = true}, &timed));
+  assert_int_equal(self->t.device->events_reused, 0);
+  fake_of(self->t.device)->stalled = false;
+  assert_ok(rondo_event_create(self->t.device, &(rondo_event_options){.timing = true}, &timed));
   assert_ptr_not_equal(timed, first);
-  assert_ok(rondo_event_create(self.device, NULL, &third));
+  assert_ok(rondo_event_create(self->t.device, NULL, &third));
   assert_ptr_equal(third, first);
-  assert_true(self.device->events_created == 3 && self.device->events_reused == 1);
+  assert_true(self->t.device->events_created == 3 && self->t.device->events_reused == 1);
   double microseconds;
   assert_error(rondo_event_elapsed(timed, timed, &microseconds), RONDO_INVALID_STATE, RONDO_REASON_EVENT_NOT_RECORDED);
   rondo_event_destroy(second);
   rondo_event_destroy(third);
   rondo_event_destroy(timed);
-  tear_down(&self);
 }
 
-/* A frontier that was lent may be handed back, also while it grows. */
+/* A frontier that was lent may be given back, also while it grows. */
 static void test_c13_a_lent_frontier_comes_back(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
+  rig *self = *state;
   rondo_graph *graph = NULL;
   rondo_capture_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_capture_begin(self.stream, RONDO_CAPTURE_THREAD_LOCAL));
-  assert_ok(rondo_host_async(self.stream, pass, NULL));
-  assert_ok(rondo_capture_get_info(self.stream, &info));
+  assert_ok(rondo_capture_begin(self->t.stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_host_async(self->t.stream, pass, NULL));
+  assert_ok(rondo_capture_get_info(self->t.stream, &info));
   for (int i = 0; i < 10; i++) {
     rondo_node node = {0};
     assert_ok(rondo_graph_add_empty(info.graph, NULL, 0, &node));
-    assert_ok(rondo_capture_set_frontier(self.stream, &node, 1, false));
-    assert_ok(rondo_capture_get_info(self.stream, &info));
+    assert_ok(rondo_capture_set_frontier(self->t.stream, &node, 1, false));
+    assert_ok(rondo_capture_get_info(self->t.stream, &info));
     assert_int_equal(info.frontier_count, i + 2);
-    assert_ok(rondo_capture_set_frontier(self.stream, info.frontier, info.frontier_count, i % 2 == 0));
-    assert_ok(rondo_capture_get_info(self.stream, &info));
+    assert_ok(rondo_capture_set_frontier(self->t.stream, info.frontier, info.frontier_count, i % 2 == 0));
+    assert_ok(rondo_capture_get_info(self->t.stream, &info));
     assert_int_equal(info.frontier_count, i + 2);
   }
-  assert_ok(rondo_capture_end(self.stream, &graph));
+  assert_ok(rondo_capture_end(self->t.stream, &graph));
   assert_ok(rondo_graph_destroy(graph));
-  tear_down(&self);
 }
 
-/* Streams destroyed in a capture leave it invalid, and nothing behind. */
+/* Streams destroyed in a capture leave it invalid, and leave nothing. */
 static void test_streams_destroyed_while_capturing(void **state) {
-  (void)state;
-  rig self;
-  set_up(&self);
+  rig *self = *state;
   rondo_stream *origin = NULL, *member = NULL;
   rondo_event *event = NULL;
   rondo_graph *graph = NULL;
-  assert_ok(rondo_event_create(self.device, NULL, &event));
+  assert_ok(rondo_event_create(self->t.device, NULL, &event));
   for (int who = 0; who < 2; who++) {
-    assert_ok(rondo_stream_create(self.device, &(rondo_stream_options){.name = "origin"}, &origin));
-    assert_ok(rondo_stream_create(self.device, &(rondo_stream_options){.name = "member"}, &member));
+    assert_ok(rondo_stream_create(self->t.device, &(rondo_stream_options){.name = "origin"}, &origin));
+    assert_ok(rondo_stream_create(self->t.device, &(rondo_stream_options){.name = "member"}, &member));
     assert_ok(rondo_capture_begin(origin, RONDO_CAPTURE_GLOBAL));
     assert_ok(rondo_host_async(origin, pass, NULL));
     assert_ok(rondo_event_record(event, origin));
@@ -362,21 +322,20 @@ static void test_streams_destroyed_while_capturing(void **state) {
     assert_error(rondo_event_query(event), RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT);
   }
   rondo_event_destroy(event);
-  tear_down(&self);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_gx4_a_launch_is_one_call),
-      cmocka_unit_test(test_gx9_synchronous_devices_wait),
-      cmocka_unit_test(test_gx5_a_broken_off_update_is_taken_back),
-      cmocka_unit_test(test_gx5_an_exec_never_runs_half_an_update),
-      cmocka_unit_test(test_gx5_an_update_in_place_is_whole),
-      cmocka_unit_test(test_gx5_an_update_gives_what_differs),
-      cmocka_unit_test(test_gx5_what_is_known_of_a_graph_ends_with_a_change),
-      cmocka_unit_test(test_gx9_events_come_back_when_complete),
-      cmocka_unit_test(test_c13_a_lent_frontier_comes_back),
-      cmocka_unit_test(test_streams_destroyed_while_capturing),
+      rig_test(test_gx4_a_launch_is_one_call),
+      rig_test(test_gx9_synchronous_devices_wait),
+      rig_test(test_gx5_a_broken_off_update_is_taken_back),
+      rig_test(test_gx5_an_exec_never_runs_half_an_update),
+      rig_test(test_gx5_an_update_in_place_is_whole),
+      rig_test(test_gx5_an_update_gives_what_differs),
+      rig_test(test_gx5_what_is_known_of_a_graph_ends_with_a_change),
+      rig_test(test_gx9_events_come_back_when_complete),
+      rig_test(test_c13_a_lent_frontier_comes_back),
+      rig_test(test_streams_destroyed_while_capturing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

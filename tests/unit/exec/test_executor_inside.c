@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Executors with nodes of all purposes (SE-10): random graphs on many streams give what one stream gives; when a node
- * fails, those that are under way are over before anything behind the run; failures that come later are found.
+ * fails, those that already run end before anything after the run; failures that come later are found.
  */
 #include <stdio.h>
 #include <string.h>
@@ -125,7 +125,7 @@ static void test_se10_many_streams_give_what_one_gives(void **state) {
   }
 }
 
-/* Also behind each other, without a wait. */
+/* Also one after another, without a wait. */
 static void test_se10_runs_come_behind_each_other(void **state) {
   test_fixture *t = *state;
   uint64_t seed = 5;

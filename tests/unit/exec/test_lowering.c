@@ -7,15 +7,48 @@
 
 #include <rondo/rondo.h>
 
+#include "exec/launch/exec_check.h"
 #include "exec/launch/exec_internal.h"
 #include "exec/launch/instantiate.h"
 #include "fault/fake_driver.h"
 #include "support/rondo_test.h"
 
-static rondo_graph *make_graph(rondo_device *device) {
+static rondo_device *device;
+static rondo_graph *graphs[4096]; /* all that a test made */
+static size_t graph_count;
+
+static int set_up(void **state) {
+  (void)state;
+  device = fake_open(NULL);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  while (graph_count > 0) assert_ok(rondo_graph_destroy(graphs[--graph_count]));
+  return (int)fake_close(device);
+}
+
+#define lowering_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+static rondo_graph *make_graph(void) {
   rondo_graph *graph = NULL;
+  assert_true(graph_count < sizeof graphs / sizeof graphs[0]);
   assert_ok(rondo_graph_create(device, NULL, &graph));
-  return graph;
+  return graphs[graph_count++] = graph;
+}
+
+/* Lowers a graph; the result is in order. The caller frees the draft. */
+static const rondo_lowering *lower(rondo_graph *graph, rondo_exec_draft *draft) {
+  assert_ok(rondo_exec_draft_make("test", graph, false, draft));
+  const rondo_lowering *lowering = &draft->lowering;
+  rondo_lowering_check(lowering);
+  for (uint32_t i = 0; i < lowering->nodes.count; i++)
+    for (uint32_t k = lowering->successor_start[i]; k < lowering->successor_start[i + 1]; k++) {
+      assert_true(lowering->successors[k] > i);
+      assert_true(k == lowering->successor_start[i] || lowering->successors[k - 1] < lowering->successors[k]);
+    }
+  return lowering;
 }
 
 static rondo_node add_empty(rondo_graph *graph, const rondo_node *before, size_t count) {
@@ -41,28 +74,17 @@ static bool reaches(const rondo_lowering *lowering, uint32_t from, uint32_t to) 
   return false;
 }
 
-static void check_topological(const rondo_lowering *lowering) {
-  for (uint32_t i = 0; i < lowering->nodes.count; i++)
-    for (uint32_t k = lowering->successor_start[i]; k < lowering->successor_start[i + 1]; k++) {
-      assert_true(lowering->successors[k] > i);
-      assert_true(k == lowering->successor_start[i] || lowering->successors[k - 1] < lowering->successors[k]);
-    }
-}
-
 /* head -> child {a, b -> c} -> tail, and an empty child beside. */
 static void test_children_stand_where_their_node_stood(void **state) {
   (void)state;
-  rondo_device *device = fake_open(NULL);
-  rondo_graph *inner = make_graph(device), *nothing = make_graph(device), *outer = make_graph(device), *own = NULL;
+  rondo_graph *inner = make_graph(), *nothing = make_graph(), *outer = make_graph(), *own = NULL;
   const rondo_node a = add_empty(inner, NULL, 0), b = add_empty(inner, NULL, 0), c = add_empty(inner, &b, 1);
   const rondo_node head = add_empty(outer, NULL, 0);
   const rondo_node child = add_child(outer, &head, 1, inner, &own), hole = add_child(outer, &head, 1, nothing, NULL);
   const rondo_node both[2] = {child, hole};
   const rondo_node tail = add_empty(outer, both, 2), apart = add_empty(outer, NULL, 0);
   rondo_exec_draft draft;
-  assert_ok(rondo_exec_draft_make("test", outer, false, &draft));
-  const rondo_lowering *lowering = &draft.lowering;
-  check_topological(lowering);
+  const rondo_lowering *lowering = lower(outer, &draft);
   const uint32_t head_at = rondo_lowering_find(lowering, head), tail_at = rondo_lowering_find(lowering, tail);
   const uint32_t apart_at = rondo_lowering_find(lowering, apart);
   assert_int_equal(rondo_lowering_find(lowering, child), RONDO_PLACE_CHILD);
@@ -82,18 +104,13 @@ static void test_children_stand_where_their_node_stood(void **state) {
   assert_false(reaches(lowering, at[0], at[2]) || reaches(lowering, at[0], at[1]));
   assert_int_equal(lowering->join_count, 1); /* the empty child */
   rondo_exec_draft_free(&draft);
-  assert_ok(rondo_graph_destroy(inner));
-  assert_ok(rondo_graph_destroy(nothing));
-  assert_ok(rondo_graph_destroy(outer));
-  assert_int_equal(fake_close(device), 0);
 }
 
 /* n sinks of one child before n roots of another: n + n edges and a join, not n * n. */
 static void test_wide_children_meet_in_a_join(void **state) {
   (void)state;
   enum { WIDE = 300 };
-  rondo_device *device = fake_open(NULL);
-  rondo_graph *wide = make_graph(device), *outer = make_graph(device);
+  rondo_graph *wide = make_graph(), *outer = make_graph();
   for (int i = 0; i < WIDE; i++) add_empty(wide, NULL, 0);
   const rondo_node first = add_child(outer, NULL, 0, wide, NULL);
   const rondo_node second = add_child(outer, &first, 1, wide, NULL);
@@ -101,16 +118,12 @@ static void test_wide_children_meet_in_a_join(void **state) {
   const rondo_node ends[2] = {second, third};
   add_empty(outer, ends, 2);
   rondo_exec_draft draft;
-  assert_ok(rondo_exec_draft_make("test", outer, false, &draft));
-  check_topological(&draft.lowering);
-  assert_true(draft.lowering.predecessors.count <= 6 * WIDE);
-  assert_int_equal(draft.lowering.nodes.count - draft.lowering.join_count, 3 * WIDE + 1);
-  for (uint32_t i = 0; i < draft.lowering.nodes.count - 1; i++)
-    assert_true(reaches(&draft.lowering, i, (uint32_t)draft.lowering.nodes.count - 1));
+  const rondo_lowering *lowering = lower(outer, &draft);
+  assert_true(lowering->predecessors.count <= 6 * WIDE);
+  assert_int_equal(lowering->nodes.count - lowering->join_count, 3 * WIDE + 1);
+  for (uint32_t i = 0; i < lowering->nodes.count - 1; i++)
+    assert_true(reaches(lowering, i, (uint32_t)lowering->nodes.count - 1));
   rondo_exec_draft_free(&draft);
-  assert_ok(rondo_graph_destroy(wide));
-  assert_ok(rondo_graph_destroy(outer));
-  assert_int_equal(fake_close(device), 0);
 }
 
 /* Random nested graphs: reachability between places is that of the graphs. */
@@ -121,9 +134,8 @@ typedef struct flat {
 } flat;
 
 /* Adds `size` random nodes to a graph; plain nodes are noted in `all`, with what comes before them. `entry` marks what
- * comes before the whole graph; `out_all` receives what a node behind the graph comes after. */
-static void fill_random(rondo_device *device, rondo_graph *graph, int depth, uint64_t *random, flat *all,
-                        const bool *entry, bool *out_all) {
+ * comes before the whole graph; `out_all` receives what a node after the graph comes after. */
+static void fill_random(rondo_graph *graph, int depth, uint64_t *random, flat *all, const bool *entry, bool *out_all) {
   enum { SIZE = 6 };
   bool after[SIZE][400] = {{false}};
   rondo_node nodes[SIZE];
@@ -138,10 +150,9 @@ static void fill_random(rondo_device *device, rondo_graph *graph, int depth, uin
       for (int j = 0; j < 400; j++) own[j] = own[j] || after[k][j];
     }
     if (depth > 0 && test_random_below(random, 3) == 0) {
-      rondo_graph *empty = make_graph(device), *child = NULL;
+      rondo_graph *empty = make_graph(), *child = NULL;
       nodes[i] = add_child(graph, before, count, empty, &child);
-      assert_ok(rondo_graph_destroy(empty));
-      if (test_random_below(random, 4) != 0) fill_random(device, child, depth - 1, random, all, own, after[i]);
+      if (test_random_below(random, 4) != 0) fill_random(child, depth - 1, random, all, own, after[i]);
       for (int j = 0; j < 400; j++) after[i][j] = after[i][j] || own[j];
     } else {
       nodes[i] = add_empty(graph, before, count);
@@ -157,37 +168,32 @@ static void fill_random(rondo_device *device, rondo_graph *graph, int depth, uin
 
 static void test_random_nesting(void **state) {
   (void)state;
-  rondo_device *device = fake_open(NULL);
   flat *all = malloc(sizeof *all);
   for (uint64_t seed = 1; seed <= 40; seed++) {
     uint64_t random = seed;
     const bool entry[400] = {false};
     bool end[400] = {false};
-    rondo_graph *graph = make_graph(device);
+    rondo_graph *graph = make_graph();
     memset(all, 0, sizeof *all);
-    fill_random(device, graph, 3, &random, all, entry, end);
+    fill_random(graph, 3, &random, all, entry, end);
     rondo_exec_draft draft;
-    assert_ok(rondo_exec_draft_make("test", graph, false, &draft));
-    check_topological(&draft.lowering);
-    assert_int_equal(draft.lowering.nodes.count - draft.lowering.join_count, all->count);
+    const rondo_lowering *lowering = lower(graph, &draft);
+    assert_int_equal(lowering->nodes.count - lowering->join_count, all->count);
     for (size_t i = 0; i < all->count; i++)
       for (size_t k = 0; k < i; k++) {
-        const uint32_t from = rondo_lowering_find(&draft.lowering, all->tags[k]);
-        const uint32_t to = rondo_lowering_find(&draft.lowering, all->tags[i]);
-        assert_int_equal(from < to && reaches(&draft.lowering, from, to), all->before[i][k]);
+        const uint32_t from = rondo_lowering_find(lowering, all->tags[k]);
+        const uint32_t to = rondo_lowering_find(lowering, all->tags[i]);
+        assert_int_equal(from < to && reaches(lowering, from, to), all->before[i][k]);
       }
     rondo_exec_draft_free(&draft);
-    assert_ok(rondo_graph_destroy(graph));
   }
   free(all);
-  assert_int_equal(fake_close(device), 0);
 }
 
 /* A cycle inside a child is found by instantiating (B6). */
 static void test_a_cycle_in_a_child(void **state) {
   (void)state;
-  rondo_device *device = fake_open(NULL);
-  rondo_graph *inner = make_graph(device), *outer = make_graph(device), *own = NULL;
+  rondo_graph *inner = make_graph(), *outer = make_graph(), *own = NULL;
   const rondo_node a = add_empty(inner, NULL, 0), b = add_empty(inner, &a, 1);
   (void)b;
   add_child(outer, NULL, 0, inner, &own);
@@ -201,17 +207,14 @@ static void test_a_cycle_in_a_child(void **state) {
   assert_ok(rondo_graph_remove_edges(own, &nodes[1], &nodes[0], 1));
   assert_ok(rondo_instantiate(outer, NULL, &exec));
   rondo_exec_destroy(exec);
-  assert_ok(rondo_graph_destroy(inner));
-  assert_ok(rondo_graph_destroy(outer));
-  assert_int_equal(fake_close(device), 0);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_children_stand_where_their_node_stood),
-      cmocka_unit_test(test_wide_children_meet_in_a_join),
-      cmocka_unit_test(test_random_nesting),
-      cmocka_unit_test(test_a_cycle_in_a_child),
+      lowering_case(test_children_stand_where_their_node_stood),
+      lowering_case(test_wide_children_meet_in_a_join),
+      lowering_case(test_random_nesting),
+      lowering_case(test_a_cycle_in_a_child),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

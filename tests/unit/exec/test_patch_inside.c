@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Patch sets from inside: launches whose caller vouches for the addresses, what the exec's clones say of them, how many
+ * Patch sets from inside: launches whose caller answers for the addresses, what the exec's clones say of them, how many
  * findings are kept, and numbers of sites around what fits into one item of a queue.
  */
 #include "device/cpu/cpu.h"
@@ -40,8 +40,7 @@ static rondo_exec *make_exec(test_fixture *t, rondo_kernel *copy, const uint32_t
   if (relocate) assert_ok(rondo_graph_add_free(graph, &node, 1, scratch, &node));
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = relocate};
   assert_ok(rondo_instantiate(graph, &options, &exec));
-  test_graph_destroy(graph);
-  return exec;
+  return test_own_exec(exec);
 }
 
 static void fill_words(uint32_t *words, uint32_t first) {
@@ -66,27 +65,17 @@ static void launch_and_expect(test_fixture *t, rondo_patch_set *set, const uint3
 
 static void test_numbers_of_sites_around_an_item(void **state) {
   test_fixture *t = *state;
-  static const uint32_t counts[] = {1,
-                                    CPU_MOST_STORES - 1,
-                                    CPU_MOST_STORES,
-                                    CPU_MOST_STORES + 1,
-                                    2 * CPU_MOST_STORES,
-                                    2 * CPU_MOST_STORES + 1,
-                                    20 * CPU_MOST_STORES + 7};
+  enum { ITEM = CPU_MOST_STORES };
+  static const uint32_t counts[] = {1, ITEM - 1, ITEM, ITEM + 1, 2 * ITEM, 2 * ITEM + 1, 20 * ITEM + 7};
   rondo_kernel *copy = make_copy_kernel(t);
   for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
     uint32_t *in[2] = {test_words(t, WORDS), test_words(t, WORDS)}, *out = test_words(t, counts[i]);
     fill_words(in[0], 1000);
     fill_words(in[1], 2000);
-    rondo_exec *exec = make_exec(t, copy, in[0], out, counts[i], false);
-    rondo_patch_set *set = make_set(exec, in[0]);
+    rondo_patch_set *set = make_set(make_exec(t, copy, in[0], out, counts[i], false), in[0]);
     assert_int_equal(set->site_count, counts[i]);
     for (int round = 0; round < 6; round++) launch_and_expect(t, set, in[round % 2], out, counts[i]);
     rondo_patch_destroy(set);
-    rondo_exec_destroy(exec);
-    test_words_free(t, in[0]);
-    test_words_free(t, in[1]);
-    test_words_free(t, out);
   }
   rondo_kernel_destroy(copy);
 }
@@ -120,11 +109,7 @@ static void settle_both(test_fixture *t, bool relocate) {
   rondo_patch_destroy(set);
   assert_null(exec->patched);
   assert_null(exec->patch_sets);
-  rondo_exec_destroy(exec);
   rondo_kernel_destroy(copy);
-  test_words_free(t, in[0]);
-  test_words_free(t, in[1]);
-  test_words_free(t, out);
 }
 
 static void test_clones_learn_of_addresses_late(void **state) {
@@ -132,23 +117,19 @@ static void test_clones_learn_of_addresses_late(void **state) {
   settle_both(*state, true);
 }
 
-/* The caller vouches: no alignment is kept, no allocation known. */
-static void test_vouched_addresses_are_not_checked(void **state) {
+/* The caller answers for them: they need neither the alignment nor an allocation. */
+static void test_addresses_are_not_checked(void **state) {
   test_fixture *t = *state;
   static uint32_t elsewhere[WORDS + 1];
   uint32_t *in = test_words(t, WORDS), *out = test_words(t, WORDS);
   rondo_kernel *copy = make_copy_kernel(t);
-  rondo_exec *exec = make_exec(t, copy, in, out, WORDS, false);
-  rondo_patch_set *set = make_set(exec, in);
+  rondo_patch_set *set = make_set(make_exec(t, copy, in, out, WORDS, false), in);
   fill_words(elsewhere + 1, 77);
   assert_false(rondo_patch_fits(elsewhere, elsewhere + 1));
   assert_true(rondo_patch_fits(in, in) && rondo_patch_fits((const char *)in + 512, in));
   launch_and_expect(t, set, elsewhere + 1, out, WORDS);
   rondo_patch_destroy(set);
-  rondo_exec_destroy(exec);
   rondo_kernel_destroy(copy);
-  test_words_free(t, in);
-  test_words_free(t, out);
 }
 
 static rondo_status refuse(void *user) {
@@ -156,7 +137,7 @@ static rondo_status refuse(void *user) {
   return RONDO_INVALID_DATA;
 }
 
-/* GX-9: on a synchronous device a launch returns what its work failed with; its addresses hold all the same. */
+/* GX-9: on a synchronous device a launch returns what its work failed with; its addresses apply nevertheless. */
 static void test_launches_that_fail_when_they_run(void **state) {
   test_fixture t = {.device = NULL};
   uint32_t in[2][WORDS], out[1] = {0};
@@ -218,18 +199,12 @@ static void test_findings_have_a_bound(void **state) {
   assert_int_equal(rondo_node_number(finding.node), RONDO_PATCH_MOST_FINDINGS - 1);
   assert_false(set->slots[0].is_patchable);
   rondo_patch_destroy(set);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, in);
-  test_words_free(t, out);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      test_case(test_numbers_of_sites_around_an_item),
-      test_case(test_clones_learn_of_addresses_late),
-      test_case(test_vouched_addresses_are_not_checked),
-      cmocka_unit_test(test_launches_that_fail_when_they_run),
+      test_case(test_numbers_of_sites_around_an_item), test_case(test_clones_learn_of_addresses_late),
+      test_case(test_addresses_are_not_checked),       cmocka_unit_test(test_launches_that_fail_when_they_run),
       test_case(test_findings_have_a_bound),
   };
   return test_main(tests);

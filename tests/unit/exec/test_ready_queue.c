@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Ready queues (SE-10): every node once, behind all that comes before it; cheap ones where they are found, expensive
- * ones by whoever is free; failures; runs without an allocation.
+ * Ready queues (SE-10): every node runs once, after all that come before it; cheap ones where they are found,
+ * expensive ones on any free thread; failures; runs without an allocation.
  */
 #include "exec/eager/ready_queue.h"
 
@@ -75,7 +75,7 @@ static void assert_all_played(const dag *d, const watcher *w) {
   assert_int_equal(atomic_load(&w->strangers), 0);
 }
 
-static void test_se10_nodes_are_played_once_behind_those_before_them(void **state) {
+static void test_se10_nodes_are_played_once_after_those_before_them(void **state) {
   (void)state;
   static dag d;
   test_allocator allocator;
@@ -135,7 +135,7 @@ typedef struct meeting {
   sem_t arrived[2];
 } meeting;
 
-/* Two expensive nodes that wait for each other, and a cheap one behind each. */
+/* Two expensive nodes that wait for each other, and a cheap one after each. */
 static rondo_status meet(void *user, uint32_t lane, uint32_t node) {
   meeting *m = user;
   (void)lane;
@@ -161,13 +161,13 @@ static void test_se10_expensive_nodes_run_at_once(void **state) {
   rondo_ready_queue_count(queue, &counts);
   assert_int_equal(counts.nodes, 80);
   assert_int_equal(counts.handed, 40);
-  assert_int_equal(counts.threads, 40); /* each took one with the cheap one behind it */
+  assert_int_equal(counts.threads, 40); /* each took one with the cheap one after it */
   rondo_ready_queue_destroy(queue);
   rondo_ready_graph_free(&allocator, &graph);
   for (int i = 0; i < 2; i++) sem_destroy(&m.arrived[i]);
 }
 
-/* The first failure comes out, nothing behind it was played, and the next run is as if nothing had been. */
+/* The first failure is returned, nothing after it was run, and the next run is not affected. */
 static void test_se10_a_failure_ends_a_run(void **state) {
   (void)state;
   static dag d;
@@ -231,7 +231,7 @@ static void test_se10_every_allocation_may_fail(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_se10_nodes_are_played_once_behind_those_before_them),
+      cmocka_unit_test(test_se10_nodes_are_played_once_after_those_before_them),
       cmocka_unit_test(test_se10_cheap_nodes_are_played_where_they_are_found),
       cmocka_unit_test(test_se10_expensive_nodes_run_at_once),
       cmocka_unit_test(test_se10_a_failure_ends_a_run),

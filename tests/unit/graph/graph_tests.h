@@ -18,7 +18,9 @@
 #include "base/error.h"
 #include "device/device.h"
 #include "graph/graph.h"
+#include "graph/graph_check.h"
 #include "graph/graph_internal.h"
+#include "graph/graph_json_read.h"
 #include "support/test_allocator.h"
 
 static inline void expect_ok_at(rondo_status status, const char *file, int line) {
@@ -51,15 +53,20 @@ static rondo_device device_identities[2];
 #define OTHER_DEVICE (&device_identities[1])
 /* Of an event only how it is held is known here. */
 static inline void ignore_event(rondo_event *event) { (void)event; }
-static rondo_lent_event lent_events[2] = {{ignore_event, ignore_event}, {ignore_event, ignore_event}};
-#define TEST_EVENT ((rondo_event *)(void *)&lent_events[0])
-#define OTHER_EVENT ((rondo_event *)(void *)&lent_events[1])
+static rondo_counted_event counted_events[2] = {{ignore_event, ignore_event}, {ignore_event, ignore_event}};
+#define TEST_EVENT ((rondo_event *)(void *)&counted_events[0])
+#define OTHER_EVENT ((rondo_event *)(void *)&counted_events[1])
 
 typedef struct graph_fixture {
   test_allocator allocator;
   rondo_graph *graph;   /* "test", for TEST_DEVICE */
   rondo_kernel *kernel; /* "saxpy" (float, reads, updates) */
-  float a;              /* arguments for it */
+  struct {
+    void *object;
+    bool is_text;
+  } kept[256]; /* graphs and texts that the teardown frees, the latest first */
+  size_t kept_count;
+  float a; /* arguments for it */
   const float *x;
   float *y;
   const void *args[3];
@@ -74,10 +81,64 @@ static inline rondo_kernel *make_kernel(graph_fixture *fixture, rondo_device *de
   return kernel;
 }
 
+static inline void *keep(graph_fixture *fixture, void *object, bool is_text) {
+  assert_non_null(object);
+  assert_true(fixture->kept_count < sizeof fixture->kept / sizeof fixture->kept[0]);
+  fixture->kept[fixture->kept_count].object = object;
+  fixture->kept[fixture->kept_count++].is_text = is_text;
+  return object;
+}
+
+/* Graphs and texts that the fixture keeps. */
 static inline rondo_graph *make_graph(graph_fixture *fixture, const char *name) {
   rondo_graph *graph;
   expect_ok(rondo_graph_make(TEST_DEVICE, &fixture->allocator.table, name, &graph));
-  return graph;
+  return keep(fixture, graph, false);
+}
+
+static inline rondo_graph *clone_of(graph_fixture *fixture, const rondo_graph *graph) {
+  rondo_graph *clone;
+  expect_ok(rondo_graph_clone(graph, &clone));
+  return keep(fixture, clone, false);
+}
+
+static inline rondo_graph *read_back(graph_fixture *fixture, const char *text) {
+  rondo_graph *graph;
+  expect_ok(rondo_graph_read_json(&fixture->allocator.table, text, strlen(text), &graph));
+  return keep(fixture, graph, false);
+}
+
+static inline const char *json(graph_fixture *fixture, const rondo_graph *graph, bool with_addresses) {
+  char *text;
+  expect_ok(rondo_graph_to_json(graph, with_addresses, &text));
+  return keep(fixture, text, true);
+}
+
+static inline const char *dot(graph_fixture *fixture, const rondo_graph *graph, bool with_addresses) {
+  char *text;
+  expect_ok(rondo_graph_to_dot(graph, with_addresses, &text));
+  return keep(fixture, text, true);
+}
+
+/* Frees what was kept after the first `count` objects. Every graph must be in order. */
+static inline void free_kept(graph_fixture *fixture, size_t count) {
+  while (fixture->kept_count > count) {
+    void *const object = fixture->kept[--fixture->kept_count].object;
+    if (fixture->kept[fixture->kept_count].is_text) {
+      rondo_text_free(object);
+      continue;
+    }
+    rondo_graph_check(object);
+    rondo_graph_free(object);
+  }
+}
+
+/* Frees a kept graph before the end of the test. */
+static inline void free_now(graph_fixture *fixture, rondo_graph *graph) {
+  size_t at = fixture->kept_count - 1;
+  while (fixture->kept[at].object != graph) at--;
+  fixture->kept[at] = fixture->kept[--fixture->kept_count];
+  rondo_graph_free(graph);
 }
 
 static inline int set_up(void **state) {
@@ -99,7 +160,7 @@ static inline int set_up(void **state) {
 static inline int tear_down(void **state) {
   graph_fixture *fixture = *state;
   fixture->allocator.fail_at = 0;
-  rondo_graph_free(fixture->graph);
+  free_kept(fixture, 0);
   rondo_kernel_release(fixture->kernel);
   if (fixture->allocator.live != 0) print_error("%zu blocks leaked\n", (size_t)fixture->allocator.live);
   return fixture->allocator.live == 0 && fixture->allocator.faults == 0 ? 0 : -1;
@@ -175,7 +236,6 @@ static inline void add_all_kinds(graph_fixture *fixture, rondo_graph *graph, ron
   };
   for (size_t i = 0; i < KIND_COUNT; i++)
     nodes[i] = add_node(graph, &all[i], i == 0 ? NULL : &nodes[i - 1], i == 0 ? 0 : 1);
-  rondo_graph_free(child);
 }
 
 static inline void add_edge(rondo_graph *graph, rondo_node from, rondo_node to) {

@@ -110,7 +110,6 @@ static void test_b2_dependencies(void **state) {
   assert_int_equal(found[0].id, a.id);
   assert_int_equal(found[1].id, c.id);
   add_empty(graph, &a, 0);
-  rondo_graph_free(other);
 }
 
 static void test_bad_parameters_change_nothing(void **state) { /* B2 */
@@ -251,7 +250,7 @@ static void test_no_removing_while_captured_into(void **state) {
   graph_fixture *fixture = *state;
   rondo_graph *graph = fixture->graph, *given = make_graph(fixture, "inner");
   const rondo_node child_node = add_child(graph, given);
-  rondo_graph_free(given);
+  free_now(fixture, given);
   rondo_node_params params;
   expect_ok(rondo_graph_get_params(graph, child_node, &params));
   params.as.child->captures = 1;
@@ -272,19 +271,19 @@ static void release_attachment(void *object) { (void)object, attached--; }
 /* Whoever holds the device for graphs hears of every graph that this layer makes. */
 static void test_attachments(void **state) {
   graph_fixture *fixture = *state;
-  rondo_graph *graph = make_graph(fixture, "held"), *clone, *sole = make_graph(fixture, "sole");
+  rondo_graph *graph = make_graph(fixture, "held"), *sole = make_graph(fixture, "sole");
   const rondo_graph_attachment attachment = {fixture, retain_attachment, release_attachment};
   attached = 2;
   graph->memory = attachment;
   graph->hold = attachment;
-  expect_ok(rondo_graph_clone(graph, &clone));
+  rondo_graph *clone = clone_of(fixture, graph);
   assert_int_equal(attached, 4);
   add_child(sole, graph);
   assert_int_equal(attached, 6);
-  rondo_graph_free(sole);
-  rondo_graph_free(clone);
+  free_now(fixture, sole);
+  free_now(fixture, clone);
   assert_int_equal(attached, 2);
-  rondo_graph_free(graph);
+  free_now(fixture, graph);
   assert_int_equal(attached, 0);
 }
 

@@ -7,7 +7,6 @@
 
 #include "graph/edges.h"
 #include "graph/graph.h"
-#include "graph/graph_json_read.h"
 #include "graph/node.h"
 #include "graph/topological_order.h"
 #include "unit/graph/graph_tests.h"
@@ -66,14 +65,14 @@ static void test_they_are_in_the_order_and_order_nothing(void **state) { /* B10 
   graph_fixture *fixture = *state;
   rondo_graph *graph = fixture->graph;
   const rondo_node late = add_empty(graph, NULL, 0), first = add_empty(graph, NULL, 0),
-                   behind = add_empty(graph, &late, 1);
+                   after = add_empty(graph, &late, 1);
   rondo_node sorted[3];
   size_t count = 3;
   expect_ok(link_nodes(graph, first, late, 1));
   expect_ok(rondo_graph_sort(graph, sorted, &count));
   assert_int_equal(sorted[0].id, first.id);
   assert_int_equal(sorted[1].id, late.id);
-  assert_int_equal(sorted[2].id, behind.id);
+  assert_int_equal(sorted[2].id, after.id);
   bool marks[3] = {false};
   expect_ok(rondo_graph_mark_ancestors(graph, &(uint32_t){2}, 1, marks));
   assert_true(marks[0] && marks[2]);
@@ -96,18 +95,17 @@ static void test_a_cycle_through_them(void **state) { /* B6 */
 
 static void test_they_make_a_difference(void **state) { /* GX-2 */
   graph_fixture *fixture = *state;
-  rondo_graph *graph = fixture->graph, *clone;
+  rondo_graph *graph = fixture->graph;
   rondo_node n[3];
   uint64_t one, other;
   for (int i = 0; i < 3; i++) n[i] = add_empty(graph, NULL, 0);
-  expect_ok(rondo_graph_clone(graph, &clone));
+  rondo_graph *clone = clone_of(fixture, graph);
   expect_ok(link_nodes(graph, n[0], n[1], 1));
   assert_int_equal(count_differences(graph, clone, true), 1);
   expect_ok(rondo_graph_fingerprint(graph, &one));
   expect_ok(rondo_graph_fingerprint(clone, &other));
   assert_int_not_equal(one, other);
-  rondo_graph_free(clone);
-  expect_ok(rondo_graph_clone(graph, &clone));
+  clone = clone_of(fixture, graph);
   assert_int_equal(count_differences(graph, clone, false), 0);
   expect_ok(rondo_graph_fingerprint(clone, &other));
   assert_int_equal(one, other);
@@ -115,7 +113,6 @@ static void test_they_make_a_difference(void **state) { /* GX-2 */
   assert_int_equal(count_differences(graph, clone, true), 1);
   expect_ok(rondo_graph_fingerprint(clone, &other));
   assert_int_not_equal(one, other);
-  rondo_graph_free(clone);
 }
 
 /* Foreign nodes --------------------------------------------------------------------------------------------------- */
@@ -130,8 +127,7 @@ static void test_foreign_nodes_are_compared_by_what_they_are(void **state) {
   expect_ok(rondo_graph_fingerprint(fixture->graph, &one));
   expect_ok(rondo_graph_fingerprint(other, &two));
   assert_int_not_equal(one, two);
-  rondo_graph_free(other);
-  expect_ok(rondo_graph_clone(fixture->graph, &other));
+  other = clone_of(fixture, fixture->graph);
   assert_int_equal(count_differences(fixture->graph, other, false), 0);
   rondo_node_params params;
   expect_ok(rondo_graph_get_params(other, rondo_graph_id(other, 0), &params));
@@ -140,19 +136,19 @@ static void test_foreign_nodes_are_compared_by_what_they_are(void **state) {
   params.as.foreign.what = NULL;
   rondo_node node;
   expect_error(rondo_graph_insert(other, NULL, 0, &params, &node), BAD, RONDO_REASON_NULL_ARGUMENT);
-  rondo_graph_free(other);
 }
+
+static void ignore_object(void *object) { (void)object; }
 
 static void test_the_names_of_captured_nodes_go_along(void **state) {
   graph_fixture *fixture = *state;
-  rondo_graph *clone;
   const rondo_node_params kernel = kernel_params(fixture);
   const rondo_node node = add_node(fixture->graph, &kernel, NULL, 0);
+  fixture->graph->captured = (rondo_graph_attachment){fixture, ignore_object, ignore_object};
   rondo_graph_at(fixture->graph, rondo_node_number(node))->captured = 77;
   expect_ok(rondo_graph_replace(fixture->graph, 0, &kernel));
-  expect_ok(rondo_graph_clone(fixture->graph, &clone));
+  rondo_graph *clone = clone_of(fixture, fixture->graph);
   assert_int_equal(rondo_graph_at(clone, 0)->captured, 77);
-  rondo_graph_free(clone);
 }
 
 static void test_bound_graphs_are_not_taken_apart(void **state) { /* GX-8, decisions of GM-20 do not hold */
@@ -174,18 +170,11 @@ static void test_bound_graphs_are_not_taken_apart(void **state) { /* GX-8, decis
       RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK);
   add_empty(graph, &second, 1);
   expect_ok(rondo_graph_copy(graph, &copy)); /* for its exec */
+  keep(fixture, copy, false);
   assert_true(copy->is_bound);
-  rondo_graph_free(copy);
-  rondo_graph_free(around);
 }
 
 /* Dumps ----------------------------------------------------------------------------------------------------------- */
-
-static rondo_graph *read_back(graph_fixture *fixture, const char *text) {
-  rondo_graph *graph;
-  expect_ok(rondo_graph_read_json(&fixture->allocator.table, text, strlen(text), &graph));
-  return graph;
-}
 
 static void test_dumps_read_back(void **state) { /* GX-7 */
   graph_fixture *fixture = *state;
@@ -194,21 +183,15 @@ static void test_dumps_read_back(void **state) { /* GX-7 */
   const rondo_node a = add_node(graph, &kernel, NULL, 0), b = add_node(graph, &kernel, NULL, 0);
   expect_ok(link_nodes(graph, a, b, 1));
   add_foreign(graph, "memory allocation", 4096, true);
-  char *text, *again;
-  expect_ok(rondo_graph_to_json(graph, true, &text));
+  const char *text = json(fixture, graph, true);
   assert_non_null(strstr(text, "\"programmatic\":[[0,1,0,1]]"));
   assert_non_null(strstr(text, "\"what\":\"memory allocation\",\"bytes\":4096,\"bound\":true"));
   rondo_graph *read = read_back(fixture, text);
   assert_false(read->is_bound); /* of data */
-  expect_ok(rondo_graph_to_json(read, true, &again));
-  assert_string_equal(text, again);
-  rondo_text_free(text);
-  rondo_text_free(again);
-  rondo_graph_free(read);
-  expect_ok(rondo_graph_to_dot(graph, true, &text));
+  assert_string_equal(text, json(fixture, read, true));
+  text = dot(fixture, graph, true);
   assert_non_null(strstr(text, "n0 -> n1 [style=dashed]"));
   assert_non_null(strstr(text, "memory allocation of 4096 bytes"));
-  rondo_text_free(text);
 }
 
 static void test_wrong_dumps_are_refused(void **state) {
@@ -258,17 +241,12 @@ static void test_long_arguments(void **state) {
   const void *const args[] = {bytes};
   rondo_graph *graph;
   expect_ok(rondo_graph_make(NULL, &fixture->allocator.table, "", &graph));
+  keep(fixture, graph, false);
   add_node(graph,
            &(rondo_node_params){.kind = RONDO_NODE_KERNEL,
                                 .as.kernel = {.kernel = kernel, .grid = {.x = 1}, .args = args, .arg_count = 1}},
            NULL, 0);
-  char *text;
-  expect_ok(rondo_graph_to_json(graph, false, &text));
-  rondo_graph *read = read_back(fixture, text);
-  assert_int_equal(count_differences(graph, read, true), 0);
-  rondo_text_free(text);
-  rondo_graph_free(read);
-  rondo_graph_free(graph);
+  assert_int_equal(count_differences(graph, read_back(fixture, json(fixture, graph, false)), true), 0);
   rondo_kernel_release(kernel);
   free(bytes);
   options.params[0].bytes++;

@@ -7,12 +7,6 @@
 
 #define BAD RONDO_INVALID_ARGUMENT
 
-static rondo_graph *clone_of(const rondo_graph *graph) {
-  rondo_graph *clone;
-  expect_ok(rondo_graph_clone(graph, &clone));
-  return clone;
-}
-
 static rondo_graph *child_of(const rondo_graph *graph, rondo_node node) {
   rondo_node_params params;
   expect_ok(rondo_graph_get_params(graph, node, &params));
@@ -25,7 +19,7 @@ static void test_a_clone_is_the_same(void **state) {
   rondo_node nodes[KIND_COUNT];
   add_all_kinds(fixture, fixture->graph, nodes);
   expect_ok(rondo_graph_erase(fixture->graph, 2));
-  rondo_graph *clone = clone_of(fixture->graph);
+  rondo_graph *clone = clone_of(fixture, fixture->graph);
   assert_int_equal(count_differences(fixture->graph, clone, false), 0);
   assert_int_equal(clone->nodes.count, KIND_COUNT);
   assert_true(clone->has_memory);
@@ -42,14 +36,13 @@ static void test_a_clone_is_the_same(void **state) {
     assert_int_not_equal(found.id, nodes[i].id);
     assert_int_equal(rondo_node_number(found), i);
   }
-  rondo_graph_free(clone);
 }
 
 static void test_a_clone_is_deep(void **state) {
   graph_fixture *fixture = *state;
   rondo_node nodes[KIND_COUNT];
   add_all_kinds(fixture, fixture->graph, nodes);
-  rondo_graph *clone = clone_of(fixture->graph);
+  rondo_graph *clone = clone_of(fixture, fixture->graph);
   const rondo_node extra = add_empty(child_of(fixture->graph, nodes[5]), NULL, 0);
   add_empty(fixture->graph, NULL, 0);
   rondo_node cloned;
@@ -57,14 +50,13 @@ static void test_a_clone_is_deep(void **state) {
   assert_int_equal(count_nodes(child_of(clone, cloned)), 1);
   assert_int_equal(count_nodes(clone), KIND_COUNT);
   expect_error(rondo_graph_find_in_clone(child_of(clone, cloned), extra, &cloned), BAD, RONDO_REASON_UNKNOWN_NODE);
-  rondo_graph_free(clone);
 }
 
 static void test_find_in_clone(void **state) {
   graph_fixture *fixture = *state;
   rondo_graph *graph = fixture->graph;
   const rondo_node a = add_empty(graph, NULL, 0), b = add_empty(graph, NULL, 0);
-  rondo_graph *clone = clone_of(graph), *unrelated = make_graph(fixture, "unrelated");
+  rondo_graph *clone = clone_of(fixture, graph), *unrelated = make_graph(fixture, "unrelated");
   const rondo_node late = add_empty(graph, NULL, 0);
   rondo_node found = {.id = 1};
   expect_error(rondo_graph_find_in_clone(unrelated, a, &found), BAD, RONDO_REASON_UNKNOWN_NODE);
@@ -80,8 +72,6 @@ static void test_find_in_clone(void **state) {
   expect_error(rondo_graph_find_in_clone(clone, (rondo_node){0}, &found), BAD, RONDO_REASON_UNKNOWN_NODE);
   expect_error(rondo_graph_find_in_clone(NULL, a, &found), BAD, RONDO_REASON_NULL_ARGUMENT);
   expect_error(rondo_graph_find_in_clone(clone, a, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
-  rondo_graph_free(unrelated);
-  rondo_graph_free(clone);
 }
 
 static void test_bad_clones(void **state) {
@@ -107,7 +97,7 @@ static void test_b9_a_child_is_a_clone(void **state) {
   assert_int_equal(count_nodes(child), 1);
   rondo_node found;
   expect_ok(rondo_graph_find_in_clone(child, inner, &found));
-  rondo_graph_free(given);
+  free_now(fixture, given);
   add_empty(child, &found, 1);
   assert_int_equal(count_nodes(child_of(fixture->graph, node)), 2);
 }
@@ -135,12 +125,8 @@ static void test_nesting_has_a_bound(void **state) {
   expect_message("17 deep");
   const rondo_node_params whole = {.kind = RONDO_NODE_CHILD, .as.child = fixture->graph};
   expect_error(rondo_graph_insert(leaf, NULL, 0, &whole, &node), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
-  char *text;
-  expect_ok(rondo_graph_to_json(fixture->graph, true, &text)); /* the deepest graph can be dumped */
-  rondo_text_free(text);
-  expect_ok(rondo_graph_to_dot(fixture->graph, true, &text));
-  rondo_text_free(text);
-  rondo_graph_free(leaf);
+  json(fixture, fixture->graph, true); /* the deepest graph can be dumped */
+  dot(fixture, fixture->graph, true);
 }
 
 /* Memory in a child is memory of all graphs around it, whenever it comes. */
@@ -156,8 +142,6 @@ static void test_memory_is_noted_upwards(void **state) {
   rondo_graph *outer = make_graph(fixture, "outer");
   add_child(outer, fixture->graph);
   assert_true(outer->has_memory);
-  rondo_graph_free(outer);
-  rondo_graph_free(given);
 }
 
 int main(void) {

@@ -33,21 +33,11 @@ static rondo_status read_text(graph_fixture *fixture, const char *text, rondo_gr
 #define FILL_NODE(element, width) \
   NODE("\"kind\":\"fill\",\"value\":7,\"element_bytes\":" element ",\"width\":" width ",\"height\":0,\"pitch\":0")
 
-static char *json(const rondo_graph *graph, bool with_addresses) {
-  char *text;
-  expect_ok(rondo_graph_to_json(graph, with_addresses, &text));
-  return text;
-}
-
 static void expect_round_trip(graph_fixture *fixture, const rondo_graph *graph) {
-  char *const first = json(graph, false);
-  rondo_graph *back;
-  expect_ok(read_text(fixture, first, &back));
-  char *const second = json(back, false);
-  assert_string_equal(first, second);
-  rondo_text_free(first);
-  rondo_text_free(second);
-  rondo_graph_free(back);
+  const size_t kept = fixture->kept_count;
+  const char *const text = json(fixture, graph, false);
+  assert_string_equal(text, json(fixture, read_back(fixture, text), false));
+  free_kept(fixture, kept);
 }
 
 static void test_gx7_round_trip(void **state) {
@@ -75,7 +65,6 @@ static void test_round_trip_of_the_deepest(void **state) {
     add_node(at, &kernel, NULL, 0);
   }
   expect_round_trip(fixture, fixture->graph);
-  rondo_graph_free(leaf);
 }
 
 static void test_round_trip_of_hostile_names(void **state) {
@@ -101,9 +90,7 @@ static void test_round_trip_of_numbers_without_effect(void **state) {
   add_node(fixture->graph, &copy, NULL, 0);
   add_node(fixture->graph, &fill, NULL, 0);
   expect_round_trip(fixture, fixture->graph);
-  char *const text = json(fixture->graph, true);
-  rondo_graph *back;
-  expect_ok(read_text(fixture, text, &back));
+  rondo_graph *back = read_back(fixture, json(fixture, fixture->graph, true));
   expect_ok(rondo_graph_get_params(back, rondo_graph_id(back, 0), &read));
   assert_int_equal(read.as.copy.dst_pitch, 40);
   assert_true(read.as.copy.src_pitch == SIZE_MAX);
@@ -111,8 +98,6 @@ static void test_round_trip_of_numbers_without_effect(void **state) {
   expect_ok(rondo_graph_get_params(back, rondo_graph_id(back, 1), &read));
   assert_int_equal(read.as.fill.pitch, 24);
   assert_int_equal(read.as.fill.value, 0x12345678);
-  rondo_text_free(text);
-  rondo_graph_free(back);
 }
 
 /* What is read is data only, has the same fingerprint, and is the same graph but for what a process alone knows. */
@@ -120,10 +105,7 @@ static void test_what_is_read(void **state) {
   graph_fixture *fixture = *state;
   rondo_node nodes[KIND_COUNT];
   add_all_kinds(fixture, fixture->graph, nodes);
-  char *text = json(fixture->graph, true);
-  rondo_graph *back;
-  expect_ok(read_text(fixture, text, &back));
-  rondo_text_free(text);
+  rondo_graph *back = read_back(fixture, json(fixture, fixture->graph, true));
   uint64_t a, b;
   expect_ok(rondo_graph_fingerprint(fixture->graph, &a));
   expect_ok(rondo_graph_fingerprint(back, &b));
@@ -145,11 +127,9 @@ static void test_what_is_read(void **state) {
   assert_ptr_equal(rondo_graph_at(back, 8)->params.as.alloc.address, fixture->memory + 3072);
   assert_null(rondo_graph_at(back, 1)->params.as.host.function);
   assert_null(rondo_graph_at(back, 6)->params.as.event);
-  rondo_graph_free(back);
 }
 
 static void test_public_reader(void **state) {
-  (void)state;
   rondo_graph *graph = (rondo_graph *)1;
   expect_error(rondo_graph_from_json(NULL, 0, &graph), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_null(graph);
@@ -158,7 +138,7 @@ static void test_public_reader(void **state) {
   expect_error(rondo_graph_from_json(text, 2, &graph), RONDO_INVALID_DATA, RONDO_REASON_MALFORMED);
   expect_message("graph from JSON: field 'rondo_graph' is missing");
   expect_ok(rondo_graph_from_json(KERNELS(""), sizeof(KERNELS("")) - 1, &graph));
-  rondo_graph_free(graph);
+  keep(*state, graph, false);
 }
 
 typedef struct bad_text {
@@ -289,16 +269,14 @@ static void test_bad_edges(void **state) {
   expect_error(read_text(fixture, NODES(EMPTY("0", "0")), &graph), bad, RONDO_REASON_SELF_EDGE);
   expect_error(read_text(fixture, NODES(EMPTY("0", "") "," EMPTY("1", "0,0")), &graph), bad,
                RONDO_REASON_DUPLICATE_EDGE);
-  expect_ok(read_text(fixture, NODES(EMPTY("1", "5") "," EMPTY("5", "1")), &graph)); /* a cycle is a graph */
+  graph = read_back(fixture, NODES(EMPTY("1", "5") "," EMPTY("5", "1"))); /* a cycle is a graph */
   assert_int_equal(count_edges(graph), 2);
-  rondo_graph_free(graph);
 }
 
 static void test_bounds(void **state) {
   graph_fixture *fixture = *state;
   rondo_graph *graph;
-  expect_ok(read_text(fixture, NODES(EMPTY("65536", "")), &graph));
-  rondo_graph_free(graph);
+  read_back(fixture, NODES(EMPTY("65536", "")));
   expect_error(read_text(fixture, NODES(EMPTY("65537", "")), &graph), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
   expect_error(read_text(fixture, NODES(EMPTY("4294967295", "")), &graph), RONDO_LIMIT_EXCEEDED,
                RONDO_REASON_OUT_OF_RANGE);
@@ -322,8 +300,7 @@ static void test_nesting_bound(void **state) {
     const rondo_status status = read_text(fixture, text, &graph);
     if (levels == 16) {
       expect_ok(status);
-      expect_round_trip(fixture, graph);
-      rondo_graph_free(graph);
+      expect_round_trip(fixture, keep(fixture, graph, false));
     } else {
       expect_error(status, RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
     }
@@ -339,7 +316,8 @@ static void test_every_byte(void **state) {
   graph_fixture *fixture = *state;
   rondo_node nodes[KIND_COUNT];
   add_all_kinds(fixture, fixture->graph, nodes);
-  char *text = json(fixture->graph, true);
+  char *text;
+  expect_ok(rondo_graph_to_json(fixture->graph, true, &text));
   const size_t length = strlen(text), live = fixture->allocator.live;
   char *cut = test_malloc(length);
   rondo_graph *graph;

@@ -471,24 +471,24 @@ static void test_gm12_random_launches(void **state) {
   tear_down(&self);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up_test, tear_down_test)
+#define with_rig(function) cmocka_unit_test_setup_teardown(function, set_up_test, tear_down_test)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(test_gm12_streams_hold_heaps),
-      TEST(test_gm12_streams_share_one_after_another),
+      with_rig(test_gm12_streams_hold_heaps),
+      with_rig(test_gm12_streams_share_one_after_another),
       cmocka_unit_test(test_gm12_the_largest_counts),
-      TEST(test_gm12_unfreed_memory_is_not_shared),
+      with_rig(test_gm12_unfreed_memory_is_not_shared),
       cmocka_unit_test(test_gm13_chunks_around_unfreed_memory),
-      TEST(test_gm14_launches_and_uploads_on_other_streams),
-      TEST(test_gm14_uploaded_memory_stays),
-      TEST(test_gm12_a_moved_launch_orders_the_heap),
-      TEST(test_gm9_a_free_elsewhere_is_waited_for),
-      TEST(test_gm20_children_with_memory),
-      TEST(test_gm4_destroyed_in_flight),
-      TEST(test_unmapping_fails),
-      TEST(test_a_heap_is_inherited),
-      TEST(test_gm20_relatives_do_not_run_over_each_other),
+      with_rig(test_gm14_launches_and_uploads_on_other_streams),
+      with_rig(test_gm14_uploaded_memory_stays),
+      with_rig(test_gm12_a_moved_launch_orders_the_heap),
+      with_rig(test_gm9_a_free_elsewhere_is_waited_for),
+      with_rig(test_gm20_children_with_memory),
+      with_rig(test_gm4_destroyed_in_flight),
+      with_rig(test_unmapping_fails),
+      with_rig(test_a_heap_is_inherited),
+      with_rig(test_gm20_relatives_do_not_run_over_each_other),
       cmocka_unit_test(test_gm12_random_launches),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

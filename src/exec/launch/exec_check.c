@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ * Walks an exec and asserts its invariants. Debug builds do this when it is made, updated, or given a patch set, never
+ * at a launch.
+ *
+ * Threads: as the exec.
+ */
+#include "exec/launch/exec_check.h"
+
+#ifndef NDEBUG
+
+#include <assert.h>
+
+#include "exec/patch/patch.h"
+#include "graph/graph_check.h"
+
+/* Lowerings -------------------------------------------------------------------------------------------------------- */
+
+static bool has_successor(const rondo_lowering *lowering, uint32_t from, uint32_t to) {
+  uint32_t at = lowering->successor_start[from];
+  while (at < lowering->successor_start[from + 1] && lowering->successors[at] != to) at++;
+  return at < lowering->successor_start[from + 1];
+}
+
+/* Every node stands after all that it depends on. */
+static void check_order(const rondo_lowering *lowering) {
+  const uint32_t nodes = (uint32_t)lowering->nodes.count;
+  const uint32_t *start = lowering->predecessor_start.items, *next = lowering->successor_start;
+  assert(lowering->predecessor_start.count == nodes + (size_t)1);
+  assert(start[0] == 0 && start[nodes] == lowering->predecessors.count);
+  assert(next[0] == 0 && next[nodes] == lowering->predecessors.count);
+  for (uint32_t to = 0; to < nodes; to++) {
+    assert(start[to] <= start[to + 1] && next[to] <= next[to + 1]);
+    for (uint32_t e = start[to]; e < start[to + 1]; e++) assert(lowering->predecessors.items[e] < to);
+    for (uint32_t e = next[to]; e < next[to + 1]; e++) assert(lowering->successors[e] > to);
+    if (start[to] < start[to + 1]) assert(has_successor(lowering, lowering->predecessors.items[start[to]], to));
+  }
+  for (size_t i = 0; i < lowering->programmatic.count; i++) {
+    const rondo_lowered_edge *edge = &lowering->programmatic.items[i];
+    assert(edge->from < edge->to && edge->to < nodes);
+  }
+}
+
+/* A place has the parameters of its node in the clone, and its tag leads back to it. */
+static void check_place(const rondo_lowering *lowering, uint32_t place) {
+  const rondo_lowered_origin *origin = &lowering->origins.items[place];
+  const rondo_lowered_node *lowered = &lowering->nodes.items[place];
+  const rondo_graph_node *node = rondo_graph_at(origin->graph, origin->slot);
+  assert(lowered->params == &node->params);
+  assert(lowered->captured == node->captured);
+  assert(node->params.kind != RONDO_NODE_CHILD);
+  assert(lowered->event == NULL || rondo_node_names_event(&node->params));
+  assert(rondo_lowering_find(lowering, origin->tag) == place);
+}
+
+void rondo_lowering_check(const rondo_lowering *lowering) {
+  size_t joins = 0;
+  assert(lowering->root != NULL);
+  assert(lowering->origins.count == lowering->nodes.count);
+  check_order(lowering);
+  for (uint32_t place = 0; place < lowering->nodes.count; place++) {
+    const bool is_join = lowering->origins.items[place].graph == NULL;
+    joins += is_join;
+    if (is_join)
+      assert(lowering->nodes.items[place].params->kind == RONDO_NODE_EMPTY);
+    else
+      check_place(lowering, place);
+  }
+  assert(joins == lowering->join_count);
+  for (size_t i = 1; i < lowering->graphs.count; i++)
+    assert(lowering->graphs.items[i - 1].serial <= lowering->graphs.items[i].serial);
+}
+
+/* Execs ------------------------------------------------------------------------------------------------------------ */
+
+/* The list of nodes that record events. */
+static void check_records(const rondo_exec *exec) {
+  size_t records = 0;
+  for (size_t place = 0; place < exec->lowering.nodes.count; place++)
+    records += rondo_exec_params(exec, place)->kind == RONDO_NODE_EVENT_RECORD;
+  assert(records == exec->records.count);
+  for (size_t i = 0; i < records; i++) {
+    assert(rondo_exec_params(exec, exec->records.items[i])->kind == RONDO_NODE_EVENT_RECORD);
+    assert(i == 0 || exec->records.items[i - 1] < exec->records.items[i]);
+  }
+}
+
+static void check_disabled(const rondo_exec *exec) {
+  size_t disabled = 0;
+  for (size_t place = 0; place < exec->lowering.nodes.count; place++) {
+    const rondo_node_kind kind = rondo_exec_params(exec, place)->kind;
+    if (!exec->disabled[place]) continue;
+    assert(kind == RONDO_NODE_KERNEL || kind == RONDO_NODE_COPY || kind == RONDO_NODE_FILL);
+    disabled++;
+  }
+  assert(disabled == exec->disabled_count);
+}
+
+void rondo_exec_check(const rondo_exec *exec) {
+  assert(exec->executable != NULL && exec->graph->device == exec->device);
+  assert(exec->graph->hold.object == NULL); /* an exec's clone does not keep the device open as a graph */
+  assert(exec->lowering.root == (exec->placed != NULL ? exec->placed : exec->graph));
+  assert(exec->placed != NULL || (exec->relocation == NULL && exec->random == NULL));
+  assert(exec->heap == NULL || exec->memory != NULL);
+  assert(exec->has_extras == (exec->memory != NULL || exec->records.count > 0 || exec->random != NULL || exec->broken));
+  rondo_graph_check(exec->graph);
+  if (exec->placed != NULL) rondo_graph_check(exec->placed);
+  rondo_lowering_check(&exec->lowering);
+  check_records(exec);
+  check_disabled(exec);
+  rondo_patch_sets_check(exec);
+}
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ * Walks a graph and asserts its invariants. Debug builds check a node when it is added or changed, and a whole graph
+ * where a call takes time in proportion to it anyway: cloning, reading, the end of a capture, instantiating.
+ *
+ * Threads: as the graph.
+ */
+#include "graph/graph_check.h"
+
+#ifndef NDEBUG
+
+#include <assert.h>
+
+#include "graph/edges.h"
+#include "graph/node.h"
+
+/* Contents --------------------------------------------------------------------------------------------------------- */
+
+/* The values lie at their offsets in the node's own block, and the list leads to them. */
+static void check_kernel(const rondo_graph_node *node) {
+  const rondo_kernel_node *work = &node->params.as.kernel;
+  const rondo_kernel *kernel = work->kernel;
+  assert(kernel != NULL && atomic_load(&kernel->references) > 0);
+  assert(work->grid.x > 0 && work->grid.y > 0 && work->grid.z > 0);
+  assert(work->arg_count == kernel->parameter_count);
+  assert(work->args == node->argument_list);
+  assert((work->args == NULL) == (work->arg_count == 0));
+  for (size_t i = 0; i < work->arg_count; i++)
+    assert(work->args[i] == (const char *)node->arguments + kernel->offsets[i]);
+}
+
+static void check_child(const rondo_graph *graph, const rondo_graph_node *node, uint32_t slot) {
+  const rondo_graph *child = node->params.as.child;
+  assert(child != NULL && child != graph);
+  assert(child->is_child && child->parent == graph && child->parent_slot == slot);
+  assert(child->device == graph->device);
+  assert(!child->is_bound);
+  assert(graph->has_memory || !child->has_memory);
+}
+
+/* Defaults are filled in, and no name is NULL. */
+static void check_contents(const rondo_graph *graph, const rondo_graph_node *node, uint32_t slot) {
+  const rondo_node_params *params = &node->params;
+  assert(params->kind >= RONDO_NODE_KERNEL && params->kind <= RONDO_NODE_FOREIGN);
+  assert(params->name != NULL);
+  assert(params->kind == RONDO_NODE_KERNEL || node->argument_list == NULL);
+  if (params->kind == RONDO_NODE_KERNEL) check_kernel(node);
+  if (params->kind == RONDO_NODE_CHILD) check_child(graph, node, slot);
+  if (params->kind == RONDO_NODE_COPY) {
+    const rondo_copy *copy = &params->as.copy;
+    assert(copy->width > 0 && copy->height > 0 && copy->depth > 0);
+    assert(copy->dst_pitch >= copy->width && copy->src_pitch >= copy->width);
+  }
+  if (params->kind == RONDO_NODE_FILL)
+    assert(params->as.fill.height > 0 && params->as.fill.pitch >= params->as.fill.width);
+  if (rondo_node_is_memory(params)) assert(graph->has_memory);
+  if (params->kind == RONDO_NODE_ALLOC)
+    assert(params->as.alloc.name != NULL && (params->as.alloc.address != NULL || graph->device == NULL));
+  if (params->kind == RONDO_NODE_FOREIGN)
+    assert(params->as.foreign.what != NULL &&
+           (!params->as.foreign.is_bound || graph->is_bound || graph->device == NULL));
+}
+
+/* Edges ------------------------------------------------------------------------------------------------------------ */
+
+/* One side of a node's edges: ascending, between live nodes, and known at the other end too. */
+static void check_edges(const rondo_graph *graph, uint32_t slot, bool forward) {
+  const rondo_graph_node *node = rondo_graph_at(graph, slot);
+  const rondo_slots *slots = forward ? &node->dependents : &node->dependencies;
+  assert(slots->count <= slots->capacity);
+  for (size_t i = 0; i < slots->count; i++) {
+    assert(slots->items[i] != slot);
+    assert(i == 0 || slots->items[i - 1] < slots->items[i]);
+    const rondo_graph_node *other = rondo_graph_at(graph, slots->items[i]);
+    size_t at;
+    assert(rondo_slots_find(forward ? &other->dependencies : &other->dependents, slot, &at));
+  }
+}
+
+static void check_programmatic(const rondo_graph *graph) {
+  for (size_t i = 0; i < graph->programmatic.count; i++) {
+    const rondo_programmatic_edge *edge = &graph->programmatic.items[i];
+    assert(edge->from != edge->to);
+    assert(rondo_graph_has(graph, edge->from) && rondo_graph_has(graph, edge->to));
+    if (i == 0) continue;
+    const rondo_programmatic_edge *before = &graph->programmatic.items[i - 1];
+    assert(before->from < edge->from || (before->from == edge->from && before->to < edge->to));
+  }
+}
+
+/* Nodes and graphs ------------------------------------------------------------------------------------------------- */
+
+void rondo_graph_check_node(const rondo_graph *graph, uint32_t slot) {
+  const rondo_graph_node *node = rondo_graph_at(graph, slot);
+  check_contents(graph, node, slot);
+  check_edges(graph, slot, false);
+  check_edges(graph, slot, true);
+  assert(node->clone_source == RONDO_NO_NODE || (node->clone_source == slot && graph->source_serial != 0));
+  assert(node->captured == 0 || graph->captured.object != NULL || graph->captures > 0);
+}
+
+static void check_hole(const rondo_graph_node *node) {
+  assert(node->params.kind == 0 && node->params.name == NULL && node->arguments == NULL);
+  assert(node->dependencies.count == 0 && node->dependents.count == 0);
+}
+
+void rondo_graph_check(const rondo_graph *graph) {
+  uint32_t live = 0, children = 0;
+  assert(graph->serial != 0 && graph->name != NULL);
+  assert(graph->nodes.count <= graph->nodes.capacity && graph->nodes.count <= RONDO_NO_NODE);
+  assert(graph->is_child == (graph->parent != NULL));
+  for (uint32_t slot = 0; slot < graph->nodes.count; slot++) {
+    const rondo_graph_node *node = &graph->nodes.items[slot];
+    if (!node->live) {
+      check_hole(node);
+      continue;
+    }
+    rondo_graph_check_node(graph, slot);
+    live++;
+    if (node->params.kind != RONDO_NODE_CHILD) continue;
+    children++;
+    rondo_graph_check(node->params.as.child);
+  }
+  assert(live == graph->live_count);
+  assert(children == graph->child_count);
+  check_programmatic(graph);
+}
+
+#endif
