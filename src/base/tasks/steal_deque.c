@@ -21,14 +21,19 @@ void rondo_deque_check(const rondo_steal_deque *deque) {
 #endif
 }
 
-bool rondo_deque_push(rondo_steal_deque *deque, uint64_t entry) {
+uint32_t rondo_deque_push(rondo_steal_deque *deque, const uint64_t *entries, uint32_t count) {
   const int64_t bottom = atomic_load_explicit(&deque->bottom, memory_order_relaxed);
-  assert(entry != RONDO_DEQUE_EMPTY);
   /* An old value of top is smaller, which only makes the deque look fuller. */
-  if (bottom - atomic_load_explicit(&deque->top, memory_order_acquire) >= RONDO_DEQUE_CAPACITY) return false;
-  atomic_store_explicit(entry_at(deque, bottom), entry, memory_order_relaxed);
-  atomic_store(&deque->bottom, bottom + 1);
-  return true;
+  const int64_t held = bottom - atomic_load_explicit(&deque->top, memory_order_acquire);
+  assert(held <= RONDO_DEQUE_CAPACITY);
+  if (count > RONDO_DEQUE_CAPACITY - held) count = (uint32_t)(RONDO_DEQUE_CAPACITY - held);
+  if (count == 0) return 0;
+  for (uint32_t i = 0; i < count; i++) {
+    assert(entries[i] != RONDO_DEQUE_EMPTY);
+    atomic_store_explicit(entry_at(deque, bottom + i), entries[i], memory_order_relaxed);
+  }
+  atomic_store(&deque->bottom, bottom + count);
+  return count;
 }
 
 uint64_t rondo_deque_pop(rondo_steal_deque *deque) {

@@ -33,8 +33,9 @@ typedef struct rondo_steal {
   uint64_t entry;
 } rondo_steal;
 
-/* False if the deque is full. The entry is not RONDO_DEQUE_EMPTY. */
-bool rondo_deque_push(rondo_steal_deque *deque, uint64_t entry);
+/* Pushes entries, none of which is RONDO_DEQUE_EMPTY; thieves see all of them at once. Returns how many: fewer than
+ * `count` if the deque is full. */
+uint32_t rondo_deque_push(rondo_steal_deque *deque, const uint64_t *entries, uint32_t count);
 /* The newest entry; RONDO_DEQUE_EMPTY if there is none. */
 uint64_t rondo_deque_pop(rondo_steal_deque *deque);
 

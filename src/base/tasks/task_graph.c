@@ -172,23 +172,32 @@ void rondo_task_list_append(rondo_task_list *list, const rondo_task_graph *graph
 static uint32_t entry_first(uint64_t entry) { return (uint32_t)entry; }
 static uint32_t entry_count(uint64_t entry) { return (uint32_t)(entry >> 32) >> RONDO_TAG_BITS; }
 
+static uint32_t put_all(rondo_task_worker *worker, const rondo_task_graph *graph, const uint64_t *entries,
+                        uint32_t count) {
+  const uint32_t shared = rondo_deque_push(&worker->deque, entries, count);
+  for (uint32_t i = shared; i < count; i++) {
+    const uint32_t first = entry_first(entries[i]), end = first + entry_count(entries[i]);
+    for (uint32_t k = first; k < end; k++) rondo_task_list_append(&worker->list, graph, graph->successors[k]);
+  }
+  return shared;
+}
+
 bool rondo_task_put(rondo_task_worker *worker, const rondo_task_graph *graph, uint64_t entry) {
-  if (rondo_deque_push(&worker->deque, entry)) return true;
-  const uint32_t first = entry_first(entry), count = entry_count(entry);
-  for (uint32_t k = first; k < first + count; k++) rondo_task_list_append(&worker->list, graph, graph->successors[k]);
-  return false;
+  return put_all(worker, graph, &entry, 1) == 1;
 }
 
 uint32_t rondo_task_split(rondo_task_worker *worker, const rondo_task_graph *graph, uint64_t entry,
                           uint32_t *out_shared) {
   const uint32_t tag = rondo_task_entry_tag(entry), first = entry_first(entry);
   uint32_t count = entry_count(entry);
-  *out_shared = 0;
+  uint64_t halves[32];
+  uint32_t put = 0;
   assert(count > 0 && first + count <= graph->successor_count + graph->source_count);
   while (count > 1) {
     const uint32_t half = count / 2;
     count -= half;
-    if (rondo_task_put(worker, graph, rondo_task_entry(tag, first + count, half))) *out_shared += 1;
+    halves[put++] = rondo_task_entry(tag, first + count, half);
   }
+  *out_shared = put == 0 ? 0 : put_all(worker, graph, halves, put);
   return graph->successors[first];
 }

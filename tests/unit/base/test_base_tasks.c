@@ -17,6 +17,8 @@ typedef struct theft {
   atomic_uint *count;
 } theft;
 
+static bool push(rondo_steal_deque *deque, uint64_t entry) { return rondo_deque_push(deque, &entry, 1) == 1; }
+
 static void take(const theft *my, uint64_t entry) {
   if (entry == RONDO_DEQUE_EMPTY) return;
   atomic_fetch_add(&my->taken[entry], 1);
@@ -41,7 +43,7 @@ static void deques_lose_and_double_nothing(void **state) {
   pthread_t thieves[2];
   for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thieves[i], NULL, steal_all, &my), 0);
   for (uint64_t entry = 0; entry < ENTRIES; entry++) {
-    while (!rondo_deque_push(&deque, entry)) take(&my, rondo_deque_pop(&deque));
+    while (!push(&deque, entry)) take(&my, rondo_deque_pop(&deque));
     if (entry % 3 == 0) take(&my, rondo_deque_pop(&deque));
     rondo_deque_check(&deque);
   }
@@ -57,13 +59,13 @@ static void loot_is_taken_once(void **state) {
   static rondo_steal_deque deque;
   rondo_steal loot, same;
   assert_false(rondo_deque_peek(&deque, &loot));
-  assert_true(rondo_deque_push(&deque, rondo_task_entry(5, 7, 1)));
+  assert_true(push(&deque, rondo_task_entry(5, 7, 1)));
   assert_true(rondo_deque_peek(&deque, &loot) && rondo_deque_peek(&deque, &same));
   assert_true(loot.entry == rondo_task_entry(5, 7, 1));
   assert_int_equal(rondo_task_entry_tag(loot.entry), 5);
   assert_true(rondo_deque_take(&deque, &loot));
   assert_false(rondo_deque_take(&deque, &same));
-  assert_true(rondo_deque_push(&deque, 8));
+  assert_true(push(&deque, 8));
   assert_true(rondo_deque_peek(&deque, &loot));
   assert_true(rondo_deque_pop(&deque) == 8);
   assert_true(rondo_deque_pop(&deque) == RONDO_DEQUE_EMPTY);
@@ -74,10 +76,10 @@ static void a_full_deque_refuses(void **state) {
   (void)state;
   static rondo_steal_deque deque;
   rondo_steal loot;
-  for (uint64_t i = 0; i < RONDO_DEQUE_CAPACITY; i++) assert_true(rondo_deque_push(&deque, i));
-  assert_false(rondo_deque_push(&deque, 1000));
+  for (uint64_t i = 0; i < RONDO_DEQUE_CAPACITY; i++) assert_true(push(&deque, i));
+  assert_false(push(&deque, 1000));
   assert_true(rondo_deque_peek(&deque, &loot) && loot.entry == 0 && rondo_deque_take(&deque, &loot));
-  assert_true(rondo_deque_push(&deque, 1000));
+  assert_true(push(&deque, 1000));
   assert_true(rondo_deque_pop(&deque) == 1000);
   for (uint64_t i = RONDO_DEQUE_CAPACITY; i-- > 1;) assert_true(rondo_deque_pop(&deque) == i);
   assert_true(rondo_deque_pop(&deque) == RONDO_DEQUE_EMPTY);
