@@ -96,11 +96,12 @@ uint32_t rondo_task_split(rondo_task_worker *worker, const rondo_task_graph *gra
 /* So many predecessors of the task are done. True if they were the last; then the task has its count again for the next
  * run. */
 static inline bool rondo_task_count_down(rondo_task *task, uint32_t done) {
-  if (task->predecessors > 1) {
+  const uint32_t predecessors = task->predecessors; /* not to be read once it is counted down: see below */
+  if (predecessors > 1) {
     const uint32_t before = atomic_fetch_sub_explicit(&task->pending, done, memory_order_acq_rel);
-    assert(before >= done && before <= task->predecessors);
+    assert(before >= done && before <= predecessors);
     if (before != done) return false;
-    atomic_store_explicit(&task->pending, task->predecessors, memory_order_relaxed);
+    atomic_store_explicit(&task->pending, predecessors, memory_order_relaxed);
   }
   return true;
 }
