@@ -39,6 +39,12 @@ uint32_t rondo_deque_push(rondo_steal_deque *deque, const uint64_t *entries, uin
 /* The newest entry; RONDO_DEQUE_EMPTY if there is none. */
 uint64_t rondo_deque_pop(rondo_steal_deque *deque);
 
+/* For the owner: whether thieves found nothing, or little, when they last looked. */
+static inline bool rondo_deque_looks_empty(const rondo_steal_deque *deque) {
+  return atomic_load_explicit(&deque->top, memory_order_relaxed) >=
+         atomic_load_explicit(&deque->bottom, memory_order_relaxed);
+}
+
 /* Stealing takes two steps: a look at the oldest entry, and taking it. Each returns false if it finds none: another
  * thread may have taken it. */
 bool rondo_deque_peek(rondo_steal_deque *deque, rondo_steal *out);

@@ -3,6 +3,8 @@
  */
 #include "base/tasks/task_graph.h"
 
+#include <string.h>
+
 #include "base/error.h"
 
 /* Making ---------------------------------------------------------------------------------------------------------- */
@@ -169,14 +171,13 @@ void rondo_task_list_append(rondo_task_list *list, const rondo_task_graph *graph
   list->last = task;
 }
 
-static uint32_t entry_first(uint64_t entry) { return (uint32_t)entry; }
 static uint32_t entry_count(uint64_t entry) { return (uint32_t)(entry >> 32) >> RONDO_TAG_BITS; }
 
 static uint32_t put_all(rondo_task_worker *worker, const rondo_task_graph *graph, const uint64_t *entries,
                         uint32_t count) {
   const uint32_t shared = rondo_deque_push(&worker->deque, entries, count);
   for (uint32_t i = shared; i < count; i++) {
-    const uint32_t first = entry_first(entries[i]), end = first + entry_count(entries[i]);
+    const uint32_t first = rondo_task_entry_first(entries[i]), end = first + entry_count(entries[i]);
     for (uint32_t k = first; k < end; k++) rondo_task_list_append(&worker->list, graph, graph->successors[k]);
   }
   return shared;
@@ -188,7 +189,7 @@ bool rondo_task_put(rondo_task_worker *worker, const rondo_task_graph *graph, ui
 
 uint32_t rondo_task_split(rondo_task_worker *worker, const rondo_task_graph *graph, uint64_t entry,
                           uint32_t *out_shared) {
-  const uint32_t tag = rondo_task_entry_tag(entry), first = entry_first(entry);
+  const uint32_t tag = rondo_task_entry_tag(entry), first = rondo_task_entry_first(entry);
   uint32_t count = entry_count(entry);
   uint64_t halves[32];
   uint32_t put = 0;
@@ -200,4 +201,25 @@ uint32_t rondo_task_split(rondo_task_worker *worker, const rondo_task_graph *gra
   }
   *out_shared = put == 0 ? 0 : put_all(worker, graph, halves, put);
   return graph->successors[first];
+}
+
+void rondo_task_keep(rondo_task_worker *worker, const rondo_task_graph *graph, uint64_t entry) {
+  assert(entry_count(entry) > 0 && worker->kept_count <= RONDO_MOST_KEPT);
+  if (worker->kept_count < RONDO_MOST_KEPT)
+    worker->kept[worker->kept_count++] = entry;
+  else
+    (void)rondo_task_put(worker, graph, entry);
+}
+
+bool rondo_task_share_kept(rondo_task_worker *worker, const rondo_task_graph *graph) {
+  uint64_t *kept = worker->kept, entry = kept[0];
+  const uint32_t tag = rondo_task_entry_tag(entry), first = rondo_task_entry_first(entry), count = entry_count(entry);
+  assert(worker->kept_count > 0);
+  if (worker->kept_count > 1) {
+    memmove(kept, kept + 1, --worker->kept_count * sizeof *kept);
+    return rondo_task_put(worker, graph, entry);
+  }
+  if (count < 2) return false;
+  kept[0] = rondo_task_entry(tag, first, count - count / 2);
+  return rondo_task_put(worker, graph, rondo_task_entry(tag, first + count - count / 2, count / 2));
 }

@@ -72,9 +72,13 @@ static inline uint32_t rondo_task_list_take(rondo_task_list *list, const rondo_t
   return task;
 }
 
+enum { RONDO_MOST_KEPT = 32 };
+
 typedef struct rondo_task_worker {
-  rondo_steal_deque deque;
-  rondo_task_list list;
+  rondo_steal_deque deque; /* what others can take */
+  rondo_task_list list;    /* what the deque had no room for */
+  uint32_t kept_count;     /* entries that the worker keeps to itself, the newest last; only of short tasks */
+  uint64_t kept[RONDO_MOST_KEPT];
 } rondo_task_worker;
 
 static inline uint64_t rondo_task_entry(uint32_t tag, uint32_t first, uint32_t count) {
@@ -85,6 +89,8 @@ static inline uint32_t rondo_task_entry_tag(uint64_t entry) {
   return (uint32_t)(entry >> 32) & ((1u << RONDO_TAG_BITS) - 1);
 }
 
+static inline uint32_t rondo_task_entry_first(uint64_t entry) { return (uint32_t)entry; }
+
 /* Puts an entry where other workers can take it; false if there was no room, and it went to the worker's list. */
 bool rondo_task_put(rondo_task_worker *worker, const rondo_task_graph *graph, uint64_t entry);
 
@@ -92,6 +98,27 @@ bool rondo_task_put(rondo_task_worker *worker, const rondo_task_graph *graph, ui
  * take: for each, one more worker has something to do. */
 uint32_t rondo_task_split(rondo_task_worker *worker, const rondo_task_graph *graph, uint64_t entry,
                           uint32_t *out_shared);
+
+/* For graphs of short tasks, which cost less than the exchange of an entry. The worker keeps an entry to itself.
+ * Whenever others can take nothing of it, it puts the oldest entry, or half of its only one. */
+void rondo_task_keep(rondo_task_worker *worker, const rondo_task_graph *graph, uint64_t entry);
+/* Puts the oldest of the entries that the worker keeps, or half of its only one. False if that is a single task. */
+bool rondo_task_share_kept(rondo_task_worker *worker, const rondo_task_graph *graph);
+
+/* The next of the tasks that the worker keeps; there is one. *out_shared as for rondo_task_split. */
+static inline uint32_t rondo_task_next_kept(rondo_task_worker *worker, const rondo_task_graph *graph,
+                                            uint32_t *out_shared) {
+  assert(worker->kept_count > 0);
+  *out_shared = rondo_deque_looks_empty(&worker->deque) && rondo_task_share_kept(worker, graph);
+  uint64_t *newest = &worker->kept[worker->kept_count - 1];
+  const uint64_t entry = *newest;
+  const uint64_t one = UINT64_C(1) << (32 + RONDO_TAG_BITS); /* of the count */
+  if (entry < 2 * one)
+    worker->kept_count--;
+  else
+    *newest = entry - one + 1;
+  return graph->successors[rondo_task_entry_first(entry)];
+}
 
 /* So many predecessors of the task are done. True if they were the last; then the task has its count again for the next
  * run. */

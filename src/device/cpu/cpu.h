@@ -360,7 +360,8 @@ struct cpu_executable {
   bool parallel;       /* more than one participant can find work in it */
   /* The run that is going on: one at a time, since launches come one after another (L1). */
   cpu_queue *queue;
-  bool wakes; /* parked workers are worth their wake-up */
+  bool wakes;    /* parked workers are worth their wake-up */
+  bool is_short; /* its tasks are: participants keep some to themselves, and count down several at once */
   cpu_bindings *bindings;
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t sinks_left;
   /* How it runs. */

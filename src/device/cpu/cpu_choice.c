@@ -13,7 +13,8 @@ enum {
   MOST_LONELY = 64, /* runs */
   HOLDS_AT_LEAST = 16,
   HOLDS_AT_MOST = 20000,
-  WAKE_GAIN_NS = 20 * 1000
+  WAKE_GAIN_NS = 20 * 1000,
+  SHORT_NS = 2000 /* a node */
 };
 
 void cpu_choice_open(cpu_choice *choice) {
@@ -97,4 +98,8 @@ void cpu_choice_note_probe(cpu_choice *choice, uint64_t ns, uint64_t brief_ns) {
 bool cpu_choice_wakes(const cpu_choice *choice) {
   if (!choice->is_closed) return true;
   return choice->relies_on_helpers && choice->loop_ns > choice->helped_ns + WAKE_GAIN_NS;
+}
+
+bool cpu_choice_is_short(const cpu_choice *choice, uint32_t nodes) {
+  return choice->loop_ns > 0 && choice->loop_ns < (uint64_t)SHORT_NS * nodes;
 }

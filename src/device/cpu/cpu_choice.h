@@ -50,6 +50,9 @@ void cpu_choice_note_helpers(cpu_choice *choice, bool in_time);
 /* A probe is a plain loop that was timed under contention. One shorter than `brief_ns` ends the trial. */
 void cpu_choice_note_probe(cpu_choice *choice, uint64_t ns, uint64_t brief_ns);
 
+/* Whether so many nodes are known to be short, less than a few times what it costs to exchange one. */
+bool cpu_choice_is_short(const cpu_choice *choice, uint32_t nodes);
+
 /* Whether a sleeping worker is worth waking: it is while samples are taken, and where stealing saves more than a wake
  * costs. */
 bool cpu_choice_wakes(const cpu_choice *choice);

@@ -25,13 +25,13 @@
 #include "device/cpu/cpu_timeline.h"
 #include "device/cpu/cpu_wait.h"
 
-enum { LONG_RUN_NS = 20 * 1000 /* shorter ones are not worth counting */, MOST_PREFETCHED = 4 };
+enum { LONG_RUN_NS = 20 * 1000 /* shorter ones are not worth counting */, MOST_PREFETCHED = 4, MOST_DONE = 8 };
 
 /* Nodes ----------------------------------------------------------------------------------------------------------- */
 
 static bool is_watched(const cpu_executable *executable) { return rondo_trace_on() || executable->times != NULL; }
 
-static void run_grid(const cpu_executable *executable, cpu_participant *self, const cpu_node *node) {
+static inline void run_grid(const cpu_executable *executable, cpu_participant *self, const cpu_node *node) {
   self->ran_alone++;
   if (node->blocks.last < 2 || cpu_contention_is_full(&executable->device->pool))
     node->function(node->blocks, node->args);
@@ -65,7 +65,7 @@ __attribute__((aligned(RONDO_CACHE_LINE), noinline)) static void run_loop(const 
   for (size_t i = 0, count = executable->node_count; i < count; i++) nodes[i].function(nodes[i].blocks, nodes[i].args);
 }
 
-static void run_nodes(const cpu_executable *executable, cpu_participant *self, uint32_t first, uint32_t count) {
+static inline void run_nodes(const cpu_executable *executable, cpu_participant *self, uint32_t first, uint32_t count) {
   if (__builtin_expect(is_watched(executable), 0)) {
     run_watched(executable, self, first, count);
     return;
@@ -86,7 +86,8 @@ void cpu_run_record(rondo_blocks blocks, void *const *args) {
 
 static cpu_pool *pool_of(const cpu_executable *executable) { return &executable->device->pool; }
 
-/* Lets thieves in. Stores that change nothing would take lines from them. */
+/* Lets thieves in. Here and in what follows, nothing is stored that is there already: thieves keep the lines that they
+ * have read in the run before. */
 static void enter_run(cpu_executable *executable) {
   cpu_pool *pool = pool_of(executable);
   cpu_queue *queue = executable->queue;
@@ -103,8 +104,8 @@ static void leave_run(cpu_executable *executable) {
   atomic_store_explicit(&executable->queue->runs, false, memory_order_relaxed);
   assert(atomic_load(&pool->active_runs) > 0);
   atomic_fetch_sub(&pool->active_runs, 1);
-  executable->bindings = NULL;
   if (bindings == NULL) return;
+  executable->bindings = NULL;
   bindings->next = atomic_load_explicit(&executable->spent_bindings, memory_order_relaxed);
   while (!atomic_compare_exchange_weak(&executable->spent_bindings, &bindings->next, bindings)) {
   }
@@ -138,8 +139,12 @@ static void offer(const cpu_executable *executable, uint32_t entries) {
     if (!cpu_queue_wake_waiters(executable->queue)) cpu_pool_wake(pool_of(executable));
 }
 
-static void put(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
-  if (rondo_task_put(&self->tasks, &executable->graph, entry)) offer(executable, 1);
+/* Something became ready beside what the participant goes on with. */
+static void give(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
+  if (executable->is_short)
+    rondo_task_keep(&self->tasks, &executable->graph, entry);
+  else if (rondo_task_put(&self->tasks, &executable->graph, entry))
+    offer(executable, 1);
 }
 
 static uint64_t make_entry(const cpu_executable *executable, uint32_t first, uint32_t count) {
@@ -148,16 +153,24 @@ static uint64_t make_entry(const cpu_executable *executable, uint32_t first, uin
 
 static uint32_t successor_count(const rondo_task *task) { return task->successors_end - task->successors_first; }
 
-/* A task with successors is done. Returns an entry of what is ready now, to go on with; the rest is put. */
-static uint64_t finish_task(const cpu_executable *executable, cpu_participant *self, const rondo_task *task) {
+/* A task is done that has several successors. Returns an entry of what is ready now, to go on with, after `next`. */
+static uint64_t finish_task(const cpu_executable *executable, cpu_participant *self, const rondo_task *task,
+                            uint64_t next) {
   const uint32_t end = task->successors_end;
   uint32_t at = task->successors_first, ready_end = 0, ready;
-  uint64_t next = RONDO_DEQUE_EMPTY;
   while ((ready = rondo_task_next_ready(&executable->graph, &at, end, &ready_end)) > 0) {
-    if (next != RONDO_DEQUE_EMPTY) put(executable, self, next);
+    if (next != RONDO_DEQUE_EMPTY) give(executable, self, next);
     next = make_entry(executable, ready_end - ready, ready);
   }
   return next;
+}
+
+/* The same for so many tasks whose only successor is at `place` in the successors. */
+static uint64_t finish_alike(const cpu_executable *executable, cpu_participant *self, uint32_t place, uint32_t done,
+                             uint64_t next) {
+  if (!rondo_task_count_down(&executable->graph.tasks[executable->graph.successors[place]], done)) return next;
+  if (next != RONDO_DEQUE_EMPTY) give(executable, self, next);
+  return make_entry(executable, place, 1);
 }
 
 /* Asks for the counters of what comes next, which another processor may have counted last: they are here by the time
@@ -175,7 +188,7 @@ static void settle_wait(const cpu_executable *executable, const rondo_task *task
 }
 
 /* False if the task has to wait for an event first, and will be injected. */
-static bool run_task(cpu_executable *executable, cpu_participant *self, uint32_t number) {
+static inline bool run_task(cpu_executable *executable, cpu_participant *self, uint32_t number) {
   const rondo_task *task = &executable->graph.tasks[number];
   if (task->mark == CPU_NO_WAIT) {
     prefetch_successors(&executable->graph, task);
@@ -190,68 +203,95 @@ static bool run_task(cpu_executable *executable, cpu_participant *self, uint32_t
   return true;
 }
 
-/* The next task: of the entry, else of what the participant has kept. RONDO_NO_TASK if it has nothing. */
-static uint32_t next_task(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
-  uint32_t shared;
-  if (entry == RONDO_DEQUE_EMPTY) entry = rondo_deque_pop(&self->tasks.deque);
-  if (entry == RONDO_DEQUE_EMPTY) return rondo_task_list_take(&self->tasks.list, &executable->graph);
-  const uint32_t number = rondo_task_split(&self->tasks, &executable->graph, entry, &shared);
-  offer(executable, shared);
-  return number;
-}
-
-/* What a participant has done but not counted down yet. */
-typedef struct owed_counts {
+/* Tasks that a participant has run, but not counted down. */
+typedef struct done_tasks {
+  const rondo_task *tasks[MOST_DONE];
+  uint32_t count;
   uint32_t sinks;
-  uint32_t done; /* tasks whose only successor is that at `place` in the successors */
-  uint32_t place;
-} owed_counts;
+} done_tasks;
 
-/* Notes a task that is done. Returns an entry to go on with. */
-static uint64_t note_done(const cpu_executable *executable, cpu_participant *self, const rondo_task *task,
-                          owed_counts *owed) {
-  switch (successor_count(task)) {
-    case 0:
-      owed->sinks++;
-      return RONDO_DEQUE_EMPTY;
-    case 1:
-      owed->place = task->successors_first;
-      owed->done++;
-      return RONDO_DEQUE_EMPTY;
-    default:
-      return finish_task(executable, self, task);
+/* Counts them down; those that only lead to the same task at once. Returns an entry to go on with. Nothing of the run
+ * may be read after this unless something is ready, or a sink is left to count. */
+static uint64_t settle_done(const cpu_executable *executable, cpu_participant *self, done_tasks *done) {
+  const uint32_t *successors = executable->graph.successors, count = done->count;
+  uint64_t next = RONDO_DEQUE_EMPTY;
+  done->count = 0;
+  for (uint32_t i = 0; i < count;) {
+    const uint32_t first = i, place = done->tasks[i]->successors_first;
+    if (successor_count(done->tasks[i++]) > 1) {
+      next = finish_task(executable, self, done->tasks[first], next);
+      continue;
+    }
+    while (i < count && successor_count(done->tasks[i]) == 1 &&
+           successors[done->tasks[i]->successors_first] == successors[place])
+      i++;
+    next = finish_alike(executable, self, place, i - first, next);
   }
-}
-
-/* Counts down what is owed to the only successor of tasks, unless the next task has the same one: that waits for it in
- * any case, and others count it down too, who would exchange its cache line each time. Returns the next task. */
-static uint32_t pay(const cpu_executable *executable, cpu_participant *self, uint32_t next, owed_counts *owed) {
-  const rondo_task_graph *graph = &executable->graph;
-  const uint32_t successor = graph->successors[owed->place], done = owed->done;
-  if (next != RONDO_NO_TASK) {
-    const rondo_task *task = &graph->tasks[next];
-    if (successor_count(task) == 1 && graph->successors[task->successors_first] == successor) return next;
-  }
-  owed->done = 0;
-  if (!rondo_task_count_down(&graph->tasks[successor], done)) return next;
-  if (next == RONDO_NO_TASK) return successor;
-  put(executable, self, make_entry(executable, owed->place, 1));
   return next;
 }
 
-/* Works from an entry on until the participant has nothing left. The last thing that it does is to count down: the run
- * may be over then, so it reads nothing of it any more. */
+static inline void note_done(done_tasks *done, const rondo_task *task) {
+  if (successor_count(task) == 0)
+    done->sinks++;
+  else
+    done->tasks[done->count++] = task;
+}
+
+/* Asks for what the next task reads: its node is mostly here already. */
+static inline void prefetch_kept(const cpu_executable *executable, const cpu_participant *self) {
+  const rondo_task_graph *graph = &executable->graph;
+  if (self->tasks.kept_count == 0) return;
+  const uint64_t entry = self->tasks.kept[self->tasks.kept_count - 1];
+  const rondo_task *task = &graph->tasks[graph->successors[rondo_task_entry_first(entry)]];
+  const char *arguments = (const char *)executable->nodes[task->first].args;
+  __builtin_prefetch(arguments);
+  __builtin_prefetch(arguments + CPU_GRANULE);
+}
+
+/* Runs tasks that the participant keeps, as many as `done` has room for. Few instructions a task: while one is at its
+ * end, the processor has begun with the next. */
+static void run_kept(const cpu_executable *executable, cpu_participant *self, done_tasks *done) {
+  const rondo_task_graph *graph = &executable->graph;
+  assert(done->count == 0 && executable->wait_count == 0);
+  do {
+    uint32_t shared;
+    const rondo_task *task = &graph->tasks[rondo_task_next_kept(&self->tasks, graph, &shared)];
+    if (shared > 0) offer(executable, shared);
+    if (successor_count(task) > 1) prefetch_successors(graph, task);
+    prefetch_kept(executable, self);
+    run_nodes(executable, self, task->first, task->count);
+    note_done(done, task);
+  } while (self->tasks.kept_count > 0 && done->count < MOST_DONE);
+}
+
+/* One task: the first of the entry, or one that the participant's deque had no room for. False if there is none. */
+static bool run_one(cpu_executable *executable, cpu_participant *self, uint64_t entry, done_tasks *done) {
+  uint32_t shared = 0;
+  const uint32_t number = entry == RONDO_DEQUE_EMPTY
+                              ? rondo_task_list_take(&self->tasks.list, &executable->graph)
+                              : rondo_task_split(&self->tasks, &executable->graph, entry, &shared);
+  if (number == RONDO_NO_TASK) return false;
+  if (shared > 0) offer(executable, shared);
+  if (run_task(executable, self, number)) note_done(done, &executable->graph.tasks[number]);
+  return true;
+}
+
+/* Works from an entry on until the participant has nothing left. Once all is counted down the run may be over; only
+ * sinks are counted last. */
 static void run_from(cpu_executable *executable, cpu_participant *self, uint64_t entry) {
-  owed_counts owed = {0};
+  const bool is_short = executable->is_short;
+  done_tasks done = {.count = 0};
+  assert(self->tasks.kept_count == 0);
   for (;;) {
-    uint32_t number = next_task(executable, self, entry);
-    if (owed.done > 0) number = pay(executable, self, number, &owed);
-    if (number == RONDO_NO_TASK) break;
-    entry = RONDO_DEQUE_EMPTY;
-    if (run_task(executable, self, number))
-      entry = note_done(executable, self, &executable->graph.tasks[number], &owed);
+    if (entry == RONDO_DEQUE_EMPTY && self->tasks.kept_count == 0) entry = rondo_deque_pop(&self->tasks.deque);
+    if (is_short && entry != RONDO_DEQUE_EMPTY) rondo_task_keep(&self->tasks, &executable->graph, entry);
+    if (self->tasks.kept_count > 0)
+      run_kept(executable, self, &done);
+    else if (!run_one(executable, self, entry, &done))
+      break;
+    entry = done.count == 0 ? RONDO_DEQUE_EMPTY : settle_done(executable, self, &done);
   }
-  if (owed.sinks > 0) finish_sinks(executable, owed.sinks);
+  if (done.sinks > 0) finish_sinks(executable, done.sinks);
 }
 
 void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry) {
@@ -289,7 +329,7 @@ bool cpu_run_injected(cpu_pool *pool, cpu_participant *self) {
     finish_sinks(executable, 1);
     return true;
   }
-  const uint64_t entry = finish_task(executable, self, task);
+  const uint64_t entry = finish_task(executable, self, task, RONDO_DEQUE_EMPTY);
   if (entry != RONDO_DEQUE_EMPTY) run_from(executable, self, entry);
   return true;
 }
@@ -298,7 +338,7 @@ static void run_sources(cpu_executable *executable, cpu_participant *self) {
   const uint32_t end = executable->graph.sources_first + executable->graph.source_count;
   uint32_t first = executable->graph.sources_first;
   for (; end - first > RONDO_MOST_IN_ENTRY; first += RONDO_MOST_IN_ENTRY)
-    put(executable, self, make_entry(executable, first, RONDO_MOST_IN_ENTRY));
+    give(executable, self, make_entry(executable, first, RONDO_MOST_IN_ENTRY));
   run_from(executable, self, make_entry(executable, first, end - first));
 }
 
@@ -328,8 +368,11 @@ static void await_sinks(const cpu_executable *executable, cpu_participant *self)
   }
 }
 
-static void run_stealing(cpu_executable *executable, cpu_participant *self, bool wakes) {
-  executable->wakes = wakes;
+static void run_stealing(cpu_executable *executable, cpu_participant *self) {
+  const bool wakes = cpu_choice_wakes(&executable->choice);
+  const bool is_short = cpu_choice_is_short(&executable->choice, executable->graph.item_count);
+  if (executable->wakes != wakes) executable->wakes = wakes;
+  if (executable->is_short != is_short) executable->is_short = is_short;
   atomic_store_explicit(&executable->sinks_left, executable->graph.sink_count, memory_order_relaxed);
   enter_run(executable);
   if (wakes) cpu_pool_wake(pool_of(executable));
@@ -364,7 +407,7 @@ static bool came_in_time(const cpu_executable *executable, uint32_t helped) {
 /* By stealing. Returns whether helpers came in time. */
 static bool run_with_helpers(cpu_executable *executable, cpu_participant *self) {
   const uint32_t before = self->ran_alone;
-  run_stealing(executable, self, cpu_choice_wakes(&executable->choice));
+  run_stealing(executable, self);
   return came_in_time(executable, executable->graph.item_count - (self->ran_alone - before));
 }
 
@@ -434,7 +477,7 @@ static bool is_brief(const cpu_choice *choice) { return choice->is_closed && cho
 bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, cpu_item *item) {
   if (executable->queue != queue) executable->queue = queue;
   executable->runs_begun++;
-  executable->bindings = item->as.graph.bindings;
+  if (executable->bindings != item->as.graph.bindings) executable->bindings = item->as.graph.bindings;
   if (executable->wait_count > 0) return run_suspending(executable, queue, self);
   if (!executable->parallel)
     run_loop(executable);
