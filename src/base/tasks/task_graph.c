@@ -187,19 +187,25 @@ bool rondo_task_put(rondo_task_worker *worker, const rondo_task_graph *graph, ui
   return put_all(worker, graph, &entry, 1) == 1;
 }
 
-uint32_t rondo_task_split(rondo_task_worker *worker, const rondo_task_graph *graph, uint64_t entry,
-                          uint32_t *out_shared) {
+/* Halves of an entry, the largest first, down to its first task, which is left. Returns how many. */
+static uint32_t halve(uint64_t entry, uint64_t halves[RONDO_MOST_HALVES]) {
   const uint32_t tag = rondo_task_entry_tag(entry), first = rondo_task_entry_first(entry);
-  uint32_t count = entry_count(entry);
-  uint64_t halves[32];
-  uint32_t put = 0;
-  assert(count > 0 && first + count <= graph->successor_count + graph->source_count);
+  uint32_t count = entry_count(entry), made = 0;
   while (count > 1) {
     const uint32_t half = count / 2;
     count -= half;
-    halves[put++] = rondo_task_entry(tag, first + count, half);
+    assert(made < RONDO_MOST_HALVES);
+    halves[made++] = rondo_task_entry(tag, first + count, half);
   }
-  *out_shared = put == 0 ? 0 : put_all(worker, graph, halves, put);
+  return made;
+}
+
+uint32_t rondo_task_split(rondo_task_worker *worker, const rondo_task_graph *graph, uint64_t entry,
+                          uint32_t *out_shared) {
+  uint64_t halves[RONDO_MOST_HALVES];
+  const uint32_t first = rondo_task_entry_first(entry), made = halve(entry, halves);
+  assert(first + entry_count(entry) <= graph->successor_count + graph->source_count);
+  *out_shared = made == 0 ? 0 : put_all(worker, graph, halves, made);
   return graph->successors[first];
 }
 
@@ -211,15 +217,29 @@ void rondo_task_keep(rondo_task_worker *worker, const rondo_task_graph *graph, u
     (void)rondo_task_put(worker, graph, entry);
 }
 
-bool rondo_task_share_kept(rondo_task_worker *worker, const rondo_task_graph *graph) {
+static uint32_t share_all(rondo_task_worker *worker, const rondo_task_graph *graph) {
+  uint64_t entries[RONDO_MOST_KEPT + RONDO_MOST_HALVES];
+  const uint32_t others = worker->kept_count - 1;
+  const uint64_t newest = worker->kept[others];
+  memcpy(entries, worker->kept, others * sizeof *entries);
+  const uint32_t count = others + halve(newest, &entries[others]);
+  worker->kept[0] = rondo_task_entry(rondo_task_entry_tag(newest), rondo_task_entry_first(newest), 1);
+  worker->kept_count = 1;
+  return count == 0 ? 0 : put_all(worker, graph, entries, count);
+}
+
+uint32_t rondo_task_share_kept(rondo_task_worker *worker, const rondo_task_graph *graph, bool all) {
+  assert(worker->kept_count > 0 && worker->kept_count <= RONDO_MOST_KEPT);
+  if (all) return share_all(worker, graph);
   uint64_t *kept = worker->kept, entry = kept[0];
-  const uint32_t tag = rondo_task_entry_tag(entry), first = rondo_task_entry_first(entry), count = entry_count(entry);
-  assert(worker->kept_count > 0);
+  const uint32_t count = entry_count(entry), half = count / 2;
   if (worker->kept_count > 1) {
     memmove(kept, kept + 1, --worker->kept_count * sizeof *kept);
-    return rondo_task_put(worker, graph, entry);
+  } else {
+    if (half == 0) return 0;
+    const uint32_t tag = rondo_task_entry_tag(entry), first = rondo_task_entry_first(entry);
+    kept[0] = rondo_task_entry(tag, first, count - half);
+    entry = rondo_task_entry(tag, first + count - half, half);
   }
-  if (count < 2) return false;
-  kept[0] = rondo_task_entry(tag, first, count - count / 2);
-  return rondo_task_put(worker, graph, rondo_task_entry(tag, first + count - count / 2, count / 2));
+  return put_all(worker, graph, &entry, 1);
 }

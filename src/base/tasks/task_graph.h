@@ -72,7 +72,7 @@ static inline uint32_t rondo_task_list_take(rondo_task_list *list, const rondo_t
   return task;
 }
 
-enum { RONDO_MOST_KEPT = 32 };
+enum { RONDO_MOST_KEPT = 32, RONDO_MOST_HALVES = 32 - RONDO_TAG_BITS };
 
 typedef struct rondo_task_worker {
   rondo_steal_deque deque; /* what others can take */
@@ -99,17 +99,16 @@ bool rondo_task_put(rondo_task_worker *worker, const rondo_task_graph *graph, ui
 uint32_t rondo_task_split(rondo_task_worker *worker, const rondo_task_graph *graph, uint64_t entry,
                           uint32_t *out_shared);
 
-/* For graphs of short tasks, which cost less than the exchange of an entry. The worker keeps an entry to itself.
- * Whenever others can take nothing of it, it puts the oldest entry, or half of its only one. */
+/* For graphs of short tasks, which cost less than the exchange of an entry: the worker keeps an entry to itself. */
 void rondo_task_keep(rondo_task_worker *worker, const rondo_task_graph *graph, uint64_t entry);
-/* Puts the oldest of the entries that the worker keeps, or half of its only one. False if that is a single task. */
-bool rondo_task_share_kept(rondo_task_worker *worker, const rondo_task_graph *graph);
 
-/* The next of the tasks that the worker keeps; there is one. *out_shared as for rondo_task_split. */
-static inline uint32_t rondo_task_next_kept(rondo_task_worker *worker, const rondo_task_graph *graph,
-                                            uint32_t *out_shared) {
+/* If the deque is empty, others may want what the worker keeps. Puts the oldest entry, or half of the only one; if
+ * `all`, everything but the next task. The worker keeps at least one. Returns how many entries others can take. */
+uint32_t rondo_task_share_kept(rondo_task_worker *worker, const rondo_task_graph *graph, bool all);
+
+/* The next of the tasks that the worker keeps; there is one. */
+static inline uint32_t rondo_task_next_kept(rondo_task_worker *worker, const rondo_task_graph *graph) {
   assert(worker->kept_count > 0);
-  *out_shared = rondo_deque_looks_empty(&worker->deque) && rondo_task_share_kept(worker, graph);
   uint64_t *newest = &worker->kept[worker->kept_count - 1];
   const uint64_t entry = *newest;
   const uint64_t one = UINT64_C(1) << (32 + RONDO_TAG_BITS); /* of the count */

@@ -248,20 +248,28 @@ static inline void prefetch_kept(const cpu_executable *executable, const cpu_par
   __builtin_prefetch(arguments + CPU_GRANULE);
 }
 
-/* Runs tasks that the participant keeps, as many as `done` has room for. Few instructions a task: while one is at its
- * end, the processor has begun with the next. */
+/* For those who sleep all is put that they could do. */
+static void share_kept(const cpu_executable *executable, cpu_participant *self) {
+  const bool is_anyone_asleep = atomic_load_explicit(&pool_of(executable)->sleepers.count, memory_order_relaxed) != 0 ||
+                                cpu_queue_has_sleepers(executable->queue);
+  const bool all = executable->wakes && is_anyone_asleep;
+  const uint32_t shared = rondo_task_share_kept(&self->tasks, &executable->graph, all);
+  if (shared > 0) offer(executable, shared);
+}
+
+/* Runs tasks that the participant keeps, as many as `done` has room for and while others have something to take. Few
+ * instructions a task: while one is at its end, the processor has begun with the next. */
 static void run_kept(const cpu_executable *executable, cpu_participant *self, done_tasks *done) {
   const rondo_task_graph *graph = &executable->graph;
   assert(done->count == 0 && executable->wait_count == 0);
   do {
-    uint32_t shared;
-    const rondo_task *task = &graph->tasks[rondo_task_next_kept(&self->tasks, graph, &shared)];
-    if (shared > 0) offer(executable, shared);
+    if (rondo_deque_looks_empty(&self->tasks.deque)) share_kept(executable, self);
+    const rondo_task *task = &graph->tasks[rondo_task_next_kept(&self->tasks, graph)];
     if (successor_count(task) > 1) prefetch_successors(graph, task);
     prefetch_kept(executable, self);
     run_nodes(executable, self, task->first, task->count);
     note_done(done, task);
-  } while (self->tasks.kept_count > 0 && done->count < MOST_DONE);
+  } while (self->tasks.kept_count > 0 && done->count < MOST_DONE && !rondo_deque_looks_empty(&self->tasks.deque));
 }
 
 /* One task: the first of the entry, or one that the participant's deque had no room for. False if there is none. */
