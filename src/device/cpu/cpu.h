@@ -64,7 +64,7 @@ static inline bool cpu_point_reached(cpu_point point) {
   return point.timeline == NULL || atomic_load_explicit(&point.timeline->value, memory_order_acquire) >= point.value;
 }
 
-/* A semaphore (rondo_semaphore_ops; cpu_semaphore.c): a timeline that others advance. Its event's point has the value
+/* A semaphore (rondo_semaphore_ops; cpu_event.c): a timeline that others advance. Its event's point has the value
  * CPU_AS_ASKED, which stands for what it is asked for when the wait is come to. */
 #define CPU_AS_ASKED UINT64_MAX
 typedef struct cpu_semaphore {
@@ -396,7 +396,6 @@ struct cpu_device {
   struct check_state *check; /* of a checking device (check.h); else NULL */
 };
 
-/* Virtual memory (cpu_memory.c) */
 extern const rondo_driver rondo_cpu_driver;
 
 #endif

@@ -36,7 +36,6 @@ static void close_trial(cpu_choice *choice, bool steals, bool is_clear) {
   if (steals == choice->steals && longer > HOLDS_AT_LEAST)
     choice->holds = longer < HOLDS_AT_MOST ? longer : HOLDS_AT_MOST;
   choice->steals = steals;
-  choice->is_clear = is_clear;
   choice->relies_on_helpers = steals && choice->helped > 0;
   choice->is_closed = true;
   choice->runs = choice->lonely = 0;

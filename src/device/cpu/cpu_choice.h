@@ -17,7 +17,6 @@
 typedef struct cpu_choice {
   bool steals;                  /* what runs do that are no samples */
   bool is_closed;               /* the trial is over */
-  bool is_clear;                /* one way took less than half of the other's time */
   bool relies_on_helpers;       /* stealing was chosen because helpers made it faster */
   uint8_t loops, helped, alone; /* samples of the trial: of the loop, and of stealing with and without helpers */
   uint8_t probes;               /* runs under contention that were timed */

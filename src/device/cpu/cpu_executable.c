@@ -164,14 +164,12 @@ static void free_changes(cpu_executable *executable, cpu_change_list *list) {
 
 static rondo_status add_change(cpu_executable *executable, const cpu_change *change) {
   const rondo_allocator *allocator = allocator_of(executable);
-  void *memory;
+  cpu_change *kept;
   if (executable->changes == NULL) {
-    RONDO_TRY(rondo_allocate(allocator, 1, sizeof(cpu_change_list), &memory));
-    executable->changes = memory;
+    RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof(cpu_change_list), &executable->changes));
     executable->changes->last = &executable->changes->first;
   }
-  RONDO_TRY(rondo_allocate(allocator, 1, sizeof *change, &memory));
-  cpu_change *kept = memory;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *change, &kept));
   *kept = *change;
   kept->next = NULL;
   *executable->changes->last = kept;
@@ -369,15 +367,10 @@ static rondo_status allocate_nodes(cpu_executable *executable) {
   void *memory;
   RONDO_TRY(rondo_allocate_aligned(allocator, count, sizeof *executable->nodes, RONDO_CACHE_LINE, &memory));
   executable->nodes = memory;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *executable->names, &memory));
-  executable->names = memory;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *executable->wait_nodes, &memory));
-  executable->wait_nodes = memory;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *executable->record_nodes, &memory));
-  executable->record_nodes = memory;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *executable->details, &memory));
-  executable->details = memory;
-  return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *executable->names, &executable->names));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *executable->wait_nodes, &executable->wait_nodes));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *executable->record_nodes, &executable->record_nodes));
+  return rondo_allocate_items(allocator, count, sizeof *executable->details, &executable->details);
 }
 
 static rondo_status make_nodes(cpu_executable *executable, const rondo_lowered_graph *graph) {

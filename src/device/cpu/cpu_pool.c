@@ -364,9 +364,10 @@ static uint32_t choose_worker_count(uint32_t asked) {
 
 static rondo_status make_participants(cpu_device *device) {
   cpu_pool *pool = &device->pool;
+  const rondo_allocator *allocator = &device->base.allocator;
   void *memory;
-  RONDO_TRY(rondo_allocate_aligned(&device->base.allocator, pool->participant_count, sizeof(cpu_participant),
-                                   RONDO_CACHE_LINE, &memory));
+  RONDO_TRY(
+      rondo_allocate_aligned(allocator, pool->participant_count, sizeof(cpu_participant), RONDO_CACHE_LINE, &memory));
   pool->participants = memory;
   for (uint32_t i = 0; i < pool->participant_count; i++) {
     pool->participants[i].device = device;
@@ -374,14 +375,10 @@ static rondo_status make_participants(cpu_device *device) {
     pool->participants[i].tasks.list = RONDO_TASK_LIST_EMPTY;
     pool->participants[i].place = (i + 1 + device->base.index) % pool->processor_count;
   }
-  RONDO_TRY(rondo_allocate(&device->base.allocator, pool->worker_count, sizeof(rondo_thread), &memory));
-  pool->threads = memory;
-  RONDO_TRY(rondo_allocate(&device->base.allocator, pool->processor_count, sizeof(int), &memory));
-  pool->processors = memory;
+  RONDO_TRY(rondo_allocate_items(allocator, pool->worker_count, sizeof(rondo_thread), &pool->threads));
+  RONDO_TRY(rondo_allocate_items(allocator, pool->processor_count, sizeof(int), &pool->processors));
   for (uint32_t i = 0; i < pool->processor_count; i++) pool->processors[i] = rondo_processor_at(i);
-  RONDO_TRY(rondo_allocate(&device->base.allocator, pool->processor_count, sizeof *pool->occupants, &memory));
-  pool->occupants = memory;
-  return RONDO_OK;
+  return rondo_allocate_items(allocator, pool->processor_count, sizeof *pool->occupants, &pool->occupants);
 }
 
 /* Nobody is moved before all have their places. */

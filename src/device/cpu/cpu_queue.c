@@ -19,7 +19,6 @@
 #include "device/cpu/cpu_pool.h"
 #include "device/cpu/cpu_queue.h"
 #include "device/cpu/cpu_run.h"
-#include "device/cpu/cpu_semaphore.h"
 #include "device/cpu/cpu_timeline.h"
 #include "device/cpu/cpu_wait.h"
 #include "device/cpu/cpu_work.h"

@@ -17,11 +17,11 @@
 #include "base/trace.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/cpu_contention.h"
+#include "device/cpu/cpu_event.h"
 #include "device/cpu/cpu_grid.h"
 #include "device/cpu/cpu_pool.h"
 #include "device/cpu/cpu_queue.h"
 #include "device/cpu/cpu_run.h"
-#include "device/cpu/cpu_semaphore.h"
 #include "device/cpu/cpu_timeline.h"
 #include "device/cpu/cpu_wait.h"
 

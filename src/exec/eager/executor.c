@@ -92,6 +92,7 @@ static bool try_claim(rondo_executor *executor) {
 
 static void give_up(rondo_executor *executor) {
   pthread_mutex_lock(&executor->lock);
+  assert(executor->is_claimed);
   executor->is_claimed = false;
   pthread_cond_signal(&executor->freed);
   pthread_mutex_unlock(&executor->lock);
@@ -186,6 +187,8 @@ static rondo_status play_node(void *user, uint32_t lane, uint32_t node) {
   const uint32_t stream = lane * RONDO_PURPOSES + (uint32_t)plan->purposes[node];
   executor_stream *at = &plan->executor->streams[stream];
   node_mark *mark = &plan->marks[node];
+  assert(lane <= plan->executor->threads && node < plan->graph.tasks.item_count);
+  assert(at->stream != NULL); /* made with the plan */
   RONDO_TRY(order(plan, lane, stream, node));
   *mark = (node_mark){.stream = stream, .position = ++at->position};
   RONDO_TRY(plan->play(plan->user, node, at->stream));
@@ -228,6 +231,7 @@ static void begin(rondo_executor_plan *plan, rondo_stream *stream, void *user) {
     at->position = at->done = 0;
   }
   memset(executor->streams[0].known, 0, executor->stream_count * sizeof *executor->known);
+  assert(executor->is_claimed && executor->streams[0].stream == NULL);
   executor->streams[0].stream = stream;
   plan->user = user;
 }
@@ -361,6 +365,7 @@ void rondo_executor_plan_destroy(rondo_executor_plan *plan) {
   rondo_executor *executor = plan->executor;
   const rondo_allocator *allocator = &executor->allocator;
   const size_t count = plan->graph.tasks.item_count;
+  assert(atomic_load(&executor->plans) > 0);
   for (size_t p = 0; plan->events != NULL && p < count; p++) rondo_event_destroy(plan->events[p]);
   rondo_release(allocator, plan->marks, count, sizeof *plan->marks);
   rondo_release(allocator, plan->events, count, sizeof *plan->events);
