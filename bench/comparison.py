@@ -63,9 +63,8 @@ CAUSES = {
     "Replaying a graph of tasks of one microsecond": {
         "": "the bodies take nearly all of this time, and the clock of this virtual machine's processors changes: the same "
             "body alone takes 893 to 998 ns within minutes",
-        "two branches": "Rondo goes by the plan that was quickest when it last tried them, which is the one for a "
-                        "single thread when a neighbour has the second processor then",
-        "a random DAG": "as for two branches (bench/results/2026-11-21-xeon-2-processors.md)"},
+        "a random DAG": "a thread that loses its processor to a neighbour keeps the task that it runs, and what comes "
+                        "after that waits (bench/results/2026-11-21-xeon-2-processors.md)"},
 }
 HERE = os.path.dirname(os.path.abspath(__file__))
 

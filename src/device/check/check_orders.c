@@ -84,7 +84,7 @@ typedef struct explorer {
   uint32_t *order; /* being tried */
   uint32_t *between;
   uint32_t *rank;  /* by position: in `order` */
-  uint32_t *ready; /* segments; `taken` of each have run, `pending` predecessors have not */
+  uint32_t *ready; /* tasks; `taken` of each have run, `pending` predecessors have not */
   uint32_t *taken, *pending;
   uint32_t *sums; /* a tree of counts, by rank */
   uint64_t found_before;
@@ -109,10 +109,10 @@ static uint32_t choose(explorer *e, uint32_t ready_count, bool latest) {
   return best;
 }
 
-/* The segment is done: successors without other unfinished predecessors become ready. */
-static void release_successors(explorer *e, const cpu_segment *segment, uint32_t *ready_count) {
-  for (uint32_t k = segment->successors_first; k < segment->successors_end; k++) {
-    const uint32_t next = e->executable->successors[k];
+/* The task is done: successors without other unfinished predecessors become ready. */
+static void release_successors(explorer *e, const rondo_task *task, uint32_t *ready_count) {
+  for (uint32_t k = task->successors_first; k < task->successors_end; k++) {
+    const uint32_t next = e->executable->graph.successors[k];
     if (--e->pending[next] == 0) e->ready[(*ready_count)++] = next;
   }
 }
@@ -120,18 +120,18 @@ static void release_successors(explorer *e, const cpu_segment *segment, uint32_t
 static void make_order(explorer *e, bool latest) {
   const cpu_executable *executable = e->executable;
   uint32_t ready_count = 0, made = 0;
-  for (uint32_t i = 0; i < executable->segment_count; i++) {
+  for (uint32_t i = 0; i < executable->graph.task_count; i++) {
     e->taken[i] = 0;
-    e->pending[i] = executable->segments[i].predecessors;
+    e->pending[i] = executable->graph.tasks[i].predecessors;
     if (e->pending[i] == 0) e->ready[ready_count++] = i;
   }
   while (ready_count > 0) {
     const uint32_t place = choose(e, ready_count, latest), number = e->ready[place];
-    const cpu_segment *segment = &executable->segments[number];
-    e->order[made++] = segment->first + e->taken[number]++;
-    if (e->taken[number] < segment->count) continue;
+    const rondo_task *task = &executable->graph.tasks[number];
+    e->order[made++] = task->first + e->taken[number]++;
+    if (e->taken[number] < task->count) continue;
     e->ready[place] = e->ready[--ready_count];
-    release_successors(e, segment, &ready_count);
+    release_successors(e, task, &ready_count);
   }
   assert(made == e->count);
   for (uint32_t i = 0; i < made; i++) e->rank[e->order[i]] = i;
@@ -316,7 +316,7 @@ static void explore(explorer *e) {
 /* Choosing --------------------------------------------------------------------------------------------------------- */
 
 static bool has_orders(const check_state *check, const cpu_executable *executable) {
-  return check->orders > 1 && executable->segment_count > 1 && executable->times == NULL;
+  return check->orders > 1 && executable->graph.task_count > 1 && executable->times == NULL;
 }
 
 static bool make_explorer(explorer *e, check_state *check, cpu_executable *executable, uint32_t **out_memory) {

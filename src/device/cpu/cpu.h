@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * The CPU driver's inside: one page with its objects, so that who touches what can be read in one place.
+ * The types of the CPU driver. README.md describes the scheduler.
  *
- * A *queue* is a ring of items with one producer (the stream's user) and one consumer at a time: the `owner`, a worker
- * or a host thread that waits, whoever comes first. A *timeline* is a number that only grows, with those who wait for
- * it; each queue has one (its items counted), each event-record node one (its launches counted). An event is a point on
- * a timeline. An *executable* runs by one of three plans: a plain loop over its nodes; segments handed to all
- * *participants* (workers and waiting hosts) through work-stealing deques; lanes, a schedule fixed ahead. A kernel with
- * many blocks is a *grid job* that participants share.
+ * A *queue* is a ring of items with one producer, the user of the stream, and one consumer at a time, the owner: a
+ * worker, or a host thread that waits. A *timeline* is a number that only grows, with its waiters. Each queue has one,
+ * which counts its items, and so does each event-record node. An *event* is a point on a timeline. A *participant* is a
+ * thread that runs work of the device: a worker or a waiting host. An *executable* is a graph; participants share its
+ * tasks, and the blocks of a kernel as a *grid job*.
  *
- * Waiting never holds a worker: a queue that must wait is put aside (owner = CPU_BLOCKED) and resumed by whoever
- * advances the timeline. There is no lock and no allocation between a launch and its completion once everything is
- * warm. Pairs of "store mine, then look at yours" (head/attached, owner/attached, value/waiters, ready/sleepers) are
- * sequentially consistent on both sides, so that one of the two always sees the other.
+ * Waiting never holds a worker: a queue that must wait is set aside (owner = CPU_BLOCKED), and whoever advances the
+ * timeline resumes it. Between a launch and its completion there is no lock and no allocation. Where two threads each
+ * store a value and then read the other's (head and attached, owner and attached, value and waiters, ready and
+ * sleepers), all four accesses are sequentially consistent, so that one of the two sees the other.
  */
 #ifndef RONDO_DEVICE_CPU_CPU_H
 #define RONDO_DEVICE_CPU_CPU_H
@@ -21,7 +20,10 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/tasks/sleepers.h"
+#include "base/tasks/task_graph.h"
 #include "base/thread.h"
+#include "device/cpu/cpu_choice.h"
 #include "device/device.h"
 
 typedef struct cpu_device cpu_device;
@@ -31,14 +33,14 @@ typedef struct cpu_participant cpu_participant;
 
 /* Timelines ------------------------------------------------------------------------------------------------------- */
 
-/* Somebody who goes on when a timeline reaches `target`: a queue (executable is NULL) or a segment of a running
+/* Somebody who goes on when a timeline reaches `target`: a queue (executable is NULL) or a task of a running
  * executable. Belongs to that queue or node, and is on at most one list. */
 typedef struct cpu_waiter {
   struct cpu_waiter *next;
   uint64_t target;
   cpu_queue *queue;
   cpu_executable *executable;
-  uint32_t segment;
+  uint32_t task;
 } cpu_waiter;
 
 typedef struct cpu_timeline {
@@ -62,7 +64,7 @@ static inline bool cpu_point_reached(cpu_point point) {
   return point.timeline == NULL || atomic_load_explicit(&point.timeline->value, memory_order_acquire) >= point.value;
 }
 
-/* A semaphore (rondo_semaphore_ops; cpu_semaphore.c): a timeline that others advance. Its event's point has the value
+/* A semaphore (rondo_semaphore_ops; cpu_event.c): a timeline that others advance. Its event's point has the value
  * CPU_AS_ASKED, which stands for what it is asked for when the wait is come to. */
 #define CPU_AS_ASKED UINT64_MAX
 typedef struct cpu_semaphore {
@@ -85,32 +87,11 @@ static inline cpu_point cpu_point_now(cpu_point point) {
 /* The pool -------------------------------------------------------------------------------------------------------- */
 
 enum {
-  CPU_HOSTS = 16,      /* waiting host threads that can work along at once */
-  CPU_FIRST_HOSTS = 4, /* of them have room from the start; that of all would multiply what large graphs take */
+  CPU_HOSTS = 16, /* waiting host threads that can work along at once */
   CPU_MAX_WORKERS = 256,
-  CPU_SLOT_BITS = 10,
-  CPU_MAX_QUEUES = 1 << CPU_SLOT_BITS,
+  CPU_MAX_QUEUES = 1 << RONDO_TAG_BITS, /* the tag of a deque's entry is the slot of the queue whose graph runs */
   CPU_QUEUE_WORDS = CPU_MAX_QUEUES / 64
 };
-
-/* A work-stealing deque (Chase and Lev 2005; orders as in Lê, Pop, Cohen, Nardelli 2013, without stand-alone fences).
- * An entry stands for segments that are ready: the slot of the queue whose graph runs, how many, and where they begin
- * in the executable's successors (cpu_run.c). Only the owner pushes and pops at the bottom. Larger buffers are made
- * ahead, when a larger executable is (cpu_pool_make_room), so that no run allocates; the owner takes one up between
- * runs. Old buffers stay until the pool ends, since a thief may still look into one. */
-typedef struct cpu_deque_buffer {
-  struct cpu_deque_buffer *next; /* of all that the deque has */
-  size_t capacity;               /* a power of two */
-  _Atomic uint64_t entries[];
-} cpu_deque_buffer;
-
-typedef struct cpu_deque {
-  alignas(RONDO_CACHE_LINE) _Atomic int64_t top;
-  alignas(RONDO_CACHE_LINE) _Atomic int64_t bottom;
-  _Atomic(cpu_deque_buffer *) buffer;
-  _Atomic(cpu_deque_buffer *) largest;
-  _Atomic(cpu_deque_buffer *) all;
-} cpu_deque;
 
 /* A kernel's blocks being handed out in chunks. `users` keeps the fields from changing under a participant that looks.
  */
@@ -128,7 +109,7 @@ typedef struct cpu_grid_job {
 } cpu_grid_job;
 
 struct cpu_participant {
-  cpu_deque deque;
+  rondo_task_worker tasks; /* of the graph that it works on now; empty between runs */
   cpu_grid_job job;
   alignas(RONDO_CACHE_LINE) cpu_device *device;
   uint32_t index;
@@ -143,6 +124,7 @@ struct cpu_participant {
   int run_processor;     /* of its long run, as last seen, and its place */
   uint32_t run_place;
   _Atomic bool runs_long;   /* it has one now */
+  uint32_t ran_alone;       /* nodes of graphs that it ran without help */
   _Atomic uint64_t kernels; /* run by it; written by it alone */
   _Atomic uint64_t parks;
 };
@@ -150,21 +132,18 @@ struct cpu_participant {
 typedef struct cpu_pool {
   alignas(RONDO_CACHE_LINE) _Atomic uint64_t ready_summary; /* bit w: ready[w] may have bits */
   _Atomic uint32_t open_jobs;                               /* grid jobs open now */
-  _Atomic uint32_t active_runs;                             /* executables running by segments now */
+  _Atomic uint32_t active_runs;                             /* executables running by stealing now */
   _Atomic uint32_t long_runs, occupied;                     /* long runs now, and processors that have one */
   _Atomic uint64_t contentions;                             /* begun, of all time */
-  _Atomic(cpu_waiter *) injected;                           /* segments that may go on */
+  _Atomic(cpu_waiter *) injected;                           /* tasks that may go on */
   _Atomic bool stop;
   alignas(RONDO_CACHE_LINE) _Atomic uint64_t ready[CPU_QUEUE_WORDS]; /* bit: that queue wants a worker */
-  alignas(RONDO_CACHE_LINE) _Atomic uint32_t sleepers;
-  _Atomic uint32_t epoch; /* futex of parked workers */
-  _Atomic bool guarded;   /* a worker sleeps for GUARD_NS at most: what nobody is woken for, it finds */
+  alignas(RONDO_CACHE_LINE) rondo_sleepers sleepers;                 /* parked workers */
+  _Atomic bool guarded; /* a worker sleeps for GUARD_NS at most: what nobody is woken for, it finds */
   _Atomic uint64_t wakes;
-  _Atomic uint32_t starter_sleepers;                /* starters of runs that sleep until a run ends */
-  _Atomic uint32_t starter_epoch;                   /* their futex */
+  rondo_sleepers starters;                          /* starters of runs that sleep until a run ends */
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t hosts; /* bit: that host participant is taken */
-  _Atomic(cpu_executable *) runs[CPU_MAX_QUEUES];   /* what runs by segments, by its queue's slot */
-  _Atomic uint32_t room;                            /* what deques hold at least, and whose (cpu_pool_make_room) */
+  _Atomic(cpu_executable *) runs[CPU_MAX_QUEUES];   /* what ran by stealing last, by its queue's slot */
   uint64_t spin_ns;                                 /* how long an idle thread stays awake */
   bool bound;                 /* workers are bound to processors, each to one, one processor left to the host */
   _Atomic bool moving;        /* a worker is given the spare processor */
@@ -187,9 +166,6 @@ typedef struct cpu_backoff {
   uint32_t turns;
   uint64_t since_ns; /* 0: not asked the clock yet */
 } cpu_backoff;
-
-#define CPU_DEQUE_EMPTY UINT64_MAX
-static inline uint32_t cpu_entry_slot(uint64_t entry) { return (uint32_t)(entry >> 32) % CPU_MAX_QUEUES; }
 
 /* Queues ---------------------------------------------------------------------------------------------------------- */
 
@@ -268,7 +244,7 @@ struct cpu_queue {
   _Atomic uint64_t tail;     /* granules consumed; written by the owner */
   uint64_t completed;        /* items; the owner's */
   cpu_waiter waiter;         /* for CPU_WAIT and suspended graphs */
-  _Atomic bool runs;         /* a graph by segments */
+  _Atomic bool runs;         /* a graph, by stealing */
   _Atomic uint32_t hosted;   /* times that a host thread ran it since a worker did, up to CPU_HABIT */
   _Atomic uint64_t sleeping; /* cpu_queue_begin_sleep: how many, and in the upper half how often they were woken */
   cpu_timeline timeline;     /* references keep this struct, not the ring */
@@ -342,17 +318,7 @@ typedef struct cpu_node_detail {
   cpu_timeline *timeline; /* record: counts launches; holds a reference */
 } cpu_node_detail;
 
-#define CPU_NO_WAIT UINT32_MAX
-
-/* A chain of nodes that runs in one go. A cache line of its own: whoever counts its last predecessor down mostly runs
- * it. */
-typedef struct cpu_segment {
-  alignas(RONDO_CACHE_LINE) _Atomic uint32_t pending; /* predecessors not yet done */
-  uint32_t predecessors;
-  uint32_t first, count; /* nodes[first ..] */
-  uint32_t successors_first, successors_end;
-  uint32_t wait; /* it is one event-wait node: its place in the bindings; else CPU_NO_WAIT */
-} cpu_segment;
+#define CPU_NO_WAIT UINT32_MAX /* the mark of a task that is no event-wait node */
 
 /* What the event-wait nodes of one launch wait for. */
 typedef struct cpu_bindings {
@@ -379,67 +345,29 @@ typedef struct cpu_change_list {
   cpu_change *first, **last;
 } cpu_change_list;
 
-enum { CPU_PLAN_LOOP = 0, CPU_PLAN_SEGMENTS = 1, CPU_PLAN_LANES = 2, CPU_PLANS = 3 };
-
-enum { CPU_MOST_LANES = 16 };
-
-/* A segment in its lane. */
-typedef struct cpu_step {
-  uint32_t segment;
-  uint32_t waits_first, waits_end; /* in the executable's lane_waits */
-  bool awaited;                    /* by another lane */
-} cpu_step;
-
-/* Until that lane has done so many steps. */
-typedef struct cpu_lane_wait {
-  uint32_t lane, done;
-} cpu_lane_wait;
-
-/* Segments that run one after another, steps[first .. first + count). */
-typedef struct cpu_lane {
-  alignas(RONDO_CACHE_LINE) _Atomic uint32_t done;  /* steps, as far as others wait for them */
-  alignas(RONDO_CACHE_LINE) _Atomic uint32_t owner; /* whether somebody runs it */
-  uint32_t next;                                    /* step; the owner's */
-  uint32_t first, count;
-} cpu_lane;
-
 struct cpu_executable {
   rondo_executable base;
   cpu_device *device;
-  size_t node_count, edge_count, kernel_count;
-  cpu_node *nodes;          /* in execution order: segment by segment */
+  size_t node_count, kernel_count;
+  rondo_task_graph graph;   /* its items are the nodes; a task's mark is its event-wait node's place in the bindings */
+  cpu_node *nodes;          /* by position */
   const char **names;       /* the same, for traces */
   uint64_t *times;          /* the same: nanoseconds of the last run; NULL unless they are wanted */
-  uint32_t *position;       /* of lowered node i in nodes */
   cpu_node_detail *details; /* of lowered node i */
-  /* The plan by segments. */
-  uint32_t segment_count, sources_first, source_count, sink_count, successor_count;
-  cpu_segment *segments;
-  uint32_t *successors;                /* segments: successors of each, and behind them the sources */
   uint32_t *wait_nodes, *record_nodes; /* lowered indices of the event nodes */
   uint32_t wait_count, record_count;
   cpu_waiter *waiters; /* one an event-wait node */
-  /* The plan by lanes; none when it makes no sense. */
-  uint32_t lane_count;
-  cpu_lane *lanes;
-  cpu_step *steps;
-  cpu_lane_wait *lane_waits;
-  bool parallel; /* more than one participant can find work in it */
+  bool parallel;       /* more than one participant can find work in it */
   /* The run that is going on: one at a time, since launches come one after another (L1). */
   cpu_queue *queue;
-  uint64_t runs_begun;
+  bool wakes;    /* parked workers are worth their wake-up */
+  bool is_short; /* its tasks are: participants keep some to themselves, and count down several at once */
   cpu_bindings *bindings;
-  uint32_t running;                                      /* by which plan */
-  bool wakes;                                            /* parked workers are worth their wake-up */
-  alignas(RONDO_CACHE_LINE) _Atomic uint32_t sinks_left; /* segments: sinks to be done; lanes: invitations */
-  _Atomic uint32_t lanes_left;
-  /* Which plan: measured (cpu_run.c). */
-  alignas(RONDO_CACHE_LINE) uint32_t trial; /* runs since measuring began */
-  uint32_t try_again_at;                    /* measuring begins anew at that run */
-  uint32_t probes;                          /* runs beside others that were timed since */
-  uint64_t contentions_seen;                /* the pool's, when it ran last */
-  uint32_t plan;
-  uint64_t best_ns[CPU_PLANS];
+  alignas(RONDO_CACHE_LINE) _Atomic uint32_t sinks_left;
+  /* How it runs. */
+  alignas(RONDO_CACHE_LINE) uint64_t runs_begun;
+  uint64_t contentions_seen; /* the pool's, when it ran last */
+  cpu_choice choice;
   /* The caller's side. */
   uint64_t launches;
   cpu_point last;           /* completion of the last launch */
@@ -468,7 +396,6 @@ struct cpu_device {
   struct check_state *check; /* of a checking device (check.h); else NULL */
 };
 
-/* Virtual memory (cpu_memory.c) */
 extern const rondo_driver rondo_cpu_driver;
 
 #endif

@@ -9,13 +9,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/binary_search.h"
 #include "device/cpu/cpu_checking.h"
 #include "device/cpu/cpu_event.h"
 #include "device/cpu/cpu_executable.h"
-#include "device/cpu/cpu_lanes.h"
-#include "device/cpu/cpu_pool.h"
 #include "device/cpu/cpu_run.h"
-#include "device/cpu/cpu_segments.h"
 #include "device/cpu/cpu_timeline.h"
 #include "device/cpu/cpu_wait.h"
 #include "device/cpu/cpu_work.h"
@@ -91,7 +89,7 @@ static rondo_status make_node(cpu_executable *executable, cpu_node_detail *detai
     case RONDO_NODE_EVENT_RECORD:
       return make_record(executable, detail);
     default:
-      return RONDO_OK; /* nothing to run: empty, alloc, free, event wait (a segment's business) */
+      return RONDO_OK; /* nothing to run: empty, alloc, free, event wait (its task's business) */
   }
 }
 
@@ -140,7 +138,7 @@ void cpu_executable_apply(cpu_executable *executable, cpu_change_list *changes) 
     executable->kernel_count += (size_t)change->more_kernels;
     if (change->node.blocks.last > 1) executable->parallel = true;
   }
-  executable->trial = executable->probes = 0; /* another plan may be better now */
+  cpu_choice_open(&executable->choice); /* the other way may be better now */
   changes->next = atomic_load_explicit(&executable->spent_changes, memory_order_relaxed);
   while (!atomic_compare_exchange_weak(&executable->spent_changes, &changes->next, changes)) {
   }
@@ -166,14 +164,12 @@ static void free_changes(cpu_executable *executable, cpu_change_list *list) {
 
 static rondo_status add_change(cpu_executable *executable, const cpu_change *change) {
   const rondo_allocator *allocator = allocator_of(executable);
-  void *memory;
+  cpu_change *kept;
   if (executable->changes == NULL) {
-    RONDO_TRY(rondo_allocate(allocator, 1, sizeof(cpu_change_list), &memory));
-    executable->changes = memory;
+    RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof(cpu_change_list), &executable->changes));
     executable->changes->last = &executable->changes->first;
   }
-  RONDO_TRY(rondo_allocate(allocator, 1, sizeof *change, &memory));
-  cpu_change *kept = memory;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *change, &kept));
   *kept = *change;
   kept->next = NULL;
   *executable->changes->last = kept;
@@ -207,7 +203,7 @@ static rondo_status executable_set_params(rondo_executable *base, size_t index, 
   cpu_node_detail changed;
   RONDO_TRY(make_detail(executable, node, &changed));
   changed.enabled = detail->enabled;
-  const cpu_change change = {.position = executable->position[index],
+  const cpu_change change = {.position = executable->graph.position[index],
                              .node = running_form(&changed),
                              .name = changed.name,
                              .old_name = detail->name,
@@ -231,7 +227,8 @@ static rondo_status executable_set_enabled(rondo_executable *base, size_t index,
   cpu_node_detail *detail = &executable->details[index];
   if (detail->enabled == enabled) return RONDO_OK;
   detail->enabled = enabled;
-  cpu_change change = {.position = executable->position[index], .node = running_form(detail), .name = detail->name};
+  cpu_change change = {
+      .position = executable->graph.position[index], .node = running_form(detail), .name = detail->name};
   if (detail->kind == RONDO_NODE_KERNEL) change.more_kernels = enabled ? 1 : -1;
   const rondo_status status = add_change(executable, &change);
   if (status != RONDO_OK) {
@@ -267,8 +264,7 @@ static void free_executable(cpu_executable *executable) {
     for (size_t i = 0; i < count; i++) free_detail(executable, &executable->details[i]);
   }
   cpu_timeline_release(executable->last.timeline);
-  cpu_lanes_free(executable);
-  cpu_segments_free(executable);
+  rondo_task_graph_free(allocator, &executable->graph);
   rondo_release(allocator, executable->nodes, count, sizeof *executable->nodes);
   rondo_release(allocator, executable->names, count, sizeof *executable->names);
   rondo_release(allocator, executable->times, count, sizeof *executable->times);
@@ -324,14 +320,12 @@ static rondo_status executable_synchronize(rondo_executable *base) {
 static uint64_t executable_host_bytes(const rondo_executable *base) {
   const cpu_executable *executable = (const cpu_executable *)base;
   const uint64_t a_node =
-      sizeof(cpu_node) + sizeof(cpu_node_detail) + sizeof(char *) + sizeof(cpu_segment) + 5 * sizeof(uint32_t);
-  uint64_t bytes = sizeof *executable + executable->node_count * a_node + executable->edge_count * sizeof(uint32_t);
+      sizeof(cpu_node) + sizeof(cpu_node_detail) + sizeof(char *) + sizeof(rondo_task) + 4 * sizeof(uint32_t);
+  uint64_t bytes =
+      sizeof *executable + executable->node_count * a_node + executable->graph.edge_count * sizeof(uint32_t);
   for (size_t i = 0; i < executable->node_count; i++)
     bytes += executable->details[i].storage_bytes + strlen(executable->details[i].name) + 1;
   if (executable->times != NULL) bytes += executable->node_count * sizeof *executable->times;
-  if (executable->lane_count > 0)
-    bytes += executable->lane_count * sizeof(cpu_lane) + executable->segment_count * sizeof(cpu_step) +
-             executable->successor_count * sizeof(cpu_lane_wait);
   return bytes;
 }
 
@@ -353,7 +347,7 @@ static rondo_status executable_set_timing(rondo_executable *base, bool on) {
 
 static void executable_times(const rondo_executable *base, uint64_t *out_ns) {
   const cpu_executable *executable = (const cpu_executable *)base;
-  for (size_t i = 0; i < executable->node_count; i++) out_ns[i] = executable->times[executable->position[i]];
+  for (size_t i = 0; i < executable->node_count; i++) out_ns[i] = executable->times[executable->graph.position[i]];
 }
 
 const rondo_executable_ops cpu_executable_ops = {
@@ -373,15 +367,10 @@ static rondo_status allocate_nodes(cpu_executable *executable) {
   void *memory;
   RONDO_TRY(rondo_allocate_aligned(allocator, count, sizeof *executable->nodes, RONDO_CACHE_LINE, &memory));
   executable->nodes = memory;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *executable->names, &memory));
-  executable->names = memory;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *executable->wait_nodes, &memory));
-  executable->wait_nodes = memory;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *executable->record_nodes, &memory));
-  executable->record_nodes = memory;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *executable->details, &memory));
-  executable->details = memory;
-  return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *executable->names, &executable->names));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *executable->wait_nodes, &executable->wait_nodes));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *executable->record_nodes, &executable->record_nodes));
+  return rondo_allocate_items(allocator, count, sizeof *executable->details, &executable->details);
 }
 
 static rondo_status make_nodes(cpu_executable *executable, const rondo_lowered_graph *graph) {
@@ -389,7 +378,7 @@ static rondo_status make_nodes(cpu_executable *executable, const rondo_lowered_g
   for (size_t i = 0; i < graph->node_count; i++) {
     cpu_node_detail *detail = &executable->details[i];
     RONDO_TRY(make_detail(executable, &graph->nodes[i], detail));
-    const uint32_t position = executable->position[i];
+    const uint32_t position = executable->graph.position[i];
     executable->nodes[position] = detail->node;
     executable->names[position] = detail->name;
     if (detail->kind == RONDO_NODE_KERNEL) executable->kernel_count++;
@@ -400,80 +389,44 @@ static rondo_status make_nodes(cpu_executable *executable, const rondo_lowered_g
   return RONDO_OK;
 }
 
-static uint32_t segment_at(const cpu_executable *executable, uint32_t position) {
-  uint32_t low = 0, high = executable->segment_count - 1;
-  while (low < high) {
-    const uint32_t middle = (low + high + 1) / 2;
-    if (executable->segments[middle].first <= position) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  return low;
-}
-
-/* Gives each event-wait node its waiter and its segment its place in the bindings. */
+/* Gives each event-wait node its waiter and its task its place in the bindings. */
 static rondo_status make_waiters(cpu_executable *executable) {
-  void *memory;
-  RONDO_TRY(rondo_allocate(allocator_of(executable), executable->wait_count, sizeof *executable->waiters, &memory));
-  executable->waiters = memory;
+  rondo_task_graph *graph = &executable->graph;
+  RONDO_TRY(rondo_allocate_items(allocator_of(executable), executable->wait_count, sizeof *executable->waiters,
+                                 &executable->waiters));
   for (uint32_t i = 0; i < executable->wait_count; i++) {
-    const uint32_t position = executable->position[executable->wait_nodes[i]];
-    executable->segments[segment_at(executable, position)].wait = i;
+    const uint32_t position = graph->position[executable->wait_nodes[i]];
+    uint32_t task = 0, end = graph->task_count;
+    RONDO_BINARY_SEARCH(task, end, middle, graph->tasks[middle].first < position)
+    assert(graph->tasks[task].first == position && graph->tasks[task].count == 1);
+    graph->tasks[task].mark = i;
   }
   return RONDO_OK;
 }
-
-#ifndef NDEBUG
-/* The segments partition the nodes, and each counts its predecessors. */
-static void check_segment(const cpu_executable *executable, uint32_t number) {
-  const cpu_segment *segment = &executable->segments[number];
-  assert(segment->count > 0);
-  assert(segment->first == (number == 0 ? 0 : segment[-1].first + segment[-1].count));
-  assert(atomic_load(&segment->pending) == segment->predecessors);
-  assert(segment->successors_first <= segment->successors_end);
-  assert(segment->successors_end <= executable->successor_count);
-  assert(segment->wait == CPU_NO_WAIT || (segment->wait < executable->wait_count && segment->count == 1));
-  for (uint32_t k = segment->successors_first; k < segment->successors_end; k++) {
-    assert(executable->successors[k] < executable->segment_count);
-    assert(executable->successors[k] > number); /* the plain loop runs them in this order */
-    assert(executable->segments[executable->successors[k]].predecessors > 0);
-  }
-}
-
-/* The lanes partition the steps. */
-static void check_lanes(const cpu_executable *executable) {
-  uint32_t steps = 0;
-  assert(executable->lane_count <= CPU_MOST_LANES && executable->lane_count != 1);
-  for (uint32_t i = 0; i < executable->lane_count; i++) {
-    assert(executable->lanes[i].first == steps);
-    steps += executable->lanes[i].count;
-  }
-  assert(executable->lane_count == 0 || steps == executable->segment_count);
-  for (uint32_t i = 0; i < steps; i++) {
-    assert(executable->steps[i].segment < executable->segment_count);
-    assert(executable->steps[i].waits_first <= executable->steps[i].waits_end);
-  }
-}
-#endif
 
 void cpu_executable_check(const cpu_executable *executable) {
 #ifdef NDEBUG
   (void)executable;
 #else
-  size_t nodes = 0;
-  for (uint32_t i = 0; i < executable->segment_count; i++) {
-    check_segment(executable, i);
-    nodes += executable->segments[i].count;
-  }
-  assert(nodes == executable->node_count);
+  uint32_t waits = 0;
+  rondo_task_graph_check(&executable->graph);
+  assert(executable->graph.item_count == executable->node_count);
   assert(executable->kernel_count <= executable->node_count);
   assert(executable->wait_count + executable->record_count <= executable->node_count);
-  assert(executable->segment_count == 0 || (executable->source_count > 0 && executable->sink_count > 0));
-  for (size_t i = 0; i < executable->node_count; i++) assert(executable->position[i] < executable->node_count);
-  check_lanes(executable);
+  for (uint32_t i = 0; i < executable->graph.task_count; i++) {
+    const rondo_task *task = &executable->graph.tasks[i];
+    if (task->mark == CPU_NO_WAIT) continue;
+    assert(task->mark < executable->wait_count && task->count == 1);
+    waits++;
+  }
+  assert(waits == executable->wait_count);
+  for (size_t i = 0; i < executable->node_count; i++) assert(executable->nodes[i].function != NULL);
 #endif
+}
+
+static bool is_wait(const void *user, uint32_t node) {
+  const rondo_lowered_graph *graph = user;
+  return graph->nodes[node].params->kind == RONDO_NODE_EVENT_WAIT;
 }
 
 rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph *graph, rondo_executable **out) {
@@ -486,16 +439,15 @@ rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph
   executable->base = (rondo_executable){&base->tables.executable, base};
   executable->device = device;
   executable->node_count = graph->node_count;
-  rondo_status status = cpu_segments_build(executable, graph);
+  rondo_status status = rondo_task_graph_make(&base->allocator, (uint32_t)graph->node_count, graph->successor_start,
+                                              graph->successors, is_wait, graph, &executable->graph);
   if (status == RONDO_OK) status = make_nodes(executable, graph);
   if (status == RONDO_OK) status = make_waiters(executable);
-  if (status == RONDO_OK) status = cpu_lanes_build(executable);
-  if (status == RONDO_OK) status = cpu_pool_make_room(device, executable->segment_count);
   if (status != RONDO_OK) {
     free_executable(executable);
     return status;
   }
-  executable->parallel |= executable->segment_count > 1;
+  executable->parallel |= executable->graph.task_count > 1;
   cpu_executable_check(executable);
   *out = &executable->base;
   return RONDO_OK;

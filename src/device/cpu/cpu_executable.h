@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Making, changing and freeing executables. Invariant: segments partition the nodes in an order that the edges allow,
- * and lanes partition the segments. A change is noted by the caller and applied by the launch that it belongs to.
- * Threads: the caller's side, except cpu_executable_apply, which the queue's owner calls.
+ * Making, changing and freeing executables. Invariant: tasks partition the nodes in an order that the edges allow. A
+ * change is noted by the caller and applied by the launch that it belongs to. Threads: the caller's side, except
+ * cpu_executable_apply, which the queue's owner calls.
  */
 #ifndef RONDO_DEVICE_CPU_CPU_EXECUTABLE_H
 #define RONDO_DEVICE_CPU_CPU_EXECUTABLE_H
@@ -18,7 +18,7 @@ RONDO_MUST_USE rondo_status cpu_detail_storage(cpu_executable *executable, cpu_n
 
 /* Frees destroyed executables whose launches are done; all, waiting for them, when `wait`. */
 void cpu_executable_reap(cpu_device *device, bool wait);
-/* Asserts the invariants of the plans. While it does not run. */
+/* Asserts the invariants. While it does not run. */
 void cpu_executable_check(const cpu_executable *executable);
 void cpu_executable_apply(cpu_executable *executable, cpu_change_list *changes);
 

@@ -6,6 +6,9 @@
  * it, then waits until nobody uses it, before the job's fields change. Both sides are sequentially consistent.
  */
 #include "device/cpu/cpu_grid.h"
+
+#include <assert.h>
+
 #include "base/clock.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/cpu_contention.h"
@@ -65,7 +68,8 @@ bool cpu_grid_join(cpu_participant *self, cpu_participant *owner, const cpu_queu
   return mine > 0;
 }
 
-static void share(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
+/* True if others ran some. */
+static bool share(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
                   rondo_blocks rest, uint64_t rest_ns) {
   cpu_pool *pool = &self->device->pool;
   cpu_grid_job *job = &self->job;
@@ -82,6 +86,7 @@ static void share(cpu_participant *self, cpu_queue *queue, rondo_cpu_function fu
   atomic_store(&job->open, 1);
   atomic_fetch_add(&pool->open_jobs, 1);
   wake_another(pool, job);
+  assert(atomic_load(&job->users) == 0 || atomic_load(&job->open) == 1);
   const uint64_t mine = take_chunks(job, function, args, rest.grid, rest.last, job->chunk, NULL);
   atomic_fetch_sub(&pool->open_jobs, 1);
   atomic_store(&job->open, 0);
@@ -89,14 +94,15 @@ static void share(cpu_participant *self, cpu_queue *queue, rondo_cpu_function fu
   while (atomic_load(&job->users) != 0 || atomic_load_explicit(&job->done, memory_order_acquire) + mine != count) {
     (void)cpu_backoff_step(&backoff, NULL);
   }
+  return mine != count;
 }
 
-void cpu_grid_run(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
+bool cpu_grid_run(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
                   rondo_blocks all) {
   const uint64_t count = all.last - all.first;
   if (count < 2) {
     function(all, args);
-    return;
+    return false;
   }
   const uint64_t piece = count / PIECES + 1;
   const uint64_t begun = rondo_clock_ns();
@@ -104,9 +110,7 @@ void cpu_grid_run(cpu_participant *self, cpu_queue *queue, rondo_cpu_function fu
   const uint64_t spent = rondo_clock_ns() - begun;
   const rondo_blocks rest = {all.first + (size_t)piece, all.last, all.grid};
   const uint64_t rest_ns = (uint64_t)((double)spent * (double)(count - piece) / (double)piece);
-  if (rest_ns < SHARE_FROM_NS) {
-    function(rest, args);
-  } else {
-    share(self, queue, function, args, rest, rest_ns);
-  }
+  if (rest_ns >= SHARE_FROM_NS) return share(self, queue, function, args, rest, rest_ns);
+  function(rest, args);
+  return false;
 }

@@ -6,8 +6,8 @@
 
 #include "device/cpu/cpu.h"
 
-/* Grids (cpu_grid.c): runs all blocks of a kernel, sharing them when it pays. */
-void cpu_grid_run(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
+/* Runs all blocks of a kernel, and shares them if that pays. True if others ran some of them. */
+bool cpu_grid_run(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
                   rondo_blocks all);
 
 /* Takes part in what `owner` shares; false when there is nothing to do, or it is not `queue`'s (any, when NULL). */

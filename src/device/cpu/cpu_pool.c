@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The workers of a CPU device, and how they find work: queues that are ready, segments of running graphs, grids that
+ * The workers of a CPU device, and how they find work: queues that are ready, tasks of running graphs, grids that
  * are shared. A worker stays attached to the queue it served last and watches it, so that the next launch needs no
  * wake-up; idle, it pauses, yields now and then, and after spin_ns parks. Before it parks it lets its queue go and
  * looks once more at everything, counted among the sleepers: whoever makes work ready looks at that count afterwards.
@@ -14,7 +14,6 @@
 #include "base/environment.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/cpu_contention.h"
-#include "device/cpu/cpu_deque.h"
 #include "device/cpu/cpu_grid.h"
 #include "device/cpu/cpu_pool.h"
 #include "device/cpu/cpu_queue.h"
@@ -89,82 +88,21 @@ static void clear_processor(cpu_pool *pool) {
 }
 
 void cpu_pool_wake(cpu_pool *pool) {
-  if (atomic_load(&pool->sleepers) == 0) return;
+  if (!rondo_sleepers_exist(&pool->sleepers)) return;
   if (pool->bound) clear_processor(pool);
-  atomic_fetch_add(&pool->epoch, 1);
   atomic_fetch_add_explicit(&pool->wakes, 1, memory_order_relaxed);
-  rondo_futex_wake(&pool->epoch, 1);
+  rondo_sleepers_wake(&pool->sleepers, 1);
 }
 
-static void wake_all(cpu_pool *pool) {
-  atomic_fetch_add(&pool->epoch, 1);
-  rondo_futex_wake(&pool->epoch, UINT32_MAX);
-}
-
-/* Room in deques: the capacity that is promised, as a power of two, and the hosts' participants to whom it is promised
- * beside the workers: the first few, since launches take only such, and all that were ever taken. In one word: whoever
- * changes one part has kept the promise for the other.
- */
-
-enum { ROOM_SHIFT = CPU_HOSTS, ROOM_HOSTS = (1 << CPU_HOSTS) - 1, LEAST_ROOM = 8 };
-
-static size_t room_capacity(uint32_t room) { return (size_t)1 << (room >> ROOM_SHIFT); }
-
-static rondo_status prepare_deques(cpu_device *device, uint32_t room) {
-  cpu_pool *pool = &device->pool;
-  for (uint32_t i = 0; i < pool->participant_count; i++) {
-    const bool has_room = i < pool->worker_count || (room >> (i - pool->worker_count) & 1) != 0;
-    if (has_room) RONDO_TRY(cpu_deque_prepare(device, &pool->participants[i].deque, room_capacity(room)));
-  }
-  return RONDO_OK;
-}
-
-rondo_status cpu_pool_make_room(cpu_device *device, uint64_t segments) {
-  cpu_pool *pool = &device->pool;
-  uint32_t room = atomic_load(&pool->room), wanted;
-  do {
-    if (room_capacity(room) >= segments) return RONDO_OK;
-    wanted = room;
-    while (room_capacity(wanted) < segments) wanted += 1u << ROOM_SHIFT;
-    RONDO_TRY(prepare_deques(device, wanted));
-  } while (!atomic_compare_exchange_weak(&pool->room, &room, wanted));
-  return RONDO_OK;
-}
-
-void cpu_pool_take_room(cpu_pool *pool, cpu_participant *self) {
-  cpu_deque_grow(&self->deque, room_capacity(atomic_load(&pool->room)));
-}
-
-static bool promise_room(cpu_pool *pool, cpu_participant *self) {
-  const uint32_t bit = 1u << (self->index - pool->worker_count);
-  uint32_t room = atomic_load_explicit(&pool->room, memory_order_relaxed);
-  while ((room & bit) == 0) {
-    if (cpu_deque_prepare(self->device, &self->deque, room_capacity(room)) != RONDO_OK) return false;
-    if (atomic_compare_exchange_weak(&pool->room, &room, room | bit)) return true;
-  }
-  return true;
-}
-
-static cpu_participant *take_host(cpu_pool *pool, uint32_t among) {
+cpu_participant *cpu_pool_join(cpu_pool *pool) {
   uint32_t taken = atomic_load_explicit(&pool->hosts, memory_order_relaxed), left;
-  while ((left = among & ~taken) != 0) {
+  while ((left = ~taken & ((1u << CPU_HOSTS) - 1)) != 0) {
     const uint32_t bit = left & (~left + 1);
     if (atomic_compare_exchange_weak_explicit(&pool->hosts, &taken, taken | bit, memory_order_acquire,
                                               memory_order_relaxed))
       return &pool->participants[pool->worker_count + (uint32_t)__builtin_ctz(bit)];
   }
   return NULL;
-}
-
-cpu_participant *cpu_pool_join(cpu_pool *pool) {
-  cpu_participant *host = take_host(pool, ROOM_HOSTS);
-  if (host == NULL || promise_room(pool, host)) return host;
-  cpu_pool_leave(pool, host);
-  return NULL;
-}
-
-cpu_participant *cpu_pool_join_prepared(cpu_pool *pool) {
-  return take_host(pool, atomic_load_explicit(&pool->room, memory_order_acquire) & ROOM_HOSTS);
 }
 
 void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant) {
@@ -193,18 +131,20 @@ bool cpu_pool_help_grid(cpu_pool *pool, cpu_participant *self, const cpu_queue *
   return false;
 }
 
+/* An entry of `queue`'s run, or of any run if it is NULL. */
+static bool find_entry(rondo_steal_deque *deque, const cpu_queue *queue, rondo_steal *out) {
+  return rondo_deque_peek(deque, out) && (queue == NULL || rondo_task_entry_tag(out->entry) == queue->slot);
+}
+
 static bool help_run(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue) {
   if (atomic_load_explicit(&pool->active_runs, memory_order_relaxed) == 0) return false;
   if (queue != NULL && !atomic_load_explicit(&queue->runs, memory_order_relaxed)) return false;
   const uint32_t hosts = atomic_load_explicit(&pool->hosts, memory_order_relaxed);
   uint32_t victim = self->index;
   while ((victim = next_participant(pool, hosts, victim)) != self->index) {
-    cpu_steal steal;
-    cpu_deque *deque = &pool->participants[victim].deque;
-    if (!cpu_deque_peek(deque, &steal) || (queue != NULL && cpu_entry_slot(steal.entry) != queue->slot)) continue;
-    /* Not before the look: the entry may be of an executable that was made a moment ago. */
-    cpu_pool_take_room(pool, self);
-    if (!cpu_deque_take(deque, &steal)) continue;
+    rondo_steal steal;
+    rondo_steal_deque *deque = &pool->participants[victim].tasks.deque;
+    if (!find_entry(deque, queue, &steal) || !rondo_deque_take(deque, &steal)) continue;
     cpu_run_entry(pool, self, steal.entry);
     return true;
   }
@@ -217,19 +157,14 @@ bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue
   return cpu_pool_help_grid(pool, self, queue) || help_run(pool, self, queue);
 }
 
-static bool has_entry(cpu_deque *deque, const cpu_queue *queue) {
-  cpu_steal steal;
-  if (cpu_deque_is_empty(deque) || !cpu_deque_peek(deque, &steal)) return false;
-  return queue == NULL || cpu_entry_slot(steal.entry) == queue->slot;
-}
-
 bool cpu_pool_has_shared(cpu_pool *pool, const cpu_participant *self, const cpu_queue *queue) {
   if (cpu_contention_is_full(pool)) return false;
   const uint32_t hosts = atomic_load(&pool->hosts);
   uint32_t other = self->index;
   while ((other = next_participant(pool, hosts, other)) != self->index) {
+    rondo_steal steal;
     cpu_participant *owner = &pool->participants[other];
-    if (cpu_grid_has_more(owner, queue) || has_entry(&owner->deque, queue)) return true;
+    if (cpu_grid_has_more(owner, queue) || find_entry(&owner->tasks.deque, queue, &steal)) return true;
   }
   return false;
 }
@@ -348,10 +283,10 @@ bool cpu_pool_leaves_to_host(const cpu_pool *pool) {
  * after all has its work begun when that one looks next. True when this one was. */
 static bool sleep_till_woken(cpu_pool *pool, uint32_t epoch) {
   if (!cpu_contention_is_near(pool) || atomic_exchange(&pool->guarded, true)) {
-    rondo_futex_wait(&pool->epoch, epoch);
+    rondo_sleepers_sleep(&pool->sleepers, epoch);
     return false;
   }
-  rondo_futex_wait_for(&pool->epoch, epoch, GUARD_NS);
+  rondo_futex_wait_for(&pool->sleepers.epoch, epoch, GUARD_NS);
   atomic_store(&pool->guarded, false);
   return true;
 }
@@ -367,8 +302,7 @@ static void park(cpu_device *device, cpu_participant *self) {
   cpu_pool *pool = &device->pool;
   bool was_on_guard = false;
   let_go(self);
-  atomic_fetch_add(&pool->sleepers, 1);
-  const uint32_t epoch = atomic_load(&pool->epoch);
+  const uint32_t epoch = rondo_sleepers_enter(&pool->sleepers);
   tidy_summary(pool);
   const bool is_idle = atomic_load(&pool->ready_summary) == 0 && atomic_load(&pool->injected) == NULL &&
                        !cpu_pool_has_shared(pool, self, NULL);
@@ -376,7 +310,7 @@ static void park(cpu_device *device, cpu_participant *self) {
     atomic_fetch_add_explicit(&self->parks, 1, memory_order_relaxed);
     was_on_guard = sleep_till_woken(pool, epoch);
   }
-  atomic_fetch_sub(&pool->sleepers, 1);
+  rondo_sleepers_leave(&pool->sleepers);
   if (was_on_guard) end_guard(pool);
 }
 
@@ -430,23 +364,21 @@ static uint32_t choose_worker_count(uint32_t asked) {
 
 static rondo_status make_participants(cpu_device *device) {
   cpu_pool *pool = &device->pool;
+  const rondo_allocator *allocator = &device->base.allocator;
   void *memory;
-  RONDO_TRY(rondo_allocate_aligned(&device->base.allocator, pool->participant_count, sizeof(cpu_participant),
-                                   RONDO_CACHE_LINE, &memory));
+  RONDO_TRY(
+      rondo_allocate_aligned(allocator, pool->participant_count, sizeof(cpu_participant), RONDO_CACHE_LINE, &memory));
   pool->participants = memory;
   for (uint32_t i = 0; i < pool->participant_count; i++) {
     pool->participants[i].device = device;
     pool->participants[i].index = i;
+    pool->participants[i].tasks.list = RONDO_TASK_LIST_EMPTY;
     pool->participants[i].place = (i + 1 + device->base.index) % pool->processor_count;
   }
-  RONDO_TRY(rondo_allocate(&device->base.allocator, pool->worker_count, sizeof(rondo_thread), &memory));
-  pool->threads = memory;
-  RONDO_TRY(rondo_allocate(&device->base.allocator, pool->processor_count, sizeof(int), &memory));
-  pool->processors = memory;
+  RONDO_TRY(rondo_allocate_items(allocator, pool->worker_count, sizeof(rondo_thread), &pool->threads));
+  RONDO_TRY(rondo_allocate_items(allocator, pool->processor_count, sizeof(int), &pool->processors));
   for (uint32_t i = 0; i < pool->processor_count; i++) pool->processors[i] = rondo_processor_at(i);
-  RONDO_TRY(rondo_allocate(&device->base.allocator, pool->processor_count, sizeof *pool->occupants, &memory));
-  pool->occupants = memory;
-  return prepare_deques(device, atomic_load(&pool->room));
+  return rondo_allocate_items(allocator, pool->processor_count, sizeof *pool->occupants, &pool->occupants);
 }
 
 /* Nobody is moved before all have their places. */
@@ -475,7 +407,6 @@ rondo_status cpu_pool_start(cpu_device *device, uint32_t workers) {
   }
   pool->spin_ns = rondo_option_number(RONDO_OPTION_CPU_SPIN_US) * 1000;
   pool->watch_turns = measure_watch_turns();
-  atomic_store(&pool->room, LEAST_ROOM << ROOM_SHIFT | ((1u << CPU_FIRST_HOSTS) - 1));
   pool->participant_count = want + CPU_HOSTS;
   pool->processor_count = rondo_processor_count();
   pool->worker_count = want;
@@ -491,12 +422,9 @@ rondo_status cpu_pool_start(cpu_device *device, uint32_t workers) {
 void cpu_pool_stop(cpu_device *device) {
   cpu_pool *pool = &device->pool;
   atomic_store(&pool->stop, true);
-  wake_all(pool);
+  rondo_sleepers_wake(&pool->sleepers, UINT32_MAX);
   if (pool->threads != NULL) {
     for (uint32_t i = 0; i < pool->threads_started; i++) rondo_thread_join(pool->threads[i]);
-  }
-  if (pool->participants != NULL) {
-    for (uint32_t i = 0; i < pool->participant_count; i++) cpu_deque_free(device, &pool->participants[i].deque);
   }
   rondo_release(&device->base.allocator, pool->threads, pool->worker_count, sizeof(rondo_thread));
   rondo_release(&device->base.allocator, pool->processors, pool->processor_count, sizeof(int));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The workers of a CPU device, and how they find work: queues that are ready, segments of running graphs, grids
+ * The workers of a CPU device, and how they find work: queues that are ready, tasks of running graphs, grids
  * that are shared.
  */
 #ifndef RONDO_DEVICE_CPU_CPU_POOL_H
@@ -17,20 +17,11 @@ bool cpu_pool_leaves_to_host(const cpu_pool *pool);
 /* Wakes one sleeping worker when there is one. */
 void cpu_pool_wake(cpu_pool *pool);
 
-/* Before an executable with that many segments is handed out: no run of it will lack room in a deque. */
-RONDO_MUST_USE rondo_status cpu_pool_make_room(cpu_device *device, uint64_t segments);
-
-/* To be called before the participant runs segments; its deque is empty. */
-void cpu_pool_take_room(cpu_pool *pool, cpu_participant *self);
-
-/* A participant for a host thread, or NULL when all are taken or there is no memory for a first one. */
+/* A participant for a host thread, or NULL when all are taken. */
 cpu_participant *cpu_pool_join(cpu_pool *pool);
-
-/* The same among those that need no memory: for launches, which do not allocate. */
-cpu_participant *cpu_pool_join_prepared(cpu_pool *pool);
 void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant);
 
-/* Does a bit of `queue`'s work that is shared now (any queue's when NULL): a grid's blocks, a stolen segment. False
+/* Does a bit of `queue`'s work that is shared now (any queue's when NULL): a grid's blocks, a stolen task. False
  * when there was none. */
 bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
 

@@ -19,7 +19,6 @@
 #include "device/cpu/cpu_pool.h"
 #include "device/cpu/cpu_queue.h"
 #include "device/cpu/cpu_run.h"
-#include "device/cpu/cpu_semaphore.h"
 #include "device/cpu/cpu_timeline.h"
 #include "device/cpu/cpu_wait.h"
 #include "device/cpu/cpu_work.h"
@@ -200,7 +199,7 @@ void cpu_queue_schedule(cpu_queue *queue) {
   const uint32_t word = queue->slot / 64;
   atomic_fetch_or(&pool->ready[word], UINT64_C(1) << queue->slot % 64);
   atomic_fetch_or(&pool->ready_summary, UINT64_C(1) << word);
-  if (atomic_load(&pool->sleepers) != 0 && !is_left_to_host(queue))
+  if (rondo_sleepers_exist(&pool->sleepers) && !is_left_to_host(queue))
     cpu_pool_wake(pool);
   else
     (void)cpu_queue_wake_waiters(queue);
@@ -218,7 +217,7 @@ static bool has_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
 static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
   cpu_pool *pool = &queue->device->pool;
   cpu_backoff backoff = {0};
-  cpu_participant *self = cpu_pool_join_prepared(pool);
+  cpu_participant *self = cpu_pool_join(pool);
   for (;;) {
     /* Read before the tail: an item consumed after the look at the tail then ends the sleep. (A skip does not, but the
      * item behind it does.) */

@@ -20,7 +20,7 @@ void cpu_queue_publish(cpu_queue *queue, uint64_t head);
  * struct alive. */
 bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint64_t budget);
 
-/* Lets the queue, put aside, go on: by a waiter, or by the last segment of a suspended graph. */
+/* Lets a queue go on that was set aside: for a waiter, or after the last task of its graph. */
 void cpu_queue_resume(cpu_queue *queue);
 void cpu_queue_finish_graph(cpu_queue *queue);
 

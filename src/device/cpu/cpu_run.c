@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Running an executable, by one of three plans. The plain loop costs nothing a node; segments use all participants, but
- * cost counters and hand-overs; lanes (cpu_lanes.c) cost less, but cannot even out what takes longer than was thought.
- * Which is fastest is measured: the first runs try each plan a few times, the best one stays, and all are tried again
- * ever more rarely, and after changes. All compute the same bits, since a kernel must not depend on how its grid is
- * cut.
+ * Running an executable: in a plain loop, or by work stealing (base/task_graph.h). README.md describes both, and
+ * cpu_choice.c chooses.
  *
- * Under contention (cpu_contention.c), or behind one that came since its last run, times say nothing of the plans, and
- * a plan for the whole device would wait for processors that others have: a long run goes node by node there. But one
- * that is brief even there is brief, and on trial no more: a few runs beside others are timed for that.
+ * By stealing, the starter, who owns the queue, runs the sources. Whoever counts a task's last predecessor down goes on
+ * with it, and puts what else became ready where others take it. The starter works along until the last sink is done.
+ * An executable that waits for events inside is set aside instead, since its starter must not hold a worker; whoever
+ * finishes its last sink finishes the queue's item, and `sinks_left` counts one more for the starter. Nothing of an
+ * executable is read after its last sink.
  *
- * By segments: the last predecessor's participant runs the first ready successor itself and pushes the others on its
- * deque, which wakes a worker that sleeps where the run is long enough for that. The starter works along until the last
- * sink is done. An executable that waits for events inside is suspended instead (its starter must not hold a worker),
- * and whoever finishes its last sink finishes the queue's item; `sinks_left` then counts one more for the starter
- * itself. After its last sink an executable is not touched.
+ * Under contention (cpu_contention.c) times tell nothing, and a stealing run would wait for processors that others
+ * have: a long run goes node by node there. One that is brief even then is known to be brief.
  */
 #include <assert.h>
 
@@ -21,48 +17,38 @@
 #include "base/trace.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/cpu_contention.h"
-#include "device/cpu/cpu_deque.h"
+#include "device/cpu/cpu_event.h"
 #include "device/cpu/cpu_grid.h"
-#include "device/cpu/cpu_lanes.h"
 #include "device/cpu/cpu_pool.h"
 #include "device/cpu/cpu_queue.h"
 #include "device/cpu/cpu_run.h"
-#include "device/cpu/cpu_semaphore.h"
 #include "device/cpu/cpu_timeline.h"
 #include "device/cpu/cpu_wait.h"
 
-enum {
-  TRIALS = 3,              /* runs of each plan that are timed */
-  MOST_PROBES = 8,         /* runs beside others that are timed */
-  TRY_AGAIN_AT_LEAST = 16, /* runs */
-  TRY_AGAIN_AT_MOST = 20000,
-  WAKE_GAIN_NS = 20 * 1000,
-  LONG_RUN_NS = 20 * 1000 /* shorter ones are not worth counting */
-};
-enum { MAX_ENTRY_COUNT = (1 << (32 - CPU_SLOT_BITS)) - 1, MOST_PREFETCHED = 4 };
+enum { LONG_RUN_NS = 20 * 1000 /* shorter ones are not worth counting */, MOST_PREFETCHED = 4, MOST_DONE = 8 };
 
 /* Nodes ----------------------------------------------------------------------------------------------------------- */
 
 static bool is_watched(const cpu_executable *executable) { return rondo_trace_on() || executable->times != NULL; }
 
-static void run_grid(const cpu_executable *executable, cpu_participant *self, const cpu_node *node) {
-  if (node->blocks.last > 1 && !cpu_contention_is_full(&executable->device->pool))
-    cpu_grid_run(self, executable->queue, node->function, node->args, node->blocks);
-  else
+static inline void run_grid(const cpu_executable *executable, cpu_participant *self, const cpu_node *node) {
+  self->ran_alone++;
+  if (node->blocks.last < 2 || cpu_contention_is_full(&executable->device->pool))
     node->function(node->blocks, node->args);
+  else if (cpu_grid_run(self, executable->queue, node->function, node->args, node->blocks))
+    self->ran_alone--;
 }
 
-/* Shares grids with others, as segments do, unless `self` is NULL, as in the plain loop. */
+/* Shares grids with others, unless `self` is NULL, as in the plain loop. */
 static void run_watched(const cpu_executable *executable, cpu_participant *self, uint32_t first, uint32_t count) {
   for (uint32_t i = first; i < first + count; i++) {
     const cpu_node *node = &executable->nodes[i];
     rondo_trace_here(RONDO_TRACE_BEGIN, "node", executable->names[i]);
     const uint64_t begun = executable->times == NULL ? 0 : rondo_clock_ns();
-    if (self != NULL) {
+    if (self != NULL)
       run_grid(executable, self, node);
-    } else {
+    else
       node->function(node->blocks, node->args);
-    }
     if (executable->times != NULL) executable->times[i] = rondo_clock_ns() - begun;
     rondo_trace_here(RONDO_TRACE_END, "node", executable->names[i]);
   }
@@ -79,17 +65,13 @@ __attribute__((aligned(RONDO_CACHE_LINE), noinline)) static void run_loop(const 
   for (size_t i = 0, count = executable->node_count; i < count; i++) nodes[i].function(nodes[i].blocks, nodes[i].args);
 }
 
-static void run_nodes(const cpu_executable *executable, cpu_participant *self, uint32_t first, uint32_t count) {
+static inline void run_nodes(const cpu_executable *executable, cpu_participant *self, uint32_t first, uint32_t count) {
   if (__builtin_expect(is_watched(executable), 0)) {
     run_watched(executable, self, first, count);
     return;
   }
   const cpu_node *node = &executable->nodes[first];
   for (const cpu_node *end = node + count; node < end; node++) run_grid(executable, self, node);
-}
-
-void cpu_run_segment(const cpu_executable *executable, cpu_participant *self, const cpu_segment *segment) {
-  run_nodes(executable, self, segment->first, segment->count);
 }
 
 void cpu_run_record(rondo_blocks blocks, void *const *args) {
@@ -100,159 +82,230 @@ void cpu_run_record(rondo_blocks blocks, void *const *args) {
   cpu_timeline_advance(timeline, executable->runs_begun);
 }
 
-/* Segments -------------------------------------------------------------------------------------------------------- */
+/* Stealing -------------------------------------------------------------------------------------------------------- */
 
-/* What has to be given back when a run is over. */
-static void end_run(cpu_executable *executable) {
+static cpu_pool *pool_of(const cpu_executable *executable) { return &executable->device->pool; }
+
+/* Lets thieves in. Here and in what follows, nothing is stored that is there already: thieves keep the lines that they
+ * have read in the run before. */
+static void enter_run(cpu_executable *executable) {
+  cpu_pool *pool = pool_of(executable);
+  cpu_queue *queue = executable->queue;
+  if (atomic_load_explicit(&pool->runs[queue->slot], memory_order_relaxed) != executable)
+    atomic_store_explicit(&pool->runs[queue->slot], executable, memory_order_release);
+  atomic_store_explicit(&queue->runs, true, memory_order_relaxed);
+  atomic_fetch_add(&pool->active_runs, 1);
+}
+
+/* No thief is in it any more. */
+static void leave_run(cpu_executable *executable) {
+  cpu_pool *pool = pool_of(executable);
   cpu_bindings *bindings = executable->bindings;
-  executable->bindings = NULL;
+  atomic_store_explicit(&executable->queue->runs, false, memory_order_relaxed);
+  assert(atomic_load(&pool->active_runs) > 0);
+  atomic_fetch_sub(&pool->active_runs, 1);
   if (bindings == NULL) return;
+  executable->bindings = NULL;
   bindings->next = atomic_load_explicit(&executable->spent_bindings, memory_order_relaxed);
   while (!atomic_compare_exchange_weak(&executable->spent_bindings, &bindings->next, bindings)) {
   }
 }
 
-static void leave_run(cpu_pool *pool, cpu_executable *executable) {
-  atomic_store_explicit(&executable->queue->runs, false, memory_order_relaxed);
-  assert(atomic_load(&pool->active_runs) > 0);
-  atomic_fetch_sub(&pool->active_runs, 1);
-}
-
 void cpu_run_wake_starters(cpu_pool *pool) {
-  if (atomic_load(&pool->starter_sleepers) == 0) return;
-  atomic_fetch_add(&pool->starter_epoch, 1);
-  rondo_futex_wake(&pool->starter_epoch, UINT32_MAX);
+  if (rondo_sleepers_exist(&pool->starters)) rondo_sleepers_wake(&pool->starters, UINT32_MAX);
 }
 
-static void sink_done(cpu_executable *executable) {
-  cpu_pool *pool = &executable->device->pool;
+/* So many sinks are done. */
+static void finish_sinks(cpu_executable *executable, uint32_t done) {
+  cpu_pool *pool = pool_of(executable);
   const bool suspends = executable->wait_count > 0;
-  const uint32_t before = atomic_fetch_sub(&executable->sinks_left, 1);
-  assert(before > 0);
-  if (before != 1) return;
+  const uint32_t before = atomic_fetch_sub(&executable->sinks_left, done);
+  assert(done > 0 && before >= done);
+  if (before != done) return;
   if (!suspends) {
     cpu_run_wake_starters(pool);
     return;
   }
   cpu_queue *queue = executable->queue;
-  leave_run(pool, executable);
-  end_run(executable);
+  leave_run(executable);
   cpu_queue_finish_graph(queue);
 }
 
-/* Entries: successors[first .. first + count) are ready. A queue runs one graph at a time, so its slot names the run.
- */
+/* Others, who may all be asleep, can take so many entries more: wakes those who wait for this queue anyway, and then
+ * workers. */
+static void offer(const cpu_executable *executable, uint32_t entries) {
+  if (!executable->wakes) return;
+  for (; entries > 0; entries--)
+    if (!cpu_queue_wake_waiters(executable->queue)) cpu_pool_wake(pool_of(executable));
+}
+
+/* Something became ready beside what the participant goes on with. */
+static void give(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
+  if (executable->is_short)
+    rondo_task_keep(&self->tasks, &executable->graph, entry);
+  else if (rondo_task_put(&self->tasks, &executable->graph, entry))
+    offer(executable, 1);
+}
+
 static uint64_t make_entry(const cpu_executable *executable, uint32_t first, uint32_t count) {
-  return (uint64_t)executable->queue->slot << 32 | (uint64_t)count << CPU_SLOT_BITS << 32 | first;
-}
-static uint32_t entry_first(uint64_t entry) { return (uint32_t)entry; }
-static uint32_t entry_count(uint64_t entry) { return (uint32_t)(entry >> 32 >> CPU_SLOT_BITS); }
-
-/* For others to take, who may all be asleep by now: first those who wait for this queue anyway, then a worker. */
-static void put_up(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
-  const bool wakes = executable->wakes;
-  cpu_deque_push(&self->deque, entry, wakes);
-  if (wakes && !cpu_queue_wake_waiters(executable->queue)) cpu_pool_wake(&executable->device->pool);
+  return rondo_task_entry(executable->queue->slot, first, count);
 }
 
-void cpu_run_invite(const cpu_executable *executable, cpu_participant *self, uint32_t lane) {
-  put_up(executable, self, make_entry(executable, lane, 1));
-}
+static uint32_t successor_count(const rondo_task *task) { return task->successors_end - task->successors_first; }
 
-/* Keeps the first of an entry and puts halves of the rest up for others, the largest first, where thieves look. */
-static uint32_t split_entry(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
-  const uint32_t first = entry_first(entry);
-  uint32_t count = entry_count(entry);
-  assert(count > 0 && first + count <= executable->successor_count + executable->source_count);
-  while (count > 1) {
-    const uint32_t half = count / 2;
-    count -= half;
-    put_up(executable, self, make_entry(executable, first + count, half));
-  }
-  return executable->successors[first];
-}
-
-static bool becomes_ready(cpu_segment *segment) {
-  if (segment->predecessors < 2) return true;
-  const uint32_t before = atomic_fetch_sub_explicit(&segment->pending, 1, memory_order_acq_rel);
-  assert(before > 0);
-  if (before != 1) return false;
-  atomic_store_explicit(&segment->pending, segment->predecessors, memory_order_relaxed); /* for the next run */
-  return true;
-}
-
-/* Marks a segment done. Returns an entry of what is ready now, for the participant to go on with; the rest it puts up.
- * The run may be over as soon as the last successor is counted down, unless it became ready here: nothing of the
- * executable is read after that. */
-static uint64_t finish_segment(cpu_executable *executable, cpu_participant *self, const cpu_segment *segment) {
-  const uint32_t end = segment->successors_end;
-  uint32_t k = segment->successors_first;
-  if (k == end) {
-    sink_done(executable);
-    return CPU_DEQUE_EMPTY;
-  }
-  uint64_t next = CPU_DEQUE_EMPTY;
-  uint32_t ready = 0; /* how many just before k */
-  for (; k < end; k++) {
-    const bool is_ready = becomes_ready(&executable->segments[executable->successors[k]]);
-    if (is_ready) ready++;
-    if (ready == 0 || (is_ready && k + 1 < end && ready < MAX_ENTRY_COUNT)) continue;
-    if (next != CPU_DEQUE_EMPTY) put_up(executable, self, next);
-    next = make_entry(executable, k + is_ready - ready, ready);
-    ready = 0;
+/* A task is done that has several successors. Returns an entry of what is ready now, to go on with, after `next`. */
+static uint64_t finish_task(const cpu_executable *executable, cpu_participant *self, const rondo_task *task,
+                            uint64_t next) {
+  const uint32_t end = task->successors_end;
+  uint32_t at = task->successors_first, ready_end = 0, ready;
+  while ((ready = rondo_task_next_ready(&executable->graph, &at, end, &ready_end)) > 0) {
+    if (next != RONDO_DEQUE_EMPTY) give(executable, self, next);
+    next = make_entry(executable, ready_end - ready, ready);
   }
   return next;
 }
 
+/* The same for so many tasks whose only successor is at `place` in the successors. */
+static uint64_t finish_alike(const cpu_executable *executable, cpu_participant *self, uint32_t place, uint32_t done,
+                             uint64_t next) {
+  if (!rondo_task_count_down(&executable->graph.tasks[executable->graph.successors[place]], done)) return next;
+  if (next != RONDO_DEQUE_EMPTY) give(executable, self, next);
+  return make_entry(executable, place, 1);
+}
+
 /* Asks for the counters of what comes next, which another processor may have counted last: they are here by the time
- * the segment has run. */
-static void prefetch_successors(const cpu_executable *executable, const cpu_segment *segment) {
-  uint32_t end = segment->successors_end;
-  if (end - segment->successors_first > MOST_PREFETCHED) end = segment->successors_first + MOST_PREFETCHED;
-  for (uint32_t k = segment->successors_first; k < end; k++)
-    rondo_prefetch_for_write(&executable->segments[executable->successors[k]]);
+ * the task has run. */
+static void prefetch_successors(const rondo_task_graph *graph, const rondo_task *task) {
+  uint32_t end = task->successors_end;
+  if (end - task->successors_first > MOST_PREFETCHED) end = task->successors_first + MOST_PREFETCHED;
+  for (uint32_t k = task->successors_first; k < end; k++) rondo_prefetch_for_write(&graph->tasks[graph->successors[k]]);
 }
 
-/* The wait of a segment is over. */
-static void settle_wait(const cpu_executable *executable, const cpu_segment *segment) {
-  cpu_point_settle(executable->bindings->points[segment->wait], executable->queue);
+/* The wait of a task is over. */
+static void settle_wait(const cpu_executable *executable, const rondo_task *task) {
+  assert(task->mark < executable->wait_count);
+  cpu_point_settle(executable->bindings->points[task->mark], executable->queue);
 }
 
-/* Runs one segment; false when it has to wait for an event first, and will be injected. */
-static bool step(cpu_executable *executable, cpu_participant *self, uint32_t number) {
-  const cpu_segment *segment = &executable->segments[number];
-  if (segment->wait == CPU_NO_WAIT) {
-    prefetch_successors(executable, segment);
-    cpu_run_segment(executable, self, segment);
+/* False if the task has to wait for an event first, and will be injected. */
+static inline bool run_task(cpu_executable *executable, cpu_participant *self, uint32_t number) {
+  const rondo_task *task = &executable->graph.tasks[number];
+  if (task->mark == CPU_NO_WAIT) {
+    prefetch_successors(&executable->graph, task);
+    run_nodes(executable, self, task->first, task->count);
     return true;
   }
-  const cpu_point point = cpu_point_now(executable->bindings->points[segment->wait]);
-  cpu_waiter *waiter = &executable->waiters[segment->wait];
-  *waiter = (cpu_waiter){.target = point.value, .executable = executable, .segment = number};
+  const cpu_point point = cpu_point_now(executable->bindings->points[task->mark]);
+  cpu_waiter *waiter = &executable->waiters[task->mark];
+  *waiter = (cpu_waiter){.target = point.value, .executable = executable, .task = number};
   if (!cpu_point_reached(point) && !cpu_timeline_pass_or_wait(point.timeline, waiter)) return false;
-  settle_wait(executable, segment);
+  settle_wait(executable, task);
   return true;
 }
 
-/* Works from an entry on until the participant's deque is empty. */
-static void run_from(cpu_executable *executable, cpu_participant *self, uint64_t entry) {
-  while (entry != CPU_DEQUE_EMPTY) {
-    const uint32_t number = split_entry(executable, self, entry);
-    entry = CPU_DEQUE_EMPTY;
-    if (step(executable, self, number)) entry = finish_segment(executable, self, &executable->segments[number]);
-    if (entry == CPU_DEQUE_EMPTY) entry = cpu_deque_pop(&self->deque);
+/* Tasks that a participant has run, but not counted down. */
+typedef struct done_tasks {
+  const rondo_task *tasks[MOST_DONE];
+  uint32_t count;
+  uint32_t sinks;
+} done_tasks;
+
+/* Counts them down; those that only lead to the same task at once. Returns an entry to go on with. Nothing of the run
+ * may be read after this unless something is ready, or a sink is left to count. */
+static uint64_t settle_done(const cpu_executable *executable, cpu_participant *self, done_tasks *done) {
+  const uint32_t *successors = executable->graph.successors, count = done->count;
+  uint64_t next = RONDO_DEQUE_EMPTY;
+  done->count = 0;
+  for (uint32_t i = 0; i < count;) {
+    const uint32_t first = i, place = done->tasks[i]->successors_first;
+    if (successor_count(done->tasks[i++]) > 1) {
+      next = finish_task(executable, self, done->tasks[first], next);
+      continue;
+    }
+    while (i < count && successor_count(done->tasks[i]) == 1 &&
+           successors[done->tasks[i]->successors_first] == successors[place])
+      i++;
+    next = finish_alike(executable, self, place, i - first, next);
   }
+  return next;
+}
+
+static inline void note_done(done_tasks *done, const rondo_task *task) {
+  if (successor_count(task) == 0)
+    done->sinks++;
+  else
+    done->tasks[done->count++] = task;
+}
+
+/* Asks for what the next task reads: its node is mostly here already. */
+static inline void prefetch_kept(const cpu_executable *executable, const cpu_participant *self) {
+  const rondo_task_graph *graph = &executable->graph;
+  if (self->tasks.kept_count == 0) return;
+  const uint64_t entry = self->tasks.kept[self->tasks.kept_count - 1];
+  const rondo_task *task = &graph->tasks[graph->successors[rondo_task_entry_first(entry)]];
+  const char *arguments = (const char *)executable->nodes[task->first].args;
+  __builtin_prefetch(arguments);
+  __builtin_prefetch(arguments + CPU_GRANULE);
+}
+
+/* For those who sleep all is put that they could do. */
+static void share_kept(const cpu_executable *executable, cpu_participant *self) {
+  const bool is_anyone_asleep = atomic_load_explicit(&pool_of(executable)->sleepers.count, memory_order_relaxed) != 0 ||
+                                cpu_queue_has_sleepers(executable->queue);
+  const bool all = executable->wakes && is_anyone_asleep;
+  const uint32_t shared = rondo_task_share_kept(&self->tasks, &executable->graph, all);
+  if (shared > 0) offer(executable, shared);
+}
+
+/* Runs tasks that the participant keeps, as many as `done` has room for and while others have something to take. Few
+ * instructions a task: while one is at its end, the processor has begun with the next. */
+static void run_kept(const cpu_executable *executable, cpu_participant *self, done_tasks *done) {
+  const rondo_task_graph *graph = &executable->graph;
+  assert(done->count == 0 && executable->wait_count == 0);
+  do {
+    if (rondo_deque_looks_empty(&self->tasks.deque)) share_kept(executable, self);
+    const rondo_task *task = &graph->tasks[rondo_task_next_kept(&self->tasks, graph)];
+    if (successor_count(task) > 1) prefetch_successors(graph, task);
+    prefetch_kept(executable, self);
+    run_nodes(executable, self, task->first, task->count);
+    note_done(done, task);
+  } while (self->tasks.kept_count > 0 && done->count < MOST_DONE && !rondo_deque_looks_empty(&self->tasks.deque));
+}
+
+/* One task: the first of the entry, or one that the participant's deque had no room for. False if there is none. */
+static bool run_one(cpu_executable *executable, cpu_participant *self, uint64_t entry, done_tasks *done) {
+  uint32_t shared = 0;
+  const uint32_t number = entry == RONDO_DEQUE_EMPTY
+                              ? rondo_task_list_take(&self->tasks.list, &executable->graph)
+                              : rondo_task_split(&self->tasks, &executable->graph, entry, &shared);
+  if (number == RONDO_NO_TASK) return false;
+  if (shared > 0) offer(executable, shared);
+  if (run_task(executable, self, number)) note_done(done, &executable->graph.tasks[number]);
+  return true;
+}
+
+/* Works from an entry on until the participant has nothing left. Once all is counted down the run may be over; only
+ * sinks are counted last. */
+static void run_from(cpu_executable *executable, cpu_participant *self, uint64_t entry) {
+  const bool is_short = executable->is_short;
+  done_tasks done = {.count = 0};
+  assert(self->tasks.kept_count == 0);
+  for (;;) {
+    if (entry == RONDO_DEQUE_EMPTY && self->tasks.kept_count == 0) entry = rondo_deque_pop(&self->tasks.deque);
+    if (is_short && entry != RONDO_DEQUE_EMPTY) rondo_task_keep(&self->tasks, &executable->graph, entry);
+    if (self->tasks.kept_count > 0)
+      run_kept(executable, self, &done);
+    else if (!run_one(executable, self, entry, &done))
+      break;
+    entry = done.count == 0 ? RONDO_DEQUE_EMPTY : settle_done(executable, self, &done);
+  }
+  if (done.sinks > 0) finish_sinks(executable, done.sinks);
 }
 
 void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry) {
-  cpu_executable *executable = atomic_load_explicit(&pool->runs[cpu_entry_slot(entry)], memory_order_acquire);
+  cpu_executable *executable = atomic_load_explicit(&pool->runs[rondo_task_entry_tag(entry)], memory_order_acquire);
   cpu_pool_turn_to(self, executable->queue);
-  if (executable->running == CPU_PLAN_LANES) {
-    cpu_lanes_join(executable, self, entry_first(entry));
-    sink_done(executable);
-  } else {
-    run_from(executable, self, entry);
-  }
+  run_from(executable, self, entry);
 }
 
 static void put_back_injected(cpu_pool *pool, cpu_waiter *first) {
@@ -276,228 +329,169 @@ static cpu_waiter *take_injected(cpu_pool *pool) {
 bool cpu_run_injected(cpu_pool *pool, cpu_participant *self) {
   const cpu_waiter *waiter = take_injected(pool);
   if (waiter == NULL) return false;
-  cpu_pool_take_room(pool, self);
   cpu_executable *executable = waiter->executable;
+  const rondo_task *task = &executable->graph.tasks[waiter->task];
   cpu_pool_turn_to(self, executable->queue);
-  const cpu_segment *segment = &executable->segments[waiter->segment];
-  settle_wait(executable, segment);
-  uint64_t entry = finish_segment(executable, self, segment);
-  if (entry == CPU_DEQUE_EMPTY) entry = cpu_deque_pop(&self->deque);
-  run_from(executable, self, entry);
+  settle_wait(executable, task);
+  if (successor_count(task) == 0) {
+    finish_sinks(executable, 1);
+    return true;
+  }
+  const uint64_t entry = finish_task(executable, self, task, RONDO_DEQUE_EMPTY);
+  if (entry != RONDO_DEQUE_EMPTY) run_from(executable, self, entry);
   return true;
 }
 
-/* Opens the run to thieves. */
-static void enter_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
-  cpu_pool *pool = &executable->device->pool;
-  cpu_pool_take_room(pool, self);
-  atomic_store_explicit(&pool->runs[queue->slot], executable, memory_order_release);
-  atomic_store_explicit(&queue->runs, true, memory_order_relaxed);
-  atomic_fetch_add(&pool->active_runs, 1);
-}
-
 static void run_sources(cpu_executable *executable, cpu_participant *self) {
-  const uint32_t end = executable->sources_first + executable->source_count;
-  uint32_t first = executable->sources_first;
-  for (; end - first > MAX_ENTRY_COUNT; first += MAX_ENTRY_COUNT)
-    put_up(executable, self, make_entry(executable, first, MAX_ENTRY_COUNT));
+  const uint32_t end = executable->graph.sources_first + executable->graph.source_count;
+  uint32_t first = executable->graph.sources_first;
+  for (; end - first > RONDO_MOST_IN_ENTRY; first += RONDO_MOST_IN_ENTRY)
+    give(executable, self, make_entry(executable, first, RONDO_MOST_IN_ENTRY));
   run_from(executable, self, make_entry(executable, first, end - first));
 }
 
 /* True when it was woken for something to do. */
-static bool sleep_as_starter(const cpu_executable *executable, cpu_queue *queue, const cpu_participant *self) {
-  cpu_pool *pool = &executable->device->pool;
-  atomic_fetch_add(&pool->starter_sleepers, 1);
-  const uint32_t epoch = atomic_load(&pool->starter_epoch);
-  const uint32_t ticket = cpu_queue_begin_sleep(queue);
+static bool sleep_as_starter(const cpu_executable *executable, const cpu_participant *self) {
+  cpu_pool *pool = pool_of(executable);
+  const uint32_t epoch = rondo_sleepers_enter(&pool->starters);
+  const uint32_t ticket = cpu_queue_begin_sleep(executable->queue);
   cpu_pool_spread(pool);
-  if (atomic_load(&executable->sinks_left) != 0 && !cpu_pool_has_shared(pool, self, queue))
-    rondo_futex_wait(&pool->starter_epoch, epoch);
-  atomic_fetch_sub(&pool->starter_sleepers, 1);
-  return cpu_queue_end_sleep(queue, ticket);
+  if (atomic_load(&executable->sinks_left) != 0 && !cpu_pool_has_shared(pool, self, executable->queue))
+    rondo_sleepers_sleep(&pool->starters, epoch);
+  rondo_sleepers_leave(&pool->starters);
+  return cpu_queue_end_sleep(executable->queue, ticket);
 }
 
-static void await_sinks(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
-  cpu_pool *pool = &executable->device->pool;
+static void await_sinks(const cpu_executable *executable, cpu_participant *self) {
+  cpu_pool *pool = pool_of(executable);
   cpu_backoff backoff = {0};
   while (atomic_load_explicit(&executable->sinks_left, memory_order_acquire) != 0) {
-    if (cpu_pool_help(pool, self, queue)) {
+    if (cpu_pool_help(pool, self, executable->queue)) {
       backoff = (cpu_backoff){0};
       continue;
     }
     const bool tired = cpu_backoff_step(&backoff, pool);
     if (tired && self->index >= pool->worker_count) cpu_pool_note_host(pool);
-    if (tired && sleep_as_starter(executable, queue, self)) backoff = (cpu_backoff){0};
+    if (tired && sleep_as_starter(executable, self)) backoff = (cpu_backoff){0};
   }
 }
 
-static void run_shared(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, uint32_t plan) {
-  if (plan == CPU_PLAN_LANES) {
-    cpu_lanes_run(executable, self);
-  } else {
-    atomic_store_explicit(&executable->sinks_left, executable->sink_count, memory_order_relaxed);
-    run_sources(executable, self);
-  }
-  await_sinks(executable, queue, self);
-  leave_run(&executable->device->pool, executable);
+static void run_stealing(cpu_executable *executable, cpu_participant *self) {
+  const bool wakes = cpu_choice_wakes(&executable->choice);
+  const bool is_short = cpu_choice_is_short(&executable->choice, executable->graph.item_count);
+  if (executable->wakes != wakes) executable->wakes = wakes;
+  if (executable->is_short != is_short) executable->is_short = is_short;
+  atomic_store_explicit(&executable->sinks_left, executable->graph.sink_count, memory_order_relaxed);
+  enter_run(executable);
+  if (wakes) cpu_pool_wake(pool_of(executable));
+  run_sources(executable, self);
+  await_sinks(executable, self);
+  leave_run(executable);
 }
 
 /* With event-wait nodes inside. True when it is over already. */
 static bool run_suspending(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
-  enter_run(executable, queue, self);
-  executable->running = CPU_PLAN_SEGMENTS;
   executable->wakes = true; /* it is not measured */
-  atomic_store_explicit(&executable->sinks_left, executable->sink_count + 1, memory_order_relaxed);
+  atomic_store_explicit(&executable->sinks_left, executable->graph.sink_count + 1, memory_order_relaxed);
+  enter_run(executable);
   run_sources(executable, self);
   atomic_store(&queue->owner, CPU_BLOCKED);
   if (atomic_fetch_sub(&executable->sinks_left, 1) != 1) return false;
   atomic_store(&queue->owner, CPU_OWNED);
-  leave_run(&executable->device->pool, executable);
+  leave_run(executable);
   return true;
 }
 
-/* The choice ------------------------------------------------------------------------------------------------------ */
+/* Loop or stealing ------------------------------------------------------------------------------------------------ */
 
-static uint32_t trial_count(const cpu_executable *executable) {
-  return executable->lane_count > 0 ? CPU_PLANS * TRIALS : CPU_PLAN_LANES * TRIALS;
+/* Helpers came in time if they took part in a quarter of the nodes that others can run. */
+static bool came_in_time(const cpu_executable *executable, uint32_t helped) {
+  const uint32_t nodes = executable->graph.item_count, participants = executable->device->pool.worker_count + 1;
+  const uint32_t beside_path = nodes - executable->graph.longest_path, beside_own = nodes - nodes / participants;
+  assert(helped <= nodes);
+  return helped > 0 && helped >= (beside_path < beside_own ? beside_path : beside_own) / 4;
 }
 
-static bool is_on_trial(const cpu_executable *executable) { return executable->trial < trial_count(executable); }
-
-/* Known to be. */
-static bool is_brief(const cpu_executable *executable) {
-  return !is_on_trial(executable) && executable->best_ns[CPU_PLAN_LOOP] < LONG_RUN_NS;
+/* By stealing. Returns whether helpers came in time. */
+static bool run_with_helpers(cpu_executable *executable, cpu_participant *self) {
+  const uint32_t before = self->ran_alone;
+  run_stealing(executable, self);
+  return came_in_time(executable, executable->graph.item_count - (self->ran_alone - before));
 }
 
-static uint32_t choose_plan(const cpu_executable *executable) {
-  if (!executable->parallel) return CPU_PLAN_LOOP;
-  return is_on_trial(executable) ? executable->trial / TRIALS : executable->plan;
-}
-
-/* On trial no more. A result that comes again holds for longer each time, a clear one for much longer; a new one, which
- * a busy machine may have caused, is looked at again soon. */
-static void settle(cpu_executable *executable, uint32_t plan, bool clear) {
-  const uint32_t longer = executable->try_again_at * (clear ? 8 : 2);
-  executable->try_again_at = TRY_AGAIN_AT_LEAST;
-  if (plan == executable->plan && longer > TRY_AGAIN_AT_LEAST)
-    executable->try_again_at = longer < TRY_AGAIN_AT_MOST ? longer : TRY_AGAIN_AT_MOST;
-  executable->plan = plan;
-  executable->trial = trial_count(executable);
-}
-
-/* By what was measured. */
-static void decide(cpu_executable *executable) {
-  const uint64_t *best_ns = executable->best_ns;
-  uint32_t plan = CPU_PLAN_SEGMENTS;
-  if (executable->lane_count > 0 && best_ns[CPU_PLAN_LANES] < best_ns[plan]) plan = CPU_PLAN_LANES;
-  const bool clear = best_ns[CPU_PLAN_LOOP] > 2 * best_ns[plan] || best_ns[plan] > 2 * best_ns[CPU_PLAN_LOOP];
-  if (best_ns[plan] >= best_ns[CPU_PLAN_LOOP]) plan = CPU_PLAN_LOOP;
-  settle(executable, plan, clear);
-}
-
-static void note_time(cpu_executable *executable, uint32_t plan, uint64_t spent_ns) {
-  if (executable->trial % TRIALS == 0 || spent_ns < executable->best_ns[plan]) executable->best_ns[plan] = spent_ns;
-  if (++executable->trial == trial_count(executable)) decide(executable);
-}
-
-/* While measuring all should be awake; afterwards a wake-up must cost less than it gains. */
-static bool wakes_pay(const cpu_executable *executable) {
-  if (is_on_trial(executable)) return true;
-  return executable->best_ns[CPU_PLAN_LOOP] > executable->best_ns[executable->plan] + WAKE_GAIN_NS;
-}
-
-static void run_plan(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, uint32_t plan) {
-  executable->running = plan;
-  if (plan != CPU_PLAN_LOOP) {
-    executable->wakes = wakes_pay(executable);
-    enter_run(executable, queue, self);
-    if (executable->wakes) cpu_pool_wake(&executable->device->pool);
-    run_shared(executable, queue, self, plan);
-  } else {
+/* A sample. One during which contention began tells nothing. */
+static void run_sample(cpu_executable *executable, cpu_participant *self, bool steals) {
+  bool in_time = false;
+  const uint64_t begun = rondo_clock_ns();
+  if (steals)
+    in_time = run_with_helpers(executable, self);
+  else
     run_loop(executable);
-  }
+  const uint64_t spent_ns = rondo_clock_ns() - begun;
+  if (cpu_contention_count(pool_of(executable)) != executable->contentions_seen) return;
+  if (steals)
+    cpu_choice_note_steal(&executable->choice, spent_ns, in_time);
+  else
+    cpu_choice_note_loop(&executable->choice, spent_ns);
 }
 
-/* Measuring begins anew. */
-static void try_again(cpu_executable *executable) {
-  executable->trial = 0;
-  executable->probes = 0;
+static void run_by_choice(cpu_executable *executable, cpu_participant *self) {
+  bool steals;
+  if (cpu_choice_begin(&executable->choice, &steals))
+    run_sample(executable, self, steals);
+  else if (steals)
+    cpu_choice_note_helpers(&executable->choice, run_with_helpers(executable, self));
+  else
+    run_loop(executable);
 }
 
-/* The plain loop beside others: that only adds to its time. Whatever always runs beside others would be on trial for
- * ever, and counted among the long ones however brief it is. What proves long stays on trial, which costs it nothing
+/* What always runs beside others would be measured for ever, and counted among the long runs however brief it is. So a
+ * few of its runs are timed: others only add to that time. One that proves long stays in its trial, which costs nothing
  * there, for when it is alone. */
 static void probe(cpu_executable *executable) {
   const uint64_t begun = rondo_clock_ns();
-  executable->running = CPU_PLAN_LOOP;
-  executable->probes++;
   run_loop(executable);
-  const uint64_t spent_ns = rondo_clock_ns() - begun;
-  if (spent_ns >= LONG_RUN_NS) return;
-  executable->best_ns[CPU_PLAN_LOOP] = spent_ns;
-  settle(executable, CPU_PLAN_LOOP, false);
+  cpu_choice_note_probe(&executable->choice, rondo_clock_ns() - begun, LONG_RUN_NS);
 }
 
 static void run_contended(cpu_executable *executable, cpu_participant *self) {
-  executable->running = CPU_PLAN_LOOP;
   for (uint32_t i = 0; i < executable->node_count; i++) {
     cpu_contention_follow(self);
     run_nodes(executable, self, i, 1);
   }
 }
 
-/* By the plan that is on trial. What became crowded meanwhile is tried again, later. */
-static void run_trial(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
-  const uint32_t plan = choose_plan(executable);
-  const uint64_t begun = rondo_clock_ns();
-  run_plan(executable, queue, self, plan);
-  if (cpu_contention_count(&executable->device->pool) == executable->contentions_seen)
-    note_time(executable, plan, rondo_clock_ns() - begun);
-}
-
-static void run_chosen(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
-  run_plan(executable, queue, self, choose_plan(executable));
-  if (++executable->trial > executable->try_again_at) try_again(executable);
-}
-
-static void run_alone(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
-  if (is_on_trial(executable))
-    run_trial(executable, queue, self);
-  else
-    run_chosen(executable, queue, self);
-}
-
-/* In this run, or since the one before: whether there was a crowd. */
+/* Whether there was contention in this run, or since the one before. */
 static bool has_company(cpu_executable *executable) {
   const uint64_t before = executable->contentions_seen;
-  executable->contentions_seen = cpu_contention_count(&executable->device->pool);
+  executable->contentions_seen = cpu_contention_count(pool_of(executable));
   return executable->contentions_seen != before;
 }
 
 /* Counted among the long ones. */
-static void run_long(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
+static void run_long(cpu_executable *executable, cpu_participant *self) {
   cpu_contention_enter(self);
   if (!has_company(executable))
-    run_alone(executable, queue, self);
-  else if (is_on_trial(executable) && executable->probes < MOST_PROBES)
+    run_by_choice(executable, self);
+  else if (!executable->choice.is_closed && executable->choice.probes < CPU_MOST_PROBES)
     probe(executable);
   else
     run_contended(executable, self);
   cpu_contention_leave(self);
 }
 
+static bool is_brief(const cpu_choice *choice) { return choice->is_closed && choice->loop_ns < LONG_RUN_NS; }
+
 bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, cpu_item *item) {
-  executable->queue = queue;
+  if (executable->queue != queue) executable->queue = queue;
   executable->runs_begun++;
-  executable->bindings = item->as.graph.bindings;
-  if (executable->wait_count > 0) {
-    if (!run_suspending(executable, queue, self)) return false;
-    end_run(executable);
-    return true;
-  }
-  if (!executable->parallel || is_brief(executable))
-    run_chosen(executable, queue, self);
+  if (executable->bindings != item->as.graph.bindings) executable->bindings = item->as.graph.bindings;
+  if (executable->wait_count > 0) return run_suspending(executable, queue, self);
+  if (!executable->parallel)
+    run_loop(executable);
+  else if (is_brief(&executable->choice))
+    run_by_choice(executable, self);
   else
-    run_long(executable, queue, self);
+    run_long(executable, self);
   return true;
 }

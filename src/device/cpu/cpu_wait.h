@@ -24,6 +24,11 @@ uint32_t cpu_queue_begin_sleep(cpu_queue *queue);
 bool cpu_queue_end_sleep(cpu_queue *queue, uint32_t ticket);
 bool cpu_queue_wake_waiters(cpu_queue *queue);
 
+/* A hint: whether such a thread sleeps, or is about to. */
+static inline bool cpu_queue_has_sleepers(const cpu_queue *queue) {
+  return (uint32_t)atomic_load_explicit(&queue->sleeping, memory_order_relaxed) != 0;
+}
+
 /* Waits until item number `target` is done, working along. */
 void cpu_queue_await(cpu_queue *queue, uint64_t target);
 

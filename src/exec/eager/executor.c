@@ -92,6 +92,7 @@ static bool try_claim(rondo_executor *executor) {
 
 static void give_up(rondo_executor *executor) {
   pthread_mutex_lock(&executor->lock);
+  assert(executor->is_claimed);
   executor->is_claimed = false;
   pthread_cond_signal(&executor->freed);
   pthread_mutex_unlock(&executor->lock);
@@ -157,12 +158,13 @@ static bool may_leave(const rondo_executor_plan *plan, uint32_t node, uint32_t n
   if (plan->purposes[next] != plan->purposes[node]) return true;
   if (!plan->spreads) return false;
   if (plan->graph.is_expensive[next]) return true;
-  return is_running ? !rondo_ready_waits_for_one(&plan->graph, next) : plan->graph.before[next] > 1;
+  return is_running ? !rondo_ready_waits_for_one(&plan->graph, next) : plan->graph.tasks.tasks[next].predecessors > 1;
 }
 
 static bool needs_event(const rondo_executor_plan *plan, uint32_t node, bool is_running) {
-  for (uint32_t i = plan->graph.start[node]; i < plan->graph.start[node + 1]; i++)
-    if (may_leave(plan, node, plan->graph.after[i], is_running)) return true;
+  const rondo_task *task = &plan->graph.tasks.tasks[node];
+  for (uint32_t i = task->successors_first; i < task->successors_end; i++)
+    if (may_leave(plan, node, plan->graph.tasks.successors[i], is_running)) return true;
   return false;
 }
 
@@ -185,6 +187,8 @@ static rondo_status play_node(void *user, uint32_t lane, uint32_t node) {
   const uint32_t stream = lane * RONDO_PURPOSES + (uint32_t)plan->purposes[node];
   executor_stream *at = &plan->executor->streams[stream];
   node_mark *mark = &plan->marks[node];
+  assert(lane <= plan->executor->threads && node < plan->graph.tasks.item_count);
+  assert(at->stream != NULL); /* made with the plan */
   RONDO_TRY(order(plan, lane, stream, node));
   *mark = (node_mark){.stream = stream, .position = ++at->position};
   RONDO_TRY(plan->play(plan->user, node, at->stream));
@@ -227,6 +231,7 @@ static void begin(rondo_executor_plan *plan, rondo_stream *stream, void *user) {
     at->position = at->done = 0;
   }
   memset(executor->streams[0].known, 0, executor->stream_count * sizeof *executor->known);
+  assert(executor->is_claimed && executor->streams[0].stream == NULL);
   executor->streams[0].stream = stream;
   plan->user = user;
 }
@@ -298,7 +303,7 @@ static rondo_status make_stream(rondo_executor *executor, uint32_t index) {
 static rondo_status make_streams(const rondo_executor_plan *plan) {
   rondo_executor *executor = plan->executor;
   bool is_needed[RONDO_PURPOSES] = {false};
-  for (uint32_t p = 0; p < plan->graph.count; p++) is_needed[plan->purposes[p]] = true;
+  for (uint32_t p = 0; p < plan->graph.tasks.item_count; p++) is_needed[plan->purposes[p]] = true;
   const uint32_t last = plan->spreads ? executor->stream_count : (uint32_t)RONDO_PURPOSES;
   for (uint32_t i = 1; i < last; i++)
     if (is_needed[i % RONDO_PURPOSES] && executor->streams[i].stream == NULL) RONDO_TRY(make_stream(executor, i));
@@ -306,7 +311,7 @@ static rondo_status make_streams(const rondo_executor_plan *plan) {
 }
 
 static rondo_status make_events(rondo_executor_plan *plan) {
-  for (uint32_t p = 0; p < plan->graph.count; p++)
+  for (uint32_t p = 0; p < plan->graph.tasks.item_count; p++)
     if (needs_event(plan, p, false)) RONDO_TRY(rondo_event_create(plan->executor->device, NULL, &plan->events[p]));
   return RONDO_OK;
 }
@@ -359,12 +364,13 @@ void rondo_executor_plan_destroy(rondo_executor_plan *plan) {
   if (plan == NULL) return;
   rondo_executor *executor = plan->executor;
   const rondo_allocator *allocator = &executor->allocator;
-  const size_t count = plan->graph.count;
+  const size_t count = plan->graph.tasks.item_count;
+  assert(atomic_load(&executor->plans) > 0);
   for (size_t p = 0; plan->events != NULL && p < count; p++) rondo_event_destroy(plan->events[p]);
   rondo_release(allocator, plan->marks, count, sizeof *plan->marks);
   rondo_release(allocator, plan->events, count, sizeof *plan->events);
   rondo_release(allocator, plan->purposes, count, sizeof *plan->purposes);
-  rondo_release(allocator, plan->before, plan->graph.edges, sizeof *plan->before);
+  rondo_release(allocator, plan->before, plan->graph.tasks.edge_count, sizeof *plan->before);
   rondo_release(allocator, plan->before_start, count + 1, sizeof *plan->before_start);
   rondo_ready_graph_free(allocator, &plan->graph);
   rondo_release(allocator, plan, 1, sizeof *plan);

@@ -1,74 +1,72 @@
 /* SPDX-License-Identifier: MIT
- * Running graphs by ready queue. A thread looks for what is handed over for a short while, giving way to others, and
- * then sleeps; the threads that sleep and the one that runs have a condition each, so that the end of a run wakes none
- * of the former.
+ * Running graphs by a ready queue. A thread that has nothing to play looks for work for a short while, and then sleeps
+ * (base/tasks/sleepers.h). The queue's threads and the caller sleep apart, so that the end of a run wakes the caller
+ * alone.
  */
 #include "exec/eager/ready_queue.h"
 
-#include <pthread.h>
 #include <rondo/capture.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/thread.h"
+#include "base/tasks/sleepers.h"
 
-#define NO_NODE UINT32_MAX
 #define PATIENCE_NS 20000
 
 enum { TURNS_A_LOOK = 16 };
 
 /* Graphs ----------------------------------------------------------------------------------------------------------- */
 
-/* The edges from their other ends, as rondo_edges_turn does it. */
-static void turn_edges(rondo_ready_graph *graph, const uint32_t *before_start, const uint32_t *before) {
-  const uint32_t count = graph->count;
-  for (uint32_t i = 0; i < graph->edges; i++) graph->start[before[i] + 1]++;
-  for (uint32_t p = 0; p < count; p++) graph->start[p + 1] += graph->start[p];
-  for (uint32_t p = 0; p < count; p++) {
-    graph->before[p] = before_start[p + 1] - before_start[p];
-    for (uint32_t i = before_start[p]; i < before_start[p + 1]; i++) graph->after[graph->start[before[i]]++] = p;
-  }
-  for (uint32_t p = count; p > 0; p--) graph->start[p] = graph->start[p - 1];
-  graph->start[0] = 0;
+static bool is_task_alone(const void *user, uint32_t node) {
+  (void)user;
+  (void)node;
+  return true;
+}
+
+/* Turns the edges round. `start` has count + 1 zeros. */
+static void turn_edges(uint32_t count, const uint32_t *before_start, const uint32_t *before, uint32_t *start,
+                       uint32_t *after) {
+  const uint32_t edges = before_start[count];
+  for (uint32_t i = 0; i < edges; i++) start[before[i] + 1]++;
+  for (uint32_t p = 0; p < count; p++) start[p + 1] += start[p];
+  for (uint32_t p = count; p-- > 0;)
+    for (uint32_t i = before_start[p + 1]; i-- > before_start[p];) after[--start[before[i] + 1]] = p;
+  /* Now start[p + 1] is where the list of p begins. */
+  for (uint32_t p = 0; p < count; p++) start[p] = start[p + 1];
+  start[count] = edges;
 }
 
 rondo_status rondo_ready_graph_make(const rondo_allocator *allocator, uint32_t count, const uint32_t *before_start,
                                     const uint32_t *before, const bool *is_expensive, rondo_ready_graph *out) {
-  *out = (rondo_ready_graph){.count = count, .edges = before_start[count]};
-  RONDO_TRY(rondo_allocate_items(allocator, (size_t)count + 1, sizeof *out->start, &out->start));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->before, &out->before));
-  RONDO_TRY(rondo_allocate_items(allocator, out->edges, sizeof *out->after, &out->after));
+  const size_t edges = before_start[count];
+  uint32_t *start, *after = NULL;
+  *out = (rondo_ready_graph){.tasks = {.item_count = count}};
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->is_expensive, &out->is_expensive));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->left, &out->left));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->next, &out->next));
-  turn_edges(out, before_start, before);
   for (uint32_t p = 0; is_expensive != NULL && p < count; p++) out->is_expensive[p] = is_expensive[p];
-  return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(allocator, (size_t)count + 1, sizeof *start, &start));
+  rondo_status status = rondo_allocate_items(allocator, edges, sizeof *after, &after);
+  if (status == RONDO_OK) {
+    turn_edges(count, before_start, before, start, after);
+    status = rondo_task_graph_make(allocator, count, start, after, is_task_alone, NULL, &out->tasks);
+  }
+  rondo_release(allocator, after, edges, sizeof *after);
+  rondo_release(allocator, start, (size_t)count + 1, sizeof *start);
+  return status;
 }
 
 void rondo_ready_graph_free(const rondo_allocator *allocator, rondo_ready_graph *graph) {
-  rondo_release(allocator, graph->after, graph->edges, sizeof *graph->after);
-  rondo_release(allocator, graph->start, (size_t)graph->count + 1, sizeof *graph->start);
-  rondo_release(allocator, graph->before, graph->count, sizeof *graph->before);
-  rondo_release(allocator, graph->is_expensive, graph->count, sizeof *graph->is_expensive);
-  rondo_release(allocator, graph->left, graph->count, sizeof *graph->left);
-  rondo_release(allocator, graph->next, graph->count, sizeof *graph->next);
+  rondo_release(allocator, graph->is_expensive, graph->tasks.item_count, sizeof *graph->is_expensive);
+  rondo_task_graph_free(allocator, &graph->tasks);
   *graph = (rondo_ready_graph){0};
 }
 
 /* The queue -------------------------------------------------------------------------------------------------------- */
 
-typedef struct ready_list {
-  uint32_t first, last;
-} ready_list;
-
-static const ready_list empty = {NO_NODE, NO_NODE};
-
-/* Those of the queue have a thread each. Written by their own thread alone. */
+/* All but the first have a thread. Only the lane's own thread writes it, but for the top of its deque. */
 typedef struct ready_lane {
-  _Alignas(RONDO_CACHE_LINE) rondo_ready_queue *queue;
+  rondo_task_worker worker; /* expensive nodes in the deque, cheap ones in the list */
+  rondo_ready_queue *queue;
   uint32_t number;
-  ready_list found;
   _Atomic uint64_t nodes, handed, busy_ns;
   rondo_thread thread;
 } ready_lane;
@@ -77,77 +75,59 @@ struct rondo_ready_queue {
   rondo_allocator allocator;
   ready_lane *lanes;
   uint32_t threads, started;
-  pthread_mutex_t lock;
-  pthread_cond_t work;        /* for the queue's threads */
-  pthread_cond_t news;        /* for the one that runs: something was handed over, or all is finished */
-  ready_list handed;          /* under the lock */
-  _Atomic uint32_t waiting;   /* in that list: looked at without the lock */
-  uint32_t sleepers;          /* threads, under the lock */
-  bool is_waited, is_stopped; /* likewise; is_waited: the one that runs sleeps, and was told nothing yet */
+  rondo_sleepers work;   /* the queue's threads */
+  rondo_sleepers news;   /* the caller: an expensive node is ready, or all are finished */
+  atomic_bool is_waited; /* the caller sleeps, and was not woken yet */
+  atomic_bool is_stopped;
   _Atomic uint32_t unfinished;
   atomic_bool has_failed;
-  rondo_saved_error error; /* of who set has_failed */
+  rondo_saved_error error; /* of the lane that set has_failed */
   rondo_ready_graph *graph;
   rondo_ready_play play;
   void *user;
-  _Atomic uint64_t runs, run_ns, waited_ns; /* of the one that runs */
+  _Atomic uint64_t runs, run_ns, waited_ns; /* of the caller */
 };
 
-static void append(ready_list *list, rondo_ready_graph *graph, uint32_t node) {
-  graph->next[node] = NO_NODE;
-  if (list->first == NO_NODE)
-    list->first = node;
-  else
-    graph->next[list->last] = node;
-  list->last = node;
-}
-
-/* Of an empty list when the run may be over: its graph is not looked at then. */
-static uint32_t take_first(ready_list *list, const rondo_ready_queue *queue) {
-  const uint32_t node = list->first;
-  if (node != NO_NODE) list->first = queue->graph->next[node];
-  return node;
-}
-
+/* Of a counter that one thread writes. */
 static void count_up(_Atomic uint64_t *counter, uint64_t more) {
   const uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
   atomic_store_explicit(counter, before + more, memory_order_relaxed);
 }
 
-static void hand_over(ready_lane *lane, uint32_t node) {
-  rondo_ready_queue *queue = lane->queue;
-  count_up(&lane->handed, 1);
-  pthread_mutex_lock(&queue->lock);
-  append(&queue->handed, queue->graph, node);
-  atomic_fetch_add_explicit(&queue->waiting, 1, memory_order_relaxed);
-  if (queue->is_waited)
-    pthread_cond_signal(&queue->news);
-  else if (queue->sleepers > 0)
-    pthread_cond_signal(&queue->work);
-  queue->is_waited = false; /* told; what comes next is for others */
-  pthread_mutex_unlock(&queue->lock);
+static bool is_over(rondo_ready_queue *queue) { return atomic_load(&queue->unfinished) == 0; }
+
+/* For an expensive node: the caller, if it sleeps, else a thread. */
+static void wake_one(rondo_ready_queue *queue) {
+  if (atomic_load(&queue->is_waited) && atomic_exchange(&queue->is_waited, false))
+    rondo_sleepers_wake(&queue->news, 1);
+  else if (rondo_sleepers_exist(&queue->work))
+    rondo_sleepers_wake(&queue->work, 1);
 }
 
-static void find_ready(ready_lane *lane, uint32_t node) {
+/* The node at that place of the successors. */
+static void find_ready(ready_lane *lane, uint32_t place) {
   rondo_ready_queue *queue = lane->queue;
-  if (queue->graph->is_expensive[node] && queue->threads > 0)
-    hand_over(lane, node);
-  else
-    append(&lane->found, queue->graph, node);
+  const rondo_task_graph *tasks = &queue->graph->tasks;
+  const uint32_t node = tasks->successors[place];
+  if (!queue->graph->is_expensive[node] || queue->threads == 0) {
+    rondo_task_list_append(&lane->worker.list, tasks, node);
+  } else if (rondo_task_put(&lane->worker, tasks, rondo_task_entry(0, place, 1))) {
+    count_up(&lane->handed, 1);
+    wake_one(queue);
+  }
 }
 
-/* The last one's finisher touches nothing of the run any more. */
+/* The lane that finishes the last node touches nothing of the run any more. */
 static void finish(ready_lane *lane, uint32_t node) {
   rondo_ready_queue *queue = lane->queue;
-  rondo_ready_graph *graph = queue->graph;
-  for (uint32_t i = graph->start[node]; i < graph->start[node + 1]; i++) {
-    const uint32_t next = graph->after[i];
-    if (atomic_fetch_sub_explicit(&graph->left[next], 1, memory_order_acq_rel) == 1) find_ready(lane, next);
-  }
-  if (atomic_fetch_sub_explicit(&queue->unfinished, 1, memory_order_acq_rel) != 1 || lane->number == 0) return;
-  pthread_mutex_lock(&queue->lock);
-  if (queue->is_waited) pthread_cond_signal(&queue->news);
-  pthread_mutex_unlock(&queue->lock);
+  const rondo_task_graph *tasks = &queue->graph->tasks;
+  const uint32_t end = tasks->tasks[node].successors_end;
+  uint32_t at = tasks->tasks[node].successors_first, ready_end = 0, ready;
+  while ((ready = rondo_task_next_ready(tasks, &at, end, &ready_end)) > 0)
+    for (uint32_t place = ready_end - ready; place < ready_end; place++) find_ready(lane, place);
+  const uint32_t before = atomic_fetch_sub(&queue->unfinished, 1);
+  assert(before > 0);
+  if (before == 1 && lane->number != 0 && rondo_sleepers_exist(&queue->news)) rondo_sleepers_wake(&queue->news, 1);
 }
 
 static void play(ready_lane *lane, uint32_t node) {
@@ -160,21 +140,39 @@ static void play(ready_lane *lane, uint32_t node) {
   finish(lane, node);
 }
 
+/* The cheap nodes that the lane has found. While it has one, the run is not over. */
 static void play_found(ready_lane *lane) {
-  for (uint32_t node; (node = take_first(&lane->found, lane->queue)) != NO_NODE;) play(lane, node);
+  while (lane->worker.list.first != RONDO_NO_TASK)
+    play(lane, rondo_task_list_take(&lane->worker.list, &lane->queue->graph->tasks));
 }
 
 /* Waiting ---------------------------------------------------------------------------------------------------------- */
 
-static bool is_over(rondo_ready_queue *queue) {
-  return atomic_load_explicit(&queue->unfinished, memory_order_acquire) == 0;
+/* The oldest expensive node of the lane's deque, or of another one's. */
+static uint32_t take_expensive(ready_lane *lane) {
+  rondo_ready_queue *queue = lane->queue;
+  const uint32_t lanes = queue->threads + 1;
+  uint32_t shared;
+  for (uint32_t i = 0; i < lanes; i++) {
+    rondo_steal steal;
+    rondo_steal_deque *deque = &queue->lanes[(lane->number + i) % lanes].worker.deque;
+    if (rondo_deque_peek(deque, &steal) && rondo_deque_take(deque, &steal))
+      return rondo_task_split(&lane->worker, &queue->graph->tasks, steal.entry, &shared);
+  }
+  return RONDO_NO_TASK;
 }
 
-/* Looks, without the lock, until there is something handed over, the run is over, or patience is. */
+static bool has_expensive(rondo_ready_queue *queue) {
+  rondo_steal steal;
+  for (uint32_t i = 0; i <= queue->threads; i++)
+    if (rondo_deque_peek(&queue->lanes[i].worker.deque, &steal)) return true;
+  return false;
+}
+
+/* Looks without sleeping until there is an expensive node, the run is over, or patience is. */
 static void look_out(rondo_ready_queue *queue) {
   uint64_t begun = 0;
-  for (uint32_t turn = 1; !is_over(queue); turn++) {
-    if (atomic_load_explicit(&queue->waiting, memory_order_relaxed) > 0) return;
+  for (uint32_t turn = 1; !is_over(queue) && !has_expensive(queue); turn++) {
     rondo_relax();
     if (turn % TURNS_A_LOOK != 0) continue;
     const uint64_t now = rondo_clock_ns();
@@ -184,44 +182,38 @@ static void look_out(rondo_ready_queue *queue) {
   }
 }
 
-/* Under the lock. */
-static uint32_t take_handed(rondo_ready_queue *queue) {
-  const uint32_t node = take_first(&queue->handed, queue);
-  if (node != NO_NODE) atomic_fetch_sub_explicit(&queue->waiting, 1, memory_order_relaxed);
-  return node;
-}
-
-/* The one that runs: a node, or NO_NODE when all are finished. */
+/* The caller: a node, or RONDO_NO_TASK when all are finished. */
 static uint32_t await_news(rondo_ready_queue *queue) {
-  uint32_t node = NO_NODE;
-  look_out(queue);
-  pthread_mutex_lock(&queue->lock);
-  while ((node = take_handed(queue)) == NO_NODE && !is_over(queue)) {
-    queue->is_waited = true;
-    pthread_cond_wait(&queue->news, &queue->lock);
-  }
-  queue->is_waited = false;
-  pthread_mutex_unlock(&queue->lock);
-  return node;
-}
-
-/* A thread of the queue's: a node, or NO_NODE when the queue is stopped. */
-static uint32_t await_work(rondo_ready_queue *queue) {
   uint32_t node;
   look_out(queue);
-  pthread_mutex_lock(&queue->lock);
-  queue->sleepers++;
-  while ((node = take_handed(queue)) == NO_NODE && !queue->is_stopped) pthread_cond_wait(&queue->work, &queue->lock);
-  queue->sleepers--;
-  pthread_mutex_unlock(&queue->lock);
+  while ((node = take_expensive(&queue->lanes[0])) == RONDO_NO_TASK && !is_over(queue)) {
+    const uint32_t epoch = rondo_sleepers_enter(&queue->news);
+    atomic_store(&queue->is_waited, true);
+    if (!has_expensive(queue) && !is_over(queue)) rondo_sleepers_sleep(&queue->news, epoch);
+    atomic_store(&queue->is_waited, false);
+    rondo_sleepers_leave(&queue->news);
+  }
+  return node;
+}
+
+/* A thread of the queue: a node, or RONDO_NO_TASK when the queue is stopped. */
+static uint32_t await_work(ready_lane *lane) {
+  rondo_ready_queue *queue = lane->queue;
+  uint32_t node;
+  look_out(queue);
+  while ((node = take_expensive(lane)) == RONDO_NO_TASK && !atomic_load(&queue->is_stopped)) {
+    const uint32_t epoch = rondo_sleepers_enter(&queue->work);
+    if (!has_expensive(queue) && !atomic_load(&queue->is_stopped)) rondo_sleepers_sleep(&queue->work, epoch);
+    rondo_sleepers_leave(&queue->work);
+  }
   return node;
 }
 
 static void *thread_main(void *argument) {
   ready_lane *lane = argument;
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
-  rondo_status_ignore(rondo_capture_exchange_thread_mode(&mode), "what it then refuses is told by the call refused");
-  for (uint32_t node; (node = await_work(lane->queue)) != NO_NODE;) {
+  rondo_status_ignore(rondo_capture_exchange_thread_mode(&mode), "a call that is refused then reports it");
+  for (uint32_t node; (node = await_work(lane)) != RONDO_NO_TASK;) {
     const uint64_t begun = rondo_clock_ns();
     play(lane, node);
     play_found(lane);
@@ -233,13 +225,12 @@ static void *thread_main(void *argument) {
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
 static void begin(rondo_ready_queue *queue, rondo_ready_graph *graph, rondo_ready_play play_node, void *user) {
+  assert(is_over(queue));
   queue->graph = graph;
   queue->play = play_node;
   queue->user = user;
   atomic_store_explicit(&queue->has_failed, false, memory_order_relaxed);
-  for (uint32_t p = 0; p < graph->count; p++)
-    atomic_store_explicit(&graph->left[p], graph->before[p], memory_order_relaxed);
-  atomic_store_explicit(&queue->unfinished, graph->count, memory_order_release);
+  atomic_store(&queue->unfinished, graph->tasks.task_count);
 }
 
 rondo_status rondo_ready_queue_run(rondo_ready_queue *queue, rondo_ready_graph *graph, rondo_ready_play play_node,
@@ -247,17 +238,17 @@ rondo_status rondo_ready_queue_run(rondo_ready_queue *queue, rondo_ready_graph *
   ready_lane *lane = &queue->lanes[0];
   const uint64_t begun = rondo_clock_ns();
   begin(queue, graph, play_node, user);
-  for (uint32_t p = 0; p < graph->count; p++)
-    if (graph->before[p] == 0) find_ready(lane, p);
+  for (uint32_t i = 0; i < graph->tasks.source_count; i++) find_ready(lane, graph->tasks.sources_first + i);
   play_found(lane);
   while (!is_over(queue)) {
     const uint64_t waits = rondo_clock_ns();
     const uint32_t node = await_news(queue);
     count_up(&queue->waited_ns, rondo_clock_ns() - waits);
-    if (node == NO_NODE) break;
+    if (node == RONDO_NO_TASK) break;
     play(lane, node);
     play_found(lane);
   }
+  rondo_task_graph_check(&graph->tasks); /* ready for the next run */
   count_up(&queue->runs, 1);
   count_up(&queue->run_ns, rondo_clock_ns() - begun);
   const bool has_failed = atomic_load_explicit(&queue->has_failed, memory_order_relaxed);
@@ -291,7 +282,7 @@ static rondo_status start_threads(rondo_ready_queue *queue) {
   for (uint32_t i = 0; i <= queue->threads; i++) {
     queue->lanes[i].queue = queue;
     queue->lanes[i].number = i;
-    queue->lanes[i].found = empty;
+    queue->lanes[i].worker.list = RONDO_TASK_LIST_EMPTY;
   }
   while (queue->started < queue->threads) {
     ready_lane *lane = &queue->lanes[queue->started + 1];
@@ -307,10 +298,6 @@ rondo_status rondo_ready_queue_create(const rondo_allocator *allocator, uint32_t
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *queue, &queue));
   queue->allocator = *allocator;
   queue->threads = threads;
-  queue->handed = empty;
-  pthread_mutex_init(&queue->lock, NULL);
-  pthread_cond_init(&queue->work, NULL);
-  pthread_cond_init(&queue->news, NULL);
   const rondo_status status = start_threads(queue);
   if (status == RONDO_OK)
     *out = queue;
@@ -322,14 +309,10 @@ rondo_status rondo_ready_queue_create(const rondo_allocator *allocator, uint32_t
 void rondo_ready_queue_destroy(rondo_ready_queue *queue) {
   if (queue == NULL) return;
   const rondo_allocator allocator = queue->allocator;
-  pthread_mutex_lock(&queue->lock);
-  queue->is_stopped = true;
-  pthread_cond_broadcast(&queue->work);
-  pthread_mutex_unlock(&queue->lock);
+  assert(is_over(queue));
+  atomic_store(&queue->is_stopped, true);
+  rondo_sleepers_wake(&queue->work, UINT32_MAX);
   for (uint32_t i = 1; i <= queue->started; i++) rondo_thread_join(queue->lanes[i].thread);
-  pthread_cond_destroy(&queue->news);
-  pthread_cond_destroy(&queue->work);
-  pthread_mutex_destroy(&queue->lock);
   rondo_release(&allocator, queue->lanes, (size_t)queue->threads + 1, sizeof *queue->lanes);
   rondo_release(&allocator, queue, 1, sizeof *queue);
 }

@@ -252,8 +252,8 @@ static void *always_have_company(void *user) {
   assert_true(counted < LAUNCHES);
   rondo_executable *lengthy = make_one(c->device, kernel, &(uint32_t){1});
   assert_int_equal(launch_in_crowd(c, queue, lengthy), LAUNCHES);
-  assert_int_equal(((cpu_executable *)lengthy)->trial, 0);
-  assert_in_range(((cpu_executable *)lengthy)->probes, 1, LAUNCHES / 2);
+  assert_int_equal(((cpu_executable *)lengthy)->choice.loops, 0);
+  assert_in_range(((cpu_executable *)lengthy)->choice.probes, 1, LAUNCHES / 2);
   lengthy->ops->destroy(lengthy);
   for (uint32_t i = 0; i < c->pool->processor_count; i++) cpu_contention_leave(&c->runners[i]);
   assert_ok(queue->ops->destroy(queue));
@@ -329,7 +329,7 @@ static void get_into_the_habit_of_waiting(const guarded *g) {
 
 /* All workers sleep, one of them on guard. */
 static void wait_for_guard(cpu_pool *pool) {
-  while (!cpu_pool_leaves_to_host(pool) || atomic_load(&pool->sleepers) < pool->worker_count) rondo_yield();
+  while (!cpu_pool_leaves_to_host(pool) || atomic_load(&pool->sleepers.count) < pool->worker_count) rondo_yield();
 }
 
 /* Then does not wait for once. False where the worker was not on guard any more when that was launched. */

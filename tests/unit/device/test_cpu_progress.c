@@ -37,7 +37,7 @@ static void what_a_host_thread_leaves_is_taken_up_gx_2(void **state) {
   atomic_store(&worker.open, true);
   /* It comes to the queue, finds it owned, and watches it until it parks. */
   const cpu_pool *pool = &((cpu_device *)device)->pool;
-  while (atomic_load(&((cpu_queue *)first)->attached) != CPU_ATTACHED && atomic_load(&pool->sleepers) == 0)
+  while (atomic_load(&((cpu_queue *)first)->attached) != CPU_ATTACHED && atomic_load(&pool->sleepers.count) == 0)
     rondo_yield();
   submit_count(first, &of_first);
   submit_count(second, &of_second);
@@ -387,7 +387,7 @@ typedef struct late_meeting {
 static void wait_till_others_sleep(rondo_blocks blocks, void *const *args) {
   late_meeting *late = *(late_meeting *const *)args[0];
   (void)blocks;
-  while (!atomic_load(&late->at.open) && atomic_load(&late->pool->sleepers) + 1 < late->pool->worker_count)
+  while (!atomic_load(&late->at.open) && atomic_load(&late->pool->sleepers.count) + 1 < late->pool->worker_count)
     rondo_yield();
 }
 
@@ -448,7 +448,7 @@ typedef struct full_meeting {
 } full_meeting;
 
 static unsigned sleeping(const full_meeting *at) {
-  return atomic_load(&at->pool->sleepers) + atomic_load(&at->pool->starter_sleepers) +
+  return atomic_load(&at->pool->sleepers.count) + atomic_load(&at->pool->starters.count) +
          atomic_load(&at->queue->timeline.sleepers);
 }
 

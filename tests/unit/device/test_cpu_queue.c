@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Queues, deques and memory of the CPU driver from below: the ring wraps and pushes back, kernels keep their arguments,
+ * Queues and memory of the CPU driver from below: the ring wraps and pushes back, kernels keep their arguments,
  * two queues wait for each other's events, failures come out once, an idle device sleeps, thieves lose nothing, aliases
  * show the same bytes, what runs is traced by name.
  */
@@ -10,7 +10,6 @@
 #include <rondo/trace.h>
 
 #include "device/cpu/cpu.h"
-#include "device/cpu/cpu_deque.h"
 #include "device/cpu/cpu_pool.h"
 #include "device_tests.h"
 #include "graph/node_params.h"
@@ -176,7 +175,7 @@ static void an_idle_device_sleeps(void **state) {
   const rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = take_turn, .user = &my}};
   assert_ok(queue->ops->submit(queue, &work));
   assert_ok(queue->ops->synchronize(queue));
-  const atomic_uint *sleepers = &((cpu_device *)device)->pool.sleepers;
+  const atomic_uint *sleepers = &((cpu_device *)device)->pool.sleepers.count;
   while (atomic_load(sleepers) < 2) rondo_yield();
   const uint64_t before = processor_ns();
   nanosleep(&(struct timespec){.tv_nsec = 50 * 1000 * 1000}, NULL);
@@ -184,110 +183,6 @@ static void an_idle_device_sleeps(void **state) {
   assert_int_equal(atomic_load(sleepers), 2);
   assert_ok(queue->ops->destroy(queue));
   assert_ok(rondo_device_close(device));
-}
-
-enum { ENTRIES = 20000 };
-
-typedef struct theft {
-  cpu_deque *deque;
-  atomic_uchar *taken;
-  atomic_uint *count;
-} theft;
-
-static void take(const theft *my, uint64_t entry) {
-  if (entry == CPU_DEQUE_EMPTY) return;
-  atomic_fetch_add(&my->taken[entry], 1);
-  atomic_fetch_add(my->count, 1);
-}
-
-static void *steal_all(void *argument) {
-  const theft *my = argument;
-  while (atomic_load(my->count) < ENTRIES) {
-    cpu_steal loot;
-    if (cpu_deque_peek(my->deque, &loot) && cpu_deque_take(my->deque, &loot)) take(my, loot.entry);
-  }
-  return NULL;
-}
-
-static void deques_lose_and_double_nothing(void **state) {
-  (void)state;
-  rondo_device *device;
-  assert_ok(rondo_device_open("cpu", NULL, &device));
-  cpu_deque deque = {0};
-  atomic_uint count = 0;
-  theft my = {&deque, test_array(ENTRIES, sizeof(atomic_uchar)), &count};
-  pthread_t thieves[2];
-  assert_ok(cpu_deque_prepare((cpu_device *)device, &deque, 256));
-  cpu_deque_grow(&deque, 256);
-  for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thieves[i], NULL, steal_all, &my), 0);
-  for (uint64_t entry = 0; entry < ENTRIES; entry++) {
-    while (atomic_load(&deque.bottom) - atomic_load(&deque.top) > 200) take(&my, cpu_deque_pop(&deque));
-    cpu_deque_push(&deque, entry, entry % 2 == 0);
-    if (entry % 3 == 0) take(&my, cpu_deque_pop(&deque));
-    if (entry == ENTRIES / 2) {
-      uint64_t left;
-      while ((left = cpu_deque_pop(&deque)) != CPU_DEQUE_EMPTY) take(&my, left);
-      assert_ok(cpu_deque_prepare((cpu_device *)device, &deque, 1024));
-      cpu_deque_grow(&deque, 1024); /* while thieves look */
-    }
-  }
-  steal_all(&my);
-  for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(thieves[i], NULL), 0);
-  cpu_deque_check(&deque);
-  for (size_t i = 0; i < ENTRIES; i++) assert_int_equal(atomic_load(&my.taken[i]), 1);
-  free(my.taken);
-  cpu_deque_free((cpu_device *)device, &deque);
-  assert_ok(rondo_device_close(device));
-}
-
-/* What was looked at may be gone: popped by the owner, taken by another thief. */
-static void loot_is_taken_once(void **state) {
-  (void)state;
-  rondo_device *device;
-  cpu_steal loot, same;
-  assert_ok(rondo_device_open("cpu", NULL, &device));
-  cpu_deque deque = {0};
-  assert_ok(cpu_deque_prepare((cpu_device *)device, &deque, 2));
-  cpu_deque_grow(&deque, 2);
-  assert_false(cpu_deque_peek(&deque, &loot));
-  cpu_deque_push(&deque, UINT64_C(5) << 32 | 7, false);
-  assert_true(cpu_deque_peek(&deque, &loot) && cpu_deque_peek(&deque, &same));
-  assert_true(loot.entry == (UINT64_C(5) << 32 | 7));
-  assert_int_equal(cpu_entry_slot(loot.entry), 5);
-  assert_true(cpu_deque_take(&deque, &loot));
-  assert_false(cpu_deque_take(&deque, &same));
-  cpu_deque_push(&deque, 8, true);
-  assert_true(cpu_deque_peek(&deque, &loot));
-  assert_false(cpu_deque_is_empty(&deque));
-  assert_true(cpu_deque_pop(&deque) == 8);
-  assert_true(cpu_deque_is_empty(&deque));
-  assert_false(cpu_deque_take(&deque, &loot));
-  cpu_deque_free((cpu_device *)device, &deque);
-  assert_ok(rondo_device_close(device));
-}
-
-/* Whoever may run has room for the largest executable before there is one: a run allocates nothing. */
-static void room_is_made_ahead_gx_4(void **state) {
-  (void)state;
-  rondo_device *base;
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .workers = 2}, &base));
-  cpu_device *device = (cpu_device *)base;
-  cpu_pool *pool = &device->pool;
-  const uint32_t prepared = pool->worker_count + CPU_FIRST_HOSTS;
-  cpu_participant *hosts[CPU_FIRST_HOSTS + 1];
-  for (int i = 0; i < CPU_FIRST_HOSTS; i++) assert_non_null(hosts[i] = cpu_pool_join_prepared(pool));
-  assert_null(cpu_pool_join_prepared(pool));
-  assert_ok(cpu_pool_make_room(device, 1000));
-  assert_null(atomic_load(&pool->participants[prepared].deque.largest));
-  assert_non_null(hosts[CPU_FIRST_HOSTS] = cpu_pool_join(pool));
-  assert_ok(cpu_pool_make_room(device, 400));
-  for (uint32_t i = 0; i <= prepared; i++)
-    assert_int_equal(atomic_load(&pool->participants[i].deque.largest)->capacity, 1024);
-  assert_null(atomic_load(&pool->participants[prepared + 1].deque.largest));
-  cpu_pool_take_room(pool, hosts[0]);
-  assert_int_equal(atomic_load(&hosts[0]->deque.buffer)->capacity, 1024);
-  for (int i = 0; i <= CPU_FIRST_HOSTS; i++) cpu_pool_leave(pool, hosts[i]);
-  assert_ok(rondo_device_close(base));
 }
 
 static void aliases_show_the_same_bytes_gm_12(void **state) {
@@ -437,9 +332,6 @@ int main(void) {
       cmocka_unit_test(a_launch_into_a_full_ring_allocates_nothing),
       cmocka_unit_test(failures_come_out_once),
       cmocka_unit_test(an_idle_device_sleeps),
-      cmocka_unit_test(deques_lose_and_double_nothing),
-      cmocka_unit_test(loot_is_taken_once),
-      cmocka_unit_test(room_is_made_ahead_gx_4),
       cmocka_unit_test(aliases_show_the_same_bytes_gm_12),
       cmocka_unit_test(stream_work_is_traced_by_name),
       cmocka_unit_test(long_kernel_names_are_cut_in_traces),

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * Choosing between the plain loop and work stealing.
+ */
+#include "device/cpu/cpu_choice.h"
+
+#include <assert.h>
+
+enum {
+  SAMPLES = 3,      /* of the loop, and of stealing with helpers */
+  MOST_ALONE = 48,  /* samples without helpers, after which there are none */
+  SPREAD = 16,      /* where stealing alone is slow, one run of so many is such a sample */
+  ALONE_COST = 16,  /* stealing alone is as good as the loop if it takes at most this part longer */
+  MOST_LONELY = 64, /* runs */
+  HOLDS_AT_LEAST = 16,
+  HOLDS_AT_MOST = 20000,
+  WAKE_GAIN_NS = 20 * 1000,
+  SHORT_NS = 2000 /* a node */
+};
+
+void cpu_choice_open(cpu_choice *choice) {
+  choice->is_closed = false;
+  choice->loops = choice->helped = choice->alone = choice->probes = 0;
+  choice->runs = choice->lonely = 0;
+}
+
+static void note_shortest(uint8_t *count, uint64_t *shortest_ns, uint64_t ns) {
+  if (*count == 0 || ns < *shortest_ns) *shortest_ns = ns;
+  *count += 1;
+}
+
+/* A result that comes again holds for longer each time, and a clear one for much longer. A new one is soon tried again:
+ * a busy machine may have caused it. */
+static void close_trial(cpu_choice *choice, bool steals, bool is_clear) {
+  const uint32_t longer = choice->holds * (is_clear ? 8 : 2);
+  choice->holds = HOLDS_AT_LEAST;
+  if (steals == choice->steals && longer > HOLDS_AT_LEAST)
+    choice->holds = longer < HOLDS_AT_MOST ? longer : HOLDS_AT_MOST;
+  choice->steals = steals;
+  choice->relies_on_helpers = steals && choice->helped > 0;
+  choice->is_closed = true;
+  choice->runs = choice->lonely = 0;
+}
+
+static bool is_cheap_alone(const cpu_choice *choice) {
+  return choice->alone > 0 && choice->alone_ns <= choice->loop_ns + choice->loop_ns / ALONE_COST;
+}
+
+/* Stealing takes more than twice as long without helpers, which no helper makes up for. */
+static bool is_hopeless(const cpu_choice *choice) {
+  return choice->helped == 0 && choice->alone >= SAMPLES && choice->alone_ns > 2 * choice->loop_ns;
+}
+
+static void decide(cpu_choice *choice) {
+  const uint64_t steal_ns = choice->helped > 0 ? choice->helped_ns : choice->alone_ns;
+  const bool is_clear = choice->loop_ns > 2 * steal_ns || steal_ns > 2 * choice->loop_ns;
+  assert(choice->loops > 0 && choice->helped + choice->alone > 0);
+  close_trial(choice, choice->helped > 0 ? steal_ns < choice->loop_ns : is_cheap_alone(choice), is_clear);
+}
+
+bool cpu_choice_begin_trial(cpu_choice *choice, bool *out_steals) {
+  if (choice->is_closed) cpu_choice_open(choice);
+  const bool is_spread = choice->alone >= SAMPLES && !is_cheap_alone(choice);
+  const bool is_sample = !is_spread || choice->runs >= SPREAD;
+  *out_steals = is_sample && choice->loops == SAMPLES;
+  return is_sample;
+}
+
+void cpu_choice_note_loop(cpu_choice *choice, uint64_t ns) {
+  assert(!choice->is_closed && choice->loops < SAMPLES);
+  note_shortest(&choice->loops, &choice->loop_ns, ns);
+  choice->runs = 0;
+}
+
+void cpu_choice_note_steal(cpu_choice *choice, uint64_t ns, bool in_time) {
+  assert(!choice->is_closed && choice->loops == SAMPLES);
+  if (in_time)
+    note_shortest(&choice->helped, &choice->helped_ns, ns);
+  else
+    note_shortest(&choice->alone, &choice->alone_ns, ns);
+  choice->runs = 0;
+  if (choice->helped == SAMPLES || choice->alone == MOST_ALONE || is_hopeless(choice)) decide(choice);
+}
+
+void cpu_choice_note_helpers(cpu_choice *choice, bool in_time) {
+  choice->lonely = in_time || !choice->relies_on_helpers ? 0 : choice->lonely + 1;
+  if (choice->lonely == MOST_LONELY) cpu_choice_open(choice);
+}
+
+void cpu_choice_note_probe(cpu_choice *choice, uint64_t ns, uint64_t brief_ns) {
+  assert(!choice->is_closed && choice->probes < CPU_MOST_PROBES);
+  choice->probes++;
+  if (ns >= brief_ns) return;
+  choice->loop_ns = ns;
+  close_trial(choice, false, false);
+}
+
+bool cpu_choice_wakes(const cpu_choice *choice) {
+  if (!choice->is_closed) return true;
+  return choice->relies_on_helpers && choice->loop_ns > choice->helped_ns + WAKE_GAIN_NS;
+}
+
+bool cpu_choice_is_short(const cpu_choice *choice, uint32_t nodes) {
+  return choice->loop_ns > 0 && choice->loop_ns < (uint64_t)SHORT_NS * nodes;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ * The choice between the plain loop and stealing, without threads: what samples it takes, what it makes of them, and
+ * that an unlucky one is corrected.
+ */
+#include "device/cpu/cpu_choice.h"
+#include "support/rondo_test.h"
+
+/* What runs take: alone is stealing without helpers. */
+typedef struct world {
+  uint64_t loop_ns, helped_ns, alone_ns;
+  bool has_helpers;
+} world;
+
+enum { NODES = 32 };
+
+typedef struct tally {
+  unsigned stolen, samples;
+} tally;
+
+static tally run(cpu_choice *choice, const world *w, unsigned runs) {
+  tally t = {0};
+  for (unsigned i = 0; i < runs; i++) {
+    bool steals;
+    const bool is_sample = cpu_choice_begin(choice, &steals);
+    t.samples += is_sample;
+    t.stolen += steals;
+    if (!steals && is_sample)
+      cpu_choice_note_loop(choice, w->loop_ns);
+    else if (is_sample)
+      cpu_choice_note_steal(choice, w->has_helpers ? w->helped_ns : w->alone_ns, w->has_helpers);
+    else if (steals)
+      cpu_choice_note_helpers(choice, w->has_helpers);
+  }
+  return t;
+}
+
+static const world useful = {32000, 17000, 33000, true}, away = {32000, 17000, 33000, false},
+                   useless = {50, 900, 400, true}, dear = {32000, 17000, 40000, false};
+
+static void stealing_that_is_faster_is_chosen(void **state) {
+  (void)state;
+  cpu_choice choice = {0};
+  const tally first = run(&choice, &useful, 6);
+  assert_int_equal(first.samples, 6);
+  assert_int_equal(first.stolen, 3);
+  assert_true(choice.is_closed && choice.steals && choice.relies_on_helpers);
+  assert_int_equal(choice.loop_ns, useful.loop_ns);
+  assert_int_equal(choice.helped_ns, useful.helped_ns);
+  assert_int_equal(run(&choice, &useful, 10).stolen, 10);
+}
+
+static void the_loop_is_kept_where_helpers_make_it_slower(void **state) {
+  (void)state;
+  cpu_choice choice = {0};
+  (void)run(&choice, &useless, 6);
+  assert_true(choice.is_closed && !choice.steals);
+  assert_in_range(run(&choice, &useless, 100000).samples, 6, 60); /* trials become rare */
+}
+
+/* Helpers that do not come tell nothing about stealing, and cost nothing where it is cheap alone. */
+static void helpers_that_come_later_are_used(void **state) {
+  (void)state;
+  cpu_choice choice = {0};
+  (void)run(&choice, &away, 200);
+  assert_true(choice.steals && !choice.relies_on_helpers);
+  assert_int_equal(run(&choice, &useful, 1000).samples < 100, true);
+  assert_true(choice.steals && choice.relies_on_helpers);
+}
+
+/* Where stealing alone costs, the loop runs meanwhile, and one run of sixteen looks for helpers. */
+static void dear_samples_are_spread(void **state) {
+  (void)state;
+  cpu_choice choice = {0};
+  (void)run(&choice, &dear, 6);
+  const tally t = run(&choice, &dear, 160);
+  assert_false(choice.is_closed);
+  assert_int_equal(t.samples, 10);
+  assert_int_equal(t.stolen, 10);
+  (void)run(&choice, &useful, 60);
+  assert_true(choice.is_closed && choice.steals && choice.relies_on_helpers);
+}
+
+/* All samples of a trial are unlucky: the helper lost its processor in each. The next trial is near. */
+static void an_unlucky_trial_is_corrected(void **state) {
+  (void)state;
+  cpu_choice choice = {0};
+  const world unlucky = {32000, 3000000, 33000, true};
+  (void)run(&choice, &unlucky, 6);
+  assert_true(choice.is_closed && !choice.steals);
+  (void)run(&choice, &useful, 30);
+  assert_true(choice.steals && choice.relies_on_helpers);
+}
+
+static void helpers_that_stay_away_are_noticed(void **state) {
+  (void)state;
+  cpu_choice choice = {0};
+  (void)run(&choice, &useful, 20000);
+  assert_true(choice.relies_on_helpers);
+  (void)run(&choice, &dear, 2000);
+  assert_false(choice.steals);
+}
+
+static void sleepers_are_woken_where_that_pays(void **state) {
+  (void)state;
+  cpu_choice choice = {0};
+  assert_true(cpu_choice_wakes(&choice));
+  (void)run(&choice, &useful, 6);
+  assert_false(cpu_choice_wakes(&choice)); /* it saves less than a wake costs */
+  const world long_one = {320000, 170000, 330000, true};
+  choice = (cpu_choice){0};
+  (void)run(&choice, &long_one, 6);
+  assert_true(cpu_choice_wakes(&choice));
+  assert_true(cpu_choice_is_short(&choice, 10 * NODES));
+  assert_false(cpu_choice_is_short(&choice, NODES));
+}
+
+static void probes_end_the_trial_of_what_is_brief(void **state) {
+  (void)state;
+  cpu_choice choice = {0};
+  cpu_choice_note_probe(&choice, 40000, 20000);
+  assert_false(choice.is_closed);
+  cpu_choice_note_probe(&choice, 300, 20000);
+  assert_true(choice.is_closed && !choice.steals);
+  assert_int_equal(choice.loop_ns, 300);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(stealing_that_is_faster_is_chosen),
+      cmocka_unit_test(the_loop_is_kept_where_helpers_make_it_slower),
+      cmocka_unit_test(helpers_that_come_later_are_used),
+      cmocka_unit_test(dear_samples_are_spread),
+      cmocka_unit_test(an_unlucky_trial_is_corrected),
+      cmocka_unit_test(helpers_that_stay_away_are_noticed),
+      cmocka_unit_test(sleepers_are_woken_where_that_pays),
+      cmocka_unit_test(probes_end_the_trial_of_what_is_brief),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
