@@ -26,8 +26,10 @@ typedef struct binding {
   cuda_captured *captured;
   cuda_graph_nodes members;     /* nodes of the captured graph, ascending */
   RONDO_ARRAY(edge_pair) edges; /* its edges, ascending */
-  cu_graph_node *entries;       /* of each node: edges to it lead here */
-  cu_graph_node *handles;       /* the parts of each node: edges from it begin at the last */
+  cuda_graph_nodes ends;        /* working memory for reading edges, like `data` */
+  RONDO_ARRAY(cu_edge_data) data;
+  cu_graph_node *entries; /* of each node: edges to it lead here */
+  cu_graph_node *handles; /* the parts of each node: edges from it begin at the last */
 } binding;
 
 static const rondo_allocator *allocator_of(const binding *b) { return &b->device->base.allocator; }
@@ -65,32 +67,23 @@ static rondo_status read_members(binding *b) {
   return RONDO_OK;
 }
 
-static rondo_status list_edges(binding *b, cu_graph_node *nodes, cu_edge_data *data, size_t count) {
-  size_t listed = count;
-  RONDO_TRY(cuda_check(b->device,
-                       b->device->api->graph_get_edges(b->captured->graph, nodes, nodes + count, data, &listed),
+static rondo_status read_edges(binding *b) {
+  const rondo_allocator *allocator = allocator_of(b);
+  const cuda_api *api = b->device->api;
+  const cu_graph graph = b->captured->graph;
+  size_t count = 0;
+  RONDO_TRY(cuda_check(b->device, api->graph_get_edges(graph, NULL, NULL, NULL, &count), "counting captured edges"));
+  RONDO_TRY(rondo_array_reserve(allocator, &b->edges, count));
+  RONDO_TRY(rondo_array_reserve(allocator, &b->ends, 2 * count));
+  RONDO_TRY(rondo_array_reserve(allocator, &b->data, count));
+  if (count == 0) return RONDO_OK;
+  cu_graph_node *const from = b->ends.items, *const to = from + count;
+  RONDO_TRY(cuda_check(b->device, api->graph_get_edges(graph, from, to, b->data.items, &count),
                        "listing %zu captured edges", count));
-  for (size_t i = 0; i < count; i++) b->edges.items[i] = (edge_pair){nodes[i], nodes[count + i]};
+  for (size_t i = 0; i < count; i++) b->edges.items[i] = (edge_pair){from[i], to[i]};
   b->edges.count = count;
   qsort(b->edges.items, count, sizeof(edge_pair), compare_pairs);
   return RONDO_OK;
-}
-
-static rondo_status read_edges(binding *b) {
-  const rondo_allocator *allocator = allocator_of(b);
-  size_t count = 0;
-  cu_graph_node *nodes = NULL;
-  cu_edge_data *data = NULL;
-  RONDO_TRY(cuda_check(b->device, b->device->api->graph_get_edges(b->captured->graph, NULL, NULL, NULL, &count),
-                       "counting captured edges"));
-  if (count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_array_reserve(allocator, &b->edges, count));
-  rondo_status status = rondo_allocate_items(allocator, count, 2 * sizeof *nodes, &nodes);
-  if (status == RONDO_OK) status = rondo_allocate_items(allocator, count, sizeof *data, &data);
-  if (status == RONDO_OK) status = list_edges(b, nodes, data, count);
-  rondo_release(allocator, data, count, sizeof *data);
-  rondo_release(allocator, nodes, count, 2 * sizeof *nodes);
-  return status;
 }
 
 /* Finding and taking the graph ------------------------------------------------------------------------------------- */
@@ -219,6 +212,8 @@ rondo_status cuda_bound_build(cuda_executable *executable, cuda_built *out, cu_g
   const rondo_status status = build(&b, out);
   rondo_release(allocator_of(&b), b.entries, executable->count, sizeof *b.entries);
   rondo_array_free(allocator_of(&b), &b.edges);
+  rondo_array_free(allocator_of(&b), &b.ends);
+  rondo_array_free(allocator_of(&b), &b.data);
   rondo_array_free(allocator_of(&b), &b.members);
   return status;
 }
