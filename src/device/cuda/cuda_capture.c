@@ -34,6 +34,7 @@ void cuda_captured_free(cuda_captured *captured) {
   rondo_array_free(allocator, &captured->handles);
   rondo_array_free(allocator, &captured->data);
   rondo_array_free(allocator, &captured->values);
+  rondo_array_free(allocator, &captured->offsets);
   rondo_release(allocator, captured, 1, sizeof *captured);
 }
 
