@@ -91,9 +91,9 @@ static rondo_status read_edges(binding *b) {
 static rondo_status fail_bound(const cuda_node *node, const char *why) {
   char where[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, node->where.number,
-                         "%s is work that a library left in a capture and the driver's own graph alone can hold; "
-                         "%s: keep such work out of the capture (for memory: give the library a workspace before, with "
-                         "cublasSetWorkspace or its like)",
+                         "%s is work of a library that only the captured graph can contain; %s: keep such work out of "
+                         "the capture (for memory: give the library a workspace first, for example with "
+                         "cublasSetWorkspace)",
                          rondo_node_where_text(where, &node->where), why);
 }
 
@@ -109,7 +109,7 @@ static rondo_status check_one_graph(const binding *b) {
   for (size_t i = 0; i < b->executable->count; i++) {
     const cuda_node *node = &b->executable->nodes[i];
     if (node->is_bound && !is_member(b, cuda_captured_handle(node->captured)))
-      return fail_bound(node, "other such work is of another capture, or one that failed");
+      return fail_bound(node, "other such work belongs to another capture, or to one that failed");
   }
   return RONDO_OK;
 }
@@ -127,7 +127,7 @@ static rondo_status find_captured(binding *b) {
 
 static rondo_status take(binding *b) {
   if (!atomic_exchange(&b->captured->is_taken, true)) return RONDO_OK;
-  return fail_bound(first_bound(b->executable), "its graph was instantiated before, which can be done once");
+  return fail_bound(first_bound(b->executable), "its graph was already instantiated, which is possible only once");
 }
 
 /* Adding ----------------------------------------------------------------------------------------------------------- */
@@ -154,11 +154,12 @@ static cu_result bind_node(binding *b, size_t i) {
 /* The driver accepts no copy of memory that the graph has already freed. */
 static rondo_status fail_copy(const cuda_node *node, cu_result code) {
   char label[RONDO_LABEL_BYTES];
-  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, node->where.number,
-                         "%s cannot be added to the captured graph (the driver's code %d), which frees "
-                         "memory of a library that it names: capture it before that is freed, as one block of rows and "
-                         "slices at even distances, or have the library use memory of yours",
-                         cuda_node_label(label, node), (int)code);
+  return rondo_fail_node(
+      RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, node->where.number,
+      "%s cannot be added to the captured graph (the driver's code %d), which has already freed "
+      "memory of a library that it uses: capture it before that is freed, as one block with even distances "
+      "between rows and slices, or give the library memory of your own",
+      cuda_node_label(label, node), (int)code);
 }
 
 static rondo_status bind_nodes(binding *b) {
