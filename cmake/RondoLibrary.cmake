@@ -31,7 +31,7 @@ endfunction()
 if(RONDO_HARDENED)
   set(hot_sources
     src/device/cpu/cpu_queue.c src/device/cpu/cpu_timeline.c src/device/cuda/cuda_executable.c
-    src/device/cuda/cuda_queue.c src/exec/launch/launch.c src/exec/patch/patch.c src/tree/path/buffer.c src/tree/call.c src/tree/call_inputs.c
+    src/device/cuda/cuda_queue.c src/device/cuda/cuda_update.c src/exec/launch/launch.c src/exec/patch/patch.c src/tree/path/buffer.c src/tree/call.c src/tree/call_inputs.c
     src/tree/recording_key.c src/tree/path/outputs.c src/tree/path/path.c src/tree/recorded_calls.c src/tree/replay.c src/tree/tree.c)
   set_source_files_properties(${hot_sources} PROPERTIES COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-fstack-protector>")
 endif()

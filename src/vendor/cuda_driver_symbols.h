@@ -150,7 +150,7 @@ required(capture_set_dependencies, cuStreamUpdateCaptureDependencies, 12030,
          (cu_stream stream, cu_graph_node *nodes, const cu_edge_data *data, size_t count, unsigned flags))
 required(capture_exchange_mode, cuThreadExchangeStreamCaptureMode, 10010, (cu_capture_mode *mode))
 
-/* Reading what was captured, and making it anew */
+/* Reading captured nodes, and adding them to another graph */
 required(graph_node_get_dependencies, cuGraphNodeGetDependencies, 12030,
          (cu_graph_node node, cu_graph_node *before, cu_edge_data *data, size_t *count))
 required(graph_add_edges, cuGraphAddDependencies, 12030,

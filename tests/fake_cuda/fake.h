@@ -202,7 +202,7 @@ bool fake_memory_is_page_locked(uint64_t address);
 typedef enum fake_presence { FAKE_ABSENT, FAKE_PARTLY_PRESENT, FAKE_PRESENT } fake_presence;
 fake_presence fake_memory_presence(uint64_t address, size_t bytes);
 size_t fake_memory_mappings(int device);
-/* Whole granules of address space that are no reservation of a caller's, 0 when there is none; memory behind them,
+/* Whole granules of address space that are no reservation of a caller's, 0 when there is none; memory for them,
  * which its device may access; and giving both back. */
 uint64_t fake_memory_hold(uint64_t bytes);
 cu_result fake_memory_back(uint64_t address, uint64_t bytes, fake_device *device);
@@ -413,7 +413,7 @@ struct fake_graph {
 
 fake_graph *fake_graph_new(void);
 void fake_graph_free(fake_graph *graph);
-/* Adds a node behind others of the same graph; takes over `work`, also when it fails. `data` may be NULL. */
+/* Adds a node after others of the same graph; owns `work` from then on, also if it fails. `data` may be NULL. */
 cu_result fake_graph_add(fake_graph *graph, const cu_graph_node *before, const cu_edge_data *data, size_t count,
                          cu_node_type type, fake_work *work, fake_node **out);
 bool fake_graph_has_memory(const fake_graph *graph);

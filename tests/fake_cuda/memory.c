@@ -58,8 +58,8 @@ static reservation *find_reservation(uint64_t address, uint64_t bytes) {
   return NULL;
 }
 
-/* The first mapping that ends behind `address`. */
-static mapping *first_behind(const reservation *r, uint64_t address) {
+/* The first mapping that ends after `address`. */
+static mapping *first_after(const reservation *r, uint64_t address) {
   mapping *m = r->mappings;
   while (m != NULL && m->start + m->bytes <= address) m = m->next;
   return m;
@@ -67,7 +67,7 @@ static mapping *first_behind(const reservation *r, uint64_t address) {
 
 /* Whether mappings cover the range without a hole, from the beginning of one to the end of one. */
 static bool covers_whole(const reservation *r, uint64_t address, uint64_t bytes) {
-  const mapping *m = first_behind(r, address);
+  const mapping *m = first_after(r, address);
   const uint64_t end = address + bytes;
   if (m == NULL || m->start != address) return false;
   while (m != NULL && m->start == address && address < end) {
@@ -80,7 +80,7 @@ static bool covers_whole(const reservation *r, uint64_t address, uint64_t bytes)
 /* Of the device whose memory is there; -1 for none. */
 static int ordinal_of(uint64_t address) {
   const reservation *r = find_reservation(address, 1);
-  const mapping *m = r != NULL ? first_behind(r, address) : NULL;
+  const mapping *m = r != NULL ? first_after(r, address) : NULL;
   return m != NULL && m->start <= address ? m->memory->device->ordinal : -1;
 }
 
@@ -89,7 +89,7 @@ bool fake_memory_is_device(uint64_t address) { return find_reservation(address, 
 fake_presence fake_memory_presence(uint64_t address, size_t bytes) {
   const reservation *r = find_reservation(address, 1);
   if (r == NULL || r->object.handle == 0) return FAKE_PRESENT;
-  const mapping *m = first_behind(r, address);
+  const mapping *m = first_after(r, address);
   uint64_t end = address;
   for (; m != NULL && m->start <= end && end - address < bytes; m = m->next) end = m->start + m->bytes;
   if (end == address) return FAKE_ABSENT;
@@ -100,7 +100,7 @@ bool fake_memory_allows(const fake_device *device, uint64_t address, size_t byte
   const reservation *r = find_reservation(address, 1);
   const int wanted = writes ? CU_ACCESS_READ_WRITE : CU_ACCESS_READ;
   if (r == NULL) return true;
-  const mapping *m = first_behind(r, address);
+  const mapping *m = first_after(r, address);
   uint64_t end = address;
   while (m != NULL && m->start <= end && (m->access[device->ordinal] & wanted) == wanted) {
     end = m->start + m->bytes;
@@ -131,8 +131,8 @@ static uint64_t reserve_space(uint64_t bytes, uint64_t alignment) {
   const uint64_t start = fake_handle(found);
   const uint64_t aligned = (start + alignment - 1) / alignment * alignment;
   if (aligned > start) (void)munmap(found, aligned - start);
-  const uint64_t behind = start + alignment - aligned;
-  if (behind > 0) (void)munmap(pointer_to(aligned + bytes), behind);
+  const uint64_t after = start + alignment - aligned;
+  if (after > 0) (void)munmap(pointer_to(aligned + bytes), after);
   return aligned;
 }
 
@@ -269,7 +269,7 @@ static cu_result map(reservation *r, uint64_t address, uint64_t bytes, physical 
 
 static cu_result check_map(const reservation *r, uint64_t address, uint64_t bytes, const physical *memory) {
   const char *fault = NULL;
-  const mapping *there = r != NULL ? first_behind(r, address) : NULL;
+  const mapping *there = r != NULL ? first_after(r, address) : NULL;
   if (bytes == 0 || !is_granular(bytes) || !is_granular(address)) fault = "not of whole granules";
   if (fault == NULL && r == NULL) fault = "not inside one reservation";
   if (fault == NULL && memory == NULL) fault = "no such physical memory";
@@ -337,7 +337,7 @@ static cu_result set_access(const reservation *r, uint64_t address, uint64_t byt
                             size_t count) {
   cu_result code = CU_OK;
   pthread_rwlock_wrlock(&fake_mappings_lock);
-  for (mapping *m = first_behind(r, address); m != NULL && m->start < address + bytes; m = m->next) {
+  for (mapping *m = first_after(r, address); m != NULL && m->start < address + bytes; m = m->next) {
     for (size_t i = 0; i < count; i++) m->access[access[i].location.id] = access[i].flags;
     if (code == CU_OK) code = protect(m);
   }

@@ -18,7 +18,7 @@ void fake_allocation_release(fake_allocation *allocation) {
   free(allocation);
 }
 
-/* While it is alive it stands in the table, and holds itself. */
+/* While it is alive it is in the table, and has a reference to itself. */
 static void set_alive(fake_allocation *allocation, bool alive) {
   if (alive == fake_allocation_is_alive(allocation)) return;
   if (alive) {

@@ -47,7 +47,7 @@ static void add_edge(flattening *f, size_t from, size_t to) {
   f->to[f->program->edge_count++] = to;
 }
 
-/* Adds the graph's nodes behind `above` and before `below`, which may be none. */
+/* Adds the graph's nodes after `above` and before `below`, which may be none. */
 static void flatten(flattening *f, const fake_graph *graph, size_t above, size_t below) {
   size_t *entries = fake_allocate(graph->count, sizeof *entries), *exits = fake_allocate(graph->count, sizeof *exits);
   for (size_t i = 0; i < graph->count; i++) {
@@ -92,7 +92,7 @@ static fake_program *new_program(size_t nodes, size_t edges) {
   return p;
 }
 
-/* A node on a cycle, or behind one; none when every node can run. */
+/* A node on a cycle, or after one; none when every node can run. */
 static size_t find_stuck(const fake_program *p) {
   size_t *missing = fake_copy_of(p->before, p->count * sizeof *missing);
   size_t *ready = fake_allocate(p->count, sizeof *ready), count = 0, stuck = none;

@@ -143,7 +143,7 @@ static bool is_kernel(cu_graph_node handle) {
   return node != NULL && node->type == CU_NODE_KERNEL;
 }
 
-/* The next kernel that is captured may begin before the one behind which it stands has ended. */
+/* The next kernel that is captured may begin before the kernel before it has ended. */
 static void loosen_frontier(fake_stream *stream) {
   const cu_edge_data programmatic = {.from_port = 1, .type = 1};
   if (stream->capture == NULL || stream->frontier.count != 1 || !is_kernel(stream->frontier.nodes[0])) return;

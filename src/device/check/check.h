@@ -79,8 +79,8 @@ typedef struct check_work {
 typedef enum check_mistake {
   CHECK_MISTAKE_EARLY,
   CHECK_MISTAKE_ENDED,
-  CHECK_MISTAKE_BEHIND, /* `distance` bytes past the end */
-  CHECK_MISTAKE_AHEAD,  /* `distance` bytes before the beginning */
+  CHECK_MISTAKE_AFTER_END,    /* `distance` bytes past the end */
+  CHECK_MISTAKE_BEFORE_BEGIN, /* `distance` bytes before the beginning */
   CHECK_MISTAKE_FOREIGN,
   CHECK_MISTAKE_READ_ONLY
 } check_mistake;

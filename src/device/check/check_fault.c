@@ -144,13 +144,13 @@ static void describe_gap(const check_state *check, check_fault *fault, const che
   const check_area *last = at > 0 ? check->areas.items[at - 1].object : NULL;
   if (next != NULL && next->begin >= region->end) next = NULL;
   if (last != NULL && last->begin < region->begin) last = NULL;
-  const size_t behind = last == NULL ? SIZE_MAX : (size_t)(address - last->begin) - last->bytes + 1;
+  const size_t after = last == NULL ? SIZE_MAX : (size_t)(address - last->begin) - last->bytes + 1;
   const size_t ahead = next == NULL ? SIZE_MAX : (size_t)(next->begin - address);
   fault->mistake = CHECK_MISTAKE_FOREIGN;
-  if (last != NULL && behind <= ahead)
-    describe(fault, last, CHECK_MISTAKE_BEHIND, behind);
+  if (last != NULL && after <= ahead)
+    describe(fault, last, CHECK_MISTAKE_AFTER_END, after);
   else if (next != NULL)
-    describe(fault, next, CHECK_MISTAKE_AHEAD, ahead);
+    describe(fault, next, CHECK_MISTAKE_BEFORE_BEGIN, ahead);
 }
 
 /* Where to map scratch memory: the area's pages, or the gap around the address. */
@@ -211,9 +211,9 @@ static bool take_fault(check_state *check, const check_range *region, check_faul
   if (area == NULL)
     describe_gap(check, fault, region);
   else if (fault->address < area->begin)
-    describe(fault, area, CHECK_MISTAKE_AHEAD, (size_t)(area->begin - fault->address));
+    describe(fault, area, CHECK_MISTAKE_BEFORE_BEGIN, (size_t)(area->begin - fault->address));
   else if (fault->address >= area->begin + area->bytes)
-    describe(fault, area, CHECK_MISTAKE_BEHIND, (size_t)(fault->address - area->begin) - area->bytes + 1);
+    describe(fault, area, CHECK_MISTAKE_AFTER_END, (size_t)(fault->address - area->begin) - area->bytes + 1);
   else
     describe(fault, area, area->life == CHECK_EARLY ? CHECK_MISTAKE_EARLY : CHECK_MISTAKE_ENDED,
              (size_t)(fault->address - area->begin));

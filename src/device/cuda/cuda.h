@@ -79,7 +79,7 @@ typedef struct cuda_device {
 
   /* Held while pages are mapped and unmapped. No call that is made under it waits for work. */
   pthread_mutex_t mapping;
-  cu_physical placeholder; /* the page behind all placeholders (cuda_placeholder_memory.h); made at the first use */
+  cu_physical placeholder; /* the page that all placeholders map (cuda_placeholder_memory.h); made at the first use */
   cuda_ranges left;        /* placeholders that the driver did not unmap */
   cuda_ranges shown;       /* placeholders of captures that have not ended */
   uint64_t reachable_by;   /* bit N: cuda:N can be given access to this device's memory */

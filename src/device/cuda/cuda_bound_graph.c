@@ -26,8 +26,10 @@ typedef struct binding {
   cuda_captured *captured;
   cuda_graph_nodes members;     /* nodes of the captured graph, ascending */
   RONDO_ARRAY(edge_pair) edges; /* its edges, ascending */
-  cu_graph_node *entries;       /* of each node: edges to it lead here */
-  cu_graph_node *handles;       /* the parts of each node: edges from it begin at the last */
+  cuda_graph_nodes ends;        /* working memory for reading edges, like `data` */
+  RONDO_ARRAY(cu_edge_data) data;
+  cu_graph_node *entries; /* of each node: edges to it lead here */
+  cu_graph_node *handles; /* the parts of each node: edges from it begin at the last */
 } binding;
 
 static const rondo_allocator *allocator_of(const binding *b) { return &b->device->base.allocator; }
@@ -65,32 +67,23 @@ static rondo_status read_members(binding *b) {
   return RONDO_OK;
 }
 
-static rondo_status list_edges(binding *b, cu_graph_node *nodes, cu_edge_data *data, size_t count) {
-  size_t listed = count;
-  RONDO_TRY(cuda_check(b->device,
-                       b->device->api->graph_get_edges(b->captured->graph, nodes, nodes + count, data, &listed),
+static rondo_status read_edges(binding *b) {
+  const rondo_allocator *allocator = allocator_of(b);
+  const cuda_api *api = b->device->api;
+  const cu_graph graph = b->captured->graph;
+  size_t count = 0;
+  RONDO_TRY(cuda_check(b->device, api->graph_get_edges(graph, NULL, NULL, NULL, &count), "counting captured edges"));
+  RONDO_TRY(rondo_array_reserve(allocator, &b->edges, count));
+  RONDO_TRY(rondo_array_reserve(allocator, &b->ends, 2 * count));
+  RONDO_TRY(rondo_array_reserve(allocator, &b->data, count));
+  if (count == 0) return RONDO_OK;
+  cu_graph_node *const from = b->ends.items, *const to = from + count;
+  RONDO_TRY(cuda_check(b->device, api->graph_get_edges(graph, from, to, b->data.items, &count),
                        "listing %zu captured edges", count));
-  for (size_t i = 0; i < count; i++) b->edges.items[i] = (edge_pair){nodes[i], nodes[count + i]};
+  for (size_t i = 0; i < count; i++) b->edges.items[i] = (edge_pair){from[i], to[i]};
   b->edges.count = count;
   qsort(b->edges.items, count, sizeof(edge_pair), compare_pairs);
   return RONDO_OK;
-}
-
-static rondo_status read_edges(binding *b) {
-  const rondo_allocator *allocator = allocator_of(b);
-  size_t count = 0;
-  cu_graph_node *nodes = NULL;
-  cu_edge_data *data = NULL;
-  RONDO_TRY(cuda_check(b->device, b->device->api->graph_get_edges(b->captured->graph, NULL, NULL, NULL, &count),
-                       "counting captured edges"));
-  if (count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_array_reserve(allocator, &b->edges, count));
-  rondo_status status = rondo_allocate_items(allocator, count, 2 * sizeof *nodes, &nodes);
-  if (status == RONDO_OK) status = rondo_allocate_items(allocator, count, sizeof *data, &data);
-  if (status == RONDO_OK) status = list_edges(b, nodes, data, count);
-  rondo_release(allocator, data, count, sizeof *data);
-  rondo_release(allocator, nodes, count, 2 * sizeof *nodes);
-  return status;
 }
 
 /* Finding and taking the graph ------------------------------------------------------------------------------------- */
@@ -98,9 +91,9 @@ static rondo_status read_edges(binding *b) {
 static rondo_status fail_bound(const cuda_node *node, const char *why) {
   char where[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, node->where.number,
-                         "%s is work that a library left in a capture and the driver's own graph alone can hold; "
-                         "%s: keep such work out of the capture (for memory: give the library a workspace before, with "
-                         "cublasSetWorkspace or its like)",
+                         "%s is work of a library that only the captured graph can contain; %s: keep such work out of "
+                         "the capture (for memory: give the library a workspace first, for example with "
+                         "cublasSetWorkspace)",
                          rondo_node_where_text(where, &node->where), why);
 }
 
@@ -116,7 +109,7 @@ static rondo_status check_one_graph(const binding *b) {
   for (size_t i = 0; i < b->executable->count; i++) {
     const cuda_node *node = &b->executable->nodes[i];
     if (node->is_bound && !is_member(b, cuda_captured_handle(node->captured)))
-      return fail_bound(node, "other such work is of another capture, or one that failed");
+      return fail_bound(node, "other such work belongs to another capture, or to one that failed");
   }
   return RONDO_OK;
 }
@@ -134,7 +127,7 @@ static rondo_status find_captured(binding *b) {
 
 static rondo_status take(binding *b) {
   if (!atomic_exchange(&b->captured->is_taken, true)) return RONDO_OK;
-  return fail_bound(first_bound(b->executable), "its graph was instantiated before, which can be done once");
+  return fail_bound(first_bound(b->executable), "its graph was already instantiated, which is possible only once");
 }
 
 /* Adding ----------------------------------------------------------------------------------------------------------- */
@@ -161,11 +154,12 @@ static cu_result bind_node(binding *b, size_t i) {
 /* The driver accepts no copy of memory that the graph has already freed. */
 static rondo_status fail_copy(const cuda_node *node, cu_result code) {
   char label[RONDO_LABEL_BYTES];
-  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, node->where.number,
-                         "%s cannot be added to the captured graph (the driver's code %d), which frees "
-                         "memory of a library that it names: capture it before that is freed, as one block of rows and "
-                         "slices at even distances, or have the library use memory of yours",
-                         cuda_node_label(label, node), (int)code);
+  return rondo_fail_node(
+      RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, node->where.number,
+      "%s cannot be added to the captured graph (the driver's code %d), which has already freed "
+      "memory of a library that it uses: capture it before that is freed, as one block with even distances "
+      "between rows and slices, or give the library memory of your own",
+      cuda_node_label(label, node), (int)code);
 }
 
 static rondo_status bind_nodes(binding *b) {
@@ -219,6 +213,8 @@ rondo_status cuda_bound_build(cuda_executable *executable, cuda_built *out, cu_g
   const rondo_status status = build(&b, out);
   rondo_release(allocator_of(&b), b.entries, executable->count, sizeof *b.entries);
   rondo_array_free(allocator_of(&b), &b.edges);
+  rondo_array_free(allocator_of(&b), &b.ends);
+  rondo_array_free(allocator_of(&b), &b.data);
   rondo_array_free(allocator_of(&b), &b.members);
   return status;
 }

@@ -34,6 +34,7 @@ void cuda_captured_free(cuda_captured *captured) {
   rondo_array_free(allocator, &captured->handles);
   rondo_array_free(allocator, &captured->data);
   rondo_array_free(allocator, &captured->values);
+  rondo_array_free(allocator, &captured->offsets);
   rondo_release(allocator, captured, 1, sizeof *captured);
 }
 
@@ -173,8 +174,8 @@ static rondo_status fail_copy(const cuda_captured *captured, const rondo_copy *c
   const cuda_device *device = device_of(captured);
   return rondo_fail_driver(
       RONDO_CAPTURE_REFUSED, RONDO_REASON_FOREIGN_WORK, (int32_t)code, cuda_code_name(device->api, code),
-      "a copy from %p to %p, of which device '%s' has no memory now: what a library allocates in a "
-      "capture is copied before it is freed",
+      "a copy from %p to %p, which are not memory of device '%s' now: copy what a library allocates in a capture "
+      "before it is freed",
       copy->src, copy->dst, device->base.name);
 }
 

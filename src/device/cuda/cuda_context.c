@@ -62,8 +62,8 @@ static struct meaning meaning_of(cu_result code) {
 rondo_status cuda_fail_lost(const cuda_device *device, const char *what) {
   const cu_result code = atomic_load_explicit(&device->lost, memory_order_acquire);
   return rondo_fail_driver(RONDO_DEVICE_LOST, RONDO_REASON_NONE, (int32_t)code, cuda_code_name(device->api, code),
-                           "%s: device '%s' is lost: work on it failed%s, and nothing on it runs any more; close it, "
-                           "and find the node with rondo_device_options.synchronous",
+                           "%s: device '%s' is lost, because work on it failed%s: close it; to find the node, set "
+                           "rondo_device_options.synchronous",
                            what, device->base.name, device->suspects);
 }
 

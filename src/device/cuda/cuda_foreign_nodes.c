@@ -26,40 +26,42 @@ static rondo_status ask_argument(cuda_device *device, cu_function function, size
   return code == CU_INVALID_VALUE ? RONDO_OK : cuda_check(device, code, "asking for argument %zu of a kernel", index);
 }
 
-/* Counts the arguments, and measures them together. */
-static rondo_status measure_arguments(cuda_device *device, cu_function function, size_t *out_count, size_t *out_bytes) {
-  size_t offset, bytes;
-  bool is_there = true;
-  *out_count = *out_bytes = 0;
-  while (is_there) {
-    RONDO_TRY(ask_argument(device, function, *out_count, &offset, &bytes, &is_there));
-    if (!is_there) break;
-    if (offset > RONDO_MOST_ARGUMENT_BYTES || bytes > RONDO_MOST_ARGUMENT_BYTES - offset)
-      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                        "a kernel with an argument of %zu bytes at %zu, where %d bytes in all are possible", bytes,
-                        offset, RONDO_MOST_ARGUMENT_BYTES);
-    if (offset + bytes > *out_bytes) *out_bytes = offset + bytes;
-    ++*out_count;
+/* Appends an argument to the values, where its kernel expects it. *out_is_there is false after the last argument. */
+static rondo_status gather_argument(cuda_captured *captured, const cu_kernel_params *params, size_t index,
+                                    bool *out_is_there) {
+  cuda_device *device = device_of(captured);
+  const rondo_allocator *allocator = &device->base.allocator;
+  size_t offset = 0, bytes = 0;
+  RONDO_TRY(ask_argument(device, params->function, index, &offset, &bytes, out_is_there));
+  if (!*out_is_there) return RONDO_OK;
+  if (offset > RONDO_MOST_ARGUMENT_BYTES || bytes > RONDO_MOST_ARGUMENT_BYTES - offset)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                      "a kernel with an argument of %zu bytes at %zu: at most %d bytes are possible in all", bytes,
+                      offset, RONDO_MOST_ARGUMENT_BYTES);
+  const uint32_t at = (uint32_t)offset;
+  const size_t before = captured->values.count, end = offset + bytes;
+  RONDO_TRY(rondo_array_push(allocator, &captured->offsets, &at));
+  RONDO_TRY(rondo_array_reserve(allocator, &captured->values, end));
+  if (end > before) {
+    memset(captured->values.items + before, 0, end - before);
+    captured->values.count = end;
   }
+  memcpy(captured->values.items + offset, params->params[index], bytes);
   return RONDO_OK;
 }
 
 static rondo_status gather_arguments(cuda_captured *captured, const cu_kernel_params *params,
                                      cuda_foreign_kernel *out) {
-  cuda_device *device = device_of(captured);
-  RONDO_TRY(measure_arguments(device, params->function, &out->count, &out->bytes));
-  RONDO_TRY(rondo_allocate_items(&device->base.allocator, out->count, sizeof *out->offsets, &out->offsets));
-  RONDO_TRY(rondo_array_reserve(&device->base.allocator, &captured->values, out->bytes));
-  unsigned char *values = captured->values.items;
-  captured->arguments = values;
-  if (out->bytes > 0) memset(values, 0, out->bytes);
-  for (size_t i = 0; i < out->count; i++) {
-    size_t offset = 0, bytes = 0;
-    bool is_there;
-    RONDO_TRY(ask_argument(device, params->function, i, &offset, &bytes, &is_there));
-    out->offsets[i] = (uint32_t)offset;
-    if (is_there && offset + bytes <= out->bytes) memcpy(values + offset, params->params[i], bytes);
-  }
+  bool is_there = true;
+  void *offsets;
+  captured->values.count = captured->offsets.count = 0;
+  for (size_t i = 0; is_there; i++) RONDO_TRY(gather_argument(captured, params, i, &is_there));
+  RONDO_TRY(rondo_allocate_copy(&captured->base.device->allocator, captured->offsets.items, captured->offsets.count,
+                                sizeof *out->offsets, &offsets));
+  out->offsets = offsets;
+  out->count = captured->offsets.count;
+  out->bytes = captured->values.count;
+  captured->arguments = captured->values.items;
   return RONDO_OK;
 }
 

@@ -27,6 +27,7 @@ typedef struct cuda_captured {
   cuda_graph_nodes handles;
   RONDO_ARRAY(cu_edge_data) data;
   RONDO_ARRAY(unsigned char) values;
+  RONDO_ARRAY(uint32_t) offsets;
   const void *arguments; /* of the kernel that was read last: `values`, or the driver's memory */
 } cuda_captured;
 

@@ -81,7 +81,7 @@ static rondo_status make_foreign(cuda_executable *executable, const rondo_foreig
   char where[RONDO_LABEL_BYTES];
   if (out->captured != 0) return RONDO_OK;
   return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, out->where.number,
-                         "%s is a %s that a library left in a capture which failed: remove it, and capture again",
+                         "%s is a %s of a library, from a capture that failed: remove it and capture again",
                          rondo_node_where_text(where, &out->where), foreign->what);
 }
 

@@ -20,7 +20,7 @@
 
 static void fail_host_function(const cuda_host_work *work, rondo_status status) {
   (void)rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, work->node,
-                        "%s: %s failed with %s: fix what the function met, or let it return RONDO_OK",
+                        "%s: %s failed with %s: fix the cause, or let the function return RONDO_OK",
                         (*work->queue)->label, work->label == NULL ? "a host function" : work->label,
                         rondo_status_name(status));
 }

@@ -84,7 +84,8 @@ static rondo_status check_physical(cuda_device *device, cu_result code, size_t b
   char wanted[RONDO_SIZE_TEXT], left[RONDO_SIZE_TEXT];
   size_t free_bytes = 0, total = 0;
   (void)rondo_size_text(wanted, bytes);
-  if (code != CU_OUT_OF_MEMORY) return cuda_check(device, code, "taking %s of device '%s'", wanted, device->base.name);
+  if (code != CU_OUT_OF_MEMORY)
+    return cuda_check(device, code, "allocating %s on device '%s'", wanted, device->base.name);
   (void)device->api->mem_get_info(&free_bytes, &total);
   return cuda_check(device, code, "device '%s' has no %s of memory in one piece (%s free)", device->base.name, wanted,
                     rondo_size_text(left, free_bytes));
@@ -145,7 +146,7 @@ static rondo_status let_access(cuda_device *device, uint64_t peers) {
   for (size_t i = 0; i < device->mappings.count; i++) {
     const cuda_range *at = &device->mappings.items[i];
     const cu_result code = set_access(device, at->address, at->bytes, CU_ACCESS_READ_WRITE, peers);
-    RONDO_TRY(cuda_check(device, code, "letting other devices access %zu bytes of device '%s'", at->bytes,
+    RONDO_TRY(cuda_check(device, code, "giving other devices access to %zu bytes of device '%s'", at->bytes,
                          device->base.name));
   }
   return RONDO_OK;
@@ -240,7 +241,7 @@ rondo_status cuda_host_allocate(rondo_device *base, size_t bytes, void **out_add
   *out_address = NULL;
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->host_alloc(out_address, bytes, CU_HOST_ALLOC_PORTABLE);
-  return cuda_check(device, code, "%zu bytes of pinned host memory for device '%s' cannot be had", bytes, base->name);
+  return cuda_check(device, code, "allocating %zu bytes of pinned host memory for device '%s'", bytes, base->name);
 }
 
 void cuda_host_release(rondo_device *base, void *address, size_t bytes) {

@@ -151,7 +151,7 @@ static rondo_status queue_wait(rondo_queue *base, rondo_device_event *event) {
   const cuda_queue *queue = (const cuda_queue *)base;
   RONDO_TRY(cuda_require(device));
   return cuda_check(device, device->api->stream_wait_event(queue->stream, ((cuda_event *)event)->event, 0),
-                    "letting %s wait for an event", queue->label);
+                    "making %s wait for an event", queue->label);
 }
 
 /* All work that was enqueued before `epoch` was read is done. */

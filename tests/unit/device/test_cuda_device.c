@@ -291,7 +291,8 @@ static void one_set_free(test_fixture *t, one_set *s) {
   test_words_free(t, s->word);
 }
 
-/* An exec made anew keeps what was switched off, and runs behind the launches of the one before, on any stream. */
+/* An exec that was built again keeps what was switched off, and runs after the launches of the one before, on any
+ * stream. */
 static void what_the_driver_refuses_to_change_is_made_anew(void **state) {
   test_fixture *t = *state;
   rondo_stream *other = test_stream(t, "other");
@@ -362,7 +363,7 @@ static void what_cannot_be_measured_runs_as_before(void **state) {
   size_t count = 1;
   one_set s;
   one_set_make(t, &s);
-  fake->fail_call("cuGraphUpload", 2, 2, false); /* behind the first, before anything is measured */
+  fake->fail_call("cuGraphUpload", 2, 2, false); /* after the first, before anything is measured */
   assert_fails(rondo_exec_measure(s.exec, t->stream, 1, times, &count), RONDO_OUT_OF_MEMORY);
   assert_ok(rondo_exec_set_params(s.exec, s.node, &s.params));
   launch_and_expect(t, s.exec, s.word, 2);
@@ -373,7 +374,7 @@ static void when_that_fails_too_the_first_refusal_comes_out(void **state) {
   test_fixture *t = *state;
   one_set s;
   one_set_make(t, &s);
-  fake->fail_call(NULL, 3, 801, true); /* behind making the context current */
+  fake->fail_call(NULL, 3, 801, true); /* after making the context current */
   assert_fails(rondo_exec_set_params(s.exec, s.node, &s.params), RONDO_UNSUPPORTED);
   assert_int_equal(rondo_last_error()->node, rondo_node_number(s.node));
   fake->fail_call(NULL, 0, 0, false);

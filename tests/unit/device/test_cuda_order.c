@@ -37,7 +37,7 @@ static void add_node(sample *s, rondo_node_kind kind) {
 /* To the node that was added last. */
 static void add_edge(sample *s, uint32_t from) { s->predecessors[s->start[s->executable.count]++] = from; }
 
-/* reach[i][k]: whether i is ordered behind k. */
+/* reach[i][k]: whether i is ordered after k. */
 typedef bool reach_table[MOST_NODES][MOST_NODES];
 
 static void reach_through(reach_table reach, size_t i, uint32_t before) {
