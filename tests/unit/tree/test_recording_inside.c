@@ -39,18 +39,18 @@ static void test_rc3_private_heaps(void **state) {
   test_fixture *t = *state;
   rondo_device_memory *memory = memory_of(t);
   rondo_heap *first = NULL, *second = NULL, *again = NULL, *shared = NULL;
-  assert_ok(rondo_heap_acquire_private(memory, &first));
-  assert_ok(rondo_heap_acquire_private(memory, &second));
+  assert_ok(rondo_heap_acquire(memory, RONDO_HEAP_PRIVATE, &first));
+  assert_ok(rondo_heap_acquire(memory, RONDO_HEAP_PRIVATE, &second));
   assert_ptr_not_equal(first, second);
   assert_int_equal(rondo_heap_bytes(first), 0);
   rondo_heap_give_up(first);
-  assert_ok(rondo_heap_acquire_private(memory, &again));
+  assert_ok(rondo_heap_acquire(memory, RONDO_HEAP_PRIVATE, &again));
   assert_ptr_equal(again, first);
   rondo_heap_give_up(again);
-  assert_ok(rondo_heap_acquire(memory, &shared));
+  assert_ok(rondo_heap_acquire(memory, RONDO_HEAP_STREAM, &shared));
   assert_ptr_equal(shared, first);
   rondo_heap_release(shared);
-  assert_ok(rondo_heap_acquire_private(memory, &again)); /* not what a stream left */
+  assert_ok(rondo_heap_acquire(memory, RONDO_HEAP_PRIVATE, &again)); /* not what a stream left */
   assert_ptr_not_equal(again, first);
   rondo_heap_give_up(again);
   rondo_heap_give_up(second);
