@@ -233,8 +233,8 @@ static rondo_status check_allocated(const rondo_device_memory *memory, checked_r
   const rondo_graph_allocation *graph = (const rondo_graph_allocation *)at;
   const bool never = atomic_load_explicit(&graph->life, memory_order_relaxed) == RONDO_LIFE_NEVER;
   return rondo_fail(RONDO_INVALID_LIFETIME, never ? RONDO_REASON_NOT_ALLOCATED : RONDO_REASON_USE_AFTER_FREE,
-                    "%s: the %s lies in graph allocation %s, which %s: use it in the graph before its free, or first "
-                    "launch a graph that leaves it allocated",
+                    "%s: the %s lies in graph allocation %s, which %s: use it in the graph before its free, or launch "
+                    "a graph first that allocates it and does not free it",
                     self->call, range_text(text, self), rondo_allocation_label(label, at),
                     never ? "no launch has left allocated" : "was freed");
 }

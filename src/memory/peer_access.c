@@ -5,7 +5,6 @@
  */
 #include "memory/peer_access.h"
 
-#include <assert.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -50,7 +49,6 @@ rondo_status rondo_peers_note(rondo_device *device, const void *address, size_t 
 
 void rondo_peers_forget(rondo_device *device, const void *address) {
   pthread_mutex_lock(&directory_lock);
-  assert(rondo_range_around(&directory, address) == device);
   rondo_range_leave(&directory, rondo_range_place(&directory, address));
   if (atomic_fetch_sub_explicit(&device->reservations, 1, memory_order_relaxed) == 1)
     atomic_fetch_sub_explicit(&rondo_peers_with_memory, 1, memory_order_relaxed);

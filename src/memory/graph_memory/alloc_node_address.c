@@ -82,6 +82,14 @@ static char *place_online(const rondo_address_space *space, rondo_graph_point *p
   return address == NULL && space->relocate ? find_gap(space, point, bytes, true) : address;
 }
 
+static void set_departed(rondo_address_space *space, bool departed) {
+  const uint64_t by = departed ? 1 : UINT64_MAX;
+  assert(space->planned.departed != departed);
+  space->planned.departed = departed;
+  atomic_fetch_add_explicit(&space->planned.profile->departures, by, memory_order_relaxed);
+  atomic_fetch_add_explicit(&space->memory->departures, by, memory_order_relaxed);
+}
+
 /* The planned address of the graph's next alloc node; NULL without one, or when the graph departs from its profile. */
 static char *take_planned(rondo_address_space *space, const rondo_graph *graph, const rondo_graph_point *point,
                           size_t bytes) {
@@ -95,23 +103,17 @@ static char *take_planned(rondo_address_space *space, const rondo_graph *graph, 
     const bool is_next = at->bytes == bytes && fits;
     if (is_next && rondo_range_is_free(point->live.items, point->live.count, address, bytes)) return address;
   }
-  planned->departed = true;
   planned->departed_slot = graph->nodes.count;
-  atomic_fetch_add_explicit(&planned->profile->departures, 1, memory_order_relaxed);
-  atomic_fetch_add_explicit(&space->memory->departures, 1, memory_order_relaxed);
+  set_departed(space, true);
   return NULL;
 }
 
-static void count_planned(rondo_address_space *space) {
-  space->planned.next++;
-  atomic_fetch_add_explicit(&space->planned.profile->placed, 1, memory_order_relaxed);
-  atomic_fetch_add_explicit(&space->memory->profiled, 1, memory_order_relaxed);
-}
-
-static void uncount_planned(rondo_address_space *space) {
-  space->planned.next--;
-  atomic_fetch_sub_explicit(&space->planned.profile->placed, 1, memory_order_relaxed);
-  atomic_fetch_sub_explicit(&space->memory->profiled, 1, memory_order_relaxed);
+/* Counts an allocation that follows the profile, or (-1) one that is not made. */
+static void count_planned(rondo_address_space *space, int by) {
+  assert(by > 0 || space->planned.next > 0);
+  space->planned.next += (size_t)by;
+  atomic_fetch_add_explicit(&space->planned.profile->placed, (uint64_t)by, memory_order_relaxed);
+  atomic_fetch_add_explicit(&space->memory->profiled, (uint64_t)by, memory_order_relaxed);
 }
 
 /* The pages follow a guard page; the allocation ends where they end. The space needs another guard page after them. */
@@ -158,17 +160,15 @@ static rondo_status place_locked(rondo_address_space *space, const rondo_graph *
   if (address == NULL) return RONDO_OK;
   RONDO_TRY(rondo_graph_allocation_of(space, node, &record));
   record->alloc_nodes++;
-  if (planned) count_planned(space);
+  if (planned) count_planned(space, 1);
   return RONDO_OK;
 }
 
 /* The node that departed from the profile is not made. */
 static void take_back_departure(rondo_address_space *space, const rondo_graph *graph) {
-  rondo_planned_addresses *planned = &space->planned;
-  if (!planned->departed || planned->serial != graph->serial || planned->departed_slot != graph->nodes.count) return;
-  planned->departed = false;
-  atomic_fetch_sub_explicit(&planned->profile->departures, 1, memory_order_relaxed);
-  atomic_fetch_sub_explicit(&space->memory->departures, 1, memory_order_relaxed);
+  const rondo_planned_addresses *planned = &space->planned;
+  if (planned->departed && planned->serial == graph->serial && planned->departed_slot == graph->nodes.count)
+    set_departed(space, false);
 }
 
 /* The node's address is NULL when there is no room up to the end of *out_last, the last range. */
@@ -236,7 +236,7 @@ void rondo_address_space_unplace(const rondo_graph *graph, const rondo_alloc_nod
   const rondo_planned_addresses *planned = &space->planned;
   pthread_mutex_lock(&space->memory->lock);
   const bool counted = planned->profile != NULL && planned->serial == graph->serial && !planned->departed;
-  if (counted) uncount_planned(space);
+  if (counted) count_planned(space, -1);
   take_back_departure(space, graph);
   forget_locked(space, node);
   pthread_mutex_unlock(&space->memory->lock);
