@@ -232,7 +232,7 @@ static void begin(rondo_executor_plan *plan, rondo_stream *stream, void *user) {
     at->position = at->done = 0;
   }
   memset(executor->streams[0].known, 0, executor->stream_count * sizeof *executor->known);
-  assert(executor->is_claimed && executor->streams[0].stream == NULL);
+  assert(executor->streams[0].stream == NULL); /* no other run is on */
   executor->streams[0].stream = stream;
   plan->user = user;
 }
