@@ -70,7 +70,7 @@ static inline bool cpu_point_reached(cpu_point point) {
 typedef struct cpu_semaphore {
   cpu_timeline timeline;
   _Atomic uint64_t asked;
-  _Atomic bool failed; /* set behind the failure */
+  _Atomic bool failed; /* set after the failure */
   rondo_saved_error failure;
   cpu_device *device;
   void (*end)(void *user);
@@ -180,7 +180,7 @@ typedef enum cpu_operation {
   CPU_STAMP, /* write the time of a timing event */
   CPU_GRAPH,
   CPU_CHECKED_GRAPH, /* on a checking device */
-  CPU_STORES,        /* addresses for the graph behind it that have no room in its item */
+  CPU_STORES,        /* addresses for the next graph that have no room in its item */
   CPU_SKIP           /* nothing: fills up to the end of the ring */
 } cpu_operation;
 
@@ -209,7 +209,7 @@ typedef struct cpu_item {
       cpu_executable *executable;
       struct cpu_change_list *changes; /* to apply first, or NULL */
       struct cpu_bindings *bindings;   /* what its event-wait nodes wait for, or NULL */
-      uint32_t store_count;            /* cpu_stores, behind the item */
+      uint32_t store_count;            /* cpu_stores, after the item */
     } graph;
     uint32_t store_count;
   } as;

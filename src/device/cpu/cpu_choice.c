@@ -6,7 +6,6 @@
 #include <assert.h>
 
 enum {
-  SAMPLES = 3,      /* of the loop, and of stealing with helpers */
   MOST_ALONE = 48,  /* samples without helpers, after which there are none */
   SPREAD = 16,      /* where stealing alone is slow, one run of so many is such a sample */
   ALONE_COST = 16,  /* stealing alone is as good as the loop if it takes at most this part longer */
@@ -23,9 +22,15 @@ void cpu_choice_open(cpu_choice *choice) {
   choice->runs = choice->lonely = 0;
 }
 
-static void note_shortest(uint8_t *count, uint64_t *shortest_ns, uint64_t ns) {
-  if (*count == 0 || ns < *shortest_ns) *shortest_ns = ns;
-  *count += 1;
+/* Notes a sample. With the last one *middle_ns becomes the one that is neither the shortest nor the longest: one that
+ * was disturbed does not matter, and what disturbs most of them does. */
+static void note_sample(uint8_t *count, uint64_t samples[CPU_SAMPLES], uint64_t ns, uint64_t *middle_ns) {
+  assert(*count < CPU_SAMPLES);
+  samples[(*count)++] = ns;
+  if (*count < CPU_SAMPLES) return;
+  const uint64_t low = samples[0] < samples[1] ? samples[0] : samples[1];
+  const uint64_t high = samples[0] < samples[1] ? samples[1] : samples[0];
+  *middle_ns = ns < low ? low : (ns > high ? high : ns);
 }
 
 /* A result that comes again holds for longer each time, and a clear one for much longer. A new one is soon tried again:
@@ -36,7 +41,7 @@ static void close_trial(cpu_choice *choice, bool steals, bool is_clear) {
   if (steals == choice->steals && longer > HOLDS_AT_LEAST)
     choice->holds = longer < HOLDS_AT_MOST ? longer : HOLDS_AT_MOST;
   choice->steals = steals;
-  choice->relies_on_helpers = steals && choice->helped > 0;
+  choice->relies_on_helpers = steals && choice->helped == CPU_SAMPLES;
   choice->is_closed = true;
   choice->runs = choice->lonely = 0;
 }
@@ -47,38 +52,39 @@ static bool is_cheap_alone(const cpu_choice *choice) {
 
 /* Stealing takes more than twice as long without helpers, which no helper makes up for. */
 static bool is_hopeless(const cpu_choice *choice) {
-  return choice->helped == 0 && choice->alone >= SAMPLES && choice->alone_ns > 2 * choice->loop_ns;
+  return choice->helped == 0 && choice->alone >= CPU_SAMPLES && choice->alone_ns > 2 * choice->loop_ns;
 }
 
 static void decide(cpu_choice *choice) {
-  const uint64_t steal_ns = choice->helped > 0 ? choice->helped_ns : choice->alone_ns;
+  const bool has_helpers = choice->helped == CPU_SAMPLES;
+  const uint64_t steal_ns = has_helpers ? choice->helped_ns : choice->alone_ns;
   const bool is_clear = choice->loop_ns > 2 * steal_ns || steal_ns > 2 * choice->loop_ns;
   assert(choice->loops > 0 && choice->helped + choice->alone > 0);
-  close_trial(choice, choice->helped > 0 ? steal_ns < choice->loop_ns : is_cheap_alone(choice), is_clear);
+  close_trial(choice, has_helpers ? steal_ns < choice->loop_ns : is_cheap_alone(choice), is_clear);
 }
 
 bool cpu_choice_begin_trial(cpu_choice *choice, bool *out_steals) {
   if (choice->is_closed) cpu_choice_open(choice);
-  const bool is_spread = choice->alone >= SAMPLES && !is_cheap_alone(choice);
+  const bool is_spread = choice->alone >= CPU_SAMPLES && !is_cheap_alone(choice);
   const bool is_sample = !is_spread || choice->runs >= SPREAD;
-  *out_steals = is_sample && choice->loops == SAMPLES;
+  *out_steals = is_sample && choice->loops == CPU_SAMPLES;
   return is_sample;
 }
 
 void cpu_choice_note_loop(cpu_choice *choice, uint64_t ns) {
-  assert(!choice->is_closed && choice->loops < SAMPLES);
-  note_shortest(&choice->loops, &choice->loop_ns, ns);
+  assert(!choice->is_closed && choice->loops < CPU_SAMPLES);
+  note_sample(&choice->loops, choice->loop_samples, ns, &choice->loop_ns);
   choice->runs = 0;
 }
 
 void cpu_choice_note_steal(cpu_choice *choice, uint64_t ns, bool in_time) {
-  assert(!choice->is_closed && choice->loops == SAMPLES);
+  assert(!choice->is_closed && choice->loops == CPU_SAMPLES);
   if (in_time)
-    note_shortest(&choice->helped, &choice->helped_ns, ns);
-  else
-    note_shortest(&choice->alone, &choice->alone_ns, ns);
+    note_sample(&choice->helped, choice->helped_samples, ns, &choice->helped_ns);
+  else if (choice->alone++ == 0 || ns < choice->alone_ns)
+    choice->alone_ns = ns;
   choice->runs = 0;
-  if (choice->helped == SAMPLES || choice->alone == MOST_ALONE || is_hopeless(choice)) decide(choice);
+  if (choice->helped == CPU_SAMPLES || choice->alone == MOST_ALONE || is_hopeless(choice)) decide(choice);
 }
 
 void cpu_choice_note_helpers(cpu_choice *choice, bool in_time) {

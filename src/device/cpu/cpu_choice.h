@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { CPU_SAMPLES = 3, CPU_MOST_PROBES = 8 };
+
 typedef struct cpu_choice {
   bool steals;                  /* what runs do that are no samples */
   bool is_closed;               /* the trial is over */
@@ -23,10 +25,10 @@ typedef struct cpu_choice {
   uint32_t runs;                /* since the trial was closed; while it is open, since the last sample */
   uint32_t holds;               /* runs until the next trial */
   uint32_t lonely;              /* runs in a row that relied on helpers who did not come */
-  uint64_t loop_ns, helped_ns, alone_ns; /* the shortest samples */
+  uint64_t loop_ns, helped_ns;  /* the middle ones of the samples */
+  uint64_t alone_ns;            /* the shortest */
+  uint64_t loop_samples[CPU_SAMPLES], helped_samples[CPU_SAMPLES];
 } cpu_choice;
-
-enum { CPU_MOST_PROBES = 8 };
 
 /* Opens a trial: at the next run, samples are taken. */
 void cpu_choice_open(cpu_choice *choice);

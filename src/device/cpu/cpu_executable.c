@@ -102,7 +102,7 @@ static void free_detail(cpu_executable *executable, cpu_node_detail *detail) {
   *detail = (cpu_node_detail){0};
 }
 
-/* Nothing is left behind on failure. */
+/* Nothing is left after a failure. */
 static rondo_status make_detail(cpu_executable *executable, const rondo_lowered_node *node, cpu_node_detail *out) {
   *out = (cpu_node_detail){.kind = node->params->kind, .enabled = true, .node = {.function = cpu_run_nothing}};
   out->node.blocks = cpu_all_blocks(1);

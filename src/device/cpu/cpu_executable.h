@@ -11,8 +11,8 @@
 RONDO_MUST_USE rondo_status cpu_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
                                                   rondo_executable **out);
 
-/* Storage of a node's, which begins with `addresses` argument addresses and has `bytes` behind them at *out_data; on a
- * checking device with room for cpu_checking.node_bytes after those. */
+/* Storage of a node: `addresses` argument addresses, and after them `bytes` at *out_data. On a checking device
+ * cpu_checking.node_bytes more follow. */
 RONDO_MUST_USE rondo_status cpu_detail_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses,
                                                size_t bytes, void **out_data);
 

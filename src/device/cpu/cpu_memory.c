@@ -115,8 +115,8 @@ rondo_status cpu_reserve(rondo_device *base, size_t bytes, size_t alignment, voi
   if (start == MAP_FAILED) return fail_reserving(errno, bytes, page);
   char *aligned = (char *)(((uintptr_t)start + alignment - 1) & ~(uintptr_t)(alignment - 1));
   if (aligned > start) (void)munmap(start, (size_t)(aligned - start));
-  const size_t behind = padded - bytes - (size_t)(aligned - start);
-  if (behind > 0) (void)munmap(aligned + bytes, behind);
+  const size_t after = padded - bytes - (size_t)(aligned - start);
+  if (after > 0) (void)munmap(aligned + bytes, after);
   *out_address = aligned;
   return RONDO_OK;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The workers of a CPU device, and how they find work: queues that are ready, tasks of running graphs, grids that
- * are shared. A worker stays attached to the queue it served last and watches it, so that the next launch needs no
- * wake-up; idle, it pauses, yields now and then, and after spin_ns parks. Before it parks it lets its queue go and
- * looks once more at everything, counted among the sleepers: whoever makes work ready looks at that count afterwards.
+ * The workers of a CPU device, and how they find work: queues that are ready, tasks of running graphs, and blocks of
+ * shared grids.
  *
- * A launch wakes nobody where a woken worker would only take a processor from a long run before the host, which waits
- * as it is wont to, runs the launch itself. The queue is ready all the same, and one worker looks every GUARD_NS then.
+ * A worker stays attached to the queue that it served last and watches it, so the next launch needs no wake. An idle
+ * worker pauses, yields now and then, and parks after spin_ns. Before it parks it lets its queue go, counts itself
+ * among the sleepers, and looks at everything once more. Whoever makes work ready reads that count afterwards.
+ *
+ * A launch wakes nobody if a woken worker would only take a processor from a long run, while the host that launched is
+ * known to wait and run the launch itself. The queue is ready all the same, and one worker looks every GUARD_NS.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -113,11 +115,11 @@ void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant) {
   atomic_fetch_and_explicit(&pool->hosts, ~bit, memory_order_release);
 }
 
-/* The participant behind `index` that may have work to share: workers, then the hosts that work along now. */
+/* The participant after `index` that may have work to share: workers, then the hosts that work along now. */
 static uint32_t next_participant(const cpu_pool *pool, uint32_t hosts, uint32_t index) {
   if (++index < pool->worker_count) return index;
-  const uint32_t behind = index - pool->worker_count;
-  const uint32_t left = behind < CPU_HOSTS ? hosts >> behind : 0;
+  const uint32_t host = index - pool->worker_count;
+  const uint32_t left = host < CPU_HOSTS ? hosts >> host : 0;
   return left == 0 ? 0 : index + (uint32_t)__builtin_ctz(left);
 }
 
@@ -169,7 +171,7 @@ bool cpu_pool_has_shared(cpu_pool *pool, const cpu_participant *self, const cpu_
   return false;
 }
 
-/* Takes the next ready queue behind the one taken last. */
+/* Takes the next ready queue after the one taken last. */
 static cpu_queue *take_ready(cpu_device *device, cpu_participant *self) {
   cpu_pool *pool = &device->pool;
   for (uint32_t n = 0; n <= CPU_QUEUE_WORDS; n++) {

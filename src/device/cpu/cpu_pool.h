@@ -32,7 +32,7 @@ bool cpu_pool_help_grid(cpu_pool *pool, cpu_participant *self, const cpu_queue *
 bool cpu_pool_has_shared(cpu_pool *pool, const cpu_participant *self, const cpu_queue *queue);
 
 /* To be called before work of `queue`'s: lets another queue go that the participant watches, since it will not look at
- * that one meanwhile. */
+ * that one for now. */
 void cpu_pool_turn_to(cpu_participant *self, const cpu_queue *queue);
 
 /* One turn; true when it is time to sleep: soon where each processor has a long run; never without a pool. */

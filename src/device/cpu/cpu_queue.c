@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Queues: a ring of items, written by the stream's user, consumed by one owner at a time.
  *
- * Handing over is writing the item, one sequentially consistent store of `head`, and a look whether a worker watches;
- * only when none does is one asked for. A host thread that waits takes the ownership itself when it is free, so a
- * launch followed by a wait needs no other thread. The ring is freed when all is consumed and nobody owns the queue;
+ * To enqueue an item means to write it, to store `head` sequentially consistently, and to look whether a worker
+ * watches; only if none does, one is asked for. A host thread that waits takes the ownership itself when it is free, so
+ * a launch followed by a wait needs no other thread. The ring is freed when all is consumed and nobody owns the queue;
  * the struct goes with the last reference to its timeline.
  */
 #include <assert.h>
@@ -50,7 +50,7 @@ static void consume(cpu_queue *queue, const cpu_item *item) {
   if (counts) cpu_timeline_advance(&queue->timeline, ++queue->completed);
 }
 
-/* True when the point is reached; else the queue is put aside and must not be touched any more. */
+/* True when the point is reached; else the queue is set aside and must not be touched any more. */
 static bool pass(cpu_queue *queue, const cpu_item *item) {
   const cpu_point point = cpu_point_now(item->as.wait);
   if (cpu_point_reached(point)) return true;
@@ -106,7 +106,7 @@ static bool run_checked_graph(cpu_queue *queue, cpu_participant *self, cpu_item 
   return cpu_checking.explore(executable, queue) || cpu_executable_run(executable, queue, self, item);
 }
 
-/* False when the queue was put aside. */
+/* False when the queue was set aside. */
 static bool run_item(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
   switch ((cpu_operation)item->operation) {
     case CPU_KERNEL:
@@ -138,7 +138,7 @@ static bool run_item(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
   return true;
 }
 
-/* Runs what is in the queue now; false when it was put aside. */
+/* Runs what is in the queue now; false when it was set aside. */
 static bool run_batch(cpu_queue *queue, cpu_participant *self, uint64_t budget) {
   const uint64_t head = atomic_load(&queue->head);
   uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
@@ -159,7 +159,7 @@ static void note_runner(cpu_queue *queue, const cpu_participant *self) {
   if (now != before) atomic_store_explicit(&queue->hosted, now, memory_order_relaxed);
 }
 
-/* What was published meanwhile is its worker's business; one that let the queue go while it was owned here left it to
+/* What was published since then is its worker's business; one that let the queue go while it was owned here left it to
  * the owner. */
 bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint64_t budget) {
   uint32_t expected = CPU_FREE;
@@ -207,7 +207,7 @@ void cpu_queue_schedule(cpu_queue *queue) {
 
 /* The producer's side --------------------------------------------------------------------------------------------- */
 
-/* Whether `granules` more fit behind `head`. */
+/* Whether `granules` more fit after `head`. */
 static bool has_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
   queue->tail_seen = atomic_load_explicit(&queue->tail, memory_order_acquire);
   return head + granules - queue->tail_seen <= CPU_RING_GRANULES;
@@ -220,7 +220,7 @@ static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
   cpu_participant *self = cpu_pool_join(pool);
   for (;;) {
     /* Read before the tail: an item consumed after the look at the tail then ends the sleep. (A skip does not, but the
-     * item behind it does.) */
+     * item after it does.) */
     const uint64_t completed = atomic_load_explicit(&queue->timeline.value, memory_order_acquire);
     if (has_room(queue, head, granules)) break;
     if (self != NULL && cpu_queue_pending(queue) && cpu_queue_drain(queue, self, CPU_BUDGET)) continue;
@@ -431,7 +431,7 @@ typedef struct store_source {
   const cpu_executable *executable;
   const rondo_patch_change *change; /* the one that is next */
   size_t site;                      /* ... of it */
-  size_t left;                      /* stores, of it and those behind it */
+  size_t left;                      /* stores, of it and those after it */
 } store_source;
 
 static store_source stores_of(const cpu_executable *executable, const rondo_patch_change *changes, size_t count) {
@@ -455,7 +455,7 @@ static void *find_site(const cpu_executable *executable, const rondo_patch_site 
   }
 }
 
-/* The next `count` stores, behind the item. */
+/* The next `count` stores, after the item. */
 static void put_stores(store_source *source, cpu_item *item, uint32_t count) {
   cpu_store *stores = (cpu_store *)(void *)(item + 1);
   source->left -= count;

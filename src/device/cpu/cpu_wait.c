@@ -51,7 +51,7 @@ void cpu_queue_await(cpu_queue *queue, uint64_t target) {
   cpu_backoff backoff = {0};
   uint64_t value;
   while ((value = atomic_load_explicit(&queue->timeline.value, memory_order_acquire)) < target) {
-    /* No more than is waited for: what is queued behind may take any time. */
+    /* No more than is waited for: what is queued after that may take any time. */
     if (self != NULL && ((cpu_queue_pending(queue) && cpu_queue_drain(queue, self, target - value)) ||
                          cpu_pool_help(pool, self, queue))) {
       backoff = (cpu_backoff){0};
@@ -65,7 +65,7 @@ void cpu_queue_await(cpu_queue *queue, uint64_t target) {
 
 void cpu_point_await(cpu_device *device, cpu_point point) {
   if (cpu_point_reached(point)) return;
-  cpu_timeline_retain(point.timeline); /* the queue may be destroyed meanwhile, the event recorded anew */
+  cpu_timeline_retain(point.timeline); /* the queue may be destroyed now, the event recorded again */
   cpu_queue *queue = cpu_queue_with(point.timeline);
   if (queue != NULL) cpu_queue_await(queue, point.value);
   cpu_backoff backoff = {0};

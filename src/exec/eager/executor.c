@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Executors: a ready queue with streams for its lanes. Each lane, the one that runs and each thread, has a stream for
- * each purpose, the first lane's for compute being the one that the run was asked for on. What was given to a stream in
- * a run is counted, its position; a node's mark says where it is. A node on another stream than one before it waits for
- * that one's event, unless its stream has waited for that position already, or the host has. A node's event is recorded
- * unless all behind it are bound to come on the same stream.
+ * Executors: a ready queue whose lanes have streams. Each lane (the caller of a run, and each thread) has one stream
+ * for each purpose. The caller's stream for compute is the one that the run was asked for on.
  *
- * Threads: the lock guards the claim alone. Who has claimed the executor uses the streams; in a run each lane uses its
- * own, and marks and counts of another lane's only of nodes that are finished.
+ * A stream's position counts what a run has enqueued on it, and a node's mark says where the node is. A node waits for
+ * the event of a node before it, if that one is on another stream, unless its stream or the host has waited for that
+ * position already. A node's event is recorded unless all nodes after it must be on the same stream.
+ *
+ * Threads: the lock guards the claim alone. Whoever has claimed the executor uses the streams. In a run each lane uses
+ * its own, and reads the marks and counts of other lanes only for nodes that are finished.
  */
 #include "exec/eager/executor.h"
 
@@ -112,7 +113,7 @@ static rondo_status record(rondo_executor *executor, rondo_event *event, const e
   return rondo_event_record(event, at->stream);
 }
 
-/* The stream's first node in a run comes behind what was on the program's stream. */
+/* The stream's first node in a run comes after what was on the program's stream. */
 static rondo_status enter(rondo_executor *executor, executor_stream *at) {
   if (at->is_used) return RONDO_OK;
   at->is_used = true;
@@ -120,7 +121,7 @@ static rondo_status enter(rondo_executor *executor, executor_stream *at) {
   return wait_for(executor, at, executor->begun);
 }
 
-/* Of the nodes before this one that its stream does not come behind yet, the last of each stream, into `wanted`. */
+/* Of the nodes before this one that its stream has not waited for, the last of each stream, into `wanted`. */
 static bool list_wanted(const rondo_executor_plan *plan, uint32_t stream, uint32_t node, uint32_t *wanted) {
   const executor_stream *at = &plan->executor->streams[stream];
   bool any = false;
@@ -152,8 +153,8 @@ static rondo_status order(const rondo_executor_plan *plan, uint32_t lane, uint32
   return status;
 }
 
-/* Who comes behind may run on another stream: for another purpose, or on the lane of who finishes another node before
- * it. */
+/* A node after this one may run on another stream: for another purpose, or on the lane that finishes another node
+ * before it. */
 static bool may_leave(const rondo_executor_plan *plan, uint32_t node, uint32_t next, bool is_running) {
   if (plan->purposes[next] != plan->purposes[node]) return true;
   if (!plan->spreads) return false;
@@ -231,7 +232,7 @@ static void begin(rondo_executor_plan *plan, rondo_stream *stream, void *user) {
     at->position = at->done = 0;
   }
   memset(executor->streams[0].known, 0, executor->stream_count * sizeof *executor->known);
-  assert(executor->is_claimed && executor->streams[0].stream == NULL);
+  assert(executor->streams[0].stream == NULL); /* no other run is on */
   executor->streams[0].stream = stream;
   plan->user = user;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Executors (<rondo/executor.h>) for those that have nodes to run: what is played on which kind of stream, and when.
+ * Executors (<rondo/executor.h>) for whoever has nodes to run: which kind of stream each is enqueued on, and when.
  *
- * Threads: an executor is claimed by one run, or by who makes streams of it, at a time; a plan belongs to one thread at
- * a time.
+ * Threads: one run at a time claims an executor, or one thread that makes streams of it. A plan belongs to one thread
+ * at a time.
  */
 #ifndef RONDO_EXEC_EAGER_EXECUTOR_H
 #define RONDO_EXEC_EAGER_EXECUTOR_H
@@ -38,7 +38,7 @@ RONDO_MUST_USE rondo_status rondo_executor_plan_create(rondo_executor *executor,
 /* Its work is done. NULL is fine. */
 void rondo_executor_plan_destroy(rondo_executor_plan *plan);
 
-/* Runs the work behind what is queued on the stream; what is queued there afterwards comes behind it, also after a
+/* Runs the work after what is queued on the stream; what is queued there later comes after it, also after a
  * failure. *out_has_run is false when it did nothing: the stream captures, or another run is on. Does not allocate.
  * Errors: the first failure of a node. */
 RONDO_MUST_USE rondo_status rondo_executor_run(rondo_executor_plan *plan, rondo_stream *stream, void *user,

@@ -169,7 +169,7 @@ static bool has_expensive(rondo_ready_queue *queue) {
   return false;
 }
 
-/* Looks without sleeping until there is an expensive node, the run is over, or patience is. */
+/* Looks without sleeping until there is an expensive node, the run is over, or PATIENCE_NS are. */
 static void look_out(rondo_ready_queue *queue) {
   uint64_t begun = 0;
   for (uint32_t turn = 1; !is_over(queue) && !has_expensive(queue); turn++) {

@@ -189,6 +189,41 @@ static void an_entry_is_split_by_halves(void **state) {
   rondo_task_graph_free(&allocator, &graph);
 }
 
+/* A graph of sources alone: the successor at place k is task k. */
+static void make_sources(const rondo_allocator *allocator, uint32_t count, rondo_task_graph *out) {
+  static const uint32_t start[256];
+  assert_ok(rondo_task_graph_make(allocator, count, start, NULL, NULL, NULL, out));
+  assert_int_equal(out->sources_first, 0);
+}
+
+static void what_a_worker_keeps_is_put_when_others_have_nothing(void **state) {
+  (void)state;
+  static rondo_task_worker worker;
+  const rondo_allocator allocator = rondo_allocator_default();
+  rondo_task_graph graph;
+  make_sources(&allocator, 100, &graph);
+  worker.list = RONDO_TASK_LIST_EMPTY;
+  rondo_task_keep(&worker, &graph, rondo_task_entry(1, 10, 1));
+  rondo_task_keep(&worker, &graph, rondo_task_entry(1, 20, 9));
+  assert_true(rondo_deque_looks_empty(&worker.deque));
+  assert_int_equal(rondo_task_share_kept(&worker, &graph, false), 1); /* the oldest of several */
+  assert_false(rondo_deque_looks_empty(&worker.deque));
+  assert_true(rondo_deque_pop(&worker.deque) == rondo_task_entry(1, 10, 1));
+  assert_int_equal(rondo_task_next_kept(&worker, &graph), 20);
+  assert_int_equal(rondo_task_share_kept(&worker, &graph, false), 1); /* half of the only one */
+  assert_true(rondo_deque_pop(&worker.deque) == rondo_task_entry(1, 25, 4));
+  rondo_task_keep(&worker, &graph, rondo_task_entry(1, 50, 3));
+  assert_int_equal(rondo_task_share_kept(&worker, &graph, true), 3); /* all but the next task */
+  assert_int_equal(rondo_task_next_kept(&worker, &graph), 50);
+  assert_int_equal(worker.kept_count, 0);
+  for (int i = 0; i < 3; i++) assert_true(rondo_deque_pop(&worker.deque) != RONDO_DEQUE_EMPTY);
+  for (uint32_t i = 0; i <= RONDO_MOST_KEPT; i++) rondo_task_keep(&worker, &graph, rondo_task_entry(1, i, 1));
+  assert_int_equal(worker.kept_count, RONDO_MOST_KEPT);
+  assert_true(rondo_deque_pop(&worker.deque) == rondo_task_entry(1, RONDO_MOST_KEPT, 1)); /* no room to keep it */
+  for (uint32_t i = RONDO_MOST_KEPT; i-- > 0;) assert_int_equal(rondo_task_next_kept(&worker, &graph), i);
+  rondo_task_graph_free(&allocator, &graph);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(deques_lose_and_double_nothing),
@@ -197,6 +232,7 @@ int main(void) {
       cmocka_unit_test(chains_become_tasks),
       cmocka_unit_test(a_full_worker_keeps_tasks_in_its_list),
       cmocka_unit_test(an_entry_is_split_by_halves),
+      cmocka_unit_test(what_a_worker_keeps_is_put_when_others_have_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
