@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Events: what a record stands for, waits across streams, timing, and the free list (GX-9).
+ * Events: what a record means, waits across streams, timing, and the free list (GX-9).
  */
 #include "support/rondo_test.h"
 
@@ -100,10 +100,7 @@ static void test_events_order_a_ring_of_streams(void **state) {
   rondo_stream *streams[STREAMS];
   rondo_event *events[STREAMS];
   uint32_t *word = test_kept_words(t, 1), expected = 0;
-  for (int i = 0; i < STREAMS; i++) {
-    streams[i] = test_stream(t, NULL);
-    events[i] = test_event(t);
-  }
+  for (int i = 0; i < STREAMS; i++) streams[i] = test_kept_stream(t, NULL), events[i] = test_kept_event(t);
   for (uint32_t k = 0; k < STEPS; k++) {
     rondo_stream *stream = streams[k % STREAMS];
     if (k > 0) assert_ok(rondo_stream_wait_event(stream, events[(k - 1) % STREAMS]));
@@ -113,10 +110,6 @@ static void test_events_order_a_ring_of_streams(void **state) {
   }
   assert_ok(rondo_event_synchronize(events[(STEPS - 1) % STREAMS]));
   assert_int_equal(test_word(t, word), expected);
-  for (int i = 0; i < STREAMS; i++) {
-    test_stream_destroy(streams[i]);
-    rondo_event_destroy(events[i]);
-  }
 }
 
 static rondo_status rest_two_milliseconds(void *user) {
@@ -183,7 +176,7 @@ static void test_gx9_complete_events_are_reused(void **state) {
 }
 
 /* GX-9: an event destroyed before it is complete goes back by itself once it is, at the next request. */
-static void test_gx9_an_event_under_way_goes_back_when_complete(void **state) {
+static void test_gx9_an_incomplete_event_goes_back_when_complete(void **state) {
   test_fixture *t = *state;
   test_gate *gate = test_kept_gate(t);
   rondo_event *event = test_event(t);
@@ -191,7 +184,7 @@ static void test_gx9_an_event_under_way_goes_back_when_complete(void **state) {
   assert_ok(rondo_event_record(event, t->stream));
   rondo_event_destroy(event);
   const rondo_device_statistics held = test_statistics(t);
-  (void)test_kept_event(t); /* the first is still under way */
+  (void)test_kept_event(t); /* the first is not complete yet */
   assert_int_equal(test_statistics(t).events_created, held.events_created + 1);
   test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(t->stream));
@@ -254,17 +247,15 @@ static void test_gx9_events_from_four_threads_at_once(void **state) {
 /* An event that an exec's nodes name is not reused while the exec lives, although its user destroyed it. */
 static void test_gx9_an_event_that_an_exec_names_is_kept(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = NULL;
-  rondo_exec *exec = NULL;
+  rondo_graph *graph = test_graph(t);
   rondo_node record, wait;
   rondo_event *named = test_event(t), *first = test_event(t), *second = test_event(t);
-  assert_ok(rondo_graph_create(t->device, NULL, &graph));
   assert_ok(rondo_graph_add_event_record(graph, NULL, 0, named, &record));
   assert_ok(rondo_graph_add_event_wait(graph, NULL, 0, first, &wait));
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_set_params(
-      exec, wait, &(rondo_node_params){.kind = RONDO_NODE_EVENT_WAIT, .as.event = second})); /* lets the first go */
-  assert_ok(rondo_graph_destroy(graph));
+      exec, wait, &(rondo_node_params){.kind = RONDO_NODE_EVENT_WAIT, .as.event = second})); /* releases the first */
+  test_graph_destroy(graph);
   rondo_event_destroy(named);
   rondo_event_destroy(first);
   rondo_event_destroy(second);
@@ -286,11 +277,9 @@ static void test_gx9_an_event_that_an_exec_names_is_kept(void **state) {
  * destroyed it. A node that gets another event releases the first one. */
 static void test_gx9_an_event_that_a_graph_names_is_kept(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = NULL, *clone = NULL;
-  rondo_exec *exec = NULL;
+  rondo_graph *graph = test_graph(t), *clone = NULL;
   rondo_node record, wait;
   rondo_event *named = test_event(t), *other = test_event(t);
-  assert_ok(rondo_graph_create(t->device, NULL, &graph));
   assert_ok(rondo_graph_add_event_record(graph, NULL, 0, named, &record));
   assert_ok(rondo_graph_add_event_wait(graph, &record, 1, other, &wait));
   assert_ok(
@@ -302,7 +291,7 @@ static void test_gx9_an_event_that_a_graph_names_is_kept(void **state) {
   rondo_event *given[2] = {test_event(t), test_event(t)};
   assert_true(given[0] == other || given[1] == other);
   for (int i = 0; i < 2; i++) assert_ptr_not_equal(given[i], named);
-  assert_ok(rondo_instantiate(clone, NULL, &exec));
+  rondo_exec *exec = test_instantiate(clone);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   rondo_exec_destroy(exec);
@@ -318,14 +307,13 @@ static void test_gx9_a_launch_records_an_event_that_was_destroyed(void **state) 
   test_fixture *t = *state;
   rondo_stream *other = test_kept_stream(t, "other");
   rondo_event *freed = test_event(t), *named = test_event(t);
-  rondo_graph *graph = NULL;
+  rondo_graph *graph = test_graph(t);
   rondo_node record;
   void *memory = NULL;
   assert_ok(rondo_malloc_async(other, 1000, NULL, &memory));
   assert_ok(rondo_free_async(other, memory));
   assert_ok(rondo_event_record(freed, other));
   assert_ok(rondo_stream_wait_event(t->stream, freed));
-  assert_ok(rondo_graph_create(t->device, NULL, &graph));
   assert_ok(rondo_graph_add_event_record(graph, NULL, 0, named, &record));
   rondo_exec *exec = test_kept_exec(t, graph);
   test_graph_destroy(graph);
@@ -346,7 +334,7 @@ int main(void) {
       test_case(test_timing_events_tell_the_time_between),
       test_case(test_external_forms_belong_to_captures),
       test_case(test_gx9_complete_events_are_reused),
-      test_case(test_gx9_an_event_under_way_goes_back_when_complete),
+      test_case(test_gx9_an_incomplete_event_goes_back_when_complete),
       test_case(test_gx9_the_free_list_keeps_kinds_apart),
       test_case(test_gx9_events_from_four_threads_at_once),
       test_case(test_gx9_an_event_that_an_exec_names_is_kept),
