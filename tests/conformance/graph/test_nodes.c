@@ -5,7 +5,6 @@
 #include "support/rondo_test.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef enum way { DIRECT, CAPTURED, BUILT, NESTED, WAY_COUNT } way;
@@ -27,12 +26,10 @@ static rondo_status try_queue(rondo_stream *stream, const rondo_node_params *par
   return RONDO_INVALID_ARGUMENT;
 }
 
-static void queue(rondo_stream *stream, const rondo_node_params *params) { assert_ok(try_queue(stream, params)); }
-
 static rondo_graph *graph_of(test_fixture *t, way how, const rondo_node_params *params) {
   if (how == CAPTURED) {
     assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
-    queue(t->stream, params);
+    assert_ok(try_queue(t->stream, params));
     return test_capture_end(t->stream);
   }
   rondo_graph *graph = test_graph(t);
@@ -56,7 +53,7 @@ static rondo_graph *nest(test_fixture *t, rondo_graph *inner) {
 /* Does one piece of work in one way, and waits for it. */
 static void run(test_fixture *t, way how, const rondo_node_params *params) {
   if (how == DIRECT) {
-    queue(t->stream, params);
+    assert_ok(try_queue(t->stream, params));
   } else {
     rondo_graph *graph = graph_of(t, how, params);
     if (how == NESTED) graph = nest(t, graph);
@@ -79,33 +76,30 @@ typedef struct side {
 } side;
 
 static side side_make(test_fixture *t, bool on_device, size_t bytes, uint64_t *random) {
-  side self = {.on_device = on_device, .bytes = bytes, .image = malloc(bytes)};
-  assert_non_null(self.image);
+  side self = {.on_device = on_device, .bytes = bytes, .image = test_malloc(bytes)};
   for (size_t i = 0; i < bytes; i++) self.image[i] = (unsigned char)test_random(random);
   if (on_device) {
     self.memory = (unsigned char *)test_words(t, (bytes + 3) / 4);
     test_write(t, self.memory, self.image, bytes);
   } else {
-    self.memory = malloc(bytes);
-    assert_non_null(self.memory);
+    self.memory = test_malloc(bytes);
     memcpy(self.memory, self.image, bytes);
   }
   return self;
 }
 
 static void side_end(test_fixture *t, side *self) {
-  unsigned char *found = malloc(self->bytes);
-  assert_non_null(found);
+  unsigned char *found = test_malloc(self->bytes);
   if (self->on_device) {
     test_read(t, found, self->memory, self->bytes);
     test_words_free(t, (uint32_t *)self->memory);
   } else {
     memcpy(found, self->memory, self->bytes);
-    free(self->memory);
+    test_free(self->memory);
   }
   assert_memory_equal(found, self->image, self->bytes);
-  free(found);
-  free(self->image);
+  test_free(found);
+  test_free(self->image);
 }
 
 typedef struct box {
@@ -127,11 +121,9 @@ static void copy_images(const box *b, const side *dst, const side *src) {
   const size_t dst_pitch = or_default(b->pitch[0], b->width), src_pitch = or_default(b->pitch[1], b->width);
   const size_t dst_slice = or_default(b->slice_pitch[0], dst_pitch * height);
   const size_t src_slice = or_default(b->slice_pitch[1], src_pitch * height);
-  for (size_t z = 0; z < depth; z++) {
-    for (size_t y = 0; y < height; y++) {
+  for (size_t z = 0; z < depth; z++)
+    for (size_t y = 0; y < height; y++)
       memcpy(dst->image + z * dst_slice + y * dst_pitch, src->image + z * src_slice + y * src_pitch, b->width);
-    }
-  }
 }
 
 static void copy_one_box(test_fixture *t, way how, const box *b, bool dst_on_device, bool src_on_device) {
@@ -199,13 +191,10 @@ TEST(test_gx1_copies_of_random_boxes) {
 static void fill_image(const rondo_fill *fill, unsigned char *image) {
   const size_t row = fill->width * fill->element_bytes;
   const size_t pitch = or_default(fill->pitch, row);
-  for (size_t y = 0; y < or_default(fill->height, 1); y++) {
-    for (size_t x = 0; x < fill->width; x++) {
-      for (uint32_t k = 0; k < fill->element_bytes; k++) {
+  for (size_t y = 0; y < or_default(fill->height, 1); y++)
+    for (size_t x = 0; x < fill->width; x++)
+      for (uint32_t k = 0; k < fill->element_bytes; k++)
         image[y * pitch + x * fill->element_bytes + k] = (unsigned char)(fill->value >> (8 * k));
-      }
-    }
-  }
 }
 
 /* The value's low bytes count, in the byte order of the machines that Rondo runs on (least significant first). */
@@ -363,16 +352,14 @@ TEST_WORKERS(test_gx1_event_wait_nodes) {
   assert_ok(rondo_exec_launch(exec, t->stream)); /* never recorded: complete */
   assert_int_equal(test_word(t, words), 1);
   for (uint32_t i = 2; i < 5; i++) {
-    test_gate gate;
-    test_gate_init(&gate);
-    test_gate_hold(&gate, leader);
+    test_gate *gate = test_kept_gate(t);
+    test_gate_hold(gate, leader);
     test_affine(t, leader, words, 1, 0, i);
     assert_ok(rondo_event_record(event, leader));
     assert_ok(rondo_exec_launch(exec, t->stream));
     assert_status(rondo_stream_query(t->stream), RONDO_NOT_READY);
-    test_gate_open(&gate);
+    test_gate_open(gate);
     assert_int_equal(test_word(t, words), 10 * i + 1);
-    test_gate_destroy(&gate);
   }
   assert_int_equal(test_word(t, words + 1), 4);
 }
@@ -399,7 +386,7 @@ TEST(test_gx1_alloc_and_free_nodes) {
   }
 }
 
-/* A copy within one matrix, by whichever way: fine where source and destination have no byte in common. */
+/* A copy within one matrix, as a node and enqueued: allowed where source and destination share no byte. */
 static void check_within(test_fixture *t, const rondo_copy *copy, bool apart) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
@@ -477,9 +464,8 @@ TEST(test_gx1_kinds_have_names) {
   assert_string_equal(rondo_node_kind_name(RONDO_NODE_KERNEL), "kernel");
   assert_string_equal(rondo_node_kind_name(RONDO_NODE_EVENT_RECORD), "event_record");
   assert_string_equal(rondo_node_kind_name((rondo_node_kind)0), "unknown");
-  for (int i = RONDO_NODE_KERNEL; i <= RONDO_NODE_FREE; i++) {
+  for (int i = RONDO_NODE_KERNEL; i <= RONDO_NODE_FREE; i++)
     assert_string_not_equal(rondo_node_kind_name((rondo_node_kind)i), "unknown");
-  }
 }
 
 /* Mistakes -------------------------------------------------------------------------------------------------------- */

@@ -40,6 +40,9 @@ static rondo_patch_set *make_compared_set(rondo_exec *exec, const rondo_patch_in
   return test_own(destroy_patch_set, set);
 }
 
+/* The addresses of a launch. */
+#define AT(...) ((const void *const[]){__VA_ARGS__})
+
 static rondo_patch_input input_of(const char *name, const uint32_t *words) {
   return (rondo_patch_input){.name = name, .address = words, .bytes = WORDS * sizeof *words};
 }
@@ -64,8 +67,7 @@ static rondo_patch_finding finding_of(const rondo_patch_set *set, size_t index) 
 }
 
 static void launch_at(test_fixture *t, rondo_patch_set *set, const uint32_t *a, const uint32_t *b) {
-  const void *const addresses[] = {a, b};
-  assert_ok(rondo_patch_set_launch(set, t->stream, addresses));
+  assert_ok(rondo_patch_set_launch(set, t->stream, AT(a, b)));
 }
 
 static rondo_node add_combine(test_fixture *t, rondo_graph *graph, const rondo_node *before, const uint32_t *a,
@@ -113,8 +115,7 @@ static void test_tr6_every_launch_reads_its_own_inputs(void **state) {
   rondo_graph *graph = make_work(t, a[0], b[0], out);
   rondo_exec *exec = test_instantiate(graph);
   test_graph_destroy(graph);
-  const rondo_patch_input inputs[] = {input_of("a", a[0]), input_of("b", b[0])};
-  rondo_patch_set *set = make_loose_set(exec, inputs, 2);
+  rondo_patch_set *set = make_loose_set(exec, (rondo_patch_input[]){input_of("a", a[0]), input_of("b", b[0])}, 2);
   const rondo_patch_input_info of_a = info_of(set, 0), of_b = info_of(set, 1);
   assert_true(of_a.sites == 2 && of_a.nodes == 2 && of_a.is_patchable && !of_a.is_written);
   assert_true(of_b.sites == 4 && of_b.nodes == 4 && of_b.is_patchable && of_b.is_written);
@@ -154,8 +155,7 @@ static void keep_inputs_in_flight(test_fixture *t, rondo_event *event) {
   test_gate_hold(gate, t->stream);
   if (event != NULL) assert_ok(rondo_event_record(event, t->stream));
   for (uint32_t i = 0; i < LAUNCHES; i++) {
-    const void *const addresses[] = {in[i * 7 % PLACES], out[i]};
-    assert_ok(rondo_patch_set_launch(set, i % 3 == 2 ? other : t->stream, addresses));
+    assert_ok(rondo_patch_set_launch(set, i % 3 == 2 ? other : t->stream, AT(in[i * 7 % PLACES], out[i])));
   }
   test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(t->stream));
@@ -192,8 +192,7 @@ static void test_tr6_an_input_of_many_readers(void **state) {
   assert_true(info_of(set, 0).sites == 2 * MANY && info_of(set, 0).nodes == MANY);
   for (uint32_t round = 0; round < 4; round++) {
     const uint32_t number = 1 + (round + 1) % 2;
-    const void *const addresses[] = {in[number - 1]};
-    assert_ok(rondo_patch_set_launch(set, t->stream, addresses));
+    launch_at(t, set, in[number - 1], NULL);
     for (uint32_t i = 0; i < MANY; i++) expected[i] = (1000 * number + i % 4) * 31 + 1000 * number + 4;
     assert_words(t, out, expected, MANY);
   }
@@ -235,7 +234,7 @@ static void test_tr6_disabled_nodes_are_patched_too(void **state) {
 
 /* Graph memory, events, relocating, captures ----------------------------------------------------------------------- */
 
-/* out = in * 31 + in by a buffer of the graph's own, with an event behind it. */
+/* out = in * 31 + in by a buffer of the graph's own, with an event after it. */
 static rondo_graph *make_memory_work(test_fixture *t, const uint32_t *in, uint32_t *out, rondo_event *event,
                                      bool relocate) {
   rondo_graph *graph;
@@ -265,13 +264,11 @@ static void patch_memory_work(test_fixture *t, bool relocate) {
     assert_ok(rondo_event_synchronize(event));
     assert_int_equal(test_word(t, out + 1), (1000 * (1 + round % 2) + 1) * 32);
   }
-  assert_ok(
-      rondo_exec_update(exec, graph, NULL)); /* the exec has its first address again, which the set must hear of */
+  assert_ok(rondo_exec_update(exec, graph, NULL)); /* the exec has its first address again, which the set must notice */
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, out + 1), 1001 * 32);
-  const void *const first[] = {in[0]}, *const second[] = {in[1]};
-  assert_error(rondo_patch_set_launch(set, t->stream, second), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
-  assert_ok(rondo_patch_set_rebase(set, first));
+  assert_error(rondo_patch_set_launch(set, t->stream, AT(in[1])), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
+  assert_ok(rondo_patch_set_rebase(set, AT(in[0])));
   launch_at(t, set, in[1], NULL);
   assert_int_equal(test_word(t, out + 1), 2001 * 32);
   rondo_patch_set_destroy(set); /* behind its exec */
@@ -294,10 +291,10 @@ static void test_tr6_c16_launches_into_captures(void **state) {
   launch_at(t, set, in[1], NULL);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   launch_at(t, set, in[2], NULL);
-  captured[0] = test_capture_end(t->stream);
+  captured[0] = test_kept_capture(t, t->stream);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_ok(rondo_exec_launch(exec, t->stream));
-  captured[1] = test_capture_end(t->stream);
+  captured[1] = test_kept_capture(t, t->stream);
   test_run_once(t, captured[0]);
   assert_int_equal(test_word(t, out), 3000 * 32);
   test_run_once(t, captured[1]);
@@ -305,10 +302,9 @@ static void test_tr6_c16_launches_into_captures(void **state) {
   assert_ptr_equal(info_of(set, 0).address, in[1]);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, out), 2000 * 32);
-  for (int i = 0; i < 2; i++) test_graph_destroy(captured[i]);
 }
 
-/* Changes beside the set ------------------------------------------------------------------------------------------- */
+/* Changes outside the set ----------------------------------------------------------------------------------------- */
 
 typedef struct pair {
   test_fixture *t;
@@ -325,8 +321,7 @@ static pair make_loose_pair(test_fixture *t) {
   for (uint32_t i = 0; i < 3; i++) p.in[i] = make_buffer(t, i + 1);
   p.node = add_combine(t, p.graph, NULL, p.in[0], p.in[0] + 1, p.out, 1);
   p.exec = test_instantiate(p.graph);
-  const rondo_patch_input inputs[] = {input_of("in", p.in[0])};
-  p.set = make_loose_set(p.exec, inputs, 1);
+  p.set = make_loose_set(p.exec, (rondo_patch_input[]){input_of("in", p.in[0])}, 1);
   return p;
 }
 
@@ -363,24 +358,22 @@ static void set_node(const pair *p, const uint32_t *a, const uint32_t *b) {
   assert_ok(rondo_exec_set_params(p->exec, p->node, &params));
 }
 
-static void test_tr6_u1_parameters_that_change_beside_the_set(void **state) {
+static void test_tr6_u1_parameters_that_change_outside_the_set(void **state) {
   pair p = make_pair(*state);
   launch_at(p.t, p.set, p.in[1], NULL);
   set_node(&p, p.in[1], p.in[1] + 1); /* the same */
   launch_pair(&p, 3);
   set_node(&p, p.in[2], p.in[0]); /* not the input any more */
-  const void *const addresses[] = {p.in[1]};
-  assert_stale(&p, addresses, "input 'in'");
+  assert_stale(&p, AT(p.in[1]), "input 'in'");
   assert_ok(rondo_exec_launch(p.exec, p.t->stream));
   assert_int_equal(test_word(p.t, p.out), 3000 * 31 + 1000);
   set_node(&p, p.in[0], p.in[0] + 1);
-  const void *const first[] = {p.in[0]};
-  assert_ok(rondo_patch_set_rebase(p.set, first));
+  assert_ok(rondo_patch_set_rebase(p.set, AT(p.in[0])));
   launch_pair(&p, 2);
 }
 
 /* The node has no such parameter any more. */
-static void test_tr6_u1_kernels_that_change_beside_the_set(void **state) {
+static void test_tr6_u1_kernels_that_change_outside_the_set(void **state) {
   pair p = make_pair(*state);
   const uint32_t value = 6;
   const void *const args[] = {&value, &p.out};
@@ -388,14 +381,13 @@ static void test_tr6_u1_kernels_that_change_beside_the_set(void **state) {
       .kind = RONDO_NODE_KERNEL,
       .as.kernel = {.kernel = test_kernel(p.t, TEST_KERNEL_SET), .grid = {1, 1, 1}, .args = args, .arg_count = 2}};
   assert_ok(rondo_exec_set_params(p.exec, p.node, &params));
-  const void *const stay[] = {NULL};
-  assert_stale(&p, stay, "");
+  assert_stale(&p, AT(NULL), "");
   assert_ok(rondo_exec_launch(p.exec, p.t->stream));
   assert_int_equal(test_word(p.t, p.out), 6);
 }
 
 /* Measuring launches with what was patched, and leaves it. */
-static void test_tr6_measuring_beside_the_set(void **state) {
+static void test_tr6_measuring_between_patched_launches(void **state) {
   pair p = make_pair(*state);
   rondo_node_time times[1];
   size_t count = 1;
@@ -408,15 +400,14 @@ static void test_tr6_measuring_beside_the_set(void **state) {
 static void test_tr6_one_set_at_a_time_is_current(void **state) {
   pair p = make_pair(*state);
   launch_at(p.t, p.set, p.in[1], NULL);
-  const rondo_patch_input inputs[] = {input_of("again", p.in[1])};
-  rondo_patch_set *other = make_loose_set(p.exec, inputs, 1);
-  const void *const addresses[] = {p.in[2]}, *const second[] = {p.in[1]}, *const stay[] = {NULL};
-  assert_error(rondo_patch_set_launch(p.set, p.t->stream, addresses), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
-  assert_ok(rondo_patch_set_launch(other, p.t->stream, addresses));
+  rondo_patch_set *other = make_loose_set(p.exec, (rondo_patch_input[]){input_of("again", p.in[1])}, 1);
+  assert_error(rondo_patch_set_launch(p.set, p.t->stream, AT(p.in[2])), RONDO_INVALID_STATE,
+               RONDO_REASON_STALE_PATCHES);
+  launch_at(p.t, other, p.in[2], NULL);
   assert_pair(&p, 3);
-  assert_error(rondo_patch_set_rebase(p.set, second), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
-  assert_ok(rondo_patch_set_rebase(p.set, addresses));
-  assert_error(rondo_patch_set_launch(other, p.t->stream, stay), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
+  assert_error(rondo_patch_set_rebase(p.set, AT(p.in[1])), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
+  assert_ok(rondo_patch_set_rebase(p.set, AT(p.in[2])));
+  assert_error(rondo_patch_set_launch(other, p.t->stream, AT(NULL)), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
   launch_pair(&p, 1);
   rondo_patch_set_destroy(other);
   launch_pair(&p, 2);
@@ -425,37 +416,32 @@ static void test_tr6_one_set_at_a_time_is_current(void **state) {
 /* Two recordings of one form share an exec: each with a set of its own. */
 static void test_tr6_two_recordings_share_an_exec(void **state) {
   pair p = make_pair(*state);
-  uint32_t *out = test_words(p.t, WORDS);
-  rondo_graph *second = test_graph(p.t);
+  uint32_t *out = test_kept_words(p.t, WORDS);
+  rondo_graph *second = test_kept_graph(p.t);
   add_combine(p.t, second, NULL, p.in[2], p.in[2] + 1, out, 1);
   uint64_t fingerprints[2];
   assert_ok(rondo_graph_fingerprint(p.graph, &fingerprints[0]));
   assert_ok(rondo_graph_fingerprint(second, &fingerprints[1]));
   assert_true(fingerprints[0] == fingerprints[1]);
   assert_ok(rondo_exec_update(p.exec, second, NULL));
-  const rondo_patch_input inputs[] = {input_of("in", p.in[2])};
-  rondo_patch_set *other = make_loose_set(p.exec, inputs, 1);
+  rondo_patch_set *other = make_loose_set(p.exec, (rondo_patch_input[]){input_of("in", p.in[2])}, 1);
   for (uint32_t round = 0; round < 4; round++) {
-    const void *const recorded[] = {p.in[0]}, *const recorded_there[] = {p.in[2]}, *const at[] = {p.in[1]};
     assert_ok(rondo_exec_update(p.exec, p.graph, NULL));
-    assert_ok(rondo_patch_set_rebase(p.set, recorded));
-    assert_ok(rondo_patch_set_launch(p.set, p.t->stream, at));
+    assert_ok(rondo_patch_set_rebase(p.set, AT(p.in[0])));
+    launch_at(p.t, p.set, p.in[1], NULL);
     assert_pair(&p, 2);
     assert_ok(rondo_exec_update(p.exec, second, NULL));
-    assert_ok(rondo_patch_set_rebase(other, recorded_there));
-    assert_ok(rondo_patch_set_launch(other, p.t->stream, recorded));
+    assert_ok(rondo_patch_set_rebase(other, AT(p.in[2])));
+    launch_at(p.t, other, p.in[0], NULL);
     assert_int_equal(test_word(p.t, out), 1000 * 31 + 1001);
   }
   rondo_patch_set_destroy(other);
-  test_graph_destroy(second);
-  test_words_free(p.t, out);
 }
 
 static void test_tr6_l2_an_exec_that_is_gone(void **state) {
   pair p = make_loose_pair(*state);
   rondo_exec_destroy(p.exec);
-  const void *const addresses[] = {p.in[1]};
-  assert_stale(&p, addresses, "");
+  assert_stale(&p, AT(p.in[1]), "");
   assert_error(rondo_patch_set_check(p.set, 0, p.in[1]), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
   assert_int_equal(totals_of(p.set).inputs, 1);
   rondo_patch_set_destroy(p.set);
@@ -559,10 +545,10 @@ static void test_tr6_suspected_addresses(void **state) {
   assert_true(finding.kind == RONDO_PATCH_SUSPECTED && finding.node.id == node.id && finding.parameter == 1);
   assert_true(finding.offset == 0 && finding.bytes == 8 && finding.input == 0);
   assert_true(finding.value == (uint64_t)(uintptr_t)(in[0] + 1));
-  const void *const moved[] = {in[1], NULL}, *const stays[] = {in[0], out};
-  assert_error(rondo_patch_set_launch(set, t->stream, moved), RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE);
+  assert_error(rondo_patch_set_launch(set, t->stream, AT(in[1], NULL)), RONDO_UPDATE_REFUSED,
+               RONDO_REASON_NOT_UPDATABLE);
   assert_message("test_mixed");
-  assert_ok(rondo_patch_set_launch(set, t->stream, stays));
+  launch_at(t, set, in[0], out);
   assert_int_equal(test_word(t, out + 1), halves(in[0] + 1));
 }
 
@@ -587,8 +573,7 @@ static void test_tr6_addresses_that_cannot_change(void **state) {
   assert_true(finding_of(set, 0).kind == RONDO_PATCH_FIXED && finding_of(set, 0).node.id == box.id);
   assert_true(finding_of(set, 1).kind == RONDO_PATCH_SUSPECTED && finding_of(set, 1).node.id == host.id);
   assert_int_equal(finding_of(set, 1).parameter, RONDO_PATCH_NO_PARAMETER);
-  const void *const moved[] = {out, NULL};
-  assert_error(rondo_patch_set_launch(set, t->stream, moved), RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE);
+  assert_error(rondo_patch_set_launch(set, t->stream, AT(out, NULL)), RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE);
   launch_at(t, set, in[0], in[1]);
   assert_int_equal(test_word(t, out + 1), 1002);
 }
@@ -671,7 +656,7 @@ static void test_tr6_other_memory_that_moved_as_far(void **state) {
 }
 
 /* An address that the work has from elsewhere than its input. */
-static void test_tr6_addresses_that_stay_behind(void **state) {
+static void test_tr6_addresses_that_do_not_move(void **state) {
   test_fixture *t = *state;
   uint32_t *in[2] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, WORDS);
   rondo_graph *graphs[2];
@@ -844,9 +829,9 @@ int main(void) {
       test_case(test_tr6_gm_execs_with_graph_memory_and_events),
       test_case(test_tr6_gm20_relocated_execs),
       test_case(test_tr6_c16_launches_into_captures),
-      test_case(test_tr6_u1_parameters_that_change_beside_the_set),
-      test_case(test_tr6_u1_kernels_that_change_beside_the_set),
-      test_case(test_tr6_measuring_beside_the_set),
+      test_case(test_tr6_u1_parameters_that_change_outside_the_set),
+      test_case(test_tr6_u1_kernels_that_change_outside_the_set),
+      test_case(test_tr6_measuring_between_patched_launches),
       test_case(test_tr6_one_set_at_a_time_is_current),
       test_case(test_tr6_two_recordings_share_an_exec),
       test_case(test_tr6_l2_an_exec_that_is_gone),
@@ -858,7 +843,7 @@ int main(void) {
       test_case(test_tr6_addresses_in_scalars_are_found_by_comparing),
       test_case(test_tr6_frozen_values_are_told),
       test_case(test_tr6_other_memory_that_moved_as_far),
-      test_case(test_tr6_addresses_that_stay_behind),
+      test_case(test_tr6_addresses_that_do_not_move),
       test_case(test_tr6_inputs_that_moved_as_far),
       test_case(test_tr6_recordings_of_other_work_are_refused),
       test_case(test_tr6_gx8_addresses_in_kernels_of_libraries),

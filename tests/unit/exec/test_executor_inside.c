@@ -105,6 +105,12 @@ static rondo_status run(rondo_executor_plan *plan, scene *s) {
   return status;
 }
 
+/* The words of all runs so far are right when the stream is done. */
+static void expect_words(const scene *s) {
+  assert_ok(rondo_stream_synchronize(s->t->stream));
+  assert_memory_equal(s->words, s->expected, s->count * sizeof *s->words);
+}
+
 static void test_se10_many_streams_give_what_one_gives(void **state) {
   test_fixture *t = *state;
   for (uint32_t threads = 0; threads <= 3; threads++) {
@@ -115,8 +121,7 @@ static void test_se10_many_streams_give_what_one_gives(void **state) {
       rondo_executor_plan *plan = make_plan(executor, s);
       for (int i = 0; i < 3; i++) {
         assert_ok(run(plan, s));
-        assert_ok(rondo_stream_synchronize(t->stream));
-        assert_memory_equal(s->words, s->expected, s->count * sizeof *s->words);
+        expect_words(s);
       }
       assert_ok(rondo_executor_settle(plan));
       rondo_executor_plan_destroy(plan);
@@ -125,22 +130,21 @@ static void test_se10_many_streams_give_what_one_gives(void **state) {
   }
 }
 
-/* Also one after another, without a wait. */
-static void test_se10_runs_come_behind_each_other(void **state) {
+/* One after another, without a wait. */
+static void test_se10_runs_follow_each_other(void **state) {
   test_fixture *t = *state;
   uint64_t seed = 5;
   rondo_executor *executor = make_executor(t, 2);
   scene *s = make_scene(t, &seed);
   rondo_executor_plan *plan = make_plan(executor, s);
   for (int i = 0; i < 30; i++) assert_ok(run(plan, s));
-  assert_ok(rondo_stream_synchronize(t->stream));
-  assert_memory_equal(s->words, s->expected, s->count * sizeof *s->words);
+  expect_words(s);
   rondo_executor_plan_destroy(plan);
   assert_ok(rondo_executor_destroy(executor));
 }
 
-/* What was queued when a node was refused is over when the program's stream has been waited for. */
-static void test_se10_what_is_under_way_when_a_node_fails_is_joined(void **state) {
+/* What was enqueued before a node was refused has ended when the program's stream is done. */
+static void test_se10_what_runs_when_a_node_fails_is_waited_for(void **state) {
   test_fixture *t = *state;
   for (uint64_t seed = 1; seed <= test_effort(20); seed++) {
     uint64_t draws = seed;
@@ -157,14 +161,13 @@ static void test_se10_what_is_under_way_when_a_node_fails_is_joined(void **state
     s->refuses = NO_FAILURE;
     s->slow_ms = 0;
     assert_ok(run(plan, s));
-    assert_ok(rondo_stream_synchronize(t->stream));
-    assert_memory_equal(s->words, s->expected, s->count * sizeof *s->words);
+    expect_words(s);
     rondo_executor_plan_destroy(plan);
     assert_ok(rondo_executor_destroy(executor));
   }
 }
 
-/* On whatever stream: told by the run, by waiting for the program's stream, or by settling; once. */
+/* On any stream: the run, waiting for the program's stream, or settling reports it; once. */
 static void test_se10_what_fails_on_a_stream_is_told(void **state) {
   test_fixture *t = *state;
   for (uint64_t seed = 1; seed <= test_effort(20); seed++) {
@@ -190,8 +193,8 @@ static void test_se10_what_fails_on_a_stream_is_told(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_se10_many_streams_give_what_one_gives),
-      test_case(test_se10_runs_come_behind_each_other),
-      test_case(test_se10_what_is_under_way_when_a_node_fails_is_joined),
+      test_case(test_se10_runs_follow_each_other),
+      test_case(test_se10_what_runs_when_a_node_fails_is_waited_for),
       test_case(test_se10_what_fails_on_a_stream_is_told),
   };
   return test_main(tests);

@@ -57,6 +57,8 @@ static rondo_counted_event counted_events[2] = {{ignore_event, ignore_event}, {i
 #define TEST_EVENT ((rondo_event *)(void *)&counted_events[0])
 #define OTHER_EVENT ((rondo_event *)(void *)&counted_events[1])
 
+enum { KIND_COUNT = 10 }; /* kinds of nodes that users can add */
+
 typedef struct graph_fixture {
   test_allocator allocator;
   rondo_graph *graph;   /* "test", for TEST_DEVICE */
@@ -71,6 +73,7 @@ typedef struct graph_fixture {
   float *y;
   const void *args[3];
   char memory[4096];
+  rondo_node nodes[KIND_COUNT]; /* of add_all_kinds */
 } graph_fixture;
 
 static inline rondo_kernel *make_kernel(graph_fixture *fixture, rondo_device *device, const char *name) {
@@ -216,8 +219,8 @@ static inline rondo_node add_child(rondo_graph *graph, rondo_graph *child) {
 }
 
 /* One node of each kind (GX-1), each depending on the one before; in the order of the kinds. */
-#define KIND_COUNT 10
-static inline void add_all_kinds(graph_fixture *fixture, rondo_graph *graph, rondo_node nodes[KIND_COUNT]) {
+static inline void add_all_kinds(graph_fixture *fixture, rondo_graph *graph) {
+  rondo_node *nodes = fixture->nodes;
   rondo_graph *child = make_graph(fixture, "inside");
   const rondo_node_params kernel = kernel_params(fixture);
   add_node(child, &kernel, NULL, 0);
@@ -236,6 +239,28 @@ static inline void add_all_kinds(graph_fixture *fixture, rondo_graph *graph, ron
   };
   for (size_t i = 0; i < KIND_COUNT; i++)
     nodes[i] = add_node(graph, &all[i], i == 0 ? NULL : &nodes[i - 1], i == 0 ? 0 : 1);
+}
+
+static inline rondo_node_params params_of(const rondo_graph *graph, rondo_node node) {
+  rondo_node_params params;
+  expect_ok(rondo_graph_get_params(graph, node, &params));
+  return params;
+}
+
+static inline uint64_t fingerprint(const rondo_graph *graph) {
+  uint64_t value;
+  expect_ok(rondo_graph_fingerprint(graph, &value));
+  return value;
+}
+
+/* Exactly these nodes were found, in this order. */
+#define expect_nodes(found, count, ...)                          \
+  expect_nodes_at((found), (count), (rondo_node[]){__VA_ARGS__}, \
+                  sizeof((rondo_node[]){__VA_ARGS__}) / sizeof(rondo_node), __FILE__, __LINE__)
+static inline void expect_nodes_at(const rondo_node *found, size_t count, const rondo_node *expected,
+                                   size_t expected_count, const char *file, int line) {
+  _assert_int_equal(count, expected_count, file, line);
+  for (size_t i = 0; i < count; i++) _assert_int_equal(found[i].id, expected[i].id, file, line);
 }
 
 static inline void add_edge(rondo_graph *graph, rondo_node from, rondo_node to) {

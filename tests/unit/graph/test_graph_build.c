@@ -21,13 +21,11 @@ static rondo_status try_insert(rondo_graph *graph, const rondo_node *dependencie
 
 static void test_gx1_all_kinds(void **state) {
   graph_fixture *fixture = *state;
-  rondo_node nodes[KIND_COUNT];
-  add_all_kinds(fixture, fixture->graph, nodes);
+  add_all_kinds(fixture, fixture->graph);
   for (int i = 0; i < KIND_COUNT; i++) {
-    rondo_node_params params;
-    expect_ok(rondo_graph_get_params(fixture->graph, nodes[i], &params));
+    rondo_node_params params = params_of(fixture->graph, fixture->nodes[i]);
     assert_int_equal(params.kind, i + 1);
-    assert_int_equal(rondo_node_number(nodes[i]), i);
+    assert_int_equal(rondo_node_number(fixture->nodes[i]), i);
     assert_non_null(params.name);
   }
   assert_true(fixture->graph->has_memory);
@@ -42,19 +40,19 @@ static void test_names(void **state) {
   params.name = given;
   const rondo_node by_user = add_node(fixture->graph, &params, NULL, 0);
   given[0] = 'F';
-  expect_ok(rondo_graph_get_params(fixture->graph, by_kernel, &params));
+  params = params_of(fixture->graph, by_kernel);
   assert_string_equal(params.name, "saxpy");
-  expect_ok(rondo_graph_get_params(fixture->graph, by_user, &params));
+  params = params_of(fixture->graph, by_user);
   assert_string_equal(params.name, "first layer");
   params = alloc_params(fixture->memory, 64, "scratch");
   const rondo_node by_allocation = add_node(fixture->graph, &params, NULL, 0);
   params.name = "grow";
   params.as.alloc.name = NULL;
   const rondo_node by_node = add_node(fixture->graph, &params, NULL, 0);
-  expect_ok(rondo_graph_get_params(fixture->graph, by_allocation, &params));
+  params = params_of(fixture->graph, by_allocation);
   assert_string_equal(params.name, "scratch");
   assert_string_equal(params.as.alloc.name, "scratch");
-  expect_ok(rondo_graph_get_params(fixture->graph, by_node, &params));
+  params = params_of(fixture->graph, by_node);
   assert_string_equal(params.name, "grow");
   assert_string_equal(params.as.alloc.name, "grow");
 }
@@ -66,7 +64,7 @@ static void test_arguments_are_copied(void **state) { /* B3 */
   float *const y = fixture->y;
   fixture->a = 7;
   fixture->y = NULL;
-  expect_ok(rondo_graph_get_params(fixture->graph, node, &params));
+  params = params_of(fixture->graph, node);
   assert_int_equal(params.as.kernel.arg_count, 3);
   assert_true(*(const float *)params.as.kernel.args[0] == 2);
   assert_ptr_equal(*(float *const *)params.as.kernel.args[2], y);
@@ -82,7 +80,7 @@ static void test_kernel_without_parameters(void **state) {
   rondo_node_params params = {.kind = RONDO_NODE_KERNEL, .as.kernel = {.kernel = kernel, .grid = {1, 0, 0}}};
   const rondo_node node = add_node(fixture->graph, &params, NULL, 0);
   rondo_kernel_release(kernel);
-  expect_ok(rondo_graph_get_params(fixture->graph, node, &params));
+  params = params_of(fixture->graph, node);
   assert_int_equal(params.as.kernel.arg_count, 0);
 }
 
@@ -106,9 +104,7 @@ static void test_b2_dependencies(void **state) {
   rondo_node found[3];
   size_t count = 3;
   expect_ok(rondo_graph_dependencies(graph, d, found, &count));
-  assert_int_equal(count, 2);
-  assert_int_equal(found[0].id, a.id);
-  assert_int_equal(found[1].id, c.id);
+  expect_nodes(found, count, a, c);
   add_empty(graph, &a, 0);
 }
 
@@ -137,9 +133,7 @@ static void test_b7_queries(void **state) {
   memset(nodes, 0xff, sizeof nodes);
   count = 6;
   expect_ok(rondo_graph_nodes(graph, nodes, &count));
-  assert_int_equal(count, 4);
-  assert_int_equal(nodes[0].id, a.id);
-  assert_int_equal(nodes[3].id, d.id);
+  expect_nodes(nodes, count, a, b, c, d);
   assert_int_equal(nodes[4].id + nodes[5].id, 0); /* a larger array ends in no nodes */
   memset(nodes, 0xff, sizeof nodes);
   count = 1;
@@ -149,15 +143,11 @@ static void test_b7_queries(void **state) {
   assert_int_equal(nodes[1].id, UINT64_MAX);
   count = 6;
   expect_ok(rondo_graph_dependents(graph, a, nodes, &count));
-  assert_int_equal(count, 2);
-  assert_int_equal(nodes[0].id, c.id);
-  assert_int_equal(nodes[1].id, d.id);
+  expect_nodes(nodes, count, c, d);
   count = 6;
   expect_ok(rondo_graph_edges(graph, nodes, to, &count));
-  assert_int_equal(count, 3);
-  assert_true(nodes[0].id == a.id && to[0].id == c.id);
-  assert_true(nodes[1].id == a.id && to[1].id == d.id);
-  assert_true(nodes[2].id == b.id && to[2].id == c.id);
+  expect_nodes(nodes, count, a, a, b);
+  expect_nodes(to, count, c, d, c);
   assert_int_equal(nodes[3].id + to[3].id, 0);
 }
 
@@ -196,11 +186,11 @@ static void test_replacing(void **state) {
   rondo_graph *graph = fixture->graph;
   rondo_node_params params = kernel_params(fixture);
   const rondo_node node = add_node(graph, &params, NULL, 0);
-  expect_ok(rondo_graph_get_params(graph, node, &params));
+  params = params_of(graph, node);
   params.as.kernel.grid.x = 9; /* what was read back may be written back */
   params.name = "again";
   expect_ok(rondo_graph_replace(graph, 0, &params));
-  expect_ok(rondo_graph_get_params(graph, node, &params));
+  params = params_of(graph, node);
   assert_int_equal(params.as.kernel.grid.x, 9);
   assert_string_equal(params.name, "again");
   assert_true(*(const float *)params.as.kernel.args[0] == 2);
@@ -211,17 +201,15 @@ static void test_replacing(void **state) {
   expect_error(rondo_graph_replace(graph, 1, &params), BAD, RONDO_REASON_UNKNOWN_NODE);
   params = copy_params(fixture);
   expect_error(rondo_graph_replace(graph, 0, &params), BAD, RONDO_REASON_NODE_KIND);
-  expect_ok(rondo_graph_get_params(graph, node, &params));
+  params = params_of(graph, node);
   assert_int_equal(params.as.kernel.grid.x, 9);
 }
 
 static void test_what_cannot_be_replaced(void **state) {
   graph_fixture *fixture = *state;
-  rondo_node nodes[KIND_COUNT];
-  add_all_kinds(fixture, fixture->graph, nodes);
+  add_all_kinds(fixture, fixture->graph);
   for (uint32_t i = 0; i < KIND_COUNT; i++) {
-    rondo_node_params params;
-    expect_ok(rondo_graph_get_params(fixture->graph, nodes[i], &params));
+    rondo_node_params params = params_of(fixture->graph, fixture->nodes[i]);
     const rondo_status status = rondo_graph_replace(fixture->graph, i, &params);
     if (params.kind == RONDO_NODE_CHILD || params.kind == RONDO_NODE_ALLOC || params.kind == RONDO_NODE_FREE)
       expect_error(status, RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND);
@@ -251,8 +239,7 @@ static void test_no_removing_while_captured_into(void **state) {
   rondo_graph *graph = fixture->graph, *given = make_graph(fixture, "inner");
   const rondo_node child_node = add_child(graph, given);
   free_now(fixture, given);
-  rondo_node_params params;
-  expect_ok(rondo_graph_get_params(graph, child_node, &params));
+  rondo_node_params params = params_of(graph, child_node);
   params.as.child->captures = 1;
   assert_true(rondo_graph_is_captured_into(graph));
   expect_error(rondo_graph_erase(graph, 0), RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO);

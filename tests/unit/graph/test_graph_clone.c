@@ -8,16 +8,14 @@
 #define BAD RONDO_INVALID_ARGUMENT
 
 static rondo_graph *child_of(const rondo_graph *graph, rondo_node node) {
-  rondo_node_params params;
-  expect_ok(rondo_graph_get_params(graph, node, &params));
+  rondo_node_params params = params_of(graph, node);
   assert_int_equal(params.kind, RONDO_NODE_CHILD);
   return params.as.child;
 }
 
 static void test_a_clone_is_the_same(void **state) {
   graph_fixture *fixture = *state;
-  rondo_node nodes[KIND_COUNT];
-  add_all_kinds(fixture, fixture->graph, nodes);
+  add_all_kinds(fixture, fixture->graph);
   expect_ok(rondo_graph_erase(fixture->graph, 2));
   rondo_graph *clone = clone_of(fixture, fixture->graph);
   assert_int_equal(count_differences(fixture->graph, clone, false), 0);
@@ -27,26 +25,25 @@ static void test_a_clone_is_the_same(void **state) {
   assert_ptr_equal(clone->device, TEST_DEVICE);
   for (size_t i = 0; i < KIND_COUNT; i++) {
     rondo_node found;
-    const rondo_status status = rondo_graph_find_in_clone(clone, nodes[i], &found);
+    const rondo_status status = rondo_graph_find_in_clone(clone, fixture->nodes[i], &found);
     if (i == 2) {
       expect_error(status, BAD, RONDO_REASON_UNKNOWN_NODE);
       continue;
     }
     expect_ok(status);
-    assert_int_not_equal(found.id, nodes[i].id);
+    assert_int_not_equal(found.id, fixture->nodes[i].id);
     assert_int_equal(rondo_node_number(found), i);
   }
 }
 
 static void test_a_clone_is_deep(void **state) {
   graph_fixture *fixture = *state;
-  rondo_node nodes[KIND_COUNT];
-  add_all_kinds(fixture, fixture->graph, nodes);
+  add_all_kinds(fixture, fixture->graph);
   rondo_graph *clone = clone_of(fixture, fixture->graph);
-  const rondo_node extra = add_empty(child_of(fixture->graph, nodes[5]), NULL, 0);
+  const rondo_node extra = add_empty(child_of(fixture->graph, fixture->nodes[5]), NULL, 0);
   add_empty(fixture->graph, NULL, 0);
   rondo_node cloned;
-  expect_ok(rondo_graph_find_in_clone(clone, nodes[5], &cloned));
+  expect_ok(rondo_graph_find_in_clone(clone, fixture->nodes[5], &cloned));
   assert_int_equal(count_nodes(child_of(clone, cloned)), 1);
   assert_int_equal(count_nodes(clone), KIND_COUNT);
   expect_error(rondo_graph_find_in_clone(child_of(clone, cloned), extra, &cloned), BAD, RONDO_REASON_UNKNOWN_NODE);

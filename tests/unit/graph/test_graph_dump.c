@@ -10,8 +10,7 @@
 
 static void test_gx7_dot(void **state) {
   graph_fixture *fixture = *state;
-  rondo_node nodes[KIND_COUNT];
-  add_all_kinds(fixture, fixture->graph, nodes);
+  add_all_kinds(fixture, fixture->graph);
   const char *text = dot(fixture, fixture->graph, false);
   assert_string_equal(text,
                       "digraph \"test\" {\n"
@@ -36,8 +35,7 @@ static void test_gx7_dot(void **state) {
 
 static void test_gx7_json(void **state) {
   graph_fixture *fixture = *state;
-  rondo_node nodes[KIND_COUNT];
-  add_all_kinds(fixture, fixture->graph, nodes);
+  add_all_kinds(fixture, fixture->graph);
   const char *text = json(fixture, fixture->graph, false);
   assert_string_equal(
       text,
@@ -72,8 +70,7 @@ static void expect_address(const char *text, const void *address) {
 
 static void test_gx7_with_addresses(void **state) {
   graph_fixture *fixture = *state;
-  rondo_node nodes[KIND_COUNT];
-  add_all_kinds(fixture, fixture->graph, nodes);
+  add_all_kinds(fixture, fixture->graph);
   const char *const texts[] = {dot(fixture, fixture->graph, true), json(fixture, fixture->graph, true)};
   for (size_t i = 0; i < 2; i++) {
     expect_address(texts[i], fixture->x);
@@ -88,13 +85,12 @@ static void test_gx7_with_addresses(void **state) {
 /* The same work with other kernels, buffers and graphs gives the same text. */
 static void test_gx7_stable(void **state) {
   graph_fixture *fixture = *state;
-  rondo_node nodes[KIND_COUNT];
-  add_all_kinds(fixture, fixture->graph, nodes);
+  add_all_kinds(fixture, fixture->graph);
   rondo_graph *again = make_graph(fixture, "test");
   rondo_kernel *kernel = fixture->kernel;
   fixture->kernel = make_kernel(fixture, TEST_DEVICE, "saxpy");
   fixture->x += 17;
-  add_all_kinds(fixture, again, nodes);
+  add_all_kinds(fixture, again);
   rondo_graph *const graphs[] = {fixture->graph, again, clone_of(fixture, fixture->graph)};
   for (size_t i = 0; i < 3; i++) {
     assert_string_equal(dot(fixture, fixture->graph, false), dot(fixture, graphs[i], false));

@@ -11,18 +11,11 @@
 
 typedef rondo_status (*attempt_function)(graph_fixture *fixture);
 
-/* The graph's nodes and edges, as a number. Taken while allocations succeed. */
-static uint64_t state_of(const rondo_graph *graph) {
-  uint64_t value;
-  expect_ok(rondo_graph_fingerprint(graph, &value));
-  return value;
-}
-
 /* Returns how many times the attempt failed before it succeeded. Every failure leaves the live blocks as they were, but
  * for arrays that grew, of which there can be `may_grow`. */
 static size_t sweep(graph_fixture *fixture, attempt_function attempt, size_t may_grow) {
   test_allocator *allocator = &fixture->allocator;
-  const uint64_t before = state_of(fixture->graph);
+  const uint64_t before = fingerprint(fixture->graph);
   const size_t live = allocator->live;
   for (size_t fail_at = 1;; fail_at++) {
     assert_true(fail_at < 500);
@@ -34,13 +27,13 @@ static size_t sweep(graph_fixture *fixture, attempt_function attempt, size_t may
     assert_int_equal(status, RONDO_OUT_OF_MEMORY);
     assert_int_equal(rondo_last_error()->reason, RONDO_REASON_ALLOCATION_FAILED);
     assert_true(allocator->live >= live && allocator->live <= live + may_grow);
-    assert_int_equal(state_of(fixture->graph), before);
+    assert_int_equal(fingerprint(fixture->graph), before);
   }
 }
 
-static void fill_graph(graph_fixture *fixture) {
-  rondo_node nodes[KIND_COUNT];
-  add_all_kinds(fixture, fixture->graph, nodes);
+static rondo_status insert(graph_fixture *fixture, const rondo_node_params *params) {
+  rondo_node node;
+  return rondo_graph_insert(fixture->graph, NULL, 0, params, &node);
 }
 
 static rondo_status insert_kernel(graph_fixture *fixture) {
@@ -59,15 +52,12 @@ static void test_insert(void **state) {
 }
 
 static rondo_status insert_empty(graph_fixture *fixture) {
-  const rondo_node_params params = {.kind = RONDO_NODE_EMPTY};
-  rondo_node node;
-  return rondo_graph_insert(fixture->graph, NULL, 0, &params, &node);
+  return insert(fixture, &(rondo_node_params){.kind = RONDO_NODE_EMPTY});
 }
 
 static rondo_status insert_alloc(graph_fixture *fixture) {
   const rondo_node_params params = alloc_params(fixture->memory, 8, "a");
-  rondo_node node;
-  return rondo_graph_insert(fixture->graph, NULL, 0, &params, &node);
+  return insert(fixture, &params);
 }
 
 static void test_insert_alloc(void **state) {
@@ -78,14 +68,12 @@ static void test_insert_alloc(void **state) {
 }
 
 static rondo_status insert_itself(graph_fixture *fixture) {
-  const rondo_node_params params = {.kind = RONDO_NODE_CHILD, .as.child = fixture->graph};
-  rondo_node node;
-  return rondo_graph_insert(fixture->graph, NULL, 0, &params, &node);
+  return insert(fixture, &(rondo_node_params){.kind = RONDO_NODE_CHILD, .as.child = fixture->graph});
 }
 
 static void test_insert_child(void **state) {
   graph_fixture *fixture = *state;
-  fill_graph(fixture);
+  add_all_kinds(fixture, fixture->graph);
   assert_true(sweep(fixture, insert_itself, 1) > 20);
   assert_int_equal(count_nodes(fixture->graph), KIND_COUNT + 1);
 }
@@ -98,7 +86,7 @@ static rondo_status replace_kernel(graph_fixture *fixture) {
 
 static void test_replace(void **state) {
   graph_fixture *fixture = *state;
-  fill_graph(fixture);
+  add_all_kinds(fixture, fixture->graph);
   assert_int_equal(sweep(fixture, replace_kernel, 0), 2);
   assert_string_equal(rondo_graph_at(fixture->graph, 0)->params.name, "replaced");
 }
@@ -122,7 +110,7 @@ static void test_edges(void **state) {
 /* Removing needs no memory at all. */
 static void test_removing_needs_none(void **state) {
   graph_fixture *fixture = *state;
-  fill_graph(fixture);
+  add_all_kinds(fixture, fixture->graph);
   const uint32_t from[] = {0, 1, 1}, to[] = {1, 2, 2};
   fixture->allocator.calls = 0;
   fixture->allocator.fail_at = 1;
@@ -159,7 +147,7 @@ static rondo_status make_kernel_once(graph_fixture *fixture) {
 
 static void test_making_and_cloning(void **state) {
   graph_fixture *fixture = *state;
-  fill_graph(fixture);
+  add_all_kinds(fixture, fixture->graph);
   assert_true(sweep(fixture, clone_once, 0) > 20);
   assert_int_equal(sweep(fixture, make_once, 0), 2);
   assert_int_equal(sweep(fixture, make_kernel_once, 0), 3);
@@ -187,7 +175,7 @@ static rondo_status fingerprint_once(graph_fixture *fixture) {
 
 static void test_questions(void **state) {
   graph_fixture *fixture = *state;
-  fill_graph(fixture);
+  add_all_kinds(fixture, fixture->graph);
   assert_int_equal(sweep(fixture, sort_once, 0), 1); /* the numbers are an order */
   const uint32_t late = rondo_node_number(add_empty(fixture->graph, NULL, 0)), first = 0;
   assert_int_equal(rondo_graph_link_edges(fixture->graph, &late, &first, 1), RONDO_OK);
@@ -215,7 +203,7 @@ static rondo_status json_once(graph_fixture *fixture) {
 
 static void test_dumps(void **state) {
   graph_fixture *fixture = *state;
-  fill_graph(fixture);
+  add_all_kinds(fixture, fixture->graph);
   assert_true(sweep(fixture, dot_once, 0) > 3);
   assert_true(sweep(fixture, json_once, 0) > 5);
 }
@@ -233,7 +221,7 @@ static rondo_status read_once(graph_fixture *fixture) {
 
 static void test_reading(void **state) {
   graph_fixture *fixture = *state;
-  fill_graph(fixture);
+  add_all_kinds(fixture, fixture->graph);
   expect_ok(rondo_graph_to_json(fixture->graph, true, &text_to_read));
   assert_true(sweep(fixture, read_once, 0) > 20);
   rondo_text_free(text_to_read);

@@ -42,14 +42,13 @@ static void expect_round_trip(graph_fixture *fixture, const rondo_graph *graph) 
 
 static void test_gx7_round_trip(void **state) {
   graph_fixture *fixture = *state;
-  rondo_node nodes[KIND_COUNT];
   expect_round_trip(fixture, fixture->graph);
-  add_all_kinds(fixture, fixture->graph, nodes);
+  add_all_kinds(fixture, fixture->graph);
   expect_round_trip(fixture, fixture->graph);
   add_child(fixture->graph, fixture->graph);
   expect_ok(rondo_graph_erase(fixture->graph, 0));
   expect_ok(rondo_graph_erase(fixture->graph, 5));
-  add_edge(fixture->graph, nodes[9], nodes[6]); /* against the numbers, and a cycle */
+  add_edge(fixture->graph, fixture->nodes[9], fixture->nodes[6]); /* against the numbers, and a cycle */
   expect_round_trip(fixture, fixture->graph);
 }
 
@@ -59,8 +58,7 @@ static void test_round_trip_of_the_deepest(void **state) {
   rondo_graph *at = fixture->graph, *leaf = make_graph(fixture, "leaf");
   const rondo_node_params kernel = kernel_params(fixture);
   for (int depth = 0; depth < 16; depth++) {
-    rondo_node_params params;
-    expect_ok(rondo_graph_get_params(at, add_child(at, leaf), &params));
+    rondo_node_params params = params_of(at, add_child(at, leaf));
     at = params.as.child;
     add_node(at, &kernel, NULL, 0);
   }
@@ -91,11 +89,11 @@ static void test_round_trip_of_numbers_without_effect(void **state) {
   add_node(fixture->graph, &fill, NULL, 0);
   expect_round_trip(fixture, fixture->graph);
   rondo_graph *back = read_back(fixture, json(fixture, fixture->graph, true));
-  expect_ok(rondo_graph_get_params(back, rondo_graph_id(back, 0), &read));
+  read = params_of(back, rondo_graph_id(back, 0));
   assert_int_equal(read.as.copy.dst_pitch, 40);
   assert_true(read.as.copy.src_pitch == SIZE_MAX);
   assert_int_equal(read.as.copy.src_slice_pitch, 77);
-  expect_ok(rondo_graph_get_params(back, rondo_graph_id(back, 1), &read));
+  read = params_of(back, rondo_graph_id(back, 1));
   assert_int_equal(read.as.fill.pitch, 24);
   assert_int_equal(read.as.fill.value, 0x12345678);
 }
@@ -103,18 +101,14 @@ static void test_round_trip_of_numbers_without_effect(void **state) {
 /* What is read is data only, has the same fingerprint, and is the same graph but for what a process alone knows. */
 static void test_what_is_read(void **state) {
   graph_fixture *fixture = *state;
-  rondo_node nodes[KIND_COUNT];
-  add_all_kinds(fixture, fixture->graph, nodes);
+  add_all_kinds(fixture, fixture->graph);
   rondo_graph *back = read_back(fixture, json(fixture, fixture->graph, true));
-  uint64_t a, b;
-  expect_ok(rondo_graph_fingerprint(fixture->graph, &a));
-  expect_ok(rondo_graph_fingerprint(back, &b));
-  assert_int_equal(a, b);
+  assert_int_equal(fingerprint(fixture->graph), fingerprint(back));
   rondo_difference difference;
   size_t count = 1;
   expect_ok(rondo_graph_diff(fixture->graph, back, true, &difference, &count));
   assert_int_equal(count, 1); /* the host function */
-  assert_int_equal(difference.a.id, nodes[1].id);
+  assert_int_equal(difference.a.id, fixture->nodes[1].id);
   assert_null(back->device);
   assert_true(back->has_memory);
   const rondo_graph_node *kernel = rondo_graph_at(back, 0), *copy = rondo_graph_at(back, 2);
@@ -314,8 +308,7 @@ static void test_nesting_bound(void **state) {
 /* Cut off anywhere, and with any byte changed, a text is refused or is another graph, and never more than that. */
 static void test_every_byte(void **state) {
   graph_fixture *fixture = *state;
-  rondo_node nodes[KIND_COUNT];
-  add_all_kinds(fixture, fixture->graph, nodes);
+  add_all_kinds(fixture, fixture->graph);
   char *text;
   expect_ok(rondo_graph_to_json(fixture->graph, true, &text));
   const size_t length = strlen(text), live = fixture->allocator.live;

@@ -19,18 +19,21 @@ static rondo_status try_parameter(graph_fixture *fixture, rondo_parameter parame
 static void test_bad_options(void **state) {
   graph_fixture *fixture = *state;
   const rondo_status bad = RONDO_INVALID_ARGUMENT;
+  const struct {
+    rondo_kernel_options options;
+    rondo_reason reason;
+  } cases[] = {
+      {{.name = NULL}, RONDO_REASON_NULL_ARGUMENT},
+      {{.name = ""}, RONDO_REASON_NULL_ARGUMENT},
+      {{.struct_size = 3, .name = "k"}, RONDO_REASON_BAD_OPTIONS},
+      {{.struct_size = offsetof(rondo_kernel_options, params), .name = "k"},
+       RONDO_REASON_BAD_OPTIONS}, /* no version's */
+      {{.name = "k", .reserved = 1}, RONDO_REASON_BAD_OPTIONS},
+      {{.name = "k", .block_threads = 1025}, RONDO_REASON_BAD_SIZE},
+  };
   expect_error(try_options(fixture, NULL), bad, RONDO_REASON_NULL_ARGUMENT);
-  expect_error(try_options(fixture, &(rondo_kernel_options){.name = NULL}), bad, RONDO_REASON_NULL_ARGUMENT);
-  expect_error(try_options(fixture, &(rondo_kernel_options){.name = ""}), bad, RONDO_REASON_NULL_ARGUMENT);
-  expect_error(try_options(fixture, &(rondo_kernel_options){.struct_size = 3, .name = "k"}), bad,
-               RONDO_REASON_BAD_OPTIONS);
-  const uint32_t short_size = offsetof(rondo_kernel_options, params); /* no version's */
-  expect_error(try_options(fixture, &(rondo_kernel_options){.struct_size = short_size, .name = "k"}), bad,
-               RONDO_REASON_BAD_OPTIONS);
-  expect_error(try_options(fixture, &(rondo_kernel_options){.name = "k", .reserved = 1}), bad,
-               RONDO_REASON_BAD_OPTIONS);
-  expect_error(try_options(fixture, &(rondo_kernel_options){.name = "k", .block_threads = 1025}), bad,
-               RONDO_REASON_BAD_SIZE);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    expect_error(try_options(fixture, &cases[i].options), bad, cases[i].reason);
   expect_message("1025");
   expect_ok(try_options(fixture, &(rondo_kernel_options){.name = "k", .block_threads = 1024}));
 }
@@ -38,16 +41,15 @@ static void test_bad_options(void **state) {
 static void test_bad_parameters(void **state) {
   graph_fixture *fixture = *state;
   const rondo_status bad = RONDO_INVALID_ARGUMENT;
+  const rondo_parameter sizes[] = {
+      {RONDO_ACCESS_SCALAR, 4, 0},          {RONDO_ACCESS_SCALAR, 4, 3},
+      {RONDO_ACCESS_SCALAR, 4, 128},        {RONDO_ACCESS_READ, 4, 4},
+      {RONDO_ACCESS_SCALAR, UINT32_MAX, 4}, {RONDO_ACCESS_SCALAR, RONDO_MAX_PARAMETER_BYTES - 7, 1},
+  };
   expect_error(try_parameter(fixture, (rondo_parameter){0, 4, 4}), bad, RONDO_REASON_BAD_OPTIONS);
   expect_error(try_parameter(fixture, (rondo_parameter){(rondo_access)5, 4, 4}), bad, RONDO_REASON_BAD_OPTIONS);
-  expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, 4, 0}), bad, RONDO_REASON_BAD_SIZE);
-  expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, 4, 3}), bad, RONDO_REASON_BAD_SIZE);
-  expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, 4, 128}), bad, RONDO_REASON_BAD_SIZE);
-  expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_READ, 4, 4}), bad, RONDO_REASON_BAD_SIZE);
-  expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, UINT32_MAX, 4}), bad,
-               RONDO_REASON_BAD_SIZE);
-  expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, RONDO_MAX_PARAMETER_BYTES - 7, 1}), bad,
-               RONDO_REASON_BAD_SIZE);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    expect_error(try_parameter(fixture, sizes[i]), bad, RONDO_REASON_BAD_SIZE);
   expect_message("kernel 'bad'");
   expect_message("4097 bytes");
   expect_ok(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, RONDO_MAX_PARAMETER_BYTES - 8, 1}));
@@ -150,7 +152,7 @@ static void test_a_node_holds_its_kernel(void **state) {
   params.as.kernel.kernel = kernel;
   const rondo_node node = add_node(fixture->graph, &params, NULL, 0);
   rondo_kernel_release(kernel);
-  expect_ok(rondo_graph_get_params(fixture->graph, node, &params));
+  params = params_of(fixture->graph, node);
   assert_string_equal(rondo_kernel_name(params.as.kernel.kernel), "short");
 }
 

@@ -190,8 +190,7 @@ static void test_b6_cycle_in_a_child(void **state) {
   add_many(given, 2);
   const rondo_node node = add_child(fixture->graph, given);
   free_now(fixture, given);
-  rondo_node_params params;
-  expect_ok(rondo_graph_get_params(fixture->graph, node, &params));
+  rondo_node_params params = params_of(fixture->graph, node);
   link_slots(params.as.child, 0, 1);
   link_slots(params.as.child, 1, 0);
   expect_sorts(fixture->graph);
