@@ -6,13 +6,14 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "plan/interval/overlapping_boxes.h"
 #include "plan/radix_sort.h"
 #include "plan/search/ejection_chains.h"
 
-/* Looks of a repair, at least; so many take as long as a step. */
-#define LEAST_LOOKS (UINT64_C(1) << 20)
-#define LOOKS_A_STEP 8
+/* So many scans of a repair take as long as a step. */
+#define SCANS_PER_STEP 8
+
+/* Scans of any repair, at least. */
+#define LEAST_SCANS (UINT64_C(1) << 20)
 
 /* So many boxes of the part are sorted, to find the core, in the time of a step. */
 #define SORTED_A_STEP 8
@@ -30,6 +31,7 @@ typedef struct worker {
   size_t *inside_offsets;
   uint64_t *offsets; /* of all boxes, while they are repaired */
   uint8_t *states;
+  rondo_neighbours neighbours;
   uint64_t peak; /* of what is repaired */
   rondo_core_cost cost;
 } worker;
@@ -104,11 +106,11 @@ static rondo_status plan_core(worker *w, uint64_t peak, bool *out_better) {
 
 /* The rest --------------------------------------------------------------------------------------------------------- */
 
-static void put_out_met(worker *w, rondo_neighbours *neighbours, uint32_t box) {
+static void put_out_met(worker *w, uint32_t box) {
   const rondo_box *boxes = w->part->boxes.boxes;
-  rondo_neighbours_find(neighbours, box);
-  for (uint32_t i = 0; i < neighbours->met_count; i++) {
-    const uint32_t other = neighbours->met[i];
+  rondo_neighbours_find(&w->neighbours, box);
+  for (uint32_t i = 0; i < w->neighbours.met_count; i++) {
+    const uint32_t other = w->neighbours.met[i];
     if (w->states[other] != RONDO_REPAIR_IN) continue;
     if (w->offsets[other] >= w->offsets[box] + boxes[box].bytes) continue;
     if (w->offsets[box] < w->offsets[other] + boxes[other].bytes) w->states[other] = RONDO_REPAIR_OUT;
@@ -116,9 +118,8 @@ static void put_out_met(worker *w, rondo_neighbours *neighbours, uint32_t box) {
 }
 
 /* Lays the core where its plan has it; what is in its way, or too high, is out. */
-static rondo_status lay_core(worker *w, const uint64_t *offsets) {
+static void lay_core(worker *w, const uint64_t *offsets) {
   const rondo_boxes *boxes = &w->part->boxes;
-  rondo_neighbours neighbours;
   for (uint32_t i = 0; i < boxes->count; i++) {
     w->offsets[i] = offsets[i];
     w->states[i] = offsets[i] + boxes->boxes[i].bytes > w->peak ? RONDO_REPAIR_OUT : RONDO_REPAIR_IN;
@@ -127,31 +128,29 @@ static rondo_status lay_core(worker *w, const uint64_t *offsets) {
     w->offsets[w->inside[i]] = w->inside_offsets[i];
     w->states[w->inside[i]] = RONDO_REPAIR_DEAR;
   }
-  const rondo_status status = rondo_neighbours_make(w->allocator, boxes, &neighbours);
-  for (uint32_t i = 0; i < w->inside_count && status == RONDO_OK; i++) put_out_met(w, &neighbours, w->inside[i]);
-  rondo_neighbours_free(w->allocator, &neighbours);
-  return status;
+  for (uint32_t i = 0; i < w->inside_count; i++) put_out_met(w, w->inside[i]);
 }
 
-/* Behind so many looks, the steps are more than there may be. */
-static uint64_t looks_left(const worker *w) {
+/* After so many scans, the steps are more than there may be. */
+static uint64_t scans_left(const worker *w) {
   const uint64_t steps = w->of->most_steps - w->cost.steps;
-  return steps < UINT64_MAX / LOOKS_A_STEP ? steps * LOOKS_A_STEP + LOOKS_A_STEP - 1 : UINT64_MAX;
+  return steps < UINT64_MAX / SCANS_PER_STEP ? steps * SCANS_PER_STEP + SCANS_PER_STEP - 1 : UINT64_MAX;
 }
 
 static rondo_status repair(worker *w, const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
-  const uint64_t most_looks = w->part->boxes.count * w->of->looks;
+  const uint64_t most_scans = w->neighbours.sum / 2 * w->of->effort;
   const rondo_repair rest = {.boxes = &w->part->boxes,
+                             .neighbours = &w->neighbours,
                              .order = order,
                              .states = w->states,
                              .limit = w->peak,
-                             .most_looks = most_looks > LEAST_LOOKS ? most_looks : LEAST_LOOKS,
+                             .most_scans = most_scans > LEAST_SCANS ? most_scans : LEAST_SCANS,
                              .deadline_ns = w->of->deadline_ns,
-                             .stop_looks = looks_left(w)};
+                             .stop_scans = scans_left(w)};
   bool done = false;
-  uint64_t looks = 0;
-  RONDO_TRY(rondo_repair_run(w->allocator, &rest, w->offsets, &done, &looks));
-  w->cost.steps += looks / LOOKS_A_STEP;
+  uint64_t scans = 0;
+  RONDO_TRY(rondo_repair_run(w->allocator, &rest, w->offsets, &done, &scans));
+  w->cost.steps += scans / SCANS_PER_STEP;
   if (!fits(w, 0) || !done) return RONDO_OK;
   *inout_peak = 0;
   for (uint32_t i = 0; i < w->part->boxes.count; i++) {
@@ -175,8 +174,9 @@ static rondo_status repair_around(worker *w, const uint32_t *order, uint64_t *in
   const uint64_t before = *inout_peak;
   RONDO_TRY(rondo_allocate_items(w->allocator, w->part->boxes.count, sizeof *w->offsets, &w->offsets));
   RONDO_TRY(rondo_allocate_items(w->allocator, w->part->boxes.count, sizeof *w->states, &w->states));
+  RONDO_TRY(rondo_neighbours_make(w->allocator, &w->part->boxes, &w->neighbours));
   for (uint32_t i = 0; i < w->of->repairs && *inout_peak == before && w->peak < before && fits(w, 0); i++) {
-    RONDO_TRY(lay_core(w, inout_offsets));
+    lay_core(w, inout_offsets);
     RONDO_TRY(repair(w, order, inout_offsets, inout_peak));
     w->peak = with_more_room(w, before);
   }
@@ -207,6 +207,7 @@ rondo_status rondo_core_improve(const rondo_allocator *allocator, const rondo_co
   rondo_release(allocator, w.inside_offsets, w.inside_count, sizeof *w.inside_offsets);
   rondo_release(allocator, w.offsets, part->boxes.count, sizeof *w.offsets);
   rondo_release(allocator, w.states, part->boxes.count, sizeof *w.states);
+  rondo_neighbours_free(allocator, &w.neighbours);
   *out_cost = w.cost;
   return status;
 }

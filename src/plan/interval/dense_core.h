@@ -13,7 +13,7 @@ typedef struct rondo_core {
   uint32_t repairs;     /* at most; each has more room above the bound than the one before */
   uint64_t steps;       /* for planning the core */
   uint64_t seed;        /* of that */
-  uint64_t looks;       /* of a repair, for each box of the part */
+  uint64_t effort;      /* of a repair: scans at most, in halves of the overlaps of the part's boxes */
   uint64_t limit;       /* a plan ends there, or where the core does */
   uint64_t deadline_ns; /* of rondo_clock_ns; 0: none */
   uint64_t most_steps;  /* in all: it is cut short there */

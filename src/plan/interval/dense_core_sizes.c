@@ -15,11 +15,10 @@
 static const uint32_t sizes[] = {512, 2048, 1024};
 enum { SIZES = sizeof sizes / sizeof sizes[0], TIMES_LARGER = 3 };
 
-/* For planning a core, in the first round and in later ones, and for a repair around it. Up to one round, looks double
- * from each to the next, and steps every other time. */
+/* Steps for planning a core, in the first round and in later ones. Up to one round, the effort of a repair doubles from
+ * each round to the next, and the steps every other time. */
 #define CORE_STEPS (UINT64_C(1) << 16)
 #define LATER_CORE_STEPS (UINT64_C(1) << 14)
-#define LOOKS_A_BOX 80
 enum { LONGEST_ROUND = 5 };
 
 /* Sizes grow by a part of theirs from round to round, up to this round, and begin again. */
@@ -89,7 +88,7 @@ static rondo_core core_of(const rondo_cores *cores, uint32_t number) {
       .repairs = cores->round == 0 ? 1 : MOST_REPAIRS,
       .steps = cores->round == 0 ? CORE_STEPS : LATER_CORE_STEPS << round / 2,
       .seed = cores->round,
-      .looks = (uint64_t)LOOKS_A_BOX << round,
+      .effort = round == 0 ? 1 : UINT64_C(1) << (round - 1),
       .limit = cores->limit,
       .deadline_ns = cores->deadline_ns,
   };

@@ -15,6 +15,8 @@ typedef struct rondo_neighbours {
   uint32_t *lists;  /* 2 a box */
   uint32_t *met;    /* found by the last call */
   uint32_t met_count;
+  uint32_t *counts; /* of each box: how many overlap it */
+  uint64_t sum;     /* of the counts */
 } rondo_neighbours;
 
 /* The boxes must stay. Freed by rondo_neighbours_free, also after a failure. Errors: OUT_OF_MEMORY. */

@@ -52,6 +52,7 @@ static void test_neighbours_are_those_that_live_together(void **state) {
         assert_int_equal(neighbours.met[met++], k);
       }
       assert_int_equal(met, neighbours.met_count);
+      assert_int_equal(met, neighbours.counts[i]);
     }
     rondo_neighbours_free(&allocator, &neighbours);
     rondo_box_set_free(&allocator, &set);
@@ -83,25 +84,28 @@ static void test_a_repair_leaves_a_plan_or_gives_up(void **state) {
   for (uint32_t round = 0; round < 6; round++) {
     rondo_box_set set;
     bool done = false;
-    uint64_t looks = 0;
+    uint64_t scans = 0;
+    rondo_neighbours neighbours;
     make_random_items(items, BOXES, 10U << round, &seed);
     make_set(items, BOXES, &set);
-    rondo_repair repair = {&set.all, order, states, 2 * set.lower_bound, UINT64_MAX, 0, 0};
-    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &looks));
+    assert_ok(rondo_neighbours_make(&allocator, &set.all, &neighbours));
+    rondo_repair repair = {&set.all, &neighbours, order, states, 2 * set.lower_bound, UINT64_MAX, 0, 0};
+    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &scans));
     assert_true(done);
     assert_true(is_plan_of_boxes(&set.all, offsets, repair.limit));
     repair.limit = set.lower_bound;
-    repair.most_looks = UINT64_C(100000);
-    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &looks));
+    repair.most_scans = UINT64_C(100000);
+    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &scans));
     if (done) assert_true(is_plan_of_boxes(&set.all, offsets, repair.limit));
-    assert_true(looks <= repair.most_looks + BOXES);
-    repair.most_looks = UINT64_MAX;
-    repair.stop_looks = 1000;
-    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &looks));
-    assert_true(looks <= repair.stop_looks + BOXES);
-    repair.most_looks = 0;
-    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &looks));
+    assert_true(scans <= repair.most_scans + BOXES);
+    repair.most_scans = UINT64_MAX;
+    repair.stop_scans = 1000;
+    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &scans));
+    assert_true(scans <= repair.stop_scans + BOXES);
+    repair.most_scans = 0;
+    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &scans));
     assert_false(done);
+    rondo_neighbours_free(&allocator, &neighbours);
     rondo_box_set_free(&allocator, &set);
   }
 }
@@ -187,7 +191,7 @@ static rondo_core_cost improve_stack(stack *s, uint64_t most_steps, uint64_t *ou
   const rondo_core core = {.boxes = 300,
                            .repairs = 2,
                            .steps = 1000,
-                           .looks = 5000,
+                           .effort = 40000,
                            .limit = s->part->lower_bound,
                            .most_steps = most_steps};
   rondo_core_cost cost;
