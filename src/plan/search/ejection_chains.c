@@ -202,12 +202,12 @@ static void seat_all(worker *w, const uint64_t *offsets) {
   }
 }
 
-static rondo_status make(const rondo_allocator *allocator, worker *w) {
+static rondo_status make(rondo_scratch *scratch, worker *w) {
   const uint32_t count = w->of->boxes->count;
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *w->seats, &w->seats));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *w->ring, &w->ring));
-  RONDO_TRY(rondo_allocate_items(allocator, count, 2 * sizeof *w->changes, &w->changes));
-  return rondo_allocate_items(allocator, count, 2 * sizeof *w->scratch, &w->scratch);
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *w->seats, &w->seats));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *w->ring, &w->ring));
+  RONDO_TRY(rondo_scratch_take(scratch, count, 2 * sizeof *w->changes, &w->changes));
+  return rondo_scratch_take(scratch, count, 2 * sizeof *w->scratch, &w->scratch);
 }
 
 /* Also where the scans that are left do not even suffice for what is out now. */
@@ -229,15 +229,12 @@ static void run(worker *w, uint64_t *inout_offsets) {
 
 rondo_status rondo_repair_run(const rondo_allocator *allocator, const rondo_repair *repair, uint64_t *inout_offsets,
                               bool *out_done, uint64_t *out_scans) {
-  const uint32_t count = repair->boxes->count;
   worker w = {.of = repair};
-  const rondo_status status = make(allocator, &w);
+  rondo_scratch scratch = {.allocator = allocator};
+  const rondo_status status = make(&scratch, &w);
   if (status == RONDO_OK) run(&w, inout_offsets);
   *out_done = status == RONDO_OK && w.out_count == 0;
   *out_scans = w.scans;
-  rondo_release(allocator, w.seats, count, sizeof *w.seats);
-  rondo_release(allocator, w.ring, count, sizeof *w.ring);
-  rondo_release(allocator, w.changes, count, 2 * sizeof *w.changes);
-  rondo_release(allocator, w.scratch, count, 2 * sizeof *w.scratch);
+  rondo_scratch_free(&scratch);
   return status;
 }
