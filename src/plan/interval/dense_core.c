@@ -15,8 +15,9 @@
 /* So many scans of a repair take as long as a step. */
 #define SCANS_PER_STEP 8
 
-/* Scans of any repair, at least. */
+/* Scans of any repair, at least; and at most, for each box of the part and unit of effort. */
 #define LEAST_SCANS (UINT64_C(1) << 20)
+#define MOST_SCANS_PER_BOX 160
 
 /* So many boxes of the part are sorted, to find the core, in the time of a step. */
 #define SORTED_A_STEP 8
@@ -140,7 +141,8 @@ static uint64_t scans_left(const worker *w) {
 }
 
 static rondo_status repair(worker *w, const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
-  const uint64_t most_scans = w->neighbours.sum / 2 * w->of->effort;
+  const uint64_t half = w->neighbours.sum / 2, cap = (uint64_t)w->part->boxes.count * MOST_SCANS_PER_BOX;
+  const uint64_t most_scans = (half < cap ? half : cap) * w->of->effort;
   const rondo_repair rest = {.boxes = &w->part->boxes,
                              .neighbours = &w->neighbours,
                              .order = order,
