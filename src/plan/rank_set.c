@@ -7,23 +7,16 @@
 
 enum { WORD_BITS = 64 };
 
-rondo_status rondo_rank_set_make(const rondo_allocator *allocator, size_t bound, rondo_rank_set *out) {
+rondo_status rondo_rank_set_make(rondo_scratch *scratch, size_t bound, rondo_rank_set *out) {
   *out = (rondo_rank_set){.count = 0};
   size_t words = bound;
   do {
     words = words / WORD_BITS + 1; /* one more than needed where it fits exactly, so that the bound itself has a word */
     const int level = out->count++;
     out->words[level] = words;
-    RONDO_TRY(rondo_allocate_items(allocator, words, sizeof **out->levels, &out->levels[level]));
+    RONDO_TRY(rondo_scratch_take(scratch, words, sizeof **out->levels, &out->levels[level]));
   } while (words > 1);
   return RONDO_OK;
-}
-
-void rondo_rank_set_free(const rondo_allocator *allocator, rondo_rank_set *set) {
-  for (int i = 0; i < set->count; i++) {
-    rondo_release(allocator, set->levels[i], set->words[i], sizeof **set->levels);
-  }
-  *set = (rondo_rank_set){.count = 0};
 }
 
 void rondo_rank_set_insert(rondo_rank_set *set, size_t number) {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/allocation.h"
+#include "plan/scratch.h"
 
 #define RONDO_NO_RANK SIZE_MAX
 #define RONDO_RANK_LEVELS 11 /* of 6 bits each */
@@ -19,9 +19,8 @@ typedef struct rondo_rank_set {
   int count; /* of levels; the last has one word */
 } rondo_rank_set;
 
-/* Empty, for numbers below `bound`. Freed by rondo_rank_set_free, also after a failure. Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_rank_set_make(const rondo_allocator *allocator, size_t bound, rondo_rank_set *out);
-void rondo_rank_set_free(const rondo_allocator *allocator, rondo_rank_set *set);
+/* Empty, for numbers below `bound`. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_rank_set_make(rondo_scratch *scratch, size_t bound, rondo_rank_set *out);
 
 void rondo_rank_set_insert(rondo_rank_set *set, size_t number);
 void rondo_rank_set_remove(rondo_rank_set *set, size_t number);

@@ -82,10 +82,10 @@ rondo_status rondo_alignment_bound(const rondo_allocator *allocator, const rondo
                                    const uint8_t *alignments, rondo_sort_entry *entries, uint64_t *out_bound) {
   const size_t places = (size_t)boxes->section_count + 1;
   worker w = {.boxes = boxes, .alignments = alignments, .entries = entries};
-  rondo_status status = rondo_allocate_items(allocator, places, sizeof *w.lives, &w.lives);
-  if (status == RONDO_OK) status = rondo_allocate_items(allocator, places, sizeof *w.next, &w.next);
+  rondo_scratch scratch = {.allocator = allocator};
+  rondo_status status = rondo_scratch_take(&scratch, places, sizeof *w.lives, &w.lives);
+  if (status == RONDO_OK) status = rondo_scratch_take(&scratch, places, sizeof *w.next, &w.next);
   if (status == RONDO_OK) *out_bound = bound_of_all(&w);
-  rondo_release(allocator, w.lives, places, sizeof *w.lives);
-  rondo_release(allocator, w.next, places, sizeof *w.next);
+  rondo_scratch_free(&scratch);
   return status;
 }

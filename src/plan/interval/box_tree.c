@@ -20,20 +20,12 @@ static uint32_t leaves_for(uint32_t count) {
   return leaves;
 }
 
-rondo_status rondo_box_tree_make(const rondo_allocator *allocator, uint32_t room, rondo_box_tree *out) {
+rondo_status rondo_box_tree_make(rondo_scratch *scratch, uint32_t room, rondo_box_tree *out) {
   *out = (rondo_box_tree){.room = room, .room_leaves = leaves_for(room)};
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *out->points, &out->points));
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *out->places, &out->places));
-  RONDO_TRY(rondo_allocate_items(allocator, 2 * (size_t)out->room_leaves, sizeof *out->nodes, &out->nodes));
-  return rondo_allocate_items(allocator, 2 * (size_t)out->room_leaves, sizeof *out->least_bytes, &out->least_bytes);
-}
-
-void rondo_box_tree_free(const rondo_allocator *allocator, rondo_box_tree *tree) {
-  rondo_release(allocator, tree->points, tree->room, sizeof *tree->points);
-  rondo_release(allocator, tree->places, tree->room, sizeof *tree->places);
-  rondo_release(allocator, tree->nodes, 2 * (size_t)tree->room_leaves, sizeof *tree->nodes);
-  rondo_release(allocator, tree->least_bytes, 2 * (size_t)tree->room_leaves, sizeof *tree->least_bytes);
-  *tree = (rondo_box_tree){0};
+  RONDO_TRY(rondo_scratch_take(scratch, room, sizeof *out->points, &out->points));
+  RONDO_TRY(rondo_scratch_take(scratch, room, sizeof *out->places, &out->places));
+  RONDO_TRY(rondo_scratch_take(scratch, 2 * (size_t)out->room_leaves, sizeof *out->nodes, &out->nodes));
+  return rondo_scratch_take(scratch, 2 * (size_t)out->room_leaves, sizeof *out->least_bytes, &out->least_bytes);
 }
 
 /* Shape ------------------------------------------------------------------------------------------------------------ */

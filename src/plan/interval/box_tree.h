@@ -6,7 +6,7 @@
 #ifndef RONDO_PLAN_INTERVAL_BOX_TREE_H
 #define RONDO_PLAN_INTERVAL_BOX_TREE_H
 
-#include "base/allocation.h"
+#include "plan/scratch.h"
 
 #define RONDO_NO_BOX UINT32_MAX
 
@@ -39,9 +39,8 @@ typedef struct rondo_box_tree {
   uint32_t room_leaves; /* nodes allocated: twice as many */
 } rondo_box_tree;
 
-/* Room for `room` boxes at a time. Freed by rondo_box_tree_free, also after a failure. Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_box_tree_make(const rondo_allocator *allocator, uint32_t room, rondo_box_tree *out);
-void rondo_box_tree_free(const rondo_allocator *allocator, rondo_box_tree *tree);
+/* Room for `room` boxes at a time. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_box_tree_make(rondo_scratch *scratch, uint32_t room, rondo_box_tree *out);
 
 /* Takes the boxes' lives; with_bytes: and keeps the boxes, to be asked for their bytes. */
 void rondo_box_tree_shape(rondo_box_tree *tree, const rondo_box *boxes, uint32_t count, bool with_bytes);

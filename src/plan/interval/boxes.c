@@ -11,7 +11,8 @@
 #define WORTH_ROUNDING 2000
 
 typedef struct maker {
-  const rondo_allocator *allocator;
+  rondo_scratch *scratch;  /* of the set */
+  rondo_scratch temporary; /* of the making alone */
   const rondo_plan_problem *problem;
   rondo_interval *lives;     /* of items, then of obstacles */
   rondo_sort_entry *entries; /* 4 a life */
@@ -74,11 +75,10 @@ static void fill_boxes(const maker *m, rondo_boxes *boxes) {
 
 /* Alignment -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status most_live(const rondo_allocator *allocator, const rondo_boxes *boxes, uint64_t *out) {
+static rondo_status most_live(rondo_scratch *scratch, const rondo_boxes *boxes, uint64_t *out) {
   rondo_profile profile;
-  RONDO_TRY(rondo_profile_make(allocator, boxes, &profile));
+  RONDO_TRY(rondo_profile_make(scratch, boxes, &profile));
   *out = rondo_profile_peak(&profile);
-  rondo_profile_free(allocator, &profile);
   return RONDO_OK;
 }
 
@@ -107,37 +107,32 @@ static void restore_sizes(const rondo_plan_problem *problem, rondo_boxes *boxes)
 
 static rondo_status list_alignments(const maker *m, rondo_box_set *set) {
   rondo_boxes *boxes = &set->all;
-  RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->alignments, &boxes->alignments));
+  RONDO_TRY(rondo_scratch_take(m->scratch, set->room, sizeof *boxes->alignments, &boxes->alignments));
   for (uint32_t i = 0; i < boxes->count; i++) {
     boxes->alignments[i] = (uint8_t)__builtin_ctzll(alignment_of(&m->problem->items[boxes->items[i]]));
   }
   return RONDO_OK;
 }
 
-static void drop_alignments(const maker *m, rondo_box_set *set) {
-  rondo_release(m->allocator, set->all.alignments, set->room, sizeof *set->all.alignments);
-  set->all.alignments = NULL;
-}
-
 static rondo_status raise_bound(const maker *m, rondo_box_set *set) {
   uint64_t bound = 0;
-  RONDO_TRY(rondo_alignment_bound(m->allocator, &set->all, set->all.alignments, m->entries, &bound));
+  RONDO_TRY(rondo_alignment_bound(m->scratch->allocator, &set->all, set->all.alignments, m->entries, &bound));
   if (bound > set->lower_bound) set->lower_bound = bound;
   return RONDO_OK;
 }
 
 /* Whether the boxes, whose sizes are rounded, are planned without regard to alignment. */
-static rondo_status is_worth_rounding(const maker *m, const rondo_box_set *set, bool *out) {
+static rondo_status is_worth_rounding(maker *m, const rondo_box_set *set, bool *out) {
   uint64_t rounded = 0;
   *out = true;
   if (m->alike) return RONDO_OK;
-  RONDO_TRY(most_live(m->allocator, &set->all, &rounded));
+  RONDO_TRY(most_live(&m->temporary, &set->all, &rounded));
   *out = rounded <= set->lower_bound || rounded - set->lower_bound <= set->lower_bound / WORTH_ROUNDING;
   return RONDO_OK;
 }
 
 /* Folds alignment into the sizes, or keeps both. lower_bound is that of the items' own sizes. */
-static rondo_status align(const maker *m, rondo_box_set *set) {
+static rondo_status align(maker *m, rondo_box_set *set) {
   if (set->all.obstacles == NULL && are_multiples(&set->all, m->alignment)) return RONDO_OK;
   RONDO_TRY(list_alignments(m, set));
   RONDO_TRY(raise_bound(m, set));
@@ -145,7 +140,7 @@ static rondo_status align(const maker *m, rondo_box_set *set) {
     RONDO_TRY(is_worth_rounding(m, set, &set->rounded));
   }
   if (set->rounded) {
-    drop_alignments(m, set);
+    set->all.alignments = NULL;
   } else {
     restore_sizes(m->problem, &set->all);
   }
@@ -154,21 +149,20 @@ static rondo_status align(const maker *m, rondo_box_set *set) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status bound(const maker *m, rondo_box_set *set) {
-  if (set->all.obstacles == NULL) return most_live(m->allocator, &set->all, &set->lower_bound);
+static rondo_status bound(maker *m, rondo_box_set *set) {
+  if (set->all.obstacles == NULL) return most_live(&m->temporary, &set->all, &set->lower_bound);
   rondo_profile profile;
-  RONDO_TRY(rondo_profile_make(m->allocator, &set->all, &profile));
-  const rondo_status status = rondo_obstacles_bound(m->allocator, &set->obstacles, rondo_profile_lives(&profile),
-                                                    set->all.section_count, &set->lower_bound);
-  rondo_profile_free(m->allocator, &profile);
+  RONDO_TRY(rondo_profile_make(&m->temporary, &set->all, &profile));
+  const rondo_status status = rondo_obstacles_bound(
+      m->scratch->allocator, &set->obstacles, rondo_profile_lives(&profile), set->all.section_count, &set->lower_bound);
   return status;
 }
 
-static rondo_status make_obstacles(const maker *m, rondo_box_set *set) {
+static rondo_status make_obstacles(maker *m, rondo_box_set *set) {
   const size_t given = m->problem->obstacle_count;
   rondo_obstacle *ranges = NULL;
   uint32_t count = 0;
-  RONDO_TRY(rondo_allocate_items(m->allocator, given, sizeof *ranges, &ranges));
+  RONDO_TRY(rondo_scratch_take(&m->temporary, given, sizeof *ranges, &ranges));
   for (size_t i = 0; i < given; i++) {
     const rondo_plan_obstacle *of = &m->problem->obstacles[i];
     const rondo_interval *life = &m->lives[set->all.count + i];
@@ -176,20 +170,19 @@ static rondo_status make_obstacles(const maker *m, rondo_box_set *set) {
       ranges[count++] = (rondo_obstacle){of->offset, of->offset + of->bytes, life->lower, life->upper};
     }
   }
-  const rondo_status status = rondo_obstacles_make(m->allocator, ranges, count, &set->obstacles);
-  rondo_release(m->allocator, ranges, given, sizeof *ranges);
+  const rondo_status status = rondo_obstacles_make(m->scratch, ranges, count, &set->obstacles);
   if (count > 0) set->all.obstacles = &set->obstacles;
   return status;
 }
 
 static rondo_status make_set(maker *m, rondo_box_set *set) {
   rondo_boxes *boxes = &set->all;
-  RONDO_TRY(rondo_allocate_items(m->allocator, m->room, sizeof *m->lives, &m->lives));
-  RONDO_TRY(rondo_allocate_items(m->allocator, m->room, 4 * sizeof *m->entries, &m->entries));
-  RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->boxes, &boxes->boxes));
-  RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->items, &boxes->items));
-  RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->steps, &boxes->steps));
-  RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->crowding, &boxes->crowding));
+  RONDO_TRY(rondo_scratch_take(&m->temporary, m->room, sizeof *m->lives, &m->lives));
+  RONDO_TRY(rondo_scratch_take(&m->temporary, m->room, 4 * sizeof *m->entries, &m->entries));
+  RONDO_TRY(rondo_scratch_take(m->scratch, set->room, sizeof *boxes->boxes, &boxes->boxes));
+  RONDO_TRY(rondo_scratch_take(m->scratch, set->room, sizeof *boxes->items, &boxes->items));
+  RONDO_TRY(rondo_scratch_take(m->scratch, set->room, sizeof *boxes->steps, &boxes->steps));
+  RONDO_TRY(rondo_scratch_take(m->scratch, set->room, sizeof *boxes->crowding, &boxes->crowding));
   boxes->section_count = rondo_sections_number(m->lives, list_lives(m), m->entries);
   sort_boxes(m, boxes->count);
   fill_boxes(m, boxes);
@@ -198,26 +191,13 @@ static rondo_status make_set(maker *m, rondo_box_set *set) {
   return align(m, set);
 }
 
-rondo_status rondo_box_set_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
-                                rondo_box_set *out) {
-  maker m = {.allocator = allocator, .problem = problem};
+rondo_status rondo_box_set_make(rondo_scratch *scratch, const rondo_plan_problem *problem, rondo_box_set *out) {
+  maker m = {.scratch = scratch, .temporary.allocator = scratch->allocator, .problem = problem};
   *out = (rondo_box_set){.all = {.count = count_boxes(&m)}};
   out->room = out->all.count;
   m.room = out->room + problem->obstacle_count;
   if (out->room == 0) return RONDO_OK;
   const rondo_status status = make_set(&m, out);
-  rondo_release(allocator, m.lives, m.room, sizeof *m.lives);
-  rondo_release(allocator, m.entries, m.room, 4 * sizeof *m.entries);
+  rondo_scratch_free(&m.temporary);
   return status;
-}
-
-void rondo_box_set_free(const rondo_allocator *allocator, rondo_box_set *set) {
-  rondo_boxes *boxes = &set->all;
-  rondo_release(allocator, boxes->boxes, set->room, sizeof *boxes->boxes);
-  rondo_release(allocator, boxes->items, set->room, sizeof *boxes->items);
-  rondo_release(allocator, boxes->steps, set->room, sizeof *boxes->steps);
-  rondo_release(allocator, boxes->crowding, set->room, sizeof *boxes->crowding);
-  rondo_release(allocator, boxes->alignments, set->room, sizeof *boxes->alignments);
-  rondo_obstacles_free(allocator, &set->obstacles);
-  *set = (rondo_box_set){0};
 }

@@ -30,10 +30,9 @@ typedef struct rondo_box_set {
   bool rounded;         /* sizes were changed: a plan at the boxes' bound may lie above the items' */
 } rondo_box_set;
 
-/* Freed by rondo_box_set_free, also after a failure. Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_box_set_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+/* Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_box_set_make(rondo_scratch *scratch, const rondo_plan_problem *problem,
                                                rondo_box_set *out);
-void rondo_box_set_free(const rondo_allocator *allocator, rondo_box_set *set);
 
 /* The lowest offset from `height` on to which the box is aligned; UINT64_MAX: there is none. */
 static inline uint64_t rondo_box_offset(const rondo_boxes *boxes, uint32_t box, uint64_t height) {

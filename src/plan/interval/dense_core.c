@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * The core is a problem of its own, which the front way of planning takes, with a budget in steps. A plan that is
- * repaired is a copy: it replaces the part's once it is whole.
+ * The core is a problem of its own: rondo_interval_plan plans it, with a budget in steps. A plan that is repaired is a
+ * copy, which replaces the part's once it is complete. Sizes of cores are trials; each repairs a copy of the plan.
  */
 #include "plan/interval/dense_core.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/error.h"
-#include "plan/interval/overlapping_boxes.h"
 #include "plan/radix_sort.h"
 #include "plan/search/ejection_chains.h"
+#include "plan/search/trials.h"
 
-/* Looks of a repair, at least; so many take as long as a step. */
-#define LEAST_LOOKS (UINT64_C(1) << 20)
-#define LOOKS_A_STEP 8
+/* So many scans of a repair take as long as a step. */
+#define SCANS_PER_STEP 8
+
+/* Scans of any repair, at least; and at most, for each box of the part and unit of effort. */
+#define LEAST_SCANS (UINT64_C(1) << 20)
+#define MOST_SCANS_PER_BOX 160
 
 /* So many boxes of the part are sorted, to find the core, in the time of a step. */
 #define SORTED_A_STEP 8
@@ -21,7 +26,7 @@
 #define MORE_ROOM 8
 
 typedef struct worker {
-  const rondo_allocator *allocator;
+  rondo_scratch scratch;
   const rondo_core *of;
   const rondo_part *part;
   uint32_t *inside; /* boxes of the core */
@@ -30,6 +35,7 @@ typedef struct worker {
   size_t *inside_offsets;
   uint64_t *offsets; /* of all boxes, while they are repaired */
   uint8_t *states;
+  rondo_neighbours neighbours;
   uint64_t peak; /* of what is repaired */
   rondo_core_cost cost;
 } worker;
@@ -43,12 +49,12 @@ static bool fits(worker *w, uint64_t steps) {
 /* The core --------------------------------------------------------------------------------------------------------- */
 
 /* The least crowding of the core: about so many boxes have it or more. 0: too many have the same. */
-static rondo_status least_crowding(const worker *w, uint64_t *out) {
+static rondo_status least_crowding(worker *w, uint64_t *out) {
   const rondo_boxes *boxes = &w->part->boxes;
   const uint32_t want = w->of->boxes;
   rondo_sort_entry *entries = NULL;
   *out = 0;
-  RONDO_TRY(rondo_allocate_items(w->allocator, boxes->count, 2 * sizeof *entries, &entries));
+  RONDO_TRY(rondo_scratch_take(&w->scratch, boxes->count, 2 * sizeof *entries, &entries));
   for (uint32_t i = 0; i < boxes->count; i++) entries[i] = (rondo_sort_entry){UINT64_MAX - boxes->crowding[i], i};
   rondo_sort_entries(entries, entries + boxes->count, boxes->count);
   uint32_t count = want < boxes->count ? want : boxes->count - 1;
@@ -57,16 +63,15 @@ static rondo_status least_crowding(const worker *w, uint64_t *out) {
     while (count < boxes->count && entries[count].key == entries[0].key) count++;
   }
   if (count <= 2 * want) *out = UINT64_MAX - entries[count - 1].key;
-  rondo_release(w->allocator, entries, boxes->count, 2 * sizeof *entries);
   return RONDO_OK;
 }
 
 static rondo_status list_core(worker *w, uint64_t least) {
   const rondo_boxes *boxes = &w->part->boxes;
   for (uint32_t i = 0; i < boxes->count; i++) w->inside_count += boxes->crowding[i] >= least;
-  RONDO_TRY(rondo_allocate_items(w->allocator, w->inside_count, sizeof *w->inside, &w->inside));
-  RONDO_TRY(rondo_allocate_items(w->allocator, w->inside_count, sizeof *w->items, &w->items));
-  RONDO_TRY(rondo_allocate_items(w->allocator, w->inside_count, sizeof *w->inside_offsets, &w->inside_offsets));
+  RONDO_TRY(rondo_scratch_take(&w->scratch, w->inside_count, sizeof *w->inside, &w->inside));
+  RONDO_TRY(rondo_scratch_take(&w->scratch, w->inside_count, sizeof *w->items, &w->items));
+  RONDO_TRY(rondo_scratch_take(&w->scratch, w->inside_count, sizeof *w->inside_offsets, &w->inside_offsets));
   for (uint32_t i = 0, at = 0; i < boxes->count; i++) {
     const rondo_box *box = &boxes->boxes[i];
     if (boxes->crowding[i] < least) continue;
@@ -95,7 +100,7 @@ static rondo_status plan_core(worker *w, uint64_t peak, bool *out_better) {
                                       .capacity = w->of->limit,
                                       .threads = 1};
   rondo_plan_info info = {.struct_size = sizeof info};
-  RONDO_TRY(rondo_interval_plan(w->allocator, &problem, &options, w->inside_offsets, &info));
+  RONDO_TRY(rondo_interval_plan(w->scratch.allocator, &problem, &options, w->inside_offsets, &info));
   w->cost.steps += info.steps;
   w->peak = info.peak > w->of->limit ? info.peak : w->of->limit;
   *out_better = w->peak < peak;
@@ -104,11 +109,11 @@ static rondo_status plan_core(worker *w, uint64_t peak, bool *out_better) {
 
 /* The rest --------------------------------------------------------------------------------------------------------- */
 
-static void put_out_met(worker *w, rondo_neighbours *neighbours, uint32_t box) {
+static void put_out_met(worker *w, uint32_t box) {
   const rondo_box *boxes = w->part->boxes.boxes;
-  rondo_neighbours_find(neighbours, box);
-  for (uint32_t i = 0; i < neighbours->met_count; i++) {
-    const uint32_t other = neighbours->met[i];
+  rondo_neighbours_find(&w->neighbours, box);
+  for (uint32_t i = 0; i < w->neighbours.met_count; i++) {
+    const uint32_t other = w->neighbours.met[i];
     if (w->states[other] != RONDO_REPAIR_IN) continue;
     if (w->offsets[other] >= w->offsets[box] + boxes[box].bytes) continue;
     if (w->offsets[box] < w->offsets[other] + boxes[other].bytes) w->states[other] = RONDO_REPAIR_OUT;
@@ -116,9 +121,8 @@ static void put_out_met(worker *w, rondo_neighbours *neighbours, uint32_t box) {
 }
 
 /* Lays the core where its plan has it; what is in its way, or too high, is out. */
-static rondo_status lay_core(worker *w, const uint64_t *offsets) {
+static void lay_core(worker *w, const uint64_t *offsets) {
   const rondo_boxes *boxes = &w->part->boxes;
-  rondo_neighbours neighbours;
   for (uint32_t i = 0; i < boxes->count; i++) {
     w->offsets[i] = offsets[i];
     w->states[i] = offsets[i] + boxes->boxes[i].bytes > w->peak ? RONDO_REPAIR_OUT : RONDO_REPAIR_IN;
@@ -127,31 +131,30 @@ static rondo_status lay_core(worker *w, const uint64_t *offsets) {
     w->offsets[w->inside[i]] = w->inside_offsets[i];
     w->states[w->inside[i]] = RONDO_REPAIR_DEAR;
   }
-  const rondo_status status = rondo_neighbours_make(w->allocator, boxes, &neighbours);
-  for (uint32_t i = 0; i < w->inside_count && status == RONDO_OK; i++) put_out_met(w, &neighbours, w->inside[i]);
-  rondo_neighbours_free(w->allocator, &neighbours);
-  return status;
+  for (uint32_t i = 0; i < w->inside_count; i++) put_out_met(w, w->inside[i]);
 }
 
-/* Behind so many looks, the steps are more than there may be. */
-static uint64_t looks_left(const worker *w) {
+/* After so many scans, the steps are more than there may be. */
+static uint64_t scans_left(const worker *w) {
   const uint64_t steps = w->of->most_steps - w->cost.steps;
-  return steps < UINT64_MAX / LOOKS_A_STEP ? steps * LOOKS_A_STEP + LOOKS_A_STEP - 1 : UINT64_MAX;
+  return steps < UINT64_MAX / SCANS_PER_STEP ? steps * SCANS_PER_STEP + SCANS_PER_STEP - 1 : UINT64_MAX;
 }
 
 static rondo_status repair(worker *w, const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
-  const uint64_t most_looks = w->part->boxes.count * w->of->looks;
+  const uint64_t half = w->neighbours.sum / 2, cap = (uint64_t)w->part->boxes.count * MOST_SCANS_PER_BOX;
+  const uint64_t most_scans = (half < cap ? half : cap) * w->of->effort;
   const rondo_repair rest = {.boxes = &w->part->boxes,
+                             .neighbours = &w->neighbours,
                              .order = order,
                              .states = w->states,
                              .limit = w->peak,
-                             .most_looks = most_looks > LEAST_LOOKS ? most_looks : LEAST_LOOKS,
+                             .most_scans = most_scans > LEAST_SCANS ? most_scans : LEAST_SCANS,
                              .deadline_ns = w->of->deadline_ns,
-                             .stop_looks = looks_left(w)};
+                             .stop_scans = scans_left(w)};
   bool done = false;
-  uint64_t looks = 0;
-  RONDO_TRY(rondo_repair_run(w->allocator, &rest, w->offsets, &done, &looks));
-  w->cost.steps += looks / LOOKS_A_STEP;
+  uint64_t scans = 0;
+  RONDO_TRY(rondo_repair_run(w->scratch.allocator, &rest, w->offsets, &done, &scans));
+  w->cost.steps += scans / SCANS_PER_STEP;
   if (!fits(w, 0) || !done) return RONDO_OK;
   *inout_peak = 0;
   for (uint32_t i = 0; i < w->part->boxes.count; i++) {
@@ -173,10 +176,11 @@ static uint64_t with_more_room(const worker *w, uint64_t before) {
 /* A repair that fails is tried again with more room. */
 static rondo_status repair_around(worker *w, const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
   const uint64_t before = *inout_peak;
-  RONDO_TRY(rondo_allocate_items(w->allocator, w->part->boxes.count, sizeof *w->offsets, &w->offsets));
-  RONDO_TRY(rondo_allocate_items(w->allocator, w->part->boxes.count, sizeof *w->states, &w->states));
+  RONDO_TRY(rondo_scratch_take(&w->scratch, w->part->boxes.count, sizeof *w->offsets, &w->offsets));
+  RONDO_TRY(rondo_scratch_take(&w->scratch, w->part->boxes.count, sizeof *w->states, &w->states));
+  RONDO_TRY(rondo_neighbours_make(&w->scratch, &w->part->boxes, &w->neighbours));
   for (uint32_t i = 0; i < w->of->repairs && *inout_peak == before && w->peak < before && fits(w, 0); i++) {
-    RONDO_TRY(lay_core(w, inout_offsets));
+    lay_core(w, inout_offsets);
     RONDO_TRY(repair(w, order, inout_offsets, inout_peak));
     w->peak = with_more_room(w, before);
   }
@@ -198,15 +202,144 @@ static rondo_status improve(worker *w, const uint32_t *order, uint64_t *inout_of
 rondo_status rondo_core_improve(const rondo_allocator *allocator, const rondo_core *core, const rondo_part *part,
                                 const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak,
                                 rondo_core_cost *out_cost) {
-  worker w = {.allocator = allocator, .of = core, .part = part};
+  worker w = {.scratch.allocator = allocator, .of = core, .part = part};
   *out_cost = w.cost;
   if (core->limit >= *inout_peak) return RONDO_OK;
   const rondo_status status = improve(&w, order, inout_offsets, inout_peak);
-  rondo_release(allocator, w.inside, w.inside_count, sizeof *w.inside);
-  rondo_release(allocator, w.items, w.inside_count, sizeof *w.items);
-  rondo_release(allocator, w.inside_offsets, w.inside_count, sizeof *w.inside_offsets);
-  rondo_release(allocator, w.offsets, part->boxes.count, sizeof *w.offsets);
-  rondo_release(allocator, w.states, part->boxes.count, sizeof *w.states);
+  rondo_scratch_free(&w.scratch);
   *out_cost = w.cost;
+  return status;
+}
+
+/* Cores of several sizes ------------------------------------------------------------------------------------------- */
+
+/* Boxes of a core; how much larger than the largest of them a part has to be. */
+static const uint32_t sizes[] = {512, 2048, 1024};
+enum { SIZES = sizeof sizes / sizeof sizes[0], TIMES_LARGER = 3 };
+
+/* Steps for planning a core, in the first round and in later ones. Up to one round, the effort of a repair doubles from
+ * each round to the next, and the steps every other time. */
+#define CORE_STEPS (UINT64_C(1) << 16)
+#define LATER_CORE_STEPS (UINT64_C(1) << 14)
+enum { LONGEST_ROUND = 5 };
+
+/* Sizes grow by a part of theirs from round to round, up to this round, and begin again. */
+enum { GROWTH = 4, GROWN_ROUNDS = 5 };
+
+enum { MOST_REPAIRS = 2 };
+
+/* A thread that tries sizes. */
+typedef struct sizes_worker {
+  rondo_trial_thread base;
+  const rondo_allocator *allocator;
+  const rondo_cores *of;
+  const rondo_part *part;
+  const uint64_t *before;  /* offsets of the plan that there is */
+  uint64_t peak;           /* of that plan */
+  uint64_t *offsets;       /* of the copy in hand */
+  _Atomic uint64_t *steps; /* that each size took; 0: not known yet; UINT64_MAX: it was cut short */
+  uint64_t *needed;        /* rondo_core_cost, of each size */
+} sizes_worker;
+
+/* The steps that the sizes before leave, as far as they are known. Where they turn out to take more, the round is
+ * dropped. */
+static uint64_t steps_left(const sizes_worker *w, uint64_t number) {
+  uint64_t left = w->of->most_steps;
+  for (uint64_t i = 0; i < number; i++) {
+    const uint64_t steps = atomic_load(&w->steps[i]);
+    if (steps >= left) return 0;
+    left -= steps;
+  }
+  return left;
+}
+
+static rondo_core core_of(const rondo_cores *cores, uint64_t number) {
+  const uint64_t round = cores->round < LONGEST_ROUND ? cores->round : LONGEST_ROUND;
+  return (rondo_core){
+      .boxes = sizes[number] + sizes[number] / GROWTH * (uint32_t)(cores->round % GROWN_ROUNDS),
+      .repairs = cores->round == 0 ? 1 : MOST_REPAIRS,
+      .steps = cores->round == 0 ? CORE_STEPS : LATER_CORE_STEPS << round / 2,
+      .seed = cores->round,
+      .effort = round == 0 ? 1 : UINT64_C(1) << (round - 1),
+      .limit = cores->limit,
+      .deadline_ns = cores->deadline_ns,
+  };
+}
+
+static rondo_status try_size(sizes_worker *w, uint64_t number) {
+  rondo_core core = core_of(w->of, number);
+  rondo_core_cost cost;
+  uint64_t peak = w->peak;
+  if (core.boxes > w->part->boxes.count / TIMES_LARGER) return RONDO_OK;
+  memcpy(w->offsets, w->before, w->part->boxes.count * sizeof *w->offsets);
+  core.most_steps = steps_left(w, number);
+  RONDO_TRY(rondo_core_improve(w->allocator, &core, w->part, w->of->order, w->offsets, &peak, &cost));
+  w->needed[number] = cost.needed;
+  atomic_store(&w->steps[number], cost.needed > core.most_steps ? UINT64_MAX : cost.steps);
+  if (peak < w->peak) rondo_trials_offer(&w->base, number, peak, w->offsets);
+  return RONDO_OK;
+}
+
+static rondo_status try_sizes(void *thread) {
+  sizes_worker *w = thread;
+  for (;;) {
+    const uint64_t number = atomic_fetch_add(&w->base.all->next, 1);
+    if (rondo_trials_are_over(w->base.all, number)) return RONDO_OK;
+    RONDO_TRY(try_size(w, number));
+  }
+}
+
+/* False: one of the sizes up to the first that reached the limit was cut short, or would have been one by one. */
+static bool count_steps(const rondo_cores *cores, uint64_t first_hit, const _Atomic uint64_t *steps,
+                        const uint64_t *needed, uint64_t *out) {
+  uint64_t left = cores->most_steps;
+  for (uint32_t i = 0; i < SIZES && i <= first_hit; i++) {
+    if (needed[i] > left) return false;
+    left -= steps[i];
+  }
+  *out = cores->most_steps - left;
+  return true;
+}
+
+static rondo_status try_all_sizes(rondo_scratch *scratch, const rondo_cores *cores, const rondo_part *part,
+                                  rondo_trials *trials, uint64_t *offsets, uint64_t *peak, uint64_t *out_steps) {
+  _Atomic uint64_t steps[SIZES] = {0};
+  uint64_t needed[SIZES] = {0};
+  const rondo_trial_thread *best = NULL;
+  RONDO_TRY(rondo_trials_make(scratch, trials));
+  for (uint32_t i = 0; i < trials->threads; i++) {
+    sizes_worker *w = rondo_trials_thread(trials, i);
+    w->allocator = scratch->allocator;
+    w->of = cores;
+    w->part = part;
+    w->before = offsets;
+    w->peak = *peak;
+    w->steps = steps;
+    w->needed = needed;
+    RONDO_TRY(rondo_scratch_take(scratch, trials->boxes, sizeof *w->offsets, &w->offsets));
+  }
+  const rondo_status status = rondo_trials_run(trials, &best);
+  *out_steps = cores->most_steps;
+  if (!count_steps(cores, atomic_load(&trials->first_hit), steps, needed, out_steps)) return status;
+  if (status != RONDO_OK || best == NULL) return status;
+  *peak = best->peak;
+  memcpy(offsets, best->best, trials->boxes * sizeof *offsets);
+  return RONDO_OK;
+}
+
+rondo_status rondo_cores_improve(const rondo_allocator *allocator, const rondo_cores *cores, const rondo_part *part,
+                                 uint64_t *inout_offsets, uint64_t *inout_peak, uint64_t *out_steps) {
+  rondo_trials trials = {.count = SIZES,
+                         .target = cores->limit,
+                         .deadline_ns = cores->deadline_ns,
+                         .boxes = part->boxes.count,
+                         .threads = cores->threads < SIZES ? cores->threads : SIZES,
+                         .thread_bytes = sizeof(sizes_worker),
+                         .work = try_sizes};
+  rondo_scratch scratch = {.allocator = allocator};
+  *out_steps = 0;
+  if (sizes[0] > part->boxes.count / TIMES_LARGER || cores->limit >= *inout_peak) return RONDO_OK;
+  const rondo_status status = try_all_sizes(&scratch, cores, part, &trials, inout_offsets, inout_peak, out_steps);
+  rondo_scratch_free(&scratch);
   return status;
 }

@@ -4,9 +4,10 @@
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "plan/interval/dense_core_sizes.h"
+#include "plan/interval/dense_core.h"
 #include "plan/interval/parallel_rules.h"
 #include "plan/search/improve_parts.h"
 #include "plan/search/random_restarts.h"
@@ -34,7 +35,7 @@
 #define FAST_PLACINGS (UINT64_C(1) << 20)
 
 typedef struct planner {
-  const rondo_allocator *allocator;
+  rondo_scratch scratch;
   const rondo_plan_problem *problem;
   const rondo_plan_options *options;
   rondo_box_set set;
@@ -107,7 +108,7 @@ static rondo_status try_rules(planner *p, rondo_part *part, size_t first, size_t
                            .threads = p->options->threads};
   size_t winner = 0;
   uint64_t peak = 0;
-  RONDO_TRY(rondo_race_run(p->allocator, &race, &p->placer, &winner, &peak));
+  RONDO_TRY(rondo_race_run(p->scratch.allocator, &race, &p->placer, &winner, &peak));
   if (winner < race.count) keep(p, part, peak, race.rules[winner].name);
   return RONDO_OK;
 }
@@ -145,7 +146,7 @@ static rondo_status try_cores(planner *p, rondo_part *part) {
         .limit = larger(above_base(p, part), part->lower_bound + part->lower_bound / room[part->cores]),
         .deadline_ns = p->deadline,
         .threads = p->options->threads};
-    RONDO_TRY(rondo_cores_improve(p->allocator, &cores, part, p->offsets + part->first, &part->peak, &steps));
+    RONDO_TRY(rondo_cores_improve(p->scratch.allocator, &cores, part, p->offsets + part->first, &part->peak, &steps));
     if (part->peak < before) part->method = "core";
   }
   return RONDO_OK;
@@ -163,7 +164,7 @@ static rondo_status try_restarts(planner *p, rondo_part *part) {
                                    .runs = runs < FAST_RUNS ? runs : FAST_RUNS,
                                    .seed = p->options->seed,
                                    .threads = 1};
-  RONDO_TRY(rondo_restarts_improve(p->allocator, &restarts, p->offsets + part->first, &part->peak, &runs));
+  RONDO_TRY(rondo_restarts_improve(p->scratch.allocator, &restarts, p->offsets + part->first, &part->peak, &runs));
   if (part->peak < before) part->method = "restarts";
   return RONDO_OK;
 }
@@ -203,7 +204,7 @@ static rondo_status plan_fast(planner *p) {
 static rondo_status plan_slow(planner *p, rondo_plan_info *info) {
   rondo_improvement improvement = {.options = p->options, .target = p->target, .deadline_ns = p->deadline};
   if (p->options->fast_only) return RONDO_OK;
-  RONDO_TRY(rondo_parts_improve(p->allocator, &p->parts, &improvement, p->offsets));
+  RONDO_TRY(rondo_parts_improve(p->scratch.allocator, &p->parts, &improvement, p->offsets));
   info->steps = improvement.steps;
   return RONDO_OK;
 }
@@ -211,16 +212,16 @@ static rondo_status plan_slow(planner *p, rondo_plan_info *info) {
 static rondo_status prepare(planner *p, uint64_t start) {
   uint32_t boxes = 0;
   uint32_t sections = 0;
-  RONDO_TRY(rondo_box_set_make(p->allocator, p->problem, &p->set));
-  RONDO_TRY(rondo_allocate_items(p->allocator, p->set.all.count, sizeof *p->offsets, &p->offsets));
-  RONDO_TRY(rondo_parts_make(p->allocator, &p->set, p->offsets, &p->parts));
+  RONDO_TRY(rondo_box_set_make(&p->scratch, p->problem, &p->set));
+  RONDO_TRY(rondo_scratch_take(&p->scratch, p->set.all.count, sizeof *p->offsets, &p->offsets));
+  RONDO_TRY(rondo_parts_make(p->scratch.allocator, &p->set, p->offsets, &p->parts));
   set_goals(p, start);
   for (size_t i = 0; i < p->parts.count; i++) {
     const rondo_boxes *of = &p->parts.items[i].boxes;
     if (of->count > boxes) boxes = of->count;
     if (of->section_count > sections) sections = of->section_count;
   }
-  return rondo_placer_make(p->allocator, boxes, sections, &p->placer);
+  return rondo_placer_make(&p->scratch, boxes, sections, &p->placer);
 }
 
 static void hand_out(const planner *p, size_t *offsets, rondo_plan_info *info) {
@@ -243,14 +244,12 @@ static void hand_out(const planner *p, size_t *offsets, rondo_plan_info *info) {
 
 rondo_status rondo_interval_plan(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                  const rondo_plan_options *options, size_t *offsets, rondo_plan_info *info) {
-  planner p = {.allocator = allocator, .problem = problem, .options = options};
+  planner p = {.scratch.allocator = allocator, .problem = problem, .options = options};
   rondo_status status = prepare(&p, rondo_clock_ns());
   if (status == RONDO_OK) status = plan_fast(&p);
   if (status == RONDO_OK) status = plan_slow(&p, info);
   if (status == RONDO_OK) hand_out(&p, offsets, info);
-  rondo_placer_free(allocator, &p.placer);
-  rondo_parts_free(allocator, &p.parts);
-  rondo_release(allocator, p.offsets, p.set.all.count, sizeof *p.offsets);
-  rondo_box_set_free(allocator, &p.set);
+  rondo_array_free(allocator, &p.parts);
+  rondo_scratch_free(&p.scratch);
   return status;
 }

@@ -23,17 +23,12 @@ static void fill_tree(const rondo_boxes *boxes, rondo_profile *profile) {
   }
 }
 
-rondo_status rondo_profile_make(const rondo_allocator *allocator, const rondo_boxes *boxes, rondo_profile *out) {
+rondo_status rondo_profile_make(rondo_scratch *scratch, const rondo_boxes *boxes, rondo_profile *out) {
   *out = (rondo_profile){.count = boxes->section_count};
   if (out->count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_allocate_items(allocator, 2 * out->count, sizeof *out->tree, &out->tree));
+  RONDO_TRY(rondo_scratch_take(scratch, 2 * out->count, sizeof *out->tree, &out->tree));
   fill_tree(boxes, out);
   return RONDO_OK;
-}
-
-void rondo_profile_free(const rondo_allocator *allocator, rondo_profile *profile) {
-  rondo_release(allocator, profile->tree, 2 * profile->count, sizeof *profile->tree);
-  *profile = (rondo_profile){0};
 }
 
 uint64_t rondo_profile_most(const rondo_profile *profile, uint32_t lower, uint32_t upper) {

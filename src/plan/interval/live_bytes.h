@@ -12,10 +12,8 @@ typedef struct rondo_profile {
   size_t count;   /* of sections */
 } rondo_profile;
 
-/* The boxes' bytes must add up in 64 bits. Freed by rondo_profile_free, also after a failure. */
-RONDO_MUST_USE rondo_status rondo_profile_make(const rondo_allocator *allocator, const rondo_boxes *boxes,
-                                               rondo_profile *out);
-void rondo_profile_free(const rondo_allocator *allocator, rondo_profile *profile);
+/* The boxes' bytes must add up in 64 bits. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_profile_make(rondo_scratch *scratch, const rondo_boxes *boxes, rondo_profile *out);
 
 /* Most bytes live at once in sections lower up to upper, of which there is at least one. Logarithmic. */
 uint64_t rondo_profile_most(const rondo_profile *profile, uint32_t lower, uint32_t upper);

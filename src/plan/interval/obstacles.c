@@ -9,13 +9,6 @@
 
 static uint64_t above(uint64_t height) { return UINT64_MAX - height; }
 
-static rondo_status allocate(const rondo_allocator *allocator, uint32_t count, rondo_obstacles *out) {
-  out->count = count;
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->ranges, &out->ranges));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->lives, &out->lives));
-  return rondo_box_tree_make(allocator, count, &out->tree);
-}
-
 static void fill(const rondo_obstacle *ranges, const rondo_sort_entry *by_offset, rondo_obstacles *out) {
   for (uint32_t i = 0; i < out->count; i++) {
     const rondo_obstacle *range = &ranges[by_offset[i].value];
@@ -26,27 +19,19 @@ static void fill(const rondo_obstacle *ranges, const rondo_sort_entry *by_offset
   rondo_box_tree_fill(&out->tree, NULL);
 }
 
-rondo_status rondo_obstacles_make(const rondo_allocator *allocator, const rondo_obstacle *ranges, uint32_t count,
+rondo_status rondo_obstacles_make(rondo_scratch *scratch, const rondo_obstacle *ranges, uint32_t count,
                                   rondo_obstacles *out) {
-  *out = (rondo_obstacles){0};
-  if (count == 0) return RONDO_OK;
   rondo_sort_entry *entries = NULL;
-  RONDO_TRY(rondo_allocate_items(allocator, count, 2 * sizeof *entries, &entries));
-  const rondo_status status = allocate(allocator, count, out);
-  if (status == RONDO_OK) {
-    for (uint32_t i = 0; i < count; i++) entries[i] = (rondo_sort_entry){ranges[i].offset, i};
-    rondo_sort_entries(entries, entries + count, count);
-    fill(ranges, entries, out);
-  }
-  rondo_release(allocator, entries, count, 2 * sizeof *entries);
-  return status;
-}
-
-void rondo_obstacles_free(const rondo_allocator *allocator, rondo_obstacles *obstacles) {
-  rondo_release(allocator, obstacles->ranges, obstacles->count, sizeof *obstacles->ranges);
-  rondo_release(allocator, obstacles->lives, obstacles->count, sizeof *obstacles->lives);
-  rondo_box_tree_free(allocator, &obstacles->tree);
-  *obstacles = (rondo_obstacles){0};
+  *out = (rondo_obstacles){.count = count};
+  if (count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_scratch_take(scratch, count, 2 * sizeof *entries, &entries));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->ranges, &out->ranges));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->lives, &out->lives));
+  RONDO_TRY(rondo_box_tree_make(scratch, count, &out->tree));
+  for (uint32_t i = 0; i < count; i++) entries[i] = (rondo_sort_entry){ranges[i].offset, i};
+  rondo_sort_entries(entries, entries + count, count);
+  fill(ranges, entries, out);
+  return RONDO_OK;
 }
 
 const rondo_obstacle *rondo_obstacles_above(const rondo_obstacles *obstacles, uint32_t lower, uint32_t upper,

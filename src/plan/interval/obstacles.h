@@ -20,10 +20,9 @@ typedef struct rondo_obstacles {
   rondo_box_tree tree;
 } rondo_obstacles;
 
-/* Takes `count` ranges, none of them empty, in any order. Freed by rondo_obstacles_free. Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_obstacles_make(const rondo_allocator *allocator, const rondo_obstacle *ranges,
-                                                 uint32_t count, rondo_obstacles *out);
-void rondo_obstacles_free(const rondo_allocator *allocator, rondo_obstacles *obstacles);
+/* Takes `count` ranges, none of them empty, in any order. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_obstacles_make(rondo_scratch *scratch, const rondo_obstacle *ranges, uint32_t count,
+                                                 rondo_obstacles *out);
 
 /* The lowest obstacle that is met in sections lower up to upper and ends above `height`; NULL: none. */
 const rondo_obstacle *rondo_obstacles_above(const rondo_obstacles *obstacles, uint32_t lower, uint32_t upper,

@@ -101,11 +101,11 @@ static uint64_t offset_of_free(const sweep *s, uint64_t need) {
 
 /* Sweep ------------------------------------------------------------------------------------------------------------ */
 
-static rondo_status prepare(const rondo_allocator *allocator, sweep *s) {
+static rondo_status prepare(rondo_scratch *scratch, sweep *s) {
   s->room = 2 * s->obstacles->count;
-  RONDO_TRY(rondo_allocate_items(allocator, s->room, sizeof *s->cuts, &s->cuts));
-  RONDO_TRY(rondo_allocate_items(allocator, s->room, sizeof *s->begins, &s->begins));
-  RONDO_TRY(rondo_allocate_items(allocator, s->room, sizeof *s->ends, &s->ends));
+  RONDO_TRY(rondo_scratch_take(scratch, s->room, sizeof *s->cuts, &s->cuts));
+  RONDO_TRY(rondo_scratch_take(scratch, s->room, sizeof *s->begins, &s->begins));
+  RONDO_TRY(rondo_scratch_take(scratch, s->room, sizeof *s->ends, &s->ends));
   for (size_t i = 0; i < s->obstacles->count; i++) {
     s->begins[2 * i] = (rondo_sort_entry){obstacle(s, i)->offset, 0};
     s->begins[2 * i + 1] = (rondo_sort_entry){obstacle(s, i)->end, 0};
@@ -116,7 +116,7 @@ static rondo_status prepare(const rondo_allocator *allocator, sweep *s) {
   }
   s->leaves = 1;
   while (s->leaves + 1 < s->cut_count) s->leaves *= 2;
-  RONDO_TRY(rondo_allocate_items(allocator, 2 * s->leaves, sizeof *s->tree, &s->tree));
+  RONDO_TRY(rondo_scratch_take(scratch, 2 * s->leaves, sizeof *s->tree, &s->tree));
   build(s);
   return RONDO_OK;
 }
@@ -148,11 +148,9 @@ static uint64_t sweep_sections(sweep *s, const uint64_t *live, uint32_t section_
 rondo_status rondo_obstacles_bound(const rondo_allocator *allocator, const rondo_obstacles *obstacles,
                                    const uint64_t *live, uint32_t section_count, uint64_t *out_bound) {
   sweep s = {.obstacles = obstacles};
-  const rondo_status status = prepare(allocator, &s);
+  rondo_scratch scratch = {.allocator = allocator};
+  const rondo_status status = prepare(&scratch, &s);
   if (status == RONDO_OK) *out_bound = sweep_sections(&s, live, section_count);
-  rondo_release(allocator, s.cuts, s.room, sizeof *s.cuts);
-  rondo_release(allocator, s.begins, s.room, sizeof *s.begins);
-  rondo_release(allocator, s.ends, s.room, sizeof *s.ends);
-  rondo_release(allocator, s.tree, 2 * s.leaves, sizeof *s.tree);
+  rondo_scratch_free(&scratch);
   return status;
 }

@@ -38,22 +38,37 @@ static bool list_all(rondo_neighbours *n) {
   return true;
 }
 
-rondo_status rondo_neighbours_make(const rondo_allocator *allocator, const rondo_boxes *boxes, rondo_neighbours *out) {
-  const uint32_t count = boxes->count;
-  *out = (rondo_neighbours){.boxes = boxes, .spacing = FIRST_SPACING};
-  RONDO_TRY(rondo_allocate_items(allocator, checkpoint_room(count), sizeof *out->starts, &out->starts));
-  RONDO_TRY(rondo_allocate_items(allocator, count, ENTRIES_A_BOX * sizeof *out->lists, &out->lists));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->met, &out->met));
-  while (!list_all(out)) out->spacing *= 2;
+/* A box overlaps those that begin before its end, without those that end before its beginning. */
+static rondo_status count_overlaps(rondo_scratch *scratch, rondo_neighbours *n) {
+  const rondo_box *boxes = n->boxes->boxes;
+  const size_t sections = (size_t)n->boxes->section_count + 1;
+  uint32_t *begun = NULL; /* before each section */
+  RONDO_TRY(rondo_scratch_take(scratch, sections, 2 * sizeof *begun, &begun));
+  uint32_t *const ended = begun + sections;
+  for (uint32_t i = 0; i < n->boxes->count; i++) {
+    begun[boxes[i].lower + 1]++;
+    ended[boxes[i].upper]++;
+  }
+  for (size_t i = 1; i < sections; i++) {
+    begun[i] += begun[i - 1];
+    ended[i] += ended[i - 1];
+  }
+  for (uint32_t i = 0; i < n->boxes->count; i++) {
+    n->counts[i] = begun[boxes[i].upper] - ended[boxes[i].lower] - 1;
+    n->sum += n->counts[i];
+  }
   return RONDO_OK;
 }
 
-void rondo_neighbours_free(const rondo_allocator *allocator, rondo_neighbours *n) {
-  const uint32_t count = n->boxes == NULL ? 0 : n->boxes->count;
-  rondo_release(allocator, n->starts, checkpoint_room(count), sizeof *n->starts);
-  rondo_release(allocator, n->lists, count, ENTRIES_A_BOX * sizeof *n->lists);
-  rondo_release(allocator, n->met, count, sizeof *n->met);
-  *n = (rondo_neighbours){0};
+rondo_status rondo_neighbours_make(rondo_scratch *scratch, const rondo_boxes *boxes, rondo_neighbours *out) {
+  const uint32_t count = boxes->count;
+  *out = (rondo_neighbours){.boxes = boxes, .spacing = FIRST_SPACING};
+  RONDO_TRY(rondo_scratch_take(scratch, checkpoint_room(count), sizeof *out->starts, &out->starts));
+  RONDO_TRY(rondo_scratch_take(scratch, count, ENTRIES_A_BOX * sizeof *out->lists, &out->lists));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->met, &out->met));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->counts, &out->counts));
+  while (!list_all(out)) out->spacing *= 2;
+  return count_overlaps(scratch, out);
 }
 
 /* The first box that begins in `section` or behind it. */

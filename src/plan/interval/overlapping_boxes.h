@@ -15,12 +15,13 @@ typedef struct rondo_neighbours {
   uint32_t *lists;  /* 2 a box */
   uint32_t *met;    /* found by the last call */
   uint32_t met_count;
+  uint32_t *counts; /* of each box: how many overlap it */
+  uint64_t sum;     /* of the counts */
 } rondo_neighbours;
 
-/* The boxes must stay. Freed by rondo_neighbours_free, also after a failure. Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_neighbours_make(const rondo_allocator *allocator, const rondo_boxes *boxes,
+/* The boxes must stay. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_neighbours_make(rondo_scratch *scratch, const rondo_boxes *boxes,
                                                   rondo_neighbours *out);
-void rondo_neighbours_free(const rondo_allocator *allocator, rondo_neighbours *neighbours);
 
 /* Finds the boxes that live together with `box`, without itself, in the order in which they stand. */
 void rondo_neighbours_find(rondo_neighbours *neighbours, uint32_t box);

@@ -9,7 +9,7 @@
 
 typedef struct rondo_race {
   const rondo_rule *rules;
-  size_t count;
+  size_t count;         /* at least 1 */
   uint64_t limit;       /* higher peaks are of no interest */
   uint64_t target;      /* a peak that is good enough */
   uint64_t deadline_ns; /* of rondo_clock_ns: no rule but the first begins behind it; 0: none */

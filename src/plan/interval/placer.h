@@ -17,13 +17,11 @@ typedef struct rondo_placer {
   uint32_t *order;
   uint32_t *placed;
   rondo_sort_entry *entries; /* 2 a box */
-  uint32_t room;             /* boxes */
 } rondo_placer;
 
-/* Freed by rondo_placer_free, also after a failure. Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_placer_make(const rondo_allocator *allocator, uint32_t boxes, uint32_t sections,
+/* Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_placer_make(rondo_scratch *scratch, uint32_t boxes, uint32_t sections,
                                               rondo_placer *out);
-void rondo_placer_free(const rondo_allocator *allocator, rondo_placer *placer);
 
 /* What is placed from now on; it must stay until the next call. */
 void rondo_placer_bind(rondo_placer *placer, const rondo_boxes *boxes);
@@ -32,9 +30,11 @@ void rondo_placer_bind(rondo_placer *placer, const rondo_boxes *boxes);
 bool rondo_placer_by_rule(rondo_placer *placer, const rondo_rule *rule, uint64_t limit, uint64_t *out_peak);
 bool rondo_placer_by_order(rondo_placer *placer, uint64_t limit, uint64_t *out_peak); /* placer->order */
 
-/* These look at all boxes that may be in the way of each, so they are for few, and there may be no obstacles. */
-bool rondo_placer_by_sweep(rondo_placer *placer, uint64_t limit, uint64_t *out_peak);
+/* For few boxes without obstacles, because each is compared with all that may be in its way. First fit: the largest
+ * first, each at the lowest offset where it fits. Sweep: in the order of time, each into the smallest gap that holds it
+ * among what is live then, as an allocator at run time does. */
 bool rondo_placer_by_first_fit(rondo_placer *placer, uint64_t limit, uint64_t *out_peak);
+bool rondo_placer_by_sweep(rondo_placer *placer, uint64_t limit, uint64_t *out_peak);
 
 /* For boxes without alignments or obstacles: when all have one size, places them at their bound. */
 bool rondo_placer_by_slots(rondo_placer *placer, uint64_t *out_peak);

@@ -199,18 +199,18 @@ static rondo_status apply(checker *c, const change *of) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status prepare(const rondo_allocator *allocator, checker *c) {
+static rondo_status prepare(rondo_scratch *scratch, checker *c) {
   const size_t items = c->problem->count;
   const size_t obstacles = c->problem->obstacle_count;
-  RONDO_TRY(rondo_allocate_items(allocator, items, sizeof *c->items, &c->items));
-  RONDO_TRY(rondo_allocate_items(allocator, items, sizeof *c->item_ranks, &c->item_ranks));
-  RONDO_TRY(rondo_allocate_items(allocator, obstacles, sizeof *c->obstacles, &c->obstacles));
-  RONDO_TRY(rondo_allocate_items(allocator, obstacles, sizeof *c->obstacle_ranks, &c->obstacle_ranks));
-  RONDO_TRY(rondo_allocate_items(allocator, items + obstacles, 2 * sizeof *c->changes, &c->changes));
-  RONDO_TRY(rondo_rank_set_make(allocator, items, &c->live));
+  RONDO_TRY(rondo_scratch_take(scratch, items, sizeof *c->items, &c->items));
+  RONDO_TRY(rondo_scratch_take(scratch, items, sizeof *c->item_ranks, &c->item_ranks));
+  RONDO_TRY(rondo_scratch_take(scratch, obstacles, sizeof *c->obstacles, &c->obstacles));
+  RONDO_TRY(rondo_scratch_take(scratch, obstacles, sizeof *c->obstacle_ranks, &c->obstacle_ranks));
+  RONDO_TRY(rondo_scratch_take(scratch, items + obstacles, 2 * sizeof *c->changes, &c->changes));
+  RONDO_TRY(rondo_rank_set_make(scratch, items, &c->live));
   size_t leaves = 1;
   while (leaves < obstacles) leaves *= 2;
-  RONDO_TRY(rondo_allocate_items(allocator, leaves, 2 * sizeof *c->highest, &c->highest));
+  RONDO_TRY(rondo_scratch_take(scratch, leaves, 2 * sizeof *c->highest, &c->highest));
   c->leaves = leaves;
   for (size_t i = 0; i < 2 * leaves; i++) c->highest[i] = NONE;
   return RONDO_OK;
@@ -228,14 +228,9 @@ rondo_status rondo_interval_check(const rondo_allocator *allocator, const rondo_
                                   const size_t *offsets) {
   for (size_t i = 0; i < problem->count; i++) RONDO_TRY(check_alone(&problem->items[i], i, offsets[i]));
   checker c = {.problem = problem, .offsets = offsets};
-  rondo_status status = prepare(allocator, &c);
+  rondo_scratch scratch = {.allocator = allocator};
+  rondo_status status = prepare(&scratch, &c);
   if (status == RONDO_OK) status = check_together(&c);
-  rondo_release(allocator, c.items, problem->count, sizeof *c.items);
-  rondo_release(allocator, c.item_ranks, problem->count, sizeof *c.item_ranks);
-  rondo_release(allocator, c.obstacles, problem->obstacle_count, sizeof *c.obstacles);
-  rondo_release(allocator, c.obstacle_ranks, problem->obstacle_count, sizeof *c.obstacle_ranks);
-  rondo_release(allocator, c.changes, problem->count + problem->obstacle_count, 2 * sizeof *c.changes);
-  rondo_release(allocator, c.highest, c.leaves, 2 * sizeof *c.highest);
-  rondo_rank_set_free(allocator, &c.live);
+  rondo_scratch_free(&scratch);
   return status;
 }

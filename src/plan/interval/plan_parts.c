@@ -19,7 +19,7 @@ typedef struct stretch {
 } stretch;
 
 typedef struct cutter {
-  const rondo_allocator *allocator;
+  rondo_scratch scratch; /* of the cutting */
   const rondo_box_set *set;
   uint64_t *offsets;
   rondo_parts *parts;
@@ -70,7 +70,7 @@ static rondo_status open_stretch(cutter *c, const stretch *within, uint32_t lowe
   made.upper = upper;
   made.first = first_box_from(c, within, lower);
   made.count = first_box_from(c, within, upper) - made.first;
-  return made.count == 0 ? RONDO_OK : rondo_array_push(c->allocator, &c->open, &made);
+  return made.count == 0 ? RONDO_OK : rondo_array_push(c->scratch.allocator, &c->open, &made);
 }
 
 /* Opens what lies between the cuts; false in *out_cut: there is none. */
@@ -132,14 +132,13 @@ static rondo_status add_part(cutter *c, const stretch *of) {
                      .method = "none"};
   if (c->lives != NULL) number_sections(c, &part.boxes); /* else it is the whole, whose sections are numbered */
   rondo_profile profile;
-  RONDO_TRY(rondo_profile_make(c->allocator, &part.boxes, &profile));
+  RONDO_TRY(rondo_profile_make(&c->scratch, &part.boxes, &profile));
   for (uint32_t i = 0; i < part.boxes.count; i++) {
     const rondo_box *box = &part.boxes.boxes[i];
     part.boxes.crowding[i] = rondo_profile_most(&profile, box->lower, box->upper);
   }
   part.lower_bound = c->lives != NULL ? rondo_profile_peak(&profile) : c->set->lower_bound;
-  rondo_profile_free(c->allocator, &profile);
-  return rondo_array_push(c->allocator, c->parts, &part);
+  return rondo_array_push(c->scratch.allocator, c->parts, &part);
 }
 
 static rondo_status cut_all(cutter *c) {
@@ -152,7 +151,7 @@ static rondo_status cut_all(cutter *c) {
     take_spanning(c, &next);
     if (next.count == 0) continue;
     if (next.count < before) {
-      RONDO_TRY(rondo_array_push(c->allocator, &c->open, &next));
+      RONDO_TRY(rondo_array_push(c->scratch.allocator, &c->open, &next));
     } else {
       RONDO_TRY(add_part(c, &next));
     }
@@ -164,11 +163,11 @@ static rondo_status make_parts(cutter *c) {
   const rondo_boxes *all = &c->set->all;
   const stretch whole = {.upper = all->section_count, .count = all->count};
   if (all->obstacles != NULL || all->alignments != NULL) return add_part(c, &whole);
-  RONDO_TRY(rondo_allocate_items(c->allocator, all->section_count, sizeof *c->crossings, &c->crossings));
-  RONDO_TRY(rondo_allocate_items(c->allocator, all->count, sizeof *c->lives, &c->lives));
-  RONDO_TRY(rondo_allocate_items(c->allocator, all->count, 4 * sizeof *c->entries, &c->entries));
+  RONDO_TRY(rondo_scratch_take(&c->scratch, all->section_count, sizeof *c->crossings, &c->crossings));
+  RONDO_TRY(rondo_scratch_take(&c->scratch, all->count, sizeof *c->lives, &c->lives));
+  RONDO_TRY(rondo_scratch_take(&c->scratch, all->count, 4 * sizeof *c->entries, &c->entries));
   count_crossings(c);
-  RONDO_TRY(rondo_array_push(c->allocator, &c->open, &whole));
+  RONDO_TRY(rondo_array_push(c->scratch.allocator, &c->open, &whole));
   return cut_all(c);
 }
 
@@ -176,16 +175,12 @@ rondo_status rondo_parts_make(const rondo_allocator *allocator, const rondo_box_
                               rondo_parts *out) {
   *out = (rondo_parts){0};
   if (set->all.count == 0) return RONDO_OK;
-  cutter c = {.allocator = allocator, .set = set, .offsets = offsets, .parts = out};
+  cutter c = {.scratch.allocator = allocator, .set = set, .offsets = offsets, .parts = out};
   const rondo_status status = make_parts(&c);
   rondo_array_free(allocator, &c.open);
-  rondo_release(allocator, c.crossings, set->all.section_count, sizeof *c.crossings);
-  rondo_release(allocator, c.lives, set->all.count, sizeof *c.lives);
-  rondo_release(allocator, c.entries, set->all.count, 4 * sizeof *c.entries);
+  rondo_scratch_free(&c.scratch);
   return status;
 }
-
-void rondo_parts_free(const rondo_allocator *allocator, rondo_parts *parts) { rondo_array_free(allocator, parts); }
 
 rondo_part *rondo_parts_highest(const rondo_parts *parts) {
   rondo_part *found = NULL;

@@ -32,10 +32,9 @@ typedef struct rondo_parts {
 } rondo_parts;
 
 /* Cuts the set's boxes, whose lives become sections of their part. offsets[i] of a box that lies at the bottom is set.
- * Freed by rondo_parts_free, also after a failure. Errors: OUT_OF_MEMORY. */
+ * Freed by rondo_array_free, also after a failure. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_parts_make(const rondo_allocator *allocator, const rondo_box_set *set,
                                              uint64_t *offsets, rondo_parts *out);
-void rondo_parts_free(const rondo_allocator *allocator, rondo_parts *parts);
 
 /* Where the part's plan ends. */
 static inline uint64_t rondo_part_top(const rondo_part *part) { return part->base + part->peak; }

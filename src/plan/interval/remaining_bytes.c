@@ -12,22 +12,16 @@ static uint32_t width_for(uint32_t sections) {
   return width;
 }
 
-rondo_status rondo_loads_make(const rondo_allocator *allocator, const rondo_boxes *boxes, rondo_loads *out) {
+rondo_status rondo_loads_make(rondo_scratch *scratch, const rondo_boxes *boxes, rondo_loads *out) {
   *out = (rondo_loads){.width = width_for(boxes->section_count), .section_count = boxes->section_count};
-  RONDO_TRY(rondo_allocate_items(allocator, 2 * (size_t)out->width, sizeof *out->tree, &out->tree));
-  RONDO_TRY(rondo_allocate_items(allocator, (size_t)out->section_count + 1, sizeof *out->whole, &out->whole));
+  RONDO_TRY(rondo_scratch_take(scratch, 2 * (size_t)out->width, sizeof *out->tree, &out->tree));
+  RONDO_TRY(rondo_scratch_take(scratch, (size_t)out->section_count + 1, sizeof *out->whole, &out->whole));
   for (uint32_t i = 0; i < boxes->count; i++) {
     out->whole[boxes->boxes[i].lower] += boxes->boxes[i].bytes;
     out->whole[boxes->boxes[i].upper] -= boxes->boxes[i].bytes;
   }
   for (uint32_t i = 1; i < out->section_count; i++) out->whole[i] += out->whole[i - 1];
   return RONDO_OK;
-}
-
-void rondo_loads_free(const rondo_allocator *allocator, rondo_loads *loads) {
-  rondo_release(allocator, loads->tree, 2 * (size_t)loads->width, sizeof *loads->tree);
-  rondo_release(allocator, loads->whole, (size_t)loads->section_count + 1, sizeof *loads->whole);
-  *loads = (rondo_loads){0};
 }
 
 static void gather(rondo_loads *loads, uint32_t node) {

@@ -24,11 +24,8 @@ typedef struct rondo_loads {
   uint32_t section_count;
 } rondo_loads;
 
-/* The loads of these boxes, whose bytes must add up in 64 bits. Freed by rondo_loads_free, also after a failure.
- * Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_loads_make(const rondo_allocator *allocator, const rondo_boxes *boxes,
-                                             rondo_loads *out);
-void rondo_loads_free(const rondo_allocator *allocator, rondo_loads *loads);
+/* The loads of these boxes, whose bytes must add up in 64 bits. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_loads_make(rondo_scratch *scratch, const rondo_boxes *boxes, rondo_loads *out);
 
 /* Nothing is placed. */
 void rondo_loads_reset(rondo_loads *loads);

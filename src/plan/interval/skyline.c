@@ -21,19 +21,11 @@ struct rondo_skyline_segment {
 
 typedef rondo_skyline_segment segment;
 
-rondo_status rondo_skyline_make(const rondo_allocator *allocator, uint32_t boxes, uint32_t sections,
-                                rondo_skyline *out) {
+rondo_status rondo_skyline_make(rondo_scratch *scratch, uint32_t boxes, uint32_t sections, rondo_skyline *out) {
   *out = (rondo_skyline){.room = sections};
-  RONDO_TRY(rondo_allocate_items(allocator, sections, sizeof *out->segments, &out->segments));
-  RONDO_TRY(rondo_allocate_items(allocator, sections, sizeof *out->spare, &out->spare));
-  return rondo_box_tree_make(allocator, boxes, &out->tree);
-}
-
-void rondo_skyline_free(const rondo_allocator *allocator, rondo_skyline *s) {
-  rondo_release(allocator, s->segments, s->room, sizeof *s->segments);
-  rondo_release(allocator, s->spare, s->room, sizeof *s->spare);
-  rondo_box_tree_free(allocator, &s->tree);
-  *s = (rondo_skyline){0};
+  RONDO_TRY(rondo_scratch_take(scratch, sections, sizeof *out->segments, &out->segments));
+  RONDO_TRY(rondo_scratch_take(scratch, sections, sizeof *out->spare, &out->spare));
+  return rondo_box_tree_make(scratch, boxes, &out->tree);
 }
 
 void rondo_skyline_bind(rondo_skyline *s, const rondo_boxes *boxes) {

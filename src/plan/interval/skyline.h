@@ -32,11 +32,9 @@ typedef struct rondo_skyline {
   rondo_skyline_conflict conflict; /* of the last run, where it failed */
 } rondo_skyline;
 
-/* Room for `boxes` boxes over `sections` sections. Freed by rondo_skyline_free, also after a failure.
- * Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_skyline_make(const rondo_allocator *allocator, uint32_t boxes, uint32_t sections,
+/* Room for `boxes` boxes over `sections` sections. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_skyline_make(rondo_scratch *scratch, uint32_t boxes, uint32_t sections,
                                                rondo_skyline *out);
-void rondo_skyline_free(const rondo_allocator *allocator, rondo_skyline *skyline);
 
 /* What is placed from now on, without loads; it must stay until the next call. */
 void rondo_skyline_bind(rondo_skyline *skyline, const rondo_boxes *boxes);

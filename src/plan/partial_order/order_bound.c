@@ -12,7 +12,6 @@
 #define NONE UINT32_MAX
 
 typedef struct serial {
-  const rondo_allocator *allocator;
   const rondo_plan_problem *problem;
   const rondo_branches *branches;
   uint32_t node_count;
@@ -140,41 +139,27 @@ static void prepare(serial *s) {
   }
 }
 
-static rondo_status allocate(serial *s) {
+static rondo_status allocate(rondo_scratch *scratch, serial *s) {
   const size_t nodes = s->node_count;
   const size_t items = s->problem->count;
-  RONDO_TRY(rondo_allocate_items(s->allocator, nodes, sizeof(uint32_t), &s->first_alloc));
-  RONDO_TRY(rondo_allocate_items(s->allocator, nodes, sizeof(uint32_t), &s->first_free));
-  RONDO_TRY(rondo_allocate_items(s->allocator, items, sizeof(uint32_t), &s->next_alloc));
-  RONDO_TRY(rondo_allocate_items(s->allocator, items, sizeof(uint32_t), &s->next_free));
-  RONDO_TRY(rondo_allocate_items(s->allocator, s->branches->count, sizeof(size_t), &s->live));
-  RONDO_TRY(rondo_allocate_items(s->allocator, s->branches->choice_count, sizeof(size_t), &s->most));
-  RONDO_TRY(rondo_allocate_items(s->allocator, s->branches->choice_count, sizeof(uint32_t), &s->way));
-  RONDO_TRY(rondo_allocate_items(s->allocator, nodes, sizeof(uint32_t), &s->ready));
-  RONDO_TRY(rondo_allocate_items(s->allocator, nodes, sizeof(uint32_t), &s->blocked));
-  return rondo_allocate_items(s->allocator, nodes, sizeof(int64_t), &s->gain);
-}
-
-static void release(serial *s) {
-  const size_t nodes = s->node_count;
-  const size_t items = s->problem->count;
-  rondo_release(s->allocator, s->first_alloc, nodes, sizeof(uint32_t));
-  rondo_release(s->allocator, s->first_free, nodes, sizeof(uint32_t));
-  rondo_release(s->allocator, s->next_alloc, items, sizeof(uint32_t));
-  rondo_release(s->allocator, s->next_free, items, sizeof(uint32_t));
-  rondo_release(s->allocator, s->live, s->branches->count, sizeof(size_t));
-  rondo_release(s->allocator, s->most, s->branches->choice_count, sizeof(size_t));
-  rondo_release(s->allocator, s->way, s->branches->choice_count, sizeof(uint32_t));
-  rondo_release(s->allocator, s->ready, nodes, sizeof(uint32_t));
-  rondo_release(s->allocator, s->blocked, nodes, sizeof(uint32_t));
-  rondo_release(s->allocator, s->gain, nodes, sizeof(int64_t));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(uint32_t), &s->first_alloc));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(uint32_t), &s->first_free));
+  RONDO_TRY(rondo_scratch_take(scratch, items, sizeof(uint32_t), &s->next_alloc));
+  RONDO_TRY(rondo_scratch_take(scratch, items, sizeof(uint32_t), &s->next_free));
+  RONDO_TRY(rondo_scratch_take(scratch, s->branches->count, sizeof(size_t), &s->live));
+  RONDO_TRY(rondo_scratch_take(scratch, s->branches->choice_count, sizeof(size_t), &s->most));
+  RONDO_TRY(rondo_scratch_take(scratch, s->branches->choice_count, sizeof(uint32_t), &s->way));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(uint32_t), &s->ready));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(uint32_t), &s->blocked));
+  return rondo_scratch_take(scratch, nodes, sizeof(int64_t), &s->gain);
 }
 
 rondo_status rondo_serial_bound(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                 const rondo_branches *branches, rondo_order_bound *bound) {
-  serial s = {.allocator = allocator, .problem = problem, .branches = branches};
+  serial s = {.problem = problem, .branches = branches};
   s.node_count = problem->order->node_count;
-  const rondo_status status = allocate(&s);
+  rondo_scratch scratch = {.allocator = allocator};
+  const rondo_status status = allocate(&scratch, &s);
   if (status == RONDO_OK) {
     prepare(&s);
     start_empty(&s);
@@ -183,20 +168,21 @@ rondo_status rondo_serial_bound(const rondo_allocator *allocator, const rondo_pl
     start_empty(&s);
     run_eagerly(&s, bound);
   }
-  release(&s);
+  rondo_scratch_free(&scratch);
   return status;
 }
 
 rondo_status rondo_serial_bytes(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                 size_t *out_bytes) {
+  rondo_scratch scratch = {.allocator = allocator};
   rondo_branches branches;
   rondo_order_bound bound = {0};
-  rondo_status status = rondo_branches_make(allocator, problem, &branches);
-  if (status == RONDO_OK)
-    status = rondo_allocate_items(allocator, branches.choice_count, sizeof *bound.taken, &bound.taken);
+  rondo_status status = rondo_branches_make(&scratch, problem, &branches);
+  if (status == RONDO_OK) {
+    status = rondo_scratch_take(&scratch, branches.choice_count, sizeof *bound.taken, &bound.taken);
+  }
   if (status == RONDO_OK) status = rondo_serial_bound(allocator, problem, &branches, &bound);
   *out_bytes = bound.bytes;
-  rondo_release(allocator, bound.taken, branches.choice_count, sizeof *bound.taken);
-  rondo_branches_free(allocator, &branches);
+  rondo_scratch_free(&scratch);
   return status;
 }

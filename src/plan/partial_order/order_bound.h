@@ -30,10 +30,9 @@ RONDO_MUST_USE rondo_status rondo_serial_bytes(const rondo_allocator *allocator,
  * problems", 1976). Memory is taken when it is made, and it is run once, by any thread. */
 typedef struct rondo_closure rondo_closure;
 
-/* Errors: OUT_OF_MEMORY; *out can be freed either way. */
-RONDO_MUST_USE rondo_status rondo_closure_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+/* Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_closure_make(rondo_scratch *scratch, const rondo_plan_problem *problem,
                                                const rondo_branches *branches, rondo_closure **out);
-void rondo_closure_free(rondo_closure *closure); /* NULL is fine */
 
 /* Ends early after `most_work` looks at edges or `deadline_ns`, and then returns the bytes of some moment. `taken` is
  * of each choice the way taken. *out_exact: not ended early. */

@@ -40,16 +40,16 @@ static uint32_t choose_jump(const rondo_branches *branches, uint32_t parent) {
   return depth[parent] - depth[first] == depth[first] - depth[second] ? second : parent;
 }
 
-static rondo_status fill(const rondo_allocator *allocator, const rondo_plan_problem *problem, rondo_branches *out) {
+static rondo_status fill(rondo_scratch *scratch, const rondo_plan_problem *problem, rondo_branches *out) {
   const size_t count = out->count;
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->parent));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->choice));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->depth));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->jump));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->sorted));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->choice_begin));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof(uint32_t), &out->parent));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof(uint32_t), &out->choice));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof(uint32_t), &out->depth));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof(uint32_t), &out->jump));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof(uint32_t), &out->sorted));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof(uint32_t), &out->choice_begin));
   way *ways = NULL;
-  RONDO_TRY(rondo_allocate_items(allocator, problem->branch_count, sizeof *ways, &ways));
+  RONDO_TRY(rondo_scratch_take(scratch, problem->branch_count, sizeof *ways, &ways));
   for (uint32_t i = 0; i < problem->branch_count; i++) {
     const uint32_t parent = problem->branches[i].parent;
     out->parent[i + 1] = parent == RONDO_PLAN_NO_BRANCH ? 0 : parent + 1;
@@ -59,24 +59,12 @@ static rondo_status fill(const rondo_allocator *allocator, const rondo_plan_prob
   }
   if (problem->branch_count > 1) qsort(ways, problem->branch_count, sizeof *ways, compare_ways);
   number_choices(out, ways, problem->branch_count);
-  rondo_release(allocator, ways, problem->branch_count, sizeof *ways);
   return RONDO_OK;
 }
 
-rondo_status rondo_branches_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
-                                 rondo_branches *out) {
+rondo_status rondo_branches_make(rondo_scratch *scratch, const rondo_plan_problem *problem, rondo_branches *out) {
   *out = (rondo_branches){.count = problem->branch_count + 1};
-  return fill(allocator, problem, out);
-}
-
-void rondo_branches_free(const rondo_allocator *allocator, rondo_branches *branches) {
-  rondo_release(allocator, branches->parent, branches->count, sizeof(uint32_t));
-  rondo_release(allocator, branches->choice, branches->count, sizeof(uint32_t));
-  rondo_release(allocator, branches->depth, branches->count, sizeof(uint32_t));
-  rondo_release(allocator, branches->jump, branches->count, sizeof(uint32_t));
-  rondo_release(allocator, branches->sorted, branches->count, sizeof(uint32_t));
-  rondo_release(allocator, branches->choice_begin, branches->count, sizeof(uint32_t));
-  *branches = (rondo_branches){0};
+  return fill(scratch, problem, out);
 }
 
 /* The branch itself or the one around it at that depth. */

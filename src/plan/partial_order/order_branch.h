@@ -7,7 +7,7 @@
 
 #include <rondo/plan.h>
 
-#include "base/allocation.h"
+#include "plan/scratch.h"
 
 typedef struct rondo_branches {
   uint32_t count; /* with number 0 */
@@ -20,10 +20,9 @@ typedef struct rondo_branches {
   uint32_t *choice_begin; /* the ways of choice c are sorted[choice_begin[c]] up to sorted[choice_begin[c + 1]] */
 } rondo_branches;
 
-/* The branches must be checked already. Errors: OUT_OF_MEMORY; *out can be freed either way. */
-RONDO_MUST_USE rondo_status rondo_branches_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+/* The branches must be checked already. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_branches_make(rondo_scratch *scratch, const rondo_plan_problem *problem,
                                                 rondo_branches *out);
-void rondo_branches_free(const rondo_allocator *allocator, rondo_branches *branches);
 
 /* Whether two are never taken in the same run. Work: a logarithm of the depth. */
 bool rondo_branches_exclude(const rondo_branches *branches, uint32_t a, uint32_t b);

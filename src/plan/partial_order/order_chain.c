@@ -14,34 +14,27 @@ static int compare_steps(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static rondo_status add_lifetime(const rondo_allocator *allocator, rondo_chain_problem *chain, uint32_t lower,
-                                 uint32_t upper) {
-  RONDO_TRY(rondo_array_push(allocator, &chain->steps, &lower));
-  return upper == RONDO_PLAN_FOREVER ? RONDO_OK : rondo_array_push(allocator, &chain->steps, &upper);
+static void add_lifetime(rondo_chain_problem *chain, uint32_t lower, uint32_t upper) {
+  chain->steps[chain->step_count++] = lower;
+  if (upper != RONDO_PLAN_FOREVER) chain->steps[chain->step_count++] = upper;
 }
 
-static rondo_status list_steps(const rondo_allocator *allocator, const rondo_plan_problem *given,
-                               rondo_chain_problem *chain) {
-  for (size_t i = 0; i < given->count; i++) {
-    RONDO_TRY(add_lifetime(allocator, chain, given->items[i].lower, given->items[i].upper));
-  }
-  for (size_t i = 0; i < given->obstacle_count; i++) {
-    RONDO_TRY(add_lifetime(allocator, chain, given->obstacles[i].lower, given->obstacles[i].upper));
-  }
+static void list_steps(const rondo_plan_problem *given, rondo_chain_problem *chain) {
   size_t kept = 0;
-  if (chain->steps.count > 1) qsort(chain->steps.items, chain->steps.count, sizeof(uint32_t), compare_steps);
-  for (size_t i = 0; i < chain->steps.count; i++) {
-    if (kept == 0 || chain->steps.items[i] != chain->steps.items[kept - 1]) {
-      chain->steps.items[kept++] = chain->steps.items[i];
-    }
+  for (size_t i = 0; i < given->count; i++) add_lifetime(chain, given->items[i].lower, given->items[i].upper);
+  for (size_t i = 0; i < given->obstacle_count; i++) {
+    add_lifetime(chain, given->obstacles[i].lower, given->obstacles[i].upper);
   }
-  chain->steps.count = kept;
-  return RONDO_OK;
+  if (chain->step_count > 1) qsort(chain->steps, chain->step_count, sizeof(uint32_t), compare_steps);
+  for (size_t i = 0; i < chain->step_count; i++) {
+    if (kept == 0 || chain->steps[i] != chain->steps[kept - 1]) chain->steps[kept++] = chain->steps[i];
+  }
+  chain->step_count = kept;
 }
 
 static uint32_t find_step(const rondo_chain_problem *chain, uint32_t step) {
-  const uint32_t *found = bsearch(&step, chain->steps.items, chain->steps.count, sizeof(uint32_t), compare_steps);
-  return (uint32_t)(found - chain->steps.items);
+  const uint32_t *found = bsearch(&step, chain->steps, chain->step_count, sizeof(uint32_t), compare_steps);
+  return (uint32_t)(found - chain->steps);
 }
 
 static uint32_t alloc_node(const rondo_chain_problem *chain, uint32_t lower) { return 2 * find_step(chain, lower) + 1; }
@@ -70,20 +63,22 @@ static void fill_lists(const rondo_plan_problem *given, rondo_chain_problem *cha
   chain->successor_start[nodes] = nodes > 0 ? nodes - 1 : 0;
 }
 
-rondo_status rondo_chain_problem_make(const rondo_allocator *allocator, const rondo_plan_problem *given,
+rondo_status rondo_chain_problem_make(rondo_scratch *scratch, const rondo_plan_problem *given,
                                       rondo_chain_problem *out) {
   *out = (rondo_chain_problem){.problem = *given};
-  RONDO_TRY(list_steps(allocator, given, out));
-  const size_t nodes = 2 * out->steps.count;
+  const size_t most = 2 * (given->count + given->obstacle_count);
+  RONDO_TRY(rondo_scratch_take(scratch, most, sizeof *out->steps, &out->steps));
+  list_steps(given, out);
+  const size_t nodes = 2 * out->step_count;
   if (nodes >= RONDO_PLAN_FOREVER) {
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "a plan of %zu different steps; the most is %u",
-                      out->steps.count, (RONDO_PLAN_FOREVER - 1) / 2);
+                      out->step_count, (RONDO_PLAN_FOREVER - 1) / 2);
   }
   out->order.node_count = (uint32_t)nodes;
-  RONDO_TRY(rondo_allocate_items(allocator, given->count, sizeof *out->items, &out->items));
-  RONDO_TRY(rondo_allocate_items(allocator, given->obstacle_count, sizeof *out->obstacles, &out->obstacles));
-  RONDO_TRY(rondo_allocate_items(allocator, nodes + 1, sizeof(uint32_t), &out->successor_start));
-  RONDO_TRY(rondo_allocate_items(allocator, nodes, sizeof(uint32_t), &out->successors));
+  RONDO_TRY(rondo_scratch_take(scratch, given->count, sizeof *out->items, &out->items));
+  RONDO_TRY(rondo_scratch_take(scratch, given->obstacle_count, sizeof *out->obstacles, &out->obstacles));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes + 1, sizeof(uint32_t), &out->successor_start));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(uint32_t), &out->successors));
   fill_lists(given, out);
   out->order.successor_start = out->successor_start;
   out->order.successors = out->successors;
@@ -91,14 +86,4 @@ rondo_status rondo_chain_problem_make(const rondo_allocator *allocator, const ro
   out->problem.obstacles = out->obstacles;
   out->problem.order = &out->order;
   return RONDO_OK;
-}
-
-void rondo_chain_problem_free(const rondo_allocator *allocator, rondo_chain_problem *chain) {
-  const size_t nodes = chain->order.node_count;
-  rondo_release(allocator, chain->items, chain->problem.count, sizeof *chain->items);
-  rondo_release(allocator, chain->obstacles, chain->problem.obstacle_count, sizeof *chain->obstacles);
-  rondo_release(allocator, chain->successor_start, nodes + 1, sizeof(uint32_t));
-  rondo_release(allocator, chain->successors, nodes, sizeof(uint32_t));
-  rondo_array_free(allocator, &chain->steps);
-  *chain = (rondo_chain_problem){0};
 }

@@ -6,20 +6,20 @@
 
 #include <rondo/plan.h>
 
-#include "base/array.h"
+#include "plan/scratch.h"
 
 typedef struct rondo_chain_problem {
   rondo_plan_problem problem; /* as given, with the lists and the order below */
   rondo_plan_order order;
-  RONDO_ARRAY(uint32_t) steps; /* in which something begins or ends, ascending */
+  uint32_t *steps; /* in which something begins or ends, ascending */
+  size_t step_count;
   rondo_plan_item *items;
   rondo_plan_obstacle *obstacles;
   uint32_t *successor_start, *successors;
 } rondo_chain_problem;
 
-/* Errors: OUT_OF_MEMORY; *out can be freed either way. */
-RONDO_MUST_USE rondo_status rondo_chain_problem_make(const rondo_allocator *allocator, const rondo_plan_problem *given,
+/* Errors: LIMIT_EXCEEDED (too many steps), OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_chain_problem_make(rondo_scratch *scratch, const rondo_plan_problem *given,
                                                      rondo_chain_problem *out);
-void rondo_chain_problem_free(const rondo_allocator *allocator, rondo_chain_problem *chain);
 
 #endif

@@ -34,7 +34,7 @@ typedef struct live_list {
 } live_list;
 
 typedef struct checker {
-  const rondo_allocator *allocator;
+  rondo_scratch scratch;
   const rondo_plan_problem *problem;
   const size_t *offsets;
   rondo_branches branches;
@@ -100,7 +100,7 @@ static rondo_status fail_answer(const checker *c, const pair *asked) {
 /* Questions -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status answer_all(checker *c) {
-  RONDO_TRY(rondo_reach_answer(c->allocator, c->problem->order, c->questions.items, c->questions.count));
+  RONDO_TRY(rondo_reach_answer(c->scratch.allocator, c->problem->order, c->questions.items, c->questions.count));
   for (size_t i = 0; i < c->questions.count; i++) {
     if (!c->questions.items[i].answer) return fail_answer(c, &c->pairs.items[c->questions.items[i].number]);
   }
@@ -110,8 +110,8 @@ static rondo_status answer_all(checker *c) {
 
 static rondo_status ask(checker *c, uint32_t from, uint32_t to, pair asked) {
   const rondo_reach_question question = {.from = from, .to = to, .number = (uint32_t)c->pairs.count};
-  RONDO_TRY(rondo_array_push(c->allocator, &c->pairs, &asked));
-  RONDO_TRY(rondo_array_push(c->allocator, &c->questions, &question));
+  RONDO_TRY(rondo_array_push(c->scratch.allocator, &c->pairs, &asked));
+  RONDO_TRY(rondo_array_push(c->scratch.allocator, &c->questions, &question));
   return c->questions.count < QUESTIONS_AT_ONCE ? RONDO_OK : answer_all(c);
 }
 
@@ -159,7 +159,7 @@ static rondo_status compare_with_obstacles(checker *c, uint32_t number) {
 }
 
 static rondo_status insert(checker *c, live_list *list, size_t at, uint32_t number) {
-  RONDO_TRY(rondo_array_push(c->allocator, &list->numbers, &number));
+  RONDO_TRY(rondo_array_push(c->scratch.allocator, &list->numbers, &number));
   memmove(list->numbers.items + at + 1, list->numbers.items + at, (list->numbers.count - 1 - at) * sizeof number);
   list->numbers.items[at] = number;
   return RONDO_OK;
@@ -234,25 +234,23 @@ static rondo_status check_offsets(const rondo_plan_problem *problem, const size_
 static rondo_status check_with(checker *c) {
   const size_t most = 2 * (c->problem->count + c->problem->obstacle_count);
   change *changes = NULL;
-  RONDO_TRY(rondo_branches_make(c->allocator, c->problem, &c->branches));
+  RONDO_TRY(rondo_branches_make(&c->scratch, c->problem, &c->branches));
   c->list_count = (size_t)c->branches.count + 1;
-  RONDO_TRY(rondo_allocate_items(c->allocator, c->list_count, sizeof *c->lists, &c->lists));
+  RONDO_TRY(rondo_scratch_take(&c->scratch, c->list_count, sizeof *c->lists, &c->lists));
   RONDO_TRY(check_directions(c));
-  RONDO_TRY(rondo_allocate_items(c->allocator, most, sizeof *changes, &changes));
+  RONDO_TRY(rondo_scratch_take(&c->scratch, most, sizeof *changes, &changes));
   const rondo_status status = sweep(c, changes);
-  rondo_release(c->allocator, changes, most, sizeof *changes);
   return status;
 }
 
 rondo_status rondo_order_check(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                const size_t *offsets) {
   RONDO_TRY(check_offsets(problem, offsets));
-  checker c = {.allocator = allocator, .problem = problem, .offsets = offsets};
+  checker c = {.scratch.allocator = allocator, .problem = problem, .offsets = offsets};
   const rondo_status status = check_with(&c);
   for (size_t i = 0; i < c.list_count && c.lists != NULL; i++) rondo_array_free(allocator, &c.lists[i].numbers);
-  rondo_release(allocator, c.lists, c.list_count, sizeof *c.lists);
   rondo_array_free(allocator, &c.pairs);
   rondo_array_free(allocator, &c.questions);
-  rondo_branches_free(allocator, &c.branches);
+  rondo_scratch_free(&c.scratch);
   return status;
 }

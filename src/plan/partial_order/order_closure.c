@@ -20,7 +20,6 @@
 
 /* A node v is two places: its start, 2v, and its end, 2v + 1. */
 struct rondo_closure {
-  const rondo_allocator *allocator;
   const rondo_plan_problem *problem;
   const rondo_branches *branches;
   const rondo_plan_order *order; /* the problem's */
@@ -237,36 +236,20 @@ static void mark_moment(flow *f) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status allocate(flow *f) {
+static rondo_status allocate(rondo_scratch *scratch, flow *f) {
   const size_t nodes = f->node_count;
   const size_t edges = f->edge_count;
-  RONDO_TRY(rondo_allocate_items(f->allocator, nodes + 1, sizeof(uint32_t), &f->predecessor_start));
-  RONDO_TRY(rondo_allocate_items(f->allocator, edges, sizeof(uint32_t), &f->predecessors));
-  RONDO_TRY(rondo_allocate_items(f->allocator, edges, sizeof(uint32_t), &f->edge));
-  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, sizeof(size_t), &f->needs));
-  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, sizeof(size_t), &f->frees));
-  RONDO_TRY(rondo_allocate_items(f->allocator, edges, sizeof(size_t), &f->across));
-  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, sizeof(size_t), &f->within));
-  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, 2 * sizeof(uint32_t), &f->distance));
-  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, 2 * sizeof(uint32_t), &f->turn));
-  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, sizeof(size_t), &f->left));
-  return rondo_allocate_items(f->allocator, nodes, 2 * sizeof(uint32_t), &f->path);
-}
-
-static void release(flow *f) {
-  const size_t nodes = f->node_count;
-  const size_t edges = f->edge_count;
-  rondo_release(f->allocator, f->predecessor_start, nodes + 1, sizeof(uint32_t));
-  rondo_release(f->allocator, f->predecessors, edges, sizeof(uint32_t));
-  rondo_release(f->allocator, f->edge, edges, sizeof(uint32_t));
-  rondo_release(f->allocator, f->needs, nodes, sizeof(size_t));
-  rondo_release(f->allocator, f->frees, nodes, sizeof(size_t));
-  rondo_release(f->allocator, f->across, edges, sizeof(size_t));
-  rondo_release(f->allocator, f->within, nodes, sizeof(size_t));
-  rondo_release(f->allocator, f->distance, nodes, 2 * sizeof(uint32_t));
-  rondo_release(f->allocator, f->turn, nodes, 2 * sizeof(uint32_t));
-  rondo_release(f->allocator, f->left, nodes, sizeof(size_t));
-  rondo_release(f->allocator, f->path, nodes, 2 * sizeof(uint32_t));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes + 1, sizeof(uint32_t), &f->predecessor_start));
+  RONDO_TRY(rondo_scratch_take(scratch, edges, sizeof(uint32_t), &f->predecessors));
+  RONDO_TRY(rondo_scratch_take(scratch, edges, sizeof(uint32_t), &f->edge));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(size_t), &f->needs));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(size_t), &f->frees));
+  RONDO_TRY(rondo_scratch_take(scratch, edges, sizeof(size_t), &f->across));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(size_t), &f->within));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes, 2 * sizeof(uint32_t), &f->distance));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes, 2 * sizeof(uint32_t), &f->turn));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(size_t), &f->left));
+  return rondo_scratch_take(scratch, nodes, 2 * sizeof(uint32_t), &f->path);
 }
 
 static void list_predecessors(flow *f) {
@@ -313,24 +296,16 @@ static size_t weigh(const flow *f, const uint32_t *taken) {
   return bytes;
 }
 
-rondo_status rondo_closure_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+rondo_status rondo_closure_make(rondo_scratch *scratch, const rondo_plan_problem *problem,
                                 const rondo_branches *branches, rondo_closure **out) {
   const rondo_plan_order *order = problem->order;
-  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof **out, out));
-  (*out)->allocator = allocator;
+  RONDO_TRY(rondo_scratch_take(scratch, 1, sizeof **out, out));
   (*out)->problem = problem;
   (*out)->branches = branches;
   (*out)->order = order;
   (*out)->node_count = order->node_count;
   (*out)->edge_count = order->node_count == 0 ? 0 : order->successor_start[order->node_count];
-  return allocate(*out);
-}
-
-void rondo_closure_free(rondo_closure *closure) {
-  if (closure == NULL) return;
-  const rondo_allocator *allocator = closure->allocator;
-  release(closure);
-  rondo_release(allocator, closure, 1, sizeof *closure);
+  return allocate(scratch, *out);
 }
 
 void rondo_closure_stop(rondo_closure *closure) { atomic_store(&closure->is_stopped, true); }

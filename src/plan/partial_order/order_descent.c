@@ -21,21 +21,12 @@ static void forget(rondo_order_descent *d, uint64_t seed) {
   rondo_order_repair_forget(&d->repair, seed);
 }
 
-rondo_status rondo_order_descent_make(const rondo_allocator *allocator, const rondo_order_index *index, uint32_t number,
+rondo_status rondo_order_descent_make(rondo_scratch *scratch, const rondo_order_index *index, uint32_t number,
                                       rondo_order_descent *out) {
   *out = (rondo_order_descent){.number = number};
-  RONDO_TRY(rondo_order_repair_make(allocator, index, &out->repair));
+  RONDO_TRY(rondo_order_repair_make(scratch, index, &out->repair));
   if (number > 1) forget(out, number);
-  return rondo_allocate_items(allocator, index->lives->problem->count, sizeof *out->offsets, &out->offsets);
-}
-
-void rondo_order_descent_free(const rondo_allocator *allocator, rondo_order_descent *descent) {
-  const rondo_order_index *index = descent->repair.index;
-  if (index != NULL) {
-    rondo_release(allocator, descent->offsets, index->lives->problem->count, sizeof *descent->offsets);
-  }
-  rondo_order_repair_free(allocator, &descent->repair);
-  *descent = (rondo_order_descent){0};
+  return rondo_scratch_take(scratch, index->lives->problem->count, sizeof *out->offsets, &out->offsets);
 }
 
 static size_t choose_target(const rondo_order_descent *d, const rondo_order_standing *now) {

@@ -19,10 +19,9 @@ typedef struct rondo_order_descent {
   uint32_t rounds;
 } rondo_order_descent;
 
-/* best, deadline_ns and most_steps are the caller's to set. Errors: OUT_OF_MEMORY; *out can be freed either way. */
-RONDO_MUST_USE rondo_status rondo_order_descent_make(const rondo_allocator *allocator, const rondo_order_index *index,
+/* best, deadline_ns and most_steps are the caller's to set. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_order_descent_make(rondo_scratch *scratch, const rondo_order_index *index,
                                                      uint32_t number, rondo_order_descent *out);
-void rondo_order_descent_free(const rondo_allocator *allocator, rondo_order_descent *descent);
 
 /* Steps that were taken: more where they looked at many pieces (include/rondo/plan.h, budget_steps). */
 uint64_t rondo_order_descent_steps(const rondo_order_descent *descent);

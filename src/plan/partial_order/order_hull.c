@@ -76,9 +76,9 @@ static uint32_t end_of(const hull_maker *m, const rondo_life *life) {
   return last + 1;
 }
 
-static rondo_status measure(const rondo_allocator *allocator, rondo_hull *hull, uint32_t steps) {
+static rondo_status measure(rondo_scratch *temporary, rondo_hull *hull, uint32_t steps) {
   size_t *change = NULL;
-  RONDO_TRY(rondo_allocate_items(allocator, steps, sizeof *change, &change));
+  RONDO_TRY(rondo_scratch_take(temporary, steps, sizeof *change, &change));
   for (size_t i = 0; i < hull->problem.count; i++) {
     const rondo_plan_item *item = &hull->items[i];
     change[item->lower] += item->bytes; /* modulo the word, as is what is taken off */
@@ -88,18 +88,17 @@ static rondo_status measure(const rondo_allocator *allocator, rondo_hull *hull, 
     live += change[i];
     if (live > hull->most_live) hull->most_live = live;
   }
-  rondo_release(allocator, change, steps, sizeof *change);
   return RONDO_OK;
 }
 
-static rondo_status fill(const rondo_allocator *allocator, hull_maker *m, rondo_hull *hull) {
+static rondo_status fill(rondo_scratch *scratch, rondo_scratch *temporary, hull_maker *m, rondo_hull *hull) {
   const rondo_lives *lives = m->lives;
   const rondo_plan_problem *given = lives->problem;
   const uint32_t slots = lives->relation->slot_count;
-  RONDO_TRY(rondo_allocate_items(allocator, slots, sizeof *m->last_alloc, &m->last_alloc));
-  RONDO_TRY(rondo_allocate_items(allocator, m->stage_count, sizeof *m->stages, &m->stages));
-  RONDO_TRY(rondo_allocate_items(allocator, given->count, sizeof *hull->items, &hull->items));
-  RONDO_TRY(rondo_allocate_items(allocator, given->obstacle_count, sizeof *hull->obstacles, &hull->obstacles));
+  RONDO_TRY(rondo_scratch_take(temporary, slots, sizeof *m->last_alloc, &m->last_alloc));
+  RONDO_TRY(rondo_scratch_take(temporary, m->stage_count, sizeof *m->stages, &m->stages));
+  RONDO_TRY(rondo_scratch_take(scratch, given->count, sizeof *hull->items, &hull->items));
+  RONDO_TRY(rondo_scratch_take(scratch, given->obstacle_count, sizeof *hull->obstacles, &hull->obstacles));
   for (size_t i = 0; i < given->count; i++) note_alloc(m, &lives->lives[i]);
   for (size_t i = 0; i < given->obstacle_count; i++) note_alloc(m, &lives->obstacles[i]);
   note_stages(m);
@@ -115,24 +114,18 @@ static rondo_status fill(const rondo_allocator *allocator, hull_maker *m, rondo_
     hull->obstacles[i].lower = step_of(m, lives->obstacles[i].alloc);
     hull->obstacles[i].upper = end_of(m, &lives->obstacles[i]);
   }
-  return measure(allocator, hull, slots + 2);
+  return measure(temporary, hull, slots + 2);
 }
 
-rondo_status rondo_hull_make(const rondo_allocator *allocator, const rondo_lives *lives, rondo_hull *out) {
+rondo_status rondo_hull_make(rondo_scratch *scratch, const rondo_lives *lives, rondo_hull *out) {
   const rondo_plan_problem *given = lives->problem;
   *out = (rondo_hull){.problem = {.struct_size = sizeof out->problem, .count = given->count}};
   out->problem.obstacle_count = given->obstacle_count;
   hull_maker m = {.lives = lives, .stage_count = lives->relation->stage_slot.count - 1};
-  const rondo_status status = fill(allocator, &m, out);
+  rondo_scratch temporary = {.allocator = scratch->allocator};
+  const rondo_status status = fill(scratch, &temporary, &m, out);
   out->problem.items = out->items;
   out->problem.obstacles = out->obstacles;
-  rondo_release(allocator, m.last_alloc, lives->relation->slot_count, sizeof *m.last_alloc);
-  rondo_release(allocator, m.stages, m.stage_count, sizeof *m.stages);
+  rondo_scratch_free(&temporary);
   return status;
-}
-
-void rondo_hull_free(const rondo_allocator *allocator, rondo_hull *hull) {
-  rondo_release(allocator, hull->items, hull->problem.count, sizeof *hull->items);
-  rondo_release(allocator, hull->obstacles, hull->problem.obstacle_count, sizeof *hull->obstacles);
-  *hull = (rondo_hull){0};
 }

@@ -15,9 +15,7 @@ typedef struct rondo_hull {
 } rondo_hull;
 
 /* Steps are the nodes' numbers: an item lives from its alloc node up to behind the last one that allocates something it
- * conflicts with. Branches are left out of account. Errors: OUT_OF_MEMORY; *out can be freed either way. */
-RONDO_MUST_USE rondo_status rondo_hull_make(const rondo_allocator *allocator, const rondo_lives *lives,
-                                            rondo_hull *out);
-void rondo_hull_free(const rondo_allocator *allocator, rondo_hull *hull);
+ * conflicts with. Branches are left out of account. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_hull_make(rondo_scratch *scratch, const rondo_lives *lives, rondo_hull *out);
 
 #endif

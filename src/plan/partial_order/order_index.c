@@ -32,8 +32,9 @@ static uint32_t kind_of(const rondo_life *life) {
 
 static rondo_status sort_entries(const rondo_allocator *allocator, rondo_order_index *index) {
   const rondo_lives *lives = index->lives;
+  rondo_scratch temporary = {.allocator = allocator};
   rondo_sort_entry *entries = NULL;
-  RONDO_TRY(rondo_allocate_items(allocator, index->count, 2 * sizeof *entries, &entries));
+  RONDO_TRY(rondo_scratch_take(&temporary, index->count, 2 * sizeof *entries, &entries));
   for (uint32_t i = 0; i < index->count; i++) {
     const rondo_life *life = &lives->lives[lives->items[i]];
     entries[i] = (rondo_sort_entry){(uint64_t)kind_of(life) << 32 | life->alloc, lives->items[i]};
@@ -43,7 +44,7 @@ static rondo_status sort_entries(const rondo_allocator *allocator, rondo_order_i
     index->items[i] = entries[i].value;
     index->by_entry[i] = lives->lives[entries[i].value];
   }
-  rondo_release(allocator, entries, index->count, 2 * sizeof *entries);
+  rondo_scratch_free(&temporary);
   return RONDO_OK;
 }
 
@@ -64,18 +65,12 @@ static uint32_t groups_of(uint32_t count, uint32_t level) {
   return (uint32_t)(((uint64_t)count + (UINT64_C(1) << level * BITS_A_LEVEL) - 1) >> level * BITS_A_LEVEL);
 }
 
-static rondo_status make_times(const rondo_allocator *allocator, uint32_t count, rondo_index_times *times) {
+static rondo_status make_times(rondo_scratch *scratch, uint32_t count, rondo_index_times *times) {
   times->count = count;
   for (uint32_t level = 0; level < RONDO_INDEX_LEVELS; level++) {
-    RONDO_TRY(rondo_allocate_items(allocator, groups_of(count, level), sizeof(uint32_t), &times->latest[level]));
+    RONDO_TRY(rondo_scratch_take(scratch, groups_of(count, level), sizeof(uint32_t), &times->latest[level]));
   }
   return RONDO_OK;
-}
-
-static void free_times(const rondo_allocator *allocator, rondo_index_times *times) {
-  for (uint32_t level = 0; level < RONDO_INDEX_LEVELS; level++) {
-    rondo_release(allocator, times->latest[level], groups_of(times->count, level), sizeof(uint32_t));
-  }
 }
 
 /* Of the entries in the list; NULL: all. */
@@ -97,14 +92,15 @@ static uint32_t grade_of(const rondo_life *life) {
   return grade;
 }
 
-static rondo_status list_crossing(const rondo_allocator *allocator, rondo_order_index *index) {
+static rondo_status list_crossing(rondo_scratch *scratch, rondo_order_index *index) {
   const uint32_t first = index->firsts[0].of[CROSSING];
   const uint32_t count = index->count - first;
+  rondo_scratch temporary = {.allocator = scratch->allocator};
   rondo_sort_entry *entries = NULL;
-  RONDO_TRY(make_times(allocator, count, &index->crossing_times));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *index->crossing, &index->crossing));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *index->crossing_lives, &index->crossing_lives));
-  RONDO_TRY(rondo_allocate_items(allocator, count, 2 * sizeof *entries, &entries));
+  RONDO_TRY(make_times(scratch, count, &index->crossing_times));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *index->crossing, &index->crossing));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *index->crossing_lives, &index->crossing_lives));
+  RONDO_TRY(rondo_scratch_take(&temporary, count, 2 * sizeof *entries, &entries));
   for (uint32_t i = 0; i < count; i++) {
     const rondo_life *life = &index->by_entry[first + i];
     entries[i] = (rondo_sort_entry){(uint64_t)grade_of(life) << 32 | life->alloc_time, first + i};
@@ -116,7 +112,7 @@ static rondo_status list_crossing(const rondo_allocator *allocator, rondo_order_
     index->crossing_lives[i] = index->by_entry[entries[i].value];
   }
   note_times(index, index->crossing, &index->crossing_times);
-  rondo_release(allocator, entries, count, 2 * sizeof *entries);
+  rondo_scratch_free(&temporary);
   return RONDO_OK;
 }
 
@@ -130,45 +126,23 @@ static uint32_t most_ranges(const rondo_relation *relation) {
   return RONDO_INDEX_KINDS * (2 * most + 5);
 }
 
-rondo_status rondo_order_index_make(const rondo_allocator *allocator, const rondo_lives *lives,
-                                    rondo_order_index *out) {
+rondo_status rondo_order_index_make(rondo_scratch *scratch, const rondo_lives *lives, rondo_order_index *out) {
   const size_t slots = (size_t)lives->relation->slot_count + 1;
   *out = (rondo_order_index){.lives = lives, .count = lives->count, .most_ranges = most_ranges(lives->relation)};
-  RONDO_TRY(rondo_allocate_items(allocator, out->count, sizeof *out->items, &out->items));
-  RONDO_TRY(rondo_allocate_items(allocator, out->count, sizeof *out->by_entry, &out->by_entry));
-  RONDO_TRY(rondo_allocate_items(allocator, slots, sizeof *out->firsts, &out->firsts));
-  RONDO_TRY(make_times(allocator, out->count, &out->times));
-  RONDO_TRY(sort_entries(allocator, out));
+  RONDO_TRY(rondo_scratch_take(scratch, out->count, sizeof *out->items, &out->items));
+  RONDO_TRY(rondo_scratch_take(scratch, out->count, sizeof *out->by_entry, &out->by_entry));
+  RONDO_TRY(rondo_scratch_take(scratch, slots, sizeof *out->firsts, &out->firsts));
+  RONDO_TRY(make_times(scratch, out->count, &out->times));
+  RONDO_TRY(sort_entries(scratch->allocator, out));
   note_firsts(out);
   note_times(out, NULL, &out->times);
-  return list_crossing(allocator, out);
+  return list_crossing(scratch, out);
 }
 
-void rondo_order_index_free(const rondo_allocator *allocator, rondo_order_index *index) {
-  if (index->lives == NULL) return;
-  const size_t slots = (size_t)index->lives->relation->slot_count + 1;
-  rondo_release(allocator, index->items, index->count, sizeof *index->items);
-  rondo_release(allocator, index->by_entry, index->count, sizeof *index->by_entry);
-  rondo_release(allocator, index->firsts, slots, sizeof *index->firsts);
-  rondo_release(allocator, index->crossing, index->crossing_times.count, sizeof *index->crossing);
-  rondo_release(allocator, index->crossing_lives, index->crossing_times.count, sizeof *index->crossing_lives);
-  free_times(allocator, &index->times);
-  free_times(allocator, &index->crossing_times);
-  *index = (rondo_order_index){0};
-}
-
-rondo_status rondo_index_answer_make(const rondo_allocator *allocator, const rondo_order_index *index,
-                                     rondo_index_answer *out) {
+rondo_status rondo_index_answer_make(rondo_scratch *scratch, const rondo_order_index *index, rondo_index_answer *out) {
   *out = (rondo_index_answer){0};
-  RONDO_TRY(rondo_allocate_items(allocator, index->most_ranges, sizeof *out->ranges, &out->ranges));
-  return rondo_allocate_items(allocator, index->count, sizeof *out->others, &out->others);
-}
-
-void rondo_index_answer_free(const rondo_allocator *allocator, const rondo_order_index *index,
-                             rondo_index_answer *answer) {
-  rondo_release(allocator, answer->ranges, index->most_ranges, sizeof *answer->ranges);
-  rondo_release(allocator, answer->others, index->count, sizeof *answer->others);
-  *answer = (rondo_index_answer){0};
+  RONDO_TRY(rondo_scratch_take(scratch, index->most_ranges, sizeof *out->ranges, &out->ranges));
+  return rondo_scratch_take(scratch, index->count, sizeof *out->others, &out->others);
 }
 
 /* What begins in a life -------------------------------------------------------------------------------------------- */

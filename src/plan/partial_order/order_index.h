@@ -49,15 +49,11 @@ typedef struct rondo_index_answer {
   uint32_t range_count, other_count;
 } rondo_index_answer;
 
-/* Errors: OUT_OF_MEMORY; *out can be freed either way. */
-RONDO_MUST_USE rondo_status rondo_order_index_make(const rondo_allocator *allocator, const rondo_lives *lives,
+/* Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_order_index_make(rondo_scratch *scratch, const rondo_lives *lives,
                                                    rondo_order_index *out);
-void rondo_order_index_free(const rondo_allocator *allocator, rondo_order_index *index);
-
-RONDO_MUST_USE rondo_status rondo_index_answer_make(const rondo_allocator *allocator, const rondo_order_index *index,
+RONDO_MUST_USE rondo_status rondo_index_answer_make(rondo_scratch *scratch, const rondo_order_index *index,
                                                     rondo_index_answer *out);
-void rondo_index_answer_free(const rondo_allocator *allocator, const rondo_order_index *index,
-                             rondo_index_answer *answer);
 
 /* All entries that conflict with the entry's life, each once, itself among them. */
 void rondo_order_index_ask(const rondo_order_index *index, uint32_t entry, rondo_index_answer *out);

@@ -63,8 +63,9 @@ static bool ask_relation(const rondo_relation *relation, uint32_t lower, uint32_
 
 static rondo_status ask_in_bulk(const rondo_allocator *allocator, const rondo_lives *lives, size_t count) {
   const rondo_plan_problem *problem = lives->problem;
+  rondo_scratch scratch = {.allocator = allocator};
   rondo_reach_question *questions = NULL;
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *questions, &questions));
+  RONDO_TRY(rondo_scratch_take(&scratch, count, sizeof *questions, &questions));
   size_t asked = 0;
   for (size_t i = 0; i < problem->count + problem->obstacle_count && asked < count; i++) {
     rondo_reach_question question = {.number = (uint32_t)i};
@@ -78,7 +79,7 @@ static rondo_status ask_in_bulk(const rondo_allocator *allocator, const rondo_li
   for (size_t i = 0; i < asked && status == RONDO_OK; i++) {
     if (!questions[i].answer) status = fail_backward(problem, questions[i].number);
   }
-  rondo_release(allocator, questions, count, sizeof *questions);
+  rondo_scratch_free(&scratch);
   return status;
 }
 
@@ -100,13 +101,13 @@ static rondo_status check_directions(const rondo_allocator *allocator, const ron
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_lives_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
-                              const rondo_relation *relation, const rondo_branches *branches, rondo_lives *out) {
+rondo_status rondo_lives_make(rondo_scratch *scratch, const rondo_plan_problem *problem, const rondo_relation *relation,
+                              const rondo_branches *branches, rondo_lives *out) {
   *out = (rondo_lives){.problem = problem, .relation = relation, .branches = branches};
-  RONDO_TRY(check_directions(allocator, out));
-  RONDO_TRY(rondo_allocate_items(allocator, problem->count, sizeof *out->lives, &out->lives));
-  RONDO_TRY(rondo_allocate_items(allocator, problem->obstacle_count, sizeof *out->obstacles, &out->obstacles));
-  RONDO_TRY(rondo_allocate_items(allocator, problem->count, sizeof *out->items, &out->items));
+  RONDO_TRY(check_directions(scratch->allocator, out));
+  RONDO_TRY(rondo_scratch_take(scratch, problem->count, sizeof *out->lives, &out->lives));
+  RONDO_TRY(rondo_scratch_take(scratch, problem->obstacle_count, sizeof *out->obstacles, &out->obstacles));
+  RONDO_TRY(rondo_scratch_take(scratch, problem->count, sizeof *out->items, &out->items));
   for (uint32_t i = 0; i < problem->count; i++) {
     const rondo_plan_item *item = &problem->items[i];
     out->lives[i] = life_of(out, item->lower, item->upper, item->branch);
@@ -116,15 +117,6 @@ rondo_status rondo_lives_make(const rondo_allocator *allocator, const rondo_plan
     out->obstacles[i] = life_of(out, problem->obstacles[i].lower, problem->obstacles[i].upper, 0);
   }
   return RONDO_OK;
-}
-
-void rondo_lives_free(const rondo_allocator *allocator, rondo_lives *lives) {
-  const size_t count = lives->problem == NULL ? 0 : lives->problem->count;
-  const size_t obstacles = lives->problem == NULL ? 0 : lives->problem->obstacle_count;
-  rondo_release(allocator, lives->lives, count, sizeof *lives->lives);
-  rondo_release(allocator, lives->obstacles, obstacles, sizeof *lives->obstacles);
-  rondo_release(allocator, lives->items, count, sizeof *lives->items);
-  *lives = (rondo_lives){0};
 }
 
 uint32_t rondo_lives_span(const rondo_lives *lives, const rondo_life *life) {

@@ -26,11 +26,10 @@ typedef struct rondo_lives {
 } rondo_lives;
 
 /* The problem must be checked and have an order. Errors: INVALID_ARGUMENT naming an item or obstacle that is freed by a
- * node that does not come behind the one that allocates it; OUT_OF_MEMORY. *out can be freed either way. */
-RONDO_MUST_USE rondo_status rondo_lives_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+ * node that does not come behind the one that allocates it; OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_lives_make(rondo_scratch *scratch, const rondo_plan_problem *problem,
                                              const rondo_relation *relation, const rondo_branches *branches,
                                              rondo_lives *out);
-void rondo_lives_free(const rondo_allocator *allocator, rondo_lives *lives);
 
 /* How many slots a life may meet: all but those before its alloc and behind its free. */
 uint32_t rondo_lives_span(const rondo_lives *lives, const rondo_life *life);

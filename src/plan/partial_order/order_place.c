@@ -171,21 +171,19 @@ static int compare_offsets(const void *a, const void *b) {
   return (*x > *y) - (*x < *y);
 }
 
-static rondo_status sort_obstacles(const rondo_allocator *allocator, rondo_order_placer *p) {
+static rondo_status sort_obstacles(rondo_scratch *scratch, rondo_order_placer *p) {
   const rondo_plan_problem *problem = p->index->lives->problem;
   const rondo_plan_obstacle **sorted = NULL;
-  RONDO_TRY(rondo_allocate_items(allocator, problem->obstacle_count, sizeof *sorted, &sorted));
+  RONDO_TRY(rondo_scratch_take(scratch, problem->obstacle_count, sizeof *sorted, &sorted));
   for (size_t i = 0; i < problem->obstacle_count; i++) {
     if (problem->obstacles[i].bytes > 0) sorted[p->obstacle_count++] = &problem->obstacles[i];
   }
   if (p->obstacle_count > 1) qsort(sorted, p->obstacle_count, sizeof *sorted, compare_offsets);
   for (size_t i = 0; i < p->obstacle_count; i++) p->obstacles[i] = (uint32_t)(sorted[i] - problem->obstacles);
-  rondo_release(allocator, sorted, problem->obstacle_count, sizeof *sorted);
   return RONDO_OK;
 }
 
-rondo_status rondo_order_placer_make(const rondo_allocator *allocator, const rondo_order_index *index,
-                                     rondo_order_placer *out) {
+rondo_status rondo_order_placer_make(rondo_scratch *scratch, const rondo_order_index *index, rondo_order_placer *out) {
   const rondo_plan_problem *problem = index->lives->problem;
   *out = (rondo_order_placer){.index = index, .grain = SIZE_MAX / 2 + 1, .leaves = 1};
   for (uint32_t i = 0; i < index->count; i++) {
@@ -195,23 +193,11 @@ rondo_status rondo_order_placer_make(const rondo_allocator *allocator, const ron
   if (out->grain == 0) out->grain = 1;
   out->block_count = index->count / BLOCK + (index->count % BLOCK > 0);
   while (out->leaves < out->block_count) out->leaves *= 2;
-  RONDO_TRY(rondo_allocate_items(allocator, out->block_count, sizeof *out->blocks, &out->blocks));
-  RONDO_TRY(rondo_allocate_items(allocator, 2 * (size_t)out->leaves, sizeof *out->winners, &out->winners));
-  RONDO_TRY(rondo_allocate_items(allocator, index->count, sizeof *out->lowest, &out->lowest));
-  RONDO_TRY(rondo_allocate_items(allocator, index->count, sizeof *out->ranks, &out->ranks));
-  RONDO_TRY(rondo_allocate_items(allocator, problem->obstacle_count, sizeof *out->obstacles, &out->obstacles));
-  RONDO_TRY(sort_obstacles(allocator, out));
-  return rondo_index_answer_make(allocator, index, &out->met);
-}
-
-void rondo_order_placer_free(const rondo_allocator *allocator, rondo_order_placer *placer) {
-  const rondo_order_index *index = placer->index;
-  if (index == NULL) return;
-  rondo_release(allocator, placer->blocks, placer->block_count, sizeof *placer->blocks);
-  rondo_release(allocator, placer->winners, 2 * (size_t)placer->leaves, sizeof *placer->winners);
-  rondo_release(allocator, placer->lowest, index->count, sizeof *placer->lowest);
-  rondo_release(allocator, placer->ranks, index->count, sizeof *placer->ranks);
-  rondo_release(allocator, placer->obstacles, index->lives->problem->obstacle_count, sizeof *placer->obstacles);
-  rondo_index_answer_free(allocator, index, &placer->met);
-  *placer = (rondo_order_placer){0};
+  RONDO_TRY(rondo_scratch_take(scratch, out->block_count, sizeof *out->blocks, &out->blocks));
+  RONDO_TRY(rondo_scratch_take(scratch, 2 * (size_t)out->leaves, sizeof *out->winners, &out->winners));
+  RONDO_TRY(rondo_scratch_take(scratch, index->count, sizeof *out->lowest, &out->lowest));
+  RONDO_TRY(rondo_scratch_take(scratch, index->count, sizeof *out->ranks, &out->ranks));
+  RONDO_TRY(rondo_scratch_take(scratch, problem->obstacle_count, sizeof *out->obstacles, &out->obstacles));
+  RONDO_TRY(sort_obstacles(scratch, out));
+  return rondo_index_answer_make(scratch, index, &out->met);
 }

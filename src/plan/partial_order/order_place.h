@@ -20,10 +20,9 @@ typedef struct rondo_order_placer {
   size_t obstacle_count;
 } rondo_order_placer;
 
-/* Errors: OUT_OF_MEMORY; *out can be freed either way. */
-RONDO_MUST_USE rondo_status rondo_order_placer_make(const rondo_allocator *allocator, const rondo_order_index *index,
+/* Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_order_placer_make(rondo_scratch *scratch, const rondo_order_index *index,
                                                     rondo_order_placer *out);
-void rondo_order_placer_free(const rondo_allocator *allocator, rondo_order_placer *placer);
 
 /* Places all items. Of those that could lie equally low, the one with the least rank goes first; ranks are one an item,
  * each number once. `offsets` has room for one an item. Errors: LIMIT_EXCEEDED (an offset does not fit in a size_t). */

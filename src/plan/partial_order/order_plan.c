@@ -15,7 +15,7 @@
 #define HULL_GAP 1.002
 
 typedef struct planner {
-  const rondo_allocator *allocator;
+  rondo_scratch scratch;
   const rondo_plan_problem *problem; /* with an order */
   const rondo_plan_options *options;
   uint64_t start_ns;
@@ -36,12 +36,12 @@ static int compare_obstacles(const void *a, const void *b) {
 }
 
 /* Up to where as many bytes are free of obstacles that are always there. */
-static rondo_status raise_over_obstacles(const planner *p, size_t *bytes) {
+static rondo_status raise_over_obstacles(planner *p, size_t *bytes) {
   const rondo_plan_problem *problem = p->problem;
   rondo_plan_obstacle *always = NULL;
   size_t count = 0;
   if (problem->obstacle_count == 0 || *bytes == 0) return RONDO_OK;
-  RONDO_TRY(rondo_allocate_items(p->allocator, problem->obstacle_count, sizeof *always, &always));
+  RONDO_TRY(rondo_scratch_take(&p->scratch, problem->obstacle_count, sizeof *always, &always));
   for (size_t i = 0; i < problem->obstacle_count; i++) {
     const rondo_plan_obstacle *obstacle = &problem->obstacles[i];
     if (obstacle->lower == 0 && obstacle->upper == RONDO_PLAN_FOREVER) always[count++] = *obstacle;
@@ -55,7 +55,6 @@ static rondo_status raise_over_obstacles(const planner *p, size_t *bytes) {
     if (end > at) at = end;
   }
   if (left <= SIZE_MAX - at) *bytes = at + left;
-  rondo_release(p->allocator, always, problem->obstacle_count, sizeof *always);
   return RONDO_OK;
 }
 
@@ -67,7 +66,7 @@ static uint64_t deadline_of(const planner *p) {
   return budget_ns == 0 ? UINT64_MAX : p->start_ns + budget_ns - budget_ns / 64;
 }
 
-static rondo_status finish(const planner *p, rondo_plan_info *info) {
+static rondo_status finish(planner *p, rondo_plan_info *info) {
   size_t bytes = p->bound.bytes;
   RONDO_TRY(raise_over_obstacles(p, &bytes));
   if (bytes > info->lower_bound) info->lower_bound = bytes;
@@ -80,7 +79,7 @@ static bool is_one_chain(const planner *p) {
 }
 
 static rondo_status plan_hull(planner *p, size_t *offsets, rondo_plan_info *info) {
-  RONDO_TRY(rondo_interval_plan(p->allocator, &p->hull.problem, p->options, offsets, info));
+  RONDO_TRY(rondo_interval_plan(p->scratch.allocator, &p->hull.problem, p->options, offsets, info));
   if (!is_one_chain(p)) { /* else the intervals are the order, and what is proved of them is proved */
     info->lower_bound = 0;
     info->optimal = false;
@@ -89,7 +88,7 @@ static rondo_status plan_hull(planner *p, size_t *offsets, rondo_plan_info *info
 }
 
 static rondo_status plan_order(planner *p, size_t *offsets, rondo_plan_info *info) {
-  rondo_order_search search = {.allocator = p->allocator, .lives = &p->lives, .options = p->options};
+  rondo_order_search search = {.allocator = p->scratch.allocator, .lives = &p->lives, .options = p->options};
   search.deadline_ns = deadline_of(p);
   search.offsets = offsets;
   search.bound = &p->bound;
@@ -103,25 +102,22 @@ static rondo_status plan_order(planner *p, size_t *offsets, rondo_plan_info *inf
 }
 
 static rondo_status plan_with(planner *p, size_t *offsets, rondo_plan_info *info) {
-  RONDO_TRY(rondo_branches_make(p->allocator, p->problem, &p->branches));
-  RONDO_TRY(rondo_relation_make(p->allocator, p->problem->order, 0, &p->relation));
-  RONDO_TRY(rondo_lives_make(p->allocator, p->problem, &p->relation, &p->branches, &p->lives));
-  RONDO_TRY(rondo_allocate_items(p->allocator, p->branches.choice_count, sizeof(uint32_t), &p->bound.taken));
-  RONDO_TRY(rondo_serial_bound(p->allocator, p->problem, &p->branches, &p->bound));
-  RONDO_TRY(rondo_hull_make(p->allocator, &p->lives, &p->hull));
+  RONDO_TRY(rondo_branches_make(&p->scratch, p->problem, &p->branches));
+  RONDO_TRY(rondo_relation_make(&p->scratch, p->problem->order, 0, &p->relation));
+  RONDO_TRY(rondo_lives_make(&p->scratch, p->problem, &p->relation, &p->branches, &p->lives));
+  RONDO_TRY(rondo_scratch_take(&p->scratch, p->branches.choice_count, sizeof(uint32_t), &p->bound.taken));
+  RONDO_TRY(rondo_serial_bound(p->scratch.allocator, p->problem, &p->branches, &p->bound));
+  RONDO_TRY(rondo_hull_make(&p->scratch, &p->lives, &p->hull));
   const bool is_near = (double)p->hull.most_live <= HULL_GAP * (double)p->bound.bytes;
   return is_near ? plan_hull(p, offsets, info) : plan_order(p, offsets, info);
 }
 
 static rondo_status plan_order_problem(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                        const rondo_plan_options *options, size_t *offsets, rondo_plan_info *info) {
-  planner p = {.allocator = allocator, .problem = problem, .options = options, .start_ns = rondo_clock_ns()};
+  planner p = {.scratch.allocator = allocator, .problem = problem, .options = options, .start_ns = rondo_clock_ns()};
   const rondo_status status = plan_with(&p, offsets, info);
-  rondo_release(allocator, p.bound.taken, p.branches.choice_count, sizeof(uint32_t));
-  rondo_hull_free(allocator, &p.hull);
-  rondo_lives_free(allocator, &p.lives);
   rondo_relation_free(allocator, &p.relation);
-  rondo_branches_free(allocator, &p.branches);
+  rondo_scratch_free(&p.scratch);
   return status;
 }
 
@@ -129,8 +125,9 @@ rondo_status rondo_order_plan(const rondo_allocator *allocator, const rondo_plan
                               const rondo_plan_options *options, size_t *offsets, rondo_plan_info *info) {
   if (problem->order != NULL) return plan_order_problem(allocator, problem, options, offsets, info);
   rondo_chain_problem chain;
-  rondo_status status = rondo_chain_problem_make(allocator, problem, &chain);
+  rondo_scratch scratch = {.allocator = allocator};
+  rondo_status status = rondo_chain_problem_make(&scratch, problem, &chain);
   if (status == RONDO_OK) status = plan_order_problem(allocator, &chain.problem, options, offsets, info);
-  rondo_chain_problem_free(allocator, &chain);
+  rondo_scratch_free(&scratch);
   return status;
 }

@@ -63,9 +63,10 @@ static void answer_batch(const rondo_plan_order *order, rondo_reach_question *qu
 rondo_status rondo_reach_answer(const rondo_allocator *allocator, const rondo_plan_order *order,
                                 rondo_reach_question *questions, size_t count) {
   if (count == 0) return RONDO_OK;
+  rondo_scratch scratch = {.allocator = allocator};
   bits *reached = NULL;
   qsort(questions, count, sizeof *questions, compare_questions);
-  RONDO_TRY(rondo_allocate_items(allocator, order->node_count, sizeof *reached, &reached));
+  RONDO_TRY(rondo_scratch_take(&scratch, order->node_count, sizeof *reached, &reached));
   for (size_t begin = 0; begin < count;) {
     size_t end = begin + 1;
     for (size_t sources = 1; end < count; end++) {
@@ -74,6 +75,6 @@ rondo_status rondo_reach_answer(const rondo_allocator *allocator, const rondo_pl
     answer_batch(order, questions + begin, end - begin, reached);
     begin = end;
   }
-  rondo_release(allocator, reached, order->node_count, sizeof *reached);
+  rondo_scratch_free(&scratch);
   return RONDO_OK;
 }

@@ -21,7 +21,8 @@
 #define MOST_LOOKED_AT 16 /* successors */
 
 typedef struct builder {
-  const rondo_allocator *allocator;
+  rondo_scratch *scratch;  /* of the relation */
+  rondo_scratch temporary; /* of the making alone */
   rondo_relation *relation;
   uint32_t node_count;
   uint32_t most_chains; /* in a part */
@@ -108,7 +109,7 @@ static void unite_by_edges(builder *b, uint32_t *parents) {
 
 static rondo_status add_part(builder *b, uint32_t stage) {
   const rondo_relation_part part = {.stage = stage};
-  return rondo_array_push(b->allocator, &b->relation->parts, &part);
+  return rondo_array_push(b->temporary.allocator, &b->relation->parts, &part);
 }
 
 /* Numbers the parts by their first nodes, and so by stage. Part 0 is the beginning, the last one the end. */
@@ -130,7 +131,7 @@ static rondo_status number_parts(builder *b, uint32_t stages) {
 
 static rondo_status sort_by_part(builder *b) {
   const size_t parts = b->relation->parts.count;
-  RONDO_TRY(rondo_allocate_items(b->allocator, parts + 1, sizeof *b->part_begin, &b->part_begin));
+  RONDO_TRY(rondo_scratch_take(&b->temporary, parts + 1, sizeof *b->part_begin, &b->part_begin));
   for (uint32_t i = 0; i < b->node_count; i++) b->part_begin[b->node_part[i] + 1]++;
   for (size_t i = 0; i < parts; i++) b->part_begin[i + 1] += b->part_begin[i];
   for (uint32_t i = 0; i < b->node_count; i++) {
@@ -160,7 +161,7 @@ typedef struct weaver {
 
 static rondo_status add_rows(const builder *b, weaver *w, uint32_t stride) {
   const size_t end = w->rows + (size_t)w->node_count * stride;
-  RONDO_TRY(rondo_array_reserve(b->allocator, &b->relation->past, end));
+  RONDO_TRY(rondo_array_reserve(b->temporary.allocator, &b->relation->past, end));
   uint32_t *rows = b->relation->past.items + w->rows;
   const size_t had = b->relation->past.count - w->rows;
   memset(rows + had, 0, ((size_t)w->node_count * stride - had) * sizeof *rows);
@@ -249,7 +250,7 @@ static rondo_status give_slots(const builder *b, const weaver *w) {
   rondo_relation_part *part = &relation->parts.items[w->part];
   uint32_t slot = part->first_slot;
   for (uint32_t c = 0; c < w->width; c++) {
-    RONDO_TRY(rondo_array_push(b->allocator, &relation->chain_slot, &slot));
+    RONDO_TRY(rondo_array_push(b->temporary.allocator, &relation->chain_slot, &slot));
     slot += b->chain_length[c];
   }
   part->loose_slot = slot;
@@ -279,7 +280,7 @@ static void finish_past(const builder *b, const weaver *w) {
 static rondo_status make_future(const builder *b, const weaver *w) {
   rondo_relation *relation = b->relation;
   const rondo_relation_part *part = &relation->parts.items[w->part];
-  RONDO_TRY(rondo_array_reserve(b->allocator, &relation->future, relation->past.count));
+  RONDO_TRY(rondo_array_reserve(b->temporary.allocator, &relation->future, relation->past.count));
   relation->future.count = relation->past.count;
   uint32_t *rows = relation->future.items + w->rows;
   for (uint32_t i = w->node_count; i-- > 0;) {
@@ -331,7 +332,7 @@ static rondo_status weave_end(const builder *b, uint32_t number, uint32_t slot) 
   part->rows = relation->past.count;
   relation->slot_part[slot] = number;
   relation->slot_chain[slot] = part->first_chain;
-  return rondo_array_push(b->allocator, &relation->chain_slot, &slot);
+  return rondo_array_push(b->temporary.allocator, &relation->chain_slot, &slot);
 }
 
 static rondo_status weave_all(const builder *b) {
@@ -340,15 +341,15 @@ static rondo_status weave_all(const builder *b) {
   uint32_t slot = 0;
   for (uint32_t i = 0; i <= last; i++) {
     if (i == 0 || relation->parts.items[i].stage != relation->parts.items[i - 1].stage) {
-      RONDO_TRY(rondo_array_push(b->allocator, &relation->stage_slot, &slot));
+      RONDO_TRY(rondo_array_push(b->temporary.allocator, &relation->stage_slot, &slot));
     }
     const bool is_end = i == 0 || i == last;
     RONDO_TRY(is_end ? weave_end(b, i, slot) : weave_part(b, i, slot));
     slot = relation->parts.items[i].end_slot;
   }
   assert(slot == relation->slot_count);
-  RONDO_TRY(rondo_array_push(b->allocator, &relation->chain_slot, &slot));
-  return rondo_array_push(b->allocator, &relation->stage_slot, &slot);
+  RONDO_TRY(rondo_array_push(b->temporary.allocator, &relation->chain_slot, &slot));
+  return rondo_array_push(b->temporary.allocator, &relation->stage_slot, &slot);
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
@@ -358,32 +359,19 @@ static rondo_status allocate_nodes(builder *b) {
   const size_t nodes = b->node_count;
   const size_t slots = relation->slot_count;
   const size_t chains = b->most_chains;
-  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &relation->node_slot));
-  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &relation->node_row));
-  RONDO_TRY(rondo_allocate_items(b->allocator, slots, sizeof(uint32_t), &relation->slot_node));
-  RONDO_TRY(rondo_allocate_items(b->allocator, slots, sizeof(uint32_t), &relation->slot_part));
-  RONDO_TRY(rondo_allocate_items(b->allocator, slots, sizeof(uint32_t), &relation->slot_chain));
-  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->node_stage));
-  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->node_part));
-  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->node_chain));
-  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->node_place));
-  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->sorted));
-  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->last_successor));
-  RONDO_TRY(rondo_allocate_items(b->allocator, chains, sizeof(uint32_t), &b->chain_length));
-  return rondo_allocate_items(b->allocator, chains, sizeof(uint32_t), &b->chain_last);
-}
-
-static void free_builder(builder *b) {
-  const size_t nodes = b->node_count;
-  rondo_release(b->allocator, b->node_stage, nodes, sizeof(uint32_t));
-  rondo_release(b->allocator, b->node_part, nodes, sizeof(uint32_t));
-  rondo_release(b->allocator, b->node_chain, nodes, sizeof(uint32_t));
-  rondo_release(b->allocator, b->node_place, nodes, sizeof(uint32_t));
-  rondo_release(b->allocator, b->sorted, nodes, sizeof(uint32_t));
-  rondo_release(b->allocator, b->last_successor, nodes, sizeof(uint32_t));
-  rondo_release(b->allocator, b->part_begin, b->relation->parts.count + 1, sizeof(uint32_t));
-  rondo_release(b->allocator, b->chain_length, b->most_chains, sizeof(uint32_t));
-  rondo_release(b->allocator, b->chain_last, b->most_chains, sizeof(uint32_t));
+  RONDO_TRY(rondo_scratch_take(b->scratch, nodes, sizeof(uint32_t), &relation->node_slot));
+  RONDO_TRY(rondo_scratch_take(b->scratch, nodes, sizeof(uint32_t), &relation->node_row));
+  RONDO_TRY(rondo_scratch_take(b->scratch, slots, sizeof(uint32_t), &relation->slot_node));
+  RONDO_TRY(rondo_scratch_take(b->scratch, slots, sizeof(uint32_t), &relation->slot_part));
+  RONDO_TRY(rondo_scratch_take(b->scratch, slots, sizeof(uint32_t), &relation->slot_chain));
+  RONDO_TRY(rondo_scratch_take(&b->temporary, nodes, sizeof(uint32_t), &b->node_stage));
+  RONDO_TRY(rondo_scratch_take(&b->temporary, nodes, sizeof(uint32_t), &b->node_part));
+  RONDO_TRY(rondo_scratch_take(&b->temporary, nodes, sizeof(uint32_t), &b->node_chain));
+  RONDO_TRY(rondo_scratch_take(&b->temporary, nodes, sizeof(uint32_t), &b->node_place));
+  RONDO_TRY(rondo_scratch_take(&b->temporary, nodes, sizeof(uint32_t), &b->sorted));
+  RONDO_TRY(rondo_scratch_take(&b->temporary, nodes, sizeof(uint32_t), &b->last_successor));
+  RONDO_TRY(rondo_scratch_take(&b->temporary, chains, sizeof(uint32_t), &b->chain_length));
+  return rondo_scratch_take(&b->temporary, chains, sizeof(uint32_t), &b->chain_last);
 }
 
 static uint32_t limit_chains(uint32_t nodes, uint32_t wanted) {
@@ -392,7 +380,7 @@ static uint32_t limit_chains(uint32_t nodes, uint32_t wanted) {
   return most < nodes ? (uint32_t)most : nodes;
 }
 
-rondo_status rondo_relation_make(const rondo_allocator *allocator, const rondo_plan_order *order, uint32_t most_chains,
+rondo_status rondo_relation_make(rondo_scratch *scratch, const rondo_plan_order *order, uint32_t most_chains,
                                  rondo_relation *out) {
   *out = (rondo_relation){0};
   if (order->node_count > MOST_NODES) {
@@ -400,29 +388,23 @@ rondo_status rondo_relation_make(const rondo_allocator *allocator, const rondo_p
                       order->node_count, MOST_NODES);
   }
   *out = (rondo_relation){.order = order, .slot_count = order->node_count + 2};
-  builder b = {.allocator = allocator, .relation = out, .node_count = order->node_count};
+  builder b = {
+      .scratch = scratch, .temporary.allocator = scratch->allocator, .relation = out, .node_count = order->node_count};
   b.most_chains = limit_chains(order->node_count, most_chains);
   rondo_status status = allocate_nodes(&b);
   if (status == RONDO_OK) status = number_parts(&b, number_stages(&b));
   if (status == RONDO_OK) status = sort_by_part(&b);
   if (status == RONDO_OK) status = weave_all(&b);
-  free_builder(&b);
+  rondo_scratch_free(&b.temporary);
   return status;
 }
 
 void rondo_relation_free(const rondo_allocator *allocator, rondo_relation *relation) {
-  const size_t nodes = relation->order == NULL ? 0 : relation->order->node_count;
-  rondo_release(allocator, relation->node_slot, nodes, sizeof(uint32_t));
-  rondo_release(allocator, relation->node_row, nodes, sizeof(uint32_t));
-  rondo_release(allocator, relation->slot_node, relation->slot_count, sizeof(uint32_t));
-  rondo_release(allocator, relation->slot_part, relation->slot_count, sizeof(uint32_t));
-  rondo_release(allocator, relation->slot_chain, relation->slot_count, sizeof(uint32_t));
   rondo_array_free(allocator, &relation->parts);
   rondo_array_free(allocator, &relation->stage_slot);
   rondo_array_free(allocator, &relation->chain_slot);
   rondo_array_free(allocator, &relation->past);
   rondo_array_free(allocator, &relation->future);
-  *relation = (rondo_relation){0};
 }
 
 /* Questions -------------------------------------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@
 #include <rondo/plan.h>
 
 #include "base/array.h"
+#include "plan/scratch.h"
 
 #define RONDO_RELATION_LOOSE UINT32_MAX
 
@@ -46,8 +47,9 @@ typedef struct rondo_relation {
 
 /* The order must be checked already. `most_chains` is how many a part may have; 0: as many as memory linear in nodes
  * allows. Errors: LIMIT_EXCEEDED (more than 2^31 nodes), OUT_OF_MEMORY; *out can be freed either way. */
-RONDO_MUST_USE rondo_status rondo_relation_make(const rondo_allocator *allocator, const rondo_plan_order *order,
+RONDO_MUST_USE rondo_status rondo_relation_make(rondo_scratch *scratch, const rondo_plan_order *order,
                                                 uint32_t most_chains, rondo_relation *out);
+/* Of the lists that grow; the rest is the scratch's. */
 void rondo_relation_free(const rondo_allocator *allocator, rondo_relation *relation);
 
 /* The slot that stands for a node as the beginning or the end of a lifetime: its own, or, where it is loose, that of

@@ -74,51 +74,32 @@ static void weigh(rondo_order_repair *r) {
   for (uint32_t i = r->index->count; i < r->pieces; i++) r->costs[i] = IMMOVABLE;
 }
 
-static rondo_status allocate_pieces(const rondo_allocator *allocator, rondo_order_repair *r) {
-  RONDO_TRY(rondo_allocate_items(allocator, r->pieces, sizeof *r->lows, &r->lows));
-  RONDO_TRY(rondo_allocate_items(allocator, r->pieces, sizeof *r->highs, &r->highs));
-  RONDO_TRY(rondo_allocate_items(allocator, r->pieces, sizeof *r->costs, &r->costs));
-  RONDO_TRY(rondo_allocate_items(allocator, r->pieces, sizeof *r->next_low, &r->next_low));
-  return rondo_allocate_items(allocator, r->pieces, sizeof *r->next_high, &r->next_high);
+static rondo_status allocate_pieces(rondo_scratch *scratch, rondo_order_repair *r) {
+  RONDO_TRY(rondo_scratch_take(scratch, r->pieces, sizeof *r->lows, &r->lows));
+  RONDO_TRY(rondo_scratch_take(scratch, r->pieces, sizeof *r->highs, &r->highs));
+  RONDO_TRY(rondo_scratch_take(scratch, r->pieces, sizeof *r->costs, &r->costs));
+  RONDO_TRY(rondo_scratch_take(scratch, r->pieces, sizeof *r->next_low, &r->next_low));
+  return rondo_scratch_take(scratch, r->pieces, sizeof *r->next_high, &r->next_high);
 }
 
-static rondo_status allocate_bins(const rondo_allocator *allocator, rondo_order_repair *r) {
-  RONDO_TRY(rondo_allocate_items(allocator, MOST_BINS, sizeof *r->begun, &r->begun));
-  RONDO_TRY(rondo_allocate_items(allocator, MOST_BINS, sizeof *r->ended, &r->ended));
-  RONDO_TRY(rondo_allocate_items(allocator, MOST_BINS, sizeof *r->first_low, &r->first_low));
-  return rondo_allocate_items(allocator, MOST_BINS, sizeof *r->first_high, &r->first_high);
+static rondo_status allocate_bins(rondo_scratch *scratch, rondo_order_repair *r) {
+  RONDO_TRY(rondo_scratch_take(scratch, MOST_BINS, sizeof *r->begun, &r->begun));
+  RONDO_TRY(rondo_scratch_take(scratch, MOST_BINS, sizeof *r->ended, &r->ended));
+  RONDO_TRY(rondo_scratch_take(scratch, MOST_BINS, sizeof *r->first_low, &r->first_low));
+  return rondo_scratch_take(scratch, MOST_BINS, sizeof *r->first_high, &r->first_high);
 }
 
-rondo_status rondo_order_repair_make(const rondo_allocator *allocator, const rondo_order_index *index,
-                                     rondo_order_repair *out) {
+rondo_status rondo_order_repair_make(rondo_scratch *scratch, const rondo_order_index *index, rondo_order_repair *out) {
   const uint32_t count = index->count;
   *out = (rondo_order_repair){.index = index, .unit = choose_unit(index)};
   out->pieces = count + (uint32_t)index->lives->problem->obstacle_count;
-  RONDO_TRY(allocate_pieces(allocator, out));
-  RONDO_TRY(allocate_bins(allocator, out));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->bytes, &out->bytes));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->weight, &out->weight));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->heap, &out->heap));
+  RONDO_TRY(allocate_pieces(scratch, out));
+  RONDO_TRY(allocate_bins(scratch, out));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->bytes, &out->bytes));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->weight, &out->weight));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->heap, &out->heap));
   weigh(out);
-  return rondo_index_answer_make(allocator, index, &out->met);
-}
-
-void rondo_order_repair_free(const rondo_allocator *allocator, rondo_order_repair *repair) {
-  const uint32_t count = repair->index == NULL ? 0 : repair->index->count;
-  rondo_release(allocator, repair->lows, repair->pieces, sizeof *repair->lows);
-  rondo_release(allocator, repair->highs, repair->pieces, sizeof *repair->highs);
-  rondo_release(allocator, repair->costs, repair->pieces, sizeof *repair->costs);
-  rondo_release(allocator, repair->next_low, repair->pieces, sizeof *repair->next_low);
-  rondo_release(allocator, repair->next_high, repair->pieces, sizeof *repair->next_high);
-  rondo_release(allocator, repair->begun, MOST_BINS, sizeof *repair->begun);
-  rondo_release(allocator, repair->ended, MOST_BINS, sizeof *repair->ended);
-  rondo_release(allocator, repair->first_low, MOST_BINS, sizeof *repair->first_low);
-  rondo_release(allocator, repair->first_high, MOST_BINS, sizeof *repair->first_high);
-  rondo_release(allocator, repair->bytes, count, sizeof *repair->bytes);
-  rondo_release(allocator, repair->weight, count, sizeof *repair->weight);
-  rondo_release(allocator, repair->heap, count, sizeof *repair->heap);
-  if (repair->index != NULL) rondo_index_answer_free(allocator, repair->index, &repair->met);
-  *repair = (rondo_order_repair){0};
+  return rondo_index_answer_make(scratch, index, &out->met);
 }
 
 /* What is out ------------------------------------------------------------------------------------------------------ */

@@ -31,10 +31,9 @@ typedef struct rondo_order_repair {
   uint32_t *next_low, *next_high;   /* of each piece: the next of its bin */
 } rondo_order_repair;
 
-/* Errors: OUT_OF_MEMORY; *out can be freed either way. */
-RONDO_MUST_USE rondo_status rondo_order_repair_make(const rondo_allocator *allocator, const rondo_order_index *index,
+/* Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_order_repair_make(rondo_scratch *scratch, const rondo_order_index *index,
                                                     rondo_order_repair *out);
-void rondo_order_repair_free(const rondo_allocator *allocator, rondo_order_repair *repair);
 
 /* Begins with a plan, of which what ends above `target` is out; NULL: everything is out. Items keep what is known of
  * how hard they are to place. */

@@ -21,6 +21,7 @@
 
 typedef struct searcher {
   rondo_order_search *search;
+  rondo_scratch scratch;
   rondo_order_best best;
   rondo_order_index index;
   rondo_closure *closure;
@@ -34,10 +35,10 @@ typedef struct searcher {
 /* The first plan --------------------------------------------------------------------------------------------------- */
 
 /* By bytes times how many nodes a life may meet, then by bytes; the greatest first. */
-static rondo_status rank(const rondo_order_search *search, uint32_t *ranks) {
+static rondo_status rank(rondo_scratch *scratch, const rondo_order_search *search, uint32_t *ranks) {
   const rondo_lives *lives = search->lives;
   rondo_sort_entry *entries = NULL;
-  RONDO_TRY(rondo_allocate_items(search->allocator, lives->count, 2 * sizeof *entries, &entries));
+  RONDO_TRY(rondo_scratch_take(scratch, lives->count, 2 * sizeof *entries, &entries));
   for (uint32_t i = 0; i < lives->count; i++) {
     const uint32_t item = lives->items[i];
     const uint64_t bytes = rondo_logarithm(lives->problem->items[item].bytes);
@@ -46,37 +47,30 @@ static rondo_status rank(const rondo_order_search *search, uint32_t *ranks) {
   }
   if (lives->count > 1) rondo_sort_entries(entries, entries + lives->count, lives->count);
   for (uint32_t i = 0; i < lives->count; i++) ranks[entries[i].value] = i;
-  rondo_release(search->allocator, entries, lives->count, 2 * sizeof *entries);
   return RONDO_OK;
 }
 
-typedef struct first_plan {
-  rondo_order_placer placer;
-  uint32_t *ranks;
-  size_t *offsets;
-} first_plan;
-
-static rondo_status place_with(const rondo_order_search *search, const rondo_order_index *index, first_plan *first,
+static rondo_status place_with(rondo_scratch *scratch, const rondo_order_search *search, const rondo_order_index *index,
                                rondo_order_best *best) {
   const size_t count = search->lives->problem->count;
+  rondo_order_placer placer;
+  uint32_t *ranks = NULL;
+  size_t *offsets = NULL;
   size_t peak = 0;
-  RONDO_TRY(rondo_allocate_items(search->allocator, count, sizeof *first->ranks, &first->ranks));
-  RONDO_TRY(rondo_allocate_items(search->allocator, count, sizeof *first->offsets, &first->offsets));
-  RONDO_TRY(rondo_order_placer_make(search->allocator, index, &first->placer));
-  RONDO_TRY(rank(search, first->ranks));
-  RONDO_TRY(rondo_order_placer_run(&first->placer, first->ranks, first->offsets, &peak));
-  rondo_order_best_offer(best, first->offsets, peak, "order: area");
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *ranks, &ranks));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *offsets, &offsets));
+  RONDO_TRY(rondo_order_placer_make(scratch, index, &placer));
+  RONDO_TRY(rank(scratch, search, ranks));
+  RONDO_TRY(rondo_order_placer_run(&placer, ranks, offsets, &peak));
+  rondo_order_best_offer(best, offsets, peak, "order: area");
   return RONDO_OK;
 }
 
 static rondo_status place_first(const rondo_order_search *search, const rondo_order_index *index,
                                 rondo_order_best *best) {
-  const size_t count = search->lives->problem->count;
-  first_plan first = {0};
-  const rondo_status status = place_with(search, index, &first, best);
-  rondo_release(search->allocator, first.ranks, count, sizeof *first.ranks);
-  rondo_release(search->allocator, first.offsets, count, sizeof *first.offsets);
-  rondo_order_placer_free(search->allocator, &first.placer);
+  rondo_scratch scratch = {.allocator = search->allocator};
+  const rondo_status status = place_with(&scratch, search, index, best);
+  rondo_scratch_free(&scratch);
   return status;
 }
 
@@ -147,11 +141,7 @@ static rondo_status make_descents(searcher *s) {
   const uint32_t count = is_timed(search) ? threads : 1;
   for (; s->count < count; s->count++) {
     rondo_order_descent *descent = &s->descents[s->count];
-    const rondo_status status = rondo_order_descent_make(search->allocator, &s->index, s->count, descent);
-    if (status != RONDO_OK) {
-      rondo_order_descent_free(search->allocator, descent);
-      return status;
-    }
+    RONDO_TRY(rondo_order_descent_make(&s->scratch, &s->index, s->count, descent));
     descent->best = &s->best;
     descent->deadline_ns = search->deadline_ns;
     descent->most_steps = most_steps(search);
@@ -166,7 +156,7 @@ static bool is_over(searcher *s) {
 }
 
 static rondo_status search_all(searcher *s) {
-  RONDO_TRY(rondo_order_index_make(s->search->allocator, s->search->lives, &s->index));
+  RONDO_TRY(rondo_order_index_make(&s->scratch, s->search->lives, &s->index));
   RONDO_TRY(make_descents(s));
   start_threads(s);
   RONDO_TRY(place_first(s->search, &s->index, &s->best));
@@ -191,18 +181,16 @@ static void finish(searcher *s) {
   search->bound->bytes = s->best.bound;
   for (uint32_t i = 0; i < s->count; i++) {
     search->steps += rondo_order_descent_steps(&s->descents[i]);
-    rondo_order_descent_free(search->allocator, &s->descents[i]);
   }
-  rondo_order_index_free(search->allocator, &s->index);
-  rondo_closure_free(s->closure);
+  rondo_scratch_free(&s->scratch);
   rondo_order_best_destroy(&s->best);
 }
 
 rondo_status rondo_order_search_run(rondo_order_search *search) {
   const rondo_lives *lives = search->lives;
-  searcher s = {.search = search};
+  searcher s = {.search = search, .scratch.allocator = search->allocator};
   rondo_order_best_init(&s.best, search->options, search->offsets, lives->problem->count, search->bound->bytes);
-  rondo_status status = rondo_closure_make(search->allocator, lives->problem, lives->branches, &s.closure);
+  rondo_status status = rondo_closure_make(&s.scratch, lives->problem, lives->branches, &s.closure);
   if (status == RONDO_OK) status = search_all(&s);
   finish(&s);
   return status;

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "plan/interval/overlapping_boxes.h"
 #include "plan/interval/placement_rules.h"
 
 /* A cost is at most 2^20 times 2^10, and with one more bit it fits in 32. */
@@ -18,11 +17,10 @@
 
 #define DIGIT_BITS 11
 #define DIGIT_VALUES (1U << DIGIT_BITS)
-#define MOVES_A_LOOK_AT_THE_CLOCK 16
-#define MOVES_BEFORE_JUDGEMENT 64
+#define MOVES_PER_CLOCK_READ 16
 
-/* The boxes that come first meet more than the average of those behind them. */
-#define PESSIMISM 3
+/* A repair is given up after this part of its scans without progress. */
+#define STALL_SHARE 4
 
 /* A box in the plan; all in units. */
 typedef struct seat {
@@ -38,14 +36,16 @@ typedef struct change {
 
 typedef struct worker {
   const rondo_repair *of;
-  rondo_neighbours neighbours;
   uint64_t limit;
   uint32_t unit; /* logarithm */
   seat *seats;
   uint32_t *ring; /* boxes that are out */
   uint32_t first, out_count;
   uint32_t scale; /* logarithm, as rondo_logarithm */
-  uint64_t looks;
+  uint64_t scans;
+  uint64_t needed;           /* scans, at least: the overlaps of the boxes that are out */
+  uint64_t least_needed;     /* so far */
+  uint64_t progress_scans;   /* scans when that was reached */
   change *changes, *scratch; /* 2 a box */
   size_t change_count;
 } worker;
@@ -105,6 +105,7 @@ static void sort_changes(worker *w) {
 
 static void put_out(worker *w, uint32_t box) {
   w->seats[box].cost = 0;
+  w->needed += w->of->neighbours->counts[box];
   w->ring[(w->first + w->out_count++) % w->of->boxes->count] = box;
 }
 
@@ -112,6 +113,7 @@ static uint32_t take_first(worker *w) {
   const uint32_t box = w->ring[w->first];
   w->first = (w->first + 1) % w->of->boxes->count;
   w->out_count--;
+  w->needed -= w->of->neighbours->counts[box];
   return box;
 }
 
@@ -121,8 +123,8 @@ static uint64_t list_changes(worker *w, uint64_t bytes) {
   change *changes = w->changes;
   size_t count = 0;
   uint64_t cost = 0;
-  for (uint32_t i = 0; i < w->neighbours.met_count; i++) {
-    const seat *met = &w->seats[w->neighbours.met[i]];
+  for (uint32_t i = 0; i < w->of->neighbours->met_count; i++) {
+    const seat *met = &w->seats[w->of->neighbours->met[i]];
     if (met->cost == 0) continue;
     if (met->lower < bytes) {
       cost += met->cost;
@@ -157,8 +159,8 @@ static void put_in(worker *w, uint32_t box, uint64_t lower) {
   seat *own = &w->seats[box];
   own->lower = lower;
   own->cost = cost_of(w, box);
-  for (uint32_t i = 0; i < w->neighbours.met_count; i++) {
-    const uint32_t other = w->neighbours.met[i];
+  for (uint32_t i = 0; i < w->of->neighbours->met_count; i++) {
+    const uint32_t other = w->of->neighbours->met[i];
     seat *met = &w->seats[other];
     if (met->cost == 0 || met->lower >= lower + own->bytes || lower >= met->lower + met->bytes) continue;
     if (met->times < MOST_TIMES) met->times++;
@@ -168,10 +170,13 @@ static void put_in(worker *w, uint32_t box, uint64_t lower) {
 
 static void move(worker *w) {
   const uint32_t box = take_first(w);
-  rondo_neighbours_find(&w->neighbours, box);
-  w->looks += w->neighbours.met_count;
+  rondo_neighbours_find(w->of->neighbours, box);
+  w->scans += w->of->neighbours->met_count;
   const uint64_t cost = list_changes(w, w->seats[box].bytes);
   put_in(w, box, cheapest(w, cost));
+  if (w->needed >= w->least_needed) return;
+  w->least_needed = w->needed;
+  w->progress_scans = w->scans;
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
@@ -197,46 +202,39 @@ static void seat_all(worker *w, const uint64_t *offsets) {
   }
 }
 
-static rondo_status make(const rondo_allocator *allocator, worker *w) {
+static rondo_status make(rondo_scratch *scratch, worker *w) {
   const uint32_t count = w->of->boxes->count;
-  RONDO_TRY(rondo_neighbours_make(allocator, w->of->boxes, &w->neighbours));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *w->seats, &w->seats));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *w->ring, &w->ring));
-  RONDO_TRY(rondo_allocate_items(allocator, count, 2 * sizeof *w->changes, &w->changes));
-  return rondo_allocate_items(allocator, count, 2 * sizeof *w->scratch, &w->scratch);
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *w->seats, &w->seats));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *w->ring, &w->ring));
+  RONDO_TRY(rondo_scratch_take(scratch, count, 2 * sizeof *w->changes, &w->changes));
+  return rondo_scratch_take(scratch, count, 2 * sizeof *w->scratch, &w->scratch);
 }
 
-/* Whether the looks do not even suffice for what is out now. */
-static bool is_hopeless(const worker *w, uint64_t moves) {
-  return moves >= MOVES_BEFORE_JUDGEMENT && w->looks / moves * w->out_count / PESSIMISM > w->of->most_looks - w->looks;
-}
-
+/* Also where the scans that are left do not even suffice for what is out now. */
 static bool is_over(const worker *w, uint64_t moves) {
-  if (w->looks > w->of->most_looks || is_hopeless(w, moves)) return true;
-  if (w->of->stop_looks != 0 && w->looks > w->of->stop_looks) return true;
-  return w->of->deadline_ns != 0 && moves % MOVES_A_LOOK_AT_THE_CLOCK == 0 && rondo_clock_ns() >= w->of->deadline_ns;
+  if (w->scans + w->needed > w->of->most_scans) return true;
+  if (w->scans - w->progress_scans > w->of->most_scans / STALL_SHARE) return true;
+  if (w->of->stop_scans != 0 && w->scans > w->of->stop_scans) return true;
+  return w->of->deadline_ns != 0 && moves % MOVES_PER_CLOCK_READ == 0 && rondo_clock_ns() >= w->of->deadline_ns;
 }
 
 static void run(worker *w, uint64_t *inout_offsets) {
   choose_unit(w);
   choose_scale(w);
   seat_all(w, inout_offsets);
+  w->least_needed = w->needed;
   for (uint64_t moves = 0; w->out_count > 0 && !is_over(w, moves); moves++) move(w);
   for (uint32_t i = 0; i < w->of->boxes->count; i++) inout_offsets[i] = w->seats[i].lower << w->unit;
 }
 
 rondo_status rondo_repair_run(const rondo_allocator *allocator, const rondo_repair *repair, uint64_t *inout_offsets,
-                              bool *out_done, uint64_t *out_looks) {
-  const uint32_t count = repair->boxes->count;
+                              bool *out_done, uint64_t *out_scans) {
   worker w = {.of = repair};
-  const rondo_status status = make(allocator, &w);
+  rondo_scratch scratch = {.allocator = allocator};
+  const rondo_status status = make(&scratch, &w);
   if (status == RONDO_OK) run(&w, inout_offsets);
   *out_done = status == RONDO_OK && w.out_count == 0;
-  *out_looks = w.looks;
-  rondo_release(allocator, w.seats, count, sizeof *w.seats);
-  rondo_release(allocator, w.ring, count, sizeof *w.ring);
-  rondo_release(allocator, w.changes, count, 2 * sizeof *w.changes);
-  rondo_release(allocator, w.scratch, count, 2 * sizeof *w.scratch);
-  rondo_neighbours_free(allocator, &w.neighbours);
+  *out_scans = w.scans;
+  rondo_scratch_free(&scratch);
   return status;
 }

@@ -10,37 +10,42 @@
 #include <assert.h>
 
 #include "base/error.h"
-#include "plan/search/exact_branching.h"
+#include "plan/interval/placement_rules.h"
 
 #define MEMORY_MOST (UINT32_C(1) << 16) /* entries, of 16 bytes */
 #define MEMORY_PER_ITEM 128U
 #define WEIGHT_ONE 16U
 #define ORDERS 4U
+#define TIES 3U        /* ways to prefer one of equal ends */
+#define LEAST_LOSS 64U /* what is lost beside it does not matter */
 
-static rondo_status allocate_tables(rondo_exact *exact) {
-  const rondo_allocator *allocator = &exact->state.allocator;
+/* What is decided next: at which end of which valley, and about which item there. */
+typedef struct choice {
+  uint32_t item;
+  uint32_t count;  /* ways on at this end */
+  uint32_t weight; /* of its section */
+  uint64_t tie;
+  uint32_t valley_lower, valley_upper;
+  bool at_end; /* of the valley; else at its beginning */
+} choice;
+
+static rondo_status allocate_tables(rondo_scratch *scratch, rondo_exact *exact) {
   const rondo_search_sections *sections = exact->state.sections;
-  void *block = NULL;
-  RONDO_TRY(rondo_allocate(allocator, sections->item_count, sizeof *exact->keys, &block));
-  exact->keys = block;
-  RONDO_TRY(rondo_allocate(allocator, sections->item_count, sizeof *exact->loads, &block));
-  exact->loads = block;
-  RONDO_TRY(rondo_allocate(allocator, sections->section_count, sizeof *exact->weights, &block));
-  exact->weights = block;
+  RONDO_TRY(rondo_scratch_take(scratch, sections->item_count, sizeof *exact->keys, &exact->keys));
+  RONDO_TRY(rondo_scratch_take(scratch, sections->item_count, sizeof *exact->loads, &exact->loads));
+  RONDO_TRY(rondo_scratch_take(scratch, sections->section_count, sizeof *exact->weights, &exact->weights));
   exact->memory_count = 1;
   while (exact->memory_count < MEMORY_MOST && exact->memory_count < MEMORY_PER_ITEM * sections->item_count) {
     exact->memory_count *= 2;
   }
-  RONDO_TRY(rondo_allocate(allocator, exact->memory_count, 2 * sizeof *exact->memory, &block));
-  exact->memory = block;
-  return RONDO_OK;
+  return rondo_scratch_take(scratch, exact->memory_count, 2 * sizeof *exact->memory, &exact->memory);
 }
 
-rondo_status rondo_exact_init(const rondo_allocator *allocator, const rondo_search_sections *sections, uint64_t seed,
+rondo_status rondo_exact_init(rondo_scratch *scratch, const rondo_search_sections *sections, uint64_t seed,
                               rondo_exact *out) {
   *out = (rondo_exact){.seed = seed};
-  RONDO_TRY(rondo_search_state_init(allocator, sections, &out->state));
-  RONDO_TRY(allocate_tables(out));
+  RONDO_TRY(rondo_search_state_init(scratch, sections, &out->state));
+  RONDO_TRY(allocate_tables(scratch, out));
   for (uint32_t s = 0; s < sections->section_count; s++) {
     out->weights[s] = WEIGHT_ONE;
     for (uint32_t k = sections->cover_start[s]; k < sections->cover_start[s + 1]; k++) {
@@ -53,21 +58,15 @@ rondo_status rondo_exact_init(const rondo_allocator *allocator, const rondo_sear
 
 void rondo_exact_free(rondo_exact *exact) {
   if (exact->state.sections == NULL) return;
-  const rondo_allocator *allocator = &exact->state.allocator;
-  const rondo_search_sections *sections = exact->state.sections;
-  rondo_release(allocator, exact->keys, sections->item_count, sizeof *exact->keys);
-  rondo_release(allocator, exact->loads, sections->item_count, sizeof *exact->loads);
-  rondo_release(allocator, exact->weights, sections->section_count, sizeof *exact->weights);
-  rondo_release(allocator, exact->memory, exact->memory_count, 2 * sizeof *exact->memory);
-  rondo_array_free(allocator, &exact->goals);
-  rondo_array_free(allocator, &exact->frames);
+  rondo_array_free(exact->state.allocator, &exact->goals);
+  rondo_array_free(exact->state.allocator, &exact->frames);
   rondo_search_state_free(&exact->state);
 }
 
 /* Goals ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status push_goal(rondo_exact *exact, rondo_exact_goal goal) {
-  return rondo_array_push(&exact->state.allocator, &exact->goals, &goal);
+  return rondo_array_push(exact->state.allocator, &exact->goals, &goal);
 }
 
 /* Sorts those from `first` on, longest first, and links them so that the shortest is solved first. */
@@ -137,10 +136,120 @@ static void remember(rondo_exact *exact, const uint64_t hashes[2]) {
   entry[1] = hashes[1];
 }
 
+/* Choosing -------------------------------------------------------------------------------------------------------- */
+
+static uint64_t tie_of(const rondo_exact *exact, uint32_t section) {
+  const rondo_search_state *state = &exact->state;
+  if (exact->tie == 0) return state->floors[section];
+  if (exact->tie == 1) return state->slack[section];
+  return state->floors[section] + state->slack[section]; /* least when most bytes are to place */
+}
+
+/* Items that begin, or end, at an end of a valley. */
+typedef struct candidates {
+  const uint32_t *items;
+  uint32_t count;
+  uint32_t section;
+} candidates;
+
+static candidates candidates_of(const rondo_exact *exact, const choice *of) {
+  const rondo_search_sections *sections = exact->state.sections;
+  const uint32_t list = of->at_end ? of->valley_upper : of->valley_lower;
+  const uint32_t *starts = of->at_end ? sections->end_start : sections->begin_start;
+  const uint32_t *items = of->at_end ? sections->ends : sections->begins;
+  return (candidates){items + starts[list], starts[list + 1] - starts[list], of->at_end ? list - 1 : list};
+}
+
+/* The best item of the end, and how many ways there are. */
+static void look_at(const rondo_exact *exact, choice *out) {
+  const candidates at = candidates_of(exact, out);
+  const uint64_t floor = exact->state.floors[at.section];
+  out->item = RONDO_SEARCH_NONE;
+  out->count = 0;
+  for (uint32_t k = 0; k < at.count; k++) {
+    const uint32_t i = at.items[k];
+    if (!rondo_search_state_fits(&exact->state, i, floor)) continue;
+    out->count++;
+    if (out->item == RONDO_SEARCH_NONE || exact->keys[i] > exact->keys[out->item]) out->item = i;
+  }
+  if (rondo_search_state_can_lift(&exact->state, at.section)) out->count++;
+  out->weight = exact->weights[at.section];
+  out->tie = tie_of(exact, at.section);
+}
+
+/* What the sections would lose if the item lay there, in relation to how much it is preferred, as a logarithm; least
+ * when it would leave no room at all. */
+static int64_t price_of(rondo_exact *exact, uint32_t item) {
+  rondo_search_state *state = &exact->state;
+  const size_t mark = state->trail.count;
+  rondo_search_state_place(state, item);
+  const bool settled = rondo_search_state_settle(state);
+  const uint64_t loss = settled ? rondo_search_state_loss(state, mark) : 0;
+  rondo_search_state_undo(state, mark);
+  if (!settled) return INT64_MIN;
+  return (int64_t)rondo_logarithm(loss + LEAST_LOSS) - (int64_t)rondo_logarithm(exact->keys[item] + 1);
+}
+
+/* The item of the chosen end of which the least is lost; or one that cannot lie there, to get rid of it. */
+static uint32_t look_ahead(rondo_exact *exact, const choice *chosen) {
+  const candidates at = candidates_of(exact, chosen);
+  const uint64_t floor = exact->state.floors[at.section];
+  uint32_t best = RONDO_SEARCH_NONE;
+  int64_t least = INT64_MAX;
+  for (uint32_t k = 0; k < at.count && least > INT64_MIN && exact->state.status == RONDO_OK; k++) {
+    if (!rondo_search_state_fits(&exact->state, at.items[k], floor)) continue;
+    const int64_t price = price_of(exact, at.items[k]);
+    if (price >= least) continue;
+    least = price;
+    best = at.items[k];
+  }
+  return best;
+}
+
+static bool is_better(const choice *a, const choice *b) {
+  if (b->item == RONDO_SEARCH_NONE) return true;
+  const uint64_t x = (uint64_t)a->count * b->weight;
+  const uint64_t y = (uint64_t)b->count * a->weight;
+  return x != y ? x < y : a->tie < b->tie;
+}
+
+/* Looks at both ends of the valley; true when one of them leaves no choice. */
+static bool consider(const rondo_exact *exact, uint32_t lower, uint32_t upper, choice *best) {
+  for (uint32_t end = 0; end < 2; end++) {
+    choice next = {.valley_lower = lower, .valley_upper = upper, .at_end = end != 0};
+    look_at(exact, &next);
+    assert(next.item != RONDO_SEARCH_NONE);
+    if (next.count <= 1 || is_better(&next, best)) *best = next;
+    if (next.count <= 1) return true;
+  }
+  return false;
+}
+
+static choice choose_end(const rondo_exact *exact, const rondo_exact_goal *goal) {
+  const uint64_t *floors = exact->state.floors;
+  choice best = {.item = RONDO_SEARCH_NONE};
+  for (uint32_t lower = goal->lower; lower < goal->upper;) {
+    uint32_t upper = lower + 1;
+    while (upper < goal->upper && floors[upper] == floors[lower]) upper++;
+    const bool is_valley = (lower == goal->lower || floors[lower - 1] > floors[lower]) &&
+                           (upper == goal->upper || floors[upper] > floors[lower]);
+    if (is_valley && consider(exact, lower, upper, &best)) return best;
+    lower = upper;
+  }
+  return best;
+}
+
+/* The goal has items to place, and the state is settled. state.status says whether it could be looked ahead. */
+static choice choose(rondo_exact *exact, const rondo_exact_goal *goal) {
+  choice chosen = choose_end(exact, goal);
+  if (chosen.count > 1) chosen.item = look_ahead(exact, &chosen);
+  return chosen;
+}
+
 /* Deciding --------------------------------------------------------------------------------------------------------- */
 
 /* Where the item lies at least when it does not lie on the valley's floor. */
-static uint64_t next_minimum(const rondo_exact *exact, const rondo_exact_goal *goal, const rondo_exact_choice *chosen) {
+static uint64_t next_minimum(const rondo_exact *exact, const rondo_exact_goal *goal, const choice *chosen) {
   const rondo_search_state *state = &exact->state;
   const uint32_t lower = chosen->valley_lower;
   const uint32_t upper = chosen->valley_upper;
@@ -189,7 +298,7 @@ static rondo_status go_back(rondo_exact *exact, uint32_t frame, bool *out_found)
 
 /* Decides about the goal; *out_failed is the frame to go back to, if any. */
 static rondo_status decide(rondo_exact *exact, rondo_exact_goal goal, const uint64_t hashes[2], bool *out_fits) {
-  const rondo_exact_choice chosen = rondo_exact_choose(exact, &goal);
+  const choice chosen = choose(exact, &goal);
   if (exact->state.status != RONDO_OK) return exact->state.status;
   const rondo_exact_frame frame = {
       .lower = goal.lower,
@@ -203,7 +312,7 @@ static rondo_status decide(rondo_exact *exact, rondo_exact_goal goal, const uint
       .hashes = {hashes[0], hashes[1]},
   };
   const uint32_t number = (uint32_t)exact->frames.count;
-  RONDO_TRY(rondo_array_push(&exact->state.allocator, &exact->frames, &frame));
+  RONDO_TRY(rondo_array_push(exact->state.allocator, &exact->frames, &frame));
   const bool parted = rondo_search_state_place(&exact->state, chosen.item);
   *out_fits = settle(exact);
   if (!*out_fits) return RONDO_OK;
@@ -258,7 +367,7 @@ static void prepare_keys(rondo_exact *exact) {
   const uint32_t order = exact->restarts % ORDERS;
   const bool noisy = exact->seed != 0 || exact->restarts >= ORDERS;
   const uint64_t stir = rondo_search_mix(exact->seed ^ rondo_search_mix(exact->restarts));
-  exact->tie = exact->restarts / ORDERS % RONDO_EXACT_TIES;
+  exact->tie = exact->restarts / ORDERS % TIES;
   for (uint32_t i = 0; i < exact->state.sections->item_count; i++) {
     const uint64_t noise = noisy ? rondo_search_mix(stir + i) & 255 : 0;
     exact->keys[i] = key_of(exact, i, order) * (256 + noise);

@@ -62,7 +62,7 @@ struct rondo_exact_frame {
 };
 
 /* Errors: OUT_OF_MEMORY; it is to be freed all the same. */
-RONDO_MUST_USE rondo_status rondo_exact_init(const rondo_allocator *allocator, const rondo_search_sections *sections,
+RONDO_MUST_USE rondo_status rondo_exact_init(rondo_scratch *scratch, const rondo_search_sections *sections,
                                              uint64_t seed, rondo_exact *out);
 void rondo_exact_free(rondo_exact *exact);
 

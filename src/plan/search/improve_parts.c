@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "plan/interval/dense_core_sizes.h"
+#include "plan/interval/dense_core.h"
 #include "plan/interval/placement_rules.h"
-#include "plan/search/part_search.h"
+#include "plan/search/parallel_search.h"
 #include "plan/search/window_search.h"
 
 /* Parts of fewer boxes are placed and searched as a whole. */
@@ -21,7 +21,7 @@
 
 /* Parts of so many boxes are planned around cores too, but for one of so many turns, which makes so many runs
  * and more. A plan around a core is to end so near the goal, as a part of what there is above it. */
-#define BOXES_FOR_CORES 8192
+#define BOXES_FOR_CORES 2048
 #define TURNS 3
 #define CORE_NEARNESS 32
 #define FEW_RUNS 32
@@ -34,7 +34,8 @@ typedef struct improver {
   rondo_parts *parts;
   rondo_improvement *improvement;
   uint64_t *offsets;
-  rondo_part_search search;
+  rondo_search *search;
+  const rondo_part *searched; /* by that search; NULL: none yet */
 } improver;
 
 static uint64_t above_base(const rondo_part *part, uint64_t top) { return top > part->base ? top - part->base : 0; }
@@ -129,17 +130,11 @@ static rondo_status run_windows(improver *m, rondo_part *part, uint64_t steps) {
   return RONDO_OK;
 }
 
-static rondo_status list_by_area(const improver *m, const rondo_boxes *boxes, uint32_t *order) {
-  rondo_sort_entry *entries = NULL;
-  RONDO_TRY(rondo_allocate_items(m->allocator, boxes->count, 2 * sizeof *entries, &entries));
-  rondo_rule_order(rondo_area_rule(), boxes, entries, order);
-  rondo_release(m->allocator, entries, boxes->count, 2 * sizeof *entries);
-  return RONDO_OK;
-}
-
 /* A round of cores. One that the budget cuts short does not count: else more of it could be worse. */
 static rondo_status run_cores(improver *m, rondo_part *part) {
   const uint64_t before = part->peak, goal = next_goal_of(m, part);
+  rondo_scratch scratch = {.allocator = m->allocator};
+  rondo_sort_entry *entries = NULL;
   uint32_t *order = NULL;
   uint64_t steps = 0;
   rondo_cores cores = {.round = part->cores++,
@@ -147,16 +142,63 @@ static rondo_status run_cores(improver *m, rondo_part *part) {
                        .limit = goal + (before - goal) / CORE_NEARNESS,
                        .deadline_ns = m->improvement->deadline_ns,
                        .threads = m->improvement->options->threads};
-  RONDO_TRY(rondo_allocate_items(m->allocator, part->boxes.count, sizeof *order, &order));
-  rondo_status status = list_by_area(m, &part->boxes, order);
-  cores.order = order;
-  if (status == RONDO_OK)
+  rondo_status status = rondo_scratch_take(&scratch, part->boxes.count, sizeof *order, &order);
+  if (status == RONDO_OK) status = rondo_scratch_take(&scratch, part->boxes.count, 2 * sizeof *entries, &entries);
+  if (status == RONDO_OK) {
+    rondo_rule_order(rondo_area_rule(), &part->boxes, entries, order);
+    cores.order = order;
     status = rondo_cores_improve(m->allocator, &cores, part, m->offsets + part->first, &part->peak, &steps);
-  rondo_release(m->allocator, order, part->boxes.count, sizeof *order);
+  }
+  rondo_scratch_free(&scratch);
   if (part->peak < before) part->method = "core";
   m->improvement->steps += steps;
   return status;
 }
+
+/* Exact search ----------------------------------------------------------------------------------------------------- */
+
+/* The search is kept for as long as the same part is worked on, and what it has learnt with it. A new one has the
+ * part's visits in its seed, so that it does not repeat an earlier one. Parts with obstacles or alignments are not
+ * searched. */
+static rondo_status begin_search(improver *m, const rondo_part *part) {
+  const rondo_boxes *boxes = &part->boxes;
+  const uint64_t seed = m->improvement->options->seed + part->visits;
+  rondo_scratch scratch = {.allocator = m->allocator};
+  rondo_search_item *items = NULL;
+  rondo_search_end(m->search);
+  m->search = NULL;
+  m->searched = part;
+  if (boxes->obstacles != NULL || boxes->alignments != NULL) return RONDO_OK;
+  RONDO_TRY(rondo_scratch_take(&scratch, boxes->count, sizeof *items, &items));
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    items[i] = (rondo_search_item){boxes->boxes[i].bytes, boxes->boxes[i].lower, boxes->boxes[i].upper};
+  }
+  const rondo_status status =
+      rondo_search_begin(m->allocator, items, boxes->count, part->lower_bound, seed, &m->search);
+  rondo_scratch_free(&scratch);
+  return status;
+}
+
+/* Sets part->optimal when that is proved, part->unsearchable when the part is too large. */
+static rondo_status run_search(improver *m, rondo_part *part, uint64_t steps) {
+  const rondo_plan_options *options = m->improvement->options;
+  const uint64_t before = part->peak;
+  if (m->searched != part) RONDO_TRY(begin_search(m, part));
+  if (m->search == NULL) {
+    part->unsearchable = true;
+    return RONDO_OK;
+  }
+  rondo_search_budget budget = {
+      .deadline_ns = m->improvement->deadline_ns, .steps = options->budget_steps, .target = last_goal_of(m, part)};
+  atomic_store(&budget.used, m->improvement->steps);
+  const rondo_status status = rondo_search_run(m->search, options->threads, &budget, steps, m->offsets + part->first,
+                                               &part->peak, &part->optimal);
+  m->improvement->steps = atomic_load(&budget.used);
+  if (part->peak < before) part->method = "search";
+  return status;
+}
+
+/* Turns ------------------------------------------------------------------------------------------------------------ */
 
 /* A part that is planned around cores begins with them, and they take most turns. The other turns, and all of other
  * parts, begin with restarts. Then small parts are searched; large ones take turns of mending in windows, as long as
@@ -170,8 +212,7 @@ static rondo_status visit(improver *m, rondo_part *part) {
   if (large ? turn % 2 == 0 : turn == 0) return run_restarts(m, part, slice);
   if (large && part->boxes.obstacles == NULL && !part->exhausted) return run_windows(m, part, slice);
   if (!part->unsearchable) {
-    RONDO_TRY(rondo_part_search_run(m->allocator, &m->search, part, m->improvement, last_goal_of(m, part), slice,
-                                    m->offsets));
+    RONDO_TRY(run_search(m, part, slice));
     if (!part->unsearchable) return RONDO_OK;
   }
   return run_restarts(m, part, slice);
@@ -191,6 +232,6 @@ rondo_status rondo_parts_improve(const rondo_allocator *allocator, rondo_parts *
                                  uint64_t *offsets) {
   improver m = {.allocator = allocator, .parts = parts, .improvement = improvement, .offsets = offsets};
   const rondo_status status = parts->count == 0 ? RONDO_OK : improve(&m);
-  rondo_part_search_free(&m.search);
+  rondo_search_end(m.search);
   return status;
 }

@@ -37,6 +37,7 @@ typedef struct slot {
 
 struct rondo_search {
   rondo_allocator allocator;
+  rondo_scratch scratch;
   rondo_search_sections sections;
   uint64_t quota;              /* steps of a slot in the next round */
   rondo_search_budget *budget; /* of the run */
@@ -202,63 +203,45 @@ static rondo_status run_rounds(rondo_search *s, uint32_t threads, uint64_t steps
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status allocate_offsets(rondo_search *s, uint64_t **out) {
-  void *block = NULL;
-  RONDO_TRY(rondo_allocate(&s->allocator, s->sections.item_count, sizeof **out, &block));
-  *out = block;
-  return RONDO_OK;
-}
-
 static rondo_status make_slots(rondo_search *s, uint64_t seed) {
-  RONDO_TRY(allocate_offsets(s, &s->offsets));
+  const uint32_t count = s->sections.item_count;
+  RONDO_TRY(rondo_scratch_take(&s->scratch, count, sizeof *s->offsets, &s->offsets));
   for (uint32_t k = 0; k < SLOTS; k++) {
     slot *own = &s->slots[k];
-    RONDO_TRY(allocate_offsets(s, &own->offsets));
-    RONDO_TRY(rondo_exact_init(&s->allocator, &s->sections, seed + k, &own->exact));
+    RONDO_TRY(rondo_scratch_take(&s->scratch, count, sizeof *own->offsets, &own->offsets));
+    RONDO_TRY(rondo_exact_init(&s->scratch, &s->sections, seed + k, &own->exact));
     own->descends = k % 2 != 0;
     own->share = SHARE_ONE / 2;
-    own->patience = 4000 + 16 * (uint64_t)s->sections.item_count;
+    own->patience = 4000 + 16 * (uint64_t)count;
   }
   return RONDO_OK;
 }
 
 rondo_status rondo_search_begin(const rondo_allocator *allocator, const rondo_search_item *items, size_t count,
                                 uint64_t lower_bound, uint64_t seed, rondo_search **out) {
-  *out = NULL;
-  rondo_search_sections sections;
+  rondo_search *s = NULL;
   bool made = false;
-  RONDO_TRY(rondo_search_sections_make(allocator, items, count, &sections, &made));
-  if (!made) return RONDO_OK;
-  void *block = NULL;
-  rondo_status status = rondo_allocate(allocator, 1, sizeof(rondo_search), &block);
-  if (status != RONDO_OK) {
-    rondo_search_sections_free(allocator, &sections);
+  *out = NULL;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *s, &s));
+  s->allocator = *allocator;
+  s->scratch.allocator = &s->allocator;
+  s->quota = FIRST_QUOTA;
+  rondo_status status = rondo_search_sections_make(&s->scratch, items, count, &s->sections, &made);
+  if (status == RONDO_OK && made) status = make_slots(s, seed);
+  if (status != RONDO_OK || !made) {
+    rondo_search_end(s);
     return status;
   }
-  rondo_search *s = block;
-  s->allocator = *allocator;
-  s->sections = sections;
-  s->quota = FIRST_QUOTA;
-  s->bound = lower_bound > sections.max_load ? lower_bound : sections.max_load;
-  status = make_slots(s, seed);
-  if (status == RONDO_OK) {
-    *out = s;
-  } else {
-    rondo_search_end(s);
-  }
-  return status;
+  s->bound = lower_bound > s->sections.max_load ? lower_bound : s->sections.max_load;
+  *out = s;
+  return RONDO_OK;
 }
 
 void rondo_search_end(rondo_search *s) {
   if (s == NULL) return;
   const rondo_allocator allocator = s->allocator;
-  const uint32_t n = s->sections.item_count;
-  for (uint32_t k = 0; k < SLOTS; k++) {
-    rondo_release(&allocator, s->slots[k].offsets, n, sizeof *s->offsets);
-    rondo_exact_free(&s->slots[k].exact);
-  }
-  rondo_release(&allocator, s->offsets, n, sizeof *s->offsets);
-  rondo_search_sections_free(&allocator, &s->sections);
+  for (uint32_t k = 0; k < SLOTS; k++) rondo_exact_free(&s->slots[k].exact);
+  rondo_scratch_free(&s->scratch);
   rondo_release(&allocator, s, 1, sizeof *s);
 }
 

@@ -13,47 +13,25 @@
 
 enum { CHANGE_PLACED, CHANGE_MINIMUM, CHANGE_FLOOR };
 
-static rondo_status allocate(const rondo_allocator *allocator, size_t count, size_t bytes, void *out) {
-  void *block = NULL;
-  RONDO_TRY(rondo_allocate(allocator, count, bytes, &block));
-  memcpy(out, &block, sizeof block);
-  return RONDO_OK;
-}
-
-rondo_status rondo_search_state_init(const rondo_allocator *allocator, const rondo_search_sections *sections,
+rondo_status rondo_search_state_init(rondo_scratch *scratch, const rondo_search_sections *sections,
                                      rondo_search_state *out) {
-  *out = (rondo_search_state){.sections = sections, .allocator = *allocator};
+  *out = (rondo_search_state){.sections = sections, .allocator = scratch->allocator};
   const size_t items = sections->item_count;
   const size_t count = (size_t)sections->section_count + 1;
-  RONDO_TRY(allocate(allocator, count, sizeof *out->floors, &out->floors));
-  RONDO_TRY(allocate(allocator, count, sizeof *out->slack, &out->slack));
-  RONDO_TRY(allocate(allocator, items, sizeof *out->minima, &out->minima));
-  RONDO_TRY(allocate(allocator, items, sizeof *out->placed, &out->placed));
-  RONDO_TRY(allocate(allocator, sections->cover_count, sizeof *out->cover, &out->cover));
-  RONDO_TRY(allocate(allocator, sections->cover_count, sizeof *out->positions, &out->positions));
-  RONDO_TRY(allocate(allocator, count, sizeof *out->open, &out->open));
-  RONDO_TRY(allocate(allocator, count, sizeof *out->crossing, &out->crossing));
-  RONDO_TRY(allocate(allocator, count, sizeof *out->dirty, &out->dirty));
-  return allocate(allocator, count, sizeof *out->is_dirty, &out->is_dirty);
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->floors, &out->floors));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->slack, &out->slack));
+  RONDO_TRY(rondo_scratch_take(scratch, items, sizeof *out->minima, &out->minima));
+  RONDO_TRY(rondo_scratch_take(scratch, items, sizeof *out->placed, &out->placed));
+  RONDO_TRY(rondo_scratch_take(scratch, sections->cover_count, sizeof *out->cover, &out->cover));
+  RONDO_TRY(rondo_scratch_take(scratch, sections->cover_count, sizeof *out->positions, &out->positions));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->open, &out->open));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->crossing, &out->crossing));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->dirty, &out->dirty));
+  return rondo_scratch_take(scratch, count, sizeof *out->is_dirty, &out->is_dirty);
 }
 
 void rondo_search_state_free(rondo_search_state *state) {
-  if (state->sections == NULL) return;
-  const rondo_allocator *allocator = &state->allocator;
-  const size_t items = state->sections->item_count;
-  const size_t count = (size_t)state->sections->section_count + 1;
-  rondo_release(allocator, state->floors, count, sizeof *state->floors);
-  rondo_release(allocator, state->slack, count, sizeof *state->slack);
-  rondo_release(allocator, state->minima, items, sizeof *state->minima);
-  rondo_release(allocator, state->placed, items, sizeof *state->placed);
-  rondo_release(allocator, state->cover, state->sections->cover_count, sizeof *state->cover);
-  rondo_release(allocator, state->positions, state->sections->cover_count, sizeof *state->positions);
-  rondo_release(allocator, state->open, count, sizeof *state->open);
-  rondo_release(allocator, state->crossing, count, sizeof *state->crossing);
-  rondo_release(allocator, state->dirty, count, sizeof *state->dirty);
-  rondo_release(allocator, state->is_dirty, count, sizeof *state->is_dirty);
-  rondo_array_free(allocator, &state->trail);
-  *state = (rondo_search_state){0};
+  if (state->sections != NULL) rondo_array_free(state->allocator, &state->trail);
 }
 
 void rondo_search_state_reset(rondo_search_state *state, uint64_t capacity) {
@@ -83,7 +61,7 @@ void rondo_search_state_reset(rondo_search_state *state, uint64_t capacity) {
 static void note(rondo_search_state *state, uint32_t what, uint32_t number, uint64_t old) {
   if (state->trail.count == state->trail.capacity) {
     const rondo_status status =
-        rondo_array_reserve(&state->allocator, &state->trail, state->trail.capacity * 2 + state->sections->item_count);
+        rondo_array_reserve(state->allocator, &state->trail, state->trail.capacity * 2 + state->sections->item_count);
     if (status != RONDO_OK) {
       state->status = status;
       return;

@@ -23,7 +23,7 @@ typedef struct rondo_search_change {
 
 typedef struct rondo_search_state {
   const rondo_search_sections *sections;
-  rondo_allocator allocator;
+  const rondo_allocator *allocator;
   rondo_status status; /* not RONDO_OK: the trail could not grow, and the state is of no use any more */
   uint64_t capacity;   /* at least the largest load */
   uint64_t *floors;    /* a section's */
@@ -41,9 +41,10 @@ typedef struct rondo_search_state {
   RONDO_ARRAY(rondo_search_change) trail;
 } rondo_search_state;
 
-/* The sections must outlive the state. Errors: OUT_OF_MEMORY; then the state is to be freed all the same. */
-RONDO_MUST_USE rondo_status rondo_search_state_init(const rondo_allocator *allocator,
-                                                    const rondo_search_sections *sections, rondo_search_state *out);
+/* The sections, and the scratch's allocator, must outlive the state. Errors: OUT_OF_MEMORY; then the state is to be
+ * freed all the same. */
+RONDO_MUST_USE rondo_status rondo_search_state_init(rondo_scratch *scratch, const rondo_search_sections *sections,
+                                                    rondo_search_state *out);
 void rondo_search_state_free(rondo_search_state *state);
 
 /* Back to nothing placed. */

@@ -33,9 +33,11 @@ static inline bool rondo_search_gives_up(const rondo_search_watch *watch) {
          rondo_search_is_over(watch->budget);
 }
 
+#define RONDO_SEARCH_MIX_STEP UINT64_C(0x9e3779b97f4a7c15)
+
 /* SplitMix64 (Steele, Lea, Flood 2014): a number from a number, the same everywhere. */
 static inline uint64_t rondo_search_mix(uint64_t value) {
-  value += UINT64_C(0x9e3779b97f4a7c15);
+  value += RONDO_SEARCH_MIX_STEP;
   value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
   value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
   return value ^ (value >> 31);

@@ -1,51 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * Making sections: items sorted by lower and by upper are merged; wherever an end follows a beginning, the set of live
- * items is maximal and a section is kept. All lists are then filled by counting.
+ * Sections are numbered as everywhere in the planner (plan/interval/sections.h). All lists are filled by counting.
  */
 #include "plan/search/search_sections.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "plan/interval/sections.h"
 
-typedef struct moment {
-  uint32_t step;
-  uint32_t item;
-} moment;
-
-static int compare_moments(const void *a, const void *b) {
-  const moment *x = a;
-  const moment *y = b;
-  if (x->step != y->step) return x->step < y->step ? -1 : 1;
-  return (x->item > y->item) - (x->item < y->item);
-}
-
-static rondo_status allocate_words(const rondo_allocator *allocator, size_t count, uint32_t **out) {
-  void *block = NULL;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof **out, &block));
-  *out = block;
-  return RONDO_OK;
-}
-
-static rondo_status allocate_sizes(const rondo_allocator *allocator, size_t count, uint64_t **out) {
-  void *block = NULL;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof **out, &block));
-  *out = block;
-  return RONDO_OK;
-}
-
-static rondo_status allocate_items(const rondo_allocator *allocator, rondo_search_sections *s) {
-  const size_t n = s->item_count;
-  RONDO_TRY(allocate_words(allocator, n, &s->given));
-  RONDO_TRY(allocate_words(allocator, n, &s->lower));
-  RONDO_TRY(allocate_words(allocator, n, &s->upper));
-  RONDO_TRY(allocate_words(allocator, n, &s->twin));
-  RONDO_TRY(allocate_words(allocator, n, &s->cover_index));
-  RONDO_TRY(allocate_words(allocator, n, &s->begins));
-  RONDO_TRY(allocate_words(allocator, n, &s->ends));
-  RONDO_TRY(allocate_sizes(allocator, n, &s->bytes));
-  return allocate_sizes(allocator, n, &s->least);
+static rondo_status allocate_items(rondo_scratch *scratch, rondo_search_sections *s) {
+  uint32_t **const lists[] = {&s->given, &s->lower, &s->upper, &s->twin, &s->cover_index, &s->begins, &s->ends};
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+    RONDO_TRY(rondo_scratch_take(scratch, s->item_count, sizeof **lists[i], lists[i]));
+  }
+  RONDO_TRY(rondo_scratch_take(scratch, s->item_count, sizeof *s->bytes, &s->bytes));
+  return rondo_scratch_take(scratch, s->item_count, sizeof *s->least, &s->least);
 }
 
 static void take_items(rondo_search_sections *s, const rondo_search_item *items, size_t count) {
@@ -58,47 +27,29 @@ static void take_items(rondo_search_sections *s, const rondo_search_item *items,
   }
 }
 
-/* Merges beginnings and ends in the order of time and numbers the kept sections. Ends come first in a step: what ends
- * there does not live in it. */
-static void number_sections(rondo_search_sections *s, const moment *begins, const moment *ends) {
-  uint32_t next_begin = 0;
-  bool began = false;
-  for (uint32_t next_end = 0; next_end < s->item_count; next_end++) {
-    while (next_begin < s->item_count && begins[next_begin].step < ends[next_end].step) {
-      s->lower[begins[next_begin++].item] = s->section_count;
-      began = true;
-    }
-    if (began) s->section_count++;
-    began = false;
-    s->upper[ends[next_end].item] = s->section_count;
+static rondo_status find_sections(rondo_scratch *scratch, rondo_search_sections *s, const rondo_search_item *items) {
+  rondo_interval *lives = NULL;
+  rondo_sort_entry *entries = NULL;
+  RONDO_TRY(rondo_scratch_take(scratch, s->item_count, sizeof *lives, &lives));
+  RONDO_TRY(rondo_scratch_take(scratch, s->item_count, 4 * sizeof *entries, &entries));
+  for (uint32_t i = 0; i < s->item_count; i++) {
+    lives[i] = (rondo_interval){items[s->given[i]].lower, items[s->given[i]].upper};
   }
-}
-
-static rondo_status find_sections(const rondo_allocator *allocator, rondo_search_sections *s,
-                                  const rondo_search_item *items) {
-  const size_t n = s->item_count;
-  void *block = NULL;
-  RONDO_TRY(rondo_allocate(allocator, 2 * n, sizeof(moment), &block));
-  moment *begins = block;
-  moment *ends = begins + n;
-  for (uint32_t i = 0; i < n; i++) {
-    begins[i] = (moment){items[s->given[i]].lower, i};
-    ends[i] = (moment){items[s->given[i]].upper, i};
+  s->section_count = rondo_sections_number(lives, s->item_count, entries);
+  for (uint32_t i = 0; i < s->item_count; i++) {
+    s->lower[i] = lives[i].lower;
+    s->upper[i] = lives[i].upper;
   }
-  qsort(begins, n, sizeof *begins, compare_moments);
-  qsort(ends, n, sizeof *ends, compare_moments);
-  number_sections(s, begins, ends);
-  rondo_release(allocator, block, 2 * n, sizeof(moment));
   return RONDO_OK;
 }
 
-static rondo_status allocate_sections(const rondo_allocator *allocator, rondo_search_sections *s) {
+static rondo_status allocate_sections(rondo_scratch *scratch, rondo_search_sections *s) {
   const size_t n = (size_t)s->section_count + 2;
-  RONDO_TRY(allocate_words(allocator, n, &s->begin_start));
-  RONDO_TRY(allocate_words(allocator, n, &s->end_start));
-  RONDO_TRY(allocate_words(allocator, n, &s->cover_start));
-  RONDO_TRY(allocate_sizes(allocator, n, &s->load));
-  return allocate_words(allocator, s->cover_count, &s->cover);
+  RONDO_TRY(rondo_scratch_take(scratch, n, sizeof *s->begin_start, &s->begin_start));
+  RONDO_TRY(rondo_scratch_take(scratch, n, sizeof *s->end_start, &s->end_start));
+  RONDO_TRY(rondo_scratch_take(scratch, n, sizeof *s->cover_start, &s->cover_start));
+  RONDO_TRY(rondo_scratch_take(scratch, n, sizeof *s->load, &s->load));
+  return rondo_scratch_take(scratch, s->cover_count, sizeof *s->cover, &s->cover);
 }
 
 /* Turns counts at [k + 1] into starts at [k]. */
@@ -201,40 +152,21 @@ static bool count_cover(rondo_search_sections *s) {
   return true;
 }
 
-static rondo_status make_sections(const rondo_allocator *allocator, const rondo_search_item *items, size_t count,
-                                  rondo_search_sections *s, bool *out_made) {
-  RONDO_TRY(allocate_items(allocator, s));
-  take_items(s, items, count);
-  RONDO_TRY(find_sections(allocator, s, items));
-  if (!count_cover(s)) return RONDO_OK;
-  RONDO_TRY(allocate_sections(allocator, s));
-  fill_lists(s);
-  relate_items(s);
-  *out_made = true;
-  return RONDO_OK;
-}
-
-rondo_status rondo_search_sections_make(const rondo_allocator *allocator, const rondo_search_item *items, size_t count,
+rondo_status rondo_search_sections_make(rondo_scratch *scratch, const rondo_search_item *items, size_t count,
                                         rondo_search_sections *out, bool *out_made) {
+  rondo_scratch temporary = {.allocator = scratch->allocator};
   *out = (rondo_search_sections){0};
   *out_made = false;
   if (!count_items(items, count, &out->item_count)) return RONDO_OK;
-  const rondo_status status = make_sections(allocator, items, count, out, out_made);
-  if (!*out_made) rondo_search_sections_free(allocator, out);
-  return status;
-}
-
-void rondo_search_sections_free(const rondo_allocator *allocator, rondo_search_sections *s) {
-  const size_t n = s->item_count;
-  const size_t sections = (size_t)s->section_count + 2;
-  uint32_t *const of_items[] = {s->given, s->lower, s->upper, s->twin, s->cover_index, s->begins, s->ends};
-  for (size_t k = 0; k < sizeof of_items / sizeof *of_items; k++) rondo_release(allocator, of_items[k], n, 4);
-  rondo_release(allocator, s->bytes, n, sizeof *s->bytes);
-  rondo_release(allocator, s->least, n, sizeof *s->least);
-  rondo_release(allocator, s->begin_start, sections, sizeof *s->begin_start);
-  rondo_release(allocator, s->end_start, sections, sizeof *s->end_start);
-  rondo_release(allocator, s->cover_start, sections, sizeof *s->cover_start);
-  rondo_release(allocator, s->load, sections, sizeof *s->load);
-  rondo_release(allocator, s->cover, s->cover_count, sizeof *s->cover);
-  *s = (rondo_search_sections){0};
+  RONDO_TRY(allocate_items(scratch, out));
+  take_items(out, items, count);
+  const rondo_status status = find_sections(&temporary, out, items);
+  rondo_scratch_free(&temporary);
+  RONDO_TRY(status);
+  if (!count_cover(out)) return RONDO_OK;
+  RONDO_TRY(allocate_sections(scratch, out));
+  fill_lists(out);
+  relate_items(out);
+  *out_made = true;
+  return RONDO_OK;
 }

@@ -9,7 +9,7 @@
 #ifndef RONDO_PLAN_SEARCH_SEARCH_SECTIONS_H
 #define RONDO_PLAN_SEARCH_SEARCH_SECTIONS_H
 
-#include "base/allocation.h"
+#include "plan/scratch.h"
 #include "plan/search/parallel_search.h"
 
 #define RONDO_SEARCH_NONE UINT32_MAX
@@ -36,10 +36,9 @@ typedef struct rondo_search_sections {
   uint64_t max_load; /* the lower bound */
 } rondo_search_sections;
 
-/* *out_made is false, and nothing is kept, when the problem is too large for the limits above or has no items with
- * bytes. Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_search_sections_make(const rondo_allocator *allocator, const rondo_search_item *items,
+/* *out_made is false when the problem is too large for the limits above or has no items with bytes.
+ * Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_search_sections_make(rondo_scratch *scratch, const rondo_search_item *items,
                                                        size_t count, rondo_search_sections *out, bool *out_made);
-void rondo_search_sections_free(const rondo_allocator *allocator, rondo_search_sections *sections);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/error.h"
 
 typedef struct view {
-  const rondo_allocator *allocator;
+  rondo_scratch scratch;
   const rondo_boxes *whole;
   uint32_t lower, upper;   /* sections of the whole */
   uint32_t *inside;        /* boxes of the whole that are placed anew */
@@ -87,33 +87,21 @@ static rondo_status open_view(view *v, uint32_t middle, uint32_t boxes, const ui
   choose_sections(v, middle, boxes);
   count_boxes(v);
   const size_t count = v->inside_count;
-  RONDO_TRY(rondo_allocate_items(v->allocator, count, sizeof *v->inside, &v->inside));
-  RONDO_TRY(rondo_allocate_items(v->allocator, v->outside_count, sizeof *v->outside, &v->outside));
-  RONDO_TRY(rondo_allocate_items(v->allocator, count, sizeof *v->offsets, &v->offsets));
-  RONDO_TRY(rondo_allocate_items(v->allocator, count, sizeof *v->boxes.boxes, &v->boxes.boxes));
-  RONDO_TRY(rondo_allocate_items(v->allocator, count, sizeof *v->boxes.steps, &v->boxes.steps));
-  RONDO_TRY(rondo_allocate_items(v->allocator, count, sizeof *v->boxes.crowding, &v->boxes.crowding));
+  RONDO_TRY(rondo_scratch_take(&v->scratch, count, sizeof *v->inside, &v->inside));
+  RONDO_TRY(rondo_scratch_take(&v->scratch, v->outside_count, sizeof *v->outside, &v->outside));
+  RONDO_TRY(rondo_scratch_take(&v->scratch, count, sizeof *v->offsets, &v->offsets));
+  RONDO_TRY(rondo_scratch_take(&v->scratch, count, sizeof *v->boxes.boxes, &v->boxes.boxes));
+  RONDO_TRY(rondo_scratch_take(&v->scratch, count, sizeof *v->boxes.steps, &v->boxes.steps));
+  RONDO_TRY(rondo_scratch_take(&v->scratch, count, sizeof *v->boxes.crowding, &v->boxes.crowding));
   if (v->whole->alignments != NULL) {
-    RONDO_TRY(rondo_allocate_items(v->allocator, count, sizeof *v->boxes.alignments, &v->boxes.alignments));
+    RONDO_TRY(rondo_scratch_take(&v->scratch, count, sizeof *v->boxes.alignments, &v->boxes.alignments));
   }
   list_boxes(v, offsets);
-  RONDO_TRY(rondo_obstacles_make(v->allocator, v->outside, v->outside_count, &v->obstacles));
+  RONDO_TRY(rondo_obstacles_make(&v->scratch, v->outside, v->outside_count, &v->obstacles));
   v->boxes.count = v->inside_count;
   v->boxes.section_count = v->upper - v->lower;
   if (v->obstacles.count > 0) v->boxes.obstacles = &v->obstacles;
   return RONDO_OK;
-}
-
-static void close_view(view *v) {
-  const size_t count = v->inside_count;
-  rondo_release(v->allocator, v->inside, count, sizeof *v->inside);
-  rondo_release(v->allocator, v->outside, v->outside_count, sizeof *v->outside);
-  rondo_release(v->allocator, v->offsets, count, sizeof *v->offsets);
-  rondo_release(v->allocator, v->boxes.boxes, count, sizeof *v->boxes.boxes);
-  rondo_release(v->allocator, v->boxes.steps, count, sizeof *v->boxes.steps);
-  rondo_release(v->allocator, v->boxes.crowding, count, sizeof *v->boxes.crowding);
-  rondo_release(v->allocator, v->boxes.alignments, count, sizeof *v->boxes.alignments);
-  rondo_obstacles_free(v->allocator, &v->obstacles);
 }
 
 static rondo_status improve_view(const view *v, const rondo_restarts *restarts, rondo_window *window, uint64_t *offsets,
@@ -128,7 +116,7 @@ static rondo_status improve_view(const view *v, const rondo_restarts *restarts, 
     if (top > peak) peak = top;
   }
   const uint64_t before = peak;
-  RONDO_TRY(rondo_restarts_improve(v->allocator, &within, v->offsets, &peak, &runs));
+  RONDO_TRY(rondo_restarts_improve(v->scratch.allocator, &within, v->offsets, &peak, &runs));
   for (uint32_t i = 0; i < v->inside_count; i++) offsets[v->inside[i]] = v->offsets[i];
   window->lowered = peak < before;
   *out_steps = runs * v->inside_count;
@@ -138,12 +126,12 @@ static rondo_status improve_view(const view *v, const rondo_restarts *restarts, 
 rondo_status rondo_window_improve(const rondo_allocator *allocator, const rondo_restarts *restarts,
                                   rondo_window *window, uint64_t *inout_offsets, uint64_t *inout_peak,
                                   uint64_t *out_steps) {
-  view v = {.allocator = allocator, .whole = restarts->boxes};
+  view v = {.scratch.allocator = allocator, .whole = restarts->boxes};
   window->lowered = false;
   *out_steps = 0;
   rondo_status status = open_view(&v, highest(v.whole, inout_offsets), window->boxes, inout_offsets);
   if (status == RONDO_OK) status = improve_view(&v, restarts, window, inout_offsets, out_steps);
-  close_view(&v);
+  rondo_scratch_free(&v.scratch);
   if (window->lowered) *inout_peak = top_of(v.whole, inout_offsets, highest(v.whole, inout_offsets));
   return status;
 }

@@ -2,7 +2,8 @@
  * Planning the core of large problems first: neighbours found as by their definition, repairs that leave a plan or say
  * that they gave up, plans near the bound without a search, and failing allocators (groundwork of GM-11).
  */
-#include "plan/interval/dense_core_sizes.h"
+#include "base/array.h"
+#include "plan/interval/dense_core.h"
 #include "plan/interval/overlapping_boxes.h"
 #include "plan/search/ejection_chains.h"
 #include "support/test_allocator.h"
@@ -21,10 +22,9 @@ static void make_random_items(rondo_plan_item *items, uint32_t count, uint32_t l
   }
 }
 
-static void make_set(const rondo_plan_item *items, uint32_t count, rondo_box_set *set) {
-  const rondo_allocator allocator = rondo_allocator_default();
+static void make_set(rondo_scratch *scratch, const rondo_plan_item *items, uint32_t count, rondo_box_set *set) {
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = count};
-  assert_ok(rondo_box_set_make(&allocator, &problem, set));
+  assert_ok(rondo_box_set_make(scratch, &problem, set));
 }
 
 static bool boxes_meet(const rondo_boxes *boxes, uint32_t a, uint32_t b) {
@@ -35,14 +35,15 @@ static void test_neighbours_are_those_that_live_together(void **state) {
   (void)state;
   static rondo_plan_item items[BOXES];
   const rondo_allocator allocator = rondo_allocator_default();
+  rondo_scratch scratch = {.allocator = &allocator};
   const uint32_t longest[] = {1, 3, 30, 2 * BOXES};
   uint64_t seed = 1;
   for (size_t round = 0; round < 4; round++) {
     rondo_box_set set;
     rondo_neighbours neighbours;
     make_random_items(items, BOXES, longest[round], &seed);
-    make_set(items, BOXES, &set);
-    assert_ok(rondo_neighbours_make(&allocator, &set.all, &neighbours));
+    make_set(&scratch, items, BOXES, &set);
+    assert_ok(rondo_neighbours_make(&scratch, &set.all, &neighbours));
     for (uint32_t i = 0; i < set.all.count; i++) {
       uint32_t met = 0;
       rondo_neighbours_find(&neighbours, i);
@@ -52,9 +53,9 @@ static void test_neighbours_are_those_that_live_together(void **state) {
         assert_int_equal(neighbours.met[met++], k);
       }
       assert_int_equal(met, neighbours.met_count);
+      assert_int_equal(met, neighbours.counts[i]);
     }
-    rondo_neighbours_free(&allocator, &neighbours);
-    rondo_box_set_free(&allocator, &set);
+    rondo_scratch_free(&scratch);
   }
 }
 
@@ -77,32 +78,35 @@ static void test_a_repair_leaves_a_plan_or_gives_up(void **state) {
   static uint8_t states[BOXES];
   static uint64_t offsets[BOXES];
   const rondo_allocator allocator = rondo_allocator_default();
+  rondo_scratch scratch = {.allocator = &allocator};
   uint64_t seed = 5;
   for (uint32_t i = 0; i < BOXES; i++) order[i] = BOXES - 1 - i;
   memset(states, RONDO_REPAIR_OUT, sizeof states);
   for (uint32_t round = 0; round < 6; round++) {
     rondo_box_set set;
     bool done = false;
-    uint64_t looks = 0;
+    uint64_t scans = 0;
+    rondo_neighbours neighbours;
     make_random_items(items, BOXES, 10U << round, &seed);
-    make_set(items, BOXES, &set);
-    rondo_repair repair = {&set.all, order, states, 2 * set.lower_bound, UINT64_MAX, 0, 0};
-    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &looks));
+    make_set(&scratch, items, BOXES, &set);
+    assert_ok(rondo_neighbours_make(&scratch, &set.all, &neighbours));
+    rondo_repair repair = {&set.all, &neighbours, order, states, 2 * set.lower_bound, UINT64_MAX, 0, 0};
+    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &scans));
     assert_true(done);
     assert_true(is_plan_of_boxes(&set.all, offsets, repair.limit));
     repair.limit = set.lower_bound;
-    repair.most_looks = UINT64_C(100000);
-    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &looks));
+    repair.most_scans = UINT64_C(100000);
+    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &scans));
     if (done) assert_true(is_plan_of_boxes(&set.all, offsets, repair.limit));
-    assert_true(looks <= repair.most_looks + BOXES);
-    repair.most_looks = UINT64_MAX;
-    repair.stop_looks = 1000;
-    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &looks));
-    assert_true(looks <= repair.stop_looks + BOXES);
-    repair.most_looks = 0;
-    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &looks));
+    assert_true(scans <= repair.most_scans + BOXES);
+    repair.most_scans = UINT64_MAX;
+    repair.stop_scans = 1000;
+    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &scans));
+    assert_true(scans <= repair.stop_scans + BOXES);
+    repair.most_scans = 0;
+    assert_ok(rondo_repair_run(&allocator, &repair, offsets, &done, &scans));
     assert_false(done);
-    rondo_box_set_free(&allocator, &set);
+    rondo_scratch_free(&scratch);
   }
 }
 
@@ -152,6 +156,8 @@ static void test_any_number_of_threads_plans_alike(void **state) {
 
 /* One part of MORE boxes, each above the one before, to be planned around cores. */
 typedef struct stack {
+  rondo_allocator allocator;
+  rondo_scratch scratch;
   rondo_box_set set;
   rondo_parts parts;
   rondo_part *part;
@@ -162,13 +168,13 @@ typedef struct stack {
 
 static void make_stack(stack *s) {
   static rondo_plan_item items[MORE];
-  const rondo_allocator allocator = rondo_allocator_default();
   uint64_t seed = 1;
+  *s = (stack){.allocator = rondo_allocator_default()};
+  s->scratch.allocator = &s->allocator;
   make_random_items(items, MORE, 300, &seed);
-  make_set(items, MORE, &s->set);
-  assert_ok(rondo_parts_make(&allocator, &s->set, s->base, &s->parts));
+  make_set(&s->scratch, items, MORE, &s->set);
+  assert_ok(rondo_parts_make(&s->allocator, &s->set, s->base, &s->parts));
   s->part = rondo_parts_highest(&s->parts);
-  s->peak = 0;
   for (uint32_t i = 0; i < s->part->boxes.count; i++) {
     s->order[i] = i;
     s->stacked[i] = s->peak;
@@ -177,9 +183,8 @@ static void make_stack(stack *s) {
 }
 
 static void free_stack(stack *s) {
-  const rondo_allocator allocator = rondo_allocator_default();
-  rondo_parts_free(&allocator, &s->parts);
-  rondo_box_set_free(&allocator, &s->set);
+  rondo_array_free(&s->allocator, &s->parts);
+  rondo_scratch_free(&s->scratch);
 }
 
 static rondo_core_cost improve_stack(stack *s, uint64_t most_steps, uint64_t *out_peak) {
@@ -187,7 +192,7 @@ static rondo_core_cost improve_stack(stack *s, uint64_t most_steps, uint64_t *ou
   const rondo_core core = {.boxes = 300,
                            .repairs = 2,
                            .steps = 1000,
-                           .looks = 5000,
+                           .effort = 40000,
                            .limit = s->part->lower_bound,
                            .most_steps = most_steps};
   rondo_core_cost cost;

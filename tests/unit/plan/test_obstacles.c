@@ -31,12 +31,13 @@ static const rondo_obstacle *lowest_above(const rondo_obstacle *ranges, size_t c
 static void test_the_first_obstacle_above_is_found(void **state) {
   (void)state;
   const rondo_allocator allocator = rondo_allocator_default();
+  rondo_scratch scratch = {.allocator = &allocator};
   uint64_t seed = 1;
   for (uint32_t count = 1; count <= MANY; count += count < 20 ? 1 : 95) {
     rondo_obstacle ranges[MANY];
     rondo_obstacles obstacles;
     for (uint32_t i = 0; i < count; i++) ranges[i] = random_range(&seed);
-    assert_ok(rondo_obstacles_make(&allocator, ranges, count, &obstacles));
+    assert_ok(rondo_obstacles_make(&scratch, ranges, count, &obstacles));
     for (int i = 0; i < 500; i++) {
       const rondo_obstacle asked = random_range(&seed);
       const rondo_obstacle *expected = lowest_above(ranges, count, asked.lower, asked.upper, asked.end);
@@ -45,7 +46,7 @@ static void test_the_first_obstacle_above_is_found(void **state) {
       if (found != NULL) assert_int_equal(found->offset, expected->offset);
     }
     assert_null(rondo_obstacles_above(&obstacles, 0, STEPS, UINT64_MAX));
-    rondo_obstacles_free(&allocator, &obstacles);
+    rondo_scratch_free(&scratch);
   }
 }
 
@@ -69,6 +70,7 @@ static uint32_t first_rank(const rondo_box *boxes, const bool *gone, const rondo
 static void test_the_first_box_is_found_by_life_and_bytes(void **state) {
   (void)state;
   const rondo_allocator allocator = rondo_allocator_default();
+  rondo_scratch scratch = {.allocator = &allocator};
   uint64_t seed = 2;
   rondo_box boxes[MANY];
   bool gone[MANY] = {false};
@@ -77,7 +79,7 @@ static void test_the_first_box_is_found_by_life_and_bytes(void **state) {
     const rondo_obstacle life = random_range(&seed);
     boxes[i] = (rondo_box){life.end, life.lower, life.upper};
   }
-  assert_ok(rondo_box_tree_make(&allocator, MANY, &tree));
+  assert_ok(rondo_box_tree_make(&scratch, MANY, &tree));
   rondo_box_tree_shape(&tree, boxes, MANY, true);
   rondo_box_tree_fill(&tree, NULL);
   for (uint32_t i = 0; i < MANY; i++) {
@@ -95,7 +97,7 @@ static void test_the_first_box_is_found_by_life_and_bytes(void **state) {
     gone[next] = true;
     rondo_box_tree_remove(&tree, next);
   }
-  rondo_box_tree_free(&allocator, &tree);
+  rondo_scratch_free(&scratch);
 }
 
 /* Hardly any item fits below an obstacle: each is looked at seldom enough for this to end in the time of a test. */

@@ -92,10 +92,11 @@ static void test_the_checker_finds_every_overlap_and_no_other(void **state) {
 static size_t run_closure(const rondo_plan_problem *problem, const rondo_branches *branches, const uint32_t *taken,
                           uint64_t most_work, bool *out_exact) {
   const rondo_allocator allocator = rondo_allocator_default();
+  rondo_scratch scratch = {.allocator = &allocator};
   rondo_closure *closure = NULL;
-  assert_ok(rondo_closure_make(&allocator, problem, branches, &closure));
+  assert_ok(rondo_closure_make(&scratch, problem, branches, &closure));
   const size_t bytes = rondo_closure_run(closure, taken, most_work, UINT64_MAX, out_exact);
-  rondo_closure_free(closure);
+  rondo_scratch_free(&scratch);
   return bytes;
 }
 
@@ -103,6 +104,7 @@ static size_t run_closure(const rondo_plan_problem *problem, const rondo_branche
 static void test_the_closure_is_the_worst_execution(void **state) {
   (void)state;
   const rondo_allocator allocator = rondo_allocator_default();
+  rondo_scratch scratch = {.allocator = &allocator};
   uint64_t seed = 4;
   static order_sample s;
   unsigned raised = 0;
@@ -112,7 +114,7 @@ static void test_the_closure_is_the_worst_execution(void **state) {
     rondo_order_bound bound = {.taken = taken};
     bool exact = false;
     make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MOST_ITEMS);
-    assert_ok(rondo_branches_make(&allocator, &s.problem, &branches));
+    assert_ok(rondo_branches_make(&scratch, &s.problem, &branches));
     assert_ok(rondo_serial_bound(&allocator, &s.problem, &branches, &bound));
     const size_t serial = bound.bytes;
     assert_true(serial <= s.most_live);
@@ -122,7 +124,7 @@ static void test_the_closure_is_the_worst_execution(void **state) {
     if (round % 2 == 0) assert_int_equal(most, s.most_live);
     if (most > serial) raised++;
     assert_true(run_closure(&s.problem, &branches, taken, round % 40, &exact) <= s.most_live); /* valid early too */
-    rondo_branches_free(&allocator, &branches);
+    rondo_scratch_free(&scratch);
   }
   assert_true(raised > 0);
 }
@@ -130,14 +132,15 @@ static void test_the_closure_is_the_worst_execution(void **state) {
 /* With few chains some nodes are loose; then conflicts may be added, never lost. */
 static void assert_relation(const order_sample *s, uint32_t most_chains) {
   const rondo_allocator allocator = rondo_allocator_default();
+  rondo_scratch scratch = {.allocator = &allocator};
   rondo_relation relation;
   rondo_branches branches;
   rondo_lives lives;
   rondo_hull hull;
-  assert_ok(rondo_relation_make(&allocator, &s->order, most_chains, &relation));
-  assert_ok(rondo_branches_make(&allocator, &s->problem, &branches));
-  assert_ok(rondo_lives_make(&allocator, &s->problem, &relation, &branches, &lives));
-  assert_ok(rondo_hull_make(&allocator, &lives, &hull));
+  assert_ok(rondo_relation_make(&scratch, &s->order, most_chains, &relation));
+  assert_ok(rondo_branches_make(&scratch, &s->problem, &branches));
+  assert_ok(rondo_lives_make(&scratch, &s->problem, &relation, &branches, &lives));
+  assert_ok(rondo_hull_make(&scratch, &lives, &hull));
   for (size_t i = 0; i < s->problem.count; i++) {
     const rondo_conflict conflict = rondo_conflict_of(&lives, &lives.lives[i]);
     for (size_t j = 0; j < s->problem.count; j++) {
@@ -149,10 +152,8 @@ static void assert_relation(const order_sample *s, uint32_t most_chains) {
       if (most_chains == 0) assert_true(found == s->meets[i][j]);
     }
   }
-  rondo_hull_free(&allocator, &hull);
-  rondo_lives_free(&allocator, &lives);
-  rondo_branches_free(&allocator, &branches);
   rondo_relation_free(&allocator, &relation);
+  rondo_scratch_free(&scratch);
 }
 
 static void test_conflicts_are_what_may_live_together(void **state) {

@@ -11,6 +11,7 @@
 /* What a repair needs of a problem. */
 typedef struct repair_sample {
   rondo_allocator allocator;
+  rondo_scratch scratch;
   rondo_branches branches;
   rondo_relation relation;
   rondo_lives lives;
@@ -19,17 +20,16 @@ typedef struct repair_sample {
 
 static void make_repair_sample(repair_sample *t, const rondo_plan_problem *problem, uint32_t most_chains) {
   *t = (repair_sample){.allocator = rondo_allocator_default()};
-  assert_ok(rondo_branches_make(&t->allocator, problem, &t->branches));
-  assert_ok(rondo_relation_make(&t->allocator, problem->order, most_chains, &t->relation));
-  assert_ok(rondo_lives_make(&t->allocator, problem, &t->relation, &t->branches, &t->lives));
-  assert_ok(rondo_order_index_make(&t->allocator, &t->lives, &t->index));
+  t->scratch.allocator = &t->allocator;
+  assert_ok(rondo_branches_make(&t->scratch, problem, &t->branches));
+  assert_ok(rondo_relation_make(&t->scratch, problem->order, most_chains, &t->relation));
+  assert_ok(rondo_lives_make(&t->scratch, problem, &t->relation, &t->branches, &t->lives));
+  assert_ok(rondo_order_index_make(&t->scratch, &t->lives, &t->index));
 }
 
 static void free_repair_sample(repair_sample *t) {
-  rondo_order_index_free(&t->allocator, &t->index);
-  rondo_lives_free(&t->allocator, &t->lives);
   rondo_relation_free(&t->allocator, &t->relation);
-  rondo_branches_free(&t->allocator, &t->branches);
+  rondo_scratch_free(&t->scratch);
 }
 
 /* Counts how often each item is in the answer. */
@@ -41,12 +41,12 @@ static void count_answer(const repair_sample *t, const rondo_index_answer *answe
   for (uint32_t i = 0; i < answer->other_count; i++) counts[t->index.items[answer->others[i]]]++;
 }
 
-static void assert_answers(const repair_sample *t) {
+static void assert_answers(repair_sample *t) {
   const rondo_plan_problem *problem = t->lives.problem;
   rondo_index_answer answer;
   unsigned *counts = calloc(problem->count, sizeof *counts);
   assert_non_null(counts);
-  assert_ok(rondo_index_answer_make(&t->allocator, &t->index, &answer));
+  assert_ok(rondo_index_answer_make(&t->scratch, &t->index, &answer));
   for (uint32_t entry = 0; entry < t->index.count; entry++) {
     const rondo_conflict conflict = rondo_conflict_of(&t->lives, &t->index.by_entry[entry]);
     rondo_order_index_ask(&t->index, entry, &answer);
@@ -57,7 +57,6 @@ static void assert_answers(const repair_sample *t) {
       counts[i] = 0;
     }
   }
-  rondo_index_answer_free(&t->allocator, &t->index, &answer);
   free(counts);
 }
 
@@ -117,7 +116,7 @@ static void test_what_is_repaired_is_a_plan_below_the_target(void **state) {
     make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
     make_repair_sample(&t, &s.problem, 0);
     const size_t first = 2 * s.most_live + 80;
-    assert_ok(rondo_order_repair_make(&t.allocator, &t.index, &repair));
+    assert_ok(rondo_order_repair_make(&t.scratch, &t.index, &repair));
     rondo_order_repair_begin(&repair, NULL, first);
     for (size_t target = first; rondo_order_repair_run(&repair, 60);) {
       const size_t peak = rondo_order_repair_read(&repair, offsets);
@@ -129,7 +128,6 @@ static void test_what_is_repaired_is_a_plan_below_the_target(void **state) {
       rondo_order_repair_begin(&repair, offsets, target);
       if (round % 5 == 0) rondo_order_repair_forget(&repair, round);
     }
-    rondo_order_repair_free(&t.allocator, &repair);
     free_repair_sample(&t);
   }
   assert_true(done > cases);
@@ -153,14 +151,13 @@ static void test_huge_items_are_repaired(void **state) {
     }
     make_repair_sample(&t, &s.problem, 0);
     const size_t target = (2 * s.most_live + 80) * factor;
-    assert_ok(rondo_order_repair_make(&t.allocator, &t.index, &repair));
+    assert_ok(rondo_order_repair_make(&t.scratch, &t.index, &repair));
     rondo_order_repair_begin(&repair, NULL, target);
     if (rondo_order_repair_run(&repair, 60)) {
       assert_true(rondo_order_repair_read(&repair, offsets) <= target);
       assert_true(is_order_plan(&s, offsets));
       done++;
     }
-    rondo_order_repair_free(&t.allocator, &repair);
     free_repair_sample(&t);
   }
   assert_true(done > cases * 5 / 6);
