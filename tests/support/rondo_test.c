@@ -187,6 +187,8 @@ static bool took_down(rondo_status status, const char *what) {
 
 /* Objects that the teardown destroys, in the order of their kinds. */
 typedef enum left_kind {
+  LEFT_SESSION,
+  LEFT_TREE,
   LEFT_EXEC,
   LEFT_GRAPH,
   LEFT_EVENT,
@@ -206,52 +208,84 @@ typedef struct left_object {
 static left_object *left; /* the newest first */
 static pthread_mutex_t left_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void leave(left_kind kind, void *object, rondo_device *device) {
-  left_object *entry = malloc(sizeof *entry);
-  assert_non_null(entry);
+static void link_left(left_object *entry) {
   pthread_mutex_lock(&left_lock);
-  *entry = (left_object){kind, object, device, left};
+  entry->next = left;
   left = entry;
   pthread_mutex_unlock(&left_lock);
 }
 
-static void forget(const void *object) {
+static void leave(left_kind kind, void *object, rondo_device *device) {
+  left_object *entry = malloc(sizeof *entry);
+  assert_non_null(entry);
+  *entry = (left_object){.kind = kind, .object = object, .device = device};
+  link_left(entry);
+}
+
+/* Before an object is destroyed: the teardown does not do that again. NULL when it would not have. */
+static left_object *unlink_left(const void *object) {
   pthread_mutex_lock(&left_lock);
   left_object **link = &left, *found;
   while (*link != NULL && (*link)->object != object) link = &(*link)->next;
   found = *link;
   if (found != NULL) *link = found->next;
   pthread_mutex_unlock(&left_lock);
-  free(found);
+  return found;
+}
+
+/* Afterwards: what could not be destroyed is left all the same. */
+static rondo_status settle(left_object *entry, rondo_status status) {
+  if (entry != NULL && status != RONDO_OK)
+    link_left(entry);
+  else
+    free(entry);
+  return status;
+}
+
+void test_leave_session(rondo_session *session) { leave(LEFT_SESSION, session, NULL); }
+void test_leave_tree(rondo_tree *tree) { leave(LEFT_TREE, tree, NULL); }
+
+rondo_status test_destroy_session(rondo_session *session) {
+  left_object *entry = unlink_left(session);
+  return settle(entry, (rondo_session_destroy)(session));
+}
+
+rondo_status test_destroy_tree(rondo_tree *tree) {
+  left_object *entry = unlink_left(tree);
+  return settle(entry, (rondo_tree_destroy)(tree));
 }
 
 void test_destroy_exec(rondo_exec *exec) {
-  forget(exec);
+  free(unlink_left(exec));
   (rondo_exec_destroy)(exec);
 }
 
 void test_destroy_event(rondo_event *event) {
-  forget(event);
+  free(unlink_left(event));
   (rondo_event_destroy)(event);
 }
 
 rondo_status test_destroy_graph(rondo_graph *graph) {
-  forget(graph);
-  return (rondo_graph_destroy)(graph);
+  left_object *entry = unlink_left(graph);
+  return settle(entry, (rondo_graph_destroy)(graph));
 }
 
 rondo_status test_destroy_stream(rondo_stream *stream) {
-  forget(stream);
-  return (rondo_stream_destroy)(stream);
+  left_object *entry = unlink_left(stream);
+  return settle(entry, (rondo_stream_destroy)(stream));
 }
 
 rondo_status test_destroy_words(rondo_device *device, void *address) {
-  forget(address);
-  return (rondo_free)(device, address);
+  left_object *entry = unlink_left(address);
+  return settle(entry, (rondo_free)(device, address));
 }
 
 static rondo_status destroy_left(const left_object *entry) {
   switch (entry->kind) {
+    case LEFT_SESSION:
+      return (rondo_session_destroy)(entry->object);
+    case LEFT_TREE:
+      return (rondo_tree_destroy)(entry->object);
     case LEFT_EXEC:
       (rondo_exec_destroy)(entry->object);
       return RONDO_OK;
@@ -272,7 +306,8 @@ static rondo_status destroy_left(const left_object *entry) {
 }
 
 bool test_destroy_left(void) {
-  static const char *const names[] = {"an exec", "a graph", "an event", "words", "a stream", "a gate"};
+  static const char *const names[] = {"a session", "a tree", "an exec",  "a graph",
+                                      "an event",  "words",  "a stream", "a gate"};
   bool clean = true;
   for (int kind = 0; kind < LEFT_KIND_COUNT; kind++) {
     for (left_object **link = &left; *link != NULL;) {

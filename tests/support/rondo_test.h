@@ -121,11 +121,15 @@ rondo_kernel *test_kernel(test_fixture *fixture, test_kernel_id id); /* the fixt
 rondo_exec *test_instantiate(rondo_graph *graph);
 
 /* What a test destroys by itself is not left to the teardown. */
+#define rondo_session_destroy(session) test_destroy_session(session)
+#define rondo_tree_destroy(tree) test_destroy_tree(tree)
 #define rondo_exec_destroy(exec) test_destroy_exec(exec)
 #define rondo_event_destroy(event) test_destroy_event(event)
 #define rondo_graph_destroy(graph) test_destroy_graph(graph)
 #define rondo_stream_destroy(stream) test_destroy_stream(stream)
 #define rondo_free(device, address) test_destroy_words((device), (address))
+rondo_status test_destroy_session(rondo_session *session);
+rondo_status test_destroy_tree(rondo_tree *tree);
 void test_destroy_exec(rondo_exec *exec);
 void test_destroy_event(rondo_event *event);
 rondo_status test_destroy_graph(rondo_graph *graph);
@@ -134,6 +138,8 @@ rondo_status test_destroy_words(rondo_device *device, void *address);
 /* For teardowns that look at the device before test_teardown: destroys what is left. False, after a message, when
  * something could not be destroyed. */
 bool test_destroy_left(void);
+void test_leave_session(rondo_session *session);
+void test_leave_tree(rondo_tree *tree);
 
 /* Destroys a stream or graph, which must succeed. */
 void test_stream_destroy(rondo_stream *stream);

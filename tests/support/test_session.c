@@ -57,6 +57,7 @@ rondo_session *test_session_open(rondo_device *device, rondo_session_options opt
   rondo_session *session = NULL;
   options.struct_size = sizeof options;
   assert_ok(rondo_session_create(device, &options, &session));
+  test_leave_session(session);
   return session;
 }
 

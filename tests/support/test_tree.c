@@ -26,6 +26,7 @@ int test_tree_teardown(void **state) {
 rondo_tree *test_tree(test_fixture *fixture, const rondo_tree_options *options) {
   rondo_tree *tree = NULL;
   assert_ok(rondo_tree_create(fixture->device, options, &tree));
+  test_leave_tree(tree);
   return tree;
 }
 

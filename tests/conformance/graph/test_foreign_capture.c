@@ -448,7 +448,6 @@ SCENE_TEST(test_gx8_foreign_memory_allows_one_exec_and_no_edits) {
   set_word(s, 1);
   launch(s, exec);
   assert_int_equal(word(s, 0), 51);
-  test_graph_destroy(graph);
 }
 
 SCENE_TEST(test_gx8_nodes_added_behind_foreign_memory) {
@@ -463,7 +462,6 @@ SCENE_TEST(test_gx8_nodes_added_behind_foreign_memory) {
   set_word(s, 1);
   launch(s, exec);
   assert_int_equal(word(s, 0), 51 * 10 + 7);
-  test_graph_destroy(graph);
 }
 
 /* Memory of the graph's own has no pages while the library works on it. */

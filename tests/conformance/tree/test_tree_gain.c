@@ -237,7 +237,6 @@ TREE_TEST(test_policies_that_do_not_exist_are_refused) {
   options.least_gain = 0.9;
   assert_error(rondo_function_create(tree, &options, &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_null(function);
-  test_tree_destroy(tree);
 }
 
 /* Pointers that moved ---------------------------------------------------------------------------------------------- */

@@ -266,7 +266,6 @@ TREE_TEST(test_tr4_given_inputs_are_used_again) {
   const rondo_tree_info info = test_tree_info(tree);
   assert_int_equal(info.recordings, LENGTH);
   if (!test_is_guarded(t)) assert_true(info.arena_used <= 4 * BYTES);
-  test_tree_destroy(tree);
 }
 
 /* Scalars are keyed by value, opaque pointers are not looked at. */
@@ -299,7 +298,6 @@ TREE_TEST(test_tr7_scalars_make_recordings) {
     }
   assert_int_equal(work.runs, 4);
   assert_int_equal(test_tree_info(tree).recordings, 2);
-  test_tree_destroy(tree);
 }
 
 /* Outputs that are inputs, or parts of outputs. */
@@ -336,7 +334,6 @@ TREE_TEST(test_outputs_of_memory_that_there_is) {
     test_words_free(t, words);
   }
   assert_int_equal(work.runs, 2);
-  test_tree_destroy(tree);
 }
 
 /* Calls on another stream come after the earlier ones; a stream that is gone is no matter. */
@@ -362,7 +359,6 @@ TREE_TEST(test_calls_on_several_streams) {
     test_stream_destroy(stream);
   }
   rondo_buffer_release(buffer);
-  test_tree_destroy(tree);
 }
 
 /* Addresses that no parameter declares ---------------------------------------------------------------------------- */
