@@ -42,12 +42,12 @@ static rondo_status order(rig *r) {
   return rondo_stream_wait_event(r->streams[1], r->event);
 }
 
-/* Frees that are not done while the driver is stalled: reuse on the same stream, joined, behind an event, unordered. */
+/* Frees that are not done while the driver is stalled: reuse on the same stream, joined, after an event, unordered. */
 static rondo_status reuse(rig *r) {
   for (int i = 0; i < 4; i++) RONDO_TRY(take(r, i, 0, MIB / 2));
   for (int i = 0; i < 4; i++) RONDO_TRY(give(r, i, 0));
   RONDO_TRY(take(r, 0, 0, 2 * MIB));
-  RONDO_TRY(give(r, 0, 1)); /* which comes behind the frees before */
+  RONDO_TRY(give(r, 0, 1)); /* which comes after the frees before */
   RONDO_TRY(take(r, 1, 0, 3 * MIB));
   RONDO_TRY(give(r, 1, 0));
   RONDO_TRY(order(r));

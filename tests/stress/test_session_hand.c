@@ -69,7 +69,7 @@ TEST(test_se6_a_stream_is_given_once_for_each_time_it_is_taken) {
     given += hands[i].given;
   }
   assert_true(taken > 0);
-  assert_int_equal(given, taken); /* each gives behind its own turn: nothing is left taken */
+  assert_int_equal(given, taken); /* each gives after its own turn: nothing is left taken */
   for (size_t i = 0; i < SERVED; i++) assert_int_equal(clients[i].failed + clients[i].wrong, 0);
 }
 

@@ -170,8 +170,7 @@ static int setup(void **state, uint32_t workers) {
                                         .allocator = &fixture->allocator.table};
   assert_ok(rondo_device_open(test_device_name(), &options, &fixture->device));
   assert_ok(rondo_stream_create(fixture->device, NULL, &fixture->stream));
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(fixture->device, &info));
+  rondo_device_info info = test_device_info(fixture->device);
   for (int i = 0; info.cuda && i < TEST_KERNEL_COUNT; i++) (void)test_kernel(fixture, (test_kernel_id)i);
   return 0;
 }
@@ -406,16 +405,102 @@ void test_assert_same_graph(const rondo_graph *a, const rondo_graph *b, const ch
   _fail(file, line);
 }
 
-void test_run_once(test_fixture *fixture, rondo_graph *graph) {
-  rondo_exec *exec = test_instantiate(graph);
+void *test_allocate(test_fixture *fixture, size_t bytes, const char *name) {
+  void *address = NULL;
+  assert_ok(rondo_malloc(fixture->device, bytes, name, &address));
+  return address;
+}
+
+void *test_allocate_async(rondo_stream *stream, size_t bytes) {
+  void *address = NULL;
+  assert_ok(rondo_malloc_async(stream, bytes, NULL, &address));
+  return address;
+}
+
+rondo_node_params test_node_params(const rondo_graph *graph, rondo_node node) {
+  rondo_node_params params;
+  assert_ok(rondo_graph_get_params(graph, node, &params));
+  return params;
+}
+
+size_t test_node_count(const rondo_graph *graph) {
+  size_t count = 0;
+  assert_ok(rondo_graph_nodes(graph, NULL, &count));
+  return count;
+}
+
+size_t test_edge_count(const rondo_graph *graph) {
+  size_t count = 0;
+  assert_ok(rondo_graph_edges(graph, NULL, NULL, &count));
+  return count;
+}
+
+rondo_device_info test_device_info(const rondo_device *device) {
+  rondo_device_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_device_get_info(device, &info));
+  return info;
+}
+
+rondo_exec_info test_exec_info(const rondo_exec *exec) {
+  rondo_exec_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_exec_get_info(exec, &info));
+  return info;
+}
+
+rondo_capture_info test_capture_info(const rondo_stream *stream) {
+  rondo_capture_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_capture_get_info(stream, &info));
+  return info;
+}
+
+rondo_buffer_info test_buffer_info(const rondo_buffer *buffer) {
+  rondo_buffer_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_buffer_get_info(buffer, &info));
+  return info;
+}
+
+rondo_recording_info test_recording_info(const rondo_recording *recording) {
+  rondo_recording_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_recording_get_info(recording, &info));
+  return info;
+}
+
+rondo_capture_state test_capture_state(const rondo_stream *stream) { return test_capture_info(stream).state; }
+
+rondo_status test_host_nothing(void *user) {
+  (void)user;
+  return RONDO_OK;
+}
+
+rondo_status test_host_fails(void *user) {
+  (void)user;
+  return RONDO_IO_ERROR;
+}
+
+rondo_status test_host_count(void *count) {
+  ++*(uint32_t *)count;
+  return RONDO_OK;
+}
+
+rondo_status test_body_nothing(rondo_call *call, void *user) {
+  (void)call;
+  (void)user;
+  return RONDO_OK;
+}
+
+void test_launch(test_fixture *fixture, rondo_exec *exec) {
   assert_ok(rondo_exec_launch(exec, fixture->stream));
   assert_ok(rondo_stream_synchronize(fixture->stream));
+}
+
+void test_run_once(test_fixture *fixture, rondo_graph *graph) {
+  rondo_exec *exec = test_instantiate(graph);
+  test_launch(fixture, exec);
   rondo_exec_destroy(exec);
 }
 
 uint32_t *test_words(test_fixture *fixture, size_t count) {
-  void *address = NULL;
-  assert_ok(rondo_malloc(fixture->device, count * sizeof(uint32_t), "words", &address));
+  void *address = test_allocate(fixture, count * sizeof(uint32_t), "words");
   leave(LEFT_WORDS, address, fixture->device);
   const rondo_fill zeros = {.dst = address, .value = 0, .element_bytes = 4, .width = count};
   assert_ok(rondo_fill_async(fixture->stream, &zeros));
@@ -470,14 +555,12 @@ rondo_node test_add_affine(test_fixture *fixture, rondo_graph *graph, const rond
 }
 
 bool test_is_guarded(const test_fixture *fixture) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(fixture->device, &info));
+  rondo_device_info info = test_device_info(fixture->device);
   return info.guarded;
 }
 
 size_t test_whole_pages(const test_fixture *fixture, size_t bytes) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(fixture->device, &info));
+  rondo_device_info info = test_device_info(fixture->device);
   return (bytes + info.page_bytes - 1) / info.page_bytes * info.page_bytes;
 }
 

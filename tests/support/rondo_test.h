@@ -155,6 +155,32 @@ void test_order(test_fixture *fixture, rondo_stream *from, rondo_stream *to);
 #define assert_same_graph(a, b) test_assert_same_graph((a), (b), __FILE__, __LINE__)
 void test_assert_same_graph(const rondo_graph *a, const rondo_graph *b, const char *file, int line);
 
+/* Memory of the device, which the test frees. */
+void *test_allocate(test_fixture *fixture, size_t bytes, const char *name);
+void *test_allocate_async(rondo_stream *stream, size_t bytes);
+
+/* What a graph consists of. */
+rondo_node_params test_node_params(const rondo_graph *graph, rondo_node node);
+size_t test_node_count(const rondo_graph *graph);
+size_t test_edge_count(const rondo_graph *graph);
+
+/* What an object says of itself. */
+rondo_device_info test_device_info(const rondo_device *device);
+rondo_exec_info test_exec_info(const rondo_exec *exec);
+rondo_capture_info test_capture_info(const rondo_stream *stream);
+rondo_capture_state test_capture_state(const rondo_stream *stream);
+rondo_buffer_info test_buffer_info(const rondo_buffer *buffer);
+rondo_recording_info test_recording_info(const rondo_recording *recording);
+
+/* Host functions: one does nothing, one fails with RONDO_IO_ERROR, one adds 1 to the uint32_t. And a body of a tree's
+ * function that does nothing. */
+rondo_status test_host_nothing(void *user);
+rondo_status test_host_fails(void *user);
+rondo_status test_host_count(void *count);
+rondo_status test_body_nothing(rondo_call *call, void *user);
+
+/* Launches the exec on the fixture's stream, and waits. */
+void test_launch(test_fixture *fixture, rondo_exec *exec);
 /* Instantiates the graph, launches it once on the fixture's stream, and waits. */
 void test_run_once(test_fixture *fixture, rondo_graph *graph);
 

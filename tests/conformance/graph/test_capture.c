@@ -7,8 +7,7 @@
 static void begin(rondo_stream *stream) { assert_ok(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL)); }
 
 static rondo_capture_info info_of(const rondo_stream *stream) {
-  rondo_capture_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_capture_get_info(stream, &info));
+  rondo_capture_info info = test_capture_info(stream);
   return info;
 }
 
@@ -23,11 +22,6 @@ static void assert_end_fails(test_fixture *t, rondo_stream *stream, rondo_status
   assert_null(graph);
   assert_state(stream, RONDO_CAPTURE_NONE);
   assert_ok(rondo_stream_synchronize(stream));
-}
-
-static rondo_status no_operation(void *user) {
-  (void)user;
-  return RONDO_OK;
 }
 
 /* C1, C2: beginning ----------------------------------------------------------------------------------------------- */
@@ -70,7 +64,7 @@ TEST(test_gx3_c4_a_capture_is_ended_once) {
   graph = (rondo_graph *)t;
   assert_error(rondo_capture_end(t->stream, &graph), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
   assert_null(graph);
-  begin(t->stream); /* and begun anew */
+  begin(t->stream); /* and begun again */
   test_graph_destroy(test_capture_end(t->stream));
 }
 
@@ -246,7 +240,7 @@ TEST(test_gx3_c6_a_captured_event_has_no_completion) {
   assert_int_equal(test_word(t, word), 0);
 }
 
-/* Nothing was recorded that a stream could wait for; the event is as it was, and recorded anew an ordinary one. */
+/* Nothing was recorded that a stream could wait for; the event is as it was, and recorded again an ordinary one. */
 TEST(test_gx3_c3_the_capture_of_an_event_is_over) {
   rondo_event *event = test_event(t);
   rondo_stream *side = test_stream(t, "side");
@@ -279,7 +273,7 @@ TEST(test_gx3_c10_an_invalid_capture_takes_nothing) {
   assert_invalid(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&one, &words)));
   assert_invalid(rondo_copy_async(t->stream, words, words + 4, 4));
   assert_invalid(rondo_fill_async(t->stream, &fill));
-  assert_invalid(rondo_host_async(t->stream, no_operation, NULL));
+  assert_invalid(rondo_host_async(t->stream, test_host_nothing, NULL));
   assert_invalid(rondo_event_record(event, t->stream));
   assert_invalid(rondo_event_record_external(event, t->stream));
   assert_invalid(rondo_malloc_async(t->stream, 64, NULL, &address));
@@ -318,7 +312,7 @@ static void assert_takes_nothing(test_fixture *t, rondo_stream *stream, uint32_t
   (assert_error(call, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED), assert_message(cause))
   assert_invalid(rondo_launch(stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&one, &words)));
   assert_invalid(rondo_copy_async(stream, words, words + 1, 4));
-  assert_invalid(rondo_host_async(stream, no_operation, NULL));
+  assert_invalid(rondo_host_async(stream, test_host_nothing, NULL));
   assert_invalid(rondo_event_record(event, stream));
   assert_invalid(rondo_stream_wait_event_external(stream, event));
   assert_invalid(rondo_malloc_async(stream, 64, NULL, &address));

@@ -118,7 +118,7 @@ static size_t or_default(size_t value, size_t otherwise) { return value != 0 ? v
 static size_t box_bytes(const box *b, int which) {
   const size_t pitch = or_default(b->pitch[which], b->width);
   const size_t slice = or_default(b->slice_pitch[which], pitch * or_default(b->height, 1));
-  return slice * or_default(b->depth, 1) + 13; /* and some behind it that must stay */
+  return slice * or_default(b->depth, 1) + 13; /* and some after it that must stay */
 }
 
 /* The copy, done on the images. */
@@ -260,15 +260,11 @@ TEST(test_gx1_kernels) {
   }
 }
 
-static rondo_status add_one(void *user) {
-  *(uint32_t *)user += 1;
-  return RONDO_OK;
-}
-
 TEST(test_gx1_host_functions) {
   for (way how = DIRECT; how < WAY_COUNT; how++) {
     uint32_t calls = 0;
-    const rondo_node_params params = {.kind = RONDO_NODE_HOST, .as.host = {.function = add_one, .user = &calls}};
+    const rondo_node_params params = {.kind = RONDO_NODE_HOST,
+                                      .as.host = {.function = test_host_count, .user = &calls}};
     run(t, how, &params);
     assert_int_equal(calls, 1);
   }
@@ -317,7 +313,7 @@ TEST(test_gx1_child_graphs_run_in_their_place) {
   assert_int_equal(test_word(t, word), expected);
 }
 
-/* An empty child orders what is before it ahead of what is behind it. */
+/* An empty child orders what is before it ahead of what is after it. */
 TEST(test_gx1_an_empty_child_carries_order) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *nothing = test_graph(t), *graph = test_graph(t);

@@ -239,7 +239,7 @@ TEST(test_tr6_disabled_nodes_are_patched_too) {
 
 /* Graph memory, events, relocating, captures ----------------------------------------------------------------------- */
 
-/* out = in * 31 + in by a buffer of the graph's own, with an event behind it. */
+/* out = in * 31 + in by a buffer of the graph's own, with an event after it. */
 static rondo_graph *make_memory_work(test_fixture *t, const uint32_t *in, uint32_t *out, rondo_event *event,
                                      bool relocate) {
   rondo_graph *graph;
@@ -279,7 +279,7 @@ static void patch_memory_work(test_fixture *t, bool relocate) {
   launch_at(t, set, in[1], NULL);
   assert_int_equal(test_word(t, out + 1), 2001 * 32);
   rondo_exec_destroy(exec);
-  rondo_patch_set_destroy(set); /* behind its exec */
+  rondo_patch_set_destroy(set); /* after its exec */
   test_graph_destroy(graph);
   rondo_event_destroy(event);
   free_buffers(t, in, out);
@@ -577,11 +577,6 @@ TEST(test_tr6_suspected_addresses) {
   free_buffers(t, in, out);
 }
 
-static rondo_status pass(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
-
 /* A box, whose addresses no update changes, and a host function's pointer. */
 TEST(test_tr6_addresses_that_cannot_change) {
   uint32_t *in[2] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, WORDS);
@@ -589,7 +584,7 @@ TEST(test_tr6_addresses_that_cannot_change) {
   rondo_node box, host;
   const rondo_copy copy = {.dst = out, .src = in[0], .width = 4, .height = 2, .src_pitch = 8, .dst_pitch = 4};
   assert_ok(rondo_graph_add_copy(graph, NULL, 0, &copy, &box));
-  assert_ok(rondo_graph_add_host(graph, &box, 1, pass, in[1], &host));
+  assert_ok(rondo_graph_add_host(graph, &box, 1, test_host_nothing, in[1], &host));
   rondo_exec *exec = test_instantiate(graph);
   const rondo_patch_input inputs[] = {input_of("box", in[0]), input_of("user", in[1])};
   rondo_patch_set *set = make_set(exec, inputs, 2);

@@ -794,7 +794,7 @@ TEST(test_se8_a_bad_request_is_found_by_halves) {
   }
 }
 
-/* Rows that would run un-recorded do so for a request by itself; half of a batch has no program. */
+/* Rows that would run eagerly do so for a request by itself; half of a batch has no program. */
 TEST(test_se8_halves_of_a_batch_run_by_graphs) {
   rondo_session *session = open_session(t, 1);
   const double unrecorded[] = {1000, 5};

@@ -78,7 +78,7 @@ static void free_example(example *e) {
   test_words_free(e->t, e->words);
 }
 
-/* Outcomes as letters: u un-recorded, r recorded, p replayed. */
+/* Outcomes as letters: u eager, r recorded, p replayed. */
 static void step(example *e, size_t middle, const char *outcomes) {
   char seen[4] = {0};
   const size_t order[] = {0, middle, 3};

@@ -31,7 +31,7 @@ static rondo_status refuse(rondo_call *call, void *user) {
   return rondo_call_refuse(call, RONDO_SKIP_UNKNOWN_SHAPE, "a \"sum\"\nof 2 parts");
 }
 
-/* One step: both functions, one behind the other; what they make is held. */
+/* One step: both functions, one after the other; what they make is held. */
 static void run_step(scene *s) {
   for (size_t i = 0; i < 2; i++) rondo_buffer_release(s->held[i]);
   assert_ok(rondo_tree_mark_step(s->tree));
