@@ -21,6 +21,7 @@
 #include <semaphore.h>
 
 #include "support/test_allocator.h"
+#include "support/test_cases.h"
 #include "support/test_kernels.h"
 
 /* Statuses -------------------------------------------------------------------------------------------------------- */
@@ -85,32 +86,9 @@ int test_teardown(void **state);
 #define test_case(function) cmocka_unit_test_setup_teardown(function, test_setup, test_teardown)
 #define test_case_workers(function) cmocka_unit_test_setup_teardown(function, test_setup_workers, test_teardown)
 
-/* Tests ----------------------------------------------------------------------------------------------------------- */
-
-/* TEST(test_gx1_kernels) { ... } defines a test, and the program runs it: a program without a main of its own runs all
- * tests of its file in their order. In the body, `t` is the fixture.
- *
- *   TEST          a fixture with a device and a stream
- *   TEST_WORKERS  the same, with four workers
- *   DEVICE_TEST   no fixture; left out, as the other tests of its file, where the device under test cannot be opened
- *   UNIT_TEST     neither
- *   TEST_DEFINE   for a fixture of the file's own: its parameter, its setup and teardown */
+/* Tests with that fixture, which is `t`; TEST_WORKERS with the second setup. See test_cases.h. */
 #define TEST(name) TEST_DEFINE(name, test_fixture *t, test_setup, test_teardown)
 #define TEST_WORKERS(name) TEST_DEFINE(name, test_fixture *t, test_setup_workers, test_teardown)
-#define DEVICE_TEST(name) TEST_DEFINE(name, void *none, NULL, NULL)
-#define UNIT_TEST(name) TEST_REGISTER(name, void *none, NULL, NULL, false)
-#define TEST_DEFINE(name, fixture, setup, teardown) TEST_REGISTER(name, fixture, setup, teardown, true)
-
-#define TEST_REGISTER(name, fixture, setup, teardown, needs_device)            \
-  static void name(fixture);                                                   \
-  static void name##_run(void **state) { name(*state); }                       \
-  __attribute__((constructor)) static void name##_register(void) {             \
-    const struct CMUnitTest test = {#name, name##_run, setup, teardown, NULL}; \
-    test_register(&test, __LINE__, needs_device);                              \
-  }                                                                            \
-  static void name(__attribute__((unused)) fixture)
-void test_register(const struct CMUnitTest *test, int line, bool needs_device);
-int test_run_registered(void);
 
 /* Further objects of the fixture's device. The teardown destroys what the test has left: also graphs of
  * test_capture_end, words of test_words and gates of test_gate_make. Threads may make objects at once. */
@@ -138,8 +116,6 @@ rondo_status test_destroy_words(rondo_device *device, void *address);
 /* For teardowns that look at the device before test_teardown: destroys what is left. False, after a message, when
  * something could not be destroyed. */
 bool test_destroy_left(void);
-void test_leave_session(rondo_session *session);
-void test_leave_tree(rondo_tree *tree);
 
 /* Destroys a stream or graph, which must succeed. */
 void test_stream_destroy(rondo_stream *stream);

@@ -269,19 +269,19 @@ TEST(test_gx3_c10_an_invalid_capture_takes_nothing) {
   const rondo_fill fill = {.dst = words, .element_bytes = 4, .width = 1};
   begin(t->stream);
   assert_error(rondo_stream_synchronize(t->stream), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
-#define assert_invalid(call) assert_error(call, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED)
-  assert_invalid(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&one, &words)));
-  assert_invalid(rondo_copy_async(t->stream, words, words + 4, 4));
-  assert_invalid(rondo_fill_async(t->stream, &fill));
-  assert_invalid(rondo_host_async(t->stream, test_host_nothing, NULL));
-  assert_invalid(rondo_event_record(event, t->stream));
-  assert_invalid(rondo_event_record_external(event, t->stream));
-  assert_invalid(rondo_malloc_async(t->stream, 64, NULL, &address));
+#define assert_ended(call) assert_error(call, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED)
+  assert_ended(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&one, &words)));
+  assert_ended(rondo_copy_async(t->stream, words, words + 4, 4));
+  assert_ended(rondo_fill_async(t->stream, &fill));
+  assert_ended(rondo_host_async(t->stream, test_host_nothing, NULL));
+  assert_ended(rondo_event_record(event, t->stream));
+  assert_ended(rondo_event_record_external(event, t->stream));
+  assert_ended(rondo_malloc_async(t->stream, 64, NULL, &address));
   assert_null(address);
-  assert_invalid(rondo_exec_launch(exec, t->stream));
-  assert_invalid(rondo_capture_set_frontier(t->stream, NULL, 0, true));
+  assert_ended(rondo_exec_launch(exec, t->stream));
+  assert_ended(rondo_capture_set_frontier(t->stream, NULL, 0, true));
   assert_message("rondo_stream_synchronize");
-#undef assert_invalid
+#undef assert_ended
   assert_null(info_of(t->stream).graph);
   assert_end_fails(t, t->stream, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
   assert_int_equal(test_word(t, words), 0);
@@ -308,19 +308,19 @@ static void assert_takes_nothing(test_fixture *t, rondo_stream *stream, uint32_t
   uint32_t one = 1;
   void *address = t;
   assert_state(stream, RONDO_CAPTURE_INVALIDATED);
-#define assert_invalid(call) \
+#define assert_invalidated(call) \
   (assert_error(call, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED), assert_message(cause))
-  assert_invalid(rondo_launch(stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&one, &words)));
-  assert_invalid(rondo_copy_async(stream, words, words + 1, 4));
-  assert_invalid(rondo_host_async(stream, test_host_nothing, NULL));
-  assert_invalid(rondo_event_record(event, stream));
-  assert_invalid(rondo_stream_wait_event_external(stream, event));
-  assert_invalid(rondo_malloc_async(stream, 64, NULL, &address));
-  assert_invalid(rondo_exec_launch(exec, stream));
-  assert_invalid(rondo_exec_upload(exec, stream));
-  assert_invalid(rondo_stream_synchronize(stream));
-  assert_invalid(rondo_stream_query(stream));
-#undef assert_invalid
+  assert_invalidated(rondo_launch(stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&one, &words)));
+  assert_invalidated(rondo_copy_async(stream, words, words + 1, 4));
+  assert_invalidated(rondo_host_async(stream, test_host_nothing, NULL));
+  assert_invalidated(rondo_event_record(event, stream));
+  assert_invalidated(rondo_stream_wait_event_external(stream, event));
+  assert_invalidated(rondo_malloc_async(stream, 64, NULL, &address));
+  assert_invalidated(rondo_exec_launch(exec, stream));
+  assert_invalidated(rondo_exec_upload(exec, stream));
+  assert_invalidated(rondo_stream_synchronize(stream));
+  assert_invalidated(rondo_stream_query(stream));
+#undef assert_invalidated
   assert_error(rondo_capture_begin(stream, RONDO_CAPTURE_RELAXED), RONDO_CAPTURE_REFUSED,
                RONDO_REASON_ALREADY_CAPTURING);
   assert_null(address);
