@@ -46,9 +46,10 @@ static left_object *unlink_left(const void *object) {
   return found;
 }
 
-/* Afterwards: what could not be destroyed is left all the same. */
+/* Afterwards: an object whose destruction was refused is left all the same. With any other failure it is gone, as a
+ * stream is whose work failed. */
 static rondo_status settle(left_object *entry, rondo_status status) {
-  if (entry != NULL && status != RONDO_OK)
+  if (entry != NULL && (status == RONDO_INVALID_STATE || status == RONDO_CAPTURE_REFUSED))
     link_left(entry);
   else
     free(entry);
