@@ -10,7 +10,7 @@ enum { X = 2 * 3 * 4 * 4, WEIGHT = 5 * 3 * 3 * 3, BIAS = 5 };
 
 static const fake_cudnn_control *convolutions;
 static test_allocator allocator;
-static float right[2][WEIGHT]; /* gradients without a failure, un-recorded and recorded */
+static float right[2][WEIGHT]; /* gradients without a failure, eager and recorded */
 
 static struct {
   rondo_device *device;

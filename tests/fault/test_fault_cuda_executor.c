@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Every call of the CUDA driver, by Rondo or by cuBLASLt, and every allocation of host memory may fail while an
- * executor is created and a program with it compiled, fed, run un-recorded, read and destroyed (SE-10). Either an error
+ * executor is created and a program with it compiled, fed, run eagerly, read and destroyed (SE-10). Either an error
  * comes out or the numbers are right; nothing is left in the driver or in host memory, nothing is misused, and nothing
  * that was under way when an operator failed uses what is freed.
  */

@@ -139,7 +139,7 @@ FAULT_CUDA_TEST(test_each_call_of_a_launch_runs_out_of_memory) { sweep(NO_MEMORY
 
 FAULT_CUDA_TEST(test_calls_of_a_launch_run_out_of_memory_from_some_on) { sweep(NO_MEMORY, true, READERS + 2); }
 
-/* A copy whose input is then in another kind of memory has the exec made anew, which the launch behind that may fail
+/* A copy whose input is then in another kind of memory has the exec made again, which the launch after that may fail
  * on. */
 FAULT_CUDA_TEST(test_a_launch_of_an_exec_made_anew_is_refused) {
   static rig r;

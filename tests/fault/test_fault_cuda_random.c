@@ -133,7 +133,7 @@ static int load_driver(void **state) {
   *state = &all;
   fault_work_begin(&all);
   const uint64_t last = 4 + 4 * 12 + 8;
-  static const uint64_t offsets[BUFFERS] = {12, 0, 8, 4}; /* in the last launch, and behind it */
+  static const uint64_t offsets[BUFFERS] = {12, 0, 8, 4}; /* in the last launch, and after it */
   for (size_t i = 0; i < BUFFERS * FLOATS; i++) {
     right[i] = expected_float(last + offsets[i / FLOATS], i % FLOATS);
     assert_true(work.read[i] == right[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Every call of the CUDA driver, and every allocation of host memory, may fail while a session serves a model on one
  * device (SE-5, SE-8): several requests at once, of which some have their inputs in host memory of the device and
- * others elsewhere, padded and not, by several graphs, un-recorded, with a state written in between, and timed. Either
+ * others elsewhere, padded and not, by several graphs, eagerly, with a state written in between, and timed. Either
  * an error comes out or the answers are right; nothing is left in the driver or in host memory, and nothing is misused.
  * Each way to fail is tried at one point in five, and begins at another one.
  */

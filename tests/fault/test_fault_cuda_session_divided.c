@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Every call of the CUDA driver, and every allocation of host memory, may fail while a model of a session is divided
- * between a GPU and a CPU device (SE-9): added, planned, run un-recorded, recorded, replayed, divided again for other
+ * between a GPU and a CPU device (SE-9): added, planned, run eagerly, recorded, replayed, divided again for other
  * rows, and destroyed. Either an error comes out or the answers are right; nothing is left in the driver or in host
  * memory, and nothing is misused. Each way to fail is tried at one point in seven, and begins at another one.
  */

@@ -41,11 +41,6 @@ static void add_one(rondo_blocks blocks, void *const *args) {
   (*word)++;
 }
 
-static rondo_status pass(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
-
 /* alloc -> kernel -> child -> record -> free, and an allocation that stays. */
 static rondo_status build(const rig *r, rondo_graph *inner, rondo_event *event, rondo_graph **out, void **out_kept,
                           rondo_node *out_kernel) {
@@ -64,14 +59,14 @@ static rondo_status build(const rig *r, rondo_graph *inner, rondo_event *event, 
 static rondo_status do_building(const rig *r, things *t) {
   rondo_node node = {0}, extra = {0};
   RONDO_TRY(rondo_graph_create(r->device, NULL, &t->inner));
-  RONDO_TRY(rondo_graph_add_host(t->inner, NULL, 0, pass, NULL, &node));
+  RONDO_TRY(rondo_graph_add_host(t->inner, NULL, 0, test_host_nothing, NULL, &node));
   RONDO_TRY(rondo_event_create(r->device, NULL, &t->external));
   RONDO_TRY(build(r, t->inner, t->external, &t->built, &t->kept, &t->kernel_node));
   RONDO_TRY(rondo_graph_add_empty(t->built, NULL, 0, &extra));
   RONDO_TRY(rondo_graph_add_edges(t->built, &t->kernel_node, &extra, 1));
   RONDO_TRY(rondo_graph_remove_edges(t->built, &t->kernel_node, &extra, 1));
   RONDO_TRY(rondo_graph_remove(t->built, extra));
-  const rondo_node_params params = {.kind = RONDO_NODE_HOST, .as.host = {.function = pass, .user = t}};
+  const rondo_node_params params = {.kind = RONDO_NODE_HOST, .as.host = {.function = test_host_nothing, .user = t}};
   RONDO_TRY(rondo_graph_set_params(t->inner, node, &params));
   RONDO_TRY(rondo_graph_clone(t->built, &t->clone));
   RONDO_TRY(rondo_instantiate(t->built, &(rondo_instantiate_options){.upload_stream = r->stream}, &t->exec));
@@ -84,7 +79,7 @@ static rondo_status capture(const rig *r, things *t) {
   RONDO_TRY(rondo_launch(r->stream, r->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&scratch)));
   RONDO_TRY(rondo_event_record(t->event, r->stream));
   RONDO_TRY(rondo_stream_wait_event(t->side, t->event));
-  RONDO_TRY(rondo_host_async(t->side, pass, NULL));
+  RONDO_TRY(rondo_host_async(t->side, test_host_nothing, NULL));
   RONDO_TRY(rondo_event_record(t->event, t->side));
   RONDO_TRY(rondo_stream_wait_event(r->stream, t->event));
   RONDO_TRY(rondo_event_record_external(t->external, r->stream));

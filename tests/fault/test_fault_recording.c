@@ -79,8 +79,7 @@ static rondo_status set_up(rig *r) {
 
 /* Whatever failed: a recording that does not capture is empty, or ready to be replayed. */
 static void assert_whole(rig *r, rondo_recording *recording) {
-  rondo_recording_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_recording_get_info(recording, &info));
+  rondo_recording_info info = test_recording_info(recording);
   if (info.state == RONDO_RECORDING_READY) assert_ok(rondo_recording_replay(recording, r->streams[0]));
   if (info.state == RONDO_RECORDING_EMPTY) assert_int_equal(info.pool_bytes, 0);
   rondo_recording_reset(recording);
@@ -89,8 +88,7 @@ static void assert_whole(rig *r, rondo_recording *recording) {
 }
 
 static void drop_capture(rondo_recording *recording) {
-  rondo_recording_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_recording_get_info(recording, &info));
+  rondo_recording_info info = test_recording_info(recording);
   if (info.state == RONDO_RECORDING_CAPTURING) rondo_recording_reset(recording);
 }
 

@@ -8,7 +8,7 @@
 
 enum { LINKS = 8, ROUNDS = 3 };
 
-/* How many times TREE_BYTES each output takes: so that one behind the other they do not fit where they were. */
+/* How many times TREE_BYTES each output takes: so that one after the other they do not fit where they were. */
 static const size_t sizes[LINKS] = {1, 5, 2, 7, 3, 4, 8, 2};
 
 typedef struct link_work {

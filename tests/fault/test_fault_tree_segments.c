@@ -61,14 +61,9 @@ static rondo_status second_body(rondo_call *call, void *user) {
   return put(call, 0, rondo_call_input(call, 1));
 }
 
-static rondo_status no_step(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
-
 static rondo_status stepping_body(rondo_call *call, void *user) {
   RONDO_TRY(put(call, 0, rondo_call_input(call, 0)));
-  RONDO_TRY(rondo_call_host_step(call, no_step, user));
+  RONDO_TRY(rondo_call_host_step(call, test_host_nothing, user));
   return put(call, 1, rondo_call_input(call, 0));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * All of the memory interface: the input is a stream of calls on one small CPU device, plain or checking, with or
  * without a peer; some are wrong, some out of memory. A model knows what lives: addresses are apart, figures add up,
- * and the bytes of every allocation are looked at, in stream order, before they are freed or written anew. Graphs fill
+ * and the bytes of every allocation are looked at, in stream order, before they are freed or written again. Graphs fill
  * and look at their own. What fails changes nothing; at the end nothing is left.
  */
 #define _POSIX_C_SOURCE 200809L

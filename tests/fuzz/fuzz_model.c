@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What `rondo generate` reads of a model: any bytes are refused with a message that names the file, or give a model
  * whose sizes go together, whose vocabulary and opening agree, and whose tensors have its shapes. A small one becomes a
- * program. The input is a safetensors file without the length that it begins with, and with a NUL behind its header.
+ * program. The input is a safetensors file without the length that it begins with, and with a NUL after its header.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,7 +10,7 @@
 #include "support/test_allocator.h"
 #include "unit/plan/plan_tests.h"
 
-/* Bytes that are read one after the other; zeros behind the last. */
+/* Bytes that are read one after the other; zeros after the last. */
 typedef struct input {
   const uint8_t *data;
   size_t size;

@@ -21,7 +21,7 @@ typedef struct sample {
   rondo_plan_obstacle obstacles[OBSTACLES];
   rondo_plan_branch branches[BRANCHES];
   uint32_t successor_start[NODES + 1], successors[EDGES];
-  bool behind[NODES][NODES]; /* [u][v]: v comes strictly behind u */
+  bool behind[NODES][NODES]; /* [u][v]: v comes strictly after u */
   rondo_plan_order order;
   rondo_plan_problem problem;
   bool is_wrong;
@@ -65,7 +65,7 @@ static void read_order(input *in, sample *s) {
   s->problem.order = &s->order;
 }
 
-/* The node that comes behind `lower` after `skip` others that do; FOREVER: there are not as many. */
+/* The node that comes after `lower` after `skip` others that do; FOREVER: there are not as many. */
 static uint32_t find_behind(const sample *s, uint32_t lower, uint32_t skip) {
   for (uint32_t v = lower + 1; v < s->order.node_count; v++) {
     if (s->behind[lower][v] && skip-- == 0) return v;

@@ -7,7 +7,7 @@
  *   fuzz_memory.c    the calls
  *
  * A block belongs to one stream at a time, which goes through events to the next one that uses it. Each write fills it
- * with a value of its own, and what frees it or writes it anew looks at the bytes first, in stream order.
+ * with a value of its own, and what frees it or writes it again looks at the bytes first, in stream order.
  */
 #ifndef RONDO_TESTS_FUZZ_MEMORY_RUN_H
 #define RONDO_TESTS_FUZZ_MEMORY_RUN_H

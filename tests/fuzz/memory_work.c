@@ -10,7 +10,7 @@
 enum { LANES = 2, WHOLE = 8192, ROW = 256, ROWS = 3, STEPS = 14 };
 
 typedef struct lane {
-  rondo_stream *stream; /* NULL: nodes of `graph` behind `last` */
+  rondo_stream *stream; /* NULL: nodes of `graph` after `last` */
   rondo_pool *pool;     /* that a captured allocation names; NULL: the current one */
   rondo_graph *graph;
   rondo_node last; /* none: the first node has nothing before it */

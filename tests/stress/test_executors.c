@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Executors of several threads at once on one device (SE-10): programs of branches with states in common, some with an
- * executor of their own, some with one for all, run un-recorded in turns with recorded runs and give the same numbers
+ * executor of their own, some with one for all, run eagerly in turns with recorded runs and give the same numbers
  * each time, while others are compiled and destroyed.
  */
 #include <stdio.h>

@@ -155,7 +155,7 @@ static rondo_recording *make_recording(const setup *s, const void *host) {
   return recording;
 }
 
-/* A copy of the input, with a kernel behind it. */
+/* A copy of the input, with a kernel after it. */
 static rondo_status copy_and_add(rondo_call *call, void *user) {
   rondo_kernel *kernel = user;
   rondo_stream *stream = rondo_call_stream(call);

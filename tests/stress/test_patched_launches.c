@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Launches with moved inputs, one behind another on two streams without waiting, while several workers run the nodes of
+ * Launches with moved inputs, one after another on two streams without waiting, while several workers run the nodes of
  * each: every launch reads and writes where it was told to (U1). What is written where is checked against a plain loop
  * each time that the streams are waited for; a data race would show under ThreadSanitizer.
  */

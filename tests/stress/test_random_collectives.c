@@ -127,7 +127,7 @@ static rondo_status record(const test_rank *rank, uint64_t *random, recorded *ou
   return rondo_graph_destroy(graph);
 }
 
-/* Work goes on there behind what the other stream was given. */
+/* Work goes on there after what the other stream was given. */
 static rondo_status change_stream(const test_rank *rank, rondo_stream *const streams[2], size_t *at) {
   rondo_event *event;
   TRY(rondo_event_create(rank->fixture.device, NULL, &event));

@@ -252,7 +252,7 @@ static void check_world(const world *w, uint64_t seed) {
   }
 }
 
-/* Launches of one exec, partly queued one behind another, on two streams in turn. */
+/* Launches of one exec, partly queued one after another, on two streams in turn. */
 static void run_graph(maker *m, rondo_stream *const streams[2], uint64_t seed) {
   m->random = seed;
   rondo_graph *graph = make_graph(m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A session under load from several threads, with cancelled requests, deadlines, wrong indices and numbers that are
- * none, while streams are taken by hand and states written anew: each request has the answer that is due to it, the
+ * none, while streams are taken by hand and states written again: each request has the answer that is due to it, the
  * counters add up, and nothing is left (SE-6, SE-8, SE-11).
  */
 #include <math.h>

@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include "support/rondo_test.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "support/test_cleanup.h"
 #include "support/test_effort.h"
 
 #define GATE_SECONDS 20
@@ -137,30 +137,6 @@ int test_run_group(const char *name, const struct CMUnitTest *tests, size_t coun
   return is_kept && !close_fresh(device) ? EXIT_FAILURE : failures;
 }
 
-/* The tests of the program's file, by line. They register before main, in an order that the compiler chooses. */
-static struct {
-  struct CMUnitTest tests[256];
-  int lines[256];
-  size_t count;
-  bool needs_device;
-} registered;
-
-void test_register(const struct CMUnitTest *test, int line, bool needs_device) {
-  size_t at = registered.count++;
-  assert(at < sizeof registered.tests / sizeof registered.tests[0]);
-  for (; at > 0 && registered.lines[at - 1] > line; at--) {
-    registered.tests[at] = registered.tests[at - 1];
-    registered.lines[at] = registered.lines[at - 1];
-  }
-  registered.tests[at] = *test;
-  registered.lines[at] = line;
-  registered.needs_device |= needs_device;
-}
-
-int test_run_registered(void) {
-  return test_run_group("tests", registered.tests, registered.count, registered.needs_device);
-}
-
 static int setup(void **state, uint32_t workers) {
   test_fixture *fixture = calloc(1, sizeof *fixture);
   if (fixture == NULL) return -1;
@@ -170,8 +146,7 @@ static int setup(void **state, uint32_t workers) {
                                         .allocator = &fixture->allocator.table};
   assert_ok(rondo_device_open(test_device_name(), &options, &fixture->device));
   assert_ok(rondo_stream_create(fixture->device, NULL, &fixture->stream));
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(fixture->device, &info));
+  rondo_device_info info = test_device_info(fixture->device);
   for (int i = 0; info.cuda && i < TEST_KERNEL_COUNT; i++) (void)test_kernel(fixture, (test_kernel_id)i);
   return 0;
 }
@@ -179,152 +154,12 @@ static int setup(void **state, uint32_t workers) {
 int test_setup(void **state) { return setup(state, 0); }
 int test_setup_workers(void **state) { return setup(state, 4); }
 
-/* True when OK; else says what could not be taken down. */
-static bool took_down(rondo_status status, const char *what) {
-  if (status != RONDO_OK) print_error("teardown: %s: %s\n", what, rondo_last_error()->message);
-  return status == RONDO_OK;
-}
-
-/* Objects that the teardown destroys, in the order of their kinds. */
-typedef enum left_kind {
-  LEFT_EXEC,
-  LEFT_GRAPH,
-  LEFT_EVENT,
-  LEFT_WORDS,
-  LEFT_OTHER,
-  LEFT_STREAM,
-  LEFT_GATE,
-  LEFT_KIND_COUNT
-} left_kind;
-
-typedef struct left_object {
-  left_kind kind;
-  void *object;
-  rondo_device *device;          /* of words */
-  void (*destroy)(void *object); /* of others */
-  struct left_object *next;
-} left_object;
-
-static left_object *left; /* the newest first */
-static pthread_mutex_t left_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void leave_object(left_object of) {
-  left_object *entry = malloc(sizeof *entry);
-  assert_non_null(entry);
-  pthread_mutex_lock(&left_lock);
-  *entry = of;
-  entry->next = left;
-  left = entry;
-  pthread_mutex_unlock(&left_lock);
-}
-
-static void leave(left_kind kind, void *object, rondo_device *device) {
-  leave_object((left_object){.kind = kind, .object = object, .device = device});
-}
-
-static void forget(const void *object) {
-  pthread_mutex_lock(&left_lock);
-  left_object **link = &left, *found;
-  while (*link != NULL && (*link)->object != object) link = &(*link)->next;
-  found = *link;
-  if (found != NULL) *link = found->next;
-  pthread_mutex_unlock(&left_lock);
-  free(found);
-}
-
-rondo_exec *test_own_exec(rondo_exec *exec) {
-  forget(exec);
-  leave(LEFT_EXEC, exec, NULL);
-  return exec;
-}
-
-rondo_graph *test_own_graph(rondo_graph *graph) {
-  forget(graph);
-  leave(LEFT_GRAPH, graph, NULL);
-  return graph;
-}
-
-void *test_own(void (*destroy)(void *object), void *object) {
-  leave_object((left_object){.kind = LEFT_OTHER, .object = object, .destroy = destroy});
-  return object;
-}
-
-void test_destroy_exec(rondo_exec *exec) {
-  forget(exec);
-  (rondo_exec_destroy)(exec);
-}
-
-void test_destroy_event(rondo_event *event) {
-  forget(event);
-  (rondo_event_destroy)(event);
-}
-
-rondo_status test_destroy_graph(rondo_graph *graph) {
-  forget(graph);
-  return (rondo_graph_destroy)(graph);
-}
-
-rondo_status test_destroy_stream(rondo_stream *stream) {
-  forget(stream);
-  return (rondo_stream_destroy)(stream);
-}
-
-rondo_status test_destroy_words(rondo_device *device, void *address) {
-  forget(address);
-  return (rondo_free)(device, address);
-}
-
-static rondo_status destroy_left(const left_object *entry) {
-  switch (entry->kind) {
-    case LEFT_EXEC:
-      (rondo_exec_destroy)(entry->object);
-      return RONDO_OK;
-    case LEFT_GRAPH:
-      return (rondo_graph_destroy)(entry->object);
-    case LEFT_EVENT:
-      (rondo_event_destroy)(entry->object);
-      return RONDO_OK;
-    case LEFT_WORDS:
-      return (rondo_free)(entry->device, entry->object);
-    case LEFT_OTHER:
-      entry->destroy(entry->object);
-      return RONDO_OK;
-    case LEFT_STREAM:
-      return (rondo_stream_destroy)(entry->object);
-    default:
-      test_gate_destroy(entry->object);
-      free(entry->object);
-      return RONDO_OK;
-  }
-}
-
-bool test_destroy_left(void) {
-  static const char *const names[] = {"an exec",        "a graph",  "an event", "words",
-                                      "another object", "a stream", "a gate"};
-  bool clean = true;
-  for (const left_object *entry = left; entry != NULL; entry = entry->next)
-    if (entry->kind == LEFT_GATE) test_gate_open(entry->object); /* a stream may still stand there */
-  for (int kind = 0; kind < LEFT_KIND_COUNT; kind++) {
-    for (left_object **link = &left; *link != NULL;) {
-      left_object *entry = *link;
-      if (entry->kind != (left_kind)kind) {
-        link = &entry->next;
-        continue;
-      }
-      *link = entry->next;
-      clean = took_down(destroy_left(entry), names[kind]) && clean;
-      free(entry);
-    }
-  }
-  return clean;
-}
-
 int test_teardown(void **state) {
   test_fixture *fixture = *state;
   bool clean = test_destroy_left();
   for (size_t i = 0; i < TEST_KERNEL_COUNT; i++) rondo_kernel_destroy(fixture->kernels[i]);
-  clean = took_down(rondo_stream_destroy(fixture->stream), "the stream") && clean;
-  clean = took_down(rondo_device_close(fixture->device), "the device") && clean;
+  clean = test_took_down(rondo_stream_destroy(fixture->stream), "the stream") && clean;
+  clean = test_took_down(rondo_device_close(fixture->device), "the device") && clean;
   const size_t live = atomic_load(&fixture->allocator.live);
   const size_t faults = atomic_load(&fixture->allocator.faults);
   if (live != 0 || faults != 0) print_error("teardown: %zu blocks of host memory leaked, %zu faults\n", live, faults);
@@ -336,21 +171,21 @@ rondo_stream *test_stream(test_fixture *fixture, const char *name) {
   rondo_stream *stream = NULL;
   const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = name};
   assert_ok(rondo_stream_create(fixture->device, &options, &stream));
-  leave(LEFT_STREAM, stream, NULL);
+  test_leave(TEST_LEFT_STREAM, stream, NULL);
   return stream;
 }
 
 rondo_event *test_event(test_fixture *fixture) {
   rondo_event *event = NULL;
   assert_ok(rondo_event_create(fixture->device, NULL, &event));
-  leave(LEFT_EVENT, event, NULL);
+  test_leave(TEST_LEFT_EVENT, event, NULL);
   return event;
 }
 
 rondo_graph *test_graph(test_fixture *fixture) {
   rondo_graph *graph = NULL;
   assert_ok(rondo_graph_create(fixture->device, NULL, &graph));
-  leave(LEFT_GRAPH, graph, NULL);
+  test_leave(TEST_LEFT_GRAPH, graph, NULL);
   return graph;
 }
 
@@ -365,7 +200,7 @@ rondo_exec *test_instantiate(rondo_graph *graph) {
   rondo_exec *exec = NULL;
   assert_ok(rondo_instantiate(graph, NULL, &exec));
   assert_non_null(exec);
-  leave(LEFT_EXEC, exec, NULL);
+  test_leave(TEST_LEFT_EXEC, exec, NULL);
   return exec;
 }
 
@@ -376,7 +211,7 @@ rondo_graph *test_capture_end(rondo_stream *stream) {
   rondo_graph *graph = NULL;
   assert_ok(rondo_capture_end(stream, &graph));
   assert_non_null(graph);
-  leave(LEFT_GRAPH, graph, NULL);
+  test_leave(TEST_LEFT_GRAPH, graph, NULL);
   return graph;
 }
 
@@ -401,17 +236,103 @@ void test_assert_same_graph(const rondo_graph *a, const rondo_graph *b, const ch
   _fail(file, line);
 }
 
-void test_run_once(test_fixture *fixture, rondo_graph *graph) {
-  rondo_exec *exec = test_instantiate(graph);
+void *test_allocate(test_fixture *fixture, size_t bytes, const char *name) {
+  void *address = NULL;
+  assert_ok(rondo_malloc(fixture->device, bytes, name, &address));
+  return address;
+}
+
+void *test_allocate_async(rondo_stream *stream, size_t bytes) {
+  void *address = NULL;
+  assert_ok(rondo_malloc_async(stream, bytes, NULL, &address));
+  return address;
+}
+
+rondo_node_params test_node_params(const rondo_graph *graph, rondo_node node) {
+  rondo_node_params params;
+  assert_ok(rondo_graph_get_params(graph, node, &params));
+  return params;
+}
+
+size_t test_node_count(const rondo_graph *graph) {
+  size_t count = 0;
+  assert_ok(rondo_graph_nodes(graph, NULL, &count));
+  return count;
+}
+
+size_t test_edge_count(const rondo_graph *graph) {
+  size_t count = 0;
+  assert_ok(rondo_graph_edges(graph, NULL, NULL, &count));
+  return count;
+}
+
+rondo_device_info test_device_info(const rondo_device *device) {
+  rondo_device_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_device_get_info(device, &info));
+  return info;
+}
+
+rondo_exec_info test_exec_info(const rondo_exec *exec) {
+  rondo_exec_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_exec_get_info(exec, &info));
+  return info;
+}
+
+rondo_capture_info test_capture_info(const rondo_stream *stream) {
+  rondo_capture_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_capture_get_info(stream, &info));
+  return info;
+}
+
+rondo_buffer_info test_buffer_info(const rondo_buffer *buffer) {
+  rondo_buffer_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_buffer_get_info(buffer, &info));
+  return info;
+}
+
+rondo_recording_info test_recording_info(const rondo_recording *recording) {
+  rondo_recording_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_recording_get_info(recording, &info));
+  return info;
+}
+
+rondo_capture_state test_capture_state(const rondo_stream *stream) { return test_capture_info(stream).state; }
+
+rondo_status test_host_nothing(void *user) {
+  (void)user;
+  return RONDO_OK;
+}
+
+rondo_status test_host_fails(void *user) {
+  (void)user;
+  return RONDO_IO_ERROR;
+}
+
+rondo_status test_host_count(void *count) {
+  ++*(uint32_t *)count;
+  return RONDO_OK;
+}
+
+rondo_status test_body_nothing(rondo_call *call, void *user) {
+  (void)call;
+  (void)user;
+  return RONDO_OK;
+}
+
+void test_launch(test_fixture *fixture, rondo_exec *exec) {
   assert_ok(rondo_exec_launch(exec, fixture->stream));
   assert_ok(rondo_stream_synchronize(fixture->stream));
+}
+
+void test_run_once(test_fixture *fixture, rondo_graph *graph) {
+  rondo_exec *exec = test_instantiate(graph);
+  test_launch(fixture, exec);
   rondo_exec_destroy(exec);
 }
 
 uint32_t *test_words(test_fixture *fixture, size_t count) {
-  void *address = NULL;
-  assert_ok(rondo_malloc(fixture->device, count * sizeof(uint32_t), "words", &address));
-  leave(LEFT_WORDS, address, fixture->device);
+  void *address = test_allocate(fixture, count * sizeof(uint32_t), "words");
+  test_leave(TEST_LEFT_WORDS, address, fixture->device);
   const rondo_fill zeros = {.dst = address, .value = 0, .element_bytes = 4, .width = count};
   assert_ok(rondo_fill_async(fixture->stream, &zeros));
   assert_ok(rondo_stream_synchronize(fixture->stream));
@@ -465,14 +386,12 @@ rondo_node test_add_affine(test_fixture *fixture, rondo_graph *graph, const rond
 }
 
 bool test_is_guarded(const test_fixture *fixture) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(fixture->device, &info));
+  rondo_device_info info = test_device_info(fixture->device);
   return info.guarded;
 }
 
 size_t test_whole_pages(const test_fixture *fixture, size_t bytes) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(fixture->device, &info));
+  rondo_device_info info = test_device_info(fixture->device);
   return (bytes + info.page_bytes - 1) / info.page_bytes * info.page_bytes;
 }
 
@@ -511,7 +430,7 @@ test_gate *test_gate_make(void) {
   test_gate *gate = malloc(sizeof *gate);
   assert_non_null(gate);
   test_gate_init(gate);
-  leave(LEFT_GATE, gate, NULL);
+  test_leave(TEST_LEFT_GATE, gate, NULL);
   return gate;
 }
 

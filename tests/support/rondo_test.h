@@ -21,6 +21,7 @@
 #include <semaphore.h>
 
 #include "support/test_allocator.h"
+#include "support/test_cases.h"
 #include "support/test_kernels.h"
 
 /* Statuses -------------------------------------------------------------------------------------------------------- */
@@ -87,32 +88,9 @@ int test_teardown(void **state);
 #define test_case(function) cmocka_unit_test_setup_teardown(function, test_setup, test_teardown)
 #define test_case_workers(function) cmocka_unit_test_setup_teardown(function, test_setup_workers, test_teardown)
 
-/* Tests ----------------------------------------------------------------------------------------------------------- */
-
-/* TEST(test_gx1_kernels) { ... } defines a test, and the program runs it: a program without a main of its own runs all
- * tests of its file in their order. In the body, `t` is the fixture.
- *
- *   TEST          a fixture with a device and a stream
- *   TEST_WORKERS  the same, with four workers
- *   DEVICE_TEST   no fixture; left out, as the other tests of its file, where the device under test cannot be opened
- *   UNIT_TEST     neither
- *   TEST_DEFINE   for a fixture of the file's own: its parameter, its setup and teardown */
+/* Tests with that fixture, which is `t`; TEST_WORKERS with the second setup. See test_cases.h. */
 #define TEST(name) TEST_DEFINE(name, test_fixture *t, test_setup, test_teardown)
 #define TEST_WORKERS(name) TEST_DEFINE(name, test_fixture *t, test_setup_workers, test_teardown)
-#define DEVICE_TEST(name) TEST_DEFINE(name, void *none, NULL, NULL)
-#define UNIT_TEST(name) TEST_REGISTER(name, void *none, NULL, NULL, false)
-#define TEST_DEFINE(name, fixture, setup, teardown) TEST_REGISTER(name, fixture, setup, teardown, true)
-
-#define TEST_REGISTER(name, fixture, setup, teardown, needs_device)            \
-  static void name(fixture);                                                   \
-  static void name##_run(void **state) { name(*state); }                       \
-  __attribute__((constructor)) static void name##_register(void) {             \
-    const struct CMUnitTest test = {#name, name##_run, setup, teardown, NULL}; \
-    test_register(&test, __LINE__, needs_device);                              \
-  }                                                                            \
-  static void name(__attribute__((unused)) fixture)
-void test_register(const struct CMUnitTest *test, int line, bool needs_device);
-int test_run_registered(void);
 
 /* Further objects of the fixture's device. The teardown destroys what the test has left: also graphs of
  * test_capture_end, words of test_words and gates of test_gate_make. Threads may make objects at once. */
@@ -129,11 +107,15 @@ rondo_graph *test_own_graph(rondo_graph *graph);
 void *test_own(void (*destroy)(void *object), void *object);
 
 /* What a test destroys by itself is not left to the teardown. */
+#define rondo_session_destroy(session) test_destroy_session(session)
+#define rondo_tree_destroy(tree) test_destroy_tree(tree)
 #define rondo_exec_destroy(exec) test_destroy_exec(exec)
 #define rondo_event_destroy(event) test_destroy_event(event)
 #define rondo_graph_destroy(graph) test_destroy_graph(graph)
 #define rondo_stream_destroy(stream) test_destroy_stream(stream)
 #define rondo_free(device, address) test_destroy_words((device), (address))
+rondo_status test_destroy_session(rondo_session *session);
+rondo_status test_destroy_tree(rondo_tree *tree);
 void test_destroy_exec(rondo_exec *exec);
 void test_destroy_event(rondo_event *event);
 rondo_status test_destroy_graph(rondo_graph *graph);
@@ -157,6 +139,32 @@ void test_order(test_fixture *fixture, rondo_stream *from, rondo_stream *to);
 #define assert_same_graph(a, b) test_assert_same_graph((a), (b), __FILE__, __LINE__)
 void test_assert_same_graph(const rondo_graph *a, const rondo_graph *b, const char *file, int line);
 
+/* Memory of the device, which the test frees. */
+void *test_allocate(test_fixture *fixture, size_t bytes, const char *name);
+void *test_allocate_async(rondo_stream *stream, size_t bytes);
+
+/* What a graph consists of. */
+rondo_node_params test_node_params(const rondo_graph *graph, rondo_node node);
+size_t test_node_count(const rondo_graph *graph);
+size_t test_edge_count(const rondo_graph *graph);
+
+/* What an object says of itself. */
+rondo_device_info test_device_info(const rondo_device *device);
+rondo_exec_info test_exec_info(const rondo_exec *exec);
+rondo_capture_info test_capture_info(const rondo_stream *stream);
+rondo_capture_state test_capture_state(const rondo_stream *stream);
+rondo_buffer_info test_buffer_info(const rondo_buffer *buffer);
+rondo_recording_info test_recording_info(const rondo_recording *recording);
+
+/* Host functions: one does nothing, one fails with RONDO_IO_ERROR, one adds 1 to the uint32_t. And a body of a tree's
+ * function that does nothing. */
+rondo_status test_host_nothing(void *user);
+rondo_status test_host_fails(void *user);
+rondo_status test_host_count(void *count);
+rondo_status test_body_nothing(rondo_call *call, void *user);
+
+/* Launches the exec on the fixture's stream, and waits. */
+void test_launch(test_fixture *fixture, rondo_exec *exec);
 /* Instantiates the graph, launches it once on the fixture's stream, and waits. */
 void test_run_once(test_fixture *fixture, rondo_graph *graph);
 

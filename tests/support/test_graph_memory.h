@@ -14,7 +14,7 @@ typedef struct test_allocation {
 test_allocation test_add_alloc(rondo_graph *graph, const rondo_node *dependencies, size_t count, size_t bytes,
                                const char *name);
 
-/* Each behind one node, or for `dependency` of no node behind none. test_add_set: words[i] = value; test_add_read:
+/* Each after one node, or for `dependency` of no node after none. test_add_set: words[i] = value; test_add_read:
  * out[i] = words[i] * 32. */
 rondo_node test_add_free(rondo_graph *graph, rondo_node dependency, uint32_t *words);
 rondo_node test_add_set(test_fixture *fixture, rondo_graph *graph, rondo_node dependency, uint32_t *words,

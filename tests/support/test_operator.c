@@ -251,7 +251,7 @@ static void check_again(const test_operator *op, const char *name, rondo_compile
                         size_t bytes) {
   void *again = allocate(bytes, 1);
   read_back(name, compiled, again, bytes);
-  if (memcmp(first, again, bytes) != 0) fail_msg("%s: '%s' differs recorded and un-recorded", op->name, name);
+  if (memcmp(first, again, bytes) != 0) fail_msg("%s: '%s' differs recorded and eager", op->name, name);
   free(again);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Operators of programs against plain C references: random cases of an operator, drawn from a seed, are computed by a
- * compiled program, recorded and un-recorded (the same bits), and by the reference in double precision; gradients are
+ * compiled program, recorded and eager (the same bits), and by the reference in double precision; gradients are
  * held against finite differences of the reference. Inputs of F16 and BF16 are rounded before both see them.
  *
  *   static void draw(uint64_t *seed, test_call *call) { call->input_count = 1; test_draw_tensor(seed, ...); }

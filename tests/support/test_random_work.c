@@ -90,7 +90,7 @@ static void packed_draw_cpu(rondo_blocks blocks, void *const *args) {
   draw_cpu(blocks, (void *const *)parameters);
 }
 
-/* `code` comes behind the library's functions. */
+/* `code` comes after the library's functions. */
 static rondo_kernel *make_kernel(test_fixture *fixture, const rondo_kernel_options *options, const char *code) {
   const size_t bytes = strlen(rondo_random_cuda_source()) + strlen(code) + 1;
   char *source = test_host(bytes, 1);

@@ -32,7 +32,7 @@ void test_floats_free(test_fixture *fixture, float *values);
 void test_assert_floats(test_fixture *fixture, const float *values, const float *expected, size_t count,
                         const char *file, int line);
 
-/* What rondo_random_uniform gives; `expected` has `count` floats, those behind them are not touched. */
+/* What rondo_random_uniform gives; `expected` has `count` floats, those after them are not touched. */
 void test_expect_uniform(float *expected, size_t count, uint64_t seed, uint64_t offset, float low, float high);
 
 /* Records one fill from 0 to 1. */
@@ -55,7 +55,7 @@ typedef struct random_step {
 random_step test_step_make(test_fixture *fixture, rondo_generator *generator, size_t steps);
 void test_step_free(test_fixture *fixture, random_step *step);
 void test_step_run(test_fixture *fixture, random_step *step, size_t place);
-/* Records the step anew, unless that was done and not asked for. */
+/* Records the step again, unless that was done and not asked for. */
 void test_step_record(test_fixture *fixture, random_step *step, bool anew);
 void test_step_launch(test_fixture *fixture, random_step *step, size_t place);
 #define assert_same_steps(fixture, a, b, steps) test_assert_same_steps((fixture), (a), (b), (steps), __FILE__, __LINE__)

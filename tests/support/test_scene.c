@@ -107,6 +107,12 @@ uint32_t *scene_combine(rondo_call *call, size_t index, const uint32_t *a, const
   return out;
 }
 
+rondo_status scene_body_combine(rondo_call *call, void *user) {
+  scene_enter(user);
+  scene_combine(call, 0, scene_input(call, 0), scene_input(call, 1));
+  return RONDO_OK;
+}
+
 /* Calls ------------------------------------------------------------------------------------------------------------ */
 
 rondo_input scene_at(const uint32_t *words) {
@@ -132,6 +138,12 @@ rondo_buffer *scene_call(test_scene *scene, rondo_function *function, rondo_inpu
   rondo_buffer *out = NULL;
   scene_call_all(scene, function, &input, 1, &out, 1);
   return out;
+}
+
+void scene_check(test_scene *scene, rondo_function *function, rondo_input input, uint32_t first, uint32_t step) {
+  rondo_buffer *out = scene_call(scene, function, input);
+  assert_counts(scene, out, first, step);
+  rondo_buffer_release(out);
 }
 
 void scene_assert_seen(test_scene *scene, const char *expected, const char *file, int line) {

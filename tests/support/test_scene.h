@@ -34,7 +34,7 @@ int scene_teardown(void **state);
 void scene_use(test_scene *scene, rondo_tree_options options);
 #define SCENE_TREE(scene, ...) scene_use((scene), (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, __VA_ARGS__})
 
-/* Words of the device that count up from `first`; set anew. */
+/* Words of the device that count up from `first`; set again. */
 uint32_t *scene_words(test_scene *scene, uint32_t first);
 void scene_set(test_scene *scene, uint32_t *words, uint32_t first);
 
@@ -55,6 +55,8 @@ uint32_t *scene_put(rondo_call *call, size_t index, const uint32_t *from, uint32
 void scene_change(rondo_call *call, uint32_t *words, uint32_t factor, uint32_t term);
 /* In a body: new output `index` = a * 31 + b. */
 uint32_t *scene_combine(rondo_call *call, size_t index, const uint32_t *a, const uint32_t *b);
+/* A body: output 0 = input 0 * 31 + input 1. */
+rondo_status scene_body_combine(rondo_call *call, void *user);
 /* In a body: its test_work, whose runs it counts; and its input. */
 test_work *scene_enter(void *user);
 uint32_t *scene_input(rondo_call *call, size_t index);
@@ -72,6 +74,9 @@ void scene_call_all(test_scene *scene, rondo_function *function, const rondo_inp
                     rondo_buffer **outputs, size_t output_count);
 /* One input, one output. */
 rondo_buffer *scene_call(test_scene *scene, rondo_function *function, rondo_input input);
+
+/* The same, whose output must count up from `first` by `step` (see assert_counts) and is released. */
+void scene_check(test_scene *scene, rondo_function *function, rondo_input input, uint32_t first, uint32_t step);
 
 /* What became of the calls since this was last asked, as letters. */
 #define assert_seen(scene, expected) scene_assert_seen((scene), (expected), __FILE__, __LINE__)

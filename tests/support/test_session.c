@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "support/rondo_test.h"
+#include "support/test_cleanup.h"
 
 #define TRY(call)                            \
   do {                                       \
@@ -57,6 +57,7 @@ rondo_session *test_session_open(rondo_device *device, rondo_session_options opt
   rondo_session *session = NULL;
   options.struct_size = sizeof options;
   assert_ok(rondo_session_create(device, &options, &session));
+  test_leave(TEST_LEFT_SESSION, session, NULL);
   return session;
 }
 

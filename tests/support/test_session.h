@@ -41,7 +41,7 @@ bool test_request_is_right(const test_request *r);
 /* Runs one of so many rows in `r`, whose outputs must be right. */
 rondo_answer test_request_run(rondo_session *session, const char *name, test_request *r, size_t rows, rondo_way way);
 
-/* A thread that runs requests one after the other, or, where it submits, waits for each; every fourth un-recorded. */
+/* A thread that runs requests one after the other, or, where it submits, waits for each; every fourth eagerly. */
 typedef struct test_client {
   rondo_session *session;
   uint64_t seed;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test_tree.h"
 
+#include "support/test_cleanup.h"
+
 /* Whether the device's memory is as it was when it was opened. */
 static bool is_empty(const test_fixture *fixture) {
   if (rondo_stream_synchronize(fixture->stream) != RONDO_OK || rondo_memory_trim(fixture->device) != RONDO_OK) {
@@ -26,6 +28,7 @@ int test_tree_teardown(void **state) {
 rondo_tree *test_tree(test_fixture *fixture, const rondo_tree_options *options) {
   rondo_tree *tree = NULL;
   assert_ok(rondo_tree_create(fixture->device, options, &tree));
+  test_leave(TEST_LEFT_TREE, tree, NULL);
   return tree;
 }
 

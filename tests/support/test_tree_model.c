@@ -72,7 +72,7 @@ typedef struct recording {
   uint32_t moves[MOST_INPUTS];
 } recording;
 
-/* What is demoted of a function behind a recording. */
+/* What is demoted of a function after a recording. */
 typedef struct place {
   uint32_t behind;
   function_id function;
@@ -535,7 +535,7 @@ static bool is_known(const run *r, uint32_t number) {
   return number == 0;
 }
 
-/* Recordings with a demoted input as an output of the path go, with all behind them, which came later. */
+/* Recordings with a demoted input as an output of the path go, with all that came after them. */
 static void remove_over(run *r, const place *at) {
   int kept = 0;
   const int count = r->recording_count;

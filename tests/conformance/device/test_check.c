@@ -81,20 +81,14 @@ static void assert_found(test_fixture *t, rondo_reason reason, const char *work,
   test_words_free(t, words);
 }
 
-static void *fresh(test_fixture *t, size_t bytes, const char *name) {
-  void *address = NULL;
-  assert_ok(rondo_malloc(t->device, bytes, name, &address));
-  return address;
-}
-
 /* Work on streams -------------------------------------------------------------------------------------------------- */
 
 TEST(test_gm18_use_after_an_immediate_free) {
-  void *gone = fresh(t, BYTES, "gone");
+  void *gone = test_allocate(t, BYTES, "gone");
   assert_ok(rondo_free(t->device, gone));
   poke_on(t, t->stream, gone, 100, 1);
   assert_found(t, RONDO_REASON_USE_AFTER_FREE, "kernel 'poke'", "writes byte 100 of allocation 'gone' (4.0 KiB)");
-  gone = fresh(t, BYTES, NULL);
+  gone = test_allocate(t, BYTES, NULL);
   assert_ok(rondo_free(t->device, gone));
   poke_on(t, t->stream, gone, 100, 1);
   assert_found(t, RONDO_REASON_USE_AFTER_FREE, "kernel 'poke'", "byte 100 of an unnamed allocation (4.0 KiB)");
@@ -123,7 +117,7 @@ TEST_WORKERS(test_gm3_use_before_a_stream_ordered_malloc_is_reached) {
   test_gate_hold(gate, other);
   const rondo_malloc_options options = {RONDO_MALLOC_OPTIONS_INIT, .name = "early"};
   assert_ok(rondo_malloc_async(other, BYTES, &options, &early));
-  poke_on(t, t->stream, early, 0, 1); /* no event orders it behind the allocation */
+  poke_on(t, t->stream, early, 0, 1); /* no event orders it after the allocation */
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_NOT_ALLOCATED);
   assert_message("'early'");
   test_gate_open(gate);
@@ -136,7 +130,7 @@ TEST_WORKERS(test_gm3_use_before_a_stream_ordered_malloc_is_reached) {
 
 /* Past the end by one byte: inside the page, where canaries stand. */
 TEST(test_a_byte_past_the_end) {
-  void *small = fresh(t, 1000, "small");
+  void *small = test_allocate(t, 1000, "small");
   poke_on(t, t->stream, small, 999, 2);
   assert_found(t, RONDO_REASON_OUT_OF_RANGE, "kernel 'poke'", "1 byte past its end");
   poke_on(t, t->stream, small, -1, 1);
@@ -146,7 +140,7 @@ TEST(test_a_byte_past_the_end) {
 
 /* As far as its alignment allows, an allocation ends at the end of a page: then reading past it is found too. */
 TEST(test_a_page_past_the_end) {
-  void *whole = fresh(t, 2 * BYTES, "whole");
+  void *whole = test_allocate(t, 2 * BYTES, "whole");
   uint32_t *out = test_words(t, 1);
   rondo_kernel *peek = make_kernel(t, &peek_options);
   const char *behind = (const char *)whole + 2 * BYTES;
@@ -163,7 +157,7 @@ TEST(test_a_page_past_the_end) {
 
 /* Damage by the host, which no work is to blame for, is seen at the next synchronisation. */
 TEST(test_damage_is_seen_at_a_synchronisation) {
-  unsigned char *small = fresh(t, 100, "small");
+  unsigned char *small = test_allocate(t, 100, "small");
   small[100]++;
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
   assert_message("'small' (100 B) was written outside, 1 byte past its end");
@@ -178,7 +172,7 @@ TEST(test_damage_is_seen_at_a_synchronisation) {
 TEST(test_damage_to_any_byte_is_seen) {
   static const ptrdiff_t sizes[] = {1, 100, 248, 255};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    unsigned char *small = fresh(t, (size_t)sizes[i], "small");
+    unsigned char *small = test_allocate(t, (size_t)sizes[i], "small");
     for (ptrdiff_t at = 256 - BYTES; at < 256; at += at < 272 - BYTES || at >= -16 ? 1 : 61) {
       char distance[64];
       if (at >= 0 && at < sizes[i]) continue;
@@ -200,7 +194,7 @@ static rondo_status touch_host(void *user) {
 }
 
 TEST(test_a_host_function_is_watched) {
-  void *gone = fresh(t, BYTES, "gone");
+  void *gone = test_allocate(t, BYTES, "gone");
   assert_ok(rondo_free(t->device, gone));
   assert_ok(rondo_host_async(t->stream, touch_host, gone));
   assert_found(t, RONDO_REASON_USE_AFTER_FREE, "host", "byte 16 of allocation 'gone'");
@@ -208,7 +202,7 @@ TEST(test_a_host_function_is_watched) {
 
 /* Blocks of one kernel, on workers and on the thread that waits, each with its fault. */
 TEST_WORKERS(test_faults_on_all_threads) {
-  void *gone = fresh(t, 64 * BYTES, "gone");
+  void *gone = test_allocate(t, 64 * BYTES, "gone");
   assert_ok(rondo_free(t->device, gone));
   for (int round = 0; round < 20; round++) {
     rondo_kernel *kernel = make_kernel(t, &poke_options);
@@ -231,7 +225,7 @@ static rondo_exec *instantiate_unverified(rondo_graph *graph) {
   return exec;
 }
 
-/* The kernel is ordered behind the free, and nothing that a verifier sees says that it uses the memory. */
+/* The kernel is ordered after the free, and nothing that a verifier sees says that it uses the memory. */
 TEST(test_gm18_a_stale_pointer_in_a_graph) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
@@ -248,8 +242,7 @@ TEST(test_gm18_a_stale_pointer_in_a_graph) {
     assert_message("kernel 'poke' (node 3) writes byte 12 of allocation 'scratch' (4.0 KiB) after it was freed");
   }
   assert_ok(rondo_exec_set_enabled(exec, late, false)); /* without the mistake the same exec is fine */
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_ok(rondo_stream_synchronize(t->stream));
+  test_launch(t, exec);
   rondo_exec_destroy(exec);
 }
 
@@ -325,7 +318,7 @@ TEST(test_gm8_a_stale_pointer_to_memory_that_outlived_its_graph) {
 /* Contents -------------------------------------------------------------------------------------------------------- */
 
 TEST(test_fresh_memory_is_poisoned) {
-  uint32_t *words = fresh(t, BYTES, "fresh"), *out = test_words(t, 4), first = 0;
+  uint32_t *words = test_allocate(t, BYTES, "fresh"), *out = test_words(t, 4), first = 0;
   test_read(t, &first, words + 1023, sizeof first);
   assert_int_equal(first, POISON);
   /* in a graph at each launch, whatever the last one left */
@@ -367,7 +360,7 @@ TEST(test_devices_are_checked_each_for_itself) {
   assert_ok(rondo_stream_synchronize(stream));
   assert_ok(rondo_stream_destroy(stream));
   assert_ok(rondo_device_close(other));
-  void *mine = fresh(t, 256, "mine");
+  void *mine = test_allocate(t, 256, "mine");
   poke_on(t, t->stream, mine, 256, 1); /* the handler is still there */
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
   assert_ok(rondo_free(t->device, mine));
@@ -404,7 +397,7 @@ TEST(test_handlers_of_the_program_keep_working) {
   guarded_page = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   assert_true(guarded_page != MAP_FAILED);
   assert_int_equal(sigaction(SIGSEGV, &own, &before), 0);
-  void *gone = fresh(t, BYTES, "gone");
+  void *gone = test_allocate(t, BYTES, "gone");
   assert_ok(rondo_free(t->device, gone));
   handled = 0;
   poke_on(t, t->stream, gone, 0, 1); /* the device's */
@@ -442,7 +435,7 @@ TEST(test_a_handler_may_jump_each_time) {
   unsigned char *page = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   assert_true(page != MAP_FAILED);
   assert_int_equal(sigaction(SIGSEGV, &own, &before), 0);
-  void *gone = fresh(t, BYTES, "gone");
+  void *gone = test_allocate(t, BYTES, "gone");
   assert_ok(rondo_free(t->device, gone));
   handled = 0;
   for (int i = 0; i < 6; i++) {
@@ -464,7 +457,7 @@ TEST(test_an_ignored_signal_stays_ignored) {
   const struct sigaction ignored = {.sa_handler = SIG_IGN};
   struct sigaction before;
   assert_int_equal(sigaction(SIGSEGV, &ignored, &before), 0);
-  void *mine = fresh(t, 256, "mine");
+  void *mine = test_allocate(t, 256, "mine");
   poke_on(t, t->stream, mine, 0, 1); /* the device's handler is in front */
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(raise(SIGSEGV), 0);
@@ -492,7 +485,7 @@ TEST(test_flags_of_handlers_are_honoured) {
   for (int asks = 0; asks < 2; asks++) {
     own.sa_flags = asks ? SA_ONSTACK | (int)SA_RESETHAND : 0;
     assert_int_equal(sigaction(SIGSEGV, &own, NULL), 0);
-    void *words = fresh(t, 256, "words");
+    void *words = test_allocate(t, 256, "words");
     poke_on(t, t->stream, words, 0, 1);
     assert_ok(rondo_stream_synchronize(t->stream));
     handled = 0;

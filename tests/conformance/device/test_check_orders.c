@@ -23,7 +23,7 @@ static void step_cpu(rondo_blocks blocks, void *const *args) {
 static const rondo_kernel_options step_options = {RONDO_KERNEL_OPTIONS_INIT, .name = "step", .cpu = step_cpu,
                                                   .params = {RONDO_SCALAR(step)}};
 
-/* The fixture's device is opened anew with `orders`. */
+/* The fixture's device is opened again with `orders`. */
 static void reopen(test_fixture *t, uint32_t orders) {
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &t->allocator.table,
                                         .check_orders = orders, .check_seed = 7};
@@ -110,7 +110,7 @@ TEST(test_a_missing_edge_behind_an_alloc_node) {
   void *scratch = NULL;
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
   assert_ok(rondo_graph_add_alloc(graph, NULL, 0, 64, "scratch", &scratch, &alloc));
-  const rondo_node user = add_step(t, graph, NULL, 0, scratch, 0, 1); /* beside the alloc, by chance behind it */
+  const rondo_node user = add_step(t, graph, NULL, 0, scratch, 0, 1); /* beside the alloc, by chance after it */
   const rondo_node both[2] = {alloc, user};
   assert_ok(rondo_graph_add_free(graph, both, 2, scratch, &node));
   rondo_exec *exec = NULL;
@@ -145,8 +145,7 @@ TEST(test_orders_leave_the_result_of_one_run) {
   for (uint32_t i = 0; i < 5; i++) {
     const uint64_t before = orders_run(t);
     expected = expected * 3 + 1;
-    assert_ok(rondo_exec_launch(exec, t->stream));
-    assert_ok(rondo_stream_synchronize(t->stream));
+    test_launch(t, exec);
     assert_int_equal(test_word(t, words), expected);
     assert_int_equal(*(uint32_t *)host, expected);
     assert_int_equal(local, 9);

@@ -10,8 +10,7 @@
 #include <string.h>
 
 TEST(test_info_describes_the_device) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(t->device, &info));
+  rondo_device_info info = test_device_info(t->device);
   assert_memory_equal(info.name, test_device_name(), strcspn(test_device_name(), ":"));
   assert_true(strchr(info.name, ':') != NULL);
   assert_true(strlen(info.description) > 0);
@@ -24,8 +23,7 @@ TEST(test_info_describes_the_device) {
 
 /* GM-1: a device says whether it has memory nodes. */
 TEST(test_gm1_a_device_says_whether_it_has_graph_memory) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(t->device, &info));
+  rondo_device_info info = test_device_info(t->device);
   rondo_graph *graph = test_graph(t);
   void *address = NULL;
   rondo_node node = {0};
@@ -325,11 +323,6 @@ TEST(test_calls_from_a_host_function_are_refused) {
   assert_ok(rondo_free(t->device, calls.memory));
 }
 
-static rondo_status fail_with_io_error(void *user) {
-  (void)user;
-  return RONDO_IO_ERROR;
-}
-
 /* GX-9: with `synchronous`, an error comes out where it arises, and work is done when the call returns. */
 TEST(test_gx9_a_synchronous_device_waits_after_every_operation) {
   rondo_device *device = NULL;
@@ -347,7 +340,7 @@ TEST(test_gx9_a_synchronous_device_waits_after_every_operation) {
   assert_ok(rondo_stream_query(stream));
   assert_ok(rondo_copy_async(stream, &read, memory, sizeof read));
   assert_int_equal(read, 5);
-  assert_error(rondo_host_async(stream, fail_with_io_error, NULL), RONDO_EXECUTION_FAILED,
+  assert_error(rondo_host_async(stream, test_host_fails, NULL), RONDO_EXECUTION_FAILED,
                RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_ok(rondo_stream_synchronize(stream)); /* it came out already */
   assert_ok(rondo_free(device, memory));
@@ -362,7 +355,7 @@ TEST(test_destroying_a_stream_returns_the_failure_that_was_left) {
   rondo_stream *stream = NULL;
   assert_ok(rondo_device_open(test_device_name(), NULL, &device));
   assert_ok(rondo_stream_create(device, NULL, &stream));
-  assert_ok(rondo_host_async(stream, fail_with_io_error, NULL));
+  assert_ok(rondo_host_async(stream, test_host_fails, NULL));
   assert_error(rondo_stream_destroy(stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_ok(rondo_device_close(device));
 }
@@ -380,7 +373,7 @@ DEVICE_TEST(test_streams_without_names_can_be_told_apart) {
     assert_error(rondo_capture_end(streams[i], &graph), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
     assert_message(labels[i]);
   }
-  assert_ok(rondo_host_async(streams[2], fail_with_io_error, NULL));
+  assert_ok(rondo_host_async(streams[2], test_host_fails, NULL));
   assert_error(rondo_stream_synchronize(streams[2]), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_message("stream 3");
   for (int i = 0; i < 3; i++) assert_ok(rondo_stream_destroy(streams[i]));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A kernel that faults, on a CUDA device: the first synchronisation and every call behind it say that the device is
+ * A kernel that faults, on a CUDA device: the first synchronisation and every call after it say that the device is
  * lost, with the driver's code; all can be destroyed; the CPU device goes on. A GPU's driver may be of no more use to
  * the process then, so that this is a program of its own with one test.
  */

@@ -46,7 +46,7 @@ TEST_WORKERS(test_a_stream_waits_for_an_event_of_another) {
   assert_int_equal(test_word(t, word), 51);
 }
 
-/* Recording again starts anew; waits made before keep what they wait for. */
+/* Recording again starts again; waits made before keep what they wait for. */
 TEST_WORKERS(test_recording_again_leaves_earlier_waits) {
   test_skip_if_serial();
   rondo_stream *follower = test_stream(t, "follower"), *blocked = test_stream(t, "blocked");
@@ -254,8 +254,7 @@ TEST(test_gx9_an_event_that_an_exec_names_is_kept) {
     assert_ptr_not_equal(given[i], named);
     assert_ptr_not_equal(given[i], second);
   }
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_ok(rondo_stream_synchronize(t->stream));
+  test_launch(t, exec);
   rondo_exec_destroy(exec);
   rondo_event *last[2] = {test_event(t), test_event(t)};
   assert_true((last[0] == named && last[1] == second) || (last[0] == second && last[1] == named));
@@ -281,8 +280,7 @@ TEST(test_gx9_an_event_that_a_graph_names_is_kept) {
   assert_true(given[0] == other || given[1] == other);
   for (int i = 0; i < 2; i++) assert_ptr_not_equal(given[i], named);
   rondo_exec *exec = test_instantiate(clone);
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_ok(rondo_stream_synchronize(t->stream));
+  test_launch(t, exec);
   rondo_exec_destroy(exec);
   assert_ok(rondo_graph_destroy(clone));
   rondo_event *last = test_event(t);
@@ -296,8 +294,7 @@ TEST(test_gx9_a_launch_records_an_event_that_was_destroyed) {
   rondo_stream *other = test_stream(t, "other");
   rondo_event *freed = test_event(t), *named = test_event(t);
   rondo_node record;
-  void *memory = NULL;
-  assert_ok(rondo_malloc_async(other, 1000, NULL, &memory));
+  void *memory = test_allocate_async(other, 1000);
   assert_ok(rondo_free_async(other, memory));
   assert_ok(rondo_event_record(freed, other));
   assert_ok(rondo_stream_wait_event(t->stream, freed));
@@ -307,6 +304,5 @@ TEST(test_gx9_a_launch_records_an_event_that_was_destroyed) {
   test_graph_destroy(graph);
   rondo_event_destroy(named);
   rondo_event_destroy(freed);
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_ok(rondo_stream_synchronize(t->stream));
+  test_launch(t, exec);
 }

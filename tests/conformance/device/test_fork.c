@@ -188,17 +188,6 @@ static void close_family(family *f, uint32_t expected) {
 
 /* In the child ---------------------------------------------------------------------------------------------------- */
 
-static rondo_status no_operation(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
-
-static rondo_status no_body(rondo_call *call, void *user) {
-  (void)call;
-  (void)user;
-  return RONDO_OK;
-}
-
 static int try_streams(family *f, rondo_stream *stream) {
   const uint32_t one = 1;
   rondo_capture_info info = {.struct_size = sizeof info};
@@ -206,7 +195,7 @@ static int try_streams(family *f, rondo_stream *stream) {
   REFUSED(rondo_launch(stream, f->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&one, &f->words)));
   REFUSED(rondo_copy_async(stream, f->words, f->words + 4, 4));
   REFUSED(rondo_fill_async(stream, &(rondo_fill){.dst = f->words, .element_bytes = 4, .width = 1}));
-  REFUSED(rondo_host_async(stream, no_operation, NULL));
+  REFUSED(rondo_host_async(stream, test_host_nothing, NULL));
   REFUSED(rondo_exec_launch(f->exec, stream));
   REFUSED(rondo_exec_launch(f->memory_exec, stream));
   REFUSED(rondo_exec_upload(f->exec, stream));
@@ -267,7 +256,8 @@ static int try_making(family *f) {
   REFUSED(rondo_recording_create(f->device, NULL, &recording));
   REFUSED(rondo_session_create(f->device, NULL, &session));
   REFUSED(rondo_tree_create(f->device, NULL, &tree));
-  REFUSED(rondo_function_create(f->scene->tree, &(rondo_function_options){.name = "g", .body = no_body}, &function));
+  REFUSED(rondo_function_create(f->scene->tree, &(rondo_function_options){.name = "g", .body = test_body_nothing},
+                                &function));
   REFUSED(rondo_callables_create(f->device, f->stream, NULL, &callables));
   REFUSED(rondo_patch_set_create(f->exec, &input, 1, NULL, &set));
   REFUSED(rondo_kernel_create(f->device, &kernel, &made));

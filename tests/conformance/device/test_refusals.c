@@ -195,12 +195,6 @@ TEST(test_gx1_streams) {
   assert_ok(rondo_event_record(event, t->stream));
 }
 
-static rondo_status no_body(rondo_call *call, void *user) {
-  (void)call;
-  (void)user;
-  return RONDO_OK;
-}
-
 TEST(test_tr1_trees) {
   static const size_t buckets[] = {4, 4};
   static const uint32_t rows = RONDO_INPUT_MOVING | RONDO_INPUT_ROWS, odd = 1u << 20;
@@ -225,7 +219,7 @@ TEST(test_tr1_trees) {
   for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
     rondo_function_options options = functions[i].options;
     options.name = "f";
-    options.body = no_body;
+    options.body = test_body_nothing;
     assert_error(rondo_function_create(tree, &options, &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
     assert_message(functions[i].said);
     assert_null(function);

@@ -155,11 +155,6 @@ TEST_WORKERS(test_a_full_queue_makes_the_caller_wait) {
 
 /* Failures -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status fail_io(void *user) {
-  (void)user;
-  return RONDO_IO_ERROR;
-}
-
 static rondo_status count(void *user) {
   atomic_fetch_add((atomic_uint *)user, 1);
   return RONDO_OK;
@@ -167,7 +162,7 @@ static rondo_status count(void *user) {
 
 TEST(test_a_failure_comes_out_once_and_later_work_runs) {
   atomic_uint ran = 0;
-  assert_ok(rondo_host_async(t->stream, fail_io, NULL));
+  assert_ok(rondo_host_async(t->stream, test_host_fails, NULL));
   for (int i = 0; i < 10; i++) assert_ok(rondo_host_async(t->stream, count, &ran));
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_message("IO_ERROR");
@@ -177,14 +172,14 @@ TEST(test_a_failure_comes_out_once_and_later_work_runs) {
 
 TEST(test_a_failure_says_which_stream) {
   rondo_stream *stream = test_stream(t, "loader");
-  assert_ok(rondo_host_async(stream, fail_io, NULL));
+  assert_ok(rondo_host_async(stream, test_host_fails, NULL));
   assert_error(rondo_stream_synchronize(stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_message("loader");
 }
 
 TEST(test_a_failure_stays_with_its_stream) {
   rondo_stream *other = test_stream(t, "clean");
-  assert_ok(rondo_host_async(t->stream, fail_io, NULL));
+  assert_ok(rondo_host_async(t->stream, test_host_fails, NULL));
   atomic_uint ran = 0;
   assert_ok(rondo_host_async(other, count, &ran));
   assert_ok(rondo_stream_synchronize(other));
@@ -192,7 +187,7 @@ TEST(test_a_failure_stays_with_its_stream) {
 }
 
 TEST(test_a_query_returns_the_failure_too) {
-  assert_ok(rondo_host_async(t->stream, fail_io, NULL));
+  assert_ok(rondo_host_async(t->stream, test_host_fails, NULL));
   rondo_status status = RONDO_NOT_READY;
   while (status == RONDO_NOT_READY) status = rondo_stream_query(t->stream);
   assert_error(status, RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
@@ -200,7 +195,7 @@ TEST(test_a_query_returns_the_failure_too) {
 }
 
 TEST(test_a_device_synchronisation_returns_the_failure) {
-  assert_ok(rondo_host_async(t->stream, fail_io, NULL));
+  assert_ok(rondo_host_async(t->stream, test_host_fails, NULL));
   assert_error(rondo_device_synchronize(t->device), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_ok(rondo_stream_synchronize(t->stream));
 }
@@ -213,7 +208,7 @@ TEST(test_each_stream_returns_its_own_failure) {
   bool told[STREAMS] = {false};
   for (int i = 0; i < STREAMS; i++) {
     streams[i] = test_stream(t, names[i]);
-    assert_ok(rondo_host_async(streams[i], fail_io, NULL));
+    assert_ok(rondo_host_async(streams[i], test_host_fails, NULL));
   }
   for (int i = 0; i < 2; i++) {
     assert_error(rondo_device_synchronize(t->device), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
@@ -253,7 +248,7 @@ TEST(test_failures_are_returned_once_each) {
   assert_int_equal(pthread_create(&thread, NULL, wait_for_device, t), 0);
   for (int i = 0; i < ROUNDS; i++) {
     rondo_event *event = test_event(t);
-    assert_ok(rondo_host_async(t->stream, fail_io, NULL));
+    assert_ok(rondo_host_async(t->stream, test_host_fails, NULL));
     assert_ok(rondo_event_record(event, t->stream));
     assert_ok(rondo_event_synchronize(event));
     failures += rondo_stream_synchronize(t->stream) == RONDO_EXECUTION_FAILED;
@@ -266,7 +261,7 @@ TEST(test_failures_are_returned_once_each) {
 TEST(test_a_failing_node_is_named) {
   rondo_graph *graph = test_graph(t);
   rondo_node first = {0}, node = {0};
-  rondo_node_params params = {.kind = RONDO_NODE_HOST, .name = "tokenise", .as.host = {.function = fail_io}};
+  rondo_node_params params = {.kind = RONDO_NODE_HOST, .name = "tokenise", .as.host = {.function = test_host_fails}};
   assert_ok(rondo_graph_add_empty(graph, NULL, 0, &first));
   assert_ok(rondo_graph_add(graph, &first, 1, &params, &node));
   rondo_exec *exec = test_instantiate(graph);
@@ -283,7 +278,7 @@ TEST(test_successors_of_a_failed_node_run) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *graph = test_graph(t);
   rondo_node failing = {0};
-  assert_ok(rondo_graph_add_host(graph, NULL, 0, fail_io, NULL, &failing));
+  assert_ok(rondo_graph_add_host(graph, NULL, 0, test_host_fails, NULL, &failing));
   test_add_affine(t, graph, &failing, 1, word, 1, 1);
   rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* A struct of a later version of the header: `type` and more members behind it. */
+/* A struct of a later version of the header: `type` and more members after it. */
 #define LATER_VERSION(type) \
   struct {                  \
     type known;             \

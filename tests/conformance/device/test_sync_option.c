@@ -8,11 +8,6 @@
 
 #include "support/rondo_test.h"
 
-static rondo_status fail_io(void *user) {
-  (void)user;
-  return RONDO_IO_ERROR;
-}
-
 static void test_gx9_work_is_done_when_the_call_returns(void **state) {
   test_fixture *t = *state;
   uint32_t *word = test_words(t, 1);
@@ -30,10 +25,11 @@ static void test_gx9_a_failure_comes_out_where_it_arises(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
-  rondo_node_params params = {.kind = RONDO_NODE_HOST, .name = "culprit", .as.host = {.function = fail_io}};
+  rondo_node_params params = {.kind = RONDO_NODE_HOST, .name = "culprit", .as.host = {.function = test_host_fails}};
   assert_ok(rondo_graph_add(graph, NULL, 0, &params, &node));
   rondo_exec *exec = test_instantiate(graph);
-  assert_error(rondo_host_async(t->stream, fail_io, NULL), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
+  assert_error(rondo_host_async(t->stream, test_host_fails, NULL), RONDO_EXECUTION_FAILED,
+               RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_error(rondo_exec_launch(exec, t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_message("culprit");
   assert_ok(rondo_stream_synchronize(t->stream));

@@ -74,11 +74,6 @@ TEST(test_gx2_two_streams) {
   assert_words(t, words, expected, 2);
 }
 
-static rondo_status no_operation(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
-
 /* All that a stream takes becomes the node that is added by hand. */
 TEST(test_gx2_every_operation) {
   uint32_t *words = test_words(t, 64), host[16] = {0};
@@ -88,14 +83,14 @@ TEST(test_gx2_every_operation) {
   assert_ok(rondo_copy_async(t->stream, words, host, sizeof host));
   assert_ok(rondo_copy_box_async(t->stream, &box));
   assert_ok(rondo_fill_async(t->stream, &fill));
-  assert_ok(rondo_host_async(t->stream, no_operation, host));
+  assert_ok(rondo_host_async(t->stream, test_host_nothing, host));
   rondo_graph *captured = test_capture_end(t->stream), *built = test_graph(t);
   const rondo_copy line = {.dst = words, .src = host, .width = sizeof host};
   rondo_node node = {0};
   assert_ok(rondo_graph_add_copy(built, NULL, 0, &line, &node));
   assert_ok(rondo_graph_add_copy(built, &node, 1, &box, &node));
   assert_ok(rondo_graph_add_fill(built, &node, 1, &fill, &node));
-  assert_ok(rondo_graph_add_host(built, &node, 1, no_operation, host, &node));
+  assert_ok(rondo_graph_add_host(built, &node, 1, test_host_nothing, host, &node));
   assert_same_graph(captured, built);
 }
 

@@ -63,12 +63,6 @@ static bool is_refused(rondo_capture_mode capture_mode, rondo_capture_mode threa
   return thread_mode == RONDO_CAPTURE_GLOBAL && capture_mode == RONDO_CAPTURE_GLOBAL;
 }
 
-static rondo_capture_state state_of(const rondo_stream *stream) {
-  rondo_capture_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_capture_get_info(stream, &info));
-  return info.state;
-}
-
 /* A refused call says so by name and leaves an invalid capture that says so too; another leaves the capture alone. */
 static void check_attempt(attempt *self, bool refused) {
   rondo_stream *stream = self->fixture->stream;
@@ -77,13 +71,13 @@ static void check_attempt(attempt *self, bool refused) {
     assert_int_equal(self->status, RONDO_CAPTURE_REFUSED);
     assert_int_equal(self->reason, RONDO_REASON_UNSUPPORTED_CALL);
     assert_true(self->named);
-    assert_int_equal(state_of(stream), RONDO_CAPTURE_INVALIDATED);
+    assert_int_equal(test_capture_state(stream), RONDO_CAPTURE_INVALIDATED);
     assert_error(rondo_capture_end(stream, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
     assert_message(self->name);
     assert_null(graph);
   } else {
     assert_int_equal(self->status, RONDO_OK);
-    assert_int_equal(state_of(stream), RONDO_CAPTURE_ACTIVE);
+    assert_int_equal(test_capture_state(stream), RONDO_CAPTURE_ACTIVE);
     test_graph_destroy(test_capture_end(stream));
   }
 }

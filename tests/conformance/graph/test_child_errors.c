@@ -49,15 +49,10 @@ static rondo_node add_fill(rondo_graph *graph, rondo_node after, uint32_t *words
   return node;
 }
 
-static rondo_status fail_reading(void *user) {
-  (void)user;
-  return RONDO_IO_ERROR;
-}
-
 TEST(test_a_host_function) {
   for (int deep = 0; deep < 2; deep++) {
     rondo_graph *inner = make_graph(t, "inner", INNER);
-    rondo_node_params params = {.kind = RONDO_NODE_HOST, .name = "reader", .as.host = {.function = fail_reading}};
+    rondo_node_params params = {.kind = RONDO_NODE_HOST, .name = "reader", .as.host = {.function = test_host_fails}};
     rondo_node node = {0};
     assert_ok(rondo_graph_add(inner, NULL, 0, &params, &node));
     rondo_graph *outer = wrap(t, inner, deep != 0);
@@ -93,7 +88,7 @@ TEST(test_set_params) {
   rondo_exec *exec = test_instantiate(outer);
   rondo_node nodes[OUTER + 1], node = {0};
   size_t count = OUTER + 1;
-  rondo_node_params child, params = {.kind = RONDO_NODE_HOST, .as.host = {.function = fail_reading}};
+  rondo_node_params child, params = {.kind = RONDO_NODE_HOST, .as.host = {.function = test_host_fails}};
   assert_ok(rondo_graph_nodes(outer, nodes, &count));
   assert_ok(rondo_graph_get_params(outer, nodes[OUTER], &child));
   count = INNER + 1;
@@ -196,7 +191,7 @@ TEST(test_relocation) {
   rondo_node node = {0};
   rondo_exec *exec = NULL;
   const test_allocation memory = test_add_alloc(inner, NULL, 0, BYTES, "scratch");
-  assert_ok(rondo_graph_add_host(inner, &memory.node, 1, fail_reading, memory.words, &node));
+  assert_ok(rondo_graph_add_host(inner, &memory.node, 1, test_host_fails, memory.words, &node));
   (void)test_add_free(inner, node, memory.words);
   rondo_graph *outer = wrap(t, inner, false);
   assert_error(rondo_instantiate(outer, &options, &exec), RONDO_INVALID_GRAPH, RONDO_REASON_NOT_RELOCATABLE);
@@ -299,7 +294,7 @@ TEST(test_a_checking_device) {
 TEST(test_deep_nesting) {
   rondo_node node = {0};
   rondo_graph *graph = make_graph(t, "a child graph with quite a long name", INNER);
-  assert_ok(rondo_graph_add_host(graph, NULL, 0, fail_reading, NULL, &node));
+  assert_ok(rondo_graph_add_host(graph, NULL, 0, test_host_fails, NULL, &node));
   for (int i = 0; i < 10; i++) {
     rondo_graph *around = make_graph(t, "another child graph with a long name", 5);
     assert_ok(rondo_graph_add_child(around, NULL, 0, graph, &node));

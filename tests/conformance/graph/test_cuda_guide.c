@@ -10,8 +10,7 @@ enum { WORDS = 1024, BYTES = WORDS * 4 };
 
 /* Support: pools are asked for first, and memory nodes only mean something with them. */
 TEST(test_gm1_the_guides_question_for_support) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(t->device, &info));
+  rondo_device_info info = test_device_info(t->device);
   assert_true(info.memory_pools);
   assert_true(info.graph_memory);
 }
@@ -98,8 +97,7 @@ TEST(test_gm14_the_guides_upload) {
 /* Trim and the four attributes: reserved and used, now and at most; graph memory is apart from the pools. */
 TEST(test_gm15_the_guides_trim_and_attributes) {
   uint32_t *out = test_words(t, WORDS);
-  void *pooled = NULL;
-  assert_ok(rondo_malloc_async(t->stream, BYTES, NULL, &pooled));
+  void *pooled = test_allocate_async(t->stream, BYTES);
   rondo_exec *exec = test_scratch_exec(t, out, WORDS, 16 * BYTES, 4);
   assert_ok(rondo_exec_launch(exec, t->stream));
   test_assert_all(t, out, WORDS, 4 * 32);

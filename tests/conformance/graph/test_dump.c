@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-static rondo_status no_operation(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
-
 /* A graph with every kind of node. */
 static rondo_graph *graph_of_all_kinds(test_fixture *t, uint32_t *words, rondo_event *event) {
   rondo_graph *graph = NULL, *inner = test_graph(t);
@@ -24,7 +19,8 @@ static rondo_graph *graph_of_all_kinds(test_fixture *t, uint32_t *words, rondo_e
   assert_ok(rondo_graph_add_copy(graph, &node, 1, &copy, &node));
   const rondo_node copied = test_add_affine(t, graph, &node, 1, words, 3, 4);
   assert_ok(rondo_graph_add_free(graph, &copied, 1, scratch, &node));
-  rondo_node_params host = {.kind = RONDO_NODE_HOST, .name = "say \"done\"", .as.host = {.function = no_operation}};
+  rondo_node_params host = {
+      .kind = RONDO_NODE_HOST, .name = "say \"done\"", .as.host = {.function = test_host_nothing}};
   assert_ok(rondo_graph_add(graph, &copied, 1, &host, &node));
   assert_ok(rondo_graph_add_event_record(graph, &node, 1, event, &node));
   assert_ok(rondo_graph_add_event_wait(graph, &node, 1, event, &node));

@@ -53,7 +53,7 @@ TEST(test_gx4_launched_on_any_stream) {
   for (int i = 0; i < STREAMS; i++) test_stream_destroy(streams[i]);
 }
 
-/* L1: a launch runs after earlier launches of the same exec on any stream, and the work behind it too. */
+/* L1: a launch runs after earlier launches of the same exec on any stream, and the work after it too. */
 TEST_WORKERS(test_gx4_l1_launches_of_an_exec_run_one_after_another) {
   test_skip_if_serial();
   rondo_stream *other = test_stream(t, "other");
@@ -178,8 +178,7 @@ TEST(test_gx12_an_exec_says_what_it_holds) {
   assert_ok(rondo_graph_add_alloc(outer, &node, 1, 100000, "scratch", &scratch, &node));
   assert_ok(rondo_graph_add_free(outer, &node, 1, scratch, &node));
   rondo_exec *exec = test_instantiate(outer);
-  rondo_exec_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_exec_get_info(exec, &info));
+  rondo_exec_info info = test_exec_info(exec);
   assert_int_equal(info.node_count, 1 + 1 + 1 + 2); /* child nodes do not count themselves */
   assert_true(info.launches == 0 && info.updates == 0);
   assert_true(info.graph_bytes >= 100000 && info.graph_bytes < 100000 + (4 << 20));
@@ -190,8 +189,7 @@ TEST(test_gx12_an_exec_says_what_it_holds) {
   assert_int_equal(info.launches, 7);
   assert_int_equal(info.updates, 1);
   rondo_exec *small = step_exec(t, word, 1, 1);
-  rondo_exec_info small_info = {.struct_size = sizeof small_info};
-  assert_ok(rondo_exec_get_info(small, &small_info));
+  rondo_exec_info small_info = test_exec_info(small);
   assert_int_equal(small_info.graph_bytes, 0);
   assert_true(small_info.host_bytes < info.host_bytes);
   rondo_exec_destroy(small);

@@ -149,7 +149,7 @@ static void assert_counts(const rondo_executor *executor, const rondo_executor_i
   assert_int_equal(now.joins - before->joins, joins);
 }
 
-/* All on the program's stream: no event. With copies: the beginning, which both copies' streams come behind; the input,
+/* All on the program's stream: no event. With copies: the beginning, which both copies' streams come after; the input,
  * and the operator before the output, for which one waits each; and the ends of both streams. */
 TEST(test_se10_streams_by_purpose_take_few_events) {
   rondo_program *program = small_program(1);

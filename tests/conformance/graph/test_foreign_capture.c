@@ -57,8 +57,7 @@ static size_t count_kind(const rondo_graph *graph, rondo_node_kind kind) {
   size_t count = 64, found = 0;
   assert_ok(rondo_graph_nodes(graph, nodes, &count));
   for (size_t i = 0; i < count; i++) {
-    rondo_node_params params;
-    assert_ok(rondo_graph_get_params(graph, nodes[i], &params));
+    rondo_node_params params = test_node_params(graph, nodes[i]);
     found += params.kind == kind;
   }
   return found;
@@ -69,8 +68,7 @@ static rondo_node find_kind(const rondo_graph *graph, rondo_node_kind kind, cons
   size_t count = 64;
   assert_ok(rondo_graph_sort(graph, nodes, &count));
   for (size_t i = 0; i < count; i++) {
-    rondo_node_params params;
-    assert_ok(rondo_graph_get_params(graph, nodes[i], &params));
+    rondo_node_params params = test_node_params(graph, nodes[i]);
     if (params.kind == kind && (name == NULL || strcmp(params.name, name) == 0)) return nodes[i];
   }
   fail_msg("no node of kind %s", rondo_node_kind_name(kind));
@@ -130,8 +128,7 @@ SCENE_TEST(test_gx8_kernels_of_both_forms_stand_between_others) {
   assert_foreign(foreign_affine_by_buffer(s->foreign, s->native, 11, 3, s->words));
   rondo_graph *graph = end(s);
   assert_int_equal(count_kind(graph, RONDO_NODE_KERNEL), 4);
-  rondo_node_params params;
-  assert_ok(rondo_graph_get_params(graph, find_kind(graph, RONDO_NODE_KERNEL, "foreign_affine"), &params));
+  rondo_node_params params = test_node_params(graph, find_kind(graph, RONDO_NODE_KERNEL, "foreign_affine"));
   assert_string_equal(rondo_kernel_name(params.as.kernel.kernel), "foreign_affine");
   assert_int_equal(params.as.kernel.grid.x, 1);
   size_t count;
@@ -156,8 +153,7 @@ SCENE_TEST(test_gx8_copies_fills_and_host_functions) {
   rondo_graph *graph = end(s);
   assert_int_equal(count_kind(graph, RONDO_NODE_FILL), 1);
   assert_int_equal(count_kind(graph, RONDO_NODE_COPY), 2);
-  rondo_node_params params;
-  assert_ok(rondo_graph_get_params(graph, find_kind(graph, RONDO_NODE_FOREIGN, NULL), &params));
+  rondo_node_params params = test_node_params(graph, find_kind(graph, RONDO_NODE_FOREIGN, NULL));
   assert_string_equal(params.as.foreign.what, "host function");
   assert_false(params.as.foreign.is_bound);
   rondo_exec *first = test_instantiate(graph), *second = test_instantiate(graph);
@@ -203,7 +199,7 @@ SCENE_TEST(test_gx8_events_and_waits_of_rondo_order_foreign_work) {
   rondo_graph *graph = end(s);
   size_t count;
   assert_ok(rondo_graph_edges(graph, NULL, NULL, &count));
-  assert_int_equal(count, 3); /* the last is behind both */
+  assert_int_equal(count, 3); /* the last is after both */
   const uint32_t once = ((1 * 2 + 1) * 3 + 1) * 5 + 1;
   run_twice_from_one(s, graph, once, ((once * 2 + 1) * 3 + 1) * 5 + 1);
 }
@@ -245,8 +241,7 @@ SCENE_TEST(test_gx8_external_events_of_a_library) {
   assert_foreign(foreign_record_external(s->foreign, s->native));
   own(s, 3, 1);
   rondo_graph *graph = end(s);
-  rondo_node_params params;
-  assert_ok(rondo_graph_get_params(graph, find_kind(graph, RONDO_NODE_FOREIGN, NULL), &params));
+  rondo_node_params params = test_node_params(graph, find_kind(graph, RONDO_NODE_FOREIGN, NULL));
   assert_string_equal(params.as.foreign.what, "event record");
   run_twice_from_one(s, graph, 10, 64);
 }
@@ -400,14 +395,12 @@ SCENE_TEST(test_gx8_foreign_memory_runs_from_the_captured_graph) {
   enter(s);
   uint32_t calls = 0;
   rondo_graph *graph = capture_with_foreign_memory(s, &calls);
-  rondo_node_params params;
-  assert_ok(rondo_graph_get_params(graph, find_kind(graph, RONDO_NODE_FOREIGN, NULL), &params));
+  rondo_node_params params = test_node_params(graph, find_kind(graph, RONDO_NODE_FOREIGN, NULL));
   assert_string_equal(params.as.foreign.what, "memory allocation");
   assert_int_equal(params.as.foreign.bytes, 1 << 20);
   assert_true(params.as.foreign.is_bound);
   rondo_exec *exec = test_instantiate(graph);
-  rondo_exec_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_exec_get_info(exec, &info));
+  rondo_exec_info info = test_exec_info(exec);
   assert_int_equal(info.foreign_bytes, 1 << 20);
   test_graph_destroy(graph);
   uint32_t expected = 1;
@@ -448,7 +441,6 @@ SCENE_TEST(test_gx8_foreign_memory_allows_one_exec_and_no_edits) {
   set_word(s, 1);
   launch(s, exec);
   assert_int_equal(word(s, 0), 51);
-  test_graph_destroy(graph);
 }
 
 SCENE_TEST(test_gx8_nodes_added_behind_foreign_memory) {
@@ -463,7 +455,6 @@ SCENE_TEST(test_gx8_nodes_added_behind_foreign_memory) {
   set_word(s, 1);
   launch(s, exec);
   assert_int_equal(word(s, 0), 51 * 10 + 7);
-  test_graph_destroy(graph);
 }
 
 /* Memory of the graph's own has no pages while the library works on it. */
@@ -584,8 +575,7 @@ SCENE_TEST(test_gx8_unknown_kinds_are_kept) {
   assert_foreign(foreign_wait_value(s->foreign, s->native, pinned, 0));
   own(s, 3, 1);
   rondo_graph *graph = end(s);
-  rondo_node_params params;
-  assert_ok(rondo_graph_get_params(graph, find_kind(graph, RONDO_NODE_FOREIGN, NULL), &params));
+  rondo_node_params params = test_node_params(graph, find_kind(graph, RONDO_NODE_FOREIGN, NULL));
   assert_string_equal(params.as.foreign.what, "batch of memory operations");
   run_twice_from_one(s, graph, 10, 64);
   assert_ok(rondo_host_free(s->t->device, pinned));
@@ -633,8 +623,7 @@ SCENE_TEST(test_gx8_foreign_nodes_are_set_and_measured) {
   rondo_graph *graph = end(s);
   const rondo_node node = find_kind(graph, RONDO_NODE_KERNEL, "foreign_affine");
   rondo_exec *exec = test_instantiate(graph);
-  rondo_node_params params;
-  assert_ok(rondo_graph_get_params(graph, node, &params));
+  rondo_node_params params = test_node_params(graph, node);
   struct {
     uint32_t factor, term;
     uint32_t *word;
@@ -668,15 +657,14 @@ SCENE_TEST(test_gx8_foreign_kernels_can_be_launched_again) {
   begin(s);
   assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, s->words));
   rondo_graph *graph = end(s);
-  rondo_node_params params;
-  assert_ok(rondo_graph_get_params(graph, find_kind(graph, RONDO_NODE_KERNEL, NULL), &params));
+  rondo_node_params params = test_node_params(graph, find_kind(graph, RONDO_NODE_KERNEL, NULL));
   set_word(s, 4);
   assert_ok(rondo_launch(s->t->stream, params.as.kernel.kernel, params.as.kernel.grid, params.as.kernel.args,
                          params.as.kernel.arg_count));
   assert_int_equal(word(s, 0), 9);
 }
 
-/* A kernel that may begin early is not ordered behind the one in front; what follows it is behind both. */
+/* A kernel that may begin early is not ordered after the one in front; what follows it is after both. */
 SCENE_TEST(test_gx8_programmatic_edges) {
   enter(s);
   begin(s);
@@ -745,8 +733,7 @@ SCENE_TEST(test_gx8_a_capture_that_a_library_breaks) { /* C10 */
   assert_message("library");
   assert_message("node 2");
   assert_message("rondo_fill_async");
-  rondo_capture_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_capture_get_info(s->t->stream, &info));
+  rondo_capture_info info = test_capture_info(s->t->stream);
   assert_int_equal(info.state, RONDO_CAPTURE_INVALIDATED);
   assert_error(rondo_capture_end(s->t->stream, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
   assert_message("rondo_fill_async");

@@ -148,8 +148,7 @@ OWN_TEST(test_gx8_cublas_with_a_workspace) {
   rondo_graph *graph = capture_product(s), *clone;
   assert_ok(rondo_graph_clone(graph, &clone));
   rondo_exec *exec = test_instantiate(graph), *other = test_instantiate(clone);
-  rondo_exec_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_exec_get_info(exec, &info));
+  rondo_exec_info info = test_exec_info(exec);
   assert_int_equal(info.foreign_bytes, 0);
   test_graph_destroy(graph);
   test_graph_destroy(clone);
@@ -166,8 +165,7 @@ OWN_TEST(test_gx8_cublas_without_a_workspace) {
   enter(s);
   rondo_graph *graph = capture_product(s);
   rondo_exec *exec = test_instantiate(graph), *second = NULL;
-  rondo_exec_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_exec_get_info(exec, &info));
+  rondo_exec_info info = test_exec_info(exec);
   print_message("memory of the driver's in the graph: %llu bytes\n", (unsigned long long)info.foreign_bytes);
   for (int i = 0; i < 3; i++) launch_and_check(s, exec);
   if (info.foreign_bytes > 0)

@@ -21,18 +21,6 @@ static void unlink_nodes(rondo_graph *graph, rondo_node from, rondo_node to) {
   assert_ok(rondo_graph_remove_edges(graph, &from, &to, 1));
 }
 
-static size_t node_count(const rondo_graph *graph) {
-  size_t count = 0;
-  assert_ok(rondo_graph_nodes(graph, NULL, &count));
-  return count;
-}
-
-static size_t edge_count(const rondo_graph *graph) {
-  size_t count = 0;
-  assert_ok(rondo_graph_edges(graph, NULL, NULL, &count));
-  return count;
-}
-
 #define assert_node(actual, expected) assert_true((actual).id == (expected).id)
 
 /* a -> b, a -> c, b -> d, c -> d. */
@@ -74,8 +62,8 @@ TEST(test_a_refused_node_leaves_the_graph_as_it_was) {
   assert_error(rondo_graph_add_empty(g.graph, NULL, 2, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_graph_add_empty(g.graph, NULL, 0, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_graph_add_empty(NULL, NULL, 0, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_int_equal(node_count(g.graph), 4);
-  assert_int_equal(edge_count(g.graph), 4);
+  assert_int_equal(test_node_count(g.graph), 4);
+  assert_int_equal(test_edge_count(g.graph), 4);
   add_empty(g.graph, &g.d, 0); /* an array of which nothing counts is fine */
   test_graph_destroy(g.graph);
   test_graph_destroy(other.graph);
@@ -109,7 +97,7 @@ TEST(test_bad_parameters_are_refused) {
   assert_fails(rondo_graph_add_child(graph, NULL, 0, NULL, &node), RONDO_INVALID_ARGUMENT);
   assert_fails(rondo_graph_add_event_record(graph, NULL, 0, NULL, &node), RONDO_INVALID_ARGUMENT);
   assert_fails(rondo_graph_add_event_wait(graph, NULL, 0, NULL, &node), RONDO_INVALID_ARGUMENT);
-  assert_int_equal(node_count(graph), 0);
+  assert_int_equal(test_node_count(graph), 0);
   assert_true(node.id == 0);
 }
 
@@ -133,13 +121,13 @@ TEST(test_edges_are_added_all_or_none) {
   assert_ok(rondo_graph_add_edges(g.graph, NULL, NULL, 0));
   const rondo_node from[] = {g.b, g.a, g.a}, to[] = {g.c, g.d, g.d};
   assert_error(rondo_graph_add_edges(g.graph, from, to, 3), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_EDGE);
-  assert_int_equal(edge_count(g.graph), 4);
+  assert_int_equal(test_edge_count(g.graph), 4);
   assert_error(rondo_graph_add_edges(g.graph, &g.a, &g.b, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_EDGE);
   assert_error(rondo_graph_add_edges(g.graph, &g.a, &g.a, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_SELF_EDGE);
   assert_error(rondo_graph_add_edges(g.graph, &g.a, &other.b, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
   assert_error(rondo_graph_add_edges(g.graph, NULL, &g.b, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_graph_add_edges(g.graph, from, to, 2));
-  assert_int_equal(edge_count(g.graph), 6);
+  assert_int_equal(test_edge_count(g.graph), 6);
   test_graph_destroy(g.graph);
   test_graph_destroy(other.graph);
 }
@@ -148,11 +136,11 @@ TEST(test_edges_are_removed_all_or_none) {
   const diamond g = make_diamond(t);
   const rondo_node from[] = {g.a, g.b, g.b}, to[] = {g.b, g.d, g.c};
   assert_error(rondo_graph_remove_edges(g.graph, from, to, 3), RONDO_INVALID_ARGUMENT, RONDO_REASON_MISSING_EDGE);
-  assert_int_equal(edge_count(g.graph), 4);
+  assert_int_equal(test_edge_count(g.graph), 4);
   assert_error(rondo_graph_remove_edges(g.graph, &g.b, &g.a, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_MISSING_EDGE);
   assert_ok(rondo_graph_remove_edges(g.graph, NULL, NULL, 0));
   assert_ok(rondo_graph_remove_edges(g.graph, from, to, 2));
-  assert_int_equal(edge_count(g.graph), 2);
+  assert_int_equal(test_edge_count(g.graph), 2);
   size_t count = 0;
   assert_ok(rondo_graph_roots(g.graph, NULL, &count));
   assert_int_equal(count, 2);
@@ -163,8 +151,8 @@ TEST(test_edges_are_removed_all_or_none) {
 TEST(test_a_removed_node_is_gone) {
   const diamond g = make_diamond(t);
   assert_ok(rondo_graph_remove(g.graph, g.b));
-  assert_int_equal(node_count(g.graph), 3);
-  assert_int_equal(edge_count(g.graph), 2);
+  assert_int_equal(test_node_count(g.graph), 3);
+  assert_int_equal(test_edge_count(g.graph), 2);
   assert_reason(rondo_graph_remove(g.graph, g.b), RONDO_REASON_UNKNOWN_NODE);
   rondo_node_params params;
   assert_reason(rondo_graph_get_params(g.graph, g.b, &params), RONDO_REASON_UNKNOWN_NODE);
@@ -301,8 +289,7 @@ TEST(test_parameters_read_back) {
 
 /* Numbers that say nothing of the work: the pitch of one row, the bytes of a value beyond its element. */
 static void assert_given(const rondo_graph *graph, rondo_node copy, rondo_node fill) {
-  rondo_node_params params;
-  assert_ok(rondo_graph_get_params(graph, copy, &params));
+  rondo_node_params params = test_node_params(graph, copy);
   assert_int_equal(params.as.copy.height, 1);
   assert_int_equal(params.as.copy.dst_pitch, 40);
   assert_int_equal(params.as.copy.src_pitch, 10);
@@ -391,14 +378,14 @@ TEST(test_a_clone_is_deep) {
   assert_ok(rondo_graph_find_in_clone(clone, g.c, &mate));
   assert_true(mate.id != g.c.id);
   assert_ok(rondo_graph_remove(clone, mate));
-  assert_int_equal(node_count(clone), 3);
-  assert_int_equal(node_count(g.graph), 4);
+  assert_int_equal(test_node_count(clone), 3);
+  assert_int_equal(test_node_count(g.graph), 4);
   assert_error(rondo_graph_find_in_clone(clone, g.c, &mate), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
   assert_true(mate.id == 0);
   const rondo_node later = add_empty(g.graph, NULL, 0);
   assert_reason(rondo_graph_find_in_clone(clone, later, &mate), RONDO_REASON_UNKNOWN_NODE);
   test_graph_destroy(g.graph);
-  assert_int_equal(edge_count(clone), 2);
+  assert_int_equal(test_edge_count(clone), 2);
   test_graph_destroy(clone);
 }
 
@@ -431,10 +418,9 @@ TEST(test_a_child_is_a_snapshot_that_can_be_edited) {
   test_add_affine(t, inner, NULL, 0, word, 1, 1);
   assert_ok(rondo_graph_add_child(outer, NULL, 0, inner, &child));
   test_add_affine(t, inner, NULL, 0, word, 1, 100); /* later: does not show */
-  rondo_node_params params;
-  assert_ok(rondo_graph_get_params(outer, child, &params));
+  rondo_node_params params = test_node_params(outer, child);
   assert_ptr_not_equal(params.as.child, inner);
-  assert_int_equal(node_count(params.as.child), 1);
+  assert_int_equal(test_node_count(params.as.child), 1);
   test_add_affine(t, params.as.child, NULL, 0, word, 1, 10);
   size_t count = 2;
   rondo_node own[2];
@@ -537,6 +523,6 @@ TEST(test_a_graph_without_a_device) {
   assert_null(address);
   assert_fails(rondo_instantiate(graph, NULL, &exec), RONDO_INVALID_ARGUMENT);
   assert_null(exec);
-  assert_int_equal(node_count(graph), 1);
+  assert_int_equal(test_node_count(graph), 1);
   test_graph_destroy(graph);
 }

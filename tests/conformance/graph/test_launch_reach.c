@@ -180,8 +180,7 @@ static void refuse_freed(test_fixture *t, int kind, size_t bytes, int way, uint3
   if (kind < 2) assert_message("'gone'");
   assert_names(gone);
   assert_null(none);
-  rondo_node_params params = {0};
-  assert_ok(rondo_graph_get_params(stale, mate, &params));
+  rondo_node_params params = test_node_params(stale, mate);
   assert_error(rondo_exec_set_params(uses, node, &params), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
   assert_names(gone);
   assert_fails(rondo_exec_update(uses, stale, NULL), RONDO_UPDATE_REFUSED);
@@ -260,13 +259,11 @@ TEST(test_gm18_addresses_given_up) {
     const rondo_node node = add_use(t, user, way, before, other), mate = add_use(t, next, way, after, other);
     rondo_exec *uses = test_instantiate(user);
     assert_ok(rondo_exec_launch(uses, t->stream));
-    rondo_node_params params = {0};
-    assert_ok(rondo_graph_get_params(next, mate, &params));
+    rondo_node_params params = test_node_params(next, mate);
     assert_ok(way % 2 == 0 ? rondo_exec_set_params(uses, node, &params) : rondo_exec_update(uses, next, NULL));
     assert_ok(rondo_stream_synchronize(t->stream));
     give(t, 0, before);
-    assert_ok(rondo_exec_launch(uses, t->stream));
-    assert_ok(rondo_stream_synchronize(t->stream));
+    test_launch(t, uses);
     give(t, 0, after);
     refuse_launch(t, uses, RONDO_REASON_USE_AFTER_FREE, "'gone'");
     rondo_exec_destroy(uses);
@@ -312,8 +309,7 @@ TEST(test_gm18_patched_addresses) {
                RONDO_REASON_USE_AFTER_FREE);
   assert_message("rondo_patch_set_launch");
   for (int i = 0; i < 2; i++) assert_ok(rondo_patch_set_launch(set, t->stream, (const void *[]){after}));
-  assert_ok(rondo_exec_launch(uses, t->stream));
-  assert_ok(rondo_stream_synchronize(t->stream));
+  test_launch(t, uses);
   give(t, 0, fixed);
   refuse_launch(t, uses, RONDO_REASON_USE_AFTER_FREE, "'gone'");
   assert_error(rondo_patch_set_launch(set, t->stream, (const void *[]){after}), RONDO_INVALID_LIFETIME,

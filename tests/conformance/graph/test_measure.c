@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * GX-7: the time of each node of an exec, for reports: every node once, in order, with what really ran behind it.
+ * GX-7: the time of each node of an exec, for reports: every node once, in order, with the work that really ran.
  */
 #include "support/rondo_test.h"
 

@@ -245,15 +245,11 @@ TEST(test_gx1_kernels) {
   }
 }
 
-static rondo_status add_one(void *user) {
-  *(uint32_t *)user += 1;
-  return RONDO_OK;
-}
-
 TEST(test_gx1_host_functions) {
   for (way how = DIRECT; how < WAY_COUNT; how++) {
     uint32_t calls = 0;
-    const rondo_node_params params = {.kind = RONDO_NODE_HOST, .as.host = {.function = add_one, .user = &calls}};
+    const rondo_node_params params = {.kind = RONDO_NODE_HOST,
+                                      .as.host = {.function = test_host_count, .user = &calls}};
     run(t, how, &params);
     assert_int_equal(calls, 1);
   }
@@ -302,7 +298,7 @@ TEST(test_gx1_child_graphs_run_in_their_place) {
   assert_int_equal(test_word(t, word), expected);
 }
 
-/* An empty child orders what is before it ahead of what is behind it. */
+/* An empty child orders what is before it ahead of what is after it. */
 TEST(test_gx1_an_empty_child_carries_order) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *nothing = test_graph(t), *graph = test_graph(t);

@@ -171,7 +171,7 @@ TEST_WORKERS(test_tr13_execs_destroyed_in_flight) {
   free_draws(t, &d);
 }
 
-/* The device closes behind what still runs. */
+/* The device closes after what still runs. */
 TEST(test_tr13_closing_behind_launches) {
   rondo_device *device;
   rondo_stream *stream;
@@ -239,8 +239,7 @@ TEST(test_tr13_launches_allocate_nothing) {
 
 /* A launch that is refused draws nothing (TR-15). */
 TEST(test_tr13_refused_launches_draw_nothing) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(t->device, &info));
+  rondo_device_info info = test_device_info(t->device);
   if (!info.graph_memory) skip();
   rondo_stream *side = test_stream(t, "side");
   rondo_generator *generator = test_generator(t, "g", 12);
@@ -271,7 +270,7 @@ TEST(test_tr13_refused_launches_draw_nothing) {
 
 /* Graphs in graphs ------------------------------------------------------------------------------------------------ */
 
-/* GX-2, GM-20's form for cells: a graph stands twice in another, with draws before, between and behind, and that once
+/* GX-2, GM-20's form for cells: a graph stands twice in another, with draws before, between and after, and that once
  * more in a third; a launch draws in the order in which the nodes were added. */
 TEST(test_tr13_child_graphs) {
   rondo_generator *generator = test_generator(t, "g", 6), *second = test_generator(t, "second", 60);
@@ -369,8 +368,7 @@ TEST(test_tr13_a_graph_in_itself) {
   expect(&d, 0, 8, 4);
   expect(&d, 1, 8, 4);
   assert_draws(t, &d); /* the child ran last */
-  rondo_node_params params;
-  assert_ok(rondo_graph_get_params(graph, child, &params));
+  rondo_node_params params = test_node_params(graph, child);
   rondo_random random;
   assert_error(rondo_generator_reserve_in_graph(generator, params.as.child, 4, &random), RONDO_INVALID_STATE,
                RONDO_REASON_STILL_IN_USE);
@@ -585,8 +583,7 @@ TEST(test_tr13_one_nodes_parameters) {
 
 /* GM-20: relocated, with memory of its own, and with cells; and not relocated with memory. */
 TEST(test_tr13_with_graph_memory) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(t->device, &info));
+  rondo_device_info info = test_device_info(t->device);
   if (!info.graph_memory) skip();
   rondo_generator *generator = test_generator(t, "g", 2);
   draws d = make_draws(t, 2);
@@ -612,8 +609,7 @@ TEST(test_tr13_with_graph_memory) {
     if (i == 3) update(execs[1], graph);
   }
   for (int i = 0; i < 2; i++) {
-    rondo_exec_info sizes = {.struct_size = sizeof sizes};
-    assert_ok(rondo_exec_get_info(execs[i], &sizes));
+    rondo_exec_info sizes = test_exec_info(execs[i]);
     assert_true(sizes.device_bytes >= 16); /* GX-12 */
     rondo_exec_destroy(execs[i]);
   }

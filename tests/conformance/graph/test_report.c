@@ -30,11 +30,6 @@ static void assert_contains(const char *text, const char *part, bool expected, i
   fail();
 }
 
-static rondo_status no_operation(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
-
 /* Every kind of node, with memory that is freed and memory that is not. */
 typedef struct all_kinds {
   rondo_graph *graph;
@@ -59,7 +54,7 @@ static all_kinds make_all_kinds(test_fixture *t) {
   const rondo_node copied = test_add_affine(t, a.graph, &node, 1, a.words, 3, 4);
   assert_ok(rondo_graph_add_free(a.graph, &copied, 1, scratch, &node));
   assert_ok(rondo_graph_add_alloc(a.graph, &copied, 1, 3 * PAGE_BYTES, "kept", &a.kept, &node));
-  assert_ok(rondo_graph_add_host(a.graph, &node, 1, no_operation, NULL, &node));
+  assert_ok(rondo_graph_add_host(a.graph, &node, 1, test_host_nothing, NULL, &node));
   assert_ok(rondo_graph_add_event_record(a.graph, &node, 1, a.event, &node));
   assert_ok(rondo_graph_add_event_wait(a.graph, &node, 1, a.event, &node));
   assert_ok(rondo_graph_add_empty(a.graph, &node, 1, &node));

@@ -250,7 +250,7 @@ TEST_WORKERS(test_gx5_u1_a_whole_update_leaves_queued_launches) {
     assert_ok(rondo_exec_launch(exec, t->stream));
     expected = expected * 3 + i + 1;
   }
-  assert_ok(rondo_exec_update(exec, graph, NULL)); /* behind the last launch */
+  assert_ok(rondo_exec_update(exec, graph, NULL)); /* after the last launch */
   test_gate_open(gate);
   assert_int_equal(test_word(t, word), expected);
   assert_ok(rondo_exec_launch(exec, t->stream));
@@ -325,16 +325,11 @@ TEST_WORKERS(test_gx5_u2_enabling_leaves_queued_launches) {
 
 /* Single nodes ---------------------------------------------------------------------------------------------------- */
 
-static rondo_status add_one(void *user) {
-  *(uint32_t *)user += 1;
-  return RONDO_OK;
-}
-
 TEST(test_gx5_u1_each_kind_is_set) {
   uint32_t *words = test_words(t, 3), hosts[2] = {5, 6}, calls[2] = {0, 0};
   const line of = make_line(t, words, 1, &hosts[0], 9);
   rondo_node host = {0};
-  assert_ok(rondo_graph_add_host(of.graph, &of.fill, 1, add_one, &calls[0], &host));
+  assert_ok(rondo_graph_add_host(of.graph, &of.fill, 1, test_host_count, &calls[0], &host));
   rondo_exec *exec = test_instantiate(of.graph);
   launch_and_expect(t, exec, words, 1, 5, 9);
   affine_params params;
@@ -346,7 +341,7 @@ TEST(test_gx5_u1_each_kind_is_set) {
   const rondo_node_params fill = {.kind = RONDO_NODE_FILL,
                                   .as.fill = {.dst = words + 2, .value = 10, .element_bytes = 4, .width = 1}};
   assert_ok(rondo_exec_set_params(exec, of.fill, &fill));
-  const rondo_node_params call = {.kind = RONDO_NODE_HOST, .as.host = {.function = add_one, .user = &calls[1]}};
+  const rondo_node_params call = {.kind = RONDO_NODE_HOST, .as.host = {.function = test_host_count, .user = &calls[1]}};
   assert_ok(rondo_exec_set_params(exec, host, &call));
   launch_and_expect(t, exec, words, 2, 6, 10);
   assert_true(calls[0] == 1 && calls[1] == 1);
@@ -466,7 +461,7 @@ TEST(test_gx5_u2_disabled_nodes_do_nothing) {
   test_graph_destroy(fresh.graph);
 }
 
-/* A disabled node still stands between what is before and behind it. */
+/* A disabled node still stands between what is before and after it. */
 static uint64_t kernels_run(test_fixture *t) {
   rondo_device_statistics statistics = {0};
   assert_ok(rondo_device_get_statistics(t->device, &statistics));
@@ -487,8 +482,7 @@ TEST(test_gx5_u2_disabled_nodes_carry_order) {
   assert_words(t, words, expected, 2);
   assert_int_equal(kernels_run(t) - before, 500 * 2);
   assert_ok(rondo_exec_set_enabled(exec, middle, true));
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_ok(rondo_stream_synchronize(t->stream));
+  test_launch(t, exec);
   assert_int_equal(kernels_run(t) - before, 500 * 2 + 3);
 }
 
@@ -496,14 +490,13 @@ TEST(test_gx5_u2_other_kinds_are_not_disabled) {
   uint32_t calls = 0;
   rondo_graph *graph = test_graph(t), *other = test_graph(t);
   rondo_node host = {0}, empty = {0}, stranger = {0};
-  assert_ok(rondo_graph_add_host(graph, NULL, 0, add_one, &calls, &host));
+  assert_ok(rondo_graph_add_host(graph, NULL, 0, test_host_count, &calls, &host));
   assert_ok(rondo_graph_add_empty(graph, NULL, 0, &empty));
   assert_ok(rondo_graph_add_empty(other, NULL, 0, &stranger));
   rondo_exec *exec = test_instantiate(graph);
   assert_true(rondo_exec_set_enabled(exec, host, false) != RONDO_OK);
   assert_true(rondo_exec_set_enabled(exec, empty, false) != RONDO_OK);
   assert_reason(rondo_exec_set_enabled(exec, stranger, false), RONDO_REASON_UNKNOWN_NODE);
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_ok(rondo_stream_synchronize(t->stream));
+  test_launch(t, exec);
   assert_int_equal(calls, 1);
 }

@@ -53,18 +53,6 @@ static rondo_graph *capture_line(audited *a) {
   return test_capture_end(a->t->stream);
 }
 
-static size_t count_nodes(const rondo_graph *graph) {
-  size_t count = 0;
-  assert_ok(rondo_graph_nodes(graph, NULL, &count));
-  return count;
-}
-
-static size_t count_edges(const rondo_graph *graph) {
-  size_t count = 0;
-  assert_ok(rondo_graph_edges(graph, NULL, NULL, &count));
-  return count;
-}
-
 TEST(test_se5_input_copies_are_taken_out_and_told) {
   audited a;
   open_audited(&a, t);
@@ -72,7 +60,7 @@ TEST(test_se5_input_copies_are_taken_out_and_told) {
   rondo_input_copy copies[4];
   size_t count = 4;
   rondo_audit_info info = {.struct_size = sizeof info};
-  assert_int_equal(count_nodes(graph), 4);
+  assert_int_equal(test_node_count(graph), 4);
   assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, &info));
   assert_int_equal(count, 1);
   assert_int_equal(copies[0].input, 0);
@@ -85,8 +73,8 @@ TEST(test_se5_input_copies_are_taken_out_and_told) {
   assert_int_equal(info.outputs, 1);
   assert_int_equal(info.edges, 1);
   assert_int_equal(info.input_bytes, BYTES);
-  assert_int_equal(count_nodes(graph), 3);
-  assert_int_equal(count_edges(graph), 2);
+  assert_int_equal(test_node_count(graph), 3);
+  assert_int_equal(test_edge_count(graph), 2);
 
   /* The next input stands elsewhere. */
   uint32_t other[WORDS], wanted[WORDS];
@@ -112,7 +100,7 @@ TEST(test_se5_pieces_of_an_input_have_their_offset) {
   assert_int_equal(copies[0].offset, 0);
   assert_int_equal(copies[1].offset, BYTES / 2);
   assert_ptr_equal(copies[1].copy.dst, a.x + WORDS / 2);
-  assert_int_equal(count_nodes(graph), 0);
+  assert_int_equal(test_node_count(graph), 0);
   test_graph_destroy(graph);
   close_audited(&a);
 }
@@ -137,8 +125,8 @@ TEST(test_se4_unknown_host_memory_is_refused_by_node) {
   assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_CAPTURE_REFUSED,
                RONDO_REASON_WRONG_MEMORY);
   assert_int_equal(rondo_last_error()->node, 1);
-  assert_int_equal(count_nodes(graph), 4);
-  assert_int_equal(count_edges(graph), 3);
+  assert_int_equal(test_node_count(graph), 4);
+  assert_int_equal(test_edge_count(graph), 3);
   test_graph_destroy(graph);
   close_audited(&a);
 }
@@ -162,7 +150,7 @@ TEST(test_se4_pinned_memory_needs_a_name_as_well) {
   assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, &info));
   assert_int_equal(count, 0);
   assert_int_equal(info.constants, 1);
-  assert_int_equal(count_nodes(graph), 1);
+  assert_int_equal(test_node_count(graph), 1);
   test_graph_destroy(graph);
   assert_ok(rondo_host_free(a.t->device, pinned));
   close_audited(&a);
@@ -205,7 +193,7 @@ TEST(test_se5_order_by_way_of_copies_stays) {
   assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, &info));
   assert_int_equal(count, 2);
   assert_int_equal(info.edges, 2);
-  assert_int_equal(count_nodes(graph), 3);
+  assert_int_equal(test_node_count(graph), 3);
   rondo_node from[4], to[4];
   size_t edges = 4;
   assert_ok(rondo_graph_edges(graph, from, to, &edges));
@@ -229,12 +217,12 @@ TEST(test_se5_what_uses_the_memory_before_holds_a_copy_back) {
   assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_INVALID_GRAPH,
                RONDO_REASON_RACE);
   assert_int_equal(rondo_last_error()->node, rondo_node_number(copy));
-  assert_int_equal(count_nodes(graph), 2);
+  assert_int_equal(test_node_count(graph), 2);
   a.options.keep_inputs = true;
   count = 2;
   assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL));
   assert_int_equal(count, 1);
-  assert_int_equal(count_nodes(graph), 2);
+  assert_int_equal(test_node_count(graph), 2);
   test_graph_destroy(graph);
   close_audited(&a);
 }
@@ -250,7 +238,7 @@ TEST(test_se5_two_inputs_for_one_place_are_refused) {
   size_t count = 2;
   assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_INVALID_GRAPH,
                RONDO_REASON_RACE);
-  assert_int_equal(count_nodes(graph), 2);
+  assert_int_equal(test_node_count(graph), 2);
   test_graph_destroy(graph);
   close_audited(&a);
 }
@@ -258,8 +246,7 @@ TEST(test_se5_two_inputs_for_one_place_are_refused) {
 TEST(test_se5_memory_of_the_graph_does_not_live_before_it) {
   audited a;
   open_audited(&a, t);
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(a.t->device, &info));
+  rondo_device_info info = test_device_info(a.t->device);
   if (info.graph_memory) {
     void *scratch = NULL;
     assert_ok(rondo_capture_begin(a.t->stream, RONDO_CAPTURE_THREAD_LOCAL));
@@ -271,7 +258,7 @@ TEST(test_se5_memory_of_the_graph_does_not_live_before_it) {
     size_t count = 2;
     assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_INVALID_LIFETIME,
                  RONDO_REASON_NOT_ALLOCATED);
-    assert_int_equal(count_nodes(graph), 3);
+    assert_int_equal(test_node_count(graph), 3);
     test_graph_destroy(graph);
   }
   close_audited(&a);
@@ -284,7 +271,7 @@ TEST(test_se5_a_short_array_changes_nothing) {
   size_t count = 0;
   assert_ok(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL));
   assert_int_equal(count, 1);
-  assert_int_equal(count_nodes(graph), 4);
+  assert_int_equal(test_node_count(graph), 4);
   test_graph_destroy(graph);
   close_audited(&a);
 }

@@ -44,7 +44,6 @@ TEST(test_models_have_names_and_values) {
   assert_error(rondo_session_get_input(session, "other", 0, &value), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
   assert_ok(rondo_session_remove_model(session, "scorer"));
   assert_error(rondo_session_remove_model(session, "scorer"), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* status.h: a call that succeeds leaves the last error as it is. */
@@ -59,7 +58,6 @@ TEST(test_what_succeeds_leaves_the_last_error) {
   assert_ok(rondo_session_remove_model(session, "scorer"));
   assert_int_equal(rondo_last_error()->status, RONDO_NOT_FOUND);
   assert_non_null(strstr(rondo_last_error()->message, "nobody"));
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* SE-1, SE-2, SE-3 ------------------------------------------------------------------------------------------------- */
@@ -84,7 +82,6 @@ TEST(test_se1_k_runs_make_k_graphs_of_a_model) {
   }
   rondo_model_graph graph = {.struct_size = sizeof graph};
   assert_error(rondo_session_get_graph(session, "first", 3, &graph), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Outside of the mode all is as before: the model runs, and so does the other one inside of it. */
@@ -105,7 +102,6 @@ TEST(test_se2_capturing_leaves_no_trace) {
   assert_ok(rondo_session_set_times(session, "first", times, slow, 1, 0));
   assert_runs(session, "first", 16, RONDO_WAY_RECORDED);
   assert_runs(session, "first", 5, RONDO_WAY_RECORDED);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* One stream, and no line: the product and the look-up depend on different inputs. */
@@ -121,7 +117,6 @@ TEST(test_se2_branches_of_a_program_are_kept) {
   assert_true(graph.has_branches);
   for (size_t rows = 1; rows < 100; rows += 13)
     assert_runs(session, "scorer", rows, rows > 64 ? RONDO_WAY_SPLIT : RONDO_WAY_RECORDED);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se3_sizes_share_an_arena_and_give_it_back) {
@@ -144,7 +139,6 @@ TEST(test_se3_sizes_share_an_arena_and_give_it_back) {
   test_scorer_capture(session, "scorer", sizes, 1);
   assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 1, 0));
   assert_runs(session, "scorer", 16, RONDO_WAY_RECORDED);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se1_wrong_turns) {
@@ -164,7 +158,6 @@ TEST(test_se1_wrong_turns) {
   assert_ok(rondo_session_capture_end(session));
   assert_int_equal(test_model_info(session, "scorer").graphs, 1);
   assert_error(rondo_session_capture(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* What the mode records next would wait for a stream that the same thread has, and so would its end. */
@@ -187,7 +180,6 @@ TEST(test_se1_no_stream_is_taken_in_capture_mode) {
   assert_ok(rondo_session_take_stream(session, "second", 1, &stream));
   assert_error(rondo_session_capture_begin(session, "first"), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_ok(rondo_session_give_stream(session, 1));
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* SE-6, SE-7 ------------------------------------------------------------------------------------------------------ */
@@ -232,7 +224,6 @@ TEST(test_se6_any_graph_on_any_stream_by_hand) {
     assert_ok(rondo_session_get_graph(session, "scorer", index, &graph));
     assert_int_equal(graph.launches, 3);
   }
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se6_wrong_turns) {
@@ -258,7 +249,6 @@ TEST(test_se6_wrong_turns) {
   assert_error(rondo_session_get_input_copy(session, "scorer", 0, 0, 2, &copy), RONDO_NOT_FOUND,
                RONDO_REASON_OUT_OF_RANGE);
   assert_ok(rondo_session_give_stream(session, 0));
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* What graphs left behind goes with them. */
@@ -277,7 +267,6 @@ TEST(test_se6_results_go_with_their_graphs) {
   test_scorer_capture(session, "scorer", sizes, 1);
   assert_error(rondo_session_get_result(session, "scorer", 0, 0, &result), RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT);
   assert_null(result);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se6_a_stream_that_is_taken_keeps_its_session) {
@@ -295,7 +284,6 @@ TEST(test_se6_a_stream_that_is_taken_keeps_its_session) {
   assert_ok(rondo_session_launch(session, "scorer", 0, 0));
   assert_ok(rondo_session_give_stream(session, 0));
   assert_ok(rondo_ticket_wait(ticket, NULL));
-  assert_ok(rondo_session_destroy(session));
 }
 
 typedef struct observer {
@@ -353,7 +341,6 @@ TEST(test_se7_figures_while_sizes_are_recorded) {
   test_on_threads(threads, 2);
   assert_int_equal(o.wrong, 0);
   assert_int_equal(r.wrong, 0);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se7_sizes_come_from_the_history) {
@@ -379,7 +366,6 @@ TEST(test_se7_sizes_come_from_the_history) {
   test_request_fill(&r, 130, 9);
   assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
   assert_true(test_request_is_right(&r));
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Whether requests of 5, 7 and 10 rows can add up to it. */
@@ -416,7 +402,6 @@ TEST(test_se7_each_by_itself_has_no_sums) {
     assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
     assert_true(graph.rows == 8 || graph.rows == 20);
   }
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se7_sizes_for_requests_that_run_together) {
@@ -468,7 +453,6 @@ TEST(test_se3_bytes_are_said_before_recording) {
   assert_int_equal(planned.exec_bytes, info.exec_bytes);
   assert_error(rondo_session_plan(session, "scorer", sizes, 3, &planned), RONDO_INVALID_STATE,
                RONDO_REASON_ALREADY_CAPTURED);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se7_no_history_and_no_budget) {
@@ -480,7 +464,6 @@ TEST(test_se7_no_history_and_no_budget) {
   assert_error(rondo_session_capture(session, "poor"), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
   assert_int_equal(test_model_info(session, "poor").graphs, 0);
   assert_runs(session, "poor", 10, RONDO_WAY_UNRECORDED);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Callbacks ------------------------------------------------------------------------------------------------------- */
@@ -662,7 +645,6 @@ TEST(test_models_that_depend_on_their_rows) {
   int none = OTHERS;
   const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT, .build = build_other, .user = &none};
   assert_ok(rondo_session_add_model(session, "m", &options));
-  assert_ok(rondo_session_destroy(session));
 }
 
 static rondo_status build_many(void *user, size_t rows, rondo_program *program) {
@@ -710,7 +692,6 @@ TEST(test_models_that_are_none) {
   const rondo_session_options many = {RONDO_SESSION_OPTIONS_INIT, .streams = RONDO_SESSION_MAX_STREAMS + 1};
   rondo_session *none = NULL;
   assert_error(rondo_session_create(t->device, &many, &none), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_states_are_written_on_every_stream) {
@@ -739,5 +720,4 @@ TEST(test_states_are_written_on_every_stream) {
   assert_error(rondo_session_write(session, "scorer", "x", zeros, sizeof zeros), RONDO_NOT_FOUND,
                RONDO_REASON_UNKNOWN_NAME);
   assert_error(rondo_session_write(session, "scorer", "w", zeros, 4), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
-  assert_ok(rondo_session_destroy(session));
 }

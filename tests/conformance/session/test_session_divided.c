@@ -108,11 +108,11 @@ static void runs_as_undivided(test_fixture *t, const pair *p) {
   const uint64_t ahead = launches_of(p->devices[1]);
   for (size_t rows = 1; rows <= 64; rows += 7) compare(p, session, rows, RONDO_WAY_AUTO, RONDO_WAY_RECORDED);
   assert_int_equal(launches_of(p->devices[1]), ahead + 10);
-  compare(p, session, 200, RONDO_WAY_AUTO, RONDO_WAY_SPLIT); /* four graphs, each behind its look-ups */
+  compare(p, session, 200, RONDO_WAY_AUTO, RONDO_WAY_SPLIT); /* four graphs, each after its look-ups */
   assert_int_equal(launches_of(p->devices[1]), ahead + 14);
   for (size_t rows = 1; rows < 100; rows += 11) compare(p, session, rows, RONDO_WAY_UNRECORDED, RONDO_WAY_UNRECORDED);
   assert_int_equal(launches_of(p->devices[1]), ahead + 14);
-  compare(p, session, 16, RONDO_WAY_AUTO, RONDO_WAY_RECORDED); /* what ran un-recorded moved nothing */
+  compare(p, session, 16, RONDO_WAY_AUTO, RONDO_WAY_RECORDED); /* what ran eagerly moved nothing */
   const rondo_model_info info = test_model_info(session, "scorer");
   assert_int_equal(info.recorded, 11);
   assert_int_equal(info.split, 1);
@@ -363,7 +363,7 @@ static void looks_up_beside_a_dense_part(test_fixture *t, const pair *p) {
   test_request_fill(&held, 40, 1);
   held.request.way = RONDO_WAY_RECORDED;
   assert_ok(rondo_session_submit(session, "scorer", &held.request, &ticket));
-  await_launches(p->devices[0], dense + 1); /* which come behind the look-ups */
+  await_launches(p->devices[0], dense + 1); /* which come after the look-ups */
   assert_int_equal(launches_of(p->devices[1]), ahead + 1);
   assert_ok(rondo_session_give_stream(session, 1));
   for (size_t i = 0; i < 3; i++) {
@@ -389,7 +389,7 @@ TEST_WORKERS(test_se9_look_ups_run_beside_a_neighbour_s_dense_part) {
 
 /* Sizes and streams ----------------------------------------------------------------------------------------------- */
 
-/* In a session whose un-recorded runs may go by an executor: that of the session's device, for the part there. */
+/* In a session whose eager runs may go by an executor: that of the session's device, for the part there. */
 static void chooses_sizes(test_fixture *t, const pair *p) {
   const rondo_executor_options executor = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = 1};
   rondo_session *session = open_empty(p, (rondo_session_options){.streams = 2, .timed = true, .executor = &executor});
@@ -422,7 +422,7 @@ static void chooses_sizes(test_fixture *t, const pair *p) {
 
 TEST(test_se9_sizes_come_from_the_history) { with_pairs(t, chooses_sizes); }
 
-/* Copies by the map, launches one behind the other without waiting, and the results. */
+/* Copies by the map, launches one after the other without waiting, and the results. */
 static void runs_by_hand(test_fixture *t, const pair *p) {
   rondo_session *session = open_session(p, 2);
   static test_request r;
@@ -582,12 +582,6 @@ static void assert_refused(rondo_session *session, rondo_model_options *model, w
   assert_message(message);
 }
 
-static rondo_status no_body(rondo_call *call, void *user) {
-  (void)call;
-  (void)user;
-  return RONDO_OK;
-}
-
 TEST(test_se9_what_cannot_be_divided_is_refused) {
   pair p = open_pair(t, false);
   rondo_session *session = open_empty(&p, (rondo_session_options){.streams = 2});
@@ -647,8 +641,8 @@ TEST(test_se9_wrong_options) {
   model.devices = swapped;
   assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
   const rondo_row_value word = {.name = "word", .type = RONDO_I32};
-  rondo_model_options function = {RONDO_MODEL_OPTIONS_INIT, .body = no_body,  .inputs = &word,
-                                  .input_count = 1,         .outputs = &word, .output_count = 1};
+  rondo_model_options function = {RONDO_MODEL_OPTIONS_INIT, .body = test_body_nothing, .inputs = &word,
+                                  .input_count = 1,         .outputs = &word,          .output_count = 1};
   function.devices = p.devices;
   function.device_count = 2;
   assert_error(rondo_session_add_model(session, "m", &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);

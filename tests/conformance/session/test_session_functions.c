@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Functions as models of a session: recorded at sizes and run un-recorded, on several streams, by requests and by hand;
+ * Functions as models of a session: recorded at sizes and run eagerly, on several streams, by requests and by hand;
  * with branches and constants; and bodies that are no model (SE-1, SE-3 to SE-8).
  */
 #include <stdatomic.h>
@@ -222,12 +222,11 @@ TEST(test_se3_sizes_of_a_function_share_an_arena) {
   assert_ok(rondo_session_get_graph(session, "f", 0, &largest));
   assert_int_equal(info.graphs, 3);
   assert_true(largest.arena_bytes > 0 && largest.nodes >= 4 && largest.exec_bytes > 0 && largest.run_us > 0);
-  rondo_device_info device = {.struct_size = sizeof device};
-  assert_ok(rondo_device_get_info(t->device, &device));
+  rondo_device_info device = test_device_info(t->device);
   if (!device.guarded) assert_int_equal(info.arena_bytes, largest.arena_bytes); /* else nothing shares addresses */
   assert_ok(rondo_session_destroy_graphs(session, "f"));
   assert_runs(session, 16, RONDO_WAY_AUTO, RONDO_WAY_UNRECORDED);
-  capture_sizes(session, sizes, 2); /* anew */
+  capture_sizes(session, sizes, 2); /* again */
   assert_runs(session, 16, RONDO_WAY_RECORDED, RONDO_WAY_RECORDED);
   assert_ok(rondo_session_remove_model(session, "f"));
   close_session(session, &b);

@@ -64,7 +64,6 @@ TEST(test_se8_the_next_size_is_padded) {
   assert_int_equal(info.recorded, 3);
   assert_int_equal(info.rows, 91);
   assert_int_equal(info.padding_rows, 53);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se8_several_graphs_where_that_costs_less) {
@@ -99,7 +98,6 @@ TEST(test_se8_by_what_all_streams_lose_where_none_is_free) {
   assert_int_equal(answer.way, RONDO_WAY_RECORDED);
   assert_int_equal(answer.padding_rows, 32);
   assert_ok(rondo_session_give_stream(session, 1));
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se8_un_recorded_where_that_costs_less) {
@@ -118,7 +116,6 @@ TEST(test_se8_un_recorded_where_that_costs_less) {
   assert_int_equal(info.unrecorded, 5);
   assert_int_equal(info.unrecorded_programs, 4);
   assert_int_equal(info.evicted, 2);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se8_what_is_asked_for) {
@@ -139,7 +136,6 @@ TEST(test_se8_what_is_asked_for) {
   test_request_fill(&r, 10, 1);
   r.request.way = RONDO_WAY_RECORDED;
   assert_error(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se8_a_strict_session_runs_graphs_alone) {
@@ -151,7 +147,6 @@ TEST(test_se8_a_strict_session_runs_graphs_alone) {
   assert_ok(rondo_session_destroy_graphs(session, "scorer"));
   test_request_fill(&r, 10, 1);
   assert_error(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se8_decisions_can_be_asked) {
@@ -170,7 +165,6 @@ TEST(test_se8_decisions_can_be_asked) {
   assert_true(fabs(us - 60) < 1e-3);
   assert_error(rondo_session_decide(session, "scorer", 0, &way, parts, &count, &us), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_SHAPE);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se6_shape_addresses_and_running_are_separate) {
@@ -201,7 +195,6 @@ TEST(test_se6_shape_addresses_and_running_are_separate) {
   rondo_model_run_destroy(a_run);
   rondo_model_run_destroy(NULL);
   assert_ok(rondo_session_remove_model(session, "scorer"));
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Together --------------------------------------------------------------------------------------------------------- */
@@ -239,7 +232,6 @@ TEST(test_se8_waiting_requests_run_together) {
   }
   assert_int_equal(info_of(session).batches, 1);
   assert_int_equal(info_of(session).batched, TOGETHER);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Moves an input of the request to host memory of the device's. */
@@ -271,7 +263,6 @@ TEST(test_se8_inputs_in_host_memory_of_the_device) {
   }
   assert_int_equal(info_of(session).batched, TOGETHER);
   assert_int_equal(info_of(session).unrecorded, TOGETHER);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Two of 16 rows that wait at once. */
@@ -294,7 +285,6 @@ TEST(test_se8_not_together_where_that_costs_more) {
   assert_ok(rondo_session_set_times(session, "scorer", steep, NULL, 2, 1));
   run_two(session, answers);
   for (size_t i = 0; i < 2; i++) assert_int_equal(answers[i].padding_rows, 0);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Nor do they where it saves next to nothing, nor more than the session's bound. */
@@ -327,7 +317,6 @@ TEST(test_se8_together_where_there_is_room_anyway) {
     assert_int_equal(answer.batch_requests, i == 1 ? 1 : 2);
     assert_int_equal(answer.padding_rows, i == 1 ? 12 : 0);
   }
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Nobody waits longer for others than the delay, and a full graph waits for no one. */
@@ -336,7 +325,6 @@ TEST(test_se8_the_delay_ends) {
   rondo_answer answer = run(session, 8, RONDO_WAY_AUTO);
   assert_true(answer.queue_us >= 20000);
   assert_int_equal(run(session, 64, RONDO_WAY_AUTO).batch_requests, 1);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* A request waits for half the way to its deadline. A machine that stands still for the other half makes it late,
@@ -441,8 +429,6 @@ TEST(test_se11_how_long_work_was_under_way) {
   assert_true(after.forming_us > before.forming_us && after.queueing_us > before.queueing_us);
   rondo_event_destroy(begin);
   rondo_event_destroy(end);
-  assert_ok(rondo_stream_destroy(stream));
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se11_only_in_a_session_that_is_timed) {
@@ -450,7 +436,6 @@ TEST(test_se11_only_in_a_session_that_is_timed) {
   rondo_session_usage usage = {.struct_size = sizeof usage};
   assert_error(rondo_session_get_usage(session, &usage), RONDO_INVALID_STATE, RONDO_REASON_NO_TIMING);
   assert_error(rondo_session_get_usage(session, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Who runs them ---------------------------------------------------------------------------------------------------- */
@@ -479,7 +464,6 @@ TEST(test_se8_streams_that_are_free_run_what_comes) {
     }
     take_and_give(session, mask, false);
   }
-  assert_ok(rondo_session_destroy(session));
 }
 
 enum { ROWS_AT_GATE = 7 };
@@ -543,7 +527,6 @@ TEST(test_se8_a_delay_ends_on_another_stream) {
     assert_true(test_request_is_right(&requests[0]));
     take_and_give(session, mask, false);
   }
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Load ------------------------------------------------------------------------------------------------------------- */
@@ -563,7 +546,6 @@ TEST(test_se8_the_queue_has_a_bound) {
   submit(session, 0, 5);
   assert_ok(rondo_ticket_wait(tickets[0], NULL));
   assert_ok(rondo_ticket_wait(tickets[1], NULL));
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se8_deadlines) {
@@ -577,7 +559,6 @@ TEST(test_se8_deadlines) {
   assert_ok(rondo_session_give_stream(session, 0));
   r.request.deadline_us = 60000000;
   assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se8_cancelling) {
@@ -594,7 +575,6 @@ TEST(test_se8_cancelling) {
   assert_ok(rondo_ticket_wait(tickets[2], NULL));
   assert_true(test_request_is_right(&requests[2]));
   assert_int_equal(info_of(session).cancelled, 1);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Its place is another request's by then, of which it says and changes nothing. */
@@ -617,7 +597,6 @@ TEST(test_se8_a_ticket_is_over_once_it_was_waited_for) {
   assert_ok(rondo_ticket_wait(tickets[1], NULL));
   assert_true(test_request_is_right(&requests[1]));
   assert_int_equal(info_of(session).cancelled, 0);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Numbers that no request ever had. */
@@ -630,7 +609,6 @@ TEST(test_se8_a_ticket_that_is_none) {
     rondo_ticket_cancel(made_up[i]);
   }
   assert_error(rondo_ticket_query((rondo_ticket){0}), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_ok(rondo_session_destroy(session));
 }
 
 typedef struct waiter {
@@ -669,7 +647,6 @@ TEST(test_se8_one_thread_waits_for_a_ticket) {
   assert_int_equal(refused->status, RONDO_INVALID_STATE);
   assert_int_equal(refused->reason, RONDO_REASON_STALE_TICKET);
   assert_true(test_request_is_right(&requests[0]));
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* The last ticket that may be cancelled, from one thread to another. */
@@ -730,7 +707,6 @@ TEST(test_se8_a_late_cancel_meets_nobody_else) {
   test_on_threads(threads, 2);
   assert_int_equal(client.wrong, 0);
   assert_int_equal(info_of(session).requests + info_of(session).cancelled, client.rounds);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se8_draining) {
@@ -746,7 +722,6 @@ TEST(test_se8_draining) {
   assert_ok(rondo_ticket_wait(tickets[0], NULL));
   assert_ok(rondo_ticket_wait(tickets[1], NULL));
   assert_true(test_request_is_right(&requests[1]));
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Bad requests ----------------------------------------------------------------------------------------------------- */
@@ -771,7 +746,6 @@ TEST(test_se8_a_wrong_index_hurts_no_other) {
   assert_int_equal(info_of(session).isolated, 1);
   assert_int_equal(info_of(session).failed, 1);
   run(session, 30, RONDO_WAY_AUTO); /* nothing is left of it */
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* A batch of `rows`, of which some have wrong indices: these fail, and the others are right. */
@@ -818,10 +792,9 @@ TEST(test_se8_a_bad_request_is_found_by_halves) {
     if (i < 3) assert_int_equal(info.batches - before.batches, 4); /* halves of 16, 8, 4 and 2 */
     if (i < 3) assert_int_equal(info.batched - before.batched, 30);
   }
-  assert_ok(rondo_session_destroy(session));
 }
 
-/* Rows that would run un-recorded do so for a request by itself; half of a batch has no program. */
+/* Rows that would run eagerly do so for a request by itself; half of a batch has no program. */
 TEST(test_se8_halves_of_a_batch_run_by_graphs) {
   rondo_session *session = open_session(t, 1);
   const double unrecorded[] = {1000, 5};
@@ -833,7 +806,6 @@ TEST(test_se8_halves_of_a_batch_run_by_graphs) {
   assert_int_equal(info.unrecorded, 1);
   assert_int_equal(info.recorded, 2);
   assert_int_equal(info.unrecorded_programs, 1);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se8_not_a_number_hurts_no_other) {
@@ -846,7 +818,6 @@ TEST(test_se8_not_a_number_hurts_no_other) {
     assert_ok(rondo_ticket_wait(tickets[i], NULL));
     assert_int_equal(test_request_is_right(&requests[i]), i != 1);
   }
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se8_wrong_arguments) {
@@ -885,7 +856,6 @@ TEST(test_se8_wrong_arguments) {
   r.outputs[0] = NULL; /* not wanted */
   assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
   assert_error(rondo_ticket_wait((rondo_ticket){0}, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Threads ---------------------------------------------------------------------------------------------------------- */
@@ -896,5 +866,4 @@ TEST(test_se8_requests_of_many_threads) {
   static test_client clients[CLIENTS];
   test_clients_run(session, clients, CLIENTS, test_effort(60));
   assert_int_equal(info_of(session).requests, CLIENTS * test_effort(60));
-  assert_ok(rondo_session_destroy(session));
 }

@@ -12,7 +12,7 @@
 
 enum { LARGE = 64, SMALL = 16, MOST_REQUESTS = 10000 };
 
-/* y = x, behind a host function. Slow, so many rows take rows^2 / 128 ms: four small graphs, one after the other, take
+/* y = x, after a host function. Slow, so many rows take rows^2 / 128 ms: four small graphs, one after the other, take
  * a quarter of what a large one does. Fast, they take next to nothing. */
 typedef struct slowed {
   atomic_bool *is_slow;
@@ -303,7 +303,7 @@ TEST(test_se8_a_model_goes_while_its_tables_are_renewed) {
   assert_ok(rondo_session_destroy(session));
 }
 
-/* The tables that there are stay, and are made anew when there is memory. */
+/* The tables that there are stay, and are made again when there is memory. */
 TEST(test_se8_there_is_no_memory_for_new_tables) {
   rondo_session *session = open_slow(t, 2);
   atomic_store(&is_slow, false);

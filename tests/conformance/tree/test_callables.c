@@ -305,12 +305,6 @@ SCENE_TEST(test_tr12_inputs_that_are_refused) {
   assert_ok(rondo_callables_destroy(p.callables));
 }
 
-static rondo_status combine_body(rondo_call *call, void *user) {
-  scene_enter(user);
-  scene_combine(call, 0, scene_input(call, 0), scene_input(call, 1));
-  return RONDO_OK;
-}
-
 /* Inputs in the memory of each other's samples: refused where one would be lost, and right elsewhere. */
 SCENE_TEST(test_tr12_inputs_in_other_samples) {
   static const uint32_t kinds[] = {RONDO_INPUT_MOVING, RONDO_INPUT_MOVING};
@@ -318,7 +312,7 @@ SCENE_TEST(test_tr12_inputs_in_other_samples) {
   const rondo_input other = scene_at(scene_words(s, 7));
   const rondo_callable part = {.name = "combine",
                                .user = scene_work(s, 0, 0),
-                               .forward = combine_body,
+                               .forward = scene_body_combine,
                                .inputs = kinds,
                                .samples = samples,
                                .input_count = 2,

@@ -35,8 +35,7 @@ static void replay(const test_fixture *t, rondo_recording *recording) {
 }
 
 static rondo_recording_info info_of(const rondo_recording *recording) {
-  rondo_recording_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_recording_get_info(recording, &info));
+  rondo_recording_info info = test_recording_info(recording);
   return info;
 }
 
@@ -44,12 +43,6 @@ static void assert_state(const rondo_recording *recording, rondo_recording_state
   assert_int_equal(info_of(recording).state, state);
   assert_true((rondo_recording_exec(recording) != NULL) == (state == RONDO_RECORDING_READY));
   assert_true((rondo_recording_graph(recording) != NULL) == (state == RONDO_RECORDING_READY));
-}
-
-static rondo_capture_state capture_state(const rondo_stream *stream) {
-  rondo_capture_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_capture_get_info(stream, &info));
-  return info.state;
 }
 
 /* States ---------------------------------------------------------------------------------------------------------- */
@@ -100,13 +93,13 @@ TEST(test_rc1_calls_in_the_wrong_state) {
   assert_message("is capturing the work of stream 1: end the capture first");
   assert_error(rondo_recording_destroy(recording), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING);
   assert_message("end the capture, or reset the recording, first");
-  assert_int_equal(capture_state(t->stream), RONDO_CAPTURE_ACTIVE);
+  assert_int_equal(test_capture_state(t->stream), RONDO_CAPTURE_ACTIVE);
   end(t, recording);
   assert_error(rondo_recording_capture_begin(recording, t->stream, RONDO_CAPTURE_GLOBAL), RONDO_INVALID_STATE,
                RONDO_REASON_ALREADY_CAPTURED);
   assert_message("already holds a capture: reset it first, or use another recording");
   assert_error(rondo_recording_capture_end(recording, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
-  assert_int_equal(capture_state(t->stream), RONDO_CAPTURE_NONE);
+  assert_int_equal(test_capture_state(t->stream), RONDO_CAPTURE_NONE);
   replay(t, recording);
   assert_int_equal(test_word(t, words), 1);
   assert_ok(rondo_recording_destroy(recording));
@@ -211,7 +204,7 @@ TEST(test_rc1_reset_never_fails) {
   begin(t, recording);
   test_affine(t, t->stream, words, WORDS, 3, 1);
   for (int i = 0; i < 2; i++) rondo_recording_reset(recording);
-  assert_int_equal(capture_state(t->stream), RONDO_CAPTURE_NONE);
+  assert_int_equal(test_capture_state(t->stream), RONDO_CAPTURE_NONE);
   assert_state(recording, RONDO_RECORDING_EMPTY);
   begin(t, recording);
   assert_fails(rondo_stream_synchronize(t->stream), RONDO_CAPTURE_REFUSED);
@@ -337,7 +330,7 @@ TEST(test_rc1_other_captures_are_not_disturbed) {
   rondo_recording_reset(open);
   assert_ok(rondo_recording_destroy(ready));
   assert_ok(rondo_recording_destroy(open));
-  assert_int_equal(capture_state(other), RONDO_CAPTURE_ACTIVE);
+  assert_int_equal(test_capture_state(other), RONDO_CAPTURE_ACTIVE);
   assert_error(rondo_malloc(t->device, 64, NULL, &address), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
   assert_fails(rondo_capture_end(other, &graph), RONDO_CAPTURE_INVALID);
   test_stream_destroy(other);
@@ -588,8 +581,7 @@ TEST(test_rc3_planned_memory) {
     end(t, recording);
     replay(t, recording);
     assert_int_equal(test_word(t, in), i == 0 ? 7 : 21);
-    rondo_exec_info exec = {.struct_size = sizeof exec};
-    assert_ok(rondo_exec_get_info(rondo_recording_exec(recording), &exec));
+    rondo_exec_info exec = test_exec_info(rondo_recording_exec(recording));
     if (i == 1) assert_int_equal(exec.planned_bytes, MIB);
     assert_ok(rondo_recording_destroy(recording));
   }
@@ -673,8 +665,7 @@ TEST(test_rc3_caches_are_emptied) {
   assert_ok(rondo_graph_add_alloc(graph, NULL, 0, 3 * MIB, "large", &address, &node));
   assert_ok(rondo_graph_add_free(graph, &node, 1, address, &node));
   rondo_exec *exec = test_instantiate(graph);
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_ok(rondo_stream_synchronize(t->stream));
+  test_launch(t, exec);
   assert_ok(rondo_pool_get_statistics(pool, &now));
   assert_true(now.reserved > 0 || test_is_guarded(t));
   assert_ok(rondo_memory_trim(t->device));

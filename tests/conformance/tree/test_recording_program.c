@@ -35,8 +35,7 @@ static void free_program(program *p) {
 /* Through scratch memory, of stream order while it runs and of the graph while it is captured. */
 static void run(program *p, uint32_t rows) {
   test_fixture *t = p->t;
-  void *scratch = NULL;
-  assert_ok(rondo_malloc_async(t->stream, ROWS * sizeof(uint32_t), NULL, &scratch));
+  void *scratch = test_allocate_async(t->stream, ROWS * sizeof(uint32_t));
   assert_ok(rondo_copy_async(t->stream, scratch, p->in, rows * sizeof(uint32_t)));
   test_affine(t, t->stream, scratch, rows, 3, 1);
   assert_ok(rondo_copy_async(t->stream, p->out, scratch, rows * sizeof(uint32_t)));
@@ -109,7 +108,7 @@ TEST(test_rc4_a_captured_batch_is_not_run) {
 }
 
 /* RC-9: nothing of the runtime's own gets into the recording, though the capture begins with the first work that
- * there is: memory of pools to give back, retired graphs, kernels and events made anew, another thread at work. */
+ * there is: memory of pools to give back, retired graphs, kernels and events made again, another thread at work. */
 static void keep_house(void *user) {
   test_fixture *t = user;
   void *address = NULL;
@@ -437,7 +436,7 @@ static void refuse_values(rondo_compiled *compiled) {
 }
 
 /* RC-4, RC-5, RC-6: one run of a compiled program, recorded from the second batch on with a rate that falls, has the
- * bits of the same batches un-recorded. */
+ * bits of the same batches that run eagerly. */
 TEST(test_rc4_rc6_a_compiled_program) {
   program p = make_program(t);
   rondo_compiled *recorded = make_model(p.t), *plain = make_model(p.t);

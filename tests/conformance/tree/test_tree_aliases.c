@@ -2,6 +2,7 @@
  * Outputs that are memory of others (item 28 of the peer's behaviour): of inputs, of constants, of other outputs, or no
  * memory at all; after the tests of PyTorch's CUDAGraph Trees, whose names and numbers the tests have. The peer finds
  * aliases by comparing storages; Rondo's bodies say what an output is part of.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include "support/test_scene.h"
 
@@ -127,7 +128,7 @@ SCENE_TEST(test_tr4_peer_69_83_parts_hold_the_whole) {
       scene_end(s);
     }
   }
-  /* f is a root when all is dead; behind a half that lives it is a child, which fits for one half and for both. */
+  /* f is a root when all is dead; after a half that lives it is a child, which fits for one half and for both. */
   assert_seen(s, "uurrppprpppppppppp");
   assert_int_equal(scene_info(s).recordings, 3);
   assert_int_equal(scene_info(s).roots, 2);
@@ -222,16 +223,12 @@ SCENE_TEST(test_tr3_peer_177_a_body_that_only_allocates) {
 }
 
 /* 51 test_expanded_inputs: the peer's broadcast inputs are Rondo's inputs that lie over one another. */
-static rondo_status combine_body(rondo_call *call, void *user) {
-  scene_enter(user);
-  scene_combine(call, 0, scene_input(call, 0), scene_input(call, 1));
-  return RONDO_OK;
-}
 SCENE_TEST(test_tr6_peer_51_inputs_over_one_another) {
   const uint32_t *x = scene_words(s, 1);
   for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
-    rondo_function *f = SCENE_FUNCTION(s, "f", combine_body, scene_work(s, 0, 0), .binding = (rondo_binding)binding,
-                                       RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_MOVING));
+    rondo_function *f =
+        SCENE_FUNCTION(s, "f", scene_body_combine, scene_work(s, 0, 0), .binding = (rondo_binding)binding,
+                       RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_MOVING));
     for (int i = 0; i < 4; i++) {
       rondo_buffer *out;
       SCENE_CALL(s, f, &out, 1, scene_at(x), scene_at(x));

@@ -2,6 +2,7 @@
  * Trees beside captures of somebody else's (GX-11, C9): what a tree waits for inside of calls, before host steps, when
  * it tries what it found, plans its paths or gives recordings up, neither is refused nor makes a capture on another
  * stream invalid, whatever its mode and whoever began it. And streams that a call works on are not destroyed in it.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include <string.h>
 
@@ -32,8 +33,7 @@ static capturing begin_capture(const test_scene *s, rondo_capture_mode mode, boo
 }
 
 static void assert_active(const capturing *self) {
-  rondo_capture_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_capture_get_info(self->stream, &info));
+  rondo_capture_info info = test_capture_info(self->stream);
   assert_int_equal(info.state, RONDO_CAPTURE_ACTIVE);
 }
 
@@ -74,14 +74,9 @@ static void assert_calls(test_scene *s, const capturing *beside, rondo_function 
 
 /* Waits of a tree's ------------------------------------------------------------------------------------------------ */
 
-static rondo_status count_step(void *user) {
-  ++*(uint32_t *)user;
-  return RONDO_OK;
-}
-
 static rondo_status step_body(rondo_call *call, void *user) {
   scene_change(call, scene_input(call, 0), 1, 1);
-  assert_ok(rondo_call_host_step(call, count_step, user));
+  assert_ok(rondo_call_host_step(call, test_host_count, user));
   scene_put(call, 0, scene_input(call, 0), 3, 1);
   return RONDO_OK;
 }
@@ -218,9 +213,7 @@ SCENE_TEST(test_a_body_does_not_destroy_its_stream) {
   s->stream = test_stream(s->fixture, "held");
   for (int i = 0; i < 5; i++) {
     if (i == 4) assert_ok(rondo_tree_set_recording(s->tree, false));
-    rondo_buffer *out = scene_call(s, f, scene_at(x));
-    assert_counts(s, out, 4, 3);
-    rondo_buffer_release(out);
+    scene_check(s, f, scene_at(x), 4, 3);
   }
   assert_seen(s, "urppu");
   rondo_stream *held = s->stream;
@@ -242,9 +235,7 @@ SCENE_TEST(test_a_body_destroys_a_stream_of_its_own) {
   rondo_function *f = SCENE_FUNCTION(s, "f", side_body, s, RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 4; i++) {
-    rondo_buffer *out = scene_call(s, f, scene_at(x));
-    assert_counts(s, out, 4, 3);
-    rondo_buffer_release(out);
+    scene_check(s, f, scene_at(x), 4, 3);
     if (i > 0) assert_skip(s->tree, HOST_WORK);
     if (i > 0) assert_non_null(strstr(test_last_call(s->tree).message, "the destruction of stream 'side'"));
   }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Padding to buckets (TR-7): inputs with rows are padded to the next bucket, whose recording runs, and outputs are
  * handed out as their first rows.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include "support/test_scene.h"
 
@@ -40,8 +41,7 @@ static rondo_input rows_at(const uint32_t *words, size_t rows) {
 /* Words of the output: the first rows of the work; and the whole bucket as the body saw it. */
 static void check(test_scene *s, rondo_buffer *outs[2], size_t rows, size_t bucket, uint32_t first, uint32_t padding) {
   uint32_t words[16 * ROW];
-  rondo_buffer_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_buffer_get_info(outs[0], &info));
+  rondo_buffer_info info = test_buffer_info(outs[0]);
   assert_int_equal(info.bytes, rows * ROW * sizeof words[0]);
   assert_int_equal(info.shape[0], rows);
   assert_ok(rondo_buffer_copy(outs[0], s->stream, 0, words, info.bytes));

@@ -36,7 +36,6 @@ TREE_TEST(test_tr1_warms_up_records_and_replays) {
   assert_int_equal(info.replayed, 3);
   assert_int_equal(info.bodies, 2);
   assert_int_equal(info.skipped[RONDO_SKIP_WARM_UP], 1);
-  test_tree_destroy(tree);
 }
 
 /* TR-6: a moving input is where the caller has it. */
@@ -54,7 +53,6 @@ TREE_TEST(test_tr6_inputs_move) {
   assert_int_equal(work.runs, 2);
   const rondo_tree_info info = test_tree_info(tree);
   assert_int_equal(info.patched_inputs + info.copied_inputs, 5);
-  test_tree_destroy(tree);
 }
 
 /* 1 -> 2 -> 4, or 1 -> 3 -> 4: a step of the example. */
@@ -80,7 +78,7 @@ static void free_example(example *e) {
   test_words_free(e->t, e->words);
 }
 
-/* Outcomes as letters: u un-recorded, r recorded, p replayed. */
+/* Outcomes as letters: u eager, r recorded, p replayed. */
 static void step(example *e, size_t middle, const char *outcomes) {
   char seen[4] = {0};
   const size_t order[] = {0, middle, 3};
@@ -142,7 +140,6 @@ TREE_TEST(test_tr9_outputs_expire_with_their_step) {
   rondo_buffer_release(old);
   assert_int_equal(work.runs, 2);
   assert_int_equal(test_tree_info(tree).recordings, 1);
-  test_tree_destroy(tree);
 }
 
 /* TR-9: with RONDO_OUTPUTS_CLONE they stay. */
@@ -163,7 +160,6 @@ TREE_TEST(test_tr9_outputs_are_cloned) {
     rondo_buffer_release(outs[i]);
   }
   assert_int_equal(work.runs, 2);
-  test_tree_destroy(tree);
 }
 
 /* TR-5: an output that was dead when the second call was recorded and is held now: another recording; then the old one
@@ -194,5 +190,4 @@ TREE_TEST(test_tr5_liveness_makes_another_recording) {
     assert_ok(rondo_tree_step_end(tree));
     assert_string_equal(seen, expected[i]);
   }
-  test_tree_destroy(tree);
 }

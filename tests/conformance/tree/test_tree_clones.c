@@ -2,6 +2,7 @@
  * Outputs that are cloned when their step is over (RONDO_OUTPUTS_CLONE, TR-9), after the tests of PyTorch's CUDAGraph
  * Trees, whose names and numbers the tests have. The peer clones storages of tensors that a garbage collector still
  * knows; Rondo what is not released.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include "support/test_scene.h"
 
@@ -30,7 +31,7 @@ SCENE_TEST(test_tr9_peer_91_what_is_held_is_cloned) {
   assert_int_equal(scene_info(s).cloned_bytes, (STEPS - 2) * SCENE_BYTES);
   assert_int_equal(scene_info(s).unrecorded_bytes, (STEPS - 1) * SCENE_BYTES);
   for (uint32_t i = 0; i < STEPS; i++) rondo_buffer_release(outs[i]);
-  rondo_buffer_release(scene_call(s, f, scene_at(x))); /* behind whose stream it is freed */
+  rondo_buffer_release(scene_call(s, f, scene_at(x))); /* after whose stream it is freed */
   assert_int_equal(scene_info(s).unrecorded_bytes, 0);
 }
 
@@ -141,7 +142,7 @@ SCENE_TEST(test_tr9_peer_97_the_next_step_reads_it) {
 }
 
 /* 98, 99, 100 test_clone_live_output_saved_for_backward_...: what a forward saved, whole, by a part alone, or as a
- * part, is cloned at a mark, and the backward gets it right behind the next forward. */
+ * part, is cloned at a mark, and the backward gets it right after the next forward. */
 static rondo_status backward_body(rondo_call *call, void *user) {
   rondo_input saved;
   void *out;

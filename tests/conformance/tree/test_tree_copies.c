@@ -42,7 +42,7 @@ static void make(copying *of, test_fixture *t, size_t count, rondo_binding bindi
   assert_ok(rondo_function_create(of->tree, &options, &of->function));
 }
 
-/* Calls it with inputs there, and looks at each output; `expected` has their bytes, one input behind the other. */
+/* Calls it with inputs there, and looks at each output; `expected` has their bytes, one input after the other. */
 static void call_and_compare(const copying *of, unsigned char *const *places, const unsigned char *expected) {
   rondo_input inputs[MOST];
   rondo_buffer *outputs[MOST];
@@ -84,7 +84,7 @@ static const size_t sizes[] = {1,  2,  3,   4,   5,    7,    8,    15,    16,   
                                63, 65, 255, 257, 1000, 4095, 4096, 12289, 65535, 131072, 262147, 1048575, 1 << 20};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* Where inputs begin: all ways to be behind a multiple of 16. */
+/* Where inputs begin: all ways to be after a multiple of 16. */
 TREE_TEST(test_tr6_any_size_from_any_address) {
   static const size_t offsets[] = {0, 1, 2, 3, 4, 6, 8, 11, 12, 15, 16, 33};
   const size_t count = test_is_guarded(t) ? 10 : SIZES;

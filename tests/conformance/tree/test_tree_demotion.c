@@ -2,6 +2,7 @@
  * Inputs that are another output of the path each time, and are demoted (TR-5, TR-6, TR-8), after the tests of
  * PyTorch's CUDAGraph Trees, whose names and numbers the tests have. Where the peer keeps the recordings that demotion
  * leaves behind, Rondo gives them up, as no call can need them any more.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include <string.h>
 
@@ -16,18 +17,11 @@ static rondo_status produce_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-/* out = a * 31 + b. */
-static rondo_status combine_body(rondo_call *call, void *user) {
-  scene_enter(user);
-  scene_combine(call, 0, scene_input(call, 0), scene_input(call, 1));
-  return RONDO_OK;
-}
-
 static rondo_function *make_producer(test_scene *s) {
   return SCENE_FUNCTION(s, "produce", produce_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
 }
-#define MAKE_CONSUMER(scene, ...)                                             \
-  SCENE_FUNCTION((scene), "consume", combine_body, scene_work((scene), 0, 0), \
+#define MAKE_CONSUMER(scene, ...)                                                   \
+  SCENE_FUNCTION((scene), "consume", scene_body_combine, scene_work((scene), 0, 0), \
                  RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_MOVING), __VA_ARGS__)
 
 typedef struct pair {
@@ -206,11 +200,12 @@ SCENE_TEST(test_tr5_peer_77_options_of_functions) {
   assert_seen(s, "puprprprprprprpp");
   assert_int_equal(scene_info(s).demoted, 2);
   rondo_function *none = NULL;
-  assert_error(rondo_function_create(s->tree,
-                                     &(rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .name = "none",
-                                                               .body = combine_body, .demotion = (rondo_demotion)3},
-                                     &none),
-               RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_error(
+      rondo_function_create(s->tree,
+                            &(rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .name = "none",
+                                                      .body = scene_body_combine, .demotion = (rondo_demotion)3},
+                            &none),
+      RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
   assert_message("'none': 3 is not a demotion");
   assert_null(none);
 }
@@ -218,7 +213,7 @@ SCENE_TEST(test_tr5_peer_77_options_of_functions) {
 /* 79 test_does_not_demote_static_cudagraph_pool_input: what is declared static stays where it is: three recordings. */
 SCENE_TEST(test_tr5_peer_79_static_inputs_are_not_demoted) {
   pair p = make_pair(s, NULL);
-  p.consume = SCENE_FUNCTION(s, "consume", combine_body, scene_work(s, 0, 0), .demote_after = 1,
+  p.consume = SCENE_FUNCTION(s, "consume", scene_body_combine, scene_work(s, 0, 0), .demote_after = 1,
                              RONDO_INPUTS(RONDO_INPUT_STATIC, RONDO_INPUT_MOVING));
   for (uint32_t i = 0; i < 7; i++) run_pair(&p, i == 0 ? 0 : (i - 1) % 3, OUTPUTS - 1);
   assert_seen(s, "uurrprprpppppp");
@@ -321,14 +316,10 @@ SCENE_TEST(test_tr6_demoted_inputs_that_are_written) {
 
 /* Recordings that share execs, of which one must be made the recording's to see what it writes; with host steps, which
  * have inputs copied before the launch; and found addresses. */
-static rondo_status no_step(void *user) {
-  ++*(uint32_t *)user;
-  return RONDO_OK;
-}
 static rondo_status hop_body(rondo_call *call, void *user) {
   test_work *work = scene_enter(user);
   scene_change(call, scene_input(call, 1), 1, 1);
-  assert_ok(rondo_call_host_step(call, no_step, &work->factor));
+  assert_ok(rondo_call_host_step(call, test_host_count, &work->factor));
   scene_combine(call, 0, scene_input(call, 0), scene_input(call, 1));
   return RONDO_OK;
 }
@@ -364,7 +355,7 @@ SCENE_TEST(test_tr7_moves_are_counted_over_evictions) {
   assert_int_equal(scene_info(s).demoted, 1);
 }
 
-/* Behind another recording it counts anew; a reset forgets; a function that goes takes its demotions with it. */
+/* Behind another recording it counts again; a reset forgets; a function that goes takes its demotions with it. */
 SCENE_TEST(test_tr5_demotions_end_with_their_place) {
   pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 1));
   for (uint32_t i = 0; i < 4; i++) run_pair(&p, i == 0 ? 0 : i - 1, OUTPUTS - 1);

@@ -31,7 +31,7 @@ static rondo_status refuse(rondo_call *call, void *user) {
   return rondo_call_refuse(call, RONDO_SKIP_UNKNOWN_SHAPE, "a \"sum\"\nof 2 parts");
 }
 
-/* One step: both functions, one behind the other; what they make is held. */
+/* One step: both functions, one after the other; what they make is held. */
 static void run_step(scene *s) {
   for (size_t i = 0; i < 2; i++) rondo_buffer_release(s->held[i]);
   assert_ok(rondo_tree_mark_step(s->tree));
@@ -244,7 +244,6 @@ TREE_TEST(test_tr8_kinds_of_inputs_and_outputs) {
   assert_int_equal(number(item(recording, "outputs", 0), "of"), 0);
   assert_string_equal(string(item(recording, "outputs", 1), "place"), "empty");
   json_decref(root);
-  test_tree_destroy(tree);
 }
 
 /* What is frozen into the work is said, with node, parameter and remedy (TR-6). */
@@ -335,7 +334,6 @@ TREE_TEST(test_tr8_text_tells_inputs_and_parts) {
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
     if (strstr(text, lines[i]) == NULL) fail_msg("the text has no '%s':\n%s", lines[i], text);
   rondo_text_free(text);
-  test_tree_destroy(tree);
 }
 
 TREE_TEST(test_tr8_text_reads) {
@@ -379,7 +377,6 @@ TREE_TEST(test_tr8_an_empty_tree_and_mistakes) {
   assert_null(text);
   assert_int_equal(rondo_tree_explain(NULL, RONDO_EXPLAIN_TEXT, &text), RONDO_INVALID_ARGUMENT);
   assert_int_equal(rondo_tree_explain(tree, RONDO_EXPLAIN_TEXT, NULL), RONDO_INVALID_ARGUMENT);
-  test_tree_destroy(tree);
 }
 
 /* The log ---------------------------------------------------------------------------------------------------------- */

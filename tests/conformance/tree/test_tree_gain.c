@@ -167,12 +167,7 @@ TREE_TEST(test_fw8_without_an_estimate_it_is_recorded) {
   end(&c);
 }
 
-static rondo_status take_step(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
-
-static rondo_status with_host_step(rondo_call *call) { return rondo_call_host_step(call, take_step, NULL); }
+static rondo_status with_host_step(rondo_call *call) { return rondo_call_host_step(call, test_host_nothing, NULL); }
 
 static rondo_status wait_inside(rondo_call *call) { return rondo_stream_synchronize(rondo_call_stream(call)); }
 
@@ -237,7 +232,6 @@ TREE_TEST(test_policies_that_do_not_exist_are_refused) {
   options.least_gain = 0.9;
   assert_error(rondo_function_create(tree, &options, &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_null(function);
-  test_tree_destroy(tree);
 }
 
 /* Pointers that moved ---------------------------------------------------------------------------------------------- */

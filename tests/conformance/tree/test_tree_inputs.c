@@ -266,7 +266,6 @@ TREE_TEST(test_tr4_given_inputs_are_used_again) {
   const rondo_tree_info info = test_tree_info(tree);
   assert_int_equal(info.recordings, LENGTH);
   if (!test_is_guarded(t)) assert_true(info.arena_used <= 4 * BYTES);
-  test_tree_destroy(tree);
 }
 
 /* Scalars are keyed by value, opaque pointers are not looked at. */
@@ -299,7 +298,6 @@ TREE_TEST(test_tr7_scalars_make_recordings) {
     }
   assert_int_equal(work.runs, 4);
   assert_int_equal(test_tree_info(tree).recordings, 2);
-  test_tree_destroy(tree);
 }
 
 /* Outputs that are inputs, or parts of outputs. */
@@ -336,7 +334,6 @@ TREE_TEST(test_outputs_of_memory_that_there_is) {
     test_words_free(t, words);
   }
   assert_int_equal(work.runs, 2);
-  test_tree_destroy(tree);
 }
 
 /* Calls on another stream come after the earlier ones; a stream that is gone is no matter. */
@@ -362,7 +359,6 @@ TREE_TEST(test_calls_on_several_streams) {
     test_stream_destroy(stream);
   }
   rondo_buffer_release(buffer);
-  test_tree_destroy(tree);
 }
 
 /* Addresses that no parameter declares ---------------------------------------------------------------------------- */
@@ -617,7 +613,7 @@ TREE_TEST(test_tr6_trying_has_no_side_effects) {
   assert_written_once(t, RONDO_INPUT_STATIC);
 }
 
-/* A value that the body makes anew each time is frozen into the recording, and found. */
+/* A value that the body makes again each time is frozen into the recording, and found. */
 static void note_frozen(void *user, rondo_log_level level, const char *area, const char *message) {
   if (level == RONDO_LOG_WARNING && strcmp(area, "tree") == 0 && strstr(message, "'hidden'") != NULL &&
       strstr(message, "recorded again") != NULL)
@@ -685,11 +681,6 @@ TREE_TEST(test_tr10_execs_are_shared) {
   }
 }
 
-static rondo_status fail_io(void *user) {
-  (void)user;
-  return RONDO_IO_ERROR;
-}
-
 /* Trying a recording waits for the stream. A failure of earlier work is no finding about the recording, and is not lost
  * either: the call that is recorded returns it. */
 TREE_TEST(test_tr6_trying_loses_no_failure) {
@@ -701,7 +692,7 @@ TREE_TEST(test_tr6_trying_loses_no_failure) {
   int told = 0;
   for (int i = 0; i < 6; i++) {
     rondo_buffer *out = NULL;
-    assert_ok(rondo_host_async(t->stream, fail_io, NULL));
+    assert_ok(rondo_host_async(t->stream, test_host_fails, NULL));
     const rondo_status called = rondo_function_call(function, t->stream, &input, 1, &out, 1);
     told += called == RONDO_EXECUTION_FAILED;
     if (called == RONDO_OK) told += rondo_stream_synchronize(t->stream) == RONDO_EXECUTION_FAILED;

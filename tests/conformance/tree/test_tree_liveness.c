@@ -3,6 +3,7 @@
  * each test has the peer's name and number. Where the peer counts references to tensors, Rondo's buffers are retained
  * and released; where it restores checkpoints of its pool, Rondo records around what lives, so that the assertion is
  * that contents stay and that memory is used again.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include "support/test_scene.h"
 
@@ -28,7 +29,7 @@ SCENE_TEST(test_tr4_peer_6_63_holders_are_counted) {
     rondo_buffer *out = scene_call(s, f, scene_at(x));
     for (int k = 0; k < 3; k++) rondo_buffer_retain(out);
     for (int k = 0; k < 3; k++) rondo_buffer_release(out);
-    assert_int_equal(live(s), i == 0 ? 0 : 1); /* un-recorded ones are no part of the path */
+    assert_int_equal(live(s), i == 0 ? 0 : 1); /* eager ones are no part of the path */
     assert_true((scene_info(s).unrecorded_bytes == SCENE_BYTES) == (i == 0));
     assert_counts(s, out, 4, 3);
     rondo_buffer_release(out);
@@ -37,7 +38,7 @@ SCENE_TEST(test_tr4_peer_6_63_holders_are_counted) {
   }
 }
 
-/* 32 test_execution_into_recording: replayed, then warmed up, then recorded behind: what is held lives in each state
+/* 32 test_execution_into_recording: replayed, then warmed up, then recorded after: what is held lives in each state
  * and is gone when it is released. */
 SCENE_TEST(test_tr4_peer_32_a_replay_goes_on_as_a_recording) {
   rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 5, 2);
@@ -76,7 +77,7 @@ SCENE_TEST(test_tr4_peer_48_outputs_of_many_recordings) {
   assert_int_equal(scene_info(s).recordings, 4);
 }
 
-/* 50 test_live_outputs_multiple_graphs: a new branch behind a replay, warmed up and then recorded, leaves what lives.
+/* 50 test_live_outputs_multiple_graphs: a new branch after a replay, warmed up and then recorded, leaves what lives.
  */
 SCENE_TEST(test_tr4_peer_50_a_branch_behind_a_replay) {
   rondo_function *pair = make_pair(s, "pair"), *a = scene_affine(s, "a", 3, 1), *b = scene_affine(s, "b", 5, 2);
@@ -232,13 +233,12 @@ SCENE_TEST(test_tr10_peer_46_84_functions_go) {
     second = scene_call(s, g, scene_of(first));
   }
   assert_int_equal(scene_info(s).recordings, 2);
-  assert_ok(rondo_function_destroy(f)); /* and what was recorded behind it */
+  assert_ok(rondo_function_destroy(f)); /* and what was recorded after it */
   assert_int_equal(scene_info(s).recordings, 0);
   assert_int_equal(scene_info(s).functions, 1);
   assert_counts(s, first, 4, 3);
   assert_counts(s, second, 22, 15);
-  rondo_buffer_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_buffer_get_info(first, &info));
+  rondo_buffer_info info = test_buffer_info(first);
   assert_string_equal(info.function, "f");
   assert_ok(rondo_tree_reset(s->tree));
   assert_int_equal(scene_info(s).arena_bytes, 0);

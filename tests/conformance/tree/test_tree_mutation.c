@@ -2,6 +2,7 @@
  * Bodies that write to their inputs (TR-6, TR-8), after the tests of PyTorch's CUDAGraph Trees, whose names and numbers
  * the tests have. The peer finds mutation in the program that it compiles; Rondo by what kernels declare and what
  * copies and fills do, and a function declares what it means to write.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include <string.h>
 
@@ -225,17 +226,13 @@ SCENE_TEST(test_tr6_written_outputs_of_the_step_before) {
 }
 
 /* An undeclared write of a body with host steps is found in whichever segment it is. */
-static rondo_status do_nothing(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
 static rondo_status late_body(rondo_call *call, void *user) {
   test_work *work = scene_enter(user);
   scene_put(call, 0, scene_input(call, 0), 1, 0);
   for (uint32_t i = 0; i < 3; i++) {
     if (i == work->factor) scene_change(call, scene_input(call, 0), 2, 1);
     if (i == 2) break;
-    const rondo_status status = rondo_call_host_step(call, do_nothing, NULL);
+    const rondo_status status = rondo_call_host_step(call, test_host_nothing, NULL);
     if (status != RONDO_OK) return status;
   }
   return RONDO_OK;

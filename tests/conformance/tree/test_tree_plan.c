@@ -265,7 +265,7 @@ SCENE_TEST(test_tr3_a_path_that_is_not_as_it_was_warmed_up) {
   }
 }
 
-/* What comes behind recordings that there are is planned with what lives of them. */
+/* What comes after recordings that there are is planned with what lives of them. */
 SCENE_TEST(test_tr3_a_path_that_grows) {
   model m;
   SCENE_TREE(s, .no_plan_again = true);
@@ -292,7 +292,7 @@ SCENE_TEST(test_tr3_warm_ups_end_with_their_functions) {
   assert_int_equal(scene_info(m.scene).warmed_up_paths, 0);
 }
 
-/* Recorded one after another, each without what comes behind it: a reset leaves nothing but warm functions. */
+/* Recorded one after another, each without what comes after it: a reset leaves nothing but warm functions. */
 static void record_singly(model *m, step_function *step) {
   step(m, 1);
   assert_ok(rondo_tree_reset(m->scene->tree));
@@ -340,7 +340,7 @@ SCENE_TEST(test_tr3_serving_planned_again) {
   }
 }
 
-/* By itself nothing is recorded anew where that saves no page. */
+/* By itself nothing is recorded again where that saves no page. */
 static bool is_in_pages(const model *m) {
   const rondo_tree_info info = scene_info(m->scene);
   return test_whole_pages(m->scene->fixture, info.arena_used) > test_whole_pages(m->scene->fixture, info.arena_least);
@@ -474,11 +474,6 @@ static rondo_status wide_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-static rondo_status fail_io(void *user) {
-  (void)user;
-  return RONDO_IO_ERROR;
-}
-
 /* A step in which those that are not NULL are called. */
 static void call_wide(test_scene *s, rondo_function *f, rondo_function *g, rondo_input x) {
   rondo_buffer *outs[3] = {NULL};
@@ -500,7 +495,7 @@ SCENE_TEST(test_tr3_planning_when_calm_loses_no_failure) {
   call_wide(s, f, NULL, x);
   call_wide(s, NULL, g, x);
   for (int i = 0; i < 7; i++) {
-    assert_ok(rondo_host_async(s->stream, fail_io, NULL));
+    assert_ok(rondo_host_async(s->stream, test_host_fails, NULL));
     call_wide(s, f, g, x);
     assert_error(rondo_stream_synchronize(s->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   }

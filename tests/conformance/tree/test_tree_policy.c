@@ -2,17 +2,14 @@
  * What is recorded and what is not (TR-8, TR-15), after the annotation, partition and policy tests of PyTorch's
  * CUDAGraph Trees, whose names and numbers the tests have. The peer's annotations are rondo_function_set_recording,
  * which may be called around parts of a step; its policy object is rondo_tree_options.should_record.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include <string.h>
 
 #include "support/test_scene.h"
 
 /* One call with x, which counts up from 1, of a function made by scene_affine(3, 1). */
-static void call_affine(test_scene *s, rondo_function *f, const uint32_t *x) {
-  rondo_buffer *out = scene_call(s, f, scene_at(x));
-  assert_counts(s, out, 4, 3);
-  rondo_buffer_release(out);
-}
+static void call_affine(test_scene *s, rondo_function *f, const uint32_t *x) { scene_check(s, f, scene_at(x), 4, 3); }
 
 /* 4 test_issue_195731_arithmetic_capture_control: plain arithmetic is recorded. 3 ..._svd_streams, 190
  * test_skip_cudagraph_unsafe_ops, 112 and 114 test_incompatible_cudagraph_ops_..., 166: an operation that is declared
@@ -120,8 +117,8 @@ SCENE_TEST(test_tr8_peer_16_187_two_devices) {
   assert_ok(rondo_device_close(other));
 }
 
-/* 131, 132 test_cudagraph_annotation_disable...: off for all: nothing is recorded and all is right. 140 ..._enable: on
- * again, it is. */
+/* 131, 132 test_cudagraph_annotation_disable...: off for all: nothing is recorded and all is right. 140
+ * ..._enable: on again, it is. */
 SCENE_TEST(test_tr8_peer_131_132_140_off_and_on) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
@@ -316,13 +313,9 @@ SCENE_TEST(test_tr8_peer_226_230_a_function_around_others) {
 }
 
 /* 228, 229 test_policy_cudagraphify_partition: a body with host steps is one question. */
-static rondo_status nothing(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
 static rondo_status stepping_body(rondo_call *call, void *user) {
   scene_enter(user);
-  const rondo_status status = rondo_call_host_step(call, nothing, NULL);
+  const rondo_status status = rondo_call_host_step(call, test_host_nothing, NULL);
   if (status != RONDO_OK) return status;
   scene_put(call, 0, scene_input(call, 0), 3, 1);
   return RONDO_OK;

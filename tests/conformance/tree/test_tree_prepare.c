@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Calls prepared before they are made (TR-1, TR-6, TR-13, TR-15): the first real call is a replay, and nothing shows
  * that there was a warm-up; and recordings that fail after a segment ran leave inputs as they were.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include <rondo/random.h>
 
@@ -24,9 +25,7 @@ SCENE_TEST(test_tr1_prepared_calls_are_replays) {
   assert_int_equal(scene_info(s).skipped[RONDO_SKIP_WARM_UP], 0);
   assert_int_equal(test_last_call(s->tree).outcome, RONDO_CALL_NONE);
   for (uint32_t i = 0; i < 3; i++) {
-    rondo_buffer *out = scene_call(s, f, scene_at(scene_words(s, 100 * i)));
-    assert_counts(s, out, 300 * i + 5, 3);
-    rondo_buffer_release(out);
+    scene_check(s, f, scene_at(scene_words(s, 100 * i)), 300 * i + 5, 3);
   }
   assert_seen(s, "ppp");
   const rondo_function_info info = test_function_info(f);
@@ -51,7 +50,7 @@ SCENE_TEST(test_tr10_prepared_again_at_the_bound) {
   assert_int_equal(scene_info(s).recordings, 2);
 }
 
-/* In a step: what comes next on the path is prepared behind it, and the path stays. */
+/* In a step: what comes next on the path is prepared after it, and the path stays. */
 SCENE_TEST(test_tr2_the_next_call_of_a_path) {
   rondo_function *f = scene_affine(s, "f", 3, 5), *g = scene_affine(s, "g", 2, 1);
   const uint32_t *x = scene_words(s, 1);

@@ -2,6 +2,7 @@
  * Random numbers in functions (TR-13): warmed up, recorded and replayed calls draw what plain ones draw. After the
  * tests of PyTorch's CUDAGraph Trees, whose names and numbers the tests have; where the peer saves and runs the state
  * of its generator inside a graph, a call of Rondo's sets it before.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include <string.h>
 
@@ -39,7 +40,7 @@ static void call_draw(test_scene *s, rondo_function *f, const uint32_t *x, uint6
   for (int k = 0; k < 2; k++) rondo_buffer_release(outs[k]);
 }
 
-/* 13 test_rng_trees, 14 test_rng_non_trees: after seeding anew the same numbers come, by any mix of warm-ups,
+/* 13 test_rng_trees, 14 test_rng_non_trees: after seeding again the same numbers come, by any mix of warm-ups,
  * recordings and replays. */
 SCENE_TEST(test_tr13_peer_13_14_the_same_numbers) {
   rondo_generator *generator = test_generator(s->fixture, "g", 3);
@@ -58,7 +59,7 @@ SCENE_TEST(test_tr13_peer_13_14_the_same_numbers) {
   rondo_generator_destroy(generator);
 }
 
-/* A recording that is given up draws nothing: the plain run behind it does. */
+/* A recording that is given up draws nothing: the eager run after it does. */
 static rondo_status refusing_body(rondo_call *call, void *user) {
   const rondo_status status = draw_body(call, user);
   return status == RONDO_OK ? rondo_call_refuse(call, RONDO_SKIP_UNSAFE, "draw") : status;
@@ -126,15 +127,11 @@ SCENE_TEST(test_tr13_peer_234_backwards_in_any_order) {
 
 /* 235 test_cudagraphs_aot_eager_compat_equal, 237 test_graph_partition_...: seeded steps with recording and without are
  * equal to the bit, with a host step between draws, too. */
-static rondo_status nothing(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
 static rondo_status stepping_body(rondo_call *call, void *user) {
   void *out;
   assert_ok(rondo_call_output(call, 0, SCENE_BYTES, NULL, &out));
   assert_ok(rondo_random_uniform(user, rondo_call_stream(call), out, SCENE_WORDS / 2, 0, 1));
-  const rondo_status status = rondo_call_host_step(call, nothing, NULL);
+  const rondo_status status = rondo_call_host_step(call, test_host_nothing, NULL);
   if (status != RONDO_OK) return status;
   assert_ok(rondo_random_uniform(user, rondo_call_stream(call), (float *)out + SCENE_WORDS / 2, SCENE_WORDS / 2, 0, 1));
   scene_combine(call, 1, scene_input(call, 0), out);

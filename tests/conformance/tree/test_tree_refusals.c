@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What calls of trees refuse, in bodies and outside: each with its own reason, and the call, the function and the tree
  * go on as if it had not been asked (TR-8, TR-15).
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include "support/test_scene.h"
 
@@ -58,9 +59,7 @@ SCENE_TEST(test_tr8_bodies_go_on_after_refusals) {
   rondo_function *f = SCENE_FUNCTION(s, "f", odd_body, scene_work(s, 3, 1), RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 4; i++) {
-    rondo_buffer *out = scene_call(s, f, scene_at(x));
-    assert_counts(s, out, 4, 3);
-    rondo_buffer_release(out);
+    scene_check(s, f, scene_at(x), 4, 3);
   }
   assert_seen(s, "urpp");
 }
@@ -83,9 +82,7 @@ SCENE_TEST(test_tr7_no_output_is_part_of_a_padded_input) {
   rondo_input input = scene_at(scene_words(s, 1));
   input.rank = 1;
   input.shape[0] = SCENE_WORDS;
-  rondo_buffer *out = scene_call(s, f, input);
-  assert_counts(s, out, 4, 3);
-  rondo_buffer_release(out);
+  scene_check(s, f, input, 4, 3);
 }
 
 /* Outside ---------------------------------------------------------------------------------------------------------- */
@@ -124,12 +121,6 @@ SCENE_TEST(test_tr8_inputs_that_are_refused) {
   assert_seen(s, "uurrpp");
 }
 
-static rondo_status no_body(rondo_call *call, void *user) {
-  (void)call;
-  (void)user;
-  return RONDO_OK;
-}
-
 SCENE_TEST(test_tr8_objects_that_are_refused) {
   static const uint32_t kinds[1025];
   const rondo_tree_options odd = {RONDO_TREE_OPTIONS_INIT, .outputs = (rondo_output_policy)2};
@@ -137,8 +128,8 @@ SCENE_TEST(test_tr8_objects_that_are_refused) {
   rondo_function *f = (rondo_function *)(void *)s;
   assert_error(rondo_tree_create(s->fixture->device, &odd, &tree), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
   assert_null(tree);
-  const rondo_function_options many = {RONDO_FUNCTION_OPTIONS_INIT, .name = "many", .body = no_body, .inputs = kinds,
-                                       .input_count = 1025};
+  const rondo_function_options many = {RONDO_FUNCTION_OPTIONS_INIT, .name = "many", .body = test_body_nothing,
+                                       .inputs = kinds, .input_count = 1025};
   assert_error(rondo_function_create(s->tree, &many, &f), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_message("the maximum is 1024");
   assert_null(f);

@@ -2,6 +2,7 @@
  * Bodies with host steps (TR-14), after the graph-partition tests of PyTorch's CUDAGraph Trees, whose names and numbers
  * the tests have. The peer's compiler cuts a program at operations of the host; Rondo's bodies say where the host has
  * something to do, and what is between is recorded.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include <string.h>
 
@@ -96,7 +97,7 @@ SCENE_TEST(test_tr14_peer_189_194_forms_in_segments) {
   assert_int_equal(host.runs, 6);
 }
 
-/* 159 test_graph_partition_device_put_fallback, 160 to 163 ..._cross_device_...: what comes from the host is read anew
+/* 159 test_graph_partition_device_put_fallback, 160 to 163 ..._cross_device_...: what comes from the host is read again
  * by each call: by a copy that is recorded, from memory that the host step filled. */
 static rondo_status fill_words(void *user) {
   host_work *host = user;
@@ -119,9 +120,7 @@ SCENE_TEST(test_tr14_peer_159_to_163_from_the_host) {
   rondo_function *f = SCENE_FUNCTION(s, "f", from_host_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
   for (uint32_t i = 1; i <= 5; i++) {
-    rondo_buffer *out = scene_call(s, f, scene_at(x));
-    assert_counts(s, out, 31 + 100 * i, 32);
-    rondo_buffer_release(out);
+    scene_check(s, f, scene_at(x), 31 + 100 * i, 32);
   }
   assert_seen(s, "urppp");
   assert_int_equal(host.steps, 5);
@@ -218,7 +217,7 @@ SCENE_TEST(test_tr14_peer_185_the_backward_is_not_recorded) {
 /* 197 test_graph_partition_reorder_cpu_and_gpu, 198 ..._interleave: the peer's compiler moves operations of the host
  * together, so that fewer graphs are left. Here a body whose host work only the device waits for queues it as host
  * functions: they are nodes, and five parts in turns are one segment. What they change is pinned, as copies queued
- * behind them read it. */
+ * after them read it. */
 static void assert_segments(const test_scene *s, const char *expected) {
   char *text = NULL;
   assert_ok(rondo_tree_explain(s->tree, RONDO_EXPLAIN_JSON, &text));
@@ -358,9 +357,7 @@ SCENE_TEST(test_tr14_peer_45_191_212_memory_of_segments) {
   host_work host = {.scene = s};
   rondo_function *f = SCENE_FUNCTION(s, "f", chain_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
   for (uint32_t i = 0; i < 5; i++) {
-    rondo_buffer *out = scene_call(s, f, scene_at(scene_words(s, i)));
-    assert_counts(s, out, 8 * i + 7, 8);
-    rondo_buffer_release(out);
+    scene_check(s, f, scene_at(scene_words(s, i)), 8 * i + 7, 8);
   }
   assert_seen(s, "urppp");
   assert_int_equal(host.steps, 10);
@@ -384,16 +381,14 @@ SCENE_TEST(test_tr14_peer_42_host_steps_change) {
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 5; i++) {
     if (i == 1) host.step_limit = 2;
-    rondo_buffer *out = scene_call(s, f, scene_at(x));
-    assert_counts(s, out, 2, 2);
-    rondo_buffer_release(out);
+    scene_check(s, f, scene_at(x), 2, 2);
     if (i == 1) assert_skip(s->tree, CHANGED);
   }
   assert_seen(s, "uurpp");
   assert_int_equal(scene_info(s).rolled_back, 1);
 }
 
-/* TR-15: a recording that is given up behind its host steps has taken none of them, nor run what is before them: each
+/* TR-15: a recording that is given up after its host steps has taken none of them, nor run what is before them: each
  * is taken once a call, also one that changes in place what it reads. */
 static rondo_status refusing_body(rondo_call *call, void *user) {
   const host_work *host = user;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Recordings that share no memory (TR-11): a tree for each function. Each tree has an arena and steps of its own, and
  * an output of one tree is an input of another as any memory is.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include "support/test_effort.h"
 #include "support/test_scene.h"
@@ -114,9 +115,7 @@ SCENE_TEST(test_tr11_many_trees) {
     s->tree = trees[i];
     rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, work, RONDO_INPUTS(RONDO_INPUT_MOVING));
     for (int k = 0; k < 2; k++) {
-      rondo_buffer *out = scene_call(s, f, scene_at(x));
-      assert_counts(s, out, 4, 3);
-      rondo_buffer_release(out);
+      scene_check(s, f, scene_at(x), 4, 3);
     }
     assert_int_equal(scene_info(s).recordings, 1);
     assert_seen(s, "ur");
@@ -235,18 +234,13 @@ SCENE_TEST(test_tr11_recordings_that_go) {
   end_two(s, &two);
 }
 
-static rondo_status fail_io(void *user) {
-  (void)user;
-  return RONDO_IO_ERROR;
-}
-
 /* What ends a recording waits for its launches, but a failure of the stream's work is its user's to hear of. */
 static void assert_failure_is_left(test_scene *s) {
   rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 2, 5);
   const rondo_input x = scene_at(scene_words(s, 1));
   for (int i = 0; i < 3; i++) rondo_buffer_release(scene_call(s, f, x));
   rondo_buffer_release(scene_call(s, g, x));
-  assert_ok(rondo_host_async(s->stream, fail_io, NULL));
+  assert_ok(rondo_host_async(s->stream, test_host_fails, NULL));
   rondo_buffer_release(scene_call(s, g, x));
   assert_seen(s, "urpur");
   assert_int_equal(scene_info(s).evicted, 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Forms of inputs and warm-ups (TR-1, TR-7), after the tests of PyTorch's CUDAGraph Trees, whose names and numbers the
  * tests have. The peer's integer inputs are Rondo's scalars and shapes.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include <string.h>
 
@@ -205,8 +206,7 @@ static void call_sizes(test_scene *s, rondo_function *f, uint32_t *x, uint32_t i
     given[i] = (rondo_input){.address = x, .bytes = (4 + 4 * (size_t)(bits >> i & 1)) * sizeof *x};
   scene_call_all(s, f, given, inputs, outs, inputs);
   for (uint32_t i = 0; i < inputs; i++) {
-    rondo_buffer_info info = {.struct_size = sizeof info};
-    assert_ok(rondo_buffer_get_info(outs[i], &info));
+    rondo_buffer_info info = test_buffer_info(outs[i]);
     assert_int_equal(info.bytes, given[i].bytes);
     test_assert_buffer(s->fixture, outs[i], 4, 3);
     rondo_buffer_release(outs[i]);

@@ -2,6 +2,7 @@
  * Steps of trees (TR-9, TR-2), after the tests of PyTorch's CUDAGraph Trees: each test has the peer's name and number.
  * Where the peer counts generations, Rondo has steps; where it waits for a garbage collector or for the first backward
  * to be collected, Rondo's buffers are released; "descendants of the roots" are path lengths and numbers of roots.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include "support/test_scene.h"
 
@@ -13,12 +14,6 @@ static rondo_status forward_body(rondo_call *call, void *user) {
   scene_put(call, 1, x, 1, 0);
   return RONDO_OK;
 }
-static rondo_status backward_body(rondo_call *call, void *user) {
-  scene_enter(user);
-  scene_combine(call, 0, scene_input(call, 0), scene_input(call, 1));
-  return RONDO_OK;
-}
-
 typedef struct training {
   rondo_function *forward, *backward;
   test_work *forward_work, *backward_work;
@@ -28,7 +23,7 @@ static training make_training(test_scene *s) {
   training out = {.forward_work = scene_work(s, 3, 1), .backward_work = scene_work(s, 0, 0)};
   out.forward = SCENE_FUNCTION(s, "forward", forward_body, out.forward_work, .kind = RONDO_FUNCTION_FORWARD,
                                RONDO_INPUTS(RONDO_INPUT_MOVING));
-  out.backward = SCENE_FUNCTION(s, "backward", backward_body, out.backward_work, .kind = RONDO_FUNCTION_BACKWARD,
+  out.backward = SCENE_FUNCTION(s, "backward", scene_body_combine, out.backward_work, .kind = RONDO_FUNCTION_BACKWARD,
                                 RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_MOVING));
   return out;
 }
@@ -106,7 +101,7 @@ SCENE_TEST(test_tr2_peer_5_calls_are_steps) {
 }
 
 /* 85 test_forward_backward, 37 test_cached_forward_backward: a root with one child; the values are the same, recorded
- * or not, and nothing lives behind the step. */
+ * or not, and nothing lives after the step. */
 SCENE_TEST(test_tr9_peer_85_37_forward_and_backward) {
   const training model = make_training(s);
   uint32_t *x = scene_words(s, 0), *gradient = scene_words(s, 7);
@@ -154,7 +149,7 @@ SCENE_TEST(test_tr9_peer_38_a_backward_is_not_called) {
   assert_int_equal(scene_info(s).recordings, 3);
 }
 
-/* 33 test_forward_with_skipped_cudagraphed_backward: an un-recorded backward ends the step all the same. */
+/* 33 test_forward_with_skipped_cudagraphed_backward: an eager backward ends the step all the same. */
 SCENE_TEST(test_tr9_peer_33_an_unrecorded_backward_ends_the_step) {
   const training model = make_training(s);
   const uint32_t *x = scene_words(s, 5), *gradient = scene_words(s, 7);
@@ -170,7 +165,7 @@ SCENE_TEST(test_tr9_peer_33_an_unrecorded_backward_ends_the_step) {
 }
 
 /* 110 test_warn_on_pending_backward: forwards without a backward stay in one step. The peer warns that this is slow;
- * Rondo replays them as children of one another, and a forward that nobody holds begins the path anew. */
+ * Rondo replays them as children of one another, and a forward that nobody holds begins the path again. */
 SCENE_TEST(test_tr9_peer_110_no_backward_comes) {
   const training model = make_training(s);
   const uint32_t *x = scene_words(s, 5);
@@ -230,7 +225,7 @@ SCENE_TEST(test_tr9_peer_10_a_mark_ends_a_pending_backward) {
   assert_int_equal(test_last_call(s->tree).outcome, RONDO_CALL_REPLAYED);
 }
 
-/* 7 test_held_output_backward_after_other_call: what is held in a step is exact behind other calls of it. */
+/* 7 test_held_output_backward_after_other_call: what is held in a step is exact after other calls of it. */
 SCENE_TEST(test_tr4_peer_7_held_outputs_stay) {
   rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 5, 2);
   uint32_t *x = scene_words(s, 1), *y = scene_words(s, 100);
@@ -258,9 +253,7 @@ SCENE_TEST(test_tr10_peer_8_stale_buffers_make_no_recordings) {
   for (int i = 0; i < STEPS; i++) {
     scene_begin(s);
     kept[i] = scene_call(s, f, scene_at(x));
-    rondo_buffer *out = scene_call(s, g, scene_of(kept[i]));
-    assert_counts(s, out, 22, 15);
-    rondo_buffer_release(out);
+    scene_check(s, g, scene_of(kept[i]), 22, 15);
     scene_end(s);
   }
   assert_int_equal(scene_info(s).recordings, 2);
@@ -269,11 +262,11 @@ SCENE_TEST(test_tr10_peer_8_stale_buffers_make_no_recordings) {
 }
 
 /* 9 test_severed_backward_rerecord_repro: a pending backward keeps its path; a parameter that moves makes another
- * recording of the backward behind the forward, which never becomes a root. */
+ * recording of the backward after the forward, which never becomes a root. */
 SCENE_TEST(test_tr5_peer_9_a_moved_parameter_behind_a_forward) {
   const training model = make_training(s);
   rondo_function *backward =
-      SCENE_FUNCTION(s, "backward", backward_body, scene_work(s, 0, 0), .kind = RONDO_FUNCTION_BACKWARD,
+      SCENE_FUNCTION(s, "backward", scene_body_combine, scene_work(s, 0, 0), .kind = RONDO_FUNCTION_BACKWARD,
                      RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_STATIC));
   const uint32_t *x = scene_words(s, 5), *parameters[] = {scene_words(s, 7), scene_words(s, 70)};
   for (int i = 0; i < 9; i++) {

@@ -3,6 +3,7 @@
  * be missing from replays. Each call that queues is refused by name, whatever the body makes of that; the reason is
  * typed, and the call is right by running as it is, so that the work is done exactly once a call (TR-15). What is no
  * work, is forked, belongs to another capture, to another thread or to a host step, is left alone.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include <rondo/collective.h>
 #include <rondo/patch.h>
@@ -89,11 +90,7 @@ static rondo_status by_fill(stray *self) {
   const rondo_fill fill = {.dst = self->words, .value = 7, .element_bytes = 4, .width = SCENE_WORDS};
   return rondo_fill_async(self->stream, &fill);
 }
-static rondo_status count_host_call(void *user) {
-  ++*(uint32_t *)user;
-  return RONDO_OK;
-}
-static rondo_status by_host(stray *self) { return rondo_host_async(self->stream, count_host_call, &self->host_calls); }
+static rondo_status by_host(stray *self) { return rondo_host_async(self->stream, test_host_count, &self->host_calls); }
 static rondo_status by_record(stray *self) { return rondo_event_record(self->event, self->stream); }
 static rondo_status by_wait(stray *self) { return rondo_stream_wait_event(self->stream, self->event); }
 static rondo_status by_malloc(stray *self) {
@@ -264,11 +261,7 @@ static void assert_last_message(const test_scene *s, const char *text) {
   assert_non_null(strstr(info.message, text));
 }
 
-static void assert_call(test_scene *s, rondo_function *f, const uint32_t *x) {
-  rondo_buffer *out = scene_call(s, f, scene_at(x));
-  assert_counts(s, out, 4, 3);
-  rondo_buffer_release(out);
-}
+static void assert_call(test_scene *s, rondo_function *f, const uint32_t *x) { scene_check(s, f, scene_at(x), 4, 3); }
 
 /* Calls of which all but the first are refused a recording, the second by trying. */
 static void assert_refused(stray *self, const stray_case *tried, bool is_deaf, rondo_skip skip) {
@@ -488,20 +481,15 @@ SCENE_TEST(test_tr15_a_body_that_strays_on_and_on) {
 
 /* Segments --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status no_step(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
-
 /* In place, before its step: in + 1. Behind it the stray work; and then, as nobody listens, more on its own stream. */
 static rondo_status segments_body(rondo_call *call, void *user) {
   stray *self = user;
   self->runs++;
   scene_change(call, scene_input(call, 0), 1, 1);
   scene_put(call, 0, scene_input(call, 0), 1, 0);
-  assert_ok(rondo_call_host_step(call, no_step, NULL));
+  assert_ok(rondo_call_host_step(call, test_host_nothing, NULL));
   const bool is_refused = add_one(self, self->stream) != RONDO_OK;
-  const rondo_status step = rondo_call_host_step(call, no_step, NULL);
+  const rondo_status step = rondo_call_host_step(call, test_host_nothing, NULL);
   assert_int_equal(step == RONDO_OK, !is_refused);
   if (is_refused) {
     assert_error(add_one(self, rondo_call_stream(call)), RONDO_CAPTURE_REFUSED, RONDO_REASON_STRAY_WORK);
@@ -520,9 +508,7 @@ SCENE_TEST(test_tr15_stray_work_behind_a_host_step) {
       SCENE_FUNCTION(s, "f", segments_body, &self, RONDO_INPUTS(RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED));
   uint32_t *x = scene_words(s, 1);
   for (uint32_t i = 0; i < CALLS; i++) {
-    rondo_buffer *out = scene_call(s, f, scene_at(x));
-    assert_counts(s, out, 2 + i, 1);
-    rondo_buffer_release(out);
+    scene_check(s, f, scene_at(x), 2 + i, 1);
     if (i > 0) assert_skip(s->tree, OTHER_WORK);
   }
   scene_assert_words(s, x, 1 + CALLS, 1);
@@ -709,15 +695,14 @@ SCENE_TEST_WORKERS(test_gx11_another_thread_goes_on) {
   close_stray(&self);
 }
 
-/* Order behind what is outside of the recording is missing from replays as work is: an event that was recorded there,
+/* Order after what is outside of the recording is missing from replays as work is: an event that was recorded there,
  * and one of another capture. */
 static rondo_status behind_another_stream(stray *self) {
   return rondo_stream_wait_event(self->scene->stream, self->event);
 }
 static rondo_status behind_another_capture(stray *self) {
   rondo_graph *graph = NULL;
-  rondo_capture_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_capture_get_info(self->scene->stream, &info));
+  rondo_capture_info info = test_capture_info(self->scene->stream);
   if (info.state != RONDO_CAPTURE_ACTIVE) return RONDO_OK;
   rondo_event *event = test_event(self->scene->fixture);
   assert_ok(rondo_capture_begin(self->stream, RONDO_CAPTURE_RELAXED));

@@ -2,6 +2,7 @@
  * Trees of several threads, streams and devices, after the tests of PyTorch's CUDAGraph Trees, whose names and numbers
  * the tests have; and buffers that other threads release while calls go on. The peer's managers are of a thread and
  * device; Rondo's trees are objects, of which each thread uses its own.
+ * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -250,9 +251,7 @@ SCENE_TEST(test_streams_peer_120_memory_of_a_fork) {
   forking fork = {.side = test_stream(s->fixture, "side"), .events = {test_event(s->fixture), test_event(s->fixture)}};
   rondo_function *f = SCENE_FUNCTION(s, "f", forking_body, &fork, RONDO_INPUTS(RONDO_INPUT_MOVING));
   for (uint32_t i = 0; i < 5; i++) {
-    rondo_buffer *out = scene_call(s, f, scene_at(scene_words(s, i)));
-    assert_counts(s, out, 3 * i + 1, 3);
-    rondo_buffer_release(out);
+    scene_check(s, f, scene_at(scene_words(s, i)), 3 * i + 1, 3);
   }
   assert_seen(s, "urppp");
   assert_int_equal(scene_info(s).unrecorded_bytes, 0);
@@ -274,9 +273,7 @@ SCENE_TEST(test_streams_a_fork_is_not_joined) {
   rondo_function *f = SCENE_FUNCTION(s, "f", unjoined_body, &fork, RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 4; i++) {
-    rondo_buffer *out = scene_call(s, f, scene_at(x));
-    assert_counts(s, out, 4, 3);
-    rondo_buffer_release(out);
+    scene_check(s, f, scene_at(x), 4, 3);
     if (i > 0) assert_skip(s->tree, OTHER_WORK);
     assert_ok(rondo_stream_synchronize(fork.side));
     scene_assert_words(s, fork.words, 1, 1);

@@ -108,7 +108,7 @@ static void test_se5_more_than_one_launch_can_be_told_of(void **state) {
 static void test_se5_without_the_kernel_copies_are_queued(void **state) {
   assert_int_equal(test_teardown(state), 0);
   fake->reset();
-  fake->fail_call("cuModuleLoadDataEx", 3, CU_INVALID_PTX, false); /* behind the fill and the graphs' copies */
+  fake->fail_call("cuModuleLoadDataEx", 3, CU_INVALID_PTX, false); /* after the fill and the graphs' copies */
   assert_int_equal(test_setup(state), 0);
   fake->fail_call(NULL, 0, CU_OK, false);
   rondo_session *session = open_session(*state);

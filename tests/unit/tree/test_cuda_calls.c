@@ -189,7 +189,7 @@ static void without_the_kernel_copies_are_queued(void **state) {
   reading of = {.fixture = t, .readers = {1, 1, 2, 1}};
   assert_int_equal(test_teardown(state), 0);
   fake->reset();
-  fake->fail_call("cuModuleLoadDataEx", 2, CU_INVALID_PTX, false); /* behind the fill */
+  fake->fail_call("cuModuleLoadDataEx", 2, CU_INVALID_PTX, false); /* after the fill */
   assert_int_equal(test_setup(state), 0);
   fake->fail_call(NULL, 0, CU_OK, false);
   of.fixture = *state;
