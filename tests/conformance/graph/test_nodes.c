@@ -348,7 +348,7 @@ TEST_WORKERS(test_gx1_event_wait_nodes) {
   assert_ok(rondo_exec_launch(exec, t->stream)); /* never recorded: complete */
   assert_int_equal(test_word(t, words), 1);
   for (uint32_t i = 2; i < 5; i++) {
-    test_gate *gate = test_kept_gate(t);
+    test_gate *gate = test_gate_make();
     test_gate_hold(gate, leader);
     test_affine(t, leader, words, 1, 0, i);
     assert_ok(rondo_event_record(event, leader));

@@ -291,10 +291,10 @@ static void test_tr6_c16_launches_into_captures(void **state) {
   launch_at(t, set, in[1], NULL);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   launch_at(t, set, in[2], NULL);
-  captured[0] = test_kept_capture(t, t->stream);
+  captured[0] = test_capture_end(t->stream);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_ok(rondo_exec_launch(exec, t->stream));
-  captured[1] = test_kept_capture(t, t->stream);
+  captured[1] = test_capture_end(t->stream);
   test_run_once(t, captured[0]);
   assert_int_equal(test_word(t, out), 3000 * 32);
   test_run_once(t, captured[1]);
@@ -416,8 +416,8 @@ static void test_tr6_one_set_at_a_time_is_current(void **state) {
 /* Two recordings of one form share an exec: each with a set of its own. */
 static void test_tr6_two_recordings_share_an_exec(void **state) {
   pair p = make_pair(*state);
-  uint32_t *out = test_kept_words(p.t, WORDS);
-  rondo_graph *second = test_kept_graph(p.t);
+  uint32_t *out = test_words(p.t, WORDS);
+  rondo_graph *second = test_graph(p.t);
   add_combine(p.t, second, NULL, p.in[2], p.in[2] + 1, out, 1);
   uint64_t fingerprints[2];
   assert_ok(rondo_graph_fingerprint(p.graph, &fingerprints[0]));
