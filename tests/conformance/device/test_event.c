@@ -268,6 +268,7 @@ TEST(test_gx9_an_event_that_a_graph_names_is_kept) {
   rondo_graph *graph = NULL, *clone = NULL;
   rondo_node record, wait;
   rondo_event *named = test_event(t), *other = test_event(t);
+  assert_ok(rondo_graph_create(t->device, NULL, &graph));
   assert_ok(rondo_graph_add_event_record(graph, NULL, 0, named, &record));
   assert_ok(rondo_graph_add_event_wait(graph, &record, 1, other, &wait));
   assert_ok(
