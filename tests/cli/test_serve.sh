@@ -93,7 +93,7 @@ fails 1 'nowhere' serve recommender --load --table-rows 4 --look-ups nowhere
 fails 2 '--load is required' serve dense
 fails 2 "no model 'other'" serve other --load
 fails 2 'least 9 is more than --most 8' serve dense --load --least 9 --most 8
-fails 2 'median 5 is not from' serve dense --load --least 9 --most 18 --median 5
+fails 2 'median 5 is not between' serve dense --load --least 9 --most 18 --median 5
 fails 1 'none/page.html' serve dense --load --report none/page.html
 fails 2 "there is no action 'go'; there is plan" session go
 fails 2 "no model 'other'" session plan --model other
@@ -104,6 +104,6 @@ fails 1 "bad.txt, line 1: '0'" session plan --history bad.txt
 printf '5,\n' >bad.txt
 fails 1 "bad.txt, line 1: '5,'" session plan --history bad.txt
 printf '#\n' >bad.txt
-fails 1 'bad.txt: there is no request' session plan --history bad.txt
+fails 1 'bad.txt: the file contains no requests' session plan --history bad.txt
 fails 1 'none.txt' session plan --history none.txt
 fails 1 'none of .* candidates fits the budgets' session plan --history few.txt --budget-bytes 1
