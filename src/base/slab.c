@@ -88,11 +88,13 @@ rondo_allocator rondo_slab_allocator(rondo_slab *slab) {
   return (rondo_allocator){.self = slab, .allocate = allocate, .release = release};
 }
 
+#ifndef NDEBUG
 static bool is_in_chunk(const rondo_slab *slab, const void *block) {
   const rondo_slab_chunk *chunk = slab->chunks;
   while (chunk != NULL && (uintptr_t)block - (uintptr_t)chunk >= chunk->bytes) chunk = chunk->older;
   return chunk != NULL && (uintptr_t)block % RONDO_SLAB_STEP == 0;
 }
+#endif
 
 void rondo_slab_check(const rondo_slab *slab) {
   uint64_t bytes = 0;

@@ -148,7 +148,7 @@ static rondo_status find_attribute(const char *call, rondo_pool_attribute attrib
 
 rondo_status rondo_pools_read(rondo_device_memory *memory, rondo_pool *pool, rondo_pool_attribute attribute,
                               uint64_t *out_value) {
-  const pool_attribute *at;
+  const pool_attribute *at = NULL;
   RONDO_TRY(find_attribute("rondo_pool_get_attribute", attribute, &at));
   pthread_mutex_lock(&memory->lock);
   *out_value = *field_at(pool, at->offset);
@@ -169,7 +169,7 @@ static rondo_status check_value(const pool_attribute *at, uint64_t value) {
 
 rondo_status rondo_pools_write(rondo_device_memory *memory, rondo_pool *pool, rondo_pool_attribute attribute,
                                uint64_t value) {
-  const pool_attribute *at;
+  const pool_attribute *at = NULL;
   RONDO_TRY(find_attribute("rondo_pool_set_attribute", attribute, &at));
   RONDO_TRY(check_value(at, value));
   pthread_mutex_lock(&memory->lock);
