@@ -99,7 +99,9 @@ typedef struct fake_thread {
   cu_result result; /* what the call under way returns although it does its work; CU_OK: its own result */
   char identity;    /* its address tells threads apart */
 } fake_thread;
-extern _Thread_local fake_thread fake_self;
+/* In memory that comes with the thread: ThreadSanitizer does not see how the loader frees a finished thread's memory
+ * for the libraries that were loaded later. */
+extern _Thread_local fake_thread fake_self __attribute__((tls_model("initial-exec")));
 
 /* Calls ----------------------------------------------------------------------------------------------------------- */
 
