@@ -243,9 +243,9 @@ static inline void prefetch_kept(const cpu_executable *executable, const cpu_par
   if (self->tasks.kept_count == 0) return;
   const uint64_t entry = self->tasks.kept[self->tasks.kept_count - 1];
   const rondo_task *task = &graph->tasks[graph->successors[rondo_task_entry_first(entry)]];
-  const char *arguments = (const char *)executable->nodes[task->first].args;
-  __builtin_prefetch(arguments);
-  __builtin_prefetch(arguments + CPU_GRANULE);
+  const uintptr_t arguments = (uintptr_t)executable->nodes[task->first].args; /* 0 without any, which is fine */
+  __builtin_prefetch((const void *)arguments);
+  __builtin_prefetch((const void *)(arguments + CPU_GRANULE));
 }
 
 /* For those who sleep all is put that they could do. */
