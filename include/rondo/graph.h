@@ -288,7 +288,7 @@ typedef enum rondo_difference_kind {
 
 typedef struct rondo_difference {
   rondo_difference_kind kind;
-  rondo_node a, b; /* the corresponding nodes; no node if there is none */
+  rondo_node a, b; /* the corresponding nodes; the zero value for a node that is missing */
 } rondo_difference;
 
 /* Compares two graphs. Nodes correspond in topological order (as in rondo_graph_sort), as in an update; numbers and the

@@ -123,7 +123,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_avg_pool2d(rondo_program *program
 /* Element-wise -----------------------------------------------------------------------------------------------------
  *   cast: any type to `type`; a value that already has this type is returned unchanged. Floats are truncated to
  *         integers; values out of range become the nearest integer, NaN becomes 0. I64 to I32 keeps the lower half.
- *         Integers become F16 and BF16 through F32. The gradient is cast back; there is none through integers. */
+ *         Integers become F16 and BF16 through F32. The gradient is cast back; integers have no gradient. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_cast(rondo_program *program, rondo_value value, rondo_type type,
                                                     rondo_value *out_value);
 
@@ -314,7 +314,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_dropout(rondo_program *program, r
 /* Losses -----------------------------------------------------------------------------------------------------------
  *   cross_entropy: logits [..., n] of any float, labels [...] I32 or I64 -> scalar F32: the mean over the labels of
  *                  -log softmax(logits)[label]. A label outside 0 <= i < n fails the run, like an index of embedding.
- *                  Options: rows with a certain label are ignored, also in the mean, which is 0 if there are none; and
+ *                  Options: rows with a certain label are ignored, also in the mean, which is 0 if all rows are ignored; and
  *                  label smoothing s (Szegedy et al. 2016), 0 .. 1: the label's share is 1 - s, and s is spread evenly.
  *   mse:             value, target of one float type and shape -> scalar F32: the mean or sum of (value - target)^2.
  *   bce_with_logits: logits, target likewise: the mean or sum of the binary cross entropy of sigmoid(logits) with

@@ -418,7 +418,7 @@ typedef enum rondo_unexecuted {
 typedef struct rondo_compiled_info {
   uint32_t struct_size;
   uint32_t kernels;        /* kernels of one run; if recorded, including those of libraries */
-  uint64_t parameters;     /* elements of all states that an optimizer updates (of all states if there is none) */
+  uint64_t parameters;     /* elements of the states that optimizers update; without an optimizer, of all states */
   uint64_t state_bytes;    /* states, cells and constants, which always exist */
   uint64_t arena_bytes;    /* of the plan: intermediate values (inputs, outputs, activations, gradients); each value is
                               rounded up to 256 bytes, here and below */
@@ -432,7 +432,7 @@ typedef struct rondo_compiled_info {
   bool has_branches;       /* the recorded graph has these dependencies, and is not a single chain */
   uint64_t shared_bytes;   /* of state_bytes and arena_bytes, what existed already and is shared */
   rondo_unrecorded unrecorded; /* why there is no recorded graph */
-  uint32_t nodes;              /* of the recorded graph; 0: there is none */
+  uint32_t nodes;              /* of the recorded graph; 0 if the program is not recorded */
   uint64_t branch_bytes;       /* arena_bytes with the narrowest branches that were tried, or a lower bound of it if
                                   that is already too much; 0: none were tried */
   uint32_t chains;             /* chains of operators that are fused into one kernel (rondo_fusion_policy) */
@@ -490,7 +490,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  * program is recorded; the message explains it. Branches are "taken", "none", "refused" (RONDO_BRANCHES_NEVER),
  * "memory" (they would need branch_bytes or more) or "budget" (not all were tried: branches_ended_early). Inputs are
  * those that are not staged. The gain is null while it is not known. Advice has the kinds MEASURE, RECORD,
- * LARGER_PIECE, JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. The executor is null if there is none; its reason is
+ * LARGER_PIECE, JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. The executor is null if the program has none; its reason is
  * SLOWER, LINE or BUSY (rondo_unexecuted), or null if it is used. The memory fields are those of rondo_compiled_info.
  * Updates list the states that each optimizer ("adam", "sgd" or "sgd_momentum") trains, without its moments and
  * counters; the text format names at most eight. Errors: INVALID_ARGUMENT (NULL, another format), OUT_OF_MEMORY.

@@ -47,7 +47,7 @@ RONDO_API void rondo_trace_set_sink(rondo_trace_fn fn, void *user);
  * OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_trace_open_json(const char *path);
 
-/* Ends and closes the file of rondo_trace_open_json. Does nothing if there is none. Thread-safe. Errors: IO_ERROR if
+/* Ends and closes the file of rondo_trace_open_json. Does nothing if no file is open. Thread-safe. Errors: IO_ERROR if
  * something could not be written since it was opened. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_trace_close_json(void);
 

@@ -274,7 +274,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rond
  * (that use its address); a static input has "address" (a string); a managed input has "recording" and "output". A
  * demoted input of a function has the recording after which it is demoted, the number of recordings that this took, and
  * the way (bound, eager). An output's place is "arena", "empty", or "input" or "output" with its number as "of". A
- * finding's kind is suspected, fixed or frozen (<rondo/patch.h>); "parameter" and "input" are null if there is none.
+ * finding's kind is suspected, fixed or frozen (<rondo/patch.h>); "parameter" and "input" are null for findings without them.
  * Slots are the arena memory of a recording for moving inputs; slots of patched inputs are idle except in calls that
  * must copy. Bytes of a name that are not UTF-8 are written as U+FFFD. Errors: INVALID_ARGUMENT (NULL, another format),
  * CONCURRENT_USE, IN_CALLBACK, OUT_OF_MEMORY. Thread-compatible. */
@@ -443,11 +443,11 @@ typedef struct rondo_function_info {
   uint64_t skipped[RONDO_SKIP_ROOM];
   rondo_skip last_skip; /* of the last call that ran eagerly */
   uint32_t reserved;
-  const char *last_message;  /* its explanation, with the fix; "" if there is none; valid until the next call */
+  const char *last_message;  /* explains last_skip, with the fix; may be ""; valid until the next call */
   uint64_t prepared;         /* recordings made by rondo_function_prepare; not included in `recorded` */
   uint64_t demoted;          /* demoted inputs, each after one recording */
   uint64_t moved;            /* times it was, or would have been, recorded again because a static input moved (FW-7) */
-  const char *moved_message; /* explains the last one: input, both addresses, fix; "" if there is none; valid until the
+  const char *moved_message; /* explains the last one: input, both addresses, fix; "" if moved is 0; valid until the
                                 next call */
 } rondo_function_info;
 
@@ -525,10 +525,10 @@ typedef struct rondo_call_info {
   uint32_t struct_size;
   rondo_call_outcome outcome;
   rondo_skip skip;    /* why it ran eagerly or was refused */
-  uint32_t recording; /* its number, unique in the tree; 0 if there is none */
+  uint32_t recording; /* number of the recording, unique in the tree; 0 unless the call was recorded or replayed */
   uint64_t step;
   const char *function; /* valid as long as the function */
-  const char *message;  /* explains `skip`; "" if there is none; valid until the next call */
+  const char *message;  /* explains `skip`; may be ""; valid until the next call */
 } rondo_call_info;
 
 /* Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */

@@ -54,8 +54,8 @@ typedef struct rondo_finding {
   rondo_status status; /* what rondo_instantiate returns for it */
   rondo_reason reason;
   rondo_node node;           /* the node with the error: the access, the free, the later of two accesses */
-  rondo_node other;          /* the alloc, the free or the access that it conflicts with; no node if there is none */
-  rondo_node before, after;  /* the missing order; no nodes if none is missing */
+  rondo_node other;          /* the alloc, the free or the access that it conflicts with; the zero value without one */
+  rondo_node before, after;  /* the missing order; zero values if no order is missing */
   rondo_node from, to;       /* an edge that adds this order, between nodes of one graph: `before` and `after`, or the
                                 child nodes that contain them; no nodes if no edge can */
   rondo_node alloc;          /* the alloc node of the allocation; no node if the graph has none */
@@ -104,7 +104,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_findings_get(const rondo_findings *f
 
 /* Returns the warnings of the last rondo_instantiate or rondo_exec_update of this exec; a line in the log
  * (<rondo/log.h>) also counts them. They belong to the exec, and are valid until it is updated or destroyed; NULL if
- * there are none, or the graph was not verified. Errors: INVALID_ARGUMENT. Thread-compatible. */
+ * there are no warnings, or the graph was not verified. Errors: INVALID_ARGUMENT. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_get_findings(const rondo_exec *exec,
                                                               const rondo_findings **out_findings);
 

@@ -83,7 +83,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_weights_find(const rondo_weights *we
                                                          rondo_weight *out_weight);
 
 /* The file's "__metadata__": strings by key, in UTF-8 (otherwise INVALID_ARGUMENT/MALFORMED). Setting a key again
- * replaces its value. get returns NULL if there is none; the string belongs to the weights and is valid until the key
+ * replaces its value. get returns NULL for an unknown key; the string belongs to the weights and is valid until the key
  * is set again. Keys that begin with "rondo." are reserved for the library; saving writes "rondo.weights" and
  * "rondo.checksum" to the file only. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_set_metadata(rondo_weights *weights, const char *key,
