@@ -75,7 +75,8 @@ static rondo_status check_prior(rondo_verifier *verifier, uint32_t prior, uint32
 static rondo_status walk_alloc(rondo_verifier *verifier, uint32_t index) {
   const uint32_t first = verifier->points.items[verifier->region_points.items[2 * (size_t)index]].cell;
   const uint32_t past = verifier->points.items[verifier->region_points.items[2 * (size_t)index + 1]].cell;
-  assert(index < verifier->alloc_count && first < past && past < verifier->cells.count);
+  assert(index < verifier->alloc_count && first <= past && past < verifier->cells.count);
+  /* They are equal for an address of a dump that is the last there is. */
   for (uint32_t i = first; i < past; i++) {
     rondo_cell *cell = &verifier->cells.items[i];
     RONDO_TRY(check_prior(verifier, cell->region, index));

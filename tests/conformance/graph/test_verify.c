@@ -549,3 +549,17 @@ TEST(test_gm18_given_allocations) {
   check_given(0x50000, 0x10, RONDO_REASON_NO_ACCESS, "cpu:7");
   check_given(0x40000, 0x100000, RONDO_REASON_NONE, "");
 }
+
+/* A dump may name the last address there is, where an allocation has no end to be compared. */
+TEST(test_gm18_an_allocation_at_the_last_address) {
+  static const char json[] =
+      "{\"rondo_graph\":1,\"name\":\"\",\"kernels\":[],\"nodes\":[{\"number\":0,\"kind\":\"alloc\",\"name\":\"\","
+      "\"bytes\":64,\"allocation\":\"\",\"address\":\"0xffffffffffffffff\",\"dependencies\":[]}]}";
+  rondo_graph *graph = NULL;
+  rondo_findings *findings = NULL;
+  assert_ok(rondo_graph_from_json(json, sizeof json - 1, &graph));
+  assert_ok(rondo_graph_verify(graph, NULL, &findings));
+  assert_int_equal(rondo_findings_count(findings), 0);
+  rondo_findings_destroy(findings);
+  assert_ok(rondo_graph_destroy(graph));
+}
