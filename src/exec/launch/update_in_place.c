@@ -135,6 +135,17 @@ void rondo_exec_rebind(rondo_exec *exec, uint32_t place) {
   if (ops->rebind != NULL) ops->rebind(exec->executable, place, &exec->lowering.nodes.items[place]);
 }
 
+/* The node cannot be taken back. The arguments of another kernel are the change's, which is freed next; those of its
+ * own kernel are the exec's. */
+static void break_node(rondo_exec *exec, const rondo_node_change *change) {
+  const rondo_executable_ops *ops = exec->executable->ops;
+  const rondo_node_params *own = exec->lowering.nodes.items[change->index].params;
+  exec->broken = true;
+  if (ops->rebind == NULL || own->kind != RONDO_NODE_KERNEL) return;
+  if (own->as.kernel.kernel != change->node.params->as.kernel.kernel)
+    ops->rebind(exec->executable, change->index, NULL);
+}
+
 /* The thread's last error stays: it says what was refused. */
 static void take_back(rondo_exec *exec, const rondo_node_change *changes, size_t count) {
   rondo_executable *executable = exec->executable;
@@ -142,10 +153,8 @@ static void take_back(rondo_exec *exec, const rondo_node_change *changes, size_t
   rondo_error_save(&refusal);
   for (size_t i = count; i-- > 0;) {
     const uint32_t place = changes[i].index;
-    if (executable->ops->set_params(executable, place, &exec->lowering.nodes.items[place]) == RONDO_OK) continue;
-    exec->broken = true;
-    if (executable->ops->rebind != NULL)
-      executable->ops->rebind(executable, place, NULL); /* what it has is freed next */
+    if (executable->ops->set_params(executable, place, &exec->lowering.nodes.items[place]) != RONDO_OK)
+      break_node(exec, &changes[i]);
   }
   rondo_exec_note_extras(exec);
   rondo_error_restore(&refusal);
