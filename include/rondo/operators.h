@@ -314,8 +314,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_dropout(rondo_program *program, r
 /* Losses -----------------------------------------------------------------------------------------------------------
  *   cross_entropy: logits [..., n] of any float, labels [...] I32 or I64 -> scalar F32: the mean over the labels of
  *                  -log softmax(logits)[label]. A label outside 0 <= i < n fails the run, like an index of embedding.
- *                  Options: rows with a certain label are ignored, also in the mean, which is 0 if all rows are ignored; and
- *                  label smoothing s (Szegedy et al. 2016), 0 .. 1: the label's share is 1 - s, and s is spread evenly.
+ *                  Options: rows with a certain label are ignored, also in the mean, which is 0 if all rows are
+ *                  ignored; and label smoothing s (Szegedy et al. 2016), 0 .. 1: the label's share is 1 - s, and s is
+ *                  spread evenly.
  *   mse:             value, target of one float type and shape -> scalar F32: the mean or sum of (value - target)^2.
  *   bce_with_logits: logits, target likewise: the mean or sum of the binary cross entropy of sigmoid(logits) with
  *                    target, 0 .. 1, in a form that does not overflow. */

@@ -490,11 +490,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  * program is recorded; the message explains it. Branches are "taken", "none", "refused" (RONDO_BRANCHES_NEVER),
  * "memory" (they would need branch_bytes or more) or "budget" (not all were tried: branches_ended_early). Inputs are
  * those that are not staged. The gain is null while it is not known. Advice has the kinds MEASURE, RECORD,
- * LARGER_PIECE, JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. The executor is null if the program has none; its reason is
- * SLOWER, LINE or BUSY (rondo_unexecuted), or null if it is used. The memory fields are those of rondo_compiled_info.
- * Updates list the states that each optimizer ("adam", "sgd" or "sgd_momentum") trains, without its moments and
- * counters; the text format names at most eight. Errors: INVALID_ARGUMENT (NULL, another format), OUT_OF_MEMORY.
- * Thread-compatible. */
+ * LARGER_PIECE, JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. The executor is null if the program has none; its reason
+ * is SLOWER, LINE or BUSY (rondo_unexecuted), or null if it is used. The memory fields are those of
+ * rondo_compiled_info. Updates list the states that each optimizer ("adam", "sgd" or "sgd_momentum") trains, without
+ * its moments and counters; the text format names at most eight. Errors: INVALID_ARGUMENT (NULL, another format),
+ * OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_explain(const rondo_compiled *compiled,
                                                              rondo_explain_format format, char **out_text);
 

@@ -274,10 +274,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rond
  * (that use its address); a static input has "address" (a string); a managed input has "recording" and "output". A
  * demoted input of a function has the recording after which it is demoted, the number of recordings that this took, and
  * the way (bound, eager). An output's place is "arena", "empty", or "input" or "output" with its number as "of". A
- * finding's kind is suspected, fixed or frozen (<rondo/patch.h>); "parameter" and "input" are null for findings without them.
- * Slots are the arena memory of a recording for moving inputs; slots of patched inputs are idle except in calls that
- * must copy. Bytes of a name that are not UTF-8 are written as U+FFFD. Errors: INVALID_ARGUMENT (NULL, another format),
- * CONCURRENT_USE, IN_CALLBACK, OUT_OF_MEMORY. Thread-compatible. */
+ * finding's kind is suspected, fixed or frozen (<rondo/patch.h>); "parameter" and "input" are null for findings without
+ * them. Slots are the arena memory of a recording for moving inputs; slots of patched inputs are idle except in calls
+ * that must copy. Bytes of a name that are not UTF-8 are written as U+FFFD. Errors: INVALID_ARGUMENT (NULL, another
+ * format), CONCURRENT_USE, IN_CALLBACK, OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_explain(rondo_tree *tree, rondo_explain_format format,
                                                          char **out_text);
 

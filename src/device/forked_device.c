@@ -64,7 +64,7 @@ static rondo_status no_physical(rondo_device *device, size_t bytes, rondo_physic
   return refuse(device);
 }
 
-static void leave_physical(rondo_physical *physical) { (void)physical; }
+static void leave_physical(rondo_physical *physical) {}
 
 static rondo_status no_mapping(rondo_device *device, void *address, rondo_physical *physical) { return refuse(device); }
 
@@ -142,7 +142,7 @@ static rondo_status no_waiting(rondo_queue *queue) { return refuse(queue->device
 
 /* Events and executables ------------------------------------------------------------------------------------------- */
 
-static void leave_event(rondo_device_event *event) { (void)event; }
+static void leave_event(rondo_device_event *event) {}
 
 static rondo_status no_waiting_for_event(rondo_device_event *event) { return refuse(event->device); }
 
@@ -151,7 +151,7 @@ static rondo_status no_time(const rondo_device_event *begin, const rondo_device_
   return refuse(begin->device);
 }
 
-static void leave_executable(rondo_executable *executable) { (void)executable; }
+static void leave_executable(rondo_executable *executable) {}
 
 static rondo_status no_change(rondo_executable *executable, size_t index, const rondo_lowered_node *node) {
   return refuse(executable->device);

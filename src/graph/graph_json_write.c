@@ -166,7 +166,7 @@ static void put_field(json_writer *writer, const rondo_node_field *field, const 
       break;
     case RONDO_FIELD_ADDRESS:
     case RONDO_FIELD_HANDLE:
-    case RONDO_FIELD_FUNCTION: /* POSIX: as large as an address */
+    case RONDO_FIELD_FUNCTION:
       put_address(writer, field->name, *(const void *const *)value);
       break;
     case RONDO_FIELD_FLAG:

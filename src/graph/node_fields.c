@@ -70,7 +70,8 @@ rondo_node_fields rondo_node_fields_of(rondo_node_kind kind) {
   return is_kind(kind) ? kinds[kind].fields : (rondo_node_fields){0};
 }
 
-size_t rondo_node_field_bytes(const rondo_node_field *field) {
+/* Of the value; 0 for SPECIAL. */
+static size_t field_bytes(const rondo_node_field *field) {
   static const unsigned char bytes[] = {
       [RONDO_FIELD_ADDRESS] = sizeof(void *),    [RONDO_FIELD_HANDLE] = sizeof(void *),
       [RONDO_FIELD_FUNCTION] = sizeof(void *),   [RONDO_FIELD_FLAG] = sizeof(bool),
@@ -78,6 +79,7 @@ size_t rondo_node_field_bytes(const rondo_node_field *field) {
       [RONDO_FIELD_U32] = sizeof(uint32_t),      [RONDO_FIELD_SIZE] = sizeof(uint64_t),
       [RONDO_FIELD_PITCH] = sizeof(uint64_t)};
   _Static_assert(sizeof(size_t) == sizeof(uint64_t), "sizes are read as 64 bits");
+  _Static_assert(sizeof(rondo_host_function) == sizeof(void *), "functions are read as addresses");
   return bytes[field->type];
 }
 
@@ -91,7 +93,7 @@ bool rondo_node_field_same(const rondo_node_field *field, const rondo_node_param
   assert(a->kind == b->kind);
   if (ignore_addresses && (field->type == RONDO_FIELD_ADDRESS || field->type == RONDO_FIELD_HANDLE)) return true;
   if (field->type == RONDO_FIELD_TEXT) return strcmp(text_in(field, a), text_in(field, b)) == 0;
-  return memcmp(rondo_node_field_in(a, field), rondo_node_field_in(b, field), rondo_node_field_bytes(field)) == 0;
+  return memcmp(rondo_node_field_in(a, field), rondo_node_field_in(b, field), field_bytes(field)) == 0;
 }
 
 uint64_t rondo_node_field_number(const rondo_node_field *field, const rondo_node_params *params) {

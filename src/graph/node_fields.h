@@ -38,8 +38,6 @@ typedef struct rondo_node_fields {
 
 rondo_node_fields rondo_node_fields_of(rondo_node_kind kind); /* none for a number that is no kind */
 
-size_t rondo_node_field_bytes(const rondo_node_field *field); /* of the value; 0 for SPECIAL */
-
 /* Where the parameters have the field. */
 static inline const void *rondo_node_field_in(const rondo_node_params *params, const rondo_node_field *field) {
   return (const char *)params + field->offset;

@@ -42,6 +42,7 @@ static rondo_status keep_edges(cuda_executable *executable, const rondo_lowered_
 
 /* Invariant -------------------------------------------------------------------------------------------------------- */
 
+#ifndef NDEBUG
 static void check_node(const cuda_executable *executable, size_t i) {
   const cuda_node *node = &executable->nodes[i];
   const uint32_t begin = executable->predecessor_start[i], end = executable->predecessor_start[i + 1];
@@ -49,11 +50,13 @@ static void check_node(const cuda_executable *executable, size_t i) {
   for (uint32_t e = begin; e < end; e++) assert(executable->predecessors[e] < i); /* topological order */
   assert((node->kernel != NULL) == (node->kind == RONDO_NODE_KERNEL));
   assert(!node->is_foreign || executable->has_foreign);
-  (void)node;
-  (void)begin;
 }
+#endif
 
 void cuda_executable_check(const cuda_executable *executable) {
+#ifdef NDEBUG
+  (void)executable;
+#else
   size_t handles = 0, hosts = 0, kernels = 0, disabled = 0;
   for (size_t i = 0; i < executable->count; i++) {
     const cuda_node *node = &executable->nodes[i];
@@ -69,7 +72,7 @@ void cuda_executable_check(const cuda_executable *executable) {
   assert(executable->built.graph != NULL && executable->built.exec != NULL);
   assert((executable->last != NULL) == (hosts > 0));
   assert(executable->direct == NULL || (hosts == 0 && executable->before == NULL && !executable->is_stale));
-  (void)handles, (void)hosts, (void)kernels, (void)disabled;
+#endif
 }
 
 /* Life ------------------------------------------------------------------------------------------------------------- */

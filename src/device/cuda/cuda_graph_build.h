@@ -10,6 +10,7 @@
 /* Nodes that are order alone (empty nodes, allocs and frees) each cost a call of the driver and one more node to
  * instantiate. They are left out where edges between the nodes before and after them can stand for them without
  * becoming more. The order of all other nodes is the same. */
+
 /* One node. It comes after before[first .. first + count). If it is left out, so do its successors. */
 typedef struct cuda_way {
   size_t first;

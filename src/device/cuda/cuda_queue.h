@@ -16,8 +16,7 @@ cu_capture_status cuda_queue_capture(const cuda_queue *queue, uint64_t *out_id);
 void cuda_queues_forget(cuda_device *device, cuda_executable *executable);
 
 /* With the device's lock: names the graph that each queue launched last and has not waited for, as the end of a
- * message.
- * "" if there are none. */
+ * message; "" if all were waited for. */
 void cuda_queues_name_launched(const cuda_device *device, char *text, size_t bytes);
 
 /* Takes the failure of a host function of one queue, if any queue has one. */

@@ -56,7 +56,9 @@ static rondo_status lock_entrance(int file, const char *path, uint64_t deadline_
                               path);
     if (rondo_clock_ns() >= deadline_ns)
       return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_TIMED_OUT,
-                        "rendezvous '%s': another rank holds the lock for joining, perhaps stopped by a debugger",
+                        "rendezvous '%s': another rank holds the lock for joining, perhaps stopped by a debugger: let "
+                        "it continue or end it, and "
+                        "join again",
                         path);
     const struct timespec turn = {.tv_nsec = (long)TURN_NS};
     (void)nanosleep(&turn, NULL);

@@ -45,9 +45,11 @@ RONDO_MUST_USE rondo_status rondo_meter_read(const rondo_meter *meter, rondo_gai
 /* The meter is as one of zeros; its run may go on. */
 void rondo_meter_free(rondo_meter *meter);
 
-/* Meters one run of the work, which waits for `most_ns` at most; and, of the exec, queues a launch, as such work. */
+/* Meters one run of the work, which waits for `most_ns` at most. */
 RONDO_MUST_USE rondo_status rondo_meter_run(rondo_stream *stream, rondo_stream_work work, void *user, uint64_t most_ns,
                                             rondo_gain *out);
+
+/* Work for rondo_meter_run: enqueues a launch of the exec. */
 RONDO_MUST_USE rondo_status rondo_queue_launch(rondo_stream *stream, void *exec);
 
 /* Runs the work on the stream, which is idle then, and waits for it: how long the host took to queue it, and how long

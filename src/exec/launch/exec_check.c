@@ -10,15 +10,18 @@
 
 #include <assert.h>
 
+#include "base/binary_search.h"
 #include "exec/patch/patch.h"
 #include "graph/graph_check.h"
 
 /* Lowerings -------------------------------------------------------------------------------------------------------- */
 
 static bool has_successor(const rondo_lowering *lowering, uint32_t from, uint32_t to) {
-  uint32_t at = lowering->successor_start[from];
-  while (at < lowering->successor_start[from + 1] && lowering->successors[at] != to) at++;
-  return at < lowering->successor_start[from + 1];
+  const uint32_t *items = &lowering->successors[lowering->successor_start[from]]; /* they ascend */
+  const uint32_t count = lowering->successor_start[from + 1] - lowering->successor_start[from];
+  uint32_t at = 0, end = count;
+  RONDO_BINARY_SEARCH(at, end, middle, items[middle] < to)
+  return at < count && items[at] == to;
 }
 
 /* Every node stands after all that it depends on. */

@@ -31,8 +31,8 @@ typedef struct rondo_random_cells {
 
 RONDO_MUST_USE rondo_status rondo_random_cells_create(rondo_device *device, size_t count, rondo_random_cells **out);
 rondo_random_cells *rondo_random_cells_retain(rondo_random_cells *cells);
-void rondo_random_cells_release(
-    rondo_random_cells *cells); /* the last frees them after its launches, without waiting */
+/* The last release frees the cells after their launches, without waiting. */
+void rondo_random_cells_release(rondo_random_cells *cells);
 
 /* Around a launch. After `enter`, what follows on the queue comes after all launches so far. `write` writes the words
  * of a slot that differ. `leave` makes what was enqueued since one of the launches; it returns `status`, unless that is
