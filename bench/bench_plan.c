@@ -165,7 +165,7 @@ static int run_lifetimes(int argc, char **argv) {
     free(in.items);
     return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
   }
-  return tool_fail_usage("the kind is missing: random, training, inference, blocks or chain");
+  return tool_fail_usage("give a kind of lifetimes: random, training, inference, blocks or chain");
 }
 
 /* Partial orders -------------------------------------------------------------------------------------------------- */

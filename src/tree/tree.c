@@ -33,13 +33,12 @@ rondo_status rondo_tree_enter(rondo_tree *tree, const char *call) {
   if (atomic_compare_exchange_strong_explicit(&tree->owner, &nobody, rondo_thread_id(), memory_order_acquire,
                                               memory_order_relaxed))
     return RONDO_OK;
-  return rondo_fail(
-      RONDO_INVALID_STATE, RONDO_REASON_CONCURRENT_USE, "%s: %s%s%s is in use by %s", call,
-      tree->options.name[0] == '\0' ? "the tree" : "tree '", tree->options.name,
-      tree->options.name[0] == '\0' ? "" : "'",
-      nobody == rondo_thread_id()
-          ? "the call from which it is made: a body may only call functions, and a host step may not call the tree"
-          : "another thread: use a tree for each thread, or lock the tree");
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CONCURRENT_USE, "%s: %s%s%s is in use by %s", call,
+                    tree->options.name[0] == '\0' ? "the tree" : "tree '", tree->options.name,
+                    tree->options.name[0] == '\0' ? "" : "'",
+                    nobody == rondo_thread_id() ? "the call that this one is part of: a body may only call functions "
+                                                  "of the tree, and a host step nothing of it"
+                                                : "another thread: use a tree for each thread, or lock the tree");
 }
 
 /* Life ------------------------------------------------------------------------------------------------------------- */

@@ -6,7 +6,6 @@
  * Calls that act at once run in the thread mode RELAXED, so that no capture of another thread is disturbed; only the
  * capture itself is taken in THREAD_LOCAL, in which the library refuses what must not happen while capturing (FW-2).
  */
-#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"

@@ -251,6 +251,7 @@ static void add_arguments(argument_list *list, const void *const *arguments, siz
 }
 
 static void add_address(argument_list *list, void *address) {
+  assert(list->count < RONDO_MOST_ARGUMENTS);
   void **at = &list->addresses[list->count];
   *at = address;
   add_arguments(list, (const void *[]){at}, 1);

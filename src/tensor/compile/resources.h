@@ -56,7 +56,7 @@ struct rondo_resources {
   bool capturing;
   char late[RONDO_LATE_TEXT];    /* what was made while capturing, by name; "" when nothing */
   RONDO_ARRAY(rondo_ready) made; /* at most one of a kind for an operation */
-  rondo_product_maker *maker;    /* likewise, this and the next */
+  rondo_product_maker *maker;    /* of the programs that share, as is the next */
   rondo_convolution_maker *convolution_maker;
 };
 

@@ -63,7 +63,7 @@ static void note_use(divider *d, uint32_t part, const rondo_operation *operation
   const uint32_t value = operation->inputs[input];
   if (value == RONDO_NO_VALUE || !has_value(d, part, value)) return;
   if (d->first_part[value] == RONDO_NO_VALUE || part < d->first_part[value]) d->first_part[value] = part;
-  if ((operation->row->updates >> input & 1u) == 0) return;
+  if (!rondo_operation_updates(operation, input)) return;
   if (d->last_change[value] == RONDO_NO_VALUE || part > d->last_change[value]) d->last_change[value] = part;
 }
 

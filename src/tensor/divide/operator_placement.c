@@ -3,7 +3,6 @@
  */
 #include "tensor/divide/operator_placement.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "tensor/compile/schedule.h"

@@ -15,8 +15,8 @@
 
 const rondo_shape *rondo_operation_input(const rondo_program *program, const rondo_operation *operation,
                                          uint32_t input) {
-  const uint32_t value = operation->inputs[input];
   assert(input < RONDO_MAX_OPERANDS);
+  const uint32_t value = operation->inputs[input];
   return value == RONDO_NO_VALUE ? NULL : rondo_program_shape(program, value);
 }
 

@@ -2,7 +2,6 @@
  * Optimizers: the gradients of the loss for the states of a list, or for every F32 state that it depends on and that is
  * not frozen, and one update operator for each that has one. All or nothing: a failure rolls the program back.
  */
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,6 @@
 #include "tensor/run/run_nodes.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #include "base/error.h"
 

@@ -168,7 +168,8 @@ rondo_status rondo_outputs_hand_out(rondo_function *function, rondo_output_sourc
 
 rondo_status rondo_outputs_check_count(const rondo_function *function, size_t made, size_t asked) {
   if (asked <= made) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
-                    "rondo_function_call: the call requests %zu outputs of '%s', which creates %zu", asked,
-                    function->origin->name, made);
+  return rondo_fail(
+      RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
+      "rondo_function_call: the call requests %zu outputs of '%s', which creates %zu: request at most as many", asked,
+      function->origin->name, made);
 }

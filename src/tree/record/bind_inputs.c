@@ -118,9 +118,10 @@ static rondo_status find_patches(rondo_recorder *recorder, rondo_exec *exec, con
                                  rondo_patch_set **out) {
   const rondo_status status = create_patches(recorder, exec, lists, out);
   if (status != RONDO_UPDATE_REFUSED || recorder->moved == NULL) return status;
-  rondo_log(RONDO_LOG_WARNING, "tree",
-            "addresses of the inputs of '%s' are not searched for, because its body does not always do the same: %s",
-            recorder->function->origin->name, rondo_last_error()->message);
+  rondo_log(
+      RONDO_LOG_WARNING, "tree",
+      "only the declared addresses of the inputs of '%s' are patched, because its body does not always do the same: %s",
+      recorder->function->origin->name, rondo_last_error()->message);
   rondo_recorder_find_free(recorder);
   return create_patches(recorder, exec, lists, out);
 }

@@ -105,7 +105,8 @@ void rondo_recorder_find(rondo_recorder *recorder) {
   rondo_release(&recorder->tree->allocator, further.inputs, recorder->function->options.input_count,
                 sizeof *further.inputs);
   if (status == RONDO_OK) return;
-  rondo_log(RONDO_LOG_WARNING, "tree", "addresses of the inputs of '%s' are not searched for: %s",
+  rondo_log(RONDO_LOG_WARNING, "tree",
+            "only the declared addresses of the inputs of '%s' are patched, because the search for others failed: %s",
             recorder->function->origin->name, rondo_last_error()->message);
   rondo_recorder_find_free(recorder);
 }

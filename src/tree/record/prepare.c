@@ -57,7 +57,9 @@ static rondo_status warm_up_once(const rondo_preparation *p) {
 static rondo_status warm_up(const rondo_preparation *p) {
   for (uint32_t i = 0; p->form->skip == RONDO_SKIP_NONE && p->form->warm_ups > 0; i++) {
     if (i == MOST_WARM_UPS + p->function->options.warm_ups)
-      return refuse(p->function, RONDO_SKIP_WARM_UP, "its body requests another warm-up every time");
+      return refuse(
+          p->function, RONDO_SKIP_WARM_UP,
+          "its body calls rondo_call_warm_up_again in every warm-up: call it only while something is not initialized");
     RONDO_TRY(warm_up_once(p));
   }
   return RONDO_OK;

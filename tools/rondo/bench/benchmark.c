@@ -51,7 +51,8 @@ static int open_device(const benchmark *of, bench_base *state) {
                                         .allocator = of->allocator};
   state->info.struct_size = sizeof state->info;
   if (of->why_cuda && !bare_is_cuda(state->device_name))
-    return tool_fail("--device: '%s' is not a CUDA device: %s", state->device_name, of->why_cuda);
+    return tool_fail("--device: '%s' is not a CUDA device: %s; name one, such as cuda:0", state->device_name,
+                     of->why_cuda);
   if (rondo_device_open(state->device_name, &options, &state->device)) return tool_fail_status("--device");
   return rondo_device_get_info(state->device, &state->info) ? tool_fail_status("the device") : TOOL_OK;
 }

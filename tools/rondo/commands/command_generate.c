@@ -173,7 +173,9 @@ static size_t begin_window(const generation *g, int32_t *window) {
 
 static int check_scores(const generation *g) {
   for (uint32_t i = 0; i < g->model.vocabulary.count; i++) {
-    if (!isfinite(g->scores[i])) return tool_fail("%s: the results of this model are not numbers", g->path);
+    if (!isfinite(g->scores[i]))
+      return tool_fail("%s: the results of this model are not numbers: train it again with a lower --learning-rate",
+                       g->path);
   }
   return TOOL_OK;
 }

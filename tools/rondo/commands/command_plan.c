@@ -169,11 +169,12 @@ static int show_text(const planning *p) {
 static int fail_capacity(const planning *p) {
   const char *name = file_display_name(p->path);
   if (p->info.lower_bound > p->settings.capacity)
-    return tool_fail("%s: %zu bytes live at once, more than the capacity of %" PRIu64, name, p->info.lower_bound,
-                     p->settings.capacity);
+    return tool_fail("%s: %zu bytes live at once, more than the capacity of %" PRIu64 ": raise --capacity", name,
+                     p->info.lower_bound, p->settings.capacity);
   if (p->info.optimal)
-    return tool_fail("%s: the least possible peak is %zu bytes, more than the capacity of %" PRIu64, name, p->info.peak,
-                     p->settings.capacity);
+    return tool_fail("%s: the least possible peak is %zu bytes, more than the capacity of %" PRIu64
+                     ": raise --capacity",
+                     name, p->info.peak, p->settings.capacity);
   return tool_fail("%s: no plan within the capacity of %" PRIu64
                    " bytes was found; the best takes %zu: raise --budget-ms, --threads or --capacity",
                    name, p->settings.capacity, p->info.peak);

@@ -359,7 +359,7 @@ static int serve_and_close(serving *s) {
 static int check(serving *s) {
   const serve_settings *o = &s->settings;
   s->model.table_rows = (size_t)o->table_rows;
-  if (!o->load) return tool_fail_usage("--load is required: only this process can send requests");
+  if (!o->load) return tool_fail_usage("--load is required: requests come from this process only");
   if (!recommender_find(s->name, &s->model))
     return tool_fail_usage("there is no model '%s'; the models are dense and recommender", s->name);
   if (o->look_ups[0] != '\0' && !s->model.has_tables)

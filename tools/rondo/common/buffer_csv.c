@@ -179,7 +179,8 @@ static int fail_memory(const csv_reader *r) { return tool_fail_memory("%s", r->n
 static int allocate(const csv_reader *r, buffer_list *out) {
   size_t lines = 1;
   for (const char *at = r->at; at < r->end; at++) lines += *at == '\n';
-  if (lines > UINT32_MAX / 4) return tool_fail("%s: too many lines", r->name);
+  if (lines > UINT32_MAX / 4)
+    return tool_fail("%s: %zu lines, and the maximum is %u: split the file", r->name, lines, UINT32_MAX / 4);
   out->ids = calloc(lines, sizeof *out->ids);
   out->lines = calloc(lines, sizeof *out->lines);
   out->items = calloc(lines, sizeof *out->items);

@@ -100,7 +100,7 @@ int tool_fail_memory(const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(what, sizeof what, format, arguments);
   va_end(arguments);
-  return tool_fail("out of memory for %s; reduce its size, or free memory", what);
+  return tool_fail("out of memory for %s: ask for less, or free memory", what);
 }
 
 int tool_fail_thread(int error) {

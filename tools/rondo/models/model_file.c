@@ -62,7 +62,7 @@ static int read_format(const char *path, const rondo_weights *weights, language_
   const char *format = metadata_of(path, weights, "format");
   if (!format) return TOOL_FAILURE;
   out->kind = model_kind_of_format(format);
-  if (!out->kind) return tool_fail("%s: its format '%s' is unknown", path, format);
+  if (!out->kind) return tool_fail("%s: its format '%s' is unknown: give a file of rondo train --save", path, format);
   const char *version = metadata_of(path, weights, "version");
   if (!version) return TOOL_FAILURE;
   if (strcmp(version, FORMAT_VERSION) == 0) return TOOL_OK;

@@ -76,7 +76,7 @@ static int check_traits(const training *t) {
     char key[MOST_KEY_BYTES];
     if (strcmp(all.items[i].name, "steps") == 0) continue; /* read_steps */
     const char *found = rondo_weights_get_metadata(t->resumed, make_key(key, all.items[i].name));
-    if (!found) return tool_fail("%s: its metadata has no '%s'", path, key);
+    if (!found) return tool_fail("%s: its metadata has no '%s': give a checkpoint of rondo train", path, key);
     if (strcmp(found, all.items[i].value) != 0) return fail_other_trait(path, &all.items[i], found);
   }
   return TOOL_OK;
@@ -147,7 +147,7 @@ bool train_checkpoint_write(training *t, char problem[TRAIN_PROBLEM_BYTES]) {
 /* NULL: there is none, which was said. */
 static const char *metadata_of(const training *t, const char *key) {
   const char *text = rondo_weights_get_metadata(t->resumed, key);
-  if (!text) tool_fail("%s: its metadata has no '%s'", t->settings.resume, key);
+  if (!text) tool_fail("%s: its metadata has no '%s': give a checkpoint of rondo train", t->settings.resume, key);
   return text;
 }
 

@@ -10,8 +10,10 @@
 
 rondo_joined_share rondo_joined_share_of(const rondo_joined_table *table, size_t block) {
   uint32_t operation = 0;
-  while (block >= table->first_blocks[operation + 1]) operation++;
-  assert(operation < RONDO_MOST_JOINED);
+  while (block >= table->first_blocks[operation + 1]) {
+    operation++;
+    assert(operation < RONDO_MOST_JOINED);
+  }
   const size_t first = table->first_blocks[operation];
   const rondo_blocks blocks = {.grid = {.x = table->first_blocks[operation + 1] - (uint32_t)first}};
   return (rondo_joined_share){operation, (rondo_type)table->types[operation],

@@ -5,8 +5,6 @@
 
 #include <assert.h>
 
-#include <assert.h>
-
 #include "base/error.h"
 #include "tensor/program/operation.h"
 
