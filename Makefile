@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The front door: each target installs what it needs (scripts/setup) and hands over to CMake (CMakePresets.json).
 #
-#   make demo    trains a small language model un-recorded and recorded, then generates text with it
+#   make demo    trains a small language model eager and recorded, then generates text with it
 #   make test    builds everything with warnings as errors and runs the tests
 #   make bench   measures Rondo beside the engines that this machine has (bench/comparison.py --help)
 #   make check   format, layers, headers, the binary interface, the thread sanitizer

@@ -22,9 +22,9 @@ typedef struct executor_case {
   rondo_status (*build)(void *bench, size_t rows, rondo_program *program);
   rondo_compiled *compiled[2]; /* with the executor, which has the recording as well; and in a line */
   rondo_compiled_info info;
-  rondo_unexecuted unexecuted; /* left to the library */
-  double line_us, executor_us; /* what it measured */
-  rondo_executor_info did;     /* in TAKEN_RUNS runs */
+  rondo_sequential_reason sequential_reason; /* left to the library */
+  double sequential_us, executor_us;         /* what it measured */
+  rondo_executor_info did;                   /* in TAKEN_RUNS runs */
   cost times[WAYS];
 } executor_case;
 
@@ -145,8 +145,8 @@ static void compile(executor_bench *b, executor_case *of) {
   rondo_compiled *left = bench_compile(program, b->base.device, &options);
   check(rondo_compiled_get_info(left, &info));
   check(rondo_compiled_destroy(left));
-  of->unexecuted = info.unexecuted;
-  of->line_us = info.line_us;
+  of->sequential_reason = info.sequential_reason;
+  of->sequential_us = info.sequential_us;
   of->executor_us = info.executor_us;
   of->info.struct_size = sizeof of->info;
   check(rondo_compiled_get_info(of->compiled[0], &of->info));
@@ -200,8 +200,7 @@ static int prepare(void *bench) {
 /* Measuring ------------------------------------------------------------------------------------------------------- */
 
 static void run(const executor_case *of, int way) {
-  check(way == RECORDED ? rondo_compiled_run(of->compiled[0])
-                        : rondo_compiled_run_unrecorded(of->compiled[way == LINE]));
+  check(way == RECORDED ? rondo_compiled_run(of->compiled[0]) : rondo_compiled_run_eager(of->compiled[way == LINE]));
 }
 
 static void time_run(executor_case *of, int way) {
@@ -254,7 +253,7 @@ static int measure(void *bench) {
 
 /* Results --------------------------------------------------------------------------------------------------------- */
 
-static const char *taken_name(rondo_unexecuted reason) {
+static const char *taken_name(rondo_sequential_reason reason) {
   static const char *const names[] = {"executor", "not asked", "line, faster", "line, nothing else", "line, busy"};
   return names[reason];
 }
@@ -268,8 +267,8 @@ static void write_case(const executor_case *of, json *out) {
   json_integer(out, "kernels", of->info.kernels);
   json_boolean(out, "identical", true); /* else it had failed */
   for (int way = 0; way < WAYS; way++) cost_object_to_json(out, way_names[way], &of->times[way]);
-  json_text(out, "taken", taken_name(of->unexecuted));
-  json_real(out, "taken_line_us", of->line_us);
+  json_text(out, "taken", taken_name(of->sequential_reason));
+  json_real(out, "taken_line_us", of->sequential_us);
   json_real(out, "taken_executor_us", of->executor_us);
   json_integer(out, "expensive", of->info.expensive);
   json_real(out, "nodes", per_run((double)of->did.nodes));

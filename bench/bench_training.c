@@ -13,9 +13,9 @@
 enum { MOST_ROUNDS = 20000, FEWEST_TURNS = 3, TURN = 20, COMPARED = 3 };
 #define TURN_NS 100000000u
 
-enum { RECORDED, UNRECORDED, WAYS };
-static const char *const way_names[WAYS] = {"recorded", "unrecorded"};
-static const run_function way_runs[WAYS] = {rondo_compiled_run, rondo_compiled_run_unrecorded};
+enum { RECORDED, EAGER, WAYS };
+static const char *const way_names[WAYS] = {"recorded", "eager"};
+static const run_function way_runs[WAYS] = {rondo_compiled_run, rondo_compiled_run_eager};
 
 typedef struct kernel_count {
   const char *name; /* the graph's */

@@ -111,7 +111,7 @@ class Rows:
                     yield {**row, "ratio": way["ratio"]} if field == "bytes" else row
         for row in result.get("threads", ()):  # rondo bench launch
             yield {"measure": f"launch_threads_{row['threads']}", "median": 1e3 * row["host_us"]}
-        for way in ("recorded", "unrecorded") if "hidden" in result else ():  # rondo_bench training
+        for way in ("recorded", "eager") if "hidden" in result else ():  # rondo_bench training
             yield {"measure": f"train_{result['hidden']}_{way}", "median": 1e3 * result[way]["step_us"]}
             yield {"measure": f"train_{result['hidden']}_{way}_host", "median": 1e3 * result[way]["host_us"]}
 
@@ -194,7 +194,7 @@ def graph_against_stream(rows):
 
 
 def training(rows):
-    manners = ("recorded", "unrecorded", "recorded_host", "unrecorded_host")
+    manners = ("recorded", "eager", "recorded_host", "eager_host")
     return ("hidden units", "recorded", "eager", "recorded, host", "eager, host"), [
         (str(hidden), *(cell(rows.measure(f"train_{hidden}_{manner}"), in_ns) for manner in manners))
         for hidden in (32, 128, 512)]
@@ -294,7 +294,7 @@ def waiting_bars(rows):
 def training_bars(rows):
     for hidden in (32, 128, 512):
         yield Bar(f"training step, {hidden} hidden units: recorded against eager", plain, "at most", 1,
-                  ratio(rows.measure(f"train_{hidden}_recorded"), rows.measure(f"train_{hidden}_unrecorded")))
+                  ratio(rows.measure(f"train_{hidden}_recorded"), rows.measure(f"train_{hidden}_eager")))
 
 
 def plan_bars(rows):

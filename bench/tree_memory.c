@@ -20,7 +20,7 @@ typedef struct scene {
 } scene;
 
 static scene open_scene(rondo_device *device, uint32_t per_place) {
-  const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .max_recordings_per_place = per_place,
+  const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .max_recordings_per_parent = per_place,
                                       .no_plan_again = true};
   scene s = {.device = device};
   check(rondo_kernel_create(device, &bench_touch, &s.kernel));
@@ -44,7 +44,7 @@ static void read_memory(const scene *s, uint32_t recordings, uint64_t replayed, 
   *out = (tree_memory){.recordings = info.recordings,
                        .used = info.arena_used,
                        .backed = info.arena_bytes,
-                       .least = info.arena_least,
+                       .least = info.arena_minimum,
                        .exec_host = info.exec_host_bytes,
                        .exec_device = info.exec_device_bytes};
   if (info.recordings == recordings && info.replayed >= replayed) return;

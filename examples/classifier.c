@@ -6,7 +6,7 @@
  *
  *   classifier [DEVICE]
  *
- * Prints: 19 of 20 new images told right; the losses of 40 recorded steps are those of un-recorded ones, bit for bit
+ * Prints: 19 of 20 new images told right; the losses of 40 recorded steps are those of eager ones, bit for bit
  */
 #include <math.h>
 #include <stdio.h>
@@ -140,7 +140,7 @@ static rondo_status train(rondo_compiled *training, bool is_recorded, float *los
     draw_batch(step, images, labels);
     TRY(rondo_compiled_write(training, "images", images, sizeof images));
     TRY(rondo_compiled_write(training, "labels", labels, sizeof labels));
-    TRY(is_recorded ? rondo_compiled_run(training) : rondo_compiled_run_unrecorded(training));
+    TRY(is_recorded ? rondo_compiled_run(training) : rondo_compiled_run_eager(training));
     TRY(rondo_compiled_read(training, "loss", &losses[step], sizeof losses[step]));
   }
   return RONDO_OK;
@@ -181,7 +181,7 @@ static rondo_status run(const char *name, bool *out_good) {
   TRY(count_right(inference, &right));
   const bool is_same = memcmp(losses[0], losses[1], sizeof losses[0]) == 0, has_learned = right >= NEW_IMAGES * 19 / 20;
   printf("the last loss is %.3f; %d of %d new images told right\n", (double)losses[0][STEPS - 1], right, NEW_IMAGES);
-  printf("%s of 20 new images told right; the losses of %d recorded steps are those of un-recorded ones%s\n",
+  printf("%s of 20 new images told right; the losses of %d recorded steps are those of eager ones%s\n",
          has_learned ? "19" : "fewer", STEPS, is_same ? ", bit for bit" : " nearly");
   *out_good = is_same && has_learned;
   rondo_weights_destroy(first);

@@ -5,7 +5,7 @@
  *
  *   recommender [DEVICE]
  *
- * Prints: 9 of 10 new clicks guessed; the losses of 250 recorded steps are those of un-recorded ones, bit for bit
+ * Prints: 9 of 10 new clicks guessed; the losses of 250 recorded steps are those of eager ones, bit for bit
  */
 #include <math.h>
 #include <stdio.h>
@@ -153,7 +153,7 @@ static rondo_status run_batch(rondo_compiled *compiled, bool trains, bool is_rec
   TRY(rondo_compiled_write(compiled, "rows", batch->rows, sizeof batch->rows));
   TRY(rondo_compiled_write(compiled, "pairs", batch->pairs, sizeof batch->pairs));
   if (trains) TRY(rondo_compiled_write(compiled, "clicks", batch->clicks, sizeof batch->clicks));
-  TRY(is_recorded ? rondo_compiled_run(compiled) : rondo_compiled_run_unrecorded(compiled));
+  TRY(is_recorded ? rondo_compiled_run(compiled) : rondo_compiled_run_eager(compiled));
   return rondo_compiled_read(compiled, trains ? "loss" : "logits", result, (trains ? 1 : BATCH) * sizeof *result);
 }
 
@@ -182,7 +182,7 @@ static rondo_status run(const char *name, bool *out_good) {
   }
   const bool is_same = memcmp(losses[0], losses[1], sizeof losses[0]) == 0, has_learned = right >= 9 * NEW_CLICKS / 10;
   printf("the last loss is %.3f; %d of %d new clicks guessed\n", (double)losses[0][STEPS - 1], right, NEW_CLICKS);
-  printf("%s of 10 new clicks guessed; the losses of %d recorded steps are those of un-recorded ones%s\n",
+  printf("%s of 10 new clicks guessed; the losses of %d recorded steps are those of eager ones%s\n",
          has_learned ? "9" : "fewer", STEPS, is_same ? ", bit for bit" : " nearly");
   *out_good = is_same && has_learned;
   rondo_weights_destroy(first);

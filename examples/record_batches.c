@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A program that runs in batches, recorded from its second batch on: the first one runs as ever, because that is when
  * everything makes itself ready; the second one is captured and replayed, those after it only replayed; the last one is
- * shorter and runs un-recorded. Input, output and the rate that changes stand in memory that is there before the
+ * shorter and runs eagerly. Input, output and the rate that changes stand in memory that is there before the
  * capture.
  *
  *   record_batches [DEVICE]

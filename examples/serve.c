@@ -109,8 +109,8 @@ static bool is_right(const server *s, const scoring *c) {
   return true;
 }
 
-static const char *name_of(rondo_way way) {
-  return way == RONDO_WAY_RECORDED ? "one graph" : way == RONDO_WAY_SPLIT ? "several graphs" : "un-recorded";
+static const char *name_of(rondo_run_mode mode) {
+  return mode == RONDO_RUN_RECORDED ? "one graph" : mode == RONDO_RUN_SPLIT ? "several graphs" : "eager";
 }
 
 /* Some at once, so that those that wait can run together. */
@@ -127,7 +127,7 @@ static rondo_status serve(server *s, size_t first) {
     if (status == RONDO_OK) status = waited;
     if (waited == RONDO_OK) s->right += is_right(s, &s->scorings[i]);
     printf("request %zu: %zu rows, %s, %u together, %llu rows of padding\n", first + i, s->scorings[i].request.rows,
-           name_of(answer.way), answer.batch_requests, (unsigned long long)answer.padding_rows);
+           name_of(answer.mode), answer.batch_requests, (unsigned long long)answer.padding_rows);
   }
   return status;
 }

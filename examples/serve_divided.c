@@ -109,7 +109,7 @@ static rondo_status start(server *s) {
   TRY(rondo_session_capture(s->session, "scorer"));
   TRY(rondo_session_get_model_info(s->session, "scorer", &info));
   printf("%llu bytes of states, %llu of them beside the table's device\n", (unsigned long long)info.state_bytes,
-         (unsigned long long)(info.state_bytes - info.ahead_state_bytes));
+         (unsigned long long)(info.state_bytes - info.upstream_state_bytes));
   return RONDO_OK;
 }
 

@@ -66,7 +66,7 @@ typedef struct rondo_communicator rondo_communicator;
 #define RONDO_RENDEZVOUS_BYTES 64
 RONDO_API RONDO_MUST_USE rondo_status rondo_rendezvous_make(char out_rendezvous[RONDO_RENDEZVOUS_BYTES]);
 
-#define RONDO_MOST_RANKS 256
+#define RONDO_MAX_RANKS 256
 
 typedef struct rondo_communicator_options {
   uint32_t struct_size;     /* RONDO_COMMUNICATOR_OPTIONS_INIT sets it; 0 means the library's own */
@@ -83,7 +83,7 @@ typedef struct rondo_communicator_options {
  * of this machine (tmpfs is fastest). The file is removed when all ranks have joined, or by the last rank that gives
  * up. Files left by ranks that have ended are reused. options may be NULL. The caller destroys the communicator before
  * it closes the device. Errors: INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE (world_size is 0 or above
- * RONDO_MOST_RANKS, rank is not
+ * RONDO_MAX_RANKS, rank is not
  * below it), BAD_OPTIONS (piece_bytes), RANK_TAKEN (this rank has already joined), MISMATCH (the ranks that have joined
  * use another world_size, another piece_bytes, or another kind of device); UNAVAILABLE with TIMED_OUT (naming the ranks
  * that did not join) or NO_DRIVER (no NCCL: the names that were tried); INVALID_DATA (the file has other contents);

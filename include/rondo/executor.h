@@ -10,7 +10,7 @@
  *   TRY(rondo_executor_create(device, NULL, &executor));
  *   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .executor = executor};
  *   TRY(rondo_compile(program, device, &options, &compiled));      // measures with and without
- *   TRY(rondo_compiled_run_unrecorded(compiled));                  // uses the faster one
+ *   TRY(rondo_compiled_run_eager(compiled));                  // uses the faster one
  *
  * On CUDA, to execute an operator means to enqueue it, which occupies the host thread for as long as the calls take.
  * The executor's threads help where these calls are slow. On a CPU device the host computes the operators itself: the
@@ -56,7 +56,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_executor_destroy(rondo_executor *exe
 
 /* When eager runs of a program use its executor. */
 typedef enum rondo_executor_policy {
-  RONDO_EXECUTOR_WHERE_FASTER = 0, /* if it was at least 5 % faster when the program was compiled */
+  RONDO_EXECUTOR_AUTO = 0, /* if it was at least 5 % faster when the program was compiled */
   RONDO_EXECUTOR_ALWAYS = 1
 } rondo_executor_policy;
 
@@ -68,7 +68,7 @@ typedef struct rondo_executor_info {
   uint64_t nodes;        /* operators and copies that were executed */
   uint64_t inline_nodes; /* ... by the thread that called run, which also takes expensive operators when it is free */
   uint64_t thread_nodes; /* ... by the executor's threads */
-  uint64_t handed_nodes; /* expensive operators, which the first free thread took */
+  uint64_t queued_nodes; /* expensive operators, which the first free thread took */
   uint64_t events;       /* events that were recorded */
   uint64_t waits;        /* waits of streams for these events */
   uint64_t joins;        /* ... of which waits of the programs' streams at the end of a run */

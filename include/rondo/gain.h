@@ -4,7 +4,7 @@
  * before anything is recorded. It runs the work eagerly and measures the host time, the device time with all work
  * enqueued in advance, and the total time. For each device it measures once what launches and nodes cost. The decision
  * whether to record a program (<rondo/program.h>) or a function of a tree (<rondo/tree.h>) can be based on this
- * prediction (RONDO_RECORD_WHERE_IT_PAYS).
+ * prediction (RONDO_RECORD_AUTO).
  *
  *   TRY(work(stream, user));                                     // a first run prepares what later runs need
  *   TRY(rondo_gain_measure(stream, work, user, 5, &gain));
@@ -23,7 +23,7 @@ RONDO_EXTERN_C_BEGIN
 typedef enum rondo_record_policy {
   RONDO_RECORD_ALWAYS = 0,
   RONDO_RECORD_NEVER = 1,
-  RONDO_RECORD_WHERE_IT_PAYS = 2 /* unless the prediction says that it does not pay (rondo_gain_pays) */
+  RONDO_RECORD_AUTO = 2 /* unless the prediction says that it does not pay (rondo_gain_pays) */
 } rondo_record_policy;
 
 /* The format of an explanation (rondo_compiled_explain, rondo_tree_explain). */

@@ -85,7 +85,7 @@ typedef struct rondo_memory_statistics {
   uint64_t profiles;             /* profiles created from recordings and runs of the device (<rondo/profile.h>) */
   uint64_t profiled_allocations; /* alloc nodes that got the address that a profile planned */
   uint64_t profile_departures;   /* graphs that departed from their profile */
-  uint64_t profiles_afresh;      /* profiles created from graphs that had departed from their own profile */
+  uint64_t profiles_renewed;     /* profiles created from graphs that had departed from their own profile */
   uint64_t arena_backed, arena_backed_high; /* the part of graph_used and graph_reserved that trees hold */
   uint64_t host_withheld; /* freed host memory whose addresses are kept (rondo_host_free); rondo_memory_trim frees it */
 } rondo_memory_statistics;

@@ -95,14 +95,14 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_divided_read(rondo_divided *divided,
                                                          size_t bytes);
 
 /* Runs the parts in order; each recorded part is one launch. Waits for the data that one device passes to the next, not
- * for the last part. _unrecorded runs eagerly, as rondo_compiled_run_unrecorded. If a part fails, the parts before it
+ * for the last part. _eager runs eagerly, as rondo_compiled_run_eager. If a part fails, the parts before it
  * have run. A run that finds an index out of range changes no state on any device, as for rondo_compiled_run: before a
  * part that changes states, the run waits for the earlier parts that look up indices, and stops if one of them has
  * failed. rondo_divided_synchronize and rondo_divided_read return that failure. Errors: those of rondo_compiled_run;
  * CAPTURE_REFUSED/UNSUPPORTED_CALL while one of its streams captures, because a graph has only one device; the capture
  * continues. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_divided_run(rondo_divided *divided);
-RONDO_API RONDO_MUST_USE rondo_status rondo_divided_run_unrecorded(rondo_divided *divided);
+RONDO_API RONDO_MUST_USE rondo_status rondo_divided_run_eager(rondo_divided *divided);
 
 /* Waits for all parts. Errors: the first failure of a part, as rondo_compiled_synchronize. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_divided_synchronize(rondo_divided *divided);

@@ -269,7 +269,7 @@ typedef struct rondo_compile_options {
   rondo_branch_policy branches;
   rondo_fusion_policy fusion;
   rondo_compiled *share;  /* share the memory of this program (see below); NULL: its own memory */
-  double least_gain;      /* for RONDO_RECORD_WHERE_IT_PAYS: `least` of rondo_gain_pays (<rondo/gain.h>) */
+  double least_gain;      /* for RONDO_RECORD_AUTO: `least` of rondo_gain_pays (<rondo/gain.h>) */
   uint64_t expected_runs; /* likewise: `runs` */
   bool allow_tf32;        /* on CUDA, cuBLASLt and cuDNN may round the factors of F32 products and convolutions to TF32,
                              which has 10 bits of mantissa: faster on tensor cores, with relative errors of about 2^-11
@@ -304,7 +304,7 @@ typedef struct rondo_compile_options {
 
 /* Compiles a program (FW-1): plans the arena, gives every value its fixed address, warms up once (states keep their
  * values), captures a run on its own stream, instantiates and uploads. The program may then be changed, compiled again
- * or destroyed. options may be NULL. Waits, but disturbs no capture of another thread. With RONDO_RECORD_WHERE_IT_PAYS
+ * or destroyed. options may be NULL. Waits, but disturbs no capture of another thread. With RONDO_RECORD_AUTO
  * it runs some more times, and is recorded if the prediction says that it pays (FW-8); it is also recorded if the
  * device's costs are not known and cannot be measured, because another thread captures. Errors: INVALID_ARGUMENT (no
  * output and no update; BAD_OPTIONS; OUT_OF_RANGE: least_gain), OUT_OF_MEMORY with the requested bytes,
@@ -386,7 +386,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run(rondo_compiled *compile
  * it returns when the last operator has been enqueued; on a CPU device, when the last expensive operator has been
  * computed. Errors: as rondo_launch, the first failure of an operator; operators in flight are then done, or execute
  * before any later work; INVALID_STATE/OVERWRITTEN (see Sharing). Thread-compatible. */
-RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled);
+RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run_eager(rondo_compiled *compiled);
 
 /* Waits for all enqueued runs and copies. Errors: any asynchronous failure, as rondo_compiled_read. Thread-compatible.
  * */
@@ -400,20 +400,20 @@ RONDO_API rondo_graph *rondo_compiled_graph(const rondo_compiled *compiled);
 RONDO_API rondo_exec *rondo_compiled_exec(const rondo_compiled *compiled);
 
 /* Why a program runs eagerly. */
-typedef enum rondo_unrecorded {
-  RONDO_UNRECORDED_NONE = 0,   /* it is recorded */
-  RONDO_UNRECORDED_ASKED = 1,  /* RONDO_RECORD_NEVER */
-  RONDO_UNRECORDED_NO_GAIN = 2 /* RONDO_RECORD_WHERE_IT_PAYS, and recording does not pay */
-} rondo_unrecorded;
+typedef enum rondo_eager_reason {
+  RONDO_EAGER_NONE = 0,      /* it is recorded */
+  RONDO_EAGER_REQUESTED = 1, /* RONDO_RECORD_NEVER */
+  RONDO_EAGER_NO_GAIN = 2    /* RONDO_RECORD_AUTO, and recording does not pay */
+} rondo_eager_reason;
 
 /* Why eager runs execute their operators one after the other on one stream. */
-typedef enum rondo_unexecuted {
-  RONDO_UNEXECUTED_NONE = 0,      /* they do not: they use the executor */
-  RONDO_UNEXECUTED_NOT_ASKED = 1, /* no executor was given */
-  RONDO_UNEXECUTED_SLOWER = 2,    /* RONDO_EXECUTOR_WHERE_FASTER, and the executor was not faster */
-  RONDO_UNEXECUTED_LINE = 3,      /* likewise: each operator depends on the previous one, and nothing is staged */
-  RONDO_UNEXECUTED_BUSY = 4       /* likewise: the executor was busy with other runs during the comparison */
-} rondo_unexecuted;
+typedef enum rondo_sequential_reason {
+  RONDO_SEQUENTIAL_NONE = 0,        /* they do not: they use the executor */
+  RONDO_SEQUENTIAL_NO_EXECUTOR = 1, /* no executor was given */
+  RONDO_SEQUENTIAL_FASTER = 2,      /* RONDO_EXECUTOR_AUTO, and the executor was not faster */
+  RONDO_SEQUENTIAL_CHAIN = 3,       /* likewise: each operator depends on the previous one, and nothing is staged */
+  RONDO_SEQUENTIAL_BUSY = 4         /* likewise: the executor was busy with other runs during the comparison */
+} rondo_sequential_reason;
 
 typedef struct rondo_compiled_info {
   uint32_t struct_size;
@@ -431,22 +431,22 @@ typedef struct rondo_compiled_info {
   uint32_t dependencies;   /* between operators, without those that others imply */
   bool has_branches;       /* the recorded graph has these dependencies, and is not a single chain */
   uint64_t shared_bytes;   /* of state_bytes and arena_bytes, what existed already and is shared */
-  rondo_unrecorded unrecorded; /* why there is no recorded graph */
-  uint32_t nodes;              /* of the recorded graph; 0 if the program is not recorded */
-  uint64_t branch_bytes;       /* arena_bytes with the narrowest branches that were tried, or a lower bound of it if
-                                  that is already too much; 0: none were tried */
-  uint32_t chains;             /* chains of operators that are fused into one kernel (rondo_fusion_policy) */
-  uint32_t joined;             /* operators in these chains */
-  uint32_t chain_kernels;      /* kernels for these chains; equal chains share one, also across shared programs */
-  uint64_t staging_host_bytes; /* buffers of staged values, in addition to the arena */
+  rondo_eager_reason eager_reason; /* why there is no recorded graph */
+  uint32_t nodes;                  /* of the recorded graph; 0 if the program is not recorded */
+  uint64_t branch_bytes;           /* arena_bytes with the narrowest branches that were tried, or a lower bound of it if
+                                      that is already too much; 0: none were tried */
+  uint32_t chains;                 /* chains of operators that are fused into one kernel (rondo_fusion_policy) */
+  uint32_t joined;                 /* operators in these chains */
+  uint32_t chain_kernels;          /* kernels for these chains; equal chains share one, also across shared programs */
+  uint64_t staging_host_bytes;     /* buffers of staged values, in addition to the arena */
   uint64_t staging_device_bytes;
-  uint64_t captures;           /* so far: when it was compiled, and at each rondo_compiled_recompile that recorded */
-  uint64_t updates;            /* captures that updated the exec in place */
-  uint64_t instantiations;     /* captures that made a new exec */
-  rondo_unexecuted unexecuted; /* why eager runs execute operators one after the other. With an executor: */
-  uint32_t expensive;          /* expensive nodes of a run */
-  double line_us, executor_us; /* minimum time of a run, sequential and with the executor, measured at compilation; 0:
-                                  not measured */
+  uint64_t captures;       /* so far: when it was compiled, and at each rondo_compiled_recompile that recorded */
+  uint64_t updates;        /* captures that updated the exec in place */
+  uint64_t instantiations; /* captures that made a new exec */
+  rondo_sequential_reason sequential_reason; /* why eager runs do not use an executor */
+  uint32_t expensive;                        /* expensive nodes of a run */
+  double sequential_us, executor_us;         /* minimum time of a run, sequential and with the executor, measured at
+                                          compilation; 0: not measured */
   uint64_t host_bytes; /* host memory that the device uses, page-locked on CUDA: staging_host_bytes, the buffer for
                           writes, and 8 bytes for each operator that checks indices */
   bool branches_ended_early; /* there are no branches, and not all widths were tried: there are more than 16,384
@@ -467,7 +467,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_info(const rondo_compil
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_measure(rondo_compiled *compiled, uint32_t repeats,
                                                              rondo_gain *out_gain);
 
-/* Returns the gain that rondo_compiled_measure measured last, or that was predicted for RONDO_RECORD_WHERE_IT_PAYS.
+/* Returns the gain that rondo_compiled_measure measured last, or that was predicted for RONDO_RECORD_AUTO.
  * Errors: INVALID_ARGUMENT; INVALID_STATE (neither). Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compiled *compiled, rondo_gain *out_gain);
 
@@ -483,18 +483,18 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  *      "recorded_total_us":15.2, "record_us":180.0, "host_gain":20.5, "total_gain":1.47, "runs_to_repay":26,
  *      "is_measured":true},
  *    "advice":[{"kind":"JOIN_WORKS", "message":"..."}],
- *    "executor":{"used":false, "reason":"SLOWER", "expensive":3, "line_us":20.5, "executor_us":24.1},
+ *    "executor":{"used":false, "reason":"SEQUENTIAL_FASTER", "expensive":3, "sequential_us":20.5, "executor_us":24.1},
  *    "memory":{"lower_bound":4096, "straight_bytes":4096, "order_peak":3072, "program_peak":5120},
  *    "updates":[{"optimizer":"adam", "states":["w", "b"]}]}
- * The policy is "always", "never" or "where it pays". The reason is ASKED or NO_GAIN (rondo_unrecorded), or null if the
- * program is recorded; the message explains it. Branches are "taken", "none", "refused" (RONDO_BRANCHES_NEVER),
+ * The policy is "always", "never" or "auto". The reason is REQUESTED or NO_GAIN (rondo_eager_reason), or null if
+ * the program is recorded; the message explains it. Branches are "taken", "none", "refused" (RONDO_BRANCHES_NEVER),
  * "memory" (they would need branch_bytes or more) or "budget" (not all were tried: branches_ended_early). Inputs are
  * those that are not staged. The gain is null while it is not known. Advice has the kinds MEASURE, RECORD,
  * LARGER_PIECE, JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. The executor is null if the program has none; its reason
- * is SLOWER, LINE or BUSY (rondo_unexecuted), or null if it is used. The memory fields are those of
- * rondo_compiled_info. Updates list the states that each optimizer ("adam", "sgd" or "sgd_momentum") trains, without
- * its moments and counters; the text format names at most eight. Errors: INVALID_ARGUMENT (NULL, another format),
- * OUT_OF_MEMORY. Thread-compatible. */
+ * is SEQUENTIAL_FASTER, CHAIN or EXECUTOR_BUSY (rondo_sequential_reason), or null if it is used. The memory fields are
+ * those of rondo_compiled_info. Updates list the states that each optimizer ("adam", "sgd" or "sgd_momentum") trains,
+ * without its moments and counters; the text format names at most eight. Errors: INVALID_ARGUMENT (NULL, another
+ * format), OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_explain(const rondo_compiled *compiled,
                                                              rondo_explain_format format, char **out_text);
 

@@ -50,17 +50,17 @@ typedef struct rondo_ticket {
 } rondo_ticket;
 
 typedef struct rondo_session_options {
-  uint32_t struct_size;    /* RONDO_SESSION_OPTIONS_INIT sets it; 0 means the library's own */
-  uint32_t streams;        /* at most RONDO_SESSION_MAX_STREAMS; 0 = 1 */
-  uint32_t max_delay_us;   /* how long a request may wait for others to share a graph with. With 0, only requests that
-                              wait for a stream anyway are batched. While three streams run, a request whose rows cost 1.5
-                              times what they cost in a full graph waits for one of them to finish, but no longer than it
-                              would run. With max_batch 1 no request waits */
-  uint32_t max_queue;      /* maximum number of requests that wait or run; 0 = 1024 */
-  bool strict;             /* refuse what no graph can run, instead of running it eagerly */
-  uint32_t max_unrecorded; /* numbers of rows for which a stream caches a program for eager runs; the least recently
+  uint32_t struct_size;  /* RONDO_SESSION_OPTIONS_INIT sets it; 0 means the library's own */
+  uint32_t streams;      /* at most RONDO_SESSION_MAX_STREAMS; 0 = 1 */
+  uint32_t max_delay_us; /* how long a request may wait for others to share a graph with. With 0, only requests that
+                            wait for a stream anyway are batched. While three streams run, a request whose rows cost 1.5
+                            times what they cost in a full graph waits for one of them to finish, but no longer than it
+                            would run. With max_batch 1 no request waits */
+  uint32_t max_queue;    /* maximum number of requests that wait or run; 0 = 1024 */
+  bool strict;           /* refuse what no graph can run, instead of running it eagerly */
+  uint32_t max_eager_programs; /* numbers of rows for which a stream caches a program for eager runs; the least recently
                               used is evicted; 0 = 8 */
-  const char *name;        /* for messages; copied; may be NULL */
+  const char *name;            /* for messages; copied; may be NULL */
   uint32_t max_batch; /* maximum number of requests that graphs run together; 0 = RONDO_SESSION_MAX_BATCH; 1: each runs
                          alone. A batch has as few requests as make a row cost at most 10 % more than any number of the
                          waiting ones would, and others that fit into its padding. Eagerly each request runs alone */
@@ -245,7 +245,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_plan(rondo_session *session,
  * choice of sizes, no row of a size costs more than one of a smaller size. One graph runs a request unless several
  * graphs, or an eager run, are at least 3 % cheaper: in time while nothing else runs, otherwise in their share of all
  * streams' time. An eager run also costs the compilation of a program, for the share of the history whose rows have no
- * cached program (rondo_session_options.max_unrecorded).
+ * cached program (rondo_session_options.max_eager_programs).
  *
  * After a failure the model has no graphs. Errors: as a run in capture mode; INVALID_STATE with ALREADY_CAPTURED (it
  * has graphs), ALREADY_CAPTURING; INVALID_ARGUMENT/NONE (no history); LIMIT_EXCEEDED (the budgets); what rondo_compile,
@@ -265,34 +265,34 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_destroy_graphs(rondo_session
  * runs. No graph is taken to be slower than a larger one.
  *
  * A graph that seems slow would never run. So a batch for which several graphs, or an eager run, seem faster than one
- * graph is sometimes run by the smallest graph with room for it. This is a *trial*, and the answer has RONDO_WAY_TRIAL.
- * It may take longer than the way that was dispatched. There are trials only while nothing else waits or runs: three of
+ * graph is sometimes run by the smallest graph with room for it. This is a *trial*, and the answer has RONDO_RUN_TRIAL.
+ * It may take longer than what was dispatched. There are trials only while nothing else waits or runs: three of
  * each graph, and others that together take about 1 % of the time of the model's batches. A batch with more rows than
- * the largest graph, and a request for UNRECORDED, are never trials.
+ * the largest graph, and a request for EAGER, are never trials.
  *
  * Once a known time differs by more than 5 % from the one that dispatching uses, the dispatch tables are made again, by
  * the thread of an idle stream, which spends at most 1 % of its time on this. Requests use the old tables meanwhile,
- * also if there is no memory for new ones; that is tried again. rondo_session_decide uses the newest tables. Times that
- * were given by rondo_session_set_times stay: they have no samples and no trials. */
+ * also if there is no memory for new ones; that is tried again. rondo_session_get_dispatch uses the newest tables.
+ * Times that were given by rondo_session_set_times stay: they have no samples and no trials. */
 
 /* A graph of a model, by index. */
 typedef struct rondo_model_graph {
   uint32_t struct_size;
-  uint32_t nodes; /* of the exec on one stream */
-  size_t rows;    /* that it has room for */
-  double run_us;  /* measured, from the launch until it is done: the lowest of several, and at most that of a larger
-                     graph. 0 in capture mode */
-  double unrecorded_us;         /* the same work, run eagerly */
-  uint64_t exec_bytes;          /* host and device memory of the exec, on one stream */
-  uint64_t arena_bytes;         /* needed in the arena of its stream */
-  uint64_t launches;            /* on all streams */
-  uint64_t rows_run;            /* rows of requests in these launches */
-  double capture_us;            /* time to record it on one stream */
-  bool has_branches;            /* independent operators run in parallel */
-  double current_us;            /* which dispatching uses: run_us, until samples differ (see Times that change) */
-  double current_unrecorded_us; /* likewise */
-  uint64_t readings;            /* samples since it was measured */
-  uint64_t trials;              /* likewise */
+  uint32_t nodes;  /* of the exec on one stream */
+  size_t rows;     /* that it has room for */
+  double run_us;   /* measured, from the launch until it is done: the lowest of several, and at most that of a larger
+                      graph. 0 in capture mode */
+  double eager_us; /* the same work, run eagerly */
+  uint64_t exec_bytes;     /* host and device memory of the exec, on one stream */
+  uint64_t arena_bytes;    /* needed in the arena of its stream */
+  uint64_t launches;       /* on all streams */
+  uint64_t rows_run;       /* rows of requests in these launches */
+  double capture_us;       /* time to record it on one stream */
+  bool has_branches;       /* independent operators run in parallel */
+  double current_us;       /* which dispatching uses: run_us, until samples differ (see Times that change) */
+  double current_eager_us; /* likewise */
+  uint64_t samples;        /* samples since it was measured */
+  uint64_t trials;         /* likewise */
 } rondo_model_graph;
 
 /* Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_ARGUMENT. */
@@ -300,14 +300,14 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_graph(rondo_session *ses
                                                               rondo_model_graph *out_graph);
 
 /* Replaces the measured times of a model's graphs, in microseconds by index, `count` of each: with those of an earlier
- * run of the program, or for tests. They stay until graphs are captured. `unrecorded` may be NULL: then only what no
+ * run of the program, or for tests. They stay until graphs are captured. `eager` may be NULL: then only what no
  * graph can run runs eagerly. `overlap` is the time of a graph on all streams at once, divided by the time one after
  * the other, from 1 / streams to 1, for all graphs; 0 = as measured for some sizes and interpolated for the others.
  * Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE (a count that differs from that of
  * the graphs, a time that is not above 0 and finite); OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_set_times(rondo_session *session, const char *model,
-                                                              const double *recorded, const double *unrecorded,
-                                                              size_t count, double overlap);
+                                                              const double *recorded, const double *eager, size_t count,
+                                                              double overlap);
 
 /* Manual runs (SE-6) ----------------------------------------------------------------------------------------------- */
 
@@ -315,11 +315,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_set_times(rondo_session *ses
  * runs on *out_stream. Several streams may be taken, in any order. Calls that need all streams wait until none is
  * taken, while requests go on. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_STATE/NOT_CAPTURED (no
  * graphs); INVALID_STATE/STILL_IN_USE (already taken); INVALID_STATE/ALREADY_CAPTURING (a model is in capture mode). */
-RONDO_API RONDO_MUST_USE rondo_status rondo_session_take_stream(rondo_session *session, const char *model,
-                                                                size_t number, rondo_stream **out_stream);
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_acquire_stream(rondo_session *session, const char *model,
+                                                                   size_t number, rondo_stream **out_stream);
 /* Waits for the stream's work and returns it to serving. If several threads give it back, one succeeds. Errors:
  * INVALID_STATE/SCOPE (not taken, or another thread gives it back); a failure of its work. */
-RONDO_API RONDO_MUST_USE rondo_status rondo_session_give_stream(rondo_session *session, size_t number);
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_release_stream(rondo_session *session, size_t number);
 
 /* One entry of the input map of a graph on a stream: the device destination of the input's rows, which must be copied
  * there before a launch, and the bytes that there is room for. The source is the session's own memory that was
@@ -344,27 +344,27 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_result(rondo_session *se
 /* Requests -------------------------------------------------------------------------------------------------------- */
 
 /* What runs a request. */
-typedef enum rondo_way {
-  RONDO_WAY_AUTO = 0,       /* requested: the cheapest */
-  RONDO_WAY_RECORDED = 1,   /* one graph */
-  RONDO_WAY_SPLIT = 2,      /* several graphs */
-  RONDO_WAY_UNRECORDED = 3, /* eagerly, on exactly these rows */
-  RONDO_WAY_CAPTURED = 4    /* nothing: it was recorded, in capture mode */
-} rondo_way;
+typedef enum rondo_run_mode {
+  RONDO_RUN_AUTO = 0,     /* requested: the cheapest */
+  RONDO_RUN_RECORDED = 1, /* one graph */
+  RONDO_RUN_SPLIT = 2,    /* several graphs */
+  RONDO_RUN_EAGER = 3,    /* eagerly, on exactly these rows */
+  RONDO_RUN_CAPTURED = 4  /* nothing: it was recorded, in capture mode */
+} rondo_run_mode;
 
-/* Why a request ran in its way. */
-typedef enum rondo_way_reason {
-  RONDO_WAY_CHEAPEST = 0,
-  RONDO_WAY_ASKED = 1,     /* rondo_request.way */
-  RONDO_WAY_NO_GRAPH = 2,  /* the model has no graphs */
-  RONDO_WAY_AGAIN = 3,     /* its batch failed, and it ran again, alone or with at most half of the batch */
-  RONDO_WAY_CAPTURING = 4, /* capture mode */
-  RONDO_WAY_TRIAL = 5      /* one graph, to measure it (see Times that change) */
-} rondo_way_reason;
+/* Why a request ran in its mode. */
+typedef enum rondo_run_reason {
+  RONDO_RUN_CHEAPEST = 0,
+  RONDO_RUN_REQUESTED = 1, /* rondo_request.mode */
+  RONDO_RUN_NO_GRAPH = 2,  /* the model has no graphs */
+  RONDO_RUN_RETRY = 3,     /* its batch failed, and it ran again, alone or with at most half of the batch */
+  RONDO_RUN_CAPTURING = 4, /* capture mode */
+  RONDO_RUN_TRIAL = 5      /* one graph, to measure it (see Times that change) */
+} rondo_run_reason;
 
 typedef struct rondo_request {
   uint32_t struct_size;
-  rondo_way way; /* AUTO, RECORDED (one graph or several) or UNRECORDED */
+  rondo_run_mode mode; /* AUTO, RECORDED (one graph or several) or EAGER */
   size_t rows;
   /* Host memory of each input, rows times its row_bytes. It may be changed after the answer. Memory from
    * rondo_host_malloc of the session's device is copied directly; rows in other memory are first collected in the
@@ -381,8 +381,8 @@ typedef struct rondo_request {
 
 typedef struct rondo_answer {
   uint32_t struct_size;
-  rondo_way way; /* in which its batch ran */
-  rondo_way_reason reason;
+  rondo_run_mode mode; /* in which its batch ran */
+  rondo_run_reason reason;
   uint32_t graph;          /* index of the first graph that ran its batch; 0: none */
   uint32_t graphs;         /* that ran its batch */
   uint32_t stream;         /* of the first graph */
@@ -396,7 +396,7 @@ typedef struct rondo_answer {
 
 /* Runs a request and waits for it. out_answer may be NULL. If a batch fails, its requests run again in halves, and so
  * do those of a half that fails, so that each has its own errors. Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with
- * NULL_ARGUMENT, SHAPE (no rows), ARGUMENT_COUNT, OUT_OF_RANGE (way); LIMIT_EXCEEDED/NONE (max_queue requests already
+ * NULL_ARGUMENT, SHAPE (no rows), ARGUMENT_COUNT, OUT_OF_RANGE (mode); LIMIT_EXCEEDED/NONE (max_queue requests already
  * wait or run); LIMIT_EXCEEDED/TIMED_OUT (the deadline passed before it started); INVALID_STATE/ABORTED (cancelled);
  * INVALID_STATE/NONE (the session is being drained); UNSUPPORTED/NOT_RECORDED (no graph can run it, and the session is
  * strict or the request asks for a graph); EXECUTION_FAILED/OUT_OF_RANGE and other failures of its work. */
@@ -447,20 +447,20 @@ typedef struct rondo_model_info {
   uint32_t struct_size;
   uint32_t graphs, inputs, outputs;
   uint64_t requests; /* answered with success; the next line: by how they ran */
-  uint64_t recorded, split, unrecorded;
+  uint64_t recorded, split, eager;
   uint64_t refused, timed_out, cancelled, failed;
   uint64_t batches, batched;                                    /* batches of at least two requests; their requests */
   uint64_t rows, padding_rows;                                  /* of requests; added as padding */
   uint64_t launches;                                            /* of graphs */
-  uint64_t unrecorded_programs, evicted;                        /* compiled for eager runs; evicted */
+  uint64_t eager_programs, evicted;                             /* compiled for eager runs; evicted */
   uint64_t isolated;                                            /* batches that failed and ran again in halves */
   uint64_t state_bytes, arena_bytes, exec_bytes, staging_bytes; /* on all streams */
   double overlap;             /* of the largest graph, see rondo_session_set_times; 1: no graphs */
-  uint64_t executor_programs; /* those of unrecorded_programs that run on the streams' executors */
-  uint64_t ahead_state_bytes,
-      ahead_arena_bytes; /* the parts of state_bytes and arena_bytes of a divided model on other devices */
-  uint64_t trials;       /* batches that were trials (see Times that change) */
-  uint64_t renewals;     /* how often the dispatch tables were made again because times had changed */
+  uint64_t executor_programs; /* those of eager_programs that run on the streams' executors */
+  uint64_t upstream_state_bytes,
+      upstream_arena_bytes; /* the parts of state_bytes and arena_bytes of a divided model on other devices */
+  uint64_t trials;          /* batches that were trials (see Times that change) */
+  uint64_t renewals;        /* how often the dispatch tables were made again because times had changed */
 } rondo_model_info;
 
 /* Errors: NOT_FOUND/UNKNOWN_NAME, INVALID_ARGUMENT. */
@@ -480,9 +480,9 @@ typedef struct rondo_session_usage {
   double sum_us;      /* the sum over all of them */
   uint64_t batches;   /* that were formed */
   uint64_t requests;  /* in these batches */
-  double forming_us;  /* to form these batches */
+  double batching_us; /* to form these batches */
   uint64_t graphs;    /* that were enqueued */
-  double queueing_us; /* to enqueue these graphs */
+  double enqueue_us;  /* to enqueue these graphs */
 } rondo_session_usage;
 
 /* Thread-safe. Errors: INVALID_ARGUMENT; INVALID_STATE/NO_TIMING (rondo_session_options.timed); the first failure of
@@ -492,9 +492,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_usage(rondo_session *ses
 /* What a request of this many rows would run by, and its cost by the known times: *out_parts graphs by index in
  * `parts`, which has room for RONDO_SESSION_MAX_PARTS. More rows than the dispatch table has are run by launches of the
  * largest graph and an entry for the rest. Errors: NOT_FOUND/UNKNOWN_NAME, INVALID_ARGUMENT. */
-RONDO_API RONDO_MUST_USE rondo_status rondo_session_decide(rondo_session *session, const char *model, size_t rows,
-                                                           rondo_way *out_way, uint32_t *parts, uint32_t *out_parts,
-                                                           double *out_us);
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_dispatch(rondo_session *session, const char *model, size_t rows,
+                                                                 rondo_run_mode *out_way, uint32_t *parts,
+                                                                 uint32_t *out_parts, double *out_us);
 
 RONDO_EXTERN_C_END
 

@@ -29,9 +29,9 @@ typedef struct rondo_size_candidate {
 
 /* Requests with the same number of rows. */
 typedef struct rondo_size_demand {
-  size_t rows;          /* at least 1 */
-  uint64_t requests;    /* number of them */
-  double unrecorded_us; /* time of one in an eager run; 0: not known, or not wanted */
+  size_t rows;       /* at least 1 */
+  uint64_t requests; /* number of them */
+  double eager_us;   /* time of one in an eager run; 0: not known, or not wanted */
 } rondo_size_demand;
 
 typedef struct rondo_sizes_problem {
@@ -53,10 +53,10 @@ typedef struct rondo_sizes_choice {
   double bound_us;   /* if each request had its best candidate: a lower bound for every choice */
   double startup_us; /* of the chosen sizes together, as is the next */
   uint64_t bytes;
-  uint64_t requests;   /* of the demands; the next two: how many of them */
-  uint64_t unrecorded; /* run eagerly */
-  uint64_t split;      /* run by several launches of the largest size */
-  double padding;      /* as a share of all rows that recordings run */
+  uint64_t requests; /* of the demands; the next two: how many of them */
+  uint64_t eager;    /* run eagerly */
+  uint64_t split;    /* run by several launches of the largest size */
+  double padding;    /* as a share of all rows that recordings run */
 } rondo_sizes_choice;
 
 /* Finds the sizes with the lowest total cost of all requests; of equal costs, the fewest sizes. `chosen` has room for

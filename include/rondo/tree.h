@@ -63,19 +63,19 @@ typedef struct rondo_buffer rondo_buffer; /* a reference-counted handle of memor
 /* Why a call ran eagerly instead of being recorded or replayed. */
 typedef enum rondo_skip {
   RONDO_SKIP_NONE = 0,
-  RONDO_SKIP_WARM_UP,        /* the form of the inputs is new, or the body asked for another warm-up */
-  RONDO_SKIP_BEHIND_WARM_UP, /* an earlier call on the path ran eagerly, so addresses are not fixed (TR-2) */
-  RONDO_SKIP_MUTATED_INPUT,  /* it writes to a moving input that is not declared RONDO_INPUT_MUTATED (TR-6), or to bytes
-                                that a moving input shares with another input */
-  RONDO_SKIP_HOST_WORK,      /* it waits for the device or queries it, accesses memory of the device on the host, or
-                                takes a host step where none is allowed */
+  RONDO_SKIP_WARM_UP,       /* the form of the inputs is new, or the body asked for another warm-up */
+  RONDO_SKIP_AFTER_WARM_UP, /* an earlier call on the path ran eagerly, so addresses are not fixed (TR-2) */
+  RONDO_SKIP_MUTATED_INPUT, /* it writes to a moving input that is not declared RONDO_INPUT_MUTATED (TR-6), or to bytes
+                               that a moving input shares with another input */
+  RONDO_SKIP_HOST_WORK,     /* it waits for the device or queries it, accesses memory of the device on the host, or
+                               takes a host step where none is allowed */
   RONDO_SKIP_SEVERAL_DEVICES,      /* it uses the stream or memory of another device */
   RONDO_SKIP_UNKNOWN_SHAPE,        /* the body called rondo_call_refuse */
   RONDO_SKIP_UNSAFE,               /* the body called rondo_call_refuse, or the function's options say so */
   RONDO_SKIP_UNSAFE_DETERMINISTIC, /* the same, in a tree with rondo_tree_options.deterministic */
   RONDO_SKIP_CHANGING_SHAPES,      /* rondo_function_options.static_shapes: only the first form is recorded */
   RONDO_SKIP_SHAPE_LIMIT,          /* rondo_function_options.max_shapes */
-  RONDO_SKIP_RECORDING_LIMIT,      /* rondo_tree_options.max_recordings_per_place; or max_recordings, and all existing
+  RONDO_SKIP_RECORDING_LIMIT,      /* rondo_tree_options.max_recordings_per_parent; or max_recordings, and all existing
                                       recordings belong to the path or are held */
   RONDO_SKIP_MEMORY_LIMIT,         /* rondo_tree_options.max_bytes, or the device has no more memory */
   RONDO_SKIP_TOO_SMALL,            /* fewer nodes than rondo_function_options.min_nodes */
@@ -92,7 +92,7 @@ typedef enum rondo_skip {
                                inputs; or values that are not inputs changed */
   RONDO_SKIP_DEPARTED,      /* it made other allocations than in its warm-up; it is recorded at the next call */
   RONDO_SKIP_MOVING_OUTPUT, /* an input was too often another output of the path (RONDO_DEMOTION_SKIP) */
-  RONDO_SKIP_NO_GAIN,       /* RONDO_RECORD_WHERE_IT_PAYS predicts too small a gain: the message has the figures */
+  RONDO_SKIP_NO_GAIN,       /* RONDO_RECORD_AUTO predicts too small a gain: the message has the figures */
   RONDO_SKIP_ROOM = 32      /* length of arrays of counters by reason */
 } rondo_skip;
 
@@ -118,12 +118,12 @@ typedef struct rondo_recording_question {
 typedef struct rondo_tree_options {
   uint32_t struct_size; /* RONDO_TREE_OPTIONS_INIT sets it; 0 means the library's own */
   rondo_output_policy outputs;
-  const char *name;                  /* for messages; copied; may be NULL */
-  uint64_t max_bytes;                /* of the arena; 0 = as much as the device has */
-  uint64_t initial_bytes;            /* of the arena: memory that is allocated when the tree is created */
-  uint32_t max_recordings;           /* of the tree; beyond it, the least recently used recordings are evicted, with all
-                                        recordings after them on their paths; 0 = 4096 */
-  uint32_t max_recordings_per_place; /* of one function after one recording; 0 = 128 */
+  const char *name;        /* for messages; copied; may be NULL */
+  uint64_t max_bytes;      /* of the arena; 0 = as much as the device has */
+  uint64_t initial_bytes;  /* of the arena: memory that is allocated when the tree is created */
+  uint32_t max_recordings; /* of the tree; beyond it, the least recently used recordings are evicted, with all
+                              recordings after them on their paths; 0 = 4096 */
+  uint32_t max_recordings_per_parent; /* of one function after one recording; 0 = 128 */
   uint64_t max_exec_bytes; /* host and device memory of all execs. Beyond it, recordings of the same work share an exec;
                               otherwise the least recently used recordings are evicted. No call is refused because of
                               it: if all remaining recordings belong to the path, execs are made beyond the limit
@@ -217,18 +217,18 @@ typedef struct rondo_tree_info {
   uint32_t path_length;          /* recordings from the root to the current one */
   uint64_t arena_bytes;          /* physical memory of the arena */
   uint64_t arena_used;           /* ... of which the largest path needs this much */
-  uint64_t unrecorded_bytes;     /* outputs of eager calls, clones, rondo_buffer_create */
+  uint64_t eager_bytes;          /* outputs of eager calls, clones, rondo_buffer_create */
   uint64_t exec_host_bytes, exec_device_bytes;
   uint64_t prepared;                      /* recordings made by rondo_function_prepare; not included in `recorded` */
   uint64_t shared_execs;                  /* recordings that use the exec of another recording */
   uint64_t exec_switches;                 /* times a shared exec was updated for another recording */
-  uint64_t arena_least;                   /* most bytes that are live at once on any path: the minimum for any arena */
+  uint64_t arena_minimum;                 /* most bytes that are live at once on any path: the minimum for any arena */
   uint64_t planned_paths;                 /* times a path was planned again */
   uint64_t planned_before, planned_after; /* arena bytes of the latest of these paths before, and as planned */
-  uint64_t checked;    /* recordings whose detected addresses were tested (rondo_function_options.find_inputs) */
-  uint64_t mistrusted; /* recordings that failed this test, or could not be tested: their inputs are copied, and the
+  uint64_t checked;   /* recordings whose detected addresses were tested (rondo_function_options.find_inputs) */
+  uint64_t untrusted; /* recordings that failed this test, or could not be tested: their inputs are copied, and the
                           log says why */
-  uint64_t demoted;    /* demoted inputs (rondo_function_options.demotion), each after one recording */
+  uint64_t demoted;   /* demoted inputs (rondo_function_options.demotion), each after one recording */
   uint64_t warmed_up_paths; /* times a path was planned from its warm-ups, before it was recorded */
   uint64_t exec_overruns;   /* execs made beyond max_exec_bytes, because no recording could be evicted */
 } rondo_tree_info;
@@ -245,11 +245,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rond
  * JSON has these fields in this order; later versions only add fields at the end of objects:
  *   {"rondo_tree":1, "name":"", "device":"cpu:0", "outputs":"expire", "recording":true, "strict":false,
  *    "deterministic":false, "host_steps":true, "share_execs":false,
- *    "bounds":{"recordings":4096, "recordings_per_place":128, "arena_bytes":0, "exec_bytes":0},
+ *    "bounds":{"recordings":4096, "recordings_per_parent":128, "arena_bytes":0, "exec_bytes":0},
  *    "calls":{"all":3, "replayed":1, "recorded":1, "eager":1}, "steps":3, "prepared":0, "evicted":0,
  *    "rolled_back":0, "allocations":0, "reasons":[{"reason":"WARM_UP", "calls":1}],
  *    "inputs":{"patched":1, "copied":0, "copied_bytes":0, "clones":0, "cloned_bytes":0, "demoted":0},
- *    "bytes":{"arena_backed":2097152, "arena_used":4096, "arena_least":4096, "unrecorded":0, "exec_host":1432,
+ *    "bytes":{"arena_backed":2097152, "arena_used":4096, "arena_minimum":4096, "eager":0, "exec_host":1432,
  *      "exec_device":0, "shared_execs":0, "exec_switches":0, "planned_paths":0, "planned_before":0,
  *      "planned_after":0, "warmed_up_paths":0,
  *      "exec_overruns":0},
@@ -261,7 +261,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rond
  *        "inputs":[INPUT, ...], "gain":null}],
  *      "demoted":[{"after":1, "input":0, "recordings":5, "way":"bound"}], "moved":{"times":0, "message":""}}],
  *    "recordings":[{"number":1, "parent":null, "path":[1], "is_on_path":true, "function":"decode", "form":1,
- *      "replays":1, "nodes":2, "segments":1, "arena_bytes":4096, "arena_least":4096, "exec_host_bytes":1432,
+ *      "replays":1, "nodes":2, "segments":1, "arena_bytes":4096, "arena_minimum":4096, "exec_host_bytes":1432,
  *      "exec_device_bytes":0, "inputs":[INPUT, ...],
  *      "outputs":[{"place":"arena", "bytes":4096, "offset":0, "is_live":true}],
  *      "findings":[{"segment":0, "kind":"frozen", "node":0, "parameter":1, "input":null, "message":"..."}],
@@ -330,7 +330,7 @@ typedef enum rondo_binding {
 typedef enum rondo_demotion {
   RONDO_DEMOTION_BIND = 0, /* it is copied or patched after that recording (rondo_binding) */
   RONDO_DEMOTION_SKIP = 1, /* the function runs eagerly after that recording (MOVING_OUTPUT) */
-  RONDO_DEMOTION_NEVER = 2 /* recordings are made up to rondo_tree_options.max_recordings_per_place */
+  RONDO_DEMOTION_NEVER = 2 /* recordings are made up to rondo_tree_options.max_recordings_per_parent */
 } rondo_demotion;
 
 /* The body of a function. It may call Rondo with the call's stream, and with streams that it forks and joins. It may
@@ -401,7 +401,7 @@ typedef struct rondo_function_options {
                           (<rondo/patch.h>). Words that changed and are neither an input nor memory are frozen into the
                           recording; the log names them. Before such an input is patched, the recorded work is tested.
                           It must give the same bits with its inputs at other addresses and zeros at the old ones;
-                          otherwise all inputs are copied (mistrusted). Side effects of the test are undone, as in
+                          otherwise all inputs are copied (untrusted). Side effects of the test are undone, as in
                           rondo_function_prepare, also those on outputs of the path */
   bool freezes_values; /* values that change between calls may be frozen into a recording (see "Values") */
   bool reserved[3];
@@ -411,7 +411,7 @@ typedef struct rondo_function_options {
   size_t bucket_count;
   uint32_t padding; /* fills the padded rows, as a word of 4 bytes; types of other sizes are filled with its low byte */
   rondo_demotion demotion;
-  uint32_t demote_after;      /* recordings, at most max_recordings_per_place; 0 = 5 */
+  uint32_t demote_after;      /* recordings, at most max_recordings_per_parent; 0 = 5 */
   rondo_record_policy record; /* WHERE_IT_PAYS (FW-8): the last warm-up is measured (on a GPU it is held back, for at
                                  most 5 ms, until all work is enqueued). There are at least two warm-ups, so that
                                  initialization does not count. A form is recorded unless the predicted gain is too
@@ -507,7 +507,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_function_call(rondo_function *functi
  * only says what the call will do. But warm-ups execute host steps, which cannot be undone, and what a body does to
  * other memory stays. If the recording exists already, nothing is done. Errors, after which only completed warm-ups
  * remain:
- *   UNSUPPORTED/NOT_RECORDED with the reason (rondo_skip) in the message: a call would run eagerly; BEHIND_WARM_UP if
+ *   UNSUPPORTED/NOT_RECORDED with the reason (rondo_skip) in the message: a call would run eagerly; AFTER_WARM_UP if
  *   an earlier call on the path did, so that the step must be run once more first;
  *   CAPTURE_REFUSED (the stream captures); CONCURRENT_USE (inside a body); those of rondo_function_call. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_function_prepare(rondo_function *function, rondo_stream *stream,
@@ -517,8 +517,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_function_prepare(rondo_function *fun
 typedef enum rondo_call_outcome {
   RONDO_CALL_NONE = 0, /* there was no call, or a strict tree refused it, for the reason `skip` */
   RONDO_CALL_REPLAYED = 1,
-  RONDO_CALL_RECORDED = 2,  /* and launched once */
-  RONDO_CALL_UNRECORDED = 3 /* run eagerly */
+  RONDO_CALL_RECORDED = 2, /* and launched once */
+  RONDO_CALL_EAGER = 3     /* run eagerly */
 } rondo_call_outcome;
 
 typedef struct rondo_call_info {

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-rondo_status rondo_front(const char *call, const char *what, const void *pointer) {
+rondo_status rondo_check_call(const char *call, const char *what, const void *pointer) {
   RONDO_TRY(rondo_refuse_in_callback(call));
   return rondo_require(call, what, pointer);
 }

@@ -8,7 +8,7 @@
 #include "device/device.h"
 
 /* Refuses inside a host function, and a pointer that is NULL. */
-RONDO_MUST_USE rondo_status rondo_front(const char *call, const char *what, const void *pointer);
+RONDO_MUST_USE rondo_status rondo_check_call(const char *call, const char *what, const void *pointer);
 
 /* OTHER_DEVICE unless the two are one; `what` is what belongs to the other. */
 RONDO_MUST_USE rondo_status rondo_require_device(const char *call, const char *what, const rondo_device *expected,

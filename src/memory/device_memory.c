@@ -147,7 +147,7 @@ void rondo_memory_read_statistics(rondo_device_memory *memory, rondo_memory_stat
   out->profile_departures = atomic_load_explicit(&memory->departures, memory_order_relaxed);
   out->arena_backed = atomic_load_explicit(&memory->arena_backed.now, memory_order_relaxed);
   out->arena_backed_high = atomic_load_explicit(&memory->arena_backed.high, memory_order_relaxed);
-  out->profiles_afresh = atomic_load_explicit(&memory->replanned, memory_order_relaxed);
+  out->profiles_renewed = atomic_load_explicit(&memory->replanned, memory_order_relaxed);
 }
 
 static void lower_high(rondo_level *level) {

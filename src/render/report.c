@@ -212,7 +212,7 @@ static rondo_status check_lists(const char *call, const rondo_report_options *op
 
 rondo_status rondo_graph_report(const rondo_graph *graph, const rondo_report_options *options, char **out_text) {
   const char *const call = "rondo_graph_report";
-  RONDO_TRY(rondo_front(call, "out_text", out_text));
+  RONDO_TRY(rondo_check_call(call, "out_text", out_text));
   *out_text = NULL;
   if (graph == NULL) return rondo_refuse_null(call, "the graph");
   rondo_report_options known;

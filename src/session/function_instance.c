@@ -73,7 +73,7 @@ static rondo_status renew_eager_function(rondo_model_instance *instance) {
   rondo_function_info info = {.struct_size = sizeof info};
   rondo_function *fresh = NULL, *old = instance->eager_function;
   RONDO_TRY(rondo_function_get_info(old, &info));
-  if (info.shapes <= instance->model->session->options.max_unrecorded) return RONDO_OK;
+  if (info.shapes <= instance->model->session->options.max_eager_programs) return RONDO_OK;
   RONDO_TRY(make_function(instance, RONDO_RECORD_NEVER, &fresh));
   instance->eager_function = fresh;
   return rondo_function_destroy(old);

@@ -25,7 +25,8 @@ static rondo_status take_stream(const char *call, rondo_session *session, rondo_
   rondo_stream_worker *worker = &session->workers[number];
   if (worker->manual != RONDO_MANUAL_NONE)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                      "%s: stream %zu is taken already: give it back first (rondo_session_give_stream)", call, number);
+                      "%s: stream %zu is taken already: give it back first (rondo_session_release_stream)", call,
+                      number);
   worker->manual = RONDO_MANUAL_TAKING;
   pthread_cond_broadcast(&session->change); /* rondo_session_claim_all stops holding requests back */
   rondo_stream_worker_claim(worker);
@@ -34,9 +35,9 @@ static rondo_status take_stream(const char *call, rondo_session *session, rondo_
   return RONDO_OK;
 }
 
-rondo_status rondo_session_take_stream(rondo_session *session, const char *model, size_t number,
-                                       rondo_stream **out_stream) {
-  static const char call[] = "rondo_session_take_stream";
+rondo_status rondo_session_acquire_stream(rondo_session *session, const char *model, size_t number,
+                                          rondo_stream **out_stream) {
+  static const char call[] = "rondo_session_acquire_stream";
   rondo_session_model *m;
   RONDO_TRY(rondo_require(call, "out_stream", out_stream));
   *out_stream = NULL;
@@ -68,15 +69,15 @@ static bool begin_giving(rondo_session *session, size_t number) {
   return is_taken;
 }
 
-rondo_status rondo_session_give_stream(rondo_session *session, size_t number) {
-  static const char call[] = "rondo_session_give_stream";
+rondo_status rondo_session_release_stream(rondo_session *session, size_t number) {
+  static const char call[] = "rondo_session_release_stream";
   RONDO_TRY(rondo_session_front(call, session));
   if (number >= session->options.streams)
     return rondo_session_fail_range(call, "stream", number, session->options.streams);
   if (!begin_giving(session, number))
     return rondo_fail(
         RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
-        "%s: stream %zu was not taken, or was given back already: take it first (rondo_session_take_stream)", call,
+        "%s: stream %zu was not taken, or was given back already: take it first (rondo_session_acquire_stream)", call,
         number);
   const rondo_status status = synchronize_instances(session, number);
   pthread_mutex_lock(&session->lock);
@@ -130,7 +131,7 @@ static rondo_status require_taken(const char *call, rondo_session *session, size
   pthread_mutex_unlock(&session->lock);
   if (is_taken) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
-                    "%s: stream %zu was not taken: take it first (rondo_session_take_stream)", call, number);
+                    "%s: stream %zu was not taken: take it first (rondo_session_acquire_stream)", call, number);
 }
 
 rondo_status rondo_session_launch(rondo_session *session, const char *model, size_t index, size_t number) {

@@ -108,7 +108,7 @@ rondo_status rondo_session_get_graph(rondo_session *session, const char *model, 
     const rondo_model_graph graph = {.nodes = g->nodes,
                                      .rows = g->rows,
                                      .run_us = g->run_us,
-                                     .unrecorded_us = g->eager_us,
+                                     .eager_us = g->eager_us,
                                      .exec_bytes = g->exec_bytes,
                                      .arena_bytes = g->arena_bytes,
                                      .launches = g->launches,
@@ -116,8 +116,8 @@ rondo_status rondo_session_get_graph(rondo_session *session, const char *model, 
                                      .capture_us = g->capture_us,
                                      .has_branches = g->has_branches,
                                      .current_us = g->current_us,
-                                     .current_unrecorded_us = g->current_eager_us,
-                                     .readings = g->tracked.samples,
+                                     .current_eager_us = g->current_eager_us,
+                                     .samples = g->tracked.samples,
                                      .trials = g->trials};
     status = rondo_versioned_write("rondo_model_graph", &graph, out_graph, sizeof graph);
   }
@@ -132,8 +132,8 @@ static rondo_status check_time(const rondo_session_model *m, size_t graph, const
                     what, graph, m->name, us);
 }
 
-static rondo_status check_times(const rondo_session_model *m, const double *recorded, const double *unrecorded,
-                                size_t count, double overlap) {
+static rondo_status check_times(const rondo_session_model *m, const double *recorded, const double *eager, size_t count,
+                                double overlap) {
   static const char call[] = "rondo_session_set_times";
   const double least = 1.0 / m->session->options.streams;
   if (count != m->graphs.count || count == 0)
@@ -142,7 +142,7 @@ static rondo_status check_times(const rondo_session_model *m, const double *reco
                       m->graphs.count, count);
   for (size_t i = 0; i < count; i++) {
     RONDO_TRY(check_time(m, i, "recorded", recorded[i]));
-    if (unrecorded != NULL) RONDO_TRY(check_time(m, i, "unrecorded", unrecorded[i]));
+    if (eager != NULL) RONDO_TRY(check_time(m, i, "eager", eager[i]));
   }
   if (overlap == 0 || (overlap >= least * (1 - 1e-9) && overlap <= 1)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
@@ -150,10 +150,10 @@ static rondo_status check_times(const rondo_session_model *m, const double *reco
                     overlap, least);
 }
 
-static rondo_status set_times(rondo_session_model *m, const double *recorded, const double *unrecorded, size_t count,
+static rondo_status set_times(rondo_session_model *m, const double *recorded, const double *eager, size_t count,
                               double overlap) {
-  RONDO_TRY(check_times(m, recorded, unrecorded, count, overlap));
-  rondo_model_set_times(m, recorded, unrecorded, true);
+  RONDO_TRY(check_times(m, recorded, eager, count, overlap));
+  rondo_model_set_times(m, recorded, eager, true);
   pthread_mutex_lock(&m->session->lock);
   for (size_t i = 0; i < count && overlap != 0; i++)
     m->graphs.items[i].overlap = m->graphs.items[i].eager_overlap = overlap;
@@ -163,11 +163,11 @@ static rondo_status set_times(rondo_session_model *m, const double *recorded, co
 }
 
 rondo_status rondo_session_set_times(rondo_session *session, const char *model, const double *recorded,
-                                     const double *unrecorded, size_t count, double overlap) {
+                                     const double *eager, size_t count, double overlap) {
   rondo_session_model *m;
   RONDO_TRY(rondo_require("rondo_session_set_times", "recorded", recorded));
   RONDO_TRY(rondo_session_change_begin(session, "rondo_session_set_times", model, &m));
-  const rondo_status status = set_times(m, recorded, unrecorded, count, overlap);
+  const rondo_status status = set_times(m, recorded, eager, count, overlap);
   rondo_session_change_end(m);
   return status;
 }
@@ -180,11 +180,11 @@ static void count_bytes(const rondo_session_model *m, rondo_model_info *info) {
     rondo_compiled_info compiled = {.struct_size = sizeof compiled};
     if (m->body == NULL && rondo_compiled_get_info(m->instances[i].anchor.compiled, &compiled) == RONDO_OK)
       info->state_bytes += compiled.state_bytes - compiled.shared_bytes;
-    info->ahead_state_bytes += rondo_upstream_state_bytes(m->instances[i].anchor.upstream);
+    info->upstream_state_bytes += rondo_upstream_state_bytes(m->instances[i].anchor.upstream);
     info->arena_bytes += m->instances[i].arena_bytes;
-    info->ahead_arena_bytes += m->instances[i].upstream_arena_bytes;
+    info->upstream_arena_bytes += m->instances[i].upstream_arena_bytes;
   }
-  info->state_bytes += info->ahead_state_bytes;
+  info->state_bytes += info->upstream_state_bytes;
   for (size_t i = 0; i < m->graphs.count; i++)
     info->exec_bytes += m->graphs.items[i].exec_bytes * m->session->options.streams;
 }
@@ -204,9 +204,9 @@ rondo_status rondo_session_get_model_info(rondo_session *session, const char *mo
   return status;
 }
 
-static void describe(const rondo_session_model *m, size_t rows, rondo_way *out_way, uint32_t *parts,
+static void describe(const rondo_session_model *m, size_t rows, rondo_run_mode *out_way, uint32_t *parts,
                      uint32_t *out_parts, double *out_us) {
-  *out_way = RONDO_WAY_UNRECORDED;
+  *out_way = RONDO_RUN_EAGER;
   *out_parts = 0;
   *out_us = 0;
   const rondo_dispatch_tables *tables = &m->idle;
@@ -219,12 +219,12 @@ static void describe(const rondo_session_model *m, size_t rows, rondo_way *out_w
   for (size_t i = 0; d.entry != NULL && i < d.entry->count && *out_parts < RONDO_SESSION_MAX_PARTS; i++)
     parts[(*out_parts)++] = d.entry->graphs[i];
   if (d.entry != NULL) *out_us += (double)d.entry->us;
-  *out_way = d.repeats > 0 ? RONDO_WAY_SPLIT : (rondo_way)d.entry->way;
+  *out_way = d.repeats > 0 ? RONDO_RUN_SPLIT : (rondo_run_mode)d.entry->mode;
 }
 
-rondo_status rondo_session_decide(rondo_session *session, const char *model, size_t rows, rondo_way *out_way,
-                                  uint32_t *parts, uint32_t *out_parts, double *out_us) {
-  static const char call[] = "rondo_session_decide";
+rondo_status rondo_session_get_dispatch(rondo_session *session, const char *model, size_t rows, rondo_run_mode *out_way,
+                                        uint32_t *parts, uint32_t *out_parts, double *out_us) {
+  static const char call[] = "rondo_session_get_dispatch";
   rondo_session_model *m;
   RONDO_TRY(rondo_require(call, "out_way", out_way));
   RONDO_TRY(rondo_require(call, "parts", parts));

@@ -116,7 +116,7 @@ rondo_status rondo_model_instance_open(rondo_model_instance *instance, rondo_ses
   assert(worker < session->options.streams);
   instance->model = model;
   instance->worker = worker;
-  RONDO_TRY(rondo_allocate_items(&session->allocator, session->options.max_unrecorded, sizeof *instance->programs,
+  RONDO_TRY(rondo_allocate_items(&session->allocator, session->options.max_eager_programs, sizeof *instance->programs,
                                  &instance->programs));
   RONDO_TRY(rondo_array_reserve(&model->session->allocator, &instance->graphs, RONDO_SESSION_MAX_SIZES));
   if (model->body != NULL) return rondo_function_instance_open(instance);
@@ -135,7 +135,7 @@ static void drop_program(const rondo_model_instance *instance, rondo_cached_prog
 /* The least recently used program, or an unused entry. */
 static rondo_cached_program *choose_victim(rondo_model_instance *instance) {
   rondo_cached_program *victim = &instance->programs[0];
-  for (uint32_t i = 1; i < instance->model->session->options.max_unrecorded; i++)
+  for (uint32_t i = 1; i < instance->model->session->options.max_eager_programs; i++)
     if (instance->programs[i].last_use < victim->last_use) victim = &instance->programs[i];
   return victim;
 }
@@ -146,15 +146,15 @@ static void count_program(rondo_model_instance *instance, const rondo_instance_p
   rondo_compiled_info info = {.struct_size = sizeof info};
   rondo_keep_first(kept, rondo_compiled_get_info(program->compiled, &info));
   pthread_mutex_lock(&session->lock);
-  instance->model->info.unrecorded_programs++;
-  instance->model->info.executor_programs += info.unexecuted == RONDO_UNEXECUTED_NONE;
+  instance->model->info.eager_programs++;
+  instance->model->info.executor_programs += info.sequential_reason == RONDO_SEQUENTIAL_NONE;
   instance->model->info.evicted += has_victim;
   pthread_mutex_unlock(&session->lock);
 }
 
 rondo_status rondo_model_instance_find_program(rondo_model_instance *instance, size_t rows,
                                                const rondo_instance_program **out) {
-  for (uint32_t i = 0; i < instance->model->session->options.max_unrecorded; i++) {
+  for (uint32_t i = 0; i < instance->model->session->options.max_eager_programs; i++) {
     rondo_cached_program *program = &instance->programs[i];
     if (program->rows != rows) continue;
     program->last_use = ++instance->uses;
@@ -330,10 +330,11 @@ void rondo_model_instance_close(rondo_model_instance *instance, rondo_status *ke
   if (instance->model == NULL) return;
   const rondo_session *session = instance->model->session;
   while (instance->graphs.count > 0) rondo_model_instance_drop_last_graph(instance, kept);
-  for (uint32_t i = 0; instance->programs != NULL && i < session->options.max_unrecorded; i++)
+  for (uint32_t i = 0; instance->programs != NULL && i < session->options.max_eager_programs; i++)
     drop_program(instance, &instance->programs[i], kept);
   rondo_model_instance_close_stages(instance, kept);
-  rondo_release(&session->allocator, instance->programs, session->options.max_unrecorded, sizeof *instance->programs);
+  rondo_release(&session->allocator, instance->programs, session->options.max_eager_programs,
+                sizeof *instance->programs);
   drop_placed(instance, &instance->anchor, kept);
   if (instance->model->body != NULL) rondo_function_instance_close(instance, kept);
   rondo_array_free(&session->allocator, &instance->graphs);
@@ -362,7 +363,7 @@ rondo_status rondo_model_instance_run_upstream(rondo_model_instance *instance, c
 static rondo_status run_eager(rondo_model_instance *instance, const rondo_instance_graph *g) {
   if (g->program.upstream != NULL)
     RONDO_TRY(rondo_upstream_copy_results(g->program.upstream, instance->stream, g->transfer));
-  return rondo_compiled_run_unrecorded(g->program.compiled);
+  return rondo_compiled_run_eager(g->program.compiled);
 }
 
 rondo_status rondo_model_instance_launch(rondo_model_instance *instance, const rondo_instance_graph *g,

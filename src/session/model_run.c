@@ -61,7 +61,7 @@ static rondo_status check_bytes(const rondo_session_model *model, size_t rows) {
 }
 
 rondo_status rondo_model_run_reshape(rondo_model_run *run, size_t rows) {
-  RONDO_TRY(rondo_front("rondo_model_run_reshape", "the run", run));
+  RONDO_TRY(rondo_check_call("rondo_model_run_reshape", "the run", run));
   if (rows == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
                       "rondo_model_run_reshape: a run of model '%s' of 0 rows: give at least 1", run->model->name);
@@ -73,7 +73,7 @@ rondo_status rondo_model_run_reshape(rondo_model_run *run, size_t rows) {
 
 rondo_status rondo_model_run_bind(rondo_model_run *run, const void *const *inputs, void *const *outputs) {
   static const char call[] = "rondo_model_run_bind";
-  RONDO_TRY(rondo_front(call, "the run", run));
+  RONDO_TRY(rondo_check_call(call, "the run", run));
   RONDO_TRY(rondo_require(call, "inputs", inputs));
   RONDO_TRY(rondo_require(call, "outputs", outputs));
   for (size_t i = 0; i < run->model->inputs.count; i++)
@@ -85,7 +85,7 @@ rondo_status rondo_model_run_bind(rondo_model_run *run, const void *const *input
 }
 
 rondo_status rondo_model_run_invoke(rondo_model_run *run, rondo_answer *out_answer) {
-  RONDO_TRY(rondo_front("rondo_model_run_invoke", "the run", run));
+  RONDO_TRY(rondo_check_call("rondo_model_run_invoke", "the run", run));
   if (run->rows == 0 || !run->is_bound)
     return rondo_fail(RONDO_INVALID_STATE, run->rows == 0 ? RONDO_REASON_SHAPE : RONDO_REASON_NULL_ARGUMENT,
                       "rondo_model_run_invoke: a run of model '%s' has %s: %s first", run->model->name,

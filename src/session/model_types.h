@@ -94,7 +94,7 @@ typedef struct rondo_model_instance {
   RONDO_ARRAY(rondo_transfer_memory) transfers;
   rondo_stage eager_stage; /* for eager runs, as is the next */
   rondo_transfer_memory eager_transfer;
-  rondo_cached_program *programs; /* max_unrecorded of them */
+  rondo_cached_program *programs; /* max_eager_programs of them */
   uint64_t uses;                  /* of programs: the clock of last_use */
   uint64_t arena_bytes;           /* under the session's lock, as is the next */
   uint64_t upstream_arena_bytes;  /* the part of arena_bytes on other devices */
@@ -160,7 +160,7 @@ struct rondo_session_model {
   uint32_t runs;     /* objects of rondo_model_run */
   size_t waiting_rows;
   rondo_slot_list waiting;
-  rondo_waiting_tree waiting_by_way[RONDO_WAY_CAPTURED]; /* the same requests, by the way that they ask for */
+  rondo_waiting_tree waiting_by_way[RONDO_RUN_CAPTURED]; /* the same requests, by the way that they ask for */
   rondo_model_info info;
 };
 

@@ -27,7 +27,7 @@ typedef struct rondo_slot {
   struct rondo_slot *next_free;
   rondo_session_model *model;
   rondo_slot_state state;
-  rondo_way way;
+  rondo_run_mode mode;
   size_t rows;
   uint64_t accepted_ns, deadline_ns; /* no deadline: UINT64_MAX */
   const void *inputs[RONDO_SESSION_MAX_VALUES];
@@ -53,7 +53,7 @@ typedef struct rondo_batch {
   rondo_dispatch_entry entry;
   bool is_loaded; /* the table for a loaded session dispatched it */
   bool is_eager;
-  rondo_way_reason reason;
+  rondo_run_reason reason;
   size_t parts, started, done, next_row;
   uint64_t padding;
   uint32_t first_graph;

@@ -35,7 +35,7 @@ void rondo_session_callback_leave(const rondo_session_callback *callback) {
 }
 
 rondo_status rondo_session_front(const char *call, const rondo_session *session) {
-  RONDO_TRY(rondo_front(call, "the session", session));
+  RONDO_TRY(rondo_check_call(call, "the session", session));
   RONDO_TRY(rondo_device_require_own(call, session->device));
   for (const rondo_session_callback *at = innermost; at != NULL; at = at->outer)
     if (at->session == session)
@@ -219,11 +219,11 @@ static rondo_status resolve_options(const rondo_session_options *given, rondo_se
   RONDO_TRY(rondo_versioned_read("rondo_session_options", given, out, sizeof *out));
   if (out->streams == 0) out->streams = 1;
   if (out->max_queue == 0) out->max_queue = 1024;
-  if (out->max_unrecorded == 0) out->max_unrecorded = 8;
+  if (out->max_eager_programs == 0) out->max_eager_programs = 8;
   if (out->max_batch == 0) out->max_batch = RONDO_SESSION_MAX_BATCH;
   RONDO_TRY(check_limit("streams", out->streams, RONDO_SESSION_MAX_STREAMS));
   RONDO_TRY(check_limit("max_queue", out->max_queue, 1u << RONDO_SLOT_INDEX_BITS));
-  RONDO_TRY(check_limit("max_unrecorded", out->max_unrecorded, 4096));
+  RONDO_TRY(check_limit("max_eager_programs", out->max_eager_programs, 4096));
   return check_limit("max_batch", out->max_batch, RONDO_SESSION_MAX_BATCH);
 }
 
@@ -327,7 +327,7 @@ rondo_status rondo_session_create(rondo_device *device, const rondo_session_opti
                                   rondo_session **out_session) {
   RONDO_TRY(rondo_require("rondo_session_create", "out_session", out_session));
   *out_session = NULL;
-  RONDO_TRY(rondo_front("rondo_session_create", "the device", device));
+  RONDO_TRY(rondo_check_call("rondo_session_create", "the device", device));
   RONDO_TRY(rondo_device_require_own("rondo_session_create", device));
   rondo_session_options resolved;
   rondo_session *session = NULL;
@@ -387,7 +387,7 @@ static rondo_status refuse_manual_streams(rondo_session *session) {
   pthread_mutex_unlock(&session->lock);
   if (!has_taken) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "rondo_session_destroy: a stream is taken: give it back first (rondo_session_give_stream)");
+                    "rondo_session_destroy: a stream is taken: give it back first (rondo_session_release_stream)");
 }
 
 rondo_status rondo_session_destroy(rondo_session *session) {

@@ -49,7 +49,7 @@ static rondo_status enter_path(rondo_function *function, rondo_stream *stream, s
   rondo_tree *tree = function->tree;
   const bool is_new_step = tree->step != tree->path_step, is_dead = rondo_path_is_dead(tree);
   if (!is_new_step && !is_dead) return RONDO_OK;
-  if (!is_dead || tree->current != NULL || tree->is_unrecorded) {
+  if (!is_dead || tree->current != NULL || tree->is_eager) {
     RONDO_TRY(rondo_path_finish(tree, stream, inputs));
     if (inputs > 0) rondo_inputs_leave_path(function, tree->inputs);
     if (__builtin_expect(++tree->calm_paths == tree->calm_after, 0) && !tree->options.no_plan_again)
@@ -91,9 +91,9 @@ static void note_skip(const rondo_function *function, rondo_call_outcome outcome
 }
 
 /* The call ran eagerly for once; so do those after it. */
-static void begin_unrecorded(const rondo_asked *asked, rondo_form *form) {
+static void begin_eager(const rondo_asked *asked, rondo_form *form) {
   rondo_tree *tree = asked->function->tree;
-  tree->is_unrecorded = true;
+  tree->is_eager = true;
   rondo_path_warm_up_add(asked->function, form, asked->outputs, asked->output_count);
 }
 
@@ -102,12 +102,12 @@ static rondo_status run_eager(const rondo_asked *asked, rondo_form *form, rondo_
   rondo_tree *tree = function->tree;
   rondo_skip_note(function, skip, message);
   const bool is_refused = tree->options.strict && rondo_skip_is_strict(skip);
-  note_skip(function, is_refused ? RONDO_CALL_NONE : RONDO_CALL_UNRECORDED, skip, message);
+  note_skip(function, is_refused ? RONDO_CALL_NONE : RONDO_CALL_EAGER, skip, message);
   if (is_refused) return rondo_skip_refuse(function, skip, message);
   const bool is_warm_up = skip == RONDO_SKIP_WARM_UP;
   RONDO_TRY(
       rondo_eager_run(function, form, asked->stream, tree->inputs, is_warm_up, asked->outputs, asked->output_count));
-  if (is_warm_up || skip == RONDO_SKIP_BEHIND_WARM_UP) begin_unrecorded(asked, form);
+  if (is_warm_up || skip == RONDO_SKIP_AFTER_WARM_UP) begin_eager(asked, form);
   return RONDO_OK;
 }
 
@@ -145,7 +145,7 @@ static void note_moved(rondo_function *function, bool is_full, size_t input, con
                  " now; each address makes another recording%s: keep it at one address (rondo_buffer_create), or "
                  "declare it RONDO_INPUT_MOVING, so that it is copied or patched",
                  input, (uintptr_t)before, (uintptr_t)now,
-                 is_full ? ", and the limit is reached (rondo_tree_options.max_recordings_per_place)" : "");
+                 is_full ? ", and the limit is reached (rondo_tree_options.max_recordings_per_parent)" : "");
   rondo_log(function->moved_count == 1 ? RONDO_LOG_INFO : RONDO_LOG_DEBUG, "tree", "'%s': %s", function->origin->name,
             function->moved);
 }
@@ -173,9 +173,9 @@ static bool find_moved(rondo_function *function, const rondo_form *form, bool is
 rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *form, const char **out_message) {
   const rondo_tree *tree = function->tree;
   *out_message = "";
-  if (tree->is_unrecorded) {
+  if (tree->is_eager) {
     *out_message = "an earlier call of the step was a warm-up, so addresses are not fixed yet";
-    return RONDO_SKIP_BEHIND_WARM_UP;
+    return RONDO_SKIP_AFTER_WARM_UP;
   }
   if (rondo_demoted_skips(function, tree->inputs)) {
     *out_message =
@@ -183,13 +183,13 @@ rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *
         "same output each time, or let it be copied or patched (demotion)";
     return RONDO_SKIP_MOVING_OUTPUT;
   }
-  const bool is_full = count_siblings(function) >= tree->options.max_recordings_per_place;
+  const bool is_full = count_siblings(function) >= tree->options.max_recordings_per_parent;
   const bool has_moved = find_moved(function, form, is_full);
   if (is_full) {
     *out_message =
         has_moved ? function->moved
                   : "it has reached the maximum number of recordings after one call "
-                    "(rondo_tree_options.max_recordings_per_place): which outputs of its step are held keeps changing";
+                    "(rondo_tree_options.max_recordings_per_parent): which outputs of its step are held keeps changing";
     return RONDO_SKIP_RECORDING_LIMIT;
   }
   if (is_asked_for(function)) return RONDO_SKIP_NONE;
@@ -213,9 +213,9 @@ static rondo_status run_after_failure(const rondo_asked *asked, rondo_form *form
   const rondo_status status = run_eager(asked, form, result->skip, result->message);
   if (result->skip != RONDO_SKIP_DEPARTED) return status;
   if (status == RONDO_OK)
-    begin_unrecorded(asked, form);
+    begin_eager(asked, form);
   else
-    tree->is_unrecorded = true;
+    tree->is_eager = true;
   return status;
 }
 
@@ -251,7 +251,7 @@ static rondo_status run_new(rondo_asked *asked) {
   RONDO_TRY(rondo_form_find(function, tree->inputs, &form));
   if (rondo_form_is_skipped(form, tree->inputs)) return run_eager(asked, form, form->skip, form->message);
   if (form->warm_ups > 0) return run_eager(asked, form, RONDO_SKIP_WARM_UP, "");
-  if (!tree->is_unrecorded && !asked->is_demoted) {
+  if (!tree->is_eager && !asked->is_demoted) {
     RONDO_TRY(rondo_demoted_look(function, form, tree->inputs, asked->key_count, &asked->is_demoted));
     if (asked->is_demoted) return dispatch(asked); /* its key is another one now */
   }
@@ -290,7 +290,7 @@ static rondo_recorded_call *set_raw_addresses(rondo_asked *asked) {
   assert(asked->raw != NULL && asked->function->takes_raw);
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
-  const bool is_on = !tree->is_unrecorded && !tree->is_off && !function->is_off;
+  const bool is_on = !tree->is_eager && !tree->is_off && !function->is_off;
   rondo_recorded_call *call = is_on ? rondo_recorded_guess_raw(tree, function, asked->raw) : NULL;
   const bool is_usual = call != NULL && !call->hands_inputs_out && asked->output_count <= call->output_count;
   if (__builtin_expect(is_usual, 1) && rondo_replay_set_addresses(tree, call, asked->raw)) return call;
@@ -308,7 +308,7 @@ static rondo_status dispatch(rondo_asked *asked) {
   if (__builtin_expect(tree->current != NULL && tree->current->demoted != NULL, 0))
     rondo_demoted_apply(function, tree->inputs);
   rondo_recorded_call *call = NULL;
-  const bool is_on = !tree->is_unrecorded && !tree->is_off && !function->is_off;
+  const bool is_on = !tree->is_eager && !tree->is_off && !function->is_off;
   if (is_on) call = rondo_recorded_guess(tree, function, tree->inputs);
   if (__builtin_expect(call == NULL, 0)) {
     asked->key_count = rondo_key_make(tree, function, tree->inputs, tree->words);
@@ -362,7 +362,7 @@ static rondo_status call_inside(const rondo_asked *asked, const rondo_input *giv
   rondo_status status = rondo_inputs_resolve("rondo_function_call", function, given, inputs);
   if (status == RONDO_OK) {
     rondo_skip_note(function, skip, "");
-    if (skip == RONDO_SKIP_CAPTURING) note_skip(function, RONDO_CALL_UNRECORDED, skip, "");
+    if (skip == RONDO_SKIP_CAPTURING) note_skip(function, RONDO_CALL_EAGER, skip, "");
     status = rondo_eager_run(function, NULL, asked->stream, inputs, false, asked->outputs, asked->output_count);
   }
   rondo_release(&tree->allocator, inputs, count, sizeof *inputs);
@@ -404,7 +404,7 @@ static rondo_status call_entered(rondo_asked *asked, const rondo_input *given) {
 static __attribute__((noinline)) rondo_status refuse(const char *call, const rondo_function *function,
                                                      const rondo_stream *stream, const rondo_input *inputs,
                                                      size_t input_count) {
-  RONDO_TRY(rondo_front(call, "the function", function));
+  RONDO_TRY(rondo_check_call(call, "the function", function));
   RONDO_TRY(rondo_require(call, "the stream", stream));
   if (input_count > 0) RONDO_TRY(rondo_require(call, "inputs", inputs));
   RONDO_TRY(rondo_require_device(call, "the stream", function->tree->device, stream->device));

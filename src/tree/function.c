@@ -161,7 +161,7 @@ static rondo_status read_options(const rondo_function_options *given, rondo_func
   RONDO_TRY(rondo_record_policy_check(call, out->record));
   RONDO_TRY(rondo_gain_bar_check(call, (rondo_gain_bar){.least = out->least_gain}));
   if (out->demote_after == 0) out->demote_after = DEFAULT_DEMOTE_AFTER;
-  const uint32_t fewest = out->record == RONDO_RECORD_WHERE_IT_PAYS ? 2 : 1;
+  const uint32_t fewest = out->record == RONDO_RECORD_AUTO ? 2 : 1;
   if (out->warm_ups < fewest) out->warm_ups = fewest;
   if (out->max_shapes == 0) out->max_shapes = DEFAULT_SHAPES;
   RONDO_TRY(check_inputs(out));
@@ -242,9 +242,9 @@ rondo_status rondo_function_create(rondo_tree *tree, const rondo_function_option
                                    rondo_function **out_function) {
   const char *const call = "rondo_function_create";
   rondo_function_options known;
-  RONDO_TRY(rondo_front(call, "out_function", out_function));
+  RONDO_TRY(rondo_check_call(call, "out_function", out_function));
   *out_function = NULL;
-  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_check_call(call, "the tree", tree));
   RONDO_TRY(rondo_device_require_own(call, tree->device));
   RONDO_TRY(read_options(options, &known));
   RONDO_TRY(rondo_tree_enter(tree, call));
@@ -269,7 +269,7 @@ void rondo_function_free(rondo_function *function) {
 static void leave_path(rondo_tree *tree, const rondo_function *function) {
   for (const rondo_recorded_call *at = tree->current; at != NULL; at = at->parent)
     if (at->function == function) {
-      tree->is_unrecorded = true;
+      tree->is_eager = true;
       tree->current = NULL;
       return;
     }
@@ -303,7 +303,7 @@ static void destroy(rondo_function *function) {
 rondo_status rondo_function_destroy(rondo_function *function) {
   const char *const call = "rondo_function_destroy";
   if (function == NULL || function->tree->device->is_inherited) return RONDO_OK;
-  RONDO_TRY(rondo_front(call, "the function", function));
+  RONDO_TRY(rondo_check_call(call, "the function", function));
   rondo_tree *tree = function->tree;
   RONDO_TRY(rondo_tree_enter(tree, call));
   destroy(function);
@@ -314,7 +314,7 @@ rondo_status rondo_function_destroy(rondo_function *function) {
 
 rondo_status rondo_function_set_recording(rondo_function *function, bool on) {
   const char *const call = "rondo_function_set_recording";
-  RONDO_TRY(rondo_front(call, "the function", function));
+  RONDO_TRY(rondo_check_call(call, "the function", function));
   RONDO_TRY(rondo_tree_enter(function->tree, call));
   function->is_off = !on;
   rondo_tree_leave(function->tree);
@@ -323,7 +323,7 @@ rondo_status rondo_function_set_recording(rondo_function *function, bool on) {
 
 rondo_status rondo_function_get_info(const rondo_function *function, rondo_function_info *out_info) {
   const char *const call = "rondo_function_get_info";
-  RONDO_TRY(rondo_front(call, "the function", function));
+  RONDO_TRY(rondo_check_call(call, "the function", function));
   RONDO_TRY(rondo_require(call, "out_info", out_info));
   RONDO_TRY(rondo_tree_enter(function->tree, call));
   rondo_function_info info = {.recordings = function->recordings,

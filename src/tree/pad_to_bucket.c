@@ -208,7 +208,7 @@ void rondo_padding_cut(const rondo_function *function, rondo_buffer_layout *exte
 
 rondo_status rondo_function_get_bucket(const rondo_function *function, size_t index, rondo_bucket_info *out_info) {
   const char *const call = "rondo_function_get_bucket";
-  RONDO_TRY(rondo_front(call, "the function", function));
+  RONDO_TRY(rondo_check_call(call, "the function", function));
   RONDO_TRY(rondo_require(call, "out_info", out_info));
   const rondo_padding *padding = function->padding;
   if (padding == NULL || index >= padding->bucket_count)

@@ -11,7 +11,7 @@
 static const char *const names[] = {
     [RONDO_SKIP_NONE] = "NONE",
     [RONDO_SKIP_WARM_UP] = "WARM_UP",
-    [RONDO_SKIP_BEHIND_WARM_UP] = "BEHIND_WARM_UP",
+    [RONDO_SKIP_AFTER_WARM_UP] = "AFTER_WARM_UP",
     [RONDO_SKIP_MUTATED_INPUT] = "MUTATED_INPUT",
     [RONDO_SKIP_HOST_WORK] = "HOST_WORK",
     [RONDO_SKIP_SEVERAL_DEVICES] = "SEVERAL_DEVICES",
@@ -72,7 +72,7 @@ bool rondo_skip_is_strict(rondo_skip skip) {
   switch (skip) {
     case RONDO_SKIP_NONE:
     case RONDO_SKIP_WARM_UP:
-    case RONDO_SKIP_BEHIND_WARM_UP:
+    case RONDO_SKIP_AFTER_WARM_UP:
     case RONDO_SKIP_DISABLED:
     case RONDO_SKIP_CAPTURING:
     case RONDO_SKIP_NESTED:

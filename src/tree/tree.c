@@ -50,7 +50,7 @@ static rondo_status read_options(const rondo_tree_options *given, rondo_tree_opt
                       "rondo_tree_create: %u is not an output policy: use RONDO_OUTPUTS_EXPIRE or RONDO_OUTPUTS_CLONE",
                       (unsigned)out->outputs);
   if (out->max_recordings == 0) out->max_recordings = DEFAULT_RECORDINGS;
-  if (out->max_recordings_per_place == 0) out->max_recordings_per_place = DEFAULT_RECORDINGS_PER_PLACE;
+  if (out->max_recordings_per_parent == 0) out->max_recordings_per_parent = DEFAULT_RECORDINGS_PER_PLACE;
   if (out->plan_ms == 0) out->plan_ms = DEFAULT_PLAN_MS;
   return RONDO_OK;
 }
@@ -127,7 +127,7 @@ rondo_status rondo_tree_create(rondo_device *device, const rondo_tree_options *o
   const char *const call = "rondo_tree_create";
   rondo_tree_options known;
   rondo_tree *tree;
-  RONDO_TRY(rondo_front(call, "out_tree", out_tree));
+  RONDO_TRY(rondo_check_call(call, "out_tree", out_tree));
   *out_tree = NULL;
   RONDO_TRY(rondo_require(call, "the device", device));
   RONDO_TRY(rondo_device_require_own(call, device));
@@ -168,7 +168,7 @@ static void free_functions(rondo_tree *tree) {
 rondo_status rondo_tree_destroy(rondo_tree *tree) {
   const char *const call = "rondo_tree_destroy";
   if (tree == NULL || tree->device->is_inherited) return RONDO_OK;
-  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_check_call(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
   const rondo_status status = wait_for_work(call, tree);
   if (status == RONDO_CAPTURE_REFUSED) {
@@ -187,7 +187,7 @@ rondo_status rondo_tree_destroy(rondo_tree *tree) {
 
 rondo_status rondo_tree_mark_step(rondo_tree *tree) {
   const char *const call = "rondo_tree_mark_step";
-  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_check_call(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
   const bool is_in_scope = tree->scopes > 0;
   if (!is_in_scope) {
@@ -203,7 +203,7 @@ rondo_status rondo_tree_mark_step(rondo_tree *tree) {
 
 rondo_status rondo_tree_step_begin(rondo_tree *tree) {
   const char *const call = "rondo_tree_step_begin";
-  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_check_call(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
   if (tree->scopes++ == 0) {
     tree->is_backward_pending = false;
@@ -215,7 +215,7 @@ rondo_status rondo_tree_step_begin(rondo_tree *tree) {
 
 rondo_status rondo_tree_step_end(rondo_tree *tree) {
   const char *const call = "rondo_tree_step_end";
-  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_check_call(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
   const bool is_open = tree->scopes > 0;
   if (is_open && --tree->scopes == 0) {
@@ -232,7 +232,7 @@ rondo_status rondo_tree_step_end(rondo_tree *tree) {
 
 rondo_status rondo_tree_set_recording(rondo_tree *tree, bool on) {
   const char *const call = "rondo_tree_set_recording";
-  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_check_call(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
   tree->is_off = !on;
   rondo_tree_leave(tree);
@@ -280,7 +280,7 @@ static rondo_status reset(const char *call, rondo_tree *tree) {
 
 rondo_status rondo_tree_reset(rondo_tree *tree) {
   const char *const call = "rondo_tree_reset";
-  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_check_call(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
   const rondo_status status = reset(call, tree);
   rondo_tree_check(tree);
@@ -295,7 +295,7 @@ static rondo_status plan_again(const char *call, rondo_tree *tree) {
 
 rondo_status rondo_tree_plan_again(rondo_tree *tree) {
   const char *const call = "rondo_tree_plan_again";
-  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_check_call(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
   const rondo_status status = plan_again(call, tree);
   rondo_tree_check(tree);
@@ -320,7 +320,7 @@ static uint32_t count_live(const rondo_tree *tree) {
 static uint64_t find_least(const rondo_tree *tree) {
   uint64_t least = 0;
   for (const rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
-    if (call->arena_least > least) least = call->arena_least;
+    if (call->arena_minimum > least) least = call->arena_minimum;
   return least;
 }
 
@@ -348,18 +348,18 @@ void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
                            .path_length = tree->current == NULL ? 0 : tree->current->depth,
                            .arena_bytes = arena.backed,
                            .arena_used = arena.high,
-                           .unrecorded_bytes = tree->pool_bytes,
+                           .eager_bytes = tree->pool_bytes,
                            .exec_host_bytes = tree->exec_bytes[0],
                            .exec_device_bytes = tree->exec_bytes[1],
                            .prepared = tree->prepared,
                            .shared_execs = tree->shared_execs,
                            .exec_switches = tree->switches,
-                           .arena_least = find_least(tree),
+                           .arena_minimum = find_least(tree),
                            .planned_paths = tree->planned_paths,
                            .planned_before = tree->planned_before,
                            .planned_after = tree->planned_after,
                            .checked = tree->checked,
-                           .mistrusted = tree->mistrusted,
+                           .untrusted = tree->untrusted,
                            .demoted = tree->demoted,
                            .warmed_up_paths = tree->warmed_up_paths,
                            .exec_overruns = tree->exec_overruns};
@@ -369,7 +369,7 @@ void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
 rondo_status rondo_tree_get_info(rondo_tree *tree, rondo_tree_info *out_info) {
   const char *const call = "rondo_tree_get_info";
   rondo_tree_info info;
-  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_check_call(call, "the tree", tree));
   RONDO_TRY(rondo_require(call, "out_info", out_info));
   RONDO_TRY(rondo_tree_enter(tree, call));
   rondo_tree_read_info(tree, &info);
@@ -379,7 +379,7 @@ rondo_status rondo_tree_get_info(rondo_tree *tree, rondo_tree_info *out_info) {
 
 rondo_status rondo_tree_get_last_call(rondo_tree *tree, rondo_call_info *out_info) {
   const char *const call = "rondo_tree_get_last_call";
-  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_check_call(call, "the tree", tree));
   RONDO_TRY(rondo_require(call, "out_info", out_info));
   RONDO_TRY(rondo_tree_enter(tree, call));
   rondo_call_info info = tree->last_call;

@@ -160,7 +160,7 @@ struct rondo_recorded_call {
   rondo_segment *segments;
   size_t segment_count;
   size_t arena_end;             /* bytes of the arena that must have memory */
-  size_t arena_least;           /* most bytes that live at once, with what lives of the path: none can do with less */
+  size_t arena_minimum;         /* most bytes that live at once, with what lives of the path: none can do with less */
   rondo_noted_lifetimes *noted; /* what its work allocates; NULL: not one segment, or nothing is planned */
   rondo_given_up *given_up;
   size_t given_up_count, given_up_room;
@@ -195,7 +195,7 @@ struct rondo_tree {
   bool is_off;
   bool is_watched;      /* the device watches lifetimes */
   bool has_copy_kernel; /* inputs are copied in the graph by kernels, which read the device's own memory alone */
-  bool is_unrecorded;   /* a call on the path warmed up: addresses after it are not fixed */
+  bool is_eager;        /* a call on the path warmed up: addresses after it are not fixed */
   bool is_marking;      /* rondo_tree_mark_step was called */
   bool is_backward_pending;
   bool is_preparing;                     /* what is recorded is not launched */
@@ -237,7 +237,7 @@ struct rondo_tree {
 
   uint64_t recorded, prepared, evicted, rolled_back;
   uint64_t shared_execs, switches, exec_overruns;
-  uint64_t checked, mistrusted, demoted;
+  uint64_t checked, untrusted, demoted;
   uint32_t demoted_places;
   uint64_t planned_paths, planned_before, planned_after, warmed_up_paths;
   uint64_t clones, cloned_bytes;

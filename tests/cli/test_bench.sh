@@ -44,7 +44,7 @@ fails 1 'nonsense' bench memory buffers.csv --device nonsense
 succeeds bench gain --seconds 0.1 --json
 json_holds '.device == "cpu"' '(.cases | length) > 15' '.costs.launch_host > 0' \
   'all(.cases[]; .kernels > 0 and .elements > 0 and .gain > 0 and .predicted.gain > 0 and
-    .unrecorded.total_us > 0 and .recorded.total_us > 0 and .predicted.recorded_total_us > 0)' \
+    .eager.total_us > 0 and .recorded.total_us > 0 and .predicted.recorded_total_us > 0)' \
   '.within_25_percent <= (.cases | length)'
 succeeds bench gain --seconds 0.1
 grep -q '^within_25_percent ' out || die "no summary: $(cat out)"

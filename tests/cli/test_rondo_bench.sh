@@ -69,11 +69,11 @@ for type in f32 bf16; do
   succeeds training "${step[@]}" --type $type --json
   json_holds '.device == "cpu"' ".type == \"$type\"" '.identical' '([.kernel_names[]] | add) == .kernels' \
     ".kernel_names.matmul_$type > 0" '.parameters == 20 * 16 + 16 * 16 + 2 * (12 * 16 * 16 + 13 * 16) + 2 * 16 + 16 * 20' \
-    'all(.recorded, .unrecorded; .host_us > 0 and .host_us_min <= .host_us and .step_us >= .host_us)' \
+    'all(.recorded, .eager; .host_us > 0 and .host_us_min <= .host_us and .step_us >= .host_us)' \
     '.memory.planned >= .memory.lower_bound' '.memory | .order_peak > 0 and .order_peak <= .program_peak'
 done
 succeeds training "${step[@]}"
-for text in '^program_peak ' '^kernels ' '^matmul_f32 ' '^unrecorded '; do
+for text in '^program_peak ' '^kernels ' '^matmul_f32 ' '^eager '; do
   grep -q "$text" out || die "no '$text' in: $(cat out)"
 done
 fails 2 "--type takes f32, bf16 or f16, not 'i32'" training --type i32

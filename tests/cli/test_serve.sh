@@ -8,8 +8,8 @@ source "$(dirname "$0")/support.sh" "$1"
 printf '# rows,requests\n8,5\n\n 3 \n 12 , 2\r\n5' >few.txt
 succeeds session plan --history few.txt --json --sizes 3
 json_holds '.requests == 9' '.streams == 1' '(.graphs | length) >= 1' '(.graphs | length) <= 3' '.mean_us > 0' \
-  '.padding >= 0 and .padding < 1' '.recorded + .split + .unrecorded == 9' '.arena_bytes > 0' '.exec_bytes > 0' \
-  '[.graphs[].rows] | . == (sort | reverse)' '[.graphs[] | .run_us > 0 and .unrecorded_us > 0] | all' \
+  '.padding >= 0 and .padding < 1' '.recorded + .split + .eager == 9' '.arena_bytes > 0' '.exec_bytes > 0' \
+  '[.graphs[].rows] | . == (sort | reverse)' '[.graphs[] | .run_us > 0 and .eager_us > 0] | all' \
   '([.graphs[].requests] | add) <= 9' '.planned.arena_bytes == .arena_bytes' '.planned.state_bytes == .state_bytes' \
   '.planned.staging_bytes == .staging_bytes' '.planned.exec_bytes == .exec_bytes'
 # Beside the chosen sizes those of rules, which requests are padded to: 72 rows run in 76, 73, 73 and 75.
@@ -40,12 +40,12 @@ json_holds '.ladders[0].rows | length == 1 and .[0] <= 5' '.ladders[1].rows == [
 small=(--requests 4 --least 4 --most 16 --median 8 --seconds 0.2 --sizes 3)
 succeeds serve dense --load "${small[@]}" --batch-rows 1 --clients 2 --spread 0.2 --json
 json_holds '.model == "dense"' '.streams == 2' '.clients == 2' '.sizes == 4' '.graphs >= 1 and .graphs <= 3' '.rate > 0' \
-  '[.closed_recorded, .closed_unrecorded, .closed_chosen] | all(.answered > 0 and .waited_us > 0 and .median_us > .waited_us and .p999_us >= .median_us)' \
-  '[.closed_recorded, .closed_unrecorded, .closed_chosen, .open_recorded, .open_unrecorded, .open_chosen]
+  '[.closed_recorded, .closed_eager, .closed_chosen] | all(.answered > 0 and .waited_us > 0 and .median_us > .waited_us and .p999_us >= .median_us)' \
+  '[.closed_recorded, .closed_eager, .closed_chosen, .open_recorded, .open_eager, .open_chosen]
     | all(.failed == 0 and .refused == 0 and .busy > 0 and .busy <= 1 and .processors > 0)' \
-  '[.closed_recorded, .open_recorded] | all(.batch_requests >= 1 and .forming_us > 0 and .queueing_us > 0)' \
-  '[.closed_unrecorded, .open_unrecorded] | all(.queueing_us == 0 and .forming_us > 0)' \
-  '[.closed_unrecorded, .open_unrecorded] | all(.padding == 0)' '.gain > 0 and .gain_chosen > 0 and .median_ratio > 0' \
+  '[.closed_recorded, .open_recorded] | all(.batch_requests >= 1 and .batching_us > 0 and .enqueue_us > 0)' \
+  '[.closed_eager, .open_eager] | all(.enqueue_us == 0 and .batching_us > 0)' \
+  '[.closed_eager, .open_eager] | all(.padding == 0)' '.gain > 0 and .gain_chosen > 0 and .median_ratio > 0' \
   '.decide_ns > 0' '.state_bytes > 0 and .staging_bytes > 0' 'has("choice") or has("ladders") or has("soak") | not'
 succeeds serve recommender --load "${small[@]}" --table-rows 40 --rate 50 --streams 1 --delay-us 100 --history few.txt
 for row in 'closed, recorded' 'closed, eager' 'closed, chosen' 'open, recorded' 'open, eager' 'open, chosen' \
@@ -59,7 +59,7 @@ json_holds '.choice | .tried >= 1 and .best_us > 0 and .regret >= 0 and .chosen_
   '(.ladders | length) == 5 and (.ladders[0].rows | length) == .choice.alone' \
   '([.ladders[1:][].rows[-1]] | unique | length) == 1' '.ladders | all(.padding >= 0 and .padding < 1 and .mean_us > 0)' \
   '[.closed_recorded, .open_recorded] | all(.batched == 0)' '.curve_recorded | length == 8' \
-  '.curve_unrecorded | length == 8' \
+  '.curve_eager | length == 8' \
   '.soak | .answered > 0 and .wrong == 0 and .stuck == 0 and .refused_shape + .not_numbers > 0' \
   '.soak | (.windows | length) >= 4' \
   '.soak | .p99_us >= .median_us and .resident_bytes_after > 0'

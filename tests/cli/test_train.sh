@@ -12,7 +12,7 @@ json_holds '.device == "cpu"' '.steps == 200' '.identical' '.loss_first > 2.5 an
   '.vocabulary == 27' '.parameters == 27 * 8 + 4 * 8 * 32 + 32 + 32 * 27 + 27' '.kernels > 5' \
   '.memory.lower_bound <= .memory.planned and .memory.planned <= .memory.sum and .memory.lower_bound > 0' \
   '.memory.host > 0' \
-  '[.recorded, .unrecorded] | all(.step_us > 0 and .host_us > 0 and .step_us_min <= .step_us and
+  '[.recorded, .eager] | all(.step_us > 0 and .host_us > 0 and .step_us_min <= .step_us and
     .step_us <= .step_us_max and .host_us_min <= .host_us and .host_us <= .host_us_max and .host_us <= .step_us)'
 [ -s model ] || die "the model was not written"
 [ -s step.json ] || die "the graph was not written"
@@ -24,7 +24,7 @@ jq -e '(.losses | length) == 200 and (.losses[0] - .loss_first | fabs) < 1e-6 an
 
 # Nothing is compared, which changes nothing else.
 succeeds train text "${small[@]}" --json --compare 0 --save same --report report.html
-json_holds '.identical == null' '.steps_compared == 0' '.unrecorded == null' '.recorded.step_us > 0'
+json_holds '.identical == null' '.steps_compared == 0' '.eager == null' '.recorded.step_us > 0'
 [ "$(jq .losses out)" = "$(jq .losses first)" ] || die "--compare 0 gave other losses"
 cmp -s model same || die "--compare 0 gave another model"
 succeeds train text --steps 2 --compare 0

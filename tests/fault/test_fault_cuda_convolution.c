@@ -53,7 +53,7 @@ static rondo_status run(const char *device) {
   TRY(rondo_compile(work.program, work.device, &how, &work.compiled));
   for (int recorded = 0; recorded < 2; recorded++) {
     TRY(write_inputs());
-    TRY(recorded ? rondo_compiled_run(work.compiled) : rondo_compiled_run_unrecorded(work.compiled));
+    TRY(recorded ? rondo_compiled_run(work.compiled) : rondo_compiled_run_eager(work.compiled));
     TRY(rondo_compiled_read(work.compiled, "dweight", work.gradients[recorded], sizeof work.gradients[recorded]));
   }
   return RONDO_OK;

@@ -41,7 +41,7 @@ static rondo_status fill(rondo_divided *divided) {
 static rondo_status step(rondo_divided *divided, int number) {
   const int32_t ids[ROWS] = {1, 5, 3, number};
   TRY(rondo_divided_write(divided, "ids", ids, sizeof ids));
-  TRY(number == 1 ? rondo_divided_run_unrecorded(divided) : rondo_divided_run(divided));
+  TRY(number == 1 ? rondo_divided_run_eager(divided) : rondo_divided_run(divided));
   return rondo_divided_read(divided, "scores", work.scores[number], sizeof work.scores[number]);
 }
 

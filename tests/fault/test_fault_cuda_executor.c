@@ -42,7 +42,7 @@ static rondo_status run_once(int number) {
   float x[ROWS * INNER], y[ROWS * COLUMNS];
   for (int i = 0; i < ROWS * INNER; i++) x[i] = (float)((i + number) % 7) - 3;
   TRY(rondo_compiled_write(work.compiled, "x", x, sizeof x));
-  TRY(rondo_compiled_run_unrecorded(work.compiled));
+  TRY(rondo_compiled_run_eager(work.compiled));
   TRY(rondo_compiled_read(work.compiled, "sum", y, sizeof y));
   for (int i = 0; i < ROWS * COLUMNS; i++) work.sums[number] += y[i] * (float)(i + 1);
   return RONDO_OK;

@@ -47,7 +47,7 @@ static rondo_status step(rondo_compiled *compiled, int number) {
   TRY(rondo_compiled_map(compiled, "labels", NULL, &mapped));
   memcpy(mapped, labels, sizeof labels);
   TRY(rondo_compiled_unmap(compiled, "labels"));
-  TRY(number == 1 ? rondo_compiled_run_unrecorded(compiled) : rondo_compiled_run(compiled));
+  TRY(number == 1 ? rondo_compiled_run_eager(compiled) : rondo_compiled_run(compiled));
   TRY(rondo_compiled_fetch(compiled, "loss", &work.losses[number], sizeof work.losses[number]));
   return rondo_compiled_read(compiled, "loss", &work.losses[number], sizeof work.losses[number]);
 }

@@ -37,18 +37,18 @@ static rondo_status move_inputs(size_t index) {
   return RONDO_OK;
 }
 
-static rondo_status submit(size_t index, size_t rows, rondo_way way) {
+static rondo_status submit(size_t index, size_t rows, rondo_run_mode mode) {
   test_request *r = &work.requests[index];
   test_request_fill(r, rows, 10 * rows + index);
   TRY(move_inputs(index));
-  r->request.way = way;
+  r->request.mode = mode;
   TRY(rondo_session_submit(work.session, "scorer", &r->request, &work.tickets[index]));
   work.submitted++;
   return RONDO_OK;
 }
 
-static rondo_status submit_all(const size_t *rows, rondo_way way) {
-  for (size_t i = 0; i < TOGETHER; i++) TRY(submit(i, rows[i], way));
+static rondo_status submit_all(const size_t *rows, rondo_run_mode mode) {
+  for (size_t i = 0; i < TOGETHER; i++) TRY(submit(i, rows[i], mode));
   return RONDO_OK;
 }
 
@@ -63,11 +63,11 @@ static void await_all(rondo_status *kept) {
 }
 
 /* They wait for the only stream, so that they run together. */
-static rondo_status serve(const size_t *rows, rondo_way way) {
+static rondo_status serve(const size_t *rows, rondo_run_mode mode) {
   rondo_stream *stream;
-  TRY(rondo_session_take_stream(work.session, "scorer", 0, &stream));
-  rondo_status status = submit_all(rows, way);
-  const rondo_status given = rondo_session_give_stream(work.session, 0);
+  TRY(rondo_session_acquire_stream(work.session, "scorer", 0, &stream));
+  rondo_status status = submit_all(rows, mode);
+  const rondo_status given = rondo_session_release_stream(work.session, 0);
   await_all(&status);
   return status == RONDO_OK ? given : status;
 }
@@ -96,7 +96,7 @@ static rondo_status write_state(void) {
 static rondo_status run(const char *device) {
   static const size_t padded[] = {3, 4, 2}, whole[] = {8, 3, 5}, split[] = {20, 9, 1};
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &allocator.table, .workers = 1};
-  const rondo_session_options one = {RONDO_SESSION_OPTIONS_INIT, .streams = 1, .max_unrecorded = 1, .timed = true};
+  const rondo_session_options one = {RONDO_SESSION_OPTIONS_INIT, .streams = 1, .max_eager_programs = 1, .timed = true};
   memset(&work, 0, sizeof work);
   work.weights = test_scorer_weights();
   const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = work.weights};
@@ -104,11 +104,11 @@ static rondo_status run(const char *device) {
   TRY(rondo_session_create(work.device, &one, &work.session));
   TRY(rondo_session_add_model(work.session, "scorer", &model));
   TRY(record());
-  TRY(serve(padded, RONDO_WAY_RECORDED));
+  TRY(serve(padded, RONDO_RUN_RECORDED));
   TRY(write_state());
-  TRY(serve(whole, RONDO_WAY_RECORDED));
-  TRY(serve(split, RONDO_WAY_RECORDED));
-  TRY(serve(padded, RONDO_WAY_UNRECORDED));
+  TRY(serve(whole, RONDO_RUN_RECORDED));
+  TRY(serve(split, RONDO_RUN_RECORDED));
+  TRY(serve(padded, RONDO_RUN_EAGER));
   return rondo_session_destroy_graphs(work.session, "scorer");
 }
 
@@ -136,7 +136,7 @@ static int load_driver(void **state) {
   const rondo_model_info info = test_model_info(work.session, "scorer");
   assert_int_equal(info.batched, 3 + 3 + 2); /* all ways were gone */
   assert_int_equal(info.split, 2);           /* 20 rows, and 1 that goes along */
-  assert_int_equal(info.unrecorded, TOGETHER);
+  assert_int_equal(info.eager, TOGETHER);
   take_down();
   return 0;
 }

@@ -16,26 +16,26 @@ static struct {
   bool wrong;
 } work;
 
-static rondo_status serve(size_t rows, rondo_way way) {
+static rondo_status serve(size_t rows, rondo_run_mode mode) {
   static test_request request;
   rondo_answer answer = {.struct_size = sizeof answer};
   test_request_fill(&request, rows, rows);
-  request.request.way = way;
+  request.request.mode = mode;
   TRY(rondo_session_run(work.session, "scorer", &request.request, &answer));
-  work.wrong |= answer.way != RONDO_WAY_CAPTURED && !test_request_is_right(&request);
+  work.wrong |= answer.mode != RONDO_RUN_CAPTURED && !test_request_is_right(&request);
   return RONDO_OK;
 }
 
 static rondo_status record(void) {
   TRY(rondo_session_capture_begin(work.session, "scorer"));
-  const rondo_status status = serve(8, RONDO_WAY_AUTO);
+  const rondo_status status = serve(8, RONDO_RUN_AUTO);
   const rondo_status ended = rondo_session_capture_end(work.session);
   return status == RONDO_OK ? ended : status;
 }
 
 static rondo_status serve_divided(void) {
   static const rondo_placement_rule rule = {.operator_name = "embedding", .place = 1};
-  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 1, .max_unrecorded = 1};
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 1, .max_eager_programs = 1};
   const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = work.weights,
                                      .devices = work.devices,  .device_count = 2,          .rules = &rule,
                                      .rule_count = 1};
@@ -44,11 +44,11 @@ static rondo_status serve_divided(void) {
   TRY(rondo_session_create(work.devices[0], &options, &work.session));
   TRY(rondo_session_add_model(work.session, "scorer", &model));
   TRY(rondo_session_plan(work.session, "scorer", &rows, 1, &bytes));
-  TRY(serve(3, RONDO_WAY_AUTO));
+  TRY(serve(3, RONDO_RUN_AUTO));
   TRY(record());
-  TRY(serve(5, RONDO_WAY_RECORDED));
-  TRY(serve(12, RONDO_WAY_RECORDED));
-  TRY(serve(4, RONDO_WAY_UNRECORDED));
+  TRY(serve(5, RONDO_RUN_RECORDED));
+  TRY(serve(12, RONDO_RUN_RECORDED));
+  TRY(serve(4, RONDO_RUN_EAGER));
   return rondo_session_destroy_graphs(work.session, "scorer");
 }
 

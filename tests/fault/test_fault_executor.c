@@ -50,7 +50,7 @@ static rondo_status do_all(fault_rig *rig) {
                                      .staged_count = 1};
   TRY(rondo_compile(made.program, rig->device, &how, &made.compiled));
   TRY(rondo_compiled_write(made.compiled, "x", x, sizeof x));
-  TRY(rondo_compiled_run_unrecorded(made.compiled));
+  TRY(rondo_compiled_run_eager(made.compiled));
   TRY(rondo_compiled_read(made.compiled, "sum", sum, sizeof sum));
   for (int i = 0; i < CELLS; i++) assert_true(sum[i] == x[i] * 7);
   return rondo_compiled_recompile(made.compiled, made.program, NULL);

@@ -36,7 +36,7 @@ static rondo_status do_costs(void) {
 
 static rondo_status do_program(void) {
   const rondo_program_options named = {RONDO_PROGRAM_OPTIONS_INIT, .name = "small", .allocator = &work.allocator.table};
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_WHERE_IT_PAYS};
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_AUTO};
   rondo_value x, y;
   RONDO_TRY(rondo_device_set_costs(work.device, &cheap));
   RONDO_TRY(rondo_program_create(&named, &work.program));
@@ -61,7 +61,7 @@ static rondo_status body(rondo_call *call, void *user) {
 static rondo_status do_tree(void) {
   rondo_function *function;
   const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "f", .body = body,
-                                          .record = RONDO_RECORD_WHERE_IT_PAYS};
+                                          .record = RONDO_RECORD_AUTO};
   RONDO_TRY(rondo_device_set_costs(work.device, &cheap));
   RONDO_TRY(rondo_tree_create(work.device, NULL, &work.tree));
   RONDO_TRY(rondo_function_create(work.tree, &options, &function));

@@ -127,7 +127,7 @@ static rondo_status write_inputs(void) {
 
 static rondo_status run_once(bool recorded, results *out) {
   RONDO_TRY(write_inputs());
-  RONDO_TRY(recorded ? rondo_compiled_run(work.compiled) : rondo_compiled_run_unrecorded(work.compiled));
+  RONDO_TRY(recorded ? rondo_compiled_run(work.compiled) : rondo_compiled_run_eager(work.compiled));
   RONDO_TRY(rondo_compiled_read(work.compiled, "y", out->y, sizeof out->y));
   RONDO_TRY(rondo_compiled_read(work.compiled, "dx", out->dx, sizeof out->dx));
   return rondo_compiled_read(work.compiled, "dweight", out->dweight, sizeof out->dweight);

@@ -18,20 +18,20 @@ static struct {
   rondo_session *session;
 } made;
 
-static rondo_status run(size_t rows, rondo_way way) {
+static rondo_status run(size_t rows, rondo_run_mode mode) {
   static test_request request;
   test_request_fill(&request, rows, rows);
-  request.request.way = way;
+  request.request.mode = mode;
   rondo_answer answer = {.struct_size = sizeof answer};
   TRY(rondo_session_run(made.session, "scorer", &request.request, &answer));
-  assert_true(answer.way == RONDO_WAY_CAPTURED || test_request_is_right(&request));
+  assert_true(answer.mode == RONDO_RUN_CAPTURED || test_request_is_right(&request));
   return RONDO_OK;
 }
 
 static rondo_status record(void) {
   TRY(rondo_session_capture_begin(made.session, "scorer"));
-  rondo_status status = run(16, RONDO_WAY_AUTO);
-  if (status == RONDO_OK) status = run(4, RONDO_WAY_AUTO);
+  rondo_status status = run(16, RONDO_RUN_AUTO);
+  if (status == RONDO_OK) status = run(4, RONDO_RUN_AUTO);
   const rondo_status ended = rondo_session_capture_end(made.session);
   return status == RONDO_OK ? ended : status;
 }
@@ -46,15 +46,15 @@ static rondo_status copy_words(rondo_call *call, void *user) {
   return rondo_copy_async(rondo_call_stream(call), y, x.address, x.bytes);
 }
 
-static rondo_status copy(size_t rows, rondo_way way) {
+static rondo_status copy(size_t rows, rondo_run_mode mode) {
   uint32_t x[16], y[16] = {0};
   const void *inputs[] = {x};
   void *outputs[] = {y};
   for (uint32_t i = 0; i < rows; i++) x[i] = i + 1;
-  const rondo_request request = {RONDO_REQUEST_INIT, .way = way, .rows = rows, .inputs = inputs, .outputs = outputs};
+  const rondo_request request = {RONDO_REQUEST_INIT, .mode = mode, .rows = rows, .inputs = inputs, .outputs = outputs};
   rondo_answer answer = {.struct_size = sizeof answer};
   TRY(rondo_session_run(made.session, "copy", &request, &answer));
-  for (uint32_t i = 0; i < rows && answer.way != RONDO_WAY_CAPTURED; i++) assert_int_equal(y[i], x[i]);
+  for (uint32_t i = 0; i < rows && answer.mode != RONDO_RUN_CAPTURED; i++) assert_int_equal(y[i], x[i]);
   return RONDO_OK;
 }
 
@@ -65,18 +65,18 @@ static rondo_status serve_function(void) {
                                      .input_count = 1,         .outputs = &word,   .output_count = 1,
                                      .history = history,       .history_count = 2, .max_sizes = 3};
   TRY(rondo_session_add_model(made.session, "copy", &model));
-  TRY(copy(3, RONDO_WAY_AUTO));
+  TRY(copy(3, RONDO_RUN_AUTO));
   TRY(rondo_session_capture(made.session, "copy"));
-  TRY(copy(16, RONDO_WAY_RECORDED));
-  TRY(copy(5, RONDO_WAY_UNRECORDED));
+  TRY(copy(16, RONDO_RUN_RECORDED));
+  TRY(copy(5, RONDO_RUN_EAGER));
   return rondo_session_remove_model(made.session, "copy");
 }
 
 static rondo_status do_all(fault_rig *rig) {
   const size_t history[] = {3, 9, 27};
   const rondo_executor_options executor = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = RONDO_EXECUTOR_NO_THREADS};
-  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 2, .max_unrecorded = 1, .timed = true,
-                                         .executor = &executor};
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 2, .max_eager_programs = 1,
+                                         .timed = true, .executor = &executor};
   const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = made.weights,
                                      .history = history,       .history_count = 3,         .max_sizes = 2,
                                      .max_batch_rows = 108};
@@ -84,14 +84,14 @@ static rondo_status do_all(fault_rig *rig) {
   TRY(rondo_session_add_model(made.session, "scorer", &model));
   rondo_model_bytes bytes = {.struct_size = sizeof bytes};
   TRY(rondo_session_plan(made.session, "scorer", history, 3, &bytes));
-  TRY(run(5, RONDO_WAY_AUTO));
+  TRY(run(5, RONDO_RUN_AUTO));
   TRY(record());
-  TRY(run(3, RONDO_WAY_RECORDED));
-  TRY(run(70, RONDO_WAY_RECORDED));
-  TRY(run(6, RONDO_WAY_UNRECORDED));
+  TRY(run(3, RONDO_RUN_RECORDED));
+  TRY(run(70, RONDO_RUN_RECORDED));
+  TRY(run(6, RONDO_RUN_EAGER));
   TRY(rondo_session_destroy_graphs(made.session, "scorer"));
   TRY(rondo_session_capture(made.session, "scorer"));
-  TRY(run(27, RONDO_WAY_RECORDED));
+  TRY(run(27, RONDO_RUN_RECORDED));
   return serve_function();
 }
 

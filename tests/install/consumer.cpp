@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The same as consumer.c, from C++: the un-recorded and the recorded run of one kernel agree.
+// The same as consumer.c, from C++: the eager and the recorded run of one kernel agree.
 #include <cstdio>
 #include <cstring>
 #include <memory>

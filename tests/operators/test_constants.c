@@ -10,7 +10,7 @@ enum { COUNT = 15 };
 static void read_outputs(test_fixture *t, rondo_program *program, rondo_type type, void *first, void *second) {
   rondo_compiled *compiled = test_compile(program, t->device, NULL);
   for (int run = 0; run < 2; run++) {
-    assert_ok(run == 0 ? rondo_compiled_run(compiled) : rondo_compiled_run_unrecorded(compiled));
+    assert_ok(run == 0 ? rondo_compiled_run(compiled) : rondo_compiled_run_eager(compiled));
     assert_ok(rondo_compiled_read(compiled, "first", first, COUNT * rondo_type_bytes(type)));
     if (second != NULL) assert_ok(rondo_compiled_read(compiled, "second", second, COUNT * rondo_type_bytes(type)));
   }

@@ -36,10 +36,10 @@ static void be_hand(void *user) {
   hand *h = user;
   for (uint32_t i = 0; i < h->rounds; i++) {
     rondo_stream *stream = NULL;
-    const rondo_status taken = rondo_session_take_stream(h->session, "scorer", 0, &stream);
+    const rondo_status taken = rondo_session_acquire_stream(h->session, "scorer", 0, &stream);
     h->taken += taken == RONDO_OK;
     if (taken != RONDO_OK) h->wrong += !failed_with(taken, RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
-    const rondo_status given = rondo_session_give_stream(h->session, 0);
+    const rondo_status given = rondo_session_release_stream(h->session, 0);
     h->given += given == RONDO_OK;
     if (given != RONDO_OK) h->wrong += !failed_with(given, RONDO_INVALID_STATE, RONDO_REASON_SCOPE);
   }
@@ -103,14 +103,14 @@ static void be_taker(void *user) {
   user_of_model *u = user;
   while (!atomic_load(u->is_over)) {
     rondo_stream *stream = NULL;
-    const rondo_status status = rondo_session_take_stream(u->session, "scorer", 0, &stream);
+    const rondo_status status = rondo_session_acquire_stream(u->session, "scorer", 0, &stream);
     if (status != RONDO_OK) {
       u->wrong += !is_refusal_to_take(status);
       continue;
     }
     u->done++;
     u->wrong += rondo_session_launch(u->session, "scorer", 0, 0) != RONDO_OK;
-    u->wrong += rondo_session_give_stream(u->session, 0) != RONDO_OK;
+    u->wrong += rondo_session_release_stream(u->session, 0) != RONDO_OK;
     test_sleep_ms(0);
   }
 }
@@ -172,10 +172,10 @@ static void be_collector(void *user) {
   collector *c = user;
   for (uint32_t i = 0; i < c->rounds; i++) {
     rondo_stream *stream = NULL;
-    c->wrong += rondo_session_take_stream(c->client.session, "scorer", 1, &stream) != RONDO_OK;
+    c->wrong += rondo_session_acquire_stream(c->client.session, "scorer", 1, &stream) != RONDO_OK;
     test_client_serve(&c->client);
-    c->wrong += rondo_session_take_stream(c->client.session, "scorer", 0, &stream) != RONDO_OK;
-    for (uint32_t k = 0; k < 2; k++) c->wrong += rondo_session_give_stream(c->client.session, k) != RONDO_OK;
+    c->wrong += rondo_session_acquire_stream(c->client.session, "scorer", 0, &stream) != RONDO_OK;
+    for (uint32_t k = 0; k < 2; k++) c->wrong += rondo_session_release_stream(c->client.session, k) != RONDO_OK;
     test_sleep_ms(0); /* so that there are moments in which none is taken */
   }
   atomic_store(c->is_over, true);
@@ -221,7 +221,7 @@ static void be_outside(void *user) {
   remover *r = user;
   for (uint32_t i = 0; i < r->rounds; i++) {
     rondo_stream *stream = NULL;
-    const rondo_status taken = rondo_session_take_stream(r->base.session, "scorer", 0, &stream);
+    const rondo_status taken = rondo_session_acquire_stream(r->base.session, "scorer", 0, &stream);
     if (taken != RONDO_OK) {
       r->base.wrong += !failed_with(taken, RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING);
       continue;
@@ -229,7 +229,7 @@ static void be_outside(void *user) {
     r->base.done++;
     r->base.wrong +=
         !failed_with(rondo_session_capture_end(r->base.session), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
-    r->base.wrong += rondo_session_give_stream(r->base.session, 0) != RONDO_OK;
+    r->base.wrong += rondo_session_release_stream(r->base.session, 0) != RONDO_OK;
   }
   atomic_store(r->base.is_over, true);
 }

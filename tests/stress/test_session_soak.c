@@ -30,7 +30,7 @@ static void spoil(client *c, fate what) {
   if (what == FATE_BAD_INDEX) r->ids[c->bad_row] = TEST_IDS + 3;
   if (what == FATE_NOT_A_NUMBER) r->x[c->bad_row * TEST_FEATURES] = NAN;
   if (what == FATE_DEADLINE) r->request.deadline_us = 1 + test_random_below(&c->random, 2000);
-  r->request.way = test_random_below(&c->random, 8) == 0 ? RONDO_WAY_UNRECORDED : RONDO_WAY_RECORDED;
+  r->request.mode = test_random_below(&c->random, 8) == 0 ? RONDO_RUN_EAGER : RONDO_RUN_RECORDED;
 }
 
 static rondo_status hand_in(client *c, fate what) {
@@ -94,8 +94,8 @@ static void be_keeper(void *user) {
   for (; k->rounds < 3 || atomic_load(k->running) > 0; k->rounds++) {
     rondo_stream *stream = NULL;
     const size_t number = k->rounds % 2;
-    k->failed += rondo_session_take_stream(k->session, "scorer", number, &stream) != RONDO_OK;
-    k->failed += rondo_session_give_stream(k->session, number) != RONDO_OK;
+    k->failed += rondo_session_acquire_stream(k->session, "scorer", number, &stream) != RONDO_OK;
+    k->failed += rondo_session_release_stream(k->session, number) != RONDO_OK;
     k->failed += rondo_session_write(k->session, "scorer", "w", w.data, w.bytes) != RONDO_OK;
     test_sleep_ms(1);
   }
@@ -105,7 +105,7 @@ static rondo_session *open_session(test_fixture *t, uint32_t streams) {
   const size_t sizes[] = {128, 64, 16};
   const double times[] = {60, 40, 20};
   rondo_session *session = test_session_open(
-      t->device, (rondo_session_options){.streams = streams, .max_delay_us = 100, .max_unrecorded = 4});
+      t->device, (rondo_session_options){.streams = streams, .max_delay_us = 100, .max_eager_programs = 4});
   test_scorer_add(session, "scorer", (rondo_model_options){0});
   test_scorer_capture(session, "scorer", sizes, 3);
   assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 3, 0.75));
@@ -142,7 +142,7 @@ static void check_counters(rondo_session *session, uint32_t rounds) {
   assert_int_equal(info.cancelled, cancelled);
   assert_int_equal(info.timed_out, timed_out);
   assert_int_equal(info.failed, refused_index);
-  assert_int_equal(info.recorded + info.split + info.unrecorded, right);
+  assert_int_equal(info.recorded + info.split + info.eager, right);
   assert_int_equal(info.refused, 0);
 }
 
@@ -192,7 +192,7 @@ static void be_flooder(void *user) {
   flooder *f = user;
   for (size_t i = 0; i < OUTSTANDING; i++) {
     test_request_fill(&f->requests[i], FLOOD_ROWS, i);
-    f->requests[i].request.way = RONDO_WAY_UNRECORDED; /* one by one */
+    f->requests[i].request.mode = RONDO_RUN_EAGER; /* one by one */
   }
   while (f->sent < MOST_REQUESTS && !atomic_load(&is_over)) {
     const size_t index = f->sent++ % OUTSTANDING;
@@ -214,8 +214,8 @@ static void be_patient(void *user) {
   test_sleep_ms(20); /* till they are under way */
   for (size_t i = 0; i < 4; i++) {
     rondo_stream *stream = NULL;
-    k->failed += rondo_session_take_stream(k->session, "scorer", i % 2, &stream) != RONDO_OK;
-    k->failed += rondo_session_give_stream(k->session, i % 2) != RONDO_OK;
+    k->failed += rondo_session_acquire_stream(k->session, "scorer", i % 2, &stream) != RONDO_OK;
+    k->failed += rondo_session_release_stream(k->session, i % 2) != RONDO_OK;
     k->failed += rondo_session_write(k->session, "scorer", "w", w.data, w.bytes) != RONDO_OK;
   }
   test_request_fill(&r, 8, 1);

@@ -265,7 +265,7 @@ static void run_program(test_fixture *fixture, const test_operator *op, const te
   read_back("result", compiled, data->result, result_bytes);
   for (int pass = 0; pass < (op->has_state ? 1 : 2); pass++) {
     if (pass == 1) {
-      assert_ok(rondo_compiled_run_unrecorded(compiled));
+      assert_ok(rondo_compiled_run_eager(compiled));
       check_again(op, "result", compiled, data->result, result_bytes);
     }
     for (size_t i = 0; i < call->input_count; i++) {

@@ -77,8 +77,8 @@ void test_scorer_capture(rondo_session *session, const char *name, const size_t 
     rondo_answer answer = {.struct_size = sizeof answer};
     test_request_fill(&r, sizes[i], 1);
     assert_ok(rondo_session_run(session, name, &r.request, &answer));
-    assert_int_equal(answer.way, RONDO_WAY_CAPTURED);
-    assert_int_equal(answer.reason, RONDO_WAY_CAPTURING);
+    assert_int_equal(answer.mode, RONDO_RUN_CAPTURED);
+    assert_int_equal(answer.reason, RONDO_RUN_CAPTURING);
     assert_int_equal(answer.graph, i);
   }
   assert_ok(rondo_session_capture_end(session));
@@ -118,10 +118,11 @@ bool test_request_is_right(const test_request *r) {
   return true;
 }
 
-rondo_answer test_request_run(rondo_session *session, const char *name, test_request *r, size_t rows, rondo_way way) {
+rondo_answer test_request_run(rondo_session *session, const char *name, test_request *r, size_t rows,
+                              rondo_run_mode mode) {
   rondo_answer answer = {.struct_size = sizeof answer};
   test_request_fill(r, rows, rows);
-  r->request.way = way;
+  r->request.mode = mode;
   assert_ok(rondo_session_run(session, name, &r->request, &answer));
   assert_true(test_request_is_right(r));
   return answer;
@@ -138,7 +139,7 @@ void test_client_serve(void *client) {
   uint64_t random = c->seed;
   for (uint32_t i = 0; i < c->rounds; i++) {
     test_request_fill(&c->request, 1 + test_random_below(&random, 150), random);
-    if (test_random_below(&random, 4) == 0) c->request.request.way = RONDO_WAY_UNRECORDED;
+    if (test_random_below(&random, 4) == 0) c->request.request.mode = RONDO_RUN_EAGER;
     const rondo_status status =
         c->submits ? submit_and_wait(c) : rondo_session_run(c->session, "scorer", &c->request.request, NULL);
     c->failed += status != RONDO_OK;

@@ -39,7 +39,8 @@ void test_request_fill(test_request *r, size_t rows, uint64_t seed);
 bool test_request_row_is_right(const test_request *r, size_t row);
 bool test_request_is_right(const test_request *r);
 /* Runs one of so many rows in `r`, whose outputs must be right. */
-rondo_answer test_request_run(rondo_session *session, const char *name, test_request *r, size_t rows, rondo_way way);
+rondo_answer test_request_run(rondo_session *session, const char *name, test_request *r, size_t rows,
+                              rondo_run_mode mode);
 
 /* A thread that runs requests one after the other, or, where it submits, waits for each; every fourth eagerly. */
 typedef struct test_client {

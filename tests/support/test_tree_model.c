@@ -113,7 +113,7 @@ struct run {
   bool is_warm[FUNCTIONS][FORMS][SCALARS];
   uint64_t step, path_step;
   uint32_t current, depth, scopes;
-  bool is_unrecorded;
+  bool is_eager;
   uint64_t late_bytes; /* released, and freed with the next call */
   uint32_t late_count, clone_count, refused;
   int stream; /* of the last call */
@@ -342,7 +342,7 @@ static void end_path(run *r) {
       expire(r, at);
   }
   r->current = r->depth = 0;
-  r->is_unrecorded = false;
+  r->is_eager = false;
 }
 
 /* Whether the path ends with the call that is made now. */
@@ -400,7 +400,7 @@ static void require_figures(run *r) {
   require_ok(rondo_memory_get_statistics(r->device, &memory));
   for (int i = 0; i < RONDO_SKIP_ROOM; i++) skipped += info.skipped[i];
   REQUIRE(info.live_outputs == live);
-  REQUIRE(info.unrecorded_bytes == own_bytes);
+  REQUIRE(info.eager_bytes == own_bytes);
   REQUIRE(memory.live_allocations == AREAS + own);
   REQUIRE(memory.arena_backed == info.arena_bytes && info.arena_used <= info.arena_bytes);
   REQUIRE(info.calls == info.replayed + info.recorded + skipped + r->refused);
@@ -621,14 +621,14 @@ static void require_outcome(run *r, const asked *a, recording *now, const rondo_
     skip = RONDO_SKIP_DISABLED;
   else if (!is_warm)
     skip = RONDO_SKIP_WARM_UP;
-  else if (r->is_unrecorded)
-    skip = RONDO_SKIP_BEHIND_WARM_UP;
+  else if (r->is_eager)
+    skip = RONDO_SKIP_AFTER_WARM_UP;
   else if (is_any_fitting(r, now))
     REQUIRE(info->outcome == RONDO_CALL_REPLAYED);
   else
     skip = foretell_new(r, now, info);
   REQUIRE(info->skip == skip);
-  REQUIRE((skip != RONDO_SKIP_NONE) == (info->outcome == RONDO_CALL_UNRECORDED));
+  REQUIRE((skip != RONDO_SKIP_NONE) == (info->outcome == RONDO_CALL_EAGER));
   if (info->outcome == RONDO_CALL_REPLAYED) require_replayed(r, now, info->recording);
 }
 
@@ -643,17 +643,17 @@ static uint32_t depth_of(const run *r, uint32_t number) {
 static void take_outcome(run *r, const asked *a, recording *now, const rondo_call_info *info) {
   if (r->is_exact) require_outcome(r, a, now, info);
   if (info->skip == RONDO_SKIP_WARM_UP) r->is_warm[a->function][form_of(a)][a->scalar] = true;
-  if (info->skip == RONDO_SKIP_WARM_UP || info->skip == RONDO_SKIP_BEHIND_WARM_UP) r->is_unrecorded = true;
+  if (info->skip == RONDO_SKIP_WARM_UP || info->skip == RONDO_SKIP_AFTER_WARM_UP) r->is_eager = true;
   if (info->outcome == RONDO_CALL_RECORDED) {
     REQUIRE(r->recording_count < MOST_RECORDINGS);
     now->number = info->recording;
     r->recordings[r->recording_count++] = *now;
   }
-  if (info->outcome != RONDO_CALL_UNRECORDED) {
+  if (info->outcome != RONDO_CALL_EAGER) {
     r->current = info->recording;
     r->depth = depth_of(r, info->recording);
   }
-  if (a->function == NESTED && info->outcome == RONDO_CALL_UNRECORDED) { /* what the inner call made */
+  if (a->function == NESTED && info->outcome == RONDO_CALL_EAGER) { /* what the inner call made */
     r->late_bytes += a->count * 4;
     r->late_count++;
   }
@@ -700,7 +700,7 @@ static block *memory_of(run *r, const asked *a, int index, uint32_t *out_offset)
 }
 
 static block *make_fresh(run *r, const asked *a, uint32_t output, const rondo_call_info *info) {
-  const bool is_recorded = info->outcome != RONDO_CALL_UNRECORDED;
+  const bool is_recorded = info->outcome != RONDO_CALL_EAGER;
   block *made = new_block(r, is_recorded ? RECORDED : OF_STEP, a->count);
   made->recording = info->recording;
   made->output = output;
@@ -1069,7 +1069,7 @@ static void set_up(run *r, const char *device) {
   r->demotion = (rondo_demotion)(binding < 128 ? RONDO_DEMOTION_BIND : binding / 64 - 1);
   const rondo_tree_options tree = {RONDO_TREE_OPTIONS_INIT,
                                    .outputs = r->clones ? RONDO_OUTPUTS_CLONE : RONDO_OUTPUTS_EXPIRE,
-                                   .max_recordings_per_place = r->most_at_place, .max_recordings = r->is_exact ? 0 : 3,
+                                   .max_recordings_per_parent = r->most_at_place, .max_recordings = r->is_exact ? 0 : 3,
                                    .no_plan_again = true}; /* which the model does not foretell */
   require_ok(rondo_tree_create(r->device, &tree, &r->tree));
   make_functions(r, binding);

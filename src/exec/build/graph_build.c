@@ -74,7 +74,7 @@ void rondo_build_uncount(rondo_graph *graph) {
 }
 
 rondo_status rondo_graph_create(rondo_device *device, const rondo_graph_options *options, rondo_graph **out_graph) {
-  RONDO_TRY(rondo_front("rondo_graph_create", "out_graph", out_graph));
+  RONDO_TRY(rondo_check_call("rondo_graph_create", "out_graph", out_graph));
   *out_graph = NULL;
   rondo_graph_options known;
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_graph_options", options, &known));
@@ -197,7 +197,7 @@ rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_
 
 static rondo_status check_add(const char *call, const rondo_graph *graph, const rondo_node_params *params,
                               const rondo_node *out_node) {
-  RONDO_TRY(rondo_front(call, "the graph", graph));
+  RONDO_TRY(rondo_check_call(call, "the graph", graph));
   RONDO_TRY(rondo_device_require_own(call, graph->device));
   if (params == NULL || out_node == NULL) return rondo_refuse_null(call, params == NULL ? "params" : "out_node");
   if (params->kind != RONDO_NODE_FOREIGN) return RONDO_OK;
@@ -305,7 +305,7 @@ static rondo_status check_removal(const rondo_graph *graph, rondo_node node, uin
 
 rondo_status rondo_graph_remove(rondo_graph *graph, rondo_node node) {
   const char *const call = "rondo_graph_remove";
-  RONDO_TRY(rondo_front(call, "the graph", graph));
+  RONDO_TRY(rondo_check_call(call, "the graph", graph));
   uint32_t slot;
   RONDO_TRY(rondo_fail_context(check_removal(graph, node, &slot), "%s", call));
   const rondo_node_params *params = &rondo_graph_at(graph, slot)->params;
@@ -327,7 +327,7 @@ static rondo_status find_edges(const rondo_graph *graph, const rondo_node *from,
 
 rondo_status rondo_graph_remove_edges(rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count) {
   const char *const call = "rondo_graph_remove_edges";
-  RONDO_TRY(rondo_front(call, "the graph", graph));
+  RONDO_TRY(rondo_check_call(call, "the graph", graph));
   if (count == 0) return RONDO_OK;
   if (from == NULL || to == NULL) return rondo_refuse_null(call, from == NULL ? "from" : "to");
   void *slots;
@@ -341,7 +341,7 @@ rondo_status rondo_graph_remove_edges(rondo_graph *graph, const rondo_node *from
 
 rondo_status rondo_graph_set_params(rondo_graph *graph, rondo_node node, const rondo_node_params *params) {
   const char *const call = "rondo_graph_set_params";
-  RONDO_TRY(rondo_front(call, "the graph", graph));
+  RONDO_TRY(rondo_check_call(call, "the graph", graph));
   if (params == NULL) return rondo_refuse_null(call, "params");
   uint32_t slot;
   RONDO_TRY(rondo_fail_context(rondo_graph_find(graph, node, &slot), "%s", call));

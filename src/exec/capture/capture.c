@@ -82,7 +82,7 @@ static uint64_t next_id(void) {
 }
 
 static rondo_status check_begin(const char *call, rondo_stream *stream, rondo_capture_mode mode) {
-  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_check_call(call, "the stream", stream));
   RONDO_TRY(rondo_device_require_own(call, stream->device));
   if (mode != RONDO_CAPTURE_THREAD_LOCAL && mode != RONDO_CAPTURE_GLOBAL && mode != RONDO_CAPTURE_RELAXED)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
@@ -411,7 +411,7 @@ static rondo_status finish_order(const char *call, rondo_stream *stream, rondo_c
 rondo_status rondo_capture_end(rondo_stream *stream, rondo_graph **out_graph) {
   const char *const call = "rondo_capture_end";
   if (out_graph != NULL) *out_graph = NULL;
-  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_check_call(call, "the stream", stream));
   RONDO_TRY(rondo_device_require_own(call, stream->device));
   rondo_capture *capture = rondo_stream_find_capture(stream);
   RONDO_TRY(check_end(call, stream, capture, out_graph));
@@ -448,7 +448,7 @@ static rondo_status look(rondo_stream *stream, const rondo_capture *capture) {
 }
 
 rondo_status rondo_capture_get_info(const rondo_stream *stream, rondo_capture_info *out_info) {
-  RONDO_TRY(rondo_front("rondo_capture_get_info", "the stream", stream));
+  RONDO_TRY(rondo_check_call("rondo_capture_get_info", "the stream", stream));
   RONDO_TRY(rondo_device_require_own("rondo_capture_get_info", stream->device));
   if (out_info == NULL) return rondo_refuse_null("rondo_capture_get_info", "out_info");
   rondo_capture_info info = {.struct_size = sizeof info};
@@ -469,7 +469,7 @@ rondo_status rondo_capture_get_info(const rondo_stream *stream, rondo_capture_in
 
 rondo_status rondo_capture_set_frontier(rondo_stream *stream, const rondo_node *nodes, size_t count, bool replace) {
   const char *const call = "rondo_capture_set_frontier";
-  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_check_call(call, "the stream", stream));
   const rondo_capture *capture = rondo_stream_find_capture(stream);
   if (capture == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING, "%s: %s is not capturing", call, stream->label);

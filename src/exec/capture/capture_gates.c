@@ -309,7 +309,7 @@ bool rondo_capture_is_begun_here(const rondo_device *device) {
 }
 
 rondo_status rondo_capture_exchange_thread_mode(rondo_capture_mode *inout_mode) {
-  RONDO_TRY(rondo_front("rondo_capture_exchange_thread_mode", "inout_mode", inout_mode));
+  RONDO_TRY(rondo_check_call("rondo_capture_exchange_thread_mode", "inout_mode", inout_mode));
   const rondo_capture_mode mode = *inout_mode;
   if (mode != RONDO_CAPTURE_THREAD_LOCAL && mode != RONDO_CAPTURE_GLOBAL && mode != RONDO_CAPTURE_RELAXED)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,

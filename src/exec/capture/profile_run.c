@@ -11,7 +11,7 @@
 rondo_status rondo_profile_begin(rondo_stream *stream) {
   const char *const call = "rondo_profile_begin";
   rondo_device_memory *memory;
-  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_check_call(call, "the stream", stream));
   if (rondo_stream_find_capture(stream) != NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                       "%s: %s captures, so that its work does not run: end the capture first, or make the profile of "
@@ -52,9 +52,9 @@ rondo_status rondo_profile_end(rondo_stream *stream, const rondo_plan_options *p
                                rondo_profile **out_profile) {
   const char *const call = "rondo_profile_end";
   rondo_plan_options known;
-  RONDO_TRY(rondo_front(call, "out_profile", out_profile));
+  RONDO_TRY(rondo_check_call(call, "out_profile", out_profile));
   *out_profile = NULL;
-  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_check_call(call, "the stream", stream));
   RONDO_TRY(rondo_versioned_read("rondo_plan_options", plan_options, &known, sizeof known));
   known.struct_size = sizeof known;
   return plan_run(stream, &known, out_profile);

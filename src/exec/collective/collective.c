@@ -90,7 +90,7 @@ static rondo_status check_buffers(const char *call, const rondo_communicator *co
 
 static rondo_status check(const char *call, const rondo_communicator *communicator, const rondo_stream *stream,
                           const rondo_collective *work) {
-  RONDO_TRY(rondo_front(call, "the communicator", communicator));
+  RONDO_TRY(rondo_check_call(call, "the communicator", communicator));
   RONDO_TRY(rondo_device_require_own(call, communicator->device));
   RONDO_TRY(rondo_require(call, "the stream", stream));
   RONDO_TRY(rondo_require_device(call, "the stream", communicator->device, stream->device));

@@ -35,9 +35,9 @@ static rondo_status read_options(const char *call, const rondo_communicator_opti
 }
 
 static rondo_status check_ranks(const char *call, uint32_t rank, uint32_t world_size) {
-  if (world_size == 0 || world_size > RONDO_MOST_RANKS)
+  if (world_size == 0 || world_size > RONDO_MAX_RANKS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s: a group of %" PRIu32 " ranks: there are 1 to %d", call, world_size, RONDO_MOST_RANKS);
+                      "%s: a group of %" PRIu32 " ranks: there are 1 to %d", call, world_size, RONDO_MAX_RANKS);
   if (rank < world_size) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                     "%s: rank %" PRIu32 " of %" PRIu32 ": ranks count from 0", call, rank, world_size);
@@ -148,7 +148,7 @@ rondo_status rondo_communicator_create(rondo_device *device, const char *rendezv
                                        const rondo_communicator_options *options,
                                        rondo_communicator **out_communicator) {
   const char *const call = "rondo_communicator_create";
-  RONDO_TRY(rondo_front(call, "out_communicator", out_communicator));
+  RONDO_TRY(rondo_check_call(call, "out_communicator", out_communicator));
   *out_communicator = NULL;
   RONDO_TRY(rondo_require(call, "device", device));
   RONDO_TRY(rondo_require(call, "rendezvous", rendezvous));
@@ -190,7 +190,7 @@ rondo_status rondo_communicator_create_all(rondo_device *const *devices, uint32_
                                            rondo_communicator **out_communicators) {
   const char *const call = "rondo_communicator_create_all";
   char rendezvous[RONDO_RENDEZVOUS_BYTES];
-  RONDO_TRY(rondo_front(call, "out_communicators", out_communicators));
+  RONDO_TRY(rondo_check_call(call, "out_communicators", out_communicators));
   RONDO_TRY(check_ranks(call, 0, count));
   for (uint32_t i = 0; i < count; i++) out_communicators[i] = NULL;
   RONDO_TRY(rondo_require(call, "devices", devices));
@@ -222,7 +222,7 @@ rondo_status rondo_communicator_destroy(rondo_communicator *communicator) {
 }
 
 rondo_status rondo_communicator_abort(rondo_communicator *communicator) {
-  RONDO_TRY(rondo_front("rondo_communicator_abort", "the communicator", communicator));
+  RONDO_TRY(rondo_check_call("rondo_communicator_abort", "the communicator", communicator));
   RONDO_TRY(rondo_device_require_own("rondo_communicator_abort", communicator->device));
   return communicator->link->transport->break_off(communicator->link);
 }

@@ -403,7 +403,7 @@ rondo_status rondo_device_get_costs(rondo_device *device, rondo_costs *out_costs
   const char *const call = "rondo_device_get_costs";
   rondo_costs costs;
   costs_slot *slot;
-  RONDO_TRY(rondo_front(call, "the device", device));
+  RONDO_TRY(rondo_check_call(call, "the device", device));
   if (out_costs == NULL) return rondo_refuse_null(call, "out_costs");
   RONDO_TRY(rondo_versioned_check("rondo_costs", out_costs, sizeof costs));
   RONDO_TRY(slot_of(device, &slot));
@@ -437,7 +437,7 @@ static rondo_status check_costs(const rondo_costs *costs) {
 rondo_status rondo_device_set_costs(rondo_device *device, const rondo_costs *costs) {
   rondo_costs known;
   costs_slot *slot;
-  RONDO_TRY(rondo_front("rondo_device_set_costs", "the device", device));
+  RONDO_TRY(rondo_check_call("rondo_device_set_costs", "the device", device));
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_costs", costs, &known));
   RONDO_TRY(check_costs(&known));
   RONDO_TRY(slot_of(device, &slot));

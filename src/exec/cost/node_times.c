@@ -95,7 +95,7 @@ static rondo_status measure(measurement *m, rondo_node_time *times, size_t room)
 rondo_status rondo_exec_measure(rondo_exec *exec, rondo_stream *stream, uint32_t repeats, rondo_node_time *times,
                                 size_t *inout_count) {
   const char *const call = "rondo_exec_measure";
-  RONDO_TRY(rondo_front(call, "the exec", exec));
+  RONDO_TRY(rondo_check_call(call, "the exec", exec));
   if (inout_count == NULL) return rondo_refuse_null(call, "the count");
   if (times != NULL) {
     measurement m = {.exec = exec, .stream = stream, .repeats = repeats};

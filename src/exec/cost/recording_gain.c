@@ -90,7 +90,7 @@ rondo_status rondo_gain_bar_check(const char *call, rondo_gain_bar bar) {
 }
 
 rondo_status rondo_record_policy_check(const char *call, rondo_record_policy policy) {
-  if ((unsigned)policy <= RONDO_RECORD_WHERE_IT_PAYS) return RONDO_OK;
+  if ((unsigned)policy <= RONDO_RECORD_AUTO) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                     "%s: %u is no policy of recording: use a RONDO_RECORD_ name", call, (unsigned)policy);
 }
@@ -230,7 +230,7 @@ rondo_status rondo_gain_measure(rondo_stream *stream, rondo_stream_work work, vo
                                 rondo_gain *out_gain) {
   const char *const call = "rondo_gain_measure";
   rondo_gain gain;
-  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_check_call(call, "the stream", stream));
   RONDO_TRY(rondo_require(call, "the work", (const void *)(uintptr_t)work));
   RONDO_TRY(rondo_require(call, "out_gain", out_gain));
   RONDO_TRY(rondo_versioned_check("rondo_gain", out_gain, sizeof gain));

@@ -455,7 +455,7 @@ static rondo_status make_executor(rondo_device *device, const rondo_executor_opt
 rondo_status rondo_executor_create(rondo_device *device, const rondo_executor_options *options,
                                    rondo_executor **out_executor) {
   rondo_executor_options known;
-  RONDO_TRY(rondo_front("rondo_executor_create", "out_executor", (const void *)out_executor));
+  RONDO_TRY(rondo_check_call("rondo_executor_create", "out_executor", (const void *)out_executor));
   *out_executor = NULL;
   RONDO_TRY(rondo_require("rondo_executor_create", "the device", device));
   RONDO_TRY(rondo_versioned_read("rondo_executor_options", options, &known, sizeof known));
@@ -465,7 +465,7 @@ rondo_status rondo_executor_create(rondo_device *device, const rondo_executor_op
 
 rondo_status rondo_executor_destroy(rondo_executor *executor) {
   if (executor == NULL || executor->device->is_inherited) return RONDO_OK;
-  RONDO_TRY(rondo_front("rondo_executor_destroy", "the executor", executor));
+  RONDO_TRY(rondo_check_call("rondo_executor_destroy", "the executor", executor));
   const uint32_t plans = atomic_load_explicit(&executor->plans, memory_order_acquire);
   if (plans == 0) return free_executor(executor);
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
@@ -486,7 +486,7 @@ rondo_status rondo_executor_get_info(const rondo_executor *executor, rondo_execu
                                     .nodes = counts.nodes,
                                     .inline_nodes = counts.nodes - counts.threads,
                                     .thread_nodes = counts.threads,
-                                    .handed_nodes = counts.handed,
+                                    .queued_nodes = counts.handed,
                                     .events = atomic_load_explicit(&executor->events, memory_order_relaxed),
                                     .waits = atomic_load_explicit(&executor->waits, memory_order_relaxed),
                                     .joins = atomic_load_explicit(&executor->joins, memory_order_relaxed),

@@ -233,7 +233,7 @@ static rondo_status verify_graph(const rondo_graph *graph, const rondo_verify_op
 rondo_status rondo_graph_verify(const rondo_graph *graph, const rondo_verify_options *options,
                                 rondo_findings **out_findings) {
   const char *const call = "rondo_graph_verify";
-  RONDO_TRY(rondo_front(call, "out_findings", out_findings));
+  RONDO_TRY(rondo_check_call(call, "out_findings", out_findings));
   *out_findings = NULL;
   if (graph == NULL) return rondo_refuse_null(call, "the graph");
   rondo_verify_options known;
@@ -367,7 +367,7 @@ rondo_status rondo_exec_verify_node(const rondo_exec *exec, uint32_t place, cons
 
 rondo_status rondo_exec_get_findings(const rondo_exec *exec, const rondo_findings **out_findings) {
   const char *const call = "rondo_exec_get_findings";
-  RONDO_TRY(rondo_front(call, "out_findings", out_findings));
+  RONDO_TRY(rondo_check_call(call, "out_findings", out_findings));
   *out_findings = NULL;
   if (exec == NULL) return rondo_refuse_null(call, "the exec");
   *out_findings = exec->findings;

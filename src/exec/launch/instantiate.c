@@ -215,7 +215,7 @@ static rondo_status instantiate(rondo_graph *graph, const rondo_instantiate_opti
 }
 
 rondo_status rondo_instantiate(rondo_graph *graph, const rondo_instantiate_options *options, rondo_exec **out_exec) {
-  RONDO_TRY(rondo_front("rondo_instantiate", "out_exec", out_exec));
+  RONDO_TRY(rondo_check_call("rondo_instantiate", "out_exec", out_exec));
   *out_exec = NULL;
   if (graph == NULL) return rondo_refuse_null("rondo_instantiate", "the graph");
   RONDO_TRY(rondo_device_require_own("rondo_instantiate", graph->device));
@@ -291,7 +291,7 @@ static uint64_t foreign_bytes(const rondo_lowering *lowering) {
 }
 
 rondo_status rondo_exec_get_info(const rondo_exec *exec, rondo_exec_info *out_info) {
-  RONDO_TRY(rondo_front("rondo_exec_get_info", "the exec", exec));
+  RONDO_TRY(rondo_check_call("rondo_exec_get_info", "the exec", exec));
   if (out_info == NULL) return rondo_refuse_null("rondo_exec_get_info", "out_info");
   const rondo_executable *executable = exec->executable;
   rondo_exec_info info = {.struct_size = sizeof info};

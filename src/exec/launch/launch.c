@@ -11,7 +11,7 @@
 #define OUT_OF_LINE __attribute__((noinline))
 
 OUT_OF_LINE static rondo_status refuse(const char *call, const rondo_exec *exec, const rondo_stream *stream) {
-  RONDO_TRY(rondo_front(call, "the exec", exec));
+  RONDO_TRY(rondo_check_call(call, "the exec", exec));
   if (stream == NULL) return rondo_refuse_null(call, "the stream");
   return rondo_require_device(call, "the stream", exec->device, stream->device);
 }

@@ -194,7 +194,7 @@ static __attribute__((noinline)) rondo_status set_otherwise(const char *call, ro
 
 rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rondo_node_params *params) {
   const char *const call = "rondo_exec_set_params";
-  if (__builtin_expect(exec == NULL || rondo_in_callback(), 0)) return rondo_front(call, "the exec", exec);
+  if (__builtin_expect(exec == NULL || rondo_in_callback(), 0)) return rondo_check_call(call, "the exec", exec);
   if (params == NULL) return rondo_refuse_null(call, "params");
   __builtin_prefetch(exec->executable); /* needed last */
   uint32_t place;
@@ -220,7 +220,7 @@ static rondo_status find_switchable(const char *call, const rondo_exec *exec, ro
 
 rondo_status rondo_exec_set_enabled(rondo_exec *exec, rondo_node node, bool enabled) {
   const char *const call = "rondo_exec_set_enabled";
-  RONDO_TRY(rondo_front(call, "the exec", exec));
+  RONDO_TRY(rondo_check_call(call, "the exec", exec));
   uint32_t place;
   RONDO_TRY(find_switchable(call, exec, node, &place));
   if (exec->disabled[place] == !enabled) return RONDO_OK;
@@ -235,7 +235,7 @@ rondo_status rondo_exec_get_enabled(const rondo_exec *exec, rondo_node node, boo
   const char *const call = "rondo_exec_get_enabled";
   if (out_enabled == NULL) return rondo_refuse_null(call, "out_enabled");
   *out_enabled = false;
-  RONDO_TRY(rondo_front(call, "the exec", exec));
+  RONDO_TRY(rondo_check_call(call, "the exec", exec));
   uint32_t place;
   RONDO_TRY(find_switchable(call, exec, node, &place));
   *out_enabled = !exec->disabled[place];
@@ -422,7 +422,7 @@ rondo_status rondo_exec_update(rondo_exec *exec, rondo_graph *graph, rondo_updat
   const char *const call = "rondo_exec_update";
   rondo_update_result result = {.struct_size = sizeof result};
   if (out_result != NULL) RONDO_TRY(rondo_versioned_write("rondo_update_result", &result, out_result, sizeof result));
-  RONDO_TRY(rondo_front(call, "the exec", exec));
+  RONDO_TRY(rondo_check_call(call, "the exec", exec));
   if (graph == NULL) return rondo_refuse_null(call, "the graph");
   RONDO_TRY(rondo_require_device(call, "the graph", exec->device, graph->device));
   RONDO_TRY(rondo_device_require_own(call, exec->device));

@@ -171,7 +171,7 @@ static rondo_status refuse_stale(const char *call) {
 /* Not the usual: something is wrong, or may be, since the exec was updated. */
 static rondo_status look_closer(rondo_patch_set *set, const rondo_stream *stream) {
   const char *const call = "rondo_patch_set_launch";
-  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_check_call(call, "the stream", stream));
   RONDO_TRY(require_exec(call, set));
   RONDO_TRY(rondo_require_device(call, "the stream", set->exec->device, stream->device));
   if (set->exec->patched != set) return refuse_stale(call);
@@ -450,7 +450,7 @@ static rondo_status require_index(const char *call, const char *what, size_t cou
 rondo_status rondo_patch_set_create(rondo_exec *exec, const rondo_patch_input *inputs, size_t count,
                                     const rondo_patch_options *options, rondo_patch_set **out_set) {
   const char *const call = "rondo_patch_set_create";
-  RONDO_TRY(rondo_front(call, "out_set", out_set));
+  RONDO_TRY(rondo_check_call(call, "out_set", out_set));
   *out_set = NULL;
   if (exec == NULL) return rondo_refuse_null(call, "the exec");
   RONDO_TRY(rondo_device_require_own(call, exec->device));
@@ -467,7 +467,7 @@ void rondo_patch_set_destroy(rondo_patch_set *set) {
 
 rondo_status rondo_patch_set_check(const rondo_patch_set *set, uint32_t input, const void *address) {
   const char *const call = "rondo_patch_set_check";
-  RONDO_TRY(rondo_front(call, "the patch set", set));
+  RONDO_TRY(rondo_check_call(call, "the patch set", set));
   if (address == NULL) return rondo_refuse_null(call, "the address");
   RONDO_TRY(require_exec(call, set));
   RONDO_TRY(require_index(call, "inputs", set->slot_count, input));
@@ -476,7 +476,7 @@ rondo_status rondo_patch_set_check(const rondo_patch_set *set, uint32_t input, c
 
 rondo_status rondo_patch_set_launch(rondo_patch_set *set, rondo_stream *stream, const void *const *addresses) {
   const char *const call = "rondo_patch_set_launch";
-  RONDO_TRY(rondo_front(call, "the patch set", set));
+  RONDO_TRY(rondo_check_call(call, "the patch set", set));
   if (addresses == NULL && set->slot_count > 0) return rondo_refuse_null(call, "the list of addresses");
   RONDO_TRY(require_exec(call, set));
   for (uint32_t i = 0; i < set->slot_count; i++)
@@ -486,7 +486,7 @@ rondo_status rondo_patch_set_launch(rondo_patch_set *set, rondo_stream *stream, 
 
 rondo_status rondo_patch_set_rebase(rondo_patch_set *set, const void *const *addresses) {
   const char *const call = "rondo_patch_set_rebase";
-  RONDO_TRY(rondo_front(call, "the patch set", set));
+  RONDO_TRY(rondo_check_call(call, "the patch set", set));
   if (addresses == NULL && set->slot_count > 0) return rondo_refuse_null(call, "the list of addresses");
   return rondo_patch_rebase(set, addresses);
 }
@@ -502,7 +502,7 @@ static uint64_t host_bytes(const rondo_patch_set *set) {
 
 rondo_status rondo_patch_set_get_info(const rondo_patch_set *set, rondo_patch_info *out_info) {
   const char *const call = "rondo_patch_set_get_info";
-  RONDO_TRY(rondo_front(call, "the patch set", set));
+  RONDO_TRY(rondo_check_call(call, "the patch set", set));
   if (out_info == NULL) return rondo_refuse_null(call, "out_info");
   const rondo_patch_info info = {.struct_size = sizeof info,
                                  .inputs = set->slot_count,
@@ -517,7 +517,7 @@ rondo_status rondo_patch_set_get_info(const rondo_patch_set *set, rondo_patch_in
 
 rondo_status rondo_patch_set_get_input(const rondo_patch_set *set, uint32_t input, rondo_patch_input_info *out_info) {
   const char *const call = "rondo_patch_set_get_input";
-  RONDO_TRY(rondo_front(call, "the patch set", set));
+  RONDO_TRY(rondo_check_call(call, "the patch set", set));
   if (out_info == NULL) return rondo_refuse_null(call, "out_info");
   RONDO_TRY(require_index(call, "inputs", set->slot_count, input));
   const rondo_patch_slot *slot = &set->slots[input];
@@ -534,7 +534,7 @@ rondo_status rondo_patch_set_get_input(const rondo_patch_set *set, uint32_t inpu
 
 rondo_status rondo_patch_set_get_finding(const rondo_patch_set *set, size_t index, rondo_patch_finding *out_finding) {
   const char *const call = "rondo_patch_set_get_finding";
-  RONDO_TRY(rondo_front(call, "the patch set", set));
+  RONDO_TRY(rondo_check_call(call, "the patch set", set));
   if (out_finding == NULL) return rondo_refuse_null(call, "out_finding");
   RONDO_TRY(require_index(call, "findings", set->findings.count, index));
   return rondo_versioned_write("rondo_patch_finding", &set->findings.items[index], out_finding,

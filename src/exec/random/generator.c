@@ -125,7 +125,7 @@ void rondo_generator_release(rondo_generator *generator) {
 rondo_status rondo_generator_create(rondo_device *device, const rondo_generator_options *options,
                                     rondo_generator **out_generator) {
   const char *const call = "rondo_generator_create";
-  RONDO_TRY(rondo_front(call, "out_generator", out_generator));
+  RONDO_TRY(rondo_check_call(call, "out_generator", out_generator));
   *out_generator = NULL;
   if (device == NULL) return rondo_refuse_null(call, "the device");
   RONDO_TRY(rondo_device_require_own(call, device));
@@ -178,7 +178,7 @@ static void set_state(rondo_generator *generator, uint64_t seed, uint64_t offset
 
 rondo_status rondo_generator_seed(rondo_generator *generator, uint64_t seed) {
   const char *const call = "rondo_generator_seed";
-  RONDO_TRY(rondo_front(call, "the generator", generator));
+  RONDO_TRY(rondo_check_call(call, "the generator", generator));
   RONDO_TRY(refuse_while_capturing(call, generator));
   set_state(generator, seed, 0);
   return RONDO_OK;
@@ -186,7 +186,7 @@ rondo_status rondo_generator_seed(rondo_generator *generator, uint64_t seed) {
 
 rondo_status rondo_generator_get_state(const rondo_generator *generator, rondo_generator_state *out_state) {
   const char *const call = "rondo_generator_get_state";
-  RONDO_TRY(rondo_front(call, "the generator", generator));
+  RONDO_TRY(rondo_check_call(call, "the generator", generator));
   if (out_state == NULL) return rondo_refuse_null(call, "out_state");
   RONDO_TRY(refuse_while_capturing(call, generator));
   const rondo_generator_state state = {.struct_size = sizeof state,
@@ -197,7 +197,7 @@ rondo_status rondo_generator_get_state(const rondo_generator *generator, rondo_g
 
 rondo_status rondo_generator_set_state(rondo_generator *generator, const rondo_generator_state *state) {
   const char *const call = "rondo_generator_set_state";
-  RONDO_TRY(rondo_front(call, "the generator", generator));
+  RONDO_TRY(rondo_check_call(call, "the generator", generator));
   if (state == NULL) return rondo_refuse_null(call, "state");
   rondo_generator_state known;
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_generator_state", state, &known));
@@ -213,7 +213,7 @@ rondo_status rondo_generator_set_state(rondo_generator *generator, const rondo_g
 /* Reserving ------------------------------------------------------------------------------------------------------- */
 
 static rondo_status check_reserve(const char *call, const rondo_generator *generator, uint64_t *inout_increment) {
-  RONDO_TRY(rondo_front(call, "the generator", generator));
+  RONDO_TRY(rondo_check_call(call, "the generator", generator));
   const uint64_t increment = *inout_increment;
   if (increment == 0 || increment > RONDO_RANDOM_MOST)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,

@@ -147,7 +147,7 @@ rondo_status rondo_graph_get_random_increment(const rondo_graph *graph, const ro
   const char *const call = "rondo_graph_get_random_increment";
   if (out_increment == NULL) return rondo_refuse_null(call, "out_increment");
   *out_increment = 0;
-  RONDO_TRY(rondo_front(call, "the graph", graph));
+  RONDO_TRY(rondo_check_call(call, "the graph", graph));
   if (generator == NULL) return rondo_refuse_null(call, "the generator");
   const rondo_random_need *need = find_need(rondo_random_needs_of(graph), generator);
   if (need != NULL) *out_increment = need->increment;

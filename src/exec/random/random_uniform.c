@@ -107,7 +107,7 @@ rondo_status rondo_random_uniform(rondo_generator *generator, rondo_stream *stre
   const char *const call = "rondo_random_uniform";
   rondo_random random;
   rondo_kernel *kernel;
-  RONDO_TRY(rondo_front(call, "the generator", generator));
+  RONDO_TRY(rondo_check_call(call, "the generator", generator));
   RONDO_TRY(rondo_require(call, "the stream", stream));
   RONDO_TRY(rondo_require_device(call, "the stream", generator->device, stream->device));
   RONDO_TRY(check_fill(call, dst, count, low, high));

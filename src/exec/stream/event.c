@@ -120,7 +120,7 @@ static rondo_status make_event(rondo_device *device, bool timing, rondo_event **
 }
 
 rondo_status rondo_event_create(rondo_device *device, const rondo_event_options *options, rondo_event **out_event) {
-  RONDO_TRY(rondo_front("rondo_event_create", "out_event", out_event));
+  RONDO_TRY(rondo_check_call("rondo_event_create", "out_event", out_event));
   *out_event = NULL;
   if (device == NULL) return rondo_refuse_null("rondo_event_create", "device");
   rondo_event_options known;
@@ -180,7 +180,7 @@ void rondo_event_destroy(rondo_event *event) {
 /* Recording and waiting ------------------------------------------------------------------------------------------- */
 
 static rondo_status check_pair(const char *call, const rondo_event *event, const rondo_stream *stream) {
-  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_check_call(call, "the stream", stream));
   if (event == NULL) return rondo_refuse_null(call, "the event");
   return rondo_require_device(call, "the event", stream->device, event->device);
 }
@@ -233,7 +233,7 @@ rondo_status rondo_stream_wait_event_external(rondo_stream *stream, rondo_event 
 /* Asking ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status ask_gates(const char *call, const rondo_event *event) {
-  RONDO_TRY(rondo_front(call, "the event", event));
+  RONDO_TRY(rondo_check_call(call, "the event", event));
   if (event->capture != NULL) return rondo_capture_refuse_event(event, call);
   return rondo_capture_refuse_unsafe(call);
 }
@@ -253,7 +253,7 @@ rondo_status rondo_event_synchronize(rondo_event *event) {
 }
 
 static rondo_status check_timed(const char *call, const char *what, const rondo_event *event) {
-  RONDO_TRY(rondo_front(call, what, event));
+  RONDO_TRY(rondo_check_call(call, what, event));
   if (event->capture != NULL) return rondo_capture_refuse_event(event, call);
   if (!event->driver->timing)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NO_TIMING,
@@ -265,7 +265,7 @@ static rondo_status check_timed(const char *call, const char *what, const rondo_
 
 rondo_status rondo_event_elapsed(const rondo_event *start, const rondo_event *end, double *out_microseconds) {
   const char *const call = "rondo_event_elapsed";
-  RONDO_TRY(rondo_front(call, "out_microseconds", out_microseconds));
+  RONDO_TRY(rondo_check_call(call, "out_microseconds", out_microseconds));
   *out_microseconds = 0;
   RONDO_TRY(check_timed(call, "the start event", start));
   RONDO_TRY(check_timed(call, "the end event", end));

@@ -47,7 +47,7 @@ static rondo_status make_stream(rondo_device *device, const char *name, rondo_st
 }
 
 rondo_status rondo_stream_create(rondo_device *device, const rondo_stream_options *options, rondo_stream **out_stream) {
-  RONDO_TRY(rondo_front("rondo_stream_create", "out_stream", out_stream));
+  RONDO_TRY(rondo_check_call("rondo_stream_create", "out_stream", out_stream));
   *out_stream = NULL;
   if (device == NULL) return rondo_refuse_null("rondo_stream_create", "device");
   rondo_stream_options known;
@@ -140,7 +140,7 @@ static inline rondo_status submit(rondo_stream *stream, const char *call, const 
 }
 
 static rondo_status enqueue_or_capture(rondo_stream *stream, const char *call, rondo_node_params *work) {
-  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_check_call(call, "the stream", stream));
   if (rondo_launch_values_are_noted()) rondo_launch_values_note(work);
   if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_add(stream, call, work);
   RONDO_TRY(rondo_capture_refuse_stray(stream, call));
@@ -150,7 +150,7 @@ static rondo_status enqueue_or_capture(rondo_stream *stream, const char *call, r
   return submit(stream, call, work);
 }
 
-/* True only when rondo_front and rondo_node_params_check would pass it, and nothing notes what it is given. */
+/* True only when rondo_check_call and rondo_node_params_check would pass it, and nothing notes what it is given. */
 static inline bool is_launchable(const rondo_stream *stream, const rondo_kernel_node *work) {
   if (stream == NULL || work->kernel == NULL || rondo_in_callback() || rondo_launch_values_are_noted()) return false;
   if (work->kernel->device != stream->device || work->arg_count != work->kernel->parameter_count) return false;
@@ -180,7 +180,7 @@ rondo_status rondo_launch(rondo_stream *stream, rondo_kernel *kernel, rondo_grid
 rondo_status rondo_launch_with(rondo_stream *stream, rondo_kernel *kernel, rondo_grid grid, const void *const *args,
                                size_t arg_count, const rondo_launch_options *options) {
   const char *const call = "rondo_launch_with";
-  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_check_call(call, "the stream", stream));
   rondo_launch_options known;
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_launch_options", options, &known));
   const rondo_kernel_node node = {
@@ -230,7 +230,7 @@ rondo_status rondo_host_async(rondo_stream *stream, rondo_host_function function
 
 /* The gates of a call that asks for a stream's state: the stream's own capture, then everybody's. */
 static rondo_status ask_gates(rondo_stream *stream, const char *call) {
-  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_check_call(call, "the stream", stream));
   if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
   return rondo_capture_refuse_unsafe(call);
 }
@@ -269,7 +269,7 @@ rondo_status rondo_stream_query(rondo_stream *stream) {
 
 rondo_status rondo_device_synchronize(rondo_device *device) {
   const char *const call = "rondo_device_synchronize";
-  RONDO_TRY(rondo_front(call, "the device", device));
+  RONDO_TRY(rondo_check_call(call, "the device", device));
   RONDO_TRY(rondo_capture_refuse_device(device, call));
   RONDO_TRY(rondo_capture_refuse_unsafe(call));
   rondo_trace_here(RONDO_TRACE_BEGIN, "exec", call);

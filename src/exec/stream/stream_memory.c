@@ -11,7 +11,7 @@
 
 /* The checks of a call that acts at once. */
 static rondo_status enter_at_once(const char *call, rondo_device *device, rondo_device_memory **out) {
-  RONDO_TRY(rondo_front(call, "the device", device));
+  RONDO_TRY(rondo_check_call(call, "the device", device));
   RONDO_TRY(rondo_device_require_own(call, device));
   RONDO_TRY(rondo_capture_refuse_unsafe(call));
   return rondo_device_memory_of(device, out);
@@ -77,7 +77,7 @@ rondo_status rondo_malloc_async(rondo_stream *stream, size_t bytes, const rondo_
   rondo_malloc_options known;
   rondo_device_memory *memory;
   RONDO_TRY(check_request(call, bytes, out_address));
-  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_check_call(call, "the stream", stream));
   RONDO_TRY(rondo_device_require_own(call, stream->device));
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_malloc_options", options, &known));
   RONDO_TRY(check_pool(call, stream->device, known.pool));
@@ -90,7 +90,7 @@ rondo_status rondo_malloc_async(rondo_stream *stream, size_t bytes, const rondo_
 
 rondo_status rondo_free_async(rondo_stream *stream, void *address) {
   const char *const call = "rondo_free_async";
-  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_check_call(call, "the stream", stream));
   if (address == NULL || stream->device->is_inherited) return RONDO_OK;
   if (rondo_stream_find_capture(stream) != NULL) {
     rondo_node_params params = {.kind = RONDO_NODE_FREE, .as.free_address = address};
@@ -106,7 +106,7 @@ rondo_status rondo_free_async(rondo_stream *stream, void *address) {
 /* Reading the figures may find frees that are done by now, and notes them in the library's own state, which the const
  * handle leads to. */
 static rondo_status memory_for_reading(const char *call, const rondo_device *device, rondo_device_memory **out) {
-  RONDO_TRY(rondo_front(call, "the device", device));
+  RONDO_TRY(rondo_check_call(call, "the device", device));
   RONDO_TRY(rondo_device_require_own(call, device));
   return rondo_device_memory_of((rondo_device *)(uintptr_t)device, out);
 }
@@ -146,21 +146,21 @@ rondo_status rondo_memory_trim(rondo_device *device) {
 
 /* The checks of a call about a device's pools. */
 static rondo_status enter_pools(const char *call, rondo_device *device, rondo_device_memory **out) {
-  RONDO_TRY(rondo_front(call, "the device", device));
+  RONDO_TRY(rondo_check_call(call, "the device", device));
   RONDO_TRY(rondo_device_require_own(call, device));
   RONDO_TRY(rondo_device_memory_of(device, out));
   return rondo_device_memory_require_pools(*out, call);
 }
 
 static rondo_status enter_pool(const char *call, const rondo_pool *pool, rondo_device_memory **out) {
-  RONDO_TRY(rondo_front(call, "the pool", pool));
+  RONDO_TRY(rondo_check_call(call, "the pool", pool));
   RONDO_TRY(rondo_device_require_own(call, pool->device));
   return rondo_device_memory_of(pool->device, out);
 }
 
 rondo_status rondo_pool_create(rondo_device *device, const rondo_pool_options *options, rondo_pool **out_pool) {
   const char *const call = "rondo_pool_create";
-  RONDO_TRY(rondo_front(call, "out_pool", out_pool));
+  RONDO_TRY(rondo_check_call(call, "out_pool", out_pool));
   *out_pool = NULL;
   rondo_pool_options known;
   rondo_device_memory *memory;
@@ -178,7 +178,7 @@ rondo_status rondo_pool_destroy(rondo_pool *pool) {
 
 static rondo_status get_pool(const char *call, rondo_device *device, bool is_default, rondo_pool **out_pool) {
   rondo_device_memory *memory;
-  RONDO_TRY(rondo_front(call, "out_pool", out_pool));
+  RONDO_TRY(rondo_check_call(call, "out_pool", out_pool));
   *out_pool = NULL;
   RONDO_TRY(enter_pools(call, device, &memory));
   *out_pool = is_default ? &memory->default_pool : rondo_pools_current(memory);
@@ -205,7 +205,7 @@ rondo_status rondo_device_set_pool(rondo_device *device, rondo_pool *pool) {
 /* Access by other devices ----------------------------------------------------------------------------------------- */
 
 static rondo_status check_peer(const char *call, const rondo_device *owner, const rondo_device *peer) {
-  RONDO_TRY(rondo_front(call, "the peer", peer));
+  RONDO_TRY(rondo_check_call(call, "the peer", peer));
   if (rondo_device_reaches(peer, owner)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
                     "%s: device %s cannot access memory of %s (rondo_device_can_access_peer tells): copy through the "
@@ -237,15 +237,15 @@ rondo_status rondo_memory_set_access(rondo_device *device, const rondo_device *p
 }
 
 rondo_status rondo_pool_set_access(rondo_pool *pool, const rondo_device *peer, bool access) {
-  RONDO_TRY(rondo_front("rondo_pool_set_access", "the pool", pool));
+  RONDO_TRY(rondo_check_call("rondo_pool_set_access", "the pool", pool));
   return set_access("rondo_pool_set_access", pool, peer, access);
 }
 
 rondo_status rondo_pool_get_access(const rondo_pool *pool, const rondo_device *peer, bool *out_access) {
   const char *const call = "rondo_pool_get_access";
-  RONDO_TRY(rondo_front(call, "out_access", out_access));
+  RONDO_TRY(rondo_check_call(call, "out_access", out_access));
   *out_access = false;
-  RONDO_TRY(rondo_front(call, "the pool", pool));
+  RONDO_TRY(rondo_check_call(call, "the pool", pool));
   RONDO_TRY(check_peer(call, pool->device, peer));
   const uint64_t allowed =
       atomic_load_explicit(&pool->peers, memory_order_relaxed) | rondo_device_peer_bit(pool->device);
@@ -258,7 +258,7 @@ rondo_status rondo_pool_get_access(const rondo_pool *pool, const rondo_device *p
 rondo_status rondo_pool_get_attribute(rondo_pool *pool, rondo_pool_attribute attribute, uint64_t *out_value) {
   const char *const call = "rondo_pool_get_attribute";
   rondo_device_memory *memory;
-  RONDO_TRY(rondo_front(call, "out_value", out_value));
+  RONDO_TRY(rondo_check_call(call, "out_value", out_value));
   *out_value = 0;
   RONDO_TRY(enter_pool(call, pool, &memory));
   return rondo_pools_read(memory, pool, attribute, out_value);

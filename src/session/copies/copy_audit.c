@@ -229,7 +229,7 @@ static rondo_status remove_copies(audit *a) {
 
 rondo_status rondo_graph_audit_copies(rondo_graph *graph, const rondo_audit_options *options, rondo_input_copy *copies,
                                       size_t *inout_count, rondo_audit_info *out_info) {
-  RONDO_TRY(rondo_front(call, "the graph", graph));
+  RONDO_TRY(rondo_check_call(call, "the graph", graph));
   RONDO_TRY(rondo_require(call, "inout_count", inout_count));
   audit a = {.graph = graph, .copies = copies, .room = copies == NULL ? 0 : *inout_count};
   RONDO_TRY(rondo_versioned_read("rondo_audit_options", options, &a.options, sizeof a.options));

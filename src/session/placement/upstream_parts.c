@@ -161,7 +161,7 @@ rondo_status rondo_upstream_run_eager(const rondo_upstream *upstream, const rond
                                       unsigned char *transfer) {
   for (uint32_t i = 0; i < upstream->parts.count; i++) {
     rondo_compiled_claim_inputs(upstream->parts.items[i].compiled);
-    RONDO_TRY(enqueue_part(upstream, i, stage, transfer, rondo_compiled_run_unrecorded));
+    RONDO_TRY(enqueue_part(upstream, i, stage, transfer, rondo_compiled_run_eager));
   }
   return RONDO_OK;
 }

@@ -24,7 +24,7 @@ enum { MAX_SCANNED = 64 };
 /* Forming ---------------------------------------------------------------------------------------------------------- */
 
 static const rondo_dispatch_table *table_for(const rondo_slot *request, bool is_loaded) {
-  return rondo_model_dispatch_table(request->model, request->way, is_loaded);
+  return rondo_model_dispatch_table(request->model, request->mode, is_loaded);
 }
 
 /* Whether several graphs at once would slow other work down, or would find no free worker. */
@@ -48,9 +48,9 @@ typedef struct batch_candidates {
 /* Requests that would run eagerly together do not fit: there is no program for the sum of their rows. */
 static bool fits(const batch_candidates *c, const rondo_slot *leader, const rondo_slot *request) {
   const size_t rows = c->count == 0 ? 0 : c->rows[c->count - 1], most = c->table->largest_rows;
-  if (request->way != leader->way) return false;
+  if (request->mode != leader->mode) return false;
   if (request->rows > most || rows > most - request->rows) return false;
-  return c->count == 0 || c->table->entries[rows + request->rows].way != RONDO_WAY_UNRECORDED;
+  return c->count == 0 || c->table->entries[rows + request->rows].mode != RONDO_RUN_EAGER;
 }
 
 /* Lists requests of the model from the leader on. It passes over at most MAX_SCANNED that do not fit, to bound the
@@ -97,7 +97,7 @@ static void take_request(rondo_session *session, rondo_batch *batch, rondo_slot 
 static bool has_room(const rondo_dispatch_table *table, const rondo_batch *batch, size_t more, float us) {
   if (more > table->rows || batch->rows > table->rows - more) return false;
   const rondo_dispatch_entry *entry = &table->entries[batch->rows + more];
-  return entry->way != RONDO_WAY_UNRECORDED && entry->us <= us;
+  return entry->mode != RONDO_RUN_EAGER && entry->us <= us;
 }
 
 /* Adds requests that fit into the padding of the batch, which costs nothing. It scans the oldest requests of the model,
@@ -113,7 +113,7 @@ static void fill_spare_rows(rondo_session *session, rondo_batch *batch, const ro
   for (size_t scanned = 0; at != NULL && scanned < MAX_SCANNED; scanned++) {
     rondo_slot *const next = at->next;
     if (batch->count == session->options.max_batch || !has_room(table, batch, 1, us)) return;
-    if (at->way == leader->way && has_room(table, batch, at->rows, us)) take_request(session, batch, at);
+    if (at->mode == leader->mode && has_room(table, batch, at->rows, us)) take_request(session, batch, at);
     at = next;
   }
 }
@@ -136,7 +136,7 @@ static rondo_dispatch look_up(const rondo_batch *batch, const rondo_dispatch_tab
   const rondo_session_model *model = batch->model;
   const rondo_dispatch found = rondo_dispatch_table_find(table, batch->rows);
   if (found.repeats > 0) return rondo_dispatch_table_find(model->loaded.recorded, batch->rows);
-  if (batch->count == 1 || found.entry->way != RONDO_WAY_UNRECORDED) return found;
+  if (batch->count == 1 || found.entry->mode != RONDO_RUN_EAGER) return found;
   return rondo_dispatch_table_find((batch->is_loaded ? &model->loaded : &model->idle)->recorded, batch->rows);
 }
 
@@ -144,17 +144,17 @@ static rondo_dispatch look_up(const rondo_batch *batch, const rondo_dispatch_tab
 static void dispatch(rondo_batch *batch) {
   const rondo_slot *leader = batch->requests[0];
   const rondo_dispatch_table *table = table_for(leader, batch->is_loaded);
-  batch->reason = leader->way != RONDO_WAY_AUTO ? RONDO_WAY_ASKED : RONDO_WAY_CHEAPEST;
+  batch->reason = leader->mode != RONDO_RUN_AUTO ? RONDO_RUN_REQUESTED : RONDO_RUN_CHEAPEST;
   batch->is_eager = table == NULL;
   batch->parts = 1;
   if (table == NULL) {
-    if (leader->way != RONDO_WAY_UNRECORDED) batch->reason = RONDO_WAY_NO_GRAPH;
+    if (leader->mode != RONDO_RUN_EAGER) batch->reason = RONDO_RUN_NO_GRAPH;
     return;
   }
   const rondo_dispatch found = look_up(batch, table);
   batch->repeats = found.repeats;
   if (found.entry != NULL) batch->entry = *found.entry;
-  batch->is_eager = batch->entry.way == RONDO_WAY_UNRECORDED;
+  batch->is_eager = batch->entry.mode == RONDO_RUN_EAGER;
   if (!batch->is_eager) batch->parts = batch->repeats + batch->entry.count;
 }
 
@@ -264,9 +264,9 @@ static rondo_answer answer_of(const rondo_batch *batch, const rondo_stream_worke
                               uint64_t now) {
   const bool is_one = batch->parts == 1;
   return (rondo_answer){.struct_size = sizeof(rondo_answer),
-                        .way = batch->is_eager ? RONDO_WAY_UNRECORDED
-                               : is_one        ? RONDO_WAY_RECORDED
-                                               : RONDO_WAY_SPLIT,
+                        .mode = batch->is_eager ? RONDO_RUN_EAGER
+                                : is_one        ? RONDO_RUN_RECORDED
+                                                : RONDO_RUN_SPLIT,
                         .reason = batch->reason,
                         .graph = batch->first_graph,
                         .graphs = batch->is_eager ? 0 : (uint32_t)batch->parts,
@@ -317,7 +317,7 @@ static void form_from_half(const rondo_batch *failed, failed_part of, rondo_batc
   out->began_ns = failed->began_ns;
   for (size_t i = of.first; i < of.first + of.count; i++) add_request(out, failed->requests[i]);
   dispatch(out);
-  out->reason = RONDO_WAY_AGAIN;
+  out->reason = RONDO_RUN_RETRY;
 }
 
 /* Runs the batch again in two halves, and those that fail in halves again, so that a faulty request fails alone. One

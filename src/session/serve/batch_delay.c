@@ -17,11 +17,11 @@ static rondo_slot *slot_of(rondo_waiting_node *node) {
   return node == NULL ? NULL : (rondo_slot *)(void *)((char *)node - offsetof(rondo_slot, waiting));
 }
 
-const rondo_dispatch_table *rondo_model_dispatch_table(const rondo_session_model *model, rondo_way way,
+const rondo_dispatch_table *rondo_model_dispatch_table(const rondo_session_model *model, rondo_run_mode mode,
                                                        bool is_loaded) {
   const rondo_dispatch_tables *tables = is_loaded ? &model->loaded : &model->idle;
-  if (way == RONDO_WAY_UNRECORDED) return NULL;
-  return way == RONDO_WAY_RECORDED || model->session->options.strict ? tables->recorded : tables->any;
+  if (mode == RONDO_RUN_EAGER) return NULL;
+  return mode == RONDO_RUN_RECORDED || model->session->options.strict ? tables->recorded : tables->any;
 }
 
 size_t rondo_session_count_running(const rondo_session *session) {
@@ -31,34 +31,34 @@ size_t rondo_session_count_running(const rondo_session *session) {
 }
 
 /* Requests do not wait for others once they fill a graph. */
-static bool is_delayed(const rondo_session_model *model, rondo_way way) {
-  const rondo_dispatch_table *table = rondo_model_dispatch_table(model, way, false);
+static bool is_delayed(const rondo_session_model *model, rondo_run_mode mode) {
+  const rondo_dispatch_table *table = rondo_model_dispatch_table(model, mode, false);
   return !model->session->is_draining && table != NULL && model->waiting_rows < table->largest_rows;
 }
 
 /* With three running workers the device stays occupied while one of them copies. One more worker would take from the
  * others what it gains. So a few rows wait until a worker finishes, and then run together with those that have arrived
  * meanwhile. */
-static bool waits_for_worker(const rondo_session_model *model, rondo_way way) {
-  const rondo_dispatch_table *loaded = rondo_model_dispatch_table(model, way, true);
+static bool waits_for_worker(const rondo_session_model *model, rondo_run_mode mode) {
+  const rondo_dispatch_table *loaded = rondo_model_dispatch_table(model, mode, true);
   if (loaded == NULL || rondo_session_count_running(model->session) < MIN_RUNNING_WORKERS) return false;
   const size_t waiting = model->waiting_rows;
   const size_t rows = waiting < loaded->largest_rows ? waiting : loaded->largest_rows;
-  if (loaded->entries[rows].way == RONDO_WAY_UNRECORDED) return false;
+  if (loaded->entries[rows].mode == RONDO_RUN_EAGER) return false;
   return rondo_dispatch_table_row_us(loaded, rows) > loaded->least_row_us * WORTH_WAITING;
 }
 
 /* A request that runs alone does not wait. */
-static rondo_waiting_time waiting_time_of(const rondo_session_model *model, rondo_way way) {
+static rondo_waiting_time waiting_time_of(const rondo_session_model *model, rondo_run_mode mode) {
   if (model->session->options.max_batch == 1) return RONDO_WAITING_NONE;
-  if (waits_for_worker(model, way)) return is_delayed(model, way) ? RONDO_WAITING_BOTH : RONDO_WAITING_WORKER;
-  return is_delayed(model, way) ? RONDO_WAITING_DELAY : RONDO_WAITING_NONE;
+  if (waits_for_worker(model, mode)) return is_delayed(model, mode) ? RONDO_WAITING_BOTH : RONDO_WAITING_WORKER;
+  return is_delayed(model, mode) ? RONDO_WAITING_DELAY : RONDO_WAITING_NONE;
 }
 
 /* A request waits for a worker at most as long as it would run. */
 static uint64_t worker_wait_of(const rondo_slot *slot) {
-  const rondo_dispatch_table *idle = rondo_model_dispatch_table(slot->model, slot->way, false);
-  const rondo_dispatch_table *loaded = rondo_model_dispatch_table(slot->model, slot->way, true);
+  const rondo_dispatch_table *idle = rondo_model_dispatch_table(slot->model, slot->mode, false);
+  const rondo_dispatch_table *loaded = rondo_model_dispatch_table(slot->model, slot->mode, true);
   if (loaded == NULL || slot->rows > loaded->largest_rows) return 0;
   return (uint64_t)((double)idle->entries[slot->rows].us * 1e3);
 }
@@ -69,7 +69,7 @@ void rondo_batch_delay_add(rondo_slot *slot) {
   const uint64_t half = (slot->deadline_ns - slot->accepted_ns) / 2;
   const uint64_t delay = min_of((uint64_t)slot->session->options.max_delay_us * 1000, half);
   const uint64_t worker_wait = min_of(worker_wait_of(slot), half);
-  assert(slot->way < RONDO_WAY_CAPTURED && slot->rows > 0);
+  assert(slot->mode < RONDO_RUN_CAPTURED && slot->rows > 0);
   uint64_t *times = slot->waiting.times;
   times[RONDO_WAITING_NONE] = 0;
   times[RONDO_WAITING_DELAY] = slot->accepted_ns + delay;
@@ -77,22 +77,22 @@ void rondo_batch_delay_add(rondo_slot *slot) {
   times[RONDO_WAITING_BOTH] = slot->accepted_ns + (delay > worker_wait ? delay : worker_wait);
   times[RONDO_WAITING_DEADLINE] = slot->deadline_ns;
   slot->waiting.order = ++slot->session->appended;
-  rondo_waiting_tree_append(&slot->model->waiting_by_way[slot->way], &slot->waiting);
+  rondo_waiting_tree_append(&slot->model->waiting_by_way[slot->mode], &slot->waiting);
 }
 
 void rondo_batch_delay_remove(rondo_slot *slot) {
-  rondo_waiting_tree_remove(&slot->model->waiting_by_way[slot->way], &slot->waiting);
+  rondo_waiting_tree_remove(&slot->model->waiting_by_way[slot->mode], &slot->waiting);
 }
 
 /* Ways that a request may ask for. */
-static const rondo_way ways[] = {RONDO_WAY_AUTO, RONDO_WAY_RECORDED, RONDO_WAY_UNRECORDED};
+static const rondo_run_mode ways[] = {RONDO_RUN_AUTO, RONDO_RUN_RECORDED, RONDO_RUN_EAGER};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
-static void add_model_times(const rondo_session_model *model, rondo_way way, uint64_t now, rondo_slot **oldest,
+static void add_model_times(const rondo_session_model *model, rondo_run_mode mode, uint64_t now, rondo_slot **oldest,
                             uint64_t *next) {
-  const rondo_waiting_tree *waiting = &model->waiting_by_way[way];
+  const rondo_waiting_tree *waiting = &model->waiting_by_way[mode];
   if (waiting->root == NULL) return;
-  const rondo_waiting_time time = waiting_time_of(model, way);
+  const rondo_waiting_time time = waiting_time_of(model, mode);
   rondo_slot *first = slot_of(rondo_waiting_tree_first(waiting, time, now));
   if (first != NULL && (*oldest == NULL || first->waiting.order < (*oldest)->waiting.order)) *oldest = first;
   *next = min_of(*next, rondo_waiting_tree_earliest(waiting, time));

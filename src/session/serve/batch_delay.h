@@ -8,7 +8,8 @@
 #include "session/session_internal.h"
 
 /* The table that dispatches requests that ask for this way. NULL: they run eagerly. */
-const rondo_dispatch_table *rondo_model_dispatch_table(const rondo_session_model *model, rondo_way way, bool is_loaded);
+const rondo_dispatch_table *rondo_model_dispatch_table(const rondo_session_model *model, rondo_run_mode mode,
+                                                       bool is_loaded);
 
 /* The number of workers that run a batch or a part. */
 size_t rondo_session_count_running(const rondo_session *session);

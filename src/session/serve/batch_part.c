@@ -253,7 +253,7 @@ static rondo_status run_upstream_and_copy_eager_inputs(const rondo_model_instanc
 
 static rondo_status run_program(const rondo_model_instance *instance, const rondo_instance_program *program,
                                 size_t rows) {
-  RONDO_TRY(rondo_compiled_run_unrecorded(program->compiled));
+  RONDO_TRY(rondo_compiled_run_eager(program->compiled));
   return rondo_stage_copy_outputs(instance->model, &instance->eager_stage, rows, program->addresses, instance->stream);
 }
 

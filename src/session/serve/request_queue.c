@@ -60,7 +60,7 @@ static void check_model_queue(const rondo_session_model *model, uint64_t next_de
   }
   assert(model->waiting.tail == last);
   assert(model->waiting_rows == rows);
-  for (size_t i = 0; i < RONDO_WAY_CAPTURED; i++) nodes += rondo_waiting_tree_check(&model->waiting_by_way[i]);
+  for (size_t i = 0; i < RONDO_RUN_CAPTURED; i++) nodes += rondo_waiting_tree_check(&model->waiting_by_way[i]);
   assert(nodes == count);
   *inout_waiting += count;
   (void)next_deadline_ns, (void)rows, (void)nodes, (void)last;
@@ -88,12 +88,12 @@ static void count_answer(rondo_model_info *info, const rondo_slot *slot, rondo_s
     info->failed += slot->state == RONDO_SLOT_RUNNING;
     return;
   }
-  if (slot->answer.way == RONDO_WAY_CAPTURED) return;
+  if (slot->answer.mode == RONDO_RUN_CAPTURED) return;
   info->requests++;
   info->rows += slot->rows;
-  info->recorded += slot->answer.way == RONDO_WAY_RECORDED;
-  info->split += slot->answer.way == RONDO_WAY_SPLIT;
-  info->unrecorded += slot->answer.way == RONDO_WAY_UNRECORDED;
+  info->recorded += slot->answer.mode == RONDO_RUN_RECORDED;
+  info->split += slot->answer.mode == RONDO_RUN_SPLIT;
+  info->eager += slot->answer.mode == RONDO_RUN_EAGER;
 }
 
 void rondo_slot_finish(rondo_slot *slot, rondo_status status) {
@@ -155,10 +155,10 @@ static rondo_status check_request(const char *call, const rondo_request *r) {
   RONDO_TRY(rondo_require(call, "inputs", r->inputs));
   if (r->rows == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: a request of 0 rows: give at least 1", call);
-  if (r->way == RONDO_WAY_AUTO || r->way == RONDO_WAY_RECORDED || r->way == RONDO_WAY_UNRECORDED) return RONDO_OK;
+  if (r->mode == RONDO_RUN_AUTO || r->mode == RONDO_RUN_RECORDED || r->mode == RONDO_RUN_EAGER) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s: way %d is not one to ask for: those are AUTO (%d), RECORDED (%d) and UNRECORDED (%d)", call,
-                    (int)r->way, RONDO_WAY_AUTO, RONDO_WAY_RECORDED, RONDO_WAY_UNRECORDED);
+                    "%s: mode %d cannot be requested; use AUTO (%d), RECORDED (%d) or EAGER (%d)", call, (int)r->mode,
+                    RONDO_RUN_AUTO, RONDO_RUN_RECORDED, RONDO_RUN_EAGER);
 }
 
 static rondo_status check_state(const char *call, rondo_session *session, rondo_session_model *model,
@@ -170,11 +170,11 @@ static rondo_status check_state(const char *call, rondo_session *session, rondo_
   if (model->is_changing && session->capturing != model)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                       "%s: model '%s' is being captured or changed", call, model->name);
-  const bool wants_graph = r->way == RONDO_WAY_RECORDED || (session->options.strict && r->way == RONDO_WAY_AUTO);
+  const bool wants_graph = r->mode == RONDO_RUN_RECORDED || (session->options.strict && r->mode == RONDO_RUN_AUTO);
   if (wants_graph && model->idle.any == NULL && session->capturing != model)
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
                       "%s: model '%s' has no graph for %zu rows: capture it (rondo_session_capture), or let the "
-                      "request run eagerly (RONDO_WAY_AUTO)",
+                      "request run eagerly (RONDO_RUN_AUTO)",
                       call, model->name, r->rows);
   return RONDO_OK;
 }
@@ -209,7 +209,7 @@ static uint64_t find_direct(const rondo_session_model *model, const rondo_reques
 
 static void fill_slot(rondo_slot *slot, rondo_session_model *model, const rondo_request *r) {
   slot->model = model;
-  slot->way = r->way;
+  slot->mode = r->mode;
   slot->rows = r->rows;
   slot->accepted_ns = rondo_clock_ns();
   slot->deadline_ns = UINT64_MAX;
@@ -259,8 +259,8 @@ static void record(rondo_session *session, rondo_slot *slot) {
   model->is_recording = false;
   pthread_cond_broadcast(&session->change);
   slot->state = RONDO_SLOT_RUNNING;
-  slot->answer.way = RONDO_WAY_CAPTURED;
-  slot->answer.reason = RONDO_WAY_CAPTURING;
+  slot->answer.mode = RONDO_RUN_CAPTURED;
+  slot->answer.reason = RONDO_RUN_CAPTURING;
   slot->answer.graph = model->graphs.count == 0 ? 0 : (uint32_t)model->graphs.count - 1;
   rondo_slot_finish(slot, status);
 }

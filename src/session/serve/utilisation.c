@@ -169,13 +169,13 @@ void rondo_utilisation_count_forming(rondo_session *session, size_t requests, ui
   if (session->epoch == NULL) return;
   session->usage.batches++;
   session->usage.requests += requests;
-  session->usage.forming_us += (double)(rondo_clock_ns() - begin_ns) / 1e3;
+  session->usage.batching_us += (double)(rondo_clock_ns() - begin_ns) / 1e3;
 }
 
 void rondo_utilisation_count_enqueue(rondo_stream_worker *worker) {
   if (worker->enqueue_ns == 0) return;
   worker->session->usage.graphs++;
-  worker->session->usage.queueing_us += (double)worker->enqueue_ns / 1e3;
+  worker->session->usage.enqueue_us += (double)worker->enqueue_ns / 1e3;
   worker->enqueue_ns = 0;
 }
 

@@ -48,7 +48,7 @@ typedef struct search {
 static double times(uint64_t count, double us) { return (double)count * us; }
 
 static double with_room(const rondo_size_demand *demand, double run_us) {
-  return demand->unrecorded_us > 0 && demand->unrecorded_us < run_us ? demand->unrecorded_us : run_us;
+  return demand->eager_us > 0 && demand->eager_us < run_us ? demand->eager_us : run_us;
 }
 
 double rondo_sizes_cost_us(const rondo_size_demand *demand, const rondo_size_candidate *largest) {
@@ -180,7 +180,7 @@ static double cost_of_none(const rondo_sizes_input *in) {
   double cost = 0;
   for (size_t i = 0; i < in->demand_count; i++) {
     const rondo_size_demand *d = &in->demands[i];
-    if (d->requests > 0) cost += d->unrecorded_us > 0 ? times(d->requests, d->unrecorded_us) : INFINITY;
+    if (d->requests > 0) cost += d->eager_us > 0 ? times(d->requests, d->eager_us) : INFINITY;
   }
   return cost;
 }

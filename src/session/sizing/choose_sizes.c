@@ -61,7 +61,7 @@ static rondo_status find_miss_share(rondo_session_model *model, double *out_shar
   const size_t count = rondo_workload_merge(workload, room);
   uint64_t kept = 0;
   qsort(workload, count, sizeof *workload, by_requests);
-  for (size_t i = 0; i < count && i < model->session->options.max_unrecorded; i++) kept += workload[i].requests;
+  for (size_t i = 0; i < count && i < model->session->options.max_eager_programs; i++) kept += workload[i].requests;
   *out_share = 1 - (double)kept / (double)room;
   rondo_release(allocator, workload, room, sizeof *workload);
   return RONDO_OK;

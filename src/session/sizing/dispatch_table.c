@@ -45,21 +45,21 @@ static double eager_us(const maker *m, size_t rows) {
 
 /* The cost below which another way replaces the entry. */
 static double cost_to_beat(const maker *m, const rondo_dispatch_entry *entry) {
-  return entry->way == RONDO_WAY_RECORDED ? (double)entry->us * (1 - m->margin) : (double)entry->us;
+  return entry->mode == RONDO_RUN_RECORDED ? (double)entry->us * (1 - m->margin) : (double)entry->us;
 }
 
 /* Enters the cheapest single graph, of equal times the one with least padding, or an eager run. */
 static void enter_single(maker *m, size_t rows) {
-  rondo_dispatch_entry best = {.us = INFINITY, .way = RONDO_WAY_UNRECORDED};
+  rondo_dispatch_entry best = {.us = INFINITY, .mode = RONDO_RUN_EAGER};
   for (size_t i = 0; i < m->count; i++) {
     const rondo_dispatch_size *s = &m->sizes[i];
     if (s->rows < rows || (float)s->run_us > best.us) continue;
     if (best.count > 0 && (float)s->run_us >= best.us && s->rows > m->sizes[best.graphs[0]].rows) continue;
     best =
-        (rondo_dispatch_entry){.us = (float)s->run_us, .way = RONDO_WAY_RECORDED, .count = 1, .graphs = {(uint8_t)i}};
+        (rondo_dispatch_entry){.us = (float)s->run_us, .mode = RONDO_RUN_RECORDED, .count = 1, .graphs = {(uint8_t)i}};
   }
   const double us = eager_us(m, rows);
-  if (us < cost_to_beat(m, &best)) best = (rondo_dispatch_entry){.us = (float)us, .way = RONDO_WAY_UNRECORDED};
+  if (us < cost_to_beat(m, &best)) best = (rondo_dispatch_entry){.us = (float)us, .mode = RONDO_RUN_EAGER};
   m->table->entries[rows] = best;
 }
 
@@ -78,7 +78,7 @@ static void sort_parts(const maker *m, rondo_dispatch_entry *entry) {
 
 static void enter_parts(maker *m, size_t parts, size_t rows, float us) {
   rondo_dispatch_entry *entry = &m->table->entries[rows];
-  *entry = (rondo_dispatch_entry){.us = us, .way = RONDO_WAY_SPLIT};
+  *entry = (rondo_dispatch_entry){.us = us, .mode = RONDO_RUN_SPLIT};
   for (size_t left = rows; left > 0 && parts > 0; parts--) {
     const unsigned char graph = m->choice[at(m, parts, left)];
     entry->graphs[entry->count++] = graph;
@@ -130,9 +130,9 @@ static rondo_status fill(maker *m) {
 static void check_entry(const rondo_dispatch_entry *entry) {
   assert(entry->us > 0 && isfinite(entry->us));
   assert(entry->count <= RONDO_SESSION_MAX_PARTS);
-  if (entry->way == RONDO_WAY_RECORDED) assert(entry->count == 1);
-  if (entry->way == RONDO_WAY_SPLIT) assert(entry->count >= 2);
-  if (entry->way == RONDO_WAY_UNRECORDED) assert(entry->count == 0);
+  if (entry->mode == RONDO_RUN_RECORDED) assert(entry->count == 1);
+  if (entry->mode == RONDO_RUN_SPLIT) assert(entry->count >= 2);
+  if (entry->mode == RONDO_RUN_EAGER) assert(entry->count == 0);
   for (size_t i = 0; i < entry->count; i++) assert(entry->graphs[i] < RONDO_SESSION_MAX_SIZES);
   (void)entry;
 }

@@ -22,7 +22,7 @@ typedef struct rondo_dispatch_size {
 
 typedef struct rondo_dispatch_entry {
   float us;
-  uint8_t way; /* RECORDED, SPLIT or UNRECORDED */
+  uint8_t mode; /* RECORDED, SPLIT or EAGER */
   uint8_t count;
   uint8_t graphs[RONDO_SESSION_MAX_PARTS]; /* indices, the largest graph first */
 } rondo_dispatch_entry;

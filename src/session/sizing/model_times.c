@@ -234,7 +234,7 @@ enum { FIRST_TRIALS = 3 };
 void rondo_trial_account(const rondo_batch *batch, uint64_t run_ns) {
   const double us = (double)run_ns / 1e3;
   rondo_session_model *model = batch->model;
-  if (batch->reason == RONDO_WAY_TRIAL)
+  if (batch->reason == RONDO_RUN_TRIAL)
     model->trial_debt_us = fmin(us, model->graphs.items[batch->entry.graphs[0]].tracked.us);
   else
     model->trial_debt_us = fmax(0, model->trial_debt_us - TRIALS_SHARE * us);
@@ -242,7 +242,7 @@ void rondo_trial_account(const rondo_batch *batch, uint64_t run_ns) {
 
 static bool has_alternative(const rondo_batch *batch) {
   if (batch->repeats > 0 || batch->model->has_given_times) return false;
-  return batch->entry.way == RONDO_WAY_SPLIT || batch->entry.way == RONDO_WAY_UNRECORDED;
+  return batch->entry.mode == RONDO_RUN_SPLIT || batch->entry.mode == RONDO_RUN_EAGER;
 }
 
 /* The smallest graph with room for the rows, which is also the fastest. NULL: there is none. */
@@ -264,10 +264,10 @@ static void begin_trial(rondo_batch *batch, rondo_session_graph *g) {
   rondo_session_model *model = batch->model;
   const uint8_t index = (uint8_t)(g - model->graphs.items);
   batch->entry =
-      (rondo_dispatch_entry){.us = (float)g->current_us, .way = RONDO_WAY_RECORDED, .count = 1, .graphs = {index}};
+      (rondo_dispatch_entry){.us = (float)g->current_us, .mode = RONDO_RUN_RECORDED, .count = 1, .graphs = {index}};
   batch->is_eager = false;
   batch->parts = 1;
-  batch->reason = RONDO_WAY_TRIAL;
+  batch->reason = RONDO_RUN_TRIAL;
   model->trial_debt_us = g->tracked.us;
   model->info.trials++;
   g->trials++;

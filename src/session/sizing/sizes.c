@@ -49,7 +49,7 @@ static rondo_status check_demands(const rondo_sizes_problem *p) {
   for (size_t i = 0; i < p->demand_count; i++) {
     const rondo_size_demand *d = &p->demands[i];
     if (d->rows == 0) return fail_item(RONDO_REASON_BAD_SIZE, "demand", i, "has no rows");
-    if (!isfinite(d->unrecorded_us) || d->unrecorded_us < 0)
+    if (!isfinite(d->eager_us) || d->eager_us < 0)
       return fail_item(RONDO_REASON_OUT_OF_RANGE, "demand", i, "has a time that is none");
   }
   return RONDO_OK;
@@ -127,12 +127,12 @@ static void count_demand(tally *t, const rondo_sizes_input *in, const size_t *ch
   const rondo_size_candidate *c = count == 0 ? NULL : &in->candidates[chosen[at < count ? at : count - 1]];
   const double run_us = c == NULL ? INFINITY : at < count ? c->run_us : rondo_sizes_cost_us(d, c);
   const size_t runs = c == NULL ? 0 : (d->rows - 1) / c->rows + 1;
-  const bool is_eager = d->unrecorded_us > 0 && (c == NULL || d->unrecorded_us < (double)runs * c->run_us);
-  t->cost += (double)d->requests * (is_eager ? d->unrecorded_us : run_us);
+  const bool is_eager = d->eager_us > 0 && (c == NULL || d->eager_us < (double)runs * c->run_us);
+  t->cost += (double)d->requests * (is_eager ? d->eager_us : run_us);
   t->bound += (double)d->requests * least_of_all(in, d);
   t->choice.requests += d->requests;
   if (is_eager)
-    t->choice.unrecorded += d->requests;
+    t->choice.eager += d->requests;
   else
     count_recorded(t, d, runs, c == NULL ? 0 : c->rows);
 }

@@ -56,12 +56,12 @@ static rondo_status estimate(rondo_compiled *compiled, bool *out_pays) {
 
 rondo_status rondo_record_decide(rondo_compiled *compiled, bool *out_is_recorded) {
   *out_is_recorded = compiled->policy != RONDO_RECORD_NEVER;
-  if (compiled->policy == RONDO_RECORD_NEVER) compiled->info.unrecorded = RONDO_UNRECORDED_ASKED;
-  if (compiled->policy != RONDO_RECORD_WHERE_IT_PAYS) return RONDO_OK;
+  if (compiled->policy == RONDO_RECORD_NEVER) compiled->info.eager_reason = RONDO_EAGER_REQUESTED;
+  if (compiled->policy != RONDO_RECORD_AUTO) return RONDO_OK;
   RONDO_TRY(estimate(compiled, out_is_recorded));
   if (*out_is_recorded) return RONDO_OK;
   char message[RONDO_GAIN_MESSAGE];
-  compiled->info.unrecorded = RONDO_UNRECORDED_NO_GAIN;
+  compiled->info.eager_reason = RONDO_EAGER_NO_GAIN;
   rondo_gain_explain(&compiled->gain, compiled->bar, message, sizeof message);
   rondo_log(RONDO_LOG_INFO, "tensor", "%s is not recorded: %s", compiled->label, message);
   return RONDO_OK;
@@ -160,6 +160,6 @@ rondo_status rondo_compiled_get_gain(const rondo_compiled *compiled, rondo_gain 
   if (compiled->has_gain) return rondo_versioned_write("rondo_gain", &compiled->gain, out_gain, sizeof compiled->gain);
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE,
                     "%s: what recording %s gains was neither predicted nor measured: call "
-                    "rondo_compiled_measure, or compile it with RONDO_RECORD_WHERE_IT_PAYS",
+                    "rondo_compiled_measure, or compile it with RONDO_RECORD_AUTO",
                     call, compiled->label);
 }

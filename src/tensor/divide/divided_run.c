@@ -113,7 +113,7 @@ static rondo_status run_part(rondo_divided *divided, uint32_t part, bool is_reco
   RONDO_TRY(enter(divided, part));
   for (size_t i = 0; i < divided->links.count; i++)
     if (divided->links.items[i].to == part) RONDO_TRY(take(divided, &divided->links.items[i]));
-  RONDO_TRY(is_recorded ? rondo_compiled_run(compiled) : rondo_compiled_run_unrecorded(compiled));
+  RONDO_TRY(is_recorded ? rondo_compiled_run(compiled) : rondo_compiled_run_eager(compiled));
   for (size_t i = 0; i < divided->links.count; i++) {
     rondo_divided_link *link = &divided->links.items[i];
     if (link->from == part && link->is_crossing && !link->at_beginning) RONDO_TRY(send(divided, link));
@@ -152,9 +152,7 @@ static rondo_status run(rondo_divided *divided, const char *call, bool is_record
 
 rondo_status rondo_divided_run(rondo_divided *divided) { return run(divided, "rondo_divided_run", true); }
 
-rondo_status rondo_divided_run_unrecorded(rondo_divided *divided) {
-  return run(divided, "rondo_divided_run_unrecorded", false);
-}
+rondo_status rondo_divided_run_eager(rondo_divided *divided) { return run(divided, "rondo_divided_run_eager", false); }
 
 /* All parts are waited for; the first failure is told. */
 rondo_status rondo_divided_synchronize(rondo_divided *divided) {

@@ -20,7 +20,7 @@ enum { MOST_NAMED = 8 }; /* states of an optimizer that a text names */
 
 static void explain_decision(const rondo_compiled *compiled, rondo_document *out) {
   static const char *const policies[] = {
-      [RONDO_RECORD_ALWAYS] = "always", [RONDO_RECORD_NEVER] = "never", [RONDO_RECORD_WHERE_IT_PAYS] = "where it pays"};
+      [RONDO_RECORD_ALWAYS] = "always", [RONDO_RECORD_NEVER] = "never", [RONDO_RECORD_AUTO] = "auto"};
   const bool is_named = compiled->name[0] != '\0', is_recorded = compiled->exec != NULL;
   rondo_document_line(out, is_named ? "program" : "the program");
   rondo_document_string(out, "name", compiled->name, is_named ? " '%'" : NULL);
@@ -32,14 +32,14 @@ static void explain_decision(const rondo_compiled *compiled, rondo_document *out
 }
 
 static void explain_reason(const rondo_compiled *compiled, rondo_document *out) {
-  static const char *const names[] = {[RONDO_UNRECORDED_ASKED] = "ASKED", [RONDO_UNRECORDED_NO_GAIN] = "NO_GAIN"};
+  static const char *const names[] = {[RONDO_EAGER_REQUESTED] = "REQUESTED", [RONDO_EAGER_NO_GAIN] = "NO_GAIN"};
   char message[RONDO_GAIN_MESSAGE] = "";
   const char *shown =
-      compiled->info.unrecorded == RONDO_UNRECORDED_ASKED ? "it was compiled with RONDO_RECORD_NEVER" : message;
-  if (compiled->info.unrecorded == RONDO_UNRECORDED_NO_GAIN)
+      compiled->info.eager_reason == RONDO_EAGER_REQUESTED ? "it was compiled with RONDO_RECORD_NEVER" : message;
+  if (compiled->info.eager_reason == RONDO_EAGER_NO_GAIN)
     rondo_gain_explain(&compiled->gain, compiled->bar, message, sizeof message);
   if (shown[0] != '\0') rondo_document_label(out, "not recorded");
-  rondo_document_string(out, "reason", names[compiled->info.unrecorded], "%");
+  rondo_document_string(out, "reason", names[compiled->info.eager_reason], "%");
   rondo_document_string(out, "message", shown, shown[0] != '\0' ? ": %" : NULL);
 }
 
@@ -167,7 +167,7 @@ static void advise(advice *list, const char *kind, const char *format, ...) {
   rondo_document_object_end(list->out);
 }
 
-static void advise_unrecorded(const rondo_compiled *compiled, advice *list) {
+static void advise_eager(const rondo_compiled *compiled, advice *list) {
   const rondo_gain *gain = &compiled->gain;
   if (compiled->exec != NULL) return;
   if (rondo_gain_pays(gain, compiled->bar.least, compiled->bar.runs))
@@ -229,7 +229,7 @@ static void explain_advice(const rondo_compiled *compiled, branch_state branches
   advice list = {.out = out};
   rondo_document_list_begin(out, "advice");
   if (compiled->has_gain) {
-    advise_unrecorded(compiled, &list);
+    advise_eager(compiled, &list);
     advise_on_nodes(compiled, &list);
   } else {
     advise(&list, "MEASURE", "what recording gains is not known: call rondo_compiled_measure");
@@ -243,20 +243,21 @@ static void explain_advice(const rondo_compiled *compiled, branch_state branches
 
 /* How eager runs are executed, where there is a choice. */
 static void explain_executor(const rondo_compiled_info *info, rondo_document *out) {
-  static const char *const reasons[] = {
-      [RONDO_UNEXECUTED_SLOWER] = "SLOWER", [RONDO_UNEXECUTED_LINE] = "LINE", [RONDO_UNEXECUTED_BUSY] = "BUSY"};
-  const bool is_used = info->unexecuted == RONDO_UNEXECUTED_NONE, is_measured = info->executor_us > 0;
-  if (info->unexecuted == RONDO_UNEXECUTED_NOT_ASKED) {
+  static const char *const reasons[] = {[RONDO_SEQUENTIAL_FASTER] = "SEQUENTIAL_FASTER",
+                                        [RONDO_SEQUENTIAL_CHAIN] = "CHAIN",
+                                        [RONDO_SEQUENTIAL_BUSY] = "EXECUTOR_BUSY"};
+  const bool is_used = info->sequential_reason == RONDO_SEQUENTIAL_NONE, is_measured = info->executor_us > 0;
+  if (info->sequential_reason == RONDO_SEQUENTIAL_NO_EXECUTOR) {
     rondo_document_null(out, "executor");
     return;
   }
   rondo_document_label(out, "executor");
   rondo_document_object_begin(out, "executor");
   rondo_document_flag(out, "used", is_used, "used for eager runs", "not used");
-  rondo_document_string(out, "reason", is_used ? NULL : reasons[info->unexecuted],
+  rondo_document_string(out, "reason", is_used ? NULL : reasons[info->sequential_reason],
                         ", %: eager runs execute operators one after another");
   rondo_document_count(out, "expensive", info->expensive, is_used ? "% expensive operator(s)" : NULL);
-  rondo_document_real(out, "line_us", info->line_us, 1, is_measured ? "; one after another % us" : NULL);
+  rondo_document_real(out, "sequential_us", info->sequential_us, 1, is_measured ? "; one after another % us" : NULL);
   rondo_document_real(out, "executor_us", info->executor_us, 1, is_measured ? "with the executor % us" : NULL);
   rondo_document_object_end(out);
 }

@@ -38,17 +38,17 @@ rondo_status rondo_compiled_play_all(rondo_compiled *compiled) {
   return rondo_feeds_play_outputs(compiled);
 }
 
-rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled) {
-  RONDO_TRY(rondo_require("rondo_compiled_run_unrecorded", "compiled", compiled));
-  RONDO_TRY(rondo_capture_refuse_stray(compiled->stream, "rondo_compiled_run_unrecorded"));
-  if (!rondo_arena_is_whole(compiled)) RONDO_TRY(rondo_arena_take(compiled, "rondo_compiled_run_unrecorded"));
-  if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, "rondo_compiled_run_unrecorded"));
+rondo_status rondo_compiled_run_eager(rondo_compiled *compiled) {
+  RONDO_TRY(rondo_require("rondo_compiled_run_eager", "compiled", compiled));
+  RONDO_TRY(rondo_capture_refuse_stray(compiled->stream, "rondo_compiled_run_eager"));
+  if (!rondo_arena_is_whole(compiled)) RONDO_TRY(rondo_arena_take(compiled, "rondo_compiled_run_eager"));
+  if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, "rondo_compiled_run_eager"));
   return rondo_executed_play(compiled);
 }
 
 rondo_status rondo_compiled_run(rondo_compiled *compiled) {
   RONDO_TRY(rondo_require("rondo_compiled_run", "compiled", compiled));
-  if (compiled->exec == NULL) return rondo_compiled_run_unrecorded(compiled);
+  if (compiled->exec == NULL) return rondo_compiled_run_eager(compiled);
   if (__builtin_expect(!rondo_arena_is_whole(compiled), 0)) RONDO_TRY(rondo_arena_take(compiled, "rondo_compiled_run"));
   if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, "rondo_compiled_run"));
   return rondo_exec_launch(compiled->exec, compiled->stream);

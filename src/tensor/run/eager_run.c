@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Deciding how un-recorded runs go. What a node costs is the least of a few runs: on CUDA the host's time of the calls
+ * Deciding how eager runs go. What a node costs is the least of a few runs: on CUDA the host's time of the calls
  * that queue it, on a CPU device the time until it is done.
  */
 #include "tensor/run/eager_run.h"
@@ -138,15 +138,15 @@ static rondo_status compare(rondo_compiled *compiled, bool *out_ran) {
   *out_ran = true;
   for (int round = 0; round < MOST_ROUNDS && *out_ran; round++) {
     if (round >= FEWEST_ROUNDS && rondo_clock_ns() - begin > ROUNDS_END_NS) break;
-    RONDO_TRY(time_run(compiled, false, out_ran, &info->line_us));
+    RONDO_TRY(time_run(compiled, false, out_ran, &info->sequential_us));
     RONDO_TRY(time_run(compiled, true, out_ran, &info->executor_us));
   }
   return rondo_executor_settle(compiled->executed.plan);
 }
 
-static rondo_unexecuted decide(const rondo_compiled_info *info, bool has_run) {
-  if (!has_run) return RONDO_UNEXECUTED_BUSY;
-  return info->line_us >= LEAST_GAIN * info->executor_us ? RONDO_UNEXECUTED_NONE : RONDO_UNEXECUTED_SLOWER;
+static rondo_sequential_reason decide(const rondo_compiled_info *info, bool has_run) {
+  if (!has_run) return RONDO_SEQUENTIAL_BUSY;
+  return info->sequential_us >= LEAST_GAIN * info->executor_us ? RONDO_SEQUENTIAL_NONE : RONDO_SEQUENTIAL_FASTER;
 }
 
 static void drop_plan(rondo_compiled *compiled) {
@@ -163,10 +163,10 @@ static rondo_status choose(rondo_compiled *compiled) {
   bool has_run;
   if (compiled->executed.policy == RONDO_EXECUTOR_ALWAYS) return RONDO_OK;
   RONDO_TRY(compare(compiled, &has_run));
-  info->unexecuted = decide(info, has_run);
-  if (info->unexecuted == RONDO_UNEXECUTED_NONE) return RONDO_OK;
-  rondo_log(RONDO_LOG_INFO, "tensor", "un-recorded runs of %s go in a line: %.1f us, %.1f us by its executor",
-            compiled->label, info->line_us, info->executor_us);
+  info->sequential_reason = decide(info, has_run);
+  if (info->sequential_reason == RONDO_SEQUENTIAL_NONE) return RONDO_OK;
+  rondo_log(RONDO_LOG_INFO, "tensor", "eager runs of %s go in a line: %.1f us, %.1f us by its executor",
+            compiled->label, info->sequential_us, info->executor_us);
   drop_plan(compiled);
   return RONDO_OK;
 }
@@ -180,8 +180,8 @@ static bool is_line(const rondo_compiled *compiled, const rondo_run_nodes *nodes
 
 static rondo_status make(rondo_compiled *compiled, rondo_run_nodes *nodes) {
   rondo_executed *executed = &compiled->executed;
-  if (executed->policy == RONDO_EXECUTOR_WHERE_FASTER && is_line(compiled, nodes)) {
-    compiled->info.unexecuted = RONDO_UNEXECUTED_LINE;
+  if (executed->policy == RONDO_EXECUTOR_AUTO && is_line(compiled, nodes)) {
+    compiled->info.sequential_reason = RONDO_SEQUENTIAL_CHAIN;
     return RONDO_OK;
   }
   executed->nodes = nodes->items;
@@ -193,9 +193,9 @@ static rondo_status make(rondo_compiled *compiled, rondo_run_nodes *nodes) {
 
 rondo_status rondo_executed_make(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
   rondo_run_nodes nodes;
-  compiled->info.unexecuted = RONDO_UNEXECUTED_NOT_ASKED;
+  compiled->info.sequential_reason = RONDO_SEQUENTIAL_NO_EXECUTOR;
   if (compiled->executed.executor == NULL) return RONDO_OK;
-  compiled->info.unexecuted = RONDO_UNEXECUTED_NONE;
+  compiled->info.sequential_reason = RONDO_SEQUENTIAL_NONE;
   rondo_status status = rondo_run_nodes_make(program, layout, compiled, &nodes);
   if (status == RONDO_OK) status = make(compiled, &nodes);
   rondo_run_nodes_free(&compiled->allocator, &nodes);

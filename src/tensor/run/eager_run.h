@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Un-recorded runs of a compiled program by an executor (exec/eager/executor.h): which of its nodes are expensive,
+ * Eager runs of a compiled program by an executor (exec/eager/executor.h): which of its nodes are expensive,
  * measured when it is compiled, and whether the executor is faster than a line.
  */
 #ifndef RONDO_TENSOR_RUN_EAGER_RUN_H

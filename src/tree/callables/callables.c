@@ -207,7 +207,7 @@ static rondo_status call_round(rondo_callables *callables, rondo_stream *stream,
   *out_is_recorded = true;
   for (size_t i = 0; i < callables->order_count; i++) {
     RONDO_TRY(rondo_callables_call_next(callables, stream));
-    *out_is_recorded &= callables->tree->last_call.outcome != RONDO_CALL_UNRECORDED;
+    *out_is_recorded &= callables->tree->last_call.outcome != RONDO_CALL_EAGER;
   }
   return RONDO_OK;
 }
@@ -311,7 +311,7 @@ rondo_status rondo_callables_create(rondo_device *device, rondo_stream *stream, 
                                     rondo_callables **out_callables) {
   rondo_callables_options known;
   rondo_callables *callables;
-  RONDO_TRY(rondo_front(CALL, "out_callables", out_callables));
+  RONDO_TRY(rondo_check_call(CALL, "out_callables", out_callables));
   *out_callables = NULL;
   RONDO_TRY(rondo_require(CALL, "the device", device));
   RONDO_TRY(rondo_require(CALL, "the stream", stream));
@@ -333,7 +333,7 @@ rondo_status rondo_callables_create(rondo_device *device, rondo_stream *stream, 
 rondo_status rondo_callables_destroy(rondo_callables *callables) {
   const char *const call = "rondo_callables_destroy";
   if (callables == NULL || callables->tree->device->is_inherited) return RONDO_OK;
-  RONDO_TRY(rondo_front(call, "the callables", callables));
+  RONDO_TRY(rondo_check_call(call, "the callables", callables));
   RONDO_TRY(rondo_tree_enter(callables->tree, call));
   rondo_tree_leave(callables->tree);
   rondo_callables_end_round(callables);
@@ -345,7 +345,7 @@ rondo_status rondo_callables_destroy(rondo_callables *callables) {
 rondo_status rondo_callables_get_info(rondo_callables *callables, rondo_callables_info *out_info) {
   const char *const call = "rondo_callables_get_info";
   rondo_tree_info tree = {.struct_size = sizeof tree};
-  RONDO_TRY(rondo_front(call, "the callables", callables));
+  RONDO_TRY(rondo_check_call(call, "the callables", callables));
   RONDO_TRY(rondo_require(call, "out_info", out_info));
   RONDO_TRY(rondo_tree_get_info(callables->tree, &tree));
   const int32_t entry = callables->order[callables->position];

@@ -211,7 +211,7 @@ static rondo_status call_part(const char *call, rondo_callables *callables, cons
 
 static rondo_status check_front(const char *call, const rondo_callables *callables, size_t index,
                                 rondo_stream *stream) {
-  RONDO_TRY(rondo_front(call, "the callables", callables));
+  RONDO_TRY(rondo_check_call(call, "the callables", callables));
   RONDO_TRY(rondo_require(call, "the stream", stream));
   RONDO_TRY(rondo_require_device(call, "the stream", callables->tree->device, stream->device));
   if (index < callables->count) return rondo_call_refuse_capture(call, stream);
@@ -265,7 +265,7 @@ rondo_status rondo_callables_backward(rondo_callables *callables, size_t index, 
 
 rondo_status rondo_callables_restart(rondo_callables *callables) {
   const char *const call = "rondo_callables_restart";
-  RONDO_TRY(rondo_front(call, "the callables", callables));
+  RONDO_TRY(rondo_check_call(call, "the callables", callables));
   RONDO_TRY(rondo_tree_enter(callables->tree, call));
   callables->position = 0;
   rondo_tree_leave(callables->tree);

@@ -214,7 +214,7 @@ static void explain_work(const rondo_recorded_call *call, rondo_document *out) {
   rondo_document_count(out, "nodes", count_nodes(call), "% node(s)");
   rondo_document_count(out, "segments", call->segment_count, " in % segment(s)");
   rondo_document_bytes(out, "arena_bytes", call->arena_end, "; arena to %");
-  rondo_document_bytes(out, "arena_least", call->arena_least, "% live at once");
+  rondo_document_bytes(out, "arena_minimum", call->arena_minimum, "% live at once");
   rondo_document_bytes(out, "exec_host_bytes", call->exec_bytes[0], "; execs % of the host");
   rondo_document_bytes(out, "exec_device_bytes", call->exec_bytes[1], "% of the device");
 }

@@ -19,7 +19,8 @@ static void explain_bounds(const rondo_tree *tree, rondo_document *out) {
   rondo_document_label(out, "bounds");
   rondo_document_object_begin(out, "bounds");
   rondo_document_count(out, "recordings", options->max_recordings, "% recording(s)");
-  rondo_document_count(out, "recordings_per_place", options->max_recordings_per_place, "% of a function in one place");
+  rondo_document_count(out, "recordings_per_parent", options->max_recordings_per_parent,
+                       "% of a function in one place");
   rondo_document_bytes(out, "arena_bytes", options->max_bytes, options->max_bytes > 0 ? "arena %" : NULL);
   rondo_document_bytes(out, "exec_bytes", options->max_exec_bytes, options->max_exec_bytes > 0 ? "execs %" : NULL);
   rondo_document_count(out, NULL, tree->exec_overruns, tree->exec_overruns > 0 ? " (% made beyond it)" : NULL);
@@ -109,11 +110,11 @@ static void explain_memory(const rondo_tree_info *info, rondo_document *out) {
   rondo_document_label(out, "arena");
   rondo_document_bytes(out, "arena_backed", info->arena_bytes, "% backed");
   rondo_document_bytes(out, "arena_used", info->arena_used, "; % needed");
-  rondo_document_ratio(out, info->arena_used, info->arena_least, "% of the");
-  rondo_document_bytes(out, "arena_least", info->arena_least,
-                       info->arena_least > 0 ? " % that live at once at most" : NULL);
+  rondo_document_ratio(out, info->arena_used, info->arena_minimum, "% of the");
+  rondo_document_bytes(out, "arena_minimum", info->arena_minimum,
+                       info->arena_minimum > 0 ? " % that live at once at most" : NULL);
   rondo_document_label(out, "eager");
-  rondo_document_bytes(out, "unrecorded", info->unrecorded_bytes,
+  rondo_document_bytes(out, "eager", info->eager_bytes,
                        "% in buffers of eager calls, clones, and buffers of rondo_buffer_create");
   rondo_document_label(out, "execs");
   rondo_document_bytes(out, "exec_host", info->exec_host_bytes, "% of the host");
@@ -302,7 +303,7 @@ rondo_status rondo_tree_explain(rondo_tree *tree, rondo_explain_format format, c
   const char *const call = "rondo_tree_explain";
   rondo_document document;
   rondo_text text;
-  RONDO_TRY(rondo_front(call, "out_text", (const void *)out_text));
+  RONDO_TRY(rondo_check_call(call, "out_text", (const void *)out_text));
   *out_text = NULL;
   RONDO_TRY(rondo_require(call, "the tree", tree));
   if ((unsigned)format > RONDO_EXPLAIN_JSON)

@@ -187,7 +187,7 @@ rondo_status rondo_buffer_address(const rondo_buffer *buffer, void **out_address
   const char *const call = "rondo_buffer_address";
   RONDO_TRY(rondo_require(call, "out_address", out_address));
   *out_address = NULL;
-  RONDO_TRY(rondo_front(call, "the buffer", buffer));
+  RONDO_TRY(rondo_check_call(call, "the buffer", buffer));
   if (!rondo_buffer_is_current(buffer)) return rondo_buffer_refuse_stale(call, buffer);
   *out_address = rondo_buffer_memory(buffer);
   return RONDO_OK;
@@ -196,7 +196,7 @@ rondo_status rondo_buffer_address(const rondo_buffer *buffer, void **out_address
 rondo_status rondo_buffer_copy(const rondo_buffer *buffer, rondo_stream *stream, size_t offset, void *dst,
                                size_t bytes) {
   const char *const call = "rondo_buffer_copy";
-  RONDO_TRY(rondo_front(call, "the buffer", buffer));
+  RONDO_TRY(rondo_check_call(call, "the buffer", buffer));
   if (!rondo_buffer_is_current(buffer)) return rondo_buffer_refuse_stale(call, buffer);
   if (offset > buffer->extent.bytes || bytes > buffer->extent.bytes - offset)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
@@ -206,7 +206,7 @@ rondo_status rondo_buffer_copy(const rondo_buffer *buffer, rondo_stream *stream,
 
 rondo_status rondo_buffer_get_info(const rondo_buffer *buffer, rondo_buffer_info *out_info) {
   const char *const call = "rondo_buffer_get_info";
-  RONDO_TRY(rondo_front(call, "the buffer", buffer));
+  RONDO_TRY(rondo_check_call(call, "the buffer", buffer));
   RONDO_TRY(rondo_require(call, "out_info", out_info));
   const rondo_buffer *memory = buffer->base != NULL ? buffer->base : buffer;
   rondo_buffer_info info = {.is_valid = rondo_buffer_is_current(buffer),

@@ -206,9 +206,9 @@ static rondo_status make(rondo_tree *tree, rondo_stream *stream, const rondo_buf
 rondo_status rondo_buffer_create(rondo_tree *tree, size_t bytes, const rondo_output_options *options,
                                  rondo_buffer **out_buffer) {
   const char *const call = "rondo_buffer_create";
-  RONDO_TRY(rondo_front(call, "out_buffer", out_buffer));
+  RONDO_TRY(rondo_check_call(call, "out_buffer", out_buffer));
   *out_buffer = NULL;
-  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_check_call(call, "the tree", tree));
   RONDO_TRY(rondo_device_require_own(call, tree->device));
   if (bytes == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: bytes is 0: give at least 1", call);
@@ -223,9 +223,9 @@ rondo_status rondo_buffer_create(rondo_tree *tree, size_t bytes, const rondo_out
 
 rondo_status rondo_buffer_clone(const rondo_buffer *buffer, rondo_stream *stream, rondo_buffer **out_buffer) {
   const char *const call = "rondo_buffer_clone";
-  RONDO_TRY(rondo_front(call, "out_buffer", out_buffer));
+  RONDO_TRY(rondo_check_call(call, "out_buffer", out_buffer));
   *out_buffer = NULL;
-  RONDO_TRY(rondo_front(call, "the buffer", buffer));
+  RONDO_TRY(rondo_check_call(call, "the buffer", buffer));
   RONDO_TRY(rondo_require(call, "the stream", stream));
   if (!rondo_buffer_is_current(buffer)) return rondo_buffer_refuse_stale(call, buffer);
   rondo_tree *tree = buffer->commons->tree;

@@ -182,7 +182,7 @@ rondo_status rondo_path_finish(rondo_tree *tree, rondo_stream *stream, size_t in
   tree->commons->generation++;
   tree->current = NULL;
   tree->path_bits = 0;
-  tree->is_unrecorded = false;
+  tree->is_eager = false;
   return RONDO_OK;
 }
 

@@ -189,7 +189,7 @@ static rondo_recorded_call *find_largest(const rondo_tree *tree) {
 static size_t find_least(const rondo_tree *tree) {
   size_t least = 0;
   for (const rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
-    if (call->arena_least > least) least = call->arena_least;
+    if (call->arena_minimum > least) least = call->arena_minimum;
   return least;
 }
 

@@ -237,7 +237,7 @@ static void finish(rondo_check *check) {
 static void mistrust(const rondo_recorder *recorder, const char *why) {
   for (size_t i = 0; i < recorder->made->bound_count; i++)
     if (recorder->made->bound[i].way == RONDO_BOUND_PATCHED) recorder->made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
-  recorder->tree->mistrusted++;
+  recorder->tree->untrusted++;
   rondo_log(RONDO_LOG_WARNING, "tree", "the inputs of '%s' are copied, although their addresses were found: %s",
             recorder->function->origin->name, why);
 }

@@ -130,7 +130,7 @@ static rondo_status prepare_here(rondo_preparation *p) {
   RONDO_TRY(rondo_form_find(function, tree->inputs, &p->form));
   RONDO_TRY(warm_up(p));
   if (rondo_form_is_skipped(p->form, tree->inputs)) return refuse(function, p->form->skip, p->form->message);
-  if (!tree->is_unrecorded) RONDO_TRY(look(p, &key_count, &is_recorded));
+  if (!tree->is_eager) RONDO_TRY(look(p, &key_count, &is_recorded));
   if (is_recorded) return RONDO_OK;
   const rondo_skip skip = rondo_call_look_for_skip(function, p->form, &message);
   if (skip != RONDO_SKIP_NONE) return refuse(function, skip, message);
@@ -155,7 +155,7 @@ static rondo_status prepare_padded(rondo_preparation *p) {
 /* Where the path ends, while it is put aside for one that begins. */
 typedef struct rondo_path_aside {
   size_t bits;
-  bool is_unrecorded;
+  bool is_eager;
 } rondo_path_aside;
 
 /* Whether the next call begins a path. */
@@ -167,19 +167,19 @@ static bool is_step_over(const rondo_tree *tree) {
 static rondo_status prepare_at_root(rondo_preparation *p) {
   assert(p->function->tree->aside == NULL);
   rondo_tree *tree = p->function->tree;
-  const rondo_path_aside aside = {tree->path_bits, tree->is_unrecorded};
+  const rondo_path_aside aside = {tree->path_bits, tree->is_eager};
   rondo_inputs_leave_path(p->function, tree->inputs);
   tree->is_aside = !rondo_path_is_dead(tree);
   tree->aside = tree->current;
   tree->current = NULL;
   tree->path_bits = 0;
-  tree->is_unrecorded = false;
+  tree->is_eager = false;
   const rondo_status status = prepare_padded(p);
   tree->is_aside = false;
   tree->current = tree->aside;
   tree->aside = NULL;
   tree->path_bits = aside.bits;
-  tree->is_unrecorded = aside.is_unrecorded;
+  tree->is_eager = aside.is_eager;
   return status;
 }
 

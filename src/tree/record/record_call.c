@@ -330,7 +330,7 @@ static rondo_status read_recording(rondo_recorder *recorder, const rondo_graph *
   rondo_arena_recording recording;
   RONDO_TRY(rondo_arena_recording_read(graph, &recording));
   *out_need = recording.need;
-  if (recording.least > recorder->made->arena_least) recorder->made->arena_least = recording.least;
+  if (recording.least > recorder->made->arena_minimum) recorder->made->arena_minimum = recording.least;
   rondo_status status = recording.departed ? note_departure(recorder, graph) : RONDO_OK;
   if (status == RONDO_OK) status = note_lifetimes(recorder, graph);
   if (status == RONDO_OK) status = take_over_blocks(recorder, &recording);

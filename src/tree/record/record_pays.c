@@ -13,7 +13,7 @@
 
 void rondo_estimate_begin(rondo_form *form, rondo_call *call) {
   if (form == NULL || !call->is_warm_up || form->warm_ups != 1) return;
-  if (call->function->options.record != RONDO_RECORD_WHERE_IT_PAYS) return;
+  if (call->function->options.record != RONDO_RECORD_AUTO) return;
   rondo_saved_error before;
   rondo_error_save(&before);
   rondo_meter_free(&form->meter); /* of a warm-up that was to be done again */

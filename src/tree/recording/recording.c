@@ -34,7 +34,7 @@ rondo_status rondo_recording_create(rondo_device *device, const rondo_recording_
   rondo_recording_options known;
   rondo_plan_options plan;
   void *state;
-  RONDO_TRY(rondo_front(call, "out_recording", out_recording));
+  RONDO_TRY(rondo_check_call(call, "out_recording", out_recording));
   *out_recording = NULL;
   if (device == NULL) return rondo_refuse_null(call, "the device");
   RONDO_TRY(rondo_device_require_own(call, device));
@@ -122,7 +122,7 @@ void rondo_recording_reset(rondo_recording *recording) {
 /* Capturing -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status enter(const char *call, const rondo_recording *recording, const rondo_stream *stream) {
-  RONDO_TRY(rondo_front(call, "the recording", recording));
+  RONDO_TRY(rondo_check_call(call, "the recording", recording));
   if (stream == NULL) return rondo_refuse_null(call, "the stream");
   return rondo_require_device(call, "the stream", recording->device, stream->device);
 }
@@ -268,7 +268,7 @@ static const decision_words *words_of(rondo_decision decision) {
 
 rondo_status rondo_recording_note_decision(rondo_stream *stream, rondo_decision decision, const char *name) {
   const char *const call = "rondo_recording_note_decision";
-  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_check_call(call, "the stream", stream));
   const decision_words *words = words_of(decision);
   if (words == NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
@@ -309,7 +309,7 @@ static rondo_status read_exec(const rondo_recording *recording, rondo_recording_
 
 rondo_status rondo_recording_get_info(const rondo_recording *recording, rondo_recording_info *out_info) {
   const char *const call = "rondo_recording_get_info";
-  RONDO_TRY(rondo_front(call, "the recording", recording));
+  RONDO_TRY(rondo_check_call(call, "the recording", recording));
   if (out_info == NULL) return rondo_refuse_null(call, "out_info");
   rondo_recording_info info = {.struct_size = sizeof info,
                                .captures = recording->captures,

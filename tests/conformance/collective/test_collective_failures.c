@@ -64,7 +64,7 @@ TEST(test_tr16_bad_groups) {
   assert_null(c);
   assert_error(rondo_communicator_create(t->device, NULL, 0, 1, NULL, &c), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_communicator_create(t->device, "/r", 0, 0, NULL, &c), BAD, RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_communicator_create(t->device, "/r", 0, RONDO_MOST_RANKS + 1, NULL, &c), BAD,
+  assert_error(rondo_communicator_create(t->device, "/r", 0, RONDO_MAX_RANKS + 1, NULL, &c), BAD,
                RONDO_REASON_OUT_OF_RANGE);
   assert_error(rondo_communicator_create(t->device, "/r", 2, 2, NULL, &c), BAD, RONDO_REASON_OUT_OF_RANGE);
   assert_error(rondo_communicator_create(t->device, "/r", 0, 1, &odd, &c), BAD, RONDO_REASON_BAD_OPTIONS);

@@ -469,7 +469,7 @@ static int meet_programs(void *user) {
   programs *p = user;
   float numbers[CELLS] = {0};
   REFUSED(rondo_compiled_run(p->recorded));
-  REFUSED(rondo_compiled_run_unrecorded(p->recorded));
+  REFUSED(rondo_compiled_run_eager(p->recorded));
   REFUSED(rondo_compiled_run(p->executed));
   REFUSED(rondo_compiled_synchronize(p->executed));
   REFUSED(rondo_compiled_write(p->executed, "x", numbers, sizeof numbers));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Un-recorded runs by an executor (SE-10): the same bits as in a line and as recorded, for any program, plan of memory,
+ * Eager runs by an executor (SE-10): the same bits as in a line and as recorded, for any program, plan of memory,
  * number of threads and of what is expensive; streams by purpose with few events; what a run cannot be, goes in a line.
  */
 #include <stdio.h>
@@ -71,7 +71,7 @@ static void compare_forms(test_fixture *t, rondo_program *program, rondo_executo
   outcome recorded, line, other;
   rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .executor_policy = RONDO_EXECUTOR_ALWAYS};
   train_by(t, program, &options, rondo_compiled_run, &recorded);
-  train_by(t, program, &options, rondo_compiled_run_unrecorded, &line);
+  train_by(t, program, &options, rondo_compiled_run_eager, &line);
   assert_memory_equal(&recorded, &line, sizeof recorded);
   options.record = RONDO_RECORD_NEVER;
   options.executor = executor;
@@ -103,8 +103,8 @@ TEST(test_se10_every_way_gives_the_same_bits) {
     assert_int_equal(info.busy_runs, 0);
     assert_true(info.run_us > 0 && info.idle_us >= 0);
     assert_true(info.joins <= info.waits);
-    if (kinds[k].threads == RONDO_EXECUTOR_NO_THREADS) assert_int_equal(info.handed_nodes + info.thread_nodes, 0);
-    if (kinds[k].expensive_us == 1e-3) assert_true(info.handed_nodes > 0);
+    if (kinds[k].threads == RONDO_EXECUTOR_NO_THREADS) assert_int_equal(info.queued_nodes + info.thread_nodes, 0);
+    if (kinds[k].expensive_us == 1e-3) assert_true(info.queued_nodes > 0);
     assert_ok(rondo_executor_destroy(executor));
   }
 }
@@ -157,7 +157,7 @@ TEST(test_se10_streams_by_purpose_take_few_events) {
   for (size_t staged = 0; staged <= 2; staged += 2) {
     rondo_compiled *compiled = compile(t, program, executor, staged);
     const rondo_executor_info before = info_of(executor);
-    assert_ok(rondo_compiled_run_unrecorded(compiled));
+    assert_ok(rondo_compiled_run_eager(compiled));
     if (staged == 0)
       assert_counts(executor, &before, 2, 0, 0, 0);
     else
@@ -174,7 +174,7 @@ TEST(test_se10_operators_of_one_stream_wait_for_nothing) {
   rondo_executor *executor = make_executor(t, RONDO_EXECUTOR_NO_THREADS, 0);
   rondo_compiled *compiled = compile(t, program, executor, 0);
   const rondo_executor_info before = info_of(executor);
-  assert_ok(rondo_compiled_run_unrecorded(compiled));
+  assert_ok(rondo_compiled_run_eager(compiled));
   assert_counts(executor, &before, 200, 0, 0, 0);
   assert_ok(rondo_compiled_destroy(compiled));
   assert_ok(rondo_executor_destroy(executor));
@@ -185,10 +185,10 @@ TEST(test_se10_runs_allocate_nothing) {
   rondo_program *program = small_program(20);
   rondo_executor *executor = make_executor(t, 2, 1e-3);
   rondo_compiled *compiled = compile(t, program, executor, 2);
-  for (int i = 0; i < 3; i++) assert_ok(rondo_compiled_run_unrecorded(compiled));
+  for (int i = 0; i < 3; i++) assert_ok(rondo_compiled_run_eager(compiled));
   assert_ok(rondo_compiled_synchronize(compiled));
   const size_t calls = atomic_load(&t->allocator.calls);
-  for (int i = 0; i < 20; i++) assert_ok(rondo_compiled_run_unrecorded(compiled));
+  for (int i = 0; i < 20; i++) assert_ok(rondo_compiled_run_eager(compiled));
   assert_ok(rondo_compiled_synchronize(compiled));
   assert_int_equal(atomic_load(&t->allocator.calls), calls);
   assert_ok(rondo_compiled_destroy(compiled));
@@ -213,16 +213,16 @@ TEST(test_se10_the_faster_way_is_chosen_by_measuring) {
     assert_ok(rondo_compile(program, t->device, &options, &compiled));
     const rondo_compiled_info info = compiled_info(compiled);
     const rondo_executor_info before = info_of(executor);
-    assert_ok(rondo_compiled_run_unrecorded(compiled));
+    assert_ok(rondo_compiled_run_eager(compiled));
     assert_ok(rondo_compiled_synchronize(compiled));
-    assert_int_equal(info_of(executor).runs - before.runs, info.unexecuted == RONDO_UNEXECUTED_NONE);
+    assert_int_equal(info_of(executor).runs - before.runs, info.sequential_reason == RONDO_SEQUENTIAL_NONE);
     if (count == 1) {
-      assert_int_equal(info.unexecuted, RONDO_UNEXECUTED_LINE);
-      assert_true(info.line_us == 0 && info.executor_us == 0);
+      assert_int_equal(info.sequential_reason, RONDO_SEQUENTIAL_CHAIN);
+      assert_true(info.sequential_us == 0 && info.executor_us == 0);
     } else {
-      const bool is_faster = info.line_us >= 1.05 * info.executor_us;
-      assert_true(info.line_us > 0 && info.executor_us > 0);
-      assert_int_equal(info.unexecuted, is_faster ? RONDO_UNEXECUTED_NONE : RONDO_UNEXECUTED_SLOWER);
+      const bool is_faster = info.sequential_us >= 1.05 * info.executor_us;
+      assert_true(info.sequential_us > 0 && info.executor_us > 0);
+      assert_int_equal(info.sequential_reason, is_faster ? RONDO_SEQUENTIAL_NONE : RONDO_SEQUENTIAL_FASTER);
     }
     assert_ok(rondo_compiled_destroy(compiled));
     rondo_program_destroy(program);
@@ -233,8 +233,8 @@ TEST(test_se10_the_faster_way_is_chosen_by_measuring) {
 TEST(test_se10_without_an_executor_runs_go_in_a_line) {
   rondo_program *program = small_program(2);
   rondo_compiled *compiled = compile(t, program, NULL, 0);
-  assert_int_equal(compiled_info(compiled).unexecuted, RONDO_UNEXECUTED_NOT_ASKED);
-  assert_ok(rondo_compiled_run_unrecorded(compiled));
+  assert_int_equal(compiled_info(compiled).sequential_reason, RONDO_SEQUENTIAL_NO_EXECUTOR);
+  assert_ok(rondo_compiled_run_eager(compiled));
   assert_ok(rondo_compiled_destroy(compiled));
   rondo_program_destroy(program);
 }
@@ -249,11 +249,11 @@ TEST(test_se10_a_captured_run_goes_in_a_line) {
   size_t nodes = 0, edges = 0;
   for (int i = 0; i < CELLS; i++) x[i] = (float)i / CELLS;
   assert_ok(rondo_compiled_write(compiled, "x4", x, sizeof x));
-  assert_ok(rondo_compiled_run_unrecorded(compiled));
+  assert_ok(rondo_compiled_run_eager(compiled));
   assert_ok(rondo_compiled_read(compiled, "y4", run, sizeof run));
   const rondo_executor_info before = info_of(executor);
   assert_ok(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
-  assert_ok(rondo_compiled_run_unrecorded(compiled));
+  assert_ok(rondo_compiled_run_eager(compiled));
   rondo_graph *graph = test_capture_end(stream);
   assert_int_equal(info_of(executor).runs, before.runs);
   assert_ok(rondo_graph_nodes(graph, NULL, &nodes));
@@ -279,7 +279,7 @@ typedef struct runner {
 static void run_often(void *user) {
   runner *r = user;
   for (int i = 0; i < 50 && r->status == RONDO_OK; i++) {
-    r->status = rondo_compiled_run_unrecorded(r->compiled);
+    r->status = rondo_compiled_run_eager(r->compiled);
     if (r->status == RONDO_OK) r->status = rondo_compiled_read(r->compiled, "y2", r->y, sizeof r->y);
   }
 }
@@ -329,7 +329,7 @@ static void call_often(void *user) {
   c->is_right = true;
   for (uint32_t i = 0; i < REQUESTS && c->status == RONDO_OK; i++) {
     test_request_fill(&c->request, 1 + (i + c->number) % 4, i);
-    c->request.request.way = i % 3 == 0 ? RONDO_WAY_AUTO : RONDO_WAY_UNRECORDED;
+    c->request.request.mode = i % 3 == 0 ? RONDO_RUN_AUTO : RONDO_RUN_EAGER;
     c->status = rondo_session_run(c->session, "scorer", &c->request.request, NULL);
     c->is_right = c->is_right && (c->status != RONDO_OK || test_request_is_right(&c->request));
   }
@@ -340,8 +340,8 @@ TEST(test_se10_sessions_run_what_is_not_recorded_by_executors) {
   test_thread threads[CALLERS];
   const size_t size = 2;
   const rondo_executor_options executor = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = 1, .expensive_us = 1e-3};
-  rondo_session *session =
-      test_session_open(t->device, (rondo_session_options){.streams = 2, .max_unrecorded = 3, .executor = &executor});
+  rondo_session *session = test_session_open(
+      t->device, (rondo_session_options){.streams = 2, .max_eager_programs = 3, .executor = &executor});
   test_scorer_add(session, "scorer", (rondo_model_options){0});
   test_scorer_capture(session, "scorer", &size, 1);
   for (uint32_t i = 0; i < CALLERS; i++) {
@@ -352,7 +352,7 @@ TEST(test_se10_sessions_run_what_is_not_recorded_by_executors) {
   for (uint32_t i = 0; i < CALLERS; i++) assert_true(callers[i].status == RONDO_OK && callers[i].is_right);
   const rondo_model_info info = test_model_info(session, "scorer");
   assert_int_equal(info.requests, CALLERS * REQUESTS);
-  assert_true(info.unrecorded > 0 && info.executor_programs <= info.unrecorded_programs);
+  assert_true(info.eager > 0 && info.executor_programs <= info.eager_programs);
   assert_ok(rondo_session_destroy(session));
   const rondo_executor_options wrong = {RONDO_EXECUTOR_OPTIONS_INIT, .expensive_us = -1};
   const rondo_session_options refused = {RONDO_SESSION_OPTIONS_INIT, .executor = &wrong};
@@ -394,7 +394,7 @@ TEST(test_se10_an_executor_in_use_is_not_destroyed) {
   rondo_compiled *compiled = compile(t, program, executor, 0);
   assert_error(rondo_executor_destroy(executor), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_ok(rondo_compiled_recompile(compiled, program, NULL));
-  assert_int_equal(compiled_info(compiled).unexecuted, RONDO_UNEXECUTED_NONE);
+  assert_int_equal(compiled_info(compiled).sequential_reason, RONDO_SEQUENTIAL_NONE);
   const rondo_executor_info before = info_of(executor);
   assert_ok(rondo_compiled_run(compiled));
   assert_int_equal(info_of(executor).runs, before.runs + 1);

@@ -249,16 +249,16 @@ static void train(rondo_compiled *compiled, float losses[3]) {
 
 /* What is recorded or not under the costs, with the reason; and losses are the same either way. */
 static void assert_recorded(test_fixture *t, const rondo_costs *costs, rondo_record_policy policy,
-                            rondo_unrecorded reason) {
+                            rondo_eager_reason reason) {
   static float first[3];
   float losses[3];
   rondo_compiled_info info = {.struct_size = sizeof info};
   assert_ok(rondo_device_set_costs(t->device, costs));
   rondo_compiled *compiled = compile(t, policy);
   assert_ok(rondo_compiled_get_info(compiled, &info));
-  assert_int_equal(info.unrecorded, reason);
-  assert_int_equal(rondo_compiled_exec(compiled) == NULL, reason != RONDO_UNRECORDED_NONE);
-  assert_int_equal(info.nodes > 0, reason == RONDO_UNRECORDED_NONE);
+  assert_int_equal(info.eager_reason, reason);
+  assert_int_equal(rondo_compiled_exec(compiled) == NULL, reason != RONDO_EAGER_NONE);
+  assert_int_equal(info.nodes > 0, reason == RONDO_EAGER_NONE);
   write_inputs(compiled);
   train(compiled, losses);
   if (first[0] == 0) memcpy(first, losses, sizeof first); /* NOLINT: of this device */
@@ -268,24 +268,23 @@ static void assert_recorded(test_fixture *t, const rondo_costs *costs, rondo_rec
 }
 
 TEST(test_fw8_programs_are_recorded_where_it_pays) {
-  assert_recorded(t, &dear, RONDO_RECORD_ALWAYS, RONDO_UNRECORDED_NONE);
-  assert_recorded(t, &cheap, RONDO_RECORD_NEVER, RONDO_UNRECORDED_ASKED);
-  assert_recorded(t, &dear, RONDO_RECORD_WHERE_IT_PAYS, RONDO_UNRECORDED_NO_GAIN);
-  assert_recorded(t, &cheap, RONDO_RECORD_WHERE_IT_PAYS, RONDO_UNRECORDED_NONE);
+  assert_recorded(t, &dear, RONDO_RECORD_ALWAYS, RONDO_EAGER_NONE);
+  assert_recorded(t, &cheap, RONDO_RECORD_NEVER, RONDO_EAGER_REQUESTED);
+  assert_recorded(t, &dear, RONDO_RECORD_AUTO, RONDO_EAGER_NO_GAIN);
+  assert_recorded(t, &cheap, RONDO_RECORD_AUTO, RONDO_EAGER_NONE);
 }
 
 TEST(test_fw8_programs_can_ask_for_more) {
   rondo_program *program = make_program();
   rondo_compiled *compiled = NULL;
   rondo_compiled_info info = {.struct_size = sizeof info};
-  rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_WHERE_IT_PAYS,
-                                   .expected_runs = 1};
+  rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_AUTO, .expected_runs = 1};
   rondo_costs costs = cheap;
   costs.record = 1e9; /* every run gains, but a thousand seconds are not had back by one */
   assert_ok(rondo_device_set_costs(t->device, &costs));
   assert_ok(rondo_compile(program, t->device, &options, &compiled));
   assert_ok(rondo_compiled_get_info(compiled, &info));
-  assert_int_equal(info.unrecorded, RONDO_UNRECORDED_NO_GAIN);
+  assert_int_equal(info.eager_reason, RONDO_EAGER_NO_GAIN);
   assert_ok(rondo_compiled_destroy(compiled));
   options.least_gain = 0.5;
   assert_error(rondo_compile(program, t->device, &options, &compiled), RONDO_INVALID_ARGUMENT,
@@ -304,7 +303,7 @@ TEST(test_fw8_programs_are_recorded_while_others_capture) {
   rondo_stream *other = test_stream(t, "other");
   assert_ok(rondo_capture_begin(other, RONDO_CAPTURE_RELAXED));
   assert_error(rondo_gain_measure(NULL, NULL, NULL, 1, &gain), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  rondo_compiled *compiled = compile(t, RONDO_RECORD_WHERE_IT_PAYS);
+  rondo_compiled *compiled = compile(t, RONDO_RECORD_AUTO);
   assert_non_null(rondo_compiled_exec(compiled));
   assert_int_equal(rondo_last_error()->reason, RONDO_REASON_NULL_ARGUMENT); /* the refusal to measure is nobody's */
   assert_fails(rondo_compiled_get_gain(compiled, &gain), RONDO_INVALID_STATE);

@@ -466,7 +466,7 @@ DEVICE_TEST(test_gx7_reports_survive_a_lack_of_memory) {
 
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
-static rondo_compiled *compile(test_fixture *t, bool unrecorded) {
+static rondo_compiled *compile(test_fixture *t, bool eager) {
   static const size_t shape[] = {4, 8}, weights_shape[] = {8, 16};
   rondo_program *program = NULL;
   rondo_compiled *compiled = NULL;
@@ -478,7 +478,7 @@ static rondo_compiled *compile(test_fixture *t, bool unrecorded) {
   assert_ok(rondo_op_tanh(program, y, &z));
   assert_ok(rondo_program_output(program, "verdict", z));
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
-                                         .record = unrecorded ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
+                                         .record = eager ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
   assert_ok(rondo_compile(program, t->device, &options, &compiled));
   rondo_program_destroy(program);
   return compiled;

@@ -175,7 +175,7 @@ static void test_gm11_departures_are_found_and_counted(void **state) {
     run_and_check(t, graph, &departing[i], out);
     rondo_profile *fresh = make_profile(graph); /* what the departed recording showed */
     assert_int_equal(test_memory_statistics(t).profiles, i + 2);
-    assert_int_equal(test_memory_statistics(t).profiles_afresh, i + 1);
+    assert_int_equal(test_memory_statistics(t).profiles_renewed, i + 1);
     rondo_graph *again = record(t, &departing[i], fresh, out);
     assert_int_equal(profile_info(fresh).departures, 0);
     assert_int_equal(profile_info(fresh).placed, profile_info(fresh).allocations);

@@ -152,7 +152,7 @@ static void train(rondo_compiled *compiled, uint32_t first, uint32_t last, float
     assert_ok(rondo_compiled_write(compiled, "target", target, sizeof target));
     assert_ok(rondo_compiled_write(compiled, "rate", &rate, sizeof rate));
     if (step == 7) assert_ok(rondo_compiled_write(compiled, "chance", &chance, sizeof chance));
-    assert_ok(step % 2 ? rondo_compiled_run_unrecorded(compiled) : rondo_compiled_run(compiled));
+    assert_ok(step % 2 ? rondo_compiled_run_eager(compiled) : rondo_compiled_run(compiled));
     assert_ok(rondo_compiled_read(compiled, "loss", &losses[step], sizeof losses[step]));
   }
 }

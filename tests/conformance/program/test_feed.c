@@ -83,7 +83,7 @@ static void make_results(test_fixture *t) {
   rondo_compiled *compiled = compile(t, RONDO_STAGING_SLOT, RONDO_STAGING_SLOT, RONDO_STAGING_SLOT);
   for (int i = 0; i < STEPS; i++) {
     feed(compiled, i);
-    assert_ok(rondo_compiled_run_unrecorded(compiled));
+    assert_ok(rondo_compiled_run_eager(compiled));
     fetch(compiled, &results[i]);
   }
   assert_ok(rondo_compiled_destroy(compiled));
@@ -125,7 +125,7 @@ static void test_fw3_every_way_gives_the_same_bits(void **state) {
     if (is_ahead) feed(compiled, 0);
     for (int i = 0; i < STEPS; i++) {
       if (!is_ahead) feed(compiled, i);
-      assert_ok(i % 3 == 2 ? rondo_compiled_run_unrecorded(compiled) : rondo_compiled_run(compiled));
+      assert_ok(i % 3 == 2 ? rondo_compiled_run_eager(compiled) : rondo_compiled_run(compiled));
       if (is_ahead && i + 1 < STEPS) feed(compiled, i + 1);
       assert_result(compiled, i);
     }
@@ -225,14 +225,14 @@ static void test_fw3_what_is_fed_behind_a_held_run_is_for_the_next(void **state)
   test_fixture *t = *state;
   test_skip_if_serial();
   make_results(t);
-  for (int unrecorded = 0; unrecorded < 2; unrecorded++) {
+  for (int eager = 0; eager < 2; eager++) {
     rondo_compiled *compiled = compile(t, RONDO_STAGING_DEVICE, RONDO_STAGING_DEVICE, RONDO_STAGING_SLOT);
     feed(compiled, 0);
     for (int i = 0; i < 4; i++) {
       test_gate gate;
       test_gate_init(&gate);
       assert_ok(rondo_host_async(rondo_compiled_stream(compiled), test_gate_pass, &gate));
-      assert_ok(unrecorded ? rondo_compiled_run_unrecorded(compiled) : rondo_compiled_run(compiled));
+      assert_ok(eager ? rondo_compiled_run_eager(compiled) : rondo_compiled_run(compiled));
       feed(compiled, i + 1);
       test_gate_open(&gate);
       assert_result(compiled, i);
@@ -292,7 +292,7 @@ static void test_fw3_host_buffers_are_mapped(void **state) {
     memcpy(mask, b.mask, sizeof b.mask);
     assert_ok(rondo_compiled_unmap(compiled, "x"));
     assert_error(rondo_compiled_run(compiled), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
-    assert_error(rondo_compiled_run_unrecorded(compiled), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+    assert_error(rondo_compiled_run_eager(compiled), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
     assert_message("'mask'");
     assert_ok(rondo_compiled_unmap(compiled, "mask"));
     assert_ok(rondo_compiled_run(compiled));

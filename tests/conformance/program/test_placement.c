@@ -157,7 +157,7 @@ static void assert_scores(test_fixture *t, const pair *p, rondo_divided *divided
     float scores[ROWS * CLASSES], expected[ROWS * CLASSES];
     expect_scores(t, rows, seed, expected);
     write_inputs(write_divided, divided, rows, seed);
-    assert_ok(seed % 2 == 0 ? rondo_divided_run(divided) : rondo_divided_run_unrecorded(divided));
+    assert_ok(seed % 2 == 0 ? rondo_divided_run(divided) : rondo_divided_run_eager(divided));
     assert_ok(rondo_divided_read(divided, "score", scores, rows * CLASSES * sizeof *scores));
     assert_alike(p, scores, expected, rows * CLASSES);
   }
@@ -351,7 +351,7 @@ static void test_se12_training_keeps_a_table_with_its_updates(void **state) {
     write_labels(write_compiled, compiled, step);
     write_labels(write_divided, divided, step);
     assert_ok(rondo_compiled_run(compiled));
-    assert_ok(step % 2 == 0 ? rondo_divided_run(divided) : rondo_divided_run_unrecorded(divided));
+    assert_ok(step % 2 == 0 ? rondo_divided_run(divided) : rondo_divided_run_eager(divided));
     assert_ok(rondo_compiled_read(compiled, "loss", &expected, sizeof expected));
     assert_ok(rondo_divided_read(divided, "loss", &loss, sizeof loss));
     assert_alike(&p, &loss, &expected, 1);

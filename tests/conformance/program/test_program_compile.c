@@ -76,7 +76,7 @@ static void test_fw1_compiled_programs_outlive_the_program(void **state) {
   assert_ok(rondo_compiled_read(second, "y", y, sizeof y));
   assert_memory_equal(y, zeros, sizeof y);
   write_layer(second);
-  assert_ok(rondo_compiled_run_unrecorded(second));
+  assert_ok(rondo_compiled_run_eager(second));
   assert_layer(second);
   assert_ok(rondo_compiled_destroy(first));
   assert_ok(rondo_compiled_run(second));
@@ -304,7 +304,7 @@ static void test_fw1_the_arena_is_shared_by_values_that_do_not_meet(void **state
 }
 
 /* Nothing allocates while capturing, nor in the runs of what was captured: the graph has no memory nodes, a recorded
- * compilation holds what an un-recorded one holds, and running takes nothing more. */
+ * compilation holds what an eager one holds, and running takes nothing more. */
 static void test_fw2_nothing_allocates_while_capturing(void **state) {
   test_fixture *t = *state;
   enum { MOST_NODES = 16 };

@@ -119,22 +119,22 @@ static void test_fw7_json_has_the_fields_of_the_header(void **state) {
 /* SE-10: whether an executor is used, and why not. */
 static void test_fw7_executors_are_told(void **state) {
   test_fixture *t = *state;
-  static const char *const keys[] = {"used", "reason", "expensive", "line_us", "executor_us"};
+  static const char *const keys[] = {"used", "reason", "expensive", "sequential_us", "executor_us"};
   rondo_executor *executor = NULL;
   assert_ok(rondo_executor_create(t->device, NULL, &executor));
   rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .executor = executor};
   for (int i = 0; i < 2; i++) {
-    options.executor_policy = i == 0 ? RONDO_EXECUTOR_WHERE_FASTER : RONDO_EXECUTOR_ALWAYS;
+    options.executor_policy = i == 0 ? RONDO_EXECUTOR_AUTO : RONDO_EXECUTOR_ALWAYS;
     rondo_compiled *compiled = compile(t, &options);
     rondo_compiled_info info = {.struct_size = sizeof info};
     assert_ok(rondo_compiled_get_info(compiled, &info));
     json_t *json = explain(compiled), *told = json_object_get(json, "executor");
     assert_keys(told, keys, sizeof keys / sizeof keys[0]);
-    assert_int_equal(json_is_true(json_object_get(told, "used")), info.unexecuted == RONDO_UNEXECUTED_NONE);
-    assert_int_equal(json_is_null(json_object_get(told, "reason")), info.unexecuted == RONDO_UNEXECUTED_NONE);
+    assert_int_equal(json_is_true(json_object_get(told, "used")), info.sequential_reason == RONDO_SEQUENTIAL_NONE);
+    assert_int_equal(json_is_null(json_object_get(told, "reason")), info.sequential_reason == RONDO_SEQUENTIAL_NONE);
     json_decref(json);
-    assert_text_has(compiled, info.unexecuted == RONDO_UNEXECUTED_NONE ? "executor     used for eager runs, "
-                                                                       : "executor     not used, ");
+    assert_text_has(compiled, info.sequential_reason == RONDO_SEQUENTIAL_NONE ? "executor     used for eager runs, "
+                                                                              : "executor     not used, ");
     if (info.executor_us > 0) assert_text_has(compiled, "; one after another ");
     assert_ok(rondo_compiled_destroy(compiled));
   }
@@ -148,15 +148,15 @@ static void test_fw7_what_is_not_recorded_has_a_reason(void **state) {
   rondo_compiled *compiled = compile(t, &options);
   json_t *json = explain(compiled);
   assert_false(json_is_true(json_object_get(json, "recorded")));
-  assert_string_equal(string_of(json, "reason"), "ASKED");
+  assert_string_equal(string_of(json, "reason"), "REQUESTED");
   assert_true(json_is_null(json_object_get(json, "gain")));
   assert_true(is_advised(json, "MEASURE"));
   json_decref(json);
-  assert_text_has(compiled, "not recorded ASKED: it was compiled with RONDO_RECORD_NEVER");
+  assert_text_has(compiled, "not recorded REQUESTED: it was compiled with RONDO_RECORD_NEVER");
   assert_text_has(compiled, "gain         not known");
   assert_ok(rondo_compiled_destroy(compiled));
 
-  options.record = RONDO_RECORD_WHERE_IT_PAYS;
+  options.record = RONDO_RECORD_AUTO;
   compiled = compile(t, &options);
   json = explain(compiled);
   assert_string_equal(string_of(json, "reason"), "NO_GAIN");

@@ -18,7 +18,7 @@ typedef enum method { SGD, MOMENTUM, ADAM, METHODS } method;
 /* What stands between a failure and the states. */
 typedef struct form {
   method by;
-  bool is_scheduled, is_controlled, is_unrecorded;
+  bool is_scheduled, is_controlled, is_eager;
 } form;
 
 /* All states of a program, in its order. */
@@ -94,7 +94,7 @@ static void fill_reals(float *to, size_t count, unsigned seed) {
 typedef struct runner {
   rondo_compiled *compiled;
   rondo_divided *divided;
-  bool is_unrecorded;
+  bool is_eager;
 } runner;
 
 static rondo_status put(const runner *r, const char *name, const void *data, size_t bytes) {
@@ -112,9 +112,8 @@ static rondo_status wait_for(const runner *r) {
 }
 
 static rondo_status run_once(const runner *r) {
-  if (r->compiled != NULL)
-    return r->is_unrecorded ? rondo_compiled_run_unrecorded(r->compiled) : rondo_compiled_run(r->compiled);
-  return r->is_unrecorded ? rondo_divided_run_unrecorded(r->divided) : rondo_divided_run(r->divided);
+  if (r->compiled != NULL) return r->is_eager ? rondo_compiled_run_eager(r->compiled) : rondo_compiled_run(r->compiled);
+  return r->is_eager ? rondo_divided_run_eager(r->divided) : rondo_divided_run(r->divided);
 }
 
 /* A run with these batches, of which a wrong id or label is the last. Does not wait. */
@@ -196,8 +195,8 @@ static void end(runner *r) {
 
 static runner compile_form(test_fixture *t, const form *f) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
-                                         .record = f->is_unrecorded ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
-  runner r = {.is_unrecorded = f->is_unrecorded};
+                                         .record = f->is_eager ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
+  runner r = {.is_eager = f->is_eager};
   network n = make_network(f);
   assert_ok(rondo_compile(n.program, t->device, &options, &r.compiled));
   rondo_program_destroy(n.program);
@@ -372,7 +371,7 @@ static void test_pr11_caches_are_written_together_or_not(void **state) {
 /* Look-ups on one device, the rest on the other, in both ways: there are checks and updates on both. */
 static runner divide_form(const form *f, rondo_device *const *devices, uint32_t front) {
   const rondo_divide_options options = {RONDO_DIVIDE_OPTIONS_INIT};
-  runner r = {.is_unrecorded = f->is_unrecorded};
+  runner r = {.is_eager = f->is_eager};
   network n = make_network(f);
   assert_ok(rondo_program_place(n.program, n.table, front));
   assert_ok(rondo_program_place(n.program, n.normed, front));
@@ -431,11 +430,11 @@ static rondo_session *open_seen(test_fixture *t) {
   return session;
 }
 
-static rondo_status ask(rondo_session *session, rondo_way way, int32_t last, float *y) {
+static rondo_status ask(rondo_session *session, rondo_run_mode mode, int32_t last, float *y) {
   const int32_t ids[BATCH] = {0, 3, 5, 7, 9, last};
   const void *inputs[] = {ids};
   void *outputs[] = {y};
-  const rondo_request r = {RONDO_REQUEST_INIT, .rows = BATCH, .inputs = inputs, .outputs = outputs, .way = way};
+  const rondo_request r = {RONDO_REQUEST_INIT, .rows = BATCH, .inputs = inputs, .outputs = outputs, .mode = mode};
   return rondo_session_run(session, "seen", &r, NULL);
 }
 
@@ -445,14 +444,14 @@ static void test_pr11_a_failed_request_of_a_session_leaves_every_state(void **st
   float y[2][BATCH * CHANNELS], before[BATCH * CHANNELS];
   for (int i = 0; i < 2; i++) {
     assert_ok(rondo_session_capture_begin(sessions[i], "seen"));
-    assert_ok(ask(sessions[i], RONDO_WAY_AUTO, 2, y[i]));
+    assert_ok(ask(sessions[i], RONDO_RUN_AUTO, 2, y[i]));
     assert_ok(rondo_session_capture_end(sessions[i]));
   }
-  for (int way = RONDO_WAY_RECORDED; way <= RONDO_WAY_UNRECORDED; way += RONDO_WAY_UNRECORDED - RONDO_WAY_RECORDED) {
-    for (int i = 0; i < 2; i++) assert_ok(ask(sessions[i], (rondo_way)way, 4, y[i]));
+  for (int mode = RONDO_RUN_RECORDED; mode <= RONDO_RUN_EAGER; mode += RONDO_RUN_EAGER - RONDO_RUN_RECORDED) {
+    for (int i = 0; i < 2; i++) assert_ok(ask(sessions[i], (rondo_run_mode)mode, 4, y[i]));
     memcpy(before, y[0], sizeof before);
-    assert_error(ask(sessions[0], (rondo_way)way, IDS, y[0]), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
-    for (int i = 0; i < 2; i++) assert_ok(ask(sessions[i], (rondo_way)way, 4, y[i]));
+    assert_error(ask(sessions[0], (rondo_run_mode)mode, IDS, y[0]), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+    for (int i = 0; i < 2; i++) assert_ok(ask(sessions[i], (rondo_run_mode)mode, 4, y[i]));
     assert_memory_equal(y[0], y[1], sizeof y[0]);
     assert_memory_not_equal(y[0], before, sizeof before); /* what it shows moves */
   }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Optimizers against plain C: weight decay, clipping, gradients accumulated over runs, a scaled loss with an overflow
- * (FW-4, FW-5, RC-6); recorded and un-recorded the same bits.
+ * (FW-4, FW-5, RC-6); recorded and eager the same bits.
  *
  * The loss is x·w (a row times a column), so the gradient of w is x, whatever w is: the test chooses the gradients.
  */
@@ -41,7 +41,7 @@ static void add_optimizer(rondo_program *program, rondo_value loss, const settin
   assert_ok(s->by == ADAM ? rondo_program_adam(program, loss, &adam) : rondo_program_sgd(program, loss, &sgd));
 }
 
-static rondo_compiled *compile_setting(test_fixture *t, const setting *s, bool unrecorded) {
+static rondo_compiled *compile_setting(test_fixture *t, const setting *s, bool eager) {
   const size_t row[] = {1, COUNT}, column[] = {COUNT, 1};
   rondo_program *program = test_new_program();
   rondo_value x, w, loss;
@@ -56,7 +56,7 @@ static rondo_compiled *compile_setting(test_fixture *t, const setting *s, bool u
   assert_ok(rondo_program_output(program, "loss", loss));
   add_optimizer(program, loss, s);
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
-                                         .record = unrecorded ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
+                                         .record = eager ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
   rondo_compiled *compiled = test_compile(program, t->device, &options);
   return compiled;
 }
@@ -70,9 +70,9 @@ static void start(float *w) {
   for (int k = 0; k < COUNT; k++) w[k] = 0.5f - 0.25f * (float)k;
 }
 
-static void run_setting(test_fixture *t, const setting *s, int runs, bool unrecorded, float *w) {
+static void run_setting(test_fixture *t, const setting *s, int runs, bool eager, float *w) {
   float g[COUNT];
-  rondo_compiled *compiled = compile_setting(t, s, unrecorded);
+  rondo_compiled *compiled = compile_setting(t, s, eager);
   start(w);
   assert_ok(rondo_compiled_write(compiled, "w", w, COUNT * sizeof *w));
   for (int i = 0; i < runs; i++) {

@@ -131,7 +131,7 @@ static void test_fw9_sharers_have_states_arena_and_stream_in_common(void **state
     assert_ok(rondo_compiled_run(small));
     assert_rows(small, 2, (float)round);
     write_rows(large, MOST_ROWS, (float)round);
-    assert_ok(rondo_compiled_run_unrecorded(large));
+    assert_ok(rondo_compiled_run_eager(large));
     assert_rows(large, MOST_ROWS, (float)round);
   }
   assert_ok(rondo_compiled_destroy(large));
@@ -251,7 +251,7 @@ static void test_rc5_an_input_that_another_program_overwrote_is_refused(void **s
   assert_error(rondo_compiled_run(large), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
   assert_message("'x'");
   assert_message("'large'");
-  assert_error(rondo_compiled_run_unrecorded(large), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
+  assert_error(rondo_compiled_run_eager(large), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
   write_rows(small, 2, 0);
   assert_ok(rondo_compiled_run(small));
   assert_rows(small, 2, 0);
@@ -275,7 +275,7 @@ static void test_rc5_all_inputs_are_written_anew(void **state) {
   write_labels(first, 4);
   assert_ok(rondo_compiled_run(first));
   assert_ok(rondo_compiled_destroy(first));
-  assert_error(rondo_compiled_run_unrecorded(second), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
+  assert_error(rondo_compiled_run_eager(second), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
   assert_ok(rondo_compiled_destroy(second));
 }
 

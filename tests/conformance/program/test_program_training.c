@@ -81,13 +81,13 @@ static void fill_parameter(int index, float *values) {
   for (size_t i = 0; i < parameter_count(index); i++) values[i] = 0.3f * random_unit(&seed);
 }
 
-static model make_model(rondo_device *device, optimizer kind, bool unrecorded) {
+static model make_model(rondo_device *device, optimizer kind, bool eager) {
   model made = {.seed = 5};
   float values[JOINED * HIDDEN];
   rondo_program *program = NULL;
   const rondo_program_options program_options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "model"};
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
-                                         .record = unrecorded ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
+                                         .record = eager ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
   assert_ok(rondo_program_create(&program_options, &program));
   add_optimizer(program, build_loss(program), kind);
   assert_ok(rondo_compile(program, device, &options, &made.compiled));
@@ -135,15 +135,14 @@ static void read_states(rondo_compiled *compiled, trace *out) {
   }
 }
 
-typedef enum manner { RECORDED, UNRECORDED, IN_TURNS } manner;
+typedef enum manner { RECORDED, EAGER, IN_TURNS } manner;
 
 static void train(rondo_device *device, optimizer kind, manner how, trace *out) {
-  model m = make_model(device, kind, how == UNRECORDED);
+  model m = make_model(device, kind, how == EAGER);
   memset(out, 0, sizeof *out);
   for (size_t step = 0; step < 50; step++) {
     write_batch(&m);
-    assert_ok(how == IN_TURNS && step % 2 == 1 ? rondo_compiled_run_unrecorded(m.compiled)
-                                               : rondo_compiled_run(m.compiled));
+    assert_ok(how == IN_TURNS && step % 2 == 1 ? rondo_compiled_run_eager(m.compiled) : rondo_compiled_run(m.compiled));
     out->losses[step] = read_loss(&m);
   }
   read_states(m.compiled, out);
@@ -170,7 +169,7 @@ static float mean(const float *losses) {
 static void test_fw4_fw9_recorded_training_has_the_same_bits(void **state) {
   test_fixture *t = *state;
   for (optimizer kind = ADAM; kind <= MOMENTUM; kind++) {
-    train(t->device, kind, UNRECORDED, &expected);
+    train(t->device, kind, EAGER, &expected);
     train(t->device, kind, RECORDED, &got);
     assert_same_trace(&expected, &got);
     train(t->device, kind, IN_TURNS, &got);
@@ -181,7 +180,7 @@ static void test_fw4_fw9_recorded_training_has_the_same_bits(void **state) {
 
 static void test_fw4_the_number_of_workers_does_not_matter(void **state) {
   test_fixture *t = *state;
-  train(t->device, ADAM, UNRECORDED, &expected);
+  train(t->device, ADAM, EAGER, &expected);
   for (uint32_t workers = 1; workers <= 3; workers++) {
     const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = workers};
     rondo_device *device = NULL;
@@ -207,10 +206,10 @@ static void write_wide(rondo_compiled *compiled, size_t rows, size_t symbols) {
 }
 
 /* A model so wide that every kernel has several blocks, which any worker may take. */
-static void train_wide(uint32_t workers, bool unrecorded, trace *out) {
+static void train_wide(uint32_t workers, bool eager, trace *out) {
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = workers};
   const rondo_compile_options compile_options = {RONDO_COMPILE_OPTIONS_INIT,
-                                                 .record = unrecorded ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
+                                                 .record = eager ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
   const size_t rows = 300, symbols = 700, width = 50, hidden = 200;
   rondo_device *device = NULL;
   rondo_program *program = test_new_program();
@@ -268,7 +267,7 @@ static void test_fw4_fw9_one_graph_one_arena(void **state) {
   write_batch(&m);
   for (int i = 0; i < 3; i++) {
     assert_ok(rondo_compiled_run(m.compiled));
-    assert_ok(rondo_compiled_run_unrecorded(m.compiled));
+    assert_ok(rondo_compiled_run_eager(m.compiled));
   }
   assert_ok(rondo_compiled_synchronize(m.compiled));
   assert_ok(rondo_exec_get_info(rondo_compiled_exec(m.compiled), &exec_info));
@@ -314,7 +313,7 @@ static void test_gm5_recorded_kernels_say_what_they_access(void **state) {
 /* Runs need not be waited for: what is written between them is what each run sees. */
 static void test_fw1_runs_may_be_queued_ahead(void **state) {
   test_fixture *t = *state;
-  train(t->device, ADAM, UNRECORDED, &expected);
+  train(t->device, ADAM, EAGER, &expected);
   model m = make_model(t->device, ADAM, false);
   for (size_t step = 0; step < 50; step++) {
     write_batch(&m);

@@ -13,9 +13,9 @@ static rondo_session *open_session(test_fixture *t, uint32_t streams) {
   return test_session_open(t->device, (rondo_session_options){.streams = streams, .name = "served"});
 }
 
-static void assert_runs(rondo_session *session, const char *name, size_t rows, rondo_way way) {
+static void assert_runs(rondo_session *session, const char *name, size_t rows, rondo_run_mode mode) {
   static test_request r;
-  assert_int_equal(test_request_run(session, name, &r, rows, RONDO_WAY_AUTO).way, way);
+  assert_int_equal(test_request_run(session, name, &r, rows, RONDO_RUN_AUTO).mode, mode);
 }
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
@@ -54,7 +54,7 @@ TEST(test_what_succeeds_leaves_the_last_error) {
   assert_error(rondo_session_get_model_info(session, "nobody", &info), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
   test_scorer_add(session, "scorer", (rondo_model_options){0});
   test_scorer_capture(session, "scorer", sizes, 2);
-  assert_runs(session, "scorer", 3, RONDO_WAY_RECORDED);
+  assert_runs(session, "scorer", 3, RONDO_RUN_RECORDED);
   assert_ok(rondo_session_remove_model(session, "scorer"));
   assert_int_equal(rondo_last_error()->status, RONDO_NOT_FOUND);
   assert_non_null(strstr(rondo_last_error()->message, "nobody"));
@@ -76,7 +76,7 @@ TEST(test_se1_k_runs_make_k_graphs_of_a_model) {
     rondo_model_graph graph = {.struct_size = sizeof graph};
     assert_ok(rondo_session_get_graph(session, "first", i, &graph));
     assert_int_equal(graph.rows, sizes[i]);
-    assert_true(graph.run_us > 0 && graph.unrecorded_us > 0 && graph.capture_us > 0);
+    assert_true(graph.run_us > 0 && graph.eager_us > 0 && graph.capture_us > 0);
     assert_true(graph.nodes >= 4); /* two inputs' copies are gone, one output's is not */
     assert_true(graph.exec_bytes > 0 && graph.arena_bytes > 0);
   }
@@ -90,18 +90,18 @@ TEST(test_se2_capturing_leaves_no_trace) {
   static test_request r;
   test_scorer_add(session, "first", (rondo_model_options){0});
   test_scorer_add(session, "second", (rondo_model_options){0});
-  assert_runs(session, "first", 5, RONDO_WAY_UNRECORDED);
+  assert_runs(session, "first", 5, RONDO_RUN_EAGER);
   assert_ok(rondo_session_capture_begin(session, "first"));
   test_request_fill(&r, 16, 3);
   memset(r.y, 0x11, sizeof r.y);
   assert_ok(rondo_session_run(session, "first", &r.request, NULL));
   assert_int_equal(((unsigned char *)r.y)[0], 0x11);
-  assert_runs(session, "second", 7, RONDO_WAY_UNRECORDED);
+  assert_runs(session, "second", 7, RONDO_RUN_EAGER);
   assert_ok(rondo_session_capture_end(session));
   const double times[] = {1}, slow[] = {1000};
   assert_ok(rondo_session_set_times(session, "first", times, slow, 1, 0));
-  assert_runs(session, "first", 16, RONDO_WAY_RECORDED);
-  assert_runs(session, "first", 5, RONDO_WAY_RECORDED);
+  assert_runs(session, "first", 16, RONDO_RUN_RECORDED);
+  assert_runs(session, "first", 5, RONDO_RUN_RECORDED);
 }
 
 /* One stream, and no line: the product and the look-up depend on different inputs. */
@@ -116,7 +116,7 @@ TEST(test_se2_branches_of_a_program_are_kept) {
   assert_ok(rondo_session_get_graph(session, "scorer", 0, &graph));
   assert_true(graph.has_branches);
   for (size_t rows = 1; rows < 100; rows += 13)
-    assert_runs(session, "scorer", rows, rows > 64 ? RONDO_WAY_SPLIT : RONDO_WAY_RECORDED);
+    assert_runs(session, "scorer", rows, rows > 64 ? RONDO_RUN_SPLIT : RONDO_RUN_RECORDED);
 }
 
 TEST(test_se3_sizes_share_an_arena_and_give_it_back) {
@@ -131,14 +131,14 @@ TEST(test_se3_sizes_share_an_arena_and_give_it_back) {
   assert_int_equal(test_model_info(session, "scorer").arena_bytes, arena_before + largest.arena_bytes);
   const double times[] = {40, 30, 20, 10};
   assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 4, 0));
-  for (size_t i = 0; i < 4; i++) assert_runs(session, "scorer", sizes[i], RONDO_WAY_RECORDED);
+  for (size_t i = 0; i < 4; i++) assert_runs(session, "scorer", sizes[i], RONDO_RUN_RECORDED);
   assert_ok(rondo_session_destroy_graphs(session, "scorer"));
   assert_int_equal(test_model_info(session, "scorer").graphs, 0);
   assert_true(test_memory_statistics(t).live_allocations <= before + 1);
-  assert_runs(session, "scorer", 16, RONDO_WAY_UNRECORDED);
+  assert_runs(session, "scorer", 16, RONDO_RUN_EAGER);
   test_scorer_capture(session, "scorer", sizes, 1);
   assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 1, 0));
-  assert_runs(session, "scorer", 16, RONDO_WAY_RECORDED);
+  assert_runs(session, "scorer", 16, RONDO_RUN_RECORDED);
 }
 
 TEST(test_se1_wrong_turns) {
@@ -170,16 +170,16 @@ TEST(test_se1_no_stream_is_taken_in_capture_mode) {
   test_scorer_add(session, "second", (rondo_model_options){0});
   test_scorer_capture(session, "second", &size, 1);
   assert_ok(rondo_session_capture_begin(session, "first"));
-  assert_error(rondo_session_take_stream(session, "second", 1, &stream), RONDO_INVALID_STATE,
+  assert_error(rondo_session_acquire_stream(session, "second", 1, &stream), RONDO_INVALID_STATE,
                RONDO_REASON_ALREADY_CAPTURING);
   assert_message("rondo_session_capture_end");
   assert_null(stream);
   test_request_fill(&r, 16, 3);
   assert_ok(rondo_session_run(session, "first", &r.request, NULL));
   assert_ok(rondo_session_capture_end(session));
-  assert_ok(rondo_session_take_stream(session, "second", 1, &stream));
+  assert_ok(rondo_session_acquire_stream(session, "second", 1, &stream));
   assert_error(rondo_session_capture_begin(session, "first"), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
-  assert_ok(rondo_session_give_stream(session, 1));
+  assert_ok(rondo_session_release_stream(session, 1));
 }
 
 /* SE-6, SE-7 ------------------------------------------------------------------------------------------------------ */
@@ -191,7 +191,7 @@ static void run_by_hand(test_fixture *t, rondo_session *session, size_t index, s
   const void *result = NULL;
   test_request_fill(&r, rows, 100 * index + number);
   (void)t;
-  assert_ok(rondo_session_take_stream(session, "scorer", number, &stream));
+  assert_ok(rondo_session_acquire_stream(session, "scorer", number, &stream));
   for (size_t i = 0; i < 2; i++) {
     rondo_input_copy copy;
     rondo_model_value value = {.struct_size = sizeof value};
@@ -205,7 +205,7 @@ static void run_by_hand(test_fixture *t, rondo_session *session, size_t index, s
   assert_ok(rondo_session_get_result(session, "scorer", number, 0, &result));
   memcpy(r.y, result, rows * TEST_SCORES * sizeof(float));
   assert_true(test_request_is_right(&r));
-  assert_ok(rondo_session_give_stream(session, number));
+  assert_ok(rondo_session_release_stream(session, number));
 }
 
 TEST(test_se6_any_graph_on_any_stream_by_hand) {
@@ -232,23 +232,23 @@ TEST(test_se6_wrong_turns) {
   const void *result = NULL;
   rondo_input_copy copy;
   test_scorer_add(session, "scorer", (rondo_model_options){0});
-  assert_error(rondo_session_take_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
+  assert_error(rondo_session_acquire_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
                RONDO_REASON_NOT_CAPTURED);
   const size_t size = 8;
   test_scorer_capture(session, "scorer", &size, 1);
-  assert_error(rondo_session_take_stream(session, "scorer", 1, &stream), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_session_acquire_stream(session, "scorer", 1, &stream), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
   assert_error(rondo_session_launch(session, "scorer", 0, 0), RONDO_INVALID_STATE, RONDO_REASON_SCOPE);
-  assert_error(rondo_session_give_stream(session, 0), RONDO_INVALID_STATE, RONDO_REASON_SCOPE);
+  assert_error(rondo_session_release_stream(session, 0), RONDO_INVALID_STATE, RONDO_REASON_SCOPE);
   assert_error(rondo_session_get_result(session, "scorer", 0, 0, &result), RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT);
-  assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
-  assert_error(rondo_session_take_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
+  assert_ok(rondo_session_acquire_stream(session, "scorer", 0, &stream));
+  assert_error(rondo_session_acquire_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
                RONDO_REASON_STILL_IN_USE);
   assert_error(rondo_session_destroy_graphs(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_message("requests that wait or run: 0; states being written: 0; a stream of the session is taken");
   assert_error(rondo_session_launch(session, "scorer", 1, 0), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
   assert_error(rondo_session_get_input_copy(session, "scorer", 0, 0, 2, &copy), RONDO_NOT_FOUND,
                RONDO_REASON_OUT_OF_RANGE);
-  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_release_stream(session, 0));
 }
 
 /* What graphs left behind goes with them. */
@@ -259,9 +259,9 @@ TEST(test_se6_results_go_with_their_graphs) {
   rondo_stream *stream = NULL;
   test_scorer_add(session, "scorer", (rondo_model_options){0});
   test_scorer_capture(session, "scorer", sizes, 3);
-  assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
+  assert_ok(rondo_session_acquire_stream(session, "scorer", 0, &stream));
   assert_ok(rondo_session_launch(session, "scorer", 2, 0));
-  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_release_stream(session, 0));
   assert_ok(rondo_session_get_result(session, "scorer", 0, 0, &result));
   assert_ok(rondo_session_destroy_graphs(session, "scorer"));
   test_scorer_capture(session, "scorer", sizes, 1);
@@ -277,12 +277,12 @@ TEST(test_se6_a_stream_that_is_taken_keeps_its_session) {
   rondo_ticket ticket = {0};
   test_scorer_add(session, "scorer", (rondo_model_options){0});
   test_scorer_capture(session, "scorer", &size, 1);
-  assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
+  assert_ok(rondo_session_acquire_stream(session, "scorer", 0, &stream));
   test_request_fill(&r, 5, 1);
   assert_ok(rondo_session_submit(session, "scorer", &r.request, &ticket)); /* waits for that stream */
   assert_error(rondo_session_destroy(session), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_ok(rondo_session_launch(session, "scorer", 0, 0));
-  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_release_stream(session, 0));
   assert_ok(rondo_ticket_wait(ticket, NULL));
 }
 
@@ -297,11 +297,11 @@ static void observe(void *user) {
   observer *o = user;
   while (!atomic_load(o->is_over)) {
     rondo_model_info info = {.struct_size = sizeof info};
-    rondo_way way;
+    rondo_run_mode mode;
     uint32_t parts[RONDO_SESSION_MAX_PARTS], count;
     double us;
     o->wrong += rondo_session_get_model_info(o->session, "scorer", &info) != RONDO_OK;
-    o->wrong += rondo_session_decide(o->session, "scorer", 20, &way, parts, &count, &us) != RONDO_OK;
+    o->wrong += rondo_session_get_dispatch(o->session, "scorer", 20, &mode, parts, &count, &us) != RONDO_OK;
     for (size_t i = 0; i < info.graphs; i++) {
       rondo_model_graph graph = {.struct_size = sizeof graph};
       rondo_input_copy copy = {.copy = {.width = 1}};
@@ -416,12 +416,12 @@ TEST(test_se7_sizes_for_requests_that_run_together) {
         (rondo_model_options){.history = history, .history_count = 4, .max_sizes = 2, .max_batch_rows = most_rows[i]});
     assert_ok(rondo_session_capture(session, "scorer"));
     assert_batch_sizes(session, i == 0 ? 40 : most_rows[i] < 20 ? 10 : most_rows[i]);
-    for (size_t k = 0; k < 2; k++) assert_ok(rondo_session_take_stream(session, "scorer", k, &streams[k]));
+    for (size_t k = 0; k < 2; k++) assert_ok(rondo_session_acquire_stream(session, "scorer", k, &streams[k]));
     for (size_t k = 0; k < 6; k++) {
       test_request_fill(&requests[k], 10, k);
       assert_ok(rondo_session_submit(session, "scorer", &requests[k].request, &tickets[k]));
     }
-    for (size_t k = 0; k < 2; k++) assert_ok(rondo_session_give_stream(session, k));
+    for (size_t k = 0; k < 2; k++) assert_ok(rondo_session_release_stream(session, k));
     for (size_t k = 0; k < 6; k++) {
       assert_ok(rondo_ticket_wait(tickets[k], NULL));
       assert_true(test_request_is_right(&requests[k]));
@@ -463,7 +463,7 @@ TEST(test_se7_no_history_and_no_budget) {
   test_scorer_add(session, "poor", (rondo_model_options){.history = history, .history_count = 2, .budget_bytes = 1});
   assert_error(rondo_session_capture(session, "poor"), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
   assert_int_equal(test_model_info(session, "poor").graphs, 0);
-  assert_runs(session, "poor", 10, RONDO_WAY_UNRECORDED);
+  assert_runs(session, "poor", 10, RONDO_RUN_EAGER);
 }
 
 /* Callbacks ------------------------------------------------------------------------------------------------------- */
@@ -500,7 +500,7 @@ static void call_own(caller *c) {
   count_call(c, rondo_session_capture_begin(c->own, "scorer"));
   count_call(c, rondo_session_capture_end(c->own));
   count_call(c, rondo_session_destroy_graphs(c->own, "scorer"));
-  count_call(c, rondo_session_take_stream(c->own, "scorer", 0, &stream));
+  count_call(c, rondo_session_acquire_stream(c->own, "scorer", 0, &stream));
   count_call(c, rondo_session_get_model_info(c->own, "scorer", &info));
   count_call(c, rondo_session_drain(c->own));
   count_call(c, rondo_session_destroy(c->own));
@@ -519,14 +519,14 @@ TEST(test_se1_a_model_s_builder_must_not_call_its_session) {
   c = (caller){.own = open_session(t, 1), .other = open_session(t, 1)};
   test_request_fill(&c.request, 4, 1);
   test_scorer_add(c.other, "scorer", (rondo_model_options){0});
-  assert_runs(c.other, "scorer", 4, RONDO_WAY_UNRECORDED);
+  assert_runs(c.other, "scorer", 4, RONDO_RUN_EAGER);
   test_scorer_add(c.own, "scorer", (rondo_model_options){.build = build_calling, .user = &c});
   const uint32_t before = atomic_load(&c.calls);
-  assert_runs(c.own, "scorer", 7, RONDO_WAY_UNRECORDED); /* what is refused inside is none of its errors */
+  assert_runs(c.own, "scorer", 7, RONDO_RUN_EAGER); /* what is refused inside is none of its errors */
   assert_true(atomic_load(&c.calls) > before);
   assert_int_equal(atomic_load(&c.refused), atomic_load(&c.calls));
   assert_int_equal(atomic_load(&c.others_served), atomic_load(&c.calls) / 15);
-  assert_runs(c.own, "scorer", 7, RONDO_WAY_UNRECORDED); /* the program is kept */
+  assert_runs(c.own, "scorer", 7, RONDO_RUN_EAGER); /* the program is kept */
   assert_ok(rondo_session_destroy(c.own));
   assert_ok(rondo_session_destroy(c.other));
 }
@@ -589,7 +589,7 @@ TEST(test_se1_a_builder_is_called_by_one_at_a_time_and_holds_nobody_up) {
   test_on_threads(threads, 3);
   assert_int_equal(atomic_load(&h.wrong), 0);
   assert_int_equal(atomic_load(&h.most_inside), 1);
-  assert_int_equal(test_model_info(h.session, "held").unrecorded_programs, 2);
+  assert_int_equal(test_model_info(h.session, "held").eager_programs, 2);
   assert_ok(rondo_session_destroy(h.session));
 }
 
@@ -705,7 +705,7 @@ TEST(test_states_are_written_on_every_stream) {
   for (size_t number = 0; number < 2; number++) {
     const size_t other = 1 - number;
     rondo_stream *stream = NULL;
-    assert_ok(rondo_session_take_stream(session, "scorer", other, &stream)); /* so that this one runs it */
+    assert_ok(rondo_session_acquire_stream(session, "scorer", other, &stream)); /* so that this one runs it */
     test_request_fill(&r, 8, 4);
     memset(r.x, 0, sizeof r.x); /* what w is then does not matter */
     assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
@@ -715,7 +715,7 @@ TEST(test_states_are_written_on_every_stream) {
     for (size_t i = 0; i < 8 * TEST_FEATURES; i++) r.x[i] = 3;
     assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
     assert_memory_equal(with_x, r.y, sizeof with_x);
-    assert_ok(rondo_session_give_stream(session, other));
+    assert_ok(rondo_session_release_stream(session, other));
   }
   assert_error(rondo_session_write(session, "scorer", "x", zeros, sizeof zeros), RONDO_NOT_FOUND,
                RONDO_REASON_UNKNOWN_NAME);

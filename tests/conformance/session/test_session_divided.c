@@ -73,9 +73,9 @@ static uint64_t mapped_on(const rondo_device *device) {
   return statistics.mapped_bytes;
 }
 
-static rondo_answer run(rondo_session *session, size_t rows, rondo_way way) {
+static rondo_answer run(rondo_session *session, size_t rows, rondo_run_mode mode) {
   static test_request r;
-  return test_request_run(session, "scorer", &r, rows, way);
+  return test_request_run(session, "scorer", &r, rows, mode);
 }
 
 /* Each test with look-ups beside the device under test, and on it. */
@@ -91,10 +91,10 @@ static void with_pairs(test_fixture *t, pair_test test) {
 
 /* Results --------------------------------------------------------------------------------------------------------- */
 
-static void compare(const pair *p, rondo_session *session, size_t rows, rondo_way way, rondo_way wanted) {
+static void compare(const pair *p, rondo_session *session, size_t rows, rondo_run_mode mode, rondo_run_mode wanted) {
   static test_request divided, whole;
-  assert_int_equal(test_request_run(session, "scorer", &divided, rows, way).way, wanted);
-  assert_int_equal(test_request_run(session, "whole", &whole, rows, way).way, wanted);
+  assert_int_equal(test_request_run(session, "scorer", &divided, rows, mode).mode, wanted);
+  assert_int_equal(test_request_run(session, "whole", &whole, rows, mode).mode, wanted);
   (void)p;
   if (test_device_is("cpu")) /* the same arithmetic on both */
     assert_memory_equal(divided.y, whole.y, rows * TEST_SCORES * sizeof *whole.y);
@@ -106,17 +106,17 @@ static void runs_as_undivided(test_fixture *t, const pair *p) {
   test_scorer_add(session, "whole", (rondo_model_options){0});
   capture_sizes(session, "whole");
   const uint64_t ahead = launches_of(p->devices[1]);
-  for (size_t rows = 1; rows <= 64; rows += 7) compare(p, session, rows, RONDO_WAY_AUTO, RONDO_WAY_RECORDED);
+  for (size_t rows = 1; rows <= 64; rows += 7) compare(p, session, rows, RONDO_RUN_AUTO, RONDO_RUN_RECORDED);
   assert_int_equal(launches_of(p->devices[1]), ahead + 10);
-  compare(p, session, 200, RONDO_WAY_AUTO, RONDO_WAY_SPLIT); /* four graphs, each after its look-ups */
+  compare(p, session, 200, RONDO_RUN_AUTO, RONDO_RUN_SPLIT); /* four graphs, each after its look-ups */
   assert_int_equal(launches_of(p->devices[1]), ahead + 14);
-  for (size_t rows = 1; rows < 100; rows += 11) compare(p, session, rows, RONDO_WAY_UNRECORDED, RONDO_WAY_UNRECORDED);
+  for (size_t rows = 1; rows < 100; rows += 11) compare(p, session, rows, RONDO_RUN_EAGER, RONDO_RUN_EAGER);
   assert_int_equal(launches_of(p->devices[1]), ahead + 14);
-  compare(p, session, 16, RONDO_WAY_AUTO, RONDO_WAY_RECORDED); /* what ran eagerly moved nothing */
+  compare(p, session, 16, RONDO_RUN_AUTO, RONDO_RUN_RECORDED); /* what ran eagerly moved nothing */
   const rondo_model_info info = test_model_info(session, "scorer");
   assert_int_equal(info.recorded, 11);
   assert_int_equal(info.split, 1);
-  assert_int_equal(info.unrecorded, 9);
+  assert_int_equal(info.eager, 9);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -145,13 +145,13 @@ static rondo_status build_placed(void *user, size_t rows, rondo_program *program
 }
 
 /* `own` is zeros: the answer is the scorer's, and beside it the rows of the table. */
-static void run_placed(rondo_session *session, size_t rows, rondo_way way) {
+static void run_placed(rondo_session *session, size_t rows, rondo_run_mode mode) {
   static test_request r;
   static float looked_up[TEST_MOST_ROWS * TEST_SCORES];
   void *outputs[] = {r.y, looked_up};
   memset(looked_up, 0xff, sizeof looked_up);
   test_request_fill(&r, rows, rows);
-  r.request.way = way;
+  r.request.mode = mode;
   r.request.outputs = outputs;
   assert_ok(rondo_session_run(session, "placed", &r.request, NULL));
   assert_true(test_request_is_right(&r));
@@ -163,7 +163,7 @@ static void run_placed(rondo_session *session, size_t rows, rondo_way way) {
 
 /* An input that both devices read, and an output that comes from the look-ups. */
 static void serves_what_both_read(test_fixture *t, const pair *p) {
-  rondo_session *session = open_empty(p, (rondo_session_options){.streams = 2, .max_unrecorded = 1});
+  rondo_session *session = open_empty(p, (rondo_session_options){.streams = 2, .max_eager_programs = 1});
   rondo_model_options model = divided_by(p, NULL, 0);
   rondo_weights *weights = test_scorer_weights();
   const float zeros[TEST_IDS * TEST_SCORES] = {0};
@@ -179,11 +179,11 @@ static void serves_what_both_read(test_fixture *t, const pair *p) {
   model.weights = weights;
   assert_ok(rondo_session_add_model(session, "placed", &model));
   rondo_weights_destroy(weights);
-  run_placed(session, 5, RONDO_WAY_AUTO);
+  run_placed(session, 5, RONDO_RUN_AUTO);
   capture_sizes(session, "placed");
-  for (size_t rows = 1; rows < 150; rows += 12) run_placed(session, rows, RONDO_WAY_AUTO);
-  for (size_t rows = 20; rows < 24; rows++) run_placed(session, rows, RONDO_WAY_UNRECORDED);
-  run_placed(session, 16, RONDO_WAY_RECORDED);
+  for (size_t rows = 1; rows < 150; rows += 12) run_placed(session, rows, RONDO_RUN_AUTO);
+  for (size_t rows = 20; rows < 24; rows++) run_placed(session, rows, RONDO_RUN_EAGER);
+  run_placed(session, 16, RONDO_RUN_RECORDED);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -227,8 +227,8 @@ TEST(test_se9_tables_on_several_devices) {
   assert_ok(rondo_session_capture_begin(session, "three"));
   assert_ok(rondo_session_run(session, "three", &r, NULL));
   assert_ok(rondo_session_capture_end(session));
-  for (int way = RONDO_WAY_RECORDED; way <= RONDO_WAY_UNRECORDED; way += 2) {
-    r.way = (rondo_way)way;
+  for (int mode = RONDO_RUN_RECORDED; mode <= RONDO_RUN_EAGER; mode += 2) {
+    r.mode = (rondo_run_mode)mode;
     memset(y, 0xff, sizeof y);
     assert_ok(rondo_session_run(session, "three", &r, NULL));
     for (size_t i = 0; i < ROWS * WIDTH; i++)
@@ -251,9 +251,9 @@ static void writes_states(test_fixture *t, const pair *p) {
   for (size_t i = 0; i < TEST_IDS * TEST_SCORES; i++) table[i] = (float)i;
   assert_ok(rondo_session_write(session, "scorer", "table", table, sizeof table));
   assert_ok(rondo_session_write(session, "scorer", "w", w, sizeof w));
-  for (int way = RONDO_WAY_RECORDED; way <= RONDO_WAY_UNRECORDED; way += 2) {
+  for (int mode = RONDO_RUN_RECORDED; mode <= RONDO_RUN_EAGER; mode += 2) {
     test_request_fill(&r, 12, 4);
-    r.request.way = (rondo_way)way;
+    r.request.mode = (rondo_run_mode)mode;
     assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
     for (size_t i = 0; i < 12 * TEST_SCORES; i++)
       assert_true(r.y[i] == table[(size_t)r.ids[i / TEST_SCORES] * TEST_SCORES + i % TEST_SCORES]);
@@ -295,15 +295,15 @@ TEST(test_se9_tables_take_no_memory_of_the_session_s_device) {
   capture_sizes(session, "big");
   assert_true(mapped_on(p.devices[0]) - before[0] < bytes);
   assert_true(mapped_on(p.devices[1]) - before[1] >= bytes);
-  assert_true(test_model_info(session, "big").ahead_state_bytes >= bytes); /* once, whatever the streams */
+  assert_true(test_model_info(session, "big").upstream_state_bytes >= bytes); /* once, whatever the streams */
   assert_true(test_model_info(session, "big").state_bytes < 2 * bytes);
-  assert_true(test_model_info(session, "big").ahead_arena_bytes > 0);
+  assert_true(test_model_info(session, "big").upstream_arena_bytes > 0);
   assert_ok(rondo_session_remove_model(session, "big"));
   assert_true(mapped_on(p.devices[1]) - before[1] < bytes);
   model.device_count = model.rule_count = 0;
   assert_ok(rondo_session_add_model(session, "big", &model)); /* undivided */
   assert_true(mapped_on(p.devices[0]) - before[0] >= bytes);
-  assert_int_equal(test_model_info(session, "big").ahead_state_bytes, 0);
+  assert_int_equal(test_model_info(session, "big").upstream_state_bytes, 0);
   assert_ok(rondo_session_destroy(session));
   close_pair(&p);
 }
@@ -323,13 +323,13 @@ static void says_its_bytes(test_fixture *t, const pair *p) {
   assert_int_equal(planned.arena_bytes, info.arena_bytes);
   assert_int_equal(planned.staging_bytes, info.staging_bytes);
   assert_int_equal(planned.exec_bytes, info.exec_bytes);
-  assert_true(info.ahead_arena_bytes > before.ahead_arena_bytes && info.ahead_arena_bytes < info.arena_bytes);
+  assert_true(info.upstream_arena_bytes > before.upstream_arena_bytes && info.upstream_arena_bytes < info.arena_bytes);
   assert_ok(rondo_session_destroy_graphs(session, "scorer"));
   info = test_model_info(session, "scorer");
-  assert_int_equal(info.ahead_arena_bytes, before.ahead_arena_bytes);
+  assert_int_equal(info.upstream_arena_bytes, before.upstream_arena_bytes);
   assert_int_equal(info.staging_bytes, before.staging_bytes);
   capture_sizes(session, "scorer");
-  (void)run(session, 30, RONDO_WAY_RECORDED);
+  (void)run(session, 30, RONDO_RUN_RECORDED);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -356,16 +356,16 @@ static void looks_up_beside_a_dense_part(test_fixture *t, const pair *p) {
   rondo_answer answer = {.struct_size = sizeof answer};
   (void)t;
   test_gate_init(&gate);
-  for (size_t i = 0; i < 2; i++) assert_ok(rondo_session_take_stream(session, "scorer", i, &streams[i]));
-  assert_ok(rondo_session_give_stream(session, 0));
+  for (size_t i = 0; i < 2; i++) assert_ok(rondo_session_acquire_stream(session, "scorer", i, &streams[i]));
+  assert_ok(rondo_session_release_stream(session, 0));
   test_gate_hold(&gate, streams[0]);
   const uint64_t dense = launches_of(p->devices[0]), ahead = launches_of(p->devices[1]);
   test_request_fill(&held, 40, 1);
-  held.request.way = RONDO_WAY_RECORDED;
+  held.request.mode = RONDO_RUN_RECORDED;
   assert_ok(rondo_session_submit(session, "scorer", &held.request, &ticket));
   await_launches(p->devices[0], dense + 1); /* which come after the look-ups */
   assert_int_equal(launches_of(p->devices[1]), ahead + 1);
-  assert_ok(rondo_session_give_stream(session, 1));
+  assert_ok(rondo_session_release_stream(session, 1));
   for (size_t i = 0; i < 3; i++) {
     test_request_fill(&next, 10 + i, 2 + i);
     assert_ok(rondo_session_run(session, "scorer", &next.request, &answer));
@@ -410,10 +410,10 @@ static void chooses_sizes(test_fixture *t, const pair *p) {
   for (size_t i = 0; i < info.graphs; i++) {
     rondo_model_graph graph = {.struct_size = sizeof graph};
     assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
-    assert_true(graph.run_us > 0 && graph.unrecorded_us > 0);
+    assert_true(graph.run_us > 0 && graph.eager_us > 0);
   }
-  for (size_t rows = 1; rows < 120; rows += 9) (void)run(session, rows, RONDO_WAY_AUTO);
-  (void)run(session, 50, RONDO_WAY_UNRECORDED);
+  for (size_t rows = 1; rows < 120; rows += 9) (void)run(session, rows, RONDO_RUN_AUTO);
+  (void)run(session, 50, RONDO_RUN_EAGER);
   rondo_session_usage usage = {.struct_size = sizeof usage};
   assert_ok(rondo_session_get_usage(session, &usage));
   assert_true(usage.parts >= 13 && usage.busy_us > 0);
@@ -429,7 +429,7 @@ static void runs_by_hand(test_fixture *t, const pair *p) {
   (void)t;
   for (size_t number = 0; number < 2; number++) {
     rondo_stream *stream = NULL;
-    assert_ok(rondo_session_take_stream(session, "scorer", number, &stream));
+    assert_ok(rondo_session_acquire_stream(session, "scorer", number, &stream));
     for (size_t index = 0; index < SIZES; index++) {
       const void *result = NULL;
       test_request_fill(&r, sizes[index], 7 * index + number);
@@ -448,7 +448,7 @@ static void runs_by_hand(test_fixture *t, const pair *p) {
       memcpy(r.y, result, sizes[index] * TEST_SCORES * sizeof(float));
       assert_true(test_request_is_right(&r));
     }
-    assert_ok(rondo_session_give_stream(session, number));
+    assert_ok(rondo_session_release_stream(session, number));
   }
   assert_ok(rondo_session_destroy(session));
 }
@@ -462,26 +462,26 @@ enum { TOGETHER = 4 };
 static test_request requests[TOGETHER];
 static rondo_ticket tickets[TOGETHER];
 
-static void submit(rondo_session *session, size_t index, size_t rows, rondo_way way) {
+static void submit(rondo_session *session, size_t index, size_t rows, rondo_run_mode mode) {
   test_request_fill(&requests[index], rows, 10 + index);
-  requests[index].request.way = way;
+  requests[index].request.mode = mode;
   assert_ok(rondo_session_submit(session, "scorer", &requests[index].request, &tickets[index]));
 }
 
 static void hold(rondo_session *session) {
   rondo_stream *stream = NULL;
-  assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
+  assert_ok(rondo_session_acquire_stream(session, "scorer", 0, &stream));
 }
 
 static void isolates_bad_requests(test_fixture *t, const pair *p) {
   rondo_session *session = open_session(p, 1);
   (void)t;
-  for (int way = RONDO_WAY_RECORDED; way <= RONDO_WAY_UNRECORDED; way += 2) {
+  for (int mode = RONDO_RUN_RECORDED; mode <= RONDO_RUN_EAGER; mode += 2) {
     hold(session);
-    for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 4, (rondo_way)way);
+    for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 4, (rondo_run_mode)mode);
     requests[2].ids[3] = TEST_IDS; /* inputs are read when the request runs */
     for (size_t i = 0; i < 4 * TEST_FEATURES; i++) requests[1].x[i] = NAN;
-    assert_ok(rondo_session_give_stream(session, 0));
+    assert_ok(rondo_session_release_stream(session, 0));
     for (size_t i = 0; i < TOGETHER; i++) {
       if (i == 2) {
         assert_error(rondo_ticket_wait(tickets[i], NULL), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
@@ -491,7 +491,7 @@ static void isolates_bad_requests(test_fixture *t, const pair *p) {
       assert_ok(rondo_ticket_wait(tickets[i], NULL));
       assert_int_equal(test_request_is_right(&requests[i]), i != 1);
     }
-    (void)run(session, 30, (rondo_way)way); /* nothing is left of it */
+    (void)run(session, 30, (rondo_run_mode)mode); /* nothing is left of it */
   }
   assert_int_equal(test_model_info(session, "scorer").isolated, 1); /* those that ran together */
   assert_int_equal(test_model_info(session, "scorer").failed, 2);
@@ -512,7 +512,7 @@ static void drains(test_fixture *t, const pair *p) {
   }
   rondo_ticket_cancel(tickets[1]);
   assert_error(rondo_ticket_wait(tickets[2], NULL), RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT);
-  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_release_stream(session, 0));
   assert_ok(rondo_session_drain(session));
   assert_error(rondo_ticket_wait(tickets[1], NULL), RONDO_INVALID_STATE, RONDO_REASON_ABORTED);
   for (size_t i = 0; i < TOGETHER; i += 3) {
@@ -526,7 +526,7 @@ TEST(test_se9_draining) { with_pairs(t, drains); }
 
 static void serves_threads(test_fixture *t, const pair *p) {
   static test_client clients[4];
-  rondo_session *session = open_with(p, (rondo_session_options){.streams = 3, .max_unrecorded = 2});
+  rondo_session *session = open_with(p, (rondo_session_options){.streams = 3, .max_eager_programs = 2});
   (void)t;
   test_clients_run(session, clients, 4, 40);
   assert_int_equal(test_model_info(session, "scorer").requests, 160);
@@ -659,9 +659,9 @@ TEST(test_se9_a_model_that_is_not_divided_after_all) {
     rondo_session *session = open_empty(&p, (rondo_session_options){.streams = 2});
     test_scorer_add(session, "scorer", divided_by(&p, i == 0 ? rules : none, 1));
     capture_sizes(session, "scorer");
-    (void)run(session, 30, RONDO_WAY_RECORDED);
-    (void)run(session, 31, RONDO_WAY_UNRECORDED);
-    assert_int_equal(test_model_info(session, "scorer").ahead_state_bytes, 0);
+    (void)run(session, 30, RONDO_RUN_RECORDED);
+    (void)run(session, 31, RONDO_RUN_EAGER);
+    assert_int_equal(test_model_info(session, "scorer").upstream_state_bytes, 0);
     assert_ok(rondo_session_destroy(session));
   }
 }

@@ -171,14 +171,14 @@ static void capture_sizes(rondo_session *session, const size_t *sizes, size_t co
   assert_ok(rondo_session_capture_end(session));
 }
 
-static void assert_runs(rondo_session *session, size_t rows, rondo_way asked, rondo_way way) {
+static void assert_runs(rondo_session *session, size_t rows, rondo_run_mode asked, rondo_run_mode mode) {
   static words_request r;
   rondo_answer answer = {.struct_size = sizeof answer};
   fill(&r, rows, (uint32_t)rows);
-  r.request.way = asked;
+  r.request.mode = asked;
   assert_ok(rondo_session_run(session, "f", &r.request, &answer));
-  assert_int_equal(answer.way, way);
-  if (way != RONDO_WAY_SPLIT) assert_right(&r, rows);
+  assert_int_equal(answer.mode, mode);
+  if (mode != RONDO_RUN_SPLIT) assert_right(&r, rows);
 }
 
 /* Serving --------------------------------------------------------------------------------------------------------- */
@@ -189,19 +189,19 @@ TEST(test_se6_a_function_is_served) {
   rondo_session *session = open_session(t, 2, &model);
   const size_t sizes[] = {64, 16};
   const double times[] = {4, 2};
-  assert_runs(session, 5, RONDO_WAY_AUTO, RONDO_WAY_UNRECORDED);
+  assert_runs(session, 5, RONDO_RUN_AUTO, RONDO_RUN_EAGER);
   capture_sizes(session, sizes, 2);
   assert_ok(rondo_session_set_times(session, "f", times, NULL, 2, 1));
   const uint32_t before = atomic_load(&b.runs);
-  for (size_t rows = 1; rows <= 64; rows += 9) assert_runs(session, rows, RONDO_WAY_AUTO, RONDO_WAY_RECORDED);
-  assert_runs(session, 150, RONDO_WAY_AUTO, RONDO_WAY_SPLIT);
+  for (size_t rows = 1; rows <= 64; rows += 9) assert_runs(session, rows, RONDO_RUN_AUTO, RONDO_RUN_RECORDED);
+  assert_runs(session, 150, RONDO_RUN_AUTO, RONDO_RUN_SPLIT);
   assert_int_equal(atomic_load(&b.runs), before); /* replayed */
-  for (size_t rows = 100; rows < 120; rows++) assert_runs(session, rows, RONDO_WAY_UNRECORDED, RONDO_WAY_UNRECORDED);
+  for (size_t rows = 100; rows < 120; rows++) assert_runs(session, rows, RONDO_RUN_EAGER, RONDO_RUN_EAGER);
   atomic_fetch_sub(&b.runs, 20);
-  assert_runs(session, 150, RONDO_WAY_UNRECORDED, RONDO_WAY_UNRECORDED);
-  assert_runs(session, 7, RONDO_WAY_UNRECORDED, RONDO_WAY_UNRECORDED);
+  assert_runs(session, 150, RONDO_RUN_EAGER, RONDO_RUN_EAGER);
+  assert_runs(session, 7, RONDO_RUN_EAGER, RONDO_RUN_EAGER);
   assert_int_equal(atomic_load(&b.runs), before + 2);
-  assert_runs(session, 16, RONDO_WAY_AUTO, RONDO_WAY_RECORDED); /* what ran as it is moved nothing */
+  assert_runs(session, 16, RONDO_RUN_AUTO, RONDO_RUN_RECORDED); /* what ran as it is moved nothing */
   rondo_session_usage usage = {.struct_size = sizeof usage};
   assert_ok(rondo_session_get_usage(session, &usage));
   assert_true(usage.parts > 10 && usage.busy_us > 0);
@@ -225,9 +225,9 @@ TEST(test_se3_sizes_of_a_function_share_an_arena) {
   rondo_device_info device = test_device_info(t->device);
   if (!device.guarded) assert_int_equal(info.arena_bytes, largest.arena_bytes); /* else nothing shares addresses */
   assert_ok(rondo_session_destroy_graphs(session, "f"));
-  assert_runs(session, 16, RONDO_WAY_AUTO, RONDO_WAY_UNRECORDED);
+  assert_runs(session, 16, RONDO_RUN_AUTO, RONDO_RUN_EAGER);
   capture_sizes(session, sizes, 2); /* again */
-  assert_runs(session, 16, RONDO_WAY_RECORDED, RONDO_WAY_RECORDED);
+  assert_runs(session, 16, RONDO_RUN_RECORDED, RONDO_RUN_RECORDED);
   assert_ok(rondo_session_remove_model(session, "f"));
   close_session(session, &b);
 }
@@ -248,9 +248,9 @@ TEST(test_se7_sizes_of_a_function_are_chosen) {
   static words_request r;
   rondo_answer answer = {.struct_size = sizeof answer};
   fill(&r, 60, 3);
-  r.request.way = RONDO_WAY_RECORDED;
+  r.request.mode = RONDO_RUN_RECORDED;
   assert_ok(rondo_session_run(session, "f", &r.request, &answer));
-  assert_true(answer.way == RONDO_WAY_RECORDED || answer.way == RONDO_WAY_SPLIT); /* by measured times */
+  assert_true(answer.mode == RONDO_RUN_RECORDED || answer.mode == RONDO_RUN_SPLIT); /* by measured times */
   for (size_t i = 0; i < 60 * WORDS; i++) assert_int_equal(r.z[i], r.x[i] * 3 + 1);
   close_session(session, &b);
 }
@@ -266,7 +266,7 @@ TEST(test_se6_a_function_by_hand) {
   const void *result = NULL;
   capture_sizes(session, sizes, 2);
   fill(&r, 8, 5);
-  assert_ok(rondo_session_take_stream(session, "f", 1, &stream));
+  assert_ok(rondo_session_acquire_stream(session, "f", 1, &stream));
   assert_ok(rondo_session_get_input_copy(session, "f", 1, 1, 0, &copy));
   assert_int_equal(copy.copy.width, 8 * WORDS * 4);
   assert_ok(rondo_copy_async(stream, copy.copy.dst, r.x, copy.copy.width));
@@ -277,7 +277,7 @@ TEST(test_se6_a_function_by_hand) {
   assert_ok(rondo_session_get_result(session, "f", 1, 1, &result));
   memcpy(r.z, result, 8 * WORDS * 4);
   assert_right(&r, 8);
-  assert_ok(rondo_session_give_stream(session, 1));
+  assert_ok(rondo_session_release_stream(session, 1));
   assert_error(rondo_session_write(session, "f", "w", r.x, 4), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
   close_session(session, &b);
 }
@@ -298,7 +298,7 @@ static void assert_capture_fails(test_fixture *t, trouble what, rondo_status sta
   b.trouble = TROUBLE_NONE;
   assert_ok(rondo_session_run(session, "f", &r.request, NULL)); /* what failed has left nothing behind */
   assert_ok(rondo_session_capture_end(session));
-  assert_runs(session, 16, RONDO_WAY_RECORDED, RONDO_WAY_RECORDED);
+  assert_runs(session, 16, RONDO_RUN_RECORDED, RONDO_RUN_RECORDED);
   close_session(session, &b);
 }
 
@@ -323,7 +323,7 @@ TEST(test_se8_a_body_that_fails) {
   fill(&r, 16, 1);
   assert_status(rondo_session_run(session, "f", &r.request, NULL), RONDO_EXECUTION_FAILED);
   b.trouble = TROUBLE_NONE;
-  assert_runs(session, 16, RONDO_WAY_AUTO, RONDO_WAY_UNRECORDED);
+  assert_runs(session, 16, RONDO_RUN_AUTO, RONDO_RUN_EAGER);
   close_session(session, &b);
 }
 
@@ -338,7 +338,7 @@ TEST(test_se1_a_body_must_not_call_its_session) {
   assert_error(rondo_session_run(session, "f", &r.request, NULL), RONDO_INVALID_STATE, RONDO_REASON_IN_CALLBACK);
   assert_message("rondo_session_drain");
   b.trouble = TROUBLE_NONE;
-  assert_runs(session, 16, RONDO_WAY_AUTO, RONDO_WAY_UNRECORDED);
+  assert_runs(session, 16, RONDO_RUN_AUTO, RONDO_RUN_EAGER);
   close_session(session, &b);
 }
 

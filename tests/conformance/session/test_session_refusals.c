@@ -30,7 +30,7 @@ static rondo_session *open_captured(const test_fixture *t) {
 /* It serves as if nothing had been. */
 static void close_session(rondo_session *session) {
   static test_request r;
-  (void)test_request_run(session, "scorer", &r, 5, RONDO_WAY_AUTO);
+  (void)test_request_run(session, "scorer", &r, 5, RONDO_RUN_AUTO);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -128,10 +128,10 @@ TEST(test_se1_capturing) {
   static test_request r;
   rondo_stream *stream = NULL;
   test_request_fill(&r, 16, 1);
-  r.request.way = RONDO_WAY_RECORDED;
+  r.request.mode = RONDO_RUN_RECORDED;
   assert_refused(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
                  "model 'scorer' has no graph for 16 rows: capture it");
-  assert_refused(rondo_session_take_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
+  assert_refused(rondo_session_acquire_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
                  RONDO_REASON_NOT_CAPTURED, "model 'scorer' has no graphs: capture it first");
   assert_refused(rondo_session_capture_end(session), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING,
                  "the session is not in capture mode");
@@ -141,7 +141,7 @@ TEST(test_se1_capturing) {
                  RONDO_REASON_ALREADY_CAPTURED, "model 'scorer' already has a graph of 16 rows (graph 0)");
   assert_refused(rondo_session_capture_begin(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                  "the session is in capture mode");
-  assert_refused(rondo_session_take_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
+  assert_refused(rondo_session_acquire_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
                  RONDO_REASON_ALREADY_CAPTURING, "which records on every stream: end that first");
   assert_refused(rondo_session_remove_model(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                  "model 'scorer' is being captured or changed: end that first");
@@ -184,8 +184,7 @@ TEST(test_se7_sizes_and_plans) {
   assert_refused(rondo_session_set_times(session, "scorer", times, NULL, 1, 1), RONDO_INVALID_ARGUMENT,
                  RONDO_REASON_OUT_OF_RANGE, "model 'scorer' has 2 graphs, and 1 times were given: give one for each");
   assert_refused(rondo_session_set_times(session, "scorer", times, none, 2, 1), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_OUT_OF_RANGE,
-                 "the unrecorded time of graph 1 of model 'scorer' is 0 us: give a time above 0");
+                 RONDO_REASON_OUT_OF_RANGE, "the eager time of graph 1 of model 'scorer' is 0 us: give a time above 0");
   assert_refused(rondo_session_set_times(session, "scorer", none, NULL, 2, 1), RONDO_INVALID_ARGUMENT,
                  RONDO_REASON_OUT_OF_RANGE,
                  "the recorded time of graph 1 of model 'scorer' is 0 us: give a time above 0");
@@ -201,17 +200,17 @@ TEST(test_se6_streams_by_hand) {
   rondo_stream *stream = NULL;
   const void *data = NULL;
   assert_refused(rondo_session_launch(session, "scorer", 0, 1), RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
-                 "stream 1 was not taken: take it first (rondo_session_take_stream)");
-  assert_refused(rondo_session_give_stream(session, 1), RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
+                 "stream 1 was not taken: take it first (rondo_session_acquire_stream)");
+  assert_refused(rondo_session_release_stream(session, 1), RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
                  "stream 1 was not taken, or was given back already: take it first");
-  assert_ok(rondo_session_take_stream(session, "scorer", 1, &stream));
-  assert_refused(rondo_session_take_stream(session, "scorer", 1, &stream), RONDO_INVALID_STATE,
+  assert_ok(rondo_session_acquire_stream(session, "scorer", 1, &stream));
+  assert_refused(rondo_session_acquire_stream(session, "scorer", 1, &stream), RONDO_INVALID_STATE,
                  RONDO_REASON_STILL_IN_USE, "stream 1 is taken already: give it back first");
   assert_refused(rondo_session_get_result(session, "scorer", 1, 0, &data), RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT,
                  "nothing of model 'scorer' was launched on stream 1: launch it there first");
   assert_refused(rondo_session_destroy(session), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                 "a stream is taken: give it back first (rondo_session_give_stream)");
-  assert_ok(rondo_session_give_stream(session, 1));
+                 "a stream is taken: give it back first (rondo_session_release_stream)");
+  assert_ok(rondo_session_release_stream(session, 1));
 }
 
 TEST(test_se6_writes) {
@@ -228,7 +227,7 @@ TEST(test_se8_requests) {
   rondo_session *session = open_captured(t);
   static test_request r;
   uint32_t parts[RONDO_SESSION_MAX_PARTS], count;
-  rondo_way way;
+  rondo_run_mode mode;
   double us;
   test_request_fill(&r, 8, 1);
   rondo_request empty = r.request, few = r.request, many = r.request, vast = r.request, strange = r.request;
@@ -236,7 +235,7 @@ TEST(test_se8_requests) {
   few.input_count = 1;
   many.output_count = 2;
   vast.rows = SIZE_MAX;
-  strange.way = RONDO_WAY_SPLIT;
+  strange.mode = RONDO_RUN_SPLIT;
   const struct {
     const rondo_request *request;
     rondo_reason reason;
@@ -246,13 +245,13 @@ TEST(test_se8_requests) {
       {&few, RONDO_REASON_ARGUMENT_COUNT, "model 'scorer' has 2 inputs, and the request gives 1"},
       {&many, RONDO_REASON_ARGUMENT_COUNT, "model 'scorer' has 1 output, and the request gives 2"},
       {&vast, RONDO_REASON_SHAPE, "do not fit the address space: give fewer rows"},
-      {&strange, RONDO_REASON_OUT_OF_RANGE, "way 2 is not one to ask for"},
+      {&strange, RONDO_REASON_OUT_OF_RANGE, "mode 2 cannot be requested; use AUTO"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     assert_refused(rondo_session_run(session, "scorer", rows[i].request, NULL), RONDO_INVALID_ARGUMENT, rows[i].reason,
                    rows[i].said);
-  assert_refused(rondo_session_decide(session, "scorer", 0, &way, parts, &count, &us), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_SHAPE, "rondo_session_decide: a request of 0 rows");
+  assert_refused(rondo_session_get_dispatch(session, "scorer", 0, &mode, parts, &count, &us), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_SHAPE, "rondo_session_get_dispatch: a request of 0 rows");
   close_session(session);
 }
 
@@ -262,7 +261,7 @@ TEST(test_se8_tickets) {
   static test_request r[3];
   rondo_stream *stream = NULL;
   rondo_ticket tickets[3];
-  for (size_t i = 0; i < 2; i++) assert_ok(rondo_session_take_stream(session, "scorer", i, &stream));
+  for (size_t i = 0; i < 2; i++) assert_ok(rondo_session_acquire_stream(session, "scorer", i, &stream));
   for (size_t i = 0; i < 3; i++) test_request_fill(&r[i], 8, i);
   r[1].request.deadline_us = 1;
   for (size_t i = 0; i < 2; i++) assert_ok(rondo_session_submit(session, "scorer", &r[i].request, &tickets[i]));
@@ -281,7 +280,7 @@ TEST(test_se8_tickets) {
                  "the ticket was waited for already: a ticket is waited for once");
   assert_refused(rondo_ticket_query(tickets[1]), RONDO_INVALID_STATE, RONDO_REASON_STALE_TICKET,
                  "the ticket was waited for already");
-  for (size_t i = 0; i < 2; i++) assert_ok(rondo_session_give_stream(session, i));
+  for (size_t i = 0; i < 2; i++) assert_ok(rondo_session_release_stream(session, i));
   close_session(session);
 }
 

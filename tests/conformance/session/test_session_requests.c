@@ -34,9 +34,9 @@ static rondo_session *open_session(test_fixture *t, uint32_t streams) {
 
 static rondo_model_info info_of(rondo_session *session) { return test_model_info(session, "scorer"); }
 
-static rondo_answer run(rondo_session *session, size_t rows, rondo_way way) {
+static rondo_answer run(rondo_session *session, size_t rows, rondo_run_mode mode) {
   static test_request r;
-  const rondo_answer answer = test_request_run(session, "scorer", &r, rows, way);
+  const rondo_answer answer = test_request_run(session, "scorer", &r, rows, mode);
   assert_true(answer.queue_us >= 0 && answer.run_us > 0);
   return answer;
 }
@@ -45,18 +45,18 @@ static rondo_answer run(rondo_session *session, size_t rows, rondo_way way) {
 
 TEST(test_se8_the_next_size_is_padded) {
   rondo_session *session = open_session(t, 1);
-  rondo_answer answer = run(session, 10, RONDO_WAY_AUTO);
-  assert_int_equal(answer.way, RONDO_WAY_RECORDED);
-  assert_int_equal(answer.reason, RONDO_WAY_CHEAPEST);
+  rondo_answer answer = run(session, 10, RONDO_RUN_AUTO);
+  assert_int_equal(answer.mode, RONDO_RUN_RECORDED);
+  assert_int_equal(answer.reason, RONDO_RUN_CHEAPEST);
   assert_int_equal(answer.graph, 1);
   assert_int_equal(answer.graphs, 1);
   assert_int_equal(answer.padding_rows, 6);
   assert_int_equal(answer.batch_requests, 1);
   assert_int_equal(answer.batch_rows, 10);
-  answer = run(session, 64, RONDO_WAY_AUTO);
+  answer = run(session, 64, RONDO_RUN_AUTO);
   assert_int_equal(answer.graph, 0);
   assert_int_equal(answer.padding_rows, 0);
-  answer = run(session, 17, RONDO_WAY_AUTO); /* 64 for 40, or twice 16 for 40 */
+  answer = run(session, 17, RONDO_RUN_AUTO); /* 64 for 40, or twice 16 for 40 */
   assert_int_equal(answer.graph, 0);
   assert_int_equal(answer.padding_rows, 47);
   const rondo_model_info info = info_of(session);
@@ -71,13 +71,13 @@ TEST(test_se8_several_graphs_where_that_costs_less) {
     rondo_session *session = open_session(t, streams);
     const double cheap[] = {100, 20};
     assert_ok(rondo_session_set_times(session, "scorer", cheap, NULL, 2, 1));
-    rondo_answer answer = run(session, 40, RONDO_WAY_AUTO);
-    assert_int_equal(answer.way, RONDO_WAY_SPLIT);
+    rondo_answer answer = run(session, 40, RONDO_RUN_AUTO);
+    assert_int_equal(answer.mode, RONDO_RUN_SPLIT);
     assert_int_equal(answer.graphs, 3);
     assert_int_equal(answer.graph, 1);
     assert_int_equal(answer.padding_rows, 8);
-    answer = run(session, 250, RONDO_WAY_AUTO); /* more than the table has */
-    assert_int_equal(answer.way, RONDO_WAY_SPLIT);
+    answer = run(session, 250, RONDO_RUN_AUTO); /* more than the table has */
+    assert_int_equal(answer.mode, RONDO_RUN_SPLIT);
     assert_true(answer.graphs > 3);
     assert_int_equal(info_of(session).split, 2);
     assert_ok(rondo_session_destroy(session));
@@ -90,60 +90,60 @@ TEST(test_se8_by_what_all_streams_lose_where_none_is_free) {
   const double steep[] = {100, 60};
   rondo_stream *stream = NULL;
   assert_ok(rondo_session_set_times(session, "scorer", steep, NULL, 2, 0.5));
-  rondo_answer answer = run(session, 32, RONDO_WAY_AUTO);
-  assert_int_equal(answer.way, RONDO_WAY_SPLIT);
+  rondo_answer answer = run(session, 32, RONDO_RUN_AUTO);
+  assert_int_equal(answer.mode, RONDO_RUN_SPLIT);
   assert_int_equal(answer.graphs, 2);
-  assert_ok(rondo_session_take_stream(session, "scorer", 1, &stream));
-  answer = run(session, 32, RONDO_WAY_AUTO);
-  assert_int_equal(answer.way, RONDO_WAY_RECORDED);
+  assert_ok(rondo_session_acquire_stream(session, "scorer", 1, &stream));
+  answer = run(session, 32, RONDO_RUN_AUTO);
+  assert_int_equal(answer.mode, RONDO_RUN_RECORDED);
   assert_int_equal(answer.padding_rows, 32);
-  assert_ok(rondo_session_give_stream(session, 1));
+  assert_ok(rondo_session_release_stream(session, 1));
 }
 
 TEST(test_se8_un_recorded_where_that_costs_less) {
-  rondo_session *session = open_with(t, (rondo_session_options){.max_unrecorded = 2});
-  const double unrecorded[] = {200, 5};
-  assert_ok(rondo_session_set_times(session, "scorer", times, unrecorded, 2, 1));
+  rondo_session *session = open_with(t, (rondo_session_options){.max_eager_programs = 2});
+  const double eager[] = {200, 5};
+  assert_ok(rondo_session_set_times(session, "scorer", times, eager, 2, 1));
   for (size_t rows = 3; rows < 7; rows++) {
-    const rondo_answer answer = run(session, rows, RONDO_WAY_AUTO);
-    assert_int_equal(answer.way, RONDO_WAY_UNRECORDED);
-    assert_int_equal(answer.reason, RONDO_WAY_CHEAPEST);
+    const rondo_answer answer = run(session, rows, RONDO_RUN_AUTO);
+    assert_int_equal(answer.mode, RONDO_RUN_EAGER);
+    assert_int_equal(answer.reason, RONDO_RUN_CHEAPEST);
     assert_int_equal(answer.padding_rows, 0);
     assert_int_equal(answer.graphs, 0);
   }
-  run(session, 6, RONDO_WAY_AUTO);
+  run(session, 6, RONDO_RUN_AUTO);
   const rondo_model_info info = info_of(session);
-  assert_int_equal(info.unrecorded, 5);
-  assert_int_equal(info.unrecorded_programs, 4);
+  assert_int_equal(info.eager, 5);
+  assert_int_equal(info.eager_programs, 4);
   assert_int_equal(info.evicted, 2);
 }
 
 TEST(test_se8_what_is_asked_for) {
   rondo_session *session = open_session(t, 1);
-  const double unrecorded[] = {1, 1};
+  const double eager[] = {1, 1};
   static test_request r;
-  assert_ok(rondo_session_set_times(session, "scorer", times, unrecorded, 2, 1));
-  rondo_answer answer = run(session, 10, RONDO_WAY_RECORDED);
-  assert_int_equal(answer.way, RONDO_WAY_RECORDED);
-  assert_int_equal(answer.reason, RONDO_WAY_ASKED);
+  assert_ok(rondo_session_set_times(session, "scorer", times, eager, 2, 1));
+  rondo_answer answer = run(session, 10, RONDO_RUN_RECORDED);
+  assert_int_equal(answer.mode, RONDO_RUN_RECORDED);
+  assert_int_equal(answer.reason, RONDO_RUN_REQUESTED);
   assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 2, 1));
-  answer = run(session, 10, RONDO_WAY_UNRECORDED);
-  assert_int_equal(answer.way, RONDO_WAY_UNRECORDED);
-  assert_int_equal(answer.reason, RONDO_WAY_ASKED);
+  answer = run(session, 10, RONDO_RUN_EAGER);
+  assert_int_equal(answer.mode, RONDO_RUN_EAGER);
+  assert_int_equal(answer.reason, RONDO_RUN_REQUESTED);
   assert_ok(rondo_session_destroy_graphs(session, "scorer"));
-  answer = run(session, 10, RONDO_WAY_AUTO);
-  assert_int_equal(answer.reason, RONDO_WAY_NO_GRAPH);
+  answer = run(session, 10, RONDO_RUN_AUTO);
+  assert_int_equal(answer.reason, RONDO_RUN_NO_GRAPH);
   test_request_fill(&r, 10, 1);
-  r.request.way = RONDO_WAY_RECORDED;
+  r.request.mode = RONDO_RUN_RECORDED;
   assert_error(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED);
 }
 
 TEST(test_se8_a_strict_session_runs_graphs_alone) {
   rondo_session *session = open_with(t, (rondo_session_options){.strict = true});
-  const double unrecorded[] = {1, 1};
+  const double eager[] = {1, 1};
   static test_request r;
-  assert_ok(rondo_session_set_times(session, "scorer", times, unrecorded, 2, 1));
-  assert_int_equal(run(session, 10, RONDO_WAY_AUTO).way, RONDO_WAY_RECORDED);
+  assert_ok(rondo_session_set_times(session, "scorer", times, eager, 2, 1));
+  assert_int_equal(run(session, 10, RONDO_RUN_AUTO).mode, RONDO_RUN_RECORDED);
   assert_ok(rondo_session_destroy_graphs(session, "scorer"));
   test_request_fill(&r, 10, 1);
   assert_error(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED);
@@ -151,19 +151,19 @@ TEST(test_se8_a_strict_session_runs_graphs_alone) {
 
 TEST(test_se8_decisions_can_be_asked) {
   rondo_session *session = open_session(t, 1);
-  rondo_way way;
+  rondo_run_mode mode;
   uint32_t parts[RONDO_SESSION_MAX_PARTS], count;
   double us;
-  assert_ok(rondo_session_decide(session, "scorer", 16, &way, parts, &count, &us));
-  assert_int_equal(way, RONDO_WAY_RECORDED);
+  assert_ok(rondo_session_get_dispatch(session, "scorer", 16, &mode, parts, &count, &us));
+  assert_int_equal(mode, RONDO_RUN_RECORDED);
   assert_int_equal(count, 1);
   assert_int_equal(parts[0], 1);
   assert_true(fabs(us - 20) < 1e-3);
-  assert_ok(rondo_session_decide(session, "scorer", 70, &way, parts, &count, &us));
-  assert_int_equal(way, RONDO_WAY_SPLIT);
+  assert_ok(rondo_session_get_dispatch(session, "scorer", 70, &mode, parts, &count, &us));
+  assert_int_equal(mode, RONDO_RUN_SPLIT);
   assert_int_equal(count, 2);
   assert_true(fabs(us - 60) < 1e-3);
-  assert_error(rondo_session_decide(session, "scorer", 0, &way, parts, &count, &us), RONDO_INVALID_ARGUMENT,
+  assert_error(rondo_session_get_dispatch(session, "scorer", 0, &mode, parts, &count, &us), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_SHAPE);
 }
 
@@ -211,7 +211,7 @@ static void submit(rondo_session *session, size_t index, size_t rows) {
 
 static rondo_stream *hold(rondo_session *session) {
   rondo_stream *stream = NULL;
-  assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
+  assert_ok(rondo_session_acquire_stream(session, "scorer", 0, &stream));
   return stream;
 }
 
@@ -220,7 +220,7 @@ TEST(test_se8_waiting_requests_run_together) {
   hold(session);
   for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 5 + i);
   assert_status(rondo_ticket_query(tickets[0]), RONDO_NOT_READY);
-  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_release_stream(session, 0));
   for (size_t i = 0; i < TOGETHER; i++) {
     rondo_answer answer = {.struct_size = sizeof answer};
     assert_ok(rondo_ticket_wait(tickets[i], &answer));
@@ -244,16 +244,16 @@ static void move_input(test_fixture *t, test_request *r, size_t input, size_t by
 
 TEST(test_se8_inputs_in_host_memory_of_the_device) {
   rondo_session *session = open_session(t, 1);
-  for (int unrecorded = 0; unrecorded < 2; unrecorded++) {
+  for (int eager = 0; eager < 2; eager++) {
     hold(session);
     for (size_t i = 0; i < TOGETHER; i++) { /* both inputs, one, the other, neither */
       test_request_fill(&requests[i], 5 + i, 10 + i);
-      requests[i].request.way = unrecorded ? RONDO_WAY_UNRECORDED : RONDO_WAY_RECORDED;
+      requests[i].request.mode = eager ? RONDO_RUN_EAGER : RONDO_RUN_RECORDED;
       if (i % 2 == 0) move_input(t, &requests[i], 0, (5 + i) * TEST_FEATURES * sizeof(float));
       if (i < 2) move_input(t, &requests[i], 1, (5 + i) * sizeof(int32_t));
       assert_ok(rondo_session_submit(session, "scorer", &requests[i].request, &tickets[i]));
     }
-    assert_ok(rondo_session_give_stream(session, 0));
+    assert_ok(rondo_session_release_stream(session, 0));
     for (size_t i = 0; i < TOGETHER; i++) {
       assert_ok(rondo_ticket_wait(tickets[i], NULL));
       assert_true(test_request_is_right(&requests[i]));
@@ -262,14 +262,14 @@ TEST(test_se8_inputs_in_host_memory_of_the_device) {
     }
   }
   assert_int_equal(info_of(session).batched, TOGETHER);
-  assert_int_equal(info_of(session).unrecorded, TOGETHER);
+  assert_int_equal(info_of(session).eager, TOGETHER);
 }
 
 /* Two of 16 rows that wait at once. */
 static void run_two(rondo_session *session, rondo_answer *answers) {
   hold(session);
   for (size_t i = 0; i < 2; i++) submit(session, i, 16);
-  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_release_stream(session, 0));
   for (size_t i = 0; i < 2; i++) {
     answers[i] = (rondo_answer){.struct_size = sizeof *answers};
     assert_ok(rondo_ticket_wait(tickets[i], &answers[i]));
@@ -308,7 +308,7 @@ TEST(test_se8_together_where_there_is_room_anyway) {
   assert_ok(rondo_session_set_times(session, "scorer", steep, NULL, 2, 1));
   hold(session);
   for (size_t i = 0; i < 3; i++) submit(session, i, rows[i]);
-  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_release_stream(session, 0));
   for (size_t i = 0; i < 3; i++) {
     rondo_answer answer = {.struct_size = sizeof answer};
     assert_ok(rondo_ticket_wait(tickets[i], &answer));
@@ -322,9 +322,9 @@ TEST(test_se8_together_where_there_is_room_anyway) {
 /* Nobody waits longer for others than the delay, and a full graph waits for no one. */
 TEST(test_se8_the_delay_ends) {
   rondo_session *session = open_with(t, (rondo_session_options){.max_delay_us = 20000});
-  rondo_answer answer = run(session, 8, RONDO_WAY_AUTO);
+  rondo_answer answer = run(session, 8, RONDO_RUN_AUTO);
   assert_true(answer.queue_us >= 20000);
-  assert_int_equal(run(session, 64, RONDO_WAY_AUTO).batch_requests, 1);
+  assert_int_equal(run(session, 64, RONDO_RUN_AUTO).batch_requests, 1);
 }
 
 /* A request waits for half the way to its deadline. A machine that stands still for the other half makes it late,
@@ -347,7 +347,7 @@ static rondo_status run_half_way_to_a_deadline(rondo_session *session) {
 /* Nor where nobody could come, nor past the deadline. */
 TEST(test_se8_the_delay_is_never_in_vain) {
   rondo_session *session = open_with(t, (rondo_session_options){.max_delay_us = 1000000000, .max_batch = 1});
-  (void)run(session, 8, RONDO_WAY_AUTO);
+  (void)run(session, 8, RONDO_RUN_AUTO);
   assert_ok(rondo_session_destroy(session));
   session = open_with(t, (rondo_session_options){.max_delay_us = 1000000000});
   assert_ok(run_half_way_to_a_deadline(session));
@@ -380,7 +380,7 @@ TEST(test_se8_a_free_stream_is_not_left_in_vain) {
     static test_request r;
     for (size_t i = 0; i < 3; i++) {
       test_request_fill(&requests[i], HELD_ROWS, i);
-      requests[i].request.way = RONDO_WAY_UNRECORDED;
+      requests[i].request.mode = RONDO_RUN_EAGER;
       assert_ok(rondo_session_submit(session, "scorer", &requests[i].request, &tickets[i]));
     }
     test_sleep_ms(20); /* till they run; else there is nothing to wait for */
@@ -413,9 +413,9 @@ TEST(test_se11_how_long_work_was_under_way) {
   assert_ok(rondo_session_get_usage(session, &before));
   assert_ok(rondo_event_record(begin, stream));
   assert_ok(rondo_stream_synchronize(stream));
-  (void)run(session, 64, RONDO_WAY_RECORDED);
-  (void)run(session, 200, RONDO_WAY_RECORDED); /* four graphs */
-  (void)run(session, 7, RONDO_WAY_UNRECORDED);
+  (void)run(session, 64, RONDO_RUN_RECORDED);
+  (void)run(session, 200, RONDO_RUN_RECORDED); /* four graphs */
+  (void)run(session, 7, RONDO_RUN_EAGER);
   assert_ok(rondo_event_record(end, stream));
   assert_ok(rondo_stream_synchronize(stream));
   assert_ok(rondo_event_elapsed(begin, end, &wall_us));
@@ -426,7 +426,7 @@ TEST(test_se11_how_long_work_was_under_way) {
   assert_int_equal(after.batches - before.batches, 3);
   assert_int_equal(after.requests - before.requests, 3);
   assert_int_equal(after.graphs - before.graphs, 1 + 4);
-  assert_true(after.forming_us > before.forming_us && after.queueing_us > before.queueing_us);
+  assert_true(after.batching_us > before.batching_us && after.enqueue_us > before.enqueue_us);
   rondo_event_destroy(begin);
   rondo_event_destroy(end);
 }
@@ -446,8 +446,8 @@ static void take_and_give(rondo_session *session, uint32_t mask, bool is_taking)
   rondo_stream *stream = NULL;
   for (size_t i = 0; i < STREAMS; i++)
     if (mask >> i & 1)
-      assert_ok(is_taking ? rondo_session_take_stream(session, "scorer", i, &stream)
-                          : rondo_session_give_stream(session, i));
+      assert_ok(is_taking ? rondo_session_acquire_stream(session, "scorer", i, &stream)
+                          : rondo_session_release_stream(session, i));
 }
 
 /* Whichever streams are free, their threads are called, and as many as there are requests for. */
@@ -488,17 +488,17 @@ TEST(test_se8_what_waits_comes_before_parts_of_others) {
   test_gate_init(&first);
   test_gate_init(&building);
   rondo_session *session =
-      test_session_open(((test_fixture *)t)->device, (rondo_session_options){.streams = 2, .max_unrecorded = 2});
+      test_session_open(((test_fixture *)t)->device, (rondo_session_options){.streams = 2, .max_eager_programs = 2});
   test_scorer_add(session, "scorer", (rondo_model_options){.build = build_at_gate, .user = &building});
   record(session, (const double[]){50, 15});
   rondo_stream *stream = hold(session);
-  assert_ok(rondo_session_give_stream(session, 0)); /* and nothing runs there before the gate */
+  assert_ok(rondo_session_release_stream(session, 0)); /* and nothing runs there before the gate */
   take_and_give(session, 2, true);
   test_gate_hold(&first, stream);
   submit(session, 0, 48);
   while (launches_of(session, 1) == 0) test_sleep_ms(1);
   test_request_fill(&requests[1], ROWS_AT_GATE, 11);
-  requests[1].request.way = RONDO_WAY_UNRECORDED;
+  requests[1].request.mode = RONDO_RUN_EAGER;
   assert_ok(rondo_session_submit(session, "scorer", &requests[1].request, &tickets[1]));
   take_and_give(session, 2, false);
   test_gate_await(&building);
@@ -541,7 +541,7 @@ TEST(test_se8_the_queue_has_a_bound) {
                RONDO_REASON_NONE);
   assert_null(none.session);
   assert_int_equal(info_of(session).refused, 1);
-  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_release_stream(session, 0));
   assert_ok(rondo_ticket_wait(tickets[0], NULL));
   submit(session, 0, 5);
   assert_ok(rondo_ticket_wait(tickets[0], NULL));
@@ -556,7 +556,7 @@ TEST(test_se8_deadlines) {
   r.request.deadline_us = 1000;
   assert_error(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT);
   assert_int_equal(info_of(session).timed_out, 1);
-  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_release_stream(session, 0));
   r.request.deadline_us = 60000000;
   assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
 }
@@ -570,7 +570,7 @@ TEST(test_se8_cancelling) {
   rondo_ticket_cancel((rondo_ticket){0});
   assert_ok(rondo_ticket_query(tickets[1]));
   assert_error(rondo_ticket_wait(tickets[1], NULL), RONDO_INVALID_STATE, RONDO_REASON_ABORTED);
-  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_release_stream(session, 0));
   assert_ok(rondo_ticket_wait(tickets[0], NULL));
   assert_ok(rondo_ticket_wait(tickets[2], NULL));
   assert_true(test_request_is_right(&requests[2]));
@@ -593,7 +593,7 @@ TEST(test_se8_a_ticket_is_over_once_it_was_waited_for) {
     assert_error(rondo_ticket_query(tickets[0]), RONDO_INVALID_STATE, RONDO_REASON_STALE_TICKET);
   }
   assert_status(rondo_ticket_query(tickets[1]), RONDO_NOT_READY);
-  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_release_stream(session, 0));
   assert_ok(rondo_ticket_wait(tickets[1], NULL));
   assert_true(test_request_is_right(&requests[1]));
   assert_int_equal(info_of(session).cancelled, 0);
@@ -629,7 +629,7 @@ static void wait_for_ticket(void *user) {
 static void give_stream(void *user) {
   const waiter *w = user;
   while (atomic_load(w->ended) == 0) test_sleep_ms(1);
-  if (rondo_session_give_stream(w->ticket.session, 0) != RONDO_OK) atomic_fetch_add(w->ended, 100);
+  if (rondo_session_release_stream(w->ticket.session, 0) != RONDO_OK) atomic_fetch_add(w->ended, 100);
 }
 
 TEST(test_se8_one_thread_waits_for_a_ticket) {
@@ -731,7 +731,7 @@ TEST(test_se8_a_wrong_index_hurts_no_other) {
   hold(session);
   for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 4); /* all of them in the smaller graph */
   requests[2].ids[3] = TEST_IDS;                               /* inputs are read when the request runs */
-  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_release_stream(session, 0));
   for (size_t i = 0; i < TOGETHER; i++) {
     rondo_answer answer = {.struct_size = sizeof answer};
     if (i == 2) {
@@ -739,13 +739,13 @@ TEST(test_se8_a_wrong_index_hurts_no_other) {
       continue;
     }
     assert_ok(rondo_ticket_wait(tickets[i], &answer));
-    assert_int_equal(answer.reason, RONDO_WAY_AGAIN);
+    assert_int_equal(answer.reason, RONDO_RUN_RETRY);
     assert_int_equal(answer.batch_requests, i < 2 ? 2 : 1);
     assert_true(test_request_is_right(&requests[i]));
   }
   assert_int_equal(info_of(session).isolated, 1);
   assert_int_equal(info_of(session).failed, 1);
-  run(session, 30, RONDO_WAY_AUTO); /* nothing is left of it */
+  run(session, 30, RONDO_RUN_AUTO); /* nothing is left of it */
 }
 
 /* A batch of `rows`, of which some have wrong indices: these fail, and the others are right. */
@@ -758,7 +758,7 @@ static void run_with_bad(rondo_session *session, const size_t *rows, size_t coun
     if (bad >> i & 1) many[i].ids[rows[i] - 1] = TEST_IDS;
     assert_ok(rondo_session_submit(session, "scorer", &many[i].request, &waiting[i]));
   }
-  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_release_stream(session, 0));
   for (size_t i = 0; i < count; i++) {
     rondo_answer answer = {.struct_size = sizeof answer};
     if (bad >> i & 1) {
@@ -766,7 +766,7 @@ static void run_with_bad(rondo_session *session, const size_t *rows, size_t coun
       continue;
     }
     assert_ok(rondo_ticket_wait(waiting[i], &answer));
-    assert_int_equal(answer.reason, RONDO_WAY_AGAIN);
+    assert_int_equal(answer.reason, RONDO_RUN_RETRY);
     assert_true(test_request_is_right(&many[i]));
   }
 }
@@ -797,15 +797,15 @@ TEST(test_se8_a_bad_request_is_found_by_halves) {
 /* Rows that would run eagerly do so for a request by itself; half of a batch has no program. */
 TEST(test_se8_halves_of_a_batch_run_by_graphs) {
   rondo_session *session = open_session(t, 1);
-  const double unrecorded[] = {1000, 5};
+  const double eager[] = {1000, 5};
   const size_t rows[] = {30, 4, 4, 4};
-  assert_ok(rondo_session_set_times(session, "scorer", times, unrecorded, 2, 1));
+  assert_ok(rondo_session_set_times(session, "scorer", times, eager, 2, 1));
   run_with_bad(session, rows, 4, 1 << 2);
   const rondo_model_info info = info_of(session);
   assert_int_equal(info.launches, 3); /* all, the first half, the second one, of 8 rows */
-  assert_int_equal(info.unrecorded, 1);
+  assert_int_equal(info.eager, 1);
   assert_int_equal(info.recorded, 2);
-  assert_int_equal(info.unrecorded_programs, 1);
+  assert_int_equal(info.eager_programs, 1);
 }
 
 TEST(test_se8_not_a_number_hurts_no_other) {
@@ -813,7 +813,7 @@ TEST(test_se8_not_a_number_hurts_no_other) {
   hold(session);
   for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 5);
   for (size_t i = 0; i < 5 * TEST_FEATURES; i++) requests[1].x[i] = NAN;
-  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_release_stream(session, 0));
   for (size_t i = 0; i < TOGETHER; i++) {
     assert_ok(rondo_ticket_wait(tickets[i], NULL));
     assert_int_equal(test_request_is_right(&requests[i]), i != 1);
@@ -844,11 +844,11 @@ TEST(test_se8_wrong_arguments) {
                RONDO_REASON_ARGUMENT_COUNT);
   assert_message("model 'scorer' has 1 output, and the request gives 3");
   r.request.output_count = 0;
-  r.request.way = RONDO_WAY_SPLIT;
+  r.request.mode = RONDO_RUN_SPLIT;
   assert_error(rondo_session_submit(session, "scorer", &r.request, &none), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_OUT_OF_RANGE);
-  assert_message("those are AUTO (0), RECORDED (1) and UNRECORDED (3)");
-  r.request.way = RONDO_WAY_AUTO;
+  assert_message("use AUTO (0), RECORDED (1) or EAGER (3)");
+  r.request.mode = RONDO_RUN_AUTO;
   r.inputs[1] = NULL;
   assert_error(rondo_session_submit(session, "scorer", &r.request, &none), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_NULL_ARGUMENT);

@@ -46,19 +46,19 @@ typedef struct words {
   rondo_request request;
 } words;
 
-static void fill(words *w, size_t rows, rondo_way way) {
+static void fill(words *w, size_t rows, rondo_run_mode mode) {
   for (size_t i = 0; i < rows; i++) w->x[i] = (int32_t)i + 7;
   memset(w->y, 0, sizeof w->y);
   w->inputs[0] = w->x;
   w->outputs[0] = w->y;
   w->request =
-      (rondo_request){RONDO_REQUEST_INIT, .way = way, .rows = rows, .inputs = w->inputs, .outputs = w->outputs};
+      (rondo_request){RONDO_REQUEST_INIT, .mode = mode, .rows = rows, .inputs = w->inputs, .outputs = w->outputs};
 }
 
 static rondo_answer ask(rondo_session *session, size_t rows) {
   words w;
   rondo_answer answer = {.struct_size = sizeof answer};
-  fill(&w, rows, RONDO_WAY_AUTO);
+  fill(&w, rows, RONDO_RUN_AUTO);
   assert_ok(rondo_session_run(session, "f", &w.request, &answer));
   assert_memory_equal(w.x, w.y, rows * sizeof *w.x);
   return answer;
@@ -79,19 +79,19 @@ static rondo_session *open_slow(test_fixture *t, uint32_t streams) {
   assert_ok(rondo_session_capture_begin(session, "f"));
   for (size_t i = 0; i < 2; i++) {
     words w;
-    fill(&w, sizes[i], RONDO_WAY_AUTO);
+    fill(&w, sizes[i], RONDO_RUN_AUTO);
     assert_ok(rondo_session_run(session, "f", &w.request, NULL));
   }
   assert_ok(rondo_session_capture_end(session));
   return session;
 }
 
-static rondo_way decide(rondo_session *session, size_t rows) {
-  rondo_way way = RONDO_WAY_AUTO;
+static rondo_run_mode decide(rondo_session *session, size_t rows) {
+  rondo_run_mode mode = RONDO_RUN_AUTO;
   uint32_t parts[RONDO_SESSION_MAX_PARTS], count = 0;
   double us = 0;
-  assert_ok(rondo_session_decide(session, "f", rows, &way, parts, &count, &us));
-  return way;
+  assert_ok(rondo_session_get_dispatch(session, "f", rows, &mode, parts, &count, &us));
+  return mode;
 }
 
 static rondo_model_graph graph_of(rondo_session *session, size_t index) {
@@ -101,25 +101,25 @@ static rondo_model_graph graph_of(rondo_session *session, size_t index) {
 }
 
 /* Tables are made by a thread of the session's: there is a moment for it after each request. */
-static void ask_until(rondo_session *session, rondo_way way) {
-  for (size_t i = 0; i < MOST_REQUESTS && decide(session, LARGE) != way; i++) {
+static void ask_until(rondo_session *session, rondo_run_mode mode) {
+  for (size_t i = 0; i < MOST_REQUESTS && decide(session, LARGE) != mode; i++) {
     ask(session, LARGE);
     test_sleep_ms(1);
   }
   const rondo_model_graph large = graph_of(session, 0), small = graph_of(session, 1);
-  if (decide(session, LARGE) != way)
-    fail_msg("way %d did not come: graphs of %g and %g us, %g and %g as measured; %d readings, %d trials, %d renewals",
-             (int)way, large.current_us, small.current_us, large.run_us, small.run_us, (int)large.readings,
+  if (decide(session, LARGE) != mode)
+    fail_msg("way %d did not come: graphs of %g and %g us, %g and %g as measured; %d samples, %d trials, %d renewals",
+             (int)mode, large.current_us, small.current_us, large.run_us, small.run_us, (int)large.samples,
              (int)large.trials, (int)test_model_info(session, "f").renewals);
 }
 
 static void serve_a_lone_client(test_fixture *t, uint32_t streams) {
   enum { REQUESTS = 54 };
   rondo_session *session = open_slow(t, streams);
-  assert_int_equal(decide(session, LARGE), RONDO_WAY_SPLIT);
+  assert_int_equal(decide(session, LARGE), RONDO_RUN_SPLIT);
   atomic_store(&is_slow, false);
-  ask_until(session, RONDO_WAY_RECORDED);
-  for (size_t i = 0; i < REQUESTS; i++) assert_int_equal(ask(session, LARGE).way, RONDO_WAY_RECORDED);
+  ask_until(session, RONDO_RUN_RECORDED);
+  for (size_t i = 0; i < REQUESTS; i++) assert_int_equal(ask(session, LARGE).mode, RONDO_RUN_RECORDED);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -131,17 +131,17 @@ TEST(test_se8_also_on_one_stream) { serve_a_lone_client(t, 1); }
 TEST(test_se8_what_is_known_of_times_is_told) {
   rondo_session *session = open_slow(t, 2);
   const rondo_model_graph before = graph_of(session, 0);
-  assert_true(before.current_us == before.run_us && before.current_unrecorded_us == before.unrecorded_us);
-  assert_true(before.readings == 0 && before.trials == 0);
+  assert_true(before.current_us == before.run_us && before.current_eager_us == before.eager_us);
+  assert_true(before.samples == 0 && before.trials == 0);
   atomic_store(&is_slow, false);
   const rondo_answer answer = ask(session, LARGE);
-  assert_int_equal(answer.way, RONDO_WAY_RECORDED);
-  assert_int_equal(answer.reason, RONDO_WAY_TRIAL);
-  ask_until(session, RONDO_WAY_RECORDED);
+  assert_int_equal(answer.mode, RONDO_RUN_RECORDED);
+  assert_int_equal(answer.reason, RONDO_RUN_TRIAL);
+  ask_until(session, RONDO_RUN_RECORDED);
   const rondo_model_graph after = graph_of(session, 0);
   const rondo_model_info info = test_model_info(session, "f");
   assert_true(after.run_us == before.run_us && after.current_us < before.run_us / 2);
-  assert_true(after.readings > 0 && after.trials > 0 && after.trials == info.trials && info.renewals > 0);
+  assert_true(after.samples > 0 && after.trials > 0 && after.trials == info.trials && info.renewals > 0);
   assert_true(graph_of(session, 1).current_us <= after.current_us);
   assert_ok(rondo_session_destroy(session));
 }
@@ -149,10 +149,10 @@ TEST(test_se8_what_is_known_of_times_is_told) {
 TEST(test_se8_a_slowdown_is_followed) {
   rondo_session *session = open_slow(t, 2);
   atomic_store(&is_slow, false);
-  ask_until(session, RONDO_WAY_RECORDED);
+  ask_until(session, RONDO_RUN_RECORDED);
   atomic_store(&is_slow, true);
-  ask_until(session, RONDO_WAY_SPLIT);
-  assert_true(graph_of(session, 0).readings >= 16);
+  ask_until(session, RONDO_RUN_SPLIT);
+  assert_true(graph_of(session, 0).samples >= 16);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -161,12 +161,12 @@ TEST(test_se8_times_that_were_given_stay) {
   const double recorded[] = {400000, 10000};
   assert_ok(rondo_session_set_times(session, "f", recorded, NULL, 2, 1));
   atomic_store(&is_slow, false);
-  for (size_t i = 0; i < 50; i++) assert_int_equal(ask(session, LARGE).way, RONDO_WAY_SPLIT);
-  for (size_t i = 0; i < 20; i++) assert_int_equal(ask(session, SMALL).reason, RONDO_WAY_CHEAPEST);
+  for (size_t i = 0; i < 50; i++) assert_int_equal(ask(session, LARGE).mode, RONDO_RUN_SPLIT);
+  for (size_t i = 0; i < 20; i++) assert_int_equal(ask(session, SMALL).reason, RONDO_RUN_CHEAPEST);
   for (size_t i = 0; i < 2; i++) {
     const rondo_model_graph graph = graph_of(session, i);
     assert_true(graph.current_us == recorded[i] && graph.run_us == recorded[i]);
-    assert_true(graph.readings == 0 && graph.trials == 0);
+    assert_true(graph.samples == 0 && graph.trials == 0);
   }
   const rondo_model_info info = test_model_info(session, "f");
   assert_true(info.trials == 0 && info.renewals == 0);
@@ -177,15 +177,15 @@ TEST(test_se8_times_that_were_given_stay) {
 TEST(test_se8_readings_are_of_what_runs_alone) {
   rondo_session *session = open_slow(t, 2);
   rondo_stream *stream = NULL;
-  assert_ok(rondo_session_take_stream(session, "f", 1, &stream));
+  assert_ok(rondo_session_acquire_stream(session, "f", 1, &stream));
   atomic_store(&is_slow, false);
-  for (size_t i = 0; i < 5; i++) assert_int_equal(ask(session, LARGE).reason, RONDO_WAY_CHEAPEST);
+  for (size_t i = 0; i < 5; i++) assert_int_equal(ask(session, LARGE).reason, RONDO_RUN_CHEAPEST);
   for (size_t i = 0; i < 5; i++) ask(session, SMALL);
-  assert_true(graph_of(session, 0).readings == 0 && graph_of(session, 0).trials == 0);
-  assert_int_equal(graph_of(session, 1).readings, 0);
-  assert_ok(rondo_session_give_stream(session, 1));
+  assert_true(graph_of(session, 0).samples == 0 && graph_of(session, 0).trials == 0);
+  assert_int_equal(graph_of(session, 1).samples, 0);
+  assert_ok(rondo_session_release_stream(session, 1));
   ask(session, SMALL);
-  assert_int_equal(graph_of(session, 1).readings, 1);
+  assert_int_equal(graph_of(session, 1).samples, 1);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -194,7 +194,7 @@ TEST(test_se8_trials_are_few) {
   enum { REQUESTS = 40 };
   rondo_session *session = open_slow(t, 2); /* and it stays slow: several graphs are the right way */
   size_t split = 0;
-  for (size_t i = 0; i < REQUESTS; i++) split += ask(session, LARGE).way == RONDO_WAY_SPLIT;
+  for (size_t i = 0; i < REQUESTS; i++) split += ask(session, LARGE).mode == RONDO_RUN_SPLIT;
   assert_true(graph_of(session, 0).trials <= 4);
   assert_true(split >= REQUESTS - 4);
   assert_ok(rondo_session_destroy(session));
@@ -213,7 +213,7 @@ static void serve(void *user) {
   for (size_t i = 0; i < REQUESTS; i++) {
     const size_t rows = 1 + (c->first + i * 13) % LARGE;
     words w;
-    fill(&w, rows, RONDO_WAY_AUTO);
+    fill(&w, rows, RONDO_RUN_AUTO);
     const rondo_status status = rondo_session_run(c->session, "f", &w.request, NULL);
     c->wrong += status != RONDO_OK || memcmp(w.x, w.y, rows * sizeof *w.x) != 0;
     if (c->first == 0 && i % 40 == 39) atomic_store(&is_slow, !atomic_load(&is_slow));
@@ -275,7 +275,7 @@ TEST(test_se8_requests_run_while_tables_are_renewed) {
   for (size_t i = 0; i < 20; i++) ask(session, 1 + i * 7 % LARGE);
   assert_int_equal(test_model_info(session, "f").renewals, 0);
   atomic_store(&s.may_go, true);
-  ask_until(session, RONDO_WAY_RECORDED);
+  ask_until(session, RONDO_RUN_RECORDED);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -287,7 +287,7 @@ TEST(test_se8_a_model_changes_while_its_tables_are_renewed) {
   assert_ok(rondo_session_set_times(session, "f", recorded, NULL, 2, 1));
   atomic_store(&s.may_go, true);
   test_sleep_ms(20); /* enough for tables that are not thrown away */
-  assert_int_equal(decide(session, LARGE), RONDO_WAY_SPLIT);
+  assert_int_equal(decide(session, LARGE), RONDO_RUN_SPLIT);
   assert_true(graph_of(session, 0).current_us == 4);
   assert_int_equal(test_model_info(session, "f").renewals, 0);
   assert_ok(rondo_session_destroy(session));
@@ -297,7 +297,7 @@ TEST(test_se8_a_model_goes_while_its_tables_are_renewed) {
   static stop s;
   rondo_session *session = open_renewing(t, &s);
   assert_ok(rondo_session_destroy_graphs(session, "f"));
-  assert_int_equal(decide(session, LARGE), RONDO_WAY_UNRECORDED);
+  assert_int_equal(decide(session, LARGE), RONDO_RUN_EAGER);
   assert_ok(rondo_session_remove_model(session, "f"));
   atomic_store(&s.may_go, true);
   assert_ok(rondo_session_destroy(session));
@@ -310,7 +310,7 @@ TEST(test_se8_there_is_no_memory_for_new_tables) {
   atomic_store(&t->allocator.calls, 0);
   atomic_store(&t->allocator.fail_at, 1);
   ask(session, LARGE);
-  ask_until(session, RONDO_WAY_RECORDED);
+  ask_until(session, RONDO_RUN_RECORDED);
   assert_true(atomic_load(&t->allocator.calls) > 1);
   atomic_store(&t->allocator.fail_at, 0);
   assert_ok(rondo_session_destroy(session));

@@ -107,7 +107,7 @@ static void find_inputs(test_scene *s, const capturing *beside) {
                                      .binding = RONDO_BINDING_PATCH, RONDO_INPUTS(RONDO_INPUT_MOVING));
   assert_calls(s, beside, f, s->places[0], "urpp");
   assert_int_equal(scene_info(s).checked - checked, 1);
-  assert_int_equal(scene_info(s).mistrusted, 0);
+  assert_int_equal(scene_info(s).untrusted, 0);
 }
 SCENE_TEST(test_tr6_inputs_are_found_beside_captures) {
   (void)scene_words(s, 1);

@@ -22,7 +22,7 @@ TREE_TEST(test_tr1_warms_up_records_and_replays) {
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = test_tree_function(tree, "triple", RONDO_INPUT_MOVING, &work);
   uint32_t *words = make_words(t, 100);
-  static const rondo_call_outcome outcomes[] = {RONDO_CALL_UNRECORDED, RONDO_CALL_RECORDED, RONDO_CALL_REPLAYED,
+  static const rondo_call_outcome outcomes[] = {RONDO_CALL_EAGER, RONDO_CALL_RECORDED, RONDO_CALL_REPLAYED,
                                                 RONDO_CALL_REPLAYED, RONDO_CALL_REPLAYED};
   for (size_t i = 0; i < 5; i++) {
     rondo_buffer *out = test_call_words(t, function, words, WORDS);

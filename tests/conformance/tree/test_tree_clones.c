@@ -29,10 +29,10 @@ SCENE_TEST(test_tr9_peer_91_what_is_held_is_cloned) {
   assert_seen(s, "urpppp");
   for (uint32_t i = 0; i < STEPS; i++) assert_counts(s, outs[i], 300 * i + 1, 3);
   assert_int_equal(scene_info(s).cloned_bytes, (STEPS - 2) * SCENE_BYTES);
-  assert_int_equal(scene_info(s).unrecorded_bytes, (STEPS - 1) * SCENE_BYTES);
+  assert_int_equal(scene_info(s).eager_bytes, (STEPS - 1) * SCENE_BYTES);
   for (uint32_t i = 0; i < STEPS; i++) rondo_buffer_release(outs[i]);
   rondo_buffer_release(scene_call(s, f, scene_at(x))); /* after whose stream it is freed */
-  assert_int_equal(scene_info(s).unrecorded_bytes, 0);
+  assert_int_equal(scene_info(s).eager_bytes, 0);
 }
 
 /* 92 test_clone_live_output_keeps_cache_when_output_dead: what nobody holds is not cloned. */
@@ -242,7 +242,7 @@ SCENE_TEST(test_tr9_clones_of_the_callers) {
   rondo_buffer *outs[2];
   SCENE_CALL(s, f, outs, 2, scene_at(x));
   for (int k = 0; k < 2; k++) rondo_buffer_release(outs[k]);
-  assert_int_equal(scene_info(s).unrecorded_bytes, 0);
+  assert_int_equal(scene_info(s).eager_bytes, 0);
 }
 
 /* A reset ends a step as a call does, and so does planning, also when the stream of the last call is gone: what is held

@@ -339,7 +339,7 @@ SCENE_TEST(test_tr5_demotion_of_all_kinds_of_recordings) {
 
 /* The limit of recordings in a place comes before the function's own: it is demoted then, and nothing is skipped. */
 SCENE_TEST(test_tr7_demotion_before_the_limit_of_a_place) {
-  SCENE_TREE(s, .max_recordings_per_place = 2);
+  SCENE_TREE(s, .max_recordings_per_parent = 2);
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 100));
   for (uint32_t i = 0; i < 8; i++) run_pair(&p, i == 0 ? 0 : (i - 1) % OUTPUTS, OUTPUTS - 1);
   assert_seen(s, "uurrprprpppppppp");

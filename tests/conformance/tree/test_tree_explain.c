@@ -113,7 +113,7 @@ static void check_tree(json_t *root) {
   assert_int_equal(number(root, "rondo_tree"), 1);
   assert_string_equal(string(root, "name"), "a\ttree");
   assert_string_equal(string(root, "outputs"), "expire");
-  assert_fields(field(root, "bounds"), "recordings recordings_per_place arena_bytes exec_bytes");
+  assert_fields(field(root, "bounds"), "recordings recordings_per_parent arena_bytes exec_bytes");
   assert_int_equal(number(field(root, "bounds"), "recordings"), 4096);
   json_t *calls = field(root, "calls");
   assert_fields(calls, "all replayed recorded eager");
@@ -122,10 +122,10 @@ static void check_tree(json_t *root) {
   assert_fields(field(root, "inputs"), "patched copied copied_bytes clones cloned_bytes demoted");
   json_t *bytes = field(root, "bytes");
   assert_fields(bytes,
-                "arena_backed arena_used arena_least unrecorded exec_host exec_device shared_execs exec_switches "
+                "arena_backed arena_used arena_minimum eager exec_host exec_device shared_execs exec_switches "
                 "planned_paths planned_before planned_after warmed_up_paths exec_overruns");
-  assert_true(number(bytes, "arena_least") > 0);
-  assert_true(number(bytes, "arena_used") >= number(bytes, "arena_least"));
+  assert_true(number(bytes, "arena_minimum") > 0);
+  assert_true(number(bytes, "arena_used") >= number(bytes, "arena_minimum"));
   assert_true(number(bytes, "arena_backed") >= number(bytes, "arena_used"));
   assert_fields(field(root, "path"), "step length recording live_outputs");
   assert_int_equal(number(field(root, "path"), "length"), 2);
@@ -169,7 +169,7 @@ static void check_recordings(json_t *root) {
   assert_int_equal(json_array_size(field(root, "recordings")), 2);
   json_t *first = item(root, "recordings", 0), *second = item(root, "recordings", 1);
   assert_fields(first,
-                "number parent path is_on_path function form replays nodes segments arena_bytes arena_least "
+                "number parent path is_on_path function form replays nodes segments arena_bytes arena_minimum "
                 "exec_host_bytes exec_device_bytes inputs outputs findings slot_bytes idle_slot_bytes");
   assert_int_equal(number(first, "slot_bytes"), BYTES);
   assert_int_equal(number(first, "idle_slot_bytes"),

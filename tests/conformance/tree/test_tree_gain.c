@@ -61,7 +61,7 @@ static void call(gain_case *c) {
   rondo_buffer_release(out);
 }
 
-static const rondo_function_options where_it_pays = {RONDO_FUNCTION_OPTIONS_INIT, .record = RONDO_RECORD_WHERE_IT_PAYS};
+static const rondo_function_options where_it_pays = {RONDO_FUNCTION_OPTIONS_INIT, .record = RONDO_RECORD_AUTO};
 
 static void assert_explained(gain_case *c, rondo_explain_format format, const char *part) {
   char *text = NULL;
@@ -79,7 +79,7 @@ TREE_TEST(test_fw8_what_does_not_pay_runs_as_it_is) {
   }
   for (int i = 0; i < 3; i++) {
     call(&c);
-    assert_outcome(c.tree, RONDO_CALL_UNRECORDED);
+    assert_outcome(c.tree, RONDO_CALL_EAGER);
     assert_skip(c.tree, NO_GAIN);
     assert_non_null(strstr(test_last_call(c.tree).message, "recording it gains too little"));
     assert_non_null(strstr(test_last_call(c.tree).message, "record more in one piece"));
@@ -228,7 +228,7 @@ TREE_TEST(test_policies_that_do_not_exist_are_refused) {
   rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "f", .body = body};
   options.record = (rondo_record_policy)3;
   assert_error(rondo_function_create(tree, &options, &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
-  options.record = RONDO_RECORD_WHERE_IT_PAYS;
+  options.record = RONDO_RECORD_AUTO;
   options.least_gain = 0.9;
   assert_error(rondo_function_create(tree, &options, &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_null(function);
@@ -240,7 +240,7 @@ TREE_TEST(test_fw7_a_static_input_that_moved_is_named) {
   static const uint32_t fixed = RONDO_INPUT_STATIC;
   gain_case c;
   char addresses[2][32];
-  begin(&c, t, NULL, &(rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_recordings_per_place = 2},
+  begin(&c, t, NULL, &(rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_recordings_per_parent = 2},
         (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .inputs = &fixed});
   uint32_t *others[2];
   for (int i = 0; i < 2; i++) call(&c);
@@ -259,7 +259,7 @@ TREE_TEST(test_fw7_a_static_input_that_moved_is_named) {
   }
   assert_non_null(strstr(message, "static input 0 was at"));
   assert_non_null(strstr(message, "RONDO_INPUT_MOVING"));
-  assert_non_null(strstr(message, "max_recordings_per_place"));
+  assert_non_null(strstr(message, "max_recordings_per_parent"));
   assert_explained(&c, RONDO_EXPLAIN_TEXT, "moved        2 times, the last: static input 0");
   assert_explained(&c, RONDO_EXPLAIN_JSON, "\"moved\":{\"times\":2,\"message\":\"static input 0");
   call(&c);

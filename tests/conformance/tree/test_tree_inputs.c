@@ -454,7 +454,7 @@ TREE_TEST(test_tr6_undeclared_addresses_are_found) {
     assert_int_equal(work.runs, find == 0 ? 2 : test_is_guarded(t) ? 3 : 4);
     assert_true(find != 0 ? info.patched_inputs >= 4 : info.patched_inputs == 0);
     assert_int_equal(info.checked, find);
-    assert_int_equal(info.mistrusted, 0);
+    assert_int_equal(info.untrusted, 0);
     test_tree_destroy(tree);
     rondo_kernel_destroy(work.kernel);
   }
@@ -500,7 +500,7 @@ static rondo_tree_info find_behind_another(test_fixture *t, rondo_function_body 
 TREE_TEST(test_tr6_addresses_are_found_beside_inputs_that_are_given_up) {
   const rondo_tree_info info = find_behind_another(t, launch_hidden_giving_up, true, 1);
   assert_int_equal(info.checked, !test_is_guarded(t));
-  assert_int_equal(info.mistrusted, test_is_guarded(t));
+  assert_int_equal(info.untrusted, test_is_guarded(t));
   if (!test_is_guarded(t)) assert_true(info.patched_inputs >= 4);
 }
 
@@ -508,7 +508,7 @@ TREE_TEST(test_tr6_addresses_are_found_beside_inputs_that_are_given_up) {
 TREE_TEST(test_tr6_addresses_are_found_beside_outputs_that_are_written) {
   const rondo_tree_info info = find_behind_another(t, launch_hidden_writing, false, 2);
   assert_int_equal(info.checked, 1);
-  assert_int_equal(info.mistrusted, 0);
+  assert_int_equal(info.untrusted, 0);
   assert_true(info.patched_inputs >= 4);
 }
 
@@ -562,7 +562,7 @@ TREE_TEST(test_tr6_work_with_hidden_addresses_is_not_patched) {
   const rondo_tree_info info = test_tree_info(tree);
   assert_int_equal(info.replayed, 4);
   assert_int_equal(info.checked, 1);
-  assert_int_equal(info.mistrusted, 1);
+  assert_int_equal(info.untrusted, 1);
   assert_int_equal(info.patched_inputs, 0);
   assert_int_equal(info.copied_inputs, 5);
   test_tree_destroy(tree);
@@ -603,7 +603,7 @@ static void assert_written_once(test_fixture *t, uint32_t counter_kind) {
     test_words_free(t, words);
   }
   assert_int_equal(test_tree_info(tree).checked, 1);
-  assert_int_equal(test_tree_info(tree).mistrusted, 0);
+  assert_int_equal(test_tree_info(tree).untrusted, 0);
   assert_int_equal(test_tree_info(tree).replayed, 3);
   test_tree_destroy(tree);
   test_words_free(t, counter);
@@ -706,7 +706,7 @@ TREE_TEST(test_tr6_trying_loses_no_failure) {
   }
   const rondo_tree_info info = test_tree_info(tree);
   assert_true(info.replayed > 0);
-  assert_int_equal(info.mistrusted, 0);
+  assert_int_equal(info.untrusted, 0);
   test_words_free(t, words);
   test_tree_destroy(tree);
   rondo_kernel_destroy(work.kernel);

@@ -30,11 +30,11 @@ SCENE_TEST(test_tr4_peer_6_63_holders_are_counted) {
     for (int k = 0; k < 3; k++) rondo_buffer_retain(out);
     for (int k = 0; k < 3; k++) rondo_buffer_release(out);
     assert_int_equal(live(s), i == 0 ? 0 : 1); /* eager ones are no part of the path */
-    assert_true((scene_info(s).unrecorded_bytes == SCENE_BYTES) == (i == 0));
+    assert_true((scene_info(s).eager_bytes == SCENE_BYTES) == (i == 0));
     assert_counts(s, out, 4, 3);
     rondo_buffer_release(out);
     assert_int_equal(live(s), 0);
-    if (i > 0) assert_int_equal(scene_info(s).unrecorded_bytes, 0);
+    if (i > 0) assert_int_equal(scene_info(s).eager_bytes, 0);
   }
 }
 
@@ -203,7 +203,7 @@ SCENE_TEST(test_tr3_recordings_share_memory) {
   }
   assert_int_equal(scene_info(s).recordings, FUNCTIONS);
   assert_int_equal(scene_info(s).arena_used, used);
-  assert_int_equal(scene_info(s).unrecorded_bytes, 0);
+  assert_int_equal(scene_info(s).eager_bytes, 0);
 }
 
 /* 78 test_initial_mempool_allocation: memory is had when the tree is made, and no more while it is enough. */

@@ -141,7 +141,7 @@ SCENE_TEST(test_tr9_a_reset_ends_the_step) {
     const uint64_t steps = scene_info(s).steps;
     for (int i = 0; i < 3; i++) rondo_buffer_release(scene_call(s, g, scene_at(x)));
     assert_int_equal(scene_info(s).steps, steps + 3);
-    assert_int_equal(scene_info(s).unrecorded_bytes, 0);
+    assert_int_equal(scene_info(s).eager_bytes, 0);
   }
 }
 
@@ -152,10 +152,10 @@ SCENE_TEST(test_tr10_a_reset_after_releases) {
   rondo_buffer *first = scene_call(s, f, scene_at(x));
   rondo_buffer_release(first);
   assert_ok(rondo_tree_reset(s->tree));
-  assert_int_equal(scene_info(s).unrecorded_bytes, 0);
+  assert_int_equal(scene_info(s).eager_bytes, 0);
   rondo_buffer *second = scene_call(s, f, scene_at(x));
   assert_counts(s, second, 4, 3);
-  assert_int_equal(scene_info(s).unrecorded_bytes, 0);
+  assert_int_equal(scene_info(s).eager_bytes, 0);
   rondo_buffer_release(second);
 }
 

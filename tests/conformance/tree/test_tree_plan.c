@@ -186,9 +186,9 @@ static uint32_t runs_of(const model *m) {
 static void assert_takes(const model *m, double most) {
   const rondo_tree_info info = scene_info(m->scene);
   if (test_is_guarded(m->scene->fixture)) return;
-  if ((double)info.arena_used > (double)info.arena_least * most)
+  if ((double)info.arena_used > (double)info.arena_minimum * most)
     fail_msg("%llu bytes of the arena for %llu", (unsigned long long)info.arena_used,
-             (unsigned long long)info.arena_least);
+             (unsigned long long)info.arena_minimum);
   assert_int_equal(info.arena_bytes, test_whole_pages(m->scene->fixture, info.arena_used));
 }
 
@@ -343,7 +343,7 @@ SCENE_TEST(test_tr3_serving_planned_again) {
 /* By itself nothing is recorded again where that saves no page. */
 static bool is_in_pages(const model *m) {
   const rondo_tree_info info = scene_info(m->scene);
-  return test_whole_pages(m->scene->fixture, info.arena_used) > test_whole_pages(m->scene->fixture, info.arena_least);
+  return test_whole_pages(m->scene->fixture, info.arena_used) > test_whole_pages(m->scene->fixture, info.arena_minimum);
 }
 
 static void run_calm(model *m, step_function *step) {
@@ -434,7 +434,7 @@ SCENE_TEST(test_tr3_plans_end_with_their_functions) {
 
 /* Bytes of the arena after shapes of `from` to `to` times LANES words were recorded. */
 static uint64_t record_shapes(test_scene *scene, layer *at, size_t from, size_t to, uint64_t *out_used) {
-  SCENE_TREE(scene, .max_recordings_per_place = SHAPES);
+  SCENE_TREE(scene, .max_recordings_per_parent = SHAPES);
   rondo_function *f = SCENE_FUNCTION(scene, "f", test_body_affine, scene_work(scene, 3, 1),
                                      RONDO_INPUTS(RONDO_INPUT_MOVING), .max_shapes = SHAPES);
   uint32_t *x = test_words(at->fixture, SHAPES * LANES);
@@ -444,7 +444,7 @@ static uint64_t record_shapes(test_scene *scene, layer *at, size_t from, size_t 
   assert_int_equal(info.recordings, to - from + 1);
   assert_int_equal(info.replayed, to - from + 1);
   assert_true(info.exec_host_bytes > 0);
-  assert_true(info.arena_used <= info.arena_least + info.arena_least / 20 || test_is_guarded(at->fixture));
+  assert_true(info.arena_used <= info.arena_minimum + info.arena_minimum / 20 || test_is_guarded(at->fixture));
   assert_ok(rondo_stream_synchronize(scene->stream));
   test_words_free(at->fixture, x);
   *out_used = info.arena_used;

@@ -21,7 +21,7 @@ SCENE_TEST(test_tr1_prepared_calls_are_replays) {
   assert_int_equal(scene_info(s).recorded, 0);
   assert_int_equal(scene_info(s).prepared, 1);
   assert_int_equal(scene_info(s).recordings, 1);
-  assert_int_equal(scene_info(s).unrecorded_bytes, 0);
+  assert_int_equal(scene_info(s).eager_bytes, 0);
   assert_int_equal(scene_info(s).skipped[RONDO_SKIP_WARM_UP], 0);
   assert_int_equal(test_last_call(s->tree).outcome, RONDO_CALL_NONE);
   for (uint32_t i = 0; i < 3; i++) {
@@ -328,7 +328,7 @@ SCENE_TEST(test_tr8_what_cannot_be_prepared) {
   assert_ok(rondo_function_set_recording(f, true));
   scene_begin(s);
   rondo_buffer *out = scene_call(s, g, input);
-  assert_refused(s, f, &input, "BEHIND_WARM_UP");
+  assert_refused(s, f, &input, "AFTER_WARM_UP");
   rondo_buffer_release(out);
   scene_end(s);
   assert_error(rondo_function_prepare(f, s->stream, &input, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT);

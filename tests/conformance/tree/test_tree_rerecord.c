@@ -181,7 +181,7 @@ SCENE_TEST(test_tr7_peer_86_two_forms) {
  * runs as it is, with the reason; what was recorded is replayed. Rondo counts all recordings of a place, whether a
  * parameter, an output of the path or what is held made them, so that no tree grows without bound. */
 SCENE_TEST(test_tr7_peer_128_129_recordings_of_a_place) {
-  SCENE_TREE(s, .max_recordings_per_place = 2);
+  SCENE_TREE(s, .max_recordings_per_parent = 2);
   rondo_function *f = make_model(s, "f", RONDO_FUNCTION_INFERENCE);
   const uint32_t *x = scene_words(s, 1), *parameters[4];
   for (uint32_t i = 0; i < 4; i++) parameters[i] = scene_words(s, i);
@@ -192,7 +192,7 @@ SCENE_TEST(test_tr7_peer_128_129_recordings_of_a_place) {
     rondo_buffer_release(out);
     if (i % 4 < 2) continue;
     assert_skip(s->tree, RECORDING_LIMIT);
-    assert_non_null(strstr(test_last_call(s->tree).message, "max_recordings_per_place"));
+    assert_non_null(strstr(test_last_call(s->tree).message, "max_recordings_per_parent"));
   }
   assert_seen(s, "urruuppuuppuu");
   assert_int_equal(scene_info(s).recordings, 2);

@@ -60,7 +60,7 @@ SCENE_TEST(test_tr11_recordings_stand_alone) {
     assert_int_equal(info.recordings, 1);
     assert_int_equal(info.roots, 1);
     assert_int_equal(info.live_outputs, 0);
-    assert_int_equal(info.skipped[RONDO_SKIP_BEHIND_WARM_UP], 0);
+    assert_int_equal(info.skipped[RONDO_SKIP_AFTER_WARM_UP], 0);
   }
   end_two(s, &two);
 }

@@ -150,7 +150,7 @@ SCENE_TEST(test_tr9_peer_38_a_backward_is_not_called) {
 }
 
 /* 33 test_forward_with_skipped_cudagraphed_backward: an eager backward ends the step all the same. */
-SCENE_TEST(test_tr9_peer_33_an_unrecorded_backward_ends_the_step) {
+SCENE_TEST(test_tr9_peer_33_an_eager_backward_ends_the_step) {
   const training model = make_training(s);
   const uint32_t *x = scene_words(s, 5), *gradient = scene_words(s, 7);
   assert_ok(rondo_function_set_recording(model.backward, false));

@@ -367,7 +367,7 @@ SCENE_TEST(test_tr15_stray_work_is_done_once_a_call) {
 
 /* Compiled programs have a stream of their own. */
 static rondo_status by_program(stray *self) { return rondo_compiled_run(self->compiled); }
-static rondo_status by_program_unrecorded(stray *self) { return rondo_compiled_run_unrecorded(self->compiled); }
+static rondo_status by_program_eager(stray *self) { return rondo_compiled_run_eager(self->compiled); }
 
 static rondo_compiled *compile(rondo_device *device) {
   const size_t shape[] = {1, SCENE_WORDS};
@@ -389,11 +389,11 @@ SCENE_TEST(test_tr8_programs_run_on_streams_of_their_own) {
   self.compiled = compile(s->fixture->device);
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 4; i++) {
-    rondo_function *f = make_function(&self, i < 2 ? by_program : by_program_unrecorded, i % 2 == 0);
+    rondo_function *f = make_function(&self, i < 2 ? by_program : by_program_eager, i % 2 == 0);
     for (int k = 0; k < CALLS; k++) {
       assert_call(s, f, x);
       if (k > 0) assert_skip(s->tree, OTHER_WORK);
-      if (k > 0) assert_last_message(s, i < 2 ? "rondo_exec_launch" : "rondo_compiled_run_unrecorded");
+      if (k > 0) assert_last_message(s, i < 2 ? "rondo_exec_launch" : "rondo_compiled_run_eager");
     }
     assert_int_equal(self.refused, 1);
   }

@@ -254,7 +254,7 @@ SCENE_TEST(test_streams_peer_120_memory_of_a_fork) {
     scene_check(s, f, scene_at(scene_words(s, i)), 3 * i + 1, 3);
   }
   assert_seen(s, "urppp");
-  assert_int_equal(scene_info(s).unrecorded_bytes, 0);
+  assert_int_equal(scene_info(s).eager_bytes, 0);
   for (int i = 0; i < 2; i++) rondo_event_destroy(fork.events[i]);
   test_stream_destroy(fork.side);
 }

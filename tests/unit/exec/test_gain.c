@@ -138,7 +138,7 @@ static void test_bars_and_policies_are_checked(void **state) {
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
     assert_error(rondo_gain_bar_check("call", (rondo_gain_bar){.least = wrong[i]}), RONDO_INVALID_ARGUMENT,
                  RONDO_REASON_OUT_OF_RANGE);
-  assert_ok(rondo_record_policy_check("call", RONDO_RECORD_WHERE_IT_PAYS));
+  assert_ok(rondo_record_policy_check("call", RONDO_RECORD_AUTO));
   assert_error(rondo_record_policy_check("call", (rondo_record_policy)3), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_BAD_OPTIONS);
 }

@@ -71,7 +71,7 @@ static rondo_slot *append_to(rondo_session_model *model, size_t rows) {
 
 static rondo_slot *append_recorded(size_t rows) {
   return append_as((rondo_slot){
-      .model = &q.model, .way = RONDO_WAY_RECORDED, .rows = rows, .accepted_ns = q.now, .deadline_ns = UINT64_MAX});
+      .model = &q.model, .mode = RONDO_RUN_RECORDED, .rows = rows, .accepted_ns = q.now, .deadline_ns = UINT64_MAX});
 }
 
 static rondo_slot *append(size_t rows) { return append_to(&q.model, rows); }

@@ -47,7 +47,7 @@ static void move_input(test_fixture *t, test_request *r, size_t input, size_t by
 static void submit(test_fixture *t, rondo_session *session, size_t index, size_t rows, bool is_direct) {
   test_request *r = &requests[index];
   test_request_fill(r, rows, 10 + index);
-  r->request.way = RONDO_WAY_RECORDED;
+  r->request.mode = RONDO_RUN_RECORDED;
   if (is_direct) {
     move_input(t, r, 0, rows * TEST_FEATURES * sizeof(float));
     move_input(t, r, 1, rows * sizeof(int32_t));
@@ -58,10 +58,10 @@ static void submit(test_fixture *t, rondo_session *session, size_t index, size_t
 /* So many requests of so many rows at once; what the worker then asks of the driver. */
 static asked serve(test_fixture *t, rondo_session *session, size_t count, size_t rows, bool is_direct) {
   rondo_stream *stream = NULL;
-  assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
+  assert_ok(rondo_session_acquire_stream(session, "scorer", 0, &stream));
   for (size_t i = 0; i < count; i++) submit(t, session, i, rows, is_direct);
   const asked before = count_calls();
-  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_release_stream(session, 0));
   for (size_t i = 0; i < count; i++) {
     rondo_answer answer = {.struct_size = sizeof answer};
     assert_ok(rondo_ticket_wait(tickets[i], &answer));

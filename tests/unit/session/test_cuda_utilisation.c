@@ -24,10 +24,10 @@ static rondo_session *open_with(const test_fixture *t, uint32_t streams) {
 static rondo_session *open_session(const test_fixture *t) { return open_with(t, 1); }
 
 /* How many distances were asked for until the answer was there. */
-static uint64_t run(rondo_session *session, rondo_way way) {
+static uint64_t run(rondo_session *session, rondo_run_mode mode) {
   const uint64_t before = fake->calls("cuEventElapsedTime");
   test_request_fill(&request, 5, 1);
-  request.request.way = way;
+  request.request.mode = mode;
   assert_ok(rondo_session_run(session, "scorer", &request.request, NULL));
   assert_true(test_request_is_right(&request));
   return fake->calls("cuEventElapsedTime") - before;
@@ -43,14 +43,14 @@ FAKE_TEST(test_se11_distances_are_those_of_the_part_before) {
   enum { DISTANCES = 2 /* from the origin to the begin, and from there to the end */ };
   rondo_session *session = open_session(t);
   const uint64_t parts = get_usage(session).parts;
-  assert_int_equal(run(session, RONDO_WAY_RECORDED), 0);
-  assert_int_equal(run(session, RONDO_WAY_RECORDED), DISTANCES);
-  assert_int_equal(run(session, RONDO_WAY_UNRECORDED), DISTANCES);
+  assert_int_equal(run(session, RONDO_RUN_RECORDED), 0);
+  assert_int_equal(run(session, RONDO_RUN_RECORDED), DISTANCES);
+  assert_int_equal(run(session, RONDO_RUN_EAGER), DISTANCES);
   const uint64_t before = fake->calls("cuEventElapsedTime");
   assert_int_equal(get_usage(session).parts, parts + 3);
   assert_int_equal(get_usage(session).parts, parts + 3); /* each is counted once */
   assert_int_equal(fake->calls("cuEventElapsedTime") - before, DISTANCES);
-  assert_int_equal(run(session, RONDO_WAY_RECORDED), 0);
+  assert_int_equal(run(session, RONDO_RUN_RECORDED), 0);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -67,14 +67,14 @@ static void assert_is_told(rondo_session *session) {
 FAKE_TEST(test_se11_a_distance_that_cannot_be_had_is_told) {
   rondo_session *session = open_session(t);
   const uint64_t parts = get_usage(session).parts;
-  (void)run(session, RONDO_WAY_RECORDED);
+  (void)run(session, RONDO_RUN_RECORDED);
   fail_a_distance();
   assert_is_told(session);
-  (void)run(session, RONDO_WAY_RECORDED);
+  (void)run(session, RONDO_RUN_RECORDED);
   assert_int_equal(get_usage(session).parts, parts + 1);
-  (void)run(session, RONDO_WAY_RECORDED);
+  (void)run(session, RONDO_RUN_RECORDED);
   fail_a_distance();
-  assert_int_equal(run(session, RONDO_WAY_RECORDED), 1);
+  assert_int_equal(run(session, RONDO_RUN_RECORDED), 1);
   assert_is_told(session);
   assert_int_equal(get_usage(session).parts, parts + 2);
   assert_ok(rondo_session_destroy(session));

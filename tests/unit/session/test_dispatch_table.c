@@ -57,11 +57,11 @@ static void check_entry(const rondo_dispatch_size *sizes, size_t count, bool has
   try_parts(&r, count - 1, rows, 0, 0, 0);
   if (has_eager) r.best = fmin(r.best, eager(sizes, count, rows));
   assert_true(fabs((double)entry->us - r.best) <= 1e-4 * r.best);
-  if (entry->way == RONDO_WAY_UNRECORDED) {
+  if (entry->mode == RONDO_RUN_EAGER) {
     assert_true(has_eager);
     return;
   }
-  assert_int_equal(entry->way, entry->count == 1 ? RONDO_WAY_RECORDED : RONDO_WAY_SPLIT);
+  assert_int_equal(entry->mode, entry->count == 1 ? RONDO_RUN_RECORDED : RONDO_RUN_SPLIT);
   assert_true(room_of(sizes, entry) >= rows);
   for (size_t i = 1; i < entry->count; i++)
     assert_true(sizes[entry->graphs[i - 1]].rows >= sizes[entry->graphs[i]].rows);
@@ -108,7 +108,7 @@ UNIT_TEST(test_se8_more_rows_than_the_table_has) {
     const rondo_dispatch d = rondo_dispatch_table_find(table, rows);
     const size_t room = d.repeats * 16 + (d.entry == NULL ? 0 : room_of(sizes, d.entry));
     assert_true(room >= rows && room < rows + 16);
-    assert_true(d.entry == NULL || d.entry->way != RONDO_WAY_UNRECORDED);
+    assert_true(d.entry == NULL || d.entry->mode != RONDO_RUN_EAGER);
     assert_int_equal(d.repeats > 0, rows > 32);
   }
   rondo_dispatch_table_free(table);
@@ -132,13 +132,13 @@ UNIT_TEST(test_se8_one_graph_within_the_margin) {
                                  {.rows = 20, .run_us = 206, .share_us = 206, .eager_us = 190}};
   rondo_dispatch_table *table = NULL;
   assert_ok(make_table(sizes, 2, 0.03, &table));
-  assert_int_equal(rondo_dispatch_table_find(table, 10).entry->way, RONDO_WAY_RECORDED);
-  assert_int_equal(rondo_dispatch_table_find(table, 20).entry->way, RONDO_WAY_UNRECORDED);
+  assert_int_equal(rondo_dispatch_table_find(table, 10).entry->mode, RONDO_RUN_RECORDED);
+  assert_int_equal(rondo_dispatch_table_find(table, 20).entry->mode, RONDO_RUN_EAGER);
   assert_true(fabsf(rondo_dispatch_table_find(table, 20).entry->us - 190) < 0.01f);
   rondo_dispatch_table_free(table);
   sizes[0].share_us = 90;
   assert_ok(make_table(sizes, 2, 0.03, &table));
-  assert_int_equal(rondo_dispatch_table_find(table, 20).entry->way, RONDO_WAY_SPLIT);
+  assert_int_equal(rondo_dispatch_table_find(table, 20).entry->mode, RONDO_RUN_SPLIT);
   assert_true(fabsf(rondo_dispatch_table_find(table, 20).entry->us - 180) < 0.01f);
   rondo_dispatch_table_free(table);
 }

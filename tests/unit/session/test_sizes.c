@@ -20,7 +20,7 @@ typedef struct small_problem {
 
 /* One request of the demand, by the definition; infinite where it cannot be run. */
 static double cost_of_demand(const rondo_sizes_problem *p, unsigned choice, const rondo_size_demand *demand) {
-  double cost = demand->unrecorded_us > 0 ? demand->unrecorded_us : INFINITY;
+  double cost = demand->eager_us > 0 ? demand->eager_us : INFINITY;
   const rondo_size_candidate *largest = NULL;
   bool has_room = false;
   for (size_t i = 0; i < p->candidate_count; i++) {
@@ -67,7 +67,7 @@ static double least_cost(const rondo_sizes_problem *p) {
 
 /* Times mostly rise with the rows, but not always; shared bytes too. */
 static void draw_problem(uint64_t *random, small_problem *out) {
-  const bool has_unrecorded = test_random_below(random, 2) == 0;
+  const bool has_eager = test_random_below(random, 2) == 0;
   memset(out, 0, sizeof *out);
   out->problem =
       (rondo_sizes_problem){RONDO_SIZES_PROBLEM_INIT,
@@ -88,9 +88,8 @@ static void draw_problem(uint64_t *random, small_problem *out) {
   }
   for (size_t i = 0; i < out->problem.demand_count; i++) {
     const size_t rows = 1 + test_random_below(random, 90);
-    out->demands[i] = (rondo_size_demand){.rows = rows,
-                                          .requests = test_random_below(random, 50),
-                                          .unrecorded_us = has_unrecorded ? 25 + 1.5 * (double)rows : 0};
+    out->demands[i] = (rondo_size_demand){
+        .rows = rows, .requests = test_random_below(random, 50), .eager_us = has_eager ? 25 + 1.5 * (double)rows : 0};
   }
 }
 
@@ -145,7 +144,7 @@ UNIT_TEST(test_se7_figures_of_a_choice) {
   assert_int_equal(choice.bytes, 5 + 6 + 400);
   assert_int_equal(choice.requests, 16);
   assert_int_equal(choice.split, 1);
-  assert_int_equal(choice.unrecorded, 0);
+  assert_int_equal(choice.eager, 0);
   assert_true(fabs(choice.mean_us - (10 * 10 + 5 * 20 + 60) / 16.0) < 1e-9);
   assert_true(fabs(choice.startup_us - 7) < 1e-9);
   assert_true(fabs(choice.padding - (1 - 3400.0 / 4200.0)) < 1e-9);
@@ -202,9 +201,9 @@ UNIT_TEST(test_se7_wrong_arguments) {
   candidates[1].run_us = NAN;
   assert_error(rondo_sizes_choose(&problem, chosen, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   candidates[1].run_us = 5;
-  demand.unrecorded_us = -1;
+  demand.eager_us = -1;
   assert_error(rondo_sizes_choose(&problem, chosen, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  demand.unrecorded_us = 0;
+  demand.eager_us = 0;
   problem.max_sizes = 0;
   assert_error(rondo_sizes_choose(&problem, chosen, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
 }

@@ -63,14 +63,14 @@ static int tear_down(void **state) {
 
 /* One of eight has no deadline. */
 static void append_drawn(size_t most_rows) {
-  static const rondo_way ways[] = {RONDO_WAY_AUTO, RONDO_WAY_RECORDED, RONDO_WAY_AUTO, RONDO_WAY_RECORDED,
-                                   RONDO_WAY_AUTO, RONDO_WAY_RECORDED, RONDO_WAY_AUTO, RONDO_WAY_UNRECORDED};
+  static const rondo_run_mode ways[] = {RONDO_RUN_AUTO, RONDO_RUN_RECORDED, RONDO_RUN_AUTO, RONDO_RUN_RECORDED,
+                                        RONDO_RUN_AUTO, RONDO_RUN_RECORDED, RONDO_RUN_AUTO, RONDO_RUN_EAGER};
   rondo_slot *slot = &q.slots[q.count++];
   const bool has_deadline = test_random_below(&q.random, 8) > 0;
   *slot = (rondo_slot){.session = &q.session,
                        .model = &q.models[test_random_below(&q.random, 2)],
                        .state = RONDO_SLOT_QUEUED,
-                       .way = ways[test_random_below(&q.random, 8)],
+                       .mode = ways[test_random_below(&q.random, 8)],
                        .rows = 1 + test_random_below(&q.random, (uint32_t)most_rows),
                        .accepted_ns = q.now,
                        .deadline_ns = has_deadline ? q.now + 1 + test_random_below(&q.random, 400000) : UINT64_MAX};
@@ -80,8 +80,7 @@ static void append_drawn(size_t most_rows) {
 /* The rule, of one request by itself ------------------------------------------------------------------------------ */
 
 static uint64_t delay_of(const rondo_slot *s) {
-  if (q.session.is_draining || s->way == RONDO_WAY_UNRECORDED || s->model->waiting_rows >= q.table->largest_rows)
-    return 0;
+  if (q.session.is_draining || s->mode == RONDO_RUN_EAGER || s->model->waiting_rows >= q.table->largest_rows) return 0;
   return (uint64_t)q.session.options.max_delay_us * 1000;
 }
 
@@ -90,7 +89,7 @@ static uint64_t worker_wait_of(const rondo_slot *s) {
   const size_t rows = s->model->waiting_rows < largest ? s->model->waiting_rows : largest;
   size_t running = 0;
   for (size_t i = 0; i < q.session.options.streams; i++) running += q.session.workers[i].is_running;
-  if (s->way == RONDO_WAY_UNRECORDED || s->rows > largest || running < 3) return 0;
+  if (s->mode == RONDO_RUN_EAGER || s->rows > largest || running < 3) return 0;
   if ((double)q.table->entries[rows].us / (double)rows <= q.table->least_row_us * 1.5) return 0;
   return (uint64_t)((double)q.table->entries[s->rows].us * 1e3);
 }

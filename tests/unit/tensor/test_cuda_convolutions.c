@@ -125,19 +125,19 @@ static void assert_results(rondo_compiled *compiled) {
 
 static void test_all_passes_are_the_librarys(void **state) {
   test_fixture *t = *state;
-  for (int unrecorded = 0; unrecorded < 2; unrecorded++) {
+  for (int eager = 0; eager < 2; eager++) {
     rondo_compiled *compiled = NULL;
-    assert_ok(compile(t, unrecorded ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS, &compiled));
+    assert_ok(compile(t, eager ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS, &compiled));
     const uint64_t before = library->convolutions(), with_workspace = library->workspaces();
     write_inputs(compiled);
-    assert_ok(rondo_compiled_run_unrecorded(compiled));
+    assert_ok(rondo_compiled_run_eager(compiled));
     assert_results(compiled);
     assert_int_equal(library->convolutions(), before + 3);
     assert_int_equal(library->workspaces(), with_workspace + 3);
     write_inputs(compiled);
     assert_ok(rondo_compiled_run(compiled));
     assert_results(compiled);
-    assert_int_equal(library->convolutions(), before + (unrecorded ? 6 : 3)); /* a replay calls nothing */
+    assert_int_equal(library->convolutions(), before + (eager ? 6 : 3)); /* a replay calls nothing */
     assert_ok(rondo_compiled_destroy(compiled));
   }
 }
@@ -148,7 +148,7 @@ static uint64_t runs_in_tf32(test_fixture *t, bool allow_tf32) {
   assert_ok(compile_as(t, &options, &compiled));
   const uint64_t before = library->in_tf32();
   write_inputs(compiled);
-  assert_ok(rondo_compiled_run_unrecorded(compiled));
+  assert_ok(rondo_compiled_run_eager(compiled));
   assert_results(compiled);
   assert_ok(rondo_compiled_destroy(compiled));
   return library->in_tf32() - before;
@@ -170,7 +170,7 @@ static void test_own_kernels_do_without(void **state) {
   const uint64_t before = library->convolutions();
   for (int i = 0; i < 2; i++) {
     write_inputs(compiled);
-    assert_ok(rondo_compiled_run_unrecorded(compiled));
+    assert_ok(rondo_compiled_run_eager(compiled));
     assert_results(compiled);
     assert_int_equal(library->convolutions(), before);
     assert_int_equal(library->live(), 0);
@@ -213,7 +213,7 @@ static uint64_t share_of(test_fixture *t, rondo_type type, bool with_bias, size_
   rondo_options_reload();
   assert_ok(status);
   const uint64_t before = library->convolutions();
-  assert_ok(rondo_compiled_run_unrecorded(compiled));
+  assert_ok(rondo_compiled_run_eager(compiled));
   assert_ok(rondo_compiled_synchronize(compiled));
   const uint64_t share = library->convolutions() - before;
   assert_ok(rondo_compiled_destroy(compiled));
@@ -250,7 +250,7 @@ static void test_without_a_way_the_own_kernel_runs(void **state) {
   assert_ok(compile(t, RONDO_RECORD_ALWAYS, &compiled));
   const uint64_t before = library->convolutions();
   write_inputs(compiled);
-  assert_ok(rondo_compiled_run_unrecorded(compiled));
+  assert_ok(rondo_compiled_run_eager(compiled));
   assert_results(compiled);
   assert_int_equal(library->convolutions(), before + 2); /* the first of three is the own kernel's */
   assert_ok(rondo_compiled_destroy(compiled));
@@ -316,8 +316,8 @@ static void test_a_refusal_while_running_leaves_the_program_usable(void **state)
   write_inputs(compiled);
   for (size_t i = 0; i < 2; i++) {
     library->refuse(calls[i], 5000);
-    assert_fails(rondo_compiled_run_unrecorded(compiled), RONDO_EXECUTION_FAILED);
-    assert_ok(rondo_compiled_run_unrecorded(compiled));
+    assert_fails(rondo_compiled_run_eager(compiled), RONDO_EXECUTION_FAILED);
+    assert_ok(rondo_compiled_run_eager(compiled));
     assert_results(compiled);
   }
   assert_ok(rondo_compiled_destroy(compiled));

@@ -81,7 +81,7 @@ static void test_fw1_a_replay_costs_no_call_more(void **state) {
 static void test_fw1_each_finding_is_told_once(void **state) {
   rondo_compiled *compiled = make_compiled(*state);
   for (int is_recorded = 0; is_recorded < 2; is_recorded++) {
-    rondo_status (*const run)(rondo_compiled *) = is_recorded ? rondo_compiled_run : rondo_compiled_run_unrecorded;
+    rondo_status (*const run)(rondo_compiled *) = is_recorded ? rondo_compiled_run : rondo_compiled_run_eager;
     write_indices(compiled, "first", 1);
     write_indices(compiled, "second", ROWS);
     assert_ok(run(compiled));

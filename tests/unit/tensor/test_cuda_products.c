@@ -44,9 +44,9 @@ static rondo_program *make_program(bool with_bias) {
   return program;
 }
 
-static rondo_status compile(test_fixture *t, bool with_bias, bool unrecorded, rondo_compiled **out) {
+static rondo_status compile(test_fixture *t, bool with_bias, bool eager, rondo_compiled **out) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
-                                         .record = unrecorded ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
+                                         .record = eager ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
   rondo_program *program = make_program(with_bias);
   const rondo_status status = rondo_compile(program, t->device, &options, out);
   rondo_program_destroy(program);
@@ -78,13 +78,13 @@ static void assert_product(rondo_compiled *compiled, bool with_bias) {
 static void test_products_are_the_librarys(void **state) {
   test_fixture *t = *state;
   for (int i = 0; i < 4; i++) {
-    const bool with_bias = i % 2 == 1, unrecorded = i >= 2;
+    const bool with_bias = i % 2 == 1, eager = i >= 2;
     rondo_compiled *compiled = NULL;
     rondo_compiled_info info = {.struct_size = sizeof info};
-    assert_ok(compile(t, with_bias, unrecorded, &compiled));
+    assert_ok(compile(t, with_bias, eager, &compiled));
     const uint64_t before = library->products(), in_parts = library->workspaces();
     write_inputs(compiled, with_bias);
-    assert_ok(rondo_compiled_run_unrecorded(compiled));
+    assert_ok(rondo_compiled_run_eager(compiled));
     assert_product(compiled, with_bias);
     assert_int_equal(library->products(), before + 1);
     assert_int_equal(library->workspaces(), in_parts + 1);
@@ -92,7 +92,7 @@ static void test_products_are_the_librarys(void **state) {
     assert_ok(rondo_compiled_run(compiled));
     assert_product(compiled, with_bias);
     assert_ok(rondo_compiled_get_info(compiled, &info));
-    assert_int_equal(info.kernels, unrecorded ? 0 : 2);
+    assert_int_equal(info.kernels, eager ? 0 : 2);
     assert_true(info.arena_bytes >= sizeof a + sizeof b + 2 * M * N * sizeof(float)); /* the two parts */
     assert_ok(rondo_compiled_destroy(compiled));
   }
@@ -108,7 +108,7 @@ static uint64_t products_in_tf32(test_fixture *t, rondo_type type, bool allow_tf
   assert_ok(rondo_program_output(program, "c", result));
   rondo_compiled *compiled = test_compile(program, t->device, &options);
   const uint64_t before = library->in_tf32(), all_before = library->products();
-  assert_ok(rondo_compiled_run_unrecorded(compiled));
+  assert_ok(rondo_compiled_run_eager(compiled));
   assert_ok(rondo_compiled_synchronize(compiled));
   assert_int_equal(library->products(), all_before + 1);
   assert_ok(rondo_compiled_destroy(compiled));
@@ -140,7 +140,7 @@ static void test_parts_are_added_in_f32(void **state) {
   assert_ok(rondo_compiled_write(compiled, "a", left, sizeof left));
   assert_ok(rondo_compiled_write(compiled, "b", right, sizeof right));
   const uint64_t in_parts = library->workspaces();
-  assert_ok(rondo_compiled_run_unrecorded(compiled));
+  assert_ok(rondo_compiled_run_eager(compiled));
   assert_ok(rondo_compiled_read(compiled, "c", &result, sizeof result));
   assert_int_equal(library->workspaces(), in_parts + 1);
   assert_int_equal(result, one);
@@ -293,8 +293,8 @@ static void test_a_refusal_while_running_leaves_the_program_usable(void **state)
   assert_ok(compile(t, false, false, &compiled));
   write_inputs(compiled, false);
   library->refuse("cublasLtMatmul", 13);
-  assert_fails(rondo_compiled_run_unrecorded(compiled), RONDO_EXECUTION_FAILED);
-  assert_ok(rondo_compiled_run_unrecorded(compiled));
+  assert_fails(rondo_compiled_run_eager(compiled), RONDO_EXECUTION_FAILED);
+  assert_ok(rondo_compiled_run_eager(compiled));
   assert_product(compiled, false);
   assert_ok(rondo_compiled_destroy(compiled));
 }

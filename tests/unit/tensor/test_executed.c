@@ -62,7 +62,7 @@ static rondo_status compile_once(compiler *c) {
 static void compile_until_busy(void *user) {
   compiler *c = user;
   const uint64_t end = rondo_clock_ns() + MOST_SECONDS * UINT64_C(1000000000);
-  while (c->status == RONDO_OK && c->info.unexecuted != RONDO_UNEXECUTED_BUSY && rondo_clock_ns() < end)
+  while (c->status == RONDO_OK && c->info.sequential_reason != RONDO_SEQUENTIAL_BUSY && rondo_clock_ns() < end)
     c->status = compile_once(c);
   atomic_store(&c->occupant->is_over, true);
 }
@@ -105,7 +105,7 @@ static void test_se10_an_executor_that_is_busy_is_not_measured(void **state) {
   test_on_threads((test_thread[]){{occupy, &o}, {compile_until_busy, &c}}, 2);
   assert_int_equal(o.status, RONDO_OK);
   assert_int_equal(c.status, RONDO_OK);
-  assert_int_equal(c.info.unexecuted, RONDO_UNEXECUTED_BUSY);
+  assert_int_equal(c.info.sequential_reason, RONDO_SEQUENTIAL_BUSY);
   rondo_executor_plan_destroy(o.plan);
   assert_ok(rondo_executor_destroy(executor));
   rondo_program_destroy(c.program);

@@ -175,12 +175,12 @@ static void write_case(const gain_case *of, json *out) {
   json_begin_object(out, NULL);
   json_integer(out, "kernels", of->count);
   json_integer(out, "elements", of->size);
-  cost_object_to_json(out, "unrecorded", &of->eager);
+  cost_object_to_json(out, "eager", &of->eager);
   cost_object_to_json(out, "recorded", &of->recorded);
   json_begin_object(out, "predicted");
-  json_real(out, "unrecorded_host_us", of->predicted.host_us);
-  json_real(out, "unrecorded_device_us", of->predicted.device_us);
-  json_real(out, "unrecorded_total_us", of->predicted.total_us);
+  json_real(out, "eager_host_us", of->predicted.host_us);
+  json_real(out, "eager_device_us", of->predicted.device_us);
+  json_real(out, "eager_total_us", of->predicted.total_us);
   json_real(out, "recorded_host_us", of->predicted.recorded_host_us);
   json_real(out, "recorded_total_us", of->predicted.recorded_total_us);
   json_real(out, "gain", of->predicted.total_gain);

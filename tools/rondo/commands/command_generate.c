@@ -225,7 +225,7 @@ static int show_text(generation *g) {
 /* JSON ------------------------------------------------------------------------------------------------------------ */
 
 static const char *const way_names[WAYS] = {
-    [WRITER_RECORDED] = "recorded", [WRITER_UNRECORDED] = "unrecorded", [WRITER_RECOMPUTED] = "recomputed"};
+    [WRITER_RECORDED] = "recorded", [WRITER_EAGER] = "eager", [WRITER_RECOMPUTED] = "recomputed"};
 
 static bool is_same(const generation *g, writer_way way) {
   return memcmp(g->ways[WRITER_RECORDED].text, g->ways[way].text, g->settings->length) == 0;
@@ -255,7 +255,7 @@ static int write_result(generation *g, json *out) {
   json_real(out, "temperature", s->temperature);
   json_integer(out, "seed", s->seed);
   json_bytes(out, "text", g->ways[WRITER_RECORDED].text, s->length);
-  json_boolean(out, "identical", is_same(g, WRITER_UNRECORDED));
+  json_boolean(out, "identical", is_same(g, WRITER_EAGER));
   json_integer(out, "parameters", (uint64_t)model_parameter_elements(&g->model));
   json_integer(out, "kernels", next.kernels);
   const size_t ways = has_caches(g) ? WAYS : WRITER_RECOMPUTED;
@@ -270,7 +270,7 @@ static int write_result(generation *g, json *out) {
 }
 
 static int show_json(generation *g) {
-  int result = write_text(g, WRITER_UNRECORDED, false);
+  int result = write_text(g, WRITER_EAGER, false);
   if (result == TOOL_OK) result = write_text(g, WRITER_RECORDED, false);
   if (result == TOOL_OK && has_caches(g)) result = write_text(g, WRITER_RECOMPUTED, false);
   if (result != TOOL_OK) return result;
@@ -282,7 +282,7 @@ static int show_json(generation *g) {
     return result;
   }
   result = json_print(&out);
-  if (result != TOOL_OK || is_same(g, WRITER_UNRECORDED)) return result;
+  if (result != TOOL_OK || is_same(g, WRITER_EAGER)) return result;
   return tool_fail("the texts of the two runs differ");
 }
 

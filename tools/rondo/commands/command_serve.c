@@ -145,7 +145,7 @@ static rondo_status start(serving *s) {
                                          .streams = (uint32_t)s->settings.streams,
                                          .max_delay_us = (uint32_t)s->settings.delay_us,
                                          .max_queue = 4096,
-                                         .max_unrecorded = 4096,
+                                         .max_eager_programs = 4096,
                                          .max_batch = (uint32_t)s->settings.batch,
                                          .timed = true};
   rondo_weights *weights = NULL;
@@ -159,7 +159,7 @@ static rondo_status start(serving *s) {
 static rondo_status run_all_sizes(const serving *s) {
   for (size_t i = 0; i < s->traffic.count; i++) {
     void *output = NULL;
-    const rondo_request request = {RONDO_REQUEST_INIT, .way = RONDO_WAY_UNRECORDED, .rows = s->traffic.rows[i],
+    const rondo_request request = {RONDO_REQUEST_INIT, .mode = RONDO_RUN_EAGER, .rows = s->traffic.rows[i],
                                    .inputs = s->inputs.inputs, .outputs = &output};
     TOOL_TRY(rondo_session_run(s->session, s->name, &request, NULL));
   }
@@ -170,8 +170,8 @@ static rondo_status hold_others(const serving *s, size_t number, bool hold) {
   rondo_stream *stream;
   for (size_t i = 0; i < s->settings.streams; i++) {
     if (i == number) continue;
-    TOOL_TRY(hold ? rondo_session_take_stream(s->session, s->name, i, &stream)
-                  : rondo_session_give_stream(s->session, i));
+    TOOL_TRY(hold ? rondo_session_acquire_stream(s->session, s->name, i, &stream)
+                  : rondo_session_release_stream(s->session, i));
   }
   return RONDO_OK;
 }
@@ -190,14 +190,15 @@ static rondo_status warm_up(const serving *s) {
 /* Loading --------------------------------------------------------------------------------------------------------- */
 
 /* Of requests from the `first`-th on; rate 0: in the closed loop. */
-static load load_of(const serving *s, const char *model, rondo_way way, size_t first, double rate, double seconds) {
+static load load_of(const serving *s, const char *model, rondo_run_mode mode, size_t first, double rate,
+                    double seconds) {
   return (load){.session = s->session,
                 .model = model,
                 .inputs = s->inputs.inputs,
                 .output_bytes = sizeof(float),
                 .traffic = &s->traffic,
                 .most_rows = s->most_rows,
-                .way = way,
+                .mode = mode,
                 .seconds = seconds,
                 .first = first,
                 .rate = rate,
@@ -208,17 +209,17 @@ static load load_of(const serving *s, const char *model, rondo_way way, size_t f
 /* The ways take turns, so that what disturbs the machine for a while disturbs all of them. */
 static int run_ways(serving *s, double rate, const char *what, load_result *results) {
   enum { ROUNDS = 4 };
-  static const rondo_way ways[SERVE_WAYS] = {RONDO_WAY_RECORDED, RONDO_WAY_UNRECORDED, RONDO_WAY_AUTO,
-                                             RONDO_WAY_RECORDED};
+  static const rondo_run_mode ways[SERVE_WAYS] = {RONDO_RUN_RECORDED, RONDO_RUN_EAGER, RONDO_RUN_AUTO,
+                                                  RONDO_RUN_RECORDED};
   const size_t count = s->has_whole ? SERVE_WAYS : SERVE_WAYS - 1;
   load_tally tallies[SERVE_WAYS] = {{.answered = 0}};
   int result = TOOL_OK;
   for (size_t i = 0; i < count * ROUNDS && result == TOOL_OK; i++) {
-    const size_t way = i % count, first = i / count * s->traffic.count / ROUNDS;
+    const size_t mode = i % count, first = i / count * s->traffic.count / ROUNDS;
     const load l =
-        load_of(s, way == CLOSED_WHOLE ? whole_name : s->name, ways[way], first, rate, s->settings.seconds / ROUNDS);
+        load_of(s, mode == CLOSED_WHOLE ? whole_name : s->name, ways[mode], first, rate, s->settings.seconds / ROUNDS);
     tool_show_progress("%s, %zu of %zu", what, i + 1, count * ROUNDS);
-    result = load_run(&l, &tallies[way]);
+    result = load_run(&l, &tallies[mode]);
   }
   for (size_t i = 0; i < count; i++) results[i] = load_summarize(&tallies[i]);
   return result;
@@ -227,7 +228,7 @@ static int run_ways(serving *s, double rate, const char *what, load_result *resu
 static int run_loads(serving *s) {
   load_result *r = s->results;
   const int result = run_ways(s, 0, "closed loop", &r[CLOSED_RECORDED]);
-  s->rate = s->settings.rate > 0 ? s->settings.rate : 0.7 * r[CLOSED_UNRECORDED].rate;
+  s->rate = s->settings.rate > 0 ? s->settings.rate : 0.7 * r[CLOSED_EAGER].rate;
   if (result != TOOL_OK) return result;
   if (!(s->rate > 0))
     return tool_fail("no request was answered eagerly in %g seconds: raise --seconds", s->settings.seconds);
@@ -240,8 +241,8 @@ static int run_curve(serving *s) {
   int result = TOOL_OK;
   for (size_t i = 0; i < 2 * SERVE_POINTS && result == TOOL_OK; i++) {
     const bool is_recorded = i < SERVE_POINTS;
-    const double most = s->results[is_recorded ? CLOSED_RECORDED : CLOSED_UNRECORDED].rate;
-    const load l = load_of(s, s->name, is_recorded ? RONDO_WAY_RECORDED : RONDO_WAY_UNRECORDED, 0,
+    const double most = s->results[is_recorded ? CLOSED_RECORDED : CLOSED_EAGER].rate;
+    const load l = load_of(s, s->name, is_recorded ? RONDO_RUN_RECORDED : RONDO_RUN_EAGER, 0,
                            parts[i % SERVE_POINTS] * most, seconds);
     load_tally tally = {.answered = 0};
     tool_show_progress("curve, %zu of %d", i + 1, 2 * SERVE_POINTS);
@@ -261,7 +262,7 @@ static int find_saturation(serving *s) {
   samples found = {.values = rates, .capacity = LOOPS};
   int result = TOOL_OK;
   for (size_t i = 0; i < LOOPS && result == TOOL_OK; i++) {
-    const load l = load_of(s, s->name, RONDO_WAY_RECORDED, i * s->traffic.count / LOOPS, 0, seconds / LOOPS);
+    const load l = load_of(s, s->name, RONDO_RUN_RECORDED, i * s->traffic.count / LOOPS, 0, seconds / LOOPS);
     load_tally tally = {.answered = 0};
     tool_show_progress("saturation, %zu of %d", i + 1, LOOPS);
     result = load_run(&l, &tally);
@@ -303,11 +304,11 @@ static rondo_status time_decisions(serving *s) {
   enum { DECISIONS = 100000 };
   const uint64_t begin = clock_ns();
   for (size_t i = 0; i < DECISIONS; i++) {
-    rondo_way way;
+    rondo_run_mode mode;
     uint32_t parts[RONDO_SESSION_MAX_PARTS], count;
     double us;
-    TOOL_TRY(
-        rondo_session_decide(s->session, s->name, s->traffic.rows[i % s->traffic.count], &way, parts, &count, &us));
+    TOOL_TRY(rondo_session_get_dispatch(s->session, s->name, s->traffic.rows[i % s->traffic.count], &mode, parts,
+                                        &count, &us));
   }
   s->decide_ns = (double)(clock_ns() - begin) / DECISIONS;
   return RONDO_OK;

@@ -57,7 +57,7 @@ static const option_table table = {
 /* What becomes of the history. */
 typedef struct outlook {
   uint64_t by_graph[RONDO_SESSION_MAX_SIZES]; /* requests that begin with it */
-  uint64_t recorded, split, unrecorded;
+  uint64_t recorded, split, eager;
   uint64_t rows, run_rows; /* of those that graphs run */
   double us;
 } outlook;
@@ -104,14 +104,14 @@ static rondo_status record(planning *p) {
 
 static rondo_status look_ahead(planning *p, size_t request_rows) {
   outlook *o = &p->outlook;
-  rondo_way way;
+  rondo_run_mode mode;
   uint32_t parts[RONDO_SESSION_MAX_PARTS], count;
   double us;
-  TOOL_TRY(rondo_session_decide(p->session, p->settings.model, request_rows, &way, parts, &count, &us));
+  TOOL_TRY(rondo_session_get_dispatch(p->session, p->settings.model, request_rows, &mode, parts, &count, &us));
   o->us += us;
-  o->recorded += way == RONDO_WAY_RECORDED;
-  o->split += way == RONDO_WAY_SPLIT;
-  o->unrecorded += way == RONDO_WAY_UNRECORDED;
+  o->recorded += mode == RONDO_RUN_RECORDED;
+  o->split += mode == RONDO_RUN_SPLIT;
+  o->eager += mode == RONDO_RUN_EAGER;
   if (count > 0) o->by_graph[parts[0]]++;
   if (count > 0) o->rows += request_rows;
   for (uint32_t i = 0; i < count; i++) o->run_rows += p->graphs[parts[i]].rows;
@@ -176,7 +176,7 @@ static void graphs_to_json(const planning *p, json *out) {
     json_begin_object(out, NULL);
     json_integer(out, "rows", p->graphs[i].rows);
     json_real(out, "run_us", p->graphs[i].run_us);
-    json_real(out, "unrecorded_us", p->graphs[i].unrecorded_us);
+    json_real(out, "eager_us", p->graphs[i].eager_us);
     json_real(out, "capture_us", p->graphs[i].capture_us);
     json_integer(out, "nodes", p->graphs[i].nodes);
     json_integer(out, "exec_bytes", p->graphs[i].exec_bytes);
@@ -199,7 +199,7 @@ static int show_json(const planning *p) {
   json_real(&out, "padding", padding_of(&p->outlook));
   json_integer(&out, "recorded", p->outlook.recorded);
   json_integer(&out, "split", p->outlook.split);
-  json_integer(&out, "unrecorded", p->outlook.unrecorded);
+  json_integer(&out, "eager", p->outlook.eager);
   json_real(&out, "overlap", p->info.overlap);
   json_real(&out, "startup_ms", startup_ms(p));
   json_integer(&out, "state_bytes", p->info.state_bytes);
@@ -226,11 +226,11 @@ static int show_text(const planning *p) {
   printf("graph  rows      run us        eager us  capture ms  exec bytes  requests\n");
   for (size_t i = 0; i < p->info.graphs; i++) {
     const rondo_model_graph *g = &p->graphs[i];
-    printf("%5zu %5zu %11.1f %15.1f %11.1f %11" PRIu64 " %9" PRIu64 "\n", i, g->rows, g->run_us, g->unrecorded_us,
+    printf("%5zu %5zu %11.1f %15.1f %11.1f %11" PRIu64 " %9" PRIu64 "\n", i, g->rows, g->run_us, g->eager_us,
            g->capture_us / 1000, g->exec_bytes, o->by_graph[i]);
   }
   printf("requests         %zu: %" PRIu64 " by one graph, %" PRIu64 " by several, %" PRIu64 " eager\n",
-         p->history.count, o->recorded, o->split, o->unrecorded);
+         p->history.count, o->recorded, o->split, o->eager);
   printf("mean             %.1f us\npadding          %.2f %% of rows\n", o->us / (double)p->history.count,
          100 * padding_of(o));
   printf("start-up         %.1f ms a stream\n", startup_ms(p));

@@ -132,7 +132,7 @@ static int create_buffers(training *t) {
   t->tokens = calloc((size_t)t->batch.places * t->batch.context, sizeof *t->tokens);
   t->labels = calloc((size_t)t->batch.places * t->batch.labels, sizeof *t->labels);
   if (!t->tokens || !t->labels) return tool_fail_memory("a batch of %" PRIu64, s->batch);
-  const int result = create_run(&t->unrecorded, s->steps);
+  const int result = create_run(&t->eager, s->steps);
   return result == TOOL_OK ? create_run(&t->recorded, s->steps) : result;
 }
 
@@ -222,7 +222,7 @@ static int take_down(training *t) {
   int result = TOOL_OK;
   if (rondo_compiled_destroy(t->compiled)) result = tool_fail_status("the training step");
   if (rondo_device_close(t->device)) result = tool_fail_status("the device");
-  destroy_run(&t->unrecorded);
+  destroy_run(&t->eager);
   destroy_run(&t->recorded);
   rondo_text_free(t->explanation);
   free(t->tokens);

@@ -45,7 +45,7 @@ void costs_summarize(cost *costs, size_t count);
 void cost_to_json(json *out, const cost *of);
 void cost_object_to_json(json *out, const char *name, const cost *of);
 
-/* rondo_compiled_run or rondo_compiled_run_unrecorded. */
+/* rondo_compiled_run or rondo_compiled_run_eager. */
 typedef rondo_status (*run_function)(rondo_compiled *compiled);
 
 typedef struct run_times {

@@ -87,7 +87,7 @@ void writer_push(writer *w, int32_t *window, size_t *count, int32_t token) {
 }
 
 static rondo_status run_one(rondo_compiled *compiled, writer_way way, cost *times) {
-  return run_timed(compiled, way == WRITER_UNRECORDED ? rondo_compiled_run_unrecorded : rondo_compiled_run, times);
+  return run_timed(compiled, way == WRITER_EAGER ? rondo_compiled_run_eager : rondo_compiled_run, times);
 }
 
 static rondo_status read_scores(const writer *w, rondo_compiled *compiled, float *out) {

@@ -29,8 +29,8 @@ typedef struct writer {
 
 typedef enum writer_way {
   WRITER_RECORDED,
-  WRITER_UNRECORDED, /* eager */
-  WRITER_RECOMPUTED  /* recorded, and over the whole window each time */
+  WRITER_EAGER,
+  WRITER_RECOMPUTED /* recorded, and over the whole window each time */
 } writer_way;
 
 /* Compiles what the model needs. This and writer_destroy return TOOL_OK, or TOOL_FAILURE after a message. */

@@ -24,7 +24,7 @@ static void count(load_tally *t, const rondo_answer *answer, size_t rows, double
 }
 
 static rondo_request request_of(const load *l, size_t index, void *const *outputs) {
-  return (rondo_request){RONDO_REQUEST_INIT, .way = l->way, .rows = l->traffic->rows[index % l->traffic->count],
+  return (rondo_request){RONDO_REQUEST_INIT, .mode = l->mode, .rows = l->traffic->rows[index % l->traffic->count],
                          .inputs = l->inputs, .outputs = outputs};
 }
 
@@ -238,8 +238,8 @@ static void add_usage(load_tally *all, const usage *before, const usage *after) 
   all->batches += a->batches - b->batches;
   all->batch_requests += a->requests - b->requests;
   all->graphs += a->graphs - b->graphs;
-  all->forming_us += a->forming_us - b->forming_us;
-  all->queueing_us += a->queueing_us - b->queueing_us;
+  all->batching_us += a->batching_us - b->batching_us;
+  all->enqueue_us += a->enqueue_us - b->enqueue_us;
 }
 
 static double percentile(const samples *sorted, double part) {
@@ -282,8 +282,8 @@ load_result load_summarize(load_tally *tally) {
                            .padding_rows = (uint64_t)(tally->padding + 0.5),
                            .batched = tally->batched,
                            .batch_requests = mean_of((double)tally->batch_requests, tally->batches),
-                           .forming_us = mean_of(tally->forming_us, tally->batches),
-                           .queueing_us = mean_of(tally->queueing_us, tally->graphs),
+                           .batching_us = mean_of(tally->batching_us, tally->batches),
+                           .enqueue_us = mean_of(tally->enqueue_us, tally->graphs),
                            .busy = tally->busy_us / 1e6 / seconds,
                            .processors = tally->processor_seconds / seconds / (double)sysconf(_SC_NPROCESSORS_ONLN)};
   destroy_samples(tally);

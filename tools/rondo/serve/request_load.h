@@ -19,7 +19,7 @@ typedef struct load {
   size_t output_bytes;       /* of one row */
   const traffic *traffic;    /* rows of requests, in turn */
   size_t most_rows;
-  rondo_way way;
+  rondo_run_mode mode;
   double seconds;
   size_t first;     /* request that it begins with */
   double rate;      /* requests a second; 0: closed loop */
@@ -34,7 +34,7 @@ typedef struct load_tally {
   double padding; /* each request's share of its batch's */
   double seconds, busy_us, processor_seconds;
   uint64_t batches, batch_requests, graphs; /* of the session, as are the next */
-  double forming_us, queueing_us;
+  double batching_us, enqueue_us;
   bool has_no_memory;
 } load_tally;
 
@@ -46,7 +46,7 @@ typedef struct load_result {
   double median_us, p95_us, p99_us, p999_us, maximum_us;
   uint64_t rows, padding_rows, batched; /* batched: answers of requests that ran with others */
   double batch_requests;                /* of a batch that was formed, at the mean; */
-  double forming_us, queueing_us; /* ... of the host, to form one, and to queue a graph (rondo_session_get_usage) */
+  double batching_us, enqueue_us; /* ... of the host, to form one, and to queue a graph (rondo_session_get_usage) */
   double busy;       /* share of the time in which work was under way on the device (rondo_session_get_usage) */
   double processors; /* processor time of this process over what the machine's processors have: on a CPU device that of
                         its workers, and of the clients, which work along */

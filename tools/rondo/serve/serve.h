@@ -19,11 +19,11 @@ typedef struct serve_settings {
 /* Loads with the same requests. */
 enum {
   CLOSED_RECORDED,
-  CLOSED_UNRECORDED,
+  CLOSED_EAGER,
   CLOSED_CHOSEN, /* by the session, for each request */
   CLOSED_WHOLE,  /* recorded, undivided, beside a divided model */
   OPEN_RECORDED,
-  OPEN_UNRECORDED,
+  OPEN_EAGER,
   OPEN_CHOSEN,
   OPEN_WHOLE,
   SERVE_LOADS

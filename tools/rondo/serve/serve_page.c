@@ -88,14 +88,14 @@ static void draw_keys(const drawing *d) {
   }
 }
 
-static void draw_line(const drawing *d, int way, bool is_tail) {
+static void draw_line(const drawing *d, int mode, bool is_tail) {
   bool is_first = true;
   fprintf(d->out,
           "<path style=\"fill:none;stroke:%s;stroke-width:%s;opacity:%s;stroke-linejoin:round;stroke-dasharray:%s\" "
           "d=\"",
-          colours[way], is_tail ? "1" : "2", is_tail ? ".6" : "1", dashes[way]);
+          colours[mode], is_tail ? "1" : "2", is_tail ? ".6" : "1", dashes[mode]);
   for (size_t i = 0; i < SERVE_POINTS; i++) {
-    const load_result *r = &d->s->curve[way][i];
+    const load_result *r = &d->s->curve[mode][i];
     if (r->answered == 0) continue;
     fprintf(d->out, "%c%.1f %.1f ", is_first ? 'M' : 'L', x_of(d, r->rate),
             y_of(d, is_tail ? r->p99_us : r->median_us));
@@ -104,14 +104,14 @@ static void draw_line(const drawing *d, int way, bool is_tail) {
   fputs("\"/>\n", d->out);
 }
 
-static void draw_dots(const drawing *d, int way) {
+static void draw_dots(const drawing *d, int mode) {
   for (size_t i = 0; i < SERVE_POINTS; i++) {
-    const load_result *r = &d->s->curve[way][i];
+    const load_result *r = &d->s->curve[mode][i];
     if (r->answered == 0) continue;
     fprintf(d->out,
             "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" style=\"fill:%s\"><title>%s, %.6g requests a second: median %.1f "
             "&#181;s, 99 %% %.1f &#181;s</title></circle>\n",
-            x_of(d, r->rate), y_of(d, r->median_us), colours[way], way_names[way], r->rate, r->median_us, r->p99_us);
+            x_of(d, r->rate), y_of(d, r->median_us), colours[mode], way_names[mode], r->rate, r->median_us, r->p99_us);
   }
 }
 
@@ -124,10 +124,10 @@ static void draw(const drawing *d) {
           WIDTH, HEIGHT, WIDTH, HEIGHT);
   draw_ticks(d);
   draw_keys(d);
-  for (int way = WAYS; way-- > 0;) {
-    draw_line(d, way, true);
-    draw_line(d, way, false);
-    draw_dots(d, way);
+  for (int mode = WAYS; mode-- > 0;) {
+    draw_line(d, mode, true);
+    draw_line(d, mode, false);
+    draw_dots(d, mode);
   }
   fputs("</svg></div>\n", d->out);
 }
@@ -161,8 +161,8 @@ static void write_curve(const serving *s, FILE *out) {
   draw(&d);
   fputs("<details><summary>The same as a table</summary>", out);
   begin_table(out, "Response times as a table");
-  for (int way = 0; way < WAYS; way++)
-    for (size_t i = 0; i < SERVE_POINTS; i++) write_row(out, way_names[way], &s->curve[way][i]);
+  for (int mode = 0; mode < WAYS; mode++)
+    for (size_t i = 0; i < SERVE_POINTS; i++) write_row(out, way_names[mode], &s->curve[mode][i]);
   end_table(out);
   fputs("</details>\n", out);
 }

@@ -8,8 +8,8 @@
 #include "common/tool.h"
 #include "serve/serve.h"
 
-static const char *const load_names[SERVE_LOADS] = {"closed_recorded",  "closed_unrecorded", "closed_chosen",
-                                                    "closed_undivided", "open_recorded",     "open_unrecorded",
+static const char *const load_names[SERVE_LOADS] = {"closed_recorded",  "closed_eager",  "closed_chosen",
+                                                    "closed_undivided", "open_recorded", "open_eager",
                                                     "open_chosen",      "open_undivided"};
 const char *const serve_load_labels[SERVE_LOADS] = {"closed, recorded",  "closed, eager",  "closed, chosen",
                                                     "closed, undivided", "open, recorded", "open, eager",
@@ -29,11 +29,11 @@ double serve_padding(const load_result *r) {
 static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
 double serve_gain(const serving *s, int closed) {
-  return ratio(s->results[closed].rate, s->results[CLOSED_UNRECORDED].rate);
+  return ratio(s->results[closed].rate, s->results[CLOSED_EAGER].rate);
 }
 
 double serve_median_ratio(const serving *s, int open) {
-  return ratio(s->results[open].median_us, s->results[OPEN_UNRECORDED].median_us);
+  return ratio(s->results[open].median_us, s->results[OPEN_EAGER].median_us);
 }
 
 /* Of a divided model, over undivided. */
@@ -64,8 +64,8 @@ static void result_to_json(const load_result *r, const char *name, json *out) {
   json_integer(out, "rows", r->rows);
   json_real(out, "padding", serve_padding(r));
   json_real(out, "batch_requests", r->batch_requests);
-  json_real(out, "forming_us", r->forming_us);
-  json_real(out, "queueing_us", r->queueing_us);
+  json_real(out, "batching_us", r->batching_us);
+  json_real(out, "enqueue_us", r->enqueue_us);
   json_real(out, "busy", r->busy);
   json_real(out, "processors", r->processors);
   json_end(out);
@@ -73,9 +73,9 @@ static void result_to_json(const load_result *r, const char *name, json *out) {
 
 static void curve_to_json(const serving *s, json *out) {
   if (!s->settings.report) return;
-  for (size_t way = 0; way < 2; way++) {
-    json_begin_array(out, way == 0 ? "curve_recorded" : "curve_unrecorded");
-    for (size_t i = 0; i < SERVE_POINTS; i++) result_to_json(&s->curve[way][i], NULL, out);
+  for (size_t mode = 0; mode < 2; mode++) {
+    json_begin_array(out, mode == 0 ? "curve_recorded" : "curve_eager");
+    for (size_t i = 0; i < SERVE_POINTS; i++) result_to_json(&s->curve[mode][i], NULL, out);
     json_end(out);
   }
 }
@@ -108,8 +108,8 @@ static void division_to_json(const serving *s, json *out) {
   if (s->look_ups == NULL) return;
   json_begin_object(out, "division");
   json_text(out, "look_ups", s->look_ups_info.name);
-  json_integer(out, "state_bytes", s->info.ahead_state_bytes);
-  json_integer(out, "arena_bytes", s->info.ahead_arena_bytes);
+  json_integer(out, "state_bytes", s->info.upstream_state_bytes);
+  json_integer(out, "arena_bytes", s->info.upstream_arena_bytes);
   if (s->has_whole) json_real(out, "gain", division_gain(s));
   if (s->has_whole) json_real(out, "median_ratio", division_median_ratio(s));
   json_end(out);
@@ -210,13 +210,13 @@ static void print_loads(const serving *s) {
 /* What a batch costs the host before the device has it. */
 static void print_host(const load_result *r) {
   printf("batches          of %.2f requests, %.2f us each to form, and %.2f us to enqueue a graph (closed, recorded)\n",
-         r->batch_requests, r->forming_us, r->queueing_us);
+         r->batch_requests, r->batching_us, r->enqueue_us);
 }
 
 static void print_division(const serving *s) {
   if (s->look_ups == NULL) return;
   printf("look-ups         on %s, %" PRIu64 " bytes of states and %" PRIu64 " of arenas there\n", s->look_ups_info.name,
-         s->info.ahead_state_bytes, s->info.ahead_arena_bytes);
+         s->info.upstream_state_bytes, s->info.upstream_arena_bytes);
   if (s->has_whole)
     printf("divided          %.2f times the requests of undivided, %.2f times the median\n", division_gain(s),
            division_median_ratio(s));

@@ -244,7 +244,7 @@ static rondo_request request_of(const soaking *s, const flight *f, const void *i
   if (f->fate == FATE_NOT_A_NUMBER) inputs[0] = s->bad.numbers;
   if (f->fate == FATE_INDEX) inputs[1] = s->bad.looked_up;
   outputs[0] = f->scores;
-  return (rondo_request){RONDO_REQUEST_INIT, .way = RONDO_WAY_RECORDED,
+  return (rondo_request){RONDO_REQUEST_INIT, .mode = RONDO_RUN_RECORDED,
                          .rows = f->rows,    .inputs = inputs,
                          .outputs = outputs, .input_count = f->fate == FATE_SHAPE ? 1 : 2,
                          .output_count = 1,  .deadline_us = f->fate == FATE_DEADLINE ? 200 : 0};
@@ -324,7 +324,7 @@ static rondo_status find_right_scores(soaking *s) {
     const void *inputs[2];
     void *outputs[1] = {s->right + first};
     recommender_inputs_from(given->model, &s->good, first, inputs);
-    const rondo_request request = {RONDO_REQUEST_INIT, .way = RONDO_WAY_UNRECORDED, .rows = given->most_rows,
+    const rondo_request request = {RONDO_REQUEST_INIT, .mode = RONDO_RUN_EAGER, .rows = given->most_rows,
                                    .inputs = inputs, .outputs = outputs};
     TOOL_TRY(rondo_session_run(given->session, given->name, &request, NULL));
   }

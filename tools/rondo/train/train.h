@@ -63,7 +63,7 @@ typedef struct training {
   uint64_t resumed_steps;   /* that this checkpoint's training was to have */
   train_progress progress;  /* of the recorded run */
   uint64_t kept_step;       /* of the checkpoint at --checkpoint; 0: none yet */
-  training_run unrecorded, recorded;
+  training_run eager, recorded;
   bool is_identical, is_saved; /* both runs' losses; the model, to --save */
   double loss_first, loss_last;
   char *explanation; /* of --explain, in the form of the results; or NULL */

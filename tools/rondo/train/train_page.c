@@ -40,7 +40,7 @@ static bool write_losses(const training *t, FILE *out) {
   write_figure(out, "Median", found[1], 4, "of the steps");
   write_figure(out, "Most", found[2], 4, "of a step");
   fputs("</dl>\n", out);
-  const uint64_t compared = t->unrecorded.end - t->unrecorded.first;
+  const uint64_t compared = t->eager.end - t->eager.first;
   fprintf(out, "<p class=\"note\">Steps also run eagerly: %" PRIu64, compared);
   if (compared > 0) fprintf(out, "; their losses are %s", t->is_identical ? "identical, bit for bit" : "different");
   fputs(".</p>\n", out);
@@ -56,12 +56,12 @@ static void write_summary(FILE *out, const char *name, summary found) {
 }
 
 static bool write_times(training *t, FILE *out) {
-  cost *recorded = &t->recorded.times.cost, *eager = &t->unrecorded.times.cost;
+  cost *recorded = &t->recorded.times.cost, *eager = &t->eager.times.cost;
   const curve drawn = {.title = "Times of steps",
                        .unit = "\xC2\xB5s",
                        .is_time = true,
                        .series = {series_of(&t->recorded, t->recorded.step_us, "recorded"),
-                                  series_of(&t->unrecorded, t->unrecorded.step_us, "eager")}};
+                                  series_of(&t->eager, t->eager.step_us, "eager")}};
   costs_summarize(recorded, 1);
   costs_summarize(eager, 1);
   const double step = recorded->result[COST_TOTAL].median;

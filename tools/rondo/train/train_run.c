@@ -153,7 +153,7 @@ int train_both(training *t) {
   int result = put_back(t);
   if (result != TOOL_OK) return result;
   const uint64_t compared = least(end, t->progress.step + s->compare);
-  result = run_steps(t, "eager", rondo_compiled_run_unrecorded, compared, false, &t->unrecorded);
+  result = run_steps(t, "eager", rondo_compiled_run_eager, compared, false, &t->eager);
   if (result == TOOL_OK) result = put_back(t);
   return result == TOOL_OK ? run_steps(t, "recorded", rondo_compiled_run, end, true, &t->recorded) : result;
 }

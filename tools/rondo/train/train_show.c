@@ -18,7 +18,7 @@ static uint64_t last_count(const training *t) {
   return wanted < made ? wanted : made;
 }
 
-static uint64_t compared_count(const training *t) { return t->unrecorded.end - t->unrecorded.first; }
+static uint64_t compared_count(const training *t) { return t->eager.end - t->eager.first; }
 
 void train_evaluate(training *t) {
   const training_run *run = &t->recorded;
@@ -28,7 +28,7 @@ void train_evaluate(training *t) {
   t->loss_first = (double)t->progress.first_loss;
   t->loss_last = sum / (double)count;
   t->is_identical =
-      memcmp(run->losses + run->first, t->unrecorded.losses + run->first, compared_count(t) * sizeof *run->losses) == 0;
+      memcmp(run->losses + run->first, t->eager.losses + run->first, compared_count(t) * sizeof *run->losses) == 0;
 }
 
 static void write_description(const training *t, json *out) {
@@ -80,7 +80,7 @@ static int show_json(training *t) {
     json_verbatim(&out, "identical", "null");
   write_losses(t, &out);
   json_integer(&out, "kernels", t->info.kernels);
-  run_times_to_json(&t->unrecorded.times, &out, "unrecorded");
+  run_times_to_json(&t->eager.times, &out, "eager");
   run_times_to_json(&t->recorded.times, &out, "recorded");
   memory_to_json(&t->info, &out);
   if (t->is_saved) json_text(&out, "saved", t->settings.save);
@@ -140,7 +140,7 @@ static int show_text(training *t) {
   show_steps(t);
   show_losses(t);
   run_times_print_head("a step until done, us");
-  if (compared_count(t) > 0) run_times_print(&t->unrecorded.times, "eager");
+  if (compared_count(t) > 0) run_times_print(&t->eager.times, "eager");
   run_times_print(&t->recorded.times, "recorded");
   memory_print(&t->info);
   if (t->is_saved) {
