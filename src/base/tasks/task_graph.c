@@ -26,9 +26,9 @@ static uint32_t successor_count(const chains *c, uint32_t item) {
 static bool is_alone(const chains *c, uint32_t item) { return c->is_alone != NULL && c->is_alone(c->user, item); }
 
 static bool follows_in_chain(const chains *c, uint32_t item) {
-  if (c->predecessors[item] != 1 || is_alone(c, item)) return false;
+  if (c->predecessors[item] != 1) return false;
   const uint32_t before = c->predecessor_of[item];
-  return successor_count(c, before) == 1 && !is_alone(c, before);
+  return successor_count(c, before) == 1 && !is_alone(c, item) && !is_alone(c, before);
 }
 
 static void count_predecessors(chains *c) {
@@ -49,6 +49,7 @@ static void add_task(chains *c, uint32_t head, uint32_t *next_position) {
   *task = (rondo_task){.first = *next_position, .predecessors = c->predecessors[head], .mark = UINT32_MAX};
   atomic_init(&task->pending, task->predecessors);
   for (uint32_t item = head;; item = c->successors[c->successor_start[item]]) {
+    assert(c->task_of[item] == RONDO_NO_TASK);
     graph->position[item] = (*next_position)++;
     c->task_of[item] = number;
     task->count++;
@@ -110,9 +111,10 @@ rondo_status rondo_task_graph_make(const rondo_allocator *allocator, uint32_t it
   if (item_count > 0) {
     c.predecessor_of = numbers + item_count;
     c.task_of = c.predecessor_of + item_count;
+    memset(c.task_of, 0xff, item_count * sizeof *c.task_of);
     count_predecessors(&c);
-    for (uint32_t i = 0; i < item_count; i++)
-      if (!follows_in_chain(&c, i)) add_task(&c, i, &next_position);
+    for (uint32_t i = 0; i < item_count; i++) /* the rest of a chain has larger numbers than its head */
+      if (c.task_of[i] == RONDO_NO_TASK) add_task(&c, i, &next_position);
     link_tasks(&c);
     measure_longest_path(out, c.task_of + item_count);
   }

@@ -246,8 +246,6 @@ rondo_status check_wrap_node(cpu_executable *executable, cpu_node_detail *detail
     const rondo_alloc_node *node = &params->as.alloc;
     RONDO_TRY(check_area_note(check, node->address, node->bytes, node->name));
   }
-  void *data;
-  if (allocates || frees) RONDO_TRY(cpu_detail_storage(executable, detail, 0, 0, &data));
   check_work *work =
       (check_work *)(void *)((unsigned char *)detail->storage + detail->storage_bytes - sizeof(check_work));
   describe_work(work, check, params);

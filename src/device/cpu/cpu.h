@@ -310,9 +310,9 @@ typedef struct cpu_node_detail {
   rondo_node_kind kind;
   rondo_node_where where;
   bool enabled;
-  char *name;
-  cpu_node node; /* as it runs when enabled; args point into storage */
-  void *storage; /* argument addresses and values, or the description of other work */
+  const char *name; /* in storage */
+  cpu_node node;    /* as it runs when enabled; args point into storage */
+  void *storage;    /* argument addresses and values, or the description of other work; then the name */
   size_t storage_bytes;
   cpu_event *event;       /* event nodes; holds a reference */
   cpu_timeline *timeline; /* record: counts launches; holds a reference */
@@ -333,7 +333,6 @@ typedef struct cpu_change {
   int more_kernels; /* that run: 1 when it was disabled, -1 when it is now */
   cpu_node node;
   const char *name;
-  char *old_name;
   rondo_node_where old_where;
   void *old_storage;
   size_t old_storage_bytes;

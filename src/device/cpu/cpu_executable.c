@@ -25,17 +25,22 @@ static const rondo_allocator *allocator_of(const cpu_executable *executable) {
 
 /* Details --------------------------------------------------------------------------------------------------------- */
 
-rondo_status cpu_detail_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses, size_t bytes,
-                                void **out_data) {
-  const size_t data_at = cpu_align(addresses * sizeof(void *), CPU_GRANULE);
+/* Storage of a node: `addresses` argument addresses, then `bytes` at *out_data, then its name. On a checking device
+ * cpu_checking.node_bytes follow. */
+static rondo_status make_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses, size_t bytes,
+                                 void **out_data) {
+  const size_t data_at = cpu_align(addresses * sizeof(void *), CPU_GRANULE), name_at = data_at + bytes;
+  const size_t name_bytes = strlen(detail->name) + 1;
   const bool checked = executable->device->check != NULL;
-  const size_t whole = checked ? cpu_align(data_at + bytes, CPU_GRANULE) + cpu_checking.node_bytes : data_at + bytes;
+  const size_t whole =
+      checked ? cpu_align(name_at + name_bytes, CPU_GRANULE) + cpu_checking.node_bytes : name_at + name_bytes;
   void *memory;
   RONDO_TRY(rondo_allocate_aligned(allocator_of(executable), 1, whole, CPU_GRANULE, &memory));
   detail->storage = memory;
   detail->storage_bytes = whole;
   detail->node.args = memory;
-  *out_data = memory == NULL ? NULL : (unsigned char *)memory + data_at; /* a kernel without parameters */
+  detail->name = memcpy((unsigned char *)memory + name_at, detail->name, name_bytes);
+  *out_data = (unsigned char *)memory + data_at;
   return RONDO_OK;
 }
 
@@ -43,7 +48,7 @@ static rondo_status make_kernel(cpu_executable *executable, cpu_node_detail *det
   const rondo_kernel *kernel = work->kernel;
   assert(kernel->cpu != NULL); /* the front has asked kernel_check */
   void *values;
-  RONDO_TRY(cpu_detail_storage(executable, detail, kernel->parameter_count, kernel->argument_bytes, &values));
+  RONDO_TRY(make_storage(executable, detail, kernel->parameter_count, kernel->argument_bytes, &values));
   void **args = detail->storage;
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     args[i] = (unsigned char *)values + kernel->offsets[i];
@@ -56,7 +61,7 @@ static rondo_status make_kernel(cpu_executable *executable, cpu_node_detail *det
 
 static rondo_status make_described(cpu_executable *executable, cpu_node_detail *detail, cpu_description described) {
   void *data;
-  RONDO_TRY(cpu_detail_storage(executable, detail, 1, described.bytes, &data));
+  RONDO_TRY(make_storage(executable, detail, 1, described.bytes, &data));
   memcpy(data, described.data, described.bytes);
   ((void **)detail->storage)[0] = data;
   detail->node.function = described.function;
@@ -66,7 +71,7 @@ static rondo_status make_described(cpu_executable *executable, cpu_node_detail *
 
 static rondo_status make_record(cpu_executable *executable, cpu_node_detail *detail) {
   void *data;
-  RONDO_TRY(cpu_detail_storage(executable, detail, 2, 0, &data));
+  RONDO_TRY(make_storage(executable, detail, 2, 0, &data));
   RONDO_TRY(cpu_timeline_create(executable->device, &detail->timeline));
   detail->timeline->stamped = detail->event->base.timing;
   ((void **)detail->storage)[0] = detail->timeline;
@@ -75,27 +80,33 @@ static rondo_status make_record(cpu_executable *executable, cpu_node_detail *det
   return RONDO_OK;
 }
 
+static rondo_status make_host(cpu_executable *executable, cpu_node_detail *detail, const rondo_node_params *params) {
+  const cpu_host_work work = {params->as.host, NULL, true, detail->where, &executable->queue};
+  RONDO_TRY(make_described(executable, detail, (cpu_description){cpu_run_host, 1, &work, sizeof work}));
+  cpu_host_work *kept = ((void **)detail->storage)[0];
+  kept->name = detail->name;
+  return RONDO_OK;
+}
+
 static rondo_status make_node(cpu_executable *executable, cpu_node_detail *detail, const rondo_node_params *params) {
+  void *unused;
   switch (params->kind) {
     case RONDO_NODE_KERNEL:
       return make_kernel(executable, detail, &params->as.kernel);
     case RONDO_NODE_COPY:
     case RONDO_NODE_FILL:
       return make_described(executable, detail, cpu_describe(params));
-    case RONDO_NODE_HOST: {
-      const cpu_host_work work = {params->as.host, detail->name, true, detail->where, &executable->queue};
-      return make_described(executable, detail, (cpu_description){cpu_run_host, 1, &work, sizeof work});
-    }
+    case RONDO_NODE_HOST:
+      return make_host(executable, detail, params);
     case RONDO_NODE_EVENT_RECORD:
       return make_record(executable, detail);
-    default:
-      return RONDO_OK; /* nothing to run: empty, alloc, free, event wait (its task's business) */
+    default: /* empty, alloc, free; an event wait is done before its task */
+      return make_storage(executable, detail, 0, 0, &unused);
   }
 }
 
 static void free_detail(cpu_executable *executable, cpu_node_detail *detail) {
   rondo_node_where_free(allocator_of(executable), &detail->where);
-  rondo_release_text(allocator_of(executable), detail->name);
   rondo_release(allocator_of(executable), detail->storage, 1, detail->storage_bytes);
   if (detail->event != NULL) cpu_event_release(detail->event);
   cpu_timeline_release(detail->timeline);
@@ -106,8 +117,8 @@ static void free_detail(cpu_executable *executable, cpu_node_detail *detail) {
 static rondo_status make_detail(cpu_executable *executable, const rondo_lowered_node *node, cpu_node_detail *out) {
   *out = (cpu_node_detail){.kind = node->params->kind, .enabled = true, .node = {.function = cpu_run_nothing}};
   out->node.blocks = cpu_all_blocks(1);
+  out->name = node->params->name == NULL ? "" : node->params->name; /* until its storage has a copy */
   rondo_status status = rondo_node_where_copy(allocator_of(executable), &node->where, &out->where);
-  if (status == RONDO_OK) status = rondo_allocate_text(allocator_of(executable), node->params->name, &out->name);
   if (status == RONDO_OK && node->event != NULL) {
     out->event = (cpu_event *)node->event;
     cpu_event_retain(out->event);
@@ -150,7 +161,6 @@ static void free_changes(cpu_executable *executable, cpu_change_list *list) {
     cpu_change_list *next_list = list->next;
     for (cpu_change *change = list->first; change != NULL;) {
       cpu_change *next = change->next;
-      rondo_release_text(allocator, change->old_name);
       rondo_node_where_free(allocator, &change->old_where);
       rondo_release(allocator, change->old_storage, 1, change->old_storage_bytes);
       cpu_timeline_release(change->old_timeline);
@@ -206,7 +216,6 @@ static rondo_status executable_set_params(rondo_executable *base, size_t index, 
   const cpu_change change = {.position = executable->graph.position[index],
                              .node = running_form(&changed),
                              .name = changed.name,
-                             .old_name = detail->name,
                              .old_where = detail->where,
                              .old_storage = detail->storage,
                              .old_storage_bytes = detail->storage_bytes,
@@ -323,8 +332,7 @@ static uint64_t executable_host_bytes(const rondo_executable *base) {
       sizeof(cpu_node) + sizeof(cpu_node_detail) + sizeof(char *) + sizeof(rondo_task) + 4 * sizeof(uint32_t);
   uint64_t bytes =
       sizeof *executable + executable->node_count * a_node + executable->graph.edge_count * sizeof(uint32_t);
-  for (size_t i = 0; i < executable->node_count; i++)
-    bytes += executable->details[i].storage_bytes + strlen(executable->details[i].name) + 1;
+  for (size_t i = 0; i < executable->node_count; i++) bytes += executable->details[i].storage_bytes;
   if (executable->times != NULL) bytes += executable->node_count * sizeof *executable->times;
   return bytes;
 }

@@ -11,11 +11,6 @@
 RONDO_MUST_USE rondo_status cpu_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
                                                   rondo_executable **out);
 
-/* Storage of a node: `addresses` argument addresses, and after them `bytes` at *out_data. On a checking device
- * cpu_checking.node_bytes more follow. */
-RONDO_MUST_USE rondo_status cpu_detail_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses,
-                                               size_t bytes, void **out_data);
-
 /* Frees destroyed executables whose launches are done; all, waiting for them, when `wait`. */
 void cpu_executable_reap(cpu_device *device, bool wait);
 /* Asserts the invariants. While it does not run. */
