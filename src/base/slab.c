@@ -97,6 +97,9 @@ static bool is_in_chunk(const rondo_slab *slab, const void *block) {
 #endif
 
 void rondo_slab_check(const rondo_slab *slab) {
+#ifdef NDEBUG
+  (void)slab;
+#else
   uint64_t bytes = 0;
   for (const rondo_slab_chunk *chunk = slab->chunks; chunk != NULL; chunk = chunk->older) bytes += chunk->bytes;
   assert(bytes == slab->held_bytes);
@@ -105,10 +108,11 @@ void rondo_slab_check(const rondo_slab *slab) {
   for (size_t i = 0; i < RONDO_SLAB_SIZES; i++)
     for (const rondo_slab_block *block = slab->released[i]; block != NULL; block = block->next)
       assert(is_in_chunk(slab, block));
-  (void)bytes;
+#endif
 }
 
 void rondo_slab_free(rondo_slab *slab) {
+  rondo_slab_check(slab);
   while (slab->chunks != NULL) {
     rondo_slab_chunk *chunk = slab->chunks;
     slab->chunks = chunk->older;

@@ -3,9 +3,9 @@
  * futex that they sleep on.
  *
  * No wake is lost. A sleeper calls enter, looks once more for something to do, and sleeps only if there is nothing. A
- * waker makes its work visible by a sequentially consistent store, and then calls wake. All four accesses are
- * sequentially consistent: either the waker sees the count, or the sleeper sees the work. The epoch is read in enter
- * and changed by the waker, so a thread that is woken before it sleeps does not fall asleep.
+ * waker makes its work visible by a sequentially consistent store, calls exist, and calls wake if there are sleepers.
+ * All four accesses are sequentially consistent: either the waker sees the count, or the sleeper sees the work. The
+ * epoch is read in enter and changed by the waker, so a thread that is woken before it sleeps does not fall asleep.
  */
 #ifndef RONDO_BASE_TASKS_SLEEPERS_H
 #define RONDO_BASE_TASKS_SLEEPERS_H

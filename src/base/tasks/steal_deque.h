@@ -4,9 +4,9 @@
  * Invariant: top <= bottom + 1, and bottom - top <= RONDO_DEQUE_CAPACITY. `top` only grows, so a thief's exchange of it
  * succeeds only if the entry that the thief has read is still the oldest one.
  *
- * Threads: push and pop belong to the owner. peek and take are for any thread. Zeroed memory is an empty
- * deque. push and peek are sequentially consistent, so a thread that pushes and then looks for sleepers, and
- * a thread that announces its sleep and then looks at the deque, cannot both miss each other (base/tasks/sleepers.h).
+ * Threads: push and pop belong to the owner. peek and take are for any thread. Zeroed memory is an empty deque.
+ * push and peek are sequentially consistent, so a thread that pushes and then looks for sleepers, and a thread that
+ * announces its sleep and then looks at the deque, cannot both miss each other (base/tasks/sleepers.h).
  */
 #ifndef RONDO_BASE_TASKS_STEAL_DEQUE_H
 #define RONDO_BASE_TASKS_STEAL_DEQUE_H
@@ -39,7 +39,7 @@ uint32_t rondo_deque_push(rondo_steal_deque *deque, const uint64_t *entries, uin
 /* The newest entry; RONDO_DEQUE_EMPTY if there is none. */
 uint64_t rondo_deque_pop(rondo_steal_deque *deque);
 
-/* For the owner: whether thieves found nothing, or little, when they last looked. */
+/* For the owner: true if the deque is empty, or nearly so. The answer may be out of date at once. */
 static inline bool rondo_deque_looks_empty(const rondo_steal_deque *deque) {
   return atomic_load_explicit(&deque->top, memory_order_relaxed) >=
          atomic_load_explicit(&deque->bottom, memory_order_relaxed);

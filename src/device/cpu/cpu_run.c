@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Running an executable: in a plain loop, or by work stealing (base/task_graph.h). README.md describes both, and
+ * Running an executable: in a plain loop, or by work stealing (base/tasks/task_graph.h). README.md describes both, and
  * cpu_choice.c chooses.
  *
  * By stealing, the starter, who owns the queue, runs the sources. Whoever counts a task's last predecessor down goes on
@@ -289,7 +289,6 @@ static bool run_one(cpu_executable *executable, cpu_participant *self, uint64_t 
 static void run_from(cpu_executable *executable, cpu_participant *self, uint64_t entry) {
   const bool is_short = executable->is_short;
   done_tasks done = {.count = 0};
-  assert(self->tasks.kept_count == 0);
   for (;;) {
     if (entry == RONDO_DEQUE_EMPTY && self->tasks.kept_count == 0) entry = rondo_deque_pop(&self->tasks.deque);
     if (is_short && entry != RONDO_DEQUE_EMPTY) rondo_task_keep(&self->tasks, &executable->graph, entry);
