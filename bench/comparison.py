@@ -49,7 +49,7 @@ ENGINES = [("Rondo", "rondo_bench", ("rondo",)),
 # Why Rondo is not ahead, by the first words of a table's title, and of its row's name; "" is any row.
 CAUSES = {
     "Launching a graph": {
-        "": "Rondo's launch is the driver's, behind 84 instructions of its own; execs of the driver that are the same "
+        "": "Rondo's launch is the driver's, after 84 instructions of its own; execs of the driver that are the same "
             "differ by up to 60 ns (bench/results/2026-11-21-h200-changing.md), in a line of 3200 by up to 8 % "
             "(bench/results/2026-11-23-h200-feed.md)"},
     "Changing a graph": {
@@ -125,7 +125,7 @@ def run_json(command, part, environment=None, said=None):
 def processor():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    release = platform.release().partition("-")[0]  # behind it, who built the kernel
+    release = platform.release().partition("-")[0]  # after it: who built the kernel
     return f"{os.cpu_count()} processors ({names[0] if names else platform.machine()}), {platform.system()} {release}"
 
 

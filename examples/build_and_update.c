@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A graph built node by node, and an exec that is kept while its parameters change: one node at a time, all from
- * another graph, and what is refused: another topology.
+ * Builds a graph node by node and updates its exec in place: first the parameters of one node, then those of all nodes,
+ * taken from another graph. An update from a graph with another topology is refused.
  *
  *   build_and_update [DEVICE]
  *
@@ -70,8 +70,8 @@ static rondo_status change_one_node(const program *p, rondo_exec *exec, rondo_no
   return rondo_exec_set_params(exec, multiply, &params);
 }
 
-/* The parameters of another graph of the same topology; then a node more, which is another topology: refused with a
- * reason, and the exec is as before. */
+/* Takes the parameters of another graph with the same topology. Then adds a node: that topology is refused with a
+ * reason, and the exec stays as it was. */
 static rondo_status change_all(const program *p, rondo_exec *exec, int *out_whole, rondo_reason *out_reason) {
   rondo_graph *other;
   rondo_node multiply, extra;

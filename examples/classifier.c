@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * A convolutional classifier: convolutions with batch normalisation, a residual block (He et al. 2016), a depthwise
- * separable one (Howard et al. 2017), pooling and a head. It learns to tell four textures apart. The training step is
- * recorded as one graph and normalises by its batch; inference is another program with the same weights, which
- * normalises by the running statistics, so that an answer does not depend on what else is in the batch.
+ * Trains a convolutional classifier with batch normalization, a residual block (He et al. 2016), a depthwise separable
+ * convolution (Howard et al. 2017), pooling and a linear head. It learns to distinguish four textures. The training
+ * step is recorded as one graph and normalizes with the statistics of the batch. Inference is a second program with the
+ * same weights. It uses the running statistics, so a result does not depend on the other images of the batch.
  *
  *   classifier [DEVICE]
  *
- * Prints: 19 of 20 new images told right; the losses of 40 recorded steps are those of eager ones, bit for bit
+ * Prints: 19 of 20 new images classified correctly; the losses of 40 recorded steps equal those of eager steps, bit for bit
  */
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
 
 enum { BATCH = 32, EDGE = 12, CLASSES = 4, STEPS = 40, NEW_BATCHES = 10, NEW_IMAGES = NEW_BATCHES * BATCH };
 
-/* A network while it is written: where it is, in which form, and what its last layer gives, [batch, channels, ..]. */
+/* A network under construction, and the output of its last layer, [batch, channels, ..]. */
 typedef struct network {
   rondo_program *program;
   bool trains;
@@ -38,8 +38,8 @@ static rondo_status add_state(network *n, const char *layer, const char *what, c
   return rondo_program_state(n->program, name, RONDO_F32, shape, rank, out);
 }
 
-/* A convolution with stride 1 that keeps the size of the image, batch normalisation, the sum with `before` if that is a
- * value, and relu. */
+/* A convolution with stride 1 that keeps the image size, batch normalization, the sum with `before` if that is a value,
+ * and relu. */
 static rondo_status add_convolution(network *n, const char *name, size_t channels, size_t kernel, size_t groups,
                                     rondo_value before) {
   rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .groups = (uint32_t)groups,
@@ -58,7 +58,7 @@ static rondo_status add_convolution(network *n, const char *name, size_t channel
   return rondo_op_relu(n->program, n->x, &n->x);
 }
 
-/* Of "images" the logits of classes. */
+/* The logits of the classes for "images". */
 static rondo_status add_classifier(network *n, rondo_value *out_logits) {
   const rondo_pool2d_options halves = {RONDO_POOL2D_OPTIONS_INIT, .kernel = {2, 2}};
   const rondo_value none = {0};
@@ -102,7 +102,7 @@ static float draw(uint64_t series, uint64_t index) { /* -1 .. 1 */
   return (float)rondo_philox(2016, series, index).x[0] * 0x1p-31f - 1;
 }
 
-/* Waves that go across, down, or aslant one way or the other, from any place on, in noise. */
+/* Waves in one of four directions, with a random phase and noise. */
 static void draw_batch(uint64_t number, float images[BATCH][EDGE][EDGE], int32_t labels[BATCH]) {
   static const float ways[CLASSES][2] = {{1, 0}, {0, 1}, {0.7f, 0.7f}, {0.7f, -0.7f}};
   for (uint64_t i = 0; i < BATCH; i++) {
@@ -118,7 +118,7 @@ static void draw_batch(uint64_t number, float images[BATCH][EDGE][EDGE], int32_t
   }
 }
 
-/* First weights of all that `inference`, which has no optimizer's states, knows. */
+/* Initial weights. `inference` names them: it has no optimizer states. */
 static rondo_status write_first_weights(const rondo_compiled *inference, rondo_compiled *training) {
   rondo_compiled_value value = {.struct_size = sizeof value};
   for (size_t i = 0; rondo_compiled_get_value(inference, i, &value) == RONDO_OK && value.kind == 's'; i++) {
@@ -180,8 +180,8 @@ static rondo_status run(const char *name, bool *out_good) {
   TRY(rondo_weights_apply(trained, inference, NULL));
   TRY(count_right(inference, &right));
   const bool is_same = memcmp(losses[0], losses[1], sizeof losses[0]) == 0, has_learned = right >= NEW_IMAGES * 19 / 20;
-  printf("the last loss is %.3f; %d of %d new images told right\n", (double)losses[0][STEPS - 1], right, NEW_IMAGES);
-  printf("%s of 20 new images told right; the losses of %d recorded steps are those of eager ones%s\n",
+  printf("the last loss is %.3f; %d of %d new images classified correctly\n", (double)losses[0][STEPS - 1], right, NEW_IMAGES);
+  printf("%s of 20 new images classified correctly; the losses of %d recorded steps equal those of eager steps%s\n",
          has_learned ? "19" : "fewer", STEPS, is_same ? ", bit for bit" : " nearly");
   *out_good = is_same && has_learned;
   rondo_weights_destroy(first);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Training on two devices, one process each: every process records its own step as a graph, with an all-reduce of the
- * gradients in it, and replays it. Each sees half of the data; both end with the same model, bit for bit.
+ * Data-parallel training on two devices, with one process for each. Every process records its own step as a graph that
+ * contains an all-reduce of the gradients, and replays it. Each process trains on half of the data. Both end with the
+ * same model, bit for bit.
  *
  *   data_parallel
  *
@@ -66,7 +67,7 @@ static rondo_status set_up(trainer *t, const char *rendezvous) {
   return rondo_communicator_create(t->device, rendezvous, t->rank, PROCESSES, NULL, &t->communicator);
 }
 
-/* The points of this process: every other one of y = 2 x - 1, for x from -1 to 1. */
+/* The points of this process: every second one of y = 2 x - 1, for x from -1 to 1. */
 static rondo_status make_data(trainer *t) {
   float points[2][POINTS], zeros[2] = {0};
   for (uint32_t i = 0; i < POINTS; i++) {
@@ -117,7 +118,7 @@ static rondo_status train(trainer *t, const char *rendezvous, float out_model[2]
   return take_down(t);
 }
 
-/* What one process does; its model goes to `out_model`. */
+/* The work of one process. Its model goes to `out_model`. */
 static int run(uint32_t rank, const char *rendezvous, float out_model[2]) {
   trainer t = {.rank = rank};
   if (train(&t, rendezvous, out_model) == RONDO_OK) return EXIT_SUCCESS;
@@ -131,7 +132,7 @@ int main(void) {
   int ends[2], result;
   if (rondo_rendezvous_make(rendezvous) != RONDO_OK || pipe(ends) != 0) return EXIT_FAILURE;
 
-  /* The other process, started before any device is opened, hands its model back through the pipe. */
+  /* The other process starts before any device is opened. It returns its model through the pipe. */
   const pid_t child = fork();
   if (child < 0) return EXIT_FAILURE;
   if (child == 0) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Random numbers in replays: a dropout kernel of the program's own, run step by step, and then, from the same seed,
- * recorded and replayed. Each step drops other elements, and both runs drop the same ones.
+ * Random numbers in replays. A dropout kernel of the program runs eagerly step by step, then is recorded and replayed
+ * from the same seed. Each step drops different elements, and both runs drop the same ones.
  *
  *   dropout [DEVICE]
  *
- * Prints: 20 replayed steps dropped what 20 plain steps did: 20471 of 81920 elements
+ * Prints: 20 replayed steps dropped what 20 eager steps did: 20471 of 81920 elements
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 enum { BLOCK = 256, N = 4096, STEPS = 20, SEED = 42 };
 static const uint32_t dropped_below = UINT32_C(1) << 30; /* a quarter */
 
-/* Element i draws from subsequence i, so that it does not matter how the grid is cut. */
+/* Element i draws from subsequence i, so the result does not depend on the size of blocks. */
 static void dropout_cpu(rondo_blocks blocks, void *const *args) {
   const rondo_random random = rondo_random_begin(args);
   const uint32_t bound = *(const uint32_t *)args[3];
@@ -74,7 +74,7 @@ static rondo_status set_up(program *p, const char *device) {
   return rondo_copy_async(p->stream, p->x, host, sizeof host);
 }
 
-/* Queues, or records, one step: what it may draw is reserved first. */
+/* Enqueues or records one step. The numbers that it may draw are reserved first. */
 static rondo_status queue_dropout(const program *p) {
   rondo_random random;
   TRY(rondo_generator_reserve(p->generator, p->stream, 1, &random));
@@ -90,7 +90,7 @@ static rondo_status run_plain(const program *p, float (*results)[N]) {
   return rondo_stream_synchronize(p->stream);
 }
 
-/* Recording draws nothing; each launch draws what a plain step would. */
+/* Recording draws nothing. Each launch draws what an eager step would. */
 static rondo_status run_recorded(const program *p, float (*results)[N]) {
   rondo_graph *graph;
   rondo_exec *exec;
@@ -127,7 +127,7 @@ static rondo_status run(const char *device, bool *out_is_right) {
   int dropped = 0;
   for (size_t i = 0; i < (size_t)STEPS * N; i++) dropped += replayed[i / N][i % N] == 0;
   *out_is_right = memcmp(plain, replayed, sizeof plain) == 0;
-  printf("%d replayed steps dropped %s %d plain steps did: %d of %d elements\n", STEPS,
+  printf("%d replayed steps dropped %s %d eager steps did: %d of %d elements\n", STEPS,
          *out_is_right ? "what" : "other elements than", STEPS, dropped, STEPS * N);
   return RONDO_OK;
 }

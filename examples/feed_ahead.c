@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Feeding the next batch while a run goes on. The recorded graph begins with a copy from a staging buffer into the
- * input's slot; behind it the buffer is free, and what is fed goes there on a stream beside the runs. The result comes
- * back through host memory, as soon as it is computed.
+ * Feeds the next batch while a run is in progress. The recorded graph begins with a copy from a staging buffer into the
+ * input's slot. After this copy the buffer is free, and the next batch is fed into it on another stream. The result
+ * returns through host memory as soon as it is computed.
  *
  *   feed_ahead [DEVICE]
  *
@@ -27,7 +27,7 @@ static void make_batch(int number) {
   for (int i = 0; i < NUMBERS; i++) batch[i] = (float)(number % 7);
 }
 
-/* How each value gets in or out is said when the program is compiled. */
+/* How each value is transferred is an option of the compilation. */
 static rondo_status compile_sum(rondo_device *device, rondo_compiled **out) {
   const rondo_staged_value staged[] = {{"x", RONDO_STAGING_DEVICE}, {"sum", RONDO_STAGING_HOST}};
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = staged, .staged_count = 2};
@@ -42,7 +42,7 @@ static rondo_status compile_sum(rondo_device *device, rondo_compiled **out) {
   return RONDO_OK;
 }
 
-/* Each run is queued, the next batch fed behind it, and only then its result looked at. */
+/* Enqueues each run, feeds the next batch, and only then reads the result. */
 static rondo_status run_batches(rondo_compiled *compiled, int *out_right) {
   *out_right = 0;
   make_batch(0);
@@ -50,7 +50,7 @@ static rondo_status run_batches(rondo_compiled *compiled, int *out_right) {
   for (int i = 0; i < BATCHES; i++) {
     float result;
     TRY(rondo_compiled_run(compiled));
-    make_batch(i + 1); /* the bytes of the last one have been copied: they may be written over */
+    make_batch(i + 1); /* the last one has been copied and may be overwritten */
     TRY(rondo_compiled_feed(compiled, "x", batch, sizeof batch));
     TRY(rondo_compiled_fetch(compiled, "sum", &result, sizeof result));
     *out_right += (int)result == (i % 7) * NUMBERS;

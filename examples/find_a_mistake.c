@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Mistakes that nobody can see in the graph, found on the checking device when it runs: a kernel that keeps using
- * memory after its free, by a pointer it was given as a plain number; a loop that goes one element too far; and two
- * kernels that race because an edge is missing. Each is named, and the program goes on.
+ * Finds mistakes that the graph does not show. The checking device (cpu:check) detects them at run time: a kernel that
+ * uses memory after its free, through a pointer inside a struct; a loop that writes one element past the end; and two
+ * kernels that race because an edge is missing. Each error names the kernel and the memory, and the program continues.
  *
  *   find_a_mistake
  *
@@ -20,7 +20,7 @@
 
 enum { COUNT = 1000 };
 
-/* What the kernel is given: an address inside of a struct, which no declaration of its parameters shows. */
+/* The kernel's argument: an address inside a struct, which the declaration of its parameters does not show. */
 typedef struct work {
   float *values;
   size_t count;
@@ -37,7 +37,7 @@ static const rondo_kernel_options apply_options = {RONDO_KERNEL_OPTIONS_INIT, .n
                                                    .params = {RONDO_SCALAR(work)}};
 static const rondo_grid one_block = {.x = 1};
 
-/* Instantiates the graph, launches it and counts whether the next synchronisation gives the error that it should. */
+/* Instantiates and launches the graph, and counts whether the next synchronization returns the expected error. */
 static rondo_status expect(const char *mistake, rondo_graph *graph, const rondo_instantiate_options *options,
                            rondo_stream *stream, rondo_reason reason, int *inout_found) {
   rondo_exec *exec;
@@ -50,7 +50,7 @@ static rondo_status expect(const char *mistake, rondo_graph *graph, const rondo_
   return RONDO_OK;
 }
 
-/* Scratch memory is freed, and used by the node behind. */
+/* Scratch memory is freed, and the next node uses it. */
 static rondo_status use_freed_memory(rondo_device *device, rondo_stream *stream, rondo_kernel *apply,
                                      int *inout_found) {
   const rondo_instantiate_options unverified = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
@@ -87,8 +87,8 @@ static rondo_status launch_and_read(rondo_graph *graph, rondo_stream *stream, co
   return RONDO_OK;
 }
 
-/* Two kernels change the same values, and nothing says in which order; with the edge that the message names all is
- * well, on the same device. */
+/* Two kernels change the same values, and no edge orders them. With the edge that the message names, the same device
+ * reports no error. */
 static rondo_status leave_an_edge_out(rondo_device *device, rondo_stream *stream, rondo_kernel *apply, float *values,
                                       int *inout_found) {
   const work doubled = {.values = values, .count = COUNT, .factor = 2};
@@ -130,7 +130,7 @@ static rondo_status run(int *out_found) {
 int main(void) {
   int found;
   const rondo_status status = run(&found);
-  if (status == RONDO_UNAVAILABLE) return 77; /* on machines where faults cannot be watched */
+  if (status == RONDO_UNAVAILABLE) return 77; /* this machine cannot intercept page faults */
   if (status != RONDO_OK) {
     fprintf(stderr, "find_a_mistake: %s\n", rondo_last_error()->message);
     return EXIT_FAILURE;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A mistake that CUDA would let pass: scratch memory is filled on one stream and summed on another, and freed without
- * waiting for that. The graph is refused before anything runs, with the names and the order that is missing; with the
- * wait where it belongs it is fine. The dump of the wrong one is for `rondo check`.
+ * A mistake that CUDA does not detect: one stream fills scratch memory, another sums it, and the memory is freed
+ * without waiting for the sum. Rondo refuses the graph before anything runs, and names the nodes and the missing
+ * dependency. With the wait in the right place, the graph is correct. The program writes the wrong graph to FILE, as
+ * input for `rondo check`.
  *
  *   forgotten_wait [FILE]
  *

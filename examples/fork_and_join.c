@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Two streams become two branches of one graph: an event forks the second stream off the one that captures, another
- * joins it again. The same calls without a capture would run at once, on two streams.
+ * Two streams become two branches of one graph. An event forks the second stream from the capturing one, and another
+ * event joins it again. Without a capture, the same calls run eagerly on two streams.
  *
  *   fork_and_join [DEVICE]
  *
@@ -36,7 +36,7 @@ static void add_cpu(rondo_blocks blocks, void *const *args) {
   for (size_t i = blocks.first * BLOCK; i < blocks.last * BLOCK; i++) sum[i] = a[i] + b[i];
 }
 
-/* A block of a CUDA device has as many threads as a block of the CPU's has elements. */
+/* A block has as many threads on a CUDA device as it has elements on the CPU. */
 static const char power_cuda[] =
     "extern \"C\" __global__ void power(int exponent, const float *x, float *y) {\n"
     "  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n"
@@ -89,11 +89,11 @@ static rondo_status capture(const program *p, const float *host, rondo_graph **o
   TRY(rondo_capture_begin(p->left, RONDO_CAPTURE_THREAD_LOCAL));
   TRY(rondo_copy_async(p->left, p->x, host, N * sizeof *host));
   TRY(rondo_event_record(p->fork, p->left));
-  TRY(rondo_stream_wait_event(p->right, p->fork)); /* from here on `right` captures too */
+  TRY(rondo_stream_wait_event(p->right, p->fork)); /* from here on, `right` captures too */
   TRY(rondo_launch(p->left, p->power, grid, RONDO_ARGS(&two, &p->x, &p->squares)));
   TRY(rondo_launch(p->right, p->power, grid, RONDO_ARGS(&three, &p->x, &p->cubes)));
   TRY(rondo_event_record(p->join, p->right));
-  TRY(rondo_stream_wait_event(p->left, p->join)); /* and is back in `left` */
+  TRY(rondo_stream_wait_event(p->left, p->join)); /* and is joined to `left` */
   TRY(rondo_launch(p->left, p->add, grid, RONDO_ARGS(&p->squares, &p->cubes, &p->sum)));
   return rondo_capture_end(p->left, out_graph);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A small GPT, trained on a rhyme with the whole step recorded as one graph: embeddings, blocks of causal attention and
- * a hidden layer, each in front of a normalisation and added to what passes by, cross entropy behind every byte, AdamW.
- * Then a second program, with the weights of the first, writes on.
+ * Trains a small GPT on a rhyme. The whole step is recorded as one graph: embeddings, blocks of causal attention and an
+ * MLP with residual connections and layer normalization, cross entropy for each byte, and AdamW. Then a second program
+ * with the weights of the first generates text.
  *
  *   gpt [DEVICE]
  *
@@ -28,7 +28,7 @@ typedef struct network {
   size_t batch;
 } network;
 
-/* Parameters are states of the program; one of 0 rows is a vector. */
+/* Parameters are states of the program. One with 0 rows is a vector. */
 static rondo_status add_state(const network *n, int layer, const char *name, const char *part, size_t rows,
                               size_t columns, rondo_value *out) {
   char full[32];
@@ -101,7 +101,7 @@ static rondo_status compile(rondo_device *device, size_t batch, bool trains, ron
   return status;
 }
 
-/* Scales of normalisations begin as 1, weights spread around 0, all else as 0. */
+/* The scales of layer normalization begin as 1, weights as random values around 0, and all others as 0. */
 static rondo_status write_first_values(rondo_compiled *compiled) {
   static float values[BYTES * WIDTH + 4 * WIDTH * WIDTH];
   rondo_compiled_value state = {.struct_size = sizeof state};
@@ -118,7 +118,7 @@ static rondo_status write_first_values(rondo_compiled *compiled) {
   return RONDO_OK;
 }
 
-/* Places of the rhyme, which goes round, and behind each byte the next one as the label. */
+/* Random positions of the rhyme, which repeats. The label of each byte is the next byte. */
 static rondo_status train(rondo_compiled *compiled) {
   int32_t tokens[BATCH][CONTEXT], labels[BATCH][CONTEXT];
   for (int step = 0; step < STEPS; step++) {
@@ -129,7 +129,7 @@ static rondo_status train(rondo_compiled *compiled) {
         labels[row][i] = rhyme[(at + 1) % length];
       }
     }
-    const float rate = 0.009f * (float)(STEPS - step) / STEPS; /* changes without touching the graph */
+    const float rate = 0.009f * (float)(STEPS - step) / STEPS; /* changes without a new recording */
     TRY(rondo_compiled_write(compiled, "rate", &rate, sizeof rate));
     TRY(rondo_compiled_write(compiled, "tokens", tokens, sizeof tokens));
     TRY(rondo_compiled_write(compiled, "labels", labels, sizeof labels));
@@ -138,7 +138,7 @@ static rondo_status train(rondo_compiled *compiled) {
   return RONDO_OK;
 }
 
-/* Writes on behind the words before these, taking the likeliest byte each time. */
+/* Generates text after a prompt by greedy decoding. */
 static rondo_status write_on(rondo_compiled *compiled, const char *words, char *out) {
   int32_t window[CONTEXT];
   static float logits[CONTEXT][BYTES];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * One recording, launched with its input somewhere else each time, without copying the input: a patch set knows which
- * nodes read it. A second recording of the same work, with the input elsewhere, tells what is frozen into the first.
+ * Launches one recording with its input at a different address each time, without copying the input. A patch set knows
+ * which nodes read the input. A second recording of the same work, with the input at another address, reveals a value
+ * that is frozen into the first.
  *
  *   move_inputs [DEVICE]
  *
@@ -60,7 +61,7 @@ static rondo_status record(const program *p, void *const *in, int by, rondo_grap
   return rondo_capture_end(p->stream, out_graph);
 }
 
-/* The exec was recorded with the input at the first place; which nodes read it is what their kernels declare. */
+/* The exec was recorded with the first input. The declarations of the kernels tell which nodes read it. */
 static rondo_status launch_with_each(const program *p, rondo_exec *exec) {
   const rondo_patch_input input = {.name = "in", .address = p->inputs[0], .bytes = sizeof(int)};
   rondo_patch_input_info info = {.struct_size = sizeof info};
@@ -79,7 +80,7 @@ static rondo_status launch_with_each(const program *p, rondo_exec *exec) {
   return RONDO_OK;
 }
 
-/* The work scales by something else the next time: launches of the first recording will not. */
+/* Eager work would now scale by another factor. Launches of the first recording do not. */
 static rondo_status find_frozen(const program *p, rondo_exec *exec, bool *out_is_found) {
   rondo_graph *second;
   rondo_patch_set *set;
@@ -88,7 +89,7 @@ static rondo_status find_frozen(const program *p, rondo_exec *exec, bool *out_is
   const rondo_patch_input input = {.name = "in",
                                    .bytes = sizeof(int),
                                    .moved = p->inputs[1],
-                                   .address = p->inputs[INPUTS - 1]}; /* where the last launch had it */
+                                   .address = p->inputs[INPUTS - 1]}; /* as in the last launch */
   const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT, .moved = second};
   TRY(rondo_patch_set_create(exec, &input, 1, &options, &set));
   TRY(rondo_patch_set_get_finding(set, 0, &finding));

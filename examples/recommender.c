@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * A recommender (after DLRM: Naumov et al. 2019): bags of embeddings and a dense part, whose products with each other
- * are what a second dense part guesses clicks from. Its training step is recorded as one graph; its inference is
- * another program with the same weights.
+ * Trains a recommender (after DLRM: Naumov et al. 2019). Embedding bags and the output of a bottom MLP are multiplied
+ * with each other, and a top MLP predicts clicks from the products. The training step is recorded as one graph.
+ * Inference is a second program with the same weights.
  *
  *   recommender [DEVICE]
  *
- * Prints: 9 of 10 new clicks guessed; the losses of 250 recorded steps are those of eager ones, bit for bit
+ * Prints: 9 of 10 new clicks predicted; the losses of 250 recorded steps equal those of eager steps, bit for bit
  */
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ typedef struct recommender_sizes {
 
 static const recommender_sizes sizes = {BATCH, DENSE, TABLES, ROWS, WIDTH, BAG, {64, WIDTH}, {64, 1}};
 
-/* Layers x · w + b, with relu between them, and behind the last too if `ends_with_relu`. */
+/* Layers x · w + b with relu between them, and also after the last one if `ends_with_relu`. */
 static rondo_status add_layers(rondo_program *program, const char *name, const size_t *widths, bool ends_with_relu,
                                rondo_value *x) {
   rondo_type type;
@@ -50,7 +50,7 @@ static rondo_status add_layers(rondo_program *program, const char *name, const s
   return RONDO_OK;
 }
 
-/* The tables lie one behind another in one state, so that one kernel looks up all bags: [batch, tables, width]. */
+/* One state holds all tables, so that one kernel looks up all bags: [batch, tables, width]. */
 static rondo_status add_bags(rondo_program *program, const recommender_sizes *s, rondo_value *out_bags) {
   const rondo_value none = {0};
   rondo_value tables, rows;
@@ -59,7 +59,7 @@ static rondo_status add_bags(rondo_program *program, const recommender_sizes *s,
   return rondo_op_embedding_bag(program, tables, rows, none, none, RONDO_COMBINE_SUM, out_bags);
 }
 
-/* The products of all pairs of the parts: x [batch, width] and the bags; behind x. "pairs" says which they are. */
+/* x, followed by the products of all pairs of x [batch, width] and the bags. "pairs" lists the pairs. */
 static rondo_status add_interaction(rondo_program *program, const recommender_sizes *s, rondo_value bags,
                                     rondo_value *x) {
   const size_t parts = s->tables + 1, count = parts * (parts - 1) / 2;
@@ -74,7 +74,7 @@ static rondo_status add_interaction(rondo_program *program, const recommender_si
   return rondo_op_concat(program, (rondo_value[]){*x, all}, 2, 1, x);
 }
 
-/* Of "dense" [batch, dense], "rows" [batch, tables, bag] and "pairs" the logits of clicks, [batch]. */
+/* The logits of clicks [batch], from "dense" [batch, dense], "rows" [batch, tables, bag] and "pairs". */
 static rondo_status add_recommender(rondo_program *program, const recommender_sizes *s, rondo_value *out_logits) {
   rondo_value x, bags;
   TRY(rondo_program_input(program, "dense", RONDO_F32, (size_t[]){s->batch, s->dense}, 2, &x));
@@ -113,7 +113,7 @@ static float draw(uint64_t series, uint64_t index) { /* -1 .. 1 */
   return (float)rondo_philox(2021, series, index).x[0] * 0x1p-31f - 1;
 }
 
-/* There is a click where tastes agree: each row of a table has one, and they count two tables by two. */
+/* Each row of a table has a taste. There is a click if the tastes of pairs of tables agree. */
 static void draw_batch(uint64_t number, click_batch *batch) {
   for (int i = 1, pair = 0; i <= TABLES; i++) {
     for (int k = 0; k < i; k++) batch->pairs[pair++] = i * (TABLES + 1) + k;
@@ -133,7 +133,7 @@ static void draw_batch(uint64_t number, click_batch *batch) {
   }
 }
 
-/* First weights of all that `network`, which has no optimizer's states, knows. */
+/* Initial weights. `network` names them: it has no optimizer states. */
 static rondo_status write_first_weights(const rondo_compiled *network, rondo_compiled *training) {
   rondo_compiled_value value = {.struct_size = sizeof value};
   for (size_t i = 0; rondo_compiled_get_value(network, i, &value) == RONDO_OK && value.kind == 's'; i++) {
@@ -145,7 +145,7 @@ static rondo_status write_first_weights(const rondo_compiled *network, rondo_com
   return RONDO_OK;
 }
 
-/* Runs a program on the batch of this number: a training step, which gives the loss, or inference, the logits. */
+/* Runs a program on batch `number`: a training step, which returns the loss, or inference, which returns the logits. */
 static rondo_status run_batch(rondo_compiled *compiled, bool trains, bool is_recorded, uint64_t number,
                               click_batch *batch, float *result) {
   draw_batch(number, batch);
@@ -181,8 +181,8 @@ static rondo_status run(const char *name, bool *out_good) {
     for (int i = 0; i < BATCH; i++) right += (logits[i] > 0) == (batch.clicks[i] > 0);
   }
   const bool is_same = memcmp(losses[0], losses[1], sizeof losses[0]) == 0, has_learned = right >= 9 * NEW_CLICKS / 10;
-  printf("the last loss is %.3f; %d of %d new clicks guessed\n", (double)losses[0][STEPS - 1], right, NEW_CLICKS);
-  printf("%s of 10 new clicks guessed; the losses of %d recorded steps are those of eager ones%s\n",
+  printf("the last loss is %.3f; %d of %d new clicks predicted\n", (double)losses[0][STEPS - 1], right, NEW_CLICKS);
+  printf("%s of 10 new clicks predicted; the losses of %d recorded steps equal those of eager steps%s\n",
          has_learned ? "9" : "fewer", STEPS, is_same ? ", bit for bit" : " nearly");
   *out_good = is_same && has_learned;
   rondo_weights_destroy(first);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Record and replay, with memory inside the graph: y += a * x, a thousand times, through a scratch buffer that exists
- * only while the graph runs.
+ * Record and replay, with memory inside the graph: computes y += a * x a thousand times, through a scratch buffer that
+ * exists only while the graph runs.
  *
  *   record_and_replay [DEVICE]
  *
@@ -27,7 +27,7 @@ static void saxpy_cpu(rondo_blocks blocks, void *const *args) {
   for (size_t i = blocks.first * BLOCK; i < blocks.last * BLOCK; i++) y[i] += a * x[i];
 }
 
-/* A block of a CUDA device has as many threads as a block of the CPU's has elements. */
+/* A block has as many threads on a CUDA device as it has elements on the CPU. */
 static const char saxpy_cuda[] =
     "extern \"C\" __global__ void saxpy(float a, const float *x, float *y) {\n"
     "  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n"
@@ -44,7 +44,7 @@ static rondo_status make_vectors(rondo_device *device, rondo_stream *stream, voi
   return rondo_fill_async(stream, &(rondo_fill){.dst = *out_y, .value = 0, .element_bytes = 4, .width = N});
 }
 
-/* What is queued between begin and end does not run: it becomes the nodes of a graph. */
+/* Work that is enqueued between begin and end does not run. It becomes the nodes of a graph. */
 static rondo_status record_and_replay(rondo_stream *stream, rondo_kernel *saxpy, const void *x, void *y,
                                       size_t *out_nodes) {
   const size_t bytes = N * sizeof(float);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A program that runs in batches, recorded from its second batch on: the first one runs as ever, because that is when
- * everything makes itself ready; the second one is captured and replayed, those after it only replayed; the last one is
- * shorter and runs eagerly. Input, output and the rate that changes stand in memory that is there before the
- * capture.
+ * Records an existing batch loop from its second batch on. The first batch runs eagerly, as a warm-up. The second is
+ * captured and replayed, and later batches are only replayed. The last batch is shorter and runs eagerly. The input,
+ * the output and the changing learning rate are in memory that was allocated before the capture.
  *
  *   record_batches [DEVICE]
  *
@@ -43,7 +42,7 @@ static const char step_cuda[] =
     "  out[i] += *rate * in[i];\n"
     "}\n";
 
-/* All that a batch is made with is there before the first capture. */
+/* Everything that a batch uses is created before the first capture. */
 static rondo_status set_up(program *p, const char *name) {
   const rondo_kernel_options kernel = {RONDO_KERNEL_OPTIONS_INIT, .name = "step",
                                        .cpu = step_cpu,           .cuda_source = step_cuda,
@@ -60,7 +59,7 @@ static rondo_status set_up(program *p, const char *name) {
 }
 
 static rondo_status take_down(program *p) {
-  TRY(rondo_recording_destroy(p->recording)); /* gives its memory back */
+  TRY(rondo_recording_destroy(p->recording)); /* releases its memory */
   TRY(rondo_free(p->device, p->in));
   TRY(rondo_free(p->device, p->out));
   TRY(rondo_free(p->device, p->rate));
@@ -69,17 +68,17 @@ static rondo_status take_down(program *p) {
   return rondo_device_close(p->device);
 }
 
-/* Fed before the batch, never in the capture, which would keep the address of `host`. */
+/* Runs before the batch, not in the capture: a capture would keep the address of `host`. */
 static rondo_status feed(program *p, size_t batch, size_t rows) {
   static float host[ROWS];
-  const float rate = 1.0f / (float)(1 << batch); /* a learning rate that falls */
+  const float rate = 1.0f / (float)(1 << batch); /* a decreasing learning rate */
   for (size_t i = 0; i < rows; i++) host[i] = (float)(1 << batch) * 1.75f;
   TRY(rondo_copy_async(p->stream, p->in, host, rows * sizeof *host));
   TRY(rondo_copy_async(p->stream, p->rate, &rate, sizeof rate));
   return rondo_stream_synchronize(p->stream);
 }
 
-/* One batch, as it is written without any thought of recording. */
+/* One batch. The code is the same with and without recording. */
 static rondo_status run(program *p, size_t rows) {
   void *scratch;
   p->runs++;
@@ -101,7 +100,7 @@ static rondo_status run_batch(program *p, size_t batch) {
     p->runs--;
     TRY(rondo_recording_capture_end(p->recording, p->stream));
   }
-  return rondo_recording_replay(p->recording, p->stream); /* or the captured batch is never run */
+  return rondo_recording_replay(p->recording, p->stream); /* otherwise the captured batch would never run */
 }
 
 static rondo_status run_all(program *p, const char *name, float *out) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A model served from recordings: a small network that scores rows is added to a session with the numbers of rows of
- * earlier requests; the session chooses sizes for them, records each on every stream, and runs requests of any number
- * of rows by what costs least, several that wait at once. Answers say how they ran.
+ * Serves a model from recordings. The program adds a small network to a session, together with the row counts of
+ * earlier requests. The session chooses batch sizes from them and records each on every stream. A request may have any
+ * number of rows. The session batches waiting requests and runs them in the cheapest way. Answers report how they ran.
  *
  *   serve [DEVICE]
  *
@@ -37,7 +37,7 @@ typedef struct server {
   size_t right;
 } server;
 
-/* The network for so many rows. */
+/* The network for a number of rows. */
 static rondo_status build(void *user, size_t rows, rondo_program *program) {
   const size_t x_shape[] = {rows, FEATURES}, w1_shape[] = {FEATURES, HIDDEN}, w2_shape[] = {HIDDEN, 1};
   const rondo_value none = {0};
@@ -113,7 +113,7 @@ static const char *name_of(rondo_run_mode mode) {
   return mode == RONDO_RUN_RECORDED ? "one graph" : mode == RONDO_RUN_SPLIT ? "several graphs" : "eager";
 }
 
-/* Some at once, so that those that wait can run together. */
+/* Submits several at once, so that waiting requests can be batched. */
 static rondo_status serve(server *s, size_t first) {
   rondo_ticket tickets[AT_ONCE] = {{0}};
   rondo_status status = RONDO_OK;

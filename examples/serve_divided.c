@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A model served on two devices: its tables lie on a CPU device, where rows of them are looked up, and the rest of it
- * is recorded on DEVICE, which need not have room for the tables. Requests are handed in several at once, so that one
- * is looked up while the rest of the model runs for another. One of them asks for a row that no table has: it alone
- * fails.
+ * Serves a model on two devices. The embedding tables are on a CPU device, which looks up their rows. The rest of the
+ * model is recorded on DEVICE, which needs no room for the tables. Several requests are submitted at once, so that rows
+ * of one are looked up while the rest of the model runs for another. One request asks for a row that does not exist.
+ * Only this request fails.
  *
  *   serve_divided [DEVICE]
  *
@@ -41,7 +41,7 @@ typedef struct scoring {
 } scoring;
 
 typedef struct server {
-  rondo_device *devices[2]; /* that of the session, and the one with the table */
+  rondo_device *devices[2]; /* the session's, and the one with the table */
   rondo_session *session;
   rondo_weights *weights;
   float table[TABLE_ROWS * WIDTH], w[NUMBERS * WIDTH], v[WIDTH];
@@ -49,7 +49,7 @@ typedef struct server {
   int right, refused;
 } server;
 
-/* score = (relu(numbers w) + the sum of the words' rows) v, for so many rows. */
+/* score = (relu(numbers w) + the sum of the words' rows) v, for a number of rows. */
 static rondo_status build(void *user, size_t rows, rondo_program *program) {
   const size_t number_shape[] = {rows, NUMBERS}, word_shape[] = {rows, WORDS}, table_shape[] = {TABLE_ROWS, WIDTH};
   const size_t w_shape[] = {NUMBERS, WIDTH}, v_shape[] = {WIDTH, 1};
@@ -93,7 +93,7 @@ static rondo_status make_weights(server *s) {
 
 static size_t rows_of(size_t request) { return 10 + request * 37 % 191; }
 
-/* Two streams at least: while one is busy with the rest of the model, the other one's rows are looked up. */
+/* At least two streams: while one runs the rest of the model, rows are looked up for the other. */
 static rondo_status start(server *s) {
   size_t history[HISTORY];
   for (size_t i = 0; i < HISTORY; i++) history[i] = rows_of(i);

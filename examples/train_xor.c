@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A network written as a program, trained with the whole step (forward, loss, backward, optimizer) recorded as one
- * graph. It learns the exclusive or of two bits.
+ * Trains a network with the whole step (forward, loss, backward, optimizer) recorded as one graph. The network learns
+ * the exclusive or of two bits.
  *
  *   train_xor [DEVICE]
  *
@@ -20,12 +20,12 @@
 
 enum { CASES = 4, BITS = 2, HIDDEN = 8, ANSWERS = 2, STEPS = 500 };
 
-/* First values that differ from each other; zeros would all learn the same. */
+/* Initial values must differ: with zeros, all units would learn the same. */
 static void spread(float *values, size_t count) {
   for (size_t i = 0; i < count; i++) values[i] = (float)((i * 37 + 11) % 16) / 8 - 0.9375f;
 }
 
-/* The network and its training, which no device is needed for. */
+/* The network and its training. Building a program needs no device. */
 static rondo_status write_program(rondo_program **out) {
   rondo_program *program;
   rondo_value bits, answers, w1, b1, w2, b2, value, logits, loss, rate;
@@ -86,7 +86,7 @@ static rondo_status run(const char *name, bool *out_is_right) {
   TRY(write_first_values(compiled));
 
   for (int step = 0; step < STEPS; step++) {
-    const float now = 0.05f * (float)(STEPS - step) / STEPS; /* changes without touching the graph */
+    const float now = 0.05f * (float)(STEPS - step) / STEPS; /* changes without a new recording */
     TRY(rondo_compiled_write(compiled, "rate", &now, sizeof now));
     TRY(rondo_compiled_run(compiled)); /* one launch */
   }

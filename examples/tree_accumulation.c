@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Accumulated gradients: weights and their gradient are buffers of the tree that belong to no step, at one address, so
- * that recordings write them where they are. Each step adds up the gradients of four small batches and then updates the
- * weights; every batch stands elsewhere, and is patched into the recording. What it fits is y = w x with w = 3.
+ * Gradient accumulation. The weight and its gradient are buffers of the tree with fixed addresses that belong to no
+ * step, so recordings update them in place. Each step accumulates the gradients of four small batches and then updates
+ * the weight. Every batch is at another address, which is patched into the recording. The model is y = w x with w = 3.
  *
  *   tree_accumulation [DEVICE]
  *
@@ -30,7 +30,7 @@ typedef struct program {
   void *batches[BATCHES];
 } program;
 
-/* One block, so that the sum is always made in the same order. */
+/* One block, so that the order of the sum is fixed. */
 static void gradient_cpu(rondo_blocks blocks, void *const *args) {
   const float *x = *(const float **)args[0], *w = *(const float **)args[1];
   float *sum = *(float **)args[2];
@@ -76,7 +76,7 @@ static rondo_status step(const program *p) {
   return rondo_function_call(p->optimizer, p->stream, inputs, 2, NULL, 0);
 }
 
-/* Both are functions that nothing is held of, so that each call begins a path. */
+/* No outputs of these functions are kept, so each call begins a path. */
 static rondo_status make_functions(program *p) {
   static const uint32_t of_backward[] = {RONDO_INPUT_MOVING, RONDO_INPUT_STATIC,
                                          RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A body that calls cuBLAS: what the library queues on the native stream is recorded like any other work. Its kernels
- * do not declare their parameters, so the function asks that the places of its input's address be found
- * (rondo_function_options.find_inputs); then it is patched like that of any kernel. Skipped without a GPU or cuBLAS.
+ * A function whose body calls cuBLAS. Work that the library enqueues on the native stream is recorded like any other
+ * work. Its kernels do not declare their parameters, so the function requests that the uses of its input's address be
+ * found (rondo_function_options.find_inputs). The input can then be patched as for any kernel. Skipped without a GPU or
+ * cuBLAS.
  *
  *   tree_cublas [DEVICE]
  *
@@ -59,7 +60,7 @@ static bool load(cublas *out) {
          find(library, "cublasSetWorkspace_v2", &out->set_workspace) && find(library, "cublasSgemm_v2", &out->sgemm);
 }
 
-/* y = 2 x. A workspace of the program's own, so that cuBLAS allocates none in the recording. */
+/* y = 2 x. The program provides the workspace, so cuBLAS allocates none in the recording. */
 static rondo_status multiply(rondo_call *call, void *user) {
   const program *p = user;
   const float one = 1, zero = 0;
@@ -93,7 +94,7 @@ static rondo_status set_up(program *p) {
   return rondo_function_create(p->tree, &options, &p->multiply);
 }
 
-/* The input stands elsewhere at every call. */
+/* The input is at a different address at each call. */
 static rondo_status multiply_and_check(const program *p, int place, bool *inout_right) {
   static float y[SIDE * SIDE];
   rondo_buffer *out;
@@ -130,7 +131,7 @@ static rondo_status run(program *p) {
   return take_down(p);
 }
 
-/* Whether there is a device that cuBLAS can work on; without an argument the first GPU. */
+/* Whether there is a device for cuBLAS. The default is the first GPU. */
 static bool open_device(program *p, const char *name) {
   return load(&p->library) && rondo_device_open(name, NULL, &p->device) == RONDO_OK &&
          rondo_stream_create(p->device, NULL, &p->stream) == RONDO_OK && rondo_stream_native(p->stream) != NULL &&

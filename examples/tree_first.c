@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The smallest tree: one function, which is warmed up at its first call, recorded at its second and replayed from then
- * on. It does not know which. Its scratch memory is planned into the recording, and its input stands elsewhere each
- * time.
+ * The smallest tree: one function, which runs as a warm-up at its first call, is recorded at its second and replayed
+ * afterwards. The code of the function is the same in all three cases. Its scratch memory is part of the recording's
+ * memory plan. Its input is at a different address at each call.
  *
  *   tree_first [DEVICE]
  *
@@ -71,7 +71,7 @@ static rondo_status run(const char *name) {
   rondo_tree_info info = {.struct_size = sizeof info};
   void *x[2];
   float first;
-  TRY(rondo_device_open(name, NULL, &device)); /* "cpu", or "cuda:0": nothing else changes */
+  TRY(rondo_device_open(name, NULL, &device)); /* "cpu" or "cuda:0": nothing else changes */
   TRY(rondo_stream_create(device, NULL, &stream));
   TRY(rondo_kernel_create(device,
                           &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "multiply", .cpu = multiply_cpu,

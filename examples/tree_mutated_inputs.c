@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Functions that write to their inputs, after the program in the documentation of PyTorch's CUDAGraph Trees: what a
- * recorded function made may be written by the next one. Memory of the caller's that moves may be so when that is
- * declared; otherwise the call runs as it is, with its reason.
+ * Functions that write to their inputs, after an example in the documentation of PyTorch's CUDAGraph Trees. A function
+ * may write what a recorded function before it returned. It may write memory of the caller that is at another address
+ * each time only if that is declared. Otherwise the call runs eagerly and reports the reason.
  *
  *   tree_mutated_inputs [DEVICE]
  *
@@ -75,7 +75,7 @@ static rondo_status call_on_x(const program *p, rondo_function *function, rondo_
   return rondo_function_call(function, p->stream, &x, 1, out, 1);
 }
 
-/* mut gets what foo made: both are recorded. */
+/* mut receives the output of foo: both are recorded. */
 static rondo_status run_both(const program *p) {
   for (int step = 0; step < STEPS; step++) {
     rondo_buffer *tmp, *out;
@@ -89,7 +89,7 @@ static rondo_status run_both(const program *p) {
   return RONDO_OK;
 }
 
-/* The same function on memory of the caller's, which is written where it is. */
+/* The same function on memory of the caller, which is written in place. */
 static rondo_status run_alone(const program *p, rondo_function *function, rondo_call_info *last, float *x) {
   TRY(write_x(p, 3));
   for (int step = 0; step < STEPS; step++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Requests of many lengths: the function names the lengths that it is recorded for, and the tree pads each request to
- * the next of them, so that a few recordings serve all. Its output is as long as the request.
+ * Requests of many lengths. The function lists the lengths to record, and the tree pads each request to the next of
+ * them, so that a few recordings serve all. The output has the length of the request.
  *
  *   tree_padding [DEVICE]
  *
@@ -29,7 +29,7 @@ typedef struct program {
   void *values; /* room for the longest request */
 } program;
 
-/* y = 3 x + 1, a row for each block; rows of padding are worked on, too, and nobody sees them. */
+/* y = 3 x + 1, one row for each block. Rows of padding are computed too, but are not part of the output. */
 static void work_cpu(rondo_blocks blocks, void *const *args) {
   const uint32_t *x = *(const uint32_t **)args[0];
   uint32_t *y = *(uint32_t **)args[1];

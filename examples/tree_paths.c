@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A program with a decision in the middle, recorded by itself: graph 1, then 2 or 3, by what 1 computed, then 4. Each
- * part is an ordinary function of C. Its first call warms up, its second is recorded, later ones are replayed; what was
- * recorded forms a tree with two branches, whose recordings share one piece of memory.
+ * A program with a branch on the host: part 1, then 2 or 3 depending on the result of part 1, then 4. Each part is an
+ * ordinary C function. Its first call is a warm-up, its second is recorded and later ones are replayed. The recordings
+ * form a tree with two branches, which share one arena.
  *
  *   tree_paths [DEVICE]
  *
@@ -52,7 +52,7 @@ static const char scale_cuda[] =
     "  y[i] = x[i] * by[i];\n"
     "}\n";
 
-/* The four parts. None knows whether it runs or is recorded. */
+/* The four parts. Each is the same code whether it runs or is recorded. */
 
 /* y = x * x * x */
 static rondo_status graph_1(rondo_call *call, void *user) {
@@ -70,7 +70,7 @@ static rondo_status graph_2(rondo_call *call, void *user) {
   return rondo_launch(rondo_call_stream(call), p->scale, (rondo_grid){COUNT / BLOCK, 0, 0}, RONDO_ARGS(&y, &y, &z));
 }
 
-/* z = (y * y) * y, by way of memory that only this part needs */
+/* z = (y * y) * y, with scratch memory of this part */
 static rondo_status graph_3(rondo_call *call, void *user) {
   const program *p = user;
   const rondo_grid grid = {COUNT / BLOCK, 0, 0};
@@ -83,7 +83,7 @@ static rondo_status graph_3(rondo_call *call, void *user) {
   return rondo_free_async(stream, square);
 }
 
-/* z * random numbers: a replay draws what a plain run would */
+/* z * random numbers: a replay draws what an eager run would */
 static rondo_status graph_4(rondo_call *call, void *user) {
   const program *p = user;
   rondo_stream *stream = rondo_call_stream(call);
@@ -96,12 +96,12 @@ static rondo_status graph_4(rondo_call *call, void *user) {
 }
 
 static rondo_status call(const program *p, size_t graph, rondo_buffer *in, rondo_buffer **out) {
-  rondo_input input = {.buffer = in, .give = in != NULL}; /* nobody needs it after this call */
+  rondo_input input = {.buffer = in, .give = in != NULL}; /* not needed after this call */
   if (in == NULL) input = (rondo_input){.address = p->x, .bytes = BYTES};
   return rondo_function_call(p->graphs[graph], p->stream, &input, 1, out, 1);
 }
 
-/* What the host decides by. */
+/* The host branches on this value. */
 static rondo_status first_of(const program *p, const rondo_buffer *buffer, float *out) {
   TRY(rondo_buffer_copy(buffer, p->stream, 0, out, sizeof *out));
   return rondo_stream_synchronize(p->stream);
@@ -167,7 +167,7 @@ static rondo_status take_down(program *p) {
 }
 
 static rondo_status run(program *p, const char *name, rondo_tree_info *info) {
-  static const float values[STEPS] = {1, 1, 1, -1, -1, -1, 1, -1}; /* 2 is taken three times, then 3, then both */
+  static const float values[STEPS] = {1, 1, 1, -1, -1, -1, 1, -1}; /* part 2 three times, then 3, then both */
   float out;
   TRY(set_up(p, name));
   for (size_t i = 0; i < STEPS; i++) TRY(step(p, values[i], &out));

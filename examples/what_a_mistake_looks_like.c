@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Mistakes are found before anything runs, and said with names: a cycle, a kernel without code for the device, a
- * capture whose second stream was never joined, and one during which the host wanted to wait. What existed before each
- * still works.
+ * Rondo detects mistakes before anything runs, and its messages name the objects: a cycle, a kernel without code for
+ * the device, a capture whose second stream was never joined, and a capture during which the host waited. After each
+ * error, existing objects still work.
  *
  *   what_a_mistake_looks_like [DEVICE]
  *
@@ -35,7 +35,7 @@ typedef struct program {
   int found;
 } program;
 
-/* Prints the error that a call gave and counts whether it was the one that the mistake should give. */
+/* Prints the error of a call and counts whether it was the expected one. */
 static void expect(program *p, const char *mistake, rondo_status status, rondo_reason reason) {
   printf("%s: %s: %s\n", mistake, rondo_status_name(status), status ? rondo_last_error()->message : "not found");
   p->found += status != RONDO_OK && rondo_last_error()->reason == reason;
@@ -54,18 +54,18 @@ static rondo_status set_up(program *p, const char *device) {
   return rondo_kernel_create(p->device, &codeless, &p->codeless);
 }
 
-/* Mistakes of graphs; after each the graph is as before. */
+/* Mistakes in graphs. After each, the graph is as before. */
 static rondo_status mistake_graphs(program *p) {
   rondo_graph *graph;
   rondo_node a, b, c;
   rondo_exec *exec;
-  /* Two kernels, each behind the other. */
+  /* Two kernels that each depend on the other. */
   TRY(rondo_graph_create(p->device, NULL, &graph));
   TRY(rondo_graph_add_kernel(graph, NULL, 0, p->nothing, one_block, RONDO_NO_ARGS, &a));
   TRY(rondo_graph_add_kernel(graph, &a, 1, p->nothing, one_block, RONDO_NO_ARGS, &b));
   TRY(rondo_graph_add_edges(graph, &b, &a, 1));
   expect(p, "a cycle", rondo_instantiate(graph, NULL, &exec), RONDO_REASON_CYCLE);
-  /* Without the edge the graph is fine; a kernel that this device has no code for is not. */
+  /* Without the edge, the graph is correct. A kernel without code for this device is refused. */
   TRY(rondo_graph_remove_edges(graph, &b, &a, 1));
   TRY(rondo_graph_add_kernel(graph, &b, 1, p->codeless, one_block, RONDO_NO_ARGS, &c));
   expect(p, "no code", rondo_instantiate(graph, NULL, &exec), RONDO_REASON_NO_FUNCTION);
@@ -78,7 +78,7 @@ static rondo_status mistake_graphs(program *p) {
   return rondo_graph_destroy(graph);
 }
 
-/* Mistakes in captures, which are over after each; the streams go on. */
+/* Mistakes in captures. Each ends the capture; the streams still work. */
 static rondo_status mistake_captures(program *p) {
   rondo_graph *captured;
   /* A stream that was forked off and never joined again. */
