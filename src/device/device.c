@@ -96,10 +96,14 @@ static void count_closed(void) {
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static rondo_device *open_list;
 
+_Atomic(void (*)(void)) rondo_device_forget_parent;
+
 static void before_fork(void) { pthread_mutex_lock(&list_lock); }
 static void after_fork(void) { pthread_mutex_unlock(&list_lock); }
 static void after_fork_in_child(void) {
   for (rondo_device *device = open_list; device != NULL; device = device->next_open) rondo_device_inherit(device);
+  void (*forget)(void) = atomic_load(&rondo_device_forget_parent);
+  if (forget != NULL) forget();
   pthread_mutex_unlock(&list_lock);
 }
 

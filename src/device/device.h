@@ -91,6 +91,10 @@ RONDO_MUST_USE rondo_status rondo_device_check_grid(const rondo_device *device, 
 /* Fills the tables of a device for a forked child: calls that work or wait are refused, calls that free do nothing. */
 void rondo_device_inherit(rondo_device *device);
 
+/* Called in a forked child, which has a single thread. For what a layer above knows of the parent's devices; set once.
+ */
+extern _Atomic(void (*)(void)) rondo_device_forget_parent;
+
 /* INVALID_STATE/OTHER_PROCESS for `call` if the device is inherited. NULL is not. */
 RONDO_MUST_USE rondo_status rondo_device_refuse_inherited(const char *call, const rondo_device *device);
 RONDO_MUST_USE static inline rondo_status rondo_device_require_own(const char *call, const rondo_device *device) {

@@ -66,7 +66,7 @@ static const refusal refusals[][ADDRESS_KINDS] = {
     [HOST_FREE][IN_GRAPH_ALLOCATION] = {WRONG, ": free its address with rondo_free or rondo_free_async,"},
     [HOST_FREE][IN_ALLOCATION] = {WRONG, ": free its address with rondo_free or rondo_free_async,"},
     [HOST_FREE][IN_HOST_MEMORY] = {INTERIOR, ": free their address,"},
-    [HOST_FREE][ON_OTHER_DEVICE] = {FOREIGN, ": free it there"},
+    [HOST_FREE][ON_OTHER_DEVICE] = {FOREIGN, ": free it there, with rondo_free or rondo_free_async"},
     [HOST_FREE][UNKNOWN_ADDRESS] = {FOREIGN, ": free the address that rondo_host_malloc returned"},
     [FREE_NODE][IN_ARENA] = {FOREIGN,
                              ", where the graph neither allocates it nor found it alive: memory of an arena "

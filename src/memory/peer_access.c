@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The directory of reserved addresses, and access between devices.
  *
- * The owner of a range in the directory is its device. Ranges are disjoint.
+ * The owner of a range in the directory is its device. Ranges are disjoint. A forked child begins with an empty
+ * directory, because its own devices may reserve what its parent's devices had reserved.
  */
 #include "memory/peer_access.h"
 
@@ -38,7 +39,18 @@ static rondo_status enter_directory(rondo_device *device, const void *address, s
                     "there is no host memory to register %zu bytes of addresses of %s", bytes, device->name);
 }
 
+/* Whether another thread was changing the directory does not matter, and its memory is not released. */
+static void forget_parent(void) {
+  atomic_init(&directory.nodes, NULL);
+  atomic_init(&directory.version, 0);
+  atomic_init(&directory.root, 0);
+  atomic_init(&directory.missing, 0);
+  directory.unused = 0;
+  atomic_init(&rondo_peers_with_memory, 0);
+}
+
 rondo_status rondo_peers_note(rondo_device *device, const void *address, size_t bytes) {
+  atomic_store(&rondo_device_forget_parent, forget_parent);
   pthread_mutex_lock(&directory_lock);
   const rondo_status status = enter_directory(device, address, bytes);
   if (status == RONDO_OK && atomic_fetch_add_explicit(&device->reservations, 1, memory_order_relaxed) == 0)

@@ -419,6 +419,23 @@ SCENE_TEST(test_a_child_of_a_thread_that_captures) {
   test_graph_destroy(test_capture_end(s->stream));
 }
 
+/* The parent's addresses are free in the child, so its devices must not take their own memory for the parent's. */
+static int meet_an_address(void *address) {
+  rondo_device *device;
+  CHECK(rondo_device_open("cpu", NULL, &device) == RONDO_OK);
+  CHECK(rondo_free(device, address) == RONDO_INVALID_LIFETIME);
+  CHECK(rondo_last_error()->reason == RONDO_REASON_FOREIGN_ADDRESS);
+  CHECK(strstr(rondo_last_error()->message, "belongs to") == NULL);
+  CHECK(rondo_device_close(device) == RONDO_OK);
+  return work_alone();
+}
+
+SCENE_TEST(test_the_memory_of_the_parent_is_not_in_a_child) {
+  void *memory = test_allocate(s->fixture, 64, NULL);
+  in_child(meet_an_address, memory);
+  assert_ok(rondo_free(s->fixture->device, memory));
+}
+
 typedef struct service {
   rondo_session *session;
   rondo_ticket ticket;

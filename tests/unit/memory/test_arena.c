@@ -419,6 +419,10 @@ static void test_gm18_frees_outside_are_refused(void **state) {
   rondo_arena_info info = test_arena_info(arena);
   char *base = info.base;
   uint32_t word = 0;
+  assert_error(rondo_host_free(fixture->device, output), RONDO_INVALID_LIFETIME, RONDO_REASON_WRONG_MEMORY);
+  assert_message("arena 'tree'");
+  assert_error(rondo_host_free(fixture->device, base + info.backed), RONDO_INVALID_LIFETIME,
+               RONDO_REASON_WRONG_MEMORY); /* not backed by memory */
   test_arena_assert(fixture, output, WORDS, 9);
   assert_error(rondo_copy_async(fixture->stream, &word, base + info.backed, sizeof word), RONDO_INVALID_LIFETIME,
                RONDO_REASON_NOT_ALLOCATED);
