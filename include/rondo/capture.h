@@ -38,8 +38,8 @@
  * - The captured work, and the objects that libraries attached to it, live as long as the graph, its clones and their
  *   execs.
  * - A capture does not see work on the legacy stream, which runs at once because Rondo's streams are non-blocking. It
- *   does not see what a library does without a stream. A call that cannot be captured invalidates the driver's capture.
- *   The next Rondo call on the stream detects that, and says between which node and which call it happened.
+ *   does not see calls of a library that act immediately. A call that cannot be captured invalidates the driver's
+ *   capture. The next Rondo call on the stream detects that, and says between which node and which call it happened.
  * - A Rondo stream joins a capture by rondo_stream_wait_event, or by an event of a library. The next Rondo call on the
  *   stream detects the latter.
  */

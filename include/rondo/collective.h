@@ -43,12 +43,11 @@
  *
  * On CUDA, NCCL does the work. It is loaded by name (RONDO_NCCL_LIBRARY, else libnccl.so.2) and uses the stream's
  * native handle. Its captured kernels are nodes of the graph like other foreign work (<rondo/capture.h>), so allocate
- * its buffers
- * before the capture. Each rank needs its own thread or process. A rank that ends, calls that differ, and collectives
- * that overlap are not detected: NCCL's kernels wait until rondo_communicator_abort. NCCL connects ranks when it first
- * needs an algorithm: the first call of an operation, and the first call of a size for which it uses another algorithm,
- * wait for the same call on all ranks, captured or not. So ranks must be able to capture at the same time. (With
- * NCCL_RUNTIME_CONNECT=0 in the environment, NCCL connects while the group is created.)
+ * its buffers before the capture. Each rank needs its own thread or process. A rank that ends, calls that differ, and
+ * collectives that overlap are not detected: NCCL's kernels wait until rondo_communicator_abort. NCCL connects ranks
+ * when it first needs an algorithm: the first call of an operation, and the first call of a size for which it uses
+ * another algorithm, wait for the same call on all ranks, captured or not. So ranks must be able to capture at the same
+ * time. (With NCCL_RUNTIME_CONNECT=0 in the environment, NCCL connects while the group is created.)
  */
 #ifndef RONDO_COLLECTIVE_H
 #define RONDO_COLLECTIVE_H
@@ -83,12 +82,11 @@ typedef struct rondo_communicator_options {
  * of this machine (tmpfs is fastest). The file is removed when all ranks have joined, or by the last rank that gives
  * up. Files left by ranks that have ended are reused. options may be NULL. The caller destroys the communicator before
  * it closes the device. Errors: INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE (world_size is 0 or above
- * RONDO_MAX_RANKS, rank is not
- * below it), BAD_OPTIONS (piece_bytes), RANK_TAKEN (this rank has already joined), MISMATCH (the ranks that have joined
- * use another world_size, another piece_bytes, or another kind of device); UNAVAILABLE with TIMED_OUT (naming the ranks
- * that did not join) or NO_DRIVER (no NCCL: the names that were tried); INVALID_DATA (the file has other contents);
- * IO_ERROR; UNSUPPORTED (the device has no collectives); OUT_OF_MEMORY; LIMIT_EXCEEDED (threads); EXECUTION_FAILED with
- * NCCL's code. Thread-safe; waits. */
+ * RONDO_MAX_RANKS, rank is not below it), BAD_OPTIONS (piece_bytes), RANK_TAKEN (this rank has already joined),
+ * MISMATCH (the ranks that have joined use another world_size, another piece_bytes, or another kind of device);
+ * UNAVAILABLE with TIMED_OUT (naming the ranks that did not join) or NO_DRIVER (no NCCL: the names that were tried);
+ * INVALID_DATA (the file has other contents); IO_ERROR; UNSUPPORTED (the device has no collectives); OUT_OF_MEMORY;
+ * LIMIT_EXCEEDED (threads); EXECUTION_FAILED with NCCL's code. Thread-safe; waits. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_create(rondo_device *device, const char *rendezvous,
                                                                 uint32_t rank, uint32_t world_size,
                                                                 const rondo_communicator_options *options,

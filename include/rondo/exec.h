@@ -30,10 +30,10 @@ typedef struct rondo_instantiate_options {
 /* Relocation. Without it, execs of one graph and of its clones share the addresses of its alloc nodes. They are correct
  * one after the other and wait for each other. With relocate, the allocations that the graph frees itself are planned
  * together, on the graph's exact order (<rondo/plan.h>), at addresses that only this exec has. References to them in
- * the graph are rewritten: pointer parameters
- * of kernels (RONDO_READS, RONDO_WRITES, RONDO_UPDATES), copies and fills. The exec is then independent of the other
- * execs of the graph, and may run at the same time. One graph with memory nodes may be embedded several times in
- * concurrent branches. Edges on which a reuse of addresses relied may be absent (rondo_graph_options.relocate).
+ * the graph are rewritten: pointer parameters of kernels (RONDO_READS, RONDO_WRITES, RONDO_UPDATES), copies and fills.
+ * The exec is then independent of the other execs of the graph, and may run at the same time. One graph with memory
+ * nodes may be embedded several times in concurrent branches. Edges on which a reuse of addresses relied may be absent
+ * (rondo_graph_options.relocate).
  *
  * An address refers to the allocation that is alive there in the graph's order: it is allocated before the node, and
  * all other allocations at that address are freed before. The following are refused, and the error names the node: an
@@ -45,10 +45,9 @@ typedef struct rondo_instantiate_options {
 
 /* Creates an exec of the graph: verifies and flattens it, and prepares everything that a launch needs. options may be
  * NULL. The caller destroys the exec. Errors: INVALID_GRAPH with CYCLE (naming a node of the cycle), NO_FUNCTION (the
- * kernel) or NO_ACCESS (memory of another device, <rondo/memory.h>); the first error
- * that verification finds, with its status and reason, naming the nodes and the edge that would fix it
- * (<rondo/verify.h>). Without verification, only what makes a launch impossible: INVALID_LIFETIME with STILL_ALLOCATED,
- * NOT_ALLOCATED, DOUBLE_FREE or FOREIGN_ADDRESS;
+ * kernel) or NO_ACCESS (memory of another device, <rondo/memory.h>); the first error that verification finds, with its
+ * status and reason, naming the nodes and the edge that would fix it (<rondo/verify.h>). Without verification, only
+ * what makes a launch impossible: INVALID_LIFETIME with STILL_ALLOCATED, NOT_ALLOCATED, DOUBLE_FREE or FOREIGN_ADDRESS;
  * INVALID_STATE/CAPTURING_INTO; INVALID_ARGUMENT (a graph without a device); OUT_OF_MEMORY;
  * INVALID_GRAPH/NOT_RELOCATABLE (see above); the errors of rondo_exec_upload and, with relocate, rondo_plan_make. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_instantiate(rondo_graph *graph, const rondo_instantiate_options *options,
@@ -68,16 +67,14 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_exec_upload(rondo_exec *exec, rondo_
  * The memory that its nodes declare to access (copies, fills, pointer parameters of kernels, also in child graphs) must
  * be allocated at the launch, as for the same work on a stream. Memory of another graph is allocated once a launch of
  * that graph has left it allocated. The check is repeated if an allocation of the device was freed since the last
- * launch; otherwise a launch compares two numbers. Disabled nodes, addresses
- * that are not the device's, and execs created without verification are not checked. The error is INVALID_LIFETIME with
- * NOT_ALLOCATED (no launch has allocated it, or its graph is destroyed) or USE_AFTER_FREE, or
- * INVALID_ARGUMENT/OUT_OF_RANGE, with the node, the address, the allocation and the fix. Nothing runs, and the exec can
- * be launched once the memory is allocated. Other errors: INVALID_ARGUMENT (NULL,
- * another device's stream), INVALID_LIFETIME with STILL_ALLOCATED (memory of the last launch, or of an exec of the same
- * graph, was not freed, without auto_free_on_launch; or another thread is freeing it), NOT_ALLOCATED or DOUBLE_FREE (it
- * frees memory that is not allocated), CAPTURE_INVALID, OUT_OF_MEMORY (first launch on a stream), UNSUPPORTED (nodes
- * are disabled
- * and the stream captures).
+ * launch; otherwise a launch compares two numbers. Disabled nodes, addresses that are not the device's, and execs
+ * created without verification are not checked. The error is INVALID_LIFETIME with NOT_ALLOCATED (no launch has
+ * allocated it, or its graph is destroyed) or USE_AFTER_FREE, or INVALID_ARGUMENT/OUT_OF_RANGE, with the node, the
+ * address, the allocation and the fix. Nothing runs, and the exec can be launched once the memory is allocated. Other
+ * errors: INVALID_ARGUMENT (NULL, another device's stream), INVALID_LIFETIME with STILL_ALLOCATED (memory of the last
+ * launch, or of an exec of the same graph, was not freed, without auto_free_on_launch; or another thread is freeing
+ * it), NOT_ALLOCATED or DOUBLE_FREE (it frees memory that is not allocated), CAPTURE_INVALID, OUT_OF_MEMORY (first
+ * launch on a stream), UNSUPPORTED (nodes are disabled and the stream captures).
  */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream);
 

@@ -9,8 +9,8 @@
  * - RONDO_STAGING_HOST: the buffer is host memory at a fixed address, page-locked on CUDA. The run copies it to the
  *   device.
  * - RONDO_STAGING_DEVICE: the buffer is device memory, and a second stream writes it. The transfer from the host is
- * then finished before the run starts. Of two batches, one is in the slot, used by the current run, and one is in the
- *   buffer, for the next run.
+ *   then finished before the run starts. Of two batches, one is in the slot, used by the current run, and one is in
+ *   the buffer, for the next run.
  *
  * The slot of a staged input occupies memory only while the run reads it. Each run copies a staged output
  * (RONDO_STAGING_HOST only) to host memory as soon as it is computed, not only when the run is done.
@@ -54,10 +54,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_fetch(rondo_compiled *compi
 /* Gives the caller the buffer of a staged input, to write it directly, until rondo_compiled_unmap.
  *   HOST:   stream is NULL; waits until the last run has read the buffer, so the caller may write at once.
  *   DEVICE: work enqueued on `stream` from now on may write it, for example copies from the host or kernels that
- * produce the input. `stream` may be any stream of the device except the program's own; it waits until the last run has
- * read the buffer. The next run waits for the work that is on `stream` when the input is unmapped. Errors, with
- * *out_address = NULL: NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with NONE (not staged), NULL_ARGUMENT (a stream is
- * required), OTHER_DEVICE, BAD_OPTIONS (a stream for host memory, or the program's own stream);
+ *           produce the input. `stream` may be any stream of the device except the program's own. It waits until the
+ *           last run has read the buffer. The next run waits for the work that is on `stream` when the input is
+ *           unmapped.
+ * Errors, with *out_address = NULL: NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with NONE (not staged), NULL_ARGUMENT (a
+ * stream is required), OTHER_DEVICE, BAD_OPTIONS (a stream for host memory, or the program's own stream);
  * INVALID_STATE/STILL_IN_USE (mapped already); CAPTURE_REFUSED/UNSUPPORTED_CALL, also where `stream` captures; and as
  * rondo_event_synchronize or rondo_stream_wait_event. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_map(rondo_compiled *compiled, const char *name,

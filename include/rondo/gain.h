@@ -88,11 +88,11 @@ typedef struct rondo_gain {
 
 /* Predicts the other fields from `works`, `host_us`, `device_us` and `total_us` (0: not known, then estimated) in
  * *inout_gain:
- *   recorded_host_us  = launch_host + works * launch_host_node + min(launch_host_cold, excess), where excess is host_us
- *   - (stream_host + works * stream_host_kernel)
- *   recorded_total_us = launch_latency + works * launch_kernel + max(0, device_us - works * stream_kernel); but at
- *   least total_us - (host_us + stream_latency + works * (stream_kernel - launch_kernel)), because recording saves no
- *   more than that, whatever was measured as device_us. If total_us is 0 (not known), this limit is not used
+ *   recorded_host_us  = launch_host + works * launch_host_node + min(launch_host_cold, excess), where
+ *                       excess = host_us - (stream_host + works * stream_host_kernel)
+ *   recorded_total_us = launch_latency + works * launch_kernel + max(0, device_us - works * stream_kernel), but at
+ *                       least total_us - (host_us + stream_latency + works * (stream_kernel - launch_kernel)),
+ *                       because recording saves no more. If total_us is 0 (not known), there is no such limit.
  *   record_us         = record + works * record_node
  *   runs_to_repay     = record_us / the larger of the savings of a run in total_us and in host_us
  * The prediction assumes that the kernels run one after the other; parallel branches make a recorded run faster. With

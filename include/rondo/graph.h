@@ -6,7 +6,7 @@
  * A graph is thread-compatible: one thread at a time may use it, different graphs are independent. Rules and their
  * names (B1 to B12) follow the documentation of the CUDA driver's graphs; docs/rules.md explains each name. If a
  * comment does not say that a pointer may be NULL, the call returns INVALID_ARGUMENT/NULL_ARGUMENT for NULL; this is
- * not
+ * not repeated below.
  */
 #ifndef RONDO_GRAPH_H
 #define RONDO_GRAPH_H
@@ -166,15 +166,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_destroy(rondo_graph *graph);
 /* Adds a node that depends on `count` nodes of the graph. Everything is checked before anything changes (B2).
  * dependencies may be NULL if count is 0. A graph may become a child of itself: the child is the graph as it was before
  * the call (B9). Kinds ALLOC and FREE need a graph with a device; for ALLOC, params->as.alloc.address is set, so params
- * is not const.
- * Errors: INVALID_ARGUMENT with NULL_ARGUMENT (a NULL address, function, event, kernel or child), NODE_KIND (no kind,
- * or FOREIGN), UNKNOWN_NODE (a node of another graph, or a removed one), DUPLICATE_EDGE (twice in the list),
- * ARGUMENT_COUNT,
- * BAD_SIZE (B4: zero width, pitch below width, element size, a bad grid, bytes of a scalar argument, sizes that do not
- * fit the address space), OUT_OF_RANGE (a copy onto itself), OTHER_DEVICE, FOREIGN_ADDRESS, DOUBLE_FREE (a second free
- * node of an allocation in one graph; or one in its own graph and one in another, unless its own graph was cloned: M6);
- * INVALID_LIFETIME/USE_AFTER_FREE (see rondo_copy); LIMIT_EXCEEDED (child graphs more than 16 deep, or 2^32 nodes);
- * OUT_OF_MEMORY. */
+ * is not const. Errors: INVALID_ARGUMENT with NULL_ARGUMENT (a NULL address, function, event, kernel or child),
+ * NODE_KIND (no kind, or FOREIGN), UNKNOWN_NODE (a node of another graph, or a removed one), DUPLICATE_EDGE (twice in
+ * the list), ARGUMENT_COUNT, BAD_SIZE (B4: zero width, pitch below width, element size, a bad grid, bytes of a scalar
+ * argument, sizes that do not fit the address space), OUT_OF_RANGE (a copy onto itself), OTHER_DEVICE, FOREIGN_ADDRESS,
+ * DOUBLE_FREE (a second free node of an allocation in one graph; or one in its own graph and one in another, unless its
+ * own graph was cloned: M6); INVALID_LIFETIME/USE_AFTER_FREE (see rondo_copy); LIMIT_EXCEEDED (child graphs more than
+ * 16 deep, or 2^32 nodes); OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_add(rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                                       rondo_node_params *params, rondo_node *out_node);
 
@@ -222,9 +220,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_remove_edges(rondo_graph *grap
                                                                const rondo_node *to, size_t count);
 
 /* Returns a node's parameters as they were given, with defaults in place of zeros: no grid, height, depth or pitch is
- * 0, and names are not NULL. Pointers in *out_params belong to the node and are valid until it changes. For a child
- * node, `child` is the node's own graph; it may be edited until the graph is instantiated (B9). Errors: UNKNOWN_NODE.
- * */
+ * 0, and names are not NULL. Pointers in *out_params belong to the node and are valid until it changes. `child` of a
+ * child node is the node's own graph; it may be edited until the graph is instantiated (B9). Errors: UNKNOWN_NODE. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_get_params(const rondo_graph *graph, rondo_node node,
                                                              rondo_node_params *out_params);
 

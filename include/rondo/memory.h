@@ -135,8 +135,7 @@ typedef struct rondo_pool_options {
 #define RONDO_POOL_OPTIONS_INIT .struct_size = sizeof(rondo_pool_options)
 
 /* Creates an empty pool. options may be NULL. Thread-safe. Errors: INVALID_ARGUMENT, UNSUPPORTED (a device without
- * pools,
- * GM-1), OUT_OF_MEMORY, IN_CALLBACK. */
+ * pools, GM-1), OUT_OF_MEMORY, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_pool_create(rondo_device *device, const rondo_pool_options *options,
                                                         rondo_pool **out_pool);
 

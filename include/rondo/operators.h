@@ -45,14 +45,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_with(rondo_program *progra
 /* Attention --------------------------------------------------------------------------------------------------------
  *   attention: q [b, h, t, d], k and v [b, g, s, d], floats of one type, h a multiple of g (each group of h / g heads
  *           shares k and v), d at most 128 -> [b, h, t, d]: softmax(scale q kᵀ) v (Vaswani et al. 2017). The t x s
- *           scores
- *           are never stored (Dao 2023, FlashAttention-2). causal: the last row of q sees all rows of k, the row before
- *           it all but the last, and so on; t is then at most s. options may be NULL.
+ *           scores are never stored (Dao 2023, FlashAttention-2). causal: the last row of q sees all rows of k, the row
+ *           before it all but the last, and so on; t is then at most s. options may be NULL.
  *   attention_decode: the same for one row at a time, for generation: q [b, h, 1, d], k and v [b, g, 1, d], caches
  *           [b, g, s, d], which are states, and length, a scalar I32. The row sees the first `length` rows of the
- *           caches
- *           and its own k and v. The run then writes its k and v to the caches at `length`, for later runs. A length
- *           outside 0 <= length < s fails the run, like an index of embedding. No gradient; causal has no effect.
+ *           caches and its own k and v. The run then writes its k and v to the caches at `length`, for later runs. A
+ *           length outside 0 <= length < s fails the run, like an index of embedding. No gradient; causal has no
+ *           effect.
  *   attention_packed, attention_decode_packed: the same with q, k and v side by side in each row, as one product
  *           computes them: qkv [b, t, (h + 2 g) d]: h heads of q with d elements each, then g heads of k, then g heads
  *           of v -> [b, t, h d], the heads side by side, as the next product needs them. q has as many rows as k; to
@@ -202,8 +201,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_gelu(rondo_program *program, rond
  *         the maximum, they share its gradient equally, as in PyTorch's amax; likewise for min. The result is NaN if an
  *         element is NaN.
  *   argmax, argmin: the index of the maximum or minimum along one dimension, any type -> I32. The first one if there
- *   are
- *         several; the first NaN if there is one. No gradient. */
+ *         are several; the first NaN if there is one. No gradient. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_sum(rondo_program *program, rondo_value value, const size_t *dims,
                                                    size_t dim_count, bool keeps, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_mean(rondo_program *program, rondo_value value, const size_t *dims,
@@ -227,18 +225,16 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_log_softmax(rondo_program *progra
 /* Normalization ----------------------------------------------------------------------------------------------------
  *   layer_norm: over the last `dimensions` dimensions, any float: (x - mean) / sqrt(variance + epsilon) (Ba, Kiros,
  *               Hinton 2016), times scale, plus shift. scale and shift have the sizes of these dimensions and are F32
- *               or
- *               of the value's type; no value: none. variance: the mean of (x - mean)^2. epsilon: above 0.
+ *               or of the value's type; no value: none. variance: the mean of (x - mean)^2. epsilon: above 0.
  *   add_layer_norm: layer_norm of value + addend, of one shape and type. Also returns the sum, rounded to the type, in
  *               out_sum. The same bits as add and layer_norm, but in one kernel, and one for the gradient.
  *   rms_norm:   layer_norm without mean and shift: x / sqrt(mean of x^2 + epsilon) (Zhang, Sennrich 2019).
  *   batch_norm: [n, c, ...], any float: (x - mean) / sqrt(variance + epsilon), times scale, plus shift, each [c] F32;
- *               no
- *               value: none (Ioffe, Szegedy 2015). In training, mean and variance are those of the batch, over all
+ *               no value: none (Ioffe, Szegedy 2015). In training, mean and variance are those of the batch, over all
  *               dimensions except the second. At the end of the run, the running mean and variance, F32 states [c],
- *               move
- *               towards them by `momentum`; the variance is multiplied by m / (m - 1) for m elements, as in PyTorch. In
- *               inference, mean and variance are the running ones, [c] F32, which have no gradient and do not move. */
+ *               move towards them by `momentum`; the variance is multiplied by m / (m - 1) for m elements, as in
+ *               PyTorch. In inference, mean and variance are the running ones, [c] F32, which have no gradient and do
+ *               not move. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_layer_norm(rondo_program *program, rondo_value value, rondo_value scale,
                                                           rondo_value shift, size_t dimensions, float epsilon,
                                                           rondo_value *out_value);
@@ -268,13 +264,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_batch_norm(rondo_program *program
  *                  the run (see rondo_compiled_read) and reads row 0.
  *   embedding_bag: the sum or mean of the rows of each bag of indices -> [bags, d]. Without offsets, the last dimension
  *                  of indices is a bag: [..., b] -> [..., d]. With offsets [bags] I32 or I64, indices are [m], and bag
- *                  i
- *                  consists of the indices from offsets[i] to the beginning of the next bag, or to the end; an empty
- *                  bag
- *                  gives zeros. Offsets ascend from 0; otherwise the run fails. weights have the table's type and the
- *                  indices' shape, or are no value: each row is multiplied by its weight; a mean is still divided by
- *                  the
- *                  number of indices.
+ *                  i consists of the indices from offsets[i] to the beginning of the next bag, or to the end; an empty
+ *                  bag gives zeros. Offsets ascend from 0; otherwise the run fails. weights have the table's type and
+ *                  the indices' shape, or are no value: each row is multiplied by its weight; a mean is still divided
+ *                  by the number of indices.
  *   gather:        along a dimension: value of any type, indices I32 or I64 with the same sizes in the other dimensions
  *                  -> the indices' shape. For a matrix and dimension 1, y[i, j] = x[i, indices[i, j]]. An index out of
  *                  range fails the run and picks element 0.
@@ -356,8 +349,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_bce_with_logits(rondo_program *pr
  *   stack:     joins 2 or more values of one shape along a new dimension.
  *   split:     splits into 2 or more values along a dimension. The lengths add up to its size. One operator handles 8
  *              values, so more values need several operators in sequence: elements are copied twice for up to 64
- *              values,
- *              three times for up to 512, and so on. The same holds for concat and stack.
+ *              values, three times for up to 512, and so on. The same holds for concat and stack.
  *   stop_gradient: the value itself; gradients do not pass through it, as if it were an input. No copy. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape,
                                                        size_t rank, rondo_value *out_value);

@@ -9,8 +9,8 @@
  *
  * Sites are found in two ways.
  * - By declaration: pointer parameters of kernels (RONDO_READS, RONDO_WRITES, RONDO_UPDATES), copies and fills. A word
- *   of 8 bytes in a scalar parameter that points into an input, or such a user pointer of a host function, is
- *   *suspected* and never patched.
+ *   of 8 bytes in a scalar parameter, or the user pointer of a host function, is *suspected* if it points into an
+ *   input, and is never patched.
  * - By comparing recordings (rondo_patch_options.moved, .again): the same work is captured with all inputs at other
  *   addresses, and once more with the inputs at the original addresses. A word that moved by the same distance as an
  *   input, and is equal in both recordings with the original addresses, is a site of that input, whatever its parameter
@@ -93,13 +93,11 @@ typedef struct rondo_patch_info {
 /* Finds the sites of the inputs and creates a patch set, which becomes the exec's current one. An input without a site
  * is allowed: no node has its address. options may be NULL. The recordings must be the same work as the exec, node by
  * node: the same topology, kinds, kernels by name, grids, and sizes of copies and fills. They are read during the call.
- * The caller destroys the set, before or after the exec.
- * Errors: INVALID_ARGUMENT with NULL_ARGUMENT, BAD_SIZE, OUT_OF_RANGE (inputs overlap), BAD_OPTIONS (an input's address
- * in `moved` is missing, or there is one without such a graph), MISALIGNED, OTHER_DEVICE; UPDATE_REFUSED with
- * TOPOLOGY_CHANGED,
- * NODE_KIND_CHANGED, FUNCTION_CHANGED or PARAMETERS_CHANGED (a recording of other work, naming the node); INVALID_STATE
- * (a stream captures into a recording; the exec does not run, as rondo_exec_update failed); OUT_OF_MEMORY.
- * Thread-compatible, as the exec. */
+ * The caller destroys the set, before or after the exec. Errors: INVALID_ARGUMENT with NULL_ARGUMENT, BAD_SIZE,
+ * OUT_OF_RANGE (inputs overlap), BAD_OPTIONS (an input's address in `moved` is missing, or there is one without such a
+ * graph), MISALIGNED, OTHER_DEVICE; UPDATE_REFUSED with TOPOLOGY_CHANGED, NODE_KIND_CHANGED, FUNCTION_CHANGED or
+ * PARAMETERS_CHANGED (a recording of other work, naming the node); INVALID_STATE (a stream captures into a recording;
+ * the exec does not run, as rondo_exec_update failed); OUT_OF_MEMORY. Thread-compatible, as the exec. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_patch_set_create(rondo_exec *exec, const rondo_patch_input *inputs,
                                                              size_t count, const rondo_patch_options *options,
                                                              rondo_patch_set **out_set);

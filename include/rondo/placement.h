@@ -32,9 +32,8 @@
  *
  * Parts run one after the other. There are as few as the places allow (for two devices the minimum; for more, as many
  * as a greedy choice finds: the next part is for the device whose operator has the longest chain of device changes
- * after
- * it). A run has the same meaning as without division (<rondo/program.h>): a state that another device reads is copied
- * as it was before the run. On devices of one kind, the results have the same bits as without division.
+ * after it). A run has the same meaning as without division (<rondo/program.h>): a state that another device reads is
+ * copied as it was before the run. On devices of one kind, the results have the same bits as without division.
  */
 #ifndef RONDO_PLACEMENT_H
 #define RONDO_PLACEMENT_H
@@ -77,8 +76,9 @@ typedef struct rondo_divide_options {
  * NULL_ARGUMENT, OUT_OF_RANGE (no devices or more than RONDO_MAX_PLACES; a place that is not in the list, with the
  * operator), BAD_OPTIONS (a rule without a condition; share or staged in `compile`; an operator that was placed away
  * from a state that it changes, both named; a state that is placed where no operator runs), OTHER_DEVICE (share);
- * UNSUPPORTED/NO_FUNCTION (an operator without
- * reads a state between two changes of it in one run); those of rondo_compile. */
+ * UNSUPPORTED/NO_FUNCTION (an operator without a kernel for its device; names both, and the devices of the list that
+ * have one); UNSUPPORTED/NONE (an operator on another device reads a state between two changes of it in one run); those
+ * of rondo_compile. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compile_divided(rondo_program *program, rondo_device *const *devices,
                                                             size_t device_count, const rondo_divide_options *options,
                                                             rondo_divided **out_divided);
@@ -95,10 +95,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_divided_read(rondo_divided *divided,
                                                          size_t bytes);
 
 /* Runs the parts in order; each recorded part is one launch. Waits for the data that one device passes to the next, not
- * for the last part. _eager runs eagerly, as rondo_compiled_run_eager. If a part fails, the parts before it
- * have run. A run that finds an index out of range changes no state on any device, as for rondo_compiled_run: before a
- * part that changes states, the run waits for the earlier parts that look up indices, and stops if one of them has
- * failed. rondo_divided_synchronize and rondo_divided_read return that failure. Errors: those of rondo_compiled_run;
+ * for the last part. _eager runs eagerly, as rondo_compiled_run_eager. If a part fails, the parts before it have run. A
+ * run that finds an index out of range changes no state on any device, as for rondo_compiled_run: before a part that
+ * changes states, the run waits for the earlier parts that look up indices, and stops if one of them has failed.
+ * rondo_divided_synchronize and rondo_divided_read return that failure. Errors: those of rondo_compiled_run;
  * CAPTURE_REFUSED/UNSUPPORTED_CALL while one of its streams captures, because a graph has only one device; the capture
  * continues. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_divided_run(rondo_divided *divided);
@@ -118,8 +118,8 @@ typedef struct rondo_divided_info {
   uint32_t parts;
   uint32_t copies;     /* of a run, from one part to another */
   uint32_t crossings;  /* ... of these, those to another device */
-  uint64_t copy_bytes; /* bytes of all copies of a run */
-  uint64_t host_bytes; /* host memory for the copies; 0 before the first run */
+  uint64_t copy_bytes; /* bytes of these crossings */
+  uint64_t host_bytes; /* host memory for the crossings; 0 before the first run */
 } rondo_divided_info;
 
 /* Thread-safe while nothing runs. Errors: INVALID_ARGUMENT. */

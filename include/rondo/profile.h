@@ -50,10 +50,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_profile_begin(rondo_stream *stream);
  * part, or on a stream that does not come after it. Frees of older memory, rondo_malloc and launched graphs do not
  * count. The host need not wait for the work. plan_options may be NULL. The caller destroys the profile. Threads as
  * rondo_profile_begin; a simultaneous call of another thread on a stream that takes part may be noted or not. Errors
- * after which the profile continues: INVALID_ARGUMENT, IN_CALLBACK and those of a struct_size.
+ * after which the profile continues: INVALID_ARGUMENT, IN_CALLBACK and those of a struct_size. Without a profile:
  * INVALID_STATE/NOT_PROFILING. Errors after which the profile has ended: OUT_OF_MEMORY (also if there was no memory to
- * note a call), LIMIT_EXCEEDED (more than a million allocations and frees), those of rondo_plan_make for its options.
- * */
+ * note a call), LIMIT_EXCEEDED (more than a million allocations and frees), those of rondo_plan_make for options. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_profile_end(rondo_stream *stream, const rondo_plan_options *plan_options,
                                                         rondo_profile **out_profile);
 

@@ -129,8 +129,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_gradients(rondo_program *pro
  *
  * With max_norm, scale_loss or norm_output, an update is skipped if its gradients are not all finite. This is tested by
  * the sum of their squares in F32, of the scaled gradients, summed over the accumulated runs. If this sum is infinite,
- * as for a norm above 2^64, the gradients count as not finite, and the norm as infinite; below 2^-75 the norm may be 0.
- * */
+ * as for a norm above 2^64, the gradients count as not finite, and the norm as infinite. Below 2^-75 it may be 0. */
 typedef struct rondo_gradient_options {
   uint32_t struct_size;
   uint32_t accumulate;
@@ -216,9 +215,9 @@ typedef struct rondo_adam_options {
  * accumulation) do not count (FW-5, RC-6). Errors as rondo_program_gradients. INVALID_ARGUMENT: the loss has a gradient
  * for no F32 state (NONE); a rate or momentum is not F32 (TYPE) or not a scalar (SHAPE); there is both a rate and a
  * schedule (BAD_OPTIONS) or neither (NULL_ARGUMENT); a number is out of range (OUT_OF_RANGE); an entry of the list is
- * not a state or not F32 (TYPE), has no gradient (NONE), is frozen or in the list twice (BAD_OPTIONS); a state or
- * output of these names exists (DUPLICATE_NAME). INVALID_STATE: the program already has an optimizer. After an error
- * the program is unchanged. */
+ * not a state or not F32 (TYPE), has no gradient (NONE) or is frozen (BAD_OPTIONS); the list is empty (BAD_OPTIONS); an
+ * entry is in the list twice, or a state or output of these names exists (DUPLICATE_NAME). INVALID_STATE: the program
+ * already has an optimizer. After an error the program is unchanged. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_sgd(rondo_program *program, rondo_value loss,
                                                         const rondo_sgd_options *options);
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_adam(rondo_program *program, rondo_value loss,
@@ -304,16 +303,16 @@ typedef struct rondo_compile_options {
 
 /* Compiles a program (FW-1): plans the arena, gives every value its fixed address, warms up once (states keep their
  * values), captures a run on its own stream, instantiates and uploads. The program may then be changed, compiled again
- * or destroyed. options may be NULL. Waits, but disturbs no capture of another thread. With RONDO_RECORD_AUTO
- * it runs some more times, and is recorded if the prediction says that it pays (FW-8); it is also recorded if the
- * device's costs are not known and cannot be measured, because another thread captures. Errors: INVALID_ARGUMENT (no
- * output and no update; BAD_OPTIONS; OUT_OF_RANGE: least_gain), OUT_OF_MEMORY with the requested bytes,
- * INVALID_STATE/UNPREPARED (something was allocated or initialized during the capture; it is named, FW-2),
- * UNSUPPORTED/NO_FUNCTION (an operator without a kernel for the device, named). With share: INVALID_ARGUMENT with
- * OTHER_DEVICE, or SHAPE, TYPE or DUPLICATE_NAME for a state that differs; CAPTURE_REFUSED/UNSUPPORTED_CALL while its
- * stream captures, where the capture continues; failures of runs that nobody has waited for. States are then unchanged.
- * With staged: NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with NULL_ARGUMENT, DUPLICATE_NAME (a name twice), or
- * BAD_OPTIONS (an invalid staging, or one that outputs do not have; an output that is an input, state or cell).
+ * or destroyed. options may be NULL. Waits, but disturbs no capture of another thread. With RONDO_RECORD_AUTO it runs
+ * some more times, and is recorded if the prediction says that it pays (FW-8); it is also recorded if the device's
+ * costs are not known and cannot be measured, because another thread captures. Errors: INVALID_ARGUMENT (no output and
+ * no update; BAD_OPTIONS; OUT_OF_RANGE: least_gain), OUT_OF_MEMORY with the requested bytes, INVALID_STATE/UNPREPARED
+ * (something was allocated or initialized during the capture; it is named, FW-2), UNSUPPORTED/NO_FUNCTION (an operator
+ * without a kernel for the device, named). With share: INVALID_ARGUMENT with OTHER_DEVICE, or SHAPE, TYPE or
+ * DUPLICATE_NAME for a state that differs; CAPTURE_REFUSED/UNSUPPORTED_CALL while its stream captures, where the
+ * capture continues; failures of runs that nobody has waited for. States are then unchanged. With staged:
+ * NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with NULL_ARGUMENT, DUPLICATE_NAME (a name twice), or BAD_OPTIONS (an
+ * invalid staging, or one that outputs do not have; an output that is an input, state or cell).
  *
  * Matrix products on a CPU device are computed in tiles, which never depend on the workers: results have the same bits
  * for any number of workers, recorded or eager, but not with another library. On x86-64, oneDNN computes the larger
@@ -388,8 +387,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run(rondo_compiled *compile
  * before any later work; INVALID_STATE/OVERWRITTEN (see Sharing). Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run_eager(rondo_compiled *compiled);
 
-/* Waits for all enqueued runs and copies. Errors: any asynchronous failure, as rondo_compiled_read. Thread-compatible.
- * */
+/* Waits for all enqueued runs and copies. Errors: asynchronous failures, as rondo_compiled_read. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_synchronize(rondo_compiled *compiled);
 
 /* Objects of the compiled program, until it is recompiled: its stream (shared by all programs that share memory), the
@@ -461,9 +459,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_info(const rondo_compil
 /* Measures what recording gains: runs the program eagerly and recorded, `repeats` times each as rondo_gain_measure,
  * with the current contents of memory, which are restored afterwards: states are not trained. Eager runs are measured
  * without an executor. If the program is not recorded, the recorded times are predicted. The device must have memory
- * for a copy of states and arena. Waits. out_gain may be NULL. Thread-compatible. Errors: as rondo_gain_measure;
- * OUT_OF_MEMORY with the requested bytes; INVALID_STATE/STILL_IN_USE (an input is mapped); those of rondo_exec_launch.
- * */
+ * for a copy of states and arena. Waits. out_gain may be NULL. Thread-compatible. Errors: as rondo_gain_measure and
+ * rondo_exec_launch; OUT_OF_MEMORY with the requested bytes; INVALID_STATE/STILL_IN_USE (an input is mapped). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_measure(rondo_compiled *compiled, uint32_t repeats,
                                                              rondo_gain *out_gain);
 

@@ -4,6 +4,7 @@
  * A generator is a seed and an offset on the host. Numbers come from Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011,
  * "Parallel random numbers: as easy as 1, 2, 3"), a function of seed, subsequence and offset that has no state
  * (rondo_philox below). To draw, a kernel reserves a range of offsets, and gives each of its elements, or each group of
+ * them, its own subsequence. Ranges are multiples of 4, as in PyTorch, because one call gives four numbers.
  *
  * - In eager work, a reservation takes the generator's offset and advances it.
  * - While the stream captures, the offset does not advance. The reservation is an offset in the graph, counted from 0,
@@ -23,8 +24,8 @@
  * It does not find them in memory, so they must not be stored there. Refused are:
  * - a node that is given cells of a generator of which its graph reserves nothing, when it is created or changed
  *   (INVALID_ARGUMENT/FOREIGN_ADDRESS; for a library's node INVALID_GRAPH when it is instantiated);
- * - instantiating such a graph if it is bound to what the driver captured (UNSUPPORTED/FOREIGN_WORK,
- *   <rondo/capture.h>);
+ * - instantiating a graph that draws random numbers and is bound to what the driver captured
+ *   (UNSUPPORTED/FOREIGN_WORK, <rondo/capture.h>);
  * - cells in rondo_exec_set_params, except in declared pointers (UPDATE_REFUSED/PARAMETERS_CHANGED).
  *
  * A reservation that was made during a capture has no meaning for an eager launch. An exec that is launched into a
@@ -162,8 +163,7 @@ typedef struct rondo_random4 {
 
 /* Philox4x32-10 with the key `seed` and the counter {offset / 4, subsequence}, 64 bits each, lower words first. Returns
  * the four numbers of the subsequence that begin at offset - offset % 4. For a multiple of 4 these are the numbers that
- * curand_init(seed, subsequence, offset) and curand4 give. A pure function, callable from any thread and from kernels.
- * */
+ * curand_init(seed, subsequence, offset) and curand4 give. A pure function: any thread and kernels may call it. */
 static inline rondo_random4 rondo_philox(uint64_t seed, uint64_t subsequence, uint64_t offset) {
   rondo_random4 c = {
       {(uint32_t)(offset / 4), (uint32_t)(offset >> 34), (uint32_t)subsequence, (uint32_t)(subsequence >> 32)}};

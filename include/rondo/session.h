@@ -266,9 +266,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_destroy_graphs(rondo_session
  *
  * A graph that seems slow would never run. So a batch for which several graphs, or an eager run, seem faster than one
  * graph is sometimes run by the smallest graph with room for it. This is a *trial*, and the answer has RONDO_RUN_TRIAL.
- * It may take longer than what was dispatched. There are trials only while nothing else waits or runs: three of
- * each graph, and others that together take about 1 % of the time of the model's batches. A batch with more rows than
- * the largest graph, and a request for EAGER, are never trials.
+ * It may take longer than what was dispatched. There are trials only while nothing else waits or runs: three of each
+ * graph, and others that together take about 1 % of the time of the model's batches. A batch with more rows than the
+ * largest graph, and a request for EAGER, are never trials.
  *
  * Once a known time differs by more than 5 % from the one that dispatching uses, the dispatch tables are made again, by
  * the thread of an idle stream, which spends at most 1 % of its time on this. Requests use the old tables meanwhile,

@@ -147,8 +147,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_stream_wait_event_external(rondo_str
  * forbids it (C9). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_event_query(rondo_event *event);
 
-/* Waits until the event is complete. The waiting thread also executes work. Errors as rondo_event_query, IN_CALLBACK.
- * */
+/* Waits until the event is complete. The waiting thread also runs work. Errors as rondo_event_query, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_event_synchronize(rondo_event *event);
 
 /* Returns the time from the completion of `start` to the completion of `end`, in microseconds. Errors: NOT_READY while

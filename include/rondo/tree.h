@@ -161,8 +161,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_create(rondo_device *device, co
  * Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_destroy(rondo_tree *tree);
 
-/* The next call begins a step. After the first mark, only marks begin steps. A pending backward does not matter.
- * Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
+/* The next call begins a step. After the first mark, calls by themselves begin no steps. A pending backward does not
+ * matter. Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_mark_step(rondo_tree *tree);
 
 /* A scope is one step. Marks inside a scope are refused. Scopes may be nested: the outermost one counts. Errors:
@@ -325,8 +325,8 @@ typedef enum rondo_binding {
  * work gets a demoted input like a moving input, so one recording serves all addresses. What the body writes to it,
  * declared or not, is visible after the call. If it shares bytes with another input, and one of the function's inputs
  * may be written, it remains an output of the path for that call. Its memory is not reused inside the call, even if the
- * caller drops it. Recordings of the function after that recording which no call can need any more are discarded, with
- * all recordings after them. The input stays demoted as long as the recording before it exists. */
+ * caller gives it (rondo_input.give). Recordings of the function after that recording which no call can need any more
+ * are discarded, with all recordings after them. The input stays demoted as long as the recording before it exists. */
 typedef enum rondo_demotion {
   RONDO_DEMOTION_BIND = 0, /* it is copied or patched after that recording (rondo_binding) */
   RONDO_DEMOTION_SKIP = 1, /* the function runs eagerly after that recording (MOVING_OUTPUT) */

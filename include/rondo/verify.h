@@ -25,7 +25,8 @@
  * parameters (words of 8 bytes, aligned to 8, that point into memory of an alloc node); and what cannot be known for a
  * graph that is only data: an address that it frees and does not allocate, and, once for each graph, that none of its
  * nodes has an address (NO_ADDRESS: it was dumped without them), so that nothing was verified. Kernels that update the
- * same bytes atomically, without order between them, race by what they
+ * same bytes atomically, without order between them, race by what they declare. Do not declare their bytes: they then
+ * get a warning instead of an error.
  *
  * Memory of another graph need not be allocated yet: rondo_exec_launch checks that, and checks other memory again.
  *
