@@ -6,8 +6,7 @@
  *
  *   classifier [DEVICE]
  *
- * Prints: 19 of 20 new images classified correctly; the losses of 40 recorded steps equal those of eager steps, bit for
- * bit
+ * Prints: 19 of 20 new images classified correctly; 40 recorded steps have the losses of eager steps, bit for bit
  */
 #include <math.h>
 #include <stdio.h>
@@ -183,7 +182,7 @@ static rondo_status run(const char *name, bool *out_good) {
   const bool is_same = memcmp(losses[0], losses[1], sizeof losses[0]) == 0, has_learned = right >= NEW_IMAGES * 19 / 20;
   printf("the last loss is %.3f; %d of %d new images classified correctly\n", (double)losses[0][STEPS - 1], right,
          NEW_IMAGES);
-  printf("%s of 20 new images classified correctly; the losses of %d recorded steps equal those of eager steps%s\n",
+  printf("%s of 20 new images classified correctly; %d recorded steps have the losses of eager steps%s\n",
          has_learned ? "19" : "fewer", STEPS, is_same ? ", bit for bit" : " nearly");
   *out_good = is_same && has_learned;
   rondo_weights_destroy(first);

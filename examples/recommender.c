@@ -5,7 +5,7 @@
  *
  *   recommender [DEVICE]
  *
- * Prints: 9 of 10 new clicks predicted; the losses of 250 recorded steps equal those of eager steps, bit for bit
+ * Prints: 9 of 10 new clicks predicted; 250 recorded steps have the losses of eager steps, bit for bit
  */
 #include <math.h>
 #include <stdio.h>
@@ -182,7 +182,7 @@ static rondo_status run(const char *name, bool *out_good) {
   }
   const bool is_same = memcmp(losses[0], losses[1], sizeof losses[0]) == 0, has_learned = right >= 9 * NEW_CLICKS / 10;
   printf("the last loss is %.3f; %d of %d new clicks predicted\n", (double)losses[0][STEPS - 1], right, NEW_CLICKS);
-  printf("%s of 10 new clicks predicted; the losses of %d recorded steps equal those of eager steps%s\n",
+  printf("%s of 10 new clicks predicted; %d recorded steps have the losses of eager steps%s\n",
          has_learned ? "9" : "fewer", STEPS, is_same ? ", bit for bit" : " nearly");
   *out_good = is_same && has_learned;
   rondo_weights_destroy(first);

@@ -180,7 +180,7 @@ void rondo_memory_check(const rondo_device_memory *memory) {
 
 /* Pages that are in two ranges would be mapped twice. */
 static void check_space_pages(const rondo_heap *heap, const rondo_address_space *space) {
-  size_t end = 0, next_chunk = 0, private = 0;
+  size_t end = 0, next_chunk = 0, next_private = 0;
   for (size_t i = 0; i < space->mappings.count; i++) {
     const rondo_mapping *at = &space->mappings.items[i];
     assert(at->offset >= end);
@@ -188,8 +188,8 @@ static void check_space_pages(const rondo_heap *heap, const rondo_address_space 
     assert(heap->chunks.items[at->chunk].bytes == at->bytes && heap->chunks.items[at->chunk].mappings > 0);
     end = at->offset + at->bytes;
     next_chunk = (size_t)at->chunk + 1;
-    for (; private < space->privates.count && space->privates.items[private].offset < end; private ++)
-      assert(space->privates.items[private].offset + space->privates.items[private].bytes <= at->offset);
+    for (; next_private < space->privates.count && space->privates.items[next_private].offset < end; next_private++)
+      assert(space->privates.items[next_private].offset + space->privates.items[next_private].bytes <= at->offset);
   }
   for (size_t i = 1; i < space->privates.count; i++)
     assert(space->privates.items[i - 1].offset + space->privates.items[i - 1].bytes <= space->privates.items[i].offset);

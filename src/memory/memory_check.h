@@ -13,7 +13,7 @@
 
 typedef struct rondo_exec_memory rondo_exec_memory;
 
-/* Public calls check a structure at their end if it has at most this many members. */
+/* Public calls check a structure at their end if it has at most this many live members. */
 #define RONDO_CHECKED_MEMBERS 32
 
 #ifdef NDEBUG
@@ -27,9 +27,9 @@ static inline void rondo_arena_check(const rondo_arena *arena) { (void)arena; }
 static inline void rondo_noted_lifetimes_check(const rondo_noted_lifetimes *noted) { (void)noted; }
 static inline void rondo_profile_check(const rondo_profile *profile) { (void)profile; }
 #else
-/* Under the lock of the device's memory: a pool with its chunks, blocks, bins and lists of pending blocks; a table of
- * allocations with its index and its ring of freed ones; all pools, tables and lists of a device; the ranges and
- * records of an address space. */
+/* Under the lock of the device's memory, or before others can use the structure: a pool with its chunks, blocks, bins
+ * and lists of pending blocks; a table of allocations with its index and its ring of freed ones; all pools, tables and
+ * lists of a device; the ranges and records of an address space. */
 void rondo_pool_check(const rondo_pool *pool);
 void rondo_allocation_table_check(const rondo_allocation_table *table);
 void rondo_memory_check(const rondo_device_memory *memory);

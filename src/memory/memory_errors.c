@@ -343,8 +343,8 @@ static rondo_status check_not_found(rondo_device_memory *memory, const checked_r
   char text[RANGE_TEXT], into[INTO_TEXT], label[RONDO_ARENA_LABEL];
   if (arena == NULL) return check_freed(memory, self, now);
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
-                    "%s: the %s %s %s, of which %zu bytes have memory: nothing is allocated there", self->call,
-                    range_text(text, self), into_text(into, rondo_arena_base(arena), self->address, true),
+                    "%s: the %s %s %s, of which only the first %zu bytes have memory: use the address of a live output",
+                    self->call, range_text(text, self), into_text(into, rondo_arena_base(arena), self->address, true),
                     rondo_arena_label(label, arena), arena->allocation.bytes);
 }
 
@@ -468,7 +468,8 @@ static void describe(holders *self, const rondo_device_memory *memory) {
 }
 
 rondo_status rondo_memory_fail_size(size_t bytes) {
-  return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", bytes);
+  return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space: allocate less",
+                    bytes);
 }
 
 rondo_status rondo_memory_fail_larger(const rondo_device_memory *memory, rondo_reason reason, size_t bytes,

@@ -25,7 +25,8 @@ static int compare_records(const void *a, const void *b) {
 
 static rondo_status fail_block(const rondo_arena *arena, const rondo_arena_block *block) {
   char label[RONDO_ARENA_LABEL], name[RONDO_ALLOCATION_LABEL];
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS, "block %s at %p is not memory of %s",
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                    "block %s at %p is not memory of %s: pass outputs of its recordings",
                     rondo_named_size(name, block->name, block->bytes), block->address, rondo_arena_label(label, arena));
 }
 
@@ -60,7 +61,7 @@ static rondo_status sort_records(const rondo_address_space *space, rondo_graph_a
 static rondo_status refuse_overlap(const rondo_graph_allocation *a, const rondo_graph_allocation *b) {
   char first[RONDO_ALLOCATION_LABEL], second[RONDO_ALLOCATION_LABEL];
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                    "blocks %s and %s of a recording overlap: one of them is not live any more",
+                    "blocks %s and %s of a recording overlap, so one of them is no longer live: leave it out",
                     rondo_allocation_label(first, &a->base), rondo_allocation_label(second, &b->base));
 }
 
@@ -79,15 +80,21 @@ static rondo_status add_blocks(rondo_address_space *space, const rondo_arena_set
 
 /* Slots ----------------------------------------------------------------------------------------------------------- */
 
-/* The offset that the plan has for the slot; NULL when there is none, or blocks that the plan did not know are there.
- */
-static char *planned_slot(const rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes,
-                          rondo_graph_allocation *const *sorted) {
+static bool is_free(const rondo_address_space *space, const char *begin, size_t bytes) {
+  for (size_t i = 0; i < space->allocations.count; i++) {
+    const rondo_graph_allocation *at = space->allocations.items[i];
+    if (at->base.address < begin + bytes && at->base.address + rondo_graph_allocation_rounded(at) > begin) return false;
+  }
+  return true;
+}
+
+/* The address that the plan has for the slot. NULL if it has none, or if a block that it does not know is there. */
+static char *planned_slot(const rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes) {
   if (profile == NULL || index >= profile->slots.count) return NULL;
   const rondo_planned_alloc *at = &profile->slots.items[index];
   char *const address = space->first.base + at->offset;
   const bool fits = at->bytes == bytes && at->offset <= space->first.bytes && bytes <= space->first.bytes - at->offset;
-  return fits && rondo_range_is_free(sorted, space->allocations.count, address, bytes) ? address : NULL;
+  return fits && is_free(space, address, bytes) ? address : NULL;
 }
 
 /* NULL when there is no room. */
@@ -96,13 +103,12 @@ static rondo_status find_slot(rondo_address_space *space, const rondo_profile *p
   const size_t count = space->allocations.count;
   rondo_graph_allocation **sorted;
   rondo_gap_search search = {.best_bytes = SIZE_MAX};
+  *out = planned_slot(space, profile, index, bytes);
+  if (*out != NULL) return RONDO_OK;
+  space->slots_depart = true;
   RONDO_TRY(sort_records(space, &sorted));
-  *out = planned_slot(space, profile, index, bytes, sorted);
-  if (*out == NULL) {
-    space->slots_depart = true;
-    rondo_gaps_search(&space->first, sorted, count, NULL, bytes, &search);
-    *out = search.best == NULL && bytes <= search.left ? search.end : search.best;
-  }
+  rondo_gaps_search(&space->first, sorted, count, NULL, bytes, &search);
+  *out = search.best == NULL && bytes <= search.left ? search.end : search.best;
   rondo_release(&space->memory->allocator, sorted, count, sizeof *sorted);
   return RONDO_OK;
 }
@@ -125,7 +131,8 @@ static rondo_status add_slot(rondo_address_space *space, const rondo_profile *pr
   char *address;
   slot->address = NULL;
   if (slot->bytes == 0 || !rondo_pool_round(slot->bytes, &rounded))
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "slot %zu of a recording has %zu bytes", index,
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "slot %zu of a recording has %zu bytes: give at least 1, and less than the address space", index,
                       slot->bytes);
   RONDO_TRY(choose_slot(space, profile, index, rounded, &address));
   RONDO_TRY(rondo_graph_allocation_add(space, RONDO_RECORD_SLOT, address, slot->bytes, slot->name));

@@ -169,8 +169,9 @@ static rondo_status add_part(path_plan *path, size_t part) {
   for (size_t i = 0; i < at->slot_count; i++) {
     size_t rounded;
     if (!rondo_pool_round(at->slots[i], &rounded))
-      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "part %zu of a path: slot %zu has %zu bytes", part,
-                        i, at->slots[i]);
+      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                        "part %zu of a path: slot %zu has %zu bytes, more than the address space", part, i,
+                        at->slots[i]);
     RONDO_TRY(push_item(path, rounded, path->begins[part], end_of(path, part)));
   }
   for (size_t i = 0; i < at->end_count; i++) RONDO_TRY(apply_end(path, part, &at->ends[i], path->items.items + first));
@@ -193,7 +194,8 @@ static rondo_status add_blocks(path_plan *path) {
     rondo_plan_obstacle obstacle = {.upper = block_end(path, block)};
     char label[RONDO_ARENA_LABEL], name[RONDO_ALLOCATION_LABEL];
     if (!rondo_arena_owns(path->arena, block->address) || !rondo_pool_round(block->bytes, &obstacle.bytes))
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS, "block %s at %p is not memory of %s",
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                        "block %s at %p is not memory of %s: pass outputs of its recordings",
                         rondo_named_size(name, block->name, block->bytes), block->address,
                         rondo_arena_label(label, path->arena));
     obstacle.offset = (size_t)((char *)block->address - rondo_arena_base(path->arena));

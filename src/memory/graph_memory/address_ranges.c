@@ -51,9 +51,10 @@ static rondo_status fail_reserving(rondo_status status, rondo_device *device, si
   rondo_error_save(&failure);
   if (failure.reason == RONDO_REASON_NONE) failure.reason = RONDO_REASON_ADDRESS_SPACE;
   rondo_error_restore(&failure);
-  return rondo_fail_context(status, "addresses for graph memory of at least %s on %s, where %u other graph%s",
-                            rondo_size_text(size, bytes), device->name, others,
-                            others == 1 ? " has some" : "s have some");
+  return rondo_fail_context(status,
+                            "reserving addresses for graph memory of at least %s on %s, with %u such range%s in the "
+                            "process: destroy graphs that are not needed",
+                            rondo_size_text(size, bytes), device->name, others, others == 1 ? "" : "s");
 }
 
 /* What to try after `bytes`: a quarter, and last what is needed; 0 after that. */

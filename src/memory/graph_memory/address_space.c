@@ -174,7 +174,7 @@ rondo_status rondo_graph_allocation_free(rondo_graph_allocation *allocation, ron
   const bool claimed = rondo_graph_allocation_claim(allocation);
   if (!claimed)
     status = rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
-                        "graph allocation %s is being freed by another thread too",
+                        "another thread is freeing graph allocation %s: free it once",
                         rondo_allocation_label(label, &allocation->base));
   else
     status = free_in_order(allocation, queue);

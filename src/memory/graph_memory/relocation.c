@@ -40,7 +40,7 @@ static void set_address(rondo_node_params *params, uint32_t field, void *address
   else if (params->kind == RONDO_NODE_FREE)
     params->as.free_address = address;
   else
-    assert(false);
+    assert(false && "nodes of this kind have no address in their parameters");
 }
 
 void rondo_relocation_rewrite(rondo_graph_node *node, uint32_t field, void *address) {

@@ -159,8 +159,10 @@ rondo_status rondo_pools_read(rondo_device_memory *memory, rondo_pool *pool, ron
 static rondo_status check_value(const pool_attribute *at, uint64_t value) {
   const char *const call = "rondo_pool_set_attribute";
   if (!at->is_settable)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s: %s cannot be set: it counts what is allocated now", call, at->name);
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+        "%s: %s counts what is allocated now and cannot be set: set the ..._HIGH attribute to 0 to reset a mark", call,
+        at->name);
   if (value <= at->most) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %s cannot be set to %llu: it takes %s",
                     call, at->name, (unsigned long long)value,

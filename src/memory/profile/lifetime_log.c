@@ -83,7 +83,8 @@ static rondo_status allocate_order(rondo_ordered_graph *ordered) {
   size_t edges = 0;
   for (size_t i = 0; i < graph->nodes.count; i++) edges += graph->nodes.items[i].dependencies.count;
   if (edges > UINT32_MAX)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "a graph of %zu edges cannot be planned", edges);
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "a graph of %zu edges cannot be planned: at most %" PRIu32 " are supported", edges, UINT32_MAX);
   RONDO_TRY(rondo_allocate_items(allocator, graph->nodes.count, sizeof(uint32_t), &ordered->places));
   RONDO_TRY(rondo_allocate_items(allocator, (size_t)graph->live_count + 1, sizeof(uint32_t), &ordered->starts));
   RONDO_TRY(rondo_allocate_items(allocator, edges, sizeof(uint32_t), &ordered->successors));
@@ -262,7 +263,8 @@ static void pair_events(noter *self) {
 static rondo_status fail_backwards(const noter *self, const memory_event *event) {
   char label[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, event->freed_slot,
-                         "free node %" PRIu32 " comes before %s, whose memory it frees", event->freed_slot,
+                         "free node %" PRIu32 " comes before %s, whose memory it frees: add an edge to the free node",
+                         event->freed_slot,
                          rondo_node_label(label, &rondo_graph_at(self->graph, event->slot)->params, event->slot));
 }
 

@@ -63,7 +63,7 @@ TEST(test_gm19_pools) {
       {RONDO_POOL_ALLOW_OPPORTUNISTIC, 2, "RONDO_POOL_ALLOW_OPPORTUNISTIC cannot be set to 2: it takes 0 or 1"},
       {RONDO_POOL_USED_HIGH, 1, "RONDO_POOL_USED_HIGH cannot be set to 1: it takes only 0, which resets the high mark"},
       {RONDO_POOL_RESERVED_HIGH, 1, "RONDO_POOL_RESERVED_HIGH cannot be set to 1"},
-      {RONDO_POOL_USED_CURRENT, 0, "RONDO_POOL_USED_CURRENT cannot be set: it counts what is allocated now"},
+      {RONDO_POOL_USED_CURRENT, 0, "RONDO_POOL_USED_CURRENT counts what is allocated now and cannot be set: "},
   };
   rondo_pool *pool = NULL;
   assert_ok(rondo_device_get_default_pool(t->device, &pool));

@@ -570,7 +570,7 @@ static void test_bad_settings(void **state) {
   rondo_arena_setting setting = {.arena = arena, .blocks = blocks, .block_count = 2};
   assert_error(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
                RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
-  assert_message("of a recording overlap: one of them is not live any more");
+  assert_message("of a recording overlap, so one of them is no longer live");
   blocks[1].address = blocks;
   assert_error(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
                RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
