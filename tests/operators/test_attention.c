@@ -293,7 +293,7 @@ static void test_caches_that_do_not_fit_are_refused(void **state) {
   assert_message("k_cache and v_cache must have one type and shape");
   assert_ok(rondo_program_state(program, "short 2", RONDO_F32, (const size_t[]){B, G, S - 1, D}, 4, &caches[0]));
   assert_fails(rondo_op_attention_fill_packed(program, qkv, H, G, caches[0], shorter), RONDO_INVALID_ARGUMENT);
-  assert_message("with s not less than t");
+  assert_message("with s at least t");
   assert_fails(rondo_op_attention_fill_packed(program, qkv, 0, 0, caches[0], shorter), RONDO_INVALID_ARGUMENT);
   rondo_program_destroy(program);
 }
@@ -307,11 +307,11 @@ static void test_packed_rows_that_do_not_fit_are_refused(void **state) {
   assert_ok(rondo_program_input(program, "wide", RONDO_F32, (const size_t[]){2, 3, 3 * 129}, 3, &wide));
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     assert_fails(rondo_op_attention_packed(program, qkv, wrong[i][0], wrong[i][1], NULL, &y), RONDO_INVALID_ARGUMENT);
-    assert_message("96 elements are no rows of q for");
+    assert_message("a row of 96 elements cannot be");
     assert_int_equal(y.id, 0);
   }
   assert_fails(rondo_op_attention_packed(program, wide, 1, 1, NULL, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("heads of 129 elements; the most is 128");
+  assert_message("a head has 129 elements; the most is 128");
   assert_ok(rondo_op_attention_packed(program, qkv, 4, 4, NULL, &y));
   rondo_program_destroy(program);
 }
@@ -328,12 +328,12 @@ static void test_what_does_not_fit_is_refused(void **state) {
   assert_fails(rondo_op_attention(program, q, k, k, NULL, &y), RONDO_INVALID_ARGUMENT);
   assert_message("with h a multiple of g");
   assert_fails(rondo_op_attention(program, long_q, k, k, &options, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("the first rows would see nothing");
+  assert_message("causal attention needs at least as many rows of k as of q: there are 1 and 2");
   assert_fails(rondo_op_attention(program, q, k, q, NULL, &y), RONDO_INVALID_ARGUMENT);
   assert_message("k and v must have one type and shape");
   options.scale = -1;
   assert_fails(rondo_op_attention(program, q, q, q, &options, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("scale -1 is not above 0");
+  assert_message("scale -1 must be finite and above 0");
   assert_fails(rondo_op_attention_decode(program, q, q, q, q, q, length, NULL, &y), RONDO_INVALID_ARGUMENT);
   assert_message("the caches must be two states");
   assert_int_equal(y.id, 0);

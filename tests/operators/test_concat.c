@@ -70,7 +70,7 @@ static void test_what_does_not_fit(void **state) {
   assert_message("there is no dimension 2: a has 2, counted from 0");
   assert_invalid(rondo_op_stack(program, x, 2, 0, &y), RONDO_REASON_SHAPE);
   assert_invalid(rondo_op_stack(program, x, 2, 3, &y), RONDO_REASON_SHAPE);
-  assert_message("a dimension 3 cannot be put into a value that has 2: it goes to 0 .. 2");
+  assert_message("dimension 3 cannot be inserted into a value with 2 dimensions: choose 0 to 2");
   for (size_t i = 1; i < 9; i++) x[i] = x[0];
   for (size_t count = 0; count < 2; count++)
     assert_invalid(rondo_op_concat(program, x, count, 0, &y), RONDO_REASON_OUT_OF_RANGE);
@@ -169,7 +169,7 @@ static void test_the_result_goes_into_the_list(void **state) {
   assert_int_equal(rank, 3);
   x[0] = none;
   assert_invalid(rondo_op_concat(program, x, 2, 0, &x[1]), RONDO_REASON_NULL_ARGUMENT);
-  assert_message("entry 0 is no value");
+  assert_message("entry 0 is not a value");
   assert_true(x[1].id == 0);
   rondo_program_destroy(program);
 }

@@ -100,7 +100,7 @@ static void test_what_does_not_fit_of_arange(void **state) {
   rondo_value y;
   (void)state;
   assert_invalid(rondo_op_arange(program, RONDO_I32, 4, 2e9, 1e8, &y), RONDO_REASON_OUT_OF_RANGE);
-  assert_message("arange: numbers from 2e+09 to 2.3e+09 by 1e+08 are not all exactly of type i32");
+  assert_message("arange: type i32 cannot represent all numbers from 2e+09 to 2.3e+09 with step 1e+08 exactly");
   assert_invalid(rondo_op_arange(program, RONDO_I64, 2, 0, 0.5, &y), RONDO_REASON_OUT_OF_RANGE);
   assert_invalid(rondo_op_arange(program, RONDO_F32, 0, 0, 1, &y), RONDO_REASON_SHAPE);
   rondo_program_destroy(program);

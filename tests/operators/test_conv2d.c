@@ -146,7 +146,8 @@ static void test_what_does_not_fit_is_refused(void **state) {
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){1, 3, 4, 4}, 4, &x));
   assert_ok(rondo_program_input(program, "w", RONDO_F32, (const size_t[]){2, 3, 5, 3}, 4, &weight));
   assert_fails(rondo_op_conv2d(program, x, weight, NULL, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("a window of 5 does not fit into 4 with 0 of padding");
+  assert_message("a window of 5 does not fit into an image of 4 with a padding of 0");
+
   options.padding[0] = 1;
   assert_fails(rondo_op_conv2d(program, x, weight, &options, &y), RONDO_INVALID_ARGUMENT);
   assert_message("multiples of the 2 groups");

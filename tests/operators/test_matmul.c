@@ -180,8 +180,9 @@ static void test_what_does_not_fit_is_refused(void **state) {
   refuse(RONDO_F16, 2, (const size_t[]){4, 5}, 0, RONDO_ACTIVATION_NONE, "b must be f32, not f16");
   refuse(RONDO_F32, 2, (const size_t[]){5, 4}, 0, RONDO_ACTIVATION_NONE, "inner dimensions 4 and 5 differ");
   refuse(RONDO_F32, 3, (const size_t[]){3, 4, 5}, 0, RONDO_ACTIVATION_NONE, "leading dimensions 2 and 3");
-  refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 4, RONDO_ACTIVATION_NONE, "the bias has 4 elements for 5 columns");
-  refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 0, (rondo_activation)9, "activation 9 is none");
+  refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 4, RONDO_ACTIVATION_NONE,
+         "the bias has 4 elements; it needs one for each of the 5 columns");
+  refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 0, (rondo_activation)9, "activation 9 does not exist");
 }
 
 /* Numbers that are none -------------------------------------------------------------------------------------------- */

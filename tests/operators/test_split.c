@@ -64,7 +64,7 @@ static void test_what_does_not_fit(void **state) {
   (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4, 6}, 2, &x));
   assert_invalid(rondo_op_split(program, x, 1, (size_t[]){3, 4}, 2, y), RONDO_REASON_SHAPE);
-  assert_message("must add up to the 6 of dimension 1");
+  assert_message("must add up to the 6 elements of dimension 1");
   assert_invalid(rondo_op_split(program, x, 1, (size_t[]){6, 0}, 2, y), RONDO_REASON_SHAPE);
   assert_invalid(rondo_op_split(program, x, 1, (size_t[]){SIZE_MAX, 7}, 2, y), RONDO_REASON_SHAPE);
   assert_invalid(rondo_op_split(program, x, 2, (size_t[]){3, 3}, 2, y), RONDO_REASON_SHAPE);
