@@ -110,7 +110,7 @@ static float pool_one(test_fixture *t, float *x, float *gradient) {
   return largest;
 }
 
-/* The first of equals has the gradient; not-a-number is passed on. */
+/* The first of equal elements gets the gradient; NaN is propagated. */
 static void test_equals_and_nan(void **state) {
   float gradient[4];
   assert_true(pool_one(*state, (float[]){1, 5, 5, 2}, gradient) == 5);

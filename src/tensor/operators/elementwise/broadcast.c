@@ -148,7 +148,7 @@ void rondo_broadcast_cpu(const rondo_operator *row, rondo_type type, rondo_block
   }
 }
 
-/* The last input has the type. The chunk of the first input stands for missing ones. */
+/* The last input determines the type. Missing inputs get the chunk of the first one. */
 void rondo_compute_broadcast(const rondo_chunk_call *call) {
   const uint32_t count = call->row->required;
   const void *terms[RONDO_MAX_TERMS];
