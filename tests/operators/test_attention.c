@@ -74,13 +74,6 @@ static void reference(const test_call *call, double *const *inputs, double *resu
   }
 }
 
-TEST_OPERATOR(test_attention, .name = "attention", .draw = draw, .build = build, .reference = reference,
-              .gradient_tolerance = 4e-4)
-TEST_OPERATOR(test_attention_of_many_rows, .name = "long attention", .draw = draw_long, .build = build,
-              .reference = reference, .gradient_tolerance = 4e-3, .tolerance = 2e-5)
-TEST_OPERATOR(test_attention_of_wide_heads, .name = "wide attention", .draw = draw_wide, .build = build,
-              .reference = reference, .gradient_tolerance = 4e-3, .tolerance = 2e-5)
-
 /* Packed ----------------------------------------------------------------------------------------------------------- */
 
 static void draw_packed(uint64_t *seed, test_call *call) {
@@ -129,24 +122,25 @@ static void reference_packed(const test_call *call, double *const *inputs, doubl
   }
 }
 
-TEST_OPERATOR(test_attention_of_packed_heads, .name = "attention_packed", .draw = draw_packed, .build = build_packed,
-              .reference = reference_packed, .tolerance = 8e-6, .gradient_tolerance = 1e-3)
-
 /* Decoding --------------------------------------------------------------------------------------------------------- */
 
 enum { B = 2, H = 4, G = 2, S = 19, D = 20 };
 
+static void add_caches(rondo_program *program, rondo_value out[2]) {
+  assert_ok(rondo_program_state(program, "k cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &out[0]));
+  assert_ok(rondo_program_state(program, "v cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &out[1]));
+}
+
 static rondo_program *make_decoder(void) {
   const rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .scale = 0.5f};
   rondo_program *program = test_new_program();
-  rondo_value q, k, v, k_cache, v_cache, length, y;
+  rondo_value q, k, v, caches[2], length, y;
   assert_ok(rondo_program_input(program, "q", RONDO_F32, (const size_t[]){B, H, 1, D}, 4, &q));
   assert_ok(rondo_program_input(program, "k", RONDO_F32, (const size_t[]){B, G, 1, D}, 4, &k));
   assert_ok(rondo_program_input(program, "v", RONDO_F32, (const size_t[]){B, G, 1, D}, 4, &v));
-  assert_ok(rondo_program_state(program, "k cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &k_cache));
-  assert_ok(rondo_program_state(program, "v cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &v_cache));
+  add_caches(program, caches);
   assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
-  assert_ok(rondo_op_attention_decode(program, q, k, v, k_cache, v_cache, length, &options, &y));
+  assert_ok(rondo_op_attention_decode(program, q, k, v, caches[0], caches[1], length, &options, &y));
   assert_ok(rondo_program_output(program, "y", y));
   return program;
 }
@@ -201,15 +195,9 @@ static rondo_value add_packed(rondo_program *program, size_t rows) {
   return qkv;
 }
 
-static void add_caches(rondo_program *program, rondo_value out[2]) {
-  assert_ok(rondo_program_state(program, "k cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &out[0]));
-  assert_ok(rondo_program_state(program, "v cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &out[1]));
-}
-
 static rondo_compiled *compile(test_fixture *t, rondo_program *program, rondo_compiled *share) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = share};
-  rondo_compiled *compiled = test_compile(program, t->device, &options);
-  return compiled;
+  return test_compile(program, t->device, &options);
 }
 
 /* Causal attention of all rows at once. */
@@ -293,7 +281,7 @@ static void test_caches_that_do_not_fit_are_refused(void **state) {
   assert_message("k_cache and v_cache must have one type and shape");
   assert_ok(rondo_program_state(program, "short 2", RONDO_F32, (const size_t[]){B, G, S - 1, D}, 4, &caches[0]));
   assert_fails(rondo_op_attention_fill_packed(program, qkv, H, G, caches[0], shorter), RONDO_INVALID_ARGUMENT);
-  assert_message("with s not less than t");
+  assert_message("with s at least t");
   assert_fails(rondo_op_attention_fill_packed(program, qkv, 0, 0, caches[0], shorter), RONDO_INVALID_ARGUMENT);
   rondo_program_destroy(program);
 }
@@ -307,11 +295,11 @@ static void test_packed_rows_that_do_not_fit_are_refused(void **state) {
   assert_ok(rondo_program_input(program, "wide", RONDO_F32, (const size_t[]){2, 3, 3 * 129}, 3, &wide));
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     assert_fails(rondo_op_attention_packed(program, qkv, wrong[i][0], wrong[i][1], NULL, &y), RONDO_INVALID_ARGUMENT);
-    assert_message("96 elements are no rows of q for");
+    assert_message("a row of 96 elements cannot be");
     assert_int_equal(y.id, 0);
   }
   assert_fails(rondo_op_attention_packed(program, wide, 1, 1, NULL, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("heads of 129 elements; the most is 128");
+  assert_message("a head has 129 elements; the most is 128");
   assert_ok(rondo_op_attention_packed(program, qkv, 4, 4, NULL, &y));
   rondo_program_destroy(program);
 }
@@ -328,27 +316,33 @@ static void test_what_does_not_fit_is_refused(void **state) {
   assert_fails(rondo_op_attention(program, q, k, k, NULL, &y), RONDO_INVALID_ARGUMENT);
   assert_message("with h a multiple of g");
   assert_fails(rondo_op_attention(program, long_q, k, k, &options, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("the first rows would see nothing");
+  assert_message("causal attention needs at least as many rows of k as of q: there are 1 and 2");
   assert_fails(rondo_op_attention(program, q, k, q, NULL, &y), RONDO_INVALID_ARGUMENT);
   assert_message("k and v must have one type and shape");
   options.scale = -1;
   assert_fails(rondo_op_attention(program, q, q, q, &options, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("scale -1 is not above 0");
+  assert_message("scale -1 must be finite and above 0");
   assert_fails(rondo_op_attention_decode(program, q, q, q, q, q, length, NULL, &y), RONDO_INVALID_ARGUMENT);
   assert_message("the caches must be two states");
   assert_int_equal(y.id, 0);
   rondo_program_destroy(program);
 }
 
+#define OPERATOR .build = build, .reference = reference
+#define PACKED .build = build_packed, .reference = reference_packed
+
+static const test_operator rows[] = {
+    {.name = "attention", .draw = draw, OPERATOR, .gradient_tolerance = 4e-4},
+    {.name = "long attention", .draw = draw_long, OPERATOR, .gradient_tolerance = 4e-3, .tolerance = 2e-5},
+    {.name = "wide attention", .draw = draw_wide, OPERATOR, .gradient_tolerance = 4e-3, .tolerance = 2e-5},
+    {.name = "attention_packed", .draw = draw_packed, PACKED, .tolerance = 8e-6, .gradient_tolerance = 1e-3},
+};
+
 int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_attention),
-                                     test_case(test_attention_of_many_rows),
-                                     test_case(test_attention_of_wide_heads),
-                                     test_case(test_tokens_see_those_before_them),
-                                     test_case(test_attention_of_packed_heads),
-                                     test_case(test_packed_tokens_give_what_all_at_once_do),
-                                     cmocka_unit_test(test_caches_that_do_not_fit_are_refused),
-                                     cmocka_unit_test(test_packed_rows_that_do_not_fit_are_refused),
-                                     cmocka_unit_test(test_what_does_not_fit_is_refused)};
-  return test_main(tests);
+  const struct CMUnitTest others[] = {test_case(test_tokens_see_those_before_them),
+                                      test_case(test_packed_tokens_give_what_all_at_once_do),
+                                      cmocka_unit_test(test_caches_that_do_not_fit_are_refused),
+                                      cmocka_unit_test(test_packed_rows_that_do_not_fit_are_refused),
+                                      cmocka_unit_test(test_what_does_not_fit_is_refused)};
+  return TEST_OPERATOR_MAIN(rows, others);
 }

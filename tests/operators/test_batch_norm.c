@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * batch_norm: by the batch's statistics, with running ones that move; by the running ones.
+ * batch_norm with the statistics of the batch, which update running statistics, and with given statistics.
  */
 #include <math.h>
 
@@ -10,7 +10,7 @@
 
 enum { HAS_SCALE, HAS_SHIFT }; /* sizes */
 
-/* Now and then many images, so that a channel's statistics are made of parts, or many channels side by side. */
+/* Sometimes many images, so that the statistics of a channel are computed in parts, or many neighbouring channels. */
 static void draw(uint64_t *seed, test_call *call) {
   size_t shape[RONDO_MAX_DIMENSIONS];
   const size_t rank = test_draw_between(seed, 2, 4), kind = test_random_below(seed, 10);
@@ -78,9 +78,6 @@ static void reference(const test_call *call, double *const *in, double *y) {
   }
 }
 
-TEST_OPERATOR(test_batch_norm, .name = "batch_norm", .draw = draw, .build = build, .reference = reference,
-              .tolerance = 1e-5, .gradient_tolerance = 3e-4)
-
 /* By given statistics, the last two inputs. */
 static void draw_inference(uint64_t *seed, test_call *call) {
   draw(seed, call);
@@ -105,9 +102,6 @@ static void reference_inference(const test_call *call, double *const *in, double
   for (size_t c = 0; c < call->inputs[0].shape[1]; c++)
     normalise(call, in, c, in[call->input_count - 2][c], in[call->input_count - 1][c], y);
 }
-
-TEST_OPERATOR(test_batch_norm_of_given, .name = "batch_norm", .draw = draw_inference, .build = build_inference,
-              .reference = reference_inference, .tolerance = 1e-5, .gradient_tolerance = 3e-4)
 
 /* Two channels of three elements each: means 2 and 20, variances 2/3 and 200/3. */
 static void test_running_statistics(void **state) {
@@ -162,8 +156,15 @@ static void test_what_does_not_fit(void **state) {
   rondo_program_destroy(program);
 }
 
+#define OPERATOR .build = build, .reference = reference
+#define INFERENCE .build = build_inference, .reference = reference_inference
+
+static const test_operator rows[] = {
+    {.name = "batch_norm", .draw = draw, OPERATOR, .tolerance = 1e-5, .gradient_tolerance = 3e-4},
+    {.name = "batch_norm", .draw = draw_inference, INFERENCE, .tolerance = 1e-5, .gradient_tolerance = 3e-4},
+};
+
 int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_batch_norm), test_case(test_batch_norm_of_given),
-                                     test_case(test_running_statistics), test_case(test_what_does_not_fit)};
-  return test_main(tests);
+  const struct CMUnitTest others[] = {test_case(test_running_statistics), test_case(test_what_does_not_fit)};
+  return TEST_OPERATOR_MAIN(rows, others);
 }

@@ -50,22 +50,13 @@ static void reference(const test_call *call, double *const *inputs, double *resu
   for (size_t i = 0; i < test_input_elements(call, 0); i++) result[i] = truncates ? trunc(inputs[0][i]) : inputs[0][i];
 }
 
-/* There and back, so that a loss can be made of it. */
+/* There and back, so that the result can have a loss. */
 static rondo_status build_round_trip(const test_call *call, rondo_program *program, const rondo_value *inputs,
                                      rondo_value *result) {
   rondo_value there;
   const rondo_status status = rondo_op_cast(program, inputs[0], (rondo_type)call->sizes[TO], &there);
   return status != RONDO_OK ? status : rondo_op_cast(program, there, call->type, result);
 }
-
-TEST_OPERATOR(test_floats, .name = "cast", .draw = draw_floats, .build = build, .reference = reference,
-              .has_no_gradient = true)
-TEST_OPERATOR(test_floats_to_integers, .name = "cast", .draw = draw_floats_to_integers, .build = build,
-              .reference = reference, .has_no_gradient = true)
-TEST_OPERATOR(test_integers, .name = "cast", .draw = draw_integers, .build = build, .reference = reference,
-              .has_no_gradient = true, .only_f32 = true)
-TEST_OPERATOR(test_gradient, .name = "cast", .draw = draw_floats, .build = build_round_trip, .reference = reference,
-              .tolerance = 0x1p-8, .only_f32 = true)
 
 /* Single numbers --------------------------------------------------------------------------------------------------- */
 
@@ -75,14 +66,12 @@ static void cast_once(test_fixture *t, rondo_type from, rondo_type to, const voi
   assert_ok(rondo_program_input(program, "x", from, &count, 1, &in));
   assert_ok(rondo_op_cast(program, in, to, &out));
   assert_ok(rondo_program_output(program, "y", out));
-  rondo_compiled *compiled = test_compile(program, t->device, NULL);
-  assert_ok(rondo_compiled_write(compiled, "x", x, count * rondo_type_bytes(from)));
-  assert_ok(rondo_compiled_run(compiled));
-  assert_ok(rondo_compiled_read(compiled, "y", y, count * rondo_type_bytes(to)));
-  assert_ok(rondo_compiled_destroy(compiled));
+  test_run_program(t, program,
+                   (const test_bytes[]){{"x", (void *)(uintptr_t)x, count * rondo_type_bytes(from)}, {.name = NULL}},
+                   (const test_bytes[]){{"y", y, count * rondo_type_bytes(to)}, {.name = NULL}});
 }
 
-/* What an integer cannot hold becomes its nearest. */
+/* Numbers beyond the range of an integer are clamped. */
 static void test_floats_beyond_integers(void **state) {
   static const float x[] = {NAN, INFINITY, -INFINITY, 3e9f, -3e9f, 1e19f, -1e19f, 2147483520, -2147483648.0f, -0.9f};
   static const int32_t wanted[] = {0,         INT32_MAX, INT32_MIN,  INT32_MAX, INT32_MIN,
@@ -105,7 +94,7 @@ static void test_integers_beyond_integers(void **state) {
   assert_memory_equal(y, wanted, sizeof wanted);
 }
 
-/* Ties go to the even, what is too large to infinity, and not-a-number stays one. */
+/* Ties are rounded to even, too large numbers become infinity, and NaN stays NaN. */
 static void test_rounding(void **state) {
   static const float x[] = {1 + 0x1p-11f, 1 + 0x3p-11f, 65519, 65520, 0x1p-25f, 0x3p-25f, -INFINITY};
   static const uint16_t halves[] = {0x3c00, 0x3c02, 0x7bff, 0x7c00, 0, 2, 0xfc00};
@@ -123,7 +112,7 @@ static void test_rounding(void **state) {
   assert_true((y[0] & 0x7fff) > 0x7f80);
 }
 
-/* Of its own type a value is itself; types that no value has are refused. */
+/* A cast to its own type is the value itself; types that values cannot have are refused. */
 static void test_types(void **state) {
   rondo_program *program = test_new_program();
   rondo_value x, y;
@@ -139,14 +128,18 @@ static void test_types(void **state) {
   rondo_program_destroy(program);
 }
 
+#define OPERATOR .build = build, .reference = reference
+#define ROUND_TRIP .build = build_round_trip, .reference = reference
+
+static const test_operator rows[] = {
+    {.name = "cast", .draw = draw_floats, OPERATOR, .has_no_gradient = true},
+    {.name = "cast", .draw = draw_floats_to_integers, OPERATOR, .has_no_gradient = true},
+    {.name = "cast", .draw = draw_integers, OPERATOR, .has_no_gradient = true, .only_f32 = true},
+    {.name = "cast", .draw = draw_floats, ROUND_TRIP, .tolerance = 0x1p-8, .only_f32 = true},
+};
+
 int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_floats),
-                                     test_case(test_floats_to_integers),
-                                     test_case(test_integers),
-                                     test_case(test_gradient),
-                                     test_case(test_floats_beyond_integers),
-                                     test_case(test_integers_beyond_integers),
-                                     test_case(test_rounding),
-                                     cmocka_unit_test(test_types)};
-  return test_main(tests);
+  const struct CMUnitTest others[] = {test_case(test_floats_beyond_integers), test_case(test_integers_beyond_integers),
+                                      test_case(test_rounding), cmocka_unit_test(test_types)};
+  return TEST_OPERATOR_MAIN(rows, others);
 }

@@ -40,7 +40,7 @@ static void draw_of(uint64_t *seed, test_call *call, size_t channels, size_t mos
 
 static void draw(uint64_t *seed, test_call *call) { draw_of(seed, call, 3, 5); }
 
-/* Several tiles, and panels. */
+/* Several tiles and panels. */
 static void draw_large(uint64_t *seed, test_call *call) { draw_of(seed, call, 40, 14); }
 
 /* Several patches of depthwise convolutions: one channel a group, images that are wide or high. */
@@ -98,8 +98,8 @@ static void reference(const test_call *call, double *const *inputs, double *resu
   }
 }
 
-/* Padding and distances far beyond the image, of which the window's middle alone lies in it: enough work for what a
- * library would make. */
+/* Padding and dilation far beyond the image, so that only the middle of a window is inside; with enough work for a
+ * library. */
 static void draw_far(uint64_t *seed, test_call *call) {
   size_t *s = call->sizes;
   const size_t far = (size_t)1 << test_draw_between(seed, 12, 29);
@@ -117,26 +117,9 @@ static void draw_far(uint64_t *seed, test_call *call) {
   test_add_float(call, (const size_t[]){s[OUT], s[IN], s[KH], s[KW]}, 4, -1, 1);
 }
 
-TEST_OPERATOR(test_conv2d, .name = "conv2d", .draw = draw, .build = build, .reference = reference,
-              .gradient_tolerance = 2e-4)
-TEST_OPERATOR(test_conv2d_of_many_tiles, .name = "large conv2d", .draw = draw_large, .build = build,
-              .reference = reference, .tolerance = 4e-5, .has_no_gradient = true)
-
 static void draw_middle(uint64_t *seed, test_call *call) { draw_of(seed, call, 20, 12); }
 
-TEST_OPERATOR(test_gradients_of_many_tiles, .name = "middle conv2d", .draw = draw_middle, .build = build,
-              .reference = reference, .tolerance = 4e-5, .gradient_tolerance = 2e-3, .only_f32 = true)
-
-TEST_OPERATOR(test_far_beyond_the_image, .name = "far conv2d", .draw = draw_far, .build = build, .reference = reference,
-              .tolerance = 4e-5, .only_f32 = true, .has_no_gradient = true)
-
-TEST_OPERATOR(test_depthwise, .name = "depthwise conv2d", .draw = draw_depthwise, .build = build,
-              .reference = reference, .tolerance = 4e-5, .has_no_gradient = true)
-
 static void draw_small_depthwise(uint64_t *seed, test_call *call) { draw_of(seed, call, 1, 20); }
-
-TEST_OPERATOR(test_gradients_of_depthwise, .name = "small depthwise conv2d", .draw = draw_small_depthwise,
-              .build = build, .reference = reference, .tolerance = 4e-5, .gradient_tolerance = 2e-3)
 
 static void test_what_does_not_fit_is_refused(void **state) {
   rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .groups = 2};
@@ -146,7 +129,8 @@ static void test_what_does_not_fit_is_refused(void **state) {
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){1, 3, 4, 4}, 4, &x));
   assert_ok(rondo_program_input(program, "w", RONDO_F32, (const size_t[]){2, 3, 5, 3}, 4, &weight));
   assert_fails(rondo_op_conv2d(program, x, weight, NULL, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("a window of 5 does not fit into 4 with 0 of padding");
+  assert_message("a window of 5 does not fit into an image of 4 with a padding of 0");
+
   options.padding[0] = 1;
   assert_fails(rondo_op_conv2d(program, x, weight, &options, &y), RONDO_INVALID_ARGUMENT);
   assert_message("multiples of the 2 groups");
@@ -157,13 +141,27 @@ static void test_what_does_not_fit_is_refused(void **state) {
   rondo_program_destroy(program);
 }
 
+#define OPERATOR .build = build, .reference = reference
+
+static const test_operator rows[] = {
+    {.name = "conv2d", .draw = draw, OPERATOR, .gradient_tolerance = 2e-4},
+    {.name = "large conv2d", .draw = draw_large, OPERATOR, .tolerance = 4e-5, .has_no_gradient = true},
+    {.name = "middle conv2d",
+     .draw = draw_middle,
+     OPERATOR,
+     .tolerance = 4e-5,
+     .gradient_tolerance = 2e-3,
+     .only_f32 = true},
+    {.name = "far conv2d", .draw = draw_far, OPERATOR, .tolerance = 4e-5, .only_f32 = true, .has_no_gradient = true},
+    {.name = "depthwise conv2d", .draw = draw_depthwise, OPERATOR, .tolerance = 4e-5, .has_no_gradient = true},
+    {.name = "small depthwise conv2d",
+     .draw = draw_small_depthwise,
+     OPERATOR,
+     .tolerance = 4e-5,
+     .gradient_tolerance = 2e-3},
+};
+
 int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_conv2d),
-                                     test_case(test_conv2d_of_many_tiles),
-                                     test_case(test_gradients_of_many_tiles),
-                                     test_case(test_far_beyond_the_image),
-                                     test_case(test_depthwise),
-                                     test_case(test_gradients_of_depthwise),
-                                     cmocka_unit_test(test_what_does_not_fit_is_refused)};
-  return test_main(tests);
+  const struct CMUnitTest others[] = {cmocka_unit_test(test_what_does_not_fit_is_refused)};
+  return TEST_OPERATOR_MAIN(rows, others);
 }

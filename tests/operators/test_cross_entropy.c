@@ -52,8 +52,6 @@ static void reference(const test_call *call, double *const *in, double *y) {
   y[0] = count > 0 ? total / count : 0;
 }
 
-TEST_OPERATOR(test_cross_entropy, .name = "cross_entropy", .draw = draw, .build = build, .reference = reference)
-
 /* A program of 4 rows of 3 columns, compiled. */
 static rondo_compiled *compile_labels(test_fixture *t, rondo_type type, const rondo_cross_entropy_options *options) {
   rondo_program *program = test_new_program();
@@ -62,11 +60,10 @@ static rondo_compiled *compile_labels(test_fixture *t, rondo_type type, const ro
   assert_ok(rondo_program_input(program, "labels", type, (size_t[]){4}, 1, &labels));
   assert_ok(rondo_op_cross_entropy_with(program, logits, labels, options, &loss));
   assert_ok(rondo_program_output(program, "loss", loss));
-  rondo_compiled *compiled = test_compile(program, t->device, NULL);
-  return compiled;
+  return test_compile(program, t->device, NULL);
 }
 
-/* The first wrong label is told, with its place; what an I32 does not hold too. -100 is right where it is ignored. */
+/* The first wrong label is reported with its position, even if it does not fit an I32. An ignored -100 is valid. */
 static void test_wrong_labels(void **state) {
   const struct {
     int64_t labels[4];
@@ -111,8 +108,13 @@ static void test_what_does_not_fit(void **state) {
   rondo_program_destroy(program);
 }
 
+#define OPERATOR .build = build, .reference = reference
+
+static const test_operator rows[] = {
+    {.name = "cross_entropy", .draw = draw, OPERATOR},
+};
+
 int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_cross_entropy), test_case(test_wrong_labels),
-                                     test_case(test_what_does_not_fit)};
-  return test_main(tests);
+  const struct CMUnitTest others[] = {test_case(test_wrong_labels), test_case(test_what_does_not_fit)};
+  return TEST_OPERATOR_MAIN(rows, others);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * dropout: against the same numbers drawn here; other numbers in each run, the same recorded and not; off and all.
+ * dropout against the same numbers drawn here: different numbers in each run, the same recorded and eager; p = 0, 1.
  */
 #include <rondo/random.h>
 
@@ -38,8 +38,6 @@ static void reference(const test_call *call, double *const *in, double *y) {
     y[i] = is_dropped(no_seed, 0, i, probability) ? 0 : in[0][i] / (1 - probability);
 }
 
-TEST_OPERATOR(test_dropout, .name = "dropout", .draw = draw, .build = build, .reference = reference, .has_state = true)
-
 /* Two dropouts of 1001 ones each, after one another, and the gradient of the sum of the second in the first. */
 static rondo_compiled *compile_two(rondo_device *device) {
   const size_t count = 1001;
@@ -55,8 +53,7 @@ static rondo_compiled *compile_two(rondo_device *device) {
   assert_ok(rondo_program_output(program, "first", first));
   assert_ok(rondo_program_output(program, "second", second));
   assert_ok(rondo_program_output(program, "gradient", gradient));
-  rondo_compiled *compiled = test_compile(program, device, NULL);
-  return compiled;
+  return test_compile(program, device, NULL);
 }
 
 static void check_run(rondo_compiled *compiled, const uint64_t state[2]) {
@@ -98,7 +95,7 @@ static void test_runs_differ(void **state) {
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-/* As many are dropped as the probability says, give or take. */
+/* About as many elements are dropped as the probability says. */
 static void test_share(void **state) {
   (void)state;
   size_t dropped = 0;
@@ -113,14 +110,20 @@ static void test_what_does_not_fit(void **state) {
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4}, 1, &x));
   assert_invalid(rondo_op_dropout(program, x, x, &y), RONDO_REASON_SHAPE);
   assert_message("dropout(value 'x' [4], probability 'x' [4]");
-  /* Nothing is left of it: the name is free. */
+  /* The failed call left nothing: the name is free. */
   assert_ok(rondo_program_state(program, "random", RONDO_F32, NULL, 0, &y));
   assert_invalid(rondo_op_dropout(program, x, y, &x), RONDO_REASON_DUPLICATE_NAME);
   rondo_program_destroy(program);
 }
 
+#define OPERATOR .build = build, .reference = reference
+
+static const test_operator rows[] = {
+    {.name = "dropout", .draw = draw, OPERATOR, .has_state = true},
+};
+
 int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_dropout), test_case(test_runs_differ), test_case(test_share),
-                                     test_case(test_what_does_not_fit)};
-  return test_main(tests);
+  const struct CMUnitTest others[] = {test_case(test_runs_differ), test_case(test_share),
+                                      test_case(test_what_does_not_fit)};
+  return TEST_OPERATOR_MAIN(rows, others);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operators with indices: embedding, gather, index_select and one_hot, by indices of both types; wrong indices.
+ * Operators with indices: embedding, embedding_bag (bags of one size and bags at offsets, empty ones among them; sums
+ * and means; weights), gather, index_select and one_hot, by indices of both types; wrong indices and offsets.
  */
 #include "support/test_operator.h"
 #include "support/test_program.h"
@@ -50,41 +51,26 @@ static void test_wrong_indices_embedding(void **state) {
 
 /* gather and index_select ------------------------------------------------------------------------------------------ */
 
+/* index_select has one list of indices for all; its rows may be long. */
 static void draw_gather(uint64_t *seed, test_call *call) {
   size_t shape[RONDO_MAX_DIMENSIONS];
+  const bool shares = call->op->family != NULL;
   const size_t rank = test_draw_between(seed, 1, 4), dimension = test_random_below(seed, (uint32_t)rank);
   test_draw_shape(seed, rank, 8, shape);
+  if (shares && test_random_below(seed, 8) == 0) shape[rank - 1] = test_draw_between(seed, 200, 600);
   test_add_float(call, shape, rank, -2, 2);
-  const size_t size = shape[dimension];
-  shape[dimension] = test_draw_between(seed, 1, 9);
-  test_tensor *indices = test_add_index(call, shape, rank, size);
+  const size_t size = shape[dimension], picked = shape[dimension] = test_draw_between(seed, 1, 9);
+  test_tensor *indices = shares ? test_add_index(call, &picked, 1, size) : test_add_index(call, shape, rank, size);
   if (test_random_below(seed, 2) == 0) indices->type = RONDO_I64;
   call->sizes[DIMENSION] = dimension;
 }
 
 static rondo_status build_gather(const test_call *call, rondo_program *program, const rondo_value *in,
                                  rondo_value *result) {
-  return rondo_op_gather(program, in[0], in[1], call->sizes[DIMENSION], result);
+  return (call->op->family != NULL ? rondo_op_index_select : rondo_op_gather)(program, in[0], in[1],
+                                                                              call->sizes[DIMENSION], result);
 }
 
-static void draw_index_select(uint64_t *seed, test_call *call) {
-  size_t shape[RONDO_MAX_DIMENSIONS];
-  const size_t rank = test_draw_between(seed, 1, 4), dimension = test_random_below(seed, (uint32_t)rank);
-  test_draw_shape(seed, rank, 8, shape);
-  if (test_random_below(seed, 8) == 0) shape[rank - 1] = test_draw_between(seed, 200, 600);
-  const size_t picked = test_draw_between(seed, 1, 9);
-  test_add_float(call, shape, rank, -2, 2);
-  test_tensor *indices = test_add_index(call, &picked, 1, shape[dimension]);
-  if (test_random_below(seed, 2) == 0) indices->type = RONDO_I64;
-  call->sizes[DIMENSION] = dimension;
-}
-
-static rondo_status build_index_select(const test_call *call, rondo_program *program, const rondo_value *in,
-                                       rondo_value *result) {
-  return rondo_op_index_select(program, in[0], in[1], call->sizes[DIMENSION], result);
-}
-
-/* index_select has one list of indices for all. */
 static void reference_picks(const test_call *call, double *const *in, double *y) {
   const test_tensor *value = &call->inputs[0], *indices = &call->inputs[1];
   const size_t dimension = call->sizes[DIMENSION];
@@ -185,14 +171,146 @@ static void test_wrong_indices_one_hot(void **state) {
   rondo_program_destroy(program);
 }
 
+/* embedding_bag ---------------------------------------------------------------------------------------------------- */
+
+enum { COMBINE, HAS_OFFSETS, HAS_WEIGHTS }; /* sizes */
+
+#define MOST_BAGS 12
+
+static void draw_bag_table(uint64_t *seed, test_call *call) {
+  const size_t rows = test_draw_between(seed, 1, 20);
+  const size_t columns =
+      test_random_below(seed, 6) == 0 ? test_draw_between(seed, 250, 1200) : test_draw_between(seed, 1, 40);
+  test_add_float(call, (size_t[]){rows, columns}, 2, -1, 1);
+  call->sizes[COMBINE] = test_random_below(seed, 2) == 0 ? RONDO_COMBINE_MEAN : RONDO_COMBINE_SUM;
+  call->sizes[HAS_WEIGHTS] = test_random_below(seed, 2);
+}
+
+static void add_bag_indices(uint64_t *seed, test_call *call, const size_t *shape, size_t rank) {
+  test_tensor *indices = test_add_index(call, shape, rank, call->inputs[0].shape[0]);
+  if (test_random_below(seed, 2) == 0) indices->type = RONDO_I64;
+  if (call->sizes[HAS_WEIGHTS]) test_add_float(call, shape, rank, -1, 1);
+}
+
+static void draw_even_bags(uint64_t *seed, test_call *call) {
+  size_t shape[RONDO_MAX_DIMENSIONS];
+  const size_t rank = test_draw_between(seed, 1, 3);
+  draw_bag_table(seed, call);
+  test_draw_shape(seed, rank, 7, shape);
+  add_bag_indices(seed, call, shape, rank);
+}
+
+static void draw_bags_at_offsets(uint64_t *seed, test_call *call) {
+  static double offsets[MOST_BAGS];
+  const size_t count = test_draw_between(seed, 1, 30), bags = test_draw_between(seed, 1, MOST_BAGS);
+  size_t at = 0;
+  draw_bag_table(seed, call);
+  add_bag_indices(seed, call, &count, 1);
+  for (size_t i = 0; i < bags; i++) {
+    offsets[i] = (double)at;
+    at += test_draw_between(seed, 0, (count - at) / 2);
+  }
+  test_tensor *input = test_add_index(call, &bags, 1, count);
+  input->values = offsets;
+  if (test_random_below(seed, 2) == 0) input->type = RONDO_I64;
+  call->sizes[HAS_OFFSETS] = 1;
+}
+
+static rondo_status build_bag(const test_call *call, rondo_program *program, const rondo_value *in,
+                              rondo_value *result) {
+  const rondo_value none = {0};
+  const rondo_value weights = call->sizes[HAS_WEIGHTS] ? in[2] : none;
+  const rondo_value offsets = call->sizes[HAS_OFFSETS] ? in[2 + call->sizes[HAS_WEIGHTS]] : none;
+  return rondo_op_embedding_bag(program, in[0], in[1], offsets, weights, (rondo_combine)call->sizes[COMBINE], result);
+}
+
+static void reduce_bag(const test_call *call, double *const *in, size_t first, size_t last, double *y) {
+  const size_t columns = call->inputs[0].shape[1];
+  for (size_t k = 0; k < columns; k++) {
+    y[k] = 0;
+    for (size_t i = first; i < last; i++)
+      y[k] += in[0][(size_t)in[1][i] * columns + k] * (call->sizes[HAS_WEIGHTS] ? in[2][i] : 1);
+    if (call->sizes[COMBINE] == RONDO_COMBINE_MEAN && last > first) y[k] /= (double)(last - first);
+  }
+}
+
+static void reference_bag(const test_call *call, double *const *in, double *y) {
+  const size_t columns = call->inputs[0].shape[1], count = test_input_elements(call, 1);
+  const size_t size = call->inputs[1].shape[call->inputs[1].rank - 1], at = 2 + call->sizes[HAS_WEIGHTS];
+  const size_t bags = call->sizes[HAS_OFFSETS] ? test_input_elements(call, at) : count / size;
+  for (size_t i = 0; i < bags; i++) {
+    size_t first = i * size, last = first + size;
+    if (call->sizes[HAS_OFFSETS]) {
+      first = (size_t)in[at][i];
+      last = i + 1 < bags ? (size_t)in[at][i + 1] : count;
+    }
+    reduce_bag(call, in, first, last, y + i * columns);
+  }
+}
+
+static void test_bags_that_do_not_fit(void **state) {
+  rondo_program *program = test_new_program();
+  rondo_value table, indices, weights, y;
+  const rondo_value none = {0};
+  (void)state;
+  assert_ok(rondo_program_state(program, "table", RONDO_F32, (size_t[]){5, 3}, 2, &table));
+  assert_ok(rondo_program_input(program, "indices", RONDO_I32, (size_t[]){4, 2}, 2, &indices));
+  assert_ok(rondo_program_input(program, "weights", RONDO_F32, (size_t[]){4, 3}, 2, &weights));
+  assert_invalid(rondo_op_embedding_bag(program, table, indices, none, weights, RONDO_COMBINE_SUM, &y),
+                 RONDO_REASON_SHAPE);
+  assert_message("weights 'weights' [4, 3]");
+  assert_invalid(rondo_op_embedding_bag(program, table, indices, indices, none, RONDO_COMBINE_SUM, &y),
+                 RONDO_REASON_SHAPE);
+  assert_invalid(rondo_op_embedding_bag(program, table, indices, none, none, (rondo_combine)9, &y),
+                 RONDO_REASON_OUT_OF_RANGE);
+  rondo_program_destroy(program);
+}
+
+/* Wrong offsets fail the run and touch no other memory. */
+static void test_wrong_offsets_of_bag_offsets(void **state) {
+  const struct {
+    int32_t offsets[3];
+    const char *message;
+  } cases[] = {{{0, 3, 9}, "offsets has 9 at position 2, which is not in 0 .. 6; bags begin one after the other"},
+               {{1, 3, 6}, "offsets has 1 at position 0"},
+               {{0, 4, 3}, "offsets has 3 at position 2"},
+               {{0, -1, 3}, "offsets has -1 at position 1"},
+               {{0, INT32_MAX, INT32_MAX}, "offsets has 2147483647 at position 1"}};
+  test_fixture *t = *state;
+  rondo_program *program = test_new_program();
+  rondo_value table, indices, offsets, y, loss, gradient;
+  float result[9];
+  assert_ok(rondo_program_state(program, "table", RONDO_F32, (size_t[]){5, 3}, 2, &table));
+  assert_ok(rondo_program_input(program, "indices", RONDO_I32, (size_t[]){6}, 1, &indices));
+  assert_ok(rondo_program_input(program, "offsets", RONDO_I32, (size_t[]){3}, 1, &offsets));
+  assert_ok(rondo_op_embedding_bag(program, table, indices, offsets, (rondo_value){0}, RONDO_COMBINE_MEAN, &y));
+  assert_ok(rondo_op_mse(program, y, y, RONDO_COMBINE_SUM, &loss));
+  assert_ok(rondo_program_gradients(program, loss, &table, 1, &gradient));
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_ok(rondo_program_output(program, "gradient", gradient));
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    assert_ok(rondo_compiled_write(compiled, "offsets", cases[i].offsets, sizeof cases[i].offsets));
+    assert_ok(rondo_compiled_run(compiled));
+    assert_error(rondo_compiled_read(compiled, "y", result, sizeof result), RONDO_EXECUTION_FAILED,
+                 RONDO_REASON_OUT_OF_RANGE);
+    assert_message(cases[i].message);
+  }
+  const int32_t right[] = {0, 6, 6};
+  assert_ok(rondo_compiled_write(compiled, "offsets", right, sizeof right));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_read(compiled, "y", result, sizeof result));
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
 static const test_operator rows[] = {
     {.name = "embedding", .draw = draw_embedding, .build = build_embedding, .reference = reference_embedding},
     {.name = "gather", .draw = draw_gather, .build = build_gather, .reference = reference_picks},
     {.name = "index_select",
-     .draw = draw_index_select,
-     .build = build_index_select,
+     .draw = draw_gather,
+     .build = build_gather,
      .reference = reference_picks,
      .family = "shares its indices"},
     {.name = "one_hot",
@@ -201,11 +319,14 @@ static const test_operator rows[] = {
      .reference = reference_one_hot,
      .only_f32 = true,
      .has_no_gradient = true},
+    {.name = "embedding_bag", .draw = draw_even_bags, .build = build_bag, .reference = reference_bag},
+    {.name = "embedding_bag", .draw = draw_bags_at_offsets, .build = build_bag, .reference = reference_bag},
 };
 
 int main(void) {
-  const struct CMUnitTest others[] = {test_case(test_wrong_indices_embedding), test_case(test_wrong_indices_gather),
-                                      test_case(test_wrong_indices_index_select),
-                                      test_case(test_wrong_indices_one_hot)};
+  const struct CMUnitTest others[] = {
+      test_case(test_wrong_indices_embedding),    test_case(test_wrong_indices_gather),
+      test_case(test_wrong_indices_index_select), test_case(test_wrong_indices_one_hot),
+      test_case(test_bags_that_do_not_fit),       test_case(test_wrong_offsets_of_bag_offsets)};
   return TEST_OPERATOR_MAIN(rows, others);
 }

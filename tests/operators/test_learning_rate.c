@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Learning rates by schedules (RC-6, FW-5): the numbers against their papers' formulas, and a replay that follows them
- * without the host writing anything, also where updates are left out.
+ * Learning rates by schedules (RC-6, FW-5): the numbers against the formulas of their papers, and a replay that follows
+ * the schedule without writes by the host, also if updates are skipped.
  */
 #include <math.h>
 #include <string.h>
@@ -94,8 +94,7 @@ static rondo_status add_optimizer(rondo_program *program, rondo_value loss, bool
 static rondo_compiled *compile(test_fixture *t, rondo_program *program, bool recorded) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
                                          .record = recorded ? RONDO_RECORD_ALWAYS : RONDO_RECORD_NEVER};
-  rondo_compiled *compiled = test_compile(program, t->device, &options);
-  return compiled;
+  return test_compile(program, t->device, &options);
 }
 
 static float read_number(rondo_compiled *compiled, const char *name) {
@@ -104,7 +103,7 @@ static float read_number(rondo_compiled *compiled, const char *name) {
   return number;
 }
 
-/* Run by run the rate, and the weights, are those of a program whose cell the host writes. */
+/* In each run, the rate and the weights equal those of a program whose cell the host writes. */
 static void compare_with_cell(test_fixture *t, bool adam, bool recorded, const rondo_rate_options *schedule) {
   const float x[COUNT] = {1, -2, 0.5f};
   rondo_value loss, cell;
@@ -149,7 +148,7 @@ static void test_rc6_fw5_a_replay_follows_the_schedule(void **state) {
   }
 }
 
-/* An update in two runs; the one whose gradients overflow does not count. */
+/* Each update takes two runs; an update whose gradients overflow does not count. */
 static void test_rc6_updates_that_are_left_out_do_not_count(void **state) {
   const rondo_rate_options schedule = {
       RONDO_RATE_OPTIONS_INIT, .kind = RONDO_RATE_STEPS, .rate = 1, .factor = 0.5f, .period = 1, .output = "rate"};

@@ -6,17 +6,8 @@
 #include "support/test_operator.h"
 #include "support/test_program.h"
 
-enum {
-  RANK,
-  TRANSPOSE_A,
-  TRANSPOSE_B,
-  HAS_BIAS,
-  ACTIVATION,
-  M,
-  N,
-  K,
-  BATCH
-}; /* sizes; batch dimensions from BATCH on */
+/* Sizes; the batch dimensions follow BATCH. */
+enum { TRANSPOSE_A, TRANSPOSE_B, HAS_BIAS, ACTIVATION, M, N, K, BATCH };
 
 static void draw_matrix(uint64_t *seed, test_call *call, size_t rank, size_t rows, size_t columns) {
   size_t shape[RONDO_MAX_DIMENSIONS];
@@ -29,40 +20,38 @@ static void draw_matrix(uint64_t *seed, test_call *call, size_t rank, size_t row
   test_add_float(call, shape, rank, -1, 1);
 }
 
-static void draw_of(uint64_t *seed, test_call *call, size_t most) {
+/* Draws the options and adds the inputs, matrices of the ranks low .. high, for the sizes M, N, K and BATCH. */
+static void draw_inputs(uint64_t *seed, test_call *call, size_t low, size_t high) {
   size_t *s = call->sizes;
-  const size_t m = s[M] = test_draw_between(seed, 1, most), n = s[N] = test_draw_between(seed, 1, most);
-  const size_t k = s[K] = test_draw_between(seed, 1, most);
   s[TRANSPOSE_A] = test_draw_between(seed, 0, 1);
   s[TRANSPOSE_B] = test_draw_between(seed, 0, 1);
   s[HAS_BIAS] = test_draw_between(seed, 0, 1);
   s[ACTIVATION] = test_draw_between(seed, 0, 4);
-  for (size_t i = 0; i < RONDO_MAX_DIMENSIONS; i++) s[BATCH + i] = test_draw_between(seed, 1, 3);
-  draw_matrix(seed, call, test_draw_between(seed, 2, 5), s[TRANSPOSE_A] ? k : m, s[TRANSPOSE_A] ? m : k);
-  draw_matrix(seed, call, test_draw_between(seed, 2, 5), s[TRANSPOSE_B] ? n : k, s[TRANSPOSE_B] ? k : n);
-  if (s[HAS_BIAS]) test_add_float(call, &n, 1, -1, 1);
-}
-
-static void draw(uint64_t *seed, test_call *call) { draw_of(seed, call, 9); }
-
-/* So that results have several tiles, and products several panels. */
-static void draw_large(uint64_t *seed, test_call *call) {
-  size_t *s = call->sizes;
-  s[M] = test_draw_between(seed, 1, 200);
-  s[N] = test_draw_between(seed, 1, 200);
-  s[K] = test_draw_between(seed, 1, 200);
-  s[TRANSPOSE_A] = test_draw_between(seed, 0, 1);
-  s[TRANSPOSE_B] = test_draw_between(seed, 0, 1);
-  s[HAS_BIAS] = test_draw_between(seed, 0, 1);
-  s[ACTIVATION] = test_draw_between(seed, 0, 4);
-  s[BATCH] = test_draw_between(seed, 1, 2);
-  draw_matrix(seed, call, test_draw_between(seed, 2, 3), s[TRANSPOSE_A] ? s[K] : s[M], s[TRANSPOSE_A] ? s[M] : s[K]);
-  draw_matrix(seed, call, test_draw_between(seed, 2, 3), s[TRANSPOSE_B] ? s[N] : s[K], s[TRANSPOSE_B] ? s[K] : s[N]);
+  draw_matrix(seed, call, test_draw_between(seed, low, high), s[TRANSPOSE_A] ? s[K] : s[M],
+              s[TRANSPOSE_A] ? s[M] : s[K]);
+  draw_matrix(seed, call, test_draw_between(seed, low, high), s[TRANSPOSE_B] ? s[N] : s[K],
+              s[TRANSPOSE_B] ? s[K] : s[N]);
   if (s[HAS_BIAS]) test_add_float(call, &s[N], 1, -1, 1);
 }
 
-/* Shapes of a recommender's products, and odd ones around those at which CUDA kernels cut otherwise: thin ones, shallow
- * ones, batches of small matrices, deep ones of few results. */
+static void draw_sizes(uint64_t *seed, test_call *call, size_t most, size_t most_batch) {
+  for (size_t i = M; i <= K; i++) call->sizes[i] = test_draw_between(seed, 1, most);
+  for (size_t i = 0; i < RONDO_MAX_DIMENSIONS; i++) call->sizes[BATCH + i] = test_draw_between(seed, 1, most_batch);
+}
+
+static void draw(uint64_t *seed, test_call *call) {
+  draw_sizes(seed, call, 9, 3);
+  draw_inputs(seed, call, 2, 5);
+}
+
+/* Results have several tiles, and products several panels. */
+static void draw_large(uint64_t *seed, test_call *call) {
+  draw_sizes(seed, call, 200, 2);
+  draw_inputs(seed, call, 2, 3);
+}
+
+/* Shapes of a recommender's products, and odd ones near the sizes at which CUDA kernels change: thin and shallow
+ * products, batches of small matrices, deep products of few results. */
 static void draw_chosen(uint64_t *seed, test_call *call) {
   static const size_t chosen[][4] = {{30, 27, 16, 27}, {7, 31, 33, 32}, {1, 100, 745, 70}, {1, 400, 256, 1},
                                      {3, 41, 31, 4},   {2, 70, 300, 5}, {1, 400, 64, 16},  {1, 130, 13, 257},
@@ -70,13 +59,7 @@ static void draw_chosen(uint64_t *seed, test_call *call) {
   size_t *s = call->sizes;
   const size_t *shape = chosen[test_random_below(seed, sizeof chosen / sizeof chosen[0])];
   s[M] = shape[1], s[K] = shape[2], s[N] = shape[3], s[BATCH] = shape[0];
-  s[TRANSPOSE_A] = test_draw_between(seed, 0, 3) == 0;
-  s[TRANSPOSE_B] = test_draw_between(seed, 0, 1);
-  s[HAS_BIAS] = test_draw_between(seed, 0, 1);
-  s[ACTIVATION] = test_draw_between(seed, 0, 4);
-  draw_matrix(seed, call, 3, s[TRANSPOSE_A] ? s[K] : s[M], s[TRANSPOSE_A] ? s[M] : s[K]);
-  draw_matrix(seed, call, 3, s[TRANSPOSE_B] ? s[N] : s[K], s[TRANSPOSE_B] ? s[K] : s[N]);
-  if (s[HAS_BIAS]) test_add_float(call, &s[N], 1, -1, 1);
+  draw_inputs(seed, call, 3, 3);
 }
 
 static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *inputs,
@@ -148,16 +131,7 @@ static void reference(const test_call *call, double *const *inputs, double *resu
   }
 }
 
-TEST_OPERATOR(test_matmul, .name = "matmul", .draw = draw, .build = build, .reference = reference)
-
-TEST_OPERATOR(test_matmul_of_many_tiles, .name = "large matmul", .draw = draw_large, .build = build,
-              .reference = reference, .tolerance = 4e-5, .only_f32 = true, .has_no_gradient = true)
 /* Where the library of products applies no activation, its results are rounded twice. */
-TEST_OPERATOR(test_matmul_of_many_tiles_of_all, .name = "large matmul", .draw = draw_large, .build = build,
-              .reference = reference, .tolerance = 0.02, .has_no_gradient = true)
-
-TEST_OPERATOR(test_matmul_of_chosen_shapes, .name = "chosen matmul", .draw = draw_chosen, .build = build,
-              .reference = reference, .tolerance = 0.02, .has_no_gradient = true)
 
 /* A matrix and a program in which it is multiplied with another one. */
 static void refuse(rondo_type type, size_t rank, const size_t *shape, size_t bias, rondo_activation activation,
@@ -180,11 +154,12 @@ static void test_what_does_not_fit_is_refused(void **state) {
   refuse(RONDO_F16, 2, (const size_t[]){4, 5}, 0, RONDO_ACTIVATION_NONE, "b must be f32, not f16");
   refuse(RONDO_F32, 2, (const size_t[]){5, 4}, 0, RONDO_ACTIVATION_NONE, "inner dimensions 4 and 5 differ");
   refuse(RONDO_F32, 3, (const size_t[]){3, 4, 5}, 0, RONDO_ACTIVATION_NONE, "leading dimensions 2 and 3");
-  refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 4, RONDO_ACTIVATION_NONE, "the bias has 4 elements for 5 columns");
-  refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 0, (rondo_activation)9, "activation 9 is none");
+  refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 4, RONDO_ACTIVATION_NONE,
+         "the bias has 4 elements; it needs one for each of the 5 columns");
+  refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 0, (rondo_activation)9, "activation 9 does not exist");
 }
 
-/* Numbers that are none -------------------------------------------------------------------------------------------- */
+/* NaN -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct wide_product {
   size_t rows, depth, columns;
@@ -200,11 +175,10 @@ static rondo_compiled *compile_product(test_fixture *t, const wide_product *p, r
   assert_ok(rondo_program_input(program, "b", RONDO_F32, (const size_t[]){p->depth, p->columns}, 2, &right));
   assert_ok(rondo_op_matmul_with(program, left, right, &options, &result));
   assert_ok(rondo_program_output(program, "y", result));
-  rondo_compiled *compiled = test_compile(program, t->device, NULL);
-  return compiled;
+  return test_compile(program, t->device, NULL);
 }
 
-/* A row with a not-a-number has nothing else in its results, whatever is applied to them, and the other rows none. */
+/* All results of a row with a NaN are NaN, whatever activation is applied, and no results of other rows are. */
 static void assert_stays(test_fixture *t, const wide_product *p, rondo_activation activation) {
   static float a[MOST_FACTOR], b[MOST_FACTOR], y[MOST_RESULT];
   const size_t bad_row = p->rows / 3 * 2, results = p->rows * p->columns;
@@ -223,7 +197,7 @@ static void assert_stays(test_fixture *t, const wide_product *p, rondo_activatio
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-/* The first is an own kernel's on a GPU, the others the library's, which has other ways for other shapes. */
+/* On a GPU, Rondo's kernel computes the first product; the library computes the others, with different algorithms. */
 static void test_not_a_number_stays_in_its_row(void **state) {
   static const wide_product products[] = {{640, 96, 64}, {1200, 96, 64}, {3582, 13, 64}, {4776, 64, 16}};
   for (size_t i = 0; i < sizeof products / sizeof *products; i++)
@@ -231,12 +205,22 @@ static void test_not_a_number_stays_in_its_row(void **state) {
       assert_stays(*state, &products[i], (rondo_activation)activation);
 }
 
+#define OPERATOR .build = build, .reference = reference
+
+static const test_operator rows[] = {
+    {.name = "matmul", .draw = draw, OPERATOR},
+    {.name = "large matmul",
+     .draw = draw_large,
+     OPERATOR,
+     .tolerance = 4e-5,
+     .only_f32 = true,
+     .has_no_gradient = true},
+    {.name = "large matmul", .draw = draw_large, OPERATOR, .tolerance = 0.02, .has_no_gradient = true},
+    {.name = "chosen matmul", .draw = draw_chosen, OPERATOR, .tolerance = 0.02, .has_no_gradient = true},
+};
+
 int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_matmul),
-                                     test_case(test_matmul_of_many_tiles),
-                                     test_case(test_matmul_of_many_tiles_of_all),
-                                     test_case(test_matmul_of_chosen_shapes),
-                                     test_case(test_not_a_number_stays_in_its_row),
-                                     cmocka_unit_test(test_what_does_not_fit_is_refused)};
-  return test_main(tests);
+  const struct CMUnitTest others[] = {test_case(test_not_a_number_stays_in_its_row),
+                                      cmocka_unit_test(test_what_does_not_fit_is_refused)};
+  return TEST_OPERATOR_MAIN(rows, others);
 }

@@ -29,7 +29,7 @@ static void draw(uint64_t *seed, test_call *call) {
   add_pair(call, shape, rank, test_random_below(seed, 2) == 0 ? RONDO_COMBINE_MEAN : RONDO_COMBINE_SUM);
 }
 
-/* More than a part of the sum. */
+/* Several parts of the sum. */
 static void draw_many(uint64_t *seed, test_call *call) {
   const size_t count = test_draw_between(seed, 8000, 40000);
   add_pair(call, &count, 1, RONDO_COMBINE_MEAN);

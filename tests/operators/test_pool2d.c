@@ -84,7 +84,8 @@ static void check_refusals(const pool2d *pool) {
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){1, 3, 4, 4}, 4, &x));
   assert_fails(pool->op(program, x, NULL, &y), RONDO_INVALID_ARGUMENT);
   assert_fails(pool->op(program, x, &options, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("a padding of 2 leaves windows of 2 without an element");
+  assert_message("the padding of 2 must be less than the kernel size 2");
+
   options.padding[1] = options.kernel[0] = 0;
   assert_fails(pool->op(program, x, &options, &y), RONDO_INVALID_ARGUMENT);
   assert_message("a window of 0 does not fit");
@@ -109,7 +110,7 @@ static float pool_one(test_fixture *t, float *x, float *gradient) {
   return largest;
 }
 
-/* The first of equals has the gradient; not-a-number is passed on. */
+/* The first of equal elements gets the gradient; NaN is propagated. */
 static void test_equals_and_nan(void **state) {
   float gradient[4];
   assert_true(pool_one(*state, (float[]){1, 5, 5, 2}, gradient) == 5);

@@ -21,7 +21,7 @@ typedef struct reduction {
   double low, high;
 } reduction;
 
-/* Of `sizes`: whether all are reduced and named by NULL, whether they are kept, how many, and which. */
+/* Sizes: whether NULL means all dimensions, whether they are kept, how many there are, and the first of them. */
 enum { ALL, KEEPS, COUNT, FIRST };
 
 static void draw_dimensions(uint64_t *seed, test_call *call, size_t rank) {
@@ -33,7 +33,7 @@ static void draw_dimensions(uint64_t *seed, test_call *call, size_t rank) {
   }
 }
 
-/* Now and then one dimension is long, so that results are made of parts. */
+/* Sometimes one dimension is long, so that results are computed in parts. */
 static void draw_reduction(uint64_t *seed, test_call *call) {
   const reduction *family = call->op->family;
   size_t shape[RONDO_MAX_DIMENSIONS];
@@ -51,7 +51,7 @@ static bool is_reduced(const test_call *call, size_t dimension) {
   return named;
 }
 
-/* The number of the result that element `at` goes into. */
+/* The index of the result that element `at` contributes to. */
 static size_t result_of(const test_call *call, size_t at) {
   const test_tensor *x = &call->inputs[0];
   size_t result = 0, stride = 1;
@@ -105,7 +105,7 @@ static void test_dimensions_that_are_not_there(void **state) {
   rondo_program_destroy(program);
 }
 
-/* Sums whose results are made of parts, of rows and of columns, keep the precision that few additions in a row give. */
+/* Sums in parts, of rows and of columns, are as precise as sums with few additions in sequence. */
 static void check_long_sum(test_fixture *t, size_t rows, size_t columns, size_t dimension) {
   const size_t shape[] = {rows, columns}, count = rows * columns, results = dimension == 0 ? columns : rows;
   float *x = malloc(count * sizeof *x), *y = malloc(results * sizeof *y);
@@ -139,8 +139,8 @@ static void test_long_sums(void **state) {
   check_long_sum(*state, 257, 300, 0);
 }
 
-/* Of x [2, 4] along the last dimension: all that are the extreme, the first, third and fourth of the first row, share
- * the gradient; in the second row there is a not-a-number. */
+/* For x [2, 4] along the last dimension: the first, third and fourth elements of the first row are the extreme and
+ * share the gradient; the second row has a NaN. */
 static void check_extreme(test_fixture *t, reduce op, float x[8]) {
   const size_t shape[] = {2, 4}, last = 1;
   float y[2], dx[8];
@@ -170,7 +170,7 @@ static void test_min_shares(void **state) {
 
 enum { PLACE_DIMENSION, PLACE_KEEPS }; /* sizes */
 
-/* Now and then a dimension is long, so that a row is more than a warp's or a chunk. */
+/* Sometimes a dimension is long, so that a row needs more than a warp or a chunk. */
 static void draw_places(uint64_t *seed, test_call *call) {
   size_t shape[RONDO_MAX_DIMENSIONS];
   const size_t rank = test_draw_between(seed, 1, 4);
@@ -214,7 +214,7 @@ static void reference_place(const test_call *call, double *const *in, double *y)
   }
 }
 
-/* Along dimension 1 and 0 of a value with a not-a-number in each. */
+/* Along dimensions 1 and 0 of a value with a NaN. */
 static void test_places_of_nan(void **state) {
   rondo_program *program = test_new_program();
   rondo_value x, y;
@@ -235,7 +235,7 @@ static void test_places_of_nan(void **state) {
 
 /* softmax and log_softmax ------------------------------------------------------------------------------------------ */
 
-/* Now and then rows are long. */
+/* Sometimes rows are long. */
 static void draw_rows(uint64_t *seed, test_call *call) {
   size_t shape[RONDO_MAX_DIMENSIONS];
   const size_t rank = test_draw_between(seed, 1, 4);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * stop_gradient: the value passes, gradients do not (PR-1).
  */
-#include "support/rondo_test.h"
+#include "support/test_operator.h"
 #include "support/test_program.h"
 
 enum { COUNT = 4 };
@@ -10,15 +10,13 @@ static const rondo_value none;
 
 /* x stop(x) has the gradient x, where x x has 2 x. */
 static void test_pr1_stop_gradient_passes_values_and_no_gradients(void **state) {
-  test_fixture *t = *state;
   static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16};
   for (size_t k = 0; k < 3; k++) {
     const size_t shape[] = {COUNT};
     const float numbers[COUNT] = {1, -2, 0.5f, 3};
     float g[COUNT], y[COUNT];
-    rondo_program *program = NULL;
+    rondo_program *program = test_new_program();
     rondo_value x, cast, stopped, product, loss, gradient, back;
-    assert_ok(rondo_program_create(NULL, &program));
     assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 1, &x));
     assert_ok(rondo_op_cast(program, x, types[k], &cast));
     assert_ok(rondo_op_stop_gradient(program, cast, &stopped));
@@ -29,20 +27,14 @@ static void test_pr1_stop_gradient_passes_values_and_no_gradients(void **state) 
     assert_ok(rondo_op_cast(program, stopped, RONDO_F32, &back));
     assert_ok(rondo_program_output(program, "y", back));
     assert_ok(rondo_program_output(program, "g", gradient));
-    rondo_compiled *compiled = NULL;
-    assert_ok(rondo_compile(program, t->device, NULL, &compiled));
-    rondo_program_destroy(program);
-    assert_ok(rondo_compiled_write(compiled, "x", numbers, sizeof numbers));
-    assert_ok(rondo_compiled_run(compiled));
-    assert_ok(rondo_compiled_read(compiled, "g", g, sizeof g));
-    assert_ok(rondo_compiled_read(compiled, "y", y, sizeof y));
+    test_run_program(*state, program, (const test_bytes[]){TEST_BYTES("x", numbers), {.name = NULL}},
+                     (const test_bytes[]){TEST_BYTES("g", g), TEST_BYTES("y", y), {.name = NULL}});
     assert_memory_equal(g, numbers, sizeof g);
     assert_memory_equal(y, numbers, sizeof y);
-    assert_ok(rondo_compiled_destroy(compiled));
   }
 }
 
-/* An operator without a gradient may stand behind it; whole numbers pass, too. */
+/* An operator without a gradient may precede it; integers are allowed too. */
 static void test_pr1_what_has_no_gradient_may_stand_behind_it(void **state) {
   const size_t shape[] = {COUNT};
   rondo_program *program = test_new_program();

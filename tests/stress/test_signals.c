@@ -150,19 +150,14 @@ static void check_products(const struct sigaction *action) {
                .expected = draw(EDGE * EDGE, 4)};
   rondo_gemm_prepare();
   for (unsigned way = 0; way < 4; way++) {
-    p.gemm = (rondo_gemm){.transpose_a = (way & 1) != 0,
-                          .transpose_b = (way & 2) != 0,
-                          .m = EDGE,
-                          .n = EDGE,
-                          .k = EDGE,
-                          .a = p.a,
-                          .b = p.b,
-                          .c = p.expected,
-                          .a_stride = EDGE,
-                          .b_stride = EDGE,
-                          .c_stride = EDGE};
+    p.gemm = (rondo_gemm){EDGE,
+                          EDGE,
+                          EDGE,
+                          .a = {p.a, EDGE, (way & 1) != 0},
+                          .b = {p.b, EDGE, (way & 2) != 0},
+                          .c = {p.expected, EDGE, false}};
     rondo_gemm_run(&p.gemm);
-    p.gemm.c = p.c;
+    p.gemm.c.at = p.c;
     work_under(action, multiply, &p);
   }
   free(p.a);

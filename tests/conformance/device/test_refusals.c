@@ -24,7 +24,7 @@ TEST(test_fw5_rates) {
       {{.kind = RONDO_RATE_COSINE, .rate = 1}, RONDO_REASON_OUT_OF_RANGE, "schedule: period 0 must be at least 1"},
       {{.kind = (rondo_rate_kind)5, .rate = 1},
        RONDO_REASON_BAD_OPTIONS,
-       "schedule: 5 is no kind: use a RONDO_RATE_ name"},
+       "schedule: kind 5 does not exist: use a RONDO_RATE_ name"},
   };
   float rate;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -34,15 +34,15 @@ static void check(const rondo_gemm *g, void (*multiply)(const rondo_gemm *)) {
   fill(c, 3);
   float before[MOST];
   memcpy(before, c, sizeof c);
-  pack(g->a, g->transpose_a ? k : m, g->transpose_a ? m : k, g->a_stride, exact_a);
-  pack(g->b, g->transpose_b ? n : k, g->transpose_b ? k : n, g->b_stride, exact_b);
-  reference_matmul(exact_a, exact_b, NULL, m, n, k, g->transpose_a, g->transpose_b, exact_c);
+  pack(g->a.at, g->a.is_transposed ? k : m, g->a.is_transposed ? m : k, g->a.stride, exact_a);
+  pack(g->b.at, g->b.is_transposed ? n : k, g->b.is_transposed ? k : n, g->b.stride, exact_b);
+  reference_matmul(exact_a, exact_b, NULL, m, n, k, g->a.is_transposed, g->b.is_transposed, exact_c);
   multiply(g);
   for (size_t i = 0; i < MOST; i++) {
-    const size_t row = i / g->c_stride, column = i % g->c_stride;
+    const size_t row = i / g->c.stride, column = i % g->c.stride;
     const bool inside = row < m && column < n;
     const double wanted =
-        !inside ? (double)before[i] : exact_c[row * n + column] + (g->accumulate ? (double)before[i] : 0.0);
+        !inside ? (double)before[i] : exact_c[row * n + column] + (g->c.accumulates ? (double)before[i] : 0.0);
     if (fabs((double)c[i] - wanted) > 2e-5) {
       fail_msg("%zu x %zu x %zu, element %zu: %.9g, not %.9g", m, n, k, i, (double)c[i], wanted);
     }
@@ -58,18 +58,13 @@ static void check_all(void (*multiply)(const rondo_gemm *)) {
   for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
     for (unsigned way = 0; way < 16; way++) {
       const size_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2], wider = (way & 8) != 0 ? 3 : 0;
-      rondo_gemm g = {.transpose_a = (way & 1) != 0,
-                      .transpose_b = (way & 2) != 0,
-                      .accumulate = (way & 4) != 0,
-                      .m = m,
-                      .n = n,
-                      .k = k,
-                      .a = a,
-                      .b = b,
-                      .c = c,
-                      .c_stride = n + wider};
-      g.a_stride = (g.transpose_a ? m : k) + wider;
-      g.b_stride = (g.transpose_b ? k : n) + wider;
+      const bool across_a = (way & 1) != 0, across_b = (way & 2) != 0;
+      const rondo_gemm g = {m,
+                            n,
+                            k,
+                            .a = {a, (across_a ? m : k) + wider, across_a},
+                            .b = {b, (across_b ? k : n) + wider, across_b},
+                            .c = {c, n + wider, (way & 4) != 0}};
       check(&g, multiply);
     }
   }
@@ -91,8 +86,7 @@ static void test_products_in_use(void **state) {
 
 /* Too large for a library that is asked for small ones alone. */
 static rondo_gemm large_product(float *to) {
-  return (rondo_gemm){
-      .m = 100, .n = 90, .k = 100, .a = a, .b = b, .c = to, .a_stride = 100, .b_stride = 90, .c_stride = 90};
+  return (rondo_gemm){100, 90, 100, .a = {a, 100, false}, .b = {b, 90, false}, .c = {to, 90, false}};
 }
 
 static void *multiply_once(void *to) {

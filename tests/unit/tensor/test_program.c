@@ -171,7 +171,7 @@ static void test_wrong_products_are_refused(void **state) {
   assert_error(rondo_op_matmul(program, x, n, none, &y), BAD, RONDO_REASON_TYPE);
   assert_message("b 'n' [5, 3] i32");
   assert_error(rondo_op_matmul(program, x, u, v, &y), BAD, RONDO_REASON_SHAPE);
-  assert_message("the bias has 5 elements for 3 columns");
+  assert_message("the bias has 5 elements; it needs one for each of the 3 columns");
   assert_error(rondo_op_matmul(program, x, u, u, &y), BAD, RONDO_REASON_SHAPE);
   assert_error(rondo_op_matmul(program, x, none, none, &y), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_message("matmul: b is no value");
@@ -206,7 +206,7 @@ static void test_other_wrong_operators_are_refused(void **state) {
   assert_error(rondo_op_softmax(program, cell, &y), BAD, RONDO_REASON_SHAPE);
   assert_error(rondo_op_softmax(program, n, &y), BAD, RONDO_REASON_TYPE);
   assert_error(rondo_op_cross_entropy(program, x, five, &y), BAD, RONDO_REASON_SHAPE);
-  assert_message("labels must have the dimensions of logits but the last");
+  assert_message("labels must have the dimensions of logits without the last");
   assert_error(rondo_op_cross_entropy(program, x, x, &y), BAD, RONDO_REASON_TYPE);
   assert_ok(rondo_op_cross_entropy(program, x, n, &y));
   assert_int_equal(program->operations.count, 1);
@@ -230,7 +230,7 @@ static void test_wrong_attention_is_refused(void **state) {
   assert_ok(rondo_program_cell(program, "scale", 1, &length));
   assert_ok(rondo_program_state(program, "cache", RONDO_F32, (const size_t[]){1, 2, 4, 8}, 4, &cache));
   assert_error(rondo_op_attention(program, wide, wide, wide, NULL, &y), BAD, RONDO_REASON_SHAPE);
-  assert_message("heads of 129 elements; the most is 128");
+  assert_message("a head has 129 elements; the most is 128");
   assert_error(rondo_op_attention(program, two, q, q, &causal, &y), BAD, RONDO_REASON_SHAPE);
   assert_error(rondo_op_attention_decode(program, q, q, q, cache, cache, length, NULL, &y), BAD, RONDO_REASON_TYPE);
   const rondo_value steps = sized(program, "steps", RONDO_I32, 0, NULL);
@@ -252,7 +252,7 @@ static void test_wrong_parts_of_images_are_refused(void **state) {
                                                .running_variance = few};
   rondo_value y;
   assert_error(rondo_op_conv2d(program, x, weight, &convolution, &y), BAD, RONDO_REASON_SHAPE);
-  assert_message("the bias has 2 elements for 3 channels");
+  assert_message("the bias has 2 elements; it needs one for each of the 3 channels");
   assert_error(rondo_op_batch_norm(program, x, &statistics, &y), BAD, RONDO_REASON_TYPE);
   assert_message("must be a state");
   assert_int_equal(program->operations.count, 0);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * attention: softmax(scale q kᵀ) v for each head (Vaswani et al., "Attention Is All You Need", 2017), made in tiles and
- * differentiated by making the scores again (Dao, "FlashAttention-2", 2023), for which each row keeps the logarithm of
- * its exponentials' sum. One kernel makes the gradients, dq by rows, dk and dv by columns, so that nothing is added by
- * two at once.
+ * attention: softmax(scale q kᵀ) v for each head (Vaswani et al., "Attention Is All You Need", 2017), computed in
+ * tiles. The gradient computes the scores again (Dao, "FlashAttention-2", 2023); for that, the logarithm of the sum of
+ * exponentials is kept for each row. One kernel computes the gradients, dq by rows, dk and dv by columns, so there are
+ * no atomics. Threads: as tensor/program/operator.h says.
  */
 #include "tensor/operators/attention/attention.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "tensor/operators/common/operator_tools.h"
@@ -21,19 +22,16 @@ RONDO_TYPED_KERNEL_OF(attention_gradient, rondo_attention_gradient_cpu, attentio
                       RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES,
                       RONDO_WRITES, RONDO_WRITES);
 
-/* On CUDA a block has so many rows, or columns, as its shared memory has room for (attention.cu). */
+/* Rows and columns of a tile on CUDA: as many as fit in shared memory (attention.cu). */
 static size_t tile_on_cuda(size_t size) { return size <= 32 ? 64 : size <= 64 ? 32 : 16; }
 
-#define MOST_BLOCKS ((size_t)1 << 30)
-
-static size_t tiles_of(size_t heads, size_t count, size_t tile) { return heads * ((count + tile - 1) / tile); }
-
-/* A block for each tile of rows, and of columns where gradients are made. */
+/* A block for each tile of rows and, for gradients, of columns. */
 static rondo_grid grid_of(const rondo_emitter *emitter, const rondo_attention_shape *shape, bool is_gradient) {
   const size_t tile = rondo_emit_is_cuda(emitter) ? tile_on_cuda(shape->size) : RONDO_ATTENTION_TILE;
-  size_t blocks = tiles_of(shape->batches * shape->heads, shape->rows, tile);
-  if (is_gradient) blocks += tiles_of(shape->batches * shape->groups, shape->columns, tile);
-  return (rondo_grid){.x = (uint32_t)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS)};
+  size_t blocks = shape->batches * shape->heads * rondo_divide_up(shape->rows, tile);
+  assert(shape->groups > 0 && shape->heads % shape->groups == 0 && shape->size <= RONDO_HEAD_MOST);
+  if (is_gradient) blocks += shape->batches * shape->groups * rondo_divide_up(shape->columns, tile);
+  return rondo_tile_grid(blocks);
 }
 
 rondo_status rondo_emit_attention(rondo_emitter *emitter, const rondo_operation *operation,
@@ -78,13 +76,13 @@ rondo_status rondo_require_attention(const rondo_program *program, const rondo_o
   if (q->dims[0] != k->dims[0] || q->dims[1] % k->dims[1] != 0 || q->dims[3] != k->dims[3])
     return fail_shapes(program, operation);
   if (q->dims[3] > RONDO_HEAD_MOST) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "heads of %zu elements; the most is %d",
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "a head has %zu elements; the most is %d",
                                 q->dims[3], RONDO_HEAD_MOST);
   }
   if (!operation->attributes.flags[RONDO_ATTENTION_CAUSAL] || q->dims[2] <= k->dims[2]) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                              "causal attention of %zu rows to %zu: the first rows would see nothing", q->dims[2],
-                              k->dims[2]);
+                              "causal attention needs at least as many rows of k as of q: there are %zu and %zu",
+                              k->dims[2], q->dims[2]);
 }
 
 rondo_attention_shape rondo_attention_shape_of(const rondo_emitter *emitter, const rondo_operation *operation,
@@ -106,7 +104,7 @@ rondo_attention_shape rondo_attention_shape_of(const rondo_emitter *emitter, con
                                  .causal = operation->attributes.flags[RONDO_ATTENTION_CAUSAL]};
 }
 
-/* Sums of rows. */
+/* The shape of the sums of rows. */
 static rondo_shape rows_of(const rondo_shape *q) {
   return (rondo_shape){.type = RONDO_F32, .rank = 3, .dims = {q->dims[0], q->dims[1], q->dims[2]}};
 }
@@ -162,34 +160,36 @@ RONDO_OPERATOR(attention_gradient, .inputs = {"q", "k", "v", "y", "gradient", "s
 
 /* Calls ------------------------------------------------------------------------------------------------------------ */
 
-rondo_status rondo_attention_attributes(const char *call, size_t size, const rondo_attention_options *options,
-                                        rondo_attributes *out) {
+rondo_status rondo_attention_attributes(const char *call, size_t row, const rondo_packed_heads *heads,
+                                        const rondo_attention_options *options, rondo_attributes *out) {
   rondo_attention_options given;
+  const size_t parts = heads == NULL ? 1 : heads->heads + 2 * heads->groups, size = parts == 0 ? row : row / parts;
   RONDO_TRY(rondo_versioned_read("rondo_attention_options", options, &given, sizeof given));
   if (!(given.scale >= 0 && given.scale < INFINITY)) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: scale %g is not above 0", call,
-                      (double)given.scale);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: scale %g must be finite and above 0, or 0 for the default", call, (double)given.scale);
   }
   const float scale = given.scale == 0 ? 1.0f / sqrtf((float)size) : given.scale;
   *out = (rondo_attributes){.numbers = {scale}, .flags = {given.causal}};
+  if (heads == NULL) return RONDO_OK;
+  out->sizes[RONDO_ATTENTION_HEADS] = heads->heads;
+  out->sizes[RONDO_ATTENTION_GROUPS] = heads->groups;
+  out->size_count = 2;
   return RONDO_OK;
 }
 
 rondo_status rondo_attention_begin(const rondo_program *program, const char *call, rondo_value value, const char *what,
-                                   rondo_value *out_value, size_t *out_size) {
+                                   const rondo_packed_heads *heads, const rondo_attention_options *options,
+                                   rondo_value *out_value, rondo_attributes *out) {
   uint32_t index = 0;
   RONDO_TRY(rondo_program_begin_of(program, call, value, what, out_value, &index));
-  *out_size = rondo_shape_last(rondo_program_shape(program, index));
-  return RONDO_OK;
+  return rondo_attention_attributes(call, rondo_shape_last(rondo_program_shape(program, index)), heads, options, out);
 }
 
 rondo_status rondo_op_attention(rondo_program *program, rondo_value q, rondo_value k, rondo_value v,
                                 const rondo_attention_options *options, rondo_value *out_value) {
-  static const char call[] = "attention";
   const rondo_value inputs[] = {q, k, v};
   rondo_attributes attributes;
-  size_t size = 0;
-  RONDO_TRY(rondo_attention_begin(program, call, q, "q", out_value, &size));
-  RONDO_TRY(rondo_attention_attributes(call, size, options, &attributes));
+  RONDO_TRY(rondo_attention_begin(program, "attention", q, "q", NULL, options, out_value, &attributes));
   return rondo_program_apply(program, &rondo_operator_attention, inputs, 3, &attributes, out_value);
 }

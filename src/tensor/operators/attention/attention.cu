@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of attention_tile.c, after FlashAttention-2 (Dao 2023): forward and for dq a block owns a tile of rows
- * and goes over the columns that these see, for dk and dv it owns a tile of columns and goes over the rows of all heads
- * of its group that see them. Sums are made in one order, by one thread each.
+ * The CUDA kernels of attention_tile.c, after FlashAttention-2 (Dao 2023). Forward and for dq, a block computes a tile
+ * of rows over the columns that are visible to them. For dk and dv, it computes a tile of columns over the rows, of all
+ * heads of its group, to which they are visible. One thread computes a sum, in a fixed order.
  */
 #include "tensor/operators/attention/attention.cuh"
 
-/* Of all that a kernel has in shared memory: what tiles of heads of 32 elements take for gradients. */
+/* The shared memory of a kernel; gradients of heads of 32 elements need the most. */
 #define SHARED_FLOATS 11136
 
 struct attention_memory {
@@ -15,7 +15,7 @@ struct attention_memory {
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
-/* What the rows of a tile have seen so far; of a turn, what it scales the earlier ones with. */
+/* The running maximum and sum of each row of a tile, and the factor that corrects earlier sums. */
 template <class T>
 struct row_states {
   float most[T::TILE], sum[T::TILE], correction[T::TILE];
@@ -27,7 +27,7 @@ struct forward_memory {
   row_states<T> states;
 };
 
-/* Scores become exponentials. A warp has every 8th row, a lane of it every 32nd column. */
+/* Turns scores into exponentials. A warp has every 8th row, a lane every 32nd column. */
 template <class T>
 __device__ inline void soften_rows(const attention_shape &shape, size_t first_row, size_t first_column, float *scores,
                                    row_states<T> &states) {
@@ -78,7 +78,7 @@ __device__ inline void write_scores(const float (*values)[T::EACH], float *score
   }
 }
 
-/* The rows of a tile, past which nothing is seen. */
+/* The number of columns that are visible to any row of a tile. */
 __device__ inline size_t last_seen(const attention_shape &shape, size_t first, unsigned tile) {
   const size_t last = first + tile < shape.rows ? first + tile : shape.rows;
   return sees(shape, last - 1);
@@ -146,14 +146,14 @@ extern "C" __global__ void attention_TYPE(attention_shape shape, const element *
 
 /* Gradients -------------------------------------------------------------------------------------------------------- */
 
-/* Two tiles that stay, of q and dy or of k and v, and one that comes and goes; dy · y of rows. */
+/* Two tiles that stay, of q and dy or of k and v, and one that is replaced; and dy · y of each row. */
 template <class T>
 struct gradient_memory {
   float first[T::TILE * T::ROW], second[T::TILE * T::ROW], other[T::TILE * T::ROW], scores[T::TILE * T::SCORES];
   float shares[T::TILE];
 };
 
-/* Where gradients go that are wanted; NULL: not. */
+/* The gradients; NULL for those that nothing reads. */
 struct gradients {
   element *q, *k, *v;
 };
@@ -175,7 +175,7 @@ __device__ inline void find_shares(const attention_shape &shape, const attention
   }
 }
 
-/* Scores become weights, exponentials over their rows' sums; zeros where nothing is seen. */
+/* Turns scores into weights, exponentials over the sums of their rows; 0 for columns that are not visible. */
 template <class T>
 __device__ inline void find_weights(const attention_shape &shape, const attention_memory &memory, size_t head,
                                     size_t first_row, size_t first_column, float (*products)[T::EACH]) {
@@ -191,7 +191,7 @@ __device__ inline void find_weights(const attention_shape &shape, const attentio
   }
 }
 
-/* Gradients of weights become those of scores. */
+/* Turns gradients of weights into gradients of scores. */
 template <class T>
 __device__ inline void find_slopes(float scale, const float *shares, const float (*weights)[T::EACH],
                                    float (*slopes)[T::EACH]) {
@@ -232,7 +232,7 @@ __device__ inline void make_q_gradient(const attention_shape &shape, const atten
   __syncthreads();
 }
 
-/* What a tile of rows adds. The tile's transposed scores are read, so `scores` are written row by row. */
+/* Adds the gradients from a tile of rows. The transposed scores are read, so `scores` are written row by row. */
 template <class T>
 __device__ inline void add_rows(const attention_shape &shape, const attention_memory &memory, size_t head, size_t first,
                                 size_t column, gradient_memory<T> &shared, float (*of_k)[T::PARTS],
@@ -279,7 +279,7 @@ __device__ inline void make_k_gradient(const attention_shape &shape, const atten
   __syncthreads();
 }
 
-/* Tiles of rows of all heads, for dq, then tiles of columns of all groups, for dk and dv. */
+/* First the tiles of rows of all heads, for dq; then the tiles of columns of all groups, for dk and dv. */
 template <class T>
 __device__ inline void make_gradients(const attention_shape &shape, const attention_memory &memory, float *floats,
                                       const gradients &to) {
@@ -290,7 +290,7 @@ __device__ inline void make_gradients(const attention_shape &shape, const attent
   const size_t of_k = to.k == NULL && to.v == NULL ? 0 : shape.batches * shape.groups * across;
   for (size_t tile = blockIdx.x; tile < of_q; tile += gridDim.x)
     make_q_gradient<T>(shape, memory, tile / down, tile % down * T::TILE, shared, to.q);
-  /* the first of these blocks' is the one behind the block that had the last of those */
+  /* the block after the one with the last tile of rows gets the first tile of columns */
   for (size_t tile = (blockIdx.x + gridDim.x - of_q % gridDim.x) % gridDim.x; tile < of_k; tile += gridDim.x)
     make_k_gradient<T>(shape, memory, tile / across, tile % across * T::TILE, shared, to);
 }

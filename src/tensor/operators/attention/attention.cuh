@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Tiles of attention: what its CUDA kernels share. A block has a tile of rows and one of columns in shared memory, as
- * floats, their rows padded with zeros to a multiple of 4; a thread, at `down` and `across` in a square of 16, has the
- * scores of every 16th row and every 16th column.
+ * Tiles of attention, for its CUDA kernels. A block has a tile of rows and a tile of columns in shared memory, as
+ * floats, padded with zeros. The threads form a square of 16; the thread at `down` and `across` computes the scores of
+ * every 16th row and every 16th column.
  */
 #include "tensor/operators/attention/attention_shape.cuh"
 
 #define SIDE 16 /* of the square of threads */
 
-/* Heads of at most SIZE elements, tiles of TILE rows and as many columns: attention.c knows them, too. */
+/* Heads of at most SIZE elements; tiles of TILE rows and columns, as in attention.c. */
 template <unsigned size, unsigned tile>
 struct tiles {
   static const unsigned SIZE = size, TILE = tile;

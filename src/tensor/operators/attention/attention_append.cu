@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of the caches' kernel in attention_decode.c: a warp copies a row, in pieces of two bytes.
+ * The CUDA kernel of attention_append in attention_decode.c: a warp copies a row, in pieces of two bytes.
  */
 #include "tensor/operators/common/kernel_support.cuh"
 
 struct append_shape {
   size_t heads, columns, size, bytes, count, groups;
-  size_t batch, head, row; /* from one to the next, in elements */
+  size_t batch, head, row; /* strides, in elements */
 };
 
 extern "C" __global__ void attention_append(GATE, append_shape shape, const unsigned short *__restrict__ k,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * attention_decode: one token's row of q, which sees the rows of a cache up to a length that lies on the device, and
- * the token's own row of k and v; append puts these into the caches, behind all else in the run, whose check of the
- * length it relies on. So every run of a program that generates does the same work at the same addresses.
- * attention_decode_packed is the same where q, k and v lie side by side in a row. attention_fill begins caches with
- * many such rows.
+ * attention_decode: attention of one token's row of q to the first rows of a cache, and to the token's own row of k and
+ * v. The number of rows is a length on the device. attention_append then appends the token's k and v to the caches,
+ * after all else in the run; it relies on the check of the length. So every run of a generating program does the same
+ * work at the same addresses. attention_decode_packed is the same for packed q, k and v. attention_fill fills caches
+ * with many packed rows. Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #include "tensor/operators/common/operator_tools.h"
 
 enum { Q, K, V, K_CACHE, V_CACHE, LENGTH };                  /* inputs of attention_decode */
-enum { QKV, PACKED_K_CACHE, PACKED_V_CACHE, PACKED_LENGTH }; /* of attention_decode_packed */
+enum { QKV, PACKED_K_CACHE, PACKED_V_CACHE, PACKED_LENGTH }; /* inputs of attention_decode_packed */
 enum { TO_K, TO_V, AT, FROM_K, FROM_V };                     /* of append; without FROM_V, FROM_K is packed */
-enum { FILL_QKV, FILL_K, FILL_V, NO_PLACE };                 /* of fill; the last is left out: it fills from row 0 on */
+enum { FILL_QKV, FILL_K, FILL_V, NO_PLACE };                 /* of fill; NO_PLACE is left out: it fills from row 0 on */
 
 /* Attention -------------------------------------------------------------------------------------------------------- */
 
@@ -22,23 +22,34 @@ RONDO_TYPED_KERNEL_OF(attention_decode, rondo_attention_decode_cpu, attention_de
                       RONDO_SCALAR(rondo_attention_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS,
                       RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS);
 
+/* Checks the caches and the length, which follow q, k and v or the packed rows: the caches must be [batches, groups,
+ * any, size], of the type of input 0. */
+static rondo_status require_caches(const rondo_program *program, const rondo_operation *operation, uint32_t caches,
+                                   bool has_length, const size_t (*dims)[3], bool *out_fits) {
+  const rondo_shape *cache = rondo_operation_input(program, operation, caches);
+  const rondo_type type = rondo_operation_input(program, operation, 0)->type;
+  RONDO_TRY(rondo_require_input(program, operation, caches, type, 4));
+  RONDO_TRY(rondo_require_same_shape(program, operation, caches, caches + 1));
+  if (has_length) RONDO_TRY(rondo_require_input(program, operation, caches + 2, RONDO_I32, 0));
+  *out_fits = cache->dims[0] == (*dims)[0] && cache->dims[1] == (*dims)[1] && cache->dims[3] == (*dims)[2] &&
+              cache->dims[2] <= INT32_MAX;
+  return RONDO_OK;
+}
+
 static rondo_status infer_decode(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const rondo_shape *q = rondo_operation_input(program, operation, Q);
   const rondo_shape *k = rondo_operation_input(program, operation, K);
-  const rondo_shape *cache = rondo_operation_input(program, operation, K_CACHE);
+  bool fits = false;
   RONDO_TRY(rondo_require_attention(program, operation));
-  RONDO_TRY(rondo_require_input(program, operation, K_CACHE, q->type, 4));
-  RONDO_TRY(rondo_require_same_shape(program, operation, K_CACHE, V_CACHE));
-  RONDO_TRY(rondo_require_input(program, operation, LENGTH, RONDO_I32, 0));
+  const size_t dims[] = {k->dims[0], k->dims[1], k->dims[3]};
+  RONDO_TRY(require_caches(program, operation, K_CACHE, true, &dims, &fits));
   results[0] = *q;
-  if (q->dims[2] == 1 && k->dims[2] == 1 && cache->dims[0] == k->dims[0] && cache->dims[1] == k->dims[1] &&
-      cache->dims[3] == k->dims[3] && cache->dims[2] <= INT32_MAX)
-    return RONDO_OK;
+  if (fits && q->dims[2] == 1 && k->dims[2] == 1) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
                               "q must be [b, h, 1, d], k and v [b, g, 1, d], and the caches [b, g, s, d]");
 }
 
-/* The caches and the length stand behind q, k and v, or behind what has all three. */
+/* The caches and the length follow q, k and v, or the packed rows. */
 static rondo_status emit_kernel(rondo_emitter *emitter, const rondo_operation *operation,
                                 const rondo_attention_shape *shape, const rondo_attention_parts *own, uint32_t caches) {
   return rondo_emit_operands(
@@ -64,24 +75,21 @@ RONDO_OPERATOR(attention_decode, DECODE_ROW, .inputs = {"q", "k", "v", "k_cache"
 
 static rondo_status infer_packed(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const rondo_shape *qkv = rondo_operation_input(program, operation, QKV);
-  const rondo_shape *cache = rondo_operation_input(program, operation, PACKED_K_CACHE);
   const size_t *sizes = operation->attributes.sizes;
   size_t size = 0;
+  bool fits = false;
   RONDO_TRY(rondo_require_packed(program, operation, &size));
-  RONDO_TRY(rondo_require_input(program, operation, PACKED_K_CACHE, qkv->type, 4));
-  RONDO_TRY(rondo_require_same_shape(program, operation, PACKED_K_CACHE, PACKED_V_CACHE));
-  RONDO_TRY(rondo_require_input(program, operation, PACKED_LENGTH, RONDO_I32, 0));
+  const size_t dims[] = {qkv->dims[0], sizes[RONDO_ATTENTION_GROUPS], size};
+  RONDO_TRY(require_caches(program, operation, PACKED_K_CACHE, true, &dims, &fits));
   results[0] = *qkv;
   results[0].dims[2] = sizes[RONDO_ATTENTION_HEADS] * size;
-  if (qkv->dims[1] == 1 && cache->dims[0] == qkv->dims[0] && cache->dims[1] == sizes[RONDO_ATTENTION_GROUPS] &&
-      cache->dims[3] == size && cache->dims[2] <= INT32_MAX)
-    return RONDO_OK;
+  if (fits && qkv->dims[1] == 1) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
                               "qkv must be [b, 1, (h + 2 g) d], and the caches [b, g, s, d]: here g is %zu and d %zu",
                               sizes[RONDO_ATTENTION_GROUPS], size);
 }
 
-/* Columns are the caches'. */
+/* k, v and the columns are those of the caches. */
 static rondo_attention_shape packed_shape(const rondo_emitter *emitter, const rondo_operation *operation) {
   rondo_attention_shape shape = rondo_attention_packed_shape(emitter, operation);
   shape.columns = rondo_emit_shape(emitter, operation->inputs[PACKED_K_CACHE])->dims[2];
@@ -100,8 +108,8 @@ RONDO_OPERATOR(attention_decode_packed, DECODE_ROW, .inputs = {"qkv", "k_cache",
 
 /* Caches ----------------------------------------------------------------------------------------------------------- */
 
-/* What the kernel gets as one scalar: two caches [heads, columns, size], of elements of so many bytes, heads of all
- * batches; of each head `count` rows, which lie as `from` says in batches of `groups` heads. */
+/* A scalar argument of the kernel. The caches are [heads, columns, size], with the heads of all batches, of elements of
+ * so many bytes. `count` rows of each head are copied, with the strides `from`, in batches of `groups` heads. */
 typedef struct append_shape {
   size_t heads, columns, size, bytes, count, groups;
   rondo_attention_place from;
@@ -115,8 +123,7 @@ static void append_row(const append_shape *shape, const char *from, char *to, si
          shape->size * shape->bytes);
 }
 
-/* Without the place of the first row, it is 0. One that the caches have not is told by attention_decode, which may run
- * on another device. */
+/* The first row is 0 if it is not given. attention_decode, which may run on another device, reports a wrong one. */
 static void attention_append_cpu(rondo_blocks blocks, void *const *args) {
   const append_shape *shape = args[3];
   const char *from[] = {RONDO_ARG(const char *, 4), RONDO_ARG(const char *, 5)};
@@ -130,10 +137,8 @@ static void attention_append_cpu(rondo_blocks blocks, void *const *args) {
                given == NULL ? 0 : (size_t)*given);
 }
 
-static const rondo_kernel_options attention_append_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "attention_append", .cpu = attention_append_cpu, RONDO_CUDA(attention_append),
-    .params = {RONDO_GATE_PARAMETERS, RONDO_SCALAR(append_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_UPDATES,
-               RONDO_UPDATES}};
+RONDO_UNTYPED_KERNEL(attention_append, attention_append, RONDO_GATE_PARAMETERS, RONDO_SCALAR(append_shape), RONDO_READS,
+                     RONDO_READS, RONDO_READS, RONDO_UPDATES, RONDO_UPDATES);
 
 static append_shape append_shape_of(const rondo_shape *cache, size_t count, rondo_attention_place from) {
   return (append_shape){.heads = cache->dims[0] * cache->dims[1],
@@ -145,7 +150,7 @@ static append_shape append_shape_of(const rondo_shape *cache, size_t count, rond
                         .from = from};
 }
 
-/* Rows of k and v into the caches; they begin at input `at`. */
+/* Copies rows of k and v into the caches; input `at` is the first row. */
 static rondo_status emit_rows(rondo_emitter *emitter, const rondo_operation *operation, const append_shape *shape,
                               const rondo_attention_parts *from, uint32_t at, uint32_t k_cache) {
   const rondo_grain grain = {4096 / shape->size + 1, RONDO_CUDA_THREADS / 32};
@@ -169,7 +174,7 @@ static rondo_status infer_append(const rondo_program *program, const rondo_opera
   return require_states(program, operation, TO_K, TO_V);
 }
 
-/* The last heads of packed rows are those of v, in front of them those of k. */
+/* In packed rows, the heads of v are last and those of k before them. */
 static rondo_status emit_append(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *cache = rondo_emit_shape(emitter, operation->inputs[TO_K]);
   const size_t size = cache->dims[3], each = cache->dims[1] * size;
@@ -190,19 +195,17 @@ RONDO_OPERATOR(attention_append, .inputs = {"k_cache", "v_cache", "length", "k",
 
 static rondo_status infer_fill(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const rondo_shape *qkv = rondo_operation_input(program, operation, FILL_QKV);
-  const rondo_shape *cache = rondo_operation_input(program, operation, FILL_K);
   const size_t groups = operation->attributes.sizes[RONDO_ATTENTION_GROUPS];
   size_t size = 0;
+  bool fits = false;
   (void)results;
   RONDO_TRY(rondo_require_packed(program, operation, &size));
-  RONDO_TRY(rondo_require_input(program, operation, FILL_K, qkv->type, 4));
-  RONDO_TRY(rondo_require_same_shape(program, operation, FILL_K, FILL_V));
+  const size_t dims[] = {qkv->dims[0], groups, size};
+  RONDO_TRY(require_caches(program, operation, FILL_K, false, &dims, &fits));
   RONDO_TRY(require_states(program, operation, FILL_K, FILL_V));
-  if (cache->dims[0] == qkv->dims[0] && cache->dims[1] == groups && cache->dims[2] >= qkv->dims[1] &&
-      cache->dims[3] == size)
-    return RONDO_OK;
+  if (fits && rondo_operation_input(program, operation, FILL_K)->dims[2] >= qkv->dims[1]) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                              "the caches must be [b, g, s, d] with s not less than t: here g is %zu and d %zu", groups,
+                              "the caches must be [b, g, s, d] with s at least t: here g is %zu and d %zu", groups,
                               size);
 }
 
@@ -219,10 +222,11 @@ RONDO_OPERATOR(attention_fill, .types = RONDO_FLOATS, .inputs = {"qkv", "k_cache
 
 /* Calls ------------------------------------------------------------------------------------------------------------ */
 
-/* The operator, then the update of its caches; both or none. */
+/* Adds the operator, then the update of its caches; both or none. */
 static rondo_status add_decode(rondo_program *program, const rondo_operator *row, const rondo_value *inputs,
                                const rondo_attributes *attributes, rondo_value *out_value) {
   const uint32_t count = row->required, caches = count - 3;
+  assert(caches == K_CACHE || caches == PACKED_K_CACHE);
   const rondo_program_mark mark = rondo_program_get_mark(program);
   uint32_t result = 0;
   RONDO_TRY(rondo_program_apply(program, row, inputs, count, attributes, out_value));
@@ -243,12 +247,9 @@ static rondo_status add_decode(rondo_program *program, const rondo_operator *row
 rondo_status rondo_op_attention_decode(rondo_program *program, rondo_value q, rondo_value k, rondo_value v,
                                        rondo_value k_cache, rondo_value v_cache, rondo_value length,
                                        const rondo_attention_options *options, rondo_value *out_value) {
-  static const char call[] = "attention_decode";
   const rondo_value inputs[] = {q, k, v, k_cache, v_cache, length};
   rondo_attributes attributes;
-  size_t size = 0;
-  RONDO_TRY(rondo_attention_begin(program, call, q, "q", out_value, &size));
-  RONDO_TRY(rondo_attention_attributes(call, size, options, &attributes));
+  RONDO_TRY(rondo_attention_begin(program, "attention_decode", q, "q", NULL, options, out_value, &attributes));
   return add_decode(program, &rondo_operator_attention_decode, inputs, &attributes, out_value);
 }
 
@@ -259,9 +260,7 @@ rondo_status rondo_op_attention_decode_packed(rondo_program *program, rondo_valu
   const rondo_value inputs[] = {qkv, k_cache, v_cache, length};
   const rondo_packed_heads of = {heads, groups};
   rondo_attributes attributes;
-  size_t row = 0;
-  RONDO_TRY(rondo_attention_begin(program, call, qkv, "qkv", out_value, &row));
-  RONDO_TRY(rondo_packed_attributes(call, row, &of, options, &attributes));
+  RONDO_TRY(rondo_attention_begin(program, call, qkv, "qkv", &of, options, out_value, &attributes));
   return add_decode(program, &rondo_operator_attention_decode_packed, inputs, &attributes, out_value);
 }
 
@@ -274,6 +273,6 @@ rondo_status rondo_op_attention_fill_packed(rondo_program *program, rondo_value 
   uint32_t inputs[3];
   RONDO_TRY(rondo_require(call, "program", program));
   RONDO_TRY(rondo_program_resolve_inputs(program, &rondo_operator_attention_fill, values, 3, inputs));
-  RONDO_TRY(rondo_packed_attributes(call, 1, &of, NULL, &attributes));
+  RONDO_TRY(rondo_attention_attributes(call, 1, &of, NULL, &attributes));
   return rondo_program_add(program, &rondo_operator_attention_fill, inputs, 3, &attributes, NULL);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of attention_decode.c: a block has a row of q, and each of its warps every 8th row that it sees; what
- * the warps have is joined in their order.
+ * The CUDA kernel of attention_decode.c: a block computes a row of q, and each of its warps reads every 8th visible
+ * row. The results of the warps are combined in their order.
  */
 #include "tensor/operators/attention/attention_shape.cuh"
 
 #define MOST 128            /* elements of a row */
 #define PARTS (MOST / WARP) /* of a lane */
 
-/* What a warp has seen; every lane has the same maximum and sum, and its elements of the weighted rows. */
+/* The running result of a warp. All lanes have the same maximum and sum; each has its elements of the weighted rows. */
 struct seen {
   float most, sum, values[PARTS];
 };
@@ -51,7 +51,7 @@ __device__ inline void join_warps(const seen &mine, element *y, size_t size) {
     float all = most[0], sum = 0, value = 0;
     for (unsigned i = 1; i < WARPS; i++) all = fmaxf(all, most[i]);
     for (unsigned i = 0; i < WARPS; i++) {
-      const float factor = sums[i] == 0.0f ? 0.0f : expf(most[i] - all); /* one that has seen nothing */
+      const float factor = sums[i] == 0.0f ? 0.0f : expf(most[i] - all); /* a warp without rows */
       sum += factor * sums[i];
       value += factor * values[i][threadIdx.x];
     }
@@ -65,10 +65,10 @@ extern "C" __global__ void attention_decode_TYPE(attention_shape shape, const el
                                                  const element *__restrict__ k_cache,
                                                  const element *__restrict__ v_cache, const int *__restrict__ length,
                                                  element *__restrict__ y, CHECK) {
-  const index_cell told = begin_check(TO_CHECK);
+  const index_cell cell_of = begin_check(TO_CHECK);
   const size_t size = shape.size, given = *length < 0 ? 0 : (size_t)*length;
   const size_t count = given < shape.columns ? given : shape.columns;
-  if (blockIdx.x == 0 && threadIdx.x == 0) check_index(told, 0, *length, shape.columns);
+  if (blockIdx.x == 0 && threadIdx.x == 0) check_index(cell_of, 0, *length, shape.columns);
   for (size_t head = blockIdx.x; head < shape.batches * shape.heads; head += gridDim.x) {
     const size_t group = group_of(shape, head), own = rows_in(shape.own, shape.groups, group, 1).begin;
     const head_rows cache = rows_in(shape.k, shape.groups, group, shape.columns);

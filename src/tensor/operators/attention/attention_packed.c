@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * attention_packed: attention where q, k and v lie side by side in each row, as one product makes them, and so do the
- * heads of the result, as the next product reads them: no copies between. Its kernels are attention's.
+ * attention_packed: attention for rows that are the packed q, k and v of all heads, as one product computes them. The
+ * heads of the result are packed too, as the next product reads them, so there are no copies. The kernels are those of
+ * attention. Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 
@@ -15,15 +16,17 @@ rondo_status rondo_require_packed(const rondo_program *program, const rondo_oper
   const size_t heads = sizes[RONDO_ATTENTION_HEADS], groups = sizes[RONDO_ATTENTION_GROUPS];
   RONDO_TRY(rondo_require_float(program, operation, QKV, 3));
   const size_t row = qkv->dims[2];
-  /* groups, which divide heads, so that the sum does not wrap around */
+  /* heads is at most row and groups divides heads, so the sum does not wrap around */
   if (heads == 0 || groups == 0 || heads > row || heads % groups != 0 || row % (heads + 2 * groups) != 0) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "%zu elements are no rows of q for %zu heads and of k and v for %zu, which divide them",
-                                row, heads, groups);
+    return rondo_fail_operation(
+        program, operation, RONDO_REASON_SHAPE,
+        "a row of %zu elements cannot be %zu heads of q and %zu of k and v: it must have (h + 2 "
+        "g) d elements, with h a multiple of g",
+        row, heads, groups);
   }
   *out_size = row / (heads + 2 * groups);
   if (*out_size <= RONDO_HEAD_MOST) return RONDO_OK;
-  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "heads of %zu elements; the most is %d",
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "a head has %zu elements; the most is %d",
                               *out_size, RONDO_HEAD_MOST);
 }
 
@@ -102,23 +105,10 @@ static rondo_status emit_packed_gradient(rondo_emitter *emitter, const rondo_ope
 RONDO_OPERATOR(attention_packed_gradient, .inputs = {"qkv", "y", "gradient", "sums"}, .required = 4, .result_count = 1,
                .infer = infer_packed_gradient, .emit = emit_packed_gradient);
 
-rondo_status rondo_packed_attributes(const char *call, size_t row, const rondo_packed_heads *heads,
-                                     const rondo_attention_options *options, rondo_attributes *out) {
-  const size_t parts = heads->heads + 2 * heads->groups;
-  RONDO_TRY(rondo_attention_attributes(call, parts == 0 ? row : row / parts, options, out));
-  out->sizes[RONDO_ATTENTION_HEADS] = heads->heads;
-  out->sizes[RONDO_ATTENTION_GROUPS] = heads->groups;
-  out->size_count = 2;
-  return RONDO_OK;
-}
-
 rondo_status rondo_op_attention_packed(rondo_program *program, rondo_value qkv, size_t heads, size_t groups,
                                        const rondo_attention_options *options, rondo_value *out_value) {
-  static const char call[] = "attention_packed";
   const rondo_packed_heads of = {heads, groups};
   rondo_attributes attributes;
-  size_t row = 0;
-  RONDO_TRY(rondo_attention_begin(program, call, qkv, "qkv", out_value, &row));
-  RONDO_TRY(rondo_packed_attributes(call, row, &of, options, &attributes));
+  RONDO_TRY(rondo_attention_begin(program, "attention_packed", qkv, "qkv", &of, options, out_value, &attributes));
   return rondo_program_apply(program, &rondo_operator_attention_packed, &qkv, 1, &attributes, out_value);
 }

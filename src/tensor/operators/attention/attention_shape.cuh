@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The shape of attention, as attention.h has it: where the rows of heads lie.
+ * The shape argument of attention kernels and the strides of heads, as in attention.h.
  */
 #include "tensor/operators/common/element.cuh"
 
@@ -14,7 +14,7 @@ struct attention_shape {
   unsigned causal;
 };
 
-/* All rows of a head: the element where the first begins, elements from one to the next, how many. */
+/* All rows of a head: the first element, the elements from one row to the next, and the number of rows. */
 struct head_rows {
   size_t begin, stride, count;
 };
@@ -24,7 +24,7 @@ __device__ inline head_rows rows_in(const attention_place &place, size_t heads, 
   return rows;
 }
 
-/* Of all batches, heads of a batch being a multiple of those of a group. */
+/* The group of a head; both are counted over all batches. */
 __device__ inline size_t group_of(const attention_shape &shape, size_t head) {
   return head / (shape.heads / shape.groups);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Attention on a CPU, after FlashAttention-2 (Dao 2023, algorithms 1 and 2): tiles of rows against tiles of columns, so
- * that the scores are never whole in memory. A block is a tile that one thread makes in a fixed order: forward and for
- * dq a tile of rows, for dk and dv a tile of columns, which goes through the rows of all heads of its group.
+ * Attention on a CPU, after FlashAttention-2 (Dao 2023, algorithms 1 and 2): tiles of rows times tiles of columns, so
+ * that the scores are never all in memory. One thread computes a tile in a fixed order: forward and for dq a tile of
+ * rows, for dk and dv a tile of columns, which visits the rows of all heads of its group. Threads: any.
  */
 #include "tensor/operators/attention/attention.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -13,14 +14,14 @@
 
 #define TILE RONDO_ATTENTION_TILE
 
-/* Rows of a head from `first` on, as floats: where they lie, or converted into room. */
+/* Rows of a head from `first` on, as floats: in place, or converted into room. */
 typedef struct panel {
   const float *at;
   size_t stride, first, count;
   float room[TILE * RONDO_HEAD_MOST];
 } panel;
 
-/* What a row of the tile has seen so far. */
+/* The running maximum and sum of exponentials of each row of a tile. */
 typedef struct row_state {
   float most[TILE], sum[TILE];
 } row_state;
@@ -29,10 +30,10 @@ typedef struct attention_data {
   const rondo_attention_shape *shape;
   rondo_type type;
   const void *q, *k, *v, *y, *dy;
-  const float *sums; /* of each row the logarithm of its exponentials' sum */
+  const float *sums; /* the logarithm of the sum of exponentials of each row */
 } attention_data;
 
-/* All rows of a head: the element where the first begins, elements from one to the next, how many. */
+/* All rows of a head: the first element, the elements from one row to the next, and the number of rows. */
 typedef struct head_rows {
   size_t begin, stride, count;
 } head_rows;
@@ -50,7 +51,7 @@ static head_rows k_rows(const rondo_attention_shape *shape, size_t group) {
   return rows_in(&shape->k, shape->groups, group, shape->columns);
 }
 
-/* Of all batches, heads of a batch being a multiple of those of a group. */
+/* The group of a head; both are counted over all batches. */
 static size_t group_of(const rondo_attention_shape *shape, size_t head) {
   return head / (shape->heads / shape->groups);
 }
@@ -58,7 +59,8 @@ static size_t group_of(const rondo_attention_shape *shape, size_t head) {
 static void load(const attention_data *data, const void *memory, const head_rows *rows, size_t first, panel *out) {
   const size_t size = data->shape->size, begin = rows->begin + first * rows->stride;
   out->first = first;
-  out->count = rows->count - first < TILE ? rows->count - first : TILE;
+  assert(first < rows->count && size <= RONDO_HEAD_MOST);
+  out->count = rondo_smaller(rows->count - first, TILE);
   out->at = data->type == RONDO_F32 ? (const float *)memory + begin : out->room;
   out->stride = data->type == RONDO_F32 ? rows->stride : size;
   if (data->type == RONDO_F32) return;
@@ -68,49 +70,39 @@ static void load(const attention_data *data, const void *memory, const head_rows
 
 /* scores = a bᵀ. */
 static void score(const rondo_attention_shape *shape, const panel *a, const panel *b, float *scores) {
-  const rondo_gemm gemm = {.transpose_b = true,
-                           .m = a->count,
-                           .n = b->count,
-                           .k = shape->size,
-                           .a = a->at,
-                           .b = b->at,
-                           .c = scores,
-                           .a_stride = a->stride,
-                           .b_stride = b->stride,
-                           .c_stride = TILE};
+  const rondo_gemm gemm = {a->count,
+                           b->count,
+                           shape->size,
+                           .a = {a->at, a->stride, false},
+                           .b = {b->at, b->stride, true},
+                           .c = {scores, TILE, false}};
   rondo_gemm_run(&gemm);
 }
 
 /* to += factors b, or factorsᵀ b. */
 static void add_product(const rondo_attention_shape *shape, const float *factors, bool transpose, size_t rows,
                         const panel *b, float *to) {
-  const rondo_gemm gemm = {.transpose_a = transpose,
-                           .accumulate = true,
-                           .m = rows,
-                           .n = shape->size,
-                           .k = b->count,
-                           .a = factors,
-                           .b = b->at,
-                           .c = to,
-                           .a_stride = TILE,
-                           .b_stride = b->stride,
-                           .c_stride = shape->size};
+  const rondo_gemm gemm = {rows,
+                           shape->size,
+                           b->count,
+                           .a = {factors, TILE, transpose},
+                           .b = {b->at, b->stride, false},
+                           .c = {to, shape->size, true}};
   rondo_gemm_run(&gemm);
 }
 
-/* How many of the panel's columns a row sees. */
+/* How many of the panel's columns are visible to a row. */
 RONDO_INLINE size_t seen_of(const rondo_attention_shape *shape, size_t row, const panel *columns) {
   const size_t sees = rondo_attention_sees(shape, row);
-  const size_t left = sees > columns->first ? sees - columns->first : 0;
-  return left < columns->count ? left : columns->count;
+  return rondo_smaller(sees > columns->first ? sees - columns->first : 0, columns->count);
 }
 
 RONDO_INLINE void scale_row(float factor, float *x, size_t count) { RONDO_EACH_LANE(i, lane, count, x[i] *= factor); }
 
-/* As many as vectorised loops take at once; a row of the tile has room for them. */
-RONDO_INLINE size_t whole_lanes(size_t count) { return (count + RONDO_LANES - 1) / RONDO_LANES * RONDO_LANES; }
+/* Rounded up to a multiple of the lanes; a row of the tile has room for them. */
+RONDO_INLINE size_t whole_lanes(size_t count) { return rondo_divide_up(count, RONDO_LANES) * RONDO_LANES; }
 
-/* x[i] = exp(scale x[i] - most) of those that are seen, 0 of the others and of what fills the last lanes. */
+/* x[i] = exp(scale x[i] - most) for visible columns; 0 for the others and for the padding of the last lanes. */
 RONDO_INLINE void exponentiate_row(float scale, float most, float *x, size_t seen, size_t count) {
   const size_t whole = whole_lanes(seen);
   memset(x + seen, 0, (whole - seen) * sizeof *x);
@@ -122,16 +114,14 @@ static void store_rows(const attention_data *data, void *memory, const head_rows
                        const float *rows) {
   const size_t size = data->shape->size;
   for (size_t i = 0; i < count; i++) {
-    const size_t at = to->begin + (first + i) * to->stride;
-    if (data->type == RONDO_F32) memcpy((float *)memory + at, rows + i * size, size * sizeof *rows);
-    rondo_store_chunk(data->type, memory, at, size, rows + i * size);
+    rondo_store_floats(data->type, memory, to->begin + (first + i) * to->stride, size, rows + i * size);
   }
 }
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
-/* Scores become exponentials, of which `seen` count; what the row has so far, unless nothing, is scaled to the new
- * maximum. */
+/* Turns scores, of which `seen` are visible, into exponentials. What the row has accumulated so far, if anything, is
+ * scaled to the new maximum. */
 RONDO_INLINE void soften_row(float scale, size_t seen, size_t count, float *scores, float *most, float *sum, float *y,
                              size_t size) {
   if (seen == 0) {
@@ -152,7 +142,7 @@ RONDO_INLINE void soften_row(float scale, size_t seen, size_t count, float *scor
   *most = next;
 }
 
-/* The rows of a tile. */
+/* The same for the rows of a tile. */
 RONDO_VECTORISED(soften_rows,
                  (const rondo_attention_shape *shape, const panel *q, const panel *columns, float *scores,
                   row_state *state, float *y),
@@ -209,7 +199,7 @@ void rondo_attention_cpu(rondo_type type, rondo_blocks blocks, void *const *args
 
 /* Gradients -------------------------------------------------------------------------------------------------------- */
 
-/* A tile of rows: of q and dy, and dy · y of each. */
+/* A tile of rows of q and dy, and dy · y of each row. */
 typedef struct row_panel {
   panel q, dy;
   float shares[TILE];
@@ -228,7 +218,7 @@ static void load_rows(const attention_data *data, size_t head, size_t first, row
   }
 }
 
-/* A tile of columns. */
+/* A tile of rows of k and v. */
 typedef struct column_panel {
   panel k, v;
 } column_panel;
@@ -239,7 +229,7 @@ static void load_columns(const attention_data *data, size_t group, size_t first,
   load(data, data->v, &from, first, &out->v);
 }
 
-/* Of a tile: exponentials over their sums, and the scores' gradients. */
+/* For a tile: exponentials over their sums, and the gradients of the scores. */
 typedef struct slopes {
   float weights[TILE * TILE], gradients[TILE * TILE];
 } slopes;
@@ -251,7 +241,7 @@ RONDO_INLINE void find_row_slopes(const rondo_attention_shape *shape, size_t see
   memset(gradients + seen, 0, (count - seen) * sizeof *gradients);
 }
 
-/* The rows of a tile. */
+/* The same for the rows of a tile. */
 RONDO_VECTORISED(find_rows_slopes,
                  (const rondo_attention_shape *shape, const row_panel *rows, const panel *columns, const float *sums,
                   slopes *of),
@@ -287,14 +277,13 @@ static void make_q_gradient(const attention_data *data, size_t head, size_t firs
   store_rows(data, dq, &to, first, rows.q.count, made);
 }
 
-/* The rows of one head that see the columns. */
+/* Adds the gradients from those rows of one head to which the columns are visible. */
 static void add_head(const attention_data *data, size_t head, const column_panel *columns, float *dk, float *dv) {
   const rondo_attention_shape *shape = data->shape;
   row_panel rows;
   slopes s;
   for (size_t first = 0; first < shape->rows; first += TILE) {
-    const size_t last = first + TILE < shape->rows ? first + TILE : shape->rows;
-    if (rondo_attention_sees(shape, last - 1) <= columns->k.first) continue;
+    if (rondo_attention_sees(shape, rondo_smaller(first + TILE, shape->rows) - 1) <= columns->k.first) continue;
     load_rows(data, head, first, &rows);
     find_slopes(data, head, &rows, columns, &s);
     add_product(shape, s.weights, true, columns->k.count, &rows.dy, dv);
@@ -316,7 +305,7 @@ static void make_k_gradient(const attention_data *data, size_t group, size_t fir
   if (dv != NULL) store_rows(data, dv, &to, first, columns.k.count, of_v);
 }
 
-/* Tiles of rows of all heads, for dq, then tiles of columns of all groups, for dk and dv. */
+/* First the tiles of rows of all heads, for dq; then the tiles of columns of all groups, for dk and dv. */
 void rondo_attention_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const attention_data data = {.shape = args[0],
                                .type = type,
@@ -331,7 +320,7 @@ void rondo_attention_gradient_cpu(rondo_type type, rondo_blocks blocks, void *co
   const size_t of_q = dq == NULL ? 0 : data.shape->batches * data.shape->heads * down;
   const size_t of_k = dk == NULL && dv == NULL ? 0 : data.shape->batches * data.shape->groups * across;
   RONDO_EACH_TILE(tile, blocks, of_q + of_k) {
-    const size_t left = tile - of_q; /* where it is one of columns */
+    const size_t left = tile - of_q; /* for a tile of columns */
     if (tile < of_q)
       make_q_gradient(&data, tile / down, tile % down * TILE, dq);
     else
@@ -341,11 +330,11 @@ void rondo_attention_gradient_cpu(rondo_type type, rondo_blocks blocks, void *co
 
 /* Decoding --------------------------------------------------------------------------------------------------------- */
 
-/* The rows that a token sees: so many of a cache, then its own. */
+/* The rows that are visible to a token: the first `count` of the cache, then its own. */
 typedef struct seen_rows {
   const void *cache, *own;
   head_rows in_cache;
-  size_t own_begin, count; /* the element where the own row begins; rows in the cache that count */
+  size_t own_begin, count; /* the first element of its own row; rows of the cache */
 } seen_rows;
 
 RONDO_INLINE const float *seen_row(rondo_type type, const seen_rows *rows, size_t row, size_t size, float *room) {
@@ -354,7 +343,7 @@ RONDO_INLINE const float *seen_row(rondo_type type, const seen_rows *rows, size_
              : rondo_load_chunk(type, rows->own, rows->own_begin, size, room);
 }
 
-/* One row of q, in one pass over what it sees; y is scaled down whenever the maximum grows. */
+/* One row of q, in one pass over the visible rows; y is scaled down whenever the maximum grows. */
 RONDO_VECTORISED(decode_row,
                  (const rondo_attention_shape *shape, rondo_type type, const float *q, const seen_rows *keys,
                   const seen_rows *values, float *y),
@@ -374,10 +363,9 @@ RONDO_VECTORISED(decode_row,
   scale_row(1.0f / sum, y, size);
 }
 
-/* Of the cache, whatever the cell holds; a wrong length makes the run fail. */
+/* Clamped to the cache; a wrong length makes the run fail. */
 static size_t length_of(const rondo_attention_shape *shape, const int32_t *length) {
-  const size_t given = *length < 0 ? 0 : (size_t)*length;
-  return given < shape->columns ? given : shape->columns;
+  return rondo_smaller(*length < 0 ? 0 : (size_t)*length, shape->columns);
 }
 
 void rondo_attention_decode_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {

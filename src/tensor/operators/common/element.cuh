@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Elements of a type, for kernels called <name>_TYPE, whose source is compiled once a type of float, or <name>_NUMBER,
- * once for I32 and I64 too: memory holds `element`s, arithmetic is done with `number`s.
+ * The element type of kernels called <name>_TYPE, whose source is compiled for each float type, or <name>_NUMBER, which
+ * is compiled for I32 and I64 too. Memory holds `element`s; arithmetic uses `number`s.
  */
 #include "tensor/operators/common/numbers.cuh"
 

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Elements of a type of float on a CPU: memory holds F32, F16 or BF16, arithmetic is done with floats. A kernel walks
- * over its elements in chunks: those of an F32 are read and written where they lie, others are converted through a
- * little room on the stack. Rounding is to the nearest, ties to even.
- *
- * And kernels in three forms, one a type, or five: RONDO_TYPED_KERNEL, RONDO_NUMBER_KERNEL.
+ * Elements of tensors on a CPU, and the macros that define kernels for each type. Memory holds F32, F16, BF16, I32 or
+ * I64; arithmetic uses float or int64_t. A kernel processes its elements in chunks of at most RONDO_CHUNK. Chunks of
+ * F32 (and I64) are read and written in place. Chunks of other types are converted through a small buffer on the stack.
+ * Results are rounded to nearest, ties to even. Threads: any.
  */
-#ifndef RONDO_TENSOR_OPERATORS_ELEMENTWISE_ELEMENT_H
-#define RONDO_TENSOR_OPERATORS_ELEMENTWISE_ELEMENT_H
+#ifndef RONDO_TENSOR_OPERATORS_COMMON_ELEMENT_H
+#define RONDO_TENSOR_OPERATORS_COMMON_ELEMENT_H
 
 #include "tensor/operators/common/kernel_support.h"
 #include "tensor/operators/common/vectors.h"
 #include "tensor/operators/elementwise/elementary.h"
 
-#define RONDO_CHUNK 256 /* elements of a chunk at most; a multiple of RONDO_LANES */
+#define RONDO_CHUNK 256 /* the most elements of a chunk; a multiple of RONDO_LANES */
 
 RONDO_INLINE float rondo_from_bf16(uint16_t bits) { return rondo_float_of((uint32_t)bits << 16); }
 
@@ -22,13 +21,13 @@ RONDO_INLINE uint16_t rondo_to_bf16(float x) {
   return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded >> 16);
 }
 
-/* `condition ? a : b` without the branch that compilers make of that, so that loops are vectorised. */
+/* `condition ? a : b` without a branch, so that compilers vectorise loops. */
 RONDO_INLINE uint32_t rondo_choose_bits(bool condition, uint32_t a, uint32_t b) {
   const uint32_t mask = 0u - (uint32_t)condition;
   return (a & mask) | (b & ~mask);
 }
 
-/* IEEE 754 binary16. A subnormal is a multiple of 2^-24, so arithmetic of floats makes it exactly. */
+/* IEEE 754 binary16. A subnormal is a multiple of 2^-24, so float arithmetic converts it exactly. */
 RONDO_INLINE float rondo_from_f16(uint16_t bits) {
   const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16;
   const uint32_t magnitude = bits & 0x7fffu;
@@ -50,19 +49,20 @@ RONDO_INLINE uint16_t rondo_to_f16(float x) {
   return (uint16_t)(sign | rondo_choose_bits(magnitude >= 0x477ff000u, infinite, finite)); /* 65520 and more */
 }
 
-/* Of the chunk that begins at `at`, of `count` elements. */
+/* The length of the chunk that begins at `at`, in an array of `count` elements. */
 RONDO_INLINE size_t rondo_chunk_length(size_t at, size_t count) {
   return count - at < RONDO_CHUNK ? count - at : RONDO_CHUNK;
 }
 
-/* For each chunk of the elements first .. last - 1, in their order: it begins at `at` and has `length`. */
+/* The loop over the chunks of elements first .. last - 1: each begins at `at` and has `length` elements. */
 #define RONDO_EACH_CHUNK(at, length, first, last) \
   for (size_t at = (first), length; at < (last) && (length = rondo_chunk_length(at, last)) > 0; at += length)
 
-/* `count` (at most RONDO_CHUNK) elements from `first` on, as floats: where they lie, or converted into room. */
+/* `count` (at most RONDO_CHUNK) elements from `first` on, as floats: in place, or converted into `room`. */
 RONDO_INLINE const float *rondo_load_chunk(rondo_type type, const void *memory, size_t first, size_t count,
                                            float *room) {
   if (type == RONDO_F32) return (const float *)memory + first;
+  assert((type == RONDO_BF16 || type == RONDO_F16) && count <= RONDO_CHUNK);
   const uint16_t *from = (const uint16_t *)memory + first;
   if (type == RONDO_BF16) {
     RONDO_EACH_LANE(i, lane, count, room[i] = rondo_from_bf16(from[i]));
@@ -72,7 +72,7 @@ RONDO_INLINE const float *rondo_load_chunk(rondo_type type, const void *memory, 
   return room;
 }
 
-/* Where to put floats that rondo_store_chunk then makes elements of: where these lie, or in room. */
+/* Where to write the floats that rondo_store_chunk then converts: in place, or `room`. */
 RONDO_INLINE float *rondo_chunk_of(rondo_type type, void *memory, size_t first, float *room) {
   return type == RONDO_F32 ? (float *)memory + first : room;
 }
@@ -86,10 +86,26 @@ RONDO_INLINE void rondo_store_chunk(rondo_type type, void *memory, size_t first,
   }
 }
 
-/* The same for I32 and I64, by way of int64_t: a result that an I32 does not hold keeps its lower half. */
+/* Writes a chunk of floats that are not in place. */
+RONDO_INLINE void rondo_store_floats(rondo_type type, void *memory, size_t first, size_t count, const float *from) {
+  if (type == RONDO_F32) memcpy((float *)memory + first, from, count * sizeof *from);
+  rondo_store_chunk(type, memory, first, count, from);
+}
+
+/* One element. */
+RONDO_INLINE float rondo_load_one(rondo_type type, const void *memory, size_t at) {
+  float room;
+  return *rondo_load_chunk(type, memory, at, 1, &room);
+}
+RONDO_INLINE void rondo_store_one(rondo_type type, void *memory, size_t at, float x) {
+  rondo_store_floats(type, memory, at, 1, &x);
+}
+
+/* The same for I32 and I64, as int64_t. A result that does not fit an I32 keeps its lower 32 bits. */
 RONDO_INLINE const int64_t *rondo_load_integers(rondo_type type, const void *memory, size_t first, size_t count,
                                                 int64_t *room) {
   if (type == RONDO_I64) return (const int64_t *)memory + first;
+  assert(type == RONDO_I32 && count <= RONDO_CHUNK);
   const int32_t *from = (const int32_t *)memory + first;
   for (size_t i = 0; i < count; i++) room[i] = from[i];
   return room;
@@ -97,6 +113,7 @@ RONDO_INLINE const int64_t *rondo_load_integers(rondo_type type, const void *mem
 
 RONDO_INLINE void rondo_store_integers(rondo_type type, void *memory, size_t first, size_t count,
                                        const int64_t *chunk) {
+  assert(type == RONDO_I32 || type == RONDO_I64);
   if (type == RONDO_I64) {
     memcpy((int64_t *)memory + first, chunk, count * sizeof *chunk);
     return;
@@ -109,66 +126,66 @@ RONDO_VECTORISED(rondo_add_floats, (const float *restrict from, float *restrict 
   RONDO_EACH_LANE(i, lane, count, to[i] += from[i]);
 }
 
-/* Adds `count` (at most RONDO_CHUNK) elements to others, each rounded once. */
+/* to += factor * from. */
+RONDO_VECTORISED(rondo_add_scaled, (const float *restrict from, float factor, float *restrict to, size_t count),
+                 (from, factor, to, count)) {
+  RONDO_EACH_LANE(i, lane, count, to[i] += factor * from[i]);
+}
+
+/* Adds `count` (at most RONDO_CHUNK) elements of `from` to those of `to`. Each sum is rounded once. */
 RONDO_INLINE void rondo_add_chunk(rondo_type type, const void *from, size_t first, void *to, size_t to_first,
                                   size_t count) {
   float room[RONDO_CHUNK], sums[RONDO_CHUNK];
+  assert(count <= RONDO_CHUNK && from != to);
   float *chunk = rondo_chunk_of(type, to, to_first, sums);
   if (chunk == sums) (void)rondo_load_chunk(type, to, to_first, count, sums);
   rondo_add_floats(rondo_load_chunk(type, from, first, count, room), chunk, count);
   rondo_store_chunk(type, to, to_first, count, chunk);
 }
 
-/* The functions of a kernel for each type, and the declarations of the CUDA texts with that kernel. */
-#define RONDO_TYPED_FUNCTION(kernel, function, file, suffix, type) \
+/* ROW(suffix of the names, type, ...) for each float type, and for each float and integer type. */
+#define RONDO_EACH_FLOAT(ROW, ...)  \
+  ROW(_f32, RONDO_F32, __VA_ARGS__) \
+  ROW(_f16, RONDO_F16, __VA_ARGS__) \
+  ROW(_bf16, RONDO_BF16, __VA_ARGS__)
+#define RONDO_EACH_NUMBER(ROW, ...)  \
+  RONDO_EACH_FLOAT(ROW, __VA_ARGS__) \
+  ROW(_i32, RONDO_I32, __VA_ARGS__)  \
+  ROW(_i64, RONDO_I64, __VA_ARGS__)
+
+/* Members of rondo_kernel_options: the parameters, written out or as an array. */
+#define RONDO_PARAMETERS(...) .params = {__VA_ARGS__}
+#define RONDO_PARAMETER_LIST(list) .param_list = (list), .param_count = sizeof(list) / sizeof(list)[0]
+
+#define RONDO_TYPED_FUNCTION(suffix, type, kernel, function, file) \
   RONDO_DECLARE_CUDA_SOURCE(file##suffix)                          \
   static void kernel##suffix(rondo_blocks blocks, void *const *args) { function(type, blocks, args); }
-#define RONDO_FLOAT_FUNCTIONS(kernel, function, file)           \
-  RONDO_TYPED_FUNCTION(kernel, function, file, _f32, RONDO_F32) \
-  RONDO_TYPED_FUNCTION(kernel, function, file, _f16, RONDO_F16) \
-  RONDO_TYPED_FUNCTION(kernel, function, file, _bf16, RONDO_BF16)
+#define RONDO_TYPED_CODE(suffix, type, kernel, file, ...)                                                        \
+  [type] = {RONDO_KERNEL_OPTIONS_INIT, .name = #kernel #suffix, .cpu = kernel##suffix, RONDO_CUDA(file##suffix), \
+            __VA_ARGS__},
+#define RONDO_KERNELS(EACH_TYPE, kernel, function, file, ...) \
+  EACH_TYPE(RONDO_TYPED_FUNCTION, kernel, function, file)     \
+  static const rondo_kernel_options kernel##_code[] = {EACH_TYPE(RONDO_TYPED_CODE, kernel, file, __VA_ARGS__)}
 
-/* A kernel in three forms, `kernel`_code[type], from one CPU function `kernel`_cpu(type, blocks, args) and the typed
- * CUDA source `file`, with functions `kernel`_TYPE. The rest are its parameters. */
+/* Defines `kernel`_code[type] for each float type, from the CPU function `kernel`_cpu(type, blocks, args) and the typed
+ * CUDA source `file`, whose functions are called `kernel`_TYPE. The other arguments are the kernel's parameters. */
 #define RONDO_TYPED_KERNEL(kernel, file, ...) RONDO_TYPED_KERNEL_OF(kernel, kernel##_cpu, file, __VA_ARGS__)
+/* The same with another name for the CPU function; and with an array of parameters. */
+#define RONDO_TYPED_KERNEL_OF(kernel, function, file, ...) \
+  RONDO_KERNELS(RONDO_EACH_FLOAT, kernel, function, file, RONDO_PARAMETERS(__VA_ARGS__))
+#define RONDO_TYPED_KERNEL_LIST(kernel, file, list) \
+  RONDO_KERNELS(RONDO_EACH_FLOAT, kernel, kernel##_cpu, file, RONDO_PARAMETER_LIST(list))
 
-/* The same with a CPU function of another name. */
-#define RONDO_TYPED_KERNEL_OF(kernel, function, file, ...)                   \
-  RONDO_FLOAT_FUNCTIONS(kernel, function, file)                              \
-  static const rondo_kernel_options kernel##_code[] = {                      \
-      [RONDO_F32] = RONDO_TYPED_CODE(kernel##_f32, file##_f32, __VA_ARGS__), \
-      [RONDO_F16] = RONDO_TYPED_CODE(kernel##_f16, file##_f16, __VA_ARGS__), \
-      [RONDO_BF16] = RONDO_TYPED_CODE(kernel##_bf16, file##_bf16, __VA_ARGS__)}
+/* The same for I32 and I64 too. The functions in the CUDA source are called `kernel`_NUMBER. */
+#define RONDO_NUMBER_KERNEL(kernel, file, ...) \
+  RONDO_KERNELS(RONDO_EACH_NUMBER, kernel, kernel##_cpu, file, RONDO_PARAMETERS(__VA_ARGS__))
 
-/* The same in five forms, with I32 and I64; the functions of its CUDA source are called `kernel`_NUMBER. */
-#define RONDO_NUMBER_KERNEL(kernel, file, ...)                                  \
-  RONDO_FLOAT_FUNCTIONS(kernel, kernel##_cpu, file)                             \
-  RONDO_TYPED_FUNCTION(kernel, kernel##_cpu, file, _i32, RONDO_I32)             \
-  RONDO_TYPED_FUNCTION(kernel, kernel##_cpu, file, _i64, RONDO_I64)             \
-  static const rondo_kernel_options kernel##_code[] = {                         \
-      [RONDO_F32] = RONDO_TYPED_CODE(kernel##_f32, file##_f32, __VA_ARGS__),    \
-      [RONDO_F16] = RONDO_TYPED_CODE(kernel##_f16, file##_f16, __VA_ARGS__),    \
-      [RONDO_BF16] = RONDO_TYPED_CODE(kernel##_bf16, file##_bf16, __VA_ARGS__), \
-      [RONDO_I32] = RONDO_TYPED_CODE(kernel##_i32, file##_i32, __VA_ARGS__),    \
-      [RONDO_I64] = RONDO_TYPED_CODE(kernel##_i64, file##_i64, __VA_ARGS__)}
-
-/* The first again, with the parameters in a list. */
-#define RONDO_TYPED_KERNEL_LIST(kernel, file, list)                        \
-  RONDO_FLOAT_FUNCTIONS(kernel, kernel##_cpu, file)                        \
-  static const rondo_kernel_options kernel##_code[] = {                    \
-      [RONDO_F32] = RONDO_TYPED_LIST_CODE(kernel##_f32, file##_f32, list), \
-      [RONDO_F16] = RONDO_TYPED_LIST_CODE(kernel##_f16, file##_f16, list), \
-      [RONDO_BF16] = RONDO_TYPED_LIST_CODE(kernel##_bf16, file##_bf16, list)}
-
-#define RONDO_TYPED_LIST_CODE(function, source, list)                                                        \
-  {                                                                                                          \
-    RONDO_KERNEL_OPTIONS_INIT, .name = #function, .cpu = function, RONDO_CUDA(source), .param_list = (list), \
-                               .param_count = sizeof(list) / sizeof(list)[0]                                 \
-  }
-
-#define RONDO_TYPED_CODE(function, source, ...)                                                                  \
-  {                                                                                                              \
-    RONDO_KERNEL_OPTIONS_INIT, .name = #function, .cpu = function, RONDO_CUDA(source), .params = { __VA_ARGS__ } \
-  }
+/* Defines `kernel`_code of a kernel that is not compiled for each type, from `kernel`_cpu(blocks, args) and the CUDA
+ * source `file`. The other arguments are its parameters. */
+#define RONDO_UNTYPED_KERNEL(kernel, file, ...) RONDO_UNTYPED_CODE(kernel, file, RONDO_PARAMETERS(__VA_ARGS__))
+#define RONDO_UNTYPED_KERNEL_LIST(kernel, file, list) RONDO_UNTYPED_CODE(kernel, file, RONDO_PARAMETER_LIST(list))
+#define RONDO_UNTYPED_CODE(kernel, file, ...)                                                                         \
+  static const rondo_kernel_options kernel##_code = {RONDO_KERNEL_OPTIONS_INIT, .name = #kernel, .cpu = kernel##_cpu, \
+                                                     RONDO_CUDA(file), __VA_ARGS__}
 
 #endif

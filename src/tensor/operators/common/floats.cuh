@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The types of float in memory, for kernels whose arithmetic is done with floats. Rounding is to the nearest, ties to
- * even, as element.h does it on a CPU.
+ * The float types in memory, for kernels whose arithmetic uses float. Rounding is to nearest, ties to even, as in
+ * element.h on a CPU.
  */
 #include "tensor/operators/common/kernel_support.cuh"
 
@@ -46,10 +46,27 @@ __device__ inline bf16 from_float<bf16>(float x) {
   return y;
 }
 
-/* So many elements are read and written together; values start at multiples of 256 bytes. */
+/* So many elements are read and written together. Values start at multiples of 256 bytes. */
 #define PACK 4
 
 template <class T>
 struct alignas(PACK * sizeof(T)) pack {
   T at[PACK];
 };
+
+template <class U, class F, class... P>
+__device__ inline void map_pack(U *y, size_t number, F of, const P... in) {
+  pack<U> out;
+#pragma unroll
+  for (unsigned k = 0; k < PACK; k++) out.at[k] = of(number * PACK + k, in.at[k]...);
+  ((pack<U> *)y)[number] = out;
+}
+
+/* y[i] = of(i, x[i] ...) for i < count, a pack at a time. */
+template <class U, class F, class... T>
+__device__ inline void map_from(size_t first, size_t count, size_t stride, U *__restrict__ y, F of,
+                                const T *__restrict__... x) {
+  const size_t packs = count / PACK;
+  for (size_t i = first; i < packs; i += stride) map_pack(y, i, of, ((const pack<T> *)x)[i]...);
+  for (size_t i = packs * PACK + first; i < count; i += stride) y[i] = of(i, x[i]...);
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table of joined operations and the arguments of their kernels.
+ * The table of joined operations and the arguments of their kernels. Threads: any.
  */
 #include "tensor/operators/common/joined.h"
 
@@ -24,6 +24,7 @@ rondo_status rondo_require_gradient(const rondo_program *program, const rondo_op
                                     uint32_t gradient) {
   const rondo_shape *wanted = rondo_operation_input(program, operation, parameter);
   const rondo_shape *given = rondo_operation_input(program, operation, gradient);
+  assert(wanted != NULL && given != NULL);
   RONDO_TRY(rondo_require_float(program, operation, gradient, wanted->rank));
   if (memcmp(given->dims, wanted->dims, wanted->rank * sizeof *wanted->dims) == 0) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s and %s must have the same sizes",
@@ -40,6 +41,7 @@ static void fill_table(const rondo_emitter *emitter, const rondo_joined_kernel *
       table->types[i] = (uint8_t)rondo_emit_shape(emitter, operations[i]->inputs[kernel->typed])->type;
       blocks = rondo_emit_grid(emitter, table->elements[i], kernel->grain).x;
     }
+    assert(blocks <= UINT32_MAX - table->first_blocks[i]);
     table->first_blocks[i + 1] = table->first_blocks[i] + blocks;
   }
 }
@@ -51,6 +53,7 @@ rondo_status rondo_emit_joined(rondo_emitter *emitter, const rondo_joined_kernel
   void *pointers[RONDO_MAX_PARAMETERS];
   const void *args[RONDO_MAX_PARAMETERS] = {&table};
   size_t arg_count = 1;
+  assert(count > 0 && count <= RONDO_MOST_JOINED && kernel->typed < RONDO_MAX_OPERANDS);
   fill_table(emitter, kernel, operations, count, &table);
   for (size_t i = 0; i < shared_count; i++) args[arg_count++] = shared[i];
   assert(arg_count + RONDO_MOST_JOINED * kernel->value_count <= RONDO_MAX_PARAMETERS);

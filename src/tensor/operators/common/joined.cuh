@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operations on several values in one kernel, as joined.h says. The pointers of one are picked by its number, which is
- * the same for a block:
+ * One kernel for several operations, as joined.h says. The number of the operation, which is the same for all threads
+ * of a block, selects its pointers:
  *
  *   #define PARAMETERS(i) , float *p##i, const void *g##i
  *   #define PICK(i) case i: p = p##i, g = g##i; break;
@@ -32,7 +32,7 @@ struct joined_share {
   size_t first, elements, stride;
 };
 
-/* Of the calling thread. */
+/* The share of the calling thread. */
 __device__ inline joined_share share_of(const joined_table &table) {
   joined_share share;
   share.operation = 0;

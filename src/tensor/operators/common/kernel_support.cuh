@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What the operators' CUDA kernels share: how a grid of any size walks over its elements, and how a wrong index is
- * told. A kernel's block has BLOCK_THREADS threads.
+ * What the operators' CUDA kernels share: grid-stride loops, how a kernel reports a wrong index, and when it may update
+ * state. A kernel's block has BLOCK_THREADS threads.
  *
- * Every element is computed by one thread in a fixed order, or by a team of threads that joins its parts in a fixed
- * order, and only whole numbers are changed atomically: the same bits in every run, recorded or not. Results depend on
- * the shape alone.
+ * One thread computes an element in a fixed order, or a team of threads combines its parts in a fixed order; atomics
+ * are used for integers only. So results have the same bits in every run, recorded or not. They depend on the shape
+ * alone.
  */
 #define BLOCK_THREADS 256
 #define WARP 32
@@ -24,8 +24,8 @@ __device__ inline long long index_at(const void *indices, unsigned is_wide, size
 
 __device__ inline bool is_index(long long index, size_t bound) { return index >= 0 && (u64)index < bound; }
 
-/* As rondo_index_cell in kernel_support.h: four parameters of a kernel, CHECK, which begins with begin_check(TO_CHECK).
- */
+/* As rondo_index_cell in kernel_support.h. A kernel has the four parameters CHECK and first calls
+ * begin_check(TO_CHECK). */
 struct index_cell {
   u64 *cell;
   const u64 *run;
@@ -41,15 +41,15 @@ __device__ inline index_cell begin_check(CHECK) {
   return to;
 }
 
-/* As rondo_check_index in kernel_support.h: the cell keeps the wrong index of the lowest position. All that fail write
- * the same into the mark. */
+/* As rondo_check_index in kernel_support.h: the cell keeps the wrong index at the lowest position. All threads with a
+ * wrong index write the same mark. */
 __device__ inline bool check_index(const index_cell &to, size_t position, long long index, size_t bound) {
   if (is_index(index, bound)) return true;
   u64 *const cell = to.cell;
   if (to.mark != 0) *to.mark = *to.run + 1;
-  const int told = index < -0x7fffffffll - 1 ? -0x7fffffff - 1 : index > 0x7fffffffll ? 0x7fffffff : (int)index;
+  const int reported = index < -0x7fffffffll - 1 ? -0x7fffffff - 1 : index > 0x7fffffffll ? 0x7fffffff : (int)index;
   const u64 place = position < 0xfffffffeu ? position + 1 : 0xffffffffu;
-  const u64 mine = place << 32 | (unsigned)told;
+  const u64 mine = place << 32 | (unsigned)reported;
   u64 held = *(volatile u64 *)cell;
   while (held == 0 || mine < held) {
     const u64 found = atomicCAS(cell, held, mine);
@@ -59,7 +59,7 @@ __device__ inline bool check_index(const index_cell &to, size_t position, long l
   return false;
 }
 
-/* As rondo_may_update in kernel_support.h: three parameters of an update, GATE, which begins with may_update(TO_GATE).
+/* As rondo_may_update in kernel_support.h. An update has the three parameters GATE and first calls may_update(TO_GATE).
  */
 #define GATE unsigned checks, const u64 *marks, u64 *next_run
 #define TO_GATE checks, marks, next_run
@@ -69,4 +69,17 @@ __device__ inline bool may_update(GATE) {
   for (unsigned i = 1; i <= checks; i++) has_failed |= marks[i] == marks[0] + 1;
   if (next_run != 0 && blockIdx.x == 0 && threadIdx.x == 0) *next_run = marks[0] + 1;
   return !has_failed;
+}
+
+/* As rondo_control_factor and rondo_control_applies in kernel_support.h. */
+__device__ inline float control_factor(const float *control) { return control == 0 ? 1.0f : control[0]; }
+__device__ inline bool control_applies(const float *control) { return control == 0 || control[1] != 0; }
+
+/* The sum over the block's threads, which add `sums` pair by pair in shared memory. Thread 0 has it in sums[0]. */
+template <class T>
+__device__ inline void add_halves(T *sums) {
+  for (unsigned half = BLOCK_THREADS / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Numbers, which arithmetic is done with: floats, or 64 bits where the elements are integers.
+ * The numbers of arithmetic: float, or 64-bit integers if the elements are integers.
  */
 #include "tensor/operators/common/floats.cuh"
 
@@ -11,8 +11,8 @@ __device__ inline float to_number(bf16 x) { return to_float(x); }
 __device__ inline i64 to_number(int x) { return x; }
 __device__ inline i64 to_number(i64 x) { return x; }
 
-/* An element of type T from a number: floats to integers towards zero, to the nearest there is, and what is not a
- * number to 0; an integer that an I32 does not hold keeps its lower half. */
+/* Converts a number to an element of type T. Floats are truncated to integers and clamped; NaN becomes 0. An integer
+ * that does not fit an I32 keeps its lower 32 bits. */
 template <class T>
 struct rounded {
   static __device__ T of(float x) { return from_float<T>(x); }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA sources of the operators as texts for rondo_kernel_options.cuda_source. The build makes them from the .cu
- * files, with what these include (cmake/EmbedCuda.cmake). Here are the texts that have one name; a source with kernels
- * for several types or operators has several texts, which RONDO_TYPED_KERNEL and RONDO_NUMBER_KERNEL (element.h)
- * declare where they use them. Constant.
+ * The CUDA sources of the operators as strings for rondo_kernel_options.cuda_source. The build makes them from the .cu
+ * files and what these include (cmake/EmbedCuda.cmake). This header declares the sources with one string. A source with
+ * kernels for several types or operators has several strings, which RONDO_TYPED_KERNEL and RONDO_NUMBER_KERNEL
+ * (element.h) declare. Constant.
  */
 #ifndef RONDO_TENSOR_OPERATORS_COMMON_CUDA_SOURCES_H
 #define RONDO_TENSOR_OPERATORS_COMMON_CUDA_SOURCES_H
@@ -27,7 +27,7 @@
   ROW(strided)                  \
   ROW(zeros)
 
-/* The functions of element-wise operators, without kernels: chains use them. */
+/* The functions of element-wise operators, without kernels, for chains. */
 #define RONDO_CUDA_FUNCTIONS(ROW) \
   ROW(affine)                     \
   ROW(binary_operators)           \
@@ -43,16 +43,16 @@
 RONDO_CUDA_SOURCES(RONDO_DECLARE_CUDA_SOURCE)
 RONDO_CUDA_FUNCTIONS(RONDO_DECLARE_CUDA_FUNCTIONS)
 
-/* All texts with kernels, for tests. The last entry is {NULL, NULL}. */
+/* All strings with kernels, for tests. The last entry is {NULL, NULL}. */
 typedef struct rondo_cuda_text {
   const char *name, *text;
 } rondo_cuda_text;
 extern const rondo_cuda_text rondo_operator_cuda_texts[];
 
-/* Of a block of all these kernels: BLOCK_THREADS in kernel_support.cuh. */
+/* The threads of a block of all these kernels: BLOCK_THREADS in kernel_support.cuh. */
 #define RONDO_CUDA_THREADS 256
 
-/* An operator's function in the functions of a source (rondo_element). */
+/* A rondo_element whose CUDA function `name`_of is among the functions of a source. */
 #define RONDO_ELEMENT(compute_chunk, name, source_name) \
   { .compute = compute_chunk, .function = #name "_of", .source = rondo_cuda_##source_name##_functions }
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Reductions over rows of a matrix. A row belongs to a team: a warp, or where rows are wide, the whole block. A lane of
- * the team takes every so-many-th element, so that neighbours read neighbours; the lanes' parts are joined by shuffles,
- * and those of warps through shared memory, each in a fixed order.
+ * Reductions over rows of a matrix. A row belongs to a team: a warp, or the whole block if rows are wide. Neighbouring
+ * lanes of the team read neighbouring elements. Lanes are combined by shuffles, and warps through shared memory, each
+ * in a fixed order.
  */
 #include "tensor/operators/common/floats.cuh"
 
-#define NARROW_ROW 1024 /* RONDO_NARROW_ROW in operator_rows.h cuts the grid */
+#define NARROW_ROW 1024 /* RONDO_NARROW_ROW in operator_rows.h, which determines the grid */
 
 struct row_team {
   unsigned lane, lanes;
   size_t first, stride; /* for (size_t row = team.first; row < rows; row += team.stride) */
 };
 
-/* The same for all threads of a block but for lane and first. */
+/* All threads of a block have the same team except for lane and first. */
 __device__ inline row_team team_of(size_t columns) {
   row_team team;
   if (columns > NARROW_ROW) {
@@ -33,19 +33,19 @@ struct join_sum {
   static __device__ float of(float a, float b) { return a + b; }
 };
 
-/* NaN gets lost here, as in rondo_row_max; the sum of exponentials has it. */
+/* Ignores NaN, as rondo_row_max does; the sum of exponentials is NaN. */
 struct join_max {
   static __device__ float of(float a, float b) { return fmaxf(a, b); }
 };
 
-/* What the team's lanes hold, joined; every lane gets it. Called by all lanes of the team. */
+/* Combines the values of the team's lanes; every lane gets the result. All lanes of the team must call it. */
 template <class join>
 __device__ inline float team_join(const row_team &team, float value) {
   __shared__ float parts[WARPS];
   for (unsigned distance = WARP / 2; distance > 0; distance /= 2)
     value = join::of(value, __shfl_xor_sync(ALL_LANES, value, distance));
   if (team.lanes == WARP) return value;
-  __syncthreads(); /* what was joined before has been read */
+  __syncthreads(); /* the previous parts have been read */
   if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = value;
   __syncthreads();
   value = parts[0];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reductions over one row, in lanes of partial results that are joined in a fixed order: the same on every machine and
- * for every number of workers. For the bodies of vectorised functions (vectors.h).
+ * Reductions over one row. Each lane has a partial result, and the lanes are combined in a fixed order, so results are
+ * the same on every machine and for every number of workers. For the bodies of vectorised functions (vectors.h).
  */
 #ifndef RONDO_TENSOR_OPERATORS_COMMON_OPERATOR_ROWS_H
 #define RONDO_TENSOR_OPERATORS_COMMON_OPERATOR_ROWS_H
@@ -10,17 +10,19 @@
 #include "tensor/operators/common/element.h"
 #include "tensor/operators/common/kernel_support.h"
 
-/* Of a CUDA block's threads a warp takes a row of at most so many columns, and all a wider one (operator_rows.cuh). */
+/* On CUDA, a warp reduces a row of at most so many columns; a whole block reduces a wider one (operator_rows.cuh). */
 #define RONDO_NARROW_ROW 1024
 
-/* Rows of a block: on a CPU so many that it has some thousand elements. */
+/* Rows of a block. On a CPU, a block has some thousand elements. */
 RONDO_INLINE rondo_grain rondo_row_grain(size_t columns) {
+  assert(columns > 0);
   return (rondo_grain){4096 / columns + 1, columns > RONDO_NARROW_ROW ? 1 : RONDO_CUDA_THREADS / 32};
 }
 
-/* NaN anywhere makes the sum of exponentials NaN, so it may get lost here. */
+/* May ignore NaN: the sum of exponentials is NaN if any element is. */
 RONDO_INLINE float rondo_row_max(const float *x, size_t count) {
   float most[RONDO_LANES];
+  assert(count > 0);
   for (size_t lane = 0; lane < RONDO_LANES; lane++) most[lane] = x[lane < count ? lane : 0];
   RONDO_EACH_LANE(i, lane, count, most[lane] = x[i] > most[lane] ? x[i] : most[lane]);
   for (size_t half = RONDO_LANES / 2; half > 0; half /= 2) {
@@ -30,7 +32,7 @@ RONDO_INLINE float rondo_row_max(const float *x, size_t count) {
   return most[0];
 }
 
-/* Halves onto halves. */
+/* Adds the lanes pair by pair: the upper half to the lower half. */
 RONDO_INLINE float rondo_join_lanes(float *sums) {
   for (size_t lane = 0; lane < 8; lane++) sums[lane] += sums[lane + 8];
   for (size_t lane = 0; lane < 4; lane++) sums[lane] += sums[lane + 4];
@@ -56,7 +58,7 @@ RONDO_INLINE float rondo_row_dot(const float *x, const float *y, size_t count) {
   return rondo_join_lanes(sums);
 }
 
-/* Rows of a type of float that begin at element `first`: the same, chunk by chunk. */
+/* The same for a row of any float type that begins at element `first`, chunk by chunk. */
 
 RONDO_INLINE float rondo_typed_row_max(rondo_type type, const void *x, size_t first, size_t columns) {
   float most = -INFINITY, room[RONDO_CHUNK];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * All that the file of an operator needs, in one include: for its row, types and shapes (tensor/program), for its
- * kernels on a CPU (element.h), and for what it emits (tensor/compile/emit.h). It declares nothing itself.
+ * All that the file of an operator needs, in one include: its row, types and shapes (tensor/program), its CPU kernels
+ * (element.h), and what it emits (tensor/compile/emit.h). It declares nothing itself.
  */
 #ifndef RONDO_TENSOR_OPERATORS_COMMON_OPERATOR_TOOLS_H
 #define RONDO_TENSOR_OPERATORS_COMMON_OPERATOR_TOOLS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Units of 2, 4, 8 or 16 bytes, for kernels that copy elements whatever their type is.
+ * Units of 2, 4, 8 or 16 bytes, for kernels that copy elements of any type.
  */
 #include "tensor/operators/common/kernel_support.cuh"
 
@@ -7,10 +7,17 @@ struct alignas(16) unit16 {
   u64 halves[2];
 };
 
-/* Of up to so many things, positions are counted by 32 bits, because to divide those takes a fraction of the time. */
-#define FEW 0x7fffffffu
+/* Calls work.walk<unit, number>(). Up to 2^31 - 1 positions, numbers have 32 bits, because 32-bit division is much
+ * faster. */
+template <class unit, class T>
+__device__ inline void walk_by_count(size_t count, const T &work) {
+  if (count <= 0x7fffffffu)
+    work.template walk<unit, unsigned>();
+  else
+    work.template walk<unit, size_t>();
+}
 
-/* Calls work.run<unit>() with the unit of so many bytes. */
+/* Calls work.run<unit>() with the unit of this size. */
 template <class T>
 __device__ inline void run_by_unit(size_t unit_bytes, const T &work) {
   if (unit_bytes == 2)

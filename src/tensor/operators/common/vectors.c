@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which width of vectors the processor has. Threads that choose at once choose the same.
+ * Which vector width the processor supports. Threads that choose at once choose the same.
  */
 #include "tensor/operators/common/vectors.h"
 
@@ -9,7 +9,7 @@
 
 _Atomic(rondo_vectors) rondo_vectors_chosen;
 
-/* The compiler's functions ask the processor, and the system whether it keeps the registers. */
+/* The compiler's functions ask the processor, and ask the system whether it saves the registers. */
 static rondo_vectors widest(void) {
 #if defined(__x86_64__) && defined(__GNUC__)
   __builtin_cpu_init();

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Loops that are compiled for several widths of vectors; the widest that the processor has is chosen once, at run time.
+ * Loops that are compiled for several vector widths. The widest that the processor supports is chosen once, at run
+ * time.
  *
- * RONDO_VECTORISED makes such a function of one body: a form for any processor of the architecture (SSE2 on x86-64,
- * NEON on arm64, where it is the only one), one for AVX2 and one for AVX-512. What the body calls is compiled into each
- * form with it where it is RONDO_INLINE. All forms give the same bits: sums are kept in RONDO_LANES partial ones
- * whatever the width, and compilers may not contract products and sums (-ffp-contract=off).
+ * RONDO_VECTORISED compiles one body several times: for any processor of the architecture (SSE2 on x86-64; NEON on
+ * arm64, where it is the only form), for AVX2 and for AVX-512. RONDO_INLINE functions that the body calls are compiled
+ * into each form. All forms give the same bits: sums have RONDO_LANES partial sums at every width, and compilers may
+ * not contract a product and a sum (-ffp-contract=off).
  *
- * Threads: any; rondo_vectors_choose again only while no kernel runs.
+ * Threads: any. Call rondo_vectors_choose again only while no kernel runs.
  */
 #ifndef RONDO_TENSOR_OPERATORS_COMMON_VECTORS_H
 #define RONDO_TENSOR_OPERATORS_COMMON_VECTORS_H
@@ -25,7 +26,7 @@ typedef enum rondo_vectors {
 
 extern _Atomic(rondo_vectors) rondo_vectors_chosen;
 
-/* The widest that the processor, its system and RONDO_CPU_VECTORS allow; kept for all later calls. */
+/* Chooses the widest that the processor, the system and RONDO_CPU_VECTORS allow, for all later calls. */
 rondo_vectors rondo_vectors_choose(void);
 
 static inline rondo_vectors rondo_vectors_used(void) {
@@ -39,8 +40,8 @@ static inline rondo_vectors rondo_vectors_used(void) {
 #define RONDO_INLINE static inline
 #endif
 
-/* RONDO_VECTORISED(sum_rows, (const float *x, float *y, size_t count), (x, y, count)) { .. } defines a function
- * without a result. It pays where a call has some hundred elements: choosing the form costs a load and a branch. */
+/* RONDO_VECTORISED(sum_rows, (const float *x, float *y, size_t count), (x, y, count)) { .. } defines a void function.
+ * It pays off from some hundred elements for each call: choosing the form costs a load and a branch. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define RONDO_FOR_AVX2 __attribute__((target("avx2")))
 #define RONDO_FOR_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
@@ -63,7 +64,7 @@ static inline rondo_vectors rondo_vectors_used(void) {
 #define RONDO_VECTORISED(name, parameters, arguments) static inline void name parameters
 #endif
 
-/* The same of a kernel's function for all types (RONDO_TYPED_KERNEL). */
+/* The same for the CPU function of a typed kernel (RONDO_TYPED_KERNEL). */
 #define RONDO_VECTORISED_KERNEL(name) \
   RONDO_VECTORISED(name, (rondo_type type, rondo_blocks blocks, void *const *args), (type, blocks, args))
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * conv2d: cross-correlation of images [n, c, h, w] with weights [o, c / groups, kh, kw], as matrix products whose one
- * factor, the windows of an image, is gathered as it is wanted (Chellapilla et al., "High Performance Convolutional
- * Neural Networks", 2006). The gradients are such products, too: nothing is scattered.
+ * conv2d: cross-correlation of images [n, c, h, w] with weights [o, c / groups, kh, kw], as matrix products. One
+ * factor, the windows of an image, is gathered as needed (Chellapilla et al., "High Performance Convolutional Neural
+ * Networks", 2006). The gradients are such products too: nothing is scattered.
  *
- * Convolutions are a library's where it is quicker: on CUDA cuDNN's (cudnn.h), which adds to a result that a step
- * before it fills with the bias, if all is F32; on a CPU, of F32, oneDNN's (conv2d_onednn.h).
+ * A library computes the convolution where it is faster: on CUDA cuDNN (cudnn.h), which in F32 adds to a result that
+ * another step has filled with the bias; on a CPU oneDNN, in F32 (conv2d_onednn.h). Threads: as
+ * tensor/program/operator.h says.
  */
 #include "tensor/operators/convolution/conv2d.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/operators/common/operator_tools.h"
@@ -15,30 +17,21 @@
 #include "tensor/operators/matmul/gemm.h"
 
 enum { X, WEIGHT, BIAS };                                   /* inputs */
-enum { GROUPS = RONDO_WINDOW_SIZES, HEIGHT, WIDTH, SIZES }; /* sizes, behind the window's; of x */
+enum { GROUPS = RONDO_WINDOW_SIZES, HEIGHT, WIDTH, SIZES }; /* sizes, after the window's; of x */
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-static void conv2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  (rondo_conv2d_is_depthwise(args[0]) ? rondo_conv2d_depthwise_cpu : rondo_conv2d_cpu)(type, blocks, args);
-}
-static void conv2d_input_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  (rondo_conv2d_is_depthwise(args[0]) ? rondo_conv2d_depthwise_input_gradient_cpu : rondo_conv2d_input_gradient_cpu)(
-      type, blocks, args);
-}
-static void conv2d_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  (rondo_conv2d_is_depthwise(args[0]) ? rondo_conv2d_depthwise_weight_gradient_cpu : rondo_conv2d_weight_gradient_cpu)(
-      type, blocks, args);
-}
+#define CONV_KERNEL(kernel, form, ...)                                                                            \
+  static void kernel##_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {                             \
+    (rondo_conv2d_is_depthwise(args[0]) ? rondo_conv2d_depthwise##form : rondo_conv2d##form)(type, blocks, args); \
+  }                                                                                                               \
+  RONDO_TYPED_KERNEL(kernel, conv2d, RONDO_SCALAR(rondo_conv2d_shape), RONDO_READS, RONDO_READS, __VA_ARGS__)
 
-RONDO_TYPED_KERNEL(conv2d, conv2d, RONDO_SCALAR(rondo_conv2d_shape), RONDO_READS, RONDO_READS, RONDO_READS,
-                   RONDO_WRITES);
-RONDO_TYPED_KERNEL(conv2d_input_gradient, conv2d, RONDO_SCALAR(rondo_conv2d_shape), RONDO_READS, RONDO_READS,
-                   RONDO_WRITES);
-RONDO_TYPED_KERNEL(conv2d_weight_gradient, conv2d, RONDO_SCALAR(rondo_conv2d_shape), RONDO_READS, RONDO_READS,
-                   RONDO_WRITES);
+CONV_KERNEL(conv2d, _cpu, RONDO_READS, RONDO_WRITES);
+CONV_KERNEL(conv2d_input_gradient, _input_gradient_cpu, RONDO_WRITES);
+CONV_KERNEL(conv2d_weight_gradient, _weight_gradient_cpu, RONDO_WRITES);
 
-/* What a library adds to: elements, places of a plane, channels, bias, y. */
+/* Fills the result to which a library adds. Arguments: elements, elements of a plane, channels, bias, y. */
 static void conv2d_bias_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const size_t count = RONDO_ARG(size_t, 0), places = RONDO_ARG(size_t, 1), channels = RONDO_ARG(size_t, 2);
   const unsigned char *bias = RONDO_ARG(const unsigned char *, 3);
@@ -52,19 +45,18 @@ RONDO_TYPED_KERNEL(conv2d_bias, conv2d, RONDO_SCALAR(size_t), RONDO_SCALAR(size_
 
 #define CUDA_EDGE 64 /* of a tile: conv2d.cu */
 #define ENOUGH_TILES 8
-#define MOST_BLOCKS ((size_t)1 << 30)
 
-/* A tile is as large as leaves enough of them for a usual number of workers; by the shape alone. */
+/* Chooses tiles that are as large as possible but enough for a typical number of workers; by the shape alone. */
 static size_t cut_product(rondo_conv2d_shape *shape, rondo_conv2d_product product, bool is_cuda) {
   shape->edge = is_cuda ? CUDA_EDGE : RONDO_CONV2D_EDGE;
   while (!is_cuda && shape->edge > 32 && rondo_conv2d_tiles(shape, product) < ENOUGH_TILES) shape->edge /= 2;
   return rondo_conv2d_tiles(shape, product);
 }
 
-/* Of an x, a weight and the attributes. */
 static rondo_conv2d_shape shape_of(const rondo_shape *x, const rondo_shape *weight,
                                    const rondo_attributes *attributes) {
   const size_t groups = attributes->sizes[GROUPS];
+  assert(groups > 0 && weight->dims[0] % groups == 0 && x->dims[1] == weight->dims[1] * groups);
   return (rondo_conv2d_shape){.window = rondo_window_of(x, attributes),
                               .images = x->dims[0],
                               .groups = groups,
@@ -74,7 +66,7 @@ static rondo_conv2d_shape shape_of(const rondo_shape *x, const rondo_shape *weig
 
 /* Convolutions of a library ---------------------------------------------------------------------------------------- */
 
-/* A row of convolutions: what it makes of what. x, weight and y are inputs or results (rondo_operand_value). */
+/* What one of the operators computes. x, weight and y are its inputs or results (rondo_operand_value). */
 typedef struct conv_pass {
   rondo_convolution_pass pass;
   uint32_t x, weight, y;
@@ -105,7 +97,7 @@ static rondo_grid cut(const rondo_emitter *emitter, rondo_conv2d_shape *shape, c
   const bool is_cuda = rondo_emit_is_cuda(emitter);
   const bool is_depthwise = !is_cuda && rondo_conv2d_is_depthwise(shape);
   const size_t tiles = is_depthwise ? pass->depthwise_tiles(shape) : cut_product(shape, pass->product(shape), is_cuda);
-  return (rondo_grid){.x = (uint32_t)(tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS)};
+  return rondo_tile_grid(tiles);
 }
 
 static rondo_status prepare_on_cpu(rondo_resources *resources, uint32_t number, rondo_convolution_pass pass,
@@ -156,7 +148,7 @@ static rondo_status prepare(rondo_resources *resources, const rondo_program *pro
   return rondo_resources_add_convolution(resources, number, &made, out_workspace_bytes);
 }
 
-/* rondo_step_call; user: a convolution. */
+/* A rondo_step_call; user: a convolution. */
 static rondo_status run_convolution(rondo_resources *resources, rondo_stream *stream, const void *user) {
   const rondo_convolution *convolution;
   (void)resources;
@@ -168,7 +160,7 @@ static bool is_librarys(const rondo_emitter *emitter) {
   return rondo_emit_convolution(emitter) != NULL || rondo_emit_object(emitter) != NULL;
 }
 
-/* Fills the result with the bias, if there is one. */
+/* Fills the result with the bias, if any. */
 static rondo_status emit_bias(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *shape = rondo_emit_shape(emitter, operation->results[0]);
   const size_t count = rondo_shape_elements(shape), places = shape->dims[2] * shape->dims[3];
@@ -219,8 +211,9 @@ static rondo_status check_bias(const rondo_program *program, const rondo_operati
   if (bias == NULL) return RONDO_OK;
   RONDO_TRY(rondo_require_input(program, operation, BIAS, weight->type, 1));
   if (bias->dims[0] == weight->dims[0]) return RONDO_OK;
-  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "the bias has %zu elements for %zu channels",
-                              bias->dims[0], weight->dims[0]);
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "the bias has %zu elements; it needs one for each of the %zu channels", bias->dims[0],
+                              weight->dims[0]);
 }
 
 static rondo_status infer_conv2d(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
@@ -288,7 +281,7 @@ rondo_status rondo_op_conv2d(rondo_program *program, rondo_value x, rondo_value 
 
 /* Gradients: inputs are one of x and weight, and dy ---------------------------------------------------------------- */
 
-/* dx, given the weight, or dweight, given x. */
+/* The shape of dx, given the weight, or of dweight, given x. */
 static rondo_shape gradient_shape(const rondo_operation *operation, const rondo_shape *given, const rondo_shape *dy) {
   const size_t *sizes = operation->attributes.sizes, *kernel = sizes + RONDO_WINDOW_KERNEL;
   const bool is_of_x = operation->row->family == &input_gradient_pass;

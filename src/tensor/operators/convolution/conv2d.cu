@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of conv2d_tile.c: implicit matrix products. A block makes a tile of 64 x 64 results; a step of 16 in
- * depth is gathered into shared memory, from where each thread multiplies 4 x 4 results. Each is summed in the order of
- * the depth by one thread.
+ * The CUDA kernels of conv2d_tile.c: implicit matrix products. A block computes a tile of 64 x 64 results. Each step of
+ * 16 in depth is gathered into shared memory, from which each thread computes 4 x 4 results. One thread sums a result,
+ * in the order of the depth.
  */
 #include "tensor/operators/convolution/window.cuh"
 
@@ -20,7 +20,7 @@ __device__ inline size_t taps_of(const conv2d_shape &s) { return s.w.kernel[HEIG
 __device__ inline size_t in_of(const conv2d_shape &s) { return s.w.in[HEIGHT] * s.w.in[WIDTH]; }
 __device__ inline size_t out_of(const conv2d_shape &s) { return s.w.out[HEIGHT] * s.w.out[WIDTH]; }
 
-/* What tap `tap` of window `out` sees of the plane. */
+/* The element of the plane at tap `tap` of window `out`; 0 in the padding. */
 __device__ inline float tap_at(const conv2d_shape &s, const element *plane, size_t tap, size_t out) {
   size_t y, x;
   if (!window_tap(s.w, HEIGHT, out / s.w.out[WIDTH], tap / s.w.kernel[WIDTH], y)) return 0.0f;
@@ -28,7 +28,7 @@ __device__ inline float tap_at(const conv2d_shape &s, const element *plane, size
   return to_float(plane[y * s.w.in[WIDTH] + x]);
 }
 
-/* The three products, their factors read one by one: conv2d.h. */
+/* The three products of conv2d.h, and access to the elements of their factors. */
 struct forward {
   const conv2d_shape &s;
   const element *x, *weight, *bias;
@@ -91,7 +91,7 @@ struct panels {
   float left[DEPTH * ROW], right[DEPTH * ROW];
 };
 
-/* Neighbouring threads read neighbours along the depth on the left, along the columns on the right. */
+/* Neighbouring threads read neighbours along the depth of the left factor and along the columns of the right factor. */
 template <class P>
 __device__ inline void load(const P &p, size_t product, size_t row, size_t column, size_t from, panels &shared) {
 #pragma unroll

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions as matrix products: what their kernels share, and their forms for a CPU (conv2d_tile.c,
+ * Convolutions as matrix products: what their kernels share, and their CPU functions (conv2d_tile.c,
  * conv2d_depthwise.c).
  *
- * For each group of channels, with taps the places of a window: y [o, places] = w [o, c taps] · x's windows [c taps,
- * places]; dx [c, places] = w [c, o taps] · dy's windows; dw [o, c taps] = dy [o, images places] · x's windows.
+ * For each group of channels, with `taps` elements of a window and `places` positions of a plane: y [o, places] =
+ * w [o, c taps] · x's windows [c taps, places]; dx [c, places] = w [c, o taps] · dy's windows; dw [o, c taps] =
+ * dy [o, images places] · x's windows.
  */
 #ifndef RONDO_TENSOR_OPERATORS_CONVOLUTION_CONV2D_H
 #define RONDO_TENSOR_OPERATORS_CONVOLUTION_CONV2D_H
 
 #include "tensor/operators/convolution/window.h"
 
-/* What the kernels get as one scalar; without padding. */
+/* A scalar argument of the kernels; without padding. */
 typedef struct rondo_conv2d_shape {
   rondo_window window;
   size_t images, groups;
@@ -18,7 +19,8 @@ typedef struct rondo_conv2d_shape {
   size_t edge;                      /* of a tile, rows and columns */
 } rondo_conv2d_shape;
 
-/* Of a product: rows, columns and depth, and how many there are: one for each group, and each image or all. */
+/* The rows, columns and depth of a product, and the number of products: one for each group, and for each image or for
+ * all images. */
 typedef struct rondo_conv2d_product {
   size_t rows, columns, depth, count;
 } rondo_conv2d_product;
@@ -27,7 +29,7 @@ static inline size_t rondo_conv2d_taps(const rondo_conv2d_shape *s) {
   return s->window.kernel[RONDO_HEIGHT] * s->window.kernel[RONDO_WIDTH];
 }
 
-/* Elements of an image's plane that goes in, and of one that comes out. */
+/* Elements of an input plane and of an output plane. */
 static inline size_t rondo_conv2d_in(const rondo_conv2d_shape *s) {
   return s->window.in[RONDO_HEIGHT] * s->window.in[RONDO_WIDTH];
 }
@@ -52,10 +54,10 @@ static inline size_t rondo_conv2d_tiles(const rondo_conv2d_shape *s, rondo_conv2
   return p.count * ((p.rows + s->edge - 1) / s->edge) * ((p.columns + s->edge - 1) / s->edge);
 }
 
-#define RONDO_CONV2D_EDGE 128 /* of a tile at most */
+#define RONDO_CONV2D_EDGE 128 /* the largest tile */
 
-/* Depthwise convolutions, which have forms of their own on a CPU (conv2d_depthwise.c): one channel of a group goes in
- * and one comes out, and windows and strides are at most so large. */
+/* Depthwise convolutions, which have CPU functions of their own (conv2d_depthwise.c): each group has one input channel
+ * and one output channel, and windows and strides are at most so large. */
 #define RONDO_CONV2D_DEPTHWISE_EXTENT 16
 #define RONDO_CONV2D_DEPTHWISE_STRIDE 4
 bool rondo_conv2d_is_depthwise(const rondo_conv2d_shape *s);

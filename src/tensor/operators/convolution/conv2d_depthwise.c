@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Depthwise convolutions on a CPU: one channel of a group goes in and one comes out, too little for a matrix product.
+ * Depthwise convolutions on a CPU: each group has one input channel and one output channel, which is too little for a
+ * matrix product.
  *
- * Results are made patch by patch. What the windows of a patch see is gathered as floats into a room on the stack,
- * zeros for the padding, every stride-th row and column side by side in a plane of its own, a phase. Rows of planes and
- * of sums are equally long, so that one tap of all windows lies in one piece: sums[i] = weight[t] room[offset[t] + i],
- * added up over the taps in their order. What comes out between two rows belongs to no window and is left.
+ * Results are computed in patches. The input of a patch's windows is gathered as floats into a buffer on the stack,
+ * with zeros for the padding. Every stride-th row and column go into a plane of their own, a phase. Rows of planes and
+ * of sums have the same length, so one tap of all windows is contiguous: sums[i] += weight[t] * room[offset[t] + i],
+ * over the taps in their order. Sums between two rows belong to no window and are ignored.
  *
- * For dx the roles change: dy has one plane, and each phase of dx sees some of the taps.
+ * For dx the roles are exchanged: dy has one plane, and each phase of dx uses some of the taps. Threads: any.
  */
 #include <assert.h>
 #include <string.h>
@@ -23,14 +24,14 @@
 _Static_assert((STRIDE + EXTENT) * (WIDEST + EXTENT) <= ROOM, "a patch has a row at least");
 _Static_assert(WIDEST + EXTENT <= RONDO_CHUNK, "a row of a plane is a chunk");
 
-/* Results are cut into patches; in windows, or for dx in strides. */
+/* A part of the results; counted in windows, or for dx in strides. */
 typedef struct patch {
   size_t row, column, rows, columns;
-  size_t reach[RONDO_WINDOW_AXES]; /* rows and columns of a plane that windows see beyond their own */
+  size_t reach[RONDO_WINDOW_AXES]; /* rows and columns of a plane beyond the patch that its windows read */
   size_t pitch, plane;             /* elements of a plane's row, and of a plane */
 } patch;
 
-/* What is gathered: planes of an image, as large as `size`. */
+/* What is gathered: planes of an image, of this size. */
 typedef struct source {
   rondo_type type;
   const void *image;
@@ -42,14 +43,7 @@ typedef struct tap {
   float weight;
 } tap;
 
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-
-static float load_one(rondo_type type, const void *memory, size_t at) {
-  float room;
-  return *rondo_load_chunk(type, memory, at, 1, &room);
-}
-
-/* Of `count` sums, a few more than which are written. */
+/* Computes `count` sums, rounded up to whole lanes. */
 RONDO_VECTORISED(correlate,
                  (const float *restrict room, const tap *taps, size_t tap_count, float first, size_t count,
                   float *restrict sums),
@@ -76,25 +70,25 @@ static size_t reach_of(const rondo_window *w, int axis) {
   return (w->kernel[axis] - 1) * w->dilation[axis] / w->stride[axis];
 }
 
-static size_t widest_of(const rondo_window *w, size_t width) { return smaller(width, WIDEST / w->stride[RONDO_WIDTH]); }
+static size_t widest_of(const rondo_window *w, size_t width) {
+  return rondo_smaller(width, WIDEST / w->stride[RONDO_WIDTH]);
+}
 
 static size_t tallest_of(const rondo_window *w, size_t height, size_t width) {
   const size_t planes = w->stride[RONDO_HEIGHT] * w->stride[RONDO_WIDTH];
   const size_t pitch = widest_of(w, width) + reach_of(w, RONDO_WIDTH);
-  return smaller(height, ROOM / (planes * pitch) - reach_of(w, RONDO_HEIGHT));
+  return rondo_smaller(height, ROOM / (planes * pitch) - reach_of(w, RONDO_HEIGHT));
 }
 
-static size_t parts_of(size_t size, size_t part) { return (size + part - 1) / part; }
-
-/* Patch `number`, row by row, of results [height, width]. */
+/* Patch `number` of results [height, width], in row-major order. */
 static patch patch_at(const rondo_window *w, size_t height, size_t width, size_t number) {
   const size_t tallest = tallest_of(w, height, width), widest = widest_of(w, width);
-  const size_t across = parts_of(width, widest);
+  const size_t across = rondo_divide_up(width, widest);
   patch p = {.row = number / across * tallest,
              .column = number % across * widest,
              .reach = {reach_of(w, RONDO_HEIGHT), reach_of(w, RONDO_WIDTH)}};
-  p.rows = smaller(tallest, height - p.row);
-  p.columns = smaller(widest, width - p.column);
+  p.rows = rondo_smaller(tallest, height - p.row);
+  p.columns = rondo_smaller(widest, width - p.column);
   p.pitch = p.columns + p.reach[RONDO_WIDTH];
   p.plane = (p.rows + p.reach[RONDO_HEIGHT]) * p.pitch;
   assert(p.rows > 0 && p.columns > 0 && p.plane * w->stride[RONDO_HEIGHT] * w->stride[RONDO_WIDTH] <= ROOM);
@@ -102,10 +96,10 @@ static patch patch_at(const rondo_window *w, size_t height, size_t width, size_t
 }
 
 static size_t count_patches(const rondo_window *w, size_t height, size_t width) {
-  return parts_of(height, tallest_of(w, height, width)) * parts_of(width, widest_of(w, width));
+  return rondo_divide_up(height, tallest_of(w, height, width)) * rondo_divide_up(width, widest_of(w, width));
 }
 
-/* Where dx is cut: strides from the first place in the padded image to the last. */
+/* dx is split in strides, from the first element of the padded image to the last. */
 static size_t first_stride(const rondo_window *w, int axis) { return w->padding[axis] / w->stride[axis]; }
 
 static size_t count_strides(const rondo_window *w, int axis) {
@@ -122,13 +116,19 @@ static size_t gradient_patches(const rondo_window *w) {
 
 /* Gathering -------------------------------------------------------------------------------------------------------- */
 
-/* The plane's places (row, column), (row, column + step), .., as many as a chunk at most; zeros outside of it. */
+/* The elements of a line first <= i < last whose columns column + i step are in the image. */
+static rondo_span columns_inside(int64_t width, int64_t column, int64_t step, size_t count) {
+  const size_t fits = column < width ? (size_t)((width - column + step - 1) / step) : 0;
+  return (rondo_span){column < 0 ? (size_t)((step - 1 - column) / step) : 0, rondo_smaller(fits, count)};
+}
+
+/* The plane's elements (row, column), (row, column + step), .., at most a chunk of them; zeros outside of the image. */
 static void gather_line(const source *s, size_t plane, int64_t row, int64_t column, int64_t step, size_t count,
                         float *to) {
   const int64_t width = (int64_t)s->size[RONDO_WIDTH];
-  const size_t first = column < 0 ? (size_t)((step - 1 - column) / step) : 0;
-  const size_t fits = column < width ? (size_t)((width - column + step - 1) / step) : 0;
-  const size_t last = smaller(fits, count);
+  const rondo_span inside = columns_inside(width, column, step, count);
+  const size_t first = inside.first, last = inside.last;
+  assert(step > 0 && count <= RONDO_CHUNK);
   if (row < 0 || row >= (int64_t)s->size[RONDO_HEIGHT] || first >= last) {
     memset(to, 0, count * sizeof *to);
     return;
@@ -146,10 +146,10 @@ static void gather_line(const source *s, size_t plane, int64_t row, int64_t colu
     for (size_t i = first; i < last; i++) to[i] = places[(i - first) * (size_t)step];
     return;
   }
-  for (size_t i = first; i < last; i++) to[i] = load_one(s->type, s->image, from + (i - first) * (size_t)step);
+  for (size_t i = first; i < last; i++) to[i] = rondo_load_one(s->type, s->image, from + (i - first) * (size_t)step);
 }
 
-/* All phases of what the patch's windows see. */
+/* All phases of the input of the patch's windows. */
 static void gather_phases(const source *s, const rondo_window *w, const patch *p, size_t plane, float *room) {
   const size_t down = w->stride[RONDO_HEIGHT], across = w->stride[RONDO_WIDTH];
   for (size_t phase = 0; phase < down * across; phase++) {
@@ -162,9 +162,10 @@ static void gather_phases(const source *s, const rondo_window *w, const patch *p
   memset(room + down * across * p->plane, 0, SLACK * sizeof *room);
 }
 
-/* Where each tap begins in these planes. */
+/* Sets the offset of each tap in these planes. */
 static void place_taps(const rondo_window *w, const patch *p, tap *taps) {
   const size_t down = w->stride[RONDO_HEIGHT], across = w->stride[RONDO_WIDTH];
+  assert(w->kernel[RONDO_HEIGHT] <= EXTENT && w->kernel[RONDO_WIDTH] <= EXTENT);
   for (size_t i = 0; i < w->kernel[RONDO_HEIGHT]; i++) {
     const size_t row = i * w->dilation[RONDO_HEIGHT];
     for (size_t j = 0; j < w->kernel[RONDO_WIDTH]; j++) {
@@ -174,18 +175,13 @@ static void place_taps(const rondo_window *w, const patch *p, tap *taps) {
   }
 }
 
-/* Patches of one shape have their taps at the same places. `*held`: the shape of those that are placed. */
-static void place_taps_anew(const rondo_window *w, const patch *p, patch *held, tap *taps) {
+/* Patches of one shape have the same offsets. `*held`: the patch for which they were set last. */
+static void update_taps(const rondo_window *w, const patch *p, patch *held, tap *taps) {
   if (p->pitch != held->pitch || p->plane != held->plane) place_taps(w, p, taps);
   *held = *p;
 }
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
-
-static void store_row(rondo_type type, void *to, size_t first, const float *row, size_t count) {
-  if (type == RONDO_F32) memcpy((float *)to + first, row, count * sizeof *row);
-  rondo_store_chunk(type, to, first, count, row);
-}
 
 static void convolve(const source *x, const rondo_conv2d_shape *s, const patch *p, size_t plane, const tap *taps,
                      float first, void *y) {
@@ -196,12 +192,12 @@ static void convolve(const source *x, const rondo_conv2d_shape *s, const patch *
   correlate(room, taps, rondo_conv2d_taps(s), first, p->rows * p->pitch, sums);
   for (size_t i = 0; i < p->rows; i++) {
     const size_t at = plane * rondo_conv2d_out(s) + (p->row + i) * width + p->column;
-    store_row(x->type, y, at, sums + i * p->pitch, p->columns);
+    rondo_store_floats(x->type, y, at, p->columns, sums + i * p->pitch);
   }
 }
 
 static void load_weights(rondo_type type, const void *weight, size_t first, size_t taps, tap *to) {
-  for (size_t t = 0; t < taps; t++) to[t].weight = load_one(type, weight, first + t);
+  for (size_t t = 0; t < taps; t++) to[t].weight = rondo_load_one(type, weight, first + t);
 }
 
 void rondo_conv2d_depthwise_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
@@ -215,15 +211,15 @@ void rondo_conv2d_depthwise_cpu(rondo_type type, rondo_blocks blocks, void *cons
   RONDO_EACH_TILE(number, blocks, patches * s->images * s->groups) {
     const size_t plane = number / patches, group = plane % s->groups;
     const patch p = patch_at(w, w->out[RONDO_HEIGHT], w->out[RONDO_WIDTH], number % patches);
-    place_taps_anew(w, &p, &held, taps);
+    update_taps(w, &p, &held, taps);
     load_weights(type, weight, group * count, count, taps);
-    convolve(&x, s, &p, plane, taps, bias == NULL ? 0.0f : load_one(type, bias, group), RONDO_ARG(void *, 4));
+    convolve(&x, s, &p, plane, taps, bias == NULL ? 0.0f : rondo_load_one(type, bias, group), RONDO_ARG(void *, 4));
   }
 }
 
 /* dx --------------------------------------------------------------------------------------------------------------- */
 
-/* Windows that hold a stride's places lie at it or before. */
+/* The windows that contain an element of a stride are at that stride or before it. */
 static void gather_windows(const source *dy, const rondo_window *w, const patch *p, size_t plane, float *room) {
   const int64_t down = (int64_t)(first_stride(w, RONDO_HEIGHT) + p->row) - (int64_t)p->reach[RONDO_HEIGHT];
   const int64_t across = (int64_t)(first_stride(w, RONDO_WIDTH) + p->column) - (int64_t)p->reach[RONDO_WIDTH];
@@ -232,7 +228,7 @@ static void gather_windows(const source *dy, const rondo_window *w, const patch 
   memset(room + p->plane, 0, SLACK * sizeof *room);
 }
 
-/* The taps that lie at a phase of dx; their number. */
+/* Lists the taps that contribute to a phase of dx; returns how many there are. */
 static size_t list_taps(const rondo_window *w, const patch *p, size_t down, size_t across, const tap *weights,
                         tap *taps) {
   const size_t kernel = w->kernel[RONDO_WIDTH];
@@ -242,29 +238,26 @@ static size_t list_taps(const rondo_window *w, const patch *p, size_t down, size
     if (row % w->stride[RONDO_HEIGHT] != down || column % w->stride[RONDO_WIDTH] != across) continue;
     const size_t back = row / w->stride[RONDO_HEIGHT] * p->pitch + column / w->stride[RONDO_WIDTH];
     const size_t reach = p->reach[RONDO_HEIGHT] * p->pitch + p->reach[RONDO_WIDTH];
+    assert(back <= reach && count < EXTENT * EXTENT);
     taps[count++] = (tap){reach - back, weights[t].weight};
   }
   return count;
 }
 
-/* Every step-th place of dx from (row, column) on; what lies outside of it, in the padding, is left out. */
+/* Stores to every step-th element of dx from (row, column) on, except outside of the image, in the padding. */
 static void store_line(const source *dx, size_t plane, int64_t row, int64_t column, int64_t step, size_t count,
                        const float *sums, void *to) {
   const int64_t width = (int64_t)dx->size[RONDO_WIDTH];
   if (row < 0 || row >= (int64_t)dx->size[RONDO_HEIGHT]) return;
-  const size_t first = column < 0 ? (size_t)((step - 1 - column) / step) : 0;
-  const size_t fits = column < width ? (size_t)((width - column + step - 1) / step) : 0;
-  const size_t last = smaller(fits, count), line = plane + (size_t)(row * width);
+  const rondo_span inside = columns_inside(width, column, step, count);
+  const size_t first = inside.first, last = inside.last, line = plane + (size_t)(row * width);
   if (first >= last) return;
   if (step == 1) {
-    store_row(dx->type, to, line + (size_t)(column + (int64_t)first), sums + first, last - first);
+    rondo_store_floats(dx->type, to, line + (size_t)(column + (int64_t)first), last - first, sums + first);
     return;
   }
-  for (size_t i = first; i < last; i++) {
-    const size_t at = line + (size_t)(column + (int64_t)i * step);
-    if (dx->type == RONDO_F32) ((float *)to)[at] = sums[i];
-    rondo_store_chunk(dx->type, to, at, 1, sums + i);
-  }
+  for (size_t i = first; i < last; i++)
+    rondo_store_one(dx->type, to, line + (size_t)(column + (int64_t)i * step), sums[i]);
 }
 
 static void store_phase(const source *dx, const rondo_window *w, const patch *p, size_t plane, size_t down,
@@ -313,7 +306,7 @@ void rondo_conv2d_depthwise_input_gradient_cpu(rondo_type type, rondo_blocks blo
 
 /* dweight ---------------------------------------------------------------------------------------------------------- */
 
-/* Of each tap what the patch's windows add. Between the rows of `gradients` there are zeros. */
+/* Adds the gradient of each tap from the patch's windows. Between the rows of `gradients` there are zeros. */
 static void add_patch(const source *x, const source *dy, const rondo_conv2d_shape *s, const patch *p, size_t plane,
                       const tap *taps, float *sums) {
   const rondo_window *w = &s->window;
@@ -339,10 +332,10 @@ void rondo_conv2d_depthwise_weight_gradient_cpu(rondo_type type, rondo_blocks bl
     float sums[EXTENT * EXTENT] = {0};
     for (size_t number = 0; number < s->images * patches; number++) {
       const patch p = patch_at(w, w->out[RONDO_HEIGHT], w->out[RONDO_WIDTH], number % patches);
-      place_taps_anew(w, &p, &held, taps);
+      update_taps(w, &p, &held, taps);
       add_patch(&x, &dy, s, &p, number / patches * s->groups + group, taps, sums);
     }
-    store_row(type, RONDO_ARG(void *, 3), group * count, sums, count);
+    rondo_store_floats(type, RONDO_ARG(void *, 3), group * count, count, sums);
   }
 }
 

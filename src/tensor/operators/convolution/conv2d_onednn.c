@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions by oneDNN: choosing how, making it ready, and the kernels whose blocks call it.
+ * Convolutions by oneDNN: the decision whether to use it, the preparation, and the kernels whose blocks call it.
+ * Threads: as conv2d_onednn.h says.
  */
 #include "tensor/operators/convolution/conv2d_onednn.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/environment.h"
@@ -13,12 +15,19 @@
 /* A convolution ---------------------------------------------------------------------------------------------------- */
 
 enum { X, WEIGHT, Y, OPERANDS };
-enum { CONVOLUTION = OPERANDS, PRIMITIVES }; /* one that copies each operand, and the convolution */
+enum { CONVOLUTION = OPERANDS, PRIMITIVES }; /* a reorder for each operand, and the convolution */
+
+/* The names of each operand in the library: of its layout and as an argument, for the operand and for its gradient. */
+static const struct {
+  int layout, gradient_layout, argument, gradient_argument;
+} roles[OPERANDS] = {[X] = {ONEDNN_OF_SRC, ONEDNN_OF_DIFF_SRC, ONEDNN_SRC, ONEDNN_DIFF_SRC},
+                     [WEIGHT] = {ONEDNN_OF_WEIGHTS, ONEDNN_OF_DIFF_WEIGHTS, ONEDNN_WEIGHTS, ONEDNN_DIFF_WEIGHTS},
+                     [Y] = {ONEDNN_OF_DST, ONEDNN_OF_DIFF_DST, ONEDNN_DST, ONEDNN_DIFF_DST}};
 
 typedef struct operand {
-  onednn_layout plain, wanted; /* as values lie, and as the library wants it */
-  size_t bytes;                /* of what is wanted; 0: the same */
-  size_t at;                   /* of it: in a slot, or in the workspace where parts share it */
+  onednn_layout plain, wanted; /* the layout of the value, and the layout that the library requires */
+  size_t bytes;                /* of the required layout; 0: both are the same */
+  size_t at;                   /* its offset in a slot, or in the workspace if parts share it */
 } operand;
 
 typedef struct primitive {
@@ -26,17 +35,17 @@ typedef struct primitive {
   onednn_layout scratch;
 } primitive;
 
-/* A memory object, and where it is. Telling the library where costs time, which is saved when it knows. */
+/* A memory object and its address. Setting the address takes time, so it is set only if it changes. */
 typedef struct place {
   onednn_memory memory;
   void *bytes;
 } place;
 
-/* What one thread at a time computes with. */
+/* The library's objects for a part. One thread at a time uses them. */
 typedef struct part {
   onednn_stream stream;
   place plain[OPERANDS], wanted[OPERANDS], bias, scratch[PRIMITIVES];
-  bool is_ready; /* of a slice: its weights are copied */
+  bool is_ready; /* for a slice: its weights are copied */
 } part;
 
 struct rondo_onednn_convolution {
@@ -44,12 +53,12 @@ struct rondo_onednn_convolution {
   rondo_convolution_pass pass;
   rondo_conv2d_shape shape; /* of a slice */
   bool has_bias;
-  size_t slices, image_parts; /* of the channels that come out; of the images, in each slice */
-  size_t part_images, batch;  /* images of a part, but for the last; of a call */
+  size_t slices, image_parts; /* slices of the output channels; parts of the images in each slice */
+  size_t part_images, batch;  /* images of a part except the last; images of a call */
   operand operands[OPERANDS];
   primitive primitives[PRIMITIVES];
   onednn_layout bias;
-  part *parts, *arrangers; /* slices * image_parts; one a slice, where they share weights */
+  part *parts, *arrangers; /* slices * image_parts of them; one for each slice, which copies shared weights */
   size_t slot_bytes, scratch_at, slots_at, sums_at, sum_bytes, workspace_bytes;
 };
 
@@ -57,7 +66,7 @@ static size_t part_count(const rondo_onednn_convolution *c) { return c->slices *
 
 static bool makes_weights(const rondo_onednn_convolution *c) { return c->pass == RONDO_CONVOLUTION_WEIGHT_GRADIENT; }
 
-/* Weights are copied before the parts begin. */
+/* Whether the weights are copied before the parts begin. */
 static bool shares_weights(const rondo_onednn_convolution *c) {
   return !makes_weights(c) && c->primitives[WEIGHT].made != NULL;
 }
@@ -66,18 +75,21 @@ static int result_of(rondo_convolution_pass pass) {
   return pass == RONDO_CONVOLUTION_FORWARD ? Y : pass == RONDO_CONVOLUTION_INPUT_GRADIENT ? X : WEIGHT;
 }
 
-/* Cutting ---------------------------------------------------------------------------------------------------------- */
+/* Whether an operand of the pass is a gradient. */
+static bool is_gradient(const rondo_onednn_convolution *c, int which) {
+  return c->pass != RONDO_CONVOLUTION_FORWARD && (which == Y || which == result_of(c->pass));
+}
+
+/* Parts ------------------------------------------------------------------------------------------------------------ */
 
 #define ENOUGH_PARTS 8
-#define MOST_PARTS 16 /* each has copies of its own in the workspace */
+#define MOST_PARTS 16 /* each has its own copies in the workspace */
 #define FEWEST_PARTS 4
-#define SLICE_CHANNELS 16 /* a vector's, which the library computes together */
-
-static size_t up(size_t count, size_t by) { return (count + by - 1) / by; }
-
+#define SLICE_CHANNELS 16 /* channels of a vector */
 /* The largest divisor of `count` that is at most `most`. */
 static size_t divisor(size_t count, size_t most) {
-  size_t found = most < count ? most : count;
+  size_t found = rondo_smaller(most, count);
+  assert(found > 0);
   while (count % found != 0) found--;
   return found;
 }
@@ -85,9 +97,10 @@ static size_t divisor(size_t count, size_t most) {
 static void cut_images(rondo_onednn_convolution *c) {
   const size_t images = c->shape.images;
   c->image_parts = makes_weights(c) ? divisor(images, ENOUGH_PARTS) : images < MOST_PARTS ? images : MOST_PARTS;
-  c->part_images = up(images, c->image_parts);
-  c->image_parts = up(images, c->part_images);
+  c->part_images = rondo_divide_up(images, c->image_parts);
+  c->image_parts = rondo_divide_up(images, c->part_images);
   c->batch = makes_weights(c) ? c->part_images : 1;
+  assert(c->image_parts > 0 && c->image_parts <= MOST_PARTS);
 }
 
 static void cut_channels(rondo_onednn_convolution *c) {
@@ -131,10 +144,10 @@ static int describe_operands(rondo_onednn_convolution *c, onednn_layout *any) {
 }
 
 typedef struct steps {
-  int64_t stride[2], dilation[2], before[2], behind[2];
+  int64_t stride[2], dilation[2], before[2], after[2];
 } steps;
 
-/* The library counts what a dilation leaves out, and padding on the far side so far as windows reach into it. */
+/* The library counts the elements that a dilation skips, and the padding at the end only as far as windows need it. */
 static steps steps_of(const rondo_window *w) {
   steps made;
   for (int i = 0; i < 2; i++) {
@@ -142,7 +155,7 @@ static steps steps_of(const rondo_window *w) {
     made.stride[i] = (int64_t)w->stride[i];
     made.dilation[i] = (int64_t)w->dilation[i] - 1;
     made.before[i] = (int64_t)w->padding[i];
-    made.behind[i] = ((int64_t)w->out[i] - 1) * made.stride[i] + extent - (int64_t)w->in[i] - made.before[i];
+    made.after[i] = ((int64_t)w->out[i] - 1) * made.stride[i] + extent - (int64_t)w->in[i] - made.before[i];
   }
   return made;
 }
@@ -154,17 +167,17 @@ static int describe_pass(const rondo_onednn_convolution *c, rondo_convolution_pa
     case RONDO_CONVOLUTION_FORWARD:
       return rondo_onednn.describe_forward(out, ONEDNN_FORWARD, ONEDNN_DIRECT, &any[X], &any[WEIGHT],
                                            c->has_bias ? &c->bias : NULL, &any[Y], s.stride, s.dilation, s.before,
-                                           s.behind);
+                                           s.after);
     case RONDO_CONVOLUTION_INPUT_GRADIENT:
       return rondo_onednn.describe_backward_data(out, ONEDNN_DIRECT, &any[X], &any[WEIGHT], &any[Y], s.stride,
-                                                 s.dilation, s.before, s.behind);
+                                                 s.dilation, s.before, s.after);
     default:
       return rondo_onednn.describe_backward_weights(out, ONEDNN_DIRECT, &any[X], &any[WEIGHT], NULL, &any[Y], s.stride,
-                                                    s.dilation, s.before, s.behind);
+                                                    s.dilation, s.before, s.after);
   }
 }
 
-/* A way of the pass; that of a gradient is chosen beside one of the convolution itself. */
+/* Creates the primitive descriptor of the pass. That of a gradient needs one of the forward convolution as a hint. */
 static int choose(const rondo_onednn_convolution *c, rondo_convolution_pass pass, const onednn_layout *any,
                   onednn_attributes attributes, onednn_way *out) {
   onednn_description description;
@@ -178,9 +191,9 @@ static int choose(const rondo_onednn_convolution *c, rondo_convolution_pass pass
   return code;
 }
 
-/* Making ready ----------------------------------------------------------------------------------------------------- */
+/* Preparation ------------------------------------------------------------------------------------------------------ */
 
-/* Makes the primitive of a way, which is then destroyed. */
+/* Creates the primitive of a descriptor and destroys the descriptor. */
 static int make_primitive(onednn_way way, primitive *out) {
   const onednn_layout *scratch = rondo_onednn.way_layout(way, ONEDNN_OF_SCRATCH, 0);
   if (scratch != NULL) out->scratch = *scratch;
@@ -201,16 +214,14 @@ static int make_reorder(rondo_onednn_convolution *c, int which, onednn_attribute
 }
 
 static int make_all(rondo_onednn_convolution *c, onednn_attributes attributes) {
-  static const int plain[OPERANDS] = {ONEDNN_OF_SRC, ONEDNN_OF_WEIGHTS, ONEDNN_OF_DST};
-  static const int gradient[OPERANDS] = {ONEDNN_OF_DIFF_SRC, ONEDNN_OF_DIFF_WEIGHTS, ONEDNN_OF_DIFF_DST};
   onednn_layout any[OPERANDS];
   onednn_way way = NULL;
   int code = describe_operands(c, any);
   if (code == ONEDNN_OK) code = choose(c, c->pass, any, attributes, &way);
   if (code != ONEDNN_OK) return code;
   for (int i = 0; i < OPERANDS; i++) {
-    const bool is_plain = c->pass == RONDO_CONVOLUTION_FORWARD || (i != Y && i != result_of(c->pass));
-    c->operands[i].wanted = *rondo_onednn.way_layout(way, is_plain ? plain[i] : gradient[i], 0);
+    const int which = is_gradient(c, i) ? roles[i].gradient_layout : roles[i].layout;
+    c->operands[i].wanted = *rondo_onednn.way_layout(way, which, 0);
   }
   code = make_primitive(way, &c->primitives[CONVOLUTION]);
   for (int i = 0; i < OPERANDS && code == ONEDNN_OK; i++) code = make_reorder(c, i, attributes);
@@ -262,7 +273,7 @@ static int make_parts(const rondo_onednn_convolution *c) {
 
 static size_t take(size_t *end, size_t bytes) {
   const size_t at = *end;
-  *end += up(bytes, ALIGNMENT) * ALIGNMENT;
+  *end += rondo_divide_up(bytes, ALIGNMENT) * ALIGNMENT;
   return at;
 }
 
@@ -270,7 +281,7 @@ static size_t weight_elements(const rondo_onednn_convolution *c) {
   return c->shape.groups * c->shape.out_channels * c->shape.in_channels * rondo_conv2d_taps(&c->shape);
 }
 
-/* The weights of each slice, or a sum for each part; then a slot for each part. */
+/* The workspace: the weights of each slice, or a sum for each part; then a slot for each part. */
 static void lay_out(rondo_onednn_convolution *c) {
   size_t scratch = 0;
   for (int i = 0; i < OPERANDS; i++)
@@ -282,30 +293,31 @@ static void lay_out(rondo_onednn_convolution *c) {
   c->scratch_at = take(&c->slot_bytes, scratch);
   if (shares_weights(c)) {
     operand *weight = &c->operands[WEIGHT];
-    weight->bytes = up(weight->bytes, ALIGNMENT) * ALIGNMENT;
+    weight->bytes = rondo_divide_up(weight->bytes, ALIGNMENT) * ALIGNMENT;
     weight->at = take(&c->workspace_bytes, c->slices * weight->bytes);
   }
   c->sum_bytes = makes_weights(c) && part_count(c) > 1 ? weight_elements(c) * sizeof(float) : 0;
   c->sums_at = take(&c->workspace_bytes, part_count(c) * c->sum_bytes);
   c->slots_at = take(&c->workspace_bytes, part_count(c) * c->slot_bytes);
-  if (c->workspace_bytes == 0) c->workspace_bytes = ALIGNMENT; /* so that there is an address to count from */
+  if (c->workspace_bytes == 0) c->workspace_bytes = ALIGNMENT; /* so that the workspace has an address */
 }
 
-/* Choosing --------------------------------------------------------------------------------------------------------- */
+/* Whether to use the library --------------------------------------------------------------------------------------- */
 
 static double multiplications(const rondo_conv2d_shape *s) {
   return (double)s->images * (double)s->groups * (double)s->out_channels * (double)rondo_conv2d_out(s) *
          (double)s->in_channels * (double)rondo_conv2d_taps(s);
 }
 
-#define SHALLOW 16        /* multiplications of a result that are fewer than what copying it costs */
-#define SMALL_PLANE 256   /* elements; of larger ones the own depthwise kernels are quicker */
-#define SMALL_WINDOW 9    /* taps; for gradients of larger depthwise ones the library has but products */
-#define FEWER_WEIGHTS 2.0 /* times what goes in: with more, adding up the parts' gradients costs what they gain */
+#define SHALLOW 16        /* multiplications of a result; with fewer, copying costs more */
+#define SMALL_PLANE 256   /* elements; for larger planes the own depthwise kernels are faster */
+#define SMALL_WINDOW 9    /* taps; for gradients of larger depthwise windows the library only has products */
+#define FEWER_WEIGHTS 2.0 /* times the input: with more weights, adding the parts' gradients costs too much */
 
-/* Which kinds oneDNN 2.6.3 made quicker than the own kernels, of eight images or fewer, on one processor with AVX-512:
- * 1.1 to 7 times. Not windows of one place and stride 1, whose own products have nothing to gather (0.4 to 0.8), nor
- * results of few multiplications (0.7 to 1.0), nor depthwise ones but for small planes (0.2 to 1.4, else 1.0 to 5). */
+/* Which convolutions oneDNN 2.6.3 computes faster than the own kernels, 1.1 to 7 times, for up to eight images on one
+ * processor with AVX-512. Not faster: windows of one element and stride 1, for which the own products gather nothing
+ * (0.4 to 0.8); results of few multiplications (0.7 to 1.0); depthwise convolutions of large planes (0.2 to 1.4; of
+ * small planes 1.0 to 5). */
 static bool is_quicker(const rondo_onednn_convolution *c, const rondo_conv2d_shape *s) {
   const size_t taps = rondo_conv2d_taps(s), stride = s->window.stride[0] * s->window.stride[1];
   if (rondo_conv2d_is_depthwise(s))
@@ -316,8 +328,7 @@ static bool is_quicker(const rondo_onednn_convolution *c, const rondo_conv2d_sha
          (double)s->out_channels * (double)taps <= FEWER_WEIGHTS * (double)s->images * (double)rondo_conv2d_in(s);
 }
 
-/* The library counts in ints: where 2.6.3 works out from larger sizes how to compute, it divides by zero or does not
- * come back. */
+/* The library computes with ints: for larger sizes, 2.6.3 divides by zero or does not return. */
 #define MOST_EXTENT ((size_t)1 << 14)
 #define MOST_ELEMENTS 0x1p29
 
@@ -329,7 +340,7 @@ static bool is_small(const rondo_window *w, int axis) {
   return true;
 }
 
-/* Of a call. */
+/* Whether the library can compute a call. */
 static bool fits_library(const rondo_onednn_convolution *c, const rondo_conv2d_shape *s) {
   const double groups = (double)s->groups, in = (double)s->in_channels, out = (double)s->out_channels;
   const double images = groups * (double)c->batch;
@@ -346,8 +357,10 @@ static bool is_worth_while(const rondo_onednn_convolution *c, const rondo_conv2d
   return multiplications(shape) >= least && part_count(c) >= FEWEST_PARTS && is_quicker(c, shape);
 }
 
-#define MOST_MEMORY 3.0   /* times what is read and written ... */
-#define ANY_MEMORY 0x1p24 /* ... or bytes: for large windows the library gathers what they cover */
+/* The most memory: so many times what is read and written, plus so many bytes. For large windows the library gathers
+ * the elements that they cover. */
+#define MOST_MEMORY 3.0
+#define ANY_MEMORY 0x1p24
 
 static bool takes_little(const rondo_onednn_convolution *c, const rondo_conv2d_shape *s) {
   const double images = (double)s->images * (double)s->groups;
@@ -360,7 +373,7 @@ static bool takes_little(const rondo_onednn_convolution *c, const rondo_conv2d_s
 
 static rondo_status make_ready(rondo_onednn_convolution *c, int *out_code) {
   RONDO_TRY(allocate_parts(c));
-  const rondo_onednn_use use = rondo_onednn_begin(); /* a way is chosen for so many */
+  const rondo_onednn_use use = rondo_onednn_begin(); /* descriptors depend on the number of threads */
   *out_code = make_primitives(c);
   if (*out_code == ONEDNN_OK) *out_code = make_parts(c);
   rondo_onednn_end(use);
@@ -428,6 +441,7 @@ size_t rondo_onednn_convolution_workspace(const rondo_onednn_convolution *convol
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
 static bool put(place *p, void *bytes) {
+  assert(p->memory != NULL);
   if (p->bytes == bytes) return true;
   if (rondo_onednn.memory_set(p->memory, bytes) != ONEDNN_OK) return false;
   p->bytes = bytes;
@@ -443,7 +457,7 @@ static bool execute(const rondo_onednn_convolution *c, part *p, int which, onedn
   return rondo_onednn.primitive_execute(c->primitives[which].made, p->stream, count, arguments) == ONEDNN_OK;
 }
 
-/* Copies an operand between its two layouts; nothing where they are the same. */
+/* Copies an operand between its two layouts, if they differ. */
 static bool reorder(const rondo_onednn_convolution *c, part *p, int which, unsigned char *scratch) {
   const bool is_result = which == result_of(c->pass);
   onednn_argument arguments[3] = {{ONEDNN_SRC, is_result ? p->wanted[which].memory : p->plain[which].memory},
@@ -466,7 +480,7 @@ static void arrange_weights(rondo_blocks blocks, void *const *args) {
     unsigned char *to = workspace + c->operands[WEIGHT].at + slice * c->operands[WEIGHT].bytes;
     unsigned char *slot = workspace + c->slots_at + slice * c->image_parts * c->slot_bytes;
     bool is_ready = put(&arranger->plain[WEIGHT], weights + slice * weight_elements(c));
-    /* The library may fill what it is told of with zeros beyond the channels: no part is told while others read. */
+    /* When an address is set, the library may write zeros after the channels, so all are set before parts read. */
     for (size_t i = 0; i < c->image_parts && is_ready; i++) is_ready = put(&first[i].wanted[WEIGHT], to);
     arranger->is_ready =
         is_ready && put(&arranger->wanted[WEIGHT], to) && reorder(c, arranger, WEIGHT, slot + c->scratch_at);
@@ -474,7 +488,7 @@ static void arrange_weights(rondo_blocks blocks, void *const *args) {
   rondo_onednn_end(use);
 }
 
-/* Where the operands of a call lie. */
+/* The addresses of a call's operands. */
 typedef struct call {
   float *operands[OPERANDS];
   float *bias;
@@ -483,13 +497,11 @@ typedef struct call {
 } call;
 
 static bool run_convolution(const rondo_onednn_convolution *c, part *p, unsigned char *slot) {
-  static const int plain[OPERANDS] = {ONEDNN_SRC, ONEDNN_WEIGHTS, ONEDNN_DST};
-  static const int gradient[OPERANDS] = {ONEDNN_DIFF_SRC, ONEDNN_DIFF_WEIGHTS, ONEDNN_DIFF_DST};
   onednn_argument arguments[OPERANDS + 2];
   int count = 0;
   for (int i = 0; i < OPERANDS; i++) {
-    const bool is_plain = c->pass == RONDO_CONVOLUTION_FORWARD || (i != Y && i != result_of(c->pass));
-    arguments[count++] = (onednn_argument){is_plain ? plain[i] : gradient[i], memory_of(c, p, i)};
+    const int which = is_gradient(c, i) ? roles[i].gradient_argument : roles[i].argument;
+    arguments[count++] = (onednn_argument){which, memory_of(c, p, i)};
   }
   if (c->has_bias) arguments[count++] = (onednn_argument){ONEDNN_BIAS, p->bias.memory};
   return execute(c, p, CONVOLUTION, arguments, count, slot + c->scratch_at);
@@ -508,7 +520,7 @@ static bool run_library(const rondo_onednn_convolution *c, part *p, const call *
   return done && run_convolution(c, p, made->slot) && reorder(c, p, result, made->slot + c->scratch_at);
 }
 
-/* The same by the own kernels, all tiles in this thread. */
+/* Computes the call by the own kernels, all tiles in this thread. */
 static void run_own(const rondo_onednn_convolution *c, call *made) {
   rondo_conv2d_shape *s = &made->shape;
   float **of = made->operands;
@@ -522,14 +534,16 @@ static void run_own(const rondo_onednn_convolution *c, call *made) {
     rondo_conv2d_cpu(RONDO_F32, all, (void *[]){s, &of[X], &of[WEIGHT], &made->bias, &of[Y]});
   if (c->pass == RONDO_CONVOLUTION_INPUT_GRADIENT)
     rondo_conv2d_input_gradient_cpu(RONDO_F32, all, (void *[]){s, &of[WEIGHT], &of[Y], &of[X]});
+  assert(tiles > 0 && tiles <= UINT32_MAX);
   if (makes_weights(c)) rondo_conv2d_weight_gradient_cpu(RONDO_F32, all, (void *[]){s, &of[X], &of[Y], &of[WEIGHT]});
 }
 
-/* Of the images from `image` on, in part `index`. */
+/* The call for the images from `image` on, in part `index`. */
 static call call_of(const rondo_onednn_convolution *c, size_t index, size_t image, void *const *args) {
   const rondo_conv2d_shape *s = &c->shape;
   const size_t slice = index / c->image_parts, out = s->groups * s->out_channels * rondo_conv2d_out(s);
   unsigned char *workspace = RONDO_ARG(unsigned char *, 5);
+  assert(index < part_count(c) && image < s->images);
   call made = {.slot = workspace + c->slots_at + index * c->slot_bytes, .shape = c->shape};
   made.shape.images = c->batch;
   made.operands[X] = RONDO_ARG(float *, 1) + image * s->groups * s->in_channels * rondo_conv2d_in(s);
@@ -570,7 +584,7 @@ static void add_parts(rondo_blocks blocks, void *const *args) {
   }
 }
 
-/* Like no own kernel's, since these are the library's. */
+/* The names differ from those of the own kernels. */
 static const rondo_kernel_options arrange_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_weights",
                                                   .cpu = arrange_weights,
                                                   .params = {RONDO_SCALAR(void *), RONDO_READS, RONDO_WRITES}};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * max_pool2d and avg_pool2d. The gradients are gathered: a place of the image looks at the windows that it lies in, in
- * their order. For them max_pool2d keeps where in its plane each maximum was found.
+ * max_pool2d and avg_pool2d. Gradients are gathered: each element of the image adds the gradients of the windows that
+ * contain it, in their order. For that, max_pool2d keeps the index of each maximum in its plane. Threads: as
+ * tensor/program/operator.h says.
  */
 #include <string.h>
 
@@ -8,16 +9,16 @@
 #include "tensor/operators/convolution/window.h"
 
 enum { COUNTS_PADDING };                            /* flags */
-enum { HEIGHT = RONDO_WINDOW_SIZES, WIDTH, SIZES }; /* sizes, behind the window's; of x */
+enum { HEIGHT = RONDO_WINDOW_SIZES, WIDTH, SIZES }; /* sizes, after the window's; of x */
 
-/* What the kernels get as one scalar; without padding. */
+/* A scalar argument of the kernels; without padding. */
 typedef struct pool_shape {
   rondo_window window;
   size_t planes;
   uint64_t counts_padding;
 } pool_shape;
 
-/* The windows of the image, or the taps of a window, along both axes: first <= i < last. */
+/* A range of windows, or of elements of the image, along both axes: first <= i < last. */
 typedef struct extent {
   size_t first[RONDO_WINDOW_AXES], last[RONDO_WINDOW_AXES];
 } extent;
@@ -25,7 +26,7 @@ typedef struct extent {
 static size_t in_of(const pool_shape *s) { return s->window.in[RONDO_HEIGHT] * s->window.in[RONDO_WIDTH]; }
 static size_t out_of(const pool_shape *s) { return s->window.out[RONDO_HEIGHT] * s->window.out[RONDO_WIDTH]; }
 
-/* What of a window is in the image. */
+/* The part of a window that is inside the image. */
 static extent inside(const rondo_window *w, size_t y, size_t x) {
   const size_t out[] = {y, x};
   extent e;
@@ -37,7 +38,7 @@ static extent inside(const rondo_window *w, size_t y, size_t x) {
   return e;
 }
 
-/* The windows that a place of the image lies in. */
+/* The windows that contain an element of the image. */
 static extent around(const rondo_window *w, size_t y, size_t x) {
   const size_t in[] = {y, x};
   extent e;
@@ -58,25 +59,15 @@ static float share_of(const pool_shape *s, const extent *inside_window) {
   return 1.0f / (float)(s->counts_padding != 0 ? whole : size_of(inside_window));
 }
 
-static float load_one(rondo_type type, const void *memory, size_t at) {
-  float room;
-  return *rondo_load_chunk(type, memory, at, 1, &room);
-}
-
-static void store_one(rondo_type type, void *memory, size_t at, float x) {
-  if (type == RONDO_F32) ((float *)memory)[at] = x;
-  rondo_store_chunk(type, memory, at, 1, &x);
-}
-
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
 static size_t find_largest(const pool_shape *s, rondo_type type, const void *x, size_t plane, extent e) {
   const size_t width = s->window.in[RONDO_WIDTH];
   size_t best = e.first[RONDO_HEIGHT] * width + e.first[RONDO_WIDTH];
-  float most = load_one(type, x, plane + best);
+  float most = rondo_load_one(type, x, plane + best);
   for (size_t i = e.first[RONDO_HEIGHT]; i < e.last[RONDO_HEIGHT]; i++) {
     for (size_t j = e.first[RONDO_WIDTH]; j < e.last[RONDO_WIDTH]; j++) {
-      const float here = load_one(type, x, plane + i * width + j);
+      const float here = rondo_load_one(type, x, plane + i * width + j);
       if (!(here > most) && !(here != here && most == most)) continue;
       most = here;
       best = i * width + j;
@@ -89,12 +80,13 @@ static float find_mean(const pool_shape *s, rondo_type type, const void *x, size
   const size_t width = s->window.in[RONDO_WIDTH];
   float sum = 0;
   for (size_t i = e.first[RONDO_HEIGHT]; i < e.last[RONDO_HEIGHT]; i++) {
-    for (size_t j = e.first[RONDO_WIDTH]; j < e.last[RONDO_WIDTH]; j++) sum += load_one(type, x, plane + i * width + j);
+    for (size_t j = e.first[RONDO_WIDTH]; j < e.last[RONDO_WIDTH]; j++)
+      sum += rondo_load_one(type, x, plane + i * width + j);
   }
   return sum * share_of(s, &e);
 }
 
-/* Arguments: the shape, x, y, and for maxima the places, which may be NULL. */
+/* Arguments: the shape, x, y, and for max_pool2d the indices of the maxima, which may be NULL. */
 static void pool(rondo_type type, rondo_blocks blocks, void *const *args, bool is_max) {
   const pool_shape *s = args[0];
   const void *x = RONDO_ARG(const void *, 1);
@@ -105,12 +97,12 @@ static void pool(rondo_type type, rondo_blocks blocks, void *const *args, bool i
     const size_t plane = i / out_of(s) * in_of(s), out = i % out_of(s);
     const extent window = inside(&s->window, out / width, out % width);
     const size_t place = is_max ? find_largest(s, type, x, plane, window) : 0;
-    store_one(type, y, i, is_max ? load_one(type, x, plane + place) : find_mean(s, type, x, plane, window));
+    rondo_store_one(type, y, i, is_max ? rondo_load_one(type, x, plane + place) : find_mean(s, type, x, plane, window));
     if (places != NULL) places[i] = (int32_t)place;
   }
 }
 
-/* What the windows around a place send back to it. places: where the maxima were; NULL: means. */
+/* The gradient of an element, from the windows that contain it. places: the indices of the maxima; NULL: means. */
 static float gather_gradient(const pool_shape *s, rondo_type type, const int32_t *places, const void *dy, size_t plane,
                              size_t in) {
   const rondo_window *w = &s->window;
@@ -122,35 +114,32 @@ static float gather_gradient(const pool_shape *s, rondo_type type, const int32_t
       const size_t out = plane * out_of(s) + y * w->out[RONDO_WIDTH] + x;
       if (places != NULL && (size_t)places[out] != in) continue;
       const extent window = inside(w, y, x);
-      sum += load_one(type, dy, out) * (places != NULL ? 1.0f : share_of(s, &window));
+      sum += rondo_load_one(type, dy, out) * (places != NULL ? 1.0f : share_of(s, &window));
     }
   }
   return sum;
 }
 
-/* Arguments: the shape, dy, dx, and for maxima the places. */
+/* Arguments: the shape, dy, dx, and for max_pool2d the indices of the maxima. */
 static void pool_gradient(rondo_type type, rondo_blocks blocks, void *const *args, bool is_max) {
   const pool_shape *s = args[0];
   const void *dy = RONDO_ARG(const void *, 1);
   void *dx = RONDO_ARG(void *, 2);
   const int32_t *places = is_max ? RONDO_ARG(const int32_t *, 3) : NULL;
   RONDO_EACH_ITEM(i, blocks, s->planes * in_of(s))
-    store_one(type, dx, i, gather_gradient(s, type, places, dy, i / in_of(s), i % in_of(s)));
+    rondo_store_one(type, dx, i, gather_gradient(s, type, places, dy, i / in_of(s), i % in_of(s)));
 }
 
-static void max_pool2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args) { pool(type, blocks, args, true); }
-static void avg_pool2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args) { pool(type, blocks, args, false); }
-static void max_pool2d_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  pool_gradient(type, blocks, args, true);
-}
-static void avg_pool2d_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  pool_gradient(type, blocks, args, false);
-}
+#define POOL_KERNEL(kernel, function, is_max, ...)                                    \
+  static void kernel##_cpu(rondo_type type, rondo_blocks blocks, void *const *args) { \
+    function(type, blocks, args, is_max);                                             \
+  }                                                                                   \
+  RONDO_TYPED_KERNEL(kernel, pool2d, RONDO_SCALAR(pool_shape), RONDO_READS, __VA_ARGS__)
 
-RONDO_TYPED_KERNEL(max_pool2d, pool2d, RONDO_SCALAR(pool_shape), RONDO_READS, RONDO_WRITES, RONDO_WRITES);
-RONDO_TYPED_KERNEL(avg_pool2d, pool2d, RONDO_SCALAR(pool_shape), RONDO_READS, RONDO_WRITES);
-RONDO_TYPED_KERNEL(max_pool2d_gradient, pool2d, RONDO_SCALAR(pool_shape), RONDO_READS, RONDO_WRITES, RONDO_READS);
-RONDO_TYPED_KERNEL(avg_pool2d_gradient, pool2d, RONDO_SCALAR(pool_shape), RONDO_READS, RONDO_WRITES);
+POOL_KERNEL(max_pool2d, pool, true, RONDO_WRITES, RONDO_WRITES);
+POOL_KERNEL(avg_pool2d, pool, false, RONDO_WRITES);
+POOL_KERNEL(max_pool2d_gradient, pool_gradient, true, RONDO_WRITES, RONDO_READS);
+POOL_KERNEL(avg_pool2d_gradient, pool_gradient, false, RONDO_WRITES);
 
 #define POOL_GRAIN ((rondo_grain){2048, RONDO_CUDA_THREADS})
 
@@ -172,7 +161,7 @@ static rondo_status infer_pool(const rondo_program *program, const rondo_operati
     const size_t padding = sizes[RONDO_WINDOW_PADDING + axis], kernel = sizes[RONDO_WINDOW_KERNEL + axis];
     if (padding < kernel) continue;
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "a padding of %zu leaves windows of %zu without an element", padding, kernel);
+                                "the padding of %zu must be less than the kernel size %zu", padding, kernel);
   }
   if (x->dims[2] * x->dims[3] > INT32_MAX)
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of pool2d.c: a thread a result, or for the gradients a place of the image.
+ * The CUDA kernels of pool2d.c: a thread computes a result or, for the gradients, an element of the image.
  */
 #include "tensor/operators/convolution/window.cuh"
 
@@ -17,7 +17,7 @@ struct extent {
 __device__ inline size_t in_of(const pool_shape &s) { return s.w.in[HEIGHT] * s.w.in[WIDTH]; }
 __device__ inline size_t out_of(const pool_shape &s) { return s.w.out[HEIGHT] * s.w.out[WIDTH]; }
 
-/* What of a window is in the image. */
+/* The part of a window that is inside the image. */
 __device__ inline extent inside(const window &w, size_t y, size_t x) {
   const size_t out[] = {y, x};
   extent e;
@@ -30,7 +30,7 @@ __device__ inline extent inside(const window &w, size_t y, size_t x) {
   return e;
 }
 
-/* The windows that a place of the image lies in. */
+/* The windows that contain an element of the image. */
 __device__ inline extent around(const window &w, size_t y, size_t x) {
   const size_t in[] = {y, x};
   extent e;

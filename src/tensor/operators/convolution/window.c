@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Windows: their attributes and sizes. Sizes are bounded, so that places do not overflow.
+ * Windows: their attributes and sizes. Sizes are limited, so that indices do not overflow. Threads: any.
  */
 #include "tensor/operators/convolution/window.h"
 
@@ -51,7 +51,7 @@ rondo_status rondo_window_make(const rondo_program *program, const rondo_operati
     const size_t room = image->dims[2 + axis] + 2 * padding;
     if (kernel > 0 && extent <= room) continue;
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "a window of %zu does not fit into %zu with %zu of padding", extent,
+                                "a window of %zu does not fit into an image of %zu with a padding of %zu", extent,
                                 image->dims[2 + axis], padding);
   }
   *out = rondo_window_of(image, &operation->attributes);

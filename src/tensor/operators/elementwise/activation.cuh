@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The activations that matrix products apply to their results: the functions of these operators, from their table.
+ * The activations that matrix products apply to their results, from the table of operators with one input.
  */
 #include "tensor/operators/elementwise/elementary.cuh"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * scale, add_constant and neg: slope x + offset, elementwise, with numbers that are part of the operator. A gradient is
- * scaled alike.
+ * scale, add_constant and neg: slope x + offset, element-wise. Slope and offset are attributes. A gradient is
+ * multiplied by the slope. Threads: as tensor/program/operator.h says.
  */
 #include "tensor/operators/elementwise/unary_operators.h"
 
@@ -9,7 +9,7 @@
 enum { SLOPE, OFFSET }; /* numbers */
 
 rondo_attributes rondo_scale_attributes(float number) {
-  return (rondo_attributes){.numbers = {[SLOPE] = number, [OFFSET] = -0.0f}}; /* which changes no 0 */
+  return (rondo_attributes){.numbers = {[SLOPE] = number, [OFFSET] = -0.0f}}; /* adding -0 keeps the sign of zeros */
 }
 
 /* Kernel ----------------------------------------------------------------------------------------------------------- */
@@ -23,7 +23,7 @@ static void compute_affine(const rondo_chunk_call *call) {
   affine_chunk(call->terms[0], call->numbers[SLOPE], call->numbers[OFFSET], call->result, call->count);
 }
 
-/* All three operators have this kernel. */
+/* The kernel of all three operators. */
 static void affine_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   rondo_elementwise_cpu(&rondo_operator_scale, type, blocks, args);
 }

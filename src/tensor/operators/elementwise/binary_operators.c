@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Element-wise operators with two inputs, which are broadcast, and the gradients of them that have three.
- * binary_operators.inc has a row for each operator; this file turns a row into its CPU functions, its kernels, the
- * operator and the public function. The gradients are written out here.
+ * Element-wise operators with two inputs, which are broadcast, and their gradients with three inputs.
+ * binary_operators.inc has a row for each operator. This file turns a row into its CPU functions, its kernels, the
+ * operator and the public function, and defines the gradients. Threads: as tensor/program/operator.h says.
  */
 #include "tensor/operators/elementwise/broadcast.h"
 #include "tensor/operators/elementwise/unary_operators.h"
@@ -24,7 +24,7 @@ static rondo_status differentiate_sub(rondo_program *program, const rondo_operat
   return rondo_program_add(program, &rondo_operator_neg, &negated, 1, &minus, &input_gradients[1]);
 }
 
-/* The gradient of input `number`: what `row` makes of the terms, summed over what was repeated. */
+/* The gradient of input `number`: `row` of the terms, summed over the broadcast dimensions. */
 static rondo_status add_gradient(rondo_program *program, const rondo_operation *operation, const rondo_operator *row,
                                  const uint32_t *terms, uint32_t number, uint32_t *input_gradients) {
   uint32_t wide;
@@ -49,30 +49,23 @@ static rondo_status differentiate_div(rondo_program *program, const rondo_operat
   return add_gradient(program, operation, &rondo_operator_div_gradient, of_b, 1, input_gradients);
 }
 
-/* Where both inputs are equal, each gets half of the gradient. */
+/* The gradient goes to the larger input, or for minimum to the smaller one. Equal inputs get half of it each. */
 static rondo_status differentiate_maximum(rondo_program *program, const rondo_operation *operation,
                                           const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const uint32_t larger = operation->row == &rondo_operator_minimum ? 1 : 0;
   for (uint32_t i = 0; i < 2; i++) {
-    const uint32_t terms[] = {result_gradients[0], operation->inputs[i], operation->inputs[1 - i]};
+    const uint32_t terms[] = {result_gradients[0], operation->inputs[i ^ larger], operation->inputs[i ^ larger ^ 1]};
     RONDO_TRY(add_gradient(program, operation, &rondo_operator_maximum_gradient, terms, i, input_gradients));
   }
   return RONDO_OK;
 }
-
-static rondo_status differentiate_minimum(rondo_program *program, const rondo_operation *operation,
-                                          const uint32_t *result_gradients, uint32_t *input_gradients) {
-  for (uint32_t i = 0; i < 2; i++) {
-    const uint32_t terms[] = {result_gradients[0], operation->inputs[1 - i], operation->inputs[i]};
-    RONDO_TRY(add_gradient(program, operation, &rondo_operator_maximum_gradient, terms, i, input_gradients));
-  }
-  return RONDO_OK;
-}
+#define differentiate_minimum differentiate_maximum
 
 /* The table -------------------------------------------------------------------------------------------------------- */
 
 #define WRAP(a, operator, b) (int64_t)((uint64_t)(a) operator(uint64_t)(b))
 
-/* The members of rondo_operator that the rows share. */
+/* The members of rondo_operator that the rows have in common. */
 #define ROW_MEMBERS(operator, terms, ...) \
   .name = #operator, .inputs = {__VA_ARGS__}, .required = terms, RONDO_BROADCAST_ROW(operator, binary_operators)
 
@@ -81,16 +74,22 @@ static rondo_status differentiate_minimum(rondo_program *program, const rondo_op
     return rondo_program_apply(program, &rondo_operator_##operator,(rondo_value[]){a, b}, 2, NULL, out_value);     \
   }
 
-#define BINARY(operator, floats_formula, integers_formula)                                                     \
-  RONDO_TERM_CHUNK(operator##_floats, float, float, floats_formula)                                            \
+#define ALL_TYPES(operator, result_type, floats_formula, integers_formula, has_flags, differentiates)          \
+  RONDO_TERM_CHUNK(operator##_floats, float, result_type, floats_formula)                                      \
   RONDO_TERM_CHUNK(operator##_integers, int64_t, int64_t, integers_formula)                                    \
   RONDO_BROADCAST_CPU(operator)                                                                                \
   RONDO_NUMBER_KERNEL(operator, operator, RONDO_BROADCAST_PARAMETERS_2);                                       \
-  static const rondo_broadcast_row operator##_family = {                                                       \
-      .code = operator##_code, .floats = operator##_floats, .integers = operator##_integers };                 \
+  static const rondo_broadcast_row operator##_family = {.code = operator##_code,                               \
+                                                        .floats = operator##_floats,                           \
+                                                        .integers = operator##_integers,                       \
+                                                        .gives_flags = has_flags};                             \
   const rondo_operator rondo_operator_##operator= {ROW_MEMBERS(operator, 2, "a", "b"), .types = RONDO_NUMBERS, \
-                                                   .differentiate = differentiate_##operator};                 \
+                                                   .differentiate = differentiates};                           \
   PUBLIC_FUNCTION(operator)
+
+#define BINARY(operator, floats_formula, integers_formula) \
+  ALL_TYPES(operator, float, floats_formula, integers_formula, false, differentiate_##operator)
+#define COMPARISON(operator, sign) ALL_TYPES(operator, int64_t, a sign b, a sign b, true, NULL)
 
 #define FLOAT_BINARY(operator, formula)                                                                         \
   RONDO_TERM_CHUNK(operator##_floats, float, float, formula)                                                    \
@@ -99,16 +98,6 @@ static rondo_status differentiate_minimum(rondo_program *program, const rondo_op
   static const rondo_broadcast_row operator##_family = {.code = operator##_code, .floats = operator##_floats }; \
   const rondo_operator rondo_operator_##operator= {ROW_MEMBERS(operator, 2, "a", "b"), .types = RONDO_FLOATS,   \
                                                    .differentiate = differentiate_##operator};                  \
-  PUBLIC_FUNCTION(operator)
-
-#define COMPARISON(operator, sign)                                                                                 \
-  RONDO_TERM_CHUNK(operator##_floats, float, int64_t, a sign b)                                                    \
-  RONDO_TERM_CHUNK(operator##_integers, int64_t, int64_t, a sign b)                                                \
-  RONDO_BROADCAST_CPU(operator)                                                                                    \
-  RONDO_NUMBER_KERNEL(operator, operator, RONDO_BROADCAST_PARAMETERS_2);                                           \
-  static const rondo_broadcast_row operator##_family = {                                                           \
-      .code = operator##_code, .floats = operator##_floats, .integers = operator##_integers, .gives_flags = true}; \
-  const rondo_operator rondo_operator_##operator= {ROW_MEMBERS(operator, 2, "a", "b"), .types = RONDO_NUMBERS};    \
   PUBLIC_FUNCTION(operator)
 
 #define INPUTS(...) __VA_ARGS__

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The kernels of the element-wise operators with two inputs: one text for each row of the table and each type, in which
- * the build replaces BINARY by the row's name.
+ * The kernels of the element-wise operators with two inputs. The build makes a source for each row of the table and
+ * each type, in which the row's name replaces BINARY.
  */
 #include "tensor/operators/elementwise/broadcast.cuh"
 

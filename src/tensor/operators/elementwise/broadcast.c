@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What operators that broadcast their inputs share.
+ * The shapes, strides and CPU loops of operators that broadcast their inputs. Threads: any.
  */
 #include "tensor/operators/elementwise/broadcast.h"
 
@@ -11,7 +11,7 @@
 
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
 
-/* Whether dimension d of the result and the one before, at the last of `shape`, are one in all terms. */
+/* Whether dimension d of the result can be merged with the last dimension of `shape`: it is contiguous in all terms. */
 static bool joins(const rondo_broadcast *shape, size_t strides[RONDO_MAX_TERMS][RONDO_MAX_DIMENSIONS], uint32_t terms,
                   size_t d, size_t dim) {
   if (shape->rank == 0) return false;
@@ -39,7 +39,7 @@ static rondo_broadcast lay_out(const rondo_shape *const *inputs, uint32_t terms,
 
 /* Kernel ----------------------------------------------------------------------------------------------------------- */
 
-/* A place in the result and, for one input, the element there. */
+/* A position in the result and, for one input, the element there. */
 typedef struct cursor {
   const rondo_layout *layout;
   size_t at[RONDO_MAX_DIMENSIONS], offset;
@@ -55,7 +55,7 @@ static cursor cursor_at(const rondo_layout *layout, size_t position) {
   return c;
 }
 
-/* Goes on within the last dimension, to its end at most. */
+/* Advances within the last dimension, at most to its end. */
 static void advance(cursor *c, size_t count) {
   const rondo_layout *layout = c->layout;
   size_t d = layout->rank - 1;
@@ -74,52 +74,50 @@ const void *rondo_load_numbers(rondo_type type, const void *memory, size_t first
                                 : (const void *)rondo_load_chunk(type, memory, first, count, room->floats);
 }
 
-/* A run of elements that follow each other, or one that is repeated, into room. */
-static void gather_floats(rondo_type type, const void *memory, const cursor *c, bool repeats, size_t run, float *room) {
-  const float *from = rondo_load_chunk(type, memory, c->offset, repeats ? 1 : run, room);
-  const float first = from[0];
-  if (repeats) {
-    for (size_t i = 0; i < run; i++) room[i] = first;
-  } else if (from != room) {
-    memcpy(room, from, run * sizeof *room);
+/* Defines `name`, which gathers a run of contiguous elements, or one that is repeated, into room. */
+#define GATHER(name, number, load)                                                                               \
+  static void name(rondo_type type, const void *memory, size_t offset, bool repeats, size_t run, number *room) { \
+    const number *from = load(type, memory, offset, repeats ? 1 : run, room);                                    \
+    const number first = from[0];                                                                                \
+    if (repeats) {                                                                                               \
+      for (size_t i = 0; i < run; i++) room[i] = first;                                                          \
+    } else if (from != room) {                                                                                   \
+      memcpy(room, from, run * sizeof *room);                                                                    \
+    }                                                                                                            \
   }
-}
 
-static void gather_integers(rondo_type type, const void *memory, const cursor *c, bool repeats, size_t run,
-                            int64_t *room) {
-  const int64_t *from = rondo_load_integers(type, memory, c->offset, repeats ? 1 : run, room);
-  const int64_t first = from[0];
-  if (repeats) {
-    for (size_t i = 0; i < run; i++) room[i] = first;
-  } else if (from != room) {
-    memcpy(room, from, run * sizeof *room);
-  }
-}
+GATHER(gather_floats, float, rondo_load_chunk)
+GATHER(gather_integers, int64_t, rondo_load_integers)
 
 const void *rondo_load_layout(const rondo_layout *layout, rondo_type type, const void *memory, size_t first,
                               size_t count, rondo_chunk_room *room) {
+  assert(layout->rank > 0 && layout->rank <= RONDO_MAX_DIMENSIONS && count <= RONDO_CHUNK);
   const size_t last = layout->rank - 1;
   const bool repeats = layout->strides[last] == 0;
   cursor c = cursor_at(layout, first);
   for (size_t done = 0, run = 0; done < count; done += run) {
-    const size_t left = layout->dims[last] - c.at[last];
-    run = left < count - done ? left : count - done;
+    run = rondo_smaller(layout->dims[last] - c.at[last], count - done);
     if (run == count && !repeats) return rondo_load_numbers(type, memory, c.offset, count, room);
     if (rondo_is_integer(type)) {
-      gather_integers(type, memory, &c, repeats, run, room->integers + done);
+      gather_integers(type, memory, c.offset, repeats, run, room->integers + done);
     } else {
-      gather_floats(type, memory, &c, repeats, run, room->floats + done);
+      gather_floats(type, memory, c.offset, repeats, run, room->floats + done);
     }
     advance(&c, run);
   }
   return room;
 }
 
-/* An input's elements for `count` of the result's from `first` on: where they lie, or gathered in room. */
-static const void *load_term(const rondo_broadcast *shape, uint32_t term, rondo_type type, const void *memory,
-                             size_t first, size_t count, rondo_chunk_room *room) {
-  const rondo_layout layout = {shape->rank, shape->dims, shape->strides[term]};
-  return rondo_load_layout(&layout, type, memory, first, count, room);
+void rondo_store_numbers(rondo_type type, void *memory, size_t first, size_t count, const void *numbers) {
+  if (rondo_is_integer(type)) {
+    rondo_store_integers(type, memory, first, count, numbers);
+  } else {
+    rondo_store_chunk(type, memory, first, count, numbers);
+  }
+}
+
+void *rondo_numbers_of(rondo_type type, void *memory, size_t first, rondo_chunk_room *room) {
+  return rondo_is_integer(type) ? (void *)room->integers : (void *)rondo_chunk_of(type, memory, first, room->floats);
 }
 
 static rondo_term_chunk chunk_of(const rondo_operator *row, rondo_type type) {
@@ -134,26 +132,23 @@ void rondo_broadcast_cpu(const rondo_operator *row, rondo_type type, rondo_block
   void *y = RONDO_ARG(void *, row->required + 1);
   const void *terms[RONDO_MAX_TERMS];
   rondo_chunk_room rooms[RONDO_MAX_TERMS + 1];
+  assert(row->required > 0 && row->required <= RONDO_MAX_TERMS && shape->rank > 0);
   const rondo_span span = rondo_blocks_span(blocks, shape->count, RONDO_LANES);
   RONDO_EACH_CHUNK(at, length, span.first, span.last) {
     for (uint32_t t = 0; t < RONDO_MAX_TERMS; t++) {
       const rondo_type term_type = t == 0 && family->has_condition ? RONDO_I32 : type;
+      const rondo_layout layout = {shape->rank, shape->dims, shape->strides[t]};
       terms[t] = t >= row->required
                      ? terms[0]
-                     : load_term(shape, t, term_type, RONDO_ARG(const void *, t + 1), at, length, &rooms[t]);
+                     : rondo_load_layout(&layout, term_type, RONDO_ARG(const void *, t + 1), at, length, &rooms[t]);
     }
-    void *to = rondo_is_integer(result) ? (void *)rooms[RONDO_MAX_TERMS].integers
-                                        : (void *)rondo_chunk_of(result, y, at, rooms[RONDO_MAX_TERMS].floats);
+    void *to = rondo_numbers_of(result, y, at, &rooms[RONDO_MAX_TERMS]);
     chunk_of(row, type)(terms, to, length);
-    if (rondo_is_integer(result)) {
-      rondo_store_integers(result, y, at, length, to);
-    } else {
-      rondo_store_chunk(result, y, at, length, to);
-    }
+    rondo_store_numbers(result, y, at, length, to);
   }
 }
 
-/* The last input tells the type; a term that is not there has the chunk of the first. */
+/* The last input determines the type. Missing inputs get the chunk of the first one. */
 void rondo_compute_broadcast(const rondo_chunk_call *call) {
   const uint32_t count = call->row->required;
   const void *terms[RONDO_MAX_TERMS];
@@ -172,12 +167,12 @@ static rondo_status check_type(const rondo_program *program, const rondo_operati
   const rondo_shape *other = rondo_operation_input(program, operation, first);
   if (shape->type == other->type) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_TYPE,
-                              "%s is %s and %s is %s: they must have one type (cast makes one of the other)",
+                              "%s is %s and %s is %s: they must have one type (cast converts one to the other)",
                               operation->row->inputs[first], rondo_type_name(other->type),
                               operation->row->inputs[input], rondo_type_name(shape->type));
 }
 
-/* Widens `result` to what it and the input make together. */
+/* Broadcasts `result` together with an input. */
 static rondo_status widen(const rondo_program *program, const rondo_operation *operation, uint32_t input,
                           rondo_shape *result) {
   const rondo_shape *shape = rondo_operation_input(program, operation, input);
@@ -189,9 +184,9 @@ static rondo_status widen(const rondo_program *program, const rondo_operation *o
     if (*dim != other && *dim != 1 && other != 1) {
       return rondo_fail_operation(
           program, operation, RONDO_REASON_SHAPE,
-          "shapes do not broadcast: %s has %zu where %zu stands, in dimension -%u (the last is -1); "
-          "they must be the same, or one of them 1",
-          operation->row->inputs[input], shape == narrow ? other : *dim, shape == narrow ? *dim : other, d);
+          "shapes do not broadcast: in dimension -%u (the last is -1), %s has %zu elements and other inputs have %zu; "
+          "they must be equal, or one of them 1",
+          d, operation->row->inputs[input], shape == narrow ? other : *dim, shape == narrow ? *dim : other);
     }
     if (*dim == 1) *dim = other;
   }
@@ -223,13 +218,14 @@ rondo_status rondo_emit_broadcast(rondo_emitter *emitter, const rondo_operation 
   }
   addresses[terms] = rondo_emit_address(emitter, operation->results[0]);
   args[terms + 1] = &addresses[terms];
+  assert(family->code[shapes[terms - 1]->type].name != NULL);
   const rondo_broadcast shape = lay_out(shapes, terms, rondo_emit_shape(emitter, operation->results[0]));
   args[0] = &shape;
   return rondo_emit_kernel(emitter, &family->code[shapes[terms - 1]->type],
                            rondo_emit_grid(emitter, shape.count, RONDO_PACKED_GRAIN), args, terms + 2);
 }
 
-/* Adding up what was repeated -------------------------------------------------------------------------------------- */
+/* Gradients of broadcast inputs ------------------------------------------------------------------------------------ */
 
 rondo_status rondo_add_sum_to(rondo_program *program, uint32_t value, uint32_t like, uint32_t *out_value) {
   const rondo_shape from = *rondo_program_shape(program, value);

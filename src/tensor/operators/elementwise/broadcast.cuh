@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Kernels of operators that broadcast their inputs (broadcast.h). `function` is a lambda of elements. Where the last
- * dimension allows, elements are taken in packs; indices have 32 bits where they fit, for the divisions' sake.
+ * Kernels of operators that broadcast their inputs (broadcast.h). `function` is a lambda of elements. Elements are
+ * processed in packs if the last dimension allows it. Indices have 32 bits if they fit, because 32-bit division is
+ * faster.
  */
 #include "tensor/operators/common/element.cuh"
 
@@ -13,7 +14,7 @@ struct broadcast {
   size_t strides[MAX_TERMS][MAX_DIMENSIONS];
 };
 
-/* In the place of a term that is not there. */
+/* Stands for a missing input. */
 struct no_term {};
 
 struct term_offsets {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Operators of up to three inputs that work element by element, whose shapes are broadcast together as NumPy does it:
- * aligned at the last dimension, and a dimension of 1 is repeated. The inputs' elements are gathered chunk by chunk as
- * floats, or as int64_t where they are integers, so that the arithmetic is of whole chunks whatever the shapes.
+ * Element-wise operators of up to three inputs, whose shapes are broadcast as in NumPy: aligned at the last dimension,
+ * with dimensions of 1 repeated. The inputs' elements are gathered in chunks of float, or int64_t for integers, so that
+ * the arithmetic works on whole chunks whatever the shapes.
  *
- * Such an operator's kernels are called <name>_TYPE(shape, inputs ..., result, options ...), or <name>_NUMBER where
- * they are of integers too (broadcast.cuh).
+ * The kernels of such an operator are called <name>_TYPE(shape, inputs ..., result, options ...), or <name>_NUMBER if
+ * they take integers too (broadcast.cuh). Threads: any.
  */
 #ifndef RONDO_TENSOR_OPERATORS_ELEMENTWISE_BROADCAST_H
 #define RONDO_TENSOR_OPERATORS_ELEMENTWISE_BROADCAST_H
@@ -14,8 +14,8 @@
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 
-/* How inputs lie under the result: a scalar of kernels, without padding. Dimensions that lie alike in all inputs are
- * one, and the last varies fastest. Strides count elements; 0 repeats, and that of the last dimension is 0 or 1. */
+/* The strides of the inputs: a scalar argument of kernels, without padding. Dimensions that are contiguous in all
+ * inputs are merged; the last varies fastest. Strides count elements; 0 repeats. The last stride is 0 or 1. */
 typedef struct rondo_broadcast {
   size_t count; /* elements of the result */
   size_t rank;  /* at least 1 */
@@ -25,28 +25,32 @@ typedef struct rondo_broadcast {
 
 static inline bool rondo_is_integer(rondo_type type) { return type == RONDO_I32 || type == RONDO_I64; }
 
-/* Numbers of a chunk: floats, or int64_t where the type is an integer. */
+/* The numbers of a chunk: float, or int64_t for integer types. */
 typedef union rondo_chunk_room {
   float floats[RONDO_CHUNK];
   int64_t integers[RONDO_CHUNK];
 } rondo_chunk_room;
 
-/* How one input lies under the result. */
+/* The strides of one input. */
 typedef struct rondo_layout {
   size_t rank; /* at least 1 */
   const size_t *dims, *strides;
 } rondo_layout;
 
-/* `count` elements from `first` on as numbers: where they lie, or converted into room. With a layout, the input's
- * elements for those of the result. */
+/* `count` elements from `first` on as numbers: in place, or converted into room. With a layout, the elements of the
+ * input for these elements of the result. */
 const void *rondo_load_numbers(rondo_type type, const void *memory, size_t first, size_t count, rondo_chunk_room *room);
 const void *rondo_load_layout(const rondo_layout *layout, rondo_type type, const void *memory, size_t first,
                               size_t count, rondo_chunk_room *room);
 
-/* result[i] of terms[..][i]: floats, or int64_t. */
+/* Where to write numbers that rondo_store_numbers then stores: in place, or room. */
+void *rondo_numbers_of(rondo_type type, void *memory, size_t first, rondo_chunk_room *room);
+void rondo_store_numbers(rondo_type type, void *memory, size_t first, size_t count, const void *numbers);
+
+/* Computes result[i] from terms[..][i]: float, or int64_t. */
 typedef void (*rondo_term_chunk)(const void *const *terms, void *result, size_t count);
 
-/* `name`: y = expression in a, b and c of type `term`, of which there may be fewer. */
+/* Defines `name`: y = expression in a, b and c of type `term`, of which there may be fewer. */
 #define RONDO_TERM_CHUNK(name, term, result_type, expression)                                              \
   RONDO_INLINE result_type name##_of(term a, term b, term c) {                                             \
     (void)b;                                                                                               \
@@ -59,7 +63,7 @@ typedef void (*rondo_term_chunk)(const void *const *terms, void *result, size_t 
     RONDO_EACH_LANE(i, lane, count, y[i] = name##_of(a[i], b[i], c[i]));                                   \
   }
 
-/* The family of a row. */
+/* The `family` of a row. */
 typedef struct rondo_broadcast_row {
   const rondo_kernel_options *code; /* one per type of the last input */
   rondo_term_chunk floats;
@@ -68,7 +72,7 @@ typedef struct rondo_broadcast_row {
   bool has_condition;        /* the first input is I32, whatever the others are */
 } rondo_broadcast_row;
 
-/* The CPU kernel of a row, for elements of this type. Its arguments are the shape, the inputs and the result. */
+/* The CPU function of a row's kernel for this type. Its arguments are the shape, the inputs and the result. */
 void rondo_broadcast_cpu(const rondo_operator *row, rondo_type type, rondo_blocks blocks, void *const *args);
 
 #define RONDO_BROADCAST_CPU(operator)                                                   \
@@ -91,8 +95,8 @@ void rondo_compute_broadcast(const rondo_chunk_call *call);
 #define RONDO_BROADCAST_PARAMETERS_2 RONDO_SCALAR(rondo_broadcast), RONDO_READS, RONDO_READS, RONDO_WRITES
 #define RONDO_BROADCAST_PARAMETERS_3 RONDO_SCALAR(rondo_broadcast), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES
 
-/* Adds what gives `value` the shape `like` has by adding up what was repeated; `value` itself where they have one
- * shape. The rank is not smaller, unless nothing was repeated. */
+/* Adds the sum over the broadcast dimensions of `value`, which gives it the shape of `like`. Gives `value` itself if
+ * both have one shape. The rank of `value` is not smaller than that of `like`, unless nothing was broadcast. */
 RONDO_MUST_USE rondo_status rondo_add_sum_to(rondo_program *program, uint32_t value, uint32_t like,
                                              uint32_t *out_value);
 

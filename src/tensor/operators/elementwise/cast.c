@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * cast: the same numbers in another type. Those of whole types go by way of int64_t, or to a type of float by way of
- * an F32, all others are F32 on their way.
+ * cast: converts elements to another type. Integers are converted to int64_t first, all other types to F32. Threads: as
+ * tensor/program/operator.h says.
  */
 #include "tensor/operators/common/joined.h"
 #include "tensor/operators/common/operator_tools.h"
@@ -48,7 +48,7 @@ RONDO_VECTORISED(cast_chunk, (rondo_type from, rondo_type to, const void *x, voi
   }
 }
 
-/* From numbers to numbers; those of a type that has the same ones are copied. */
+/* Converts numbers to numbers of the other type; between two float or two integer types it copies them. */
 static void compute_cast(const rondo_chunk_call *call) {
   const bool from_float = is_float(call->types[0]), to_float = is_float(call->result_type);
   if (from_float && !to_float)
@@ -59,7 +59,7 @@ static void compute_cast(const rondo_chunk_call *call) {
     memcpy(call->result, call->terms[0], call->count * (to_float ? sizeof(float) : sizeof(int64_t)));
 }
 
-/* x and y from `args` on. */
+/* `args` begins at x and y. */
 static void cast_span(rondo_type from, rondo_type to, void *const *args, rondo_span span) {
   RONDO_EACH_CHUNK(at, length, span.first, span.last)
     cast_chunk(from, to, RONDO_ARG(const void *, 0), RONDO_ARG(void *, 1), at, length);
@@ -79,18 +79,13 @@ static void cast_joined_cpu(rondo_blocks blocks, void *const *args) {
   }
 }
 
-static const rondo_kernel_options cast_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "cast", .cpu = cast_cpu, RONDO_CUDA(cast),
-    .params = {RONDO_READS, RONDO_WRITES, RONDO_SCALAR(uint32_t), RONDO_SCALAR(uint32_t), RONDO_SCALAR(size_t)}};
-
 #define POINTERS RONDO_READS, RONDO_WRITES
 
 static const rondo_parameter joined_parameters[] = {RONDO_SCALAR(rondo_joined_table), RONDO_SCALAR(uint32_t),
                                                     RONDO_JOINED_PARAMETERS(POINTERS)};
 
-static const rondo_kernel_options cast_joined_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "cast_joined",
-                                                      .cpu = cast_joined_cpu, RONDO_CUDA(cast),
-                                                      RONDO_PARAMETER_LIST(joined_parameters)};
+RONDO_UNTYPED_KERNEL(cast, cast, POINTERS, RONDO_SCALAR(uint32_t), RONDO_SCALAR(uint32_t), RONDO_SCALAR(size_t));
+RONDO_UNTYPED_KERNEL_LIST(cast_joined, cast, joined_parameters);
 
 /* Row -------------------------------------------------------------------------------------------------------------- */
 
@@ -105,7 +100,7 @@ static rondo_status add_cast(rondo_program *program, uint32_t value, rondo_type 
   return rondo_program_add(program, &rondo_operator_cast, &value, 1, &attributes, out_value);
 }
 
-/* What came of integers has no gradient. */
+/* The cast of an integer has no gradient. */
 static rondo_status differentiate_cast(rondo_program *program, const rondo_operation *operation,
                                        const uint32_t *result_gradients, uint32_t *input_gradients) {
   const rondo_shape *shape = rondo_operation_input(program, operation, 0);
@@ -129,7 +124,7 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
   return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&to));
 }
 
-/* Of parameters: few kernels make what a network works with in another type. */
+/* Casts of parameters are joined into few kernels. */
 static const rondo_join cast_join = {.most = RONDO_MOST_JOINED, .is_early = true, .emit = emit_joined};
 
 RONDO_OPERATOR(cast, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = infer_cast,

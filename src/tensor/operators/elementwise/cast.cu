@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of cast.c.
+ * The CUDA kernels of cast.c.
  */
 #include "tensor/operators/common/joined.cuh"
 #include "tensor/operators/common/numbers.cuh"
 
-/* The number itself: what makes another element of it is its rounding. */
+/* The number itself: the conversion to the result's type does the cast. */
 template <class N>
 __device__ inline N cast_of(N x) {
   return x;
@@ -13,18 +13,10 @@ __device__ inline N cast_of(N x) {
 /* As rondo_type. */
 enum { F32 = 1, I32 = 2, I64 = 4, F16 = 5, BF16 = 6 };
 
-/* Elements in packs from the first on, then those that are left behind the last pack. */
 template <class T, class U>
-__device__ inline void cast_all(const T *__restrict__ x, U *__restrict__ y, size_t first, size_t count, size_t stride) {
-  const size_t packs = count / PACK;
-  for (size_t i = first; i < packs; i += stride) {
-    const pack<T> in = ((const pack<T> *)x)[i];
-    pack<U> out;
-#pragma unroll
-    for (unsigned k = 0; k < PACK; k++) out.at[k] = rounded<U>::of(cast_of(to_number(in.at[k])));
-    ((pack<U> *)y)[i] = out;
-  }
-  for (size_t i = packs * PACK + first; i < count; i += stride) y[i] = rounded<U>::of(cast_of(to_number(x[i])));
+__device__ inline void cast_all(const T *x, U *y, size_t first, size_t count, size_t stride) {
+  map_from(
+      first, count, stride, y, [](size_t, T in) { return rounded<U>::of(cast_of(to_number(in))); }, x);
 }
 
 template <class T>

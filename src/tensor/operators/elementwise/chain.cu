@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * What the kernels of chains are made of (chain_source.c): behind this text come the functions of the members, and a
- * kernel that takes the elements in packs.
+ * The common part of the kernels of chains (chain_source.c). The functions of the operators follow it, and a kernel
+ * that processes the elements in packs.
  */
 #include "exec/random.cuh"
 #include "tensor/operators/common/numbers.cuh"
 #include "tensor/operators/elementwise/elementary.cuh"
 
-/* As in tensor/compile/chain_plan.h. */
+/* The same as in tensor/compile/chain_plan.h. */
 #define MAX_DIMENSIONS 6
 #define MAX_LAYOUTS 4
 #define MAX_STEPS 12
@@ -29,8 +29,8 @@ struct chain_form {
   unsigned char of_a_cpu[92];
 };
 
-/* A step's result as the next step gets it. A compiler that saw the product of one and the sum of the other would round
- * once where separate operators round twice; through bits that it does not know it does not see. */
+/* The result of a step as the next step reads it. If the compiler saw the product of one step and the sum of the next,
+ * it would contract them and round once, where separate operators round twice. Unknown bits prevent that. */
 __device__ inline float settled(float x, unsigned zero) { return __uint_as_float(__float_as_uint(x) | zero); }
 template <class T>
 __device__ inline T settled(T x, unsigned) {
@@ -48,7 +48,7 @@ __device__ inline size_t offset_in(const chain_layout &layout, index position) {
   return offset + position * layout.strides[0];
 }
 
-/* To divide 32 bits takes a fraction of the time. */
+/* 32-bit division is much faster. */
 __device__ inline size_t offset_at(const chain_layout &layout, size_t position) {
   return position < 0x7fffffffu ? offset_in(layout, (unsigned)position) : offset_in(layout, position);
 }

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * A chain's kernel: a function of one element, of what the inputs hold at its place, and two loops that call it, for
- * packs and for the elements that are left. Each value has the type of its elements, as if it were stored between the
- * steps.
+ * The kernel of a chain: a function that computes one element from the inputs at its position, and two loops that call
+ * it, for packs and for the remaining elements. Each intermediate value has the type of its elements, as if it were
+ * stored between the steps.
  */
 #include "tensor/operators/elementwise/chain_source.h"
 
-#include <ctype.h>
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/operators/common/operator_cuda_sources.h"
 
 static const rondo_operator *row_at(const rondo_chain_form *form, uint32_t step) {
   size_t count;
-  return rondo_operator_table(&count)[form->steps[step].row];
+  const rondo_operator *const *table = rondo_operator_table(&count);
+  assert(step < form->step_count && form->steps[step].row < count);
+  return table[form->steps[step].row];
 }
 
 static const char *type_name(uint32_t type) {
@@ -42,7 +44,7 @@ void rondo_chain_kernel_name(const rondo_chain_form *form, char name[RONDO_CHAIN
   }
 }
 
-/* Of one element --------------------------------------------------------------------------------------------------- */
+/* One element ------------------------------------------------------------------------------------------------------ */
 
 static void add_term(uint8_t term, rondo_text *text) {
   if (term >= RONDO_CHAIN_INPUTS)
@@ -51,7 +53,7 @@ static void add_term(uint8_t term, rondo_text *text) {
     rondo_text_add(text, "to_number(e%u)", (unsigned)term);
 }
 
-/* What a function gets behind the elements. */
+/* The arguments of a function after the elements. */
 static void add_more_arguments(const rondo_chain_form *form, uint32_t s, rondo_text *text) {
   const rondo_operator *row = row_at(form, s);
   for (uint32_t n = 0; n < row->element.numbers; n++) rondo_text_add(text, ", form.steps[%u].numbers[%u]", s, n);
@@ -116,7 +118,7 @@ static void add_rest(const rondo_chain_form *form, rondo_text *text) {
   rondo_text_add(text, ");\n");
 }
 
-/* The whole -------------------------------------------------------------------------------------------------------- */
+/* The kernel ------------------------------------------------------------------------------------------------------- */
 
 void rondo_chain_add_kernel(const rondo_chain_form *form, const char *name, rondo_text *text) {
   rondo_text_add(text, "\nextern \"C\" __global__ void %s(chain_form form", name);

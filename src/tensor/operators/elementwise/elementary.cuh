@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The functions of elementary.h in CUDA: the same names, made of CUDA's own functions. The formulas of operators
- * (unary_operators.inc) use them.
+ * The functions of elementary.h in CUDA, by CUDA's own functions. The formulas of operators (unary_operators.inc) use
+ * them.
  */
 #define FORMULA __device__ inline
 
 __device__ inline unsigned rondo_float_bits(float x) { return __float_as_uint(x); }
 __device__ inline float rondo_float_of(unsigned bits) { return __uint_as_float(bits); }
 
-/* a where the mask is all ones, b where it is 0. */
+/* a if the mask is all ones, b if it is 0. */
 __device__ inline float rondo_choose(unsigned mask, float a, float b) {
   return rondo_float_of((rondo_float_bits(a) & mask) | (rondo_float_bits(b) & ~mask));
 }

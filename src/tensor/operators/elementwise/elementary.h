@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * exp, log, tanh, erf and the sigmoid that compilers can vectorise: no branch, no table, no call, and no comparison of
- * floats, which could trap. Against the exact values all are within 4e-7 relative; NaN gives NaN.
+ * exp, log, tanh, erf and sigmoid in a form that compilers vectorise: no branch, no table, no call, and no comparison
+ * of floats, which could trap. The relative error of all is at most 4e-7; NaN gives NaN. Threads: any.
  *
  * Method (Muller, Elementary Functions, 3rd ed., chapters 3 and 11): y = n ln 2 + r with |r| <= ln 2 / 2, and
  * exp(y) - 1 = 2^n q(r) + (2^n - 1), q the Taylor polynomial of exp(r) - 1, which keeps the relative accuracy near 0.
@@ -27,7 +27,7 @@ RONDO_INLINE float rondo_float_of(uint32_t bits) {
   return x;
 }
 
-/* q(r) of a y with |y| < 105; n is left in the low bits of *out_exponent. */
+/* q(r) for |y| < 105; the low bits of *out_exponent are n. */
 RONDO_INLINE float rondo_reduce_exponent(float y, uint32_t *out_exponent) {
   const float shifted = y * 1.44269504f + 12582912.0f;
   const float n = shifted - 12582912.0f;
@@ -42,7 +42,7 @@ RONDO_INLINE float rondo_reduce_exponent(float y, uint32_t *out_exponent) {
   return q * r * r + r;
 }
 
-/* 2^n and q(r) of a y with |y| < 87.4. */
+/* 2^n and q(r) for |y| < 87.4. */
 RONDO_INLINE float rondo_split_exponent(float y, float *out_power) {
   uint32_t exponent;
   const float q = rondo_reduce_exponent(y, &exponent);
@@ -50,8 +50,8 @@ RONDO_INLINE float rondo_split_exponent(float y, float *out_power) {
   return q;
 }
 
-/* All ones for the magnitude of a NaN, else 0. Masks, not ?:, because compilers turn that into branches around the
- * arithmetic and do not vectorise it then. */
+/* All ones for the magnitude of a NaN, else 0. Masks instead of ?:, which compilers turn into branches and then do not
+ * vectorise. */
 RONDO_INLINE uint32_t rondo_nan_mask(uint32_t magnitude) { return 0u - (uint32_t)(magnitude > 0x7f800000u); }
 
 /* exp(x) for x <= 0; 0 below -87.33, where it would be subnormal. */
@@ -64,7 +64,7 @@ RONDO_INLINE float rondo_exp_negative(float x) {
   return rondo_float_of(result | (magnitude & rondo_nan_mask(magnitude)));
 }
 
-/* a where the mask is all ones, b where it is 0. */
+/* a if the mask is all ones, b if it is 0. */
 RONDO_INLINE float rondo_choose(uint32_t mask, float a, float b) {
   return rondo_float_of((rondo_float_bits(a) & mask) | (rondo_float_bits(b) & ~mask));
 }
@@ -86,7 +86,7 @@ RONDO_INLINE float rondo_exp(float x) {
 /* x = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); log(1 + f) = 2 atanh(s), s = f / (2 + f), by its series. */
 RONDO_INLINE float rondo_log(float x) {
   const uint32_t bits = rondo_float_bits(x);
-  const uint32_t tiny = 0u - (uint32_t)(bits < 0x00800000u); /* 0 and subnormal numbers of no sign */
+  const uint32_t tiny = 0u - (uint32_t)(bits < 0x00800000u); /* 0 and positive subnormal numbers */
   const uint32_t scaled = rondo_float_bits(x * rondo_float_of((tiny & 0x4b000000u) | (~tiny & 0x3f800000u)));
   const uint32_t moved = scaled - 0x3f3504f3u; /* sqrt(1/2) */
   const float e = (float)((int32_t)(moved & 0xff800000u) / 0x00800000 - (int32_t)(tiny & 23u));
@@ -103,7 +103,7 @@ RONDO_INLINE float rondo_log(float x) {
                         (is_zero & 0xff800000u) | (is_invalid & 0x7fc00000u));
 }
 
-/* Up to 1 by a polynomial in x^2, from there to 4 by one for the logarithm of 1 - erf, both Chebyshev fits. */
+/* Up to 1, a polynomial in x^2; from there to 4, a polynomial for the logarithm of 1 - erf. Both are Chebyshev fits. */
 RONDO_INLINE float rondo_erf(float x) {
   const uint32_t magnitude = rondo_float_bits(x) & 0x7fffffffu;
   const uint32_t is_small = 0u - (uint32_t)(magnitude < 0x3f800000u);
@@ -133,7 +133,7 @@ RONDO_INLINE float rondo_erf(float x) {
 RONDO_INLINE float rondo_sigmoid(float x) { return 1.0f / (1.0f + rondo_exp(-x)); }
 
 RONDO_INLINE float rondo_tanh(float x) {
-  const uint32_t saturated = 0x41200000u; /* 10: tanh is 1 long before */
+  const uint32_t saturated = 0x41200000u; /* 10: tanh is 1 already */
   const uint32_t magnitude = rondo_float_bits(x) & 0x7fffffffu;
   const uint32_t sign = rondo_float_bits(x) & 0x80000000u;
   float power;

@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: MIT
- * The kernel of chains (tensor/compile/chain_plan.h). On a CPU one function runs them all: it takes chunks so small
- * that what the steps hand on stays in the first cache, and calls each step's function once a chunk. On CUDA each chain
- * has a source (chain_source.h). Its arguments are the form, the inputs and the result.
+ * The kernel of chains (tensor/compile/chain_plan.h). On a CPU, one function runs all chains. Its chunks are so small
+ * that intermediate results stay in the first-level cache, and it calls the function of each step once for each chunk.
+ * On CUDA, each chain has a source of its own (chain_source.h). The arguments are the form, the inputs and the result.
+ * Threads: as tensor/program/operator.h says.
  */
 #include "tensor/compile/chain_plan.h"
+
+#include <assert.h>
 
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/elementwise/broadcast.h"
 #include "tensor/operators/elementwise/chain_source.h"
 
-/* Elements of a block: several operators' work. */
+/* Elements of a block, which has the work of several operators. */
 #define GRAIN ((rondo_grain){2048, RONDO_CHAIN_PACK * RONDO_CUDA_THREADS})
 
 #define MOST_VALUES (RONDO_CHAIN_INPUTS + RONDO_CHAIN_STEPS)
 
 /* Chunks ----------------------------------------------------------------------------------------------------------- */
 
-static const void *load_broadcast(const rondo_chain_layout *chain_layout, rondo_type type, const void *memory,
-                                  size_t first, size_t count, rondo_chunk_room *room) {
-  const rondo_layout layout = {chain_layout->rank, chain_layout->dims, chain_layout->strides};
-  return rondo_load_layout(&layout, type, memory, first, count, room);
-}
-
-/* Numbers as they would be read again when they had been stored. */
+/* Rounds numbers as if they had been stored and read again. */
 static void round_chunk(uint32_t type, void *chunk, size_t count) {
   float *floats = chunk;
   int64_t *integers = chunk;
@@ -43,7 +40,7 @@ static void round_chunk(uint32_t type, void *chunk, size_t count) {
 
 /* Kernel ----------------------------------------------------------------------------------------------------------- */
 
-/* A chunk on its way: where the numbers of each input and step are. */
+/* The numbers of each input and step for one chunk. */
 typedef struct passage {
   const rondo_chain_form *form;
   const rondo_operator *const *table;
@@ -56,13 +53,15 @@ static void load_inputs(passage *p, size_t first, size_t count) {
   for (uint32_t i = 0; i < p->form->input_count; i++) {
     const rondo_chain_input *input = &p->form->inputs[i];
     const void *memory = *(const void *const *)p->args[1 + i];
-    if (input->reading == RONDO_CHAIN_WHOLE)
+    if (input->reading == RONDO_CHAIN_WHOLE) {
       p->values[i] = memory;
-    else if (input->reading == RONDO_CHAIN_EACH)
+    } else if (input->reading == RONDO_CHAIN_EACH) {
       p->values[i] = rondo_load_numbers(input->type, memory, first, count, &p->rooms[i]);
-    else
-      p->values[i] = load_broadcast(&p->form->layouts[input->reading - RONDO_CHAIN_LAYOUT], input->type, memory, first,
-                                    count, &p->rooms[i]);
+    } else {
+      const rondo_chain_layout *of = &p->form->layouts[input->reading - RONDO_CHAIN_LAYOUT];
+      const rondo_layout layout = {of->rank, of->dims, of->strides};
+      p->values[i] = rondo_load_layout(&layout, input->type, memory, first, count, &p->rooms[i]);
+    }
   }
 }
 
@@ -73,18 +72,19 @@ static uint32_t type_of(const rondo_chain_form *form, uint32_t term) {
 static void compute_step(const passage *p, uint32_t number, size_t first, size_t count, void *result) {
   const rondo_chain_step *step = &p->form->steps[number];
   const rondo_operator *row = p->table[step->row];
-  const rondo_chain_numbers *told = &p->form->numbers[number];
+  const rondo_chain_numbers *numbers = &p->form->numbers[number];
   rondo_chunk_call call = {.row = row,
                            .result_type = (rondo_type)step->type,
                            .result = result,
                            .first = first,
                            .count = count,
-                           .numbers = {told->numbers[0], told->numbers[1]},
-                           .size = told->size};
+                           .numbers = {numbers->numbers[0], numbers->numbers[1]},
+                           .size = numbers->size};
   for (uint32_t t = 0; t < row->required; t++) {
     call.terms[t] = p->values[step->terms[t]];
     call.types[t] = (rondo_type)type_of(p->form, step->terms[t]);
   }
+  assert(row->element.compute != NULL && row->required <= RONDO_MAX_TERMS);
   row->element.compute(&call);
 }
 
@@ -92,7 +92,6 @@ static void run_chunk(passage *p, size_t first, size_t count) {
   const rondo_chain_form *form = p->form;
   const uint32_t last = form->step_count - 1u;
   void *y = *(void *const *)p->args[1 + form->input_count];
-  rondo_chunk_room *room = &p->rooms[RONDO_CHAIN_INPUTS + last];
   load_inputs(p, first, count);
   for (uint32_t s = 0; s < last; s++) {
     rondo_chunk_room *mine = &p->rooms[RONDO_CHAIN_INPUTS + s];
@@ -101,12 +100,9 @@ static void run_chunk(passage *p, size_t first, size_t count) {
     p->values[RONDO_CHAIN_INPUTS + s] = mine;
   }
   const rondo_type type = (rondo_type)form->result_type;
-  void *to = rondo_is_integer(type) ? (void *)room : (void *)rondo_chunk_of(type, y, first, room->floats);
+  void *to = rondo_numbers_of(type, y, first, &p->rooms[RONDO_CHAIN_INPUTS + last]);
   compute_step(p, last, first, count, to);
-  if (rondo_is_integer(type))
-    rondo_store_integers(type, y, first, count, to);
-  else
-    rondo_store_chunk(type, y, first, count, to);
+  rondo_store_numbers(type, y, first, count, to);
 }
 
 static void chain_cpu(rondo_blocks blocks, void *const *args) {
@@ -116,6 +112,7 @@ static void chain_cpu(rondo_blocks blocks, void *const *args) {
   p.form = form;
   p.table = rondo_operator_table(&rows);
   p.args = args;
+  assert(form->step_count > 0 && form->step_count <= RONDO_CHAIN_STEPS && form->input_count <= RONDO_CHAIN_INPUTS);
   const rondo_span span = rondo_blocks_span(blocks, form->count, RONDO_LANES);
   RONDO_EACH_CHUNK(at, length, span.first, span.last) run_chunk(&p, at, length);
 }

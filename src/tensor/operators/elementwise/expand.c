@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * expand: a value repeated along dimensions, of any type, into the shape in the attributes. Its gradient is summed up.
+ * expand: broadcasts a value of any type to the shape in the attributes. Its gradient is the sum over the broadcast
+ * dimensions. Threads: as tensor/program/operator.h says.
  */
 #include "base/error.h"
 #include "tensor/operators/elementwise/broadcast.h"
@@ -23,7 +24,7 @@ static rondo_status infer_expand(const rondo_program *program, const rondo_opera
   if (fits) return RONDO_OK;
   char text[RONDO_SHAPE_TEXT];
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                              "its dimensions, aligned at the last, are neither those of %s nor 1",
+                              "it does not broadcast to %s: each dimension, aligned at the last, must be equal or 1",
                               rondo_shape_text(text, &results[0]));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of expand.c.
+ * The CUDA kernel of expand.c.
  */
 #include "tensor/operators/elementwise/broadcast.cuh"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * select: a where the condition is not 0, else b, broadcast, of any type. A gradient goes where the value came from:
- * those of a and b keep it where the condition holds, or does not, and are 0 elsewhere.
+ * select: a where the condition is not 0, else b, broadcast, of any type, like torch.where. The gradient goes to the
+ * input that was selected; the gradient of the other input is 0. Threads: as tensor/program/operator.h says.
  */
 #include "tensor/operators/elementwise/broadcast.h"
 
 #include "tensor/program/operation.h"
 
-/* `name`: y = formula of a condition and the elements a and b of type `term`, of which b may be missing. */
+/* Defines `name`: y = formula of a condition and the elements a and b of type `term`; b may be missing. */
 #define CONDITION_CHUNK(name, term, formula)                                                               \
   RONDO_VECTORISED(name, (const void *const *terms, void *result, size_t count), (terms, result, count)) { \
     const int64_t *condition = terms[0];                                                                   \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of select.c.
+ * The CUDA kernel of select.c.
  */
 #include "tensor/operators/elementwise/broadcast.cuh"
 

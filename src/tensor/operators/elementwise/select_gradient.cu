@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of the gradients in select.c.
+ * The CUDA kernels of the gradients in select.c.
  */
 #include "tensor/operators/elementwise/broadcast.cuh"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Element-wise operators with one input. unary_operators.inc has a row for each operator; this file turns a row into
- * its CPU functions, its kernels, the operator, the gradient operator and the public function.
+ * Element-wise operators with one input. unary_operators.inc has a row for each operator. This file turns a row into
+ * its CPU functions, its kernels, the operator, the gradient operator and the public function. Threads: as
+ * tensor/program/operator.h says.
  */
 #include "tensor/operators/elementwise/unary_operators.h"
 
@@ -14,17 +15,20 @@
 
 RONDO_VECTORISED(compute_blocks, (const rondo_operator *row, rondo_type type, rondo_blocks blocks, void *const *args),
                  (row, type, blocks, args)) {
-  const uint32_t inputs = row->required;
+  const uint32_t inputs = row->required, elements = inputs - row->element.others;
   void *y = RONDO_ARG(void *, inputs);
   const size_t count = RONDO_ARG(size_t, inputs + 1);
   float rooms[RONDO_MAX_TERMS + 1][RONDO_CHUNK];
   rondo_chunk_call call = {.row = row};
   for (uint32_t n = 0; n < row->element.numbers; n++) call.numbers[n] = RONDO_ARG(float, inputs + 2 + n);
+  for (uint32_t t = elements; t < inputs; t++) call.terms[t] = RONDO_ARG(const void *, t);
+  if (elements < inputs) call.size = RONDO_ARG(size_t, inputs + 2);
   const rondo_span span = rondo_blocks_span(blocks, count, RONDO_LANES);
   RONDO_EACH_CHUNK(at, length, span.first, span.last) {
-    for (uint32_t t = 0; t < inputs; t++)
+    for (uint32_t t = 0; t < elements; t++)
       call.terms[t] = rondo_load_chunk(type, RONDO_ARG(const void *, t), at, length, rooms[t]);
     call.result = rondo_chunk_of(type, y, at, rooms[RONDO_MAX_TERMS]);
+    call.first = at;
     call.count = length;
     row->element.compute(&call);
     rondo_store_chunk(type, y, at, length, call.result);
@@ -32,7 +36,7 @@ RONDO_VECTORISED(compute_blocks, (const rondo_operator *row, rondo_type type, ro
 }
 
 void rondo_elementwise_cpu(const rondo_operator *row, rondo_type type, rondo_blocks blocks, void *const *args) {
-  assert(row->required <= RONDO_MAX_TERMS && row->element.others == 0);
+  assert(row->required <= RONDO_MAX_TERMS && row->element.others < row->required);
   compute_blocks(row, type, blocks, args);
 }
 
@@ -67,6 +71,7 @@ static rondo_status differentiate_unary(rondo_program *program, const rondo_oper
 static rondo_status emit_unary(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_unary *family = operation->row->family;
   const rondo_shape *shape = rondo_emit_shape(emitter, operation->inputs[0]);
+  assert(rondo_shape_is_float(shape));
   const size_t count = rondo_shape_elements(shape);
   const rondo_grid grid = rondo_emit_grid(emitter, count, RONDO_PACKED_GRAIN);
   if (family->slope == NULL)
@@ -82,7 +87,7 @@ static rondo_status emit_unary(rondo_emitter *emitter, const rondo_operation *op
 #define INPUT false
 #define RESULT true
 
-/* Not in elementary.h, because CUDA has a function for it. */
+/* Not in elementary.h, because CUDA has a function of its own. */
 RONDO_INLINE float rondo_rsqrt(float x) { return 1.0f / sqrtf(x); }
 
 #define CPU_FUNCTIONS(name, formula, slope_formula)                                                           \
@@ -147,7 +152,7 @@ rondo_status rondo_op_gelu(rondo_program *program, rondo_value value, rondo_gelu
   *out_value = (rondo_value){0};
   if (form != RONDO_GELU_ERF && form != RONDO_GELU_TANH) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "gelu: form %d is neither RONDO_GELU_ERF nor RONDO_GELU_TANH", (int)form);
+                      "gelu: form %d does not exist: use RONDO_GELU_ERF or RONDO_GELU_TANH", (int)form);
   }
   const rondo_operator *row = form == RONDO_GELU_TANH ? &rondo_operator_gelu_tanh : &rondo_operator_gelu;
   return rondo_program_apply(program, row, &value, 1, NULL, out_value);
@@ -160,6 +165,7 @@ const rondo_unary *rondo_activation_family(rondo_activation activation) {
                                                 [RONDO_ACTIVATION_GELU] = &gelu_family,
                                                 [RONDO_ACTIVATION_GELU_TANH] = &gelu_tanh_family,
                                                 [RONDO_ACTIVATION_SILU] = &silu_family};
+  assert((size_t)activation < sizeof families / sizeof *families);
   return families[activation];
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The kernels of the element-wise operators with one input: one text for each row of the table and each float type, in
- * which the build replaces UNARY by the row's name.
+ * The kernels of the element-wise operators with one input. The build makes a source for each row of the table and each
+ * float type, in which the row's name replaces UNARY.
  */
 #include "tensor/operators/elementwise/unary.cuh"
 
@@ -13,9 +13,11 @@
 #undef FORM_UNARY
 
 extern "C" __global__ void UNARY_TYPE(const element *x, element *y, size_t count) {
-  map(x, y, count, [](float v) { return UNARY_of(v); });
+  map(
+      y, count, [](float v) { return UNARY_of(v); }, x);
 }
 
 extern "C" __global__ void UNARY_gradient_TYPE(const element *kept, const element *dy, element *dx, size_t count) {
-  map_slope(kept, dy, dx, count, [](float k, float d) { return UNARY_gradient_of(k, d); });
+  map(
+      dx, count, [](float k, float d) { return UNARY_gradient_of(k, d); }, kept, dy);
 }

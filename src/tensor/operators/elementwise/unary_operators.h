@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Element-wise operators with one input, of float types. unary_operators.inc is the table of them. This header declares
- * what other operators need: the family of a row, the kernel loop, and the activations that matrix products apply.
+ * Element-wise operators with one input of a float type. unary_operators.inc is their table. This header declares what
+ * other operators need: the family of a row, the kernel loop, and the activations that matrix products apply.
  *
  * Kernels are called <name>_TYPE(x, y, count) and <name>_gradient_TYPE(kept, dy, dx, count). A gradient is computed
- * from `kept`, which is the input or the result of the operator.
+ * from `kept`, which is the input or the result of the operator. Threads: any.
  */
 #ifndef RONDO_TENSOR_OPERATORS_ELEMENTWISE_UNARY_OPERATORS_H
 #define RONDO_TENSOR_OPERATORS_ELEMENTWISE_UNARY_OPERATORS_H
@@ -28,8 +28,9 @@ typedef struct rondo_unary {
   bool keeps_result; /* the gradient reads the result, not the input */
 } rondo_unary;
 
-/* The CPU kernel of every row whose inputs have the shape of the result: calls row->element.compute for each chunk. The
- * arguments are the inputs, the result, the count, and the row's numbers. */
+/* The CPU function of every row whose inputs have the shape of the result: calls row->element.compute for each chunk.
+ * The arguments are the inputs, the result, the count, and then the row's numbers or, if it has `others` inputs that
+ * are not elements, the first of its sizes. */
 void rondo_elementwise_cpu(const rondo_operator *row, rondo_type type, rondo_blocks blocks, void *const *args);
 
 /* The `compute` of the rows of the table. */
@@ -40,7 +41,7 @@ rondo_status rondo_infer_unary(const rondo_program *program, const rondo_operati
 /* The family of an activation's operator; NULL for RONDO_ACTIVATION_NONE. */
 const rondo_unary *rondo_activation_family(rondo_activation activation);
 
-/* y[i] = activation(x[i]) on a CPU. x and y do not overlap, and the activation is not NONE. */
+/* y[i] = activation(x[i]) on a CPU. x and y do not overlap; the activation is not NONE. */
 static inline void rondo_activate(rondo_activation activation, const float *x, float *y, size_t count) {
   rondo_activation_family(activation)->chunk(x, y, count);
 }
@@ -49,7 +50,7 @@ static inline void rondo_activate(rondo_activation activation, const float *x, f
 RONDO_MUST_USE rondo_status rondo_emit_activation(rondo_emitter *emitter, rondo_activation activation, rondo_type type,
                                                   const void *x, void *y, size_t count);
 
-/* The attributes of rondo_operator_scale, and with -1 those of rondo_operator_neg. Defined in affine.c. */
+/* The attributes of rondo_operator_scale; with -1, those of rondo_operator_neg. Defined in affine.c. */
 rondo_attributes rondo_scale_attributes(float number);
 
 /* The parameters of the kernels. */

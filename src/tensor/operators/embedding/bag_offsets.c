@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * bag_offsets: looks at where the bags of an embedding_bag begin: the first at 0, none before the one before it, none
- * behind the last index. One that is wrong fails the run, as a wrong index does, and becomes an empty bag at the end.
+ * bag_offsets: checks the offsets of an embedding_bag: the first is 0, they do not decrease, and none is after the last
+ * index. A wrong offset makes the run fail, as a wrong index does, and its bag becomes empty, at the end. Threads: as
+ * tensor/program/operator.h says.
  */
 #include "tensor/operators/common/operator_tools.h"
 
@@ -22,17 +23,15 @@ static void bag_offsets_cpu(rondo_blocks blocks, void *const *args) {
   }
 }
 
-static const rondo_kernel_options bag_offsets_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "bag_offsets", .cpu = bag_offsets_cpu, RONDO_CUDA(bag_offsets),
-    .params = {RONDO_READS, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_SCALAR(uint32_t), RONDO_WRITES,
-               RONDO_CHECK_PARAMETERS}};
+RONDO_UNTYPED_KERNEL(bag_offsets, bag_offsets, RONDO_READS, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t),
+                     RONDO_SCALAR(uint32_t), RONDO_WRITES, RONDO_CHECK_PARAMETERS);
 
 static rondo_status infer_bag_offsets(const rondo_program *program, const rondo_operation *operation,
                                       rondo_shape *results) {
   RONDO_TRY(rondo_require_indices(program, operation, OFFSETS, 1));
   RONDO_TRY(rondo_require_indices(program, operation, INDICES, 1));
   if (rondo_operation_input(program, operation, INDICES)->dims[0] >= INT32_MAX) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "more indices than i32 can count");
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "there are more indices than an i32 can count");
   }
   results[0] = rondo_shape_vector(RONDO_I32, rondo_operation_input(program, operation, OFFSETS)->dims[0]);
   return RONDO_OK;

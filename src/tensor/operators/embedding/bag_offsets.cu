@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of bag_offsets.c.
+ * The CUDA kernel of bag_offsets.c.
  */
 #include "tensor/operators/common/kernel_support.cuh"
 

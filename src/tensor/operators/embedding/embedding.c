@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * embedding and embedding_bag: rows of a table, gathered by indices; a bag's result is the sum or mean of the rows of
- * its indices, each times its weight. Bags are of one size, or begin at offsets (bag_offsets.c). An embedding is bags
- * of one index each.
+ * embedding and embedding_bag: rows of a table, gathered by indices. The result of a bag is the sum or mean of the rows
+ * of its indices, each times its weight. Bags have one size, or begin at offsets (bag_offsets.c). An embedding consists
+ * of bags with one index each.
  *
- * The gradient of the table adds the rows of dy that came from the same row of the table, in the order of the indices:
- * a block owns rows of the table, so that no two blocks add to one and the sum does not depend on workers. It is added
- * up in F32 and rounded once. A wrong index went to row 0 in the forward operator, and comes back there.
+ * The gradient of the table adds the rows of dy with the same index, in the order of the indices. A block owns rows of
+ * the table, so no two blocks add to one row and the sum does not depend on the number of workers. Sums are F32 and
+ * rounded once. A wrong index reads row 0, and its gradient is added to row 0. Threads: as tensor/program/operator.h
+ * says.
  */
 #include <assert.h>
 #include <string.h>
@@ -15,12 +16,12 @@
 #include "tensor/operators/embedding/gather.h"
 
 enum { TABLE, INDICES, OFFSETS, WEIGHTS };              /* inputs of the operators */
-enum { OF_INDICES, OF_RESULT, OF_OFFSETS, OF_WEIGHTS }; /* of the table's gradient */
-enum { OF_TABLE, TABLE_INDICES, RESULT, BAG_OFFSETS };  /* of the weights' gradient */
+enum { OF_INDICES, OF_RESULT, OF_OFFSETS, OF_WEIGHTS }; /* inputs of the table's gradient */
+enum { OF_TABLE, TABLE_INDICES, RESULT, BAG_OFFSETS };  /* inputs of the weights' gradient */
 enum { ROWS, COLUMNS };                                 /* sizes of the table, for its gradient */
-enum { MEAN, BAGS };                                    /* flags; BAGS: one result a bag, not one an index */
+enum { MEAN, BAGS };                                    /* flags; BAGS: a result for each bag, not for each index */
 
-/* What the kernels get as one scalar; without padding. */
+/* A scalar argument of the kernels; without padding. */
 typedef struct gather_shape {
   size_t rows, columns;  /* of the table */
   size_t count;          /* indices */
@@ -28,7 +29,7 @@ typedef struct gather_shape {
   uint32_t wide_indices, is_mean;
 } gather_shape;
 
-/* Blocks of this many floats are worth a worker's while. */
+/* Floats of a block. */
 #define GATHER_GRAIN 16384
 
 static rondo_grain grain_of(size_t columns) {
@@ -54,7 +55,7 @@ static gather_shape shape_of(const rondo_emitter *emitter, const rondo_operation
 /* Bags ------------------------------------------------------------------------------------------------------------- */
 
 static size_t clamp_offset(int32_t offset, size_t count) {
-  return offset < 0 ? 0 : (size_t)offset < count ? (size_t)offset : count;
+  return rondo_smaller(offset < 0 ? 0 : (size_t)offset, count);
 }
 
 /* The indices of a bag. */
@@ -65,10 +66,10 @@ static rondo_span bag_span(const gather_shape *shape, const int32_t *offsets, si
   return (rondo_span){first, last < first ? first : last};
 }
 
-/* The last bag that begins at index i or before: by bisection. */
+/* The last bag that begins at index i or before, by binary search. */
 static size_t bag_of(const gather_shape *shape, const int32_t *offsets, size_t i) {
   if (offsets == NULL) return i / shape->bag_size;
-  size_t low = 0, high = shape->bags; /* offsets[low] <= i, which of 0 is taken for granted */
+  size_t low = 0, high = shape->bags; /* offsets[low] <= i, which is assumed for 0 */
   while (high - low > 1) {
     const size_t middle = low + (high - low) / 2;
     if (clamp_offset(offsets[middle], shape->count) <= i)
@@ -79,7 +80,7 @@ static size_t bag_of(const gather_shape *shape, const int32_t *offsets, size_t i
   return low;
 }
 
-/* By which a bag's rows are multiplied beside their weights. */
+/* The factor of all rows of a bag, apart from their weights. */
 static float bag_factor(const gather_shape *shape, const int32_t *offsets, size_t bag) {
   if (shape->is_mean == 0) return 1.0f;
   const rondo_span span = bag_span(shape, offsets, bag);
@@ -92,14 +93,7 @@ static size_t row_at(const gather_shape *shape, const void *indices, size_t i) {
 }
 
 static float weight_at(rondo_type type, const void *weights, size_t i) {
-  float room[1];
-  return weights == NULL ? 1.0f : *rondo_load_chunk(type, weights, i, 1, room);
-}
-
-/* to += factor * from. */
-RONDO_VECTORISED(add_scaled, (const float *restrict from, float factor, float *restrict to, size_t count),
-                 (from, factor, to, count)) {
-  RONDO_EACH_LANE(i, lane, count, to[i] += factor * from[i]);
+  return weights == NULL ? 1.0f : rondo_load_one(type, weights, i);
 }
 
 /* Embedding -------------------------------------------------------------------------------------------------------- */
@@ -143,7 +137,7 @@ static rondo_status infer_embedding(const rondo_program *program, const rondo_op
   return RONDO_OK;
 }
 
-/* Of both operators. */
+/* For both operators. */
 static rondo_status differentiate_table(rondo_program *program, const rondo_operation *operation,
                                         const uint32_t *result_gradients, uint32_t *input_gradients) {
   const rondo_shape *table = rondo_operation_input(program, operation, TABLE);
@@ -158,7 +152,7 @@ static rondo_status differentiate_table(rondo_program *program, const rondo_oper
   return rondo_program_add_gradient(program, whole, &input_gradients[TABLE]);
 }
 
-/* A few rows are added to the gradient that there is. */
+/* A few rows are added to an existing gradient in place. */
 static rondo_status differentiate_embedding(rondo_program *program, const rondo_operation *operation,
                                             const uint32_t *result_gradients, uint32_t *input_gradients) {
   const uint32_t inputs[] = {result_gradients[0], operation->inputs[INDICES]};
@@ -188,14 +182,14 @@ rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo
 
 /* Bags' results ---------------------------------------------------------------------------------------------------- */
 
-/* A bag's columns from `at` on. */
+/* `length` columns of a bag's result, from `at` on. */
 static void add_bag(rondo_type type, const gather_shape *shape, rondo_span bag, const void *table, const void *indices,
                     const void *weights, float factor, size_t at, size_t length, float *sums) {
   float room[RONDO_CHUNK];
   memset(sums, 0, length * sizeof *sums);
   for (size_t i = bag.first; i < bag.last; i++) {
     const size_t first = row_at(shape, indices, i) * shape->columns + at;
-    add_scaled(rondo_load_chunk(type, table, first, length, room), weight_at(type, weights, i), sums, length);
+    rondo_add_scaled(rondo_load_chunk(type, table, first, length, room), weight_at(type, weights, i), sums, length);
   }
   RONDO_EACH_LANE(i, lane, length, sums[i] *= factor);
 }
@@ -241,7 +235,7 @@ static rondo_status require_weights(const rondo_program *program, const rondo_op
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "weights must have the shape of indices");
 }
 
-/* The sizes of the bags' results before the columns: those of the offsets, or of the indices but the last. */
+/* The dimensions of the result before the columns: those of the offsets, or of the indices without the last. */
 static rondo_status infer_bags(const rondo_program *program, const rondo_operation *operation, rondo_shape *out) {
   const rondo_shape *indices = rondo_operation_input(program, operation, INDICES);
   const rondo_shape *offsets = rondo_operation_input(program, operation, OFFSETS);
@@ -293,7 +287,7 @@ RONDO_OPERATOR(embedding_bag, .types = RONDO_FLOATS, .inputs = {"table", "indice
                .required = 2, .result_count = 1, .checks_indices = true, .adds_gradients = true, .infer = infer_bag,
                .differentiate = differentiate_bag, .emit = emit_bag);
 
-/* Offsets are looked at first, by an operation of their own. */
+/* A separate operation checks the offsets first. */
 static rondo_status add_bag_operation(rondo_program *program, const rondo_value *given, uint32_t *inputs,
                                       const rondo_attributes *attributes, uint32_t *out_result) {
   if (given[OFFSETS].id != 0) {
@@ -319,24 +313,24 @@ rondo_status rondo_op_embedding_bag(rondo_program *program, rondo_value table, r
 
 /* Gradient of the table -------------------------------------------------------------------------------------------- */
 
-/* On a CPU a block looks at all indices, so there are few: enough for a usual number of workers. On CUDA a block has a
- * row, or this many columns of one, or where there are many, each of its warps has (embedding.cu). */
+/* On a CPU each block reads all indices, so there are few blocks: enough for a typical number of workers. On CUDA a
+ * piece is a row, or so many columns of a row. It belongs to a block or, if there are many pieces, to a warp
+ * (embedding.cu). */
 #define GRADIENT_BLOCKS 16
 #define GRADIENT_COLUMNS 128
 #define MANY_PIECES 4096
 
 static rondo_grid gradient_grid(const rondo_emitter *emitter, const gather_shape *shape) {
-  const size_t across = shape->columns / GRADIENT_COLUMNS + (shape->columns % GRADIENT_COLUMNS != 0);
-  const size_t pieces = shape->rows * across;
+  const size_t pieces = shape->rows * rondo_divide_up(shape->columns, GRADIENT_COLUMNS);
   if (rondo_emit_is_cuda(emitter)) {
     return rondo_emit_grid(emitter, pieces, (rondo_grain){.cuda = pieces < MANY_PIECES ? 1 : RONDO_CUDA_THREADS / 32});
   }
   const size_t blocks = (shape->count + shape->rows) * shape->columns / GATHER_GRAIN + 1;
-  const size_t share = shape->rows / (blocks < GRADIENT_BLOCKS ? blocks : GRADIENT_BLOCKS) + 1;
+  const size_t share = shape->rows / rondo_smaller(blocks, GRADIENT_BLOCKS) + 1;
   return rondo_emit_grid(emitter, shape->rows, (rondo_grain){.cpu = share});
 }
 
-/* What the gradient's kernel reads. */
+/* What the kernel of the gradient reads. */
 typedef struct gather_memory {
   rondo_type type;
   const void *indices, *dy, *weights;
@@ -348,12 +342,12 @@ static void add_index(const gather_memory *memory, const gather_shape *shape, si
   const size_t bag = bag_of(shape, memory->offsets, i);
   const float factor = bag_factor(shape, memory->offsets, bag) * weight_at(memory->type, memory->weights, i);
   RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
-    add_scaled(rondo_load_chunk(memory->type, memory->dy, bag * shape->columns + at, length, room), factor, to + at,
-               length);
+    rondo_add_scaled(rondo_load_chunk(memory->type, memory->dy, bag * shape->columns + at, length, room), factor,
+                     to + at, length);
   }
 }
 
-/* `sums` has the whole table: the gradient itself where that is F32. */
+/* `sums` is a whole table: the gradient itself if that is F32. */
 static void add_rows(const gather_memory *memory, const gather_shape *shape, rondo_span rows, float *sums,
                      void *gradient) {
   const size_t columns = shape->columns;
@@ -362,6 +356,7 @@ static void add_rows(const gather_memory *memory, const gather_shape *shape, ron
     const size_t row = row_at(shape, memory->indices, i);
     if (row >= rows.first && row < rows.last) add_index(memory, shape, i, sums + row * columns);
   }
+  assert(rows.first <= rows.last && rows.last <= shape->rows);
   RONDO_EACH_CHUNK(at, length, rows.first * columns, rows.last * columns)
     rondo_store_chunk(memory->type, gradient, at, length, sums + at);
 }
@@ -391,7 +386,7 @@ static rondo_status infer_embedding_gradient(const rondo_program *program, const
   return RONDO_OK;
 }
 
-/* On a CPU sums of other types than F32 are made there. */
+/* On a CPU, the F32 sums of other types are there. */
 static rondo_status prepare_embedding_gradient(rondo_resources *resources, const rondo_program *program,
                                                uint32_t operation, size_t *out_workspace_bytes) {
   const rondo_operation *added = &program->operations.items[operation];
@@ -416,7 +411,7 @@ RONDO_OPERATOR(embedding_gradient, .inputs = {"indices", "gradient", "offsets", 
 
 /* Gradient of weights ---------------------------------------------------------------------------------------------- */
 
-/* The gradient of a weight is its row · the row of dy, times the bag's factor. */
+/* The gradient of a weight is the dot product of its row and the row of dy, times the factor of the bag. */
 RONDO_INLINE float row_dot(rondo_type type, const void *x, size_t first, const void *y, size_t second, size_t columns) {
   float sum = 0, rooms[2][RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
@@ -436,13 +431,11 @@ RONDO_VECTORISED_KERNEL(embedding_bag_weights_cpu) {
   const void *dy = RONDO_ARG(const void *, 3);
   const int32_t *offsets = RONDO_ARG(const int32_t *, 4);
   void *gradient = RONDO_ARG(void *, 5);
-  float room[1];
   RONDO_EACH_ITEM(i, blocks, shape->count) {
     const size_t bag = bag_of(shape, offsets, i);
-    float *to = rondo_chunk_of(type, gradient, i, room);
-    *to = bag_factor(shape, offsets, bag) *
-          row_dot(type, table, row_at(shape, indices, i) * shape->columns, dy, bag * shape->columns, shape->columns);
-    rondo_store_chunk(type, gradient, i, 1, to);
+    const float dot =
+        row_dot(type, table, row_at(shape, indices, i) * shape->columns, dy, bag * shape->columns, shape->columns);
+    rondo_store_one(type, gradient, i, bag_factor(shape, offsets, bag) * dot);
   }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of embedding.c. The gradient's sums are taken in a fixed order: a team of warps owns a row of the
- * table, or 128 columns of one; each warp picks its rows of dy from its part of the list of indices, which the block
- * reads together, and adds them in the order of the indices; then the warps' sums are added in the warps' order.
+ * The CUDA kernels of embedding.c. The order of the gradient's sums is fixed: a team of warps computes a row of the
+ * table, or 128 columns of it. The block reads the indices together. Each warp finds its rows of dy in its part of the
+ * indices and adds them in their order. Then the warps' sums are added in the order of the warps.
  */
 #include "tensor/operators/common/element.cuh"
 #include "tensor/operators/common/operator_rows.cuh"
@@ -32,7 +32,7 @@ __device__ inline bag_span span_of(const gather_shape &shape, const int *offsets
   return {first, last < first ? first : last};
 }
 
-/* The last bag that begins at index i or before: by bisection. */
+/* The last bag that begins at index i or before, by binary search. */
 __device__ inline size_t bag_of(const gather_shape &shape, const int *offsets, size_t i) {
   if (offsets == 0) return shape.bag_size == 1 ? i : i / shape.bag_size;
   size_t low = 0, high = shape.bags;
@@ -46,7 +46,7 @@ __device__ inline size_t bag_of(const gather_shape &shape, const int *offsets, s
   return low;
 }
 
-/* By which a bag's rows are multiplied beside their weights. */
+/* The factor of all rows of a bag, apart from their weights. */
 __device__ inline float bag_factor(const gather_shape &shape, const int *offsets, size_t bag) {
   if (shape.is_mean == 0) return 1.0f;
   const bag_span span = span_of(shape, offsets, bag);
@@ -64,7 +64,7 @@ extern "C" __global__ void embedding_TYPE(gather_shape shape, const element *__r
   }
 }
 
-/* A team has a bag. */
+/* A team computes a bag. */
 extern "C" __global__ void embedding_bag_TYPE(gather_shape shape, const element *__restrict__ table,
                                               const void *__restrict__ indices, const int *__restrict__ offsets,
                                               const element *__restrict__ weights, element *__restrict__ y, CHECK) {
@@ -86,7 +86,7 @@ extern "C" __global__ void embedding_bag_TYPE(gather_shape shape, const element 
   }
 }
 
-/* A team has an index: its row · the row of dy. */
+/* A team computes the gradient of one weight: its row · the row of dy. */
 extern "C" __global__ void embedding_bag_weights_TYPE(gather_shape shape, const element *__restrict__ table,
                                                       const void *__restrict__ indices, const element *__restrict__ dy,
                                                       const int *__restrict__ offsets, element *__restrict__ gradient) {
@@ -119,8 +119,8 @@ __device__ inline table_piece piece_of(const gather_shape &shape, size_t number)
 /* Indices that a block reads at a time. */
 #define READ (4 * BLOCK_THREADS)
 
-/* Puts the places, of `count` indices in `read`, of those that are `row` into `found`, in their order; returns how many
- * there are. By one warp. */
+/* Writes the positions of the indices in `read` that equal `row` into `found`, in their order, and returns how many
+ * there are. One warp calls it. */
 __device__ inline unsigned find_row(const unsigned *read, unsigned count, size_t row, unsigned short *found) {
   const unsigned lane = threadIdx.x % WARP;
   unsigned matches = 0;
@@ -134,17 +134,16 @@ __device__ inline unsigned find_row(const unsigned *read, unsigned count, size_t
   return matches;
 }
 
-/* The rows of dy that are read before the first is added: so many reads are under way at once. */
+/* The rows of dy that are read before the first is added: so many reads are in flight. */
 #define BATCH 8
 
-/* What the gradient is made of. */
+/* What the kernel of the gradient reads. */
 struct gather_memory {
   const element *dy, *weights;
   const int *offsets;
 };
 
-/* Adds the piece's columns of the rows of dy that belong to the indices from `first` on that were found, in their
- * order, each times its factor. */
+/* Adds the piece's columns of the rows of dy of the indices that were found, in their order, each times its factor. */
 __device__ inline void add_rows(const gather_shape &shape, const gather_memory &memory, const table_piece &piece,
                                 size_t first, const unsigned short *found, unsigned count, float *sums) {
   const unsigned lane = threadIdx.x % WARP;
@@ -170,10 +169,10 @@ __device__ inline void add_rows(const gather_shape &shape, const gather_memory &
   }
 }
 
-/* Where there are so many pieces each is a warp's; else the warps of a block share one. */
+/* From so many pieces on, each belongs to a warp. Fewer pieces are shared by the warps of a block. */
 #define MANY_PIECES 4096
 
-/* A wrong index went to row 0 in the forward operator, and comes back there. The last is for CPUs. */
+/* The gradient of a wrong index is added to row 0, which the forward operator read. The last argument is for CPUs. */
 extern "C" __global__ void embedding_gradient_TYPE(gather_shape shape, const void *__restrict__ indices,
                                                    const element *__restrict__ dy, const int *__restrict__ offsets,
                                                    const element *__restrict__ weights, element *__restrict__ table,

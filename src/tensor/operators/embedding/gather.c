@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * gather and index_select: elements picked along a dimension, by indices of the result's shape or by one list that all
- * share. The gradient adds up, for each element of the value, those of dy that were picked from it, in their order
- * along the dimension and in F32: one thread an element, so that nothing is added at once by two. A wrong index picks
- * element 0, and comes back there.
+ * gather and index_select: elements along a dimension, selected by indices of the result's shape or by one shared list.
+ * The gradient adds, for each element of the value, the elements of dy that were read from it, in their order along the
+ * dimension and in F32. One thread computes an element, so there are no atomics. A wrong index reads element 0, and its
+ * gradient is added to element 0.
  *
- * gather_gradient makes the whole gradient. gather_add adds a few picks to a gradient that there is, and touches only
- * what was picked.
+ * gather_gradient computes the whole gradient. gather_add adds a few elements to an existing gradient in place.
+ * Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <string.h>
@@ -16,11 +16,11 @@
 
 enum { VALUE, INDICES };  /* inputs */
 enum { DIMENSION, SIZE }; /* sizes; SIZE: of the value along the dimension, for the gradient */
-enum { SHARES };          /* flags: one list of indices, [picked] */
+enum { SHARES };          /* flags: there is one list of indices, [picked] */
 
-#define MOST_ADDED 64 /* picks along the dimension that gather_add takes: each looks at all others */
+#define MOST_ADDED 64 /* the most indices along the dimension for gather_add, which compares each with all others */
 
-/* What the kernels get as one scalar; without padding. The value is [outer, size, inner], the result [outer, picked,
+/* A scalar argument of the kernels; without padding. The value is [outer, size, inner], the result [outer, picked,
  * inner]. */
 typedef struct pick_shape {
   size_t outer, size, picked, inner, unit_bytes;
@@ -43,14 +43,14 @@ static pick_shape shape_of(const rondo_shape *result, const rondo_shape *indices
   return shape;
 }
 
-/* Where the index stands that picks element `inside` of row `row`, of outer x picked. */
+/* The position of the index for element `inside` of row `row`, out of outer x picked. */
 static size_t index_place(const pick_shape *shape, size_t row, size_t inside) {
   return shape->shares != 0 ? row % shape->picked : row * shape->inner + inside;
 }
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
-/* Elements of a row, of outer x picked, that one index picks. */
+/* Copies the elements of a row, out of outer x picked, that one index selects. */
 static void pick(const pick_shape *shape, const char *x, const void *indices, size_t row, size_t inside, size_t count,
                  char *y, rondo_index_cell cell) {
   const size_t place = index_place(shape, row, inside), bytes = shape->unit_bytes;
@@ -72,9 +72,8 @@ static void gather_cpu(rondo_blocks blocks, void *const *args) {
   }
 }
 
-static const rondo_kernel_options gather_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "gather", .cpu = gather_cpu, RONDO_CUDA(gather),
-    .params = {RONDO_SCALAR(pick_shape), RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS}};
+RONDO_UNTYPED_KERNEL(gather, gather, RONDO_SCALAR(pick_shape), RONDO_READS, RONDO_READS, RONDO_WRITES,
+                     RONDO_CHECK_PARAMETERS);
 
 static bool fits(const rondo_shape *value, const rondo_shape *indices, size_t dimension) {
   bool is_fit = value->rank == indices->rank;
@@ -89,7 +88,8 @@ static rondo_status require_pickable(const rondo_program *program, const rondo_o
   if (rondo_operation_input(program, operation, INDICES)->type == RONDO_I64 || value->dims[dimension] <= INT32_MAX) {
     return RONDO_OK;
   }
-  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "more elements than i32 can count");
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "the dimension has %zu elements, more than an i32 can count", value->dims[dimension]);
 }
 
 static rondo_status infer_gather(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
@@ -169,32 +169,39 @@ rondo_status rondo_op_index_select(rondo_program *program, rondo_value value, ro
 
 /* Gradient --------------------------------------------------------------------------------------------------------- */
 
-/* Part of a gradient: of one of `outer`, some of `size` and of `inner`, at most RONDO_CHUNK elements. Some of `size`
- * only where all of `inner` fit in. */
+/* Part of a gradient, at most RONDO_CHUNK elements: one of `outer`, some of `inner`, and several of `size` only if all
+ * of `inner` fit. */
 typedef struct pick_tile {
   size_t outer, first, last, inside, width;
 } pick_tile;
 
-static size_t tile_width(const pick_shape *shape) { return shape->inner < RONDO_CHUNK ? shape->inner : RONDO_CHUNK; }
-static size_t parts_of(size_t count, size_t part) { return count / part + (count % part != 0); }
+static size_t tile_width(const pick_shape *shape) { return rondo_smaller(shape->inner, RONDO_CHUNK); }
 
-/* Tiles of one of `outer`. */
+/* The tiles for each of `outer`. */
 static size_t tile_count(const pick_shape *shape) {
   const size_t width = tile_width(shape);
-  return parts_of(shape->size, RONDO_CHUNK / width) * parts_of(shape->inner, width);
+  return rondo_divide_up(shape->size, RONDO_CHUNK / width) * rondo_divide_up(shape->inner, width);
 }
 
 static pick_tile tile_at(const pick_shape *shape, size_t number) {
-  const size_t width = tile_width(shape), depth = RONDO_CHUNK / width, across = parts_of(shape->inner, width);
+  const size_t width = tile_width(shape), depth = RONDO_CHUNK / width, across = rondo_divide_up(shape->inner, width);
+  assert(width > 0 && number < shape->outer * tile_count(shape));
   const size_t rest = number % tile_count(shape), first = rest / across * depth, inside = rest % across * width;
   return (pick_tile){.outer = number / tile_count(shape),
                      .first = first,
-                     .last = shape->size - first < depth ? shape->size : first + depth,
+                     .last = rondo_smaller(first + depth, shape->size),
                      .inside = inside,
-                     .width = shape->inner - inside < width ? shape->inner - inside : width};
+                     .width = rondo_smaller(shape->inner - inside, width)};
 }
 
-/* Adds what was picked from the tile, in its order. */
+/* The element along the dimension that index k of one of `outer` selects; 0 for a wrong index. */
+static size_t picked_at(const pick_shape *shape, const void *indices, size_t outer, size_t k, size_t inside) {
+  const size_t place = index_place(shape, outer * shape->picked + k, inside);
+  const int64_t index = rondo_index_at(indices, shape->wide_indices, place);
+  return index >= 0 && (uint64_t)index < shape->size ? (size_t)index : 0;
+}
+
+/* Adds the elements of dy that were read from the tile, in their order. */
 static void add_picked(rondo_type type, const pick_shape *shape, const pick_tile *t, const void *dy,
                        const void *indices, float *sums) {
   float room[RONDO_CHUNK];
@@ -203,8 +210,7 @@ static void add_picked(rondo_type type, const pick_shape *shape, const pick_tile
     const size_t row = t->outer * shape->picked + k;
     const float *from = rondo_load_chunk(type, dy, row * shape->inner + t->inside, t->width, room);
     for (size_t i = 0; i < t->width; i++) {
-      const int64_t index = rondo_index_at(indices, shape->wide_indices, index_place(shape, row, t->inside + i));
-      const size_t at = index >= 0 && (uint64_t)index < shape->size ? (size_t)index : 0;
+      const size_t at = picked_at(shape, indices, t->outer, k, t->inside + i);
       if (at >= t->first && at < t->last) sums[(at - t->first) * t->width + i] += from[i];
     }
   }
@@ -221,9 +227,7 @@ static void gather_gradient_cpu(rondo_type type, rondo_blocks blocks, void *cons
     add_picked(type, shape, &t, dy, indices, sums);
     for (size_t at = t.first; at < t.last; at++) {
       const size_t first = (t.outer * shape->size + at) * shape->inner + t.inside;
-      float *row = sums + (at - t.first) * t.width, *to = rondo_chunk_of(type, dx, first, row);
-      if (to != row) memcpy(to, row, t.width * sizeof *row);
-      rondo_store_chunk(type, dx, first, t.width, to);
+      rondo_store_floats(type, dx, first, t.width, sums + (at - t.first) * t.width);
     }
   }
 }
@@ -257,13 +261,6 @@ RONDO_OPERATOR(gather_gradient, .inputs = {"gradient", "indices"}, .required = 2
 
 enum { TO_SUM, ADDED, PICKS }; /* inputs */
 
-/* The element along the dimension that pick k of a row of `outer` comes back to. */
-static size_t picked_at(const pick_shape *shape, const void *indices, size_t outer, size_t k, size_t inside) {
-  const size_t place = index_place(shape, outer * shape->picked + k, inside);
-  const int64_t index = rondo_index_at(indices, shape->wide_indices, place);
-  return index >= 0 && (uint64_t)index < shape->size ? (size_t)index : 0;
-}
-
 static bool is_picked_before(const pick_shape *shape, const void *indices, size_t outer, size_t k, size_t inside) {
   const size_t at = picked_at(shape, indices, outer, k, inside);
   for (size_t before = 0; before < k; before++) {
@@ -272,13 +269,14 @@ static bool is_picked_before(const pick_shape *shape, const void *indices, size_
   return false;
 }
 
-/* All that was picked from where pick `first` was, which is the first of these, in `width` elements that share their
+/* Adds all elements of dy whose index equals index `first`, which is the first of them; `width` elements have the same
  * indices. */
 static void add_picks(rondo_type type, const pick_shape *shape, const void *dy, const void *indices, size_t outer,
                       size_t first, size_t inside, size_t width, void *sum) {
   float room[RONDO_CHUNK], part_room[RONDO_CHUNK];
   const size_t at = picked_at(shape, indices, outer, first, inside);
   const size_t place = (outer * shape->size + at) * shape->inner + inside;
+  assert(width <= RONDO_CHUNK && first < shape->picked);
   float *to = rondo_chunk_of(type, sum, place, room);
   if (to == room) (void)rondo_load_chunk(type, sum, place, width, room);
   for (size_t k = first; k < shape->picked; k++) {
@@ -298,8 +296,7 @@ static void gather_add_cpu(rondo_type type, rondo_blocks blocks, void *const *ar
   const rondo_span span = rondo_blocks_span(blocks, shape->outer * shape->inner, RONDO_LANES);
   for (size_t i = span.first, width; i < span.last; i += width) {
     const size_t outer = i / shape->inner, inside = i % shape->inner, left = span.last - i;
-    width = shape->inner - inside < left ? shape->inner - inside : left;
-    if (width > most) width = most;
+    width = rondo_smaller(rondo_smaller(shape->inner - inside, left), most);
     for (size_t k = 0; k < shape->picked; k++) {
       if (!is_picked_before(shape, indices, outer, k, inside))
         add_picks(type, shape, dy, indices, outer, k, inside, width, sum);
@@ -309,7 +306,7 @@ static void gather_add_cpu(rondo_type type, rondo_blocks blocks, void *const *ar
 
 RONDO_TYPED_KERNEL(gather_add, gather_gradient, RONDO_SCALAR(pick_shape), RONDO_READS, RONDO_READS, RONDO_UPDATES);
 
-/* The picks may have several dimensions, as an embedding's: they count as one. */
+/* Indices of several dimensions, as an embedding has them, count as one dimension. */
 static pick_shape added_shape(const rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *sum = rondo_emit_shape(emitter, operation->results[0]);
   const rondo_shape *indices = rondo_emit_shape(emitter, operation->inputs[PICKS]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of gather.c.
+ * The CUDA kernel of gather.c.
  */
 #include "tensor/operators/common/units.cuh"
 

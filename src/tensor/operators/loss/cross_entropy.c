@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * cross_entropy: the mean over rows of -log softmax(logits)[label]. A first kernel writes each row's loss, and its
- * maximum and sum of exponentials, from which the gradient makes the softmax again; a second kernel, one block, takes
- * the mean, so that its order of adding is fixed.
+ * cross_entropy: the mean over rows of -log softmax(logits)[label]. A first kernel writes the loss of each row, and its
+ * maximum and sum of exponentials, from which the gradient computes the softmax again. A second kernel of one block
+ * computes the mean, so that the order of the sum is fixed. Threads: as tensor/program/operator.h says.
  *
  * With s = label smoothing over n columns, the row's loss is log(sum) - (1 - s) z[label] - s / n * (sum of z), where z
  * is logits - maximum: the cross entropy with (1 - s) onehot + s / n.
@@ -14,18 +14,18 @@
 #include "tensor/operators/common/operator_tools.h"
 
 enum { LOGITS, LABELS };            /* inputs */
-enum { LOSS, MAXIMA, SUMS, COUNT }; /* results; COUNT: of the rows that are not ignored */
-enum { IGNORED };                   /* sizes: as a size_t */
+enum { LOSS, MAXIMA, SUMS, COUNT }; /* results; COUNT: the rows that are not ignored */
+enum { IGNORED };                   /* sizes: the ignored label, as a size_t */
 enum { SMOOTHING };                 /* numbers */
 enum { IGNORES };                   /* flags */
 
-/* What the kernels get as one scalar; without padding. */
+/* A scalar argument of the kernels; without padding. */
 typedef struct rows_shape {
   size_t rows, columns;
   int64_t ignored;
   uint32_t wide_labels;
   uint16_t ignores, is_smoothed;
-  float to_label, to_each; /* what the label gets beside each column's share: 1 - s; s / n */
+  float to_label, to_each; /* the weight of the label, 1 - s, in addition to that of each column, s / n */
 } rows_shape;
 
 static rows_shape shape_of(const rondo_emitter *emitter, const rondo_operation *operation) {
@@ -63,8 +63,7 @@ RONDO_INLINE float row_sum_below(rondo_type type, const void *x, size_t first, f
 
 RONDO_INLINE float row_loss(rondo_type type, const rows_shape *shape, const void *logits, size_t first, size_t label,
                             float most, float sum) {
-  float room[RONDO_CHUNK];
-  const float at_label = *rondo_load_chunk(type, logits, first + label, 1, room);
+  const float at_label = rondo_load_one(type, logits, first + label);
   const float loss = logf(sum) - shape->to_label * (at_label - most);
   if (shape->is_smoothed == 0) return loss;
   return loss - shape->to_each * row_sum_below(type, logits, first, most, shape->columns);
@@ -93,7 +92,7 @@ RONDO_VECTORISED_KERNEL(cross_entropy_rows_cpu) {
 RONDO_TYPED_KERNEL(cross_entropy_rows, cross_entropy, RONDO_SCALAR(rows_shape), RONDO_READS, RONDO_READS, RONDO_WRITES,
                    RONDO_WRITES, RONDO_WRITES, RONDO_CHECK_PARAMETERS);
 
-static void mean_cpu(rondo_blocks blocks, void *const *args) {
+static void cross_entropy_mean_cpu(rondo_blocks blocks, void *const *args) {
   const rows_shape *shape = args[0];
   const float *losses = RONDO_ARG(const float *, 1);
   const void *labels = RONDO_ARG(const void *, 2);
@@ -109,11 +108,10 @@ static void mean_cpu(rondo_blocks blocks, void *const *args) {
   *out_count = (float)count;
 }
 
-static const rondo_kernel_options mean_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "cross_entropy_mean", .cpu = mean_cpu, RONDO_CUDA(cross_entropy_mean),
-    .params = {RONDO_SCALAR(rows_shape), RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES}};
+RONDO_UNTYPED_KERNEL(cross_entropy_mean, cross_entropy_mean, RONDO_SCALAR(rows_shape), RONDO_READS, RONDO_READS,
+                     RONDO_WRITES, RONDO_WRITES);
 
-/* Also of the gradient, whose first two inputs are the same. */
+/* Also for the gradient, whose first two inputs are the same. */
 static rondo_status require_logits_and_labels(const rondo_program *program, const rondo_operation *operation) {
   RONDO_TRY(rondo_require_float(program, operation, LOGITS, RONDO_ANY_RANK));
   RONDO_TRY(rondo_require_indices(program, operation, LABELS, RONDO_ANY_RANK));
@@ -123,10 +121,11 @@ static rondo_status require_logits_and_labels(const rondo_program *program, cons
   for (uint32_t i = 0; i < labels->rank && is_fit; i++) is_fit = logits->dims[i] == labels->dims[i];
   if (!is_fit) {
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "labels must have the dimensions of logits but the last");
+                                "labels must have the dimensions of logits without the last");
   }
   if (labels->type == RONDO_I32 && rondo_shape_last(logits) > INT32_MAX) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "more columns than i32 can count");
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "the logits have %zu columns, more than an i32 can count", rondo_shape_last(logits));
   }
   return RONDO_OK;
 }
@@ -137,7 +136,7 @@ static rondo_status infer_cross_entropy(const rondo_program *program, const rond
   RONDO_TRY(require_logits_and_labels(program, operation));
   if (!(smoothing >= 0 && smoothing <= 1)) {
     return rondo_fail_operation(program, operation, RONDO_REASON_OUT_OF_RANGE,
-                                "label smoothing is %g; it must lie between 0 and 1", (double)smoothing);
+                                "label smoothing is %g; it must be between 0 and 1", (double)smoothing);
   }
   results[LOSS] = results[COUNT] = rondo_shape_scalar(RONDO_F32);
   results[MAXIMA] = *rondo_operation_input(program, operation, LABELS);
@@ -154,7 +153,7 @@ static rondo_status differentiate_cross_entropy(rondo_program *program, const ro
                            &input_gradients[LOGITS]);
 }
 
-/* Room for the rows' losses. */
+/* The workspace has the loss of each row. */
 static rondo_status prepare_cross_entropy(rondo_resources *resources, const rondo_program *program, uint32_t operation,
                                           size_t *out_workspace_bytes) {
   const rondo_shape *labels = rondo_operation_input(program, &program->operations.items[operation], LABELS);
@@ -171,7 +170,7 @@ static rondo_status emit_cross_entropy(rondo_emitter *emitter, const rondo_opera
       rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LOGITS), RONDO_INPUT(LABELS), RONDO_WORKSPACE,
                      RONDO_RESULT(MAXIMA), RONDO_RESULT(SUMS), RONDO_CHECK(LABELS, shape.columns))));
-  return rondo_emit_operands(emitter, operation, &mean_code, (rondo_grid){.x = 1},
+  return rondo_emit_operands(emitter, operation, &cross_entropy_mean_code, (rondo_grid){.x = 1},
                              RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_WORKSPACE, RONDO_INPUT(LABELS),
                                             RONDO_RESULT(LOSS), RONDO_RESULT(COUNT)));
 }
@@ -215,14 +214,13 @@ RONDO_INLINE void gradient_row(rondo_type type, const rows_shape *shape, const v
   }
 }
 
-/* The label's own part, from the beginning: what is stored has been rounded. */
+/* The element of the label, computed again, because the stored one has been rounded. */
 RONDO_INLINE void gradient_of_label(rondo_type type, const rows_shape *shape, const void *logits, size_t at, float most,
                                     float sum, float scale, void *to) {
-  float rooms[2][RONDO_CHUNK];
-  float *chunk = rondo_chunk_of(type, to, at, rooms[1]);
-  rondo_row_scaled_exp(rondo_load_chunk(type, logits, at, 1, rooms[0]), most, scale / sum, chunk, 1);
-  *chunk -= shape->to_each * scale + shape->to_label * scale;
-  rondo_store_chunk(type, to, at, 1, chunk);
+  const float x = rondo_load_one(type, logits, at);
+  float made;
+  rondo_row_scaled_exp(&x, most, scale / sum, &made, 1);
+  rondo_store_one(type, to, at, made - (shape->to_each * scale + shape->to_label * scale));
 }
 
 RONDO_VECTORISED_KERNEL(cross_entropy_gradient_cpu) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of cross_entropy.c.
+ * The CUDA kernels of cross_entropy.c.
  */
 #include "tensor/operators/common/element.cuh"
 #include "tensor/operators/loss/cross_entropy.cuh"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the kernels of cross_entropy share: their shape, as cross_entropy.c has it.
+ * The shape argument of the kernels of cross_entropy, as in cross_entropy.c.
  */
 #include "tensor/operators/common/operator_rows.cuh"
 

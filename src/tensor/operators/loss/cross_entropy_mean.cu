@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of the mean in cross_entropy.c. One block: each thread adds every 256th loss, then the threads' sums
+ * The CUDA kernel of the mean in cross_entropy.c. One block: each thread adds every 256th loss, then the threads' sums
  * are added pair by pair.
  */
 #include "tensor/operators/loss/cross_entropy.cuh"
@@ -17,12 +17,8 @@ extern "C" __global__ void cross_entropy_mean(rows_shape shape, const float *__r
   }
   sums[threadIdx.x] = sum;
   counts[threadIdx.x] = counted;
-  for (unsigned half = BLOCK_THREADS / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x >= half) continue;
-    sums[threadIdx.x] += sums[threadIdx.x + half];
-    counts[threadIdx.x] += counts[threadIdx.x + half];
-  }
+  add_halves(sums);
+  add_halves(counts);
   if (threadIdx.x > 0) return;
   *loss = counts[0] > 0 ? (float)(sums[0] / (double)counts[0]) : 0.0f;
   *count = (float)counts[0];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Losses of two values of one type and shape that are a sum, or a mean, over the elements. pair_losses.inc has a row
- * for each loss; this file turns a row into its kernels, its operators and the public function. The CUDA kernels are
- * called <name>_parts_TYPE and <name>_gradient_TYPE. The elements are cut into parts by their count alone; one block
- * takes the sum of a part, and one block adds the parts.
+ * Losses of two values of one type and shape that are a sum or a mean over the elements. pair_losses.inc has a row for
+ * each loss. This file turns a row into its kernels, its operators and the public function. The CUDA kernels are called
+ * <name>_parts_TYPE and <name>_gradient_TYPE. The elements are split into parts by their count alone. One block sums a
+ * part, and one block adds the parts. Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <math.h>
@@ -10,36 +10,35 @@
 #include "tensor/operators/common/operator_rows.h"
 #include "tensor/operators/common/operator_tools.h"
 
-/* The family of a row. */
+/* The `family` of a row. */
 typedef struct pair_loss {
   const rondo_kernel_options *code; /* one per type */
-  const rondo_operator *gradient;   /* NULL of the gradient itself */
+  const rondo_operator *gradient;   /* NULL for the gradient itself */
 } pair_loss;
 
-/* What the kernels get as one scalar; without padding. */
+/* A scalar argument of the kernels; without padding. */
 typedef struct pair_shape {
   size_t count;
-  size_t part;   /* elements of one */
-  size_t second; /* of a gradient: 1 for that of the second input */
+  size_t part;   /* elements of a part */
+  size_t second; /* of a gradient: 1 for the second input */
 } pair_shape;
 
 typedef void (*loss_chunk)(const float *restrict a, const float *restrict b, float *restrict sums, size_t count);
 typedef void (*loss_slope_chunk)(const float *restrict a, const float *restrict b, float scale, bool second,
                                  float *restrict to, size_t count);
 
-enum { MEAN, SECOND }; /* flags: a mean, not a sum; of a gradient: that of the second input */
+enum { MEAN, SECOND }; /* flags: a mean, not a sum; of a gradient: for the second input */
 
-#define PART 8192 /* elements of a part at least */
+#define PART 8192 /* the fewest elements of a part */
 #define MOST_PARTS 1024
 
 static pair_shape shape_of(const rondo_shape *shape, const rondo_attributes *attributes) {
   const size_t count = rondo_shape_elements(shape);
-  const size_t share = (count + MOST_PARTS - 1) / MOST_PARTS;
   assert(count > 0);
-  return (pair_shape){count, share < PART ? PART : share, attributes->flags[SECOND]};
+  return (pair_shape){count, rondo_larger(rondo_divide_up(count, MOST_PARTS), PART), attributes->flags[SECOND]};
 }
 
-static size_t parts_of(const pair_shape *shape) { return (shape->count + shape->part - 1) / shape->part; }
+static size_t parts_of(const pair_shape *shape) { return rondo_divide_up(shape->count, shape->part); }
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
@@ -47,8 +46,9 @@ static double part_sum(rondo_type type, loss_chunk chunk, const pair_shape *shap
                        const void *b) {
   float rooms[2][RONDO_CHUNK];
   const size_t first = part * shape->part;
-  const size_t last = shape->count - first > shape->part ? first + shape->part : shape->count;
+  const size_t last = rondo_smaller(first + shape->part, shape->count);
   double total = 0;
+  assert(first < last);
   RONDO_EACH_CHUNK(at, length, first, last) {
     float sums[RONDO_LANES] = {0};
     chunk(rondo_load_chunk(type, a, at, length, rooms[0]), rondo_load_chunk(type, b, at, length, rooms[1]), sums,
@@ -66,7 +66,7 @@ static void pair_parts(rondo_type type, loss_chunk chunk, rondo_blocks blocks, v
   RONDO_EACH_ITEM(part, blocks, parts_of(shape)) parts[part] = part_sum(type, chunk, shape, part, a, b);
 }
 
-static void join_cpu(rondo_blocks blocks, void *const *args) {
+static void pair_loss_join_cpu(rondo_blocks blocks, void *const *args) {
   const double *parts = RONDO_ARG(const double *, 0);
   const size_t count = RONDO_ARG(size_t, 1);
   const double divisor = RONDO_ARG(double, 2);
@@ -77,9 +77,8 @@ static void join_cpu(rondo_blocks blocks, void *const *args) {
   *loss = (float)(sum / divisor);
 }
 
-static const rondo_kernel_options join_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "pair_loss_join", .cpu = join_cpu, RONDO_CUDA(pair_loss_join),
-    .params = {RONDO_READS, RONDO_SCALAR(size_t), RONDO_SCALAR(double), RONDO_WRITES}};
+RONDO_UNTYPED_KERNEL(pair_loss_join, pair_loss_join, RONDO_READS, RONDO_SCALAR(size_t), RONDO_SCALAR(double),
+                     RONDO_WRITES);
 
 static void pair_slope(rondo_type type, loss_slope_chunk chunk, rondo_blocks blocks, void *const *args) {
   const pair_shape *shape = args[0];
@@ -146,7 +145,7 @@ static rondo_status emit_pair_loss(rondo_emitter *emitter, const rondo_operation
                                 rondo_emit_grid(emitter, parts, (rondo_grain){1, 1}),
                                 RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_INPUT(1), RONDO_WORKSPACE)));
   return rondo_emit_operands(
-      emitter, operation, &join_code, (rondo_grid){.x = 1},
+      emitter, operation, &pair_loss_join_code, (rondo_grid){.x = 1},
       RONDO_OPERANDS(RONDO_WORKSPACE, RONDO_OBJECT(parts), RONDO_OBJECT(divisor), RONDO_RESULT(0)));
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of pair_loss.c: kernels made of a structure with the functions loss(a, b), slope_a(a, b) and
- * slope_b(a, b). A block has a part: each thread adds every 256th element, then the threads' sums are added pair by
- * pair.
+ * The CUDA kernels of pair_loss.c. `function` has the functions loss(a, b), slope_a(a, b) and slope_b(a, b). A block
+ * sums a part: each thread adds every 256th element, then the threads' sums are added pair by pair.
  */
 #include "tensor/operators/common/element.cuh"
 
@@ -20,10 +19,7 @@ __device__ inline void add_parts(const pair_shape &shape, const element *__restr
     for (size_t i = first + threadIdx.x; i < last; i += BLOCK_THREADS)
       sum += function::loss(to_float(a[i]), to_float(b[i]));
     sums[threadIdx.x] = (double)sum;
-    for (unsigned half = BLOCK_THREADS / 2; half > 0; half /= 2) {
-      __syncthreads();
-      if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-    }
+    add_halves(sums);
     if (threadIdx.x == 0) parts[part] = sums[0];
     __syncthreads(); /* the sums have been read */
   }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of what pair_loss.c adds the parts with. One block: each thread adds every 256th part, then the
- * threads' sums are added pair by pair.
+ * The CUDA kernel that adds the parts of pair_loss.c. One block: each thread adds every 256th part, then the threads'
+ * sums are added pair by pair.
  */
 #include "tensor/operators/common/kernel_support.cuh"
 
@@ -10,9 +10,6 @@ extern "C" __global__ void pair_loss_join(const double *__restrict__ parts, size
   double sum = 0;
   for (size_t i = threadIdx.x; i < count; i += BLOCK_THREADS) sum += parts[i];
   sums[threadIdx.x] = sum;
-  for (unsigned half = BLOCK_THREADS / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-  }
+  add_halves(sums);
   if (threadIdx.x == 0) *loss = (float)(sums[0] / divisor);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The kernels of the losses of two values: one text for each row of the table and each float type, in which the build
- * replaces LOSS by the row's name.
+ * The kernels of the losses of two values. The build makes a source for each row of the table and each float type, in
+ * which the row's name replaces LOSS.
  */
 #include "tensor/operators/elementwise/elementary.cuh"
 #include "tensor/operators/loss/pair_loss.cuh"

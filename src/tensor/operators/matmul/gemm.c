@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Which library makes a product. What there is is found out once, and kept for the life of the process.
+ * Which library computes a product. The libraries are found once and kept for the life of the process. Threads: any.
  */
 #define _GNU_SOURCE
 #include "tensor/operators/matmul/gemm.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -14,15 +15,14 @@
 
 typedef void (*set_threads_function)(int threads);
 
-/* Multiplications from which oneDNN is the quicker one: OpenBLAS has kernels for small products that arrange nothing
- * beforehand, but not for a b that is stored transposed; and for oneDNN signals are blocked, which takes half a
- * microsecond (vendor/onednn.h). */
+/* From so many multiplications on, oneDNN is faster. OpenBLAS has kernels for small products that pack nothing first,
+ * but not for a transposed b. For oneDNN, signals are blocked, which takes half a microsecond (vendor/onednn.h). */
 #define ONEDNN_LEAST 524288.0
 #define ONEDNN_LEAST_TRANSPOSED 131072.0
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_onednn, has_cblas; /* written once, before any thread reads them */
-static size_t tiles = 8;           /* enough for a usual number of workers */
+static size_t tiles = 8;           /* enough for a typical number of workers */
 
 static void limit_tiles(void) {
   const long processors = sysconf(_SC_NPROCESSORS_CONF); /* -1: the system does not say */
@@ -44,7 +44,7 @@ static void settle(void) {
   limit_tiles();
 }
 
-/* The search, which may log, comes first: nobody is to wait in pthread_once for a function of the user's. */
+/* The search, which may log, comes first: no thread may wait in pthread_once for the user's log function. */
 void rondo_gemm_prepare(void) {
   (void)rondo_library_find(&rondo_onednn_products);
   (void)rondo_library_find(&rondo_cblas);
@@ -57,30 +57,34 @@ size_t rondo_gemm_tiles(void) { return tiles; }
 static bool fits_int(size_t value) { return value <= INT_MAX; }
 
 static bool is_for_onednn(const rondo_gemm *gemm) {
-  const double least = gemm->transpose_b ? ONEDNN_LEAST_TRANSPOSED : ONEDNN_LEAST;
+  const double least = gemm->b.is_transposed ? ONEDNN_LEAST_TRANSPOSED : ONEDNN_LEAST;
   return has_onednn && (!has_cblas || (double)gemm->m * (double)gemm->n * (double)gemm->k >= least);
 }
 
 static void run_cblas(const rondo_gemm *gemm) {
-  rondo_cblas_api.sgemm(CBLAS_ROW_MAJOR, gemm->transpose_a ? CBLAS_TRANSPOSE : CBLAS_NO_TRANSPOSE,
-                        gemm->transpose_b ? CBLAS_TRANSPOSE : CBLAS_NO_TRANSPOSE, (int)gemm->m, (int)gemm->n,
-                        (int)gemm->k, 1.0f, gemm->a, (int)gemm->a_stride, gemm->b, (int)gemm->b_stride,
-                        gemm->accumulate ? 1.0f : 0.0f, gemm->c, (int)gemm->c_stride);
+  rondo_cblas_api.sgemm(CBLAS_ROW_MAJOR, gemm->a.is_transposed ? CBLAS_TRANSPOSE : CBLAS_NO_TRANSPOSE,
+                        gemm->b.is_transposed ? CBLAS_TRANSPOSE : CBLAS_NO_TRANSPOSE, (int)gemm->m, (int)gemm->n,
+                        (int)gemm->k, 1.0f, gemm->a.at, (int)gemm->a.stride, gemm->b.at, (int)gemm->b.stride,
+                        gemm->c.accumulates ? 1.0f : 0.0f, gemm->c.at, (int)gemm->c.stride);
 }
 
-/* False if it could not be made for want of memory: c is then as it was. */
+/* False if oneDNN had no memory; c is then unchanged. */
 static bool run_onednn(const rondo_gemm *g) {
   const rondo_onednn_use use = rondo_onednn_begin();
-  const int status = rondo_onednn_product_api.sgemm(
-      g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', (int64_t)g->m, (int64_t)g->n, (int64_t)g->k, 1.0f, g->a,
-      (int64_t)g->a_stride, g->b, (int64_t)g->b_stride, g->accumulate ? 1.0f : 0.0f, g->c, (int64_t)g->c_stride);
+  const int status = rondo_onednn_product_api.sgemm(g->a.is_transposed ? 'T' : 'N', g->b.is_transposed ? 'T' : 'N',
+                                                    (int64_t)g->m, (int64_t)g->n, (int64_t)g->k, 1.0f, g->a.at,
+                                                    (int64_t)g->a.stride, g->b.at, (int64_t)g->b.stride,
+                                                    g->c.accumulates ? 1.0f : 0.0f, g->c.at, (int64_t)g->c.stride);
   rondo_onednn_end(use);
   return status == ONEDNN_OK;
 }
 
 void rondo_gemm_run(const rondo_gemm *gemm) {
-  const bool fits = fits_int(gemm->m) && fits_int(gemm->n) && fits_int(gemm->k) && fits_int(gemm->a_stride) &&
-                    fits_int(gemm->b_stride) && fits_int(gemm->c_stride);
+  const bool fits = fits_int(gemm->m) && fits_int(gemm->n) && fits_int(gemm->k) && fits_int(gemm->a.stride) &&
+                    fits_int(gemm->b.stride) && fits_int(gemm->c.stride);
+  assert(gemm->a.at != NULL && gemm->b.at != NULL && gemm->c.at != NULL && gemm->c.stride >= gemm->n);
+  assert(gemm->a.stride >= (gemm->a.is_transposed ? gemm->m : gemm->k));
+  assert(gemm->b.stride >= (gemm->b.is_transposed ? gemm->k : gemm->n));
   if (is_for_onednn(gemm) && run_onednn(gemm)) return;
   if (!has_cblas || !fits) {
     rondo_gemm_plain(gemm);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products, a tile by one block: the CUDA form of matmul_tile.c.
+ * Matrix products; a block computes a tile. The CUDA form of matmul_tile.c.
  *
  * Method (Volkov and Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008): panels of a and b go through
- * shared memory, the next ones being read into registers while a thread multiplies, from registers, a small block of
- * the result. Where a tile has fewer such blocks than there are threads these also share out the depth: each slice of
- * them takes every SLICES-th step, and the slices' sums are added in their order. What a multiprocessor reads from its
- * shared memory limits it as soon as its arithmetic, so a thread's block is 8 x 8, but in tiles that are made for being
- * many. Products are summed in single precision.
+ * shared memory. A thread computes a small block of the result from registers, while the next panels are read into
+ * other registers. If a tile has fewer such blocks than threads, the depth is divided as well: each slice of threads
+ * takes every SLICES-th step, and the slices' sums are added in order. Reads of shared memory limit a multiprocessor as
+ * much as arithmetic, so a thread's block is 8 x 8, except in small tiles. Sums are in single precision.
  */
 #include "tensor/operators/matmul/matmul_problem.cuh"
 
@@ -33,15 +32,14 @@ struct tile {
 
 /* Panels ----------------------------------------------------------------------------------------------------------- */
 
-/* Elements that no kernel writes meanwhile. */
+/* For elements that no kernel writes at the same time. */
 __device__ inline float load_constant(const float *at) { return __ldg(at); }
 __device__ inline float load_constant(const f16 *at) { return to_float(f16{__ldg(&at->bits)}); }
 __device__ inline float load_constant(const bf16 *at) { return to_float(bf16{__ldg(&at->bits)}); }
 
 /* A thread's share of a matrix's panels: LOADS elements of each, evenly spaced, so that neighbouring threads read
- * neighbours. An element stands at a row of the result's edge, or a column of it, called x here, and at a depth. Where
- * memory runs along the depth, a warp takes SPREAD x at once, because those that it puts side by side into shared
- * memory then lie in other banks. */
+ * neighbours. An element has a row or column of the result, called x here, and a depth. If memory is contiguous along
+ * the depth, a warp takes SPREAD x at once, so that its writes to shared memory go to different banks. */
 template <class T, bool along_depth>
 struct panel_reader {
   static const unsigned X_JUMP = along_depth ? BLOCK_THREADS / T::DEPTH : 0; /* from one element to the next */
@@ -49,7 +47,7 @@ struct panel_reader {
   static const unsigned PLACE_JUMP = DEPTH_JUMP * T::ROW + X_JUMP;
   const element *at;    /* its first element of the next panel */
   size_t jump, advance; /* elements of memory from one to the next, and from one panel to the next */
-  unsigned x_left;      /* of the matrix behind its first x */
+  unsigned x_left;      /* of the matrix, after its first x */
   unsigned depth;       /* of its first element in the panel */
   unsigned place;       /* where that goes in shared memory */
 
@@ -65,8 +63,8 @@ struct panel_reader {
     place = depth * T::ROW + x;
   }
 
-  /* Reads the next panel, of which `left` steps are in the matrix; zeros past it. That each address is the one before
-   * and a step is kept from the compiler, which otherwise makes each anew, from registers that there are not. */
+  /* Reads the next panel, of which `left` steps are in the matrix; zeros past it. The asm hides from the compiler that
+   * each address is the previous one plus a step; else it computes each separately and runs out of registers. */
   __device__ void read(unsigned left, float *out) {
     const element *next = at;
 #pragma unroll
@@ -92,7 +90,7 @@ struct tile_place {
   unsigned slice, down, across;
 };
 
-/* Slices that share a warp are four steps of the depth apart, whose panels' rows lie in other banks. */
+/* Slices of one warp are four steps of the depth apart, so that their panel rows are in different banks. */
 template <class T>
 __device__ inline tile_place own_place() {
   const unsigned team = threadIdx.x / (T::SIDE * T::SIDE), thread = threadIdx.x % (T::SIDE * T::SIDE);
@@ -155,13 +153,13 @@ __device__ inline void multiply_all(A a, B b, size_t depth, tile_place place, fl
 
 /* Results ---------------------------------------------------------------------------------------------------------- */
 
-/* Where a tile's panels begin, and its results. */
+/* The memory of a tile's product, and its first row and column. */
 struct tile_corner {
   matmul_memory memory; /* of the tile's product */
   size_t row, column;
 };
 
-/* Puts a thread's sums of STEP rows of the tile beside those of the other slices. */
+/* Writes a thread's sums of STEP rows of the tile next to those of the other slices. */
 template <class T>
 __device__ inline void put_part(tile_place place, const float (*sums)[T::SUMS], float *parts) {
 #pragma unroll
@@ -175,14 +173,14 @@ __device__ inline void put_part(tile_place place, const float (*sums)[T::SUMS], 
   }
 }
 
-/* Adds the slices' sums in the slices' order, STEP rows of the tile at a time. A single slice's go the same way, so
- * that neighbouring threads write neighbours. */
+/* Adds the slices' sums in order, STEP rows of the tile at a time. A single slice is handled the same way, so that
+ * neighbouring threads write neighbours. */
 template <class T>
 __device__ inline void write_sums(const matmul_problem &problem, const tile_corner &corner, tile_place place,
                                   const float (*sums)[T::SUMS], float *parts) {
 #pragma unroll
   for (unsigned block = 0; block < T::BLOCKS; block++) {
-    __syncthreads(); /* the panels, or parts, which these take the place of, have been read */
+    __syncthreads(); /* the panels or parts that are overwritten have been read */
     put_part<T>(place, &sums[4 * block], parts);
     __syncthreads();
     for (unsigned e = threadIdx.x; e < T::STEP * T::EDGE; e += BLOCK_THREADS) {

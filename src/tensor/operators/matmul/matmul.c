@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * matmul: y = activation(a' · b' + bias), where a' is a, or a transposed, and b' likewise, for each pair of matrices of
- * the leading dimensions. Two rows: one of activations whose slope is known from the result, and one of the others,
- * with a second result, what the activation was applied to, that only their gradient reads.
+ * matmul: y = activation(a' · b' + bias) for each pair of matrices of the leading dimensions, where a' is a or its
+ * transpose, and b' likewise. There are two operators: one for activations whose gradient can be computed from the
+ * result, and one for the others, which has a second result for the gradient: what the activation is applied to.
  *
- * On CUDA products are a library's where it is quicker (cublaslt.h), else one kernel's. The gradients are products,
- * too.
+ * On CUDA a library computes the product if it is faster (cublaslt.h), else a kernel. The gradients are products too.
+ * Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <string.h>
@@ -20,7 +20,7 @@ enum { ACTIVATION };               /* sizes */
 enum { A, B, BIAS };               /* inputs */
 enum { Y, UNACTIVATED };           /* results */
 
-#define ROOM_ALIGNMENT 256 /* of what the library writes */
+#define ROOM_ALIGNMENT 256 /* of the library's result */
 
 static rondo_activation activation_of(const rondo_operation *operation) {
   return (rondo_activation)operation->attributes.sizes[ACTIVATION];
@@ -63,11 +63,12 @@ static rondo_status check_inputs(const rondo_program *program, const rondo_opera
   const size_t columns = b->dims[b->rank - (flags[TRANSPOSE_B] ? 2 : 1)];
   RONDO_TRY(rondo_require_input(program, operation, BIAS, a->type, 1));
   if (bias->dims[0] == columns) return RONDO_OK;
-  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "the bias has %zu elements for %zu columns",
-                              bias->dims[0], columns);
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "the bias has %zu elements; it needs one for each of the %zu columns", bias->dims[0],
+                              columns);
 }
 
-/* The leading dimensions of the result: those of a and b, as far as they go, from the last on. */
+/* Broadcasts the leading dimensions of a and b, aligned at the last. */
 static rondo_status join_batch(const rondo_program *program, const rondo_operation *operation, rondo_shape *result) {
   const rondo_shape *a = rondo_operation_input(program, operation, A);
   const rondo_shape *b = rondo_operation_input(program, operation, B);
@@ -105,7 +106,7 @@ static rondo_status add_product(rondo_program *program, uint32_t a, uint32_t b, 
   return rondo_program_add(program, &rondo_operator_matmul, inputs, 2, &attributes, out_value);
 }
 
-/* As a matrix whose rows are the last dimension. */
+/* Adds a view of the value as a matrix whose rows are the last dimension. */
 static rondo_status add_matrix(rondo_program *program, uint32_t value, uint32_t *out_value) {
   const rondo_shape *shape = rondo_program_shape(program, value);
   const size_t columns = rondo_shape_last(shape);
@@ -117,8 +118,7 @@ static bool is_batch_of_one(const rondo_shape *shape) {
   return rondo_shape_elements(shape) == shape->dims[shape->rank - 1] * shape->dims[shape->rank - 2];
 }
 
-/* With y = a' b': da' = dy b'ᵀ, transposed once more where a is stored transposed; summed over what a is repeated for.
- */
+/* With y = a' b', da' = dy b'ᵀ; transposed again if a is stored transposed, and summed over broadcast dimensions. */
 static rondo_status add_a_gradient(rondo_program *program, const rondo_operation *operation, uint32_t dy,
                                    uint32_t *out_value) {
   const uint32_t a = operation->inputs[A], b = operation->inputs[B];
@@ -129,7 +129,8 @@ static rondo_status add_a_gradient(rondo_program *program, const rondo_operation
   return rondo_add_sum_to(program, full, a, out_value);
 }
 
-/* db' = a'ᵀ dy, the same way. One b that meets many a is one product as deep as all their rows. */
+/* db' = a'ᵀ dy, the same way. If one b is multiplied with several a, the gradient is one product over all their rows.
+ */
 static rondo_status add_b_gradient(rondo_program *program, const rondo_operation *operation, uint32_t dy,
                                    uint32_t *out_value) {
   uint32_t a = operation->inputs[A], full = 0;
@@ -182,8 +183,8 @@ static rondo_product_shape product_shape_of(const rondo_matmul_problem *problem,
                                .has_bias = has_bias};
 }
 
-/* Without the activation, which is then a step of its own; what it is applied to lies in the workspace, behind the
- * product's own, where nothing else keeps it. */
+/* Without the activation, which is then a step of its own. Unless the input of the activation is kept anyway, it is in
+ * the workspace, after the product's own. */
 static rondo_status prepare_unactivated(rondo_resources *resources, uint32_t number, rondo_product_shape shape,
                                         const rondo_shape *result, size_t *out_workspace_bytes) {
   const bool wants_room = shape.activation != RONDO_ACTIVATION_NONE && !shape.keeps_unactivated;
@@ -194,11 +195,11 @@ static rondo_status prepare_unactivated(rondo_resources *resources, uint32_t num
   if (rondo_checked_align(*out_workspace_bytes, ROOM_ALIGNMENT, out_workspace_bytes) &&
       rondo_checked_add(*out_workspace_bytes, rondo_shape_bytes(result), out_workspace_bytes))
     return RONDO_OK;
-  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "the workspace has more bytes than fit in %zu bits",
-                    8 * sizeof(size_t));
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                    "matmul: the size of the workspace does not fit in %zu bits", 8 * sizeof(size_t));
 }
 
-/* With the activation where the library can apply it. */
+/* With the activation if the library can apply it. */
 static rondo_status prepare_matmul(rondo_resources *resources, const rondo_program *program, uint32_t number,
                                    size_t *out_workspace_bytes) {
   const rondo_operation *operation = &program->operations.items[number];
@@ -219,7 +220,7 @@ static rondo_status prepare_matmul(rondo_resources *resources, const rondo_progr
                              out_workspace_bytes);
 }
 
-/* rondo_step_call; user: a product. */
+/* A rondo_step_call; user: a product. */
 static rondo_status run_product(rondo_resources *resources, rondo_stream *stream, const void *user) {
   const rondo_product *product;
   (void)resources;
@@ -227,7 +228,7 @@ static rondo_status run_product(rondo_resources *resources, rondo_stream *stream
   return rondo_product_run(product, stream);
 }
 
-/* Where the result goes before the activation is applied by a step of its own. */
+/* Where the product goes before a step of its own applies the activation. */
 static void *room_of(rondo_emitter *emitter, const rondo_product *product, const rondo_operation *operation) {
   void *unactivated = rondo_emit_address(emitter, operation->results[UNACTIVATED]);
   size_t offset = 0;
@@ -265,6 +266,7 @@ static rondo_status emit_matmul(rondo_emitter *emitter, const rondo_operation *o
   rondo_matmul_problem problem = rondo_matmul_problem_of(shape, rondo_emit_shape(emitter, operation->inputs[B]),
                                                          flags[TRANSPOSE_A], flags[TRANSPOSE_B]);
   problem.activation = activation_of(operation);
+  assert(problem.k > 0 && problem.activation <= RONDO_ACTIVATION_SILU);
   rondo_gemm_prepare();
   const rondo_matmul_work work = rondo_matmul_cut(&problem, shape->type, rondo_emit_is_cuda(emitter));
   return rondo_emit_operands(emitter, operation, &form_code[work.form][shape->type], (rondo_grid){.x = work.blocks},
@@ -286,7 +288,7 @@ rondo_status rondo_op_matmul_with(rondo_program *program, rondo_value a, rondo_v
   RONDO_TRY(rondo_versioned_read("rondo_matmul_options", options, &given, sizeof given));
   if ((unsigned)given.activation > RONDO_ACTIVATION_SILU) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "matmul: activation %d is none: use a RONDO_ACTIVATION_ name", (int)given.activation);
+                      "matmul: activation %d does not exist: use a RONDO_ACTIVATION_ name", (int)given.activation);
   }
   const rondo_unary *family = rondo_activation_family(given.activation);
   const bool keeps = family != NULL && !family->keeps_result;

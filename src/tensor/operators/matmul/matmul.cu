@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of matmul.c.
+ * The CUDA kernel of matmul.c for large and medium tiles.
  */
 #include "tensor/operators/matmul/gemm.cuh"
 

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * The batch of a matmul and the tiles of its results. The cut depends on the shape, and on a CPU on the library and the
- * machine: never on workers, which is what makes results independent of their number.
+ * The batch of a matmul and the tiles of its results. The tiles depend on the shape, and on a CPU on the library and
+ * the machine. They never depend on the number of workers, and so neither do results. Threads: any.
  */
 #include "tensor/operators/matmul/matmul_problem.h"
 
+#include <assert.h>
+
 #include "base/environment.h"
+#include "tensor/operators/common/kernel_support.h"
 #include "tensor/operators/matmul/gemm.h"
 
 /* Batch ------------------------------------------------------------------------------------------------------------ */
 
-/* Puts a dimension before those that are there, into the slowest of them where both matrices go on as it does. */
+/* Adds a dimension before the others, or merges it with the slowest of them if both factors' strides allow that. */
 static void put_dimension(rondo_matmul_problem *p, size_t *used, size_t size, size_t a_stride, size_t b_stride) {
   if (size == 1) return;
   const size_t first = RONDO_BATCH_DIMENSIONS - *used;
@@ -18,13 +21,14 @@ static void put_dimension(rondo_matmul_problem *p, size_t *used, size_t size, si
     p->batch[first] *= size;
     return;
   }
+  assert(*used < RONDO_BATCH_DIMENSIONS);
   p->batch[first - 1] = size;
   p->a_strides[first - 1] = a_stride;
   p->b_strides[first - 1] = b_stride;
   (*used)++;
 }
 
-/* The dimension before the last two, and so on; 1 where the shape has none. */
+/* Dimension `back` of the batch, counted from the last; 1 if the shape has none. */
 static size_t batch_dimension(const rondo_shape *shape, uint32_t back) {
   return back + 2 < shape->rank ? shape->dims[shape->rank - 3 - back] : 1;
 }
@@ -43,7 +47,7 @@ static void set_batch(rondo_matmul_problem *p, const rondo_shape *a, const rondo
   }
 }
 
-/* The rows of all matrices a, which lie one behind another, times one b. */
+/* Merges the rows of all matrices a, which are contiguous, if there is one b. */
 static void fold_rows(rondo_matmul_problem *p) {
   const size_t last = RONDO_BATCH_DIMENSIONS - 1;
   if (p->transpose_a != 0 || !rondo_matmul_is_strided(p) || p->b_strides[last] != 0 || p->a_strides[last] == 0) return;
@@ -70,37 +74,32 @@ rondo_matmul_problem rondo_matmul_problem_of(const rondo_shape *a, const rondo_s
 
 /* Tiles ------------------------------------------------------------------------------------------------------------ */
 
-/* The larger a tile, the less often the library arranges the same panels anew: tiles of 128 took up to a third longer
- * than one call for all. Where large ones are few they are halved, until there are enough (rondo_gemm_tiles) or they
- * are hardly worth a worker's while. */
+/* The larger a tile, the less often the library packs the same panels again: tiles of 128 took up to a third longer
+ * than one call for the whole product. If there are few tiles they are halved, until there are rondo_gemm_tiles of them
+ * or they have too little work for a worker. */
 #define ENOUGH_PRODUCTS 4194304.0 /* multiplications in a tile: some 50 microseconds */
 
-/* Tiles on CUDA, largest first: one is taken where there are enough of it to keep a large GPU's multiprocessors busy,
- * and where a smaller one would not hold as much of the matrix. */
+/* Tile sizes on CUDA, largest first. The first size is taken of which there are enough tiles to keep a large GPU's
+ * multiprocessors busy, unless the next smaller size would cover the matrix too. */
 static const struct { size_t edge, enough; } cuda_tiles[] = {{128, 128}, {64, 128}, {32, 96}, {16, 0}};
 
-#define SHALLOW_EDGE 32 /* tiles of this edge are made by another kernel where they are as shallow as ... */
+#define SHALLOW_EDGE 32 /* another kernel computes tiles of this edge with a depth of at most ... */
 #define SHALLOW 32
 
-/* As in matmul_thin.cu. */
+/* The same as in matmul_thin.cu. */
 #define THIN_COLUMNS 4
 #define THIN_ROWS 8
 
-/* More tiles than that share blocks. */
-#define MOST_BLOCKS ((size_t)1 << 30)
-
-static size_t tiles_of(size_t edge, size_t tile) { return edge / tile + (edge % tile != 0); }
-
 static size_t count_tiles(const rondo_matmul_problem *p, size_t rows, size_t columns) {
-  return p->batches * tiles_of(p->m, rows) * tiles_of(p->n, columns);
+  return p->batches * rondo_divide_up(p->m, rows) * rondo_divide_up(p->n, columns);
 }
 
 static void cut_for_cpu(const rondo_matmul_problem *p, size_t most, rondo_tiling *t) {
-  t->rows = p->m < most ? p->m : most;
-  t->columns = p->n < most ? p->n : most;
+  t->rows = rondo_smaller(p->m, most);
+  t->columns = rondo_smaller(p->n, most);
   while (count_tiles(p, t->rows, t->columns) < rondo_gemm_tiles() &&
          (double)t->rows * (double)t->columns * (double)p->k > ENOUGH_PRODUCTS && (t->rows > 16 || t->columns > 16)) {
-    if (t->columns > t->rows) { /* libraries lose less with rows that are cut */
+    if (t->columns > t->rows) { /* libraries lose less if rows are split */
       t->columns = (t->columns + 1) / 2;
     } else {
       t->rows = (t->rows + 1) / 2;
@@ -137,8 +136,8 @@ rondo_matmul_work rondo_matmul_cut(rondo_matmul_problem *problem, rondo_type typ
   } else {
     cut_for_cpu(problem, type == RONDO_F32 ? RONDO_MATMUL_EDGE : RONDO_MATMUL_CONVERTED_EDGE, t);
   }
-  t->down = tiles_of(problem->m, t->rows);
-  t->across = tiles_of(problem->n, t->columns);
-  const size_t tiles = problem->batches * t->down * t->across;
-  return (rondo_matmul_work){form, (uint32_t)(tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS)};
+  assert(t->rows > 0 && t->columns > 0 && form < RONDO_MATMUL_FORMS);
+  t->down = rondo_divide_up(problem->m, t->rows);
+  t->across = rondo_divide_up(problem->n, t->columns);
+  return (rondo_matmul_work){form, rondo_tile_grid(problem->batches * t->down * t->across).x};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What kernels of matrix products are told, and how they write a result: the CUDA form of matmul_problem.h.
+ * The arguments of kernels of matrix products, as in matmul_problem.h, and how they write a result.
  */
 #include "tensor/operators/common/element.cuh"
 #include "tensor/operators/elementwise/activation.cuh"
@@ -22,10 +22,10 @@ struct matmul_problem {
 
 struct matmul_memory {
   const element *a, *b, *bias; /* bias may be NULL */
-  element *y, *unactivated;    /* the latter, what the activation was applied to, may be NULL */
+  element *y, *unactivated;    /* unactivated: the input of the activation; may be NULL */
 };
 
-/* Of product number `product` of the batch. */
+/* The memory of product `product` of the batch. */
 __device__ inline matmul_memory memory_of(const matmul_problem &problem, matmul_memory memory, size_t product) {
   const size_t c = product * problem.m * problem.n;
 #pragma unroll
@@ -40,7 +40,7 @@ __device__ inline matmul_memory memory_of(const matmul_problem &problem, matmul_
   return memory;
 }
 
-/* The result at `place`, which is in this column. */
+/* Writes the result at `place`, which is in this column. */
 __device__ inline void write_result(const matmul_problem &problem, const matmul_memory &memory, size_t place,
                                     size_t column, float sum) {
   if (memory.bias != NULL) sum += to_float(memory.bias[column]);

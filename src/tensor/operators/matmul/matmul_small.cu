@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of matmul.c for tiles that take a few thousand multiplications, so that a multiprocessor has more of
- * them at once: of 16 x 16 results, and shallow ones.
+ * The CUDA kernel of matmul.c for tiles of a few thousand multiplications: 16 x 16 results, or shallow ones. A
+ * multiprocessor runs more of them at once.
  */
 #include "tensor/operators/matmul/gemm.cuh"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of matmul.c for results of few columns: a row of a by one warp, whose lanes take every 32nd step of the
- * depth and whose sums are joined pair by pair.
+ * The CUDA kernel of matmul.c for results of few columns: a warp computes a row of the result. Each lane takes every
+ * 32nd step of the depth; the lanes' sums are added pair by pair.
  */
 #include "tensor/operators/matmul/matmul_problem.cuh"
 
 #define MOST_COLUMNS 4 /* THIN_COLUMNS of matmul_problem.c */
 
-/* Where a lane's element of b lies. */
+/* The strides of b. */
 struct thin_steps {
   size_t depth, column;
 };

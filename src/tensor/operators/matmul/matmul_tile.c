@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Tiles of matrix products on a CPU, each by one thread. Those of F32 are made where they lie, by gemm.h; those of
- * other types from panels converted to F32, in a room on the stack, so that sums are kept in F32 and rounded once.
+ * Tiles of matrix products on a CPU, each by one thread. gemm.h computes F32 tiles in place. For other types, panels
+ * are converted to F32 on the stack, so that sums are F32 and rounded once.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/operators/elementwise/unary_operators.h"
@@ -14,10 +15,8 @@
 typedef struct tile {
   const rondo_matmul_problem *problem;
   size_t row, column, rows, columns;
-  size_t a, b, c; /* elements from the matrices' beginnings to those of this product */
+  size_t a, b, c; /* the first elements of this product's matrices */
 } tile;
-
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 static tile tile_at(const rondo_matmul_problem *p, size_t number) {
   const size_t each = p->tiles.across * p->tiles.down;
@@ -32,8 +31,9 @@ static tile tile_at(const rondo_matmul_problem *p, size_t number) {
     t.b += product % p->batch[i - 1] * p->b_strides[i - 1];
     product /= p->batch[i - 1];
   }
-  t.rows = smaller(p->m - t.row, p->tiles.rows);
-  t.columns = smaller(p->n - t.column, p->tiles.columns);
+  assert(product == 0 && t.row < p->m && t.column < p->n);
+  t.rows = rondo_smaller(p->m - t.row, p->tiles.rows);
+  t.columns = rondo_smaller(p->n - t.column, p->tiles.columns);
   return t;
 }
 
@@ -44,22 +44,18 @@ static void multiply(const tile *t, const float *a, const float *b, const float 
   for (size_t i = 0; bias != NULL && i < t->rows; i++) {
     memcpy(corner + i * p->n, bias + t->column, t->columns * sizeof *bias);
   }
-  const rondo_gemm gemm = {.transpose_a = p->transpose_a != 0,
-                           .transpose_b = p->transpose_b != 0,
-                           .accumulate = bias != NULL,
-                           .m = t->rows,
-                           .n = t->columns,
-                           .k = p->k,
-                           .a = a + t->a + (p->transpose_a != 0 ? t->row : t->row * p->k),
-                           .b = b + t->b + (p->transpose_b != 0 ? t->column * p->k : t->column),
-                           .c = corner,
-                           .a_stride = p->transpose_a != 0 ? p->m : p->k,
-                           .b_stride = p->transpose_b != 0 ? p->k : p->n,
-                           .c_stride = p->n};
+  const bool across_a = p->transpose_a != 0, across_b = p->transpose_b != 0;
+  const rondo_gemm gemm = {
+      t->rows,
+      t->columns,
+      p->k,
+      .a = {a + t->a + (across_a ? t->row : t->row * p->k), across_a ? p->m : p->k, across_a},
+      .b = {b + t->b + (across_b ? t->column * p->k : t->column), across_b ? p->k : p->n, across_b},
+      .c = {corner, p->n, bias != NULL}};
   rondo_gemm_run(&gemm);
 }
 
-/* The product is made where it is kept, else in y. */
+/* Computes the product in `unactivated` if that is kept, else in y. */
 static void multiply_singles(const tile *t, const float *a, const float *b, const float *bias, float *y,
                              float *unactivated) {
   const rondo_activation activation = (rondo_activation)t->problem->activation;
@@ -76,7 +72,7 @@ static void multiply_singles(const tile *t, const float *a, const float *b, cons
 
 /* Other types ------------------------------------------------------------------------------------------------------ */
 
-/* Floats of `rows` rows of `columns` elements, the rows `stride` apart in memory. */
+/* `rows` rows of `columns` elements as floats; the rows are `stride` apart in memory. */
 static void load_panel(rondo_type type, const void *memory, size_t first, size_t stride, size_t rows, size_t columns,
                        float *panel) {
   for (size_t i = 0; i < rows; i++)
@@ -86,7 +82,7 @@ static void load_panel(rondo_type type, const void *memory, size_t first, size_t
 static void add_panels(rondo_type type, const tile *t, const void *a, const void *b, size_t from, float *sums) {
   const rondo_matmul_problem *p = t->problem;
   float left[EDGE * DEPTH], right[EDGE * DEPTH];
-  const size_t depth = smaller(DEPTH, p->k - from);
+  const size_t depth = rondo_smaller(DEPTH, p->k - from);
   if (p->transpose_a != 0) {
     load_panel(type, a, t->a + from * p->m + t->row, p->m, depth, t->rows, left);
   } else {
@@ -97,18 +93,12 @@ static void add_panels(rondo_type type, const tile *t, const void *a, const void
   } else {
     load_panel(type, b, t->b + from * p->n + t->column, p->n, depth, t->columns, right);
   }
-  const rondo_gemm gemm = {.transpose_a = p->transpose_a != 0,
-                           .transpose_b = p->transpose_b != 0,
-                           .accumulate = true,
-                           .m = t->rows,
-                           .n = t->columns,
-                           .k = depth,
-                           .a = left,
-                           .b = right,
-                           .c = sums,
-                           .a_stride = p->transpose_a != 0 ? t->rows : depth,
-                           .b_stride = p->transpose_b != 0 ? depth : t->columns,
-                           .c_stride = t->columns};
+  const rondo_gemm gemm = {t->rows,
+                           t->columns,
+                           depth,
+                           .a = {left, p->transpose_a != 0 ? t->rows : depth, p->transpose_a != 0},
+                           .b = {right, p->transpose_b != 0 ? depth : t->columns, p->transpose_b != 0},
+                           .c = {sums, t->columns, true}};
   rondo_gemm_run(&gemm);
 }
 
@@ -116,6 +106,7 @@ static void multiply_others(rondo_type type, const tile *t, const void *a, const
                             void *unactivated) {
   const rondo_matmul_problem *p = t->problem;
   float sums[EDGE * EDGE], room[EDGE];
+  assert(t->rows <= EDGE && t->columns <= EDGE);
   for (size_t i = 0; i < t->rows; i++) {
     float *row = sums + i * t->columns;
     if (bias == NULL) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * batch_norm of [n, c, ...], with the batch's statistics or given ones, and its gradient; one row more moves the
- * running statistics on, after all that reads them (batch_norm_update). With h = (x - mean) / sqrt(variance + epsilon)
- * and g = dy, dscale = sum(g h), dshift = sum(g) and dx = scale / sqrt(variance + epsilon) · (g - mean(g) - h mean(g
- * h)), or where the statistics are given, without the means. Given statistics have no gradient.
+ * batch_norm of [n, c, ...] with the statistics of the batch or given ones, and its gradient. batch_norm_update updates
+ * the running statistics, after all that reads them. With h = (x - mean) / sqrt(variance + epsilon) and g = dy, dscale
+ * = sum(g h), dshift = sum(g) and dx = scale / sqrt(variance + epsilon) · (g - mean(g) - h mean(g h)), without the
+ * means if the statistics are given. Given statistics have no gradient. Threads: as tensor/program/operator.h says.
  */
 #include "tensor/operators/normalization/batch_norm.h"
 
@@ -33,11 +33,11 @@ RONDO_TYPED_KERNEL_OF(batch_norm_gradient, rondo_batch_norm_gradient_cpu, batch_
                       RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
 
 #define MOST_PARTS 64
-#define CUDA_WIDTH 32 /* of a tile of channels side by side: batch_norm.cu */
-#define CPU_PART 8192 /* elements of a part at least */
+#define CUDA_WIDTH 32 /* channels of a tile: batch_norm.cu */
+#define CPU_PART 8192 /* the fewest elements of a part */
 #define CUDA_PART 2048
 
-static size_t most_parts(size_t images) { return images < MOST_PARTS ? images : MOST_PARTS; }
+static size_t most_parts(size_t images) { return rondo_smaller(images, MOST_PARTS); }
 
 static rondo_batch_norm_shape shape_of(const rondo_emitter *emitter, const rondo_shape *value,
                                        const rondo_operation *operation) {
@@ -50,10 +50,10 @@ static rondo_batch_norm_shape shape_of(const rondo_emitter *emitter, const rondo
                               .is_fixed = operation->attributes.flags[FIXED]};
   for (uint32_t i = 2; i < value->rank; i++) s.inner *= value->dims[i];
   if (s.inner == 1) s.width = is_cuda ? CUDA_WIDTH : RONDO_CHUNK;
-  const size_t of_tile = s.images * s.inner * (s.channels < s.width ? s.channels : s.width);
-  const size_t parts = of_tile / (is_cuda ? CUDA_PART : CPU_PART) + 1, most = most_parts(s.images);
-  s.share = (s.images + (parts < most ? parts : most) - 1) / (parts < most ? parts : most);
-  s.parts = (s.images + s.share - 1) / s.share;
+  const size_t of_tile = s.images * s.inner * rondo_smaller(s.channels, s.width);
+  const size_t parts = of_tile / (is_cuda ? CUDA_PART : CPU_PART) + 1;
+  s.share = rondo_divide_up(s.images, rondo_smaller(parts, most_parts(s.images)));
+  s.parts = rondo_divide_up(s.images, s.share);
   assert(s.parts > 0 && s.parts <= MOST_PARTS);
   return s;
 }
@@ -62,7 +62,7 @@ static rondo_grid grid_of(const rondo_emitter *emitter, const rondo_batch_norm_s
   return rondo_emit_grid(emitter, rondo_batch_norm_tiles(s) * s->parts, (rondo_grain){1, 1});
 }
 
-/* Two numbers of each part and channel. */
+/* The workspace has two numbers for each part and channel. */
 static rondo_status prepare_norm(rondo_resources *resources, const rondo_program *program, uint32_t operation,
                                  size_t *out_workspace_bytes) {
   const rondo_shape *value = rondo_program_shape(program, program->operations.items[operation].inputs[VALUE]);
@@ -73,12 +73,13 @@ static rondo_status prepare_norm(rondo_resources *resources, const rondo_program
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status require_channels(const rondo_program *program, const rondo_operation *operation, uint32_t input) {
-  const size_t channels = rondo_operation_input(program, operation, VALUE)->dims[1];
-  if (rondo_operation_input(program, operation, input) == NULL) return RONDO_OK;
+static rondo_status require_channels(const rondo_program *program, const rondo_operation *operation, uint32_t input,
+                                     size_t channels) {
+  const rondo_shape *shape = rondo_operation_input(program, operation, input);
+  if (shape == NULL) return RONDO_OK;
   RONDO_TRY(rondo_require_input(program, operation, input, RONDO_F32, 1));
-  if (rondo_operation_input(program, operation, input)->dims[0] == channels) return RONDO_OK;
-  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s must have the %zu channels",
+  if (shape->dims[0] == channels) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s must have %zu elements, one for each channel",
                               operation->row->inputs[input], channels);
 }
 
@@ -87,9 +88,10 @@ static rondo_status infer_norm(const rondo_program *program, const rondo_operati
   RONDO_TRY(rondo_require_float(program, operation, VALUE, RONDO_ANY_RANK));
   if (value->rank < 2) {
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "the value has %u dimensions; the second is that of channels", value->rank);
+                                "the value has %u dimensions; it needs at least 2, the second for channels",
+                                value->rank);
   }
-  for (uint32_t i = SCALE; i <= GIVEN_VARIANCE; i++) RONDO_TRY(require_channels(program, operation, i));
+  for (uint32_t i = SCALE; i <= GIVEN_VARIANCE; i++) RONDO_TRY(require_channels(program, operation, i, value->dims[1]));
   results[RESULT] = *value;
   results[OF_MEAN] = results[OF_VARIANCE] = rondo_shape_vector(RONDO_F32, value->dims[1]);
   return RONDO_OK;
@@ -162,7 +164,7 @@ RONDO_OPERATOR(batch_norm_gradient, .inputs = {"value", "gradient", "mean", "var
 /* Running statistics ----------------------------------------------------------------------------------------------- */
 
 enum { RUNNING_MEAN, RUNNING_VARIANCE, MEAN, VARIANCE }; /* inputs */
-enum { MOMENTUM, UNBIASED };                             /* numbers; UNBIASED: by which the variance is multiplied */
+enum { MOMENTUM, UNBIASED };                             /* numbers; UNBIASED: the factor of the unbiased variance */
 
 static void batch_norm_update_cpu(rondo_blocks blocks, void *const *args) {
   float *running_mean = RONDO_ARG(float *, 3);
@@ -179,23 +181,17 @@ static void batch_norm_update_cpu(rondo_blocks blocks, void *const *args) {
   }
 }
 
-static const rondo_kernel_options update_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "batch_norm_update", .cpu = batch_norm_update_cpu, RONDO_CUDA(batch_norm_update),
-    .params = {RONDO_GATE_PARAMETERS, RONDO_UPDATES, RONDO_UPDATES, RONDO_READS, RONDO_READS, RONDO_SCALAR(float),
-               RONDO_SCALAR(float), RONDO_SCALAR(size_t)}};
+RONDO_UNTYPED_KERNEL(batch_norm_update, batch_norm_update, RONDO_GATE_PARAMETERS, RONDO_UPDATES, RONDO_UPDATES,
+                     RONDO_READS, RONDO_READS, RONDO_SCALAR(float), RONDO_SCALAR(float), RONDO_SCALAR(size_t));
 
 static rondo_status infer_update(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const size_t channels = rondo_shape_elements(rondo_operation_input(program, operation, MEAN));
   (void)results;
   for (uint32_t i = RUNNING_MEAN; i <= RUNNING_VARIANCE; i++) {
-    RONDO_TRY(rondo_require_input(program, operation, i, RONDO_F32, 1));
+    RONDO_TRY(require_channels(program, operation, i, channels));
     if (program->values.items[operation->inputs[i]].kind != RONDO_VALUE_STATE) {
       return rondo_fail_operation(program, operation, RONDO_REASON_TYPE, "%s must be a state",
                                   operation->row->inputs[i]);
-    }
-    if (rondo_operation_input(program, operation, i)->dims[0] != channels) {
-      return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s must have the %zu channels",
-                                  operation->row->inputs[i], channels);
     }
   }
   return RONDO_OK;
@@ -204,7 +200,8 @@ static rondo_status infer_update(const rondo_program *program, const rondo_opera
 static rondo_status emit_update(rondo_emitter *emitter, const rondo_operation *operation) {
   const float *numbers = operation->attributes.numbers;
   const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[RUNNING_MEAN]));
-  return rondo_emit_operands(emitter, operation, &update_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+  return rondo_emit_operands(emitter, operation, &batch_norm_update_code,
+                             rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
                              RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(RUNNING_MEAN), RONDO_INPUT(RUNNING_VARIANCE),
                                             RONDO_INPUT(MEAN), RONDO_INPUT(VARIANCE), RONDO_OBJECT(numbers[MOMENTUM]),
                                             RONDO_OBJECT(numbers[UNBIASED]), RONDO_OBJECT(count)));
@@ -215,7 +212,7 @@ RONDO_OPERATOR(batch_norm_update, .inputs = {"running_mean", "running_variance",
 
 /* Building --------------------------------------------------------------------------------------------------------- */
 
-/* What is being built. */
+/* The arguments of the public function. */
 typedef struct norm_build {
   rondo_program *program;
   rondo_type type;
@@ -248,14 +245,14 @@ static rondo_status check_options(const norm_build *b) {
   const rondo_batch_norm_options *o = b->options;
   if (!(o->epsilon > 0) || isinf(o->epsilon) || !(o->momentum >= 0 && o->momentum <= 1)) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "batch_norm: epsilon is %g and momentum %g; the first must be finite and above 0, the second lie "
+                      "batch_norm: epsilon is %g and momentum %g; epsilon must be finite and above 0, and momentum "
                       "between 0 and 1",
                       (double)o->epsilon, (double)o->momentum);
   }
   const bool has_both = o->running_mean.id != 0 && o->running_variance.id != 0;
   if (has_both || (o->running_mean.id == o->running_variance.id && !o->inference)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
-                    "batch_norm: running_mean and running_variance are given both or, when training, neither");
+                    "batch_norm: give both running_mean and running_variance or, for training, neither");
 }
 
 rondo_status rondo_op_batch_norm(rondo_program *program, rondo_value value, const rondo_batch_norm_options *options,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of batch_norm.c (batch_norm.h says how it is cut). A block has a part of a tile: its warps take an
- * image each, their lanes the elements of the channel, or where the tile has channels side by side, a channel each.
- * Sums of a channel are then those of all threads, or of those with its lane, in a fixed order.
+ * The CUDA kernels of batch_norm.c (batch_norm.h describes tiles and parts). A block computes a part of a tile. Each of
+ * its warps reads an image; the lanes read the elements of the channel or, if the tile has several channels, a channel
+ * each. The sum of a channel is over all threads, or over the threads with its lane, in a fixed order.
  */
 #include "tensor/operators/common/element.cuh"
 #include "tensor/operators/common/operator_rows.cuh"
@@ -15,7 +15,7 @@ struct norm_shape {
 /* A thread's elements: for (image = first; image < last; image += WARPS) for (i = lane; i < inner; i += step) */
 struct norm_walk {
   size_t channel, part, first, last, lane, step;
-  bool is_column, is_in, is_writer; /* is_writer: of what there is one of for each channel */
+  bool is_column, is_in, is_writer; /* is_writer: writes the numbers of the channel */
 };
 
 __device__ inline norm_walk walk_of(const norm_shape &s, size_t unit) {
@@ -44,12 +44,12 @@ __device__ inline void each_element(const norm_shape &s, const norm_walk &w, con
   }
 }
 
-/* The sum over the channel; called by all threads. */
+/* The sum over the channel. All threads must call it. */
 __device__ inline float channel_sum(const norm_walk &w, float value) {
   __shared__ float values[WARPS][WARP];
   const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
   if (!w.is_column) return team_join<join_sum>({threadIdx.x, BLOCK_THREADS, 0, 0}, value);
-  __syncthreads(); /* what was joined before has been read */
+  __syncthreads(); /* the previous values have been read */
   values[warp][lane] = value;
   __syncthreads();
   value = values[0][lane];
@@ -81,7 +81,7 @@ extern "C" __global__ void batch_norm_statistics_TYPE(norm_shape s, const elemen
   }
 }
 
-/* Mean and variance of a channel from those of its parts. */
+/* The mean and variance of a channel, from those of its parts. */
 __device__ inline void join_statistics(const norm_shape &s, const float *sums, size_t channel, float *mean,
                                        float *variance) {
   const float *pairs = sums + channel * s.parts * 2, count = (float)(s.images * s.inner);

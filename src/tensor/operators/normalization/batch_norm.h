@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * batch_norm: what its kernels share, and their forms for a CPU (batch_norm_tile.c).
+ * batch_norm: what its kernels share, and their CPU functions (batch_norm_tile.c).
  *
- * A value [images, channels, inner] is cut into tiles: of one channel, or where inner is 1, of some that lie side by
- * side; and each tile into parts of the images, by the shape alone. A first kernel leaves two numbers of each part and
- * channel: its mean and its sum of (x - mean)^2, or for the gradient the sums of g and g h. A second one joins those of
- * its channel, in their order, and computes the elements of its part.
+ * A value [images, channels, inner] is split into tiles of one channel or, if inner is 1, of several neighbouring
+ * channels. Each tile is split into parts of the images, by the shape alone. A first kernel computes two numbers for
+ * each part and channel: its mean and its sum of (x - mean)^2, or for the gradient the sums of g and g h. A second
+ * kernel combines the numbers of its channel, in their order, and computes the elements of its part.
  */
 #ifndef RONDO_TENSOR_OPERATORS_NORMALIZATION_BATCH_NORM_H
 #define RONDO_TENSOR_OPERATORS_NORMALIZATION_BATCH_NORM_H
 
 #include "tensor/operators/common/element.h"
 
-/* What the kernels get as one scalar; without padding. */
+/* A scalar argument of the kernels; without padding. */
 typedef struct rondo_batch_norm_shape {
   size_t images, channels, inner;
-  size_t width;        /* channels of a tile at most; 1 unless inner is */
+  size_t width;        /* the most channels of a tile; 1 unless inner is 1 */
   size_t parts, share; /* share: images of a part; the last may have fewer */
   float epsilon;
   uint32_t is_fixed; /* mean and variance are given */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Tiles of batch_norm on a CPU, each part by one thread. Of each image a tile has a run of elements that lie together:
- * all of one channel, or one of each of its channels. Sums are taken in slots, one for each element of a chunk of the
- * run, so that both are loops over lanes; of one channel the slots are then added up.
+ * Tiles of batch_norm on a CPU; one thread computes a part. In each image a tile has a run of contiguous elements: all
+ * of one channel, or one of each of its channels. Sums are kept in slots, one for each element of a chunk of the run,
+ * so that both cases are loops over lanes. For one channel, the slots are then added up. Threads: any.
  */
 #include <assert.h>
 #include <math.h>
@@ -42,24 +42,25 @@ static size_t run_of(const rondo_batch_norm_shape *s, const norm_tile *t, size_t
 
 static bool is_one_channel(const norm_tile *t) { return t->run != t->channels; }
 
-/* Of one channel: what the first slot holds, in all. */
+/* For a tile of one channel: copies the first slot to all. */
 static void spread(const norm_tile *t, float *slots) {
   for (size_t i = 1; i < t->slots && is_one_channel(t); i++) slots[i] = slots[0];
 }
 
-/* Of one channel: the sum of all slots, in all. */
+/* For a tile of one channel: puts the sum of all slots into all. */
 static void add_up(const norm_tile *t, float *slots) {
   for (size_t i = 1; i < t->slots && is_one_channel(t); i++) slots[0] += slots[i];
   spread(t, slots);
 }
 
-/* Two numbers of a part and channel. */
+/* The two numbers of a part and channel. */
 static float *sums_of(const rondo_batch_norm_shape *s, float *sums, size_t channel, size_t part) {
   return sums + (channel * s->parts + part) * 2;
 }
 
 static void store_sums(const rondo_batch_norm_shape *s, const norm_tile *t, const float *first, const float *second,
                        float *sums) {
+  assert(t->channels <= t->slots && t->slots <= RONDO_CHUNK);
   for (size_t k = 0; k < t->channels; k++) {
     float *pair = sums_of(s, sums, t->channel + k, t->part);
     pair[0] = first[k];
@@ -105,27 +106,28 @@ void rondo_batch_norm_statistics_cpu(rondo_type type, rondo_blocks blocks, void 
   }
 }
 
-/* Mean and variance of a channel from those of its parts. */
+/* The elements of a part in each channel. */
+static float part_elements(const rondo_batch_norm_shape *s, size_t part) {
+  return (float)(rondo_smaller(s->images - part * s->share, s->share) * s->inner);
+}
+
+/* The mean and variance of a channel, from those of its parts. */
 static void join_statistics(const rondo_batch_norm_shape *s, float *sums, size_t channel, float *mean,
                             float *variance) {
   const float count = (float)(s->images * s->inner);
   float sum = 0, squares = 0;
-  for (size_t part = 0; part < s->parts; part++) {
-    const size_t left = s->images - part * s->share, images = left < s->share ? left : s->share;
-    sum += (float)(images * s->inner) * sums_of(s, sums, channel, part)[0];
-  }
+  for (size_t part = 0; part < s->parts; part++) sum += part_elements(s, part) * sums_of(s, sums, channel, part)[0];
   *mean = sum / count;
   for (size_t part = 0; part < s->parts; part++) {
-    const size_t left = s->images - part * s->share, images = left < s->share ? left : s->share;
     const float *pair = sums_of(s, sums, channel, part), off = pair[0] - *mean;
-    squares += pair[1] + (float)(images * s->inner) * off * off;
+    squares += pair[1] + part_elements(s, part) * off * off;
   }
   *variance = squares / count;
 }
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
-/* What is done to the elements in each slot: y = (x - mean) · factor + shift. */
+/* For the elements of each slot: y = (x - mean) · factor + shift. */
 typedef struct norm_slots {
   float mean[RONDO_CHUNK], factor[RONDO_CHUNK], shift[RONDO_CHUNK];
 } norm_slots;
@@ -179,7 +181,7 @@ void rondo_batch_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
 
 /* Gradient --------------------------------------------------------------------------------------------------------- */
 
-/* By slot: h = (x - mean) · deviation; dx = factor · (g - of_g - h · of_gh). */
+/* For the elements of each slot: h = (x - mean) · deviation; dx = factor · (g - of_g - h · of_gh). */
 typedef struct gradient_slots {
   float mean[RONDO_CHUNK], deviation[RONDO_CHUNK], factor[RONDO_CHUNK], of_g[RONDO_CHUNK], of_gh[RONDO_CHUNK];
 } gradient_slots;
@@ -232,7 +234,7 @@ void rondo_batch_norm_gradient_sums_cpu(rondo_type type, rondo_blocks blocks, vo
   }
 }
 
-/* Joins the sums of the tile's channels: they are the gradients of shift and scale. */
+/* Adds the sums of the parts for each channel: they are the gradients of shift and scale. */
 static void make_gradient_slots(const rondo_batch_norm_shape *s, const norm_tile *t, void *const *args,
                                 gradient_slots *slots) {
   float *sums = RONDO_ARG(float *, 5), *dscale = RONDO_ARG(float *, 8), *dshift = RONDO_ARG(float *, 9);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of batch_norm_update in batch_norm.c.
+ * The CUDA kernel of batch_norm_update in batch_norm.c.
  */
 #include "tensor/operators/common/kernel_support.cuh"
 

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT
- * dropout: each element is 0 with the probability that a scalar value holds, else divided by what is left of 1. Nothing
- * is kept for the gradient, which draws the same numbers again: they are a function of a state of the program,
- * "random": {seed, offset}, and of the element's number (rondo_philox). One update a run moves the offset on
- * (dropout_advance), after all that draw. Several dropouts of a program have numbers one after the other.
+ * dropout: each element becomes 0 with the probability p in a scalar value, else it is divided by 1 - p. The gradient
+ * draws the same random numbers again, so no mask is stored: they are a function of the index of the element and of a
+ * state of the program, "random": {seed, offset} (rondo_philox). One update in each run, dropout_advance, increments
+ * the offset after all dropouts. The dropouts of a program use consecutive ranges of numbers. Threads: as
+ * tensor/program/operator.h says.
  */
+#include <assert.h>
+
 #include <rondo/random.h>
 
 #include "tensor/operators/common/operator_tools.h"
+#include "tensor/operators/elementwise/unary_operators.h"
 
 enum { VALUE, PROBABILITY, STATE }; /* inputs */
-enum { FIRST_GROUP };               /* sizes: of four numbers; those before are other dropouts' */
+enum { FIRST_GROUP };               /* sizes: the first group of numbers; other dropouts use those before */
 
-#define GROUP 4 /* numbers of one call */
+#define GROUP 4 /* numbers of one draw */
 
 /* Dropping --------------------------------------------------------------------------------------------------------- */
 
-/* The bound of the 24 bits of a number below which an element is dropped: of 0 none, of 1 all. NaN drops none. */
+/* An element is dropped if 24 bits of its number are below this bound: never for 0, always for 1. NaN drops none. */
 static uint32_t bound_of(float probability) {
   if (!(probability > 0)) return 0;
   return probability < 1 ? (uint32_t)(probability * 0x1p24f + 0.5f) : UINT32_C(1) << 24;
@@ -24,6 +28,7 @@ static uint32_t bound_of(float probability) {
 /* Chunks begin at multiples of GROUP. */
 static void drop_chunk(const float *x, size_t at, size_t count, const uint64_t *state, size_t first_group,
                        uint32_t bound, float scale, float *y) {
+  assert(at % GROUP == 0);
   for (size_t i = 0; i < count; i += GROUP) {
     const rondo_random4 drawn = rondo_philox(state[0], first_group + (at + i) / GROUP, state[1]);
     for (size_t k = 0; k < GROUP && i + k < count; k++) y[i + k] = drawn.x[k] >> 8 < bound ? 0 : x[i + k] * scale;
@@ -31,7 +36,7 @@ static void drop_chunk(const float *x, size_t at, size_t count, const uint64_t *
 }
 
 static float scale_of(float probability, uint32_t bound) {
-  return bound == 0 ? 1.0f : 1.0f / (1.0f - probability); /* of 1 nothing is left to scale */
+  return bound == 0 ? 1.0f : 1.0f / (1.0f - probability); /* for 1, all elements are dropped */
 }
 
 static void compute_dropout(const rondo_chunk_call *call) {
@@ -42,21 +47,7 @@ static void compute_dropout(const rondo_chunk_call *call) {
 }
 
 static void dropout_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const void *x = RONDO_ARG(const void *, 0);
-  const float probability = *RONDO_ARG(const float *, 1);
-  const uint64_t *state = RONDO_ARG(const uint64_t *, 2);
-  void *y = RONDO_ARG(void *, 3);
-  const size_t count = RONDO_ARG(size_t, 4);
-  const size_t first_group = RONDO_ARG(size_t, 5);
-  const uint32_t bound = bound_of(probability);
-  const float scale = scale_of(probability, bound);
-  float rooms[2][RONDO_CHUNK];
-  const rondo_span span = rondo_blocks_span(blocks, count, RONDO_LANES);
-  RONDO_EACH_CHUNK(at, length, span.first, span.last) {
-    float *to = rondo_chunk_of(type, y, at, rooms[1]);
-    drop_chunk(rondo_load_chunk(type, x, at, length, rooms[0]), at, length, state, first_group, bound, scale, to);
-    rondo_store_chunk(type, y, at, length, to);
-  }
+  rondo_elementwise_cpu(&rondo_operator_dropout, type, blocks, args);
 }
 
 RONDO_TYPED_KERNEL(dropout, dropout, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t),
@@ -70,7 +61,7 @@ static rondo_status infer_dropout(const rondo_program *program, const rondo_oper
   return RONDO_OK;
 }
 
-/* The gradient drops what was dropped: it is the same operator on dy. */
+/* The gradient is the same operator on dy: it drops the same elements. */
 static rondo_status differentiate_dropout(rondo_program *program, const rondo_operation *operation,
                                           const uint32_t *result_gradients, uint32_t *input_gradients) {
   const uint32_t inputs[] = {result_gradients[0], operation->inputs[PROBABILITY], operation->inputs[STATE]};
@@ -97,16 +88,14 @@ static rondo_status emit_dropout(rondo_emitter *emitter, const rondo_operation *
 RONDO_OPERATOR(dropout, .types = RONDO_FLOATS, .differentiate = differentiate_dropout, DROPOUT_ROW);
 RONDO_OPERATOR(dropout_gradient, DROPOUT_ROW);
 
-/* Moving on -------------------------------------------------------------------------------------------------------- */
+/* The offset ------------------------------------------------------------------------------------------------------- */
 
 static void dropout_advance_cpu(rondo_blocks blocks, void *const *args) {
   uint64_t *state = RONDO_ARG(uint64_t *, 3);
   if (rondo_may_update(blocks, args)) state[1] += GROUP;
 }
 
-static const rondo_kernel_options advance_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "dropout_advance",
-                                                  .cpu = dropout_advance_cpu, RONDO_CUDA(dropout_advance),
-                                                  .params = {RONDO_GATE_PARAMETERS, RONDO_UPDATES}};
+RONDO_UNTYPED_KERNEL(dropout_advance, dropout_advance, RONDO_GATE_PARAMETERS, RONDO_UPDATES);
 
 static rondo_status infer_advance(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
@@ -115,7 +104,7 @@ static rondo_status infer_advance(const rondo_program *program, const rondo_oper
 }
 
 static rondo_status emit_advance(rondo_emitter *emitter, const rondo_operation *operation) {
-  return rondo_emit_operands(emitter, operation, &advance_code, (rondo_grid){.x = 1},
+  return rondo_emit_operands(emitter, operation, &dropout_advance_code, (rondo_grid){.x = 1},
                              RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(0)));
 }
 
@@ -124,7 +113,7 @@ RONDO_OPERATOR(dropout_advance, .inputs = {"state"}, .required = 1, .updates = 1
 
 /* Public ----------------------------------------------------------------------------------------------------------- */
 
-/* The program's state, with its update, when there is none yet. */
+/* The program's state; adds it and its update if there is none yet. */
 static rondo_status find_state(rondo_program *program, uint32_t *out_state) {
   for (uint32_t i = 0; i < program->operations.count; i++) {
     const rondo_operation *operation = &program->operations.items[i];
@@ -136,13 +125,13 @@ static rondo_status find_state(rondo_program *program, uint32_t *out_state) {
   return rondo_program_add(program, &rondo_operator_dropout_advance, out_state, 1, NULL, NULL);
 }
 
-/* Groups of numbers that the program's dropouts have. */
+/* The groups of numbers that the program's dropouts use. */
 static size_t count_groups(const rondo_program *program) {
   size_t groups = 0;
   for (uint32_t i = 0; i < program->operations.count; i++) {
     const rondo_operation *operation = &program->operations.items[i];
     if (operation->row != &rondo_operator_dropout) continue;
-    groups += (rondo_shape_elements(rondo_operation_input(program, operation, VALUE)) + GROUP - 1) / GROUP;
+    groups += rondo_divide_up(rondo_shape_elements(rondo_operation_input(program, operation, VALUE)), GROUP);
   }
   return groups;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of dropout.c: the same numbers.
+ * The CUDA kernel of dropout.c, with the same random numbers.
  */
 #include "exec/random.cuh"
 #include "tensor/operators/common/element.cuh"
 
-/* Numbers of one draw: as many as a pack has elements, whose draws the compiler makes one. */
+/* Numbers of one draw: as many as a pack has elements, so that the compiler merges the draws of a pack. */
 #define GROUP PACK
 
 /* The element at `position`. */
@@ -20,15 +20,8 @@ __device__ inline float dropout_of(float x, size_t position, size_t first_group,
 extern "C" __global__ void dropout_TYPE(const element *__restrict__ x, const float *__restrict__ probability,
                                         const i64 *__restrict__ state, element *__restrict__ y, size_t count,
                                         size_t first_group) {
-  const size_t packs = count / PACK;
-  for (size_t i = first_element(); i < packs; i += element_stride()) {
-    const pack<element> in = ((const pack<element> *)x)[i];
-    pack<element> out;
-#pragma unroll
-    for (unsigned k = 0; k < PACK; k++)
-      out.at[k] = to_element(dropout_of(to_float(in.at[k]), i * PACK + k, first_group, probability, state));
-    ((pack<element> *)y)[i] = out;
-  }
-  for (size_t i = packs * PACK + first_element(); i < count; i += element_stride())
-    y[i] = to_element(dropout_of(to_float(x[i]), i, first_group, probability, state));
+  const auto drop = [&](size_t position, element in) {
+    return to_element(dropout_of(to_float(in), position, first_group, probability, state));
+  };
+  map_from(first_element(), count, element_stride(), y, drop, x);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of dropout_advance in dropout.c.
+ * The CUDA kernel of dropout_advance in dropout.c.
  */
 #include "tensor/operators/common/kernel_support.cuh"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * layer_norm, add_layer_norm, of a sum that is a result, too, and rms_norm over the last dimensions: a row's mean
- * (layer_norm alone) and the reciprocal of its deviation are kept for the gradient. With h = (x - mean) * deviation and
- * g = dy * scale, dx = deviation * (g - mean(g) - h mean(g h)), without mean(g) for rms_norm. The gradients of scale
- * and shift are sums over rows: the rows are cut into parts by the shape alone; what makes dx adds those of each part
- * in their order, and one kernel for several operators the parts.
+ * layer_norm, add_layer_norm, which normalises a sum and returns the sum too, and rms_norm, over the last dimensions.
+ * The mean of each row (not for rms_norm) and the reciprocal of its deviation are kept for the gradient. With h = (x -
+ * mean) * deviation and g = dy * scale, dx = deviation * (g - mean(g) - h mean(g h)), without mean(g) for rms_norm. The
+ * gradients of scale and shift are sums over rows. The shape alone determines how rows are split into parts. The kernel
+ * of dx sums each part in the order of the rows; another kernel, which may serve several operators, sums the parts.
+ * Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <math.h>
@@ -15,13 +16,13 @@
 
 enum { DIMENSIONS };                   /* sizes */
 enum { EPSILON };                      /* numbers */
-enum { F32_PARAMETERS };               /* flags: scale and shift are F32, whatever the value is */
-enum { VALUE, SCALE, SHIFT, ADDEND };  /* inputs of the operators; addend: of add_layer_norm alone */
-enum { RESULT, DEVIATION, MEAN, SUM }; /* their results; deviation: its reciprocal. rms_norm has no mean */
+enum { F32_PARAMETERS };               /* flags: scale and shift are F32, whatever type the value has */
+enum { VALUE, SCALE, SHIFT, ADDEND };  /* inputs of the operators; ADDEND: add_layer_norm only */
+enum { RESULT, DEVIATION, MEAN, SUM }; /* their results; DEVIATION: its reciprocal; MEAN: not of rms_norm */
 enum { OF_VALUE, OF_RESULT, OF_DEVIATION, OF_MEAN, OF_SCALE, OF_SUM }; /* inputs of the gradient; the last is added */
 enum { VALUE_GRADIENT, SUMS };                                         /* its results: the sums of each part are F32 */
 
-/* Sizes of the gradient of scale and shift: parts of the sums, its type and, from the third on, its own. */
+/* Sizes of the gradient of scale and shift: parts of the sums, its type and, from the third on, its dimensions. */
 enum { PARTS, RESULT_TYPE, FIRST_SIZE };
 
 typedef struct norm_family {
@@ -29,10 +30,10 @@ typedef struct norm_family {
   const rondo_operator *gradient, *parameters;
 } norm_family;
 
-/* What the kernels get as one scalar; without padding. */
+/* A scalar argument of the kernels; without padding. */
 typedef struct norm_shape {
   size_t rows, columns;
-  size_t parts, part_rows; /* all parts but the last have so many rows */
+  size_t parts, part_rows; /* part_rows: of all parts but the last */
   uint32_t is_centred, f32_parameters;
 } norm_shape;
 
@@ -50,9 +51,8 @@ static norm_shape shape_of(const rondo_shape *value, const rondo_operation *oper
     shape.columns *= value->dims[value->rank - 1 - i];
   shape.rows = rondo_shape_elements(value) / shape.columns;
   assert(shape.rows * shape.columns == rondo_shape_elements(value));
-  shape.part_rows = (shape.rows + MOST_PARTS - 1) / MOST_PARTS;
-  if (shape.part_rows < LEAST_PART_ROWS) shape.part_rows = LEAST_PART_ROWS;
-  shape.parts = (shape.rows + shape.part_rows - 1) / shape.part_rows;
+  shape.part_rows = rondo_larger(rondo_divide_up(shape.rows, MOST_PARTS), LEAST_PART_ROWS);
+  shape.parts = rondo_divide_up(shape.rows, shape.part_rows);
   shape.is_centred = is_centred(operation);
   shape.f32_parameters = operation->attributes.flags[F32_PARAMETERS];
   return shape;
@@ -98,7 +98,7 @@ RONDO_INLINE void sum_chunks(const float *restrict a, const float *restrict b, f
   RONDO_EACH_LANE(i, lane, count, sum[i] = a[i] + b[i]);
 }
 
-/* Elements of x and an addend, rounded as they are stored. */
+/* Adds x and an addend; sums are rounded to the type. */
 RONDO_INLINE void add_row(rondo_type type, const void *x, const void *addend, size_t first, size_t columns, void *sum) {
   float rooms[3][RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
@@ -115,11 +115,11 @@ typedef struct norm_forward {
   size_t columns;
   bool is_centred;
   float epsilon;
-  const void *x, *scale, *shift; /* x: what is normalised, which may be the sum; the others: NULL for none */
+  const void *x, *scale, *shift; /* x: what is normalised, which may be the sum; scale, shift: NULL for none */
   void *y;
 } norm_forward;
 
-/* Mean and deviation of the row that begins at element `first`. */
+/* The mean and deviation of the row that begins at element `first`. */
 RONDO_INLINE void measure_row(const norm_forward *call, size_t first, float *out_mean, float *out_deviation) {
   const size_t columns = call->columns;
   const float mean = call->is_centred ? row_sum(call->type, call->x, first, columns) / (float)columns : 0;
@@ -195,9 +195,9 @@ static rondo_status require_value(const rondo_program *program, const rondo_oper
   const size_t dimensions = operation->attributes.sizes[DIMENSIONS];
   const uint32_t rank = rondo_operation_input(program, operation, VALUE)->rank;
   if (dimensions > 0 && dimensions <= rank) return RONDO_OK;
-  return rondo_fail_operation(
-      program, operation, RONDO_REASON_SHAPE,
-      "the value has %u dimensions, so its last %zu cannot be normalised: name 1 or more of them", rank, dimensions);
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "the value has %u dimensions, so its last %zu cannot be normalised: choose 1 to the rank",
+                              rank, dimensions);
 }
 
 static rondo_shape rows_shape(const rondo_shape *value, size_t dimensions) {
@@ -222,12 +222,12 @@ static rondo_status infer_norm(const rondo_program *program, const rondo_operati
   return rondo_require_same_shape(program, operation, VALUE, ADDEND);
 }
 
-/* What is normalised. */
+/* The value that is normalised. */
 static uint32_t normalised_value(const rondo_operation *operation) {
   return operation->inputs[ADDEND] == RONDO_NO_VALUE ? operation->inputs[VALUE] : operation->results[SUM];
 }
 
-/* Of scale and shift, from the sums of the parts. */
+/* Adds the gradients of scale and shift, from the sums of the parts. */
 static rondo_status add_parameter_gradients(rondo_program *program, const rondo_operation *operation, uint32_t sums,
                                             uint32_t *gradients) {
   const norm_family *family = operation->row->family;
@@ -274,7 +274,7 @@ static rondo_status emit_norm(rondo_emitter *emitter, const rondo_operation *ope
 
 /* Gradient of the value -------------------------------------------------------------------------------------------- */
 
-/* What the gradient's kernel reads: the value, the result's gradient, and what the forward operator kept. */
+/* What the kernel of the gradient reads: the value, the gradient of the result, and what the forward operator kept. */
 typedef struct norm_memory {
   rondo_type type, of_parameters;
   const void *x, *dy, *scale; /* scale: NULL for none */
@@ -282,7 +282,7 @@ typedef struct norm_memory {
   const void *addend; /* what is added to dx; NULL for none */
 } norm_memory;
 
-/* Of `length` elements of a row h, and dy, where it lies or in room. */
+/* Computes h for `length` elements of a row; returns their dy, in place or in room. */
 RONDO_INLINE const float *load_chunk(const norm_memory *memory, size_t row, size_t columns, size_t at, size_t length,
                                      float *h, float *room) {
   float of_x[RONDO_CHUNK];
@@ -297,7 +297,7 @@ RONDO_INLINE void product_chunk(const float *restrict a, const float *restrict b
   RONDO_EACH_LANE(i, lane, count, y[i] = a[i] * b[i]);
 }
 
-/* g: dy, or in room. */
+/* g, in dy or in room. */
 RONDO_INLINE const float *scale_chunk(const norm_memory *memory, size_t at, size_t length, const float *dy,
                                       float *room) {
   float of_scale[RONDO_CHUNK];
@@ -306,7 +306,7 @@ RONDO_INLINE const float *scale_chunk(const norm_memory *memory, size_t at, size
   return room;
 }
 
-/* Sums of g and of g h, in lanes. */
+/* Adds g and g h to sums in lanes. */
 RONDO_INLINE void sum_products(const float *restrict g, const float *restrict h, float *restrict of_g,
                                float *restrict of_gh, size_t count) {
   RONDO_EACH_LANE(i, lane, count, of_g[lane] += g[i]; of_gh[lane] += g[i] * h[i]);
@@ -329,7 +329,7 @@ RONDO_INLINE void gradient_chunk(const float *restrict g, const float *restrict 
   RONDO_EACH_LANE(i, lane, count, dx[i] = deviation * (g[i] - of_g - h[i] * of_gh));
 }
 
-/* Rounded once more. */
+/* dx += addend; rounded once more. */
 RONDO_INLINE void add_to_row(rondo_type type, const void *addend, size_t first, size_t columns, void *dx) {
   float rooms[2][RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
@@ -356,15 +356,14 @@ RONDO_INLINE void row_gradient(const norm_memory *memory, const norm_shape *shap
   if (memory->addend != NULL) add_to_row(memory->type, memory->addend, row * shape->columns, shape->columns, dx);
 }
 
-/* Of each part a row of sums for scale, and behind those of all parts, unless it is rms_norm, one for shift. */
+/* The size of all sums: a row for scale for each part; then, except for rms_norm, a row for shift for each part. */
 static size_t sums_of(const norm_shape *shape) {
   return (shape->is_centred != 0 ? 2 : 1) * shape->parts * shape->columns;
 }
 
 RONDO_INLINE rondo_span rows_of_part(const norm_shape *shape, size_t part) {
   assert(part < shape->parts);
-  const size_t first = part * shape->part_rows;
-  return (rondo_span){first, shape->rows - first > shape->part_rows ? first + shape->part_rows : shape->rows};
+  return (rondo_span){part * shape->part_rows, rondo_smaller((part + 1) * shape->part_rows, shape->rows)};
 }
 
 RONDO_INLINE void add_columns(const float *restrict dy, const float *restrict h, float *restrict of_scale,
@@ -386,7 +385,7 @@ RONDO_INLINE void add_part(const norm_memory *memory, const norm_shape *shape, s
   memcpy(sums + (shape->parts + part) * shape->columns + at, of_shift, length * sizeof *sums);
 }
 
-/* dx and sums may be NULL, when nothing reads them. */
+/* dx and sums are NULL if nothing reads them. */
 RONDO_INLINE void part_gradient(const norm_memory *memory, const norm_shape *shape, size_t part, void *dx,
                                 float *sums) {
   const rondo_span rows = rows_of_part(shape, part);
@@ -423,7 +422,7 @@ static rondo_status infer_gradient(const rondo_program *program, const rondo_ope
   return RONDO_OK;
 }
 
-/* A CUDA block has a part. */
+/* A CUDA block computes a part. */
 static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[OF_VALUE]);
   const norm_shape shape = shape_of(value, operation);
@@ -437,8 +436,7 @@ static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation 
 
 /* Gradients of scale and shift ------------------------------------------------------------------------------------- */
 
-/* What their kernel gets as one scalar; without padding. Of each operator a block has `width` columns of each result.
- */
+/* A scalar argument of their kernel; without padding. A block computes `width` columns of a result of an operator. */
 typedef struct sums_shape {
   size_t columns, parts, width;
   uint32_t tiles, results;
@@ -446,9 +444,9 @@ typedef struct sums_shape {
 
 #define WARP 32
 
-/* A chunk of the sums of all parts, stored as the type has it. */
+/* Sums a chunk of all parts and stores it in this type. */
 RONDO_INLINE void join_parts(rondo_type type, const float *sums, const sums_shape *shape, size_t at, void *to) {
-  const size_t length = shape->columns - at < shape->width ? shape->columns - at : shape->width;
+  const size_t length = rondo_smaller(shape->columns - at, shape->width);
   float room[RONDO_CHUNK];
   float *chunk = rondo_chunk_of(type, to, at, room);
   memcpy(chunk, sums + at, length * sizeof *chunk);
@@ -476,20 +474,22 @@ RONDO_TYPED_KERNEL_LIST(layer_norm_parameters, layer_norm, joined_parameters);
 static rondo_status infer_parameters(const rondo_program *program, const rondo_operation *operation,
                                      rondo_shape *results) {
   const rondo_attributes *attributes = &operation->attributes;
+  assert(attributes->size_count >= FIRST_SIZE && attributes->size_count <= FIRST_SIZE + RONDO_MAX_DIMENSIONS);
   rondo_shape shape = {.type = (rondo_type)attributes->sizes[RESULT_TYPE], .rank = attributes->size_count - FIRST_SIZE};
   memcpy(shape.dims, attributes->sizes + FIRST_SIZE, shape.rank * sizeof shape.dims[0]);
   for (uint32_t i = 0; i < operation->row->result_count; i++) results[i] = shape;
   return rondo_require_input(program, operation, 0, RONDO_F32, 1);
 }
 
-/* All have the same attributes. Of what is not there the pointers are NULL. */
+/* All operations have the same attributes. Unused pointers are NULL. */
 static rondo_status join_parameters(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   const rondo_shape *result = rondo_emit_shape(emitter, operations[0]->results[0]);
   sums_shape shape = {.columns = rondo_shape_elements(result),
                       .parts = operations[0]->attributes.sizes[PARTS],
                       .width = rondo_emit_is_cuda(emitter) ? WARP : RONDO_CHUNK,
                       .results = operations[0]->row->result_count};
-  shape.tiles = (uint32_t)((shape.columns + shape.width - 1) / shape.width);
+  assert(count > 0 && count <= RONDO_MOST_JOINED && shape.results <= 2);
+  shape.tiles = (uint32_t)rondo_divide_up(shape.columns, shape.width);
   void *pointers[3 * RONDO_MOST_JOINED] = {NULL};
   const void *args[1 + 3 * RONDO_MOST_JOINED] = {&shape};
   for (uint32_t i = 0; i < count; i++) {
@@ -532,7 +532,7 @@ RONDO_OPERATOR(rms_norm, .types = RONDO_FLOATS, .family = &rms_family, .inputs =
 RONDO_OPERATOR(rms_norm_gradient, .family = &rms_family, GRADIENT_ROW);
 RONDO_OPERATOR(rms_norm_parameters, .family = &rms_family, .result_count = 1, PARAMETERS_ROW);
 
-/* Whether a parameter is F32 beside a value that is not; values that are none are left to the checks. */
+/* Whether a parameter is F32 and the value is not. Invalid values are left to the checks. */
 static bool is_wide(const rondo_program *program, rondo_value value, rondo_value parameter) {
   rondo_type types[2];
   size_t dims[RONDO_MAX_DIMENSIONS], rank;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of layer_norm.c. A team has a row.
+ * The CUDA kernels of layer_norm.c. A team computes a row.
  */
 #include "tensor/operators/common/element.cuh"
 #include "tensor/operators/common/joined.cuh"
@@ -50,7 +50,7 @@ extern "C" __global__ void layer_norm_TYPE(norm_shape shape, float epsilon, cons
   }
 }
 
-/* The gradient of a row, of which the team has its lane's share. */
+/* The gradient of a row, computed by a team. */
 __device__ inline void row_gradient(const norm_shape &shape, const row_team &team, size_t row,
                                     const element *__restrict__ x, const element *__restrict__ dy,
                                     const void *__restrict__ scale, float deviation, float mean,
@@ -72,7 +72,7 @@ __device__ inline void row_gradient(const norm_shape &shape, const row_team &tea
   }
 }
 
-/* A block has a part: its teams take the rows, then its threads the columns, of which each adds the rows in order. */
+/* A block computes a part: its teams compute the rows, then its threads add the columns, in the order of the rows. */
 extern "C" __global__ void layer_norm_gradient_TYPE(norm_shape shape, const element *__restrict__ x,
                                                     const element *__restrict__ dy, const void *__restrict__ scale,
                                                     const float *__restrict__ deviations,
@@ -112,8 +112,8 @@ struct sums_shape {
     to = result == 0 ? of_scale##i : of_shift##i; \
     break;
 
-/* A block has WARP columns of a result; each of its warps adds every WARPS-th part, then the warps' sums are added in
- * their order. */
+/* A block adds WARP columns of a result: each warp adds every WARPS-th part, then the warps' sums are added in order.
+ */
 extern "C" __global__ void layer_norm_parameters_TYPE(sums_shape shape EACH_JOINED(POINTERS)) {
   __shared__ float of_warps[WARPS][WARP];
   const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: MIT
- * Adam (Kingma and Ba 2015, algorithm 1), with decoupled weight decay when asked (Loshchilov and Hutter 2019).
- * adam_step counts the step, a state on the device, and gives the two factors 1 / (1 - beta^t) that undo the moments'
- * start at zero; adam updates one parameter with its moments, joined several. The decays and epsilon are attributes
- * (numbers), the rate is a cell (FW-5).
+ * Adam (Kingma and Ba 2015, algorithm 1), optionally with decoupled weight decay (Loshchilov and Hutter 2019).
+ * adam_step counts the step, a state on the device, and computes the two factors 1 / (1 - beta^t) that correct the bias
+ * of the moments. adam updates one parameter and its moments; a joined kernel updates several. The decays and epsilon
+ * are attributes (numbers), the rate is a cell (FW-5). The optional control is [factor, apply] of gradient_control.c.
+ * Threads: as tensor/program/operator.h says.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "tensor/operators/common/joined.h"
 #include "tensor/operators/common/operator_tools.h"
 
-/* What the kernels get as one scalar; without padding. The attributes' numbers, and whether there is a control. */
+/* A scalar argument of the kernels; without padding. The attributes' numbers. */
 typedef struct adam_numbers {
   float beta1, beta2, epsilon, decay;
-  uint32_t is_controlled;
 } adam_numbers;
 
-static adam_numbers numbers_of(const rondo_operation *operation, uint32_t control) {
+static adam_numbers numbers_of(const rondo_operation *operation) {
   const float *numbers = operation->attributes.numbers;
-  return (adam_numbers){numbers[0], numbers[1], numbers[2], numbers[3], control != RONDO_NO_VALUE};
+  assert(numbers[0] < 1 && numbers[1] < 1);
+  return (adam_numbers){numbers[0], numbers[1], numbers[2], numbers[3]};
 }
-
-/* An input called control, which may be left out, is [factor, apply] of gradient_control.c: gradients are multiplied by
- * the factor, and with an apply of 0 nothing changes. */
 
 /* Step ------------------------------------------------------------------------------------------------------------- */
 
@@ -32,15 +31,14 @@ static void adam_step_cpu(rondo_blocks blocks, void *const *args) {
   int32_t *step = RONDO_ARG(int32_t *, 4);
   float *factors = RONDO_ARG(float *, 5);
   const float *control = RONDO_ARG(const float *, 6);
-  const bool is_counted = rondo_may_update(blocks, args) && (numbers->is_controlled == 0 || control[1] != 0);
+  const bool is_counted = rondo_may_update(blocks, args) && rondo_control_applies(control);
   if (is_counted && *step < INT32_MAX) *step += 1;
   factors[0] = (float)(1.0 / (1.0 - pow((double)numbers->beta1, *step)));
   factors[1] = (float)(1.0 / (1.0 - pow((double)numbers->beta2, *step)));
 }
 
-static const rondo_kernel_options adam_step_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "adam_step", .cpu = adam_step_cpu, RONDO_CUDA(adam),
-    .params = {RONDO_GATE_PARAMETERS, RONDO_SCALAR(adam_numbers), RONDO_UPDATES, RONDO_WRITES, RONDO_READS}};
+RONDO_UNTYPED_KERNEL(adam_step, adam, RONDO_GATE_PARAMETERS, RONDO_SCALAR(adam_numbers), RONDO_UPDATES, RONDO_WRITES,
+                     RONDO_READS);
 
 static rondo_status infer_adam_step(const rondo_program *program, const rondo_operation *operation,
                                     rondo_shape *results) {
@@ -51,10 +49,10 @@ static rondo_status infer_adam_step(const rondo_program *program, const rondo_op
 }
 
 static rondo_status emit_adam_step(rondo_emitter *emitter, const rondo_operation *operation) {
-  const adam_numbers numbers = numbers_of(operation, operation->inputs[STEP_CONTROL]);
-  return rondo_emit_operands(emitter, operation, &adam_step_code, (rondo_grid){.x = 1},
-                             RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(numbers), RONDO_INPUT(STEP), RONDO_RESULT(0),
-                                            RONDO_INPUT(numbers.is_controlled != 0 ? STEP_CONTROL : STEP)));
+  const adam_numbers numbers = numbers_of(operation);
+  return rondo_emit_operands(
+      emitter, operation, &adam_step_code, (rondo_grid){.x = 1},
+      RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(numbers), RONDO_INPUT(STEP), RONDO_RESULT(0), RONDO_INPUT(STEP_CONTROL)));
 }
 
 RONDO_OPERATOR(adam_step, .inputs = {"step", "control"}, .required = 1, .result_count = 1, .updates = 1u << STEP,
@@ -65,9 +63,9 @@ RONDO_OPERATOR(adam_step, .inputs = {"step", "control"}, .required = 1, .result_
 enum { PARAMETER, FIRST, SECOND, GRADIENT, RATE, FACTORS, CONTROL }; /* inputs */
 
 typedef struct adam_rates {
-  float rate;   /* with the first factor in it */
+  float rate;   /* times the first factor */
   float second; /* the second factor */
-  float keep;   /* what decay leaves of a parameter: 1 - rate decay (Loshchilov and Hutter 2019) */
+  float keep;   /* 1 - rate decay: what decay leaves of a parameter (Loshchilov and Hutter 2019) */
   float scale;  /* of gradients */
 } adam_rates;
 
@@ -85,21 +83,19 @@ RONDO_VECTORISED(adam_span,
   RONDO_EACH_LANE(i, lane, count, adam_one(&p[i], &m[i], &v[i], g[i], &numbers, rates));
 }
 
-/* Arguments: the gate, numbers, rate, factors, control from `args` on. False: nothing is to be done. */
+/* `args` begins at the gate, numbers, rate, factors and control. False: the update is skipped. */
 static bool read_rates(rondo_blocks blocks, void *const *args, adam_rates *out) {
   const adam_numbers *numbers = args[3];
   const float rate = *RONDO_ARG(const float *, 4), *factors = RONDO_ARG(const float *, 5);
   const float *control = RONDO_ARG(const float *, 6);
-  const bool is_controlled = numbers->is_controlled != 0;
-  *out = (adam_rates){rate * factors[0], factors[1], 1.0f - rate * numbers->decay, is_controlled ? control[0] : 1.0f};
-  return rondo_may_update(blocks, args) && (!is_controlled || control[1] != 0);
+  *out = (adam_rates){rate * factors[0], factors[1], 1.0f - rate * numbers->decay, rondo_control_factor(control)};
+  return rondo_may_update(blocks, args) && rondo_control_applies(control);
 }
 
-/* The pointers of one parameter: p, m, v and g, which is of this type, from `args` on. */
+/* `args` begins at the pointers of one parameter: p, m, v and g, which has this type. */
 static void update_span(rondo_type type, void *const *args, rondo_span span, adam_numbers numbers, adam_rates rates) {
   float *p = RONDO_ARG(float *, 0), *m = RONDO_ARG(float *, 1), *v = RONDO_ARG(float *, 2), room[RONDO_CHUNK];
-  for (size_t at = span.first, count; at < span.last; at += count) {
-    count = rondo_gradient_run(type, at, span.last);
+  RONDO_EACH_GRADIENT(type, at, count, span.first, span.last) {
     const float *g = rondo_load_chunk(type, RONDO_ARG(const void *, 3), at, count, room);
     adam_span(p + at, m + at, v + at, g, count, numbers, rates);
   }
@@ -128,16 +124,11 @@ static void adam_joined_cpu(rondo_blocks blocks, void *const *args) {
 #define SHARED RONDO_GATE_PARAMETERS, RONDO_SCALAR(adam_numbers), RONDO_READS, RONDO_READS, RONDO_READS
 #define POINTERS RONDO_UPDATES, RONDO_UPDATES, RONDO_UPDATES, RONDO_READS
 
-static const rondo_kernel_options adam_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "adam", .cpu = adam_cpu, RONDO_CUDA(adam),
-    .params = {SHARED, RONDO_SCALAR(size_t), POINTERS, RONDO_SCALAR(uint32_t)}};
-
 static const rondo_parameter joined_parameters[] = {RONDO_SCALAR(rondo_joined_table), SHARED,
                                                     RONDO_JOINED_PARAMETERS(POINTERS)};
 
-static const rondo_kernel_options adam_joined_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "adam_joined",
-                                                      .cpu = adam_joined_cpu, RONDO_CUDA(adam),
-                                                      RONDO_PARAMETER_LIST(joined_parameters)};
+RONDO_UNTYPED_KERNEL(adam, adam, SHARED, RONDO_SCALAR(size_t), POINTERS, RONDO_SCALAR(uint32_t));
+RONDO_UNTYPED_KERNEL_LIST(adam_joined, adam, joined_parameters);
 
 static rondo_status infer_adam(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   (void)results;
@@ -153,10 +144,10 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
   static const uint32_t inputs[] = {PARAMETER, FIRST, SECOND, GRADIENT};
   const rondo_joined_kernel kernel = {&adam_joined_code, inputs, 4, GRADIENT, RONDO_ELEMENTWISE_GRAIN};
   const uint32_t *shared = operations[0]->inputs;
-  const adam_numbers numbers = numbers_of(operations[0], shared[CONTROL]);
+  const adam_numbers numbers = numbers_of(operations[0]);
   const float *rate = rondo_emit_address(emitter, shared[RATE]);
   const float *factors = rondo_emit_address(emitter, shared[FACTORS]);
-  const float *control = numbers.is_controlled != 0 ? rondo_emit_address(emitter, shared[CONTROL]) : factors;
+  const float *control = rondo_emit_address(emitter, shared[CONTROL]);
   const rondo_gate_memory gate = rondo_emit_gate(emitter);
   return rondo_emit_joined(emitter, &kernel, operations, count,
                            RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &numbers, &rate, &factors, &control));
@@ -164,13 +155,13 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
 
 static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *operation) {
   const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[PARAMETER]));
-  const adam_numbers numbers = numbers_of(operation, operation->inputs[CONTROL]);
+  const adam_numbers numbers = numbers_of(operation);
   const uint32_t type = rondo_emit_shape(emitter, operation->inputs[GRADIENT])->type;
-  return rondo_emit_operands(emitter, operation, &adam_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                             RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(numbers), RONDO_INPUT(RATE), RONDO_INPUT(FACTORS),
-                                            RONDO_INPUT(numbers.is_controlled != 0 ? CONTROL : FACTORS),
-                                            RONDO_OBJECT(count), RONDO_INPUT(PARAMETER), RONDO_INPUT(FIRST),
-                                            RONDO_INPUT(SECOND), RONDO_INPUT(GRADIENT), RONDO_OBJECT(type)));
+  return rondo_emit_operands(
+      emitter, operation, &adam_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+      RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(numbers), RONDO_INPUT(RATE), RONDO_INPUT(FACTORS), RONDO_INPUT(CONTROL),
+                     RONDO_OBJECT(count), RONDO_INPUT(PARAMETER), RONDO_INPUT(FIRST), RONDO_INPUT(SECOND),
+                     RONDO_INPUT(GRADIENT), RONDO_OBJECT(type)));
 }
 
 static const rondo_join adam_join = {

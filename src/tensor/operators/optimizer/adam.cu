@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of adam.c.
+ * The CUDA kernels of adam.c.
  */
 #include "tensor/operators/common/joined.cuh"
 
 struct adam_numbers {
   float beta1, beta2, epsilon, decay;
-  unsigned is_controlled;
 };
 
-/* One thread works. */
+/* One thread computes. */
 extern "C" __global__ void adam_step(GATE, adam_numbers numbers, int *step, float *factors, const float *control) {
   if (first_element() > 0) return;
-  const bool is_counted = may_update(TO_GATE) && (!numbers.is_controlled || control[1] != 0);
+  const bool is_counted = may_update(TO_GATE) && control_applies(control);
   if (is_counted && *step < 0x7fffffff) *step += 1;
   factors[0] = (float)(1.0 / (1.0 - pow((double)numbers.beta1, (double)*step)));
   factors[1] = (float)(1.0 / (1.0 - pow((double)numbers.beta2, (double)*step)));
@@ -19,18 +18,11 @@ extern "C" __global__ void adam_step(GATE, adam_numbers numbers, int *step, floa
 
 struct adam_rates {
   float rate, second, keep, scale;
-  bool applies;
 };
 
 __device__ inline adam_rates read_rates(const adam_numbers &numbers, const float *rate, const float *factors,
                                         const float *control) {
-  adam_rates rates;
-  rates.rate = *rate * factors[0];
-  rates.second = factors[1];
-  rates.keep = fmaf(-*rate, numbers.decay, 1.0f);
-  rates.scale = numbers.is_controlled ? control[0] : 1.0f;
-  rates.applies = !numbers.is_controlled || control[1] != 0;
-  return rates;
+  return {*rate * factors[0], factors[1], fmaf(-*rate, numbers.decay, 1.0f), control_factor(control)};
 }
 
 __device__ inline void adam_one(const adam_numbers &numbers, const adam_rates &rates, float *p, float *m, float *v,
@@ -48,7 +40,7 @@ extern "C" __global__ void adam(GATE, adam_numbers numbers, const float *__restr
                                 float *__restrict__ p, float *__restrict__ m, float *__restrict__ v,
                                 const void *__restrict__ g, unsigned type) {
   const adam_rates rates = read_rates(numbers, rate, factors, control);
-  if (!may_update(TO_GATE) || !rates.applies) return;
+  if (!may_update(TO_GATE) || !control_applies(control)) return;
   each_gradient(type, g, first_element(), count, element_stride(),
                 [&](size_t i, float gradient) { adam_one(numbers, rates, &p[i], &m[i], &v[i], gradient); });
 }
@@ -65,7 +57,7 @@ extern "C" __global__ void adam_joined(joined_table table, GATE, adam_numbers nu
   const adam_rates rates = read_rates(numbers, rate, factors, control);
   float *p = 0, *m = 0, *v = 0;
   const void *g = 0;
-  if (!may_update(TO_GATE) || !rates.applies) return;
+  if (!may_update(TO_GATE) || !control_applies(control)) return;
   switch (share.operation) { EACH_JOINED(PICK) }
   each_gradient(share.type, g, share.first, share.elements, share.stride,
                 [&](size_t i, float gradient) { adam_one(numbers, rates, &p[i], &m[i], &v[i], gradient); });

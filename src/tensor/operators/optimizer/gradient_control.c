@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * What happens to gradients between their making and the optimizer, all of it on the device:
- *   accumulate:        adds a gradient to a sum, which begins anew in the first run of a round;
- *   gradient_squares:  sums of squares of up to seven gradients, in parts, on top of those of others;
- *   gradient_control:  from the parts, the loss scale and what is counted what optimizers do: [factor, apply], the
- * norm.
+ * What happens to gradients before the optimizer, on the device:
+ *   accumulate:        adds a gradient to a sum, which starts again in the first run of a round;
+ *   gradient_squares:  adds the sums of squares of up to seven gradients to those of other gradients, in parts;
+ *   gradient_control:  computes, from these sums, the loss scale and the counters, what optimizers do: [factor, apply],
+ *                      and the norm.
  *
  * Clipping by the global norm (Pascanu, Mikolov and Bengio 2013); dynamic loss scaling (Micikevicius et al. 2018), with
- * the rules of PyTorch's GradScaler: half on overflow, twice after so many good steps.
+ * the rules of PyTorch's GradScaler: half after an overflow, twice after so many good steps. Threads: as
+ * tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <math.h>
@@ -30,13 +31,11 @@ RONDO_VECTORISED(add_span, (float *restrict sum, const float *restrict g, size_t
     RONDO_EACH_LANE(i, lane, count, sum[i] += g[i]);
 }
 
-/* The pointers of one gradient, sum and g, which is of this type, from `args` on. */
+/* `args` begins at the pointers of one gradient: sum and g, which has this type. */
 static void accumulate_span(rondo_type type, void *const *args, rondo_span span, bool is_first) {
   float *sum = RONDO_ARG(float *, 0), room[RONDO_CHUNK];
-  for (size_t at = span.first, count; at < span.last; at += count) {
-    count = rondo_gradient_run(type, at, span.last);
-    add_span(sum + at, rondo_load_chunk(type, RONDO_ARG(const void *, 1), at, count, room), count, is_first);
-  }
+  RONDO_EACH_GRADIENT(type, at, count, span.first, span.last)
+  add_span(sum + at, rondo_load_chunk(type, RONDO_ARG(const void *, 1), at, count, room), count, is_first);
 }
 
 static void accumulate_cpu(rondo_blocks blocks, void *const *args) {
@@ -58,16 +57,12 @@ static void accumulate_joined_cpu(rondo_blocks blocks, void *const *args) {
 
 #define POINTERS RONDO_UPDATES, RONDO_READS
 
-static const rondo_kernel_options accumulate_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "accumulate", .cpu = accumulate_cpu, RONDO_CUDA(gradient_control),
-    .params = {RONDO_GATE_PARAMETERS, RONDO_READS, RONDO_SCALAR(size_t), POINTERS, RONDO_SCALAR(uint32_t)}};
-
 static const rondo_parameter accumulate_parameters[] = {RONDO_SCALAR(rondo_joined_table), RONDO_GATE_PARAMETERS,
                                                         RONDO_READS, RONDO_JOINED_PARAMETERS(POINTERS)};
 
-static const rondo_kernel_options accumulate_joined_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "accumulate_joined",
-                                                            .cpu = accumulate_joined_cpu, RONDO_CUDA(gradient_control),
-                                                            RONDO_PARAMETER_LIST(accumulate_parameters)};
+RONDO_UNTYPED_KERNEL(accumulate, gradient_control, RONDO_GATE_PARAMETERS, RONDO_READS, RONDO_SCALAR(size_t), POINTERS,
+                     RONDO_SCALAR(uint32_t));
+RONDO_UNTYPED_KERNEL_LIST(accumulate_joined, gradient_control, accumulate_parameters);
 
 static rondo_status infer_accumulate(const rondo_program *program, const rondo_operation *operation,
                                      rondo_shape *results) {
@@ -101,14 +96,15 @@ RONDO_OPERATOR(accumulate, .inputs = {"sum", "gradient", "runs"}, .required = 3,
 
 /* Squares ---------------------------------------------------------------------------------------------------------- */
 
-enum { FIRST_GRADIENT = 1 }; /* input 0: the parts so far; left out for none */
+enum { FIRST_GRADIENT = 1 }; /* input 0: the sums so far, if any */
 
 #define MOST_SQUARES 16 /* operations of a joined kernel */
 
-/* Of each gradient its elements, 0 for one that is left out, whose pointer is NULL, and its type. Without padding. */
+/* The elements and the type of each gradient. A gradient that is left out has 0 elements and a NULL pointer. Without
+ * padding. */
 typedef struct squared_counts {
   size_t elements[RONDO_SQUARED_GRADIENTS];
-  uint64_t is_first; /* no parts so far */
+  uint64_t is_first; /* there are no sums so far */
   uint8_t types[RONDO_SQUARED_GRADIENTS + 1];
 } squared_counts;
 
@@ -125,17 +121,16 @@ RONDO_VECTORISED(add_squares, (const float *restrict x, float *restrict sums, si
 static float squares_of(rondo_type type, const void *g, rondo_span span) {
   assert(g != NULL && span.first <= span.last);
   float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
-  for (size_t at = span.first, count; at < span.last; at += count) {
-    count = rondo_gradient_run(type, at, span.last);
-    add_squares(rondo_load_chunk(type, g, at, count, room), sums, count);
-  }
+  RONDO_EACH_GRADIENT(type, at, count, span.first, span.last)
+  add_squares(rondo_load_chunk(type, g, at, count, room), sums, count);
   for (size_t lane = 1; lane < RONDO_LANES; lane++) sums[0] += sums[lane];
   return sums[0];
 }
 
-/* Of `count` gradients. `args`: before, parts, gradients. */
+/* For `count` gradients. `args`: before, parts, gradients. */
 static void sum_squares(rondo_blocks blocks, const size_t *elements, const uint8_t *types, size_t count, bool is_first,
                         void *const *args) {
+  assert(blocks.last <= PARTS && (is_first || RONDO_ARG(const float *, 0) != NULL));
   const float *before = RONDO_ARG(const float *, 0);
   float *parts = RONDO_ARG(float *, 1);
   for (size_t part = blocks.first; part < blocks.last; part++) {
@@ -162,16 +157,12 @@ static void gradient_squares_joined_cpu(rondo_blocks blocks, void *const *args) 
 #define SEVEN_READS RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS
 #define FOUR_TIMES(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__
 
-static const rondo_kernel_options gradient_squares_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "gradient_squares", .cpu = gradient_squares_cpu, RONDO_CUDA(gradient_control),
-    .params = {RONDO_SCALAR(squared_counts), RONDO_READS, RONDO_WRITES, SEVEN_READS}};
-
 static const rondo_parameter squares_parameters[] = {RONDO_SCALAR(joined_counts), RONDO_READS, RONDO_WRITES,
                                                      FOUR_TIMES(FOUR_TIMES(SEVEN_READS))};
 
-static const rondo_kernel_options gradient_squares_joined_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "gradient_squares_joined", .cpu = gradient_squares_joined_cpu,
-    RONDO_CUDA(gradient_control), RONDO_PARAMETER_LIST(squares_parameters)};
+RONDO_UNTYPED_KERNEL(gradient_squares, gradient_control, RONDO_SCALAR(squared_counts), RONDO_READS, RONDO_WRITES,
+                     SEVEN_READS);
+RONDO_UNTYPED_KERNEL_LIST(gradient_squares_joined, gradient_control, squares_parameters);
 
 static rondo_status infer_squares(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
@@ -183,7 +174,7 @@ static rondo_status infer_squares(const rondo_program *program, const rondo_oper
   return RONDO_OK;
 }
 
-/* Elements, types and pointers of an operation's gradients. */
+/* Lists the elements, types and pointers of an operation's gradients. */
 static void list_gradients(const rondo_emitter *emitter, const rondo_operation *operation, size_t *elements,
                            uint8_t *types, const void **pointers) {
   for (uint32_t g = 0; g < RONDO_SQUARED_GRADIENTS; g++) {
@@ -204,13 +195,14 @@ static rondo_status emit_squares(rondo_emitter *emitter, const rondo_operation *
                            RONDO_ARGS(&counts, &before, &parts, &x[0], &x[1], &x[2], &x[3], &x[4], &x[5], &x[6]));
 }
 
-/* What the operations hand each other stays in the kernel. */
+/* The intermediate sums stay in the kernel. */
 static rondo_status join_squares(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   enum { GRADIENTS = MOST_SQUARES * RONDO_SQUARED_GRADIENTS };
   const void *x[GRADIENTS] = {NULL}, *args[3 + GRADIENTS];
   const float *before = rondo_emit_address(emitter, operations[0]->inputs[0]);
   float *parts = rondo_emit_address(emitter, operations[count - 1]->results[0]);
   joined_counts counts = {.is_first = before == NULL};
+  assert(count > 0 && count <= MOST_SQUARES);
   for (uint32_t i = 0; i < count; i++)
     list_gradients(emitter, operations[i], counts.elements + i * RONDO_SQUARED_GRADIENTS,
                    counts.types + i * RONDO_SQUARED_GRADIENTS, x + i * RONDO_SQUARED_GRADIENTS);
@@ -230,8 +222,8 @@ RONDO_OPERATOR(gradient_squares,
 
 /* Control ---------------------------------------------------------------------------------------------------------- */
 
-/* Inputs: runs of this round so far; and what may be left out, the last two together: sums of squares; the scale; the
- * good updates since it changed. */
+/* Inputs: the runs of this round so far; and optional ones, the last two together: sums of squares; the scale; the good
+ * updates since the scale changed. */
 enum { RUNS_SO_FAR, SQUARES, SCALE, GOOD };
 enum { CONTROL, NORM };          /* results */
 enum { MAX_NORM };               /* numbers */
@@ -243,7 +235,7 @@ typedef struct control_numbers {
   uint32_t has_squares, has_scale;
 } control_numbers;
 
-/* Gradients are divided by the scale: it stays one that has an inverse. */
+/* Gradients are divided by the scale, so it must keep an inverse. */
 static void keep_scale(const control_numbers *n, bool is_finite, float *scale, int32_t *good) {
   *good = is_finite ? *good + 1 : 0;
   if (!is_finite && *scale > 0x1p-126f) *scale *= 0.5f;
@@ -275,10 +267,8 @@ static void gradient_control_cpu(rondo_blocks blocks, void *const *args) {
   *runs = is_last ? 0 : *runs + 1;
 }
 
-static const rondo_kernel_options gradient_control_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "gradient_control", .cpu = gradient_control_cpu, RONDO_CUDA(gradient_control),
-    .params = {RONDO_GATE_PARAMETERS, RONDO_SCALAR(control_numbers), RONDO_UPDATES, RONDO_READS, RONDO_UPDATES,
-               RONDO_UPDATES, RONDO_WRITES, RONDO_WRITES}};
+RONDO_UNTYPED_KERNEL(gradient_control, gradient_control, RONDO_GATE_PARAMETERS, RONDO_SCALAR(control_numbers),
+                     RONDO_UPDATES, RONDO_READS, RONDO_UPDATES, RONDO_UPDATES, RONDO_WRITES, RONDO_WRITES);
 
 static rondo_status infer_control(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
@@ -291,13 +281,14 @@ static rondo_status infer_control(const rondo_program *program, const rondo_oper
   return RONDO_OK;
 }
 
-/* What is left out is not looked at, and has the address of something else. */
+/* An input that is left out is never read. Its argument is the address of another input. */
 static rondo_status emit_control(rondo_emitter *emitter, const rondo_operation *operation) {
   const control_numbers numbers = {.max_norm = operation->attributes.numbers[MAX_NORM],
                                    .round = (int32_t)operation->attributes.sizes[ROUND],
                                    .growth_interval = (int32_t)operation->attributes.sizes[GROWTH_INTERVAL],
                                    .has_squares = operation->inputs[SQUARES] != RONDO_NO_VALUE,
                                    .has_scale = operation->inputs[SCALE] != RONDO_NO_VALUE};
+  assert(numbers.round > 0);
   return rondo_emit_operands(emitter, operation, &gradient_control_code, (rondo_grid){.x = 1},
                              RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(numbers), RONDO_INPUT(RUNS_SO_FAR),
                                             RONDO_INPUT(numbers.has_squares != 0 ? SQUARES : RUNS_SO_FAR),

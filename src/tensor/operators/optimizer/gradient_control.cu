@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of gradient_control.c.
+ * The CUDA kernels of gradient_control.c.
  */
 #include "tensor/operators/common/joined.cuh"
 #include "tensor/operators/common/operator_rows.cuh"
@@ -48,14 +48,14 @@ struct joined_counts {
   unsigned char types[MOST_SQUARES * SQUARED];
 };
 
-/* A block a part: every NORM_PARTS-th stretch of BLOCK_THREADS elements of each gradient. */
+/* The squares of a block's part: every NORM_PARTS-th run of BLOCK_THREADS elements of each gradient. */
 __device__ inline float squares_of(unsigned type, const void *__restrict__ x, size_t count) {
   float sum = 0;
   each_gradient(type, x, first_element(), count, element_stride(), [&](size_t, float g) { sum = fmaf(g, g, sum); });
   return sum;
 }
 
-/* Of what the block's threads hold. */
+/* The sum over the block's threads. */
 __device__ inline float join_block(float sum) {
   row_team team;
   team.lane = threadIdx.x;
@@ -90,7 +90,7 @@ extern "C" __global__ void gradient_squares(squared_counts counts, const float *
   x[i * SQUARED + 5] = x##i##_5; \
   x[i * SQUARED + 6] = x##i##_6;
 
-/* Operation by operation as alone; one without a gradient is behind the last. */
+/* Adds operation by operation, as separate kernels do. An operation without gradients ends the list. */
 extern "C" __global__ void gradient_squares_joined(joined_counts counts, const float *before,
                                                    float *parts EACH_SQUARES(GRADIENTS)) {
   __shared__ const void *x[MOST_SQUARES * SQUARED];
@@ -121,7 +121,7 @@ __device__ inline void keep_scale(const control_numbers &n, bool finite, float *
   if (*scale < 0x1p126f) *scale *= 2.0f;
 }
 
-/* One thread works. */
+/* One thread computes. */
 extern "C" __global__ void gradient_control(GATE, control_numbers n, int *runs, const float *parts, float *scale,
                                             int *good, float *control, float *norm) {
   if (first_element() > 0) return;

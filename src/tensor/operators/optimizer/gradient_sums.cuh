@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Gradients of any type of float, as kernels read them that compute in F32. What is computed of a gradient says by fmaf
- * where a product and a sum are one operation: the compiler would choose that for each type by itself.
+ * Gradients of any float type, for kernels that compute in F32. Such kernels write fmaf where a product and a sum are
+ * one operation; the compiler would decide that for each type separately.
  */
 #include "tensor/operators/common/floats.cuh"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * learning_rate: the rate of a schedule (rondo_rate_options) from the number of updates so far, a state, which it sees
- * as it was before the run. count_update counts them where the optimizer itself does not.
+ * learning_rate: the rate of a schedule (rondo_rate_options), computed from the number of updates before the run, which
+ * is a state. count_update counts updates if the optimizer does not. Threads: as tensor/program/operator.h says.
  */
 #include "tensor/program/optimizer_parts.h"
 
@@ -13,7 +13,7 @@ enum { RATE, LAST, FACTOR };                /* numbers */
 enum { KIND, WARM_UP, PERIOD, SIZE_COUNT }; /* sizes */
 enum { RESTARTS };                          /* flags */
 
-/* What the kernel gets as one scalar; without padding. */
+/* A scalar argument of the kernel; without padding. */
 typedef struct rate_numbers {
   double rate, last, factor;
   uint32_t kind, warm_up, period, restarts;
@@ -78,7 +78,7 @@ rondo_status rondo_rate_read(const rondo_rate_options *options, const char *call
   RONDO_TRY(rondo_versioned_read("rondo_rate_options", options, out, sizeof *out));
   if ((uint32_t)out->kind > RONDO_RATE_INVERSE_SQRT) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: schedule: %d is no kind: use a RONDO_RATE_ name", call, (int)out->kind);
+                      "%s: schedule: kind %d does not exist: use a RONDO_RATE_ name", call, (int)out->kind);
   }
   if (out->factor == 0) out->factor = 0.1f;
   return check_numbers(out, call);
@@ -112,9 +112,7 @@ static void learning_rate_cpu(rondo_blocks blocks, void *const *args) {
   *rate = (float)rate_at(args[0], *updates < 0 ? 0 : (uint64_t)*updates);
 }
 
-static const rondo_kernel_options learning_rate_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "learning_rate", .cpu = learning_rate_cpu, RONDO_CUDA(rate),
-    .params = {RONDO_SCALAR(rate_numbers), RONDO_READS, RONDO_WRITES}};
+RONDO_UNTYPED_KERNEL(learning_rate, rate, RONDO_SCALAR(rate_numbers), RONDO_READS, RONDO_WRITES);
 
 static rondo_status infer_learning_rate(const rondo_program *program, const rondo_operation *operation,
                                         rondo_shape *results) {
@@ -133,18 +131,15 @@ RONDO_OPERATOR(learning_rate, .inputs = {"updates"}, .required = 1, .result_coun
 
 /* count_update ----------------------------------------------------------------------------------------------------- */
 
-enum { UPDATES, CONTROL }; /* inputs; the control, which may be left out, is that of gradient_control.c */
+enum { UPDATES, CONTROL }; /* inputs; the optional control is that of gradient_control.c */
 
 static void count_update_cpu(rondo_blocks blocks, void *const *args) {
   int32_t *updates = RONDO_ARG(int32_t *, 3);
-  const float *control = RONDO_ARG(const float *, 4);
-  const bool is_counted = rondo_may_update(blocks, args) && (control == NULL || control[1] != 0);
+  const bool is_counted = rondo_may_update(blocks, args) && rondo_control_applies(RONDO_ARG(const float *, 4));
   if (is_counted && *updates < INT32_MAX) *updates += 1;
 }
 
-static const rondo_kernel_options count_update_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "count_update",
-                                                       .cpu = count_update_cpu, RONDO_CUDA(rate),
-                                                       .params = {RONDO_GATE_PARAMETERS, RONDO_UPDATES, RONDO_READS}};
+RONDO_UNTYPED_KERNEL(count_update, rate, RONDO_GATE_PARAMETERS, RONDO_UPDATES, RONDO_READS);
 
 static rondo_status infer_count_update(const rondo_program *program, const rondo_operation *operation,
                                        rondo_shape *results) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of rate.c. One thread works.
+ * The CUDA kernels of rate.c. One thread computes.
  */
 #include "tensor/operators/common/kernel_support.cuh"
 
@@ -33,5 +33,5 @@ extern "C" __global__ void learning_rate(rate_numbers numbers, const int *update
 
 extern "C" __global__ void count_update(GATE, int *updates, const float *control) {
   if (first_element() > 0 || !may_update(TO_GATE)) return;
-  if ((control == 0 || control[1] != 0) && *updates < 0x7fffffff) *updates += 1;
+  if (control_applies(control) && *updates < 0x7fffffff) *updates += 1;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * argmax and argmin: where along a dimension the largest or smallest element stands, as I32; of equals the first, and
- * not-a-number before all. They have no gradient.
+ * argmax and argmin: the index of the largest or smallest element along a dimension, as I32. The first of equal
+ * elements wins; NaN wins over all numbers. They have no gradient. Threads: as tensor/program/operator.h says.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "tensor/operators/common/operator_rows.h"
@@ -10,17 +11,17 @@
 enum { DIMENSION };       /* sizes */
 enum { KEEPS, IS_LEAST }; /* flags */
 
-/* What the kernels get as one scalar. The value is [outer, size, inner]. */
+/* A scalar argument of the kernels. The value is [outer, size, inner]. */
 typedef struct place_shape {
   size_t outer, size, inner, is_least;
 } place_shape;
 
-/* Part of the results of one of `outer`: at most RONDO_CHUNK of `inner`. */
+/* Some of the results of one of `outer`: at most RONDO_CHUNK of `inner`. */
 typedef struct place_tile {
-  size_t first, width; /* first: its first element of the value */
+  size_t first, width; /* first: its first element in the value */
 } place_tile;
 
-static size_t tile_count(const place_shape *shape) { return (shape->inner + RONDO_CHUNK - 1) / RONDO_CHUNK; }
+static size_t tile_count(const place_shape *shape) { return rondo_divide_up(shape->inner, RONDO_CHUNK); }
 
 static place_tile tile_at(const place_shape *shape, size_t number) {
   const size_t inside = number % tile_count(shape) * RONDO_CHUNK;
@@ -28,8 +29,8 @@ static place_tile tile_at(const place_shape *shape, size_t number) {
                       .width = rondo_chunk_length(inside, shape->inner)};
 }
 
-/* Functions of a type of number: whether x comes before what is the best so far; the place in the row of `size`
- * elements from `first` on; and the places in all columns of a tile. */
+/* Defines functions for a number type: whether x is better than the best so far; the index in the row of `size`
+ * elements from `first` on; and the indices in all columns of a tile. */
 #define PLACES(name, number, load, is_nan)                                                                 \
   static inline bool name##_is_better(number x, number best, bool is_least) {                              \
     return (is_least ? x < best : x > best) || (is_nan(x) && !is_nan(best));                               \
@@ -88,7 +89,8 @@ static rondo_status infer_argmax(const rondo_program *program, const rondo_opera
   const size_t dimension = operation->attributes.sizes[DIMENSION];
   RONDO_TRY(rondo_require_dimension(program, operation, 0, dimension));
   if (value->dims[dimension] > INT32_MAX) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "more elements than i32 can count");
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "the dimension has %zu elements, more than an i32 can count", value->dims[dimension]);
   }
   rondo_shape result = {.type = RONDO_I32};
   for (size_t i = 0; i < value->rank; i++) {
@@ -106,8 +108,9 @@ static rondo_status emit_argmax(rondo_emitter *emitter, const rondo_operation *o
       .outer = 1, .size = value->dims[dimension], .inner = 1, .is_least = operation->attributes.flags[IS_LEAST]};
   for (size_t i = 0; i < dimension; i++) shape.outer *= value->dims[i];
   for (size_t i = dimension + 1; i < value->rank; i++) shape.inner *= value->dims[i];
+  assert(dimension < value->rank && shape.outer * shape.size * shape.inner == rondo_shape_elements(value));
   const bool is_cuda = rondo_emit_is_cuda(emitter);
-  const rondo_grain grain = {4096 / shape.size / (shape.inner < RONDO_CHUNK ? shape.inner : RONDO_CHUNK) + 1,
+  const rondo_grain grain = {4096 / shape.size / rondo_smaller(shape.inner, RONDO_CHUNK) + 1,
                              shape.inner == 1 ? rondo_row_grain(shape.size).cuda : RONDO_CUDA_THREADS};
   return rondo_emit_operands(
       emitter, operation, &argmax_code[value->type],

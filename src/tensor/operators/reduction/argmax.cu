@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of argmax.c: a team has a row, or where the dimension is not the last, a thread has a result.
+ * The CUDA kernel of argmax.c: a team computes a row or, if the dimension is not the last, a thread computes a result.
  */
 #include "tensor/operators/common/element.cuh"
 #include "tensor/operators/common/operator_rows.cuh"
@@ -13,7 +13,7 @@ struct place {
   unsigned at;
 };
 
-/* Not-a-number before all, and of equals the first. */
+/* NaN is better than all numbers; the first of equal elements is better. */
 __device__ inline bool is_better(const place &a, const place &b, bool is_least) {
   const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
   if (a_is_nan || b_is_nan) return a_is_nan && (!b_is_nan || a.at < b.at);
@@ -21,7 +21,7 @@ __device__ inline bool is_better(const place &a, const place &b, bool is_least) 
   return is_least ? a.value < b.value : a.value > b.value;
 }
 
-/* What the team's lanes hold, joined. Called by all lanes of the team. */
+/* The best of the team's lanes. All lanes of the team must call it. */
 __device__ inline place team_best(const row_team &team, place best, bool is_least) {
   __shared__ number values[WARPS];
   __shared__ unsigned places[WARPS];
@@ -31,7 +31,7 @@ __device__ inline place team_best(const row_team &team, place best, bool is_leas
     if (is_better(other, best, is_least)) best = other;
   }
   if (team.lanes == WARP) return best;
-  __syncthreads(); /* what was joined before has been read */
+  __syncthreads(); /* the previous values have been read */
   if (threadIdx.x % WARP == 0) {
     values[threadIdx.x / WARP] = best.value;
     places[threadIdx.x / WARP] = best.at;
@@ -44,7 +44,7 @@ __device__ inline place team_best(const row_team &team, place best, bool is_leas
   return best;
 }
 
-/* The best of every step-th element from `at` on, `apart` from each other. */
+/* The best of every step-th element from `at` on; elements are `apart` from each other in memory. */
 __device__ inline place scan(const element *x, size_t at, size_t step, size_t size, size_t apart, bool is_least) {
   place best = {to_number(x[at * apart]), (unsigned)at};
   for (at += step; at < size; at += step) {
@@ -59,7 +59,7 @@ extern "C" __global__ void argmax_NUMBER(place_shape shape, const element *__res
   if (shape.inner == 1) {
     const row_team team = team_of(shape.size);
     for (size_t row = team.first; row < shape.outer; row += team.stride) {
-      /* A lane without an element of its own looks at the last one. */
+      /* A lane without an element of its own reads the last one. */
       const size_t from = team.lane < shape.size ? team.lane : shape.size - 1;
       const place best =
           team_best(team, scan(x + row * shape.size, from, team.lanes, shape.size, 1, is_least), is_least);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What reductions share.
+ * The shapes, CPU loops and kernels of reductions over dimensions. Threads: any.
  */
 #include "tensor/operators/reduction/reduction.h"
 
@@ -19,41 +19,39 @@ static bool reduces(const rondo_operation *operation, uint32_t dimension) {
   return false;
 }
 
-static size_t divide_up(size_t count, size_t by) { return count / by + (count % by != 0); }
-
-/* Columns of a tile: a warp's lanes, or a chunk. */
+/* Columns of a tile: the lanes of a warp, or a chunk. */
 #define CUDA_TILE 32
 #define CPU_TILE RONDO_CHUNK
 
-/* So many blocks keep a large GPU busy; a part is worth a block when it has so many elements of a row, or rows. */
+/* So many blocks keep a large GPU busy. A part has at least so many elements of a row, or rows. */
 #define ENOUGH_BLOCKS 512
 #define LEAST_OF_ROW 2048
 #define LEAST_ROWS 64
-/* Of so many rows of a matrix one kernel makes the sums of the columns, even where they are few: a launch less, and
- * those of several matrices are one (reductions.c). */
+/* Up to so many rows of a matrix, one kernel sums the columns, even if they are few: this saves a launch, and the sums
+ * of several matrices can be joined (reductions.c). */
 #define MOST_ROWS 8192
 
 static bool is_of_columns(const rondo_reduction *shape) { return shape->kept_strides[shape->kept_rank - 1] == 1; }
 
 static size_t column_tiles(const rondo_reduction *shape, size_t tile) {
   const size_t columns = shape->kept_dims[shape->kept_rank - 1];
-  return shape->kept / columns * divide_up(columns, tile);
+  return shape->kept / columns * rondo_divide_up(columns, tile);
 }
 
 static void cut_into_parts(rondo_reduction *shape) {
   const bool of_columns = is_of_columns(shape);
   const size_t blocks = of_columns                          ? column_tiles(shape, CUDA_TILE)
                         : shape->reduced > RONDO_NARROW_ROW ? shape->kept
-                                                            : divide_up(shape->kept, RONDO_CUDA_THREADS / 32);
-  const size_t wanted = ENOUGH_BLOCKS / blocks;
+                                                            : rondo_divide_up(shape->kept, RONDO_CUDA_THREADS / 32);
   const size_t most = shape->reduced / (of_columns ? LEAST_ROWS : LEAST_OF_ROW);
-  const size_t parts = wanted < most ? wanted : most;
-  shape->part = parts < 2 ? shape->reduced : divide_up(shape->reduced, parts);
-  shape->parts = divide_up(shape->reduced, shape->part);
+  const size_t parts = rondo_smaller(ENOUGH_BLOCKS / blocks, most);
+  shape->part = parts < 2 ? shape->reduced : rondo_divide_up(shape->reduced, parts);
+  shape->parts = rondo_divide_up(shape->reduced, shape->part);
 }
 
 /* Adds a dimension to a list, or widens its last. */
 static void push(size_t dim, size_t stride, bool widens, size_t *rank, size_t *dims, size_t *strides) {
+  assert(*rank < RONDO_MAX_DIMENSIONS && (!widens || *rank > 0));
   if (!widens) dims[(*rank)++] = 1;
   dims[*rank - 1] *= dim;
   strides[*rank - 1] = stride;
@@ -110,9 +108,10 @@ static void take(accumulator *a, const float *x, size_t count) {
   if (++a->merged == RONDO_JOINED_AT_ONCE) settle(a);
 }
 
-/* All in one, by halves; the width is a power of two. */
+/* Combines all values pair by pair; the width is a power of two. */
 static float join_all(accumulator *a) {
   settle(a);
+  assert((a->width & (a->width - 1)) == 0);
   for (size_t half = a->width / 2; half > 0; half /= 2) a->joining->merge(a->totals, a->totals + half, half);
   return a->totals[0];
 }
@@ -136,23 +135,19 @@ static size_t reduced_offset(const rondo_reduction *shape, size_t index) {
 
 /* The elements of a part. */
 static rondo_span part_span(const rondo_reduction *shape, size_t part) {
-  const size_t first = part * shape->part;
-  return (rondo_span){first, shape->reduced - first < shape->part ? shape->reduced : first + shape->part};
+  assert(part < shape->parts);
+  return (rondo_span){part * shape->part, rondo_smaller((part + 1) * shape->part, shape->reduced)};
 }
 
-/* A result, or where there are parts, that of one. */
+/* Stores a result or, if there are several parts, that of a part. */
 static void put(rondo_type type, const rondo_reduction *shape, void *to, size_t at, float value, float factor) {
-  if (shape->parts > 1) {
+  if (shape->parts > 1)
     ((float *)to)[at] = value;
-    return;
-  }
-  float room;
-  float *slot = rondo_chunk_of(type, to, at, &room);
-  *slot = value * factor;
-  rondo_store_chunk(type, to, at, 1, slot);
+  else
+    rondo_store_one(type, to, at, value * factor);
 }
 
-/* The smallest power of two, at least RONDO_LANES, that has `count`, but at most a chunk. */
+/* The smallest power of two that is at least RONDO_LANES and `count`, but at most a chunk. */
 static size_t width_for(size_t count) {
   size_t width = RONDO_LANES;
   while (width < count && width < RONDO_CHUNK) width *= 2;
@@ -164,11 +159,9 @@ static float reduce_row(rondo_type type, const rondo_reduction *shape, const ron
   const size_t run_most = shape->reduced_dims[shape->reduced_rank - 1];
   accumulator a;
   float room[RONDO_CHUNK];
-  start(&a, joining, width_for(run_most < span.last - span.first ? run_most : span.last - span.first));
+  start(&a, joining, width_for(rondo_smaller(run_most, span.last - span.first)));
   for (size_t at = span.first, length; at < span.last; at += length) {
-    const size_t left = run_most - at % run_most;
-    const size_t run = left < span.last - at ? left : span.last - at;
-    length = run < RONDO_CHUNK ? run : RONDO_CHUNK;
+    length = rondo_smaller(rondo_smaller(run_most - at % run_most, span.last - at), RONDO_CHUNK);
     take(&a, rondo_load_chunk(type, x, base + reduced_offset(shape, at), length, room), length);
   }
   return join_all(&a);
@@ -190,7 +183,7 @@ void rondo_reduce_columns_cpu(rondo_type type, const rondo_joining *joining, ron
   const void *x = RONDO_ARG(const void *, 1);
   void *to = RONDO_ARG(void *, 2);
   const size_t columns = shape->kept_dims[shape->kept_rank - 1];
-  const size_t tiles = divide_up(columns, CPU_TILE);
+  const size_t tiles = rondo_divide_up(columns, CPU_TILE);
   accumulator a;
   float room[CPU_TILE];
   RONDO_EACH_ITEM(item, blocks, column_tiles(shape, CPU_TILE) * shape->parts) {
@@ -239,7 +232,7 @@ static rondo_status check_dimensions(const rondo_program *program, const rondo_o
   return RONDO_OK;
 }
 
-/* The input's, with 1 for what is reduced, or without it. */
+/* The shape of the input with reduced dimensions 1, or without them. */
 static rondo_shape result_shape(const rondo_shape *x, const rondo_operation *operation, bool keeps) {
   rondo_shape result = {.type = x->type};
   for (uint32_t d = 0; d < x->rank; d++) {
@@ -305,7 +298,7 @@ rondo_status rondo_emit_reduction(rondo_emitter *emitter, const rondo_operation 
                            RONDO_ARGS(&shape, &to, &y, &factor));
 }
 
-/* Adding ----------------------------------------------------------------------------------------------------------- */
+/* For gradients ---------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_add_kept(rondo_program *program, const rondo_operation *operation, uint32_t value,
                             uint32_t *out_value) {

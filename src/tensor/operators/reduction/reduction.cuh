@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Kernels of reductions (reduction.h). `join` joins two numbers; `none` changes nothing.
+ * Kernels of reductions (reduction.h). join::of combines two numbers; join::none is the neutral element.
  */
 #include "tensor/operators/common/element.cuh"
 #include "tensor/operators/common/operator_rows.cuh"
@@ -23,7 +23,7 @@ __device__ inline size_t offset_in(size_t rank, const size_t *dims, const size_t
   return rank == 0 ? 0 : offset + position * strides[0];
 }
 
-/* Divisions of 32 bits are much faster. */
+/* 32-bit division is much faster. */
 __device__ inline size_t offset_of(size_t rank, const size_t *dims, const size_t *strides, size_t position) {
   return position <= 0xffffffffu ? offset_in<unsigned>(rank, dims, strides, (unsigned)position)
                                  : offset_in<size_t>(rank, dims, strides, position);
@@ -33,7 +33,7 @@ __device__ inline size_t part_end(const reduction &shape, size_t begin) {
   return shape.reduced - begin < shape.part ? shape.reduced : begin + shape.part;
 }
 
-/* A result, or where there are parts, that of one. */
+/* Stores a result or, if there are several parts, that of a part. */
 __device__ inline void put(const reduction &shape, void *to, size_t at, float value, float factor) {
   if (shape.parts > 1) {
     ((float *)to)[at] = value;
@@ -42,7 +42,7 @@ __device__ inline void put(const reduction &shape, void *to, size_t at, float va
   }
 }
 
-/* A team joins a part of a row. */
+/* A team reduces a part of a row. */
 template <class join>
 __device__ inline void reduce_rows(const reduction &shape, const element *__restrict__ x, void *__restrict__ to,
                                    float factor) {
@@ -66,10 +66,10 @@ __device__ inline void reduce_rows(const reduction &shape, const element *__rest
   }
 }
 
-/* Rows that are read before the first is joined: so many reads are under way at once. */
+/* Rows that are read before the first is combined: so many reads are in flight. */
 #define BATCH 8
 
-/* Every WARPS-th row's element from `row` on; x[offset(row)] is one. */
+/* Reduces every WARPS-th row from `row` on; x[offset(row)] is the element of a row. */
 template <class join, class F>
 __device__ inline float join_column(const element *__restrict__ x, size_t row, size_t end, F offset) {
   float value = join::none();
@@ -86,8 +86,8 @@ __device__ inline float join_column(const element *__restrict__ x, size_t row, s
   return value;
 }
 
-/* What a block's warps have of 32 columns, a lane each, joined in their order: put(value) in the first warp's lanes
- * that have one. Called by all threads. */
+/* Combines the values of a block's warps, in order. Each lane has a column; the lanes of the first warp call
+ * put(value). All threads must call it. */
 template <class join, class F>
 __device__ inline void join_warps(float value, bool has_column, F put) {
   __shared__ float joined[WARPS][WARP];
@@ -101,7 +101,7 @@ __device__ inline void join_warps(float value, bool has_column, F put) {
   __syncthreads(); /* they have been read */
 }
 
-/* A block joins a part of 32 columns. */
+/* A block reduces a part of 32 columns. */
 template <class join>
 __device__ inline void reduce_columns(const reduction &shape, const element *__restrict__ x, void *__restrict__ to,
                                       float factor) {
@@ -123,7 +123,7 @@ __device__ inline void reduce_columns(const reduction &shape, const element *__r
   }
 }
 
-/* A team joins the parts of a result. */
+/* A team combines the parts of a result. */
 template <class join>
 __device__ inline void reduce_parts(const reduction &shape, const float *__restrict__ from, element *__restrict__ y,
                                     float factor) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The reductions over dimensions: sum, mean, max and min. reductions.inc has a row for each way to join elements; this
- * file turns a row into its kernels, and defines the operators with their gradients.
+ * The reductions over dimensions: sum, mean, max and min. reductions.inc has a row for each way to combine elements.
+ * This file turns a row into its kernels, and defines the operators and their gradients.
  *
- * The sum of the columns of a matrix, which the gradient of a bias is, has a kernel of its own, so that several sums
- * run as one kernel. Its bits are those of reduction.h without parts.
+ * The sum of the columns of a matrix, such as the gradient of a bias, has a kernel of its own, so that several sums can
+ * be joined. Its bits are those of reduction.h without parts. Threads: as tensor/program/operator.h says.
  */
 #include <math.h>
 #include <string.h>
@@ -38,7 +38,7 @@
 
 static const rondo_reduction_row mean_family = {sum_rows_code, sum_columns_code, sum_parts_code, .is_mean = true};
 
-/* The sums of a matrix' columns ------------------------------------------------------------------------------------ */
+/* Sums of the columns of a matrix ---------------------------------------------------------------------------------- */
 
 #define MATRIX_GRAIN ((rondo_grain){64, 32})
 
@@ -46,14 +46,13 @@ RONDO_INLINE void add_row(const float *restrict x, float *restrict sums, size_t 
   RONDO_EACH_LANE(j, lane, columns, sums[j] += x[j]);
 }
 
-/* Sums of at most a chunk of neighbouring columns, batch by batch of rows. */
+/* Sums at most a chunk of neighbouring columns, in batches of rows. */
 RONDO_INLINE void sum_columns(rondo_type type, const rondo_columns *shape, const void *x, size_t first, size_t count,
                               float *sums) {
   float room[RONDO_CHUNK], batch[RONDO_CHUNK];
   memset(sums, 0, count * sizeof *sums);
   for (size_t row = 0; row < shape->rows;) {
-    const size_t left = shape->rows - row;
-    const size_t end = row + (left < RONDO_JOINED_AT_ONCE ? left : RONDO_JOINED_AT_ONCE);
+    const size_t end = rondo_smaller(row + RONDO_JOINED_AT_ONCE, shape->rows);
     memset(batch, 0, count * sizeof *batch);
     for (; row < end; row++)
       add_row(rondo_load_chunk(type, x, first + row * shape->columns, count, room), batch, count);
@@ -76,7 +75,7 @@ RONDO_VECTORISED_KERNEL(sum_matrix_cpu) {
   sum_span(type, shape, RONDO_ARG(const void *, 1), RONDO_ARG(void *, 2), span);
 }
 
-/* Of joined ones the shapes, behind the table. */
+/* The shapes of joined operations, after the table. */
 typedef struct columns_shapes {
   rondo_columns of[RONDO_MOST_JOINED];
 } columns_shapes;
@@ -109,6 +108,7 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
   const rondo_type type = rondo_emit_shape(emitter, operations[0]->inputs[0])->type;
   const rondo_joined_kernel kernel = {&sum_matrix_joined_code[type], values, 2, 0, MATRIX_GRAIN};
   columns_shapes shapes = {.of = {{0}}};
+  assert(count <= RONDO_MOST_JOINED);
   for (uint32_t i = 0; i < count; i++)
     (void)rondo_reduces_columns(rondo_emit_shape(emitter, operations[i]->inputs[0]), operations[i], &shapes.of[i]);
   return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&shapes));
@@ -149,7 +149,7 @@ static rondo_status differentiate_mean(rondo_program *program, const rondo_opera
   return rondo_add_spread(program, operation, scaled, &input_gradients[0]);
 }
 
-/* dx = dy / (how many are the largest) where x is the largest; of min, the smallest. */
+/* dx = dy / (how many elements are the maximum) where x is the maximum, else 0; for min, the minimum. */
 static rondo_status differentiate_extreme(rondo_program *program, const rondo_operation *operation,
                                           const uint32_t *result_gradients, uint32_t *input_gradients) {
   const uint32_t x = operation->inputs[0];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The kernels of the reductions: one text for each row of the table and each float type, in which the build replaces
- * REDUCTION by the row's name.
+ * The kernels of the reductions. The build makes a source for each row of the table and each float type, in which the
+ * row's name replaces REDUCTION.
  */
 #include "tensor/operators/reduction/reduction.cuh"
 

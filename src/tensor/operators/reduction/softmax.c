@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * softmax and log_softmax over the last dimension, with the row's maximum taken off first; and their gradients, from
- * the result y: dx = y (dy - y·dy), and dx = dy - exp(y) sum(dy).
+ * softmax and log_softmax over the last dimension, with the row's maximum subtracted first; and their gradients, from
+ * the result y: dx = y (dy - y·dy), and dx = dy - exp(y) sum(dy). Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <math.h>
@@ -13,7 +13,7 @@ typedef struct softmax_family {
   const rondo_operator *gradient;
 } softmax_family;
 
-/* What the kernels get as one scalar; without padding. */
+/* A scalar argument of the kernels; without padding. */
 typedef struct softmax_shape {
   size_t rows, columns;
   size_t is_log;
@@ -41,7 +41,7 @@ RONDO_INLINE void softmax_row(rondo_type type, const softmax_shape *shape, size_
     const float *from = rondo_load_chunk(type, x, first + at, length, rooms[0]);
     float *to = rondo_chunk_of(type, y, first + at, rooms[1]);
     if (shape->is_log != 0) {
-      shift_chunk(from, most, to, length); /* one after the other: log_sum may be lost in `most` */
+      shift_chunk(from, most, to, length); /* in two steps, because most + log_sum might round log_sum away */
       for (size_t i = 0; i < length; i++) to[i] -= log_sum;
     } else {
       rondo_row_scaled_exp(from, most, 1.0f / sum, to, length);
@@ -84,7 +84,7 @@ static rondo_status emit_softmax(rondo_emitter *emitter, const rondo_operation *
 
 /* Gradient --------------------------------------------------------------------------------------------------------- */
 
-/* The row's y·dy, or the sum of dy. */
+/* y·dy of the row, or the sum of dy. */
 RONDO_INLINE float gradient_sum(rondo_type type, const softmax_shape *shape, size_t first, const void *y,
                                 const void *dy) {
   float sums[RONDO_LANES] = {0}, rooms[2][RONDO_CHUNK];

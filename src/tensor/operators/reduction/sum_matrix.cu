@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Sums of the columns of a matrix, for reductions.c. A block adds up 32 columns, in the order of reduction.cuh.
+ * Sums of the columns of a matrix, for reductions.c. A block sums 32 columns, in the order of reduction.cuh.
  */
 #include "tensor/operators/common/joined.cuh"
 #include "tensor/operators/reduction/reduction.cuh"
@@ -10,7 +10,7 @@ struct columns_shape {
   size_t rows, columns;
 };
 
-/* A block's share of one matrix' columns. */
+/* A block's share of the columns of one matrix. */
 __device__ inline void sum_matrix(const columns_shape &shape, const element *__restrict__ x, element *__restrict__ y,
                                   size_t block, size_t blocks) {
   const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * concat: values put together along a dimension; split: one cut into some, of which those are made that something
- * reads. Each is the gradient of the other, and one kernel: rows, of the dimensions before, are made of runs, one a
- * part.
+ * concat concatenates values along a dimension; split splits a value, and computes only the parts that something reads.
+ * Each is the gradient of the other, and both copy the same way: rows, over the dimensions before, consist of runs, one
+ * for each part. Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <string.h>
@@ -11,17 +11,17 @@
 
 #define MOST_PARTS RONDO_MAX_OPERANDS
 
-enum { DIMENSION, LENGTHS }; /* sizes; from LENGTHS on, of split: of each part along the dimension */
+enum { DIMENSION, LENGTHS }; /* sizes; LENGTHS: of split, the first of the parts' lengths along the dimension */
 
-/* What the kernels get as one scalar; without padding. */
+/* A scalar argument of the kernels; without padding. */
 typedef struct parts_shape {
   size_t rows, width; /* of the whole, in units */
   size_t parts;
-  size_t starts[MOST_PARTS + 1]; /* of each part in a row, in units; the last is width */
+  size_t starts[MOST_PARTS + 1]; /* of each part in a row, in units; then width */
   size_t unit_bytes;             /* 2, 4, 8 or 16 */
 } parts_shape;
 
-/* Two elements that always go together become one unit, as long as that goes. */
+/* Doubles the unit while two units are always copied together. */
 static void widen(parts_shape *shape) {
   while (shape->unit_bytes < 16) {
     for (size_t i = 0; i <= shape->parts; i++) {
@@ -71,12 +71,8 @@ static void split_cpu(rondo_blocks blocks, void *const *args) { walk_cpu(blocks,
 
 #define FOUR(access) access, access, access, access
 
-static const rondo_kernel_options concat_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "concat", .cpu = concat_cpu, RONDO_CUDA(concat),
-    .params = {RONDO_SCALAR(parts_shape), RONDO_WRITES, FOUR(RONDO_READS), FOUR(RONDO_READS)}};
-static const rondo_kernel_options split_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "split", .cpu = split_cpu, RONDO_CUDA(concat),
-    .params = {RONDO_SCALAR(parts_shape), RONDO_READS, FOUR(RONDO_WRITES), FOUR(RONDO_WRITES)}};
+RONDO_UNTYPED_KERNEL(concat, concat, RONDO_SCALAR(parts_shape), RONDO_WRITES, FOUR(RONDO_READS), FOUR(RONDO_READS));
+RONDO_UNTYPED_KERNEL(split, concat, RONDO_SCALAR(parts_shape), RONDO_READS, FOUR(RONDO_WRITES), FOUR(RONDO_WRITES));
 
 static rondo_status emit_parts(rondo_emitter *emitter, const rondo_kernel_options *code, const parts_shape *shape,
                                const uint32_t *parts, uint32_t whole_value) {
@@ -90,7 +86,7 @@ static rondo_status emit_parts(rondo_emitter *emitter, const rondo_kernel_option
                            RONDO_ARGS(shape, &whole, &at[0], &at[1], &at[2], &at[3], &at[4], &at[5], &at[6], &at[7]));
 }
 
-/* The row of split that has so many results. */
+/* The operator that splits into so many parts. */
 static const rondo_operator *split_row(size_t count) {
   assert(count >= 2 && count <= MOST_PARTS);
   static const rondo_operator *const rows[] = {
@@ -107,7 +103,7 @@ static size_t input_count(const rondo_operation *operation) {
   return count;
 }
 
-static bool fits_beside(const rondo_shape *a, const rondo_shape *b, size_t dimension) {
+static bool can_concat(const rondo_shape *a, const rondo_shape *b, size_t dimension) {
   bool fits = a->type == b->type && a->rank == b->rank;
   for (uint32_t i = 0; i < a->rank && fits; i++) fits = i == dimension || a->dims[i] == b->dims[i];
   return fits;
@@ -119,9 +115,10 @@ static rondo_status infer_concat(const rondo_program *program, const rondo_opera
   RONDO_TRY(rondo_require_dimension(program, operation, 0, dimension));
   for (uint32_t i = 1; i < input_count(operation); i++) {
     const rondo_shape *part = rondo_operation_input(program, operation, i);
-    if (!fits_beside(&results[0], part, dimension)) {
+    if (!can_concat(&results[0], part, dimension)) {
       return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                  "all must have one type and the same sizes but along dimension %zu", dimension);
+                                  "all inputs must have one type and the same sizes except in dimension %zu",
+                                  dimension);
     }
     if (!rondo_checked_add(results[0].dims[dimension], part->dims[dimension], &results[0].dims[dimension]))
       return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
@@ -156,8 +153,8 @@ static rondo_status require_count(const char *call, size_t count) {
                     count);
 }
 
-/* A copy of the list, which the caller releases: the result may go into one of its entries, also when the call fails.
- */
+/* Copies the list; the caller releases the copy. The call may write its result into an entry of the original list, even
+ * if it fails. */
 static rondo_status copy_list(const rondo_program *program, const char *call, const rondo_value *values, size_t count,
                               rondo_value **out) {
   *out = NULL;
@@ -166,21 +163,21 @@ static rondo_status copy_list(const rondo_program *program, const char *call, co
   RONDO_TRY(require_count(call, count));
   for (size_t i = 0; i < count; i++) {
     if (values[i].id == 0)
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: entry %zu is no value", call, i);
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: entry %zu is not a value", call, i);
   }
   RONDO_TRY(rondo_allocate_items(&program->allocator, count, sizeof **out, out));
   memcpy(*out, values, count * sizeof **out);
   return RONDO_OK;
 }
 
-/* An operation has MOST_PARTS inputs, so of more values groups are put together first, and these in the same way: the
- * elements are copied once for each power of MOST_PARTS. Changes the list. */
+/* An operation has at most MOST_PARTS inputs. More values are concatenated in groups, and the groups in the same way,
+ * so the elements are copied once for each power of MOST_PARTS. Changes the list. */
 static rondo_status concat_list(rondo_program *program, rondo_value *list, size_t count, size_t dimension) {
   const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1};
   while (count > 1) {
     size_t groups = 0;
     for (size_t first = 0; first < count; first += MOST_PARTS, groups++) {
-      const size_t left = count - first, together = left < MOST_PARTS ? left : MOST_PARTS;
+      const size_t together = rondo_smaller(count - first, MOST_PARTS);
       rondo_value whole = list[first];
       if (together > 1)
         RONDO_TRY(rondo_program_apply(program, &rondo_operator_concat, list + first, (uint32_t)together, &attributes,
@@ -192,7 +189,7 @@ static rondo_status concat_list(rondo_program *program, rondo_value *list, size_
   return RONDO_OK;
 }
 
-/* Puts the list together and releases it; all or nothing. `status`: of what was done to the list before. */
+/* Concatenates the list and releases it; all or nothing. `status`: of the calls before. */
 static rondo_status finish_list(rondo_program *program, rondo_program_mark mark, rondo_status status, rondo_value *list,
                                 size_t count, size_t dimension, rondo_value *out_value) {
   if (status == RONDO_OK) status = concat_list(program, list, count, dimension);
@@ -222,11 +219,11 @@ static rondo_status insert_dimension(rondo_program *program, rondo_value value, 
   size_t dims[RONDO_MAX_DIMENSIONS + 1], rank;
   RONDO_TRY(rondo_value_shape(program, value, &type, dims, &rank));
   if (dimension > rank || rank == RONDO_MAX_DIMENSIONS) {
-    return rondo_fail(
-        RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-        "stack: a dimension %zu cannot be put into a value that has %zu: it goes to 0 .. %zu, and the most "
-        "there can be is %d",
-        dimension, rank, rank, RONDO_MAX_DIMENSIONS);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                      "stack: dimension %zu cannot be inserted into a value with %zu dimensions: choose 0 to %zu; a "
+                      "result has at most "
+                      "%d",
+                      dimension, rank, rank, RONDO_MAX_DIMENSIONS);
   }
   memmove(dims + dimension + 1, dims + dimension, (rank - dimension) * sizeof *dims);
   dims[dimension] = 1;
@@ -264,11 +261,11 @@ static rondo_status infer_split(const rondo_program *program, const rondo_operat
   }
   if (fits && total == value->dims[dimension]) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                              "the parts, each at least 1, must add up to the %zu of dimension %zu",
+                              "the lengths, each at least 1, must add up to the %zu elements of dimension %zu",
                               value->dims[dimension], dimension);
 }
 
-/* Parts that nothing was computed from add nothing to the gradient. */
+/* Adds the gradients of the parts that have one. */
 static rondo_status add_parts(rondo_program *program, const rondo_operation *operation,
                               const uint32_t *result_gradients, uint32_t *inout_sum) {
   const size_t dimension = operation->attributes.sizes[DIMENSION];
@@ -296,7 +293,7 @@ static rondo_status differentiate_split(rondo_program *program, const rondo_oper
   return rondo_program_add_gradient(program, whole, &input_gradients[0]);
 }
 
-/* The number of the only part that is made; the count of parts where there are more. */
+/* The index of the only part that is computed; the count of parts if there are several. */
 static uint32_t find_only_part(const rondo_emitter *emitter, const rondo_operation *operation) {
   const uint32_t count = operation->row->result_count;
   uint32_t made = 0, last = 0;
@@ -308,7 +305,7 @@ static uint32_t find_only_part(const rondo_emitter *emitter, const rondo_operati
   return made == 1 ? last : count;
 }
 
-/* One part is as a slice: the rest of the whole is not walked over. */
+/* A single part is copied like a slice, without reading the rest of the value. */
 static rondo_status emit_part(rondo_emitter *emitter, const rondo_operation *operation, uint32_t part) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
   size_t strides[RONDO_MAX_DIMENSIONS], start = 0;
@@ -347,7 +344,7 @@ SPLIT_ROW(6);
 SPLIT_ROW(7);
 SPLIT_ROW(8);
 
-/* What is split, and where the parts go. */
+/* The program, the dimension, and where the parts go. */
 typedef struct splitter {
   rondo_program *program;
   size_t dimension;
@@ -366,26 +363,26 @@ static rondo_status add_lengths(const size_t *lengths, size_t count, size_t *out
   for (size_t i = 0; i < count; i++) {
     if (!rondo_checked_add(*out_sum, lengths[i], out_sum))
       return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                        "split: the lengths add up to more than fits in %zu bits", 8 * sizeof(size_t));
+                        "split: the sum of the lengths does not fit in %zu bits", 8 * sizeof(size_t));
   }
   return RONDO_OK;
 }
 
-/* An operation has MOST_PARTS results, so into more parts a value is split by groups, as concat_list puts them
- * together. `first`: the number of the first of these parts. */
+/* An operation has at most MOST_PARTS results. For more parts, a value is split into groups first, as in concat_list.
+ * `first`: the index of the first of these parts. */
 static rondo_status split_list(const splitter *s, uint32_t value, const size_t *lengths, size_t first, size_t count) {
   size_t sums[MOST_PARTS], together = 1, groups = 0;
   uint32_t results[RONDO_MAX_RESULTS];
   while ((count - 1) / together >= MOST_PARTS) together *= MOST_PARTS;
   for (size_t at = 0; at < count; at += together)
-    RONDO_TRY(add_lengths(lengths + first + at, count - at < together ? count - at : together, &sums[groups++]));
+    RONDO_TRY(add_lengths(lengths + first + at, rondo_smaller(count - at, together), &sums[groups++]));
   RONDO_TRY(add_split(s, value, sums, groups, results));
   for (size_t g = 0; g < groups; g++) {
     const size_t at = first + g * together, left = first + count - at;
     if (together == 1 || left == 1)
       s->results[at] = rondo_program_tag(s->program, results[g]);
     else
-      RONDO_TRY(split_list(s, results[g], lengths, at, left < together ? left : together));
+      RONDO_TRY(split_list(s, results[g], lengths, at, rondo_smaller(left, together)));
   }
   return RONDO_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of concat.c.
+ * The CUDA kernels of concat.c.
  */
 #include "tensor/operators/common/units.cuh"
 
@@ -23,8 +23,8 @@ struct walk_parts {
   const parts_shape &shape;
   const T &work;
 
-  /* The part of a row that holds this unit of it. Which one of the shape's numbers is read is known beforehand, or each
-   * thread would keep a copy of the shape. */
+  /* The part that contains a unit of a row. The loop is unrolled so that the shape is indexed by constants; else each
+   * thread would keep a copy of it. */
   template <class number>
   __device__ part_place<number> part_at(number at) const {
     part_place<number> place = {0, 0, (number)shape.starts[1]};
@@ -49,14 +49,11 @@ struct walk_parts {
 
   template <class unit>
   __device__ void run() const {
-    if (shape.rows * shape.width <= FEW)
-      walk<unit, unsigned>();
-    else
-      walk<unit, size_t>();
+    walk_by_count<unit>(shape.rows * shape.width, *this);
   }
 };
 
-/* The pointer of a part, without an array of pointers in memory. */
+/* Pointers to the parts, without an array in memory. */
 template <class T>
 struct part_list {
   T *a, *b, *c, *d, *e, *f, *g, *h;
@@ -84,7 +81,7 @@ struct take_apart {
   template <class unit>
   __device__ void copy(unsigned part, size_t in_part, size_t in_whole) const {
     unit *to = (unit *)parts.at(part);
-    if (to != 0) to[in_part] = ((const unit *)whole)[in_whole]; /* nothing reads a part without an address */
+    if (to != 0) to[in_part] = ((const unit *)whole)[in_whole]; /* a part without an address is never read */
   }
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * one_hot: of each index a row of zeros with a one at the index. A wrong index fails the run and gives zeros.
+ * one_hot: for each index, a row of zeros with a one at the index. A wrong index makes the run fail and gives zeros.
+ * Threads: as tensor/program/operator.h says.
  */
 #include <string.h>
 
@@ -7,7 +8,7 @@
 
 enum { SIZE, TYPE }; /* sizes */
 
-/* What the kernel gets as one scalar; without padding. */
+/* A scalar argument of the kernel; without padding. */
 typedef struct one_hot_shape {
   size_t count, size;
   uint64_t one; /* the bits of a 1 */
@@ -38,9 +39,7 @@ static void one_hot_cpu(rondo_blocks blocks, void *const *args) {
   }
 }
 
-static const rondo_kernel_options one_hot_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "one_hot", .cpu = one_hot_cpu, RONDO_CUDA(one_hot),
-    .params = {RONDO_SCALAR(one_hot_shape), RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS}};
+RONDO_UNTYPED_KERNEL(one_hot, one_hot, RONDO_SCALAR(one_hot_shape), RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS);
 
 static rondo_status infer_one_hot(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
@@ -52,7 +51,8 @@ static rondo_status infer_one_hot(const rondo_program *program, const rondo_oper
                                 RONDO_MAX_DIMENSIONS + 1);
   }
   if (indices->type == RONDO_I32 && sizes[SIZE] > INT32_MAX) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "more elements than i32 can count");
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "a row has %zu elements, more than an i32 can count", sizes[SIZE]);
   }
   size_t dims[RONDO_MAX_DIMENSIONS];
   memcpy(dims, indices->dims, sizeof dims);

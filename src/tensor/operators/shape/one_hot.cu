@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of one_hot.c: a thread has an element of the result.
+ * The CUDA kernel of one_hot.c: a thread computes an element of the result.
  */
 #include "tensor/operators/common/kernel_support.cuh"
 

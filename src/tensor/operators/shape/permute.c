@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * permute: dimensions in another order; transpose: two of them exchanged. One that only moves dimensions of size 1 is a
- * reshape and copies nothing.
+ * permute reorders dimensions; transpose exchanges two of them. If only dimensions of size 1 move, the operator is a
+ * reshape and copies nothing. Threads: as tensor/program/operator.h says.
  */
+#include <assert.h>
+
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/shape/strided.h"
 
@@ -16,7 +18,7 @@ static rondo_status infer_permute(const rondo_program *program, const rondo_oper
   for (uint32_t i = 0; i < value->rank; i++) {
     if (order[i] >= value->rank || taken[order[i]]) {
       return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                  "the order must have each of 0 .. %u once; entry %u is %zu", value->rank - 1, i,
+                                  "the order must contain each of 0 .. %u once; entry %u is %zu", value->rank - 1, i,
                                   order[i]);
     }
     taken[order[i]] = true;
@@ -25,7 +27,7 @@ static rondo_status infer_permute(const rondo_program *program, const rondo_oper
   return RONDO_OK;
 }
 
-/* Back into the order of before. */
+/* The inverse order. */
 static rondo_status differentiate_permute(rondo_program *program, const rondo_operation *operation,
                                           const uint32_t *result_gradients, uint32_t *input_gradients) {
   const uint32_t rank = rondo_operation_input(program, operation, 0)->rank;
@@ -37,6 +39,7 @@ static rondo_status differentiate_permute(rondo_program *program, const rondo_op
 static rondo_status emit_permute(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
   size_t distances[RONDO_MAX_DIMENSIONS], strides[RONDO_MAX_DIMENSIONS];
+  assert(value->rank <= RONDO_MAX_DIMENSIONS);
   rondo_strides_of(value, distances);
   for (uint32_t i = 0; i < value->rank; i++) strides[i] = distances[operation->attributes.sizes[i]];
   const rondo_strided copy = rondo_strided_make(rondo_emit_shape(emitter, operation->results[0]), 0, strides);
@@ -46,7 +49,7 @@ static rondo_status emit_permute(rondo_emitter *emitter, const rondo_operation *
 RONDO_OPERATOR(permute, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1,
                .infer = infer_permute, .differentiate = differentiate_permute, .emit = emit_permute);
 
-/* Whether the dimensions of more than 1 stay in their order. */
+/* Whether the dimensions larger than 1 keep their order. */
 static bool moves_nothing(const rondo_shape *value, const size_t *order) {
   size_t last = 0;
   for (uint32_t i = 0; i < value->rank; i++) {
@@ -85,8 +88,7 @@ rondo_status rondo_op_transpose(rondo_program *program, rondo_value value, size_
   const uint32_t rank = rondo_program_shape(program, index)->rank;
   if (a >= rank || b >= rank) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                      "transpose: there are not both dimensions %zu and %zu: the value has %u, counted from 0", a, b,
-                      rank);
+                      "transpose: dimension %zu or %zu does not exist: the value has %u, counted from 0", a, b, rank);
   }
   rondo_attributes attributes = {.size_count = rank};
   for (uint32_t i = 0; i < rank; i++) attributes.sizes[i] = i == a ? b : i == b ? a : i;

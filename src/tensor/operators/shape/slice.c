@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * slice: every step-th of some elements along each dimension. Its gradient is of the value's shape: slice_gradient
- * makes it, 0 where the slice took nothing, and slice_add adds that of another slice to it. A slice that takes all is a
- * reshape and copies nothing; one of leading rows is copied, since it would lie at 256 bytes, as values must, only by
- * chance.
+ * slice: every step-th of some elements along each dimension. slice_gradient computes the gradient in the value's
+ * shape, which is 0 outside of the slice; slice_add adds the gradient of another slice to it. A slice of all elements
+ * is a reshape and copies nothing. A slice of leading rows is copied, because it would be aligned to 256 bytes, as
+ * values must be, only by chance. Threads: as tensor/program/operator.h says.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/shape/strided.h"
 
-enum { START = 0, LENGTH = RONDO_MAX_DIMENSIONS, STEP = 2 * RONDO_MAX_DIMENSIONS }; /* sizes: one a dimension each */
+enum { START = 0, LENGTH = RONDO_MAX_DIMENSIONS, STEP = 2 * RONDO_MAX_DIMENSIONS }; /* sizes, for each dimension */
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
@@ -26,7 +27,8 @@ static rondo_status infer_slice(const rondo_program *program, const rondo_operat
   for (uint32_t i = 0; i < value->rank; i++) {
     if (!is_inside(sizes[START + i], sizes[LENGTH + i], sizes[STEP + i], value->dims[i])) {
       return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                  "%zu elements from %zu on, every %zu-th, are not all in dimension %u, which has %zu",
+                                  "length %zu, start %zu and step %zu are out of range for dimension %u, which has %zu "
+                                  "elements",
                                   sizes[LENGTH + i], sizes[START + i], sizes[STEP + i], i, value->dims[i]);
     }
     results[0].dims[i] = sizes[LENGTH + i];
@@ -41,7 +43,7 @@ static rondo_status differentiate_slice(rondo_program *program, const rondo_oper
                                          result_gradients[0], &input_gradients[0]);
 }
 
-/* The copy of elements that a slice takes of a value of this shape into one of the other. */
+/* The copy of a slice of a value of shape `value` into one of shape `taken`. */
 static rondo_strided copy_of(const rondo_shape *value, const rondo_shape *taken, const size_t *sizes) {
   size_t strides[RONDO_MAX_DIMENSIONS], offset = 0;
   rondo_strides_of(value, strides);
@@ -92,15 +94,15 @@ rondo_status rondo_op_slice(rondo_program *program, rondo_value value, const siz
 
 #define LAST (RONDO_MAX_DIMENSIONS - 1)
 
-/* What the kernel gets as one scalar; without padding. Dimensions are the last ones, those before are 1. */
+/* A scalar argument of the kernel; without padding. The dimensions are at the end of the arrays; those before are 1. */
 typedef struct place_shape {
   size_t count, unit_bytes;          /* of the result */
   size_t dims[RONDO_MAX_DIMENSIONS]; /* of the result */
   size_t starts[RONDO_MAX_DIMENSIONS], steps[RONDO_MAX_DIMENSIONS];
-  size_t lengths[RONDO_MAX_DIMENSIONS]; /* of what is put into it */
+  size_t lengths[RONDO_MAX_DIMENSIONS]; /* of dy */
 } place_shape;
 
-/* The position of index i among those that were taken; SIZE_MAX when it is none. */
+/* The position of index i in the slice; SIZE_MAX if it is not in the slice. */
 static size_t place_of(const place_shape *shape, uint32_t dimension, size_t i) {
   const size_t start = shape->starts[dimension], step = shape->steps[dimension];
   if (i < start || (i - start) % step != 0) return SIZE_MAX;
@@ -108,7 +110,7 @@ static size_t place_of(const place_shape *shape, uint32_t dimension, size_t i) {
   return at < shape->lengths[dimension] ? at : SIZE_MAX;
 }
 
-/* The row of dy that belongs to a row of the result; SIZE_MAX when none does. */
+/* The row of dy for a row of the result; SIZE_MAX if there is none. */
 static size_t row_of(const place_shape *shape, size_t row) {
   size_t from = 0, weight = 1;
   for (uint32_t i = LAST; i > 0; i--) {
@@ -138,11 +140,9 @@ static void slice_gradient_cpu(rondo_blocks blocks, void *const *args) {
   }
 }
 
-static const rondo_kernel_options slice_gradient_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "slice_gradient", .cpu = slice_gradient_cpu, RONDO_CUDA(slice),
-    .params = {RONDO_SCALAR(place_shape), RONDO_READS, RONDO_WRITES}};
+RONDO_UNTYPED_KERNEL(slice_gradient, slice, RONDO_SCALAR(place_shape), RONDO_READS, RONDO_WRITES);
 
-/* The attributes' lengths are the value's sizes here. */
+/* Here the lengths in the attributes are the dimensions of the value. */
 static rondo_status infer_slice_gradient(const rondo_program *program, const rondo_operation *operation,
                                          rondo_shape *results) {
   results[0] = *rondo_operation_input(program, operation, 0);
@@ -153,6 +153,7 @@ static rondo_status infer_slice_gradient(const rondo_program *program, const ron
 static rondo_status emit_slice_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
   const rondo_shape *taken = rondo_emit_shape(emitter, operation->inputs[0]);
+  assert(result->rank == taken->rank && result->rank <= RONDO_MAX_DIMENSIONS);
   const uint32_t before = RONDO_MAX_DIMENSIONS - result->rank;
   place_shape shape = {.count = rondo_shape_elements(result), .unit_bytes = rondo_type_bytes(result->type)};
   for (uint32_t i = 0; i < RONDO_MAX_DIMENSIONS; i++) {
@@ -174,12 +175,12 @@ RONDO_OPERATOR(slice_gradient, .inputs = {"gradient"}, .required = 1, .result_co
 
 enum { SUM, PART }; /* inputs */
 
-/* `count` elements of the part, to those of the sum that lie `stride` apart from `to` on. */
+/* Adds `count` contiguous elements of dy to elements of the sum, which are `stride` apart from `to` on. */
 static void add_elements(rondo_type type, const void *dy, size_t from, void *sum, size_t to, size_t stride,
                          size_t count) {
   const size_t together = stride == 1 ? RONDO_CHUNK : 1;
   for (size_t at = 0, length; at < count; at += length) {
-    length = count - at < together ? count - at : together;
+    length = rondo_smaller(count - at, together);
     rondo_add_chunk(type, dy, from + at, sum, to + at * stride, length);
   }
 }
@@ -191,8 +192,8 @@ static void slice_add_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
   const size_t columns = places->dims[LAST], stride = places->strides[LAST];
   const rondo_span span = rondo_blocks_span(blocks, places->count, RONDO_LANES);
   for (size_t i = span.first, count; i < span.last; i += count) {
-    const size_t column = i % columns, left = span.last - i;
-    count = columns - column < left ? columns - column : left;
+    const size_t column = i % columns;
+    count = rondo_smaller(columns - column, span.last - i);
     add_elements(type, dy, i, sum, rondo_strided_place(places, i / columns, LAST) + column * stride, stride, count);
   }
 }
@@ -217,6 +218,7 @@ rondo_status rondo_program_add_part_gradient(rondo_program *program, uint32_t va
   const rondo_shape *shape = rondo_program_shape(program, value);
   const uint32_t inputs[] = {*inout_sum, gradient};
   rondo_attributes attributes = {.size_count = STEP + shape->rank};
+  assert(shape->rank <= RONDO_MAX_DIMENSIONS && STEP + RONDO_MAX_DIMENSIONS <= RONDO_MAX_SIZES);
   memcpy(attributes.sizes + START, starts, shape->rank * sizeof *starts);
   memcpy(attributes.sizes + LENGTH, shape->dims, shape->rank * sizeof *shape->dims);
   memcpy(attributes.sizes + STEP, steps, shape->rank * sizeof *steps);

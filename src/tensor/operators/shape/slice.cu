@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of slice.c's gradient.
+ * The CUDA kernel of slice_gradient in slice.c.
  */
 #include "tensor/operators/common/units.cuh"
 
@@ -12,7 +12,7 @@ struct place_shape {
 
 #define NONE ((size_t)-1)
 
-/* The element of dy that belongs to element `rest` of the result; NONE when none does. */
+/* The element of dy for element `rest` of the result; NONE if there is none. */
 template <class number>
 __device__ inline size_t source_of(const place_shape &shape, number rest) {
   size_t from = 0, weight = 1;
@@ -45,10 +45,7 @@ struct place_all {
 
   template <class unit>
   __device__ void run() const {
-    if (shape.count <= FEW)
-      walk<unit, unsigned>();
-    else
-      walk<unit, size_t>();
+    walk_by_count<unit>(shape.count, *this);
   }
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of slice_add in slice.c.
+ * The CUDA kernel of slice_add in slice.c.
  */
 #include "tensor/operators/common/element.cuh"
 #include "tensor/operators/shape/strided.cuh"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Strided copies. Two kernels: one copies row by row of the result's last dimension; the other is for sources whose
- * neighbours lie along the result's last dimension but one, and goes tile by tile, so that on both sides neighbours are
- * read and written together.
+ * Strided copies. One kernel copies rows of the result's last dimension. The other is for sources that are contiguous
+ * along the result's second-last dimension; it copies in tiles, so that neighbours are read and written together on
+ * both sides. Threads: any.
  */
 #include "tensor/operators/shape/strided.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "tensor/operators/common/kernel_support.h"
+#include "tensor/operators/common/element.h"
 #include "tensor/program/shape.h"
 
 #define LAST (RONDO_MAX_DIMENSIONS - 1)
@@ -24,19 +24,20 @@ void rondo_strides_of(const rondo_shape *shape, size_t *strides) {
   }
 }
 
-/* Puts a dimension before those that are there from `first` on, or into the first of them; returns the new first. */
+/* Adds a dimension before those from `first` on, or merges it with the first of them; returns the new first. */
 static uint32_t put_dimension(rondo_strided *copy, uint32_t first, size_t size, size_t stride) {
   if (size == 1) return first;
   if (first <= LAST && stride == copy->dims[first] * copy->strides[first]) {
     copy->dims[first] *= size;
     return first;
   }
+  assert(first > 0);
   copy->dims[first - 1] = size;
   copy->strides[first - 1] = stride;
   return first - 1;
 }
 
-/* Two elements that are always copied together become one unit, as long as that goes. */
+/* Doubles the unit while two units are always copied together. */
 static void widen(rondo_strided *copy) {
   while (copy->unit_bytes < 16 && copy->strides[LAST] == 1 && copy->dims[LAST] % 2 == 0 && copy->offset % 2 == 0) {
     for (uint32_t i = 0; i < LAST; i++) {
@@ -72,11 +73,11 @@ size_t rondo_strided_place(const rondo_strided *copy, size_t number, uint32_t en
   return at;
 }
 
-/* `count` units that lie `from_stride` and `to_stride` bytes apart. */
+/* Copies `count` units, which are `from_stride` and `to_stride` bytes apart. */
 static void copy_units(const unsigned char *from, size_t from_stride, unsigned char *to, size_t to_stride, size_t bytes,
                        size_t count) {
   for (size_t i = 0; i < count; i++, from += from_stride, to += to_stride) {
-    switch (bytes) { /* of a known size, so that they are moves */
+    switch (bytes) { /* constant sizes, so that compilers emit moves */
       case 2:
         memcpy(to, from, 2);
         break;
@@ -100,7 +101,7 @@ static void copy_row(const rondo_strided *copy, const unsigned char *from, unsig
     copy_units(from, copy->strides[LAST] * bytes, to, bytes, bytes, copy->dims[LAST]);
 }
 
-static void strided_cpu(rondo_blocks blocks, void *const *args) {
+static void strided_copy_cpu(rondo_blocks blocks, void *const *args) {
   const rondo_strided *copy = args[0];
   const unsigned char *from = RONDO_ARG(const unsigned char *, 1);
   unsigned char *to = RONDO_ARG(unsigned char *, 2);
@@ -111,9 +112,7 @@ static void strided_cpu(rondo_blocks blocks, void *const *args) {
   }
 }
 
-static size_t tiles_along(size_t size) { return (size + TILE - 1) / TILE; }
-
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t tiles_along(size_t size) { return rondo_divide_up(size, TILE); }
 
 static void transpose_tile(const rondo_strided *copy, size_t number, const unsigned char *from, unsigned char *to) {
   const size_t rows = copy->dims[LAST - 1], columns = copy->dims[LAST], bytes = copy->unit_bytes;
@@ -122,9 +121,9 @@ static void transpose_tile(const rondo_strided *copy, size_t number, const unsig
   const unsigned char *source =
       from + (rondo_strided_place(copy, plane, LAST - 1) + column * copy->strides[LAST] + row) * bytes;
   unsigned char *target = to + (plane * rows * columns + row * columns + column) * bytes;
-  for (size_t i = 0; i < least(TILE, rows - row); i++) {
+  for (size_t i = 0; i < rondo_smaller(TILE, rows - row); i++) {
     copy_units(source + i * bytes, copy->strides[LAST] * bytes, target + i * columns * bytes, bytes, bytes,
-               least(TILE, columns - column));
+               rondo_smaller(TILE, columns - column));
   }
 }
 
@@ -133,20 +132,15 @@ static size_t tile_count(const rondo_strided *copy) {
   return copy->count / (rows * columns) * tiles_along(rows) * tiles_along(columns);
 }
 
-static void transpose_cpu(rondo_blocks blocks, void *const *args) {
+static void strided_transpose_cpu(rondo_blocks blocks, void *const *args) {
   const rondo_strided *copy = args[0];
   const unsigned char *from = RONDO_ARG(const unsigned char *, 1);
   unsigned char *to = RONDO_ARG(unsigned char *, 2);
   RONDO_EACH_ITEM(tile, blocks, tile_count(copy)) transpose_tile(copy, tile, from, to);
 }
 
-#define PARAMETERS \
-  { RONDO_SCALAR(rondo_strided), RONDO_READS, RONDO_WRITES }
-
-static const rondo_kernel_options strided_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "strided_copy", .cpu = strided_cpu,
-                                                  RONDO_CUDA(strided), .params = PARAMETERS};
-static const rondo_kernel_options transpose_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "strided_transpose",
-                                                    .cpu = transpose_cpu, RONDO_CUDA(strided), .params = PARAMETERS};
+RONDO_UNTYPED_KERNEL(strided_copy, strided, RONDO_SCALAR(rondo_strided), RONDO_READS, RONDO_WRITES);
+RONDO_UNTYPED_KERNEL(strided_transpose, strided, RONDO_SCALAR(rondo_strided), RONDO_READS, RONDO_WRITES);
 
 rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *copy, uint32_t from_value,
                                 uint32_t to_value) {
@@ -155,13 +149,14 @@ rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *cop
   rondo_strided wide = *copy;
   widen(&wide);
   if (wide.strides[LAST] != 1 && wide.strides[LAST - 1] == 1) {
-    return rondo_emit_kernel(emitter, &transpose_code, rondo_emit_grid(emitter, tile_count(&wide), (rondo_grain){8, 1}),
+    return rondo_emit_kernel(emitter, &strided_transpose_code,
+                             rondo_emit_grid(emitter, tile_count(&wide), (rondo_grain){8, 1}),
                              RONDO_ARGS(&wide, &from, &to));
   }
   const bool is_cuda = rondo_emit_is_cuda(emitter);
   const size_t length = wide.dims[LAST];
   const rondo_grain grain = {8192 / length + 1, RONDO_CUDA_THREADS};
-  return rondo_emit_kernel(emitter, &strided_code,
+  return rondo_emit_kernel(emitter, &strided_copy_code,
                            rondo_emit_grid(emitter, is_cuda ? wide.count : wide.count / length, grain),
                            RONDO_ARGS(&wide, &from, &to));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of strided.c.
+ * The CUDA kernels of strided.c.
  */
 #include "tensor/operators/common/units.cuh"
 #include "tensor/operators/shape/strided.cuh"
@@ -19,10 +19,7 @@ struct copy_all {
 
   template <class unit>
   __device__ void run() const {
-    if (copy.count <= FEW)
-      walk<unit, unsigned>();
-    else
-      walk<unit, size_t>();
+    walk_by_count<unit>(copy.count, *this);
   }
 };
 
@@ -31,7 +28,7 @@ extern "C" __global__ void strided_copy(strided copy, const void *__restrict__ f
   run_by_unit(copy.unit_bytes, work);
 }
 
-/* Reads along the source's neighbours, which are the result's rows, and writes along the result's columns. */
+/* Reads neighbours of the source, which are in one column of the result, and writes rows of the result. */
 template <class unit>
 __device__ inline void transpose(const strided &copy, const unit *from, unit *to, unit (*tile)[TILE + 1]) {
   const size_t rows = copy.dims[LAST - 1], columns = copy.dims[LAST];
@@ -51,7 +48,7 @@ __device__ inline void transpose(const strided &copy, const unit *from, unit *to
   }
 }
 
-/* Units are never of 16 bytes: those are neighbours of the result. */
+/* Units never have 16 bytes: neighbours of the source are not neighbours of the result. */
 extern "C" __global__ void strided_transpose(strided copy, const void *__restrict__ from, void *__restrict__ to) {
   __shared__ u64 tile[TILE][TILE + 1];
   if (copy.unit_bytes == 2)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Places that lie evenly spread along each dimension, as strided.h has them.
+ * Strided access to elements, as in strided.h.
  */
 #define DIMENSIONS 6 /* RONDO_MAX_DIMENSIONS */
 #define LAST (DIMENSIONS - 1)
@@ -9,7 +9,7 @@ struct strided {
   size_t dims[DIMENSIONS], strides[DIMENSIONS];
 };
 
-/* Where the `rest`-th group of the dimensions before `end` begins. */
+/* The first unit of group number `rest` of the dimensions before `end`. */
 template <int end, class number>
 __device__ inline size_t place_of(const strided &places, number rest) {
   size_t at = places.offset;

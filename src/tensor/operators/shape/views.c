@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Views, for which nothing runs. reshape: the same bytes under another shape (attributes: sizes). stop_gradient: the
- * value itself; gradients do not pass through it.
+ * Views, for which nothing runs. reshape: the same bytes with another shape (attributes: sizes). stop_gradient: the
+ * value itself, like detach in PyTorch; gradients do not pass through it. Threads: as tensor/program/operator.h says.
  */
 #include "tensor/operators/common/operator_tools.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * zeros, full and arange: tensors that depend on nothing, made anew in each run, whose memory is thus shared as that of
- * all results is. Of floats and integers; zeros is also the gradient of what the loss does not depend on.
+ * zeros, full and arange: tensors without inputs, of floats or integers. Each run computes them again, so their memory
+ * is shared like that of all results. zeros is also the gradient of values that the loss does not depend on. Threads:
+ * as tensor/program/operator.h says.
  */
 #include <math.h>
 #include <string.h>
@@ -11,7 +12,7 @@ enum { DIMS = 0, RANK = RONDO_MAX_DIMENSIONS, TYPE, FIRST, STEP }; /* sizes; FIR
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-/* What the kernel gets as one scalar; without padding. */
+/* A scalar argument of the kernel; without padding. */
 typedef struct series_shape {
   size_t count;
   double first, step;
@@ -19,22 +20,12 @@ typedef struct series_shape {
 } series_shape;
 
 static void put_number(rondo_type type, double x, void *to, size_t at) {
-  switch (type) {
-    case RONDO_F32:
-      ((float *)to)[at] = (float)x;
-      break;
-    case RONDO_F16:
-      ((uint16_t *)to)[at] = rondo_to_f16((float)x);
-      break;
-    case RONDO_BF16:
-      ((uint16_t *)to)[at] = rondo_to_bf16((float)x);
-      break;
-    case RONDO_I32:
-      ((int32_t *)to)[at] = (int32_t)x;
-      break;
-    default:
-      ((int64_t *)to)[at] = (int64_t)x;
-  }
+  if (type == RONDO_I32)
+    ((int32_t *)to)[at] = (int32_t)x;
+  else if (type == RONDO_I64)
+    ((int64_t *)to)[at] = (int64_t)x;
+  else
+    rondo_store_one(type, to, at, (float)x);
 }
 
 static void series_cpu(rondo_blocks blocks, void *const *args) {
@@ -44,9 +35,7 @@ static void series_cpu(rondo_blocks blocks, void *const *args) {
     put_number((rondo_type)shape->type, shape->first + (double)i * shape->step, to, i);
 }
 
-static const rondo_kernel_options series_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "series", .cpu = series_cpu,
-                                                 RONDO_CUDA(zeros),
-                                                 .params = {RONDO_SCALAR(series_shape), RONDO_WRITES}};
+RONDO_UNTYPED_KERNEL(series, zeros, RONDO_SCALAR(series_shape), RONDO_WRITES);
 
 static rondo_status fill_zeros(rondo_resources *resources, rondo_stream *stream, const void *user) {
   (void)resources;
@@ -83,7 +72,7 @@ static rondo_status differentiate_series(rondo_program *program, const rondo_ope
   return RONDO_OK;
 }
 
-/* A fill is no kernel to compile and to launch. */
+/* A fill needs no kernel. */
 static rondo_status emit_zeros(rondo_emitter *emitter, const rondo_operation *operation) {
   const size_t bytes = rondo_shape_bytes(rondo_emit_shape(emitter, operation->results[0]));
   const uint32_t element_bytes = bytes % 4 == 0 ? 4 : 2;
@@ -121,7 +110,7 @@ rondo_status rondo_program_add_zeros(rondo_program *program, const rondo_shape *
 
 /* Public ----------------------------------------------------------------------------------------------------------- */
 
-/* Integers are exact up to 2^53, and those of an I32 fit into it. */
+/* Whether the type represents the number exactly. A double represents integers up to 2^53 exactly. */
 static bool holds(rondo_type type, double number) {
   if (type == RONDO_I32) return number == floor(number) && number >= INT32_MIN && number <= INT32_MAX;
   if (type == RONDO_I64) return number == floor(number) && fabs(number) <= 0x1p53;
@@ -139,8 +128,8 @@ static rondo_status add_series(const rondo_operator *row, rondo_program *program
   const double last = first + step * (double)(rondo_shape_elements(&made) - 1);
   if (!holds(type, first) || !holds(type, step) || !holds(type, last)) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s: numbers from %g to %g by %g are not all exactly of type %s", row->name, first, last, step,
-                      rondo_type_name(type));
+                      "%s: type %s cannot represent all numbers from %g to %g with step %g exactly", row->name,
+                      rondo_type_name(type), first, last, step);
   }
   memcpy(attributes.sizes + DIMS, made.dims, sizeof made.dims);
   attributes.sizes[RANK] = rank;

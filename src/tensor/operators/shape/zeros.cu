@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of the series in zeros.c.
+ * The CUDA kernel of the series in zeros.c.
  */
 #include "tensor/operators/common/floats.cuh"
 
@@ -13,7 +13,7 @@ struct series_shape {
 };
 
 __device__ inline double number_of(const series_shape &shape, size_t i) {
-  return __dadd_rn(shape.first, __dmul_rn((double)i, shape.step)); /* as on a CPU: each step rounded */
+  return __dadd_rn(shape.first, __dmul_rn((double)i, shape.step)); /* rounded twice, as on a CPU */
 }
 
 extern "C" __global__ void series(series_shape shape, void *__restrict__ to) {
