@@ -42,12 +42,6 @@ static rondo_program *make_program(void) {
   return program;
 }
 
-#define TRY(call)                            \
-  do {                                       \
-    const rondo_status status_ = (call);     \
-    if (status_ != RONDO_OK) return status_; \
-  } while (0)
-
 static rondo_status write_input(rondo_compiled *compiled) {
   float x[CELLS];
   for (int i = 0; i < CELLS; i++) x[i] = (float)(i % 17) / 17 - 0.5f;

@@ -61,6 +61,13 @@ void test_assert_message(const char *text, const char *file, int line);
 void test_assert_near(const float *actual, const float *expected, size_t count, float tolerance, const char *file,
                       int line);
 
+/* Returns the status of a call that fails: for functions that return a status. */
+#define TRY(call)                                  \
+  do {                                             \
+    const rondo_status try_status = (call);        \
+    if (try_status != RONDO_OK) return try_status; \
+  } while (0)
+
 /* Devices and fixtures -------------------------------------------------------------------------------------------- */
 
 /* The name of the device under test, and whether it is one of the driver `prefix` ("cpu"). */
@@ -86,7 +93,6 @@ int test_setup(void **state);
 int test_setup_workers(void **state);
 int test_teardown(void **state);
 #define test_case(function) cmocka_unit_test_setup_teardown(function, test_setup, test_teardown)
-#define test_case_workers(function) cmocka_unit_test_setup_teardown(function, test_setup_workers, test_teardown)
 
 /* Tests with that fixture, which is `t`; TEST_WORKERS with the second setup. See test_cases.h. */
 #define TEST(name) TEST_DEFINE(name, test_fixture *t, test_setup, test_teardown)
@@ -99,12 +105,11 @@ rondo_event *test_event(test_fixture *fixture);
 rondo_graph *test_graph(test_fixture *fixture);
 rondo_kernel *test_kernel(test_fixture *fixture, test_kernel_id id); /* the fixture's */
 rondo_exec *test_instantiate(rondo_graph *graph);
+rondo_exec *test_instantiate_with(rondo_graph *graph, const rondo_instantiate_options *options);
 
-/* Objects that a test makes by other calls, left to the teardown as well; they return the object. test_own is for other
- * kinds, which the teardown destroys after execs, graphs, events and words. */
-rondo_exec *test_own_exec(rondo_exec *exec);
-rondo_graph *test_own_graph(rondo_graph *graph);
-void *test_own(void (*destroy)(void *object), void *object);
+/* Leaves another object to the teardown, which destroys it after execs, graphs, events and words. Returns the object.
+ */
+void *test_leave(void (*destroy)(void *object), void *object);
 
 /* What a test destroys by itself is not left to the teardown. */
 #define rondo_session_destroy(session) test_destroy_session(session)
@@ -155,6 +160,8 @@ rondo_capture_info test_capture_info(const rondo_stream *stream);
 rondo_capture_state test_capture_state(const rondo_stream *stream);
 rondo_buffer_info test_buffer_info(const rondo_buffer *buffer);
 rondo_recording_info test_recording_info(const rondo_recording *recording);
+rondo_compiled_info test_compiled_info(const rondo_compiled *compiled);
+rondo_pool_statistics test_pool_statistics(rondo_pool *pool);
 
 /* Host functions: one does nothing, one fails with RONDO_IO_ERROR, one adds 1 to the uint32_t. And a body of a tree's
  * function that does nothing. */

@@ -29,7 +29,7 @@ static void link_left(left_object *entry) {
   pthread_mutex_unlock(&left_lock);
 }
 
-void test_leave(test_left_kind kind, void *object, rondo_device *device) {
+void test_leave_kind(test_left_kind kind, void *object, rondo_device *device) {
   left_object *entry = malloc(sizeof *entry);
   assert_non_null(entry);
   *entry = (left_object){.kind = kind, .object = object, .device = device};
@@ -57,19 +57,7 @@ static rondo_status settle(left_object *entry, rondo_status status) {
   return status;
 }
 
-rondo_exec *test_own_exec(rondo_exec *exec) {
-  free(unlink_left(exec));
-  test_leave(TEST_LEFT_EXEC, exec, NULL);
-  return exec;
-}
-
-rondo_graph *test_own_graph(rondo_graph *graph) {
-  free(unlink_left(graph));
-  test_leave(TEST_LEFT_GRAPH, graph, NULL);
-  return graph;
-}
-
-void *test_own(void (*destroy)(void *object), void *object) {
+void *test_leave(void (*destroy)(void *object), void *object) {
   left_object *entry = malloc(sizeof *entry);
   assert_non_null(entry);
   *entry = (left_object){.kind = TEST_LEFT_OTHER, .object = object, .destroy = destroy};

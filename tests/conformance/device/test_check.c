@@ -219,8 +219,7 @@ TEST_WORKERS(test_faults_on_all_threads) {
 static const rondo_instantiate_options unverified = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
 
 static rondo_exec *instantiate_unverified(rondo_graph *graph) {
-  rondo_exec *exec = NULL;
-  assert_ok(rondo_instantiate(graph, &unverified, &exec));
+  rondo_exec *exec = test_instantiate_with(graph, &unverified);
   test_graph_destroy(graph);
   return exec;
 }
@@ -243,7 +242,6 @@ TEST(test_gm18_a_stale_pointer_in_a_graph) {
   }
   assert_ok(rondo_exec_set_enabled(exec, late, false)); /* without the mistake the same exec is fine */
   test_launch(t, exec);
-  rondo_exec_destroy(exec);
 }
 
 TEST(test_gm18_use_before_the_alloc_node) {
@@ -257,7 +255,6 @@ TEST(test_gm18_use_before_the_alloc_node) {
   rondo_exec *exec = instantiate_unverified(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_found(t, RONDO_REASON_NOT_ALLOCATED, "kernel 'poke' (node 1)", "byte 40 of allocation 'scratch'");
-  rondo_exec_destroy(exec);
 }
 
 /* A copy whose destination is gone when it runs. */
@@ -273,7 +270,6 @@ TEST(test_gm18_a_copy_to_freed_graph_memory) {
   rondo_exec *exec = instantiate_unverified(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_found(t, RONDO_REASON_USE_AFTER_FREE, "copy (node 2) writes", "of allocation 'scratch' (4.0 KiB)");
-  rondo_exec_destroy(exec);
 }
 
 TEST(test_the_node_that_wrote_too_far_is_named) {
@@ -289,7 +285,6 @@ TEST(test_the_node_that_wrote_too_far_is_named) {
   rondo_exec *exec = instantiate_unverified(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_found(t, RONDO_REASON_OUT_OF_RANGE, "kernel 'poke' (node 3)", "'second' (300 B) was written outside, 1 byte");
-  rondo_exec_destroy(exec);
 }
 
 /* Memory that outlives its graph: freed in stream order, then stale. */
@@ -347,9 +342,8 @@ TEST(test_devices_are_checked_each_for_itself) {
   rondo_device *other = NULL;
   rondo_stream *stream = NULL;
   void *theirs = NULL;
-  rondo_device_info info = {.struct_size = sizeof info};
   assert_ok(rondo_device_open("cpu:check:1", NULL, &other));
-  assert_ok(rondo_device_get_info(other, &info));
+  rondo_device_info info = test_device_info(other);
   assert_string_equal(info.name, "cpu:check:1");
   assert_true(info.guarded && info.index == 1);
   assert_ok(rondo_stream_create(other, NULL, &stream));

@@ -113,13 +113,11 @@ TEST(test_a_missing_edge_behind_an_alloc_node) {
   const rondo_node user = add_step(t, graph, NULL, 0, scratch, 0, 1); /* beside the alloc, by chance after it */
   const rondo_node both[2] = {alloc, user};
   assert_ok(rondo_graph_add_free(graph, both, 2, scratch, &node));
-  rondo_exec *exec = NULL;
-  assert_ok(rondo_instantiate(graph, &options, &exec));
+  rondo_exec *exec = test_instantiate_with(graph, &options);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_NOT_ALLOCATED);
   assert_message("kernel 'step' (node 1)");
   assert_message("'scratch'");
-  rondo_exec_destroy(exec);
 }
 
 /* Every launch counts once, whatever the number of orders: device and host memory, and memory left alive. */

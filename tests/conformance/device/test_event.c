@@ -265,10 +265,10 @@ TEST(test_gx9_an_event_that_an_exec_names_is_kept) {
 /* B12: an event that a graph's nodes name is not handed out again while the graph, a clone or an exec lives, although
  * its user destroyed it. A node that gets another event lets the first one go. */
 TEST(test_gx9_an_event_that_a_graph_names_is_kept) {
-  rondo_graph *graph = NULL, *clone = NULL;
+  rondo_graph *clone = NULL;
   rondo_node record, wait;
   rondo_event *named = test_event(t), *other = test_event(t);
-  assert_ok(rondo_graph_create(t->device, NULL, &graph));
+  rondo_graph *graph = test_graph(t);
   assert_ok(rondo_graph_add_event_record(graph, NULL, 0, named, &record));
   assert_ok(rondo_graph_add_event_wait(graph, &record, 1, other, &wait));
   assert_ok(

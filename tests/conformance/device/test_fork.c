@@ -111,9 +111,8 @@ typedef struct family {
 
 static rondo_graph *make_graph_with_memory(family *f) {
   test_fixture *t = f->scene->fixture;
-  void *scratch;
   assert_ok(rondo_capture_begin(f->stream, RONDO_CAPTURE_THREAD_LOCAL));
-  assert_ok(rondo_malloc_async(f->stream, 1 << 16, NULL, &scratch));
+  void *scratch = test_allocate_async(f->stream, 1 << 16);
   test_affine(t, f->stream, scratch, 4, 1, 1);
   assert_ok(rondo_free_async(f->stream, scratch));
   return test_capture_end(f->stream);
@@ -141,8 +140,7 @@ static void open_family(family *f, test_scene *s) {
   assert_ok(rondo_recording_capture_end(f->recording, f->stream));
   assert_ok(rondo_generator_create(f->device, NULL, &f->generator));
   assert_ok(rondo_pool_create(f->device, NULL, &f->pool));
-  void *address;
-  assert_ok(rondo_malloc_async(f->stream, 64, NULL, &address));
+  void *address = test_allocate_async(f->stream, 64);
   f->allocated = address;
   assert_ok(rondo_host_malloc(f->device, 64, &f->host));
   f->function = scene_affine(s, "f", 3, 1);

@@ -95,7 +95,7 @@ TEST(test_set_params) {
   rondo_node inside[INNER + 1];
   assert_ok(rondo_graph_nodes(child.as.child, inside, &count));
   node = inside[INNER];
-  assert_error(rondo_exec_set_params(exec, node, &params), RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND);
+  assert_invalid(rondo_exec_set_params(exec, node, &params), RONDO_REASON_NODE_KIND);
   assert_place(in_child);
   assert_error(rondo_exec_set_enabled(exec, inside[0], false), RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND);
   assert_place("empty (node 0 of child 'inner' (node 7))");

@@ -155,11 +155,11 @@ TEST(test_gx4_bad_launches_are_refused) {
   rondo_exec *exec = step_exec(t, word, 1, 1);
   assert_ok(rondo_device_open(test_device_name(), NULL, &other));
   assert_ok(rondo_stream_create(other, NULL, &foreign));
-  assert_error(rondo_exec_launch(NULL, t->stream), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_exec_launch(exec, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_exec_launch(exec, foreign), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
-  assert_error(rondo_exec_upload(exec, foreign), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
-  assert_error(rondo_exec_upload(exec, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_exec_launch(NULL, t->stream), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_exec_launch(exec, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_exec_launch(exec, foreign), RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_exec_upload(exec, foreign), RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_exec_upload(exec, NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_int_equal(test_word(t, word), 0);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 1);

@@ -22,7 +22,7 @@ static void refuse(test_fixture *t, const rondo_kernel_options *options, const c
 
 TEST(test_bad_options_are_refused) {
   rondo_kernel *kernel = (rondo_kernel *)t;
-  assert_error(rondo_kernel_create(t->device, NULL, &kernel), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_kernel_create(t->device, NULL, &kernel), RONDO_REASON_NULL_ARGUMENT);
   assert_null(kernel);
   refuse(t, &(rondo_kernel_options){.cpu = do_nothing}, "name");
   refuse(t, &(rondo_kernel_options){.name = "", .cpu = do_nothing}, "name");
@@ -140,16 +140,13 @@ TEST(test_bad_launches_are_refused) {
   assert_fails(rondo_launch(t->stream, kernel, none, RONDO_ARGS(&value, &word)), RONDO_INVALID_ARGUMENT);
   assert_message("test_set");
   assert_fails(rondo_launch(t->stream, kernel, huge, RONDO_ARGS(&value, &word)), RONDO_INVALID_ARGUMENT);
-  assert_error(rondo_launch(t->stream, kernel, one, RONDO_ARGS(&value)), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_ARGUMENT_COUNT);
+  assert_invalid(rondo_launch(t->stream, kernel, one, RONDO_ARGS(&value)), RONDO_REASON_ARGUMENT_COUNT);
   assert_message("test_set");
-  assert_error(rondo_launch(t->stream, kernel, one, RONDO_ARGS(&value, &word, &word)), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_ARGUMENT_COUNT);
+  assert_invalid(rondo_launch(t->stream, kernel, one, RONDO_ARGS(&value, &word, &word)), RONDO_REASON_ARGUMENT_COUNT);
   assert_fails(rondo_launch(t->stream, kernel, one, NULL, 2), RONDO_INVALID_ARGUMENT);
   assert_fails(rondo_launch(t->stream, kernel, one, RONDO_ARGS(&value, NULL)), RONDO_INVALID_ARGUMENT);
-  assert_error(rondo_launch(t->stream, NULL, one, RONDO_NO_ARGS), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_launch(NULL, kernel, one, RONDO_ARGS(&value, &word)), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_launch(t->stream, NULL, one, RONDO_NO_ARGS), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_launch(NULL, kernel, one, RONDO_ARGS(&value, &word)), RONDO_REASON_NULL_ARGUMENT);
   assert_int_equal(test_word(t, word), 0);
 }
 
@@ -219,7 +216,7 @@ TEST(test_blocks_beyond_the_code_are_refused) {
   rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "heavy_work", .block_threads = 1024,
                                   .cpu = do_nothing, .cuda_source = source};
   if (!test_device_is("cuda")) skip();
-  assert_error(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_kernel_create(t->device, &options, &kernel), RONDO_REASON_BAD_SIZE);
   assert_null(kernel);
   assert_message("heavy_work");
   assert_message("1024");

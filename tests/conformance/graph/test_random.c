@@ -219,8 +219,7 @@ TEST(test_tr13_devices_draw_the_same) {
     test_read(t, read, values, sizeof read);
     assert_memory_equal(read, mate, sizeof read);
   }
-  assert_error(rondo_random_uniform(twin, t->stream, values, 100, 0, 1), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_random_uniform(twin, t->stream, values, 100, 0, 1), RONDO_REASON_OTHER_DEVICE);
   assert_ok(rondo_free(device, memory));
   rondo_generator_destroy(twin);
   assert_ok(rondo_stream_destroy(stream));
@@ -370,43 +369,34 @@ TEST(test_tr13_bad_input_is_refused) {
   rondo_random random = {.offset = 1};
   float *values = test_floats(t, 4);
   uint64_t increment = 1;
-  assert_error(rondo_generator_create(NULL, NULL, &none), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_generator_create(t->device, NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_generator_create(t->device, &grown, &none), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_generator_create(NULL, NULL, &none), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_generator_create(t->device, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_generator_create(t->device, &grown, &none), RONDO_REASON_BAD_OPTIONS);
   assert_null(none);
   rondo_generator_destroy(NULL);
-  assert_error(rondo_generator_seed(NULL, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_generator_get_state(generator, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_generator_set_state(generator, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_generator_set_state(generator, &odd), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_generator_reserve(generator, t->stream, 0, &random), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_generator_seed(NULL, 1), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_generator_get_state(generator, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_generator_set_state(generator, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_generator_set_state(generator, &odd), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_generator_reserve(generator, t->stream, 0, &random), RONDO_REASON_BAD_SIZE);
   assert_int_equal(random.offset, 0);
-  assert_error(rondo_generator_reserve(generator, t->stream, UINT64_MAX, &random), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_SIZE);
-  assert_error(rondo_generator_reserve(NULL, t->stream, 4, &random), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_generator_reserve(generator, NULL, 4, &random), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_generator_reserve(generator, t->stream, 4, NULL), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_generator_reserve(generator, t->stream, UINT64_MAX, &random), RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_generator_reserve(NULL, t->stream, 4, &random), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_generator_reserve(generator, NULL, 4, &random), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_generator_reserve(generator, t->stream, 4, NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_graph_create(NULL, NULL, &data));
-  assert_error(rondo_generator_reserve_in_graph(generator, data, 4, &random), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OTHER_DEVICE);
-  assert_error(rondo_graph_get_random_increment(NULL, generator, &increment), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_generator_reserve_in_graph(generator, data, 4, &random), RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_graph_get_random_increment(NULL, generator, &increment), RONDO_REASON_NULL_ARGUMENT);
   assert_int_equal(increment, 0);
   test_graph_destroy(data);
-  assert_error(rondo_random_uniform(generator, t->stream, NULL, 4, 0, 1), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_random_uniform(generator, t->stream, values, 0, 0, 1), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_SIZE);
-  assert_error(rondo_random_uniform(generator, t->stream, values, ((size_t)1 << 48) + 1, 0, 1), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_random_uniform(generator, t->stream, NULL, 4, 0, 1), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_random_uniform(generator, t->stream, values, 0, 0, 1), RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_random_uniform(generator, t->stream, values, ((size_t)1 << 48) + 1, 0, 1),
+                 RONDO_REASON_BAD_SIZE);
   const float bounds[][2] = {{1, 0}, {0, INFINITY}, {NAN, 1}, {-3e38f, 3e38f}};
   for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
-    assert_error(rondo_random_uniform(generator, t->stream, values, 4, bounds[i][0], bounds[i][1]),
-                 RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+    assert_invalid(rondo_random_uniform(generator, t->stream, values, 4, bounds[i][0], bounds[i][1]),
+                   RONDO_REASON_OUT_OF_RANGE);
   assert_state(generator, 1, 0); /* nothing was drawn */
   rondo_device *device = t->device;
   assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);

@@ -127,18 +127,10 @@ static void check_shape(test_fixture *t, shape of, uint32_t count, int rounds) {
   test_words_free(t, words);
 }
 
-static void test_gx6_a_line_of_32(void **state) { check_shape(*state, line, 32, 60); }
-static void test_gx6_a_line_of_320(void **state) { check_shape(*state, line, 320, 60); }
-static void test_gx6_a_line_of_3200(void **state) { check_shape(*state, line, 3200, 3 * (int)test_effort(20)); }
-static void test_gx6_two_branches(void **state) { check_shape(*state, two_branches, 32, 60); }
-static void test_gx6_fork_and_join(void **state) { check_shape(*state, fork_and_join, 32, 60); }
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gx6_a_line_of_32),          test_case(test_gx6_a_line_of_320),
-      test_case(test_gx6_a_line_of_3200),        test_case(test_gx6_two_branches),
-      test_case(test_gx6_fork_and_join),         test_case_workers(test_gx6_two_branches),
-      test_case_workers(test_gx6_fork_and_join),
-  };
-  return test_main(tests);
-}
+TEST(test_gx6_a_line_of_32) { check_shape(t, line, 32, 60); }
+TEST(test_gx6_a_line_of_320) { check_shape(t, line, 320, 60); }
+TEST(test_gx6_a_line_of_3200) { check_shape(t, line, 3200, 3 * (int)test_effort(20)); }
+TEST(test_gx6_two_branches) { check_shape(t, two_branches, 32, 60); }
+TEST(test_gx6_fork_and_join) { check_shape(t, fork_and_join, 32, 60); }
+TEST_WORKERS(test_gx6_two_branches_on_workers) { check_shape(t, two_branches, 32, 60); }
+TEST_WORKERS(test_gx6_fork_and_join_on_workers) { check_shape(t, fork_and_join, 32, 60); }

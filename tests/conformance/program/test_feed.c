@@ -116,8 +116,7 @@ static const rondo_staging ways[][3] = {
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
 /* The next batch is fed behind each run, before its results are looked at. */
-static void test_fw3_every_way_gives_the_same_bits(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_every_way_gives_the_same_bits) {
   make_results(t);
   for (int way = 0; way < WAYS; way++) {
     rondo_compiled *compiled = compile(t, ways[way][0], ways[way][1], ways[way][2]);
@@ -134,8 +133,7 @@ static void test_fw3_every_way_gives_the_same_bits(void **state) {
   }
 }
 
-static void test_fw3_branches_wait_for_the_copies_they_read(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_branches_wait_for_the_copies_they_read) {
   make_results(t);
   const rondo_staged_value staged[] = {
       {"x", RONDO_STAGING_DEVICE}, {"mask", RONDO_STAGING_HOST}, {"y", RONDO_STAGING_HOST}, {"z", RONDO_STAGING_HOST}};
@@ -158,8 +156,7 @@ static void test_fw3_branches_wait_for_the_copies_they_read(void **state) {
 }
 
 /* Copies from and to the buffers, and an event behind the inputs' and the output's. */
-static void test_fw3_the_copies_are_nodes_of_the_graph(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_the_copies_are_nodes_of_the_graph) {
   enum { MOST_NODES = 32 };
   rondo_node nodes[MOST_NODES];
   size_t count = MOST_NODES, from = 0, to = 0, records = 0;
@@ -184,8 +181,7 @@ static void test_fw3_the_copies_are_nodes_of_the_graph(void **state) {
   assert_int_equal(from, 2);
   assert_int_equal(to, 1);
   assert_int_equal(records, 2);
-  rondo_compiled_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_compiled_get_info(compiled, &info));
+  rondo_compiled_info info = test_compiled_info(compiled);
   assert_int_equal(info.staging_host_bytes, 512);
   assert_int_equal(info.staging_device_bytes, 256);
   assert_true(info.host_bytes > info.staging_host_bytes); /* writes and feeds go through some of it */
@@ -193,8 +189,7 @@ static void test_fw3_the_copies_are_nodes_of_the_graph(void **state) {
 }
 
 /* A slot that each run fills anew is free behind its last use. */
-static void test_fw3_a_staged_slot_holds_memory_no_longer_than_it_is_read(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_a_staged_slot_holds_memory_no_longer_than_it_is_read) {
   rondo_program *program = test_new_program();
   rondo_value x, y;
   size_t bytes[2];
@@ -206,9 +201,8 @@ static void test_fw3_a_staged_slot_holds_memory_no_longer_than_it_is_read(void *
   for (size_t i = 0; i < 2; i++) {
     const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = &staged, .staged_count = i};
     rondo_compiled *compiled = NULL;
-    rondo_compiled_info info = {.struct_size = sizeof info};
     assert_ok(rondo_compile(program, t->device, &options, &compiled));
-    assert_ok(rondo_compiled_get_info(compiled, &info));
+    rondo_compiled_info info = test_compiled_info(compiled);
     bytes[i] = info.arena_bytes;
     assert_ok(rondo_compiled_destroy(compiled));
   }
@@ -221,8 +215,7 @@ static void test_fw3_a_staged_slot_holds_memory_no_longer_than_it_is_read(void *
 
 /* A run that is queued and held takes what was fed before it, although more is fed while it waits; and the feed does
  * not wait for it. The first run, and one when the graph's event has been recorded before. */
-static void test_fw3_what_is_fed_behind_a_held_run_is_for_the_next(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_fw3_what_is_fed_behind_a_held_run_is_for_the_next) {
   test_skip_if_serial();
   make_results(t);
   for (int eager = 0; eager < 2; eager++) {
@@ -245,8 +238,7 @@ static void test_fw3_what_is_fed_behind_a_held_run_is_for_the_next(void **state)
 }
 
 /* Runs queued without looking at any result: the last one has the last batch. */
-static void test_fw3_many_batches_may_be_fed_ahead(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_many_batches_may_be_fed_ahead) {
   make_results(t);
   for (int way = 1; way < 3; way++) {
     rondo_compiled *compiled = compile(t, ways[way][0], ways[way][1], ways[way][2]);
@@ -265,8 +257,7 @@ static void test_fw3_many_batches_may_be_fed_ahead(void **state) {
   }
 }
 
-static void test_fw3_outputs_are_zeros_before_the_first_run(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_outputs_are_zeros_before_the_first_run) {
   const result zeros = {0};
   result got;
   rondo_compiled *compiled = compile(t, RONDO_STAGING_HOST, RONDO_STAGING_DEVICE, RONDO_STAGING_HOST);
@@ -279,8 +270,7 @@ static void test_fw3_outputs_are_zeros_before_the_first_run(void **state) {
 
 /* Mapping ---------------------------------------------------------------------------------------------------------- */
 
-static void test_fw3_host_buffers_are_mapped(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_host_buffers_are_mapped) {
   make_results(t);
   rondo_compiled *compiled = compile(t, RONDO_STAGING_HOST, RONDO_STAGING_HOST, RONDO_STAGING_HOST);
   for (int i = 0; i < 8; i++) {
@@ -303,8 +293,7 @@ static void test_fw3_host_buffers_are_mapped(void **state) {
 }
 
 /* Another stream writes the buffers, in turn with what is fed. */
-static void test_fw3_device_buffers_are_mapped_for_a_stream(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_device_buffers_are_mapped_for_a_stream) {
   make_results(t);
   rondo_compiled *compiled = compile(t, RONDO_STAGING_DEVICE, RONDO_STAGING_DEVICE, RONDO_STAGING_SLOT);
   rondo_stream *streams[] = {test_stream(t, "producer"), test_stream(t, "another")};
@@ -330,8 +319,7 @@ static void test_fw3_device_buffers_are_mapped_for_a_stream(void **state) {
   for (int i = 0; i < 2; i++) test_stream_destroy(streams[i]);
 }
 
-static void test_fw3_mapping_refuses_what_does_not_fit(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_mapping_refuses_what_does_not_fit) {
   rondo_compiled *compiled = compile(t, RONDO_STAGING_HOST, RONDO_STAGING_DEVICE, RONDO_STAGING_SLOT);
   rondo_compiled *slots = compile(t, RONDO_STAGING_SLOT, RONDO_STAGING_SLOT, RONDO_STAGING_SLOT);
   rondo_stream *own = rondo_compiled_stream(compiled);
@@ -355,8 +343,7 @@ static void test_fw3_mapping_refuses_what_does_not_fit(void **state) {
   assert_ok(rondo_compiled_destroy(slots));
 }
 
-static void test_fw3_mapping_refuses_a_stream_of_another_device(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_mapping_refuses_a_stream_of_another_device) {
   rondo_device *device = NULL;
   rondo_stream *stream = NULL;
   void *address;
@@ -373,19 +360,17 @@ static void test_fw3_mapping_refuses_a_stream_of_another_device(void **state) {
 /* Captures --------------------------------------------------------------------------------------------------------- */
 
 /* Each replay takes what the buffers hold then. */
-static void test_rc5_feeding_is_refused_while_the_stream_captures_and_replays_take_what_is_there(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc5_feeding_is_refused_while_the_stream_captures_and_replays_take_what_is_there) {
   make_results(t);
   rondo_compiled *compiled = compile(t, RONDO_STAGING_HOST, RONDO_STAGING_DEVICE, RONDO_STAGING_HOST);
   rondo_stream *stream = rondo_compiled_stream(compiled);
   const batch b = make_batch(0);
   result got;
   void *address;
-  rondo_graph *graph = NULL;
   feed(compiled, 0);
   assert_ok(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_error(rondo_compiled_run(compiled), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
-  assert_ok(rondo_capture_end(stream, &graph));
+  rondo_graph *graph = test_capture_end(stream);
   test_graph_destroy(graph);
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
@@ -413,8 +398,7 @@ static void test_rc5_feeding_is_refused_while_the_stream_captures_and_replays_ta
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_rc5_mapping_for_a_stream_that_captures_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc5_mapping_for_a_stream_that_captures_is_refused) {
   void *address;
   rondo_compiled *compiled = compile(t, RONDO_STAGING_DEVICE, RONDO_STAGING_SLOT, RONDO_STAGING_SLOT);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
@@ -427,8 +411,7 @@ static void test_rc5_mapping_for_a_stream_that_captures_is_refused(void **state)
 /* Sharing ---------------------------------------------------------------------------------------------------------- */
 
 /* Staged values are not in the arena, so nobody overwrites them. */
-static void test_fw3_staged_values_of_programs_that_share_are_their_own(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_staged_values_of_programs_that_share_are_their_own) {
   make_results(t);
   const rondo_staged_value staged[] = {
       {"x", RONDO_STAGING_DEVICE}, {"mask", RONDO_STAGING_HOST}, {"y", RONDO_STAGING_HOST}, {"z", RONDO_STAGING_HOST}};
@@ -451,8 +434,7 @@ static void test_fw3_staged_values_of_programs_that_share_are_their_own(void **s
 
 /* Errors ----------------------------------------------------------------------------------------------------------- */
 
-static void test_fw3_staging_refuses_what_does_not_fit(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_staging_refuses_what_does_not_fit) {
   const struct {
     rondo_staged_value staged[2];
     size_t count;
@@ -479,8 +461,7 @@ static void test_fw3_staging_refuses_what_does_not_fit(void **state) {
 
 /* An output that an input, state or cell is, or an input in another shape: there is no operator behind which it could
  * be copied. A state in another shape is a copy of what it is in the run. */
-static void test_fw3_outputs_that_nothing_computes_cannot_be_staged(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_outputs_that_nothing_computes_cannot_be_staged) {
   static const struct {
     const char *output, *shown; /* NULL: it can be staged */
   } rows[] = {{"state", "'w'"}, {"input", "'x'"}, {"cell", "'c'"}, {"flat input", "'x'"}, {"flat state", NULL}};
@@ -516,8 +497,7 @@ static void test_fw3_outputs_that_nothing_computes_cannot_be_staged(void **state
   rondo_program_destroy(program);
 }
 
-static void test_feeding_refuses_what_does_not_fit(void **state) {
-  test_fixture *t = *state;
+TEST(test_feeding_refuses_what_does_not_fit) {
   rondo_compiled *compiled = compile(t, RONDO_STAGING_HOST, RONDO_STAGING_DEVICE, RONDO_STAGING_HOST);
   batch b = make_batch(0);
   assert_invalid(rondo_compiled_feed(NULL, "x", b.x, sizeof b.x), RONDO_REASON_NULL_ARGUMENT);
@@ -530,27 +510,4 @@ static void test_feeding_refuses_what_does_not_fit(void **state) {
   assert_invalid(rondo_compiled_fetch(compiled, "y", b.x, 8), RONDO_REASON_BAD_SIZE);
   assert_invalid(rondo_compiled_fetch(compiled, "y", NULL, sizeof b.x), RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_compiled_destroy(compiled));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_fw3_every_way_gives_the_same_bits),
-      test_case(test_fw3_branches_wait_for_the_copies_they_read),
-      test_case(test_fw3_the_copies_are_nodes_of_the_graph),
-      test_case(test_fw3_a_staged_slot_holds_memory_no_longer_than_it_is_read),
-      test_case_workers(test_fw3_what_is_fed_behind_a_held_run_is_for_the_next),
-      test_case(test_fw3_many_batches_may_be_fed_ahead),
-      test_case(test_fw3_outputs_are_zeros_before_the_first_run),
-      test_case(test_fw3_host_buffers_are_mapped),
-      test_case(test_fw3_device_buffers_are_mapped_for_a_stream),
-      test_case(test_fw3_mapping_refuses_what_does_not_fit),
-      test_case(test_fw3_mapping_refuses_a_stream_of_another_device),
-      test_case(test_rc5_feeding_is_refused_while_the_stream_captures_and_replays_take_what_is_there),
-      test_case(test_rc5_mapping_for_a_stream_that_captures_is_refused),
-      test_case(test_fw3_staged_values_of_programs_that_share_are_their_own),
-      test_case(test_fw3_staging_refuses_what_does_not_fit),
-      test_case(test_fw3_outputs_that_nothing_computes_cannot_be_staged),
-      test_case(test_feeding_refuses_what_does_not_fit),
-  };
-  return test_main(tests);
 }

@@ -165,8 +165,7 @@ static void assert_scores(test_fixture *t, const pair *p, rondo_divided *divided
 
 /* Where operators run ---------------------------------------------------------------------------------------------- */
 
-static void test_se12_look_ups_run_where_the_table_was_placed(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_look_ups_run_where_the_table_was_placed) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   assert_ok(rondo_program_place(n.program, n.table, 1));
@@ -195,8 +194,7 @@ static void test_se12_look_ups_run_where_the_table_was_placed(void **state) {
 }
 
 /* Between two GPUs what crosses goes through host memory likewise. */
-static void test_se12_two_gpus_and_a_cpu(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_two_gpus_and_a_cpu) {
   pair p = open_pair(t);
   rondo_device *third = NULL;
   rondo_divided *divided = NULL;
@@ -218,8 +216,7 @@ static void test_se12_two_gpus_and_a_cpu(void **state) {
 }
 
 /* Whichever says it: an operator's place, a rule by name, a rule by bytes, which takes the last product along. */
-static void test_se12_rules_place_by_name_and_by_bytes(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_rules_place_by_name_and_by_bytes) {
   pair p = open_pair(t);
   const rondo_placement_rule rules[] = {{.operator_name = "embedding", .place = 1},
                                         {.least_bytes = IDS * WIDTH * sizeof(float), .place = 1}};
@@ -239,8 +236,7 @@ static void test_se12_rules_place_by_name_and_by_bytes(void **state) {
 }
 
 /* A sum of looked up rows reads no state: it stays with them. What joins both devices' values goes to place 0. */
-static void test_se12_what_reads_no_state_follows_its_inputs(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_what_reads_no_state_follows_its_inputs) {
   pair p = open_pair(t);
   rondo_program *program = make_program();
   rondo_value ids, looked_up, flat, sum, y;
@@ -284,8 +280,7 @@ static void run_chain(writer write, void *target) {
   write_reals(write, target, "x", ROWS * WIDTH, 5);
 }
 
-static void test_se12_parts_are_as_few_as_places_allow(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_parts_are_as_few_as_places_allow) {
   pair p = open_pair(t);
   static const uint32_t places[3][4] = {{0, 1, 0, 1}, {1, 1, 0, 0}, {1, 0, 0, 1}};
   static const uint32_t parts[] = {4, 2, 3};
@@ -313,8 +308,7 @@ static void test_se12_parts_are_as_few_as_places_allow(void **state) {
   close_pair(&p);
 }
 
-static void test_se12_one_device_is_one_part(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_one_device_is_one_part) {
   pair p = {.devices = {t->device, t->device}, .is_exact = true};
   network n = make_network(ROWS);
   assert_ok(rondo_program_place(n.program, n.table, 1));
@@ -329,8 +323,7 @@ static void test_se12_one_device_is_one_part(void **state) {
 /* States ----------------------------------------------------------------------------------------------------------- */
 
 /* The look-ups, their gradient and their part of the optimizer run there; losses and states are those of the whole. */
-static void test_se12_training_keeps_a_table_with_its_updates(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_training_keeps_a_table_with_its_updates) {
   pair p = open_pair(t);
   enum { STEPS = 6 };
   network whole = make_network(ROWS), parted = make_network(ROWS);
@@ -366,8 +359,7 @@ static void test_se12_training_keeps_a_table_with_its_updates(void **state) {
 }
 
 /* Both layers read one state, on two devices, and it is trained: the other one reads it as it was before the run. */
-static void test_se12_a_state_is_read_elsewhere_as_it_was(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_a_state_is_read_elsewhere_as_it_was) {
   pair p = open_pair(t);
   rondo_compiled *compiled = NULL;
   rondo_divided *divided = NULL;
@@ -417,8 +409,7 @@ static void test_se12_a_state_is_read_elsewhere_as_it_was(void **state) {
 }
 
 /* Values that are computed alike on two devices have gradients there, too. */
-static void test_se12_gradients_go_where_their_operation_was_placed(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_gradients_go_where_their_operation_was_placed) {
   pair p = open_pair(t);
   rondo_program *program = make_program();
   rondo_value here, there, sum, gradient;
@@ -443,8 +434,7 @@ static void test_se12_gradients_go_where_their_operation_was_placed(void **state
 
 static bool is_w(const char *name) { return strcmp(name, "w") == 0; }
 
-static void test_se12_weights_come_and_go(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_weights_come_and_go) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   rondo_weights *weights = NULL, *one = NULL;
@@ -472,8 +462,7 @@ static void test_se12_weights_come_and_go(void **state) {
 }
 
 /* A smaller batch shares streams, states and arenas, or states alone. */
-static void test_se12_divided_programs_share(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_divided_programs_share) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   assert_ok(rondo_program_place(n.program, n.table, 1));
@@ -522,8 +511,7 @@ static rondo_program *make_sandwich(const rondo_program_options *options, const 
 }
 
 /* A program, and each of its parts, is called by its name, or by what it is. */
-static void test_se12_messages_name_the_programs(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_messages_name_the_programs) {
   pair p = open_pair(t);
   const rondo_program_options named = {RONDO_PROGRAM_OPTIONS_INIT, .name = "net"};
   const rondo_program_options *const options[] = {&named, NULL};
@@ -546,8 +534,7 @@ static void test_se12_messages_name_the_programs(void **state) {
   close_pair(&p);
 }
 
-static void test_se12_a_wrong_index_comes_out_of_waiting(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_a_wrong_index_comes_out_of_waiting) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   assert_ok(rondo_program_place(n.program, n.table, 1));
@@ -569,8 +556,7 @@ static void test_se12_a_wrong_index_comes_out_of_waiting(void **state) {
   close_pair(&p);
 }
 
-static void test_se12_wrong_places_are_told(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_wrong_places_are_told) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   rondo_divided *divided = (rondo_divided *)&n;
@@ -596,8 +582,7 @@ static void test_se12_wrong_places_are_told(void **state) {
   close_pair(&p);
 }
 
-static void test_se12_wrong_options_are_told(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_wrong_options_are_told) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   rondo_divided *divided = NULL;
@@ -618,8 +603,7 @@ static void test_se12_wrong_options_are_told(void **state) {
 }
 
 /* Two caches that one operator writes. */
-static void test_se12_a_change_from_elsewhere_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_a_change_from_elsewhere_is_refused) {
   pair p = open_pair(t);
   rondo_program *program = make_program();
   rondo_divided *divided = NULL;
@@ -642,8 +626,7 @@ static void test_se12_a_change_from_elsewhere_is_refused(void **state) {
   close_pair(&p);
 }
 
-static void test_se12_no_graph_is_of_two_devices(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_no_graph_is_of_two_devices) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   assert_ok(rondo_program_place(n.program, n.table, 1));
@@ -664,27 +647,4 @@ static void test_se12_no_graph_is_of_two_devices(void **state) {
   assert_ok(rondo_divided_destroy(divided));
   assert_ok(rondo_divided_destroy(NULL));
   close_pair(&p);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se12_look_ups_run_where_the_table_was_placed),
-      test_case(test_se12_two_gpus_and_a_cpu),
-      test_case(test_se12_rules_place_by_name_and_by_bytes),
-      test_case(test_se12_what_reads_no_state_follows_its_inputs),
-      test_case(test_se12_parts_are_as_few_as_places_allow),
-      test_case(test_se12_one_device_is_one_part),
-      test_case(test_se12_training_keeps_a_table_with_its_updates),
-      test_case(test_se12_a_state_is_read_elsewhere_as_it_was),
-      test_case(test_se12_gradients_go_where_their_operation_was_placed),
-      test_case(test_se12_weights_come_and_go),
-      test_case(test_se12_divided_programs_share),
-      test_case(test_se12_messages_name_the_programs),
-      test_case(test_se12_a_wrong_index_comes_out_of_waiting),
-      test_case(test_se12_wrong_places_are_told),
-      test_case(test_se12_wrong_options_are_told),
-      test_case(test_se12_a_change_from_elsewhere_is_refused),
-      test_case(test_se12_no_graph_is_of_two_devices),
-  };
-  return test_main(tests);
 }

@@ -143,14 +143,13 @@ static uint32_t compare_forms(test_fixture *t, rondo_program *program) {
 /* Tests ------------------------------------------------------------------------------------------------------------ */
 
 /* Many rows: what is live while gradients are made is more than the gradients. Two kernels update 42 parameters. */
-static void test_fw4_joined_updates_leave_the_same_bits(void **state) {
+TEST(test_fw4_joined_updates_leave_the_same_bits) {
   const rondo_gradient_options forms[] = {
       {RONDO_GRADIENT_OPTIONS_INIT},
       {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 0.01f},
       {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2},
       {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2, .max_norm = 0.01f, .scale_loss = true, .norm_output = "norm"},
   };
-  test_fixture *t = *state;
   const size_t count = sizeof forms / sizeof forms[0], step = count / test_effort((uint32_t)count);
   for (int by = SGD; by < METHODS; by++) {
     for (size_t f = ((size_t)by + 1) % step; f < count; f += step) {
@@ -164,13 +163,12 @@ static void test_fw4_joined_updates_leave_the_same_bits(void **state) {
 }
 
 /* Gradients that come in F32, BF16 and F16 are read as they are, by one kernel. */
-static void test_fw4_gradients_of_mixed_types_are_joined(void **state) {
+TEST(test_fw4_gradients_of_mixed_types_are_joined) {
   const rondo_gradient_options forms[METHODS] = {
       [SGD] = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2},
       [MOMENTUM] = {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 0.01f, .scale_loss = true, .initial_scale = 64},
       [ADAM] = {RONDO_GRADIENT_OPTIONS_INIT},
   };
-  test_fixture *t = *state;
   for (int by = METHODS - (int)test_effort(METHODS); by < METHODS; by++) {
     rondo_program *program = new_program((method)by, 256, 18, true, &forms[by]);
     assert_true(compare_forms(t, program) >= 2 * LAYERS - 4 + 2 * LAYERS * 2 / 3 - 5);
@@ -179,8 +177,7 @@ static void test_fw4_gradients_of_mixed_types_are_joined(void **state) {
 }
 
 /* One row: gradients of weights are nearly all that is live, and are freed one by one; those of biases wait. */
-static void test_fw4_large_gradients_do_not_wait(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw4_large_gradients_do_not_wait) {
   rondo_program *program = new_program(ADAM, 1, 70, false, NULL);
   const uint32_t saved = compare_forms(t, program);
   assert_in_range(saved, LAYERS / 2, LAYERS + 1);
@@ -237,7 +234,7 @@ static void run_sums(test_fixture *t, rondo_program *program, const rondo_compil
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_fw4_sums_of_columns_are_joined(void **state) {
+TEST(test_fw4_sums_of_columns_are_joined) {
   const rondo_compile_options forms[] = {{RONDO_COMPILE_OPTIONS_INIT},
                                          {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER}};
   const rondo_compile_options alone = {RONDO_COMPILE_OPTIONS_INIT, .fusion = RONDO_FUSION_NEVER};
@@ -246,24 +243,14 @@ static void test_fw4_sums_of_columns_are_joined(void **state) {
     unsigned char joined[4096] = {0}, apart[4096] = {1};
     rondo_compiled_info info, of_apart;
     rondo_program *program = new_sums(types[k]);
-    run_sums(*state, program, &alone, &of_apart, apart);
+    run_sums(t, program, &alone, &of_apart, apart);
     for (size_t f = 0; f < 2; f++) {
       memset(joined, 0, sizeof joined);
       joined[0] = 1;
-      run_sums(*state, program, &forms[f], &info, joined);
+      run_sums(t, program, &forms[f], &info, joined);
       assert_memory_equal(joined, apart, sizeof joined);
       if (types[k] == RONDO_F32) assert_int_equal(of_apart.kernels - info.kernels, JOINED_SUMS - 1);
     }
     rondo_program_destroy(program);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_fw4_joined_updates_leave_the_same_bits),
-      test_case(test_fw4_gradients_of_mixed_types_are_joined),
-      test_case(test_fw4_large_gradients_do_not_wait),
-      test_case(test_fw4_sums_of_columns_are_joined),
-  };
-  return test_main(tests);
 }

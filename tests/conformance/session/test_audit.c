@@ -248,9 +248,8 @@ TEST(test_se5_memory_of_the_graph_does_not_live_before_it) {
   open_audited(&a, t);
   rondo_device_info info = test_device_info(a.t->device);
   if (info.graph_memory) {
-    void *scratch = NULL;
     assert_ok(rondo_capture_begin(a.t->stream, RONDO_CAPTURE_THREAD_LOCAL));
-    assert_ok(rondo_malloc_async(a.t->stream, BYTES, NULL, &scratch));
+    void *scratch = test_allocate_async(a.t->stream, BYTES);
     assert_ok(rondo_copy_async(a.t->stream, scratch, a.input, BYTES));
     assert_ok(rondo_free_async(a.t->stream, scratch));
     rondo_graph *graph = test_capture_end(a.t->stream);
@@ -304,21 +303,16 @@ TEST(test_se4_wrong_arguments) {
   open_audited(&a, t);
   rondo_graph *graph = test_graph(a.t);
   size_t count = 0;
-  assert_error(rondo_graph_audit_copies(NULL, &a.options, NULL, &count, NULL), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_graph_audit_copies(graph, &a.options, NULL, NULL, NULL), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_audit_copies(NULL, &a.options, NULL, &count, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_audit_copies(graph, &a.options, NULL, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_graph_audit_copies(graph, NULL, NULL, &count, NULL));
   a.options.inputs = NULL;
-  assert_error(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL), RONDO_REASON_NULL_ARGUMENT);
   a.options.inputs = &a.input_range;
   a.input_range.bytes = 0;
-  assert_error(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL), RONDO_REASON_BAD_SIZE);
   a.input_range = (rondo_host_range){a.output + 1, 4, NULL};
-  assert_error(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OVERLAP);
+  assert_invalid(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL), RONDO_REASON_OVERLAP);
   test_graph_destroy(graph);
   close_audited(&a);
 }

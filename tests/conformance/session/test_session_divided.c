@@ -260,8 +260,7 @@ static void writes_states(test_fixture *t, const pair *p) {
   }
   assert_error(rondo_session_write(session, "scorer", "none", w, sizeof w), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
   assert_error(rondo_session_write(session, "scorer", "ids", w, sizeof w), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
-  assert_error(rondo_session_write(session, "scorer", "table", w, sizeof w), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_session_write(session, "scorer", "table", w, sizeof w), RONDO_REASON_BAD_SIZE);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -624,28 +623,28 @@ TEST(test_se9_wrong_options) {
   const rondo_placement_rule far[] = {{.operator_name = "embedding", .place = 2}}, empty[] = {{.place = 1}};
   rondo_device *const swapped[] = {p.devices[1], p.devices[0]};
   rondo_model_options model = divided_by(&p, far, 1);
-  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_session_add_model(session, "m", &model), RONDO_REASON_OUT_OF_RANGE);
   model = divided_by(&p, empty, 1);
-  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_session_add_model(session, "m", &model), RONDO_REASON_BAD_OPTIONS);
   model = divided_by(&p, NULL, 1);
-  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_session_add_model(session, "m", &model), RONDO_REASON_NULL_ARGUMENT);
   model = divided_by(&p, rules, 1);
   model.devices = NULL;
-  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_session_add_model(session, "m", &model), RONDO_REASON_NULL_ARGUMENT);
   model.device_count = 0;
-  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_session_add_model(session, "m", &model), RONDO_REASON_BAD_OPTIONS);
   model = divided_by(&p, rules, 1);
   model.device_count = RONDO_MAX_PLACES + 1;
-  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_session_add_model(session, "m", &model), RONDO_REASON_OUT_OF_RANGE);
   model = divided_by(&p, rules, 1);
   model.devices = swapped;
-  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_session_add_model(session, "m", &model), RONDO_REASON_OTHER_DEVICE);
   const rondo_row_value word = {.name = "word", .type = RONDO_I32};
   rondo_model_options function = {RONDO_MODEL_OPTIONS_INIT, .body = test_body_nothing, .inputs = &word,
                                   .input_count = 1,         .outputs = &word,          .output_count = 1};
   function.devices = p.devices;
   function.device_count = 2;
-  assert_error(rondo_session_add_model(session, "m", &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_session_add_model(session, "m", &function), RONDO_REASON_BAD_OPTIONS);
   assert_message("a function is not divided");
   assert_ok(rondo_session_destroy(session));
   close_pair(&p);

@@ -348,19 +348,19 @@ TEST(test_functions_that_are_no_models) {
   assert_ok(rondo_session_create(t->device, NULL, &session));
   rondo_model_options model = options_of(&b, t);
   model.build = test_build_scorer;
-  assert_error(rondo_session_add_model(session, "f", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_session_add_model(session, "f", &model), RONDO_REASON_BAD_OPTIONS);
   model.build = NULL;
   model.input_count = 0;
-  assert_error(rondo_session_add_model(session, "f", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_session_add_model(session, "f", &model), RONDO_REASON_OUT_OF_RANGE);
   model.input_count = 1;
   const rondo_row_value deep = {.name = "x", .type = RONDO_F32, .rank = RONDO_TREE_MAX_RANK};
   model.inputs = &deep;
-  assert_error(rondo_session_add_model(session, "f", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_invalid(rondo_session_add_model(session, "f", &model), RONDO_REASON_SHAPE);
   const rondo_row_value empty = {.name = "x", .type = RONDO_F32, .rank = 1};
   model.inputs = &empty;
-  assert_error(rondo_session_add_model(session, "f", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_invalid(rondo_session_add_model(session, "f", &model), RONDO_REASON_SHAPE);
   const rondo_row_value nameless = {.type = RONDO_F32};
   model.inputs = &nameless;
-  assert_error(rondo_session_add_model(session, "f", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_session_add_model(session, "f", &model), RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_session_destroy(session));
 }

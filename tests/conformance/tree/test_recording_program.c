@@ -126,7 +126,6 @@ static void keep_house(void *user) {
 
 TEST(test_rc9_house_keeping_is_not_recorded) {
   program p = make_program(t);
-  rondo_recording_info info = {.struct_size = sizeof info};
   void *address = NULL;
   rondo_event *event = test_event(t);
   rondo_graph *graph = test_graph(t);
@@ -144,7 +143,7 @@ TEST(test_rc9_house_keeping_is_not_recorded) {
   test_on_thread(keep_house, t);
   run(&p, ROWS);
   end(&p);
-  assert_ok(rondo_recording_get_info(p.recording, &info));
+  rondo_recording_info info = test_recording_info(p.recording);
   assert_int_equal(info.node_count, 6); /* alloc, copy, kernel, copy, free, kernel */
   write_input(&p, 4, ROWS);
   replay(&p);
@@ -257,7 +256,6 @@ TEST(test_rc5_page_locked_memory_of_others) {
 /* RC-5: what a library allocates while it is captured is no host memory, though it may have no pages yet. */
 TEST(test_rc5_memory_of_libraries) {
   program p = make_program(t);
-  rondo_recording_info info = {.struct_size = sizeof info};
   void *native = rondo_stream_native(p.t->stream), *memory = NULL;
   foreign_library *library = native == NULL ? NULL : foreign_open();
   if (library == NULL) {
@@ -270,7 +268,7 @@ TEST(test_rc5_memory_of_libraries) {
   assert_int_equal(foreign_copy(library, native, p.out, memory, ROWS * sizeof(uint32_t)), 0);
   assert_int_equal(foreign_free(library, native, memory), 0);
   end(&p);
-  assert_ok(rondo_recording_get_info(p.recording, &info));
+  rondo_recording_info info = test_recording_info(p.recording);
   assert_int_equal(info.foreign_bytes, 4096);
   write_input(&p, 3, ROWS);
   replay(&p);

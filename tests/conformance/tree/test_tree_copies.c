@@ -66,11 +66,10 @@ static void call_and_compare(const copying *of, unsigned char *const *places, co
 
 /* Bytes of the device that hold what the generator draws; the host's copy of them in *out. */
 static unsigned char *make_bytes(test_fixture *t, uint64_t *state, size_t bytes, unsigned char **out) {
-  void *memory = NULL;
   *out = malloc(bytes);
   assert_non_null(*out);
   for (size_t i = 0; i < bytes; i++) (*out)[i] = (unsigned char)test_random(state);
-  assert_ok(rondo_malloc(t->device, bytes, "bytes", &memory));
+  void *memory = test_allocate(t, bytes, "bytes");
   test_write(t, memory, *out, bytes);
   return memory;
 }

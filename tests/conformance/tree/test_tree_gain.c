@@ -227,10 +227,10 @@ TREE_TEST(test_policies_that_do_not_exist_are_refused) {
   rondo_function *function = NULL;
   rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "f", .body = body};
   options.record = (rondo_record_policy)3;
-  assert_error(rondo_function_create(tree, &options, &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_function_create(tree, &options, &function), RONDO_REASON_BAD_OPTIONS);
   options.record = RONDO_RECORD_AUTO;
   options.least_gain = 0.9;
-  assert_error(rondo_function_create(tree, &options, &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_function_create(tree, &options, &function), RONDO_REASON_OUT_OF_RANGE);
   assert_null(function);
 }
 

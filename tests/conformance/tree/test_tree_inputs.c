@@ -225,9 +225,9 @@ TREE_TEST(test_tr4_outputs_feed_the_next_step) {
 static rondo_status consume(rondo_call *call, void *user) {
   test_work *work = user;
   rondo_stream *stream = rondo_call_stream(call);
-  void *scratch, *out;
+  void *out;
   work->runs++;
-  assert_ok(rondo_malloc_async(stream, BYTES, NULL, &scratch));
+  void *scratch = test_allocate_async(stream, BYTES);
   assert_ok(rondo_copy_async(stream, scratch, rondo_call_input(call, 0), BYTES));
   assert_ok(rondo_call_drop_input(call, 0));
   assert_ok(rondo_call_output(call, 0, BYTES, NULL, &out));
@@ -393,8 +393,8 @@ static rondo_status launch_hidden(rondo_call *call, void *user) {
 /* The same of input 0; output 1 = input 1, which is given up before output 0 is made, that may take its place. */
 static rondo_status launch_hidden_giving_up(rondo_call *call, void *user) {
   rondo_stream *stream = rondo_call_stream(call);
-  void *scratch, *out;
-  assert_ok(rondo_malloc_async(stream, BYTES, NULL, &scratch));
+  void *out;
+  void *scratch = test_allocate_async(stream, BYTES);
   assert_ok(rondo_copy_async(stream, scratch, rondo_call_input(call, 1), BYTES));
   assert_ok(rondo_call_drop_input(call, 1));
   assert_ok(launch_hidden(call, user));

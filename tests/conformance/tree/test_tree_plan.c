@@ -55,8 +55,7 @@ static void fill(rondo_call *call, void *memory, uint8_t value, size_t words) {
 }
 
 static void *scratch_of(rondo_call *call, const layer *at) {
-  void *scratch;
-  assert_ok(rondo_malloc_async(rondo_call_stream(call), at->scratch * sizeof(uint32_t), NULL, &scratch));
+  void *scratch = test_allocate_async(rondo_call_stream(call), at->scratch * sizeof(uint32_t));
   fill(call, scratch, 0xa5, at->scratch);
   return scratch;
 }
@@ -358,7 +357,7 @@ static void run_calm(model *m, step_function *step) {
 
 /* A tree that goes on unchanged plans by itself what takes too much, and then no more. */
 SCENE_TEST(test_tr3_paths_are_planned_when_calm) {
-  test_fixture *t = ((test_scene *)s)->fixture;
+  test_fixture *t = s->fixture;
   uint64_t planned = 0;
   for (uint32_t seed = 1; seed <= 8; seed++) {
     model m;
@@ -453,7 +452,7 @@ static uint64_t record_shapes(test_scene *scene, layer *at, size_t from, size_t 
 
 /* Two hundred shapes hold the memory of the largest one. */
 SCENE_TEST(test_tr3_two_hundred_shapes) {
-  layer at = {.fixture = ((test_scene *)s)->fixture};
+  layer at = {.fixture = s->fixture};
   uint64_t used_by_all, used_by_one;
   const uint64_t all = record_shapes(s, &at, 1, SHAPES, &used_by_all);
   const uint64_t one = record_shapes(s, &at, SHAPES, SHAPES, &used_by_one);

@@ -291,7 +291,7 @@ static void assert_all_refused(stray *self, rondo_skip skip) {
 
 SCENE_TEST(test_tr8_work_on_a_stream_that_is_not_forked) {
   stray self;
-  open_stray(&self, s, ((test_scene *)s)->fixture->device);
+  open_stray(&self, s, s->fixture->device);
   assert_all_refused(&self, RONDO_SKIP_OTHER_WORK);
   close_stray(&self);
 }
@@ -548,12 +548,10 @@ static rondo_status forked(stray *self) {
 
 /* A graph of the body's own, captured on the other stream and launched into the recording. */
 static rondo_status captured_otherwise(stray *self) {
-  rondo_graph *graph = NULL;
-  rondo_exec *exec = NULL;
   assert_ok(rondo_capture_begin(self->stream, RONDO_CAPTURE_RELAXED));
   for (int i = 0; i < 2; i++) assert_ok(add_one(self, self->stream));
-  assert_ok(rondo_capture_end(self->stream, &graph));
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  rondo_graph *graph = test_capture_end(self->stream);
+  rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_graph_destroy(graph));
   assert_ok(rondo_exec_launch(exec, self->scene->stream));
   rondo_exec_destroy(exec);

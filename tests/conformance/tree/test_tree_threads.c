@@ -23,12 +23,6 @@ typedef struct tree_user {
   rondo_status status;
 } tree_user;
 
-#define TRY(call)                                  \
-  do {                                             \
-    const rondo_status try_status = (call);        \
-    if (try_status != RONDO_OK) return try_status; \
-  } while (0)
-
 static rondo_status user_body(rondo_call *call, void *user) {
   tree_user *self = user;
   const uint32_t factor = 3, term = 1;

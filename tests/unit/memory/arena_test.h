@@ -20,8 +20,8 @@ static inline rondo_arena *test_arena(test_fixture *fixture, size_t reserve) {
 static inline void test_arena_destroy(void *arena) { rondo_arena_destroy(arena); }
 
 /* The same, destroyed by the fixture's teardown. */
-static inline rondo_arena *test_own_arena(test_fixture *fixture, size_t reserve) {
-  return test_own(test_arena_destroy, test_arena(fixture, reserve));
+static inline rondo_arena *test_leave_arena(test_fixture *fixture, size_t reserve) {
+  return test_leave(test_arena_destroy, test_arena(fixture, reserve));
 }
 
 static inline rondo_arena_info test_arena_info(const rondo_arena *arena) {

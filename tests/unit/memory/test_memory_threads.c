@@ -112,8 +112,7 @@ static void work(void *user) {
   if (self->status != RONDO_OK) strncpy(self->message, rondo_last_error()->message, sizeof self->message - 1);
 }
 
-static void test_gm12_threads_share_addresses_and_heaps(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_gm12_threads_share_addresses_and_heaps) {
   worker workers[THREADS] = {{.id = 0}};
   test_thread threads[THREADS];
   rondo_kernel *fill = NULL, *count = NULL;
@@ -147,9 +146,4 @@ static void test_gm12_threads_share_addresses_and_heaps(void **state) {
   test_words_free(t, results);
   assert_ok(rondo_graph_memory_trim(t->device));
   assert_int_equal(test_memory_statistics(t).graph_reserved, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {test_case_workers(test_gm12_threads_share_addresses_and_heaps)};
-  return test_main(tests);
 }

@@ -92,7 +92,7 @@ static void assert_forms(rondo_slot *const *requests, size_t count) {
 #define assert_batch(...) \
   assert_forms((rondo_slot *const[]){__VA_ARGS__}, sizeof((rondo_slot *const[]){__VA_ARGS__}) / sizeof(rondo_slot *))
 
-#define BATCH_TEST(name) TEST_DEFINE(name, void *state, set_up, tear_down)
+#define BATCH_TEST(name) TEST_DEFINE(name, void *no_fixture, set_up, tear_down)
 
 /* Both graphs cost the same for each row, so the first request runs alone. The second one would fill the large graph
  * and leave no room for the third one, which fits into the small graph. */

@@ -95,8 +95,7 @@ static rondo_executor_plan *make_plan(rondo_executor *executor) {
   return plan;
 }
 
-static void test_se10_an_executor_that_is_busy_is_not_measured(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_an_executor_that_is_busy_is_not_measured) {
   const rondo_executor_options options = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = RONDO_EXECUTOR_NO_THREADS};
   rondo_executor *executor = NULL;
   assert_ok(rondo_executor_create(t->device, &options, &executor));
@@ -109,11 +108,4 @@ static void test_se10_an_executor_that_is_busy_is_not_measured(void **state) {
   rondo_executor_plan_destroy(o.plan);
   assert_ok(rondo_executor_destroy(executor));
   rondo_program_destroy(c.program);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se10_an_executor_that_is_busy_is_not_measured),
-  };
-  return test_main(tests);
 }

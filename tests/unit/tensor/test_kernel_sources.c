@@ -10,9 +10,8 @@
 #include "tensor/operators/elementwise/chain_source.h"
 #include "vendor/nvrtc.h"
 
-static void test_sources_compile(void **state) {
+UNIT_TEST(test_sources_compile) {
   const rondo_allocator allocator = rondo_allocator_default();
-  (void)state;
   size_t compiled = 0;
   for (const rondo_cuda_text *source = rondo_operator_cuda_texts; source->name != NULL; source++) {
     cuda_code code;
@@ -95,19 +94,17 @@ static size_t compile_chains(rondo_type type) {
   return seen;
 }
 
-static void test_chains_compile(void **state) {
-  (void)state;
+UNIT_TEST(test_chains_compile) {
   assert_true(compile_chains(RONDO_F32) > 40);
   assert_true(compile_chains(RONDO_BF16) > 40);
   assert_true(compile_chains(RONDO_I64) > 10);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chains_compile), cmocka_unit_test(test_sources_compile)};
   int version;
   if (cuda_compiler_version(&version) != RONDO_OK) {
     printf("skipped: %s\n", rondo_last_error()->message);
     return 77;
   }
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return test_run_registered();
 }
