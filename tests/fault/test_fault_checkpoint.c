@@ -117,7 +117,7 @@ static rondo_status save(uint32_t serial, size_t count) {
   return status;
 }
 
-/* Files in the folder beside the checkpoint; takes them away. */
+/* Files in the folder next to the checkpoint; takes them away. */
 static size_t remove_others(void) {
   DIR *opened = opendir(folder);
   size_t count = 0;

@@ -100,7 +100,7 @@ static inline rondo_status tree_make(tree_work *w, const char *name, rondo_funct
   return *out != NULL ? RONDO_OK : rondo_function_create(w->tree, &options, out);
 }
 
-/* Beside what moves and is demoted, inputs that stay where they are. */
+/* In addition to what moves and is demoted, inputs that stay where they are. */
 static inline rondo_status tree_make_pick(tree_work *w) {
   static const uint32_t kinds[] = {RONDO_INPUT_MOVING, RONDO_INPUT_MOVING, RONDO_INPUT_STATIC};
   const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT,

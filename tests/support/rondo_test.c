@@ -118,7 +118,7 @@ static bool close_fresh(rondo_device *device) {
   return closed;
 }
 
-/* A GPU's device stays open beside those of the tests, because making its context takes longer than a test. */
+/* A GPU's device stays open while tests open theirs, because making its context takes longer than a test. */
 int test_run_group(const char *name, const struct CMUnitTest *tests, size_t count, bool needs_device) {
   if (!needs_device) return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
   rondo_device *device = NULL;
@@ -192,6 +192,27 @@ rondo_kernel *test_kernel(test_fixture *fixture, test_kernel_id id) {
     assert_ok(rondo_kernel_create(fixture->device, test_kernel_options(id), &fixture->kernels[id]));
   }
   return fixture->kernels[id];
+}
+
+rondo_kernel *test_kernel_make(test_fixture *fixture, const rondo_kernel_options *options) {
+  rondo_kernel *kernel = NULL;
+  assert_ok(rondo_kernel_create(fixture->device, options, &kernel));
+  test_leave_kind(TEST_LEFT_KERNEL, kernel, NULL);
+  return kernel;
+}
+
+rondo_recording *test_recording(const test_fixture *fixture, const rondo_recording_options *options) {
+  rondo_recording *recording = NULL;
+  assert_ok(rondo_recording_create(fixture->device, options, &recording));
+  test_leave_kind(TEST_LEFT_RECORDING, recording, NULL);
+  return recording;
+}
+
+rondo_executor *test_executor(const test_fixture *fixture, const rondo_executor_options *options) {
+  rondo_executor *executor = NULL;
+  assert_ok(rondo_executor_create(fixture->device, options, &executor));
+  test_leave_kind(TEST_LEFT_EXECUTOR, executor, NULL);
+  return executor;
 }
 
 rondo_exec *test_instantiate(rondo_graph *graph) { return test_instantiate_with(graph, NULL); }

@@ -99,11 +99,15 @@ int test_teardown(void **state);
 #define TEST_WORKERS(name) TEST_DEFINE(name, test_fixture *t, test_setup_workers, test_teardown)
 
 /* Further objects of the fixture's device. The teardown destroys what the test has left: also graphs of
- * test_capture_end, words of test_words and gates of test_gate_make. Threads may make objects at once. */
+ * test_capture_end, programs and what is compiled from them by test_compile, words of test_words and gates of
+ * test_gate_make. Threads may make objects at once. */
 rondo_stream *test_stream(test_fixture *fixture, const char *name);
 rondo_event *test_event(test_fixture *fixture);
 rondo_graph *test_graph(test_fixture *fixture);
 rondo_kernel *test_kernel(test_fixture *fixture, test_kernel_id id); /* the fixture's */
+rondo_kernel *test_kernel_make(test_fixture *fixture, const rondo_kernel_options *options);
+rondo_recording *test_recording(const test_fixture *fixture, const rondo_recording_options *options);
+rondo_executor *test_executor(const test_fixture *fixture, const rondo_executor_options *options);
 rondo_exec *test_instantiate(rondo_graph *graph);
 rondo_exec *test_instantiate_with(rondo_graph *graph, const rondo_instantiate_options *options);
 
@@ -114,16 +118,28 @@ void *test_leave(void (*destroy)(void *object), void *object);
 /* What a test destroys by itself is not left to the teardown. */
 #define rondo_session_destroy(session) test_destroy_session(session)
 #define rondo_tree_destroy(tree) test_destroy_tree(tree)
+#define rondo_recording_destroy(recording) test_destroy_recording(recording)
+#define rondo_executor_destroy(executor) test_destroy_executor(executor)
+#define rondo_compiled_destroy(compiled) test_destroy_compiled(compiled)
+#define rondo_program_destroy(program) test_destroy_program(program)
 #define rondo_exec_destroy(exec) test_destroy_exec(exec)
-#define rondo_event_destroy(event) test_destroy_event(event)
 #define rondo_graph_destroy(graph) test_destroy_graph(graph)
+#define rondo_event_destroy(event) test_destroy_event(event)
+#define rondo_generator_destroy(generator) test_destroy_generator(generator)
+#define rondo_kernel_destroy(kernel) test_destroy_kernel(kernel)
 #define rondo_stream_destroy(stream) test_destroy_stream(stream)
 #define rondo_free(device, address) test_destroy_words((device), (address))
 rondo_status test_destroy_session(rondo_session *session);
 rondo_status test_destroy_tree(rondo_tree *tree);
+rondo_status test_destroy_recording(rondo_recording *recording);
+rondo_status test_destroy_executor(rondo_executor *executor);
+rondo_status test_destroy_compiled(rondo_compiled *compiled);
+void test_destroy_program(rondo_program *program);
 void test_destroy_exec(rondo_exec *exec);
-void test_destroy_event(rondo_event *event);
 rondo_status test_destroy_graph(rondo_graph *graph);
+void test_destroy_event(rondo_event *event);
+void test_destroy_generator(rondo_generator *generator);
+void test_destroy_kernel(rondo_kernel *kernel);
 rondo_status test_destroy_stream(rondo_stream *stream);
 rondo_status test_destroy_words(rondo_device *device, void *address);
 /* For teardowns that look at the device before test_teardown: destroys what is left. False, after a message, when

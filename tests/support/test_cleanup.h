@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Objects that a test has not destroyed: the teardown does. For functions of tests/support that make objects.
+ * Objects that a test has not destroyed: the teardown does. For functions that make objects.
  */
 #ifndef RONDO_TESTS_SUPPORT_TEST_CLEANUP_H
 #define RONDO_TESTS_SUPPORT_TEST_CLEANUP_H
@@ -10,9 +10,15 @@
 typedef enum test_left_kind {
   TEST_LEFT_SESSION,
   TEST_LEFT_TREE,
+  TEST_LEFT_RECORDING,
+  TEST_LEFT_COMPILED,
+  TEST_LEFT_EXECUTOR,
+  TEST_LEFT_PROGRAM,
   TEST_LEFT_EXEC,
   TEST_LEFT_GRAPH,
   TEST_LEFT_EVENT,
+  TEST_LEFT_GENERATOR,
+  TEST_LEFT_KERNEL,
   TEST_LEFT_WORDS,
   TEST_LEFT_OTHER, /* of test_leave */
   TEST_LEFT_STREAM,

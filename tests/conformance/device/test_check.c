@@ -45,14 +45,8 @@ static const rondo_kernel_options poke_options = {RONDO_KERNEL_OPTIONS_INIT, .na
 static const rondo_kernel_options peek_options = {RONDO_KERNEL_OPTIONS_INIT, .name = "peek", .cpu = peek_cpu,
                                                   .params = {RONDO_SCALAR(void *), RONDO_WRITES}};
 
-static rondo_kernel *make_kernel(test_fixture *t, const rondo_kernel_options *options) {
-  rondo_kernel *kernel = NULL;
-  assert_ok(rondo_kernel_create(t->device, options, &kernel));
-  return kernel;
-}
-
 static void poke_on(test_fixture *t, rondo_stream *stream, void *address, int64_t offset, uint32_t count) {
-  rondo_kernel *kernel = make_kernel(t, &poke_options);
+  rondo_kernel *kernel = test_kernel_make(t, &poke_options);
   const poke self = {.address = address, .offset = offset, .count = count, .value = 7};
   assert_ok(rondo_launch(stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&self)));
   rondo_kernel_destroy(kernel);
@@ -60,7 +54,7 @@ static void poke_on(test_fixture *t, rondo_stream *stream, void *address, int64_
 
 static rondo_node add_poke(test_fixture *t, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                            void *address, int64_t offset, uint32_t bytes) {
-  rondo_kernel *kernel = make_kernel(t, &poke_options);
+  rondo_kernel *kernel = test_kernel_make(t, &poke_options);
   const poke self = {.address = address, .offset = offset, .count = bytes, .value = 7};
   rondo_node node = {0};
   assert_ok(
@@ -142,9 +136,9 @@ TEST(test_a_byte_past_the_end) {
 TEST(test_a_page_past_the_end) {
   void *whole = test_allocate(t, 2 * BYTES, "whole");
   uint32_t *out = test_words(t, 1);
-  rondo_kernel *peek = make_kernel(t, &peek_options);
-  const char *behind = (const char *)whole + 2 * BYTES;
-  assert_ok(rondo_launch(t->stream, peek, (rondo_grid){1, 0, 0}, RONDO_ARGS(&behind, &out)));
+  rondo_kernel *peek = test_kernel_make(t, &peek_options);
+  const char *past = (const char *)whole + 2 * BYTES;
+  assert_ok(rondo_launch(t->stream, peek, (rondo_grid){1, 0, 0}, RONDO_ARGS(&past, &out)));
   assert_found(t, RONDO_REASON_OUT_OF_RANGE, "kernel 'peek'", "reads 1 byte past the end of allocation 'whole'");
   poke_on(t, t->stream, whole, 3 * BYTES, 1);
   assert_found(t, RONDO_REASON_OUT_OF_RANGE, "kernel 'poke'", "writes 4097 bytes past the end of allocation 'whole'");
@@ -205,7 +199,7 @@ TEST_WORKERS(test_faults_on_all_threads) {
   void *gone = test_allocate(t, 64 * BYTES, "gone");
   assert_ok(rondo_free(t->device, gone));
   for (int round = 0; round < 20; round++) {
-    rondo_kernel *kernel = make_kernel(t, &poke_options);
+    rondo_kernel *kernel = test_kernel_make(t, &poke_options);
     const poke self = {.address = gone, .count = BYTES, .value = 1};
     assert_ok(rondo_launch(t->stream, kernel, (rondo_grid){64, 0, 0}, RONDO_ARGS(&self)));
     rondo_kernel_destroy(kernel);
@@ -399,7 +393,7 @@ TEST(test_handlers_of_the_program_keep_working) {
   assert_int_equal(handled, 0);
   close_and_touch(1); /* the program's, outside of any work and inside */
   assert_int_equal(handled, 1);
-  rondo_kernel *kernel = make_kernel(t, &options);
+  rondo_kernel *kernel = test_kernel_make(t, &options);
   assert_int_equal(mprotect(guarded_page, BYTES, PROT_NONE), 0);
   assert_ok(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&guarded_page)));
   assert_ok(rondo_stream_synchronize(t->stream));

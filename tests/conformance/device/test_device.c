@@ -3,6 +3,7 @@
  * option that synchronises after every operation (GX-9).
  */
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -168,18 +169,15 @@ static rondo_status build_sum(void *user, size_t rows, rondo_program *program) {
 TEST(test_trees_programs_and_sessions_keep_their_device_open) {
   rondo_device *device = NULL;
   rondo_tree *trees[2];
-  rondo_program *program;
-  rondo_compiled *compiled;
   rondo_session *session;
   assert_ok(rondo_device_open(test_device_name(), NULL, &device));
   for (int i = 0; i < 2; i++) assert_ok(rondo_tree_create(device, NULL, &trees[i]));
   assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_message("in use by 2 trees, ");
   for (int i = 0; i < 2; i++) assert_ok(rondo_tree_destroy(trees[i]));
-  assert_ok(rondo_program_create(NULL, &program));
+  rondo_program *program = test_new_program();
   assert_ok(build_sum(NULL, 4, program));
-  assert_ok(rondo_compile(program, device, NULL, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, device, NULL);
   assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_message("in use by 1 compiled program, ");
   assert_ok(rondo_compiled_destroy(compiled));

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/test_program.h"
 #include "support/test_scene.h"
 #include "support/test_session.h"
 
@@ -487,11 +488,10 @@ static int meet_programs(void *user) {
 
 static void open_programs(programs *p, const test_scene *s) {
   rondo_device *device = s->fixture->device;
-  rondo_program *program = NULL;
   rondo_value x, y;
   const size_t shape[2] = {EDGE, EDGE};
   *p = (programs){.stream = s->stream, .words = test_words(s->fixture, SCENE_WORDS)};
-  assert_ok(rondo_program_create(NULL, &program));
+  rondo_program *program = test_new_program();
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   assert_ok(rondo_op_tanh(program, x, &x));
   assert_ok(rondo_op_exp(program, x, &y));

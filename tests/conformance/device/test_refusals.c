@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 /* Tables ----------------------------------------------------------------------------------------------------------- */
 
@@ -163,22 +164,17 @@ TEST(test_fw1_compiling) {
 /* An executor is kept by what was compiled with it; the bytes of a value are its shape's. */
 TEST(test_fw1_a_compiled_program) {
   const float data[4] = {0};
-  rondo_executor *executor = NULL;
-  rondo_compiled *compiled = NULL;
   rondo_value loss;
   rondo_program *program = make_program(&loss);
-  assert_ok(rondo_executor_create(t->device, NULL, &executor));
+  rondo_executor *executor = test_executor(t, NULL);
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .executor = executor,
                                          .executor_policy = RONDO_EXECUTOR_ALWAYS};
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, &options);
   assert_error(rondo_executor_destroy(executor), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_message("1 program was compiled with it: destroy it first");
   assert_invalid(rondo_compiled_write(compiled, "w", data, 12), RONDO_REASON_BAD_SIZE);
   assert_message("'w' [4] has 16 bytes, and the call gives 12");
   assert_ok(rondo_compiled_write(compiled, "w", data, sizeof data));
-  assert_ok(rondo_compiled_destroy(compiled));
-  assert_ok(rondo_executor_destroy(executor));
 }
 
 /* Streams, trees --------------------------------------------------------------------------------------------------- */
@@ -422,13 +418,11 @@ TEST(test_gm1_more_than_the_device_has) {
 
 TEST(test_fw1_programs_without_a_name) {
   static const size_t shape[] = {4};
-  rondo_program *program = NULL;
   rondo_value x = {0};
-  assert_ok(rondo_program_create(NULL, &program));
+  rondo_program *program = test_new_program();
   assert_invalid(rondo_program_input(program, "", RONDO_F32, shape, 1, &x), RONDO_REASON_NULL_ARGUMENT);
   assert_message("a value of the program needs a name");
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 1, &x));
   assert_invalid(rondo_program_input(program, "x", RONDO_F32, shape, 1, &x), RONDO_REASON_DUPLICATE_NAME);
   assert_message("the program has a value called 'x' already");
-  rondo_program_destroy(program);
 }

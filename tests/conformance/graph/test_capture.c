@@ -59,7 +59,7 @@ TEST(test_gx3_c4_a_capture_is_ended_once) {
   graph = (rondo_graph *)t;
   assert_error(rondo_capture_end(t->stream, &graph), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
   assert_null(graph);
-  begin(t->stream); /* and begun anew */
+  begin(t->stream); /* and begun again */
   test_graph_destroy(test_capture_end(t->stream));
 }
 
@@ -235,7 +235,8 @@ TEST(test_gx3_c6_a_captured_event_has_no_completion) {
   assert_int_equal(test_word(t, word), 0);
 }
 
-/* Nothing was recorded that a stream could wait for; the event is as it was, and recorded anew an ordinary one. */
+/* Nothing was recorded that a stream could wait for; the event is as it was, and an ordinary one when it is recorded
+ * again. */
 TEST(test_gx3_c3_the_capture_of_an_event_is_over) {
   rondo_event *event = test_event(t);
   rondo_stream *side = test_stream(t, "side");

@@ -62,7 +62,7 @@ TEST_WORKERS(test_gx4_l1_launches_of_an_exec_run_one_after_another) {
   test_gate *gate = test_gate_make();
   test_gate_hold(gate, t->stream);
   test_affine(t, t->stream, word, 1, 0, 7);
-  assert_ok(rondo_exec_launch(exec, t->stream)); /* 71, behind the gate */
+  assert_ok(rondo_exec_launch(exec, t->stream)); /* 71, after the gate */
   assert_ok(rondo_exec_launch(exec, other));     /* 711, must wait for it */
   test_affine(t, other, word, 1, 10, 2);         /* 7112 */
   assert_status(rondo_stream_query(other), RONDO_NOT_READY);

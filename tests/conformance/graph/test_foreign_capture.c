@@ -680,10 +680,10 @@ SCENE_TEST(test_gx8_programmatic_edges) {
   assert_ok(rondo_graph_sort(graph, nodes, &count));
   assert_int_equal(nodes[0].id, from[0].id);
   assert_int_equal(nodes[1].id, to[0].id);
-  size_t behind = 4;
+  size_t dependency_count = 4;
   rondo_node dependencies[4];
-  assert_ok(rondo_graph_dependencies(graph, nodes[2], dependencies, &behind));
-  assert_int_equal(behind, 2);
+  assert_ok(rondo_graph_dependencies(graph, nodes[2], dependencies, &dependency_count));
+  assert_int_equal(dependency_count, 2);
   rondo_graph *clone;
   assert_ok(rondo_graph_clone(graph, &clone));
   assert_same_graph(graph, clone);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 /* With these nothing pays, and with those everything. */
 static const rondo_costs dear = {RONDO_COSTS_INIT, .launch_host = 1e9, .launch_latency = 1e9};
@@ -222,9 +223,7 @@ static rondo_program *make_program(void) {
 static rondo_compiled *compile(test_fixture *t, rondo_record_policy policy) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = policy};
   rondo_program *program = make_program();
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, &options);
   return compiled;
 }
 
@@ -271,12 +270,11 @@ TEST(test_fw8_programs_are_recorded_where_it_pays) {
 
 TEST(test_fw8_programs_can_ask_for_more) {
   rondo_program *program = make_program();
-  rondo_compiled *compiled = NULL;
   rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_AUTO, .expected_runs = 1};
   rondo_costs costs = cheap;
   costs.record = 1e9; /* every run gains, but a thousand seconds are not had back by one */
   assert_ok(rondo_device_set_costs(t->device, &costs));
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
   rondo_compiled_info info = test_compiled_info(compiled);
   assert_int_equal(info.eager_reason, RONDO_EAGER_NO_GAIN);
   assert_ok(rondo_compiled_destroy(compiled));
@@ -301,7 +299,6 @@ TEST(test_fw8_programs_are_recorded_while_others_capture) {
   assert_fails(rondo_compiled_get_gain(compiled, &gain), RONDO_INVALID_STATE);
   test_graph_destroy(test_capture_end(other));
   test_stream_destroy(other);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 TEST(test_fw8_gain_of_a_program_is_measured_and_leaves_no_trace) {
@@ -330,12 +327,11 @@ TEST(test_fw8_staged_values_are_as_they_were) {
   const rondo_staged_value staged[] = {{"x", RONDO_STAGING_HOST}, {"loss", RONDO_STAGING_HOST}};
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = staged, .staged_count = 2};
   rondo_program *program = make_program();
-  rondo_compiled *compiled = NULL;
   rondo_gain gain = {.struct_size = sizeof gain};
   float x[6] = {1, -1, 2, -2, 3, -3}, loss = 0, again = 0;
   void *mapped = NULL;
   assert_ok(rondo_device_set_costs(t->device, &dear));
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
   write_inputs(compiled);
   assert_ok(rondo_compiled_feed(compiled, "x", x, sizeof x));
   assert_ok(rondo_compiled_run(compiled));
@@ -347,7 +343,6 @@ TEST(test_fw8_staged_values_are_as_they_were) {
   assert_ok(rondo_compiled_map(compiled, "x", NULL, &mapped));
   assert_error(rondo_compiled_measure(compiled, 1, NULL), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_ok(rondo_compiled_unmap(compiled, "x"));
-  assert_ok(rondo_compiled_destroy(compiled));
   rondo_program_destroy(program);
 }
 
@@ -361,5 +356,4 @@ TEST(test_fw8_programs_are_not_measured_while_they_are_captured) {
   assert_ok(rondo_compiled_measure(compiled, 1, NULL));
   assert_invalid(rondo_compiled_measure(compiled, 1001, NULL), RONDO_REASON_OUT_OF_RANGE);
   assert_invalid(rondo_compiled_measure(NULL, 1, NULL), RONDO_REASON_NULL_ARGUMENT);
-  assert_ok(rondo_compiled_destroy(compiled));
 }

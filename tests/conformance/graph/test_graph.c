@@ -45,7 +45,6 @@ TEST(test_numbers_count_up_from_zero) {
   assert_int_equal(rondo_node_number(g.a), 0);
   assert_int_equal(rondo_node_number(g.d), 3);
   assert_int_equal(rondo_node_number((rondo_node){0}), RONDO_NO_NODE);
-  test_graph_destroy(g.graph);
 }
 
 /* B2: all is checked before anything changes. */
@@ -62,8 +61,6 @@ TEST(test_a_refused_node_leaves_the_graph_as_it_was) {
   assert_int_equal(test_node_count(g.graph), 4);
   assert_int_equal(test_edge_count(g.graph), 4);
   add_empty(g.graph, &g.d, 0); /* an array of which nothing counts is fine */
-  test_graph_destroy(g.graph);
-  test_graph_destroy(other.graph);
 }
 
 /* B3, B4: bad parameters of each kind. */
@@ -119,8 +116,6 @@ TEST(test_b5_edges_are_added_all_or_none) {
   assert_int_equal(test_edge_count(g.graph), 4);
   assert_ok(rondo_graph_add_edges(g.graph, from, to, 2));
   assert_int_equal(test_edge_count(g.graph), 6);
-  test_graph_destroy(g.graph);
-  test_graph_destroy(other.graph);
 }
 
 TEST(test_edges_are_removed_all_or_none) {
@@ -135,7 +130,6 @@ TEST(test_edges_are_removed_all_or_none) {
   size_t count = 0;
   assert_ok(rondo_graph_roots(g.graph, NULL, &count));
   assert_int_equal(count, 2);
-  test_graph_destroy(g.graph);
 }
 
 /* B8: removing a node drops its edges; its tag is then unknown. */
@@ -150,7 +144,6 @@ TEST(test_a_removed_node_is_gone) {
   assert_reason(rondo_graph_add_edges(g.graph, &g.b, &g.d, 1), RONDO_REASON_UNKNOWN_NODE);
   const rondo_node fresh = add_empty(g.graph, &g.d, 1);
   assert_int_equal(rondo_node_number(fresh), 4); /* numbers are not used again */
-  test_graph_destroy(g.graph);
 }
 
 /* B7: prefix, count and tail of every query. */
@@ -178,7 +171,6 @@ TEST(test_queries_fill_what_fits) {
   assert_memory_equal(to, expected_to, sizeof expected_to);
   assert_true(from[4].id == 0 && to[5].id == 0);
   assert_fails(rondo_graph_nodes(g.graph, nodes, NULL), RONDO_INVALID_ARGUMENT);
-  test_graph_destroy(g.graph);
 }
 
 TEST(test_queries_of_neighbours) {
@@ -202,7 +194,6 @@ TEST(test_queries_of_neighbours) {
   assert_int_equal(count, 0);
   assert_true(nodes[0].id == 0);
   assert_reason(rondo_graph_dependents(g.graph, (rondo_node){12345}, nodes, &count), RONDO_REASON_UNKNOWN_NODE);
-  test_graph_destroy(g.graph);
 }
 
 /* B6: a cycle can be built; sorting and instantiating name a node on it; removing an edge heals the graph. */
@@ -221,7 +212,6 @@ TEST(test_a_cycle_is_found_and_healed) {
   exec = test_instantiate(g.graph);
   rondo_exec_destroy(exec);
   assert_true(lone.id != 0);
-  test_graph_destroy(g.graph);
 }
 
 /* Parameters ------------------------------------------------------------------------------------------------------ */
@@ -327,7 +317,6 @@ TEST(test_setting_parameters_leaves_execs) {
   exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 2);
-  rondo_exec_destroy(exec);
 }
 
 /* Clones and children --------------------------------------------------------------------------------------------- */
@@ -355,8 +344,6 @@ TEST(test_unrelated_graphs_have_no_mates) {
   const diamond g = make_diamond(t), other = make_diamond(t);
   rondo_node mate = {0};
   assert_reason(rondo_graph_find_in_clone(other.graph, g.a, &mate), RONDO_REASON_UNKNOWN_NODE);
-  test_graph_destroy(g.graph);
-  test_graph_destroy(other.graph);
 }
 
 TEST(test_a_clone_runs_as_its_original) {

@@ -54,17 +54,14 @@ TEST(test_too_many_bytes_together_are_refused) {
   options.param_count = fitting + 1;
   refuse(t, &options, "wide");
   options.param_count = fitting;
-  rondo_kernel *kernel = NULL;
-  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
-  rondo_kernel_destroy(kernel);
+  (void)test_kernel_make(t, &options);
 }
 
 TEST(test_a_kernel_keeps_its_own_copies) {
   char name[] = "copied";
   rondo_kernel_options options = {.name = name, .cpu = do_nothing};
   for (int i = 0; i < RONDO_MAX_INLINE_PARAMETERS; i++) options.params[i] = (rondo_parameter)RONDO_SCALAR(uint32_t);
-  rondo_kernel *kernel = NULL;
-  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  rondo_kernel *kernel = test_kernel_make(t, &options);
   memset(name, '-', sizeof name - 1);
   memset(&options, 0, sizeof options);
   assert_string_equal(rondo_kernel_name(kernel), "copied");
@@ -76,7 +73,6 @@ TEST(test_a_kernel_keeps_its_own_copies) {
     assert_int_equal(parameters[i].bytes, 4);
     assert_int_equal(parameters[i].alignment, 4);
   }
-  rondo_kernel_destroy(kernel);
 }
 
 static void add_listed(rondo_blocks blocks, void *const *args) {
@@ -112,9 +108,8 @@ TEST(test_a_list_has_more_parameters) {
                                   .cuda_source = source,
                                   .param_list = list,
                                   .param_count = RONDO_MAX_PARAMETERS};
-  rondo_kernel *kernel = NULL;
   size_t count = 0;
-  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  rondo_kernel *kernel = test_kernel_make(t, &options);
   assert_non_null(rondo_kernel_parameters(kernel, &count));
   assert_int_equal(count, RONDO_MAX_PARAMETERS);
   assert_ok(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, args, RONDO_MAX_PARAMETERS));
@@ -315,10 +310,9 @@ TEST(test_a_graph_keeps_copies_of_arguments) {
 /* Queued work, graphs and execs keep what they need of a kernel. */
 TEST(test_a_kernel_may_be_destroyed_while_it_is_used) {
   test_skip_if_serial();
-  rondo_kernel *kernel = NULL;
   uint32_t *word = test_words(t, 1);
   const uint32_t factor = 1, term = 1;
-  assert_ok(rondo_kernel_create(t->device, test_kernel_options(TEST_KERNEL_AFFINE), &kernel));
+  rondo_kernel *kernel = test_kernel_make(t, test_kernel_options(TEST_KERNEL_AFFINE));
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   assert_ok(

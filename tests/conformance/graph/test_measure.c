@@ -140,5 +140,4 @@ TEST(test_gx7_a_failing_measurement_leaves_the_exec_usable) {
   assert_ok(rondo_free_async(t->stream, address));
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_free_async(t->stream, address));
-  rondo_exec_destroy(exec);
 }

@@ -266,7 +266,7 @@ static void patch_memory_work(test_fixture *t, bool relocate) {
   assert_ok(rondo_patch_set_rebase(set, AT(in[0])));
   launch_at(t, set, in[1], NULL);
   assert_int_equal(test_word(t, out + 1), 2001 * 32);
-  rondo_patch_set_destroy(set); /* behind its exec */
+  rondo_patch_set_destroy(set); /* after its exec */
   test_graph_destroy(graph);
 }
 

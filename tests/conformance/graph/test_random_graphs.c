@@ -86,7 +86,6 @@ TEST_WORKERS(test_tr13_one_exec_on_two_streams) {
   assert_memory_equal(read, d.expected + LAUNCHES * FLOATS, sizeof read);
   test_stream_destroy(streams[1]);
   free_draws(t, &d);
-  rondo_generator_destroy(generator);
 }
 
 /* Every launch's numbers are kept by a copy in the graph's stream; the streams change without any other order. */
@@ -113,7 +112,6 @@ TEST_WORKERS(test_tr13_streams_change_without_waiting) {
   test_stream_destroy(streams[2]);
   test_stream_destroy(streams[1]);
   rondo_kernel_destroy(kernel);
-  rondo_generator_destroy(generator);
 }
 
 /* Two execs of one graph, and one of its clone, have cells of their own: held on one stream, the other goes on. */
@@ -143,7 +141,6 @@ TEST_WORKERS(test_tr13_execs_of_one_graph_are_independent) {
   assert_draws(t, &d);
   for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
   free_draws(t, &d);
-  rondo_generator_destroy(generator);
 }
 
 /* L2: an exec is destroyed while its launches wait; nothing is left of its cells once they are done. */
@@ -233,7 +230,6 @@ TEST(test_tr13_launches_allocate_nothing) {
   if (test_device_is("cpu") && !test_is_guarded(t)) assert_int_equal(test_statistics(t).host_allocations, before);
   rondo_exec_destroy(exec);
   free_draws(t, &d);
-  rondo_generator_destroy(generator);
 }
 
 /* A launch that is refused draws nothing (TR-15). */
@@ -263,7 +259,6 @@ TEST(test_tr13_refused_launches_draw_nothing) {
   assert_draws(t, &d);
   assert_ok(rondo_stream_synchronize(side));
   free_draws(t, &d);
-  rondo_generator_destroy(generator);
 }
 
 /* Graphs in graphs ------------------------------------------------------------------------------------------------ */
@@ -319,8 +314,6 @@ TEST(test_tr13_child_graphs) {
     assert_draws(t, &d);
   }
   free_draws(t, &d);
-  rondo_generator_destroy(second);
-  rondo_generator_destroy(generator);
 }
 
 /* One graph in two branches that run at once. */
@@ -345,7 +338,6 @@ TEST(test_tr13_children_side_by_side) {
   }
   for (size_t i = 0; i < 2; i++) test_graph_destroy(children[i]);
   free_draws(t, &d);
-  rondo_generator_destroy(generator);
 }
 
 /* A graph stands in itself, as it was; a child that is a graph by itself begins at 0. */
@@ -382,7 +374,6 @@ TEST(test_tr13_a_graph_in_itself) {
   test_graph_destroy(copy);
   test_graph_destroy(graph);
   free_draws(t, &d);
-  rondo_generator_destroy(generator);
 }
 
 /* GX-2: captured and built by hand are the same graph, with the same needs; a second capture into it counts on. */
@@ -417,7 +408,6 @@ TEST(test_tr13_built_by_hand) {
   assert_int_equal(test_word(t, words), rondo_philox(3, 0, 16).x[0]);
   test_graph_destroy(clone);
   rondo_kernel_destroy(kernel);
-  rondo_generator_destroy(generator);
 }
 
 /* A kernel may have what it draws from in a parameter of any form, but must have reserved it in its own graph. */
@@ -447,10 +437,8 @@ TEST(test_tr13_where_cells_are_found) {
   assert_invalid(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(RONDO_RANDOM_ARGS(random), &words)),
                  RONDO_REASON_FOREIGN_ADDRESS);
   test_graph_destroy(test_capture_end(t->stream));
-  test_graph_destroy(graph);
   rondo_kernel_destroy(packed);
   rondo_kernel_destroy(kernel);
-  rondo_generator_destroy(generator);
 }
 
 /* Changes --------------------------------------------------------------------------------------------------------- */
@@ -506,10 +494,7 @@ TEST(test_tr13_updates) {
   }
   assert_state(first, 1, offsets[0]);
   assert_state(second, 2, offsets[1]);
-  for (size_t i = 0; i < FORMS; i++) test_graph_destroy(graphs[i]);
   rondo_kernel_destroy(kernel);
-  rondo_generator_destroy(second);
-  rondo_generator_destroy(first);
 }
 
 typedef struct draw_params {
@@ -573,8 +558,6 @@ TEST(test_tr13_one_nodes_parameters) {
   assert_words(t, words, expected, 2);
   rondo_kernel_destroy(packed);
   rondo_kernel_destroy(kernel);
-  rondo_generator_destroy(other);
-  rondo_generator_destroy(generator);
 }
 
 /* GM-20: relocated, with memory of its own, and with cells; and not relocated with memory. */
@@ -609,7 +592,6 @@ TEST(test_tr13_with_graph_memory) {
     rondo_exec_destroy(execs[i]);
   }
   free_draws(t, &d);
-  rondo_generator_destroy(generator);
 }
 
 /* TR-6: what is drawn goes to where the buffer is now. */
@@ -630,7 +612,6 @@ TEST(test_tr13_patched_launches) {
   rondo_patch_set_destroy(set);
   rondo_exec_destroy(exec);
   for (size_t i = 0; i < 3; i++) test_floats_free(t, places[i]);
-  rondo_generator_destroy(generator);
 }
 
 /* Measuring really launches; its nodes are the user's alone. */
@@ -647,15 +628,13 @@ TEST(test_tr13_measured_launches) {
   assert_draws(t, &d);
   rondo_exec_destroy(exec);
   free_draws(t, &d);
-  rondo_generator_destroy(generator);
 }
 
 /* RC-1: recordings draw as their plain work does. */
 TEST(test_tr13_recordings) {
   rondo_generator *generator = test_generator(t, "g", 44);
   draws d = make_draws(t, 1);
-  rondo_recording *recording;
-  assert_ok(rondo_recording_create(t->device, NULL, &recording));
+  rondo_recording *recording = test_recording(t, NULL);
   fill(generator, t->stream, draw_at(&d, 0));
   assert_ok(rondo_recording_capture_begin(recording, t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   fill(generator, t->stream, draw_at(&d, 0));
@@ -667,7 +646,6 @@ TEST(test_tr13_recordings) {
   }
   assert_ok(rondo_recording_destroy(recording));
   free_draws(t, &d);
-  rondo_generator_destroy(generator);
 }
 
 /* Work of libraries (GX-8): a kernel that a library launches with the cells among its arguments has the exec's; a
@@ -698,7 +676,6 @@ TEST(test_tr13_foreign_work) {
   test_graph_destroy(graph);
   test_words_free(t, words);
   foreign_close(library);
-  rondo_generator_destroy(generator);
 }
 
 /* Threads --------------------------------------------------------------------------------------------------------- */
@@ -768,7 +745,6 @@ TEST(test_tr13_threads_draw_each_number_once) {
     if (i > 0) assert_int_not_equal(read[i], read[i - 1]); /* no two of these words are the same */
   }
   rondo_kernel_destroy(kernel);
-  rondo_generator_destroy(generator);
 }
 
 typedef struct capturer {
@@ -827,5 +803,4 @@ TEST(test_tr13_threads_capture_at_once) {
   assert_draws(t, &d);
   assert_state(generator, 29, 12 * THREADS);
   free_draws(t, &d);
-  rondo_generator_destroy(generator);
 }

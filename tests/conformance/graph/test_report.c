@@ -10,6 +10,7 @@
 
 #include "support/rondo_test.h"
 #include "support/test_markup.h"
+#include "support/test_program.h"
 
 enum { PAGE_BYTES = 4096 };
 
@@ -172,7 +173,7 @@ static rondo_status sleep_a_little(void *user) {
   return RONDO_OK;
 }
 
-/* first -> sleeper -> child of one node, and a node beside them. */
+/* first -> sleeper -> child of one node, and a node next to them. */
 TEST(test_gx7_measured_times_are_shown) {
   uint32_t *words = test_words(t, 2);
   rondo_graph *graph = test_graph(t), *inner = test_graph(t);
@@ -468,7 +469,6 @@ DEVICE_TEST(test_gx7_reports_survive_a_lack_of_memory) {
 static rondo_compiled *compile(test_fixture *t, bool eager) {
   static const size_t shape[] = {4, 8}, weights_shape[] = {8, 16};
   rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
   rondo_value x, weights, y, z;
   assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "net"}, &program));
   assert_ok(rondo_program_input(program, "picture", RONDO_F32, shape, 2, &x));
@@ -478,8 +478,7 @@ static rondo_compiled *compile(test_fixture *t, bool eager) {
   assert_ok(rondo_program_output(program, "verdict", z));
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
                                          .record = eager ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, &options);
   return compiled;
 }
 
@@ -503,5 +502,4 @@ TEST(test_gx7_a_compiled_program_has_a_page) {
   assert_null(text);
   assert_fails(rondo_compiled_report(NULL, NULL, &text), RONDO_INVALID_ARGUMENT);
   assert_fails(rondo_compiled_report(compiled, NULL, NULL), RONDO_INVALID_ARGUMENT);
-  assert_ok(rondo_compiled_destroy(compiled));
 }

@@ -70,7 +70,6 @@ TEST(test_gm2_the_address_is_fixed) {
     assert_ok(rondo_exec_launch(execs[i % 3], t->stream));
     assert_all(t, out, 3 * 32);
   }
-  for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
 }
 
 /* GM-7: stream-ordered malloc and free become nodes, fork and join by events become edges: the CUDA guide's

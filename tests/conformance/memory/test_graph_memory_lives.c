@@ -34,7 +34,6 @@ TEST(test_gm2_contents_end_with_the_free) {
     for (int k = 0; k < 2; k++) assert_ok(rondo_exec_launch(execs[k], t->stream));
   assert_all(t, out, test_is_guarded(t) ? 0x7ffcdeadu : 2);
   assert_all(t, out + WORDS, test_is_guarded(t) ? 0x7ffcdeadu : 1);
-  for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
 }
 
 /* GM-4: graph and exec are destroyed; what lives is freed by another graph, in stream order, or at once, and is the

@@ -71,7 +71,6 @@ TEST(test_gm8_ordered_by_one_stream) {
   }
   test_gate_open(gate);
   assert_all(t, out, 21 * 32);
-  rondo_exec_destroy(made.exec);
   test_words_free(t, out);
 }
 
@@ -97,7 +96,6 @@ TEST_WORKERS(test_gm8_ordered_by_events_between_streams) {
   }
   test_gate_open(gate);
   assert_all(t, out, 32 * 32);
-  rondo_exec_destroy(made.exec);
 }
 
 TEST_WORKERS(test_gm8_ordered_by_event_nodes_in_the_graphs) {
@@ -121,7 +119,6 @@ TEST_WORKERS(test_gm8_ordered_by_event_nodes_in_the_graphs) {
   }
   test_gate_open(gate);
   assert_all(t, out, 43 * 32);
-  rondo_exec_destroy(made.exec);
 }
 
 /* The same programs captured: the consumer frees memory of another graph while capturing. */
@@ -140,7 +137,6 @@ TEST(test_gm8_a_captured_consumer) {
     assert_ok(rondo_exec_launch(consumer, t->stream));
   }
   assert_all(t, out, 5 * 32);
-  rondo_exec_destroy(made.exec);
   test_words_free(t, out);
 }
 
@@ -160,7 +156,6 @@ TEST(test_gm3_a_life_ends_in_three_ways) {
     assert_ok(rondo_free(t->device, made.dptr));
   }
   assert_all(t, out, 6 * 32);
-  rondo_exec_destroy(made.exec);
 }
 
 /* GM-18: a free-graph launched while its memory does not live. */
@@ -174,5 +169,4 @@ TEST(test_gm18_a_free_graph_without_its_memory_is_refused) {
   assert_ok(rondo_exec_launch(consumer, t->stream));
   assert_fails(rondo_exec_launch(consumer, t->stream), RONDO_INVALID_LIFETIME);
   assert_all(t, out, 7 * 32);
-  rondo_exec_destroy(made.exec);
 }

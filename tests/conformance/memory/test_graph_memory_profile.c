@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "support/test_cleanup.h"
 #include "support/test_graph_memory.h"
 
 /* Units are whole pages on every device; of each block the first words are read. */
@@ -48,6 +49,7 @@ static rondo_graph *record(test_fixture *t, const script *work, rondo_profile *p
   recording self = {.t = t};
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .name = "recording", .profile = profile};
   assert_ok(rondo_graph_create(t->device, &options, &self.graph));
+  test_leave_kind(TEST_LEFT_GRAPH, self.graph, NULL);
   for (const char *step = work->steps; *step != '\0'; step++) record_step(&self, work, *step, out);
   return self.graph;
 }
@@ -103,8 +105,6 @@ TEST(test_gm11_a_recording_gets_planned_addresses) {
   run_and_check(t, planned, &packs_badly, out);
   for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
   rondo_profile_destroy(profile);
-  test_graph_destroy(online);
-  test_graph_destroy(planned);
 }
 
 /* The same by capture: a warm-up that is thrown away, then the recording. */
@@ -184,7 +184,6 @@ TEST(test_gm11_departures_are_found_and_counted) {
   rondo_graph *graph = record(t, &shorter, profile, out);
   assert_int_equal(profile_info(profile).departures, 3);
   run_and_check(t, graph, &shorter, out);
-  test_graph_destroy(graph);
   rondo_profile_destroy(profile);
 }
 
@@ -198,14 +197,13 @@ TEST(test_gm11_an_unsafe_order_departs) {
   assert_int_equal(profile_info(profile).peak, UNIT);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
   assert_ok(rondo_graph_create(t->device, &options, &apart));
+  test_leave_kind(TEST_LEFT_GRAPH, apart, NULL);
   const test_allocation first = test_add_alloc(apart, NULL, 0, UNIT, "first");
   test_add_free(apart, first.node, first.words);
   const test_allocation second = test_add_alloc(apart, NULL, 0, UNIT, "second");
   assert_true(second.words >= first.words + UNITS || second.words + UNITS <= first.words);
   assert_int_equal(profile_info(profile).placed, 1);
   assert_int_equal(profile_info(profile).departures, 1);
-  test_graph_destroy(online);
-  test_graph_destroy(apart);
   rondo_profile_destroy(profile);
 }
 
@@ -218,6 +216,7 @@ TEST(test_gm11_a_refused_node_does_not_depart) {
   rondo_profile *profile = make_profile(online);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
   assert_ok(rondo_graph_create(t->device, &options, &graph));
+  test_leave_kind(TEST_LEFT_GRAPH, graph, NULL);
   const test_allocation first = test_add_alloc(graph, NULL, 0, UNIT, "A");
   const rondo_node twice[2] = {first.node, first.node};
   for (size_t units = 1; units <= 2; units++) {
@@ -232,8 +231,6 @@ TEST(test_gm11_a_refused_node_does_not_depart) {
   assert_int_equal(profile_info(profile).placed, 2);
   assert_int_equal(profile_info(profile).departures, 0);
   assert_int_equal(test_memory_statistics(t).profile_departures, 0);
-  test_graph_destroy(online);
-  test_graph_destroy(graph);
   rondo_profile_destroy(profile);
 }
 
@@ -245,8 +242,6 @@ TEST(test_gm11_a_profile_changes_no_result) {
   rondo_graph *planned = record(t, &packs_badly, profile, out);
   run_and_check(t, planned, &packs_badly, out);
   rondo_profile_destroy(profile);
-  test_graph_destroy(online);
-  test_graph_destroy(planned);
 }
 
 /* A profile outlives the graphs that use it, they outlive it, and clones go their own way. */
@@ -256,15 +251,14 @@ TEST(test_gm20_clones_do_not_follow_a_profile) {
   rondo_profile *profile = make_profile(online);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
   assert_ok(rondo_graph_create(t->device, &options, &graph));
+  test_leave_kind(TEST_LEFT_GRAPH, graph, NULL);
   rondo_profile_destroy(profile);
   const test_allocation first = test_add_alloc(graph, NULL, 0, UNIT, "A");
   assert_ok(rondo_graph_clone(graph, &clone));
+  test_leave_kind(TEST_LEFT_GRAPH, clone, NULL);
   const test_allocation cloned = test_add_alloc(clone, NULL, 0, UNIT, "B"),
                         own = test_add_alloc(graph, NULL, 0, UNIT, "B");
   assert_true(cloned.words != own.words && cloned.words != first.words && own.words != first.words);
-  test_graph_destroy(online);
-  test_graph_destroy(graph);
-  test_graph_destroy(clone);
 }
 
 /* A dump with its addresses is as good as the graph, a dump without is refused. */
@@ -292,7 +286,6 @@ TEST(test_gm11_a_dump_is_profiled) {
     test_graph_destroy(planned);
   }
   rondo_profile_destroy(profile);
-  test_graph_destroy(online);
 }
 
 TEST(test_gm18_misuse_of_profiles) {

@@ -197,7 +197,6 @@ TEST(test_gm4_unfreed_memory_keeps_its_address) {
     assert_ok(rondo_free_async(t->stream, kept.words));
   }
   assert_bytes(t, test_memory_statistics(t).graph_reserved, 5 * BYTES);
-  for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
 }
 
 /* Updates are given in the graph's addresses: a node's, also inside an allocation, and a whole recording's, whose

@@ -190,7 +190,7 @@ TEST(test_going_on_gives_the_bits_of_not_having_stopped) {
   }
 }
 
-/* Behind runs that are still queued, and over what they leave. */
+/* After runs that are still queued, and over what they leave. */
 TEST(test_a_program_can_go_back) {
   float first[STEPS], again[STEPS];
   rondo_compiled *compiled = compile(t->device, SAME);
@@ -203,7 +203,6 @@ TEST(test_a_program_can_go_back) {
   train(compiled, 10, STEPS, again);
   assert_memory_equal(first + 10, again + 10, (STEPS - 10) * sizeof *first);
   rondo_weights_destroy(checkpoint);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 TEST(test_a_checkpoint_of_another_program_is_refused_by_name) {
@@ -246,7 +245,6 @@ TEST(test_a_state_of_another_type_is_refused_by_name) {
   assert_error(rondo_checkpoint_apply(checkpoint, compiled), RONDO_INVALID_DATA, RONDO_REASON_TYPE);
   assert_message("'more'");
   rondo_weights_destroy(checkpoint);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Damage ----------------------------------------------------------------------------------------------------------- */
@@ -323,7 +321,7 @@ TEST(test_what_is_no_checkpoint_is_said) {
   rondo_weights_destroy(set);
 }
 
-/* Makes or removes what a process of the same number, killed while it wrote, may have left beside the file. */
+/* Makes or removes what a process of the same number, killed while it wrote, may have left next to the file. */
 static void leave_files(const char *name, bool removes) {
   enum { LEFT = 200 };
   for (unsigned i = 0; i < LEFT; i++) {
@@ -401,7 +399,6 @@ TEST(test_wrong_arguments_are_named) {
   assert_invalid(rondo_checkpoint_restore_generator(checkpoint, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
   rondo_weights_destroy(checkpoint);
   save(compiled, 0, "half");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 int main(void) {

@@ -6,18 +6,20 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_cleanup.h"
 #include "support/test_program.h"
 
 enum { ROWS = 4, WIDTH = 8, COUNT = ROWS * WIDTH, STEPS = 60 };
 
 static const rondo_value none = {0};
 
-/* y = tanh(tanh(x) w) + mask, and z = softmax(x), which may run beside it. */
+/* y = tanh(tanh(x) w) + mask, and z = softmax(x), which may run at the same time. */
 static rondo_program *make_program(void) {
   rondo_program *program = NULL;
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "fed"};
   rondo_value x, mask, w, y, z;
   assert_ok(rondo_program_create(&options, &program));
+  test_leave_kind(TEST_LEFT_PROGRAM, program, NULL);
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){ROWS, WIDTH}, 2, &x));
   assert_ok(rondo_program_input(program, "mask", RONDO_F32, (const size_t[]){ROWS, WIDTH}, 2, &mask));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, (const size_t[]){WIDTH, WIDTH}, 2, &w));
@@ -34,6 +36,7 @@ static rondo_program *make_program(void) {
 static rondo_status try_compile(test_fixture *t, const rondo_compile_options *options, rondo_compiled **out) {
   rondo_program *program = make_program();
   const rondo_status status = rondo_compile(program, t->device, options, out);
+  if (status == RONDO_OK) test_leave_kind(TEST_LEFT_COMPILED, *out, NULL);
   rondo_program_destroy(program);
   return status;
 }
@@ -115,7 +118,7 @@ static const rondo_staging ways[][3] = {
 
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
-/* The next batch is fed behind each run, before its results are looked at. */
+/* The next batch is fed after each run, before its results are read. */
 TEST(test_fw3_every_way_gives_the_same_bits) {
   make_results(t);
   for (int way = 0; way < WAYS; way++) {
@@ -155,7 +158,7 @@ TEST(test_fw3_branches_wait_for_the_copies_they_read) {
   }
 }
 
-/* Copies from and to the buffers, and an event behind the inputs' and the output's. */
+/* Copies from and to the buffers, and an event after the inputs' and the output's. */
 TEST(test_fw3_the_copies_are_nodes_of_the_graph) {
   enum { MOST_NODES = 32 };
   rondo_node nodes[MOST_NODES];
@@ -185,10 +188,9 @@ TEST(test_fw3_the_copies_are_nodes_of_the_graph) {
   assert_int_equal(info.staging_host_bytes, 512);
   assert_int_equal(info.staging_device_bytes, 256);
   assert_true(info.host_bytes > info.staging_host_bytes); /* writes and feeds go through some of it */
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-/* A slot that each run fills anew is free behind its last use. */
+/* A slot that each run fills again is free after its last use. */
 TEST(test_fw3_a_staged_slot_holds_memory_no_longer_than_it_is_read) {
   rondo_program *program = test_new_program();
   rondo_value x, y;
@@ -200,15 +202,13 @@ TEST(test_fw3_a_staged_slot_holds_memory_no_longer_than_it_is_read) {
   const rondo_staged_value staged = {"x", RONDO_STAGING_DEVICE};
   for (size_t i = 0; i < 2; i++) {
     const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = &staged, .staged_count = i};
-    rondo_compiled *compiled = NULL;
-    assert_ok(rondo_compile(program, t->device, &options, &compiled));
+    rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
     rondo_compiled_info info = test_compiled_info(compiled);
     bytes[i] = info.arena_bytes;
     assert_ok(rondo_compiled_destroy(compiled));
   }
   assert_int_equal(bytes[0], 3 * sizeof(float[64][64]));
   assert_int_equal(bytes[1], 2 * sizeof(float[64][64]));
-  rondo_program_destroy(program);
 }
 
 /* Feeding ahead ---------------------------------------------------------------------------------------------------- */
@@ -265,7 +265,6 @@ TEST(test_fw3_outputs_are_zeros_before_the_first_run) {
   assert_memory_equal(&got, &zeros, sizeof got);
   assert_ok(rondo_compiled_read(compiled, "y", got.y, sizeof got.y));
   assert_memory_equal(&got, &zeros, sizeof got);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Mapping ---------------------------------------------------------------------------------------------------------- */
@@ -289,7 +288,6 @@ TEST(test_fw3_host_buffers_are_mapped) {
     if (i % 2 == 0) assert_result(compiled, i);
   }
   assert_result(compiled, 7);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Another stream writes the buffers, in turn with what is fed. */
@@ -339,8 +337,6 @@ TEST(test_fw3_mapping_refuses_what_does_not_fit) {
   assert_error(rondo_compiled_map(compiled, "x", NULL, &address), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_error(rondo_compiled_feed(compiled, "x", b.x, sizeof b.x), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_error(rondo_compiled_write(compiled, "x", b.x, sizeof b.x), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
-  assert_ok(rondo_compiled_destroy(compiled));
-  assert_ok(rondo_compiled_destroy(slots));
 }
 
 TEST(test_fw3_mapping_refuses_a_stream_of_another_device) {
@@ -354,7 +350,6 @@ TEST(test_fw3_mapping_refuses_a_stream_of_another_device) {
   assert_message("use one of the same rondo_device");
   test_stream_destroy(stream);
   assert_ok(rondo_device_close(device));
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Captures --------------------------------------------------------------------------------------------------------- */
@@ -393,9 +388,7 @@ TEST(test_rc5_feeding_is_refused_while_the_stream_captures_and_replays_take_what
     assert_memory_equal(got.y, make_batch(i).mask, sizeof got.y);
     assert_memory_equal(got.z, results[i].z, sizeof got.z);
   }
-  rondo_exec_destroy(exec);
   test_graph_destroy(graph);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 TEST(test_rc5_mapping_for_a_stream_that_captures_is_refused) {
@@ -405,7 +398,6 @@ TEST(test_rc5_mapping_for_a_stream_that_captures_is_refused) {
   assert_error(rondo_compiled_map(compiled, "x", t->stream, &address), RONDO_CAPTURE_REFUSED,
                RONDO_REASON_UNSUPPORTED_CALL);
   test_graph_destroy(test_capture_end(t->stream));
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Sharing ---------------------------------------------------------------------------------------------------------- */
@@ -428,8 +420,6 @@ TEST(test_fw3_staged_values_of_programs_that_share_are_their_own) {
     assert_result(both[1], i + 4);
     assert_error(rondo_compiled_run(slots), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
   }
-  for (int i = 0; i < 2; i++) assert_ok(rondo_compiled_destroy(both[i]));
-  assert_ok(rondo_compiled_destroy(slots));
 }
 
 /* Errors ----------------------------------------------------------------------------------------------------------- */
@@ -494,7 +484,6 @@ TEST(test_fw3_outputs_that_nothing_computes_cannot_be_staged) {
     assert_memory_equal(values, w_is, sizeof w_is);
     assert_ok(rondo_compiled_destroy(compiled));
   }
-  rondo_program_destroy(program);
 }
 
 TEST(test_feeding_refuses_what_does_not_fit) {
@@ -509,5 +498,4 @@ TEST(test_feeding_refuses_what_does_not_fit) {
   assert_error(rondo_compiled_fetch(compiled, "x", b.x, sizeof b.x), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
   assert_invalid(rondo_compiled_fetch(compiled, "y", b.x, 8), RONDO_REASON_BAD_SIZE);
   assert_invalid(rondo_compiled_fetch(compiled, "y", NULL, sizeof b.x), RONDO_REASON_NULL_ARGUMENT);
-  assert_ok(rondo_compiled_destroy(compiled));
 }

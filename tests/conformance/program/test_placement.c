@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Placement (SE-12): operators on two devices, the one under test and a CPU device beside it. What places, rules and
+ * Placement (SE-12): operators on two devices, the one under test and a CPU device next to it. What places, rules and
  * neither say; as few parts as places allow; results as undivided, training too; states in common, values that are
  * written, read and shared; wrong indices and wrong places.
  */
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 enum { ROWS = 6, FEATURES = 3, WIDTH = 4, IDS = 10, CLASSES = 5 };
 
@@ -121,9 +122,8 @@ static void write_labels(writer write, void *target, unsigned seed) {
 
 /* The undivided program's scores. */
 static void expect_scores(test_fixture *t, size_t rows, unsigned seed, float *scores) {
-  rondo_compiled *compiled = NULL;
   network n = make_network(rows);
-  assert_ok(rondo_compile(n.program, t->device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile_kept(n.program, t->device, NULL);
   rondo_program_destroy(n.program);
   write_states(write_compiled, compiled);
   write_inputs(write_compiled, compiled, rows, seed);
@@ -286,10 +286,8 @@ TEST(test_se12_parts_are_as_few_as_places_allow) {
   static const uint32_t parts[] = {4, 2, 3};
   rondo_value products[4];
   rondo_program *program = make_chain(products);
-  rondo_compiled *whole = NULL;
   float expected[ROWS * WIDTH], y[ROWS * WIDTH];
-  assert_ok(rondo_compile(program, t->device, NULL, &whole));
-  rondo_program_destroy(program);
+  rondo_compiled *whole = test_compile(program, t->device, NULL);
   run_chain(write_compiled, whole);
   assert_ok(rondo_compiled_run(whole));
   assert_ok(rondo_compiled_read(whole, "y", expected, sizeof expected));
@@ -327,10 +325,9 @@ TEST(test_se12_training_keeps_a_table_with_its_updates) {
   pair p = open_pair(t);
   enum { STEPS = 6 };
   network whole = make_network(ROWS), parted = make_network(ROWS);
-  rondo_compiled *compiled = NULL;
   train(&whole, ROWS);
   train(&parted, ROWS);
-  assert_ok(rondo_compile(whole.program, t->device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile_kept(whole.program, t->device, NULL);
   rondo_program_destroy(whole.program);
   assert_ok(rondo_program_place(parted.program, parted.table, 1));
   rondo_divided *divided = divide(&p, parted.program, NULL);

@@ -35,9 +35,8 @@ static void train(rondo_compiled *compiled, outcome *out) {
 }
 
 static bool run_form(test_fixture *t, rondo_program *program, const rondo_compile_options *options, outcome *out) {
-  rondo_compiled *compiled = NULL;
   memset(out, 0, sizeof *out);
-  assert_ok(rondo_compile(program, t->device, options, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, options);
   rondo_compiled_info info = test_compiled_info(compiled);
   train(compiled, out);
   assert_ok(rondo_compiled_destroy(compiled));
@@ -89,7 +88,6 @@ TEST(test_independent_operators_become_branches) {
   assert_ok(rondo_graph_edges(rondo_compiled_graph(compiled), NULL, NULL, &edges));
   if (nodes == 5) assert_int_equal(edges, 4); /* a product can be more than one node */
   assert_true(edges <= nodes - 1);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* The edges of a graph whose nodes are numbered in an order that they keep. */
@@ -121,10 +119,9 @@ TEST(test_no_wait_is_one_too_many) {
   for (uint64_t seed = 1; seed <= test_effort(16); seed++) {
     uint64_t draws = seed;
     waits w;
-    rondo_compiled *compiled = NULL;
     rondo_program *program = test_random_program(&random_shape, &draws);
     const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = RONDO_BRANCHES_ALWAYS};
-    assert_ok(rondo_compile(program, t->device, &options, &compiled));
+    rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
     rondo_compiled_info info = test_compiled_info(compiled);
     get_waits(rondo_compiled_graph(compiled), &w);
     for (size_t i = 0; i < w.count; i++) assert_false(reaches(&w, w.from[i], w.to[i], i));

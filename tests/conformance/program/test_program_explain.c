@@ -112,14 +112,12 @@ TEST(test_fw7_json_has_the_fields_of_the_header) {
   assert_text_has(compiled, "gain         measured: host ");
   assert_text_has(compiled, "writing 1 input (512 B), each at its fixed address");
   assert_text_has(compiled, "memory       1.0000 of its lower bound; results live at once ");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* SE-10: whether an executor is used, and why not. */
 TEST(test_fw7_executors_are_told) {
   static const char *const keys[] = {"used", "reason", "expensive", "sequential_us", "executor_us"};
-  rondo_executor *executor = NULL;
-  assert_ok(rondo_executor_create(t->device, NULL, &executor));
+  rondo_executor *executor = test_executor(t, NULL);
   rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .executor = executor};
   for (int i = 0; i < 2; i++) {
     options.executor_policy = i == 0 ? RONDO_EXECUTOR_AUTO : RONDO_EXECUTOR_ALWAYS;
@@ -135,7 +133,6 @@ TEST(test_fw7_executors_are_told) {
     if (info.executor_us > 0) assert_text_has(compiled, "; one after another ");
     assert_ok(rondo_compiled_destroy(compiled));
   }
-  assert_ok(rondo_executor_destroy(executor));
 }
 
 TEST(test_fw7_what_is_not_recorded_has_a_reason) {
@@ -162,7 +159,6 @@ TEST(test_fw7_what_is_not_recorded_has_a_reason) {
   json_decref(json);
   assert_text_has(compiled, "not recorded NO_GAIN: recording it gains too little: ");
   assert_text_has(compiled, "gain         predicted: host ");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 TEST(test_fw7_what_would_raise_the_gain) {
@@ -176,7 +172,6 @@ TEST(test_fw7_what_would_raise_the_gain) {
   assert_false(is_advised(json, "LARGER_PIECE"));
   json_decref(json);
   assert_text_has(compiled, "RECORD: recording it would pay: compile it with RONDO_RECORD_ALWAYS");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 TEST(test_fw7_branches_are_told) {
@@ -196,7 +191,6 @@ TEST(test_fw7_branches_are_told) {
   assert_true(number_of(json, "branch_bytes") == number_of(json, "arena_bytes"));
   json_decref(json);
   assert_text_has(compiled, "branches     parallel, by ");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Three products are wide for a moment each: side by side they take two or three times the memory. */
@@ -220,7 +214,6 @@ TEST(test_fw7_branches_that_take_too_much_memory_are_told) {
   assert_true(is_advised(json, "BRANCHES"));
   json_decref(json);
   assert_text_has(compiled, "none: they would need an arena of");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Two lines of so many operators that what they depend on is not looked at. */
@@ -241,23 +234,19 @@ TEST(test_fw7_branches_that_are_not_tried_are_told) {
   assert_string_equal(string_of(json, "branches"), "budget");
   json_decref(json);
   assert_text_has(compiled, "none: not planned, as there are more than 16,384 operators");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 TEST(test_a_program_without_a_name_is_told) {
   rondo_program *program = test_new_program();
-  rondo_compiled *compiled = NULL;
   rondo_value x;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, NULL, 0, &x));
   assert_ok(rondo_op_tanh(program, x, &x));
   assert_ok(rondo_program_output(program, "y", x));
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, NULL);
   char *text = NULL;
   assert_ok(rondo_compiled_explain(compiled, RONDO_EXPLAIN_TEXT, &text));
   assert_int_equal(strncmp(text, "the program on ", 15), 0);
   rondo_text_free(text);
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 TEST(test_what_cannot_be_explained_is_refused) {
@@ -267,5 +256,4 @@ TEST(test_what_cannot_be_explained_is_refused) {
   assert_null(text);
   assert_invalid(rondo_compiled_explain(NULL, RONDO_EXPLAIN_TEXT, &text), RONDO_REASON_NULL_ARGUMENT);
   assert_invalid(rondo_compiled_explain(compiled, RONDO_EXPLAIN_TEXT, NULL), RONDO_REASON_NULL_ARGUMENT);
-  assert_ok(rondo_compiled_destroy(compiled));
 }

@@ -59,7 +59,7 @@ typedef struct network {
   rondo_value table, normed, logits;
 } network;
 
-/* logits = dropout(batch_norm(table[ids])) w: a check before the running means and the random numbers, and one behind
+/* logits = dropout(batch_norm(table[ids])) w: a check before the running means and the random numbers, and one after
  * them. */
 static network make_network(const form *f) {
   const size_t batch = BATCH;
@@ -333,9 +333,8 @@ TEST(test_pr11_caches_are_written_together_or_not) {
     const bool is_read = i / 2 == 0;
     const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
                                            .record = i % 2 == 0 ? RONDO_RECORD_ALWAYS : RONDO_RECORD_NEVER};
-    rondo_program *program = NULL;
     rondo_value row, length, y, z, both;
-    assert_ok(rondo_program_create(NULL, &program));
+    rondo_program *program = test_new_program();
     assert_ok(rondo_program_input(program, "row", RONDO_F32, (const size_t[]){1, 1, 1, SIZE}, 4, &row));
     assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
     add_decode(program, row, length, "k long", "v long", LONG, &y);

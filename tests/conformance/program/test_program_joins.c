@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Updates that are joined into few kernels, beside updates with a kernel each: the same bits, fewer kernels, and hardly
+ * Updates that are joined into few kernels, and updates with a kernel each: the same bits, fewer kernels, and hardly
  * more memory (FW-4); whatever is done to gradients before, recorded and not, with branches and without.
  */
 #include <stdio.h>
@@ -85,7 +85,7 @@ static void write_random(rondo_compiled *compiled, const rondo_compiled_value *v
   free(numbers);
 }
 
-/* The bytes of all states, one behind the other. */
+/* The bytes of all states, one after the other. */
 static unsigned char *train(rondo_compiled *compiled, size_t *out_bytes) {
   rondo_compiled_value value = {.struct_size = sizeof value};
   unsigned char *states = NULL;
@@ -107,8 +107,7 @@ static unsigned char *train(rondo_compiled *compiled, size_t *out_bytes) {
 
 static unsigned char *run_form(test_fixture *t, rondo_program *program, const rondo_compile_options *options,
                                rondo_compiled_info *info, size_t *out_bytes) {
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, t->device, options, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, options);
   *info = (rondo_compiled_info){.struct_size = sizeof *info};
   assert_ok(rondo_compiled_get_info(compiled, info));
   unsigned char *states = train(compiled, out_bytes);
@@ -215,12 +214,11 @@ static rondo_program *new_sums(rondo_type type) {
   return program;
 }
 
-/* The bytes of all outputs, one behind the other. */
+/* The bytes of all outputs, one after the other. */
 static void run_sums(test_fixture *t, rondo_program *program, const rondo_compile_options *options,
                      rondo_compiled_info *info, unsigned char *out_bytes) {
   rondo_compiled_value value = {.struct_size = sizeof value};
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, t->device, options, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, options);
   *info = (rondo_compiled_info){.struct_size = sizeof *info};
   assert_ok(rondo_compiled_get_info(compiled, info));
   for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++)

@@ -219,7 +219,6 @@ TEST(test_overflow_leaves_the_update_out) {
   }
   assert_ok(rondo_compiled_read(compiled, "adam.step", &steps, sizeof steps));
   assert_int_equal(steps, 4);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* The scale has an inverse whatever comes, so that the next gradients are finite again. */
@@ -236,7 +235,6 @@ TEST(test_the_scale_does_not_vanish) {
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_read(compiled, "w", w, sizeof w));
   for (size_t i = 0; i < COUNT; i++) assert_true(isfinite(w[i]) && w[i] != 0);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Squares that add up to more than an F32 holds count as gradients that are not finite, until they add up to less. */
@@ -256,7 +254,6 @@ TEST(test_a_norm_may_be_too_large) {
     assert_true(fabsf(w[0]) <= rate_of_all);
     assert_true(test_read_number(compiled, "norm") == (i == 1 ? INFINITY : 0x1p63f));
   }
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* RC-6: a cell that changes between runs changes the step, not the graph. */
@@ -274,7 +271,6 @@ TEST(test_rc6_the_rate_changes_between_runs) {
     wanted -= rates[i];
     assert_true(w[0] == wanted && w[COUNT - 1] == wanted);
   }
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 TEST(test_wrong_gradient_options_are_refused) {
@@ -308,7 +304,6 @@ TEST(test_wrong_gradient_options_are_refused) {
   assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_DUPLICATE_NAME);
   sgd.gradients = NULL; /* as before: an optimizer can be added */
   assert_ok(rondo_program_sgd(program, loss, &sgd));
-  rondo_program_destroy(program);
 }
 
 /* States to which no gradient comes -------------------------------------------------------------------------------- */
@@ -375,5 +370,4 @@ TEST(test_a_loss_without_a_trained_state_is_refused) {
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .weight_decay = 0.1f};
   assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_NONE);
   assert_message("has a gradient for no f32 state");
-  rondo_program_destroy(program);
 }

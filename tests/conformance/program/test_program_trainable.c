@@ -113,7 +113,6 @@ TEST(test_pr1_other_states_are_trained) {
   compiled = compile(t, plain.program);
   assert_changes(compiled, "");
   assert_explained(compiled, NULL, "\"updates\":[]");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 TEST(test_pr1_an_optimizer_trains_the_states_of_its_list) {
@@ -132,7 +131,6 @@ TEST(test_pr1_an_optimizer_trains_the_states_of_its_list) {
   compiled = compile(t, n.program);
   assert_changes(compiled, "b");
   assert_explained(compiled, "sgd: 1 state, 'b'\n", "\"states\":[\"b\"]");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* A wrong list leaves the program as it was. */
@@ -180,7 +178,6 @@ TEST(test_pr1_a_loss_of_frozen_states_is_refused) {
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate};
   assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_NONE);
   assert_message("nothing to train");
-  rondo_program_destroy(program);
 }
 
 /* stop_gradient ---------------------------------------------------------------------------------------------------- */
@@ -201,5 +198,4 @@ TEST(test_pr1_an_optimizer_stops_there) {
   assert_ok(rondo_program_sgd(program, loss, &sgd));
   rondo_compiled *compiled = compile(t, program);
   assert_changes(compiled, "ac");
-  assert_ok(rondo_compiled_destroy(compiled));
 }

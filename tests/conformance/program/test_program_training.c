@@ -507,11 +507,9 @@ TEST(test_values_of_half_types_have_gradients) {
                {RONDO_BF16, {0x3f80, 0x4000, 0x4040, 0x4080}, {0x4040, 0x40a0, 0x40e0, 0x4110}}};
   const size_t shape[] = {4};
   for (size_t i = 0; i < 2; i++) {
-    rondo_program *program = NULL;
-    rondo_compiled *compiled = NULL;
     rondo_value asked[2], square, sum, loss, gradients[2];
     uint16_t read[4], zeros[4] = {0};
-    assert_ok(rondo_program_create(NULL, &program));
+    rondo_program *program = test_new_program();
     assert_ok(rondo_program_input(program, "h", forms[i].type, shape, 1, &asked[0]));
     assert_ok(rondo_program_input(program, "unread", forms[i].type, shape, 1, &asked[1]));
     assert_ok(rondo_op_mul(program, asked[0], asked[0], &square));
@@ -521,8 +519,7 @@ TEST(test_values_of_half_types_have_gradients) {
     assert_ok(rondo_program_gradients(program, loss, asked, 2, gradients));
     assert_ok(rondo_program_output(program, "gradient", gradients[0]));
     assert_ok(rondo_program_output(program, "none", gradients[1]));
-    assert_ok(rondo_compile(program, t->device, NULL, &compiled));
-    rondo_program_destroy(program);
+    rondo_compiled *compiled = test_compile(program, t->device, NULL);
     assert_ok(rondo_compiled_write(compiled, "h", forms[i].values, sizeof forms[i].values));
     assert_ok(rondo_compiled_run(compiled));
     assert_ok(rondo_compiled_read(compiled, "gradient", read, sizeof read));

@@ -51,7 +51,7 @@ static rondo_value split_off(rondo_program *program, rondo_value x, size_t steps
   return parts[mine];
 }
 
-/* All of x, by operators that each step adds anew. The images of a pool are single pixels. */
+/* All of x, by operators that each step adds again. The images of a pool are single pixels. */
 static rondo_value pass_whole(rondo_program *program, way by, rondo_value x, size_t steps) {
   const size_t image[] = {1, steps, 1, WIDTH}, column[] = {steps, 1, WIDTH};
   const rondo_pool2d_options pixel = {RONDO_POOL2D_OPTIONS_INIT, .kernel = {1, 1}};
@@ -180,7 +180,7 @@ static void write_numbers(rondo_compiled *compiled, const char *name, size_t cou
   free(numbers);
 }
 
-/* Twice, since a sum must begin anew in each run. */
+/* Twice, since a sum must begin again in each run. */
 static void run_unrolled(test_fixture *t, way by, size_t steps, const rondo_compile_options *options, float *dx) {
   rondo_program *program = make_unrolled(by, steps);
   rondo_compiled *compiled = test_compile(program, t->device, options);
@@ -271,7 +271,6 @@ TEST(test_gradients_are_those_of_finite_differences) {
     numbers[i] = at;
     assert_true(fabsf((above - below) / (2 * width) - dx[i]) < 2e-2f);
   }
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 TEST(test_gradients_of_every_type_of_float) {
@@ -324,7 +323,6 @@ TEST(test_sums_that_begin_alike_stay_apart) {
     assert_float_equal(dx[1][i], i < WIDTH ? 3 : 1, 0);
     assert_float_equal(doubled[i], 2, 0);
   }
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* What is asked for stays apart from what computes the same: the gradient of either is its own. */
@@ -351,7 +349,6 @@ TEST(test_gradients_of_values_that_are_computed_alike) {
     assert_ok(rondo_compiled_read(compiled, names[k], row, sizeof row));
     for (int i = 0; i < 2 * WIDTH; i++) assert_float_equal(row[i], k == 0 ? 6.0f : (float)k, 0);
   }
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Divided ---------------------------------------------------------------------------------------------------------- */

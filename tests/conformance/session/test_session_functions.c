@@ -19,7 +19,7 @@ typedef enum trouble {
   TROUBLE_CALLS_SESSION
 } trouble;
 
-/* What is forked off from a lane's stream: captures do not let streams go. */
+/* What is forked off from a worker's stream: captures do not let streams go. */
 typedef struct branch {
   const rondo_stream *of;
   rondo_stream *stream;
@@ -239,7 +239,7 @@ TEST(test_se7_sizes_of_a_function_are_chosen) {
   model.history = history;
   model.history_count = 6;
   model.max_sizes = 3;
-  model.max_batch_rows = 1; /* none beside them */
+  model.max_batch_rows = 1; /* none together with them */
   rondo_session *session = open_session(t, 2, &model);
   rondo_model_info info = {.struct_size = sizeof info};
   assert_ok(rondo_session_capture(session, "f"));

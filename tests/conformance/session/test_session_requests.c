@@ -350,7 +350,6 @@ TEST(test_se8_the_delay_is_never_in_vain) {
   assert_ok(rondo_session_destroy(session));
   session = open_with(t, (rondo_session_options){.max_delay_us = 1000000000});
   assert_ok(run_half_way_to_a_deadline(session));
-  assert_ok(rondo_session_destroy(session));
 }
 
 enum { HELD_ROWS = 97 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Inputs that are copied to where the recorded work has them (TR-6), however a device does that: any number of bytes
  * from any address, many inputs at once, inputs that have bytes in common, inputs that are written and copied back, and
- * inputs beside others that are patched.
+ * inputs next to others that are patched.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +132,7 @@ TREE_TEST(test_tr6_many_inputs_that_overlap) {
   }
 }
 
-/* What is large comes in another way than what is small, beside it. */
+/* What is large comes in another way than what is small, next to it. */
 TREE_TEST(test_tr6_large_inputs_beside_small_ones) {
   copying of = {.bytes = {9 << 20, 100, 4 << 20, (4 << 20) + 1}};
   size_t sum = 0;

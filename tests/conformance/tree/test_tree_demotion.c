@@ -354,7 +354,7 @@ SCENE_TEST(test_tr7_moves_are_counted_over_evictions) {
   assert_int_equal(scene_info(s).demoted, 1);
 }
 
-/* Behind another recording it counts again; a reset forgets; a function that goes takes its demotions with it. */
+/* After another recording it counts again; a reset forgets; a function that goes takes its demotions with it. */
 SCENE_TEST(test_tr5_demotions_end_with_their_place) {
   pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 1));
   for (uint32_t i = 0; i < 4; i++) run_pair(&p, i == 0 ? 0 : i - 1, OUTPUTS - 1);

@@ -695,7 +695,7 @@ SCENE_TEST(test_tr7_a_path_as_long_as_the_bound) {
   assert_int_equal(scene_info(s).evicted, 0);
 }
 
-/* What is prepared beside a path gives none of the path's recordings up for its bytes. */
+/* What is prepared in addition to a path gives none of the path's recordings up for its bytes. */
 SCENE_TEST(test_tr7_prepared_beside_a_path) {
   SCENE_TREE(s, .max_exec_bytes = 1);
   rondo_function *f = scene_affine(s, "f", 3, 1);

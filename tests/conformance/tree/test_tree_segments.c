@@ -214,8 +214,8 @@ SCENE_TEST(test_tr14_peer_185_the_backward_is_not_recorded) {
 
 /* 197 test_graph_partition_reorder_cpu_and_gpu, 198 ..._interleave: the peer's compiler moves operations of the host
  * together, so that fewer graphs are left. Here a body whose host work only the device waits for queues it as host
- * functions: they are nodes, and five parts in turns are one segment. What they change is pinned, as copies queued
- * after them read it. */
+ * functions: they are nodes, and five parts in alternation are one segment. What they change is pinned, as copies
+ * queued after them read it. */
 static void assert_segments(const test_scene *s, const char *expected) {
   char *text = NULL;
   assert_ok(rondo_tree_explain(s->tree, RONDO_EXPLAIN_JSON, &text));

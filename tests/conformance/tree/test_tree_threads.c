@@ -92,7 +92,7 @@ SCENE_TEST(test_threads_peer_12_each_has_a_tree) {
   for (int i = 0; i < USERS; i++) assert_user(&users[i]);
 }
 
-/* Threads that release: what the tree's thread hands over. */
+/* Threads that release: what the tree's thread passes to them. */
 enum { RELEASERS = 3, ROOM = 64 };
 typedef struct releaser {
   rondo_buffer *_Atomic places[ROOM];

@@ -333,7 +333,7 @@ static void overfill(void) {
   const rlim_t before = limit_file_size(2000);
   for (int i = 0; i < 100; i++) rondo_trace(RONDO_TRACE_INSTANT, "test", "too much", 1, 0);
   limit_file_size(before);
-  rondo_trace(RONDO_TRACE_INSTANT, "test", "not written behind the gap", 1, 0);
+  rondo_trace(RONDO_TRACE_INSTANT, "test", "not written after the gap", 1, 0);
 }
 
 WITH_FILE_TEST(test_a_write_error_is_kept_until_close) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Long runs of executables beside each other: when there is a crowd of them, and that each does all of its work once
+ * Long runs of executables at the same time: when there is a crowd of them, and that each does all of its work once
  * whatever the others do meanwhile; and that trying how it runs best ends.
  */
 #include <pthread.h>
@@ -106,9 +106,9 @@ static void *crowd_on_a_workers_processor(void *user) {
   bind_self(before);
   for (uint32_t i = 0; i < count; i++) cpu_contention_enter(&c->runners[i]);
   while (atomic_load(&worker->processor) == before) cpu_pool_spread(c->pool);
-  const int behind = atomic_load(&worker->processor);
+  const int left = atomic_load(&worker->processor);
   cpu_pool_spread(c->pool);
-  assert_int_equal(atomic_load(&worker->processor), behind);
+  assert_int_equal(atomic_load(&worker->processor), left);
   for (uint32_t i = 0; i < count; i++) cpu_contention_leave(&c->runners[i]);
   return NULL;
 }
@@ -124,7 +124,7 @@ typedef struct runner {
   rondo_kernel *kernel;
   pthread_t thread;
   atomic_uint done[BRANCHES + 1][BLOCKS]; /* by node */
-  unsigned wrong;                         /* counters, behind all runs */
+  unsigned wrong;                         /* counters, after all runs */
 } runner;
 
 /* One argument: a row of counters. */
@@ -136,7 +136,7 @@ static void count_slowly(rondo_blocks blocks, void *const *args) {
   }
 }
 
-/* Branches side by side, and a node behind them. */
+/* Parallel branches, and a node after them. */
 static rondo_executable *make_fan(runner *r) {
   rondo_executable *executable;
   atomic_uint *rows[BRANCHES + 1];
@@ -193,7 +193,7 @@ UNIT_TEST(runs_in_a_crowd_do_all_of_their_work_once_gx_10) {
   assert_ok(rondo_device_close(device));
 }
 
-/* What always has company ------------------------------------------------------------------------------------------ */
+/* What always runs with others ------------------------------------------------------------------------------------ */
 
 enum { LONGER_THAN_BRIEF_NS = 40000, TRIES = 100, LAUNCHES = 30 };
 
@@ -224,7 +224,7 @@ static uint64_t launch_in_crowd(const crowd *c, rondo_queue *queue, rondo_execut
   return cpu_contention_count(c->pool) - before;
 }
 
-static void *always_have_company(void *user) {
+static void *always_run_with_others(void *user) {
   static const rondo_kernel_options options = {
       .name = "one", .cpu = be_brief_or_long, .params = {RONDO_SCALAR(uint32_t)}};
   crowd *c = user;
@@ -251,7 +251,7 @@ static void *always_have_company(void *user) {
   return NULL;
 }
 
-UNIT_TEST(what_always_has_company_is_not_tried_for_ever_gx_10) { run_crowd(always_have_company); }
+UNIT_TEST(what_always_runs_with_others_is_not_tried_for_ever_gx_10) { run_crowd(always_run_with_others); }
 
 /* Launches that are left to their hosts -------------------------------------------------------------------------- */
 

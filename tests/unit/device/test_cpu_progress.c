@@ -292,7 +292,7 @@ CPU_TEST(a_record_node_may_change_its_event_gx_5) {
   for (int i = 0; i < 3; i++) events[i]->ops->destroy(events[i]);
 }
 
-/* An event-wait node, and behind it one that comes to the meeting. */
+/* An event-wait node, and after it one that comes to the meeting. */
 static rondo_executable *make_late_graph(rondo_device *device, rondo_device_event *event, rondo_kernel *kernel,
                                          meeting **at) {
   rondo_executable *executable;
@@ -351,7 +351,7 @@ static void wait_till_others_sleep(rondo_blocks blocks, void *const *args) {
     rondo_yield();
 }
 
-/* A node before which the others fall asleep, and behind it `guests` side by side that meet. */
+/* A node during which the other threads fall asleep, and after it `guests` parallel nodes that meet. */
 static rondo_executable *make_sleepy_graph(rondo_device *device, rondo_kernel *kernel, meeting **at, uint32_t guests) {
   static const rondo_kernel_options options = {
       .name = "sleepy", .cpu = wait_till_others_sleep, .params = {RONDO_UPDATES}};
@@ -394,7 +394,7 @@ CPU_TEST(sleepers_are_woken_for_what_comes_late) {
   rondo_kernel_destroy(kernel);
 }
 
-/* All participants meet behind a node during which the others fall asleep: workers, the starter, the waiting host. */
+/* All participants meet after a node during which the others fall asleep: workers, the starter, the waiting host. */
 typedef struct full_meeting {
   atomic_uint arrived, wanted;
   atomic_bool begun, open;
@@ -427,7 +427,7 @@ static void meet_all(rondo_blocks blocks, void *const *args) {
   while (!atomic_load(&at->open)) rondo_yield();
 }
 
-/* Two nodes to begin with, and `guests` behind the second. */
+/* Two nodes to begin with, and `guests` after the second. */
 static rondo_executable *make_full_graph(rondo_device *device, full_meeting **at, uint32_t guests) {
   static const rondo_cpu_function functions[] = {keep_starter_till_other_begins, wait_till_all_others_sleep, meet_all};
   rondo_executable *executable;

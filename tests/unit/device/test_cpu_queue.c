@@ -118,7 +118,7 @@ static rondo_status refuse(void *user) {
   return RONDO_IO_ERROR;
 }
 
-/* The worker is held elsewhere, so the thread that launches runs what it finds no room behind. */
+/* The only worker is held by another queue. The thread that launches finds no room in the ring, so it runs the work. */
 CPU_TEST(a_launch_into_a_full_ring_allocates_nothing) {
   enum { LAUNCHES = 2 * CPU_RING_GRANULES };
   gate at = {false, false};

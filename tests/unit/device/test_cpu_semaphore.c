@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Semaphores of the CPU driver: what waits for one holds no worker, goes on when it is raised as far as it was asked,
- * fails when it fails; and it ends behind all that may still come to it (TR-16).
+ * fails when it fails; and it ends after all that may still use it (TR-16).
  */
 #include "device/cpu/cpu.h"
 #include "device_tests.h"

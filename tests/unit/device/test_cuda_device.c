@@ -83,11 +83,10 @@ FAKE_TEST(a_host_node_changes_while_a_launch_stands_at_it) {
 
 static rondo_kernel *make_kernel(test_fixture *t, const char *name) {
   char source[128];
-  rondo_kernel *kernel = NULL;
   (void)snprintf(source, sizeof source, "extern \"C\" __global__ void %s() {}\n", name);
   const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = name, .cuda_source = source,
                                         .cpu = test_kernel_options(TEST_KERNEL_EMPTY)->cpu};
-  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  rondo_kernel *kernel = test_kernel_make(t, &options);
   return kernel;
 }
 
@@ -137,7 +136,6 @@ FAKE_TEST(code_goes_when_other_code_comes) {
     kernel = make_kernel(t, "next");
     assert_int_equal(fake->live(FAKE_CUDA_MODULE), modules);
   }
-  rondo_kernel_destroy(kernel);
 }
 
 /* Kernels from images and functions that are there; what is not right about code is said where it is given. */
@@ -170,14 +168,14 @@ static void unload_own(const own_module *own) {
 }
 
 FAKE_TEST(kernels_are_made_from_ptx_and_from_functions) {
-  rondo_kernel *from_ptx = NULL, *from_function = NULL;
+  rondo_kernel *from_ptx = NULL;
   rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "from_ptx", .cuda_image = empty_ptx,
                                   .cpu = test_kernel_options(TEST_KERNEL_EMPTY)->cpu};
   assert_ok(rondo_kernel_create(t->device, &options, &from_ptx));
   const own_module own = load_own(empty_ptx, "from_ptx");
   options.cuda_image = NULL;
   options.cuda_function = own.function;
-  assert_ok(rondo_kernel_create(t->device, &options, &from_function));
+  rondo_kernel *from_function = test_kernel_make(t, &options);
   assert_ok(rondo_launch(t->stream, from_ptx, one_block, RONDO_NO_ARGS));
   assert_ok(rondo_launch(t->stream, from_function, one_block, RONDO_NO_ARGS));
   assert_ok(rondo_stream_synchronize(t->stream));

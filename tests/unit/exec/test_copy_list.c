@@ -93,7 +93,7 @@ TEST(test_se5_zeros_begin_anywhere) {
   unmake(&l);
 }
 
-/* One of many blocks beside some of few bytes, and what has to be told by several launches. */
+/* One of many blocks next to some of few bytes, and what has to be told by several launches. */
 TEST(test_se5_few_and_many_of_all_sizes) {
   static const size_t counts[] = {0,
                                   1,

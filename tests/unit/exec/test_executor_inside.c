@@ -90,8 +90,7 @@ static rondo_executor_plan *make_plan(rondo_executor *executor, const scene *s) 
 
 static rondo_executor *make_executor(test_fixture *t, uint32_t threads) {
   const rondo_executor_options options = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = threads};
-  rondo_executor *executor = NULL;
-  assert_ok(rondo_executor_create(t->device, &options, &executor));
+  rondo_executor *executor = test_executor(t, &options);
   return executor;
 }
 
@@ -138,7 +137,6 @@ TEST(test_se10_runs_follow_each_other) {
   for (int i = 0; i < 30; i++) assert_ok(run(plan, s));
   expect_words(s);
   rondo_executor_plan_destroy(plan);
-  assert_ok(rondo_executor_destroy(executor));
 }
 
 /* What was enqueued before a node was refused has ended when the program's stream is done. */

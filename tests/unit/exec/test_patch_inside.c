@@ -17,8 +17,7 @@ static void copy_cpu(rondo_blocks blocks, void *const *args) {
 static rondo_kernel *make_copy_kernel(test_fixture *t) {
   const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "copy", .cpu = copy_cpu,
                                         .params = {RONDO_READS, RONDO_WRITES}};
-  rondo_kernel *kernel;
-  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  rondo_kernel *kernel = test_kernel_make(t, &options);
   return kernel;
 }
 
@@ -74,7 +73,6 @@ TEST(test_numbers_of_sites_around_an_item) {
     for (int round = 0; round < 6; round++) launch_and_expect(t, set, in[round % 2], out, counts[i]);
     rondo_patch_destroy(set);
   }
-  rondo_kernel_destroy(copy);
 }
 
 /* Where the first node of the clones has its input. */
@@ -125,7 +123,6 @@ TEST(test_addresses_are_not_checked) {
   assert_true(rondo_patch_fits(in, in) && rondo_patch_fits((const char *)in + 512, in));
   launch_and_expect(t, set, elsewhere + 1, out, WORDS);
   rondo_patch_destroy(set);
-  rondo_kernel_destroy(copy);
 }
 
 static rondo_status refuse(void *user) {

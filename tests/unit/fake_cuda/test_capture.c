@@ -337,7 +337,7 @@ FAKE_TEST(captures_are_isolated) {
   assert_cu_ok(f->api->event_destroy(captured));
 }
 
-/* C8: the legacy stream beside a blocking stream's capture. */
+/* C8: the legacy stream during a blocking stream's capture. */
 FAKE_TEST(the_legacy_stream_breaks_captures_of_blocking_streams) {
   const cu_address memory = make_memory(f);
   cu_stream blocking = NULL;

@@ -120,7 +120,7 @@ GRAPH_TEST(test_b6_cycles) {
   link_slots(graph, 4, 6);
   link_slots(graph, 6, 3);
   link_slots(graph, 3, 4);
-  link_slots(graph, 6, 2); /* behind the cycle, with lower numbers */
+  link_slots(graph, 6, 2); /* after the cycle, with lower numbers */
   link_slots(graph, 2, 7);
   expect_cycle(graph, 3, "3 -> 4 -> 6 -> 3");
   assert_message("graph 'test': empty (node 3)");

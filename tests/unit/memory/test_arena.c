@@ -76,7 +76,7 @@ TEST(test_tr4_outputs_are_not_overwritten) {
   output = test_arena_malloc(t, BYTES, "output");
   test_arena_combine(t, scratch, scratch, output, WORDS);
   assert_ok(rondo_free_async(t->stream, scratch));
-  test_recording first = test_arena_end(t, arena);
+  recorded_graph first = test_arena_end(t, arena);
   assert_int_equal(first.read.output_count, 1);
   assert_ptr_equal(first.read.outputs[0].address, output);
   assert_int_equal(first.read.outputs[0].bytes, BYTES);
@@ -96,7 +96,7 @@ TEST(test_tr4_outputs_are_not_overwritten) {
     }
     assert_ok(rondo_free_async(t->stream, other));
   }
-  test_recording second = test_arena_end(t, arena);
+  recorded_graph second = test_arena_end(t, arena);
   for (int times = 0; times < 3; times++) {
     assert_ok(rondo_exec_launch(first.exec, t->stream));
     assert_ok(rondo_exec_launch(second.exec, t->stream));
@@ -119,7 +119,7 @@ TEST(test_blocks_are_given_up) {
   test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
   uint32_t *input = test_arena_malloc(t, BYTES, "input");
   test_arena_set(t, input, WORDS, 3);
-  test_recording first = test_arena_end(t, arena);
+  recorded_graph first = test_arena_end(t, arena);
   rondo_arena_block blocks[] = {{.address = input, .bytes = BYTES, .name = "input", .key = 7}};
   test_arena_begin(t, &(rondo_arena_setting){.arena = arena, .blocks = blocks, .block_count = 1});
   uint32_t *before = test_arena_malloc(t, BYTES, "before");
@@ -129,7 +129,7 @@ TEST(test_blocks_are_given_up) {
   assert_true(before != input);
   if (!test_is_guarded(t)) assert_ptr_equal(after, input);
   test_arena_combine(t, before, before, after, WORDS);
-  test_recording second = test_arena_end(t, arena);
+  recorded_graph second = test_arena_end(t, arena);
   assert_int_equal(second.read.ended_count, 1);
   assert_int_equal(second.read.ended[0], 0);
   assert_int_equal(second.read.output_count, 2);
@@ -159,7 +159,7 @@ TEST(test_slots) {
   uint32_t *output = test_arena_malloc(t, BYTES, "output");
   assert_true(output != slots[0].address);
   test_arena_combine(t, slots[0].address, slots[0].address, output, WORDS);
-  test_recording recording = test_arena_end(t, arena);
+  recorded_graph recording = test_arena_end(t, arena);
   assert_true(recording.read.need >= 2 * BYTES + 256);
   for (uint32_t value = 1; value < 4; value++) {
     uint32_t words[WORDS];
@@ -201,7 +201,7 @@ TEST(test_gm11_forked_streams) {
     test_arena_combine(t, left, right, last, WORDS);
     assert_ok(rondo_free_async(t->stream, left));
     assert_ok(rondo_free_async(t->stream, right));
-    test_recording recording = test_arena_end(t, arena);
+    recorded_graph recording = test_arena_end(t, arena);
     assert_int_equal(recording.read.planned, planned == 1 && !test_is_guarded(t));
     assert_false(recording.read.departed);
     if (!test_is_guarded(t)) assert_int_equal(recording.read.need, 4 * BYTES);
@@ -231,7 +231,7 @@ TEST(test_departures) {
     test_arena_set(t, first, WORDS, 1);
     assert_ok(rondo_free_async(t->stream, first));
     if (i != 3) (void)test_arena_malloc(t, bytes, "second");
-    test_recording recording = test_arena_end(t, arena);
+    recorded_graph recording = test_arena_end(t, arena);
     assert_int_equal(recording.read.departed, i > 0);
     assert_int_equal(recording.read.planned, i > 0);
     assert_ok(rondo_exec_launch(recording.exec, t->stream));
@@ -273,7 +273,7 @@ TEST(test_paths_after_blocks) {
     void *scratch = test_arena_malloc(t, BYTES, "scratch");
     if (i == 0 && !test_is_guarded(t)) assert_ptr_equal(scratch, info.base);
     assert_ok(rondo_free_async(t->stream, scratch));
-    test_recording recording = test_arena_end(t, arena);
+    recorded_graph recording = test_arena_end(t, arena);
     assert_false(recording.read.departed);
     test_recording_free(&recording);
     rondo_profile_destroy(parts[i].profile);
@@ -333,7 +333,7 @@ TEST(test_mistakes_are_found) {
   char *input = test_arena_malloc(t, BYTES, "input");
   (void)test_arena_malloc(t, BYTES, "where the slot is");
   char *stale = test_arena_malloc(t, BYTES, "stale");
-  test_recording first = test_arena_end(t, arena);
+  recorded_graph first = test_arena_end(t, arena);
 
   rondo_arena_slot slot = {.bytes = BYTES, .name = "x"};
   const rondo_arena_block block = {.address = input, .bytes = BYTES, .name = "the input"};
@@ -368,7 +368,7 @@ TEST(test_set_params_is_verified) {
   rondo_arena_setting setting = {.arena = arena, .slots = slots, .slot_count = 2};
   test_arena_begin(t, &setting);
   test_arena_combine(t, slots[0].address, slots[0].address, slots[1].address, WORDS);
-  test_recording recording = test_arena_end(t, arena);
+  recorded_graph recording = test_arena_end(t, arena);
   rondo_node_params params = {.kind = RONDO_NODE_KERNEL,
                               .as.kernel = {.kernel = test_kernel(t, TEST_KERNEL_COMBINE), .grid = {.x = WORDS}}};
   const void *stale = (char *)slots[0].address + 32 * 1024 * KIB;
@@ -390,7 +390,7 @@ TEST(test_gm18_frees_outside_are_refused) {
   test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
   uint32_t *output = test_arena_malloc(t, BYTES, "output");
   test_arena_set(t, output, WORDS, 9);
-  test_recording recording = test_arena_end(t, arena);
+  recorded_graph recording = test_arena_end(t, arena);
   assert_ok(rondo_exec_launch(recording.exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_error(rondo_free(t->device, output), RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS);
@@ -422,7 +422,7 @@ TEST(test_others_read_outputs) {
   test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
   uint32_t *output = test_arena_malloc(t, BYTES, "output");
   test_arena_set(t, output, WORDS, 9);
-  test_recording recording = test_arena_end(t, arena);
+  recorded_graph recording = test_arena_end(t, arena);
   assert_ok(rondo_exec_launch(recording.exec, t->stream));
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   test_arena_combine(t, output, output, words, WORDS);
@@ -437,7 +437,7 @@ TEST(test_others_read_outputs) {
 /* Recordings of one form share an exec by updating it, also with other blocks. */
 TEST(test_gx5_update_to_another_recording) {
   rondo_arena *arena = test_leave_arena(t, 0);
-  test_recording recordings[2];
+  recorded_graph recordings[2];
   uint32_t *outputs[2] = {NULL, NULL};
   for (uint32_t i = 0; i < 2; i++) {
     const rondo_arena_block block = {.address = outputs[0], .bytes = BYTES, .name = "first"};
@@ -473,7 +473,7 @@ TEST(test_gm20_clones_and_relocation) {
   test_arena_set(t, scratch, WORDS, 3);
   test_arena_combine(t, scratch, scratch, output, WORDS);
   assert_ok(rondo_free_async(t->stream, scratch));
-  test_recording recording = test_arena_end(t, arena);
+  recorded_graph recording = test_arena_end(t, arena);
   const rondo_instantiate_options relocate = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true};
   assert_error(rondo_instantiate(recording.graph, &relocate, &exec), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RELOCATABLE);
   assert_ok(rondo_graph_clone(recording.graph, &clone));
@@ -497,7 +497,7 @@ TEST(test_children) {
   test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
   uint32_t *output = test_arena_malloc(t, BYTES, "output");
   test_arena_set(t, output, WORDS, 4);
-  test_recording first = test_arena_end(t, arena);
+  recorded_graph first = test_arena_end(t, arena);
   const rondo_arena_block block = {.address = output, .bytes = BYTES, .name = "block", .key = 1};
   test_arena_begin(t, &(rondo_arena_setting){.arena = arena, .blocks = &block, .block_count = 1});
   void *between = test_arena_malloc(t, BYTES, "between");
@@ -508,7 +508,7 @@ TEST(test_children) {
   test_arena_combine(t, after, after, words, WORDS);
   assert_ok(rondo_free_async(t->stream, between));
   assert_ok(rondo_free_async(t->stream, after));
-  test_recording second = test_arena_end(t, arena);
+  recorded_graph second = test_arena_end(t, arena);
 
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_ok(rondo_exec_launch(first.exec, t->stream));
@@ -529,7 +529,7 @@ TEST(test_children) {
   assert_ok(rondo_exec_launch(inner, t->stream));
   void *result = test_arena_malloc(t, BYTES, "result");
   test_arena_combine(t, words, words, result, WORDS);
-  test_recording outer = test_arena_end(t, arena);
+  recorded_graph outer = test_arena_end(t, arena);
   assert_true(outer.exec->has_extras);
   assert_ok(rondo_exec_launch(outer.exec, t->stream));
   test_arena_assert(t, result, WORDS, 6 * 32 * 32);
@@ -594,7 +594,7 @@ TEST(test_gm17_peers) {
     test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
     void *output = test_arena_malloc(t, BYTES, "output");
     test_arena_set(t, output, WORDS, 5);
-    test_recording recording = test_arena_end(t, arena);
+    recorded_graph recording = test_arena_end(t, arena);
     assert_ok(rondo_exec_launch(recording.exec, t->stream));
     assert_ok(rondo_stream_synchronize(t->stream));
     const rondo_grid grid = {.x = WORDS};
@@ -737,7 +737,7 @@ TEST(test_lifetimes_are_watched) {
   uint32_t *output = test_arena_malloc(t, BYTES, "output");
   test_arena_set(t, output, WORDS, 2);
   test_affine(t, t->stream, slot.address, 1, 1, 1);
-  test_recording recording = test_arena_end(t, arena);
+  recorded_graph recording = test_arena_end(t, arena);
   test_arena_set(t, slot.address, WORDS, 1);
   assert_ok(rondo_exec_launch(recording.exec, t->stream));
   test_arena_assert(t, output, WORDS, 2);
@@ -775,7 +775,7 @@ TEST(test_pages_are_given_out_again) {
     test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
     uint32_t *output = test_arena_malloc(t, 1024 * KIB, "output");
     test_arena_set(t, output, 1, i);
-    test_recording recording = test_arena_end(t, arena);
+    recorded_graph recording = test_arena_end(t, arena);
     assert_ok(rondo_exec_launch(recording.exec, t->stream));
     test_arena_assert(t, output, 1, i);
     test_recording_free(&recording);

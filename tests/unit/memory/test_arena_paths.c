@@ -232,7 +232,7 @@ typedef struct walk {
   uint32_t *looks; /* device words: two blocks of HEAD for each look */
   char *addresses[MOST_PARTS][MOST_ITEMS];
   bool lives[MOST_PARTS][MOST_ITEMS];
-  test_recording recordings[MOST_PARTS];
+  recorded_graph recordings[MOST_PARTS];
   rondo_noted_lifetimes *noted[MOST_PARTS];
   rondo_arena_slot slots[MOST_PARTS][MOST_SLOTS];
   bool forks;

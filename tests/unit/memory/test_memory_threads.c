@@ -115,10 +115,9 @@ static void work(void *user) {
 TEST_WORKERS(test_gm12_threads_share_addresses_and_heaps) {
   worker workers[THREADS] = {{.id = 0}};
   test_thread threads[THREADS];
-  rondo_kernel *fill = NULL, *count = NULL;
   uint32_t *results = test_words(t, 2 * THREADS);
-  assert_ok(rondo_kernel_create(t->device, &fill_options, &fill));
-  assert_ok(rondo_kernel_create(t->device, &count_options, &count));
+  rondo_kernel *fill = test_kernel_make(t, &fill_options);
+  rondo_kernel *count = test_kernel_make(t, &count_options);
   rondo_graph *family = make_graph(t->device, fill, count, 1, results);
   for (uint32_t i = 0; i < THREADS; i++) {
     rondo_graph *own = make_graph(t->device, fill, count, 100 + i, results + THREADS + i);

@@ -183,9 +183,9 @@ BATCH_TEST(test_se8_others_go_along_in_the_last_graph_of_a_larger_one) {
   rondo_slot *larger = append(LARGE + 1), *full = append(SMALL), *small = append(2);
   assert_batch(larger, small);
   assert_batch(full);
-  rondo_slot *long_one = append(2 * LARGE + 1), *behind = append(2);
+  rondo_slot *long_one = append(2 * LARGE + 1), *next = append(2);
   assert_batch(long_one);
-  assert_batch(behind);
+  assert_batch(next);
 }
 
 /* The graphs take a minute, so the wait is not over during the test. */

@@ -153,7 +153,6 @@ TEST(test_fw2_prepared_library_work_is_recorded) {
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_read(compiled, "y", &y, sizeof y));
   assert_near(&y, &(float){0.46211716f}, 1, 1e-6f);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 TEST(test_fw1_an_operator_without_a_kernel_is_named) {
@@ -228,15 +227,13 @@ static bool is_not_adams(const char *name) { return strchr(name, '.') == NULL; }
 
 TEST(test_states_go_from_one_program_to_another) {
   rondo_program *program = NULL;
-  rondo_compiled *from = NULL, *to = NULL;
   rondo_weights *weights = NULL;
   rondo_weight weight;
   float table[9], back[9];
   for (int i = 0; i < 9; i++) table[i] = (float)i;
   assert_ok(build_training(NULL, &program));
-  assert_ok(rondo_compile(program, t->device, NULL, &from));
-  assert_ok(rondo_compile(program, t->device, NULL, &to));
-  rondo_program_destroy(program);
+  rondo_compiled *from = test_compile_kept(program, t->device, NULL);
+  rondo_compiled *to = test_compile(program, t->device, NULL);
   assert_ok(rondo_compiled_write(from, "table", table, sizeof table));
   assert_ok(rondo_weights_create(NULL, &weights));
   assert_ok(rondo_weights_gather(weights, from, is_not_adams));
@@ -251,8 +248,6 @@ TEST(test_states_go_from_one_program_to_another) {
   assert_ok(rondo_compiled_read(to, "table", back, sizeof back));
   assert_memory_equal(back, table, sizeof back);
   rondo_weights_destroy(weights);
-  assert_ok(rondo_compiled_destroy(from));
-  assert_ok(rondo_compiled_destroy(to));
 }
 
 static void assert_refused(rondo_compiled *compiled, rondo_type type, size_t rank, rondo_reason reason) {
@@ -281,5 +276,4 @@ TEST(test_weights_that_do_not_fit_change_nothing) {
   assert_refused(compiled, RONDO_I32, 2, RONDO_REASON_TYPE);
   assert_ok(rondo_compiled_read(compiled, "table", back, sizeof back));
   assert_memory_equal(back, zeros, sizeof back);
-  assert_ok(rondo_compiled_destroy(compiled));
 }

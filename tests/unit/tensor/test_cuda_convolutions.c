@@ -159,7 +159,7 @@ CONVOLUTION_TEST(test_tf32_is_used_where_it_is_allowed) {
   assert_int_equal(runs_in_tf32(t, true), 3);
 }
 
-/* By request, also when compiled anew. */
+/* By request, also when compiled again. */
 CONVOLUTION_TEST(test_kernels_of_rondo_do_without) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .own_kernels = true};
   rondo_compiled *compiled = NULL;

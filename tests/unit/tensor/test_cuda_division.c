@@ -111,7 +111,7 @@ TEST(test_se12_a_device_without_the_kernel_is_told) {
   assert_ok(rondo_device_close(cpu));
 }
 
-/* A look from another device sees the state behind all changes of a part, so there may be none that it must not see. */
+/* A copy to another device sees the state after all changes of a part, so there must be none that it may not see. */
 TEST(test_se12_a_look_between_two_changes_is_refused) {
   for (int changes = 1; changes < 3; changes++) {
     const rondo_place_list list = make_list(2);

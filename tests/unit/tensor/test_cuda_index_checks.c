@@ -73,8 +73,6 @@ FAKE_TEST(test_fw1_a_replay_costs_no_call_more) {
   assert_int_equal(count_copies() - copies, 0);
   rondo_compiled_info info = test_compiled_info(compiled);
   assert_int_equal(info.nodes, info.kernels);
-  assert_ok(rondo_compiled_destroy(plain));
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 FAKE_TEST(test_fw1_each_finding_is_told_once) {
@@ -92,7 +90,6 @@ FAKE_TEST(test_fw1_each_finding_is_told_once) {
     assert_ok(run(compiled));
     assert_ok(rondo_compiled_synchronize(compiled));
   }
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* What was never waited for is told by the program's end, which leaves nothing but freed memory that the device keeps.
@@ -118,8 +115,6 @@ FAKE_TEST(test_fw1_cells_are_counted) {
   rondo_compiled *compiled = make_compiled(t), *plain = make_plain(t);
   assert_true(host_bytes_of(plain) > 0);
   assert_int_equal(host_bytes_of(compiled) - host_bytes_of(plain), 2 * sizeof(uint64_t));
-  assert_ok(rondo_compiled_destroy(plain));
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* In the order in which it is taken. The device has no freed memory that would make room. */

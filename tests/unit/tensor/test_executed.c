@@ -97,8 +97,7 @@ static rondo_executor_plan *make_plan(rondo_executor *executor) {
 
 TEST(test_se10_an_executor_that_is_busy_is_not_measured) {
   const rondo_executor_options options = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = RONDO_EXECUTOR_NO_THREADS};
-  rondo_executor *executor = NULL;
-  assert_ok(rondo_executor_create(t->device, &options, &executor));
+  rondo_executor *executor = test_executor(t, &options);
   occupant o = {.plan = make_plan(executor), .stream = t->stream};
   compiler c = {.occupant = &o, .t = t, .executor = executor, .program = make_program()};
   test_on_threads((test_thread[]){{occupy, &o}, {compile_until_busy, &c}}, 2);
@@ -106,6 +105,5 @@ TEST(test_se10_an_executor_that_is_busy_is_not_measured) {
   assert_int_equal(c.status, RONDO_OK);
   assert_int_equal(c.info.sequential_reason, RONDO_SEQUENTIAL_BUSY);
   rondo_executor_plan_destroy(o.plan);
-  assert_ok(rondo_executor_destroy(executor));
   rondo_program_destroy(c.program);
 }

@@ -76,12 +76,12 @@ static uint16_t row_called(const char *name) {
 static size_t compile_chains(rondo_type type) {
   size_t rows, seen = 0;
   const rondo_operator *const *table = rondo_operator_table(&rows);
-  const uint16_t cast = row_called("cast"), first_comparison = row_called("less"), behind = row_called("select");
+  const uint16_t cast = row_called("cast"), first_comparison = row_called("less"), end = row_called("select");
   rondo_chain_form form = new_form(type);
   for (uint16_t i = 0; i < rows; i++) {
     const bool fits = table[i]->element.compute != NULL &&
                       (type == RONDO_BF16 || type == RONDO_F32 || (table[i]->types & RONDO_TYPE_BIT(RONDO_I64)) != 0);
-    const bool gives_flags = i >= first_comparison && i < behind;
+    const bool gives_flags = i >= first_comparison && i < end;
     if (!fits) continue;
     add_step(&form, i, table[i], gives_flags ? RONDO_I32 : type);
     if (gives_flags) add_step(&form, cast, table[cast], type);

@@ -312,8 +312,7 @@ static rondo_program *make_program(const operator_case *c, size_t *out_count) {
 }
 
 static void run_program(rondo_device *device, const operator_case *c, rondo_program *program, data *d) {
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, device, NULL);
   for (size_t i = 0; i < c->input_count; i++) {
     assert_ok(rondo_compiled_write(compiled, input_names[i], d->inputs[i], elements_of(c, i) * sizeof(float)));
   }
@@ -508,11 +507,9 @@ TEST(test_nan_is_passed_on) {
 TEST(test_optimizers_and_zeros) {
   for (int kind = 0; kind < 4; kind++) {
     const size_t shape[] = {1, 1};
-    rondo_program *program = NULL;
-    rondo_compiled *compiled = NULL;
     rondo_value w, idle, rate, loss, zeros;
     float value = 1;
-    assert_ok(rondo_program_create(NULL, &program));
+    rondo_program *program = test_new_program();
     assert_ok(rondo_program_state(program, "w", RONDO_F32, shape, 2, &w));
     assert_ok(rondo_program_state(program, "idle", RONDO_F32, shape, 2, &idle));
     assert_ok(rondo_program_cell(program, "rate", 0.5f, &rate));
@@ -526,7 +523,7 @@ TEST(test_optimizers_and_zeros) {
     const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .momentum = kind == 1 ? rate : none};
     assert_ok(kind >= 2 ? rondo_program_adam(program, loss, &adam) : rondo_program_sgd(program, loss, &sgd));
     note_rows(program);
-    assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+    rondo_compiled *compiled = test_compile_kept(program, t->device, NULL);
     assert_ok(rondo_compiled_write(compiled, "w", &value, sizeof value));
     assert_ok(rondo_compiled_write(compiled, "idle", &value, sizeof value));
     for (int i = 0; i < 2; i++) assert_ok(rondo_compiled_run(compiled));

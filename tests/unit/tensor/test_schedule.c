@@ -151,7 +151,7 @@ UNIT_TEST(test_updates_run_early) {
   rondo_value x;
   rondo_layout layout;
   rondo_program *program = new_program(&x);
-  assert_ok(rondo_program_input(program, "row", RONDO_F32, shape, 2, &x)); /* small beside the weights */
+  assert_ok(rondo_program_input(program, "row", RONDO_F32, shape, 2, &x)); /* small compared with the weights */
   for (int i = 0; i < 12; i++) {
     (void)snprintf(name, sizeof name, "w%d", i);
     assert_ok(rondo_op_matmul(program, x, new_state(program, name), none, &x));
@@ -168,7 +168,7 @@ UNIT_TEST(test_updates_run_early) {
 
 /* Many operators --------------------------------------------------------------------------------------------------- */
 
-/* So many towers of products beside each other, and their training. */
+/* So many parallel towers of products, and their training. */
 static rondo_program *new_towers(int towers) {
   rondo_value x, y = {0};
   char name[16];

@@ -8,6 +8,7 @@
 
 #include "base/environment.h"
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 #include "tensor/operators/common/vectors.h"
 #include "tensor/operators/elementwise/unary_operators.h"
 #include "tensor/program/operators.h"
@@ -192,10 +193,9 @@ TEST(test_training_has_the_same_bits) {
   for (size_t type = 0; type < sizeof types / sizeof types[0]; type++) {
     for (size_t width = 0; width < WIDTHS; width++) {
       network n = {.count = 0};
-      rondo_compiled *compiled;
       if (!use(width)) continue;
       build(&n, types[type]);
-      assert_ok(rondo_compile(n.program, t->device, NULL, &compiled));
+      rondo_compiled *compiled = test_compile_kept(n.program, t->device, NULL);
       train(&n, compiled, weights[width]);
       assert_memory_equal(weights[width], weights[PLAIN], sizeof weights[PLAIN]);
       assert_ok(rondo_compiled_destroy(compiled));

@@ -440,7 +440,7 @@ UNIT_TEST(test_damage_is_named) {
   rondo_weights_destroy(sample);
   bytes file = read_file(path_of("named.safetensors"));
   char *header = (char *)file.data + 8;
-  file.data[file.count - 5] ^= 1; /* the last of the matrix; the scalar is behind it */
+  file.data[file.count - 5] ^= 1; /* the last of the matrix; the scalar comes after it */
   assert_error(rondo_weights_parse(file.data, file.count, NULL, &back), RONDO_INVALID_DATA, RONDO_REASON_CHECKSUM);
   assert_message("it was damaged: tensor 'b' does not have its checksum");
   file.data[file.count - 5] ^= 1;

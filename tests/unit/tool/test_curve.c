@@ -96,15 +96,15 @@ UNIT_TEST(test_times_of_two_runs) {
   const curve drawn = {.title = "Times of steps",
                        .unit = "\xC2\xB5s",
                        .is_time = true,
-                       .series = {{"recorded", values, 20, 3000}, {"kernel by kernel", others, 20, 40}}};
+                       .series = {{"recorded", values, 20, 3000}, {"eager", others, 20, 40}}};
   char *text = draw(&drawn);
   assert_inside(text);
   assert_non_null(strstr(text, "\"end\">400</text>"));
   assert_null(strstr(text, "\"end\">500</text>"));
   assert_non_null(strstr(text, "<title>step 21 to 27: 200 (200 to 200)</title>"));
   assert_non_null(strstr(text, "<title>step 28 to 34: 200 (200 to 200000)</title>"));
-  assert_non_null(strstr(text, "kernel by kernel</text>"));
-  assert_non_null(strstr(text, "<tr><td>kernel by kernel</td><td class=\"number\">60</td>"));
+  assert_non_null(strstr(text, "eager</text>"));
+  assert_non_null(strstr(text, "<tr><td>eager</td><td class=\"number\">60</td>"));
   free(text);
 }
 
