@@ -58,7 +58,7 @@ typedef enum fake_call {
   CALL_COUNT
 } fake_call;
 
-enum { FAKE_LOSSY_QUERY = 402 }; /* beside the codes of the ABI */
+enum { FAKE_LOSSY_QUERY = 402 }; /* in addition to the codes of the ABI */
 enum { FAKE_MAX_BLOCK_THREADS = 1024, FAKE_MAX_HEAVY_THREADS = 512 };
 enum { FAKE_MAX_GRID_X = 0x7fffffff, FAKE_MAX_GRID_YZ = 65535 };
 enum { FAKE_MAX_DEVICES = 16, FAKE_MULTIPROCESSORS = 132, FAKE_GRANULARITY = 2 << 20 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What tests ask the fake cuBLASLt beside the library's own interface:
+ * What tests ask the fake cuBLASLt in addition to the library's interface:
  *
  *   const fake_cublaslt_control *products = fake_cublaslt_get();   ... products->refuse("cublasLtMatmul", 14);
  *

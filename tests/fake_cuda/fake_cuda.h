@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What tests ask the fake CUDA driver beside the driver's own interface: what is alive, what was called, which call is
- * to fail, what was done wrong. The fake driver is a shared library that stands in for libcuda.so.1: it runs work on
+ * What tests ask the fake CUDA driver in addition to the driver's interface: what is alive, what was called, which call
+ * is to fail, what was done wrong. The fake driver is a shared library that stands in for libcuda.so.1: it runs work on
  * the host, in order and asynchronously, and kernels as the CPU functions registered for their names
  * (rondoTestKernel). It answers as docs/cuda-probes.md says a real driver does, and is stricter where Rondo has to be:
  * misuse is kept as a violation, which a test asserts there is none of.
@@ -47,7 +47,7 @@ typedef enum fake_cuda_kind {
   FAKE_CUDA_ANY = FAKE_CUDA_KIND_COUNT
 } fake_cuda_kind;
 
-enum { FAKE_CUDA_PEER_IS_ENABLED = 704 }; /* of cuCtxEnablePeerAccess, beside the codes of the ABI */
+enum { FAKE_CUDA_PEER_IS_ENABLED = 704 }; /* of cuCtxEnablePeerAccess, in addition to the codes of the ABI */
 
 typedef struct fake_cuda_control {
   /* Waits for all work, destroys everything, and forgets. Registered kernels stay. No other thread is in a call. */

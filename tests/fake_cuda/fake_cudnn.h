@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What tests ask the fake cuDNN beside the library's own interface:
+ * What tests ask the fake cuDNN in addition to the library's interface:
  *
  *   const fake_cudnn_control *convolutions = fake_cudnn_get();   ... convolutions->refuse("cudnnBackendExecute", 5000);
  *

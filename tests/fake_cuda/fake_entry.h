@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Finding what tests ask a fake library: the control that its only export beside those of the real one returns, as a
- * pointer to void.
+ * Finding what tests ask a fake library: the control that its only export in addition to those of the real one returns,
+ * as a pointer to void.
  */
 #ifndef RONDO_TESTS_FAKE_ENTRY_H
 #define RONDO_TESTS_FAKE_ENTRY_H

@@ -42,22 +42,11 @@ static inline rondo_node add_set(test_fixture *t, rondo_graph *graph, const rond
   return node;
 }
 
-static inline void launch_and_wait(test_fixture *t, rondo_exec *exec) {
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_ok(rondo_stream_synchronize(t->stream));
-}
-
 static inline void launch_and_expect(test_fixture *t, rondo_exec *exec, const uint32_t *word, uint32_t value) {
-  launch_and_wait(t, exec);
+  test_launch(t, exec);
   assert_int_equal(test_word(t, word), value);
 }
 
-static inline void destroy_both(rondo_exec *exec, rondo_graph *graph) {
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-}
-
 #define FAKE_TEST(name) TEST_DEFINE(name, test_fixture *t, fake_setup, fake_teardown)
-#define fake_case(function) cmocka_unit_test_setup_teardown(function, fake_setup, fake_teardown)
 
 #endif

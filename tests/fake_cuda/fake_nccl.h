@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What tests ask the fake NCCL beside the library's own interface:
+ * What tests ask the fake NCCL in addition to the library's interface:
  *
  *   const fake_nccl_control *nccl = fake_nccl_get();   ... nccl->refuse("ncclAllReduce", 3);
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the fake libraries beside the driver share: their lock, what tests count and let fail, and the driver that they
- * call, as foreign code finds it. Header only, because every such library is one source.
+ * What the fake libraries other than the driver share: their lock, what tests count and let fail, and the driver that
+ * they call, as foreign code finds it. Header only, because every such library is one source.
  */
 #ifndef RONDO_TESTS_FAKE_FOREIGN_LIBRARY_H
 #define RONDO_TESTS_FAKE_FOREIGN_LIBRARY_H

@@ -106,7 +106,7 @@ cu_result fake_graph_add(fake_graph *graph, const cu_graph_node *before, const c
 }
 
 /* Marks what leads straight to marked nodes; whether that were new ones. One pass marks all when edges were added
- * behind those that lead to them. */
+ * after those that lead to them. */
 static bool mark_before(const fake_graph *graph, bool *seen) {
   bool has_marked = false;
   for (size_t i = graph->edge_count; i-- > 0;) {

@@ -45,8 +45,7 @@ static inline bool fault_at_allocation(const fault_work *work, size_t at, bool r
   *inout_heard += status != RONDO_OK;
   work->destroy();
   assert_ok(rondo_device_close(r.device));
-  if (atomic_load(&r.allocator.live) != 0) fail_msg("allocation %zu: %zu left", at, atomic_load(&r.allocator.live));
-  assert_int_equal(atomic_load(&r.allocator.faults), 0);
+  assert_true(test_allocator_is_clean(&r.allocator));
   return has_failed;
 }
 

@@ -12,12 +12,6 @@
 
 enum { REFUSED = 1, NO_MEMORY = 2, LAUNCH_FAILED = 719 };
 
-#define TRY(call)                                  \
-  do {                                             \
-    const rondo_status try_status = (call);        \
-    if (try_status != RONDO_OK) return try_status; \
-  } while (0)
-
 static const fake_cuda_control *fake; /* the driver under test */
 
 /* Loads the fake driver and lets Rondo load it: what fails while Rondo does is kept for good. */

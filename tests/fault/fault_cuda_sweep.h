@@ -24,7 +24,7 @@ typedef struct fault_work {
   const bool *is_wrong;   /* an answer that was given: none is, whatever failed; or NULL */
   size_t least;           /* failures of each kind */
   size_t stride;          /* of the points at which a failure comes in this build (test_failure_step), one in so many */
-  const char *other;      /* a device beside cuda:0 on which allocations fail too; or NULL */
+  const char *other;      /* a device next to cuda:0 on which allocations fail too; or NULL */
   test_allocator *memory; /* of the device that it opens */
 } fault_work;
 

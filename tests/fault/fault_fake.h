@@ -32,8 +32,7 @@ static inline void fault_fake_end(fault_point *point, fake_device *fake, test_al
 /* The device has nothing of the driver's left, nor its allocator of host memory. */
 static inline void fault_fake_close(rondo_device *device, const test_allocator *allocator) {
   assert_int_equal(fake_close(device), 0);
-  assert_int_equal(allocator->live, 0);
-  assert_int_equal(allocator->faults, 0);
+  assert_true(test_allocator_is_clean(allocator));
 }
 
 #endif

@@ -18,11 +18,11 @@ static rondo_status call_rows(tree_work *w, rondo_tree *tree) {
                                           .input_count = 1,
                                           .buckets = &bucket,
                                           .bucket_count = 1};
-  TREE_TRY(rondo_function_create(tree, &options, &rows));
+  TRY(rondo_function_create(tree, &options, &rows));
   for (size_t i = 0; i < 3; i++) {
     rondo_buffer *out = NULL;
     const rondo_input input = {.address = w->words, .bytes = TREE_BYTES - 16, .rank = 1, .shape = {TREE_WORDS - 4}};
-    TREE_TRY(rondo_function_call(rows, w->streams[0], &input, 1, &out, 1));
+    TRY(rondo_function_call(rows, w->streams[0], &input, 1, &out, 1));
     rondo_buffer_release(out);
   }
   return RONDO_OK;
@@ -31,20 +31,19 @@ static rondo_status call_rows(tree_work *w, rondo_tree *tree) {
 static rondo_status use_tree(tree_work *w, rondo_tree *tree) {
   const rondo_input x = {.address = w->words, .bytes = TREE_BYTES};
   w->tree = tree;
-  TREE_TRY(tree_make(w, "triple", tree_triple_body, RONDO_INPUT_MOVING, RONDO_BINDING_AUTOMATIC, &w->triple));
-  TREE_TRY(
-      tree_make(w, "hop", tree_hop_body, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, RONDO_BINDING_AUTOMATIC, &w->hop));
-  TREE_TRY(rondo_function_prepare(w->hop, w->streams[0], &x, 1));
-  TREE_TRY(rondo_function_prepare(w->triple, w->streams[1], &x, 1));
-  TREE_TRY(rondo_function_call(w->triple, w->streams[0], &x, 1, &w->held[0], 1));
-  TREE_TRY(rondo_function_call(w->triple, w->streams[0], &x, 1, &w->held[1], 1));
+  TRY(tree_make(w, "triple", tree_triple_body, RONDO_INPUT_MOVING, RONDO_BINDING_AUTOMATIC, &w->triple));
+  TRY(tree_make(w, "hop", tree_hop_body, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, RONDO_BINDING_AUTOMATIC, &w->hop));
+  TRY(rondo_function_prepare(w->hop, w->streams[0], &x, 1));
+  TRY(rondo_function_prepare(w->triple, w->streams[1], &x, 1));
+  TRY(rondo_function_call(w->triple, w->streams[0], &x, 1, &w->held[0], 1));
+  TRY(rondo_function_call(w->triple, w->streams[0], &x, 1, &w->held[1], 1));
   return call_rows(w, tree);
 }
 
 static rondo_status use_trees(tree_work *w) {
   rondo_tree *tree = NULL;
   const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .outputs = RONDO_OUTPUTS_CLONE};
-  TREE_TRY(rondo_tree_create(w->device, &options, &tree));
+  TRY(rondo_tree_create(w->device, &options, &tree));
   w->triple = w->hop = NULL;
   const rondo_status status = use_tree(w, tree);
   tree_drop_held(w);
@@ -78,7 +77,7 @@ static rondo_status use_callables(tree_work *w) {
   const rondo_callables_options options = {RONDO_CALLABLES_OPTIONS_INIT, .warm_ups = 1, .callables = parts,
                                            .callable_count = 2};
   rondo_callables *callables = NULL;
-  TREE_TRY(rondo_callables_create(w->device, w->streams[0], &options, &callables));
+  TRY(rondo_callables_create(w->device, w->streams[0], &options, &callables));
   rondo_status status = rondo_callables_forward(callables, 1, w->streams[0], &x, 1, NULL, 0);
   assert_int_equal(status, RONDO_INVALID_STATE);
   status = rondo_callables_restart(callables);
@@ -106,8 +105,7 @@ static bool run(size_t at, size_t *inout_heard) {
   for (uint32_t i = 0; i < TREE_WORDS; i++) assert_int_equal(words[i], i + 1);
   assert_ok(tree_free_late(&w));
   tree_work_close(&w, at);
-  assert_int_equal(atomic_load(&w.allocator.live), 0);
-  assert_int_equal(atomic_load(&w.allocator.faults), 0);
+  assert_true(test_allocator_is_clean(&w.allocator));
   return has_failed;
 }
 

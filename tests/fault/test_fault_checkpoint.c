@@ -117,7 +117,7 @@ static rondo_status save(uint32_t serial, size_t count) {
   return status;
 }
 
-/* Files in the folder beside the checkpoint; takes them away. */
+/* Files in the folder next to the checkpoint; takes them away. */
 static size_t remove_others(void) {
   DIR *opened = opendir(folder);
   size_t count = 0;
@@ -141,6 +141,8 @@ static int set_up(void **state) {
   memset(&calls, 0, sizeof calls);
   return save(OLD, 100) == RONDO_OK ? 0 : -1;
 }
+
+#define CHECKPOINT_TEST(name) TEST_REGISTER(name, void *no_fixture, set_up, NULL, false)
 
 static int make_folder(void **state) {
   (void)state;
@@ -171,8 +173,7 @@ static uint32_t read_serial(void) {
 }
 
 /* The bytes are on the disk before the name is given, and the name after. */
-static void test_the_order_of_a_save(void **state) {
-  (void)state;
+CHECKPOINT_TEST(test_the_order_of_a_save) {
   assert_ok(save(NEW, 100));
   assert_string_equal(calls.log, "OwwwsDrscc");
   assert_int_equal(read_serial(), NEW);
@@ -182,8 +183,7 @@ static void test_the_order_of_a_save(void **state) {
   assert_int_equal(read_serial(), OLD);
 }
 
-static void test_a_call_that_fails_leaves_the_old_one(void **state) {
-  (void)state;
+CHECKPOINT_TEST(test_a_call_that_fails_leaves_the_old_one) {
   static const int errors[] = {ENOSPC, EIO, EDQUOT, EROFS};
   assert_ok(save(OLD, 100));
   const size_t count = calls.count;
@@ -205,8 +205,7 @@ static void test_a_call_that_fails_leaves_the_old_one(void **state) {
   }
 }
 
-static void test_folders_that_cannot_be_synchronized_are_no_failure(void **state) {
-  (void)state;
+CHECKPOINT_TEST(test_folders_that_cannot_be_synchronized_are_no_failure) {
   calls.fail_at = 6;
   calls.error = EACCES; /* opening it */
   assert_ok(save(NEW, 100));
@@ -218,8 +217,7 @@ static void test_folders_that_cannot_be_synchronized_are_no_failure(void **state
   assert_int_equal(read_serial(), OLD);
 }
 
-static void test_a_process_that_ends_at_any_call_leaves_one_that_is_whole(void **state) {
-  (void)state;
+CHECKPOINT_TEST(test_a_process_that_ends_at_any_call_leaves_one_that_is_whole) {
   for (size_t at = 1; at <= 10; at++) {
     assert_ok(save(OLD, 100));
     const pid_t child = fork();
@@ -250,8 +248,7 @@ static void die_in_save(size_t at) {
 }
 
 /* PR-12 */
-static void test_the_next_save_removes_what_a_process_that_ended_left(void **state) {
-  (void)state;
+CHECKPOINT_TEST(test_the_next_save_removes_what_a_process_that_ended_left) {
   for (size_t at = 1; at <= 10; at++) {
     assert_ok(save(OLD, 100));
     for (int i = 0; i < 3; i++) die_in_save(at);
@@ -270,8 +267,7 @@ static void stop_in_save(const int went[2], const int go[2]) {
   _exit(rondo_file_replacement_end(&file, rondo_file_replacement_write(&file, "new", 3)) == RONDO_OK ? DIED : 3);
 }
 
-static void test_a_save_leaves_the_temporary_file_of_another_alone(void **state) {
-  (void)state;
+CHECKPOINT_TEST(test_a_save_leaves_the_temporary_file_of_another_alone) {
   int went[2], go[2], status = 0;
   char byte = 0;
   assert_int_equal(pipe(went), 0);
@@ -299,8 +295,7 @@ static void save_for_ever(void) {
   }
 }
 
-static void test_a_process_that_is_killed_at_any_moment_leaves_one_that_is_whole(void **state) {
-  (void)state;
+CHECKPOINT_TEST(test_a_process_that_is_killed_at_any_moment_leaves_one_that_is_whole) {
   uint64_t seed = 5;
   uint32_t kept = 0;
   for (uint32_t round = 0; round < test_effort(40) + 4; round++) {
@@ -320,8 +315,7 @@ static void test_a_process_that_is_killed_at_any_moment_leaves_one_that_is_whole
 }
 
 /* A limit on the size of files stands for a disk that is full in the middle of the data. */
-static void test_a_full_disk_leaves_the_old_one(void **state) {
-  (void)state;
+CHECKPOINT_TEST(test_a_full_disk_leaves_the_old_one) {
   const pid_t child = fork();
   assert_true(child >= 0);
   if (child == 0) {
@@ -350,8 +344,7 @@ static rondo_status save_and_load(const rondo_allocator *allocator) {
   return status;
 }
 
-static void test_failing_allocators_leak_nothing(void **state) {
-  (void)state;
+CHECKPOINT_TEST(test_failing_allocators_leak_nothing) {
   size_t failures = 0;
   rondo_status status = RONDO_OUT_OF_MEMORY;
   for (size_t at = 1; status != RONDO_OK; at++) {
@@ -361,15 +354,13 @@ static void test_failing_allocators_leak_nothing(void **state) {
     status = save_and_load(&allocator.table);
     failures += status != RONDO_OK;
     assert_true(status == RONDO_OK || status == RONDO_OUT_OF_MEMORY);
-    assert_int_equal(atomic_load(&allocator.live), 0);
-    assert_int_equal(atomic_load(&allocator.faults), 0);
+    assert_true(test_allocator_is_clean(&allocator));
     assert_int_equal(remove_others(), 0);
   }
   assert_true(failures > 10);
 }
 
-static void test_there_is_no_folder(void **state) {
-  (void)state;
+CHECKPOINT_TEST(test_there_is_no_folder) {
   rondo_weights *set = make_set(NEW, 10);
   char nowhere[sizeof path + 16];
   (void)snprintf(nowhere, sizeof nowhere, "%s/nowhere/checkpoint", folder);
@@ -378,18 +369,4 @@ static void test_there_is_no_folder(void **state) {
   rondo_weights_destroy(set);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(test_there_is_no_folder, set_up),
-      cmocka_unit_test_setup(test_the_order_of_a_save, set_up),
-      cmocka_unit_test_setup(test_a_call_that_fails_leaves_the_old_one, set_up),
-      cmocka_unit_test_setup(test_folders_that_cannot_be_synchronized_are_no_failure, set_up),
-      cmocka_unit_test_setup(test_a_process_that_ends_at_any_call_leaves_one_that_is_whole, set_up),
-      cmocka_unit_test_setup(test_the_next_save_removes_what_a_process_that_ended_left, set_up),
-      cmocka_unit_test_setup(test_a_save_leaves_the_temporary_file_of_another_alone, set_up),
-      cmocka_unit_test_setup(test_a_process_that_is_killed_at_any_moment_leaves_one_that_is_whole, set_up),
-      cmocka_unit_test_setup(test_a_full_disk_leaves_the_old_one, set_up),
-      cmocka_unit_test_setup(test_failing_allocators_leak_nothing, set_up),
-  };
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+int main(void) { return test_run_registered_in(make_folder, remove_folder); }

@@ -6,12 +6,6 @@
 
 #include "fault/fault_sweep.h"
 
-#define TRY(expression)                              \
-  do {                                               \
-    const rondo_status try_status_ = (expression);   \
-    if (try_status_ != RONDO_OK) return try_status_; \
-  } while (0)
-
 enum { RANKS = 2, COUNT = 6000, FEW = 10 };
 
 typedef struct work {
@@ -87,8 +81,7 @@ static rondo_status run(fault_point *point) {
   const rondo_status status = do_all(&w);
   point->allocations = atomic_load(&w.allocator.calls);
   take_down(&w);
-  assert_int_equal(atomic_load(&w.allocator.live), 0);
-  assert_int_equal(atomic_load(&w.allocator.faults), 0);
+  assert_true(test_allocator_is_clean(&w.allocator));
   for (int i = 0; i < RANKS && status == RONDO_OK; i++) assert_int_equal(w.buffers[i][COUNT - 1], 6);
   return status;
 }

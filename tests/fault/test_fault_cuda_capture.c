@@ -126,9 +126,8 @@ static rondo_status do_all(work *w) {
 
 /* What still captures is given up; the streams then capture and run as ever. */
 static void assert_usable(work *w) {
-  rondo_capture_info info = {.struct_size = sizeof info};
   rondo_graph *graph = NULL;
-  assert_ok(rondo_capture_get_info(w->streams[0], &info));
+  rondo_capture_info info = test_capture_info(w->streams[0]);
   if (info.state != RONDO_CAPTURE_NONE && rondo_capture_end(w->streams[0], &graph) == RONDO_OK && graph != w->given)
     assert_ok(rondo_graph_destroy(graph));
   assert_ok(rondo_capture_begin(w->streams[0], RONDO_CAPTURE_THREAD_LOCAL));
@@ -220,8 +219,7 @@ static const char *const names[] = {
     "cuStreamWaitEvent",
 };
 
-static void each_call_of_the_import_is_refused(void **state) {
-  (void)state;
+UNIT_TEST(each_call_of_the_import_is_refused) {
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     size_t at = 1;
     while (run(names[i], at)) at++;
@@ -229,8 +227,7 @@ static void each_call_of_the_import_is_refused(void **state) {
   }
 }
 
-static void each_allocation_fails(void **state) {
-  (void)state;
+UNIT_TEST(each_allocation_fails) {
   size_t at = 1;
   while (run(NULL, at)) at++;
   assert_true(at > 200);
@@ -250,10 +247,4 @@ static int unload(void **state) {
   return 0;
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_call_of_the_import_is_refused),
-      cmocka_unit_test(each_allocation_fails),
-  };
-  return cmocka_run_group_tests(tests, load_driver, unload);
-}
+int main(void) { return test_run_registered_in(load_driver, unload); }

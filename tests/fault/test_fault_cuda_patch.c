@@ -143,7 +143,6 @@ FAULT_CUDA_TEST(test_calls_of_a_launch_run_out_of_memory_from_some_on) { sweep(N
  * on. */
 FAULT_CUDA_TEST(test_a_launch_of_an_exec_made_anew_is_refused) {
   static rig r;
-  rondo_exec *exec;
   rondo_patch_set *set;
   rondo_graph *graph;
   rondo_node node;
@@ -156,7 +155,7 @@ FAULT_CUDA_TEST(test_a_launch_of_an_exec_made_anew_is_refused) {
     const rondo_copy copy = {.dst = r.out + 4 * i, .src = r.copied[0] + 4 * i, .width = 16};
     assert_ok(rondo_graph_add_copy(graph, NULL, 0, &copy, &node));
   }
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  rondo_exec *exec = test_instantiate(graph);
   const rondo_patch_input input = {.name = "copied", .address = r.copied[0], .bytes = WORDS * 4};
   assert_ok(rondo_patch_set_create(exec, &input, 1, NULL, &set));
   const void *const addresses[] = {on_host};

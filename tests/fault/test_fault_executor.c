@@ -6,12 +6,6 @@
 
 #include "fault/fault_allocations.h"
 
-#define TRY(call)                            \
-  do {                                       \
-    const rondo_status status_ = (call);     \
-    if (status_ != RONDO_OK) return status_; \
-  } while (0)
-
 enum { BRANCHES = 4, CELLS = 6 };
 
 static struct {

@@ -90,8 +90,7 @@ static void take_down(void) {
   assert_ok(rondo_stream_destroy(work.stream));
   assert_ok(rondo_free(work.device, work.memory));
   assert_ok(rondo_device_close(work.device));
-  assert_int_equal(atomic_load(&work.allocator.live), 0);
-  assert_int_equal(atomic_load(&work.allocator.faults), 0);
+  assert_true(test_allocator_is_clean(&work.allocator));
 }
 
 /* Whether the failure came. */

@@ -185,8 +185,7 @@ static rondo_status try_all(fault_point *point) {
   if (status == RONDO_OK) assert_right(&of[1]);
   if (status == RONDO_OK && point->driver_at == 0) assert_memory_equal(&of[0], &of[1], sizeof of[0]);
   assert_int_equal(atomic_load(&live), 0);
-  assert_int_equal(atomic_load(&work.allocator.live), 0);
-  assert_int_equal(atomic_load(&work.allocator.faults), 0);
+  assert_true(test_allocator_is_clean(&work.allocator));
   point->calls = atomic_load(&calls);
   point->allocations = atomic_load(&work.allocator.calls);
   return status;
@@ -194,16 +193,14 @@ static rondo_status try_all(fault_point *point) {
 
 /* Cases ------------------------------------------------------------------------------------------------------------ */
 
-static void test_memory_of_the_library_runs_out(void **state) {
-  (void)state;
+UNIT_TEST(test_memory_of_the_library_runs_out) {
   atomic_store(&failure, ONEDNN_NO_MEMORY);
   fault_sweep(try_all, true, false, 30);
   fault_sweep(try_all, true, true, 30);
 }
 
 /* 3: unimplemented. No error comes of it. */
-static void test_what_has_no_way_is_made_by_own_kernels(void **state) {
-  (void)state;
+UNIT_TEST(test_what_has_no_way_is_made_by_own_kernels) {
   fault_point none = {0};
   atomic_store(&failure, 3);
   assert_ok(try_all(&none));
@@ -214,8 +211,7 @@ static void test_what_has_no_way_is_made_by_own_kernels(void **state) {
   }
 }
 
-static void test_each_allocation_fails(void **state) {
-  (void)state;
+UNIT_TEST(test_each_allocation_fails) {
   fault_sweep(try_all, false, false, 20);
   fault_sweep(try_all, false, true, 20);
 }
@@ -232,10 +228,7 @@ static int find_what_is_right(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_of_the_library_runs_out),
-                                     cmocka_unit_test(test_what_has_no_way_is_made_by_own_kernels),
-                                     cmocka_unit_test(test_each_allocation_fails)};
   if (setenv("RONDO_ONEDNN_LEAST", "1", 1) != 0) return 1;
   if (!rondo_library_find(&rondo_onednn_convolutions)) return 77;
-  return cmocka_run_group_tests_name("fault_onednn", tests, find_what_is_right, NULL);
+  return test_run_registered_in(find_what_is_right, NULL);
 }

@@ -7,12 +7,6 @@
 #include "fault/fault_allocations.h"
 #include "support/test_session.h"
 
-#define TRY(call)                            \
-  do {                                       \
-    const rondo_status status_ = (call);     \
-    if (status_ != RONDO_OK) return status_; \
-  } while (0)
-
 static struct {
   rondo_weights *weights;
   rondo_session *session;

@@ -20,8 +20,7 @@ static bool run(size_t at, size_t *inout_heard) {
   *inout_heard += status != RONDO_OK;
   if (has_failed) tree_assert_usable(&w);
   tree_work_close(&w, at);
-  assert_int_equal(atomic_load(&w.allocator.live), 0);
-  assert_int_equal(atomic_load(&w.allocator.faults), 0);
+  assert_true(test_allocator_is_clean(&w.allocator));
   return has_failed;
 }
 

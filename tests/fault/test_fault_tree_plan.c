@@ -23,8 +23,8 @@ static rondo_buffer *held[LINKS];
 static rondo_status link_body(rondo_call *call, void *user) {
   const link_work *link = user;
   void *out;
-  TREE_TRY(rondo_call_output(call, 0, link->bytes, NULL, &out));
-  TREE_TRY(rondo_copy_async(rondo_call_stream(call), out, rondo_call_input(call, 0), TREE_BYTES));
+  TRY(rondo_call_output(call, 0, link->bytes, NULL, &out));
+  TRY(rondo_copy_async(rondo_call_stream(call), out, rondo_call_input(call, 0), TREE_BYTES));
   return tree_change(link->work, rondo_call_stream(call), out, 3, 1);
 }
 
@@ -43,11 +43,11 @@ static rondo_status call_links(tree_work *w) {
         .buffer = i == 0 ? NULL : held[i - 1], .address = i == 0 ? w->words : NULL, .bytes = i == 0 ? TREE_BYTES : 0};
     if (i >= 2) rondo_buffer_release(held[i - 2]);
     if (i >= 2) held[i - 2] = NULL;
-    TREE_TRY(rondo_function_call(links[i].function, w->streams[0], &x, 1, &held[i], 1));
+    TRY(rondo_function_call(links[i].function, w->streams[0], &x, 1, &held[i], 1));
     power *= 3;
   }
-  TREE_TRY(rondo_buffer_copy(held[LINKS - 1], w->streams[0], 0, words, sizeof words));
-  TREE_TRY(rondo_stream_synchronize(w->streams[0]));
+  TRY(rondo_buffer_copy(held[LINKS - 1], w->streams[0], 0, words, sizeof words));
+  TRY(rondo_stream_synchronize(w->streams[0]));
   for (uint32_t i = 0; i < TREE_WORDS; i++) assert_int_equal(words[i], (i + 1) * power + (power - 1) / 2);
   return RONDO_OK;
 }
@@ -85,8 +85,7 @@ static void finish(tree_work *w, size_t at) {
   assert_ok(rondo_tree_get_last_call(w->tree, &last));
   assert_int_equal(last.outcome, RONDO_CALL_REPLAYED);
   tree_work_close(w, at);
-  assert_int_equal(atomic_load(&w->allocator.live), 0);
-  assert_int_equal(atomic_load(&w->allocator.faults), 0);
+  assert_true(test_allocator_is_clean(&w->allocator));
 }
 
 static void begin_failing(tree_work *w, size_t at) {

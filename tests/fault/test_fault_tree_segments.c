@@ -219,8 +219,7 @@ static void take_down(rig *r) {
     assert_int_equal(fake_close(r->device), 0);
   else
     assert_ok(rondo_device_close(r->device));
-  assert_int_equal(r->allocator.live, 0);
-  assert_int_equal(r->allocator.faults, 0);
+  assert_true(test_allocator_is_clean(&r->allocator));
 }
 
 /* One run with a failure; returns its status. */

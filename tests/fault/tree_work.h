@@ -14,12 +14,6 @@
 
 enum { TREE_WORDS = 48, TREE_BYTES = 4 * TREE_WORDS, TREE_ROUNDS = 3 };
 
-#define TREE_TRY(call)                             \
-  do {                                             \
-    const rondo_status try_status = (call);        \
-    if (try_status != RONDO_OK) return try_status; \
-  } while (0)
-
 typedef struct tree_work {
   test_allocator allocator;
   rondo_device *device;
@@ -59,7 +53,7 @@ static inline rondo_status tree_triple_body(rondo_call *call, void *user) {
   tree_work *w = user;
   rondo_stream *stream = rondo_call_stream(call);
   void *scratch, *out;
-  TREE_TRY(rondo_malloc_async(stream, TREE_BYTES, NULL, &scratch));
+  TRY(rondo_malloc_async(stream, TREE_BYTES, NULL, &scratch));
   rondo_status status = rondo_copy_async(stream, scratch, rondo_call_input(call, 0), TREE_BYTES);
   if (status == RONDO_OK) status = tree_change(w, stream, scratch, 3, 1);
   if (status == RONDO_OK) status = rondo_call_output(call, 0, TREE_BYTES, NULL, &out);
@@ -77,10 +71,10 @@ static inline rondo_status tree_count_step(void *user) {
 static inline rondo_status tree_hop_body(rondo_call *call, void *user) {
   tree_work *w = user;
   void *out;
-  TREE_TRY(tree_change(w, rondo_call_stream(call), rondo_call_input(call, 0), 2, 0));
-  TREE_TRY(rondo_call_host_step(call, tree_count_step, &w->steps));
-  TREE_TRY(rondo_call_output(call, 0, TREE_BYTES, NULL, &out));
-  TREE_TRY(rondo_copy_async(rondo_call_stream(call), out, rondo_call_input(call, 0), TREE_BYTES));
+  TRY(tree_change(w, rondo_call_stream(call), rondo_call_input(call, 0), 2, 0));
+  TRY(rondo_call_host_step(call, tree_count_step, &w->steps));
+  TRY(rondo_call_output(call, 0, TREE_BYTES, NULL, &out));
+  TRY(rondo_copy_async(rondo_call_stream(call), out, rondo_call_input(call, 0), TREE_BYTES));
   return tree_change(w, rondo_call_stream(call), out, 1, 5);
 }
 
@@ -106,7 +100,7 @@ static inline rondo_status tree_make(tree_work *w, const char *name, rondo_funct
   return *out != NULL ? RONDO_OK : rondo_function_create(w->tree, &options, out);
 }
 
-/* Beside what moves and is demoted, inputs that stay where they are. */
+/* In addition to what moves and is demoted, inputs that stay where they are. */
 static inline rondo_status tree_make_pick(tree_work *w) {
   static const uint32_t kinds[] = {RONDO_INPUT_MOVING, RONDO_INPUT_MOVING, RONDO_INPUT_STATIC};
   const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT,
@@ -121,11 +115,10 @@ static inline rondo_status tree_make_pick(tree_work *w) {
 
 static inline rondo_status tree_make_all(tree_work *w) {
   const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .name = "fault", .outputs = RONDO_OUTPUTS_CLONE};
-  if (w->tree == NULL) TREE_TRY(rondo_tree_create(w->device, &options, &w->tree));
-  TREE_TRY(tree_make(w, "triple", tree_triple_body, RONDO_INPUT_MOVING, RONDO_BINDING_PATCH, &w->triple));
-  TREE_TRY(
-      tree_make(w, "hop", tree_hop_body, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, RONDO_BINDING_AUTOMATIC, &w->hop));
-  TREE_TRY(tree_make_pick(w));
+  if (w->tree == NULL) TRY(rondo_tree_create(w->device, &options, &w->tree));
+  TRY(tree_make(w, "triple", tree_triple_body, RONDO_INPUT_MOVING, RONDO_BINDING_PATCH, &w->triple));
+  TRY(tree_make(w, "hop", tree_hop_body, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, RONDO_BINDING_AUTOMATIC, &w->hop));
+  TRY(tree_make_pick(w));
   return tree_make(w, "gone", tree_triple_body, RONDO_INPUT_MOVING, RONDO_BINDING_COPY, &w->gone);
 }
 
@@ -144,8 +137,8 @@ static inline rondo_status tree_look(const tree_work *w, rondo_stream *stream) {
   for (int k = 0; k < 3 && status == RONDO_OK; k++)
     status = rondo_buffer_copy(w->held[k], stream, 0, words[k], sizeof words[k]);
   const rondo_status waited = rondo_stream_synchronize(stream); /* before the words go */
-  TREE_TRY(status);
-  TREE_TRY(waited);
+  TRY(status);
+  TRY(waited);
   for (int k = 0; k < 3; k++)
     for (uint32_t i = 0; i < TREE_WORDS; i++) assert_int_equal(words[k][i], a[k] * i + b[k]);
   return RONDO_OK;
@@ -155,9 +148,9 @@ static inline rondo_status tree_look(const tree_work *w, rondo_stream *stream) {
 static inline rondo_status tree_round(tree_work *w, rondo_stream *stream) {
   const rondo_input x = {.address = w->words, .bytes = TREE_BYTES};
   rondo_buffer *first = NULL;
-  TREE_TRY(rondo_tree_step_begin(w->tree));
+  TRY(rondo_tree_step_begin(w->tree));
   w->is_in_step = true;
-  TREE_TRY(rondo_function_call(w->triple, stream, &x, 1, &first, 1));
+  TRY(rondo_function_call(w->triple, stream, &x, 1, &first, 1));
   tree_drop_held(w);
   rondo_status status = rondo_buffer_clone(first, stream, &w->held[1]);
   const rondo_input cloned = {.buffer = w->held[1]};
@@ -167,8 +160,8 @@ static inline rondo_status tree_round(tree_work *w, rondo_stream *stream) {
     return status;
   }
   const rondo_input given = {.buffer = first, .give = true};
-  TREE_TRY(rondo_function_call(w->hop, stream, &given, 1, &w->held[2], 1));
-  TREE_TRY(tree_look(w, stream));
+  TRY(rondo_function_call(w->hop, stream, &given, 1, &w->held[2], 1));
+  TRY(tree_look(w, stream));
   w->is_in_step = false;
   return rondo_tree_step_end(w->tree);
 }
@@ -177,35 +170,35 @@ static inline rondo_status tree_round(tree_work *w, rondo_stream *stream) {
 static inline rondo_status tree_pick(tree_work *w, rondo_buffer *made[3], uint32_t which) {
   const rondo_input x = {.address = w->words, .bytes = TREE_BYTES};
   uint32_t words[TREE_WORDS];
-  TREE_TRY(rondo_function_call(w->triple, w->streams[0], &x, 1, &made[0], 1));
-  TREE_TRY(rondo_function_call(w->triple, w->streams[0], &(rondo_input){.buffer = made[0]}, 1, &made[1], 1));
-  TREE_TRY(rondo_function_call(w->pick, w->streams[0], (rondo_input[]){{.buffer = made[which]}, x, x}, 3, &made[2], 1));
+  TRY(rondo_function_call(w->triple, w->streams[0], &x, 1, &made[0], 1));
+  TRY(rondo_function_call(w->triple, w->streams[0], &(rondo_input){.buffer = made[0]}, 1, &made[1], 1));
+  TRY(rondo_function_call(w->pick, w->streams[0], (rondo_input[]){{.buffer = made[which]}, x, x}, 3, &made[2], 1));
   const rondo_status status = rondo_buffer_copy(made[2], w->streams[0], 0, words, sizeof words);
   const rondo_status waited = rondo_stream_synchronize(w->streams[0]); /* before the words go */
-  TREE_TRY(status);
-  TREE_TRY(waited);
+  TRY(status);
+  TRY(waited);
   for (uint32_t i = 0; i < TREE_WORDS; i++) assert_int_equal(words[i], which == 0 ? 9 * i + 13 : 27 * i + 40);
   return RONDO_OK;
 }
 
 static inline rondo_status tree_move(tree_work *w, uint32_t which) {
   rondo_buffer *made[3] = {NULL, NULL, NULL};
-  TREE_TRY(rondo_tree_step_begin(w->tree));
+  TRY(rondo_tree_step_begin(w->tree));
   w->is_in_step = true;
   const rondo_status status = tree_pick(w, made, which);
   for (int i = 0; i < 3; i++) rondo_buffer_release(made[i]);
-  TREE_TRY(status);
+  TRY(status);
   w->is_in_step = false;
   return rondo_tree_step_end(w->tree);
 }
 
 static inline rondo_status tree_do_all(tree_work *w) {
-  TREE_TRY(tree_make_all(w));
-  for (int i = 0; i < TREE_ROUNDS; i++) TREE_TRY(tree_round(w, w->streams[i % 2]));
-  TREE_TRY(tree_look(w, w->streams[(TREE_ROUNDS - 1) % 2]));
-  for (uint32_t i = 0; i < 6; i++) TREE_TRY(tree_move(w, i < 3 ? 0 : i % 2));
-  TREE_TRY(rondo_tree_reset(w->tree));
-  TREE_TRY(tree_round(w, w->streams[0]));
+  TRY(tree_make_all(w));
+  for (int i = 0; i < TREE_ROUNDS; i++) TRY(tree_round(w, w->streams[i % 2]));
+  TRY(tree_look(w, w->streams[(TREE_ROUNDS - 1) % 2]));
+  for (uint32_t i = 0; i < 6; i++) TRY(tree_move(w, i < 3 ? 0 : i % 2));
+  TRY(rondo_tree_reset(w->tree));
+  TRY(tree_round(w, w->streams[0]));
   rondo_function *gone = w->gone;
   w->gone = NULL;
   return rondo_function_destroy(gone);

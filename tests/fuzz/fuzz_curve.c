@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       .title = "Losses",
       .unit = "nats",
       .is_time = (data[0] & 1) != 0,
-      .series = {{"recorded", values + second, first, count - second}, {"kernel by kernel", values, data[2], second}}};
+      .series = {{"recorded", values + second, first, count - second}, {"eager", values, data[2], second}}};
   char *text = NULL;
   size_t bytes = 0;
   FILE *stream = open_memstream(&text, &bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Functions and their recordings: the input is a stream of calls on a tree, beside which a model of it goes
+ * Functions and their recordings: the input is a stream of calls on a tree, which a model of it follows
  * (support/test_tree_model.h).
  */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What the parts of the memory target share: a run is one input's calls on a device (and perhaps a peer), with a model
- * beside it of what lives, where, and which bytes are in it.
+ * next to it, of what lives, where, and which bytes are in it.
  *
  *   memory_model.c   the model: what lives lies apart, and the figures add up
  *   memory_work.c    filling and looking at blocks, eagerly and in graphs, and recording graphs that do so

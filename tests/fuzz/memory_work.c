@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Work on blocks. A lane is where it goes: a stream, where it runs or is captured, or the end of a chain of nodes. Of a
- * small block all bytes are written and looked at, of a large one a few rows: device memory is made when it is touched.
+ * Work on blocks. A target is where it goes: a stream, where it runs or is captured, or the end of a chain of nodes. Of
+ * a small block all bytes are written and looked at, of a large one a few rows: device memory is made when it is
+ * touched.
  */
 #include "fuzz/memory_run.h"
 
@@ -9,16 +10,16 @@
 
 enum { LANES = 2, WHOLE = 8192, ROW = 256, ROWS = 3, STEPS = 14 };
 
-typedef struct lane {
+typedef struct target {
   rondo_stream *stream; /* NULL: nodes of `graph` after `last` */
   rondo_pool *pool;     /* that a captured allocation names; NULL: the current one */
   rondo_graph *graph;
   rondo_node last; /* none: the first node has nothing before it */
-} lane;
+} target;
 
 /* What runs ------------------------------------------------------------------------------------------------------- */
 
-/* What a kernel is told of a block beside its address. */
+/* What a kernel is told of a block in addition to its address. */
 typedef struct pattern {
   size_t bytes, value;
 } pattern;
@@ -72,7 +73,7 @@ static rondo_status put_kernel(rondo_stream *stream, const rondo_kernel_node *no
   return rondo_launch_with(stream, node->kernel, node->grid, node->args, node->arg_count, &options);
 }
 
-static rondo_status put(lane *into, rondo_node_params *params) {
+static rondo_status put(target *into, rondo_node_params *params) {
   if (into->stream == NULL)
     return rondo_graph_add(into->graph, &into->last, into->last.id != 0 ? 1 : 0, params, &into->last);
   const rondo_malloc_options options = {RONDO_MALLOC_OPTIONS_INIT, .pool = into->pool};
@@ -92,7 +93,7 @@ static rondo_status put(lane *into, rondo_node_params *params) {
   }
 }
 
-static rondo_status put_on_block(lane *into, rondo_kernel *kernel, const block *of) {
+static rondo_status put_on_block(target *into, rondo_kernel *kernel, const block *of) {
   const pattern told = {of->bytes, of->value};
   const size_t arg_bytes[] = {of->bytes, 0};
   return put(into, &(rondo_node_params){.kind = RONDO_NODE_KERNEL,
@@ -104,7 +105,7 @@ static rondo_status put_on_block(lane *into, rondo_kernel *kernel, const block *
 }
 
 /* By a fill or a kernel, as the value says. */
-static rondo_status put_write(lane *into, rondo_kernel *const kernels[KERNELS], const block *of) {
+static rondo_status put_write(target *into, rondo_kernel *const kernels[KERNELS], const block *of) {
   if (of->value % 2 == 0) return put_on_block(into, kernels[STAMP], of);
   const rows at = rows_of(of->bytes);
   return put(into, &(rondo_node_params){.kind = RONDO_NODE_FILL,
@@ -116,7 +117,7 @@ static rondo_status put_write(lane *into, rondo_kernel *const kernels[KERNELS], 
                                                     .pitch = at.pitch}});
 }
 
-static rondo_status put_look(lane *into, rondo_kernel *const kernels[KERNELS], const block *of) {
+static rondo_status put_look(target *into, rondo_kernel *const kernels[KERNELS], const block *of) {
   return of->value == 0 ? RONDO_OK : put_on_block(into, kernels[LOOK], of);
 }
 
@@ -141,7 +142,7 @@ bool move(fuzz_run *run, block *of, int stream) {
 
 bool write_block(fuzz_run *run, block *of) {
   block next = *of;
-  lane at = {.stream = run->streams[of->stream]};
+  target at = {.stream = run->streams[of->stream]};
   next.value = new_value(run);
   if (!went_well(put_write(&at, run->kernels, &next))) return false;
   *of = next;
@@ -149,12 +150,12 @@ bool write_block(fuzz_run *run, block *of) {
 }
 
 bool look_at(fuzz_run *run, const block *of) {
-  lane at = {.stream = run->streams[of->stream < 0 ? 0 : of->stream]};
+  target at = {.stream = run->streams[of->stream < 0 ? 0 : of->stream]};
   return went_well(put_look(&at, run->kernels, of));
 }
 
 rondo_status look_from_peer(fuzz_run *run, const block *of) {
-  lane at = {.stream = run->peer_stream};
+  target at = {.stream = run->peer_stream};
   const rondo_status status = put_look(&at, run->peer_kernels, of);
   require_ok(rondo_stream_synchronize(run->peer_stream));
   return status;
@@ -162,7 +163,7 @@ rondo_status look_from_peer(fuzz_run *run, const block *of) {
 
 rondo_status write_from_peer(fuzz_run *run, block *of) {
   block next = *of;
-  lane at = {.stream = run->peer_stream};
+  target at = {.stream = run->peer_stream};
   next.value = new_value(run);
   const rondo_status status = put_write(&at, run->peer_kernels, &next);
   require_ok(rondo_stream_synchronize(run->peer_stream));
@@ -176,14 +177,14 @@ rondo_status write_from_peer(fuzz_run *run, block *of) {
 typedef struct author {
   fuzz_run *run;
   family *into;
-  lane lanes[LANES];
+  target lanes[LANES];
   int made;
   int lane_of[ALLOCS];
   bool freed[ALLOCS];
 } author;
 
 static rondo_status join(author *self, int from, int to) {
-  lane *a = &self->lanes[from], *b = &self->lanes[to];
+  target *a = &self->lanes[from], *b = &self->lanes[to];
   if (b->stream != NULL) {
     const rondo_status status = rondo_event_record(self->run->event, a->stream);
     return status == RONDO_OK ? rondo_stream_wait_event(b->stream, self->run->event) : status;
@@ -216,7 +217,7 @@ static int some_alloc(const author *self) {
 
 static rondo_status record_alloc(author *self, int to) {
   fuzz_run *run = self->run;
-  lane *into = &self->lanes[to];
+  target *into = &self->lanes[to];
   if (self->made == ALLOCS) return RONDO_OK;
   const uint8_t choice = take(run);
   block at = {.bytes = take_size(run), .pool = OF_GRAPH};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Executors of several threads at once on one device (SE-10): programs of branches with states in common, some with an
- * executor of their own, some with one for all, run eagerly in turns with recorded runs and give the same numbers
+ * executor of their own, some with one for all, run eagerly in alternation with recorded runs and give the same numbers
  * each time, while others are compiled and destroyed.
  */
 #include <stdio.h>
@@ -8,6 +8,7 @@
 
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
+#include "support/test_program.h"
 
 enum { EDGE = 12, CELLS = EDGE * EDGE, BRANCHES = 9, RUNNERS = 4, ROUNDS = 60 };
 
@@ -24,10 +25,9 @@ typedef struct runner {
 static rondo_program *make_program(void) {
   const size_t shape[] = {EDGE, EDGE};
   const rondo_value none = {0};
-  rondo_program *program = NULL;
   rondo_value x, weight, y, sum = {0};
   char name[16];
-  assert_ok(rondo_program_create(NULL, &program));
+  rondo_program *program = test_new_program();
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   for (int i = 0; i < BRANCHES; i++) {
     (void)snprintf(name, sizeof name, "w%d", i);
@@ -41,12 +41,6 @@ static rondo_program *make_program(void) {
   assert_ok(rondo_program_output(program, "sum", sum));
   return program;
 }
-
-#define TRY(call)                            \
-  do {                                       \
-    const rondo_status status_ = (call);     \
-    if (status_ != RONDO_OK) return status_; \
-  } while (0)
 
 static rondo_status write_input(rondo_compiled *compiled) {
   float x[CELLS];
@@ -98,10 +92,9 @@ static void run_all(void *user) {
 
 static rondo_compiled *compile_runner(test_fixture *t, rondo_program *program, rondo_compiled *share,
                                       rondo_executor *executor) {
-  rondo_compiled *compiled = NULL;
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = share, .share_states_only = true,
                                          .executor = executor, .executor_policy = RONDO_EXECUTOR_ALWAYS};
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
   return compiled;
 }
 
@@ -118,11 +111,10 @@ static void write_states(rondo_compiled *compiled) {
 TEST_WORKERS(test_se10_executors_of_many_threads) {
   const rondo_executor_options options = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = 2, .expensive_us = 1e-3};
   rondo_program *programs[RUNNERS], *program = make_program();
-  rondo_executor *shared = NULL;
   runner runners[RUNNERS];
   test_thread threads[RUNNERS];
   float right[CELLS];
-  assert_ok(rondo_executor_create(t->device, &options, &shared));
+  rondo_executor *shared = test_executor(t, &options);
   rondo_compiled *anchor = compile_runner(t, program, NULL, NULL);
   write_states(anchor);
   assert_ok(write_input(anchor));
@@ -145,7 +137,5 @@ TEST_WORKERS(test_se10_executors_of_many_threads) {
     assert_ok(rondo_compiled_destroy(runners[i].compiled));
     rondo_program_destroy(programs[i]);
   }
-  assert_ok(rondo_compiled_destroy(anchor));
-  assert_ok(rondo_executor_destroy(shared));
   rondo_program_destroy(program);
 }

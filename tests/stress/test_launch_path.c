@@ -143,11 +143,10 @@ static rondo_exec *make_exec(const setup *s, bool wide, bool memory) {
 /* With memory of its own, scratch and kept, and host memory that it reads. */
 static rondo_recording *make_recording(const setup *s, const void *host) {
   rondo_recording *recording = NULL;
-  void *scratch = NULL, *kept = NULL;
   assert_ok(rondo_recording_create(s->device, NULL, &recording));
   assert_ok(rondo_recording_capture_begin(recording, s->streams[0], RONDO_CAPTURE_GLOBAL));
-  assert_ok(rondo_malloc_async(s->streams[0], 4096, NULL, &scratch));
-  assert_ok(rondo_malloc_async(s->streams[0], 4096, NULL, &kept));
+  void *scratch = test_allocate_async(s->streams[0], 4096);
+  void *kept = test_allocate_async(s->streams[0], 4096);
   assert_ok(rondo_copy_async(s->streams[0], scratch, host, 64));
   assert_ok(rondo_copy_async(s->streams[0], kept, scratch, 64));
   assert_ok(rondo_free_async(s->streams[0], scratch));
@@ -194,11 +193,10 @@ static void make_patch_set(setup *s) {
 }
 
 static rondo_exec *make_drawing(const setup *s) {
-  rondo_graph *graph = NULL;
   assert_ok(rondo_capture_begin(s->streams[0], RONDO_CAPTURE_THREAD_LOCAL));
   for (int i = 0; i < 3; i++)
     assert_ok(rondo_random_uniform(s->generator, s->streams[0], (float *)(void *)s->words, NODES, 0, 1));
-  assert_ok(rondo_capture_end(s->streams[0], &graph));
+  rondo_graph *graph = test_capture_end(s->streams[0]);
   rondo_exec *exec = test_instantiate(graph);
   test_graph_destroy(graph);
   return exec;

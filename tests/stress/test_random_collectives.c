@@ -10,12 +10,6 @@
 
 enum { WORDS = 3000, STEPS = 100, EXECS = 3, ROUNDS = 40 };
 
-#define TRY(expression)                              \
-  do {                                               \
-    const rondo_status try_status_ = (expression);   \
-    if (try_status_ != RONDO_OK) return try_status_; \
-  } while (0)
-
 typedef enum operation { ALL_REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER, BARRIER, OPERATIONS } operation;
 
 /* One collective over a rank's words: where its buffers begin in there, and how many elements it is of. */

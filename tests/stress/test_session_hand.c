@@ -155,11 +155,10 @@ TEST(test_se6_a_model_is_removed_while_others_use_it) {
   assert_int_equal(taker.wrong, 0);
   assert_int_equal(r.base.wrong, 0);
   assert_int_equal(test_model_info(session, "scorer").graphs, 1);
-  assert_ok(rondo_session_destroy(session));
   rondo_weights_destroy(weights);
 }
 
-/* Several streams, beside who needs all ---------------------------------------------------------------------------- */
+/* Several streams, and one request that needs all ----------------------------------------------------------------- */
 
 typedef struct collector {
   test_client client;
@@ -199,7 +198,6 @@ TEST(test_se6_streams_are_taken_in_any_order_beside_calls_that_need_all) {
     assert_int_equal(writers[i].wrong, 0);
     assert_true(writers[i].done > 0);
   }
-  assert_ok(rondo_session_destroy(session));
   rondo_weights_destroy(weights);
 }
 

@@ -17,6 +17,7 @@
 
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
+#include "support/test_program.h"
 #include "tensor/operators/matmul/gemm.h"
 
 enum { ENOUGH_SIGNALS = 3000, MOST_SECONDS = 20, EDGE = 256, IMAGES = 4, CHANNELS = 64, PLANE = 14, FEATURES = 384 };
@@ -226,8 +227,7 @@ static void train_and_compare(void *with) {
 
 static void compile(network *n, rondo_device *device) {
   rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT};
-  rondo_program *program;
-  assert_ok(rondo_program_create(NULL, &program));
+  rondo_program *program = test_new_program();
   const rondo_value loss = build(program, n->convolves);
   assert_ok(rondo_program_cell(program, "rate", 5.0f, &sgd.learning_rate));
   assert_ok(rondo_program_sgd(program, loss, &sgd));

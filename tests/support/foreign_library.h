@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A library that knows nothing of Rondo, as cuBLAS and its like do not: it is given a stream's native handle
  * (rondo_stream_native) and talks to the CUDA driver by itself, which it finds by name: RONDO_CUDA_LIBRARY, else
- * libcuda.so.1. Its kernel is PTX; with the fake driver the CPU function behind it.
+ * libcuda.so.1. Its kernel is PTX; with the fake driver the CPU function of that name.
  *
  * All calls return the driver's code, 0 for success; they leave the caller's current context as it was. One thread.
  */

@@ -118,7 +118,7 @@ static bool close_fresh(rondo_device *device) {
   return closed;
 }
 
-/* A GPU's device stays open beside those of the tests, because making its context takes longer than a test. */
+/* A GPU's device stays open while tests open theirs, because making its context takes longer than a test. */
 int test_run_group(const char *name, const struct CMUnitTest *tests, size_t count, bool needs_device) {
   if (!needs_device) return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
   rondo_device *device = NULL;
@@ -160,32 +160,30 @@ int test_teardown(void **state) {
   for (size_t i = 0; i < TEST_KERNEL_COUNT; i++) rondo_kernel_destroy(fixture->kernels[i]);
   clean = test_took_down(rondo_stream_destroy(fixture->stream), "the stream") && clean;
   clean = test_took_down(rondo_device_close(fixture->device), "the device") && clean;
-  const size_t live = atomic_load(&fixture->allocator.live);
-  const size_t faults = atomic_load(&fixture->allocator.faults);
-  if (live != 0 || faults != 0) print_error("teardown: %zu blocks of host memory leaked, %zu faults\n", live, faults);
-  if (clean && live == 0 && faults == 0) free(fixture); /* else what is left may still point to it */
-  return clean && live == 0 && faults == 0 ? 0 : -1;
+  clean = test_allocator_is_clean(&fixture->allocator) && clean;
+  if (clean) free(fixture); /* else what is left may still point to it */
+  return clean ? 0 : -1;
 }
 
 rondo_stream *test_stream(test_fixture *fixture, const char *name) {
   rondo_stream *stream = NULL;
   const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = name};
   assert_ok(rondo_stream_create(fixture->device, &options, &stream));
-  test_leave(TEST_LEFT_STREAM, stream, NULL);
+  test_leave_kind(TEST_LEFT_STREAM, stream, NULL);
   return stream;
 }
 
 rondo_event *test_event(test_fixture *fixture) {
   rondo_event *event = NULL;
   assert_ok(rondo_event_create(fixture->device, NULL, &event));
-  test_leave(TEST_LEFT_EVENT, event, NULL);
+  test_leave_kind(TEST_LEFT_EVENT, event, NULL);
   return event;
 }
 
 rondo_graph *test_graph(test_fixture *fixture) {
   rondo_graph *graph = NULL;
   assert_ok(rondo_graph_create(fixture->device, NULL, &graph));
-  test_leave(TEST_LEFT_GRAPH, graph, NULL);
+  test_leave_kind(TEST_LEFT_GRAPH, graph, NULL);
   return graph;
 }
 
@@ -196,11 +194,34 @@ rondo_kernel *test_kernel(test_fixture *fixture, test_kernel_id id) {
   return fixture->kernels[id];
 }
 
-rondo_exec *test_instantiate(rondo_graph *graph) {
+rondo_kernel *test_kernel_make(test_fixture *fixture, const rondo_kernel_options *options) {
+  rondo_kernel *kernel = NULL;
+  assert_ok(rondo_kernel_create(fixture->device, options, &kernel));
+  test_leave_kind(TEST_LEFT_KERNEL, kernel, NULL);
+  return kernel;
+}
+
+rondo_recording *test_recording(const test_fixture *fixture, const rondo_recording_options *options) {
+  rondo_recording *recording = NULL;
+  assert_ok(rondo_recording_create(fixture->device, options, &recording));
+  test_leave_kind(TEST_LEFT_RECORDING, recording, NULL);
+  return recording;
+}
+
+rondo_executor *test_executor(const test_fixture *fixture, const rondo_executor_options *options) {
+  rondo_executor *executor = NULL;
+  assert_ok(rondo_executor_create(fixture->device, options, &executor));
+  test_leave_kind(TEST_LEFT_EXECUTOR, executor, NULL);
+  return executor;
+}
+
+rondo_exec *test_instantiate(rondo_graph *graph) { return test_instantiate_with(graph, NULL); }
+
+rondo_exec *test_instantiate_with(rondo_graph *graph, const rondo_instantiate_options *options) {
   rondo_exec *exec = NULL;
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  assert_ok(rondo_instantiate(graph, options, &exec));
   assert_non_null(exec);
-  test_leave(TEST_LEFT_EXEC, exec, NULL);
+  test_leave_kind(TEST_LEFT_EXEC, exec, NULL);
   return exec;
 }
 
@@ -211,7 +232,7 @@ rondo_graph *test_capture_end(rondo_stream *stream) {
   rondo_graph *graph = NULL;
   assert_ok(rondo_capture_end(stream, &graph));
   assert_non_null(graph);
-  test_leave(TEST_LEFT_GRAPH, graph, NULL);
+  test_leave_kind(TEST_LEFT_GRAPH, graph, NULL);
   return graph;
 }
 
@@ -296,6 +317,18 @@ rondo_recording_info test_recording_info(const rondo_recording *recording) {
   return info;
 }
 
+rondo_compiled_info test_compiled_info(const rondo_compiled *compiled) {
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_compiled_get_info(compiled, &info));
+  return info;
+}
+
+rondo_pool_statistics test_pool_statistics(rondo_pool *pool) {
+  rondo_pool_statistics statistics = {.struct_size = sizeof statistics};
+  assert_ok(rondo_pool_get_statistics(pool, &statistics));
+  return statistics;
+}
+
 rondo_capture_state test_capture_state(const rondo_stream *stream) { return test_capture_info(stream).state; }
 
 rondo_status test_host_nothing(void *user) {
@@ -332,7 +365,7 @@ void test_run_once(test_fixture *fixture, rondo_graph *graph) {
 
 uint32_t *test_words(test_fixture *fixture, size_t count) {
   void *address = test_allocate(fixture, count * sizeof(uint32_t), "words");
-  test_leave(TEST_LEFT_WORDS, address, fixture->device);
+  test_leave_kind(TEST_LEFT_WORDS, address, fixture->device);
   const rondo_fill zeros = {.dst = address, .value = 0, .element_bytes = 4, .width = count};
   assert_ok(rondo_fill_async(fixture->stream, &zeros));
   assert_ok(rondo_stream_synchronize(fixture->stream));
@@ -430,7 +463,7 @@ test_gate *test_gate_make(void) {
   test_gate *gate = malloc(sizeof *gate);
   assert_non_null(gate);
   test_gate_init(gate);
-  test_leave(TEST_LEFT_GATE, gate, NULL);
+  test_leave_kind(TEST_LEFT_GATE, gate, NULL);
   return gate;
 }
 

@@ -61,6 +61,13 @@ void test_assert_message(const char *text, const char *file, int line);
 void test_assert_near(const float *actual, const float *expected, size_t count, float tolerance, const char *file,
                       int line);
 
+/* Returns the status of a call that fails: for functions that return a status. */
+#define TRY(call)                                  \
+  do {                                             \
+    const rondo_status try_status = (call);        \
+    if (try_status != RONDO_OK) return try_status; \
+  } while (0)
+
 /* Devices and fixtures -------------------------------------------------------------------------------------------- */
 
 /* The name of the device under test, and whether it is one of the driver `prefix` ("cpu"). */
@@ -86,39 +93,53 @@ int test_setup(void **state);
 int test_setup_workers(void **state);
 int test_teardown(void **state);
 #define test_case(function) cmocka_unit_test_setup_teardown(function, test_setup, test_teardown)
-#define test_case_workers(function) cmocka_unit_test_setup_teardown(function, test_setup_workers, test_teardown)
 
 /* Tests with that fixture, which is `t`; TEST_WORKERS with the second setup. See test_cases.h. */
 #define TEST(name) TEST_DEFINE(name, test_fixture *t, test_setup, test_teardown)
 #define TEST_WORKERS(name) TEST_DEFINE(name, test_fixture *t, test_setup_workers, test_teardown)
 
 /* Further objects of the fixture's device. The teardown destroys what the test has left: also graphs of
- * test_capture_end, words of test_words and gates of test_gate_make. Threads may make objects at once. */
+ * test_capture_end, programs and what is compiled from them by test_compile, words of test_words and gates of
+ * test_gate_make. Threads may make objects at once. */
 rondo_stream *test_stream(test_fixture *fixture, const char *name);
 rondo_event *test_event(test_fixture *fixture);
 rondo_graph *test_graph(test_fixture *fixture);
 rondo_kernel *test_kernel(test_fixture *fixture, test_kernel_id id); /* the fixture's */
+rondo_kernel *test_kernel_make(test_fixture *fixture, const rondo_kernel_options *options);
+rondo_recording *test_recording(const test_fixture *fixture, const rondo_recording_options *options);
+rondo_executor *test_executor(const test_fixture *fixture, const rondo_executor_options *options);
 rondo_exec *test_instantiate(rondo_graph *graph);
+rondo_exec *test_instantiate_with(rondo_graph *graph, const rondo_instantiate_options *options);
 
-/* Objects that a test makes by other calls, left to the teardown as well; they return the object. test_own is for other
- * kinds, which the teardown destroys after execs, graphs, events and words. */
-rondo_exec *test_own_exec(rondo_exec *exec);
-rondo_graph *test_own_graph(rondo_graph *graph);
-void *test_own(void (*destroy)(void *object), void *object);
+/* Leaves another object to the teardown, which destroys it after execs, graphs, events and words. Returns the object.
+ */
+void *test_leave(void (*destroy)(void *object), void *object);
 
 /* What a test destroys by itself is not left to the teardown. */
 #define rondo_session_destroy(session) test_destroy_session(session)
 #define rondo_tree_destroy(tree) test_destroy_tree(tree)
+#define rondo_recording_destroy(recording) test_destroy_recording(recording)
+#define rondo_executor_destroy(executor) test_destroy_executor(executor)
+#define rondo_compiled_destroy(compiled) test_destroy_compiled(compiled)
+#define rondo_program_destroy(program) test_destroy_program(program)
 #define rondo_exec_destroy(exec) test_destroy_exec(exec)
-#define rondo_event_destroy(event) test_destroy_event(event)
 #define rondo_graph_destroy(graph) test_destroy_graph(graph)
+#define rondo_event_destroy(event) test_destroy_event(event)
+#define rondo_generator_destroy(generator) test_destroy_generator(generator)
+#define rondo_kernel_destroy(kernel) test_destroy_kernel(kernel)
 #define rondo_stream_destroy(stream) test_destroy_stream(stream)
 #define rondo_free(device, address) test_destroy_words((device), (address))
 rondo_status test_destroy_session(rondo_session *session);
 rondo_status test_destroy_tree(rondo_tree *tree);
+rondo_status test_destroy_recording(rondo_recording *recording);
+rondo_status test_destroy_executor(rondo_executor *executor);
+rondo_status test_destroy_compiled(rondo_compiled *compiled);
+void test_destroy_program(rondo_program *program);
 void test_destroy_exec(rondo_exec *exec);
-void test_destroy_event(rondo_event *event);
 rondo_status test_destroy_graph(rondo_graph *graph);
+void test_destroy_event(rondo_event *event);
+void test_destroy_generator(rondo_generator *generator);
+void test_destroy_kernel(rondo_kernel *kernel);
 rondo_status test_destroy_stream(rondo_stream *stream);
 rondo_status test_destroy_words(rondo_device *device, void *address);
 /* For teardowns that look at the device before test_teardown: destroys what is left. False, after a message, when
@@ -155,6 +176,8 @@ rondo_capture_info test_capture_info(const rondo_stream *stream);
 rondo_capture_state test_capture_state(const rondo_stream *stream);
 rondo_buffer_info test_buffer_info(const rondo_buffer *buffer);
 rondo_recording_info test_recording_info(const rondo_recording *recording);
+rondo_compiled_info test_compiled_info(const rondo_compiled *compiled);
+rondo_pool_statistics test_pool_statistics(rondo_pool *pool);
 
 /* Host functions: one does nothing, one fails with RONDO_IO_ERROR, one adds 1 to the uint32_t. And a body of a tree's
  * function that does nothing. */

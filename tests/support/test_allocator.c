@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Each block carries a header in front of it, at a distance of at least the header's size that keeps the alignment.
+ * A header stands before each block. Its distance from the block's start is at least the header's size and keeps the
+ * alignment. The headers of all live blocks form a list, under a lock.
  */
 #include "support/test_allocator.h"
 
-#include <stdbool.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,10 @@ typedef struct block_header {
   void *start; /* what aligned_alloc returned */
   size_t bytes;
   uint32_t mark;
+  struct block_header *previous, *next; /* live blocks of the same allocator */
 } block_header;
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* of the lists of all allocators */
 
 static block_header *header_of(void *pointer) { return (block_header *)pointer - 1; }
 
@@ -23,6 +27,21 @@ static bool is_power_of_two(size_t value) { return value != 0 && (value & (value
 static bool is_to_fail(test_allocator *allocator, size_t call) {
   const size_t fail_at = atomic_load(&allocator->fail_at);
   return fail_at != 0 && (call == fail_at || (call > fail_at && atomic_load(&allocator->fail_on)));
+}
+
+static void link_block(test_allocator *allocator, block_header *header) {
+  pthread_mutex_lock(&list_lock);
+  header->next = allocator->blocks;
+  if (header->next != NULL) header->next->previous = header;
+  allocator->blocks = header;
+  pthread_mutex_unlock(&list_lock);
+}
+
+static void unlink_block(test_allocator *allocator, block_header *header) {
+  pthread_mutex_lock(&list_lock);
+  if (header->next != NULL) header->next->previous = header->previous;
+  *(header->previous != NULL ? &header->previous->next : &allocator->blocks) = header->next;
+  pthread_mutex_unlock(&list_lock);
 }
 
 static void *counted_allocate(void *self, size_t bytes, size_t alignment) {
@@ -40,7 +59,9 @@ static void *counted_allocate(void *self, size_t bytes, size_t alignment) {
   if (start == NULL) return NULL;
   void *pointer = start + distance;
   memset(pointer, 0xa5, bytes);
-  *header_of(pointer) = (block_header){.start = start, .bytes = bytes, .mark = LIVE_MARK};
+  block_header *header = header_of(pointer);
+  *header = (block_header){.start = start, .bytes = bytes, .mark = LIVE_MARK};
+  link_block(allocator, header);
   atomic_fetch_add(&allocator->live, 1);
   atomic_fetch_add(&allocator->live_bytes, bytes);
   return pointer;
@@ -54,6 +75,7 @@ static void counted_release(void *self, void *pointer, size_t bytes) {
     return;
   }
   header->mark = DEAD_MARK;
+  unlink_block(allocator, header);
   memset(pointer, 0xdd, bytes);
   atomic_fetch_sub(&allocator->live, 1);
   atomic_fetch_sub(&allocator->live_bytes, bytes);
@@ -72,7 +94,17 @@ int test_allocator_setup(void **state) {
   return 0;
 }
 
-int test_allocator_teardown(void **state) {
-  const test_allocator *allocator = *state;
-  return atomic_load(&allocator->live) == 0 && atomic_load(&allocator->faults) == 0 ? 0 : -1;
+int test_allocator_teardown(void **state) { return test_allocator_is_clean(*state) ? 0 : -1; }
+
+bool test_allocator_is_clean(const test_allocator *allocator) {
+  const size_t live = atomic_load(&allocator->live), faults = atomic_load(&allocator->faults);
+  if (live != 0 || faults != 0) print_error("%zu blocks of host memory leaked, %zu faults\n", live, faults);
+  return live == 0 && faults == 0;
+}
+
+void test_allocator_walk(const test_allocator *allocator, void (*visit)(const void *block, size_t bytes, void *user),
+                         void *user) {
+  pthread_mutex_lock(&list_lock);
+  for (const block_header *at = allocator->blocks; at != NULL; at = at->next) visit(at + 1, at->bytes, user);
+  pthread_mutex_unlock(&list_lock);
 }

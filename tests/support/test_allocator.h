@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "support/test_cases.h"
+
 typedef struct test_allocator {
   rondo_allocator table;                   /* what the library is given */
   atomic_size_t live, live_bytes;          /* blocks that are out, and their bytes */
@@ -21,14 +23,22 @@ typedef struct test_allocator {
   _Atomic(void (*)(void *user)) meanwhile; /* called once, in front of the next allocation: for what another thread does
                                               in the midst of a call of the library */
   void *user;
+  struct block_header *blocks; /* live ones, the newest first */
 } test_allocator;
 
 void test_allocator_init(test_allocator *allocator);
 
-/* Setup and teardown of a cmocka test whose state is an allocator; all has to be given back. */
+/* Whether all blocks are back and nothing was wrong; else prints the counts. */
+bool test_allocator_is_clean(const test_allocator *allocator);
+
+/* Calls the function for each live block; it must not allocate from the same allocator. */
+void test_allocator_walk(const test_allocator *allocator, void (*visit)(const void *block, size_t bytes, void *user),
+                         void *user);
+
+/* A test whose fixture is an allocator, `counting`; the teardown asserts that it is clean. */
 int test_allocator_setup(void **state);
 int test_allocator_teardown(void **state);
-#define test_allocator_case(function) \
-  cmocka_unit_test_setup_teardown(function, test_allocator_setup, test_allocator_teardown)
+#define ALLOCATOR_TEST(name) \
+  TEST_REGISTER(name, test_allocator *counting, test_allocator_setup, test_allocator_teardown, false)
 
 #endif

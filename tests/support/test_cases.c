@@ -30,3 +30,7 @@ void test_register(const struct CMUnitTest *test, int line, bool needs_device) {
 int test_run_registered(void) {
   return test_run_group("tests", registered.tests, registered.count, registered.needs_device);
 }
+
+int test_run_registered_in(CMFixtureFunction setup, CMFixtureFunction teardown) {
+  return _cmocka_run_group_tests("tests", registered.tests, registered.count, setup, teardown);
+}

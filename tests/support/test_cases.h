@@ -20,8 +20,8 @@
 
 #include <cmocka.h>
 
-#define DEVICE_TEST(name) TEST_DEFINE(name, void *none, NULL, NULL)
-#define UNIT_TEST(name) TEST_REGISTER(name, void *none, NULL, NULL, false)
+#define DEVICE_TEST(name) TEST_DEFINE(name, void *no_fixture, NULL, NULL)
+#define UNIT_TEST(name) TEST_REGISTER(name, void *no_fixture, NULL, NULL, false)
 #define TEST_DEFINE(name, fixture, setup, teardown) TEST_REGISTER(name, fixture, setup, teardown, true)
 
 #define TEST_REGISTER(name, fixture, setup, teardown, needs_device)            \
@@ -34,5 +34,7 @@
   static void name(__attribute__((unused)) fixture)
 void test_register(const struct CMUnitTest *test, int line, bool needs_device);
 int test_run_registered(void);
+/* The same where all tests of the program need one setup and teardown, and no device. */
+int test_run_registered_in(CMFixtureFunction setup, CMFixtureFunction teardown);
 
 #endif

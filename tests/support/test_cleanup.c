@@ -29,10 +29,25 @@ static void link_left(left_object *entry) {
   pthread_mutex_unlock(&left_lock);
 }
 
-void test_leave(test_left_kind kind, void *object, rondo_device *device) {
+static void destroy_program(void *object) { (rondo_program_destroy)(object); }
+static void destroy_exec(void *object) { (rondo_exec_destroy)(object); }
+static void destroy_event(void *object) { (rondo_event_destroy)(object); }
+static void destroy_generator(void *object) { (rondo_generator_destroy)(object); }
+static void destroy_kernel(void *object) { (rondo_kernel_destroy)(object); }
+static void destroy_gate(void *object) {
+  test_gate_destroy(object);
+  free(object);
+}
+
+/* Of kinds that are always destroyed. */
+static void (*const destroyers[TEST_LEFT_KIND_COUNT])(void *object) = {
+    [TEST_LEFT_PROGRAM] = destroy_program,     [TEST_LEFT_EXEC] = destroy_exec,     [TEST_LEFT_EVENT] = destroy_event,
+    [TEST_LEFT_GENERATOR] = destroy_generator, [TEST_LEFT_KERNEL] = destroy_kernel, [TEST_LEFT_GATE] = destroy_gate};
+
+void test_leave_kind(test_left_kind kind, void *object, rondo_device *device) {
   left_object *entry = malloc(sizeof *entry);
   assert_non_null(entry);
-  *entry = (left_object){.kind = kind, .object = object, .device = device};
+  *entry = (left_object){.kind = kind, .object = object, .device = device, .destroy = destroyers[kind]};
   link_left(entry);
 }
 
@@ -57,19 +72,7 @@ static rondo_status settle(left_object *entry, rondo_status status) {
   return status;
 }
 
-rondo_exec *test_own_exec(rondo_exec *exec) {
-  free(unlink_left(exec));
-  test_leave(TEST_LEFT_EXEC, exec, NULL);
-  return exec;
-}
-
-rondo_graph *test_own_graph(rondo_graph *graph) {
-  free(unlink_left(graph));
-  test_leave(TEST_LEFT_GRAPH, graph, NULL);
-  return graph;
-}
-
-void *test_own(void (*destroy)(void *object), void *object) {
+void *test_leave(void (*destroy)(void *object), void *object) {
   left_object *entry = malloc(sizeof *entry);
   assert_non_null(entry);
   *entry = (left_object){.kind = TEST_LEFT_OTHER, .object = object, .destroy = destroy};
@@ -77,35 +80,30 @@ void *test_own(void (*destroy)(void *object), void *object) {
   return object;
 }
 
-rondo_status test_destroy_session(rondo_session *session) {
-  left_object *entry = unlink_left(session);
-  return settle(entry, (rondo_session_destroy)(session));
-}
+/* Whether destroying can be refused: then the function returns a status. */
+#define DESTROYS(kind)                                      \
+  rondo_status test_destroy_##kind(rondo_##kind *object) {  \
+    left_object *entry = unlink_left(object);               \
+    return settle(entry, (rondo_##kind##_destroy)(object)); \
+  }
+#define DESTROYS_ALWAYS(kind)                      \
+  void test_destroy_##kind(rondo_##kind *object) { \
+    free(unlink_left(object));                     \
+    (rondo_##kind##_destroy)(object);              \
+  }
 
-rondo_status test_destroy_tree(rondo_tree *tree) {
-  left_object *entry = unlink_left(tree);
-  return settle(entry, (rondo_tree_destroy)(tree));
-}
-
-void test_destroy_exec(rondo_exec *exec) {
-  free(unlink_left(exec));
-  (rondo_exec_destroy)(exec);
-}
-
-void test_destroy_event(rondo_event *event) {
-  free(unlink_left(event));
-  (rondo_event_destroy)(event);
-}
-
-rondo_status test_destroy_graph(rondo_graph *graph) {
-  left_object *entry = unlink_left(graph);
-  return settle(entry, (rondo_graph_destroy)(graph));
-}
-
-rondo_status test_destroy_stream(rondo_stream *stream) {
-  left_object *entry = unlink_left(stream);
-  return settle(entry, (rondo_stream_destroy)(stream));
-}
+DESTROYS(session)
+DESTROYS(tree)
+DESTROYS(recording)
+DESTROYS(executor)
+DESTROYS(compiled)
+DESTROYS_ALWAYS(program)
+DESTROYS_ALWAYS(exec)
+DESTROYS(graph)
+DESTROYS_ALWAYS(event)
+DESTROYS_ALWAYS(generator)
+DESTROYS_ALWAYS(kernel)
+DESTROYS(stream)
 
 rondo_status test_destroy_words(rondo_device *device, void *address) {
   left_object *entry = unlink_left(address);
@@ -113,36 +111,34 @@ rondo_status test_destroy_words(rondo_device *device, void *address) {
 }
 
 static rondo_status destroy_left(const left_object *entry) {
+  void *const object = entry->object;
   switch (entry->kind) {
     case TEST_LEFT_SESSION:
-      return (rondo_session_destroy)(entry->object);
+      return (rondo_session_destroy)(object);
     case TEST_LEFT_TREE:
-      return (rondo_tree_destroy)(entry->object);
-    case TEST_LEFT_EXEC:
-      (rondo_exec_destroy)(entry->object);
-      return RONDO_OK;
+      return (rondo_tree_destroy)(object);
+    case TEST_LEFT_RECORDING:
+      return (rondo_recording_destroy)(object);
+    case TEST_LEFT_EXECUTOR:
+      return (rondo_executor_destroy)(object);
+    case TEST_LEFT_COMPILED:
+      return (rondo_compiled_destroy)(object);
     case TEST_LEFT_GRAPH:
-      return (rondo_graph_destroy)(entry->object);
-    case TEST_LEFT_EVENT:
-      (rondo_event_destroy)(entry->object);
-      return RONDO_OK;
+      return (rondo_graph_destroy)(object);
     case TEST_LEFT_WORDS:
-      return (rondo_free)(entry->device, entry->object);
-    case TEST_LEFT_OTHER:
-      entry->destroy(entry->object);
-      return RONDO_OK;
+      return (rondo_free)(entry->device, object);
     case TEST_LEFT_STREAM:
-      return (rondo_stream_destroy)(entry->object);
+      return (rondo_stream_destroy)(object);
     default:
-      test_gate_destroy(entry->object);
-      free(entry->object);
+      entry->destroy(object);
       return RONDO_OK;
   }
 }
 
 bool test_destroy_left(void) {
-  static const char *const names[] = {"a session", "a tree",         "an exec",  "a graph", "an event",
-                                      "words",     "another object", "a stream", "a gate"};
+  static const char *const names[] = {"a session", "a tree",  "a recording",    "a compiled program", "an executor",
+                                      "a program", "an exec", "a graph",        "an event",           "a generator",
+                                      "a kernel",  "words",   "another object", "a stream",           "a gate"};
   bool clean = true;
   for (const left_object *entry = left; entry != NULL; entry = entry->next)
     if (entry->kind == TEST_LEFT_GATE) test_gate_open(entry->object); /* a stream may still stand there */

@@ -37,7 +37,7 @@ typedef struct test_call {
   rondo_type type; /* of the floats of this run */
   size_t input_count;
   test_tensor inputs[TEST_MAX_TENSORS];
-  size_t sizes[TEST_MAX_DRAWN]; /* what draw chose beside shapes: strides, options; its own */
+  size_t sizes[TEST_MAX_DRAWN]; /* what draw chose in addition to shapes: strides, options; its own */
   double numbers[4];
 } test_call;
 

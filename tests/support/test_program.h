@@ -6,10 +6,11 @@
 
 #include "support/rondo_test.h"
 
-/* A new program with the default options. */
+/* A new program with the default options. The teardown destroys it, and what is compiled here. */
 rondo_program *test_new_program(void);
 
-/* Compiles the program and destroys it. options may be NULL. */
+/* Compiles the program, and then destroys or keeps it. options may be NULL. */
+rondo_compiled *test_compile_kept(rondo_program *program, rondo_device *device, const rondo_compile_options *options);
 rondo_compiled *test_compile(rondo_program *program, rondo_device *device, const rondo_compile_options *options);
 
 /* The F32 value of this name, a scalar. */

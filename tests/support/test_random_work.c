@@ -7,12 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/test_cleanup.h"
+
 /* Generators and memory ------------------------------------------------------------------------------------------- */
 
 rondo_generator *test_generator(test_fixture *fixture, const char *name, uint64_t seed) {
   const rondo_generator_options options = {RONDO_GENERATOR_OPTIONS_INIT, .name = name, .seed = seed};
   rondo_generator *generator;
   assert_ok(rondo_generator_create(fixture->device, &options, &generator));
+  test_leave_kind(TEST_LEFT_GENERATOR, generator, NULL);
   return generator;
 }
 
@@ -167,8 +170,8 @@ void test_step_run(test_fixture *fixture, random_step *step, size_t place) {
   keep_step(fixture, step, place);
 }
 
-void test_step_record(test_fixture *fixture, random_step *step, bool anew) {
-  if (step->exec != NULL && !anew) return;
+void test_step_record(test_fixture *fixture, random_step *step, bool again) {
+  if (step->exec != NULL && !again) return;
   assert_ok(rondo_capture_begin(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL));
   draw_step(fixture, step);
   rondo_graph *graph = test_capture_end(fixture->stream);

@@ -56,7 +56,7 @@ random_step test_step_make(test_fixture *fixture, rondo_generator *generator, si
 void test_step_free(test_fixture *fixture, random_step *step);
 void test_step_run(test_fixture *fixture, random_step *step, size_t place);
 /* Records the step again, unless that was done and not asked for. */
-void test_step_record(test_fixture *fixture, random_step *step, bool anew);
+void test_step_record(test_fixture *fixture, random_step *step, bool again);
 void test_step_launch(test_fixture *fixture, random_step *step, size_t place);
 #define assert_same_steps(fixture, a, b, steps) test_assert_same_steps((fixture), (a), (b), (steps), __FILE__, __LINE__)
 void test_assert_same_steps(test_fixture *fixture, const random_step *a, const random_step *b, size_t steps,

@@ -38,8 +38,7 @@ static void close_rank(test_rank *rank) {
   if (rank->dst != NULL) assert_ok(rondo_free(t->device, rank->dst));
   assert_ok(rondo_stream_destroy(t->stream));
   assert_ok(rondo_device_close(t->device));
-  assert_int_equal(atomic_load(&t->allocator.live), 0);
-  assert_int_equal(atomic_load(&t->allocator.faults), 0);
+  assert_true(test_allocator_is_clean(&t->allocator));
 }
 
 void test_ranks_open_devices(test_ranks *self) {

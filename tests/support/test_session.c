@@ -10,12 +10,6 @@
 
 #include "support/test_cleanup.h"
 
-#define TRY(call)                            \
-  do {                                       \
-    const rondo_status status_ = (call);     \
-    if (status_ != RONDO_OK) return status_; \
-  } while (0)
-
 static float weight(size_t i) { return (float)((int)(i * 7 % 11) - 5) / 8; }
 static float entry(size_t i) { return (float)((int)(i * 5 % 13) - 6) / 4; }
 
@@ -57,7 +51,7 @@ rondo_session *test_session_open(rondo_device *device, rondo_session_options opt
   rondo_session *session = NULL;
   options.struct_size = sizeof options;
   assert_ok(rondo_session_create(device, &options, &session));
-  test_leave(TEST_LEFT_SESSION, session, NULL);
+  test_leave_kind(TEST_LEFT_SESSION, session, NULL);
   return session;
 }
 

@@ -28,7 +28,7 @@ int test_tree_teardown(void **state) {
 rondo_tree *test_tree(test_fixture *fixture, const rondo_tree_options *options) {
   rondo_tree *tree = NULL;
   assert_ok(rondo_tree_create(fixture->device, options, &tree));
-  test_leave(TEST_LEFT_TREE, tree, NULL);
+  test_leave_kind(TEST_LEFT_TREE, tree, NULL);
   return tree;
 }
 

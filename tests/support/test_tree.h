@@ -15,9 +15,8 @@ typedef struct test_work {
 } test_work;
 
 /* As test_teardown, which also proves that the device's memory is as if nothing had been: nothing allocated, nothing
- * behind an arena, nothing kept for later. */
+ * after an arena, nothing kept for later. */
 int test_tree_teardown(void **state);
-#define test_tree_case(function) cmocka_unit_test_setup_teardown(function, test_setup, test_tree_teardown)
 #define TREE_TEST(name) TEST_DEFINE(name, test_fixture *t, test_setup, test_tree_teardown)
 
 rondo_tree *test_tree(test_fixture *fixture, const rondo_tree_options *options); /* NULL: the defaults */

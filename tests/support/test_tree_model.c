@@ -708,7 +708,7 @@ static block *make_fresh(run *r, const asked *a, uint32_t output, const rondo_ca
   return made;
 }
 
-/* Outputs of PARTS beside the first: a part of it, and one of the input, whose block may be gone with its step. */
+/* Outputs of PARTS after the first: a part of it, and one of the input, whose block may be gone with its step. */
 static void take_parts(run *r, const asked *a, rondo_buffer *const *outs, block *whole) {
   uint32_t offset;
   block *input = memory_of(r, a, 0, &offset);

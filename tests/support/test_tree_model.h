@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Random calls on a tree beside a model of it. The model knows what is in each buffer, which buffers may be read, what
+ * Random calls on a tree and on a model of it. The model knows what is in each buffer, which buffers may be read, what
  * lives of the path, which forms are warm, and which recordings there are with what they were made for: so it foretells
  * of each call whether it is replayed, recorded or run as it is, and why; and the figures of the tree's memory. What
  * the device computes must be what the model did. Calls come from the bytes; a finding is said, with the name of the

@@ -112,12 +112,6 @@ static rondo_status call(const task *k, test_rank *rank) {
   }
 }
 
-#define TRY(expression)                              \
-  do {                                               \
-    const rondo_status try_status_ = (expression);   \
-    if (try_status_ != RONDO_OK) return try_status_; \
-  } while (0)
-
 static rondo_status fill_sources(const task *k, test_rank *rank, int64_t *host) {
   const size_t count = src_count(k, rank->world_size), bytes = count * rondo_type_bytes(k->type);
   char *src, *dst;

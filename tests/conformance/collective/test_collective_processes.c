@@ -18,12 +18,6 @@ enum { WEIGHTS = 3000, STEPS = 12, PROCESSES = 2, SKIPPED = 77 };
 
 extern char **environ;
 
-#define TRY(expression)                              \
-  do {                                               \
-    const rondo_status try_status_ = (expression);   \
-    if (try_status_ != RONDO_OK) return try_status_; \
-  } while (0)
-
 /* The model --------------------------------------------------------------------------------------------------------
  * Least squares to each rank's own target: the gradient is weights - target, the step weights -= rate * sum. */
 
@@ -201,14 +195,13 @@ static bool is_there(const char *device) {
   return false;
 }
 
-static void test_rc7_processes_train_as_one(void **state) {
+DEVICE_TEST(test_rc7_processes_train_as_one) {
   static float alone[WEIGHTS], of_rank[PROCESSES][WEIGHTS];
   char rendezvous[RONDO_RENDEZVOUS_BYTES];
   process processes[PROCESSES];
   int results[PROCESSES];
   float *second = NULL;
   model m = {0};
-  (void)state;
   if (getenv("RONDO_CUDA_LIBRARY") != NULL && test_device_is("cuda")) skip(); /* a fake one is of one process */
   if (test_device_is("cuda") && !is_there("cuda:1")) skip();
   assert_ok(rondo_rendezvous_make(rendezvous));
@@ -230,11 +223,10 @@ static void test_rc7_processes_train_as_one(void **state) {
 }
 
 /* The other process ends in the middle; this one learns it by its stream, and its device goes on. */
-static void test_rc7_a_process_that_ends_is_found(void **state) {
+DEVICE_TEST(test_rc7_a_process_that_ends_is_found) {
   char rendezvous[RONDO_RENDEZVOUS_BYTES], unused;
   rondo_communicator *communicator;
   model m = {0};
-  (void)state;
   if (test_device_is("cuda")) skip();
   assert_ok(open_model(0, &m));
   assert_ok(rondo_rendezvous_make(rendezvous));
@@ -254,12 +246,11 @@ static void test_rc7_a_process_that_ends_is_found(void **state) {
 }
 
 /* Who ended while waiting for the others leaves a file, which serves the next ones. */
-static void test_rc7_a_rendezvous_is_taken_over_from_the_dead(void **state) {
+DEVICE_TEST(test_rc7_a_rendezvous_is_taken_over_from_the_dead) {
   char rendezvous[RONDO_RENDEZVOUS_BYTES], unused;
   rondo_communicator *communicator;
   const rondo_communicator_options hasty = {RONDO_COMMUNICATOR_OPTIONS_INIT, .join_timeout_ms = 50};
   model m = {0};
-  (void)state;
   if (test_device_is("cuda")) skip();
   assert_ok(open_model(0, &m));
   assert_ok(rondo_rendezvous_make(rendezvous));
@@ -276,12 +267,4 @@ static void test_rc7_a_rendezvous_is_taken_over_from_the_dead(void **state) {
   assert_ok(close_model(&m));
 }
 
-int main(int argc, char **argv) {
-  if (argc == 4) return run_as_rank(argv);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_rc7_processes_train_as_one),
-      cmocka_unit_test(test_rc7_a_process_that_ends_is_found),
-      cmocka_unit_test(test_rc7_a_rendezvous_is_taken_over_from_the_dead),
-  };
-  return test_main(tests);
-}
+int main(int argc, char **argv) { return argc == 4 ? run_as_rank(argv) : test_run_registered(); }

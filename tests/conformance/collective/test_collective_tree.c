@@ -10,12 +10,6 @@
 
 enum { WORDS = 5000, CALLS = 8 };
 
-#define TRY(expression)                              \
-  do {                                               \
-    const rondo_status try_status_ = (expression);   \
-    if (try_status_ != RONDO_OK) return try_status_; \
-  } while (0)
-
 /* y = the sum of all ranks' 3 x + 1 */
 static rondo_status body(rondo_call *call, void *user) {
   test_rank *rank = user;

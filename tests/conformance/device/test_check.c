@@ -45,14 +45,8 @@ static const rondo_kernel_options poke_options = {RONDO_KERNEL_OPTIONS_INIT, .na
 static const rondo_kernel_options peek_options = {RONDO_KERNEL_OPTIONS_INIT, .name = "peek", .cpu = peek_cpu,
                                                   .params = {RONDO_SCALAR(void *), RONDO_WRITES}};
 
-static rondo_kernel *make_kernel(test_fixture *t, const rondo_kernel_options *options) {
-  rondo_kernel *kernel = NULL;
-  assert_ok(rondo_kernel_create(t->device, options, &kernel));
-  return kernel;
-}
-
 static void poke_on(test_fixture *t, rondo_stream *stream, void *address, int64_t offset, uint32_t count) {
-  rondo_kernel *kernel = make_kernel(t, &poke_options);
+  rondo_kernel *kernel = test_kernel_make(t, &poke_options);
   const poke self = {.address = address, .offset = offset, .count = count, .value = 7};
   assert_ok(rondo_launch(stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&self)));
   rondo_kernel_destroy(kernel);
@@ -60,7 +54,7 @@ static void poke_on(test_fixture *t, rondo_stream *stream, void *address, int64_
 
 static rondo_node add_poke(test_fixture *t, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                            void *address, int64_t offset, uint32_t bytes) {
-  rondo_kernel *kernel = make_kernel(t, &poke_options);
+  rondo_kernel *kernel = test_kernel_make(t, &poke_options);
   const poke self = {.address = address, .offset = offset, .count = bytes, .value = 7};
   rondo_node node = {0};
   assert_ok(
@@ -142,9 +136,9 @@ TEST(test_a_byte_past_the_end) {
 TEST(test_a_page_past_the_end) {
   void *whole = test_allocate(t, 2 * BYTES, "whole");
   uint32_t *out = test_words(t, 1);
-  rondo_kernel *peek = make_kernel(t, &peek_options);
-  const char *behind = (const char *)whole + 2 * BYTES;
-  assert_ok(rondo_launch(t->stream, peek, (rondo_grid){1, 0, 0}, RONDO_ARGS(&behind, &out)));
+  rondo_kernel *peek = test_kernel_make(t, &peek_options);
+  const char *past = (const char *)whole + 2 * BYTES;
+  assert_ok(rondo_launch(t->stream, peek, (rondo_grid){1, 0, 0}, RONDO_ARGS(&past, &out)));
   assert_found(t, RONDO_REASON_OUT_OF_RANGE, "kernel 'peek'", "reads 1 byte past the end of allocation 'whole'");
   poke_on(t, t->stream, whole, 3 * BYTES, 1);
   assert_found(t, RONDO_REASON_OUT_OF_RANGE, "kernel 'poke'", "writes 4097 bytes past the end of allocation 'whole'");
@@ -205,7 +199,7 @@ TEST_WORKERS(test_faults_on_all_threads) {
   void *gone = test_allocate(t, 64 * BYTES, "gone");
   assert_ok(rondo_free(t->device, gone));
   for (int round = 0; round < 20; round++) {
-    rondo_kernel *kernel = make_kernel(t, &poke_options);
+    rondo_kernel *kernel = test_kernel_make(t, &poke_options);
     const poke self = {.address = gone, .count = BYTES, .value = 1};
     assert_ok(rondo_launch(t->stream, kernel, (rondo_grid){64, 0, 0}, RONDO_ARGS(&self)));
     rondo_kernel_destroy(kernel);
@@ -219,8 +213,7 @@ TEST_WORKERS(test_faults_on_all_threads) {
 static const rondo_instantiate_options unverified = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
 
 static rondo_exec *instantiate_unverified(rondo_graph *graph) {
-  rondo_exec *exec = NULL;
-  assert_ok(rondo_instantiate(graph, &unverified, &exec));
+  rondo_exec *exec = test_instantiate_with(graph, &unverified);
   test_graph_destroy(graph);
   return exec;
 }
@@ -243,7 +236,6 @@ TEST(test_gm18_a_stale_pointer_in_a_graph) {
   }
   assert_ok(rondo_exec_set_enabled(exec, late, false)); /* without the mistake the same exec is fine */
   test_launch(t, exec);
-  rondo_exec_destroy(exec);
 }
 
 TEST(test_gm18_use_before_the_alloc_node) {
@@ -257,7 +249,6 @@ TEST(test_gm18_use_before_the_alloc_node) {
   rondo_exec *exec = instantiate_unverified(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_found(t, RONDO_REASON_NOT_ALLOCATED, "kernel 'poke' (node 1)", "byte 40 of allocation 'scratch'");
-  rondo_exec_destroy(exec);
 }
 
 /* A copy whose destination is gone when it runs. */
@@ -273,7 +264,6 @@ TEST(test_gm18_a_copy_to_freed_graph_memory) {
   rondo_exec *exec = instantiate_unverified(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_found(t, RONDO_REASON_USE_AFTER_FREE, "copy (node 2) writes", "of allocation 'scratch' (4.0 KiB)");
-  rondo_exec_destroy(exec);
 }
 
 TEST(test_the_node_that_wrote_too_far_is_named) {
@@ -289,7 +279,6 @@ TEST(test_the_node_that_wrote_too_far_is_named) {
   rondo_exec *exec = instantiate_unverified(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_found(t, RONDO_REASON_OUT_OF_RANGE, "kernel 'poke' (node 3)", "'second' (300 B) was written outside, 1 byte");
-  rondo_exec_destroy(exec);
 }
 
 /* Memory that outlives its graph: freed in stream order, then stale. */
@@ -347,9 +336,8 @@ TEST(test_devices_are_checked_each_for_itself) {
   rondo_device *other = NULL;
   rondo_stream *stream = NULL;
   void *theirs = NULL;
-  rondo_device_info info = {.struct_size = sizeof info};
   assert_ok(rondo_device_open("cpu:check:1", NULL, &other));
-  assert_ok(rondo_device_get_info(other, &info));
+  rondo_device_info info = test_device_info(other);
   assert_string_equal(info.name, "cpu:check:1");
   assert_true(info.guarded && info.index == 1);
   assert_ok(rondo_stream_create(other, NULL, &stream));
@@ -405,7 +393,7 @@ TEST(test_handlers_of_the_program_keep_working) {
   assert_int_equal(handled, 0);
   close_and_touch(1); /* the program's, outside of any work and inside */
   assert_int_equal(handled, 1);
-  rondo_kernel *kernel = make_kernel(t, &options);
+  rondo_kernel *kernel = test_kernel_make(t, &options);
   assert_int_equal(mprotect(guarded_page, BYTES, PROT_NONE), 0);
   assert_ok(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&guarded_page)));
   assert_ok(rondo_stream_synchronize(t->stream));

@@ -35,10 +35,9 @@ static void reopen(test_fixture *t, uint32_t orders) {
 
 static rondo_node add_step(test_fixture *t, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                            uint32_t *word, uint32_t factor, uint32_t term) {
-  rondo_kernel *kernel = NULL;
   rondo_node node = {0};
   const step self = {.word = word, .factor = factor, .term = term};
-  assert_ok(rondo_kernel_create(t->device, &step_options, &kernel));
+  rondo_kernel *kernel = test_kernel_make(t, &step_options);
   assert_ok(
       rondo_graph_add_kernel(graph, dependencies, count, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&self), &node));
   rondo_kernel_destroy(kernel);
@@ -71,7 +70,7 @@ TEST(test_a_race_that_no_verifier_sees) {
   assert_message("Add an edge");
   assert_true(orders_run(t) >= 2);
   rondo_exec_destroy(exec);
-  assert_ok(rondo_graph_add_edges(graph, &second, &nodes[RACING], 1)); /* not enough: still beside the first step */
+  assert_ok(rondo_graph_add_edges(graph, &second, &nodes[RACING], 1)); /* not enough: still next to the first step */
   exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_RACE);
@@ -99,7 +98,6 @@ TEST(test_the_named_edge_mends_it) {
   exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, words), (8 * 3 + 1) * 5 + 3);
-  rondo_exec_destroy(exec);
 }
 
 /* An allocation that one order reaches too late: the order is what finds the fault. */
@@ -110,16 +108,14 @@ TEST(test_a_missing_edge_behind_an_alloc_node) {
   void *scratch = NULL;
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
   assert_ok(rondo_graph_add_alloc(graph, NULL, 0, 64, "scratch", &scratch, &alloc));
-  const rondo_node user = add_step(t, graph, NULL, 0, scratch, 0, 1); /* beside the alloc, by chance after it */
+  const rondo_node user = add_step(t, graph, NULL, 0, scratch, 0, 1); /* next to the alloc, by chance after it */
   const rondo_node both[2] = {alloc, user};
   assert_ok(rondo_graph_add_free(graph, both, 2, scratch, &node));
-  rondo_exec *exec = NULL;
-  assert_ok(rondo_instantiate(graph, &options, &exec));
+  rondo_exec *exec = test_instantiate_with(graph, &options);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_NOT_ALLOCATED);
   assert_message("kernel 'step' (node 1)");
   assert_message("'scratch'");
-  rondo_exec_destroy(exec);
 }
 
 /* Every launch counts once, whatever the number of orders: device and host memory, and memory left alive. */

@@ -51,7 +51,7 @@ UNIT_TEST(test_a_fault_in_a_kernel_loses_the_device) {
   rondo_stream *stream;
   rondo_kernel *kernel;
   rondo_graph *graph;
-  rondo_exec *exec, *second;
+  rondo_exec *second;
   rondo_node node;
   void *memory;
   assert_ok(rondo_device_open(test_device_name(), NULL, &device));
@@ -60,7 +60,7 @@ UNIT_TEST(test_a_fault_in_a_kernel_loses_the_device) {
   assert_ok(rondo_malloc(device, 1000, "memory", &memory));
   assert_ok(rondo_graph_create(device, &(rondo_graph_options){RONDO_GRAPH_OPTIONS_INIT, .name = "faulty"}, &graph));
   assert_ok(rondo_graph_add_kernel(graph, NULL, 0, kernel, one_block, RONDO_NO_ARGS, &node));
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, stream));
   assert_lost_in_the_graph(rondo_stream_synchronize(stream));
   assert_lost_in_the_graph(rondo_exec_launch(exec, stream));

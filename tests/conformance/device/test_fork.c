@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/test_program.h"
 #include "support/test_scene.h"
 #include "support/test_session.h"
 
@@ -111,9 +112,8 @@ typedef struct family {
 
 static rondo_graph *make_graph_with_memory(family *f) {
   test_fixture *t = f->scene->fixture;
-  void *scratch;
   assert_ok(rondo_capture_begin(f->stream, RONDO_CAPTURE_THREAD_LOCAL));
-  assert_ok(rondo_malloc_async(f->stream, 1 << 16, NULL, &scratch));
+  void *scratch = test_allocate_async(f->stream, 1 << 16);
   test_affine(t, f->stream, scratch, 4, 1, 1);
   assert_ok(rondo_free_async(f->stream, scratch));
   return test_capture_end(f->stream);
@@ -141,8 +141,7 @@ static void open_family(family *f, test_scene *s) {
   assert_ok(rondo_recording_capture_end(f->recording, f->stream));
   assert_ok(rondo_generator_create(f->device, NULL, &f->generator));
   assert_ok(rondo_pool_create(f->device, NULL, &f->pool));
-  void *address;
-  assert_ok(rondo_malloc_async(f->stream, 64, NULL, &address));
+  void *address = test_allocate_async(f->stream, 64);
   f->allocated = address;
   assert_ok(rondo_host_malloc(f->device, 64, &f->host));
   f->function = scene_affine(s, "f", 3, 1);
@@ -506,11 +505,10 @@ static int meet_programs(void *user) {
 
 static void open_programs(programs *p, const test_scene *s) {
   rondo_device *device = s->fixture->device;
-  rondo_program *program = NULL;
   rondo_value x, y;
   const size_t shape[2] = {EDGE, EDGE};
   *p = (programs){.stream = s->stream, .words = test_words(s->fixture, SCENE_WORDS)};
-  assert_ok(rondo_program_create(NULL, &program));
+  rondo_program *program = test_new_program();
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   assert_ok(rondo_op_tanh(program, x, &x));
   assert_ok(rondo_op_exp(program, x, &y));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 /* Tables ----------------------------------------------------------------------------------------------------------- */
 
@@ -28,7 +29,7 @@ TEST(test_fw5_rates) {
   };
   float rate;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    assert_error(rondo_rate_at(&rows[i].options, 0, &rate), RONDO_INVALID_ARGUMENT, rows[i].reason);
+    assert_invalid(rondo_rate_at(&rows[i].options, 0, &rate), rows[i].reason);
     assert_message(rows[i].said);
   }
   assert_ok(rondo_rate_at(&(rondo_rate_options){RONDO_RATE_OPTIONS_INIT, .rate = 1}, 0, &rate));
@@ -45,8 +46,7 @@ TEST(test_se10_executors) {
   };
   rondo_executor *executor;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    assert_error(rondo_executor_create(t->device, &rows[i].options, &executor), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_OUT_OF_RANGE);
+    assert_invalid(rondo_executor_create(t->device, &rows[i].options, &executor), RONDO_REASON_OUT_OF_RANGE);
     assert_message(rows[i].said);
     assert_null(executor);
   }
@@ -68,8 +68,7 @@ TEST(test_gm19_pools) {
   rondo_pool *pool = NULL;
   assert_ok(rondo_device_get_default_pool(t->device, &pool));
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    assert_error(rondo_pool_set_attribute(pool, rows[i].attribute, rows[i].value), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_OUT_OF_RANGE);
+    assert_invalid(rondo_pool_set_attribute(pool, rows[i].attribute, rows[i].value), RONDO_REASON_OUT_OF_RANGE);
     assert_message(rows[i].said);
   }
   assert_ok(rondo_pool_set_attribute(pool, RONDO_POOL_USED_HIGH, 0));
@@ -78,7 +77,7 @@ TEST(test_gm19_pools) {
 TEST(test_fw8_costs) {
   rondo_costs costs = {RONDO_COSTS_INIT};
   costs.launch_host_node = -0.5;
-  assert_error(rondo_device_set_costs(t->device, &costs), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_device_set_costs(t->device, &costs), RONDO_REASON_OUT_OF_RANGE);
   assert_message("launch_host_node is -0.5 microseconds: give 0 or more");
   costs.launch_host_node = 0.5;
   assert_ok(rondo_device_set_costs(t->device, &costs));
@@ -89,7 +88,7 @@ TEST(test_fw1_weights) {
   rondo_weights *weights = NULL;
   rondo_weight w = {.name = "w", .type = RONDO_F32, .rank = 2, .shape = {2, 3}, .data = data, .bytes = 20};
   assert_ok(rondo_weights_create(NULL, &weights));
-  assert_error(rondo_weights_add(weights, &w), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_invalid(rondo_weights_add(weights, &w), RONDO_REASON_SHAPE);
   assert_message("'w' [2, 3] has 24 bytes, and 20 were given: give all of it");
   w.bytes = sizeof data;
   assert_ok(rondo_weights_add(weights, &w));
@@ -126,7 +125,7 @@ TEST(test_fw4_gradients) {
   rondo_program *program = make_program(&loss);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     sgd.gradients = &rows[i];
-    assert_error(rondo_program_sgd(program, loss, &sgd), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+    assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_OUT_OF_RANGE);
     assert_message(said[i]);
   }
   sgd.gradients = NULL;
@@ -165,22 +164,17 @@ TEST(test_fw1_compiling) {
 /* An executor is kept by what was compiled with it; the bytes of a value are its shape's. */
 TEST(test_fw1_a_compiled_program) {
   const float data[4] = {0};
-  rondo_executor *executor = NULL;
-  rondo_compiled *compiled = NULL;
   rondo_value loss;
   rondo_program *program = make_program(&loss);
-  assert_ok(rondo_executor_create(t->device, NULL, &executor));
+  rondo_executor *executor = test_executor(t, NULL);
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .executor = executor,
                                          .executor_policy = RONDO_EXECUTOR_ALWAYS};
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, &options);
   assert_error(rondo_executor_destroy(executor), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_message("1 program was compiled with it: destroy it first");
-  assert_error(rondo_compiled_write(compiled, "w", data, 12), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_compiled_write(compiled, "w", data, 12), RONDO_REASON_BAD_SIZE);
   assert_message("'w' [4] has 16 bytes, and the call gives 12");
   assert_ok(rondo_compiled_write(compiled, "w", data, sizeof data));
-  assert_ok(rondo_compiled_destroy(compiled));
-  assert_ok(rondo_executor_destroy(executor));
 }
 
 /* Streams, trees --------------------------------------------------------------------------------------------------- */
@@ -190,7 +184,7 @@ TEST(test_gx1_streams) {
   rondo_capture_mode mode = (rondo_capture_mode)8;
   assert_error(rondo_event_record_external(event, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
   assert_message("is not capturing: external events are for graphs; outside of a capture, call rondo_event_record");
-  assert_error(rondo_capture_exchange_thread_mode(&mode), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_capture_exchange_thread_mode(&mode), RONDO_REASON_BAD_OPTIONS);
   assert_message("8 is no capture mode: use a RONDO_CAPTURE_ name");
   assert_ok(rondo_event_record(event, t->stream));
 }
@@ -213,14 +207,14 @@ TEST(test_tr1_trees) {
   rondo_tree *tree = NULL;
   rondo_function *function = NULL;
   const rondo_tree_options bad = {RONDO_TREE_OPTIONS_INIT, .outputs = (rondo_output_policy)9};
-  assert_error(rondo_tree_create(t->device, &bad, &tree), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_tree_create(t->device, &bad, &tree), RONDO_REASON_BAD_OPTIONS);
   assert_message("9 is not an output policy: use RONDO_OUTPUTS_EXPIRE or RONDO_OUTPUTS_CLONE");
   assert_ok(rondo_tree_create(t->device, NULL, &tree));
   for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
     rondo_function_options options = functions[i].options;
     options.name = "f";
     options.body = test_body_nothing;
-    assert_error(rondo_function_create(tree, &options, &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+    assert_invalid(rondo_function_create(tree, &options, &function), RONDO_REASON_BAD_OPTIONS);
     assert_message(functions[i].said);
     assert_null(function);
   }
@@ -267,7 +261,7 @@ TEST(test_gx1_kernels) {
     rondo_kernel_options options = rows[i].options;
     options.name = "k";
     options.cpu = no_blocks;
-    assert_error(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_ARGUMENT, rows[i].reason);
+    assert_invalid(rondo_kernel_create(t->device, &options, &kernel), rows[i].reason);
     assert_message("kernel 'k': ");
     assert_message(rows[i].said);
     assert_null(kernel);
@@ -294,16 +288,16 @@ TEST(test_gx1_edges_and_nodes) {
       {a, c, RONDO_REASON_UNKNOWN_NODE, "is of another graph than the graph, or of none: pass the one that"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    assert_error(rondo_graph_add_edges(graph, &rows[i].from, &rows[i].to, 1), RONDO_INVALID_ARGUMENT, rows[i].reason);
+    assert_invalid(rondo_graph_add_edges(graph, &rows[i].from, &rows[i].to, 1), rows[i].reason);
     assert_message(rows[i].said);
   }
-  assert_error(rondo_graph_remove_edges(graph, &b, &a, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_MISSING_EDGE);
+  assert_invalid(rondo_graph_remove_edges(graph, &b, &a, 1), RONDO_REASON_MISSING_EDGE);
   assert_message(
       "rondo_graph_remove_edges: the graph: the edge from empty (node 1) to empty (node 0) is not there, or");
-  assert_error(rondo_graph_add_empty(graph, twice, 2, &c), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_EDGE);
+  assert_invalid(rondo_graph_add_empty(graph, twice, 2, &c), RONDO_REASON_DUPLICATE_EDGE);
   assert_message("rondo_graph_add_empty: empty (node 0) is twice among the dependencies of the new node");
   assert_ok(rondo_graph_remove(graph, b));
-  assert_error(rondo_graph_remove(graph, b), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
+  assert_invalid(rondo_graph_remove(graph, b), RONDO_REASON_UNKNOWN_NODE);
   assert_message("rondo_graph_remove: the graph has no node 1: it was removed");
 }
 
@@ -326,27 +320,24 @@ TEST(test_gx1_copies_and_fills) {
        "rondo_graph_add_fill: a fill of 0 elements x 2 rows x 1 slices: give at least 1, or leave the fill out"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    assert_error(rondo_graph_add_fill(graph, NULL, 0, &rows[i].fill, &node), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_BAD_SIZE);
+    assert_invalid(rondo_graph_add_fill(graph, NULL, 0, &rows[i].fill, &node), RONDO_REASON_BAD_SIZE);
     assert_message(rows[i].said);
   }
-  assert_error(rondo_graph_add_copy(graph, NULL, 0, &overlapping, &node), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_graph_add_copy(graph, NULL, 0, &overlapping, &node), RONDO_REASON_OUT_OF_RANGE);
   assert_message("overlap: copy through a third buffer");
-  assert_error(rondo_copy_async(t->stream, words, words + 8, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_copy_async(t->stream, words, words + 8, 0), RONDO_REASON_BAD_SIZE);
   assert_message("rondo_copy_async: a copy of 0 bytes: give at least 1, or leave the copy out");
   const rondo_copy empty = {.dst = words, .src = words + 8, .height = 5};
-  assert_error(rondo_graph_add_copy(graph, NULL, 0, &empty, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_graph_add_copy(graph, NULL, 0, &empty, &node), RONDO_REASON_BAD_SIZE);
   assert_message("a copy of 0 bytes x 5 rows x 1 slices: give at least 1, or leave the copy out");
-  assert_error(rondo_graph_add_alloc(graph, NULL, 0, 0, NULL, &address, &node), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_graph_add_alloc(graph, NULL, 0, 0, NULL, &address, &node), RONDO_REASON_BAD_SIZE);
   assert_message("an allocation of 0 bytes: give at least 1, or leave the alloc node out");
 }
 
-#define assert_unknown(call, said)                                           \
-  do {                                                                       \
-    assert_error((call), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE); \
-    assert_message(said);                                                    \
+#define assert_unknown(call, said)                     \
+  do {                                                 \
+    assert_invalid((call), RONDO_REASON_UNKNOWN_NODE); \
+    assert_message(said);                              \
   } while (0)
 
 /* Tags of nodes that are not the graph's: each message names the call and, in a list, the entry. What has no name is
@@ -356,11 +347,10 @@ TEST(test_gx1_tags) {
   rondo_node node = {0};
   rondo_node_params params;
   assert_ok(rondo_graph_add_empty(other, NULL, 0, &node));
-  assert_error(rondo_graph_get_params(graph, (rondo_node){0}, &params), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_UNKNOWN_NODE);
+  assert_invalid(rondo_graph_get_params(graph, (rondo_node){0}, &params), RONDO_REASON_UNKNOWN_NODE);
   assert_message(
       "rondo_graph_get_params: the graph: the tag is 0 and names no node: pass the one that adding the node returned");
-  assert_error(rondo_graph_get_params(graph, node, &params), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
+  assert_invalid(rondo_graph_get_params(graph, node, &params), RONDO_REASON_UNKNOWN_NODE);
   assert_message("rondo_graph_get_params: the tag 0x");
   assert_message("is of another graph than the graph, or of none");
   assert_int_equal(rondo_last_error()->node, RONDO_NO_NODE);
@@ -389,16 +379,15 @@ TEST(test_gx1_tags) {
 TEST(test_gm18_addresses) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
-  void *host = NULL, *memory = NULL;
+  void *host = NULL;
   rondo_fill fill = {.element_bytes = 4, .width = 8};
   assert_ok(rondo_host_malloc(t->device, 256, &host));
-  assert_ok(rondo_malloc(t->device, 256, NULL, &memory));
+  void *memory = test_allocate(t, 256, NULL);
   assert_error(rondo_free(t->device, host), RONDO_INVALID_LIFETIME, RONDO_REASON_WRONG_MEMORY);
   assert_message("is the address of 256 bytes of host memory: free their address");
   assert_error(rondo_free(t->device, (char *)memory + 1), RONDO_INVALID_LIFETIME, RONDO_REASON_INTERIOR_ADDRESS);
   assert_message("lies 1 byte into allocation (no name, 256 B)");
-  assert_error(rondo_graph_add_free(graph, NULL, 0, memory, &node), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_FOREIGN_ADDRESS);
+  assert_invalid(rondo_graph_add_free(graph, NULL, 0, memory, &node), RONDO_REASON_FOREIGN_ADDRESS);
   assert_message("is the address of allocation (no name, 256 B), of no alloc node");
   assert_ok(rondo_free(t->device, memory));
   fill.dst = memory;
@@ -429,15 +418,11 @@ TEST(test_gm1_more_than_the_device_has) {
 
 TEST(test_fw1_programs_without_a_name) {
   static const size_t shape[] = {4};
-  rondo_program *program = NULL;
   rondo_value x = {0};
-  assert_ok(rondo_program_create(NULL, &program));
-  assert_error(rondo_program_input(program, "", RONDO_F32, shape, 1, &x), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
+  rondo_program *program = test_new_program();
+  assert_invalid(rondo_program_input(program, "", RONDO_F32, shape, 1, &x), RONDO_REASON_NULL_ARGUMENT);
   assert_message("a value of the program needs a name");
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 1, &x));
-  assert_error(rondo_program_input(program, "x", RONDO_F32, shape, 1, &x), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_DUPLICATE_NAME);
+  assert_invalid(rondo_program_input(program, "x", RONDO_F32, shape, 1, &x), RONDO_REASON_DUPLICATE_NAME);
   assert_message("the program has a value called 'x' already");
-  rondo_program_destroy(program);
 }

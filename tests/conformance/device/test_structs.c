@@ -66,9 +66,8 @@ TEST(test_event_options_of_any_version) {
 
 TEST(test_kernel_options_of_any_version) {
   later_kernel_options later = {.known = *test_kernel_options(TEST_KERNEL_SET)};
-  rondo_kernel *kernel = NULL;
   later.known.struct_size = sizeof later;
-  assert_ok(rondo_kernel_create(t->device, &later.known, &kernel));
+  rondo_kernel *kernel = test_kernel_make(t, &later.known);
   rondo_kernel_destroy(kernel);
   later.known.struct_size = 0;
   assert_ok(rondo_kernel_create(t->device, &later.known, &kernel));
@@ -91,8 +90,7 @@ TEST(test_graph_options_of_any_version) {
 
 TEST(test_recording_options_of_any_version) {
   later_recording_options later = {.known = {.struct_size = sizeof later, .name = "later"}};
-  rondo_recording *recording = NULL;
-  assert_ok(rondo_recording_create(t->device, &later.known, &recording));
+  rondo_recording *recording = test_recording(t, &later.known);
   assert_ok(rondo_recording_destroy(recording));
   later.tail[0] = 1;
   assert_bad_options(rondo_recording_create(t->device, &later.known, &recording));
@@ -112,8 +110,7 @@ TEST(test_malloc_options_of_any_version) {
 TEST(test_instantiate_options_of_any_version) {
   rondo_graph *graph = test_graph(t);
   later_instantiate_options later = {.known = {.struct_size = sizeof later}};
-  rondo_exec *exec = NULL;
-  assert_ok(rondo_instantiate(graph, &later.known, &exec));
+  rondo_exec *exec = test_instantiate_with(graph, &later.known);
   rondo_exec_destroy(exec);
   later.tail[0] = 1;
   assert_bad_options(rondo_instantiate(graph, &later.known, &exec));

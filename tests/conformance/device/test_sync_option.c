@@ -8,8 +8,7 @@
 
 #include "support/rondo_test.h"
 
-static void test_gx9_work_is_done_when_the_call_returns(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx9_work_is_done_when_the_call_returns) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *graph = test_graph(t);
   test_add_affine(t, graph, NULL, 0, word, 10, 2);
@@ -21,8 +20,7 @@ static void test_gx9_work_is_done_when_the_call_returns(void **state) {
   assert_int_equal(test_word(t, word), 42);
 }
 
-static void test_gx9_a_failure_comes_out_where_it_arises(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx9_a_failure_comes_out_where_it_arises) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   rondo_node_params params = {.kind = RONDO_NODE_HOST, .name = "culprit", .as.host = {.function = test_host_fails}};
@@ -36,8 +34,7 @@ static void test_gx9_a_failure_comes_out_where_it_arises(void **state) {
 }
 
 /* Captures record as ever. */
-static void test_gx9_captures_are_not_disturbed(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx9_captures_are_not_disturbed) {
   uint32_t *word = test_words(t, 1);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   test_affine(t, t->stream, word, 1, 1, 1);
@@ -49,11 +46,4 @@ static void test_gx9_captures_are_not_disturbed(void **state) {
   assert_int_equal(test_word(t, word), 2);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gx9_work_is_done_when_the_call_returns),
-      test_case(test_gx9_a_failure_comes_out_where_it_arises),
-      test_case(test_gx9_captures_are_not_disturbed),
-  };
-  return setenv("RONDO_SYNC", "1", 1) == 0 ? test_main(tests) : EXIT_FAILURE;
-}
+int main(void) { return setenv("RONDO_SYNC", "1", 1) == 0 ? test_run_registered() : EXIT_FAILURE; }

@@ -18,7 +18,7 @@ typedef struct launcher {
   rondo_status status;
 } launcher;
 
-/* Launches an exec and hands over kernels in turn, on a stream of its own. */
+/* Launches an exec and kernels in alternation, on a stream of its own. */
 static void launch_often(void *user) {
   launcher *self = user;
   rondo_kernel *kernel = self->fixture->kernels[TEST_KERNEL_AFFINE];

@@ -99,9 +99,8 @@ TEST(test_gx2_captured_twice) {
   uint32_t *words[2] = {test_words(t, 8), test_words(t, 8)};
   rondo_graph *graphs[2];
   for (int i = 0; i < 2; i++) {
-    void *scratch = NULL;
     begin(t->stream);
-    assert_ok(rondo_malloc_async(t->stream, 4096, NULL, &scratch));
+    void *scratch = test_allocate_async(t->stream, 4096);
     assert_ok(rondo_copy_async(t->stream, scratch, words[i], 32));
     test_affine(t, t->stream, words[i], 8, 2, 1);
     assert_ok(rondo_free_async(t->stream, scratch));

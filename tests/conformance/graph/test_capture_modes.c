@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * GX-3: the modes of capture, C9. Which calls that act at once are refused depends on the capture's mode, the calling
- * thread's mode and who began the capture: the whole table. And captures beside a second thread that is busy.
+ * thread's mode and who began the capture: the whole table. And captures while a second thread is busy.
  */
 #include "support/rondo_test.h"
 

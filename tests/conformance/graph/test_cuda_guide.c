@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA guide's programs for memory nodes that have no test elsewhere, each under its name; the others are
- * test_graph_memory_verify.c (the figure with nodes a to e), test_graph_memory.c (the same by capture),
+ * test_verify.c (the figure with nodes a to e), test_graph_memory.c (the same by capture),
  * test_graph_memory_order.c (memory used outside of its graph, in three ways) and test_peer_access.c (peer access by
  * the node API and by capture). Requirements GM-1, GM-10 to GM-16.
  */
@@ -17,9 +17,8 @@ TEST(test_gm1_the_guides_question_for_support) {
 
 static rondo_exec *end_and_instantiate(test_fixture *t, bool auto_free) {
   rondo_graph *graph = test_capture_end(t->stream);
-  rondo_exec *exec = NULL;
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .auto_free_on_launch = auto_free};
-  assert_ok(rondo_instantiate(graph, &options, &exec));
+  rondo_exec *exec = test_instantiate_with(graph, &options);
   test_graph_destroy(graph);
   return exec;
 }
@@ -33,10 +32,9 @@ static void launch_kernel(test_fixture *t, test_kernel_id id, const void *const 
 TEST(test_gm10_the_guides_producer_and_two_consumers) {
   uint32_t *out = test_words(t, 2 * WORDS), *second = out + WORDS;
   const uint32_t values[2] = {3, 4};
-  void *data1 = NULL, *data2 = NULL;
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_GLOBAL));
-  assert_ok(rondo_malloc_async(t->stream, BYTES, NULL, &data1));
-  assert_ok(rondo_malloc_async(t->stream, BYTES, NULL, &data2));
+  void *data1 = test_allocate_async(t->stream, BYTES);
+  void *data2 = test_allocate_async(t->stream, BYTES);
   launch_kernel(t, TEST_KERNEL_SET, (const void *const[]){&values[0], &data1}, 2);
   launch_kernel(t, TEST_KERNEL_SET, (const void *const[]){&values[1], &data2}, 2);
   rondo_exec *producer = end_and_instantiate(t, true);

@@ -62,7 +62,7 @@ TEST_WORKERS(test_gx4_l1_launches_of_an_exec_run_one_after_another) {
   test_gate *gate = test_gate_make();
   test_gate_hold(gate, t->stream);
   test_affine(t, t->stream, word, 1, 0, 7);
-  assert_ok(rondo_exec_launch(exec, t->stream)); /* 71, behind the gate */
+  assert_ok(rondo_exec_launch(exec, t->stream)); /* 71, after the gate */
   assert_ok(rondo_exec_launch(exec, other));     /* 711, must wait for it */
   test_affine(t, other, word, 1, 10, 2);         /* 7112 */
   assert_status(rondo_stream_query(other), RONDO_NOT_READY);
@@ -155,11 +155,11 @@ TEST(test_gx4_bad_launches_are_refused) {
   rondo_exec *exec = step_exec(t, word, 1, 1);
   assert_ok(rondo_device_open(test_device_name(), NULL, &other));
   assert_ok(rondo_stream_create(other, NULL, &foreign));
-  assert_error(rondo_exec_launch(NULL, t->stream), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_exec_launch(exec, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_exec_launch(exec, foreign), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
-  assert_error(rondo_exec_upload(exec, foreign), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
-  assert_error(rondo_exec_upload(exec, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_exec_launch(NULL, t->stream), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_exec_launch(exec, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_exec_launch(exec, foreign), RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_exec_upload(exec, foreign), RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_exec_upload(exec, NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_int_equal(test_word(t, word), 0);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 1);

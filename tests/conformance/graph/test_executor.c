@@ -7,6 +7,7 @@
 
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
+#include "support/test_program.h"
 #include "support/test_random_program.h"
 #include "support/test_session.h"
 
@@ -42,9 +43,8 @@ static void train(rondo_compiled *compiled, rondo_status (*run)(rondo_compiled *
 
 static void train_by(test_fixture *t, rondo_program *program, const rondo_compile_options *options,
                      rondo_status (*run)(rondo_compiled *compiled), outcome *out) {
-  rondo_compiled *compiled = NULL;
   memset(out, 0, sizeof *out);
-  assert_ok(rondo_compile(program, t->device, options, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, options);
   train(compiled, run, out);
   assert_ok(rondo_compiled_destroy(compiled));
 }
@@ -52,8 +52,7 @@ static void train_by(test_fixture *t, rondo_program *program, const rondo_compil
 static rondo_executor *make_executor(test_fixture *t, uint32_t threads, double expensive_us) {
   const rondo_executor_options options = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = threads,
                                           .expensive_us = expensive_us};
-  rondo_executor *executor = NULL;
-  assert_ok(rondo_executor_create(t->device, &options, &executor));
+  rondo_executor *executor = test_executor(t, &options);
   return executor;
 }
 
@@ -114,10 +113,9 @@ TEST(test_se10_every_way_gives_the_same_bits) {
 /* y = softmax(tanh(x)), or such for each of `count` inputs. */
 static rondo_program *small_program(uint32_t count) {
   const size_t shape[] = {EDGE, EDGE};
-  rondo_program *program = NULL;
   rondo_value x;
   char name[16];
-  assert_ok(rondo_program_create(NULL, &program));
+  rondo_program *program = test_new_program();
   for (uint32_t i = 0; i < count; i++) {
     (void)snprintf(name, sizeof name, "x%u", i);
     assert_ok(rondo_program_input(program, name, RONDO_F32, shape, 2, &x));
@@ -134,8 +132,7 @@ static rondo_compiled *compile(test_fixture *t, rondo_program *program, rondo_ex
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
                                          .executor = executor,       .executor_policy = RONDO_EXECUTOR_ALWAYS,
                                          .staged = staged,           .staged_count = staged_count};
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
   return compiled;
 }
 
@@ -164,8 +161,6 @@ TEST(test_se10_streams_by_purpose_take_few_events) {
       assert_counts(executor, &before, 5, 5, 6, 2);
     assert_ok(rondo_compiled_destroy(compiled));
   }
-  assert_ok(rondo_executor_destroy(executor));
-  rondo_program_destroy(program);
 }
 
 /* A hundred branches on one stream need no event, however they are ordered. */
@@ -176,9 +171,6 @@ TEST(test_se10_operators_of_one_stream_wait_for_nothing) {
   const rondo_executor_info before = info_of(executor);
   assert_ok(rondo_compiled_run_eager(compiled));
   assert_counts(executor, &before, 200, 0, 0, 0);
-  assert_ok(rondo_compiled_destroy(compiled));
-  assert_ok(rondo_executor_destroy(executor));
-  rondo_program_destroy(program);
 }
 
 TEST(test_se10_runs_allocate_nothing) {
@@ -191,27 +183,17 @@ TEST(test_se10_runs_allocate_nothing) {
   for (int i = 0; i < 20; i++) assert_ok(rondo_compiled_run_eager(compiled));
   assert_ok(rondo_compiled_synchronize(compiled));
   assert_int_equal(atomic_load(&t->allocator.calls), calls);
-  assert_ok(rondo_compiled_destroy(compiled));
-  assert_ok(rondo_executor_destroy(executor));
-  rondo_program_destroy(program);
 }
 
 /* What goes in a line ---------------------------------------------------------------------------------------------- */
-
-static rondo_compiled_info compiled_info(const rondo_compiled *compiled) {
-  rondo_compiled_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_compiled_get_info(compiled, &info));
-  return info;
-}
 
 TEST(test_se10_the_faster_way_is_chosen_by_measuring) {
   rondo_executor *executor = make_executor(t, 1, 0);
   for (uint32_t count = 1; count <= 30; count += 29) {
     rondo_program *program = small_program(count);
-    rondo_compiled *compiled = NULL;
     const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .executor = executor};
-    assert_ok(rondo_compile(program, t->device, &options, &compiled));
-    const rondo_compiled_info info = compiled_info(compiled);
+    rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
+    const rondo_compiled_info info = test_compiled_info(compiled);
     const rondo_executor_info before = info_of(executor);
     assert_ok(rondo_compiled_run_eager(compiled));
     assert_ok(rondo_compiled_synchronize(compiled));
@@ -227,16 +209,13 @@ TEST(test_se10_the_faster_way_is_chosen_by_measuring) {
     assert_ok(rondo_compiled_destroy(compiled));
     rondo_program_destroy(program);
   }
-  assert_ok(rondo_executor_destroy(executor));
 }
 
 TEST(test_se10_without_an_executor_runs_go_in_a_line) {
   rondo_program *program = small_program(2);
   rondo_compiled *compiled = compile(t, program, NULL, 0);
-  assert_int_equal(compiled_info(compiled).sequential_reason, RONDO_SEQUENTIAL_NO_EXECUTOR);
+  assert_int_equal(test_compiled_info(compiled).sequential_reason, RONDO_SEQUENTIAL_NO_EXECUTOR);
   assert_ok(rondo_compiled_run_eager(compiled));
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* One stream while capturing (SE-2): what is captured is a line, and replays give what runs give. */
@@ -263,11 +242,6 @@ TEST(test_se10_a_captured_run_goes_in_a_line) {
   assert_ok(rondo_exec_launch(exec, stream));
   assert_ok(rondo_compiled_read(compiled, "y4", replayed, sizeof replayed));
   assert_memory_equal(run, replayed, sizeof run);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  assert_ok(rondo_compiled_destroy(compiled));
-  assert_ok(rondo_executor_destroy(executor));
-  rondo_program_destroy(program);
 }
 
 typedef struct runner {
@@ -307,8 +281,6 @@ TEST(test_se10_threads_may_share_an_executor) {
     assert_memory_equal(runners[i].y, runners[0].y, sizeof runners[0].y);
     assert_ok(rondo_compiled_destroy(runners[i].compiled));
   }
-  assert_ok(rondo_executor_destroy(executor));
-  rondo_program_destroy(program);
 }
 
 /* Sessions --------------------------------------------------------------------------------------------------------- */
@@ -356,7 +328,7 @@ TEST(test_se10_sessions_run_what_is_not_recorded_by_executors) {
   assert_ok(rondo_session_destroy(session));
   const rondo_executor_options wrong = {RONDO_EXECUTOR_OPTIONS_INIT, .expensive_us = -1};
   const rondo_session_options refused = {RONDO_SESSION_OPTIONS_INIT, .executor = &wrong};
-  assert_error(rondo_session_create(t->device, &refused, &session), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_session_create(t->device, &refused, &session), RONDO_REASON_OUT_OF_RANGE);
 }
 
 /* Mistakes --------------------------------------------------------------------------------------------------------- */
@@ -365,27 +337,22 @@ TEST(test_se10_sessions_run_what_is_not_recorded_by_executors) {
 TEST(test_se10_what_fails_later_comes_out_when_it_is_waited_for) {
   const size_t table_shape[] = {4, 3}, ids_shape[] = {2};
   const int32_t wrong[] = {1, 9}, right[] = {1, 3};
-  rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
   rondo_value table, ids, y;
   rondo_executor *executor = make_executor(t, 1, 1e-3);
-  assert_ok(rondo_program_create(NULL, &program));
+  rondo_program *program = test_new_program();
   assert_ok(rondo_program_state(program, "table", RONDO_F32, table_shape, 2, &table));
   assert_ok(rondo_program_input(program, "ids", RONDO_I32, ids_shape, 1, &ids));
   assert_ok(rondo_op_embedding(program, table, ids, &y));
   assert_ok(rondo_program_output(program, "y", y));
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER, .executor = executor,
                                          .executor_policy = RONDO_EXECUTOR_ALWAYS};
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
   assert_ok(rondo_compiled_write(compiled, "ids", wrong, sizeof wrong));
   assert_ok(rondo_compiled_run(compiled));
   assert_error(rondo_compiled_synchronize(compiled), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
   assert_ok(rondo_compiled_write(compiled, "ids", right, sizeof right));
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_synchronize(compiled));
-  assert_ok(rondo_compiled_destroy(compiled));
-  assert_ok(rondo_executor_destroy(executor));
-  rondo_program_destroy(program);
 }
 
 TEST(test_se10_an_executor_in_use_is_not_destroyed) {
@@ -394,14 +361,11 @@ TEST(test_se10_an_executor_in_use_is_not_destroyed) {
   rondo_compiled *compiled = compile(t, program, executor, 0);
   assert_error(rondo_executor_destroy(executor), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_ok(rondo_compiled_recompile(compiled, program, NULL));
-  assert_int_equal(compiled_info(compiled).sequential_reason, RONDO_SEQUENTIAL_NONE);
+  assert_int_equal(test_compiled_info(compiled).sequential_reason, RONDO_SEQUENTIAL_NONE);
   const rondo_executor_info before = info_of(executor);
   assert_ok(rondo_compiled_run(compiled));
   assert_int_equal(info_of(executor).runs, before.runs + 1);
-  assert_ok(rondo_compiled_destroy(compiled));
-  assert_ok(rondo_executor_destroy(executor));
   assert_ok(rondo_executor_destroy(NULL));
-  rondo_program_destroy(program);
 }
 
 TEST(test_se10_wrong_options_are_refused) {
@@ -409,25 +373,21 @@ TEST(test_se10_wrong_options_are_refused) {
   rondo_program *program = small_program(1);
   rondo_compiled *compiled = NULL;
   rondo_executor_options options = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = RONDO_EXECUTOR_MAX_THREADS + 1};
-  assert_error(rondo_executor_create(t->device, &options, &executor), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_executor_create(t->device, &options, &executor), RONDO_REASON_OUT_OF_RANGE);
   options = (rondo_executor_options){RONDO_EXECUTOR_OPTIONS_INIT, .expensive_us = -1};
-  assert_error(rondo_executor_create(t->device, &options, &executor), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_executor_create(t->device, &options, &executor), RONDO_REASON_OUT_OF_RANGE);
   assert_null(executor);
-  assert_error(rondo_executor_create(NULL, NULL, &executor), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_executor_create(t->device, NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_executor_get_info(NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_executor_create(NULL, NULL, &executor), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_executor_create(t->device, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_executor_get_info(NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
   const rondo_compile_options policy = {RONDO_COMPILE_OPTIONS_INIT, .executor_policy = (rondo_executor_policy)7};
-  assert_error(rondo_compile(program, t->device, &policy, &compiled), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_compile(program, t->device, &policy, &compiled), RONDO_REASON_BAD_OPTIONS);
   rondo_device *other = NULL;
   assert_ok(rondo_device_open("cpu:1", NULL, &other));
   assert_ok(rondo_executor_create(other, NULL, &executor));
   const rondo_compile_options elsewhere = {RONDO_COMPILE_OPTIONS_INIT, .executor = executor};
-  assert_error(rondo_compile(program, t->device, &elsewhere, &compiled), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_compile(program, t->device, &elsewhere, &compiled), RONDO_REASON_OTHER_DEVICE);
   assert_message("both must be of one rondo_device");
   assert_ok(rondo_executor_destroy(executor));
   assert_ok(rondo_device_close(other));
-  rondo_program_destroy(program);
 }

@@ -209,11 +209,10 @@ SCENE_TEST(test_gx8_streams_of_rondo_that_a_library_makes_join) {
   enter(s);
   rondo_stream *other = test_stream(s->t, "other");
   rondo_capture_info info = {.struct_size = sizeof info}, own_info = {.struct_size = sizeof own_info};
-  void *memory, *also;
   begin(s);
   own(s, 2, 1);
   assert_foreign(foreign_order(s->foreign, s->native, rondo_stream_native(other)));
-  assert_ok(rondo_malloc_async(other, 4096, NULL, &memory));
+  void *memory = test_allocate_async(other, 4096);
   assert_ok(rondo_capture_get_info(other, &info));
   assert_ok(rondo_capture_get_info(s->t->stream, &own_info));
   assert_int_equal(info.state, RONDO_CAPTURE_ACTIVE);
@@ -223,7 +222,7 @@ SCENE_TEST(test_gx8_streams_of_rondo_that_a_library_makes_join) {
   assert_ok(rondo_copy_async(other, s->words, memory, 4));
   assert_ok(rondo_free_async(other, memory));
   assert_foreign(foreign_order(s->foreign, rondo_stream_native(other), s->native));
-  assert_ok(rondo_malloc_async(s->t->stream, 4096, NULL, &also));
+  void *also = test_allocate_async(s->t->stream, 4096);
   assert_ptr_equal(memory, also);
   assert_ok(rondo_free_async(s->t->stream, also));
   own(s, 5, 1);
@@ -277,10 +276,9 @@ SCENE_TEST(test_gx8_into_a_graph_twice) { /* C14 */
 
 SCENE_TEST(test_gx8_the_frontier_is_the_drivers) { /* C12, C13 */
   enter(s);
-  rondo_capture_info info = {.struct_size = sizeof info};
   begin(s);
   assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, s->words));
-  assert_ok(rondo_capture_get_info(s->t->stream, &info));
+  rondo_capture_info info = test_capture_info(s->t->stream);
   assert_int_equal(info.frontier_count, 1);
   rondo_node_params params;
   assert_ok(rondo_graph_get_params(info.graph, info.frontier[0], &params));
@@ -324,9 +322,8 @@ SCENE_TEST(test_gx8_memory_is_placed_by_the_drivers_order) {
 
 SCENE_TEST(test_gx8_pointers_of_foreign_kernels_are_looked_at) { /* GM-5, warnings */
   enter(s);
-  void *memory;
   begin(s);
-  assert_ok(rondo_malloc_async(s->t->stream, 4096, NULL, &memory));
+  void *memory = test_allocate_async(s->t->stream, 4096);
   assert_foreign(foreign_affine(s->foreign, s->native, 1, 1, memory));
   assert_ok(rondo_free_async(s->t->stream, memory));
   assert_foreign(foreign_affine_by_buffer(s->foreign, s->native, 1, 1, memory));
@@ -373,13 +370,13 @@ SCENE_TEST(test_gx8_relocating_what_foreign_work_accesses) {
 
 /* A library that was given no workspace: its memory is the driver's. */
 static rondo_graph *capture_with_foreign_memory(const scene *s, uint32_t *calls) {
-  void *memory, *mine;
+  void *memory;
   begin(s);
   own(s, 2, 1);
   assert_foreign(foreign_allocate(s->foreign, s->native, 1 << 20, &memory));
   assert_foreign(foreign_copy(s->foreign, s->native, memory, s->words, 4));
   assert_foreign(foreign_affine(s->foreign, s->native, 3, 1, memory));
-  assert_ok(rondo_malloc_async(s->t->stream, 4096, NULL, &mine));
+  void *mine = test_allocate_async(s->t->stream, 4096);
   assert_ok(rondo_copy_async(s->t->stream, mine, memory, 4));
   assert_foreign(foreign_free(s->foreign, s->native, memory));
   assert_foreign(foreign_host(s->foreign, s->native, count_call, calls));
@@ -462,11 +459,11 @@ SCENE_TEST(test_gx8_libraries_fill_and_copy_graph_memory) {
   enter(s);
   const size_t last = ((size_t)36 << 18) - 1;
   for (int with_foreign_memory = 0; with_foreign_memory < 2; with_foreign_memory++) {
-    void *theirs = NULL, *memory;
+    void *theirs = NULL;
     uint32_t *mine;
     begin(s);
     if (with_foreign_memory) assert_foreign(foreign_allocate(s->foreign, s->native, 4096, &theirs));
-    assert_ok(rondo_malloc_async(s->t->stream, last * 4 + 4, NULL, &memory));
+    void *memory = test_allocate_async(s->t->stream, last * 4 + 4);
     mine = memory;
     assert_foreign(foreign_fill(s->foreign, s->native, mine, 9, last + 1));
     assert_foreign(foreign_copy(s->foreign, s->native, mine + 3, s->words, 4));
@@ -490,9 +487,8 @@ SCENE_TEST(test_gx8_graph_memory_is_mapped_while_a_capture_goes_on) {
   rondo_graph *clone = NULL;
   rondo_node nodes[8];
   size_t count = 8;
-  void *memory, *again;
   begin(s);
-  assert_ok(rondo_malloc_async(s->t->stream, 4096, NULL, &memory));
+  void *memory = test_allocate_async(s->t->stream, 4096);
   assert_foreign(foreign_fill(s->foreign, s->native, memory, 7, 1));
   assert_foreign(foreign_copy(s->foreign, s->native, s->words + 1, memory, 4));
   assert_ok(rondo_free_async(s->t->stream, memory));
@@ -500,7 +496,7 @@ SCENE_TEST(test_gx8_graph_memory_is_mapped_while_a_capture_goes_on) {
   assert_ok(rondo_graph_clone(graph, &clone));
   assert_ok(rondo_graph_sort(graph, nodes, &count));
   assert_ok(rondo_capture_begin_to_graph(s->t->stream, graph, &nodes[count - 1], 1, RONDO_CAPTURE_RELAXED));
-  assert_ok(rondo_malloc_async(s->t->stream, 4096, NULL, &again));
+  void *again = test_allocate_async(s->t->stream, 4096);
   assert_ptr_equal(again, memory);
   rondo_exec *exec = test_instantiate(clone);
   assert_ok(rondo_exec_launch(exec, other));
@@ -684,10 +680,10 @@ SCENE_TEST(test_gx8_programmatic_edges) {
   assert_ok(rondo_graph_sort(graph, nodes, &count));
   assert_int_equal(nodes[0].id, from[0].id);
   assert_int_equal(nodes[1].id, to[0].id);
-  size_t behind = 4;
+  size_t dependency_count = 4;
   rondo_node dependencies[4];
-  assert_ok(rondo_graph_dependencies(graph, nodes[2], dependencies, &behind));
-  assert_int_equal(behind, 2);
+  assert_ok(rondo_graph_dependencies(graph, nodes[2], dependencies, &dependency_count));
+  assert_int_equal(dependency_count, 2);
   rondo_graph *clone;
   assert_ok(rondo_graph_clone(graph, &clone));
   assert_same_graph(graph, clone);

@@ -119,9 +119,8 @@ static void check_and_clear(const scene *s, const float *matrix) {
 }
 
 static rondo_graph *capture_product(const scene *s) {
-  void *mine;
   assert_ok(rondo_capture_begin(s->t->stream, RONDO_CAPTURE_THREAD_LOCAL));
-  assert_ok(rondo_malloc_async(s->t->stream, BYTES, NULL, &mine));
+  void *mine = test_allocate_async(s->t->stream, BYTES);
   product(s, mine);
   assert_ok(rondo_copy_async(s->t->stream, s->d, mine, BYTES));
   assert_ok(rondo_free_async(s->t->stream, mine));
@@ -170,6 +169,4 @@ OWN_TEST(test_gx8_cublas_without_a_workspace) {
   for (int i = 0; i < 3; i++) launch_and_check(s, exec);
   if (info.foreign_bytes > 0)
     assert_error(rondo_instantiate(graph, NULL, &second), RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
 }

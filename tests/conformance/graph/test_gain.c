@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 /* With these nothing pays, and with those everything. */
 static const rondo_costs dear = {RONDO_COSTS_INIT, .launch_host = 1e9, .launch_latency = 1e9};
@@ -80,7 +81,7 @@ TEST(test_fw8_costs_can_be_given) {
   assert_costs(&costs, &dear);
   rondo_costs wrong = dear;
   wrong.record_node = -1;
-  assert_error(rondo_device_set_costs(t->device, &wrong), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_device_set_costs(t->device, &wrong), RONDO_REASON_OUT_OF_RANGE);
   assert_message("record_node is -1 microseconds");
   assert_ok(rondo_device_get_costs(t->device, &costs));
   assert_costs(&costs, &dear);
@@ -97,22 +98,21 @@ TEST(test_fw8_costs_can_be_given) {
   assert_ok(rondo_device_get_costs(t->device, &costs));
   assert_true(costs.input_copied_kib == own);
   costs.input_queued_each = -1;
-  assert_error(rondo_device_set_costs(t->device, &costs), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_device_set_costs(NULL, &dear), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_device_get_costs(t->device, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_device_set_costs(t->device, &costs), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_device_set_costs(NULL, &dear), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_device_get_costs(t->device, NULL), RONDO_REASON_NULL_ARGUMENT);
 }
 
 /* Nothing is measured while something is captured, and the capture goes on. */
 TEST(test_fw8_costs_leave_captures_alone) {
   rondo_costs costs = {RONDO_COSTS_INIT};
-  rondo_capture_info info = {.struct_size = sizeof info};
   rondo_stream *other = test_stream(t, "other");
   assert_ok(rondo_capture_begin(other, RONDO_CAPTURE_GLOBAL));
   assert_error(rondo_device_get_costs(t->device, &costs), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
   assert_message("the capture stays valid");
   assert_ok(rondo_device_set_costs(t->device, &dear));
   assert_ok(rondo_device_get_costs(t->device, &costs));
-  assert_ok(rondo_capture_get_info(other, &info));
+  rondo_capture_info info = test_capture_info(other);
   assert_int_equal(info.state, RONDO_CAPTURE_ACTIVE);
   test_graph_destroy(test_capture_end(other));
 }
@@ -189,13 +189,10 @@ TEST(test_fw8_what_cannot_be_measured_is_refused) {
                RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_message("the work returned LIMIT_EXCEEDED");
   work.fails = RONDO_OK;
-  assert_error(rondo_gain_measure(t->stream, run_counted, &work, 1001, &gain), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_gain_measure(t->stream, NULL, &work, 1, &gain), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_gain_measure(NULL, run_counted, &work, 1, &gain), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_gain_estimate(NULL, &gain), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_gain_measure(t->stream, run_counted, &work, 1001, &gain), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_gain_measure(t->stream, NULL, &work, 1, &gain), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_gain_measure(NULL, run_counted, &work, 1, &gain), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_gain_estimate(NULL, &gain), RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_error(rondo_gain_measure(t->stream, run_counted, &work, 1, &gain), RONDO_CAPTURE_REFUSED,
                RONDO_REASON_UNSUPPORTED_CALL);
@@ -226,9 +223,7 @@ static rondo_program *make_program(void) {
 static rondo_compiled *compile(test_fixture *t, rondo_record_policy policy) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = policy};
   rondo_program *program = make_program();
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, &options);
   return compiled;
 }
 
@@ -252,10 +247,9 @@ static void assert_recorded(test_fixture *t, const rondo_costs *costs, rondo_rec
                             rondo_eager_reason reason) {
   static float first[3];
   float losses[3];
-  rondo_compiled_info info = {.struct_size = sizeof info};
   assert_ok(rondo_device_set_costs(t->device, costs));
   rondo_compiled *compiled = compile(t, policy);
-  assert_ok(rondo_compiled_get_info(compiled, &info));
+  rondo_compiled_info info = test_compiled_info(compiled);
   assert_int_equal(info.eager_reason, reason);
   assert_int_equal(rondo_compiled_exec(compiled) == NULL, reason != RONDO_EAGER_NONE);
   assert_int_equal(info.nodes > 0, reason == RONDO_EAGER_NONE);
@@ -276,24 +270,20 @@ TEST(test_fw8_programs_are_recorded_where_it_pays) {
 
 TEST(test_fw8_programs_can_ask_for_more) {
   rondo_program *program = make_program();
-  rondo_compiled *compiled = NULL;
-  rondo_compiled_info info = {.struct_size = sizeof info};
   rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_AUTO, .expected_runs = 1};
   rondo_costs costs = cheap;
   costs.record = 1e9; /* every run gains, but a thousand seconds are not had back by one */
   assert_ok(rondo_device_set_costs(t->device, &costs));
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
-  assert_ok(rondo_compiled_get_info(compiled, &info));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
+  rondo_compiled_info info = test_compiled_info(compiled);
   assert_int_equal(info.eager_reason, RONDO_EAGER_NO_GAIN);
   assert_ok(rondo_compiled_destroy(compiled));
   options.least_gain = 0.5;
-  assert_error(rondo_compile(program, t->device, &options, &compiled), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_compile(program, t->device, &options, &compiled), RONDO_REASON_OUT_OF_RANGE);
   assert_message("a recording is to be 0.5 times as fast at least (least_gain): give 1 or more, or 0");
   assert_null(compiled);
   options = (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT, .record = (rondo_record_policy)7};
-  assert_error(rondo_compile(program, t->device, &options, &compiled), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_compile(program, t->device, &options, &compiled), RONDO_REASON_BAD_OPTIONS);
   rondo_program_destroy(program);
 }
 
@@ -302,14 +292,13 @@ TEST(test_fw8_programs_are_recorded_while_others_capture) {
   rondo_gain gain = {.struct_size = sizeof gain};
   rondo_stream *other = test_stream(t, "other");
   assert_ok(rondo_capture_begin(other, RONDO_CAPTURE_RELAXED));
-  assert_error(rondo_gain_measure(NULL, NULL, NULL, 1, &gain), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_gain_measure(NULL, NULL, NULL, 1, &gain), RONDO_REASON_NULL_ARGUMENT);
   rondo_compiled *compiled = compile(t, RONDO_RECORD_AUTO);
   assert_non_null(rondo_compiled_exec(compiled));
   assert_int_equal(rondo_last_error()->reason, RONDO_REASON_NULL_ARGUMENT); /* the refusal to measure is nobody's */
   assert_fails(rondo_compiled_get_gain(compiled, &gain), RONDO_INVALID_STATE);
   test_graph_destroy(test_capture_end(other));
   test_stream_destroy(other);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 TEST(test_fw8_gain_of_a_program_is_measured_and_leaves_no_trace) {
@@ -338,12 +327,11 @@ TEST(test_fw8_staged_values_are_as_they_were) {
   const rondo_staged_value staged[] = {{"x", RONDO_STAGING_HOST}, {"loss", RONDO_STAGING_HOST}};
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = staged, .staged_count = 2};
   rondo_program *program = make_program();
-  rondo_compiled *compiled = NULL;
   rondo_gain gain = {.struct_size = sizeof gain};
   float x[6] = {1, -1, 2, -2, 3, -3}, loss = 0, again = 0;
   void *mapped = NULL;
   assert_ok(rondo_device_set_costs(t->device, &dear));
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
   write_inputs(compiled);
   assert_ok(rondo_compiled_feed(compiled, "x", x, sizeof x));
   assert_ok(rondo_compiled_run(compiled));
@@ -355,7 +343,6 @@ TEST(test_fw8_staged_values_are_as_they_were) {
   assert_ok(rondo_compiled_map(compiled, "x", NULL, &mapped));
   assert_error(rondo_compiled_measure(compiled, 1, NULL), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_ok(rondo_compiled_unmap(compiled, "x"));
-  assert_ok(rondo_compiled_destroy(compiled));
   rondo_program_destroy(program);
 }
 
@@ -367,7 +354,6 @@ TEST(test_fw8_programs_are_not_measured_while_they_are_captured) {
   assert_error(rondo_compiled_measure(compiled, 1, NULL), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
   test_graph_destroy(test_capture_end(stream));
   assert_ok(rondo_compiled_measure(compiled, 1, NULL));
-  assert_error(rondo_compiled_measure(compiled, 1001, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_compiled_measure(NULL, 1, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_ok(rondo_compiled_destroy(compiled));
+  assert_invalid(rondo_compiled_measure(compiled, 1001, NULL), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_compiled_measure(NULL, 1, NULL), RONDO_REASON_NULL_ARGUMENT);
 }

@@ -45,28 +45,22 @@ TEST(test_numbers_count_up_from_zero) {
   assert_int_equal(rondo_node_number(g.a), 0);
   assert_int_equal(rondo_node_number(g.d), 3);
   assert_int_equal(rondo_node_number((rondo_node){0}), RONDO_NO_NODE);
-  test_graph_destroy(g.graph);
 }
 
 /* B2: all is checked before anything changes. */
 TEST(test_a_refused_node_leaves_the_graph_as_it_was) {
   const diamond g = make_diamond(t), other = make_diamond(t);
   rondo_node node = {77};
-  assert_error(rondo_graph_add_empty(g.graph, (rondo_node[]){g.a, g.a}, 2, &node), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_DUPLICATE_EDGE);
+  assert_invalid(rondo_graph_add_empty(g.graph, (rondo_node[]){g.a, g.a}, 2, &node), RONDO_REASON_DUPLICATE_EDGE);
   assert_true(node.id == 0);
-  assert_error(rondo_graph_add_empty(g.graph, (rondo_node[]){g.a, other.b}, 2, &node), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_UNKNOWN_NODE);
-  assert_error(rondo_graph_add_empty(g.graph, &(rondo_node){0}, 1, &node), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_UNKNOWN_NODE);
-  assert_error(rondo_graph_add_empty(g.graph, NULL, 2, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_graph_add_empty(g.graph, NULL, 0, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_graph_add_empty(NULL, NULL, 0, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_add_empty(g.graph, (rondo_node[]){g.a, other.b}, 2, &node), RONDO_REASON_UNKNOWN_NODE);
+  assert_invalid(rondo_graph_add_empty(g.graph, &(rondo_node){0}, 1, &node), RONDO_REASON_UNKNOWN_NODE);
+  assert_invalid(rondo_graph_add_empty(g.graph, NULL, 2, &node), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_add_empty(g.graph, NULL, 0, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_add_empty(NULL, NULL, 0, &node), RONDO_REASON_NULL_ARGUMENT);
   assert_int_equal(test_node_count(g.graph), 4);
   assert_int_equal(test_edge_count(g.graph), 4);
   add_empty(g.graph, &g.d, 0); /* an array of which nothing counts is fine */
-  test_graph_destroy(g.graph);
-  test_graph_destroy(other.graph);
 }
 
 /* B3, B4: bad parameters of each kind. */
@@ -74,21 +68,9 @@ TEST(test_bad_parameters_are_refused) {
   rondo_graph *graph = test_graph(t);
   uint32_t *words = test_words(t, 16), value = 1;
   rondo_node node = {0};
-  const rondo_copy copies[] = {{.dst = words, .src = words + 8, .width = 0},
-                               {.dst = words, .src = words + 8, .width = 8, .height = 2, .dst_pitch = 7}};
-  for (size_t i = 0; i < 2; i++) {
-    assert_error(rondo_graph_add_copy(graph, NULL, 0, &copies[i], &node), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_BAD_SIZE);
-  }
-  const rondo_fill fills[] = {{.dst = words, .element_bytes = 3, .width = 1},
-                              {.dst = words, .element_bytes = 4, .width = 0},
-                              {.dst = words, .element_bytes = 4, .width = 2, .height = 2, .pitch = 7}};
-  for (size_t i = 0; i < 3; i++) {
-    assert_error(rondo_graph_add_fill(graph, NULL, 0, &fills[i], &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
-  }
   rondo_kernel *kernel = test_kernel(t, TEST_KERNEL_SET);
-  assert_error(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&value), &node),
-               RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT);
+  assert_invalid(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&value), &node),
+                 RONDO_REASON_ARGUMENT_COUNT);
   assert_fails(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){0, 1, 1}, RONDO_ARGS(&value, &words), &node),
                RONDO_INVALID_ARGUMENT);
   assert_fails(rondo_graph_add_kernel(graph, NULL, 0, NULL, (rondo_grid){1, 0, 0}, RONDO_NO_ARGS, &node),
@@ -108,43 +90,46 @@ TEST(test_kernels_of_another_device_are_refused) {
   assert_ok(rondo_device_open(test_device_name(), NULL, &other));
   assert_ok(rondo_kernel_create(other, test_kernel_options(TEST_KERNEL_EMPTY), &kernel));
   rondo_graph *graph = test_graph(t);
-  assert_error(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0}, RONDO_NO_ARGS, &node),
-               RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0}, RONDO_NO_ARGS, &node),
+                 RONDO_REASON_OTHER_DEVICE);
   test_graph_destroy(graph);
   rondo_kernel_destroy(kernel);
   assert_ok(rondo_device_close(other));
 }
 
 /* B5. */
-TEST(test_edges_are_added_all_or_none) {
+TEST(test_b5_edges_are_added_all_or_none) {
   const diamond g = make_diamond(t), other = make_diamond(t);
   assert_ok(rondo_graph_add_edges(g.graph, NULL, NULL, 0));
+  assert_ok(rondo_graph_add_edges(g.graph, &g.a, &g.a, 0));
   const rondo_node from[] = {g.b, g.a, g.a}, to[] = {g.c, g.d, g.d};
-  assert_error(rondo_graph_add_edges(g.graph, from, to, 3), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_EDGE);
+  assert_invalid(rondo_graph_add_edges(g.graph, from, to, 3), RONDO_REASON_DUPLICATE_EDGE);
+  const rondo_node from_self[] = {g.b, g.d}, to_self[] = {g.c, g.d};
+  assert_invalid(rondo_graph_add_edges(g.graph, from_self, to_self, 2), RONDO_REASON_SELF_EDGE);
+  assert_invalid(rondo_graph_add_edges(g.graph, &g.a, &g.b, 1), RONDO_REASON_DUPLICATE_EDGE);
+  assert_invalid(rondo_graph_add_edges(g.graph, &g.a, &g.a, 1), RONDO_REASON_SELF_EDGE);
+  assert_invalid(rondo_graph_add_edges(g.graph, &g.a, &other.b, 1), RONDO_REASON_UNKNOWN_NODE);
+  assert_invalid(rondo_graph_add_edges(g.graph, &other.a, &g.b, 1), RONDO_REASON_UNKNOWN_NODE);
+  assert_invalid(rondo_graph_add_edges(g.graph, NULL, &g.b, 1), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_add_edges(g.graph, &g.a, NULL, 1), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_add_edges(NULL, NULL, NULL, 0), RONDO_REASON_NULL_ARGUMENT);
   assert_int_equal(test_edge_count(g.graph), 4);
-  assert_error(rondo_graph_add_edges(g.graph, &g.a, &g.b, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_EDGE);
-  assert_error(rondo_graph_add_edges(g.graph, &g.a, &g.a, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_SELF_EDGE);
-  assert_error(rondo_graph_add_edges(g.graph, &g.a, &other.b, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
-  assert_error(rondo_graph_add_edges(g.graph, NULL, &g.b, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_graph_add_edges(g.graph, from, to, 2));
   assert_int_equal(test_edge_count(g.graph), 6);
-  test_graph_destroy(g.graph);
-  test_graph_destroy(other.graph);
 }
 
 TEST(test_edges_are_removed_all_or_none) {
   const diamond g = make_diamond(t);
   const rondo_node from[] = {g.a, g.b, g.b}, to[] = {g.b, g.d, g.c};
-  assert_error(rondo_graph_remove_edges(g.graph, from, to, 3), RONDO_INVALID_ARGUMENT, RONDO_REASON_MISSING_EDGE);
+  assert_invalid(rondo_graph_remove_edges(g.graph, from, to, 3), RONDO_REASON_MISSING_EDGE);
   assert_int_equal(test_edge_count(g.graph), 4);
-  assert_error(rondo_graph_remove_edges(g.graph, &g.b, &g.a, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_MISSING_EDGE);
+  assert_invalid(rondo_graph_remove_edges(g.graph, &g.b, &g.a, 1), RONDO_REASON_MISSING_EDGE);
   assert_ok(rondo_graph_remove_edges(g.graph, NULL, NULL, 0));
   assert_ok(rondo_graph_remove_edges(g.graph, from, to, 2));
   assert_int_equal(test_edge_count(g.graph), 2);
   size_t count = 0;
   assert_ok(rondo_graph_roots(g.graph, NULL, &count));
   assert_int_equal(count, 2);
-  test_graph_destroy(g.graph);
 }
 
 /* B8: removing a node drops its edges; its tag is then unknown. */
@@ -159,7 +144,6 @@ TEST(test_a_removed_node_is_gone) {
   assert_reason(rondo_graph_add_edges(g.graph, &g.b, &g.d, 1), RONDO_REASON_UNKNOWN_NODE);
   const rondo_node fresh = add_empty(g.graph, &g.d, 1);
   assert_int_equal(rondo_node_number(fresh), 4); /* numbers are not used again */
-  test_graph_destroy(g.graph);
 }
 
 /* B7: prefix, count and tail of every query. */
@@ -167,10 +151,12 @@ TEST(test_queries_fill_what_fits) {
   const diamond g = make_diamond(t);
   rondo_node nodes[6], from[6], to[6];
   size_t count = 2;
+  memset(nodes, 0xff, sizeof nodes);
   assert_ok(rondo_graph_nodes(g.graph, nodes, &count));
   assert_int_equal(count, 4);
   assert_node(nodes[0], g.a);
   assert_node(nodes[1], g.b);
+  assert_true(nodes[2].id == UINT64_MAX); /* what does not fit is not written */
   count = 6;
   memset(nodes, 0xff, sizeof nodes);
   assert_ok(rondo_graph_nodes(g.graph, nodes, &count));
@@ -185,7 +171,6 @@ TEST(test_queries_fill_what_fits) {
   assert_memory_equal(to, expected_to, sizeof expected_to);
   assert_true(from[4].id == 0 && to[5].id == 0);
   assert_fails(rondo_graph_nodes(g.graph, nodes, NULL), RONDO_INVALID_ARGUMENT);
-  test_graph_destroy(g.graph);
 }
 
 TEST(test_queries_of_neighbours) {
@@ -209,22 +194,6 @@ TEST(test_queries_of_neighbours) {
   assert_int_equal(count, 0);
   assert_true(nodes[0].id == 0);
   assert_reason(rondo_graph_dependents(g.graph, (rondo_node){12345}, nodes, &count), RONDO_REASON_UNKNOWN_NODE);
-  test_graph_destroy(g.graph);
-}
-
-/* Lowest number first among those that are free, whatever the order of making. */
-TEST(test_sorting_is_stable) {
-  rondo_graph *graph = test_graph(t);
-  rondo_node n[5], sorted[5];
-  for (int i = 0; i < 5; i++) n[i] = add_empty(graph, NULL, 0);
-  link_nodes(graph, n[4], n[0]);
-  link_nodes(graph, n[4], n[2]);
-  link_nodes(graph, n[0], n[1]);
-  size_t count = 5;
-  assert_ok(rondo_graph_sort(graph, sorted, &count));
-  const rondo_node expected[] = {n[3], n[4], n[0], n[1], n[2]};
-  assert_int_equal(count, 5);
-  assert_memory_equal(sorted, expected, sizeof expected);
 }
 
 /* B6: a cycle can be built; sorting and instantiating name a node on it; removing an edge heals the graph. */
@@ -243,18 +212,6 @@ TEST(test_a_cycle_is_found_and_healed) {
   exec = test_instantiate(g.graph);
   rondo_exec_destroy(exec);
   assert_true(lone.id != 0);
-  test_graph_destroy(g.graph);
-}
-
-TEST(test_a_cycle_in_a_child_is_found) {
-  const diamond g = make_diamond(t);
-  rondo_graph *outer = test_graph(t);
-  rondo_node child = {0};
-  link_nodes(g.graph, g.d, g.a);
-  assert_ok(rondo_graph_add_child(outer, NULL, 0, g.graph, &child));
-  rondo_exec *exec = NULL;
-  assert_error(rondo_instantiate(outer, NULL, &exec), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
-  test_graph_destroy(g.graph);
 }
 
 /* Parameters ------------------------------------------------------------------------------------------------------ */
@@ -323,11 +280,6 @@ TEST(test_numbers_that_do_not_count_read_back) {
   test_graph_destroy(clone);
 }
 
-static rondo_status no_operation(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
-
 TEST(test_parameters_are_replaced_within_their_kind) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *graph = test_graph(t);
@@ -338,10 +290,10 @@ TEST(test_parameters_are_replaced_within_their_kind) {
       .kind = RONDO_NODE_KERNEL,
       .as.kernel = {.kernel = test_kernel(t, TEST_KERNEL_AFFINE), .grid = {1, 0, 0}, .args = args, .arg_count = 3}};
   assert_ok(rondo_graph_set_params(graph, node, &params));
-  const rondo_node_params other = {.kind = RONDO_NODE_HOST, .as.host = {.function = no_operation}};
+  const rondo_node_params other = {.kind = RONDO_NODE_HOST, .as.host = {.function = test_host_nothing}};
   assert_reason(rondo_graph_set_params(graph, node, &other), RONDO_REASON_NODE_KIND);
   params.as.kernel.arg_count = 2;
-  assert_error(rondo_graph_set_params(graph, node, &params), RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT);
+  assert_invalid(rondo_graph_set_params(graph, node, &params), RONDO_REASON_ARGUMENT_COUNT);
   rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 9);
@@ -365,7 +317,6 @@ TEST(test_setting_parameters_leaves_execs) {
   exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 2);
-  rondo_exec_destroy(exec);
 }
 
 /* Clones and children --------------------------------------------------------------------------------------------- */
@@ -380,7 +331,7 @@ TEST(test_a_clone_is_deep) {
   assert_ok(rondo_graph_remove(clone, mate));
   assert_int_equal(test_node_count(clone), 3);
   assert_int_equal(test_node_count(g.graph), 4);
-  assert_error(rondo_graph_find_in_clone(clone, g.c, &mate), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
+  assert_invalid(rondo_graph_find_in_clone(clone, g.c, &mate), RONDO_REASON_UNKNOWN_NODE);
   assert_true(mate.id == 0);
   const rondo_node later = add_empty(g.graph, NULL, 0);
   assert_reason(rondo_graph_find_in_clone(clone, later, &mate), RONDO_REASON_UNKNOWN_NODE);
@@ -393,8 +344,6 @@ TEST(test_unrelated_graphs_have_no_mates) {
   const diamond g = make_diamond(t), other = make_diamond(t);
   rondo_node mate = {0};
   assert_reason(rondo_graph_find_in_clone(other.graph, g.a, &mate), RONDO_REASON_UNKNOWN_NODE);
-  test_graph_destroy(g.graph);
-  test_graph_destroy(other.graph);
 }
 
 TEST(test_a_clone_runs_as_its_original) {

@@ -22,7 +22,7 @@ static void refuse(test_fixture *t, const rondo_kernel_options *options, const c
 
 TEST(test_bad_options_are_refused) {
   rondo_kernel *kernel = (rondo_kernel *)t;
-  assert_error(rondo_kernel_create(t->device, NULL, &kernel), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_kernel_create(t->device, NULL, &kernel), RONDO_REASON_NULL_ARGUMENT);
   assert_null(kernel);
   refuse(t, &(rondo_kernel_options){.cpu = do_nothing}, "name");
   refuse(t, &(rondo_kernel_options){.name = "", .cpu = do_nothing}, "name");
@@ -54,17 +54,14 @@ TEST(test_too_many_bytes_together_are_refused) {
   options.param_count = fitting + 1;
   refuse(t, &options, "wide");
   options.param_count = fitting;
-  rondo_kernel *kernel = NULL;
-  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
-  rondo_kernel_destroy(kernel);
+  (void)test_kernel_make(t, &options);
 }
 
 TEST(test_a_kernel_keeps_its_own_copies) {
   char name[] = "copied";
   rondo_kernel_options options = {.name = name, .cpu = do_nothing};
   for (int i = 0; i < RONDO_MAX_INLINE_PARAMETERS; i++) options.params[i] = (rondo_parameter)RONDO_SCALAR(uint32_t);
-  rondo_kernel *kernel = NULL;
-  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  rondo_kernel *kernel = test_kernel_make(t, &options);
   memset(name, '-', sizeof name - 1);
   memset(&options, 0, sizeof options);
   assert_string_equal(rondo_kernel_name(kernel), "copied");
@@ -76,7 +73,6 @@ TEST(test_a_kernel_keeps_its_own_copies) {
     assert_int_equal(parameters[i].bytes, 4);
     assert_int_equal(parameters[i].alignment, 4);
   }
-  rondo_kernel_destroy(kernel);
 }
 
 static void add_listed(rondo_blocks blocks, void *const *args) {
@@ -112,9 +108,8 @@ TEST(test_a_list_has_more_parameters) {
                                   .cuda_source = source,
                                   .param_list = list,
                                   .param_count = RONDO_MAX_PARAMETERS};
-  rondo_kernel *kernel = NULL;
   size_t count = 0;
-  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  rondo_kernel *kernel = test_kernel_make(t, &options);
   assert_non_null(rondo_kernel_parameters(kernel, &count));
   assert_int_equal(count, RONDO_MAX_PARAMETERS);
   assert_ok(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, args, RONDO_MAX_PARAMETERS));
@@ -140,16 +135,13 @@ TEST(test_bad_launches_are_refused) {
   assert_fails(rondo_launch(t->stream, kernel, none, RONDO_ARGS(&value, &word)), RONDO_INVALID_ARGUMENT);
   assert_message("test_set");
   assert_fails(rondo_launch(t->stream, kernel, huge, RONDO_ARGS(&value, &word)), RONDO_INVALID_ARGUMENT);
-  assert_error(rondo_launch(t->stream, kernel, one, RONDO_ARGS(&value)), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_ARGUMENT_COUNT);
+  assert_invalid(rondo_launch(t->stream, kernel, one, RONDO_ARGS(&value)), RONDO_REASON_ARGUMENT_COUNT);
   assert_message("test_set");
-  assert_error(rondo_launch(t->stream, kernel, one, RONDO_ARGS(&value, &word, &word)), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_ARGUMENT_COUNT);
+  assert_invalid(rondo_launch(t->stream, kernel, one, RONDO_ARGS(&value, &word, &word)), RONDO_REASON_ARGUMENT_COUNT);
   assert_fails(rondo_launch(t->stream, kernel, one, NULL, 2), RONDO_INVALID_ARGUMENT);
   assert_fails(rondo_launch(t->stream, kernel, one, RONDO_ARGS(&value, NULL)), RONDO_INVALID_ARGUMENT);
-  assert_error(rondo_launch(t->stream, NULL, one, RONDO_NO_ARGS), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_launch(NULL, kernel, one, RONDO_ARGS(&value, &word)), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_launch(t->stream, NULL, one, RONDO_NO_ARGS), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_launch(NULL, kernel, one, RONDO_ARGS(&value, &word)), RONDO_REASON_NULL_ARGUMENT);
   assert_int_equal(test_word(t, word), 0);
 }
 
@@ -219,7 +211,7 @@ TEST(test_blocks_beyond_the_code_are_refused) {
   rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "heavy_work", .block_threads = 1024,
                                   .cpu = do_nothing, .cuda_source = source};
   if (!test_device_is("cuda")) skip();
-  assert_error(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_kernel_create(t->device, &options, &kernel), RONDO_REASON_BAD_SIZE);
   assert_null(kernel);
   assert_message("heavy_work");
   assert_message("1024");
@@ -318,10 +310,9 @@ TEST(test_a_graph_keeps_copies_of_arguments) {
 /* Queued work, graphs and execs keep what they need of a kernel. */
 TEST(test_a_kernel_may_be_destroyed_while_it_is_used) {
   test_skip_if_serial();
-  rondo_kernel *kernel = NULL;
   uint32_t *word = test_words(t, 1);
   const uint32_t factor = 1, term = 1;
-  assert_ok(rondo_kernel_create(t->device, test_kernel_options(TEST_KERNEL_AFFINE), &kernel));
+  rondo_kernel *kernel = test_kernel_make(t, test_kernel_options(TEST_KERNEL_AFFINE));
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   assert_ok(

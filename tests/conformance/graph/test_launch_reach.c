@@ -273,8 +273,7 @@ TEST(test_gm18_addresses_given_up) {
 }
 
 static uint64_t withheld_bytes(const test_fixture *t) {
-  rondo_memory_statistics statistics = {.struct_size = sizeof statistics};
-  assert_ok(rondo_memory_get_statistics(t->device, &statistics));
+  rondo_memory_statistics statistics = test_memory_statistics(t);
   return statistics.host_withheld;
 }
 

@@ -104,14 +104,11 @@ TEST(test_gx7_bad_measurements_are_refused) {
   rondo_exec *exec = test_instantiate(m.graph);
   rondo_node_time times[3];
   size_t count = 3;
-  assert_error(rondo_exec_measure(NULL, t->stream, 1, times, &count), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_exec_measure(exec, NULL, 1, times, &count), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_exec_measure(exec, t->stream, 1, times, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_exec_measure(exec, t->stream, 0, times, &count), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_exec_measure(exec, t->stream, 1001, times, &count), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_exec_measure(NULL, t->stream, 1, times, &count), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_exec_measure(exec, NULL, 1, times, &count), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_exec_measure(exec, t->stream, 1, times, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_exec_measure(exec, t->stream, 0, times, &count), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_exec_measure(exec, t->stream, 1001, times, &count), RONDO_REASON_OUT_OF_RANGE);
   assert_message("1001");
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_error(rondo_exec_measure(exec, t->stream, 1, times, &count), RONDO_CAPTURE_REFUSED,
@@ -143,5 +140,4 @@ TEST(test_gx7_a_failing_measurement_leaves_the_exec_usable) {
   assert_ok(rondo_free_async(t->stream, address));
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_free_async(t->stream, address));
-  rondo_exec_destroy(exec);
 }

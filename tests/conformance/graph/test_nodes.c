@@ -392,9 +392,9 @@ static void check_within(test_fixture *t, const rondo_copy *copy, bool apart) {
     assert_ok(rondo_copy_box_async(t->stream, copy));
     assert_ok(rondo_stream_synchronize(t->stream));
   } else {
-    assert_error(rondo_graph_add_copy(graph, NULL, 0, copy, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+    assert_invalid(rondo_graph_add_copy(graph, NULL, 0, copy, &node), RONDO_REASON_OUT_OF_RANGE);
     assert_message("overlap");
-    assert_error(rondo_copy_box_async(t->stream, copy), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+    assert_invalid(rondo_copy_box_async(t->stream, copy), RONDO_REASON_OUT_OF_RANGE);
     assert_message("overlap");
   }
   assert_ok(rondo_graph_nodes(graph, NULL, &count));
@@ -446,8 +446,7 @@ TEST(test_b4_too_many_bytes_are_not_called_an_overlap) {
   void *pair[2];
   for (int i = 0; i < 2; i++) assert_ok(rondo_malloc(t->device, BYTES, i == 0 ? "a" : NULL, &pair[i]));
   for (int i = 0; i < 2; i++) {
-    assert_error(rondo_copy_async(t->stream, pair[i], pair[1 - i], 64 * BYTES), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_OUT_OF_RANGE);
+    assert_invalid(rondo_copy_async(t->stream, pair[i], pair[1 - i], 64 * BYTES), RONDO_REASON_OUT_OF_RANGE);
     assert_message(i == 0 ? "passes the end of allocation 'a' of 4096 bytes"
                           : "passes the end of an allocation of 4096 bytes");
   }
@@ -477,7 +476,6 @@ static const char *words_of(const char *call) {
 
 static void check_mistake(test_fixture *t, const char *call, const rondo_node_params *params) {
   char queued[512];
-  rondo_graph *graph;
   rondo_node node;
   rondo_node_params copy = *params;
   assert_fails(try_queue(t->stream, params), RONDO_INVALID_ARGUMENT);
@@ -485,7 +483,7 @@ static void check_mistake(test_fixture *t, const char *call, const rondo_node_pa
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_fails(try_queue(t->stream, params), RONDO_INVALID_ARGUMENT);
   assert_string_equal(words_of(call), queued);
-  assert_ok(rondo_capture_end(t->stream, &graph));
+  rondo_graph *graph = test_capture_end(t->stream);
   assert_fails(rondo_graph_add(graph, NULL, 0, &copy, &node), RONDO_INVALID_ARGUMENT);
   assert_string_equal(words_of("rondo_graph_add"), queued);
   test_graph_destroy(graph);

@@ -28,7 +28,7 @@ static rondo_patch_set *make_loose_set(rondo_exec *exec, const rondo_patch_input
 }
 
 static rondo_patch_set *make_set(rondo_exec *exec, const rondo_patch_input *inputs, size_t count) {
-  return test_own(destroy_patch_set, make_loose_set(exec, inputs, count));
+  return test_leave(destroy_patch_set, make_loose_set(exec, inputs, count));
 }
 
 /* A set of one input, compared with other recordings; NULL: not recorded again. */
@@ -37,7 +37,7 @@ static rondo_patch_set *make_compared_set(rondo_exec *exec, const rondo_patch_in
   const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT, .moved = moved, .again = again};
   rondo_patch_set *set;
   assert_ok(rondo_patch_set_create(exec, inputs, count, &options, &set));
-  return test_own(destroy_patch_set, set);
+  return test_leave(destroy_patch_set, set);
 }
 
 /* The addresses of a launch. */
@@ -108,8 +108,7 @@ static void assert_work(test_fixture *t, const uint32_t *out, uint32_t a, uint32
   assert_words(t, out, expected, 9);
 }
 
-static void test_tr6_every_launch_reads_its_own_inputs(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_every_launch_reads_its_own_inputs) {
   uint32_t *a[PLACES], *b[PLACES], *out = test_words(t, WORDS);
   for (uint32_t i = 0; i < PLACES; i++) a[i] = make_buffer(t, i), b[i] = make_buffer(t, 10 + i);
   rondo_graph *graph = make_work(t, a[0], b[0], out);
@@ -168,21 +167,19 @@ static void keep_inputs_in_flight(test_fixture *t, rondo_event *event) {
   for (uint32_t i = 0; i < LAUNCHES; i++) test_words_free(t, out[i]);
 }
 
-static void test_tr6_launches_in_flight_keep_their_inputs(void **state) {
+TEST_WORKERS(test_tr6_launches_in_flight_keep_their_inputs) {
   test_skip_if_serial();
-  keep_inputs_in_flight(*state, NULL);
+  keep_inputs_in_flight(t, NULL);
 }
 
-static void test_tr6_launches_that_wait_inside_keep_their_inputs(void **state) {
+TEST_WORKERS(test_tr6_launches_that_wait_inside_keep_their_inputs) {
   test_skip_if_serial();
-  rondo_event *event = test_event(*state);
-  keep_inputs_in_flight(*state, event);
-  rondo_event_destroy(event);
+  rondo_event *event = test_event(t);
+  keep_inputs_in_flight(t, event);
 }
 
 /* More sites than a launch's own record in a queue has room for, and a parameter before the first parameter. */
-static void test_tr6_an_input_of_many_readers(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_an_input_of_many_readers) {
   uint32_t *in[2] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, MANY), expected[MANY];
   rondo_graph *graph = test_graph(t);
   for (uint32_t i = 0; i < MANY; i++) add_combine(t, graph, NULL, in[0] + i % 4, in[0] + 4, out + i, 1);
@@ -199,8 +196,7 @@ static void test_tr6_an_input_of_many_readers(void **state) {
 }
 
 /* One node that has two inputs and an output, all of which move at once. */
-static void test_tr6_a_node_of_several_inputs(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_a_node_of_several_inputs) {
   uint32_t *buffers[4];
   for (uint32_t i = 0; i < 4; i++) buffers[i] = make_buffer(t, i + 1);
   rondo_graph *graph = test_graph(t);
@@ -216,8 +212,7 @@ static void test_tr6_a_node_of_several_inputs(void **state) {
 }
 
 /* What is patched while a node is off holds when it is on again. */
-static void test_tr6_disabled_nodes_are_patched_too(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_disabled_nodes_are_patched_too) {
   uint32_t *in[2] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, WORDS);
   rondo_graph *graph = test_graph(t);
   const rondo_node node = add_combine(t, graph, NULL, in[0], in[0], out, 1);
@@ -271,16 +266,15 @@ static void patch_memory_work(test_fixture *t, bool relocate) {
   assert_ok(rondo_patch_set_rebase(set, AT(in[0])));
   launch_at(t, set, in[1], NULL);
   assert_int_equal(test_word(t, out + 1), 2001 * 32);
-  rondo_patch_set_destroy(set); /* behind its exec */
+  rondo_patch_set_destroy(set); /* after its exec */
   test_graph_destroy(graph);
 }
 
-static void test_tr6_gm_execs_with_graph_memory_and_events(void **state) { patch_memory_work(*state, false); }
-static void test_tr6_gm20_relocated_execs(void **state) { patch_memory_work(*state, true); }
+TEST(test_tr6_gm_execs_with_graph_memory_and_events) { patch_memory_work(t, false); }
+TEST(test_tr6_gm20_relocated_execs) { patch_memory_work(t, true); }
 
 /* C16: a launch on a stream that captures becomes a child with the addresses of the launch; the exec keeps its own. */
-static void test_tr6_c16_launches_into_captures(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_c16_launches_into_captures) {
   uint32_t *in[3], *out = test_words(t, WORDS);
   for (uint32_t i = 0; i < 3; i++) in[i] = make_buffer(t, i + 1);
   rondo_graph *graph = test_graph(t), *captured[2];
@@ -327,8 +321,7 @@ static pair make_loose_pair(test_fixture *t) {
 
 static pair make_pair(test_fixture *t) {
   pair p = make_loose_pair(t);
-  test_own_exec(p.exec);
-  test_own(destroy_patch_set, p.set);
+  test_leave(destroy_patch_set, p.set);
   return p;
 }
 
@@ -358,8 +351,8 @@ static void set_node(const pair *p, const uint32_t *a, const uint32_t *b) {
   assert_ok(rondo_exec_set_params(p->exec, p->node, &params));
 }
 
-static void test_tr6_u1_parameters_that_change_outside_the_set(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_u1_parameters_that_change_outside_the_set) {
+  pair p = make_pair(t);
   launch_at(p.t, p.set, p.in[1], NULL);
   set_node(&p, p.in[1], p.in[1] + 1); /* the same */
   launch_pair(&p, 3);
@@ -373,8 +366,8 @@ static void test_tr6_u1_parameters_that_change_outside_the_set(void **state) {
 }
 
 /* The node has no such parameter any more. */
-static void test_tr6_u1_kernels_that_change_outside_the_set(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_u1_kernels_that_change_outside_the_set) {
+  pair p = make_pair(t);
   const uint32_t value = 6;
   const void *const args[] = {&value, &p.out};
   const rondo_node_params params = {
@@ -387,8 +380,8 @@ static void test_tr6_u1_kernels_that_change_outside_the_set(void **state) {
 }
 
 /* Measuring launches with what was patched, and leaves it. */
-static void test_tr6_measuring_between_patched_launches(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_measuring_between_patched_launches) {
+  pair p = make_pair(t);
   rondo_node_time times[1];
   size_t count = 1;
   launch_pair(&p, 2);
@@ -397,8 +390,8 @@ static void test_tr6_measuring_between_patched_launches(void **state) {
   launch_pair(&p, 3);
 }
 
-static void test_tr6_one_set_at_a_time_is_current(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_one_set_at_a_time_is_current) {
+  pair p = make_pair(t);
   launch_at(p.t, p.set, p.in[1], NULL);
   rondo_patch_set *other = make_loose_set(p.exec, (rondo_patch_input[]){input_of("again", p.in[1])}, 1);
   assert_error(rondo_patch_set_launch(p.set, p.t->stream, AT(p.in[2])), RONDO_INVALID_STATE,
@@ -414,8 +407,8 @@ static void test_tr6_one_set_at_a_time_is_current(void **state) {
 }
 
 /* Two recordings of one form share an exec: each with a set of its own. */
-static void test_tr6_two_recordings_share_an_exec(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_two_recordings_share_an_exec) {
+  pair p = make_pair(t);
   uint32_t *out = test_words(p.t, WORDS);
   rondo_graph *second = test_graph(p.t);
   add_combine(p.t, second, NULL, p.in[2], p.in[2] + 1, out, 1);
@@ -438,8 +431,8 @@ static void test_tr6_two_recordings_share_an_exec(void **state) {
   rondo_patch_set_destroy(other);
 }
 
-static void test_tr6_l2_an_exec_that_is_gone(void **state) {
-  pair p = make_loose_pair(*state);
+TEST(test_tr6_l2_an_exec_that_is_gone) {
+  pair p = make_loose_pair(t);
   rondo_exec_destroy(p.exec);
   assert_stale(&p, AT(p.in[1]), "");
   assert_error(rondo_patch_set_check(p.set, 0, p.in[1]), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
@@ -449,19 +442,18 @@ static void test_tr6_l2_an_exec_that_is_gone(void **state) {
 
 /* Refusals --------------------------------------------------------------------------------------------------------- */
 
-static void test_tr6_addresses_are_checked(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_addresses_are_checked) {
+  pair p = make_pair(t);
   uint32_t *small = NULL;
   assert_ok(rondo_malloc(p.t->device, 4, "small", (void **)&small));
   const void *addresses[] = {(const char *)p.in[1] + 4};
-  assert_error(rondo_patch_set_launch(p.set, p.t->stream, addresses), RONDO_INVALID_ARGUMENT, RONDO_REASON_MISALIGNED);
+  assert_invalid(rondo_patch_set_launch(p.set, p.t->stream, addresses), RONDO_REASON_MISALIGNED);
   addresses[0] = small;
-  assert_error(rondo_patch_set_launch(p.set, p.t->stream, addresses), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_patch_set_check(p.set, 0, small), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_patch_set_launch(p.set, p.t->stream, addresses), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_patch_set_check(p.set, 0, small), RONDO_REASON_OUT_OF_RANGE);
   assert_ok(rondo_free(p.t->device, small));
   assert_fails(rondo_patch_set_check(p.set, 0, small), RONDO_INVALID_LIFETIME);
-  assert_error(rondo_patch_set_check(p.set, 1, p.in[1]), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_patch_set_check(p.set, 1, p.in[1]), RONDO_REASON_OUT_OF_RANGE);
   assert_ok(rondo_patch_set_check(p.set, 0, p.in[1]));
   assert_ok(rondo_patch_set_check(p.set, 0, p.in[0]));
   launch_at(p.t, p.set, NULL, NULL); /* nothing was patched */
@@ -469,8 +461,8 @@ static void test_tr6_addresses_are_checked(void **state) {
   assert_int_equal(totals_of(p.set).patched, 0);
 }
 
-static void test_tr6_bad_sets_are_refused(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_bad_sets_are_refused) {
+  pair p = make_pair(t);
   rondo_patch_set *set = p.set;
   const rondo_patch_input a = input_of("a", p.in[0]);
   rondo_patch_input moved = input_of("b", p.in[1]), misaligned = a;
@@ -492,23 +484,21 @@ static void test_tr6_bad_sets_are_refused(void **state) {
   };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT, .moved = bad[i].moved, .again = bad[i].again};
-    assert_error(rondo_patch_set_create(p.exec, bad[i].inputs, bad[i].count, &options, &set), RONDO_INVALID_ARGUMENT,
-                 bad[i].reason);
+    assert_invalid(rondo_patch_set_create(p.exec, bad[i].inputs, bad[i].count, &options, &set), bad[i].reason);
     assert_null(set);
   }
-  assert_error(rondo_patch_set_create(NULL, &a, 1, NULL, &set), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_patch_set_create(p.exec, NULL, 1, NULL, &set), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_patch_set_launch(p.set, NULL, (const void *const[]){NULL}), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_patch_set_launch(p.set, p.t->stream, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_patch_set_create(NULL, &a, 1, NULL, &set), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_patch_set_create(p.exec, NULL, 1, NULL, &set), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_patch_set_launch(p.set, NULL, (const void *const[]){NULL}), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_patch_set_launch(p.set, p.t->stream, NULL), RONDO_REASON_NULL_ARGUMENT);
   rondo_patch_finding finding = {.struct_size = sizeof finding};
-  assert_error(rondo_patch_set_get_finding(p.set, 0, &finding), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_patch_set_get_finding(p.set, 0, &finding), RONDO_REASON_OUT_OF_RANGE);
   launch_pair(&p, 2);
   rondo_patch_set_destroy(NULL);
 }
 
-static void test_tr6_a_set_without_inputs(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_a_set_without_inputs) {
+  pair p = make_pair(t);
   rondo_patch_set *set = make_set(p.exec, NULL, 0);
   assert_ok(rondo_patch_set_launch(set, p.t->stream, NULL));
   assert_pair(&p, 1);
@@ -532,8 +522,7 @@ static uint32_t halves(const void *address) {
 }
 
 /* A scalar that may be an address is told of, and its input is never patched. */
-static void test_tr6_suspected_addresses(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_suspected_addresses) {
   uint32_t *in[2] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, WORDS);
   rondo_graph *graph = test_graph(t);
   const rondo_node node = add_mixed(t, graph, (uint64_t)(uintptr_t)(in[0] + 1), 7, out);
@@ -552,20 +541,14 @@ static void test_tr6_suspected_addresses(void **state) {
   assert_int_equal(test_word(t, out + 1), halves(in[0] + 1));
 }
 
-static rondo_status pass(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
-
 /* A box, whose addresses no update changes, and a host function's pointer. */
-static void test_tr6_addresses_that_cannot_change(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_addresses_that_cannot_change) {
   uint32_t *in[2] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, WORDS);
   rondo_graph *graph = test_graph(t);
   rondo_node box, host;
   const rondo_copy copy = {.dst = out, .src = in[0], .width = 4, .height = 2, .src_pitch = 8, .dst_pitch = 4};
   assert_ok(rondo_graph_add_copy(graph, NULL, 0, &copy, &box));
-  assert_ok(rondo_graph_add_host(graph, &box, 1, pass, in[1], &host));
+  assert_ok(rondo_graph_add_host(graph, &box, 1, test_host_nothing, in[1], &host));
   rondo_exec *exec = test_instantiate(graph);
   const rondo_patch_input inputs[] = {input_of("box", in[0]), input_of("user", in[1])};
   rondo_patch_set *set = make_set(exec, inputs, 2);
@@ -617,8 +600,8 @@ static rondo_patch_set *compare(const compared *c, const recording recordings[3]
   return make_compared_set(test_instantiate(graphs[0]), &input, 1, graphs[1], graphs[2]);
 }
 
-static void test_tr6_addresses_in_scalars_are_found_by_comparing(void **state) {
-  const compared c = make_compared(*state);
+TEST(test_tr6_addresses_in_scalars_are_found_by_comparing) {
+  const compared c = make_compared(t);
   /* The scratch memory moves too, which is its recording's own business. */
   const recording recordings[] = {
       {c.in[0], 7, 1, c.scratch}, {c.in[1], 7, 1, c.scratch + 1}, {c.in[0], 7, 1, c.scratch}};
@@ -630,8 +613,8 @@ static void test_tr6_addresses_in_scalars_are_found_by_comparing(void **state) {
 }
 
 /* A learning rate, a seed: values that change from recording to recording, and not in the exec. */
-static void test_tr6_frozen_values_are_told(void **state) {
-  const compared c = make_compared(*state);
+TEST(test_tr6_frozen_values_are_told) {
+  const compared c = make_compared(t);
   const recording recordings[] = {{c.in[0], 7, 1, c.scratch}, {c.in[1], 8, 2, c.scratch}, {c.in[0], 7, 3, c.scratch}};
   rondo_patch_set *set = compare(&c, recordings);
   assert_true(info_of(set, 0).is_patchable && totals_of(set).findings == 2 && totals_of(set).noise == 0);
@@ -643,8 +626,7 @@ static void test_tr6_frozen_values_are_told(void **state) {
 }
 
 /* Memory that is not the input and moved as far all the same: it must not follow the input. */
-static void test_tr6_other_memory_that_moved_as_far(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_other_memory_that_moved_as_far) {
   uint32_t *memory = test_words(t, 4 * 1024), *out = test_words(t, WORDS);
   rondo_graph *graphs[2];
   for (int i = 0; i < 2; i++) graphs[i] = record(t, (recording){memory + 64 * i, 7, 1, memory + 1024 + 64 * i}, out);
@@ -656,8 +638,7 @@ static void test_tr6_other_memory_that_moved_as_far(void **state) {
 }
 
 /* An address that the work has from elsewhere than its input. */
-static void test_tr6_addresses_that_do_not_move(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_addresses_that_do_not_move) {
   uint32_t *in[2] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, WORDS);
   rondo_graph *graphs[2];
   for (int i = 0; i < 2; i++) {
@@ -673,8 +654,7 @@ static void test_tr6_addresses_that_do_not_move(void **state) {
 }
 
 /* Inputs that moved as far: their own words are known by where they point to, others are not. */
-static void test_tr6_inputs_that_moved_as_far(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_inputs_that_moved_as_far) {
   uint32_t *memory = test_words(t, 4 * 1024), *out = test_words(t, WORDS);
   uint32_t *a = memory, *b = memory + 1024;
   rondo_graph *graphs[2];
@@ -701,8 +681,8 @@ static void refuse_recording(const pair *p, rondo_graph *other, rondo_reason rea
   assert_null(set);
 }
 
-static void test_tr6_recordings_of_other_work_are_refused(void **state) {
-  pair p = make_pair(*state);
+TEST(test_tr6_recordings_of_other_work_are_refused) {
+  pair p = make_pair(t);
   rondo_graph *other = test_graph(p.t);
   rondo_node node;
   refuse_recording(&p, other, RONDO_REASON_TOPOLOGY_CHANGED);
@@ -730,8 +710,7 @@ static rondo_graph *record_foreign(test_fixture *t, foreign_library *foreign, ui
   return test_capture_end(t->stream);
 }
 
-static void test_tr6_gx8_addresses_in_kernels_of_libraries(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_gx8_addresses_in_kernels_of_libraries) {
   if (rondo_stream_native(t->stream) == NULL) skip();
   foreign_library *foreign = foreign_open();
   uint32_t *in[3], *out = test_words(t, WORDS);
@@ -775,15 +754,13 @@ static rondo_graph *record_bound(test_fixture *t, foreign_library *foreign, uint
   return test_capture_end(t->stream);
 }
 
-static void test_tr6_gx8_graphs_that_run_as_captured(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_gx8_graphs_that_run_as_captured) {
   if (rondo_stream_native(t->stream) == NULL) skip();
   foreign_library *foreign = foreign_open();
   uint32_t *in[3], *out = test_words(t, WORDS);
   for (uint32_t i = 0; i < 3; i++) in[i] = make_buffer(t, i + 1);
   rondo_graph *graphs[] = {record_bound(t, foreign, in[0], out), record_bound(t, foreign, in[1], out),
                            record_bound(t, foreign, in[0], out)};
-  for (int i = 0; i < 3; i++) test_own_graph(graphs[i]);
   rondo_exec *exec = test_instantiate(graphs[0]);
   rondo_patch_input input = input_of("in", in[0]);
   input.moved = in[1];
@@ -798,57 +775,20 @@ static void test_tr6_gx8_graphs_that_run_as_captured(void **state) {
 }
 
 /* On a checking device an access through a patched address is watched like any other. */
-static void test_tr6_checking_devices_follow_the_inputs(void **state) {
-  test_fixture *t = *state;
+TEST(test_tr6_checking_devices_follow_the_inputs) {
   if (!test_is_guarded(t)) skip();
   pair p = make_loose_pair(t);
   uint32_t *gone = test_words(t, WORDS);
   rondo_patch_set_destroy(p.set);
   rondo_exec_destroy(p.exec);
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
-  assert_ok(rondo_instantiate(p.graph, &options, &p.exec));
+  p.exec = test_instantiate_with(p.graph, &options);
   const rondo_patch_input inputs[] = {input_of("in", p.in[0])};
   p.set = make_loose_set(p.exec, inputs, 1);
-  test_own_exec(p.exec);
-  test_own(destroy_patch_set, p.set);
+  test_leave(destroy_patch_set, p.set);
   test_words_free(t, gone);
   launch_at(t, p.set, gone, NULL); /* what verification would have refused */
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_USE_AFTER_FREE);
   launch_at(t, p.set, p.in[1], NULL);
   assert_pair(&p, 2);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_tr6_every_launch_reads_its_own_inputs),
-      test_case_workers(test_tr6_launches_in_flight_keep_their_inputs),
-      test_case_workers(test_tr6_launches_that_wait_inside_keep_their_inputs),
-      test_case(test_tr6_an_input_of_many_readers),
-      test_case(test_tr6_a_node_of_several_inputs),
-      test_case(test_tr6_disabled_nodes_are_patched_too),
-      test_case(test_tr6_gm_execs_with_graph_memory_and_events),
-      test_case(test_tr6_gm20_relocated_execs),
-      test_case(test_tr6_c16_launches_into_captures),
-      test_case(test_tr6_u1_parameters_that_change_outside_the_set),
-      test_case(test_tr6_u1_kernels_that_change_outside_the_set),
-      test_case(test_tr6_measuring_between_patched_launches),
-      test_case(test_tr6_one_set_at_a_time_is_current),
-      test_case(test_tr6_two_recordings_share_an_exec),
-      test_case(test_tr6_l2_an_exec_that_is_gone),
-      test_case(test_tr6_addresses_are_checked),
-      test_case(test_tr6_bad_sets_are_refused),
-      test_case(test_tr6_a_set_without_inputs),
-      test_case(test_tr6_suspected_addresses),
-      test_case(test_tr6_addresses_that_cannot_change),
-      test_case(test_tr6_addresses_in_scalars_are_found_by_comparing),
-      test_case(test_tr6_frozen_values_are_told),
-      test_case(test_tr6_other_memory_that_moved_as_far),
-      test_case(test_tr6_addresses_that_do_not_move),
-      test_case(test_tr6_inputs_that_moved_as_far),
-      test_case(test_tr6_recordings_of_other_work_are_refused),
-      test_case(test_tr6_gx8_addresses_in_kernels_of_libraries),
-      test_case(test_tr6_gx8_graphs_that_run_as_captured),
-      test_case(test_tr6_checking_devices_follow_the_inputs),
-  };
-  return test_main(tests);
 }

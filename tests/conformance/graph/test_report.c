@@ -10,6 +10,7 @@
 
 #include "support/rondo_test.h"
 #include "support/test_markup.h"
+#include "support/test_program.h"
 
 enum { PAGE_BYTES = 4096 };
 
@@ -172,7 +173,7 @@ static rondo_status sleep_a_little(void *user) {
   return RONDO_OK;
 }
 
-/* first -> sleeper -> child of one node, and a node beside them. */
+/* first -> sleeper -> child of one node, and a node next to them. */
 TEST(test_gx7_measured_times_are_shown) {
   uint32_t *words = test_words(t, 2);
   rondo_graph *graph = test_graph(t), *inner = test_graph(t);
@@ -202,7 +203,7 @@ TEST(test_gx7_measured_times_are_shown) {
   assert_says(text, "no times were measured");
   rondo_text_free(text);
   times[0].node = (rondo_node){0};
-  assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
+  assert_invalid(rondo_graph_report(graph, &options, &text), RONDO_REASON_UNKNOWN_NODE);
   assert_null(text);
 }
 
@@ -274,12 +275,12 @@ TEST(test_gx7_ranges_are_drawn) {
   rondo_text_free(text);
   ranges[0].last = ranges[0].first;
   ranges[0].first = nodes[1];
-  assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_graph_report(graph, &options, &text), RONDO_REASON_OUT_OF_RANGE);
   assert_message("'input'");
   rondo_graph *foreign = test_graph(t);
   assert_ok(rondo_graph_add_empty(foreign, NULL, 0, &other));
   ranges[0].first = ranges[0].last = other;
-  assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
+  assert_invalid(rondo_graph_report(graph, &options, &text), RONDO_REASON_UNKNOWN_NODE);
 }
 
 /* Memory that lies far from the rest does not stretch the map. */
@@ -407,23 +408,23 @@ TEST(test_gx7_bad_reports_are_refused) {
   char *text = NULL;
   assert_ok(rondo_graph_add_empty(graph, NULL, 0, &nodes[0]));
   assert_ok(rondo_graph_add_empty(graph, &nodes[0], 1, &nodes[1]));
-  assert_error(rondo_graph_report(NULL, NULL, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_graph_report(graph, NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_report(NULL, NULL, &text), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_report(graph, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
   rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .time_count = 1};
-  assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_report(graph, &options, &text), RONDO_REASON_NULL_ARGUMENT);
   options = (rondo_report_options){RONDO_REPORT_OPTIONS_INIT, .range_count = 1};
-  assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_report(graph, &options, &text), RONDO_REASON_NULL_ARGUMENT);
   options = (rondo_report_options){RONDO_REPORT_OPTIONS_INIT, .section_count = 1};
-  assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_report(graph, &options, &text), RONDO_REASON_NULL_ARGUMENT);
   options.sections = &(rondo_report_section){.title = "no markup"};
-  assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_report(graph, &options, &text), RONDO_REASON_NULL_ARGUMENT);
   options.sections = &(rondo_report_section){.markup = "no title"};
-  assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_report(graph, &options, &text), RONDO_REASON_NULL_ARGUMENT);
   struct {
     rondo_report_options known;
     uint64_t tail;
   } later = {.known = {.struct_size = sizeof later}, .tail = 1};
-  assert_error(rondo_graph_report(graph, &later.known, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_graph_report(graph, &later.known, &text), RONDO_REASON_BAD_OPTIONS);
   assert_null(text);
   later.tail = 0;
   text = page_of(graph, &later.known);
@@ -460,8 +461,7 @@ DEVICE_TEST(test_gx7_reports_survive_a_lack_of_memory) {
   }
   allocator.fail_at = 0;
   test_graph_destroy(graph);
-  assert_int_equal(allocator.live, 0);
-  assert_int_equal(allocator.faults, 0);
+  assert_true(test_allocator_is_clean(&allocator));
 }
 
 /* Programs --------------------------------------------------------------------------------------------------------- */
@@ -469,7 +469,6 @@ DEVICE_TEST(test_gx7_reports_survive_a_lack_of_memory) {
 static rondo_compiled *compile(test_fixture *t, bool eager) {
   static const size_t shape[] = {4, 8}, weights_shape[] = {8, 16};
   rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
   rondo_value x, weights, y, z;
   assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "net"}, &program));
   assert_ok(rondo_program_input(program, "picture", RONDO_F32, shape, 2, &x));
@@ -479,16 +478,14 @@ static rondo_compiled *compile(test_fixture *t, bool eager) {
   assert_ok(rondo_program_output(program, "verdict", z));
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
                                          .record = eager ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, t->device, &options);
   return compiled;
 }
 
 TEST(test_gx7_a_compiled_program_has_a_page) {
   rondo_compiled *compiled = compile(t, false);
-  rondo_compiled_info info = {.struct_size = sizeof info};
   char *text = NULL, bytes[64];
-  assert_ok(rondo_compiled_get_info(compiled, &info));
+  rondo_compiled_info info = test_compiled_info(compiled);
   assert_ok(rondo_compiled_report(compiled, NULL, &text));
   assert_well_formed(text);
   assert_self_contained(text);
@@ -505,5 +502,4 @@ TEST(test_gx7_a_compiled_program_has_a_page) {
   assert_null(text);
   assert_fails(rondo_compiled_report(NULL, NULL, &text), RONDO_INVALID_ARGUMENT);
   assert_fails(rondo_compiled_report(compiled, NULL, NULL), RONDO_INVALID_ARGUMENT);
-  assert_ok(rondo_compiled_destroy(compiled));
 }

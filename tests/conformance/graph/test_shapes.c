@@ -7,24 +7,24 @@
 
 #include <stdlib.h>
 
-/* Where a node of a shape stands: which lane it works in, and which nodes come before it. Lane 0 is the origin. */
+/* Where a node of a shape stands: which stream it runs on, and which nodes come before it. Stream 0 is the origin. */
 typedef struct shape_node {
-  uint32_t lane;
+  uint32_t stream;
   uint32_t count, before[30];
 } shape_node;
 
 typedef shape_node (*shape)(uint32_t i);
 
-static shape_node line(uint32_t i) { return (shape_node){.lane = 0, .count = i > 0, .before = {i - 1}}; }
+static shape_node line(uint32_t i) { return (shape_node){.stream = 0, .count = i > 0, .before = {i - 1}}; }
 
 static shape_node two_branches(uint32_t i) {
-  return (shape_node){.lane = i / 16, .count = i % 16 > 0, .before = {i - 1}};
+  return (shape_node){.stream = i / 16, .count = i % 16 > 0, .before = {i - 1}};
 }
 
 static shape_node fork_and_join(uint32_t i) {
-  if (i == 0) return (shape_node){.lane = 0};
-  if (i < 31) return (shape_node){.lane = i % 2, .count = 1, .before = {0}};
-  shape_node join = {.lane = 0, .count = 30};
+  if (i == 0) return (shape_node){.stream = 0};
+  if (i < 31) return (shape_node){.stream = i % 2, .count = 1, .before = {0}};
+  shape_node join = {.stream = 0, .count = 30};
   for (uint32_t k = 0; k < 30; k++) join.before[k] = k + 1;
   return join;
 }
@@ -75,30 +75,30 @@ static rondo_graph *build(test_fixture *t, shape of, uint32_t count, uint32_t *w
 
 /* Hands the shape to two streams, ordered by events where an edge crosses. */
 static void queue(test_fixture *t, shape of, uint32_t count, uint32_t *words, const uint32_t *constants,
-                  rondo_stream *const lanes[2]) {
+                  rondo_stream *const streams[2]) {
   rondo_event *event = test_event(t), *started = test_event(t);
-  assert_ok(rondo_event_record(started, lanes[0]));
-  assert_ok(rondo_stream_wait_event(lanes[1], started));
+  assert_ok(rondo_event_record(started, streams[0]));
+  assert_ok(rondo_stream_wait_event(streams[1], started));
   for (uint32_t i = 0; i < count; i++) {
     const shape_node node = of(i);
     const node_args args = args_of(&node, i, words, constants);
     bool crosses = false;
-    for (uint32_t k = 0; k < node.count; k++) crosses = crosses || of(node.before[k]).lane != node.lane;
+    for (uint32_t k = 0; k < node.count; k++) crosses = crosses || of(node.before[k]).stream != node.stream;
     if (crosses) {
-      assert_ok(rondo_event_record(event, lanes[1 - node.lane]));
-      assert_ok(rondo_stream_wait_event(lanes[node.lane], event));
+      assert_ok(rondo_event_record(event, streams[1 - node.stream]));
+      assert_ok(rondo_stream_wait_event(streams[node.stream], event));
     }
-    assert_ok(rondo_launch(lanes[node.lane], test_kernel(t, TEST_KERNEL_COMBINE), (rondo_grid){1, 0, 0},
+    assert_ok(rondo_launch(streams[node.stream], test_kernel(t, TEST_KERNEL_COMBINE), (rondo_grid){1, 0, 0},
                            RONDO_ARGS(&args.left, &args.right, &args.out)));
   }
-  assert_ok(rondo_event_record(event, lanes[1]));
-  assert_ok(rondo_stream_wait_event(lanes[0], event));
+  assert_ok(rondo_event_record(event, streams[1]));
+  assert_ok(rondo_stream_wait_event(streams[0], event));
   rondo_event_destroy(event);
   rondo_event_destroy(started);
 }
 
 static void check_shape(test_fixture *t, shape of, uint32_t count, int rounds) {
-  rondo_stream *lanes[2] = {t->stream, test_stream(t, "lane")};
+  rondo_stream *streams[2] = {t->stream, test_stream(t, "stream")};
   uint32_t *words = test_words(t, 2 * (size_t)count), *constants = words + count;
   uint32_t *expected = calloc(count, sizeof *expected), *numbers = calloc(count, sizeof *numbers);
   assert_true(expected != NULL && numbers != NULL);
@@ -106,14 +106,14 @@ static void check_shape(test_fixture *t, shape of, uint32_t count, int rounds) {
   test_write(t, constants, numbers, count * sizeof *numbers);
   rondo_graph *built = build(t, of, count, words, constants);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
-  queue(t, of, count, words, constants, lanes);
+  queue(t, of, count, words, constants, streams);
   rondo_graph *captured = test_capture_end(t->stream);
   rondo_exec *execs[2] = {test_instantiate(built), test_instantiate(captured)};
   for (int round = 0; round < rounds; round++) {
     if (round % 3 < 2) {
       assert_ok(rondo_exec_launch(execs[round % 3], t->stream));
     } else {
-      queue(t, of, count, words, constants, lanes);
+      queue(t, of, count, words, constants, streams);
     }
     expect(of, count, expected);
   }
@@ -121,24 +121,16 @@ static void check_shape(test_fixture *t, shape of, uint32_t count, int rounds) {
   for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
   test_graph_destroy(built);
   test_graph_destroy(captured);
-  test_stream_destroy(lanes[1]);
+  test_stream_destroy(streams[1]);
   free(expected);
   free(numbers);
   test_words_free(t, words);
 }
 
-static void test_gx6_a_line_of_32(void **state) { check_shape(*state, line, 32, 60); }
-static void test_gx6_a_line_of_320(void **state) { check_shape(*state, line, 320, 60); }
-static void test_gx6_a_line_of_3200(void **state) { check_shape(*state, line, 3200, 3 * (int)test_effort(20)); }
-static void test_gx6_two_branches(void **state) { check_shape(*state, two_branches, 32, 60); }
-static void test_gx6_fork_and_join(void **state) { check_shape(*state, fork_and_join, 32, 60); }
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gx6_a_line_of_32),          test_case(test_gx6_a_line_of_320),
-      test_case(test_gx6_a_line_of_3200),        test_case(test_gx6_two_branches),
-      test_case(test_gx6_fork_and_join),         test_case_workers(test_gx6_two_branches),
-      test_case_workers(test_gx6_fork_and_join),
-  };
-  return test_main(tests);
-}
+TEST(test_gx6_a_line_of_32) { check_shape(t, line, 32, 60); }
+TEST(test_gx6_a_line_of_320) { check_shape(t, line, 320, 60); }
+TEST(test_gx6_a_line_of_3200) { check_shape(t, line, 3200, 3 * (int)test_effort(20)); }
+TEST(test_gx6_two_branches) { check_shape(t, two_branches, 32, 60); }
+TEST(test_gx6_fork_and_join) { check_shape(t, fork_and_join, 32, 60); }
+TEST_WORKERS(test_gx6_two_branches_on_workers) { check_shape(t, two_branches, 32, 60); }
+TEST_WORKERS(test_gx6_fork_and_join_on_workers) { check_shape(t, fork_and_join, 32, 60); }

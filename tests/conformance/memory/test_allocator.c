@@ -22,13 +22,6 @@ typedef struct objects {
   rondo_error error; /* of the first failure in the capture; its status is OK when there was none */
 } objects;
 
-/* Goes on with the next call of a sequence, or returns the first failure. */
-#define TRY(call)                                  \
-  do {                                             \
-    const rondo_status try_status = (call);        \
-    if (try_status != RONDO_OK) return try_status; \
-  } while (false)
-
 static rondo_status open_all(objects *o, const test_allocator *allocator) {
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1, .allocator = &allocator->table};
   TRY(rondo_device_open(test_device_name(), &options, &o->device));
@@ -100,9 +93,8 @@ static rondo_status run_all(objects *o) {
 
 /* A capture whose end ran out of memory goes on: it is ended now. */
 static void end_capture(objects *o) {
-  rondo_capture_info info = {.struct_size = sizeof info};
   rondo_graph *graph = NULL;
-  assert_ok(rondo_capture_get_info(o->stream, &info));
+  rondo_capture_info info = test_capture_info(o->stream);
   if (info.state == RONDO_CAPTURE_NONE) return;
   const rondo_status ended = rondo_capture_end(o->stream, &graph);
   assert_true(ended != RONDO_OUT_OF_MEMORY);
@@ -167,19 +159,12 @@ static void fail_each_allocation(bool with_later_ones) {
   assert_true(failures > tried / 2);
 }
 
-static void test_each_allocation_may_fail_alone(void **state) {
-  (void)state;
-  fail_each_allocation(false);
-}
+TEST(test_each_allocation_may_fail_alone) { fail_each_allocation(false); }
 
-static void test_each_allocation_may_fail_with_all_later_ones(void **state) {
-  (void)state;
-  fail_each_allocation(true);
-}
+TEST(test_each_allocation_may_fail_with_all_later_ones) { fail_each_allocation(true); }
 
 /* The library takes memory from the device's allocator only, and gives all of it back. */
-static void test_the_allocator_is_used_and_emptied(void **state) {
-  (void)state;
+TEST(test_the_allocator_is_used_and_emptied) {
   test_allocator allocator;
   test_allocator_init(&allocator);
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &allocator.table};
@@ -190,13 +175,11 @@ static void test_the_allocator_is_used_and_emptied(void **state) {
   assert_ok(rondo_device_get_statistics(device, &statistics));
   assert_true(statistics.host_allocations > 0 && statistics.host_allocations <= atomic_load(&allocator.calls));
   assert_ok(rondo_device_close(device));
-  assert_int_equal(atomic_load(&allocator.live), 0);
-  assert_int_equal(atomic_load(&allocator.faults), 0);
+  assert_true(test_allocator_is_clean(&allocator));
 }
 
 /* A graph of data takes the allocator of its options. */
-static void test_a_graph_of_data_uses_its_allocator(void **state) {
-  (void)state;
+TEST(test_a_graph_of_data_uses_its_allocator) {
   test_allocator allocator;
   test_allocator_init(&allocator);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .allocator = &allocator.table, .name = "data"};
@@ -208,12 +191,10 @@ static void test_a_graph_of_data_uses_its_allocator(void **state) {
   assert_true(atomic_load(&allocator.live) > 0);
   test_graph_destroy(graph);
   test_graph_destroy(clone);
-  assert_int_equal(atomic_load(&allocator.live), 0);
-  assert_int_equal(atomic_load(&allocator.faults), 0);
+  assert_true(test_allocator_is_clean(&allocator));
 }
 
-static void test_half_an_allocator_is_refused(void **state) {
-  (void)state;
+TEST(test_half_an_allocator_is_refused) {
   test_allocator allocator;
   test_allocator_init(&allocator);
   rondo_allocator half = allocator.table;
@@ -222,13 +203,4 @@ static void test_half_an_allocator_is_refused(void **state) {
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &half};
   assert_fails(rondo_device_open(test_device_name(), &options, &device), RONDO_INVALID_ARGUMENT);
   assert_null(device);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_each_allocation_may_fail_alone),    test_case(test_each_allocation_may_fail_with_all_later_ones),
-      test_case(test_the_allocator_is_used_and_emptied), test_case(test_a_graph_of_data_uses_its_allocator),
-      test_case(test_half_an_allocator_is_refused),
-  };
-  return test_main(tests);
 }

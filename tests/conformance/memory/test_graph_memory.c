@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Graph memory: alloc and free nodes, their addresses and lives, what may share bytes, and the error of each misuse.
  * Requirements GM-2, GM-4, GM-6, GM-7, GM-10 to GM-16, GM-18, GM-20 in part; memory that outlives its graph is
- * test_graph_memory_order.c, accesses outside a life are test_graph_memory_verify.c.
+ * test_graph_memory_order.c, accesses outside a life are graph/test_verify.c.
  */
 #include "support/test_graph_memory.h"
 
@@ -14,8 +14,7 @@ static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
 /* Nodes and addresses --------------------------------------------------------------------------------------------- */
 
 /* GM-6: the node API, and parameters read back. */
-static void test_gm6_parameters_read_back(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm6_parameters_read_back) {
   rondo_graph *graph = test_graph(t);
   const test_allocation made = test_add_alloc(graph, NULL, 0, 1000, "weights");
   const rondo_node freed = test_add_free(graph, made.node, made.words);
@@ -34,13 +33,11 @@ static void test_gm6_parameters_read_back(void **state) {
   assert_non_null(params.as.alloc.address);
 }
 
-static void test_gm6_bad_sizes_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm6_bad_sizes_are_refused) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   void *address = t;
-  assert_error(rondo_graph_add_alloc(graph, NULL, 0, 0, NULL, &address, &node), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_graph_add_alloc(graph, NULL, 0, 0, NULL, &address, &node), RONDO_REASON_BAD_SIZE);
   assert_null(address);
   address = t;
   assert_true(rondo_graph_add_alloc(graph, NULL, 0, SIZE_MAX / 2, "vast", &address, &node) != RONDO_OK);
@@ -53,8 +50,7 @@ static void test_gm6_bad_sizes_are_refused(void **state) {
 }
 
 /* GM-2: one address for all execs, clones and launches. */
-static void test_gm2_the_address_is_fixed(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm2_the_address_is_fixed) {
   uint32_t *out = test_words(t, WORDS);
   rondo_graph *graph = test_scratch_graph(t, out, WORDS, BYTES, 3), *clone = NULL;
   assert_ok(rondo_graph_clone(graph, &clone));
@@ -74,13 +70,11 @@ static void test_gm2_the_address_is_fixed(void **state) {
     assert_ok(rondo_exec_launch(execs[i % 3], t->stream));
     assert_all(t, out, 3 * 32);
   }
-  for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
 }
 
 /* GM-7: stream-ordered malloc and free become nodes, fork and join by events become edges: the CUDA guide's
  * graph, captured. */
-static void test_gm7_captured_as_nodes_and_edges(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm7_captured_as_nodes_and_edges) {
   rondo_stream *side = test_stream(t, "side");
   rondo_event *forked = test_event(t), *joined = test_event(t);
   uint32_t *out = test_words(t, 2 * WORDS), *right = out + WORDS, value = 5;
@@ -117,34 +111,9 @@ static void test_gm7_captured_as_nodes_and_edges(void **state) {
 
 /* Order ----------------------------------------------------------------------------------------------------------- */
 
-/* GM-18: free nodes of nothing, of foreign memory, twice. */
-static void test_gm18_misuse_of_free_nodes(void **state) {
-  test_fixture *t = *state;
-  uint32_t *words = test_words(t, 16);
-  rondo_graph *graph = test_graph(t), *other = test_graph(t);
-  const test_allocation memory = test_add_alloc(graph, NULL, 0, BYTES, "twice");
-  rondo_node node = {0};
-  assert_error(rondo_graph_add_free(graph, NULL, 0, words, &node), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_FOREIGN_ADDRESS);
-  assert_error(rondo_graph_add_free(graph, NULL, 0, memory.words + 64, &node), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_FOREIGN_ADDRESS);
-  assert_fails(rondo_graph_add_free(graph, NULL, 0, NULL, &node), RONDO_INVALID_ARGUMENT);
-  assert_true(node.id == 0);
-  test_add_free(graph, memory.node, memory.words);
-  assert_error(rondo_graph_add_free(graph, &memory.node, 1, memory.words, &node), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_DOUBLE_FREE);
-  assert_message("twice");
-  assert_error(rondo_graph_add_free(other, NULL, 0, memory.words, &node), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_DOUBLE_FREE);
-  size_t count = 0;
-  assert_ok(rondo_graph_nodes(graph, NULL, &count));
-  assert_int_equal(count, 2);
-}
-
 /* GM-18: a free node of what no graph has any more finds nothing, also where the address is still known, and the memory
  * goes once. */
-static void test_gm18_a_free_of_a_destroyed_graphs_memory_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_a_free_of_a_destroyed_graphs_memory_is_refused) {
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
   rondo_graph *owner = test_graph(t), *freeing = test_graph(t);
   const test_allocation memory = test_add_alloc(owner, NULL, 0, BYTES, "gone");
@@ -160,37 +129,32 @@ static void test_gm18_a_free_of_a_destroyed_graphs_memory_is_refused(void **stat
   assert_ok(rondo_graph_memory_trim(t->device));
 }
 
-/* GM-18: a free that is ordered before its alloc. */
-static void test_gm18_a_free_before_its_alloc_is_refused(void **state) {
-  test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
-  const test_allocation memory = test_add_alloc(graph, NULL, 0, BYTES, "backwards");
-  rondo_node freed = {0};
-  assert_ok(rondo_graph_add_free(graph, NULL, 0, memory.words, &freed));
-  assert_ok(rondo_graph_add_edges(graph, &freed, &memory.node, 1));
+/* GM-18: what no launch could keep account of is refused without verification too. */
+TEST(test_gm18_frees_are_paired_without_verification) {
+  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
   rondo_exec *exec = NULL;
-  assert_error(rondo_instantiate(graph, NULL, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
+  rondo_graph *backwards = test_graph(t), *twice = test_graph(t), *inside = test_graph(t);
+  test_allocation memory = test_add_alloc(backwards, NULL, 0, BYTES, "backwards");
+  const rondo_node freed = test_add_free(backwards, (rondo_node){0}, memory.words);
+  assert_ok(rondo_graph_add_edges(backwards, &freed, &memory.node, 1));
+  assert_error(rondo_instantiate(backwards, NULL, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
   assert_message("backwards");
-}
+  assert_error(rondo_instantiate(backwards, &options, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
+  assert_message("is not ordered after its alloc node");
+  assert_null(exec);
 
-/* GM-18: memory whose graph frees it, or never ran, is not freed outside. */
-static void test_gm18_graph_memory_that_is_not_live_is_not_freed_outside(void **state) {
-  test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
-  const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
-  assert_error(rondo_free(t->device, kept.words), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
-  assert_message("kept");
-  assert_error(rondo_free_async(t->stream, kept.words), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
-  rondo_exec *exec = test_instantiate(graph);
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_ok(rondo_stream_synchronize(t->stream));
-  assert_ok(rondo_free(t->device, kept.words));
-  assert_error(rondo_free(t->device, kept.words), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
+  memory = test_add_alloc(twice, NULL, 0, BYTES, "twice");
+  (void)test_add_free(inside, (rondo_node){0}, memory.words);
+  rondo_node first, second;
+  assert_ok(rondo_graph_add_child(twice, &memory.node, 1, inside, &first));
+  assert_ok(rondo_graph_add_child(twice, &first, 1, inside, &second));
+  assert_error(rondo_instantiate(twice, &options, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
+  assert_message("remove one of them");
+  assert_null(exec);
 }
 
 /* GM-4: destroying a graph and its execs frees no live allocation; GM-10: nor does it lose it. */
-static void test_gm4_live_memory_outlives_graph_and_exec(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm4_live_memory_outlives_graph_and_exec) {
   uint32_t *out = test_words(t, WORDS);
   rondo_graph *graph = test_graph(t);
   const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
@@ -209,8 +173,7 @@ static void test_gm4_live_memory_outlives_graph_and_exec(void **state) {
 /* Relaunching ----------------------------------------------------------------------------------------------------- */
 
 /* GM-10: an unfreed allocation keeps its graph from being launched again. */
-static void test_gm10_relaunch_with_a_live_allocation_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm10_relaunch_with_a_live_allocation_is_refused) {
   rondo_graph *graph = test_graph(t);
   const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
   rondo_exec *exec = test_instantiate(graph);
@@ -228,8 +191,7 @@ static void test_gm10_relaunch_with_a_live_allocation_is_refused(void **state) {
 }
 
 /* GM-10: the producer with two consumers of the CUDA guide, with automatic freeing: loops and leaks nothing. */
-static void test_gm10_a_producer_with_two_consumers(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm10_a_producer_with_two_consumers) {
   uint32_t *out = test_words(t, 2 * WORDS);
   rondo_graph *graphs[3] = {test_graph(t), test_graph(t), test_graph(t)};
   const test_allocation first = test_add_alloc(graphs[0], NULL, 0, BYTES, "data1");
@@ -269,8 +231,7 @@ static bool overlap(const test_allocation *a, const test_allocation *b, size_t w
 }
 
 /* GM-11: reuse after a free that comes before, never without that order. */
-static void test_gm11_addresses_are_reused_in_order_only(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_addresses_are_reused_in_order_only) {
   rondo_graph *graph = test_graph(t);
   const test_allocation first = test_add_alloc(graph, NULL, 0, BYTES, "first");
   const rondo_node freed = test_add_free(graph, first.node, first.words);
@@ -296,8 +257,7 @@ static void test_gm11_addresses_are_reused_in_order_only(void **state) {
 }
 
 /* GM-11: an edge that a reuse relies on is not taken away. */
-static void test_gm11_what_a_reuse_relies_on_is_kept(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_what_a_reuse_relies_on_is_kept) {
   if (test_is_guarded(t)) skip(); /* nothing relies on it */
   rondo_graph *graph = test_graph(t);
   const test_allocation first = test_add_alloc(graph, NULL, 0, BYTES, "first");
@@ -313,77 +273,10 @@ static void test_gm11_what_a_reuse_relies_on_is_kept(void **state) {
   assert_ok(rondo_graph_remove(graph, freed));
 }
 
-/* GM-12: graphs launched on one stream share pages: together they hold what the largest needs. */
-static void test_gm12_graphs_on_one_stream_share_memory(void **state) {
-  test_fixture *t = *state;
-  static const size_t sizes[] = {8 << 20, 32 << 20, 16 << 20};
-  uint32_t *out = test_words(t, WORDS);
-  rondo_exec *execs[3];
-  rondo_exec_info info = {.struct_size = sizeof info};
-  for (uint32_t i = 0; i < 3; i++) {
-    execs[i] = test_scratch_exec(t, out, WORDS, sizes[i], i + 1);
-    assert_ok(rondo_exec_get_info(execs[i], &info));
-    assert_true(info.graph_bytes >= sizes[i]);
-  }
-  for (uint32_t round = 0; round < 3; round++) {
-    for (uint32_t i = 0; i < 3; i++) {
-      assert_ok(rondo_exec_launch(execs[i], t->stream));
-      assert_all(t, out, (i + 1) * 32);
-    }
-  }
-  const rondo_memory_statistics statistics = test_memory_statistics(t);
-  assert_true(statistics.graph_reserved >= 32 << 20);
-  assert_true(statistics.graph_reserved < (32 << 20) + (4 << 20));
-  for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
-}
-
-/* GM-12: graphs that may run at once do not share: two execs of different graphs, each holding its own contents across
- * a host function at which the other writes. */
-static void test_gm12_graphs_that_may_run_at_once_do_not_share(void **state) {
-  test_skip_if_serial();
-  test_fixture *t = *state;
-  rondo_stream *other = test_stream(t, "other");
-  uint32_t *out = test_words(t, 2 * WORDS);
-  rondo_stream *const streams[2] = {t->stream, other};
-  rondo_exec *execs[2];
-  test_gate gates[2];
-  for (uint32_t i = 0; i < 2; i++) {
-    test_gate_init(&gates[i]);
-    rondo_graph *graph = test_gated_graph(t, out + i * WORDS, WORDS, BYTES, i + 1, &gates[i]);
-    execs[i] = test_instantiate(graph);
-    test_graph_destroy(graph);
-  }
-  test_launch_at_once(t, execs, streams, gates, NULL);
-  assert_all(t, out, 32);
-  assert_all(t, out + WORDS, 64);
-  for (int i = 0; i < 2; i++) {
-    rondo_exec_destroy(execs[i]);
-    test_gate_destroy(&gates[i]);
-  }
-}
-
-/* GM-12: pages of an unfreed allocation are shared with nobody. */
-static void test_gm12_unfreed_memory_is_never_shared(void **state) {
-  test_fixture *t = *state;
-  uint32_t *out = test_words(t, WORDS);
-  rondo_exec *scratch = test_own_exec(test_scratch_exec(t, out, WORDS, 4 * BYTES, 9));
-  assert_ok(rondo_exec_launch(scratch, t->stream)); /* the heap's pages are in use before */
-  rondo_graph *graph = test_graph(t);
-  const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
-  test_add_set(t, graph, kept.node, kept.words, WORDS, 7);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  for (int i = 0; i < 5; i++) assert_ok(rondo_exec_launch(scratch, t->stream));
-  assert_all(t, kept.words, 7);
-  assert_ok(rondo_free_async(t->stream, kept.words));
-}
-
 /* Mapping --------------------------------------------------------------------------------------------------------- */
 
 /* GM-13: mappings are kept between launches, also when graphs take turns. */
-static void test_gm13_steady_launches_map_nothing(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm13_steady_launches_map_nothing) {
   uint32_t *out = test_words(t, WORDS);
   rondo_exec *execs[2] = {test_scratch_exec(t, out, WORDS, BYTES, 1), test_scratch_exec(t, out, WORDS, 8 * BYTES, 2)};
   for (int i = 0; i < 4; i++) assert_ok(rondo_exec_launch(execs[i % 2], t->stream));
@@ -399,10 +292,9 @@ static void test_gm13_steady_launches_map_nothing(void **state) {
 }
 
 /* GM-14: an upload maps, the launch after it maps nothing. */
-static void test_gm14_upload_maps_ahead(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm14_upload_maps_ahead) {
   uint32_t *out = test_words(t, WORDS);
-  rondo_exec *exec = test_own_exec(test_scratch_exec(t, out, WORDS, 100 * BYTES, 4));
+  rondo_exec *exec = test_scratch_exec(t, out, WORDS, 100 * BYTES, 4);
   const uint64_t before = test_statistics(t).maps;
   assert_ok(rondo_exec_upload(exec, t->stream));
   const uint64_t uploaded = test_statistics(t).maps;
@@ -413,8 +305,7 @@ static void test_gm14_upload_maps_ahead(void **state) {
 }
 
 /* GM-15: trim gives back what nobody uses; later launches map again; live memory stays. */
-static void test_gm15_trim_gives_unused_memory_back(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm15_trim_gives_unused_memory_back) {
   uint32_t *out = test_words(t, WORDS);
   rondo_exec *exec = test_scratch_exec(t, out, WORDS, 64 * BYTES, 5);
   rondo_graph *graph = test_graph(t);
@@ -442,8 +333,7 @@ static void test_gm15_trim_gives_unused_memory_back(void **state) {
 }
 
 /* GM-16: used and reserved, now and at most; highs are reset. */
-static void test_gm16_figures(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm16_figures) {
   uint32_t *out = test_words(t, WORDS);
   assert_int_equal(test_memory_statistics(t).graph_used, 0);
   rondo_exec *exec = test_scratch_exec(t, out, WORDS, 64 * BYTES, 5);
@@ -464,8 +354,7 @@ static void test_gm16_figures(void **state) {
 }
 
 /* GM-13: another stream is taken too, with right contents; launches stay one after another. */
-static void test_gm13_launches_move_between_streams(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm13_launches_move_between_streams) {
   rondo_stream *other = test_stream(t, "other");
   uint32_t *out = test_words(t, WORDS);
   rondo_exec *execs[2] = {test_scratch_exec(t, out, WORDS, BYTES, 1), test_scratch_exec(t, out, WORDS, 2 * BYTES, 2)};
@@ -478,8 +367,7 @@ static void test_gm13_launches_move_between_streams(void **state) {
 }
 
 /* GM-20: what CUDA refuses for graphs with memory: embedding, in line twice over, and updating. */
-static void test_gm20_a_memory_graph_is_embedded(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm20_a_memory_graph_is_embedded) {
   uint32_t *out = test_words(t, 2 * WORDS);
   rondo_graph *inner[2] = {test_scratch_graph(t, out, WORDS, BYTES, 3),
                            test_scratch_graph(t, out + WORDS, WORDS, 2 * BYTES, 4)};
@@ -498,10 +386,9 @@ static void test_gm20_a_memory_graph_is_embedded(void **state) {
 }
 
 /* GM-20: an exec with memory takes the parameters of a changed clone. */
-static void test_gm20_a_memory_graph_is_updated(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm20_a_memory_graph_is_updated) {
   uint32_t *out = test_words(t, WORDS);
-  rondo_graph *graph = test_own_graph(test_scratch_graph(t, out, WORDS, BYTES, 3)), *clone = NULL;
+  rondo_graph *graph = test_scratch_graph(t, out, WORDS, BYTES, 3), *clone = NULL;
   rondo_exec *exec = test_instantiate(graph);
   rondo_node nodes[4];
   rondo_node_params params;
@@ -519,33 +406,4 @@ static void test_gm20_a_memory_graph_is_updated(void **state) {
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_all(t, out, 5 * 32);
   test_graph_destroy(clone);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gm6_parameters_read_back),
-      test_case(test_gm6_bad_sizes_are_refused),
-      test_case(test_gm2_the_address_is_fixed),
-      test_case(test_gm7_captured_as_nodes_and_edges),
-      test_case(test_gm18_misuse_of_free_nodes),
-      test_case(test_gm18_a_free_of_a_destroyed_graphs_memory_is_refused),
-      test_case(test_gm18_a_free_before_its_alloc_is_refused),
-      test_case(test_gm18_graph_memory_that_is_not_live_is_not_freed_outside),
-      test_case(test_gm4_live_memory_outlives_graph_and_exec),
-      test_case(test_gm10_relaunch_with_a_live_allocation_is_refused),
-      test_case(test_gm10_a_producer_with_two_consumers),
-      test_case(test_gm11_addresses_are_reused_in_order_only),
-      test_case(test_gm11_what_a_reuse_relies_on_is_kept),
-      test_case(test_gm12_graphs_on_one_stream_share_memory),
-      test_case_workers(test_gm12_graphs_that_may_run_at_once_do_not_share),
-      test_case(test_gm12_unfreed_memory_is_never_shared),
-      test_case(test_gm13_steady_launches_map_nothing),
-      test_case(test_gm14_upload_maps_ahead),
-      test_case(test_gm15_trim_gives_unused_memory_back),
-      test_case(test_gm16_figures),
-      test_case(test_gm13_launches_move_between_streams),
-      test_case(test_gm20_a_memory_graph_is_embedded),
-      test_case(test_gm20_a_memory_graph_is_updated),
-  };
-  return test_main(tests);
 }

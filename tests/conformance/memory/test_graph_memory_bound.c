@@ -157,8 +157,7 @@ static uint64_t measure(test_fixture *t, rondo_exec *exec, const work *self, uin
   assert_int_equal(steady.heap_growth, warm.heap_growth);
   assert_int_equal(steady.graph_reserved, warm.graph_reserved);
   assert_int_equal(test_statistics(t).maps, maps);
-  rondo_exec_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_exec_get_info(exec, &info));
+  rondo_exec_info info = test_exec_info(exec);
   assert_int_equal(info.graph_bytes, steady.graph_reserved);
   rondo_exec_destroy(exec);
   assert_ok(rondo_graph_memory_trim(t->device));
@@ -166,14 +165,12 @@ static uint64_t measure(test_fixture *t, rondo_exec *exec, const work *self, uin
 }
 
 static uint64_t page_of(test_fixture *t) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(t->device, &info));
+  rondo_device_info info = test_device_info(t->device);
   return info.page_bytes;
 }
 
 /* GM-11: the bars, for each of the graphs in each of the three ways. */
-static void test_gm11_planned_memory_is_at_the_bound(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_planned_memory_is_at_the_bound) {
   const uint64_t page = page_of(t);
   uint32_t *out = test_words(t, (size_t)MOST * WORDS);
   for (size_t i = 0; i < SHAPES; i++) {
@@ -186,10 +183,8 @@ static void test_gm11_planned_memory_is_at_the_bound(void **state) {
     rondo_graph *online = record(t, &self, NULL, out);
     assert_ok(rondo_profile_create(online, &planning, &profile));
     rondo_graph *profiled = record(t, &self, profile, out);
-    rondo_exec *relocated = NULL;
-    assert_ok(rondo_instantiate(online, &relocating, &relocated));
-    rondo_exec_info info = {.struct_size = sizeof info};
-    assert_ok(rondo_exec_get_info(relocated, &info));
+    rondo_exec *relocated = test_instantiate_with(online, &relocating);
+    rondo_exec_info info = test_exec_info(relocated);
     assert_int_equal(info.planned_bound, bound);
     const uint64_t planned = round_up(info.planned_bytes, page);
     const uint64_t held[3] = {measure(t, test_instantiate(online), &self, out),
@@ -214,8 +209,7 @@ static void test_gm11_planned_memory_is_at_the_bound(void **state) {
 
 /* GM-11 on a partial order: branches that may run at once, each of which frees one block for the next, need the sum of
  * what each needs; a join after them needs no more. */
-static void test_gm11_branches_need_their_sum(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_branches_need_their_sum) {
   enum { BRANCHES = 4, LINKS = 6 };
   const uint64_t page = page_of(t);
   uint32_t *out = test_words(t, BRANCHES * LINKS * WORDS);
@@ -245,20 +239,11 @@ static void test_gm11_branches_need_their_sum(void **state) {
     if (round == 0) assert_ok(rondo_profile_create(graphs[0], &planning, &profile));
   }
   work self = {.block_count = 0};
-  rondo_exec *relocated = NULL;
-  assert_ok(rondo_instantiate(graphs[0], &relocating, &relocated));
+  rondo_exec *relocated = test_instantiate_with(graphs[0], &relocating);
   const uint64_t held[2] = {measure(t, test_instantiate(graphs[1]), &self, out), measure(t, relocated, &self, out)};
   for (int i = 0; i < 2 && !test_is_guarded(t); i++)
     assert_true(held[i] >= bound && held[i] <= round_up(bound + bound / 100, page));
   for (uint32_t i = 0; i < BRANCHES * LINKS; i++) test_assert_all(t, out + i * WORDS, WORDS, (i / LINKS + 1) * 32);
   rondo_profile_destroy(profile);
   for (int i = 0; i < 2; i++) test_graph_destroy(graphs[i]);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gm11_planned_memory_is_at_the_bound),
-      test_case(test_gm11_branches_need_their_sum),
-  };
-  return test_main(tests);
 }

@@ -59,8 +59,7 @@ static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
 
 /* What a graph with one allocation that it frees needs: a guard lies before it. */
 static size_t shared(const test_fixture *t, size_t bytes) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(t->device, &info));
+  rondo_device_info info = test_device_info(t->device);
   return test_is_guarded(t) ? bytes + info.page_bytes : bytes;
 }
 
@@ -86,8 +85,7 @@ static void trim_to(test_fixture *t, uint64_t bytes) {
 
 /* One stream ------------------------------------------------------------------------------------------------------ */
 
-static void test_gm12_m11_eight_graphs_on_one_stream_hold_one(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm12_m11_eight_graphs_on_one_stream_hold_one) {
   const size_t held = shared(t, SIZE);
   uint32_t *out = test_words(t, WORDS);
   part parts[GRAPHS];
@@ -98,6 +96,7 @@ static void test_gm12_m11_eight_graphs_on_one_stream_hold_one(void **state) {
     assert_all(t, out, i % GRAPHS + 1);
     assert_holds(t, held);
   }
+  assert_int_equal(test_memory_statistics(t).heap_growth, 1);
   assert_never_more(t, held);
   for (int i = 0; i < GRAPHS; i++) rondo_exec_destroy(parts[i].exec);
   assert_int_equal(test_memory_statistics(t).graph_reserved, held); /* nothing goes back by itself */
@@ -105,13 +104,13 @@ static void test_gm12_m11_eight_graphs_on_one_stream_hold_one(void **state) {
 }
 
 /* The largest counts, in whatever order they come: sizes no chunk of another fits, smaller and larger ones. */
-static void test_gm12_m11_the_largest_counts_in_any_order(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm12_m11_the_largest_counts_in_any_order) {
   static const size_t sizes[] = {8 * MIB, 3 * MIB + 4096, 5 * MIB};
   static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
   uint32_t *out = test_words(t, WORDS);
   part parts[3];
   for (uint32_t i = 0; i < 3; i++) parts[i] = make_scratch(t, sizes[i], i + 1, out);
+  for (uint32_t i = 0; i < 3; i++) assert_true(test_exec_info(parts[i].exec).graph_bytes >= sizes[i]);
   for (int order = 0; order < 6; order++) {
     size_t largest = 0;
     for (int i = 0; i < 3; i++) {
@@ -121,6 +120,9 @@ static void test_gm12_m11_the_largest_counts_in_any_order(void **state) {
       assert_all(t, out, (uint32_t)at + 1);
       assert_int_equal(test_memory_statistics(t).graph_reserved, shared(t, test_whole_pages(t, largest)));
     }
+    const uint64_t remaps = test_memory_statistics(t).remaps;
+    for (int i = 0; i < 3; i++) launch(t, &parts[orders[order][i]]);
+    assert_int_equal(test_memory_statistics(t).remaps, remaps);
     trim_to(t, 0);
   }
   assert_never_more(t, shared(t, 8 * MIB));
@@ -130,9 +132,8 @@ static void test_gm12_m11_the_largest_counts_in_any_order(void **state) {
 /* Several streams ------------------------------------------------------------------------------------------------- */
 
 /* All eight stand between writing and reading: none may have another's bytes. */
-static void test_gm12_m11_eight_streams_at_once_hold_eight_times(void **state) {
+TEST_WORKERS(test_gm12_m11_eight_streams_at_once_hold_eight_times) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   const size_t held = shared(t, SIZE);
   rondo_stream *streams[GRAPHS];
   test_gate gates[GRAPHS];
@@ -158,8 +159,7 @@ static void test_gm12_m11_eight_streams_at_once_hold_eight_times(void **state) {
 }
 
 /* With a wait between them they never run at once, so that the second has what the first no longer uses. */
-static void test_gm12_m11_streams_in_turn_share(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm12_m11_streams_in_turn_share) {
   const size_t held = shared(t, SIZE);
   rondo_stream *streams[GRAPHS];
   part parts[GRAPHS];
@@ -182,13 +182,14 @@ static void test_gm12_m11_streams_in_turn_share(void **state) {
 
 /* Unfreed allocations --------------------------------------------------------------------------------------------- */
 
-static void test_gm12_m11_unfreed_memory_counts_besides(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm12_m11_unfreed_memory_is_not_shared) {
   uint32_t *out = test_words(t, WORDS);
   part kept = make_kept(t, SIZE, 1, out), scratch[3];
   for (uint32_t i = 0; i < 3; i++) scratch[i] = make_scratch(t, SIZE, 2 + i, out);
+  launch(t, &scratch[0]); /* the pages of the heap are in use before */
+  assert_holds(t, shared(t, SIZE));
   launch(t, &kept);
-  assert_holds(t, SIZE);
+  assert_holds(t, SIZE + shared(t, SIZE));
   for (uint32_t i = 0; i < 3; i++) {
     launch(t, &scratch[i]);
     assert_all(t, out, 2 + i);
@@ -205,8 +206,7 @@ static void test_gm12_m11_unfreed_memory_counts_besides(void **state) {
   rondo_exec_destroy(kept.exec);
 }
 
-static void test_gm12_m11_two_unfreed_hold_twice(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm12_m11_two_unfreed_hold_twice) {
   uint32_t *out = test_words(t, WORDS);
   part kept[2];
   for (uint32_t i = 0; i < 2; i++) {
@@ -225,8 +225,7 @@ static void test_gm12_m11_two_unfreed_hold_twice(void **state) {
 }
 
 /* GM-10: what each launch frees before it allocates is not held twice. */
-static void test_gm10_m11_automatic_freeing_holds_one(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm10_m11_automatic_freeing_holds_one) {
   uint32_t *out = test_words(t, WORDS);
   const part_options options = {.bytes = SIZE, .value = 7, .out = out, .kept = true, .auto_free = true};
   part kept = make_part(t, &options);
@@ -262,17 +261,15 @@ static void open_gate(void *user) {
 }
 
 /* GM-15: a launch in flight keeps its memory until it is done; what comes later maps again. */
-static void test_gm15_trimming_beside_a_launch_in_flight(void **state) {
+TEST_WORKERS(test_gm15_trimming_beside_a_launch_in_flight) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   uint32_t *out = test_words(t, WORDS);
-  test_gate gate;
-  test_gate_init(&gate);
-  part held = make_part(t, &(part_options){.bytes = SIZE, .value = 3, .out = out, .gate = &gate});
+  test_gate *gate = test_gate_make();
+  part held = make_part(t, &(part_options){.bytes = SIZE, .value = 3, .out = out, .gate = gate});
   part later = make_scratch(t, SIZE / 2, 4, out);
   launch(t, &held);
-  test_gate_await(&gate);
-  trimmer self = {.t = t, .gate = &gate, .status = RONDO_NOT_READY};
+  test_gate_await(gate);
+  trimmer self = {.t = t, .gate = gate, .status = RONDO_NOT_READY};
   test_on_threads((const test_thread[]){{.function = trim, .user = &self}, {.function = open_gate, .user = &self}}, 2);
   assert_ok(self.status);
   assert_holds(t, 0);
@@ -282,12 +279,10 @@ static void test_gm15_trimming_beside_a_launch_in_flight(void **state) {
   assert_holds(t, shared(t, SIZE / 2));
   rondo_exec_destroy(held.exec);
   rondo_exec_destroy(later.exec);
-  test_gate_destroy(&gate);
 }
 
 /* GM-15, M14: graph memory and pools are trimmed apart. */
-static void test_gm15_m14_pools_are_trimmed_apart(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm15_m14_pools_are_trimmed_apart) {
   const rondo_pool_options keeps = {RONDO_POOL_OPTIONS_INIT, .name = "keeps", .release_threshold = UINT64_MAX};
   uint32_t *out = test_words(t, WORDS);
   rondo_pool *pool = NULL;
@@ -312,43 +307,24 @@ static void test_gm15_m14_pools_are_trimmed_apart(void **state) {
 }
 
 /* GM-9: a free on another stream, queued but not reached, is waited for by the launch that allocates again. */
-static void test_gm9_a_queued_free_elsewhere_is_waited_for(void **state) {
+TEST_WORKERS(test_gm9_a_queued_free_elsewhere_is_waited_for) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   rondo_stream *other = test_stream(t, "other");
   uint32_t *out = test_words(t, 2 * WORDS);
   part first = make_kept(t, SIZE, 1, out);
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_gate_make();
   launch(t, &first);
   test_order(t, t->stream, other);
-  test_gate_hold(&gate, other);
+  test_gate_hold(gate, other);
   assert_ok(rondo_copy_async(other, out + WORDS, first.words, 4 * WORDS));
   assert_ok(rondo_free_async(other, first.words));
   launch(t, &first); /* must not begin before the copy has read */
   const rondo_fill fill = {.dst = first.words, .value = 9, .element_bytes = 4, .width = WORDS};
   assert_ok(rondo_fill_async(t->stream, &fill));
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_device_synchronize(t->device));
   assert_all(t, out + WORDS, 1);
   assert_all(t, first.words, 9);
   assert_ok(rondo_free_async(t->stream, first.words));
   rondo_exec_destroy(first.exec);
-  test_gate_destroy(&gate);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gm12_m11_eight_graphs_on_one_stream_hold_one),
-      test_case(test_gm12_m11_the_largest_counts_in_any_order),
-      test_case_workers(test_gm12_m11_eight_streams_at_once_hold_eight_times),
-      test_case(test_gm12_m11_streams_in_turn_share),
-      test_case(test_gm12_m11_unfreed_memory_counts_besides),
-      test_case(test_gm12_m11_two_unfreed_hold_twice),
-      test_case(test_gm10_m11_automatic_freeing_holds_one),
-      test_case_workers(test_gm15_trimming_beside_a_launch_in_flight),
-      test_case(test_gm15_m14_pools_are_trimmed_apart),
-      test_case_workers(test_gm9_a_queued_free_elsewhere_is_waited_for),
-  };
-  return test_main(tests);
 }

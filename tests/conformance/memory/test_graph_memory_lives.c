@@ -27,21 +27,18 @@ static rondo_exec *make_reader(test_fixture *t, uint32_t *out, uint32_t value) {
 
 /* GM-2: contents do not last past the free: the pages are the next graph's of the stream by then, and what that wrote
  * is what is found; where each allocation has pages of its own, they are filled again. */
-static void test_gm2_contents_end_with_the_free(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm2_contents_end_with_the_free) {
   uint32_t *out = test_words(t, 2 * WORDS);
   rondo_exec *execs[2] = {make_reader(t, out, 1), make_reader(t, out + WORDS, 2)};
   for (int i = 0; i < 3; i++)
     for (int k = 0; k < 2; k++) assert_ok(rondo_exec_launch(execs[k], t->stream));
   assert_all(t, out, test_is_guarded(t) ? 0x7ffcdeadu : 2);
   assert_all(t, out + WORDS, test_is_guarded(t) ? 0x7ffcdeadu : 1);
-  for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
 }
 
 /* GM-4: graph and exec are destroyed; what lives is freed by another graph, in stream order, or at once, and is the
  * same until then. */
-static void test_gm4_what_is_left_is_freed_in_each_way(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm4_what_is_left_is_freed_in_each_way) {
   for (uint32_t way = 0; way < 3; way++) {
     rondo_graph *graph = test_graph(t), *freeing = test_graph(t);
     const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
@@ -65,8 +62,7 @@ static void test_gm4_what_is_left_is_freed_in_each_way(void **state) {
 
 /* GM-9: within a graph the second allocation has the bytes of the first, which all blocks of its last user have read by
  * then; from launch to launch, and from graph to graph, the same. */
-static void test_gm9_bytes_change_hands_behind_whole_operations(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_gm9_bytes_change_hands_behind_whole_operations) {
   uint32_t *out = test_words(t, 3 * WORDS);
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
@@ -79,8 +75,7 @@ static void test_gm9_bytes_change_hands_behind_whole_operations(void **state) {
     node = test_add_free(graph, node, memory.words);
   }
   if (!test_is_guarded(t)) assert_ptr_equal(words[0], words[1]);
-  rondo_exec *first = test_instantiate(graph),
-             *second = test_own_exec(test_scratch_exec(t, out + 2 * WORDS, WORDS, BYTES, 3));
+  rondo_exec *first = test_instantiate(graph), *second = test_scratch_exec(t, out + 2 * WORDS, WORDS, BYTES, 3);
   test_graph_destroy(graph);
   for (int round = 0; round < ROUNDS; round++) {
     for (int i = 0; i < 4; i++) assert_ok(rondo_exec_launch(i % 2 == 0 ? first : second, t->stream));
@@ -90,8 +85,7 @@ static void test_gm9_bytes_change_hands_behind_whole_operations(void **state) {
 
 /* GM-9: what one exec left alive is freed after work that still reads it; another exec of the graph, which frees the
  * same memory itself, waits for that on its own stream before it writes. */
-static void test_gm9_relatives_wait_for_a_free_on_another_stream(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_gm9_relatives_wait_for_a_free_on_another_stream) {
   test_skip_if_serial();
   uint32_t *out = test_words(t, 2 * WORDS);
   rondo_stream *reader = test_stream(t, "reader");
@@ -130,11 +124,10 @@ static uint64_t remaps_of(test_fixture *t) {
 
 /* GM-13: mapped again is memory after a trim, and when it is moved to another stream by an upload; not by launches, on
  * whatever streams, nor by other memory that stays alive, nor by graphs that come and go. */
-static void test_gm13_what_maps_again(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm13_what_maps_again) {
   rondo_stream *other = test_stream(t, "other");
   uint32_t *out = test_words(t, WORDS);
-  rondo_exec *exec = test_own_exec(test_scratch_exec(t, out, WORDS, 4 * BYTES, 1));
+  rondo_exec *exec = test_scratch_exec(t, out, WORDS, 4 * BYTES, 1);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(remaps_of(t), 0); /* the first mapping is none */
   const uint64_t held = test_statistics(t).mapped_bytes;
@@ -166,8 +159,7 @@ static void test_gm13_what_maps_again(void **state) {
 }
 
 /* GM-20: a node and edges go from a graph with memory, by hand, where no reuse relies on them; CUDA refuses both. */
-static void test_gm20_a_memory_graph_loses_nodes_and_edges(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm20_a_memory_graph_loses_nodes_and_edges) {
   uint32_t *out = test_words(t, WORDS);
   rondo_graph *graph = test_graph(t);
   const test_allocation memory = test_add_alloc(graph, NULL, 0, BYTES, "scratch");
@@ -196,16 +188,4 @@ static void test_gm20_a_memory_graph_loses_nodes_and_edges(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_all(t, out, 32);
   rondo_exec_destroy(exec);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gm2_contents_end_with_the_free),
-      test_case(test_gm4_what_is_left_is_freed_in_each_way),
-      test_case_workers(test_gm9_bytes_change_hands_behind_whole_operations),
-      test_case_workers(test_gm9_relatives_wait_for_a_free_on_another_stream),
-      test_case(test_gm13_what_maps_again),
-      test_case(test_gm20_a_memory_graph_loses_nodes_and_edges),
-  };
-  return test_main(tests);
 }

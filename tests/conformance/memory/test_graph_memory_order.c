@@ -55,15 +55,13 @@ static rondo_exec *make_consumer(test_fixture *t, uint32_t *dptr, uint32_t *out,
   return exec;
 }
 
-static void test_gm8_ordered_by_one_stream(void **state) {
+TEST(test_gm8_ordered_by_one_stream) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   uint32_t *out = test_words(t, WORDS), *dptr = NULL;
   const producer made = make_producer(t, 2, NULL);
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_gate_make();
   for (int i = 0; i < ROUNDS; i++) {
-    if (i == 1) test_gate_hold(&gate, t->stream);
+    if (i == 1) test_gate_hold(gate, t->stream);
     assert_ok(rondo_exec_launch(made.exec, t->stream));
     dptr = made.dptr;
     change(t, t->stream, dptr, 10, 1);
@@ -71,25 +69,21 @@ static void test_gm8_ordered_by_one_stream(void **state) {
                            RONDO_ARGS(&dptr, &dptr, &out)));
     assert_ok(rondo_free_async(t->stream, dptr));
   }
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_all(t, out, 21 * 32);
-  rondo_exec_destroy(made.exec);
-  test_gate_destroy(&gate);
   test_words_free(t, out);
 }
 
-static void test_gm8_ordered_by_events_between_streams(void **state) {
+TEST_WORKERS(test_gm8_ordered_by_events_between_streams) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   rondo_stream *user = test_stream(t, "user"), *freeing = test_stream(t, "freeing");
   rondo_event *allocated = test_event(t), *used = test_event(t), *freed = test_event(t);
   uint32_t *out = test_words(t, WORDS);
   const producer made = make_producer(t, 3, NULL);
-  rondo_exec *consumer = test_own_exec(make_consumer(t, made.dptr, out, NULL));
-  test_gate gate;
-  test_gate_init(&gate);
+  rondo_exec *consumer = make_consumer(t, made.dptr, out, NULL);
+  test_gate *gate = test_gate_make();
   for (int i = 0; i < ROUNDS; i++) {
-    if (i == 1) test_gate_hold(&gate, t->stream);
+    if (i == 1) test_gate_hold(gate, t->stream);
     assert_ok(rondo_exec_launch(made.exec, t->stream));
     assert_ok(rondo_event_record(allocated, t->stream));
     assert_ok(rondo_stream_wait_event(user, allocated));
@@ -100,25 +94,21 @@ static void test_gm8_ordered_by_events_between_streams(void **state) {
     assert_ok(rondo_event_record(freed, freeing));
     assert_ok(rondo_stream_wait_event(t->stream, freed));
   }
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_all(t, out, 32 * 32);
-  rondo_exec_destroy(made.exec);
-  test_gate_destroy(&gate);
 }
 
-static void test_gm8_ordered_by_event_nodes_in_the_graphs(void **state) {
+TEST_WORKERS(test_gm8_ordered_by_event_nodes_in_the_graphs) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   rondo_stream *user = test_stream(t, "user"), *freeing = test_stream(t, "freeing");
   rondo_event *written = test_event(t), *used = test_event(t), *freed = test_event(t);
   rondo_event *const awaited[2] = {written, used};
   uint32_t *out = test_words(t, WORDS);
   const producer made = make_producer(t, 4, written);
-  rondo_exec *consumer = test_own_exec(make_consumer(t, made.dptr, out, awaited));
-  test_gate gate;
-  test_gate_init(&gate);
+  rondo_exec *consumer = make_consumer(t, made.dptr, out, awaited);
+  test_gate *gate = test_gate_make();
   for (int i = 0; i < ROUNDS; i++) {
-    if (i == 1) test_gate_hold(&gate, t->stream);
+    if (i == 1) test_gate_hold(gate, t->stream);
     assert_ok(rondo_exec_launch(made.exec, t->stream));
     assert_ok(rondo_stream_wait_event(user, written));
     change(t, user, made.dptr, 10, 3);
@@ -127,15 +117,12 @@ static void test_gm8_ordered_by_event_nodes_in_the_graphs(void **state) {
     assert_ok(rondo_event_record(freed, freeing));
     assert_ok(rondo_stream_wait_event(t->stream, freed));
   }
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_all(t, out, 43 * 32);
-  rondo_exec_destroy(made.exec);
-  test_gate_destroy(&gate);
 }
 
 /* The same programs captured: the consumer frees memory of another graph while capturing. */
-static void test_gm8_a_captured_consumer(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm8_a_captured_consumer) {
   uint32_t *out = test_words(t, WORDS);
   const producer made = make_producer(t, 5, NULL);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
@@ -150,17 +137,15 @@ static void test_gm8_a_captured_consumer(void **state) {
     assert_ok(rondo_exec_launch(consumer, t->stream));
   }
   assert_all(t, out, 5 * 32);
-  rondo_exec_destroy(made.exec);
   test_words_free(t, out);
 }
 
 /* GM-3: a life ends at a free node, at a stream-ordered free, or at an immediate one; each lets the producer run
  * again, and nothing else does. */
-static void test_gm3_a_life_ends_in_three_ways(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm3_a_life_ends_in_three_ways) {
   uint32_t *out = test_words(t, WORDS);
   const producer made = make_producer(t, 6, NULL);
-  rondo_exec *consumer = test_own_exec(make_consumer(t, made.dptr, out, NULL));
+  rondo_exec *consumer = make_consumer(t, made.dptr, out, NULL);
   for (int i = 0; i < 3 * ROUNDS; i++) {
     assert_ok(rondo_exec_launch(made.exec, t->stream));
     assert_error(rondo_exec_launch(made.exec, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
@@ -171,32 +156,17 @@ static void test_gm3_a_life_ends_in_three_ways(void **state) {
     assert_ok(rondo_free(t->device, made.dptr));
   }
   assert_all(t, out, 6 * 32);
-  rondo_exec_destroy(made.exec);
 }
 
 /* GM-18: a free-graph launched while its memory does not live. */
-static void test_gm18_a_free_graph_without_its_memory_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_a_free_graph_without_its_memory_is_refused) {
   uint32_t *out = test_words(t, WORDS);
   const producer made = make_producer(t, 7, NULL);
-  rondo_exec *consumer = test_own_exec(make_consumer(t, made.dptr, out, NULL));
+  rondo_exec *consumer = make_consumer(t, made.dptr, out, NULL);
   assert_fails(rondo_exec_launch(consumer, t->stream), RONDO_INVALID_LIFETIME);
   assert_message("dptr");
   assert_ok(rondo_exec_launch(made.exec, t->stream));
   assert_ok(rondo_exec_launch(consumer, t->stream));
   assert_fails(rondo_exec_launch(consumer, t->stream), RONDO_INVALID_LIFETIME);
   assert_all(t, out, 7 * 32);
-  rondo_exec_destroy(made.exec);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gm8_ordered_by_one_stream),
-      test_case_workers(test_gm8_ordered_by_events_between_streams),
-      test_case_workers(test_gm8_ordered_by_event_nodes_in_the_graphs),
-      test_case(test_gm8_a_captured_consumer),
-      test_case(test_gm3_a_life_ends_in_three_ways),
-      test_case(test_gm18_a_free_graph_without_its_memory_is_refused),
-  };
-  return test_main(tests);
 }

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "support/test_cleanup.h"
 #include "support/test_graph_memory.h"
 
 /* Units are whole pages on every device; of each block the first words are read. */
@@ -48,6 +49,7 @@ static rondo_graph *record(test_fixture *t, const script *work, rondo_profile *p
   recording self = {.t = t};
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .name = "recording", .profile = profile};
   assert_ok(rondo_graph_create(t->device, &options, &self.graph));
+  test_leave_kind(TEST_LEFT_GRAPH, self.graph, NULL);
   for (const char *step = work->steps; *step != '\0'; step++) record_step(&self, work, *step, out);
   return self.graph;
 }
@@ -65,8 +67,7 @@ static rondo_profile_info profile_info(const rondo_profile *profile) {
 }
 
 static uint64_t graph_bytes(const rondo_exec *exec) {
-  rondo_exec_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_exec_get_info(exec, &info));
+  rondo_exec_info info = test_exec_info(exec);
   return info.graph_bytes;
 }
 
@@ -80,8 +81,7 @@ static void run_and_check(test_fixture *t, rondo_graph *graph, const script *wor
 }
 
 /* The plan needs what is live at once, and the recording gets it: physical bytes too. */
-static void test_gm11_a_recording_gets_planned_addresses(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_a_recording_gets_planned_addresses) {
   if (test_is_guarded(t)) skip();
   uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out);
@@ -105,13 +105,10 @@ static void test_gm11_a_recording_gets_planned_addresses(void **state) {
   run_and_check(t, planned, &packs_badly, out);
   for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
   rondo_profile_destroy(profile);
-  test_graph_destroy(online);
-  test_graph_destroy(planned);
 }
 
 /* The same by capture: a warm-up that is thrown away, then the recording. */
-static void test_gm7_a_capture_follows_its_warm_up(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm7_a_capture_follows_its_warm_up) {
   if (test_is_guarded(t)) skip();
   uint32_t *out = test_words(t, 2 * READS);
   rondo_profile *profile = NULL;
@@ -156,8 +153,7 @@ static void test_gm7_a_capture_follows_its_warm_up(void **state) {
 }
 
 /* Another size, one allocation more, or fewer: found, counted once a recording, placed safely, and planned afresh. */
-static void test_gm11_departures_are_found_and_counted(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_departures_are_found_and_counted) {
   if (test_is_guarded(t)) skip();
   static const script departing[] = {
       {.steps = "ABaCbcDd", .units = {1, 1, 3, 3}}, /* C is larger */
@@ -188,13 +184,11 @@ static void test_gm11_departures_are_found_and_counted(void **state) {
   rondo_graph *graph = record(t, &shorter, profile, out);
   assert_int_equal(profile_info(profile).departures, 3);
   run_and_check(t, graph, &shorter, out);
-  test_graph_destroy(graph);
   rondo_profile_destroy(profile);
 }
 
 /* The sizes are as planned but the order is not: what the plan reuses may still be alive, so it is not given out. */
-static void test_gm11_an_unsafe_order_departs(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_an_unsafe_order_departs) {
   if (test_is_guarded(t)) skip();
   static const script line = {.steps = "AaBb", .units = {1, 1}};
   uint32_t *out = test_words(t, 26 * READS);
@@ -203,20 +197,18 @@ static void test_gm11_an_unsafe_order_departs(void **state) {
   assert_int_equal(profile_info(profile).peak, UNIT);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
   assert_ok(rondo_graph_create(t->device, &options, &apart));
+  test_leave_kind(TEST_LEFT_GRAPH, apart, NULL);
   const test_allocation first = test_add_alloc(apart, NULL, 0, UNIT, "first");
   test_add_free(apart, first.node, first.words);
   const test_allocation second = test_add_alloc(apart, NULL, 0, UNIT, "second");
   assert_true(second.words >= first.words + UNITS || second.words + UNITS <= first.words);
   assert_int_equal(profile_info(profile).placed, 1);
   assert_int_equal(profile_info(profile).departures, 1);
-  test_graph_destroy(online);
-  test_graph_destroy(apart);
   rondo_profile_destroy(profile);
 }
 
 /* A node that is refused, whatever its size, changes nothing: the graph goes on with its profile. */
-static void test_gm11_a_refused_node_does_not_depart(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_a_refused_node_does_not_depart) {
   if (test_is_guarded(t)) skip();
   static const script line = {.steps = "AB", .units = {1, 1}};
   uint32_t *out = test_words(t, 26 * UNITS);
@@ -224,13 +216,14 @@ static void test_gm11_a_refused_node_does_not_depart(void **state) {
   rondo_profile *profile = make_profile(online);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
   assert_ok(rondo_graph_create(t->device, &options, &graph));
+  test_leave_kind(TEST_LEFT_GRAPH, graph, NULL);
   const test_allocation first = test_add_alloc(graph, NULL, 0, UNIT, "A");
   const rondo_node twice[2] = {first.node, first.node};
   for (size_t units = 1; units <= 2; units++) {
     void *address = NULL;
     rondo_node node = {0};
-    assert_error(rondo_graph_add_alloc(graph, twice, 2, units * UNIT, "B", &address, &node), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_DUPLICATE_EDGE);
+    assert_invalid(rondo_graph_add_alloc(graph, twice, 2, units * UNIT, "B", &address, &node),
+                   RONDO_REASON_DUPLICATE_EDGE);
     assert_int_equal(profile_info(profile).placed, 1);
     assert_int_equal(profile_info(profile).departures, 0);
   }
@@ -238,46 +231,38 @@ static void test_gm11_a_refused_node_does_not_depart(void **state) {
   assert_int_equal(profile_info(profile).placed, 2);
   assert_int_equal(profile_info(profile).departures, 0);
   assert_int_equal(test_memory_statistics(t).profile_departures, 0);
-  test_graph_destroy(online);
-  test_graph_destroy(graph);
   rondo_profile_destroy(profile);
 }
 
 /* On any device: what is recorded with a profile computes what it did without. */
-static void test_gm11_a_profile_changes_no_result(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_a_profile_changes_no_result) {
   uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out);
   rondo_profile *profile = make_profile(online);
   rondo_graph *planned = record(t, &packs_badly, profile, out);
   run_and_check(t, planned, &packs_badly, out);
   rondo_profile_destroy(profile);
-  test_graph_destroy(online);
-  test_graph_destroy(planned);
 }
 
 /* A profile outlives the graphs that use it, they outlive it, and clones go their own way. */
-static void test_gm20_clones_do_not_follow_a_profile(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm20_clones_do_not_follow_a_profile) {
   uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out), *graph = NULL, *clone = NULL;
   rondo_profile *profile = make_profile(online);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
   assert_ok(rondo_graph_create(t->device, &options, &graph));
+  test_leave_kind(TEST_LEFT_GRAPH, graph, NULL);
   rondo_profile_destroy(profile);
   const test_allocation first = test_add_alloc(graph, NULL, 0, UNIT, "A");
   assert_ok(rondo_graph_clone(graph, &clone));
+  test_leave_kind(TEST_LEFT_GRAPH, clone, NULL);
   const test_allocation cloned = test_add_alloc(clone, NULL, 0, UNIT, "B"),
                         own = test_add_alloc(graph, NULL, 0, UNIT, "B");
   assert_true(cloned.words != own.words && cloned.words != first.words && own.words != first.words);
-  test_graph_destroy(online);
-  test_graph_destroy(graph);
-  test_graph_destroy(clone);
 }
 
 /* A dump with its addresses is as good as the graph, a dump without is refused. */
-static void test_gm11_a_dump_is_profiled(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_a_dump_is_profiled) {
   if (test_is_guarded(t)) skip();
   uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out), *read = NULL;
@@ -301,18 +286,16 @@ static void test_gm11_a_dump_is_profiled(void **state) {
     test_graph_destroy(planned);
   }
   rondo_profile_destroy(profile);
-  test_graph_destroy(online);
 }
 
-static void test_gm18_misuse_of_profiles(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_misuse_of_profiles) {
   rondo_graph *graph = test_graph(t), *other = (rondo_graph *)t;
   rondo_profile *profile = (rondo_profile *)t;
   rondo_profile_info info = {.struct_size = sizeof info};
-  assert_error(rondo_profile_create(NULL, NULL, &profile), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_profile_create(NULL, NULL, &profile), RONDO_REASON_NULL_ARGUMENT);
   assert_null(profile);
-  assert_error(rondo_profile_create(graph, NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_profile_get_info(NULL, &info), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_profile_create(graph, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_profile_get_info(NULL, &info), RONDO_REASON_NULL_ARGUMENT);
   const test_allocation memory = test_add_alloc(graph, NULL, 0, UNIT, "backwards");
   const rondo_node freed = test_add_free(graph, (rondo_node){0}, memory.words);
   assert_ok(rondo_graph_add_edges(graph, &freed, &memory.node, 1));
@@ -322,24 +305,9 @@ static void test_gm18_misuse_of_profiles(void **state) {
   profile = make_profile(empty);
   assert_int_equal(profile_info(profile).peak, 0);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile, .relocate = true};
-  assert_error(rondo_graph_create(t->device, &options, &other), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_graph_create(t->device, &options, &other), RONDO_REASON_BAD_OPTIONS);
   assert_null(other);
   assert_fails(rondo_device_close(t->device), RONDO_INVALID_STATE); /* the profile is the device's */
   rondo_profile_destroy(profile);
   rondo_profile_destroy(NULL);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gm11_a_recording_gets_planned_addresses),
-      test_case(test_gm7_a_capture_follows_its_warm_up),
-      test_case(test_gm11_departures_are_found_and_counted),
-      test_case(test_gm11_an_unsafe_order_departs),
-      test_case(test_gm11_a_refused_node_does_not_depart),
-      test_case(test_gm11_a_profile_changes_no_result),
-      test_case(test_gm20_clones_do_not_follow_a_profile),
-      test_case(test_gm11_a_dump_is_profiled),
-      test_case(test_gm18_misuse_of_profiles),
-  };
-  return test_main(tests);
 }

@@ -14,20 +14,10 @@ static const rondo_plan_options planning = {RONDO_PLAN_OPTIONS_INIT, .budget_ste
 static const rondo_instantiate_options relocating = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true,
                                                      .plan = &planning};
 
-static rondo_exec *relocate(rondo_graph *graph) {
-  rondo_exec *exec = NULL;
-  assert_ok(rondo_instantiate(graph, &relocating, &exec));
-  return exec;
-}
+static rondo_exec *relocate(rondo_graph *graph) { return test_instantiate_with(graph, &relocating); }
 
 static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
   test_assert_all(t, words, WORDS, value);
-}
-
-static rondo_exec_info exec_info(const rondo_exec *exec) {
-  rondo_exec_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_exec_get_info(exec, &info));
-  return info;
 }
 
 /* `bytes` is what it should be, unless the device keeps allocations apart. */
@@ -35,8 +25,7 @@ static rondo_exec_info exec_info(const rondo_exec *exec) {
   if (!test_is_guarded(t)) assert_int_equal(bytes, expected)
 
 /* What is planned is what is live at once, and so are the physical bytes, where placing at once needs more. */
-static void test_gm11_relocated_memory_is_at_the_bound(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_relocated_memory_is_at_the_bound) {
   uint32_t *out = test_words(t, 2 * WORDS);
   rondo_graph *graph = test_graph(t);
   const test_allocation a = test_add_alloc(graph, NULL, 0, BYTES, "a");
@@ -49,12 +38,12 @@ static void test_gm11_relocated_memory_is_at_the_bound(void **state) {
   node = test_add_read(t, graph, node, c.words + WORDS, out + WORDS, WORDS);
   node = test_add_free(graph, node, b.words);
   test_add_free(graph, node, c.words);
-  rondo_exec *plain = test_instantiate(graph), *exec = test_own_exec(relocate(graph));
-  assert_bytes(t, exec_info(plain).graph_bytes, 4 * BYTES);
-  assert_int_equal(exec_info(plain).planned_bytes, 0);
-  assert_bytes(t, exec_info(exec).graph_bytes, 3 * BYTES);
-  assert_int_equal(exec_info(exec).planned_bytes, 3 * BYTES);
-  assert_int_equal(exec_info(exec).planned_bound, 3 * BYTES);
+  rondo_exec *plain = test_instantiate(graph), *exec = relocate(graph);
+  assert_bytes(t, test_exec_info(plain).graph_bytes, 4 * BYTES);
+  assert_int_equal(test_exec_info(plain).planned_bytes, 0);
+  assert_bytes(t, test_exec_info(exec).graph_bytes, 3 * BYTES);
+  assert_int_equal(test_exec_info(exec).planned_bytes, 3 * BYTES);
+  assert_int_equal(test_exec_info(exec).planned_bound, 3 * BYTES);
   test_graph_destroy(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_bytes(t, test_memory_statistics(t).graph_reserved, 3 * BYTES);
@@ -70,9 +59,8 @@ static void assert_two_are_held(test_fixture *t) {
 }
 
 /* Two execs of one graph are in flight at once, each with contents of its own; each has what it needs and no more. */
-static void test_gm20_execs_of_one_graph_run_at_once(void **state) {
+TEST_WORKERS(test_gm20_execs_of_one_graph_run_at_once) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   rondo_stream *other = test_stream(t, "other");
   rondo_stream *const streams[2] = {t->stream, other};
   uint32_t *out = test_words(t, 2 * WORDS);
@@ -111,8 +99,7 @@ static void test_gm20_execs_of_one_graph_run_at_once(void **state) {
 }
 
 /* The same graph in one line shares all its memory. */
-static void test_gm20_a_relocatable_graph_shares_bytes(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm20_a_relocatable_graph_shares_bytes) {
   uint32_t *out = test_words(t, 4 * WORDS);
   const rondo_capture_options options = {RONDO_CAPTURE_OPTIONS_INIT, .relocate = true};
   void *blocks[4];
@@ -128,14 +115,13 @@ static void test_gm20_a_relocatable_graph_shares_bytes(void **state) {
   }
   rondo_graph *graph = test_capture_end(t->stream);
   rondo_exec *exec = test_instantiate(graph);
-  assert_bytes(t, exec_info(exec).graph_bytes, BYTES);
+  assert_bytes(t, test_exec_info(exec).graph_bytes, BYTES);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   for (uint32_t i = 0; i < 4; i++) assert_all(t, out + i * WORDS, 2 + i);
 }
 
 /* A graph and its clone share addresses, so they cannot run at once, unless each gets its own. */
-static void test_gm20_relatives_in_branches_at_once(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm20_relatives_in_branches_at_once) {
   uint32_t *out = test_words(t, 2 * WORDS), *second = out + WORDS;
   rondo_graph *inner = test_scratch_graph(t, out, WORDS, BYTES, 3), *clone = NULL, *outer = test_graph(t);
   assert_ok(rondo_graph_clone(inner, &clone));
@@ -151,8 +137,8 @@ static void test_gm20_relatives_in_branches_at_once(void **state) {
   rondo_exec *exec = NULL;
   assert_fails(rondo_instantiate(outer, NULL, &exec), RONDO_INVALID_LIFETIME);
   exec = relocate(outer);
-  assert_int_equal(exec_info(exec).planned_bytes, 2 * BYTES);
-  assert_int_equal(exec_info(exec).planned_bound, 2 * BYTES);
+  assert_int_equal(test_exec_info(exec).planned_bytes, 2 * BYTES);
+  assert_int_equal(test_exec_info(exec).planned_bound, 2 * BYTES);
   test_graph_destroy(inner);
   test_graph_destroy(clone);
   test_graph_destroy(outer);
@@ -164,8 +150,7 @@ static void test_gm20_relatives_in_branches_at_once(void **state) {
 }
 
 /* An edge and a node go on which, without relocating, sharing an address would rely; what was shared is apart then. */
-static void test_gm20_edges_and_nodes_may_go(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm20_edges_and_nodes_may_go) {
   uint32_t *out = test_words(t, 2 * WORDS);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .relocate = true};
   rondo_graph *graph = NULL;
@@ -181,12 +166,12 @@ static void test_gm20_edges_and_nodes_may_go(void **state) {
   node = test_add_set(t, graph, second.node, second.words, WORDS, 5);
   node = test_add_read(t, graph, node, second.words, out + WORDS, WORDS);
   test_add_free(graph, node, second.words);
-  rondo_exec *together = test_own_exec(relocate(graph));
-  assert_int_equal(exec_info(together).planned_bytes, BYTES);
+  rondo_exec *together = relocate(graph);
+  assert_int_equal(test_exec_info(together).planned_bytes, BYTES);
   assert_ok(rondo_graph_remove_edges(graph, &freed, &second.node, 1));
   assert_ok(rondo_graph_remove(graph, between));
-  rondo_exec *apart = test_own_exec(relocate(graph));
-  assert_int_equal(exec_info(apart).planned_bytes, 2 * BYTES);
+  rondo_exec *apart = relocate(graph);
+  assert_int_equal(test_exec_info(apart).planned_bytes, 2 * BYTES);
   test_graph_destroy(graph);
   for (int i = 0; i < 4; i++) assert_ok(rondo_exec_launch(i % 2 == 0 ? together : apart, t->stream));
   assert_all(t, out, 4 * 32);
@@ -194,8 +179,7 @@ static void test_gm20_edges_and_nodes_may_go(void **state) {
 }
 
 /* What the graph does not free keeps its address, also between what moves. */
-static void test_gm4_unfreed_memory_keeps_its_address(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm4_unfreed_memory_keeps_its_address) {
   rondo_graph *graph = test_graph(t);
   const test_allocation scratch = test_add_alloc(graph, NULL, 0, 4 * BYTES, "scratch");
   const test_allocation kept = test_add_alloc(graph, &scratch.node, 1, BYTES, "kept");
@@ -204,7 +188,7 @@ static void test_gm4_unfreed_memory_keeps_its_address(void **state) {
   test_add_free(graph, node, scratch.words);
   rondo_exec *execs[2] = {relocate(graph), relocate(graph)};
   test_graph_destroy(graph);
-  assert_bytes(t, exec_info(execs[0]).graph_bytes, 5 * BYTES);
+  assert_bytes(t, test_exec_info(execs[0]).graph_bytes, 5 * BYTES);
   for (int i = 0; i < 4; i++) {
     assert_ok(rondo_exec_launch(execs[i % 2], t->stream));
     assert_error(rondo_exec_launch(execs[(i + 1) % 2], t->stream), RONDO_INVALID_LIFETIME,
@@ -213,17 +197,15 @@ static void test_gm4_unfreed_memory_keeps_its_address(void **state) {
     assert_ok(rondo_free_async(t->stream, kept.words));
   }
   assert_bytes(t, test_memory_statistics(t).graph_reserved, 5 * BYTES);
-  for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
 }
 
 /* Updates are given in the graph's addresses: a node's, also inside an allocation, and a whole recording's, whose
  * addresses are others; the memory stays mapped. */
-static void test_gx5_updates_are_translated(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx5_updates_are_translated) {
   uint32_t *out = test_words(t, WORDS);
   rondo_graph *graph = test_scratch_graph(t, out, WORDS, 2 * BYTES, 3);
   rondo_graph *again = test_scratch_graph(t, out, WORDS, 2 * BYTES, 8);
-  rondo_exec *exec = test_own_exec(relocate(graph));
+  rondo_exec *exec = relocate(graph);
   rondo_node nodes[4];
   rondo_node_params params;
   size_t count = 4;
@@ -256,17 +238,16 @@ static void test_gx5_updates_are_translated(void **state) {
   test_graph_destroy(larger);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_all(t, out, 9 * 32);
-  assert_int_equal(exec_info(exec).planned_bytes, 3 * BYTES);
+  assert_int_equal(test_exec_info(exec).planned_bytes, 3 * BYTES);
 }
 
 /* Allocations of nearly the same size take the same room, and each is good to its own last byte. */
-static void test_gx5_updates_may_change_sizes_a_little(void **state) {
+TEST(test_gx5_updates_may_change_sizes_a_little) {
   enum { FEW = 300, MORE = 310 };
-  test_fixture *t = *state;
   uint32_t *out = test_words(t, MORE);
-  rondo_graph *few = test_own_graph(test_scratch_graph(t, out, FEW, FEW * sizeof *out, 3));
-  rondo_graph *more = test_own_graph(test_scratch_graph(t, out, MORE, MORE * sizeof *out, 4));
-  rondo_exec *exec = test_own_exec(relocate(few));
+  rondo_graph *few = test_scratch_graph(t, out, FEW, FEW * sizeof *out, 3);
+  rondo_graph *more = test_scratch_graph(t, out, MORE, MORE * sizeof *out, 4);
+  rondo_exec *exec = relocate(few);
   for (int i = 0; i < 2; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
     assert_ok(rondo_stream_synchronize(t->stream));
@@ -280,8 +261,7 @@ static void test_gx5_updates_may_change_sizes_a_little(void **state) {
 }
 
 /* A relocated exec launched into a capture becomes a child in its graph's own addresses, as any other. */
-static void test_gm20_a_relocated_exec_is_captured(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm20_a_relocated_exec_is_captured) {
   uint32_t *out = test_words(t, WORDS);
   rondo_graph *graph = test_scratch_graph(t, out, WORDS, BYTES, 3);
   rondo_exec *exec = relocate(graph);
@@ -296,14 +276,13 @@ static void test_gm20_a_relocated_exec_is_captured(void **state) {
     assert_ok(rondo_fill_async(t->stream, &(rondo_fill){.dst = out, .element_bytes = 4, .width = WORDS}));
     assert_ok(rondo_exec_launch(execs[i], t->stream));
     assert_all(t, out, 3 * 32);
-    assert_bytes(t, exec_info(execs[i]).graph_bytes, BYTES);
+    assert_bytes(t, test_exec_info(execs[i]).graph_bytes, BYTES);
     rondo_exec_destroy(execs[i]);
   }
 }
 
 /* Addresses where they cannot be rewritten are refused, naming node and place. */
-static void test_gm20_hidden_addresses_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm20_hidden_addresses_are_refused) {
   uint32_t *out = test_words(t, 16);
   rondo_exec *exec = (rondo_exec *)t;
   for (int hidden = 0; hidden < 2; hidden++) {
@@ -328,12 +307,10 @@ static void test_gm20_hidden_addresses_are_refused(void **state) {
     assert_int_equal(rondo_last_error()->node, rondo_node_number(node));
     test_graph_destroy(graph);
   }
-  test_words_free(t, out);
 }
 
 /* An access that is not ordered after its alloc means nothing. */
-static void test_gm5_unordered_accesses_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm5_unordered_accesses_are_refused) {
   rondo_graph *graph = test_graph(t);
   rondo_exec *exec = NULL;
   const test_allocation memory = test_add_alloc(graph, NULL, 0, BYTES, "unordered");
@@ -341,21 +318,4 @@ static void test_gm5_unordered_accesses_are_refused(void **state) {
   const rondo_node unordered = test_add_set(t, graph, (rondo_node){0}, memory.words, WORDS, 1);
   assert_error(rondo_instantiate(graph, &relocating, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
   assert_int_equal(rondo_last_error()->node, rondo_node_number(unordered));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gm11_relocated_memory_is_at_the_bound),
-      test_case_workers(test_gm20_execs_of_one_graph_run_at_once),
-      test_case(test_gm20_a_relocatable_graph_shares_bytes),
-      test_case(test_gm20_relatives_in_branches_at_once),
-      test_case(test_gm20_edges_and_nodes_may_go),
-      test_case(test_gm4_unfreed_memory_keeps_its_address),
-      test_case(test_gx5_updates_are_translated),
-      test_case(test_gx5_updates_may_change_sizes_a_little),
-      test_case(test_gm20_a_relocated_exec_is_captured),
-      test_case(test_gm20_hidden_addresses_are_refused),
-      test_case(test_gm5_unordered_accesses_are_refused),
-  };
-  return test_main(tests);
 }

@@ -5,8 +5,7 @@
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
 
-static void test_memory_at_once(void **state) {
-  test_fixture *t = *state;
+TEST(test_memory_at_once) {
   static const size_t sizes[] = {1, 255, 256, 4096, 1000003, 64 << 20};
   void *addresses[6];
   for (size_t i = 0; i < 6; i++) {
@@ -29,8 +28,7 @@ static void test_memory_at_once(void **state) {
   assert_int_equal(test_memory_statistics(t).live_allocations, 0);
 }
 
-static void test_absurd_sizes_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_absurd_sizes_are_refused) {
   static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 4096, (size_t)1 << 60};
   for (size_t i = 0; i < 3; i++) {
     void *address = t;
@@ -49,27 +47,6 @@ static void test_absurd_sizes_are_refused(void **state) {
   assert_ok(rondo_free(t->device, address));
 }
 
-/* GM-18: double free and foreign address, each with its own error. */
-static void test_gm18_misuse_of_free(void **state) {
-  test_fixture *t = *state;
-  void *address = NULL, *host = NULL;
-  uint32_t local = 0;
-  assert_ok(rondo_free(t->device, NULL));
-  assert_ok(rondo_malloc(t->device, 1000, "twice", &address));
-  assert_error(rondo_free(t->device, (char *)address + 256), RONDO_INVALID_LIFETIME, RONDO_REASON_INTERIOR_ADDRESS);
-  assert_error(rondo_free(t->device, &local), RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS);
-  assert_ok(rondo_free(t->device, address));
-  assert_error(rondo_free(t->device, address), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
-  assert_message("rondo_free: ");
-  assert_error(rondo_free_async(t->stream, address), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
-  assert_ok(rondo_host_malloc(t->device, 100, &host));
-  assert_error(rondo_free(t->device, host), RONDO_INVALID_LIFETIME, RONDO_REASON_WRONG_MEMORY);
-  assert_ok(rondo_host_free(t->device, host));
-  assert_fails(rondo_host_free(t->device, host), RONDO_INVALID_LIFETIME);
-  assert_fails(rondo_host_free(t->device, &local), RONDO_INVALID_LIFETIME);
-  assert_ok(rondo_host_free(t->device, NULL));
-}
-
 /* GX-1, B4: a range that begins in a known allocation must end in it, whoever asks and wherever it begins. */
 static void check_range_ends(test_fixture *t, char *address, size_t bytes) {
   char outside[64] = {0};
@@ -77,33 +54,30 @@ static void check_range_ends(test_fixture *t, char *address, size_t bytes) {
   const rondo_fill last = {.dst = address + bytes - 4, .element_bytes = 1, .width = 4};
   rondo_fill past = last;
   past.width = 5;
-  assert_error(rondo_fill_async(t->stream, &vast), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_fill_async(t->stream, &vast), RONDO_REASON_OUT_OF_RANGE);
   assert_message("rondo_fill_async");
-  assert_error(rondo_fill_async(t->stream, &past), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_copy_async(t->stream, address + bytes - 32, outside, 64), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_fill_async(t->stream, &past), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_copy_async(t->stream, address + bytes - 32, outside, 64), RONDO_REASON_OUT_OF_RANGE);
   assert_message("destination of 64 bytes");
-  assert_error(rondo_copy_async(t->stream, outside, address + bytes - 32, 64), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_copy_async(t->stream, outside, address + bytes - 32, 64), RONDO_REASON_OUT_OF_RANGE);
   assert_message("source of 64 bytes");
   const rondo_copy box = {.dst = address, .src = outside, .width = 4, .height = 2, .dst_pitch = bytes, .src_pitch = 4};
-  assert_error(rondo_copy_box_async(t->stream, &box), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_copy_box_async(t->stream, &box), RONDO_REASON_OUT_OF_RANGE);
   assert_ok(rondo_fill_async(t->stream, &last));
   assert_ok(rondo_copy_async(t->stream, address + bytes - 64, outside, 64));
   assert_ok(rondo_stream_synchronize(t->stream));
 }
 
-static void test_b4_work_stays_in_its_allocation(void **state) {
-  test_fixture *t = *state;
+TEST(test_b4_work_stays_in_its_allocation) {
   enum { BYTES = 4096, COUNT = 40 };
-  void *addresses[COUNT], *ordered = NULL, *host = NULL;
+  void *addresses[COUNT], *host = NULL;
   for (int i = 0; i < COUNT; i++) assert_ok(rondo_malloc(t->device, BYTES, "page", &addresses[i]));
   for (int i = 0; i < COUNT; i += 2) assert_ok(rondo_free(t->device, addresses[i]));
   for (int i = 1; i < COUNT; i += 2) check_range_ends(t, addresses[i], BYTES);
   const rondo_fill vast = {.dst = (char *)addresses[1] + 256, .element_bytes = 1, .width = BYTES};
-  assert_error(rondo_fill_async(t->stream, &vast), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_fill_async(t->stream, &vast), RONDO_REASON_OUT_OF_RANGE);
   assert_message("fill of 4096 bytes at offset 256 passes the end of allocation 'page' of 4096 bytes");
-  assert_ok(rondo_malloc_async(t->stream, 1000, NULL, &ordered));
+  void *ordered = test_allocate_async(t->stream, 1000);
   check_range_ends(t, ordered, 1000);
   assert_ok(rondo_host_malloc(t->device, 1000, &host));
   check_range_ends(t, host, 1000);
@@ -113,40 +87,36 @@ static void test_b4_work_stays_in_its_allocation(void **state) {
 }
 
 /* The same for nodes: by building, capture and change, and in graph memory that nothing has allocated yet. */
-static void test_b4_nodes_stay_in_their_allocations(void **state) {
-  test_fixture *t = *state;
-  void *address = NULL, *inside = NULL;
-  rondo_graph *graph = NULL;
+TEST(test_b4_nodes_stay_in_their_allocations) {
+  void *inside = NULL;
   rondo_node alloc, fill_node, node;
-  assert_ok(rondo_malloc(t->device, 4096, "page", &address));
-  assert_ok(rondo_graph_create(t->device, NULL, &graph));
+  void *address = test_allocate(t, 4096, "page");
+  rondo_graph *graph = test_graph(t);
   assert_ok(rondo_graph_add_alloc(graph, NULL, 0, 4096, "scratch", &inside, &alloc));
   rondo_node_params good = {.kind = RONDO_NODE_FILL, .as.fill = {.dst = address, .element_bytes = 4, .width = 1024}};
   rondo_node_params bad = good;
   bad.as.fill.width = 1025;
   rondo_fill scratch = {.dst = inside, .element_bytes = 4, .width = 1025};
   assert_ok(rondo_graph_add(graph, &alloc, 1, &good, &fill_node));
-  assert_error(rondo_graph_add(graph, &alloc, 1, &bad, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_graph_set_params(graph, fill_node, &bad), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_graph_add_fill(graph, &alloc, 1, &scratch, &node), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_graph_add(graph, &alloc, 1, &bad, &node), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_graph_set_params(graph, fill_node, &bad), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_graph_add_fill(graph, &alloc, 1, &scratch, &node), RONDO_REASON_OUT_OF_RANGE);
   assert_message("'scratch'");
   rondo_exec *exec = test_instantiate(graph);
-  assert_error(rondo_exec_set_params(exec, fill_node, &bad), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_exec_set_params(exec, fill_node, &bad), RONDO_REASON_OUT_OF_RANGE);
   assert_ok(rondo_exec_set_params(exec, fill_node, &good));
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
   graph = NULL;
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
-  assert_error(rondo_fill_async(t->stream, &bad.as.fill), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_fill_async(t->stream, &bad.as.fill), RONDO_REASON_OUT_OF_RANGE);
   assert_ok(rondo_fill_async(t->stream, &good.as.fill)); /* the capture goes on */
   assert_ok(rondo_capture_end(t->stream, &graph));
   test_graph_destroy(graph);
   assert_ok(rondo_free(t->device, address));
 }
 
-static void test_host_memory_is_for_host_and_copies(void **state) {
-  test_fixture *t = *state;
+TEST(test_host_memory_is_for_host_and_copies) {
   void *host = NULL;
   uint32_t *words = test_words(t, 100);
   assert_ok(rondo_host_malloc(t->device, 400, &host));
@@ -163,12 +133,10 @@ static void test_host_memory_is_for_host_and_copies(void **state) {
 
 /* Stream order ---------------------------------------------------------------------------------------------------- */
 
-static void test_stream_ordered_memory(void **state) {
-  test_fixture *t = *state;
+TEST(test_stream_ordered_memory) {
   uint32_t *out = test_words(t, 1), expected = 0;
   for (uint32_t i = 0; i < 300; i++) {
-    void *address = NULL;
-    assert_ok(rondo_malloc_async(t->stream, 4096 + 16 * i, NULL, &address));
+    void *address = test_allocate_async(t->stream, 4096 + 16 * i);
     assert_true((uintptr_t)address % 256 == 0);
     uint32_t *scratch = address;
     const uint32_t value = i, *left = scratch, *right = out;
@@ -184,17 +152,15 @@ static void test_stream_ordered_memory(void **state) {
 }
 
 /* GM-9 on streams: memory freed in the order of a stream that stands still is not given to another stream meanwhile. */
-static void test_memory_pending_on_one_stream_is_not_given_to_another(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_memory_pending_on_one_stream_is_not_given_to_another) {
   enum { COUNT = 1024, TRIES = 20 };
   rondo_stream *other = test_stream(t, "other");
-  void *first = NULL, *taken[TRIES];
+  void *taken[TRIES];
   uint32_t *out = test_words(t, COUNT), expected[COUNT];
-  test_gate gate;
-  test_gate_init(&gate);
-  assert_ok(rondo_malloc_async(t->stream, COUNT * 4, NULL, &first));
+  test_gate *gate = test_gate_make();
+  void *first = test_allocate_async(t->stream, COUNT * 4);
   const rondo_fill mine = {.dst = first, .value = 1, .element_bytes = 4, .width = COUNT};
-  test_gate_hold(&gate, t->stream);
+  test_gate_hold(gate, t->stream);
   assert_ok(rondo_fill_async(t->stream, &mine));
   assert_ok(rondo_copy_async(t->stream, out, first, COUNT * 4));
   assert_ok(rondo_free_async(t->stream, first));
@@ -205,37 +171,30 @@ static void test_memory_pending_on_one_stream_is_not_given_to_another(void **sta
     assert_ok(rondo_fill_async(other, &theirs));
   }
   assert_ok(rondo_stream_synchronize(other));
-  test_gate_open(&gate);
+  test_gate_open(gate);
   for (int i = 0; i < COUNT; i++) expected[i] = 1;
   assert_words(t, out, expected, COUNT);
   for (int i = 0; i < TRIES; i++) assert_ok(rondo_free_async(other, taken[i]));
-  test_gate_destroy(&gate);
 }
 
 /* The same stream may have it at once, because what it queues next runs later. */
-static void test_a_stream_reuses_what_it_freed(void **state) {
-  test_fixture *t = *state;
-  void *first = NULL, *again = NULL;
-  test_gate gate;
-  test_gate_init(&gate);
-  assert_ok(rondo_malloc_async(t->stream, 1 << 20, NULL, &first));
-  test_gate_hold(&gate, t->stream);
+TEST(test_a_stream_reuses_what_it_freed) {
+  test_gate *gate = test_gate_make();
+  void *first = test_allocate_async(t->stream, 1 << 20);
+  test_gate_hold(gate, t->stream);
   assert_ok(rondo_free_async(t->stream, first));
   const uint64_t reserved = test_memory_statistics(t).pool_reserved;
-  assert_ok(rondo_malloc_async(t->stream, 1 << 20, NULL, &again));
+  void *again = test_allocate_async(t->stream, 1 << 20);
   assert_int_equal(test_memory_statistics(t).pool_reserved, reserved);
   assert_ok(rondo_free_async(t->stream, again));
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(t->stream));
-  test_gate_destroy(&gate);
 }
 
 /* Memory may be allocated in one way and freed in the other. */
-static void test_ways_of_freeing_mix(void **state) {
-  test_fixture *t = *state;
-  void *ordered = NULL, *immediate = NULL;
-  assert_ok(rondo_malloc_async(t->stream, 4096, NULL, &ordered));
-  assert_ok(rondo_malloc(t->device, 4096, NULL, &immediate));
+TEST(test_ways_of_freeing_mix) {
+  void *ordered = test_allocate_async(t->stream, 4096);
+  void *immediate = test_allocate(t, 4096, NULL);
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_free(t->device, ordered));
   assert_ok(rondo_free_async(t->stream, immediate));
@@ -244,15 +203,13 @@ static void test_ways_of_freeing_mix(void **state) {
   assert_int_equal(test_memory_statistics(t).live_allocations, 0);
 }
 
-static void test_figures_of_the_pool(void **state) {
-  test_fixture *t = *state;
+TEST(test_figures_of_the_pool) {
   enum { BYTES = 8 << 20 };
-  void *address = NULL;
   rondo_pool *pool = NULL;
   assert_ok(rondo_device_get_default_pool(t->device, &pool));
   assert_ok(rondo_pool_set_attribute(pool, RONDO_POOL_RELEASE_THRESHOLD, UINT64_MAX));
   const rondo_memory_statistics before = test_memory_statistics(t);
-  assert_ok(rondo_malloc_async(t->stream, BYTES, NULL, &address));
+  void *address = test_allocate_async(t->stream, BYTES);
   rondo_memory_statistics now = test_memory_statistics(t);
   assert_true(now.pool_used >= before.pool_used + BYTES);
   assert_true(now.pool_used_high >= now.pool_used && now.pool_reserved >= now.pool_used);
@@ -273,8 +230,7 @@ static void test_figures_of_the_pool(void **state) {
 }
 
 /* Random sizes, random order of freeing, contents checked at the end of each life. */
-static void test_random_lives_keep_their_contents(void **state) {
-  test_fixture *t = *state;
+TEST(test_random_lives_keep_their_contents) {
   enum { LIVE = 32 };
   const uint32_t steps = test_effort(1500);
   struct {
@@ -295,32 +251,13 @@ static void test_random_lives_keep_their_contents(void **state) {
       lives[at].words = NULL;
     }
     if (step >= steps) continue;
-    void *address = NULL;
     lives[at].count = 1 + test_random_below(&random, test_random_below(&random, 8) == 0 ? 500000 : 3000);
     lives[at].value = step;
-    assert_ok(rondo_malloc_async(t->stream, lives[at].count * 4, NULL, &address));
+    void *address = test_allocate_async(t->stream, lives[at].count * 4);
     lives[at].words = address;
     const rondo_fill fill = {.dst = address, .value = step, .element_bytes = 4, .width = lives[at].count};
     assert_ok(rondo_fill_async(t->stream, &fill));
   }
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(test_memory_statistics(t).live_allocations, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_memory_at_once),
-      test_case(test_absurd_sizes_are_refused),
-      test_case(test_gm18_misuse_of_free),
-      test_case(test_b4_work_stays_in_its_allocation),
-      test_case(test_b4_nodes_stay_in_their_allocations),
-      test_case(test_host_memory_is_for_host_and_copies),
-      test_case(test_stream_ordered_memory),
-      test_case_workers(test_memory_pending_on_one_stream_is_not_given_to_another),
-      test_case(test_a_stream_reuses_what_it_freed),
-      test_case(test_ways_of_freeing_mix),
-      test_case(test_figures_of_the_pool),
-      test_case(test_random_lives_keep_their_contents),
-  };
-  return test_main(tests);
 }

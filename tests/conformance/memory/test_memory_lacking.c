@@ -76,14 +76,12 @@ static void check_no_pools(rondo_device *device) {
 }
 
 static void check_info(const rondo_device *device, bool nodes, bool pools) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(device, &info));
+  rondo_device_info info = test_device_info(device);
   assert_int_equal(info.graph_memory, nodes);
   assert_int_equal(info.memory_pools, pools);
 }
 
-static void test_gm1_a_device_without_memory_nodes(void **state) {
-  (void)state;
+DEVICE_TEST(test_gm1_a_device_without_memory_nodes) {
   if (!test_device_is("cpu")) skip();
   rondo_device *device = open_without(true, false);
   rondo_stream *stream = NULL;
@@ -97,8 +95,7 @@ static void test_gm1_a_device_without_memory_nodes(void **state) {
   assert_ok(rondo_device_close(device));
 }
 
-static void test_gm1_a_device_without_pools(void **state) {
-  (void)state;
+DEVICE_TEST(test_gm1_a_device_without_pools) {
   if (!test_device_is("cpu")) skip();
   rondo_device *device = open_without(false, true);
   check_info(device, false, false);
@@ -108,15 +105,13 @@ static void test_gm1_a_device_without_pools(void **state) {
 }
 
 /* RONDO_CPU_LACKS=memory_nodes and RONDO_CPU_MEMORY_LIMIT are set for this process. */
-static void test_gm1_the_environment_says_so(void **state) {
-  (void)state;
+DEVICE_TEST(test_gm1_the_environment_says_so) {
   if (!test_device_is("cpu")) skip();
   rondo_device *device = open_without(false, false);
-  rondo_device_info info = {.struct_size = sizeof info};
   void *address = NULL;
   check_info(device, false, true);
   check_no_nodes(device, "no memory nodes");
-  assert_ok(rondo_device_get_info(device, &info));
+  rondo_device_info info = test_device_info(device);
   assert_int_equal(info.memory_bytes, 8 << 20);
   assert_fails(rondo_malloc(device, (8 << 20) + 1, NULL, &address), RONDO_OUT_OF_MEMORY);
   assert_message("RONDO_CPU_MEMORY_LIMIT");
@@ -124,12 +119,7 @@ static void test_gm1_the_environment_says_so(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_gm1_a_device_without_memory_nodes),
-      cmocka_unit_test(test_gm1_a_device_without_pools),
-      cmocka_unit_test(test_gm1_the_environment_says_so),
-  };
   if (setenv("RONDO_CPU_LACKS", "memory_nodes", 1) != 0 || setenv("RONDO_CPU_MEMORY_LIMIT", "8388608", 1) != 0)
     return EXIT_FAILURE;
-  return test_main(tests);
+  return test_run_registered();
 }

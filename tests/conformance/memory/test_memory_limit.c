@@ -26,17 +26,9 @@ static int set_up(void **state) {
   return rondo_stream_create(t->device, NULL, &t->stream) == RONDO_OK ? 0 : -1;
 }
 
-#define limit_case(function) cmocka_unit_test_setup_teardown(function, set_up, test_teardown)
-
 static void *take(test_fixture *t, rondo_pool *pool, size_t bytes, const char *name) {
   void *address = NULL;
   assert_ok(rondo_malloc_async(t->stream, bytes, &(rondo_malloc_options){.name = name, .pool = pool}, &address));
-  return address;
-}
-
-static void *take_at_once(test_fixture *t, size_t bytes, const char *name) {
-  void *address = NULL;
-  assert_ok(rondo_malloc(t->device, bytes, name, &address));
   return address;
 }
 
@@ -59,19 +51,19 @@ static rondo_exec *make_exec(test_fixture *t, size_t bytes, const char *name, bo
   return exec;
 }
 
-static void test_the_failure_says_who_holds_the_memory(void **state) {
-  test_fixture *t = *state;
+#define LIMIT_TEST(name) TEST_DEFINE(name, test_fixture *t, set_up, test_teardown)
+
+LIMIT_TEST(test_the_failure_says_who_holds_the_memory) {
   if (!test_device_is("cpu")) skip();
-  rondo_device_info info = {.struct_size = sizeof info};
   rondo_pool *pool = NULL;
   void *kept = NULL;
   char held[64];
-  assert_ok(rondo_device_get_info(t->device, &info));
+  rondo_device_info info = test_device_info(t->device);
   assert_int_equal(info.memory_bytes, LIMIT);
   assert_ok(rondo_pool_create(t->device, &(rondo_pool_options){.name = "activations"}, &pool));
-  void *weights = take_at_once(t, 4 * MIB, "weights"), *hidden = take(t, pool, 6 * MIB, "hidden");
+  void *weights = test_allocate(t, 4 * MIB, "weights"), *hidden = take(t, pool, 6 * MIB, "hidden");
   void *logits = take(t, NULL, MIB, "logits");
-  rondo_exec *exec = test_own_exec(make_exec(t, 3 * MIB, "cache", true, &kept));
+  rondo_exec *exec = make_exec(t, 3 * MIB, "cache", true, &kept);
   assert_ok(rondo_exec_launch(exec, t->stream));
   refuse_at_once(t, 2 * MIB);
   static const char *const parts[] = {
@@ -89,7 +81,7 @@ static void test_the_failure_says_who_holds_the_memory(void **state) {
   assert_message("rondo_malloc_async");
   assert_ok(rondo_free_async(t->stream, hidden));
   assert_ok(rondo_stream_synchronize(t->stream));
-  void *more = take_at_once(t, 6 * MIB, "more"); /* what was freed can be had, in another way too */
+  void *more = test_allocate(t, 6 * MIB, "more"); /* what was freed can be had, in another way too */
   assert_int_equal(test_word(t, kept), 5);
   assert_ok(rondo_free(t->device, more));
   assert_ok(rondo_free(t->device, weights));
@@ -99,36 +91,33 @@ static void test_the_failure_says_who_holds_the_memory(void **state) {
 }
 
 /* What pools only keep for later goes back before a call fails. */
-static void test_idle_memory_is_given_back_first(void **state) {
-  test_fixture *t = *state;
+LIMIT_TEST(test_idle_memory_is_given_back_first) {
   if (!test_device_is("cpu")) skip();
   const rondo_pool_options options = {.name = "keeps all", .release_threshold = UINT64_MAX};
   rondo_pool *pool = NULL;
-  rondo_pool_statistics now = {.struct_size = sizeof now};
   assert_ok(rondo_pool_create(t->device, &options, &pool));
   assert_ok(rondo_free_async(t->stream, take(t, pool, 12 * MIB, "first")));
   assert_ok(rondo_stream_synchronize(t->stream));
-  assert_ok(rondo_pool_get_statistics(pool, &now));
+  rondo_pool_statistics now = test_pool_statistics(pool);
   assert_int_equal(now.reserved, 12 * MIB);
-  void *address = take_at_once(t, 12 * MIB, "second");
-  assert_ok(rondo_pool_get_statistics(pool, &now));
+  void *address = test_allocate(t, 12 * MIB, "second");
+  now = test_pool_statistics(pool);
   assert_int_equal(now.reserved, 0);
   assert_ok(rondo_free(t->device, address));
   assert_ok(rondo_free_async(t->stream, take(t, pool, 12 * MIB, "third")));
   assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_exec *exec = test_own_exec(make_exec(t, 10 * MIB, "scratch", false, &address)); /* for graphs too */
+  rondo_exec *exec = make_exec(t, 10 * MIB, "scratch", false, &address); /* for graphs too */
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_pool_destroy(pool));
 }
 
-static void test_launches_and_uploads_that_find_no_memory(void **state) {
-  test_fixture *t = *state;
+LIMIT_TEST(test_launches_and_uploads_that_find_no_memory) {
   if (!test_device_is("cpu")) skip();
   void *scratch = NULL, *small = NULL;
-  rondo_exec *exec = test_own_exec(make_exec(t, 12 * MIB, "scratch", false, &scratch));
-  rondo_exec *modest = test_own_exec(make_exec(t, 2 * MIB, "modest", false, &small));
-  void *weights = take_at_once(t, 8 * MIB, "weights");
+  rondo_exec *exec = make_exec(t, 12 * MIB, "scratch", false, &scratch);
+  rondo_exec *modest = make_exec(t, 2 * MIB, "modest", false, &small);
+  void *weights = test_allocate(t, 8 * MIB, "weights");
   for (int i = 0; i < 3; i++) {
     assert_fails(rondo_exec_launch(exec, t->stream), RONDO_OUT_OF_MEMORY);
     assert_message("rondo_exec_launch of ");
@@ -143,8 +132,8 @@ static void test_launches_and_uploads_that_find_no_memory(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_exec_launch(modest, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
-  assert_ok(rondo_free(t->device, take_at_once(t, 8 * MIB, "what the graphs had")));
-  assert_ok(rondo_free(t->device, take_at_once(t, 16 * MIB, "all")));
+  assert_ok(rondo_free(t->device, test_allocate(t, 8 * MIB, "what the graphs had")));
+  assert_ok(rondo_free(t->device, test_allocate(t, 16 * MIB, "all")));
 }
 
 /* A graph that allocates `bytes`, writes the first word and leaves them, or, with a free node, frees them. */
@@ -161,15 +150,13 @@ static rondo_exec *make_large(test_fixture *t, size_t bytes, const char *name, b
 }
 
 static size_t three_quarters(test_fixture *t) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(t->device, &info));
+  rondo_device_info info = test_device_info(t->device);
   return (size_t)(info.memory_bytes / 4 * 3 / MIB * MIB);
 }
 
 /* GM-15: what graphs hold and nothing uses makes room for the next launch, on the same stream and on another, whether
  * the memory was left allocated and freed outside, or freed in the graph. */
-static void test_gm15_launches_take_idle_graph_memory(void **state) {
-  test_fixture *t = *state;
+LIMIT_TEST(test_gm15_launches_take_idle_graph_memory) {
   const size_t bytes = three_quarters(t);
   rondo_stream *side = test_stream(t, "side");
   for (int i = 0; i < 16; i++) {
@@ -198,8 +185,7 @@ static void test_gm15_launches_take_idle_graph_memory(void **state) {
 }
 
 /* And for allocations of the other kinds. */
-static void test_gm15_allocations_take_idle_graph_memory(void **state) {
-  test_fixture *t = *state;
+LIMIT_TEST(test_gm15_allocations_take_idle_graph_memory) {
   const size_t bytes = three_quarters(t);
   for (int i = 0; i < 4; i++) {
     void *kept = NULL, *address = NULL;
@@ -219,8 +205,7 @@ static void test_gm15_allocations_take_idle_graph_memory(void **state) {
 }
 
 /* GM-14, GM-15: memory that was mapped ahead for a launch is idle until that comes, and makes room as a last resort. */
-static void test_gm15_uploaded_graph_memory_is_taken(void **state) {
-  test_fixture *t = *state;
+LIMIT_TEST(test_gm15_uploaded_graph_memory_is_taken) {
   const size_t bytes = three_quarters(t);
   rondo_stream *side = test_stream(t, "side");
   for (int i = 0; i < 4; i++) {
@@ -242,11 +227,10 @@ static void test_gm15_uploaded_graph_memory_is_taken(void **state) {
 }
 
 /* Memory of the host is the program's, and each device has a limit of its own. */
-static void test_what_the_limit_is_not_about(void **state) {
-  test_fixture *t = *state;
+LIMIT_TEST(test_what_the_limit_is_not_about) {
   if (!test_device_is("cpu")) skip();
   rondo_device *other = NULL;
-  void *host = NULL, *address = NULL, *all = take_at_once(t, 16 * MIB, "all");
+  void *host = NULL, *address = NULL, *all = test_allocate(t, 16 * MIB, "all");
   assert_ok(rondo_host_malloc(t->device, 2 * LIMIT, &host));
   assert_ok(rondo_device_open(test_device_name(), NULL, &other));
   assert_ok(rondo_malloc(other, 2 * LIMIT, NULL, &address));
@@ -259,11 +243,10 @@ static void test_what_the_limit_is_not_about(void **state) {
 
 /* Host memory of a CPU device has pages when they are touched, so that a large buffer of which little is used costs
  * little. A device of its own: the fixture's allocator writes to what it gives. */
-static void test_host_memory_has_pages_when_touched(void **state) {
+TEST(test_host_memory_has_pages_when_touched) {
   if (!test_device_is("cpu")) skip();
   enum { PAGES = 65536 };
   static unsigned char resident[PAGES];
-  (void)state;
   rondo_device *device = NULL;
   char *host = NULL;
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -290,14 +273,12 @@ static char *add_pair(rondo_graph *graph) {
   return address;
 }
 
-static void test_gm2_a_hundred_thousand_graphs(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm2_a_hundred_thousand_graphs) {
   enum { GRAPHS = 100000, FEW = 10000 };
   static rondo_graph *graphs[GRAPHS];
   const size_t count = test_effort(test_device_is("cpu") && !test_is_guarded(t) ? GRAPHS : FEW);
-  rondo_device_info info = {.struct_size = sizeof info};
   char *before = NULL;
-  assert_ok(rondo_device_get_info(t->device, &info));
+  rondo_device_info info = test_device_info(t->device);
   for (size_t i = 0; i < count; i++) {
     assert_ok(rondo_graph_create(t->device, NULL, &graphs[i]));
     char *address = add_pair(graphs[i]);
@@ -316,15 +297,13 @@ static void test_gm2_a_hundred_thousand_graphs(void **state) {
 }
 
 /* Without a limit it is the machine's memory, though pages are made when they are touched. */
-static void test_more_than_the_machine_has(void **state) {
-  test_fixture *t = *state;
-  rondo_device_info info = {.struct_size = sizeof info};
-  void *half = NULL, *address = NULL;
-  assert_ok(rondo_device_get_info(t->device, &info));
+TEST(test_more_than_the_machine_has) {
+  void *address = NULL;
+  rondo_device_info info = test_device_info(t->device);
   assert_fails(rondo_malloc(t->device, info.memory_bytes + 1, "vast", &address), RONDO_OUT_OF_MEMORY);
   assert_message("rondo_malloc");
   assert_fails(rondo_malloc_async(t->stream, info.memory_bytes + 1, NULL, &address), RONDO_OUT_OF_MEMORY);
-  assert_ok(rondo_malloc(t->device, info.memory_bytes / 2, "half", &half));
+  void *half = test_allocate(t, info.memory_bytes / 2, "half");
   assert_fails(rondo_malloc(t->device, info.memory_bytes / 2 + info.page_bytes, NULL, &address), RONDO_OUT_OF_MEMORY);
   assert_message("'half'");
   assert_ok(rondo_free(t->device, half));
@@ -333,7 +312,7 @@ static void test_more_than_the_machine_has(void **state) {
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .memory_limit_bytes = UINT64_MAX};
   const uint64_t there = info.memory_bytes;
   assert_ok(rondo_device_open(test_device_name(), &options, &device));
-  assert_ok(rondo_device_get_info(device, &info));
+  info = test_device_info(device);
   assert_int_equal(info.memory_bytes, there);
   assert_ok(rondo_device_close(device));
 }
@@ -352,18 +331,16 @@ static size_t take_many(test_fixture *t, void **out, size_t most) {
 }
 
 /* Many allocations, at once and left alive by a graph, do not take a file of the process each. */
-static void test_memory_does_not_take_files(void **state) {
-  test_fixture *t = *state;
+TEST(test_memory_does_not_take_files) {
   if (!test_device_is("cpu")) skip();
   enum { MANY = 200, FILES = 64 };
   struct rlimit limit, before;
   void *taken[MANY], *kept[MANY];
-  rondo_exec *exec = NULL;
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   for (int i = 0; i < MANY && !test_is_guarded(t); i++)
     assert_ok(rondo_graph_add_alloc(graph, &node, i > 0, MIB, "kept", &kept[i], &node));
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  rondo_exec *exec = test_instantiate(graph);
   assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
   limit = before;
   limit.rlim_cur = FILES;
@@ -375,7 +352,6 @@ static void test_memory_does_not_take_files(void **state) {
   assert_ok(rondo_stream_synchronize(t->stream));
   for (size_t i = 0; i < count; i++) assert_ok(rondo_free(t->device, taken[i]));
   for (int i = 0; i < MANY && !test_is_guarded(t); i++) assert_ok(rondo_free(t->device, kept[i]));
-  rondo_exec_destroy(exec);
 }
 
 /* GM-15: what is mapped for graphs and idle also makes room where the system has a limit on mappings or files. */
@@ -436,8 +412,7 @@ static void launch_many(test_fixture *t, rondo_stream *side, rondo_exec **execs)
   assert_ok(rondo_stream_synchronize(t->stream));
 }
 
-static void test_gm15_many_launched_graphs_and_few_mappings(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm15_many_launched_graphs_and_few_mappings) {
   if (!test_device_is("cpu") || test_is_guarded(t)) skip();            /* guards need mappings of their own */
   if (TEST_EFFORT_DIVISOR > 1 || most_mappings() > MOST_EATEN) skip(); /* a sanitizer maps memory too */
   rondo_exec *execs[LAUNCHED];
@@ -448,8 +423,7 @@ static void test_gm15_many_launched_graphs_and_few_mappings(void **state) {
   for (int i = 0; i < LAUNCHED; i++) rondo_exec_destroy(execs[i]);
 }
 
-static void test_gm15_many_launched_graphs_and_few_files(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm15_many_launched_graphs_and_few_files) {
   if (!test_device_is("cpu")) skip();
   rondo_exec *execs[LAUNCHED];
   rondo_stream *side = test_stream(t, "side");
@@ -461,23 +435,4 @@ static void test_gm15_many_launched_graphs_and_few_files(void **state) {
   launch_many(t, side, execs);
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
   for (int i = 0; i < LAUNCHED; i++) rondo_exec_destroy(execs[i]);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      limit_case(test_the_failure_says_who_holds_the_memory),
-      limit_case(test_idle_memory_is_given_back_first),
-      limit_case(test_launches_and_uploads_that_find_no_memory),
-      limit_case(test_gm15_launches_take_idle_graph_memory),
-      limit_case(test_gm15_allocations_take_idle_graph_memory),
-      limit_case(test_gm15_uploaded_graph_memory_is_taken),
-      limit_case(test_what_the_limit_is_not_about),
-      test_case(test_host_memory_has_pages_when_touched),
-      test_case(test_gm2_a_hundred_thousand_graphs),
-      test_case(test_more_than_the_machine_has),
-      test_case(test_memory_does_not_take_files),
-      test_case(test_gm15_many_launched_graphs_and_few_mappings),
-      test_case(test_gm15_many_launched_graphs_and_few_files),
-  };
-  return test_main(tests);
 }

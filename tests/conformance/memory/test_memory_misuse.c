@@ -10,12 +10,6 @@
 
 enum { BYTES = 4096, LARGE = 8 << 20 };
 
-static void *take(test_fixture *t, size_t bytes, const char *name) {
-  void *address = NULL;
-  assert_ok(rondo_malloc(t->device, bytes, name, &address));
-  return address;
-}
-
 static void *take_async(test_fixture *t, size_t bytes, const char *name) {
   void *address = NULL;
   assert_ok(rondo_malloc_async(t->stream, bytes, &(rondo_malloc_options){.name = name}, &address));
@@ -36,12 +30,11 @@ static void check_frees(test_fixture *t, void *address, rondo_reason reason, con
   assert_message("rondo_free_async: ");
 }
 
-static void test_gm18_double_frees(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_double_frees) {
   static const size_t sizes[] = {100, LARGE};
   for (size_t i = 0; i < 2; i++)
     for (int way = 0; way < 4; way++) {
-      void *address = way % 2 == 0 ? take(t, sizes[i], "twice") : take_async(t, sizes[i], "twice");
+      void *address = way % 2 == 0 ? test_allocate(t, sizes[i], "twice") : take_async(t, sizes[i], "twice");
       if (way / 2 == 0) assert_ok(rondo_free(t->device, address));
       if (way / 2 == 1) assert_ok(rondo_free_async(t->stream, address));
       check_frees(t, address, RONDO_REASON_DOUBLE_FREE, i == 0 ? "'twice' (100 B)" : "'twice' (8.0 MiB)");
@@ -52,11 +45,12 @@ static void test_gm18_double_frees(void **state) {
   assert_ok(rondo_host_malloc(t->device, 300, &host));
   assert_ok(rondo_host_free(t->device, host));
   assert_misuse(rondo_host_free(t->device, host), RONDO_REASON_DOUBLE_FREE, "300 bytes");
+  assert_ok(rondo_free(t->device, NULL));
+  assert_ok(rondo_host_free(t->device, NULL));
 }
 
-static void test_gm18_addresses_inside(void **state) {
-  test_fixture *t = *state;
-  char *plain = take(t, BYTES, "plain"), *ordered = take_async(t, BYTES, "ordered"), *host = NULL;
+TEST(test_gm18_addresses_inside) {
+  char *plain = test_allocate(t, BYTES, "plain"), *ordered = take_async(t, BYTES, "ordered"), *host = NULL;
   assert_ok(rondo_host_malloc(t->device, BYTES, (void **)&host));
   check_frees(t, plain + 1, RONDO_REASON_INTERIOR_ADDRESS, "1 byte into allocation 'plain' (4.0 KiB)");
   check_frees(t, plain + BYTES - 1, RONDO_REASON_INTERIOR_ADDRESS, "4095 bytes into allocation 'plain'");
@@ -67,9 +61,8 @@ static void test_gm18_addresses_inside(void **state) {
   assert_ok(rondo_host_free(t->device, host));
 }
 
-static void test_gm18_the_wrong_call(void **state) {
-  test_fixture *t = *state;
-  char *plain = take(t, BYTES, "plain"), *host = NULL;
+TEST(test_gm18_the_wrong_call) {
+  char *plain = test_allocate(t, BYTES, "plain"), *host = NULL;
   assert_ok(rondo_host_malloc(t->device, BYTES, (void **)&host));
   check_frees(t, host, RONDO_REASON_WRONG_MEMORY, "rondo_host_free");
   check_frees(t, host + 16, RONDO_REASON_WRONG_MEMORY, "16 bytes into 4096 bytes of host memory");
@@ -79,8 +72,7 @@ static void test_gm18_the_wrong_call(void **state) {
   assert_ok(rondo_host_free(t->device, host));
 }
 
-static void test_gm18_foreign_addresses(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_foreign_addresses) {
   rondo_device *other = NULL;
   void *theirs = NULL, *heap = malloc(64);
   int local = 0;
@@ -94,8 +86,7 @@ static void test_gm18_foreign_addresses(void **state) {
   check_frees(t, theirs, RONDO_REASON_FOREIGN_ADDRESS, "belongs to another device opened as");
   rondo_graph *graph = test_graph(t);
   rondo_node node;
-  assert_error(rondo_graph_add_free(graph, NULL, 0, theirs, &node), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_FOREIGN_ADDRESS);
+  assert_invalid(rondo_graph_add_free(graph, NULL, 0, theirs, &node), RONDO_REASON_FOREIGN_ADDRESS);
   assert_message("belongs to another device opened as");
   test_graph_destroy(graph);
   assert_ok(rondo_free(other, theirs));
@@ -114,12 +105,10 @@ static rondo_graph *make_graph(test_fixture *t, const char *name, bool frees, vo
   return graph;
 }
 
-static void test_gm18_m6_graph_memory(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_m6_graph_memory) {
   void *kept = NULL, *scratch = NULL;
   rondo_node node;
-  rondo_graph *keeps = test_own_graph(make_graph(t, "kept", false, &kept)),
-              *frees = test_own_graph(make_graph(t, "scratch", true, &scratch));
+  rondo_graph *keeps = make_graph(t, "kept", false, &kept), *frees = make_graph(t, "scratch", true, &scratch);
   rondo_exec *exec = test_instantiate(keeps);
   check_frees(t, kept, RONDO_REASON_NOT_ALLOCATED, "'kept'");
   check_frees(t, scratch, RONDO_REASON_NOT_ALLOCATED, "'scratch'");
@@ -134,15 +123,14 @@ static void test_gm18_m6_graph_memory(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_free(t->device, kept));
-  assert_error(rondo_graph_add_free(frees, NULL, 0, scratch, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_DOUBLE_FREE);
+  assert_invalid(rondo_graph_add_free(frees, NULL, 0, scratch, &node), RONDO_REASON_DOUBLE_FREE);
   assert_message("'scratch'");
 }
 
 /* C15, M6: free nodes name memory of alloc nodes; the error says what else it is. */
-static void test_gm18_m6_free_nodes_of_other_memory(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_m6_free_nodes_of_other_memory) {
   rondo_graph *graph = test_graph(t);
-  char *plain = take(t, BYTES, "plain"), *gone = take(t, BYTES, "gone"), *host = NULL;
+  char *plain = test_allocate(t, BYTES, "plain"), *gone = test_allocate(t, BYTES, "gone"), *host = NULL;
   rondo_node node;
   int local = 0;
   assert_ok(rondo_host_malloc(t->device, BYTES, (void **)&host));
@@ -160,10 +148,11 @@ static void test_gm18_m6_free_nodes_of_other_memory(void **state) {
                {gone, "allocation 'gone' (4.0 KiB), freed before"},
                {&local, "is not the address of an alloc node"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    assert_error(rondo_graph_add_free(graph, NULL, 0, cases[i].address, &node), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_FOREIGN_ADDRESS);
+    assert_invalid(rondo_graph_add_free(graph, NULL, 0, cases[i].address, &node), RONDO_REASON_FOREIGN_ADDRESS);
     assert_message(cases[i].words);
+    assert_true(node.id == 0);
   }
+  assert_fails(rondo_graph_add_free(graph, NULL, 0, NULL, &node), RONDO_INVALID_ARGUMENT);
   assert_ok(rondo_free(t->device, plain));
   assert_ok(rondo_host_free(t->device, host));
 }
@@ -175,17 +164,14 @@ static void assert_node_count(const rondo_graph *graph, size_t expected) {
 }
 
 /* M6: an allocation is freed by its own graph or by others, whichever has a free node first, until that is gone. */
-static void test_gm18_m6_free_nodes_here_and_there(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_m6_free_nodes_here_and_there) {
   void *memory = NULL;
   rondo_node node, own, outside, nodes[2];
   size_t count = 2;
-  rondo_graph *owner = test_own_graph(make_graph(t, "shared", false, &memory)), *other = test_graph(t),
-              *third = test_graph(t);
+  rondo_graph *owner = make_graph(t, "shared", false, &memory), *other = test_graph(t), *third = test_graph(t);
   assert_ok(rondo_graph_nodes(owner, nodes, &count));
   assert_ok(rondo_graph_add_free(other, NULL, 0, memory, &outside));
-  assert_error(rondo_graph_add_free(owner, &nodes[1], 1, memory, &node), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_DOUBLE_FREE);
+  assert_invalid(rondo_graph_add_free(owner, &nodes[1], 1, memory, &node), RONDO_REASON_DOUBLE_FREE);
   assert_message("'shared'");
   assert_message("another graph");
   assert_true(node.id == 0);
@@ -195,7 +181,7 @@ static void test_gm18_m6_free_nodes_here_and_there(void **state) {
   assert_fails(rondo_graph_add_free(owner, &nodes[1], 1, memory, &node), RONDO_INVALID_ARGUMENT);
   assert_ok(rondo_graph_remove(other, outside));
   assert_ok(rondo_graph_add_free(owner, &nodes[1], 1, memory, &own));
-  assert_error(rondo_graph_add_free(other, NULL, 0, memory, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_DOUBLE_FREE);
+  assert_invalid(rondo_graph_add_free(other, NULL, 0, memory, &node), RONDO_REASON_DOUBLE_FREE);
   assert_message("'shared'");
   assert_node_count(other, 0);
   assert_ok(rondo_graph_remove(owner, own));
@@ -209,12 +195,11 @@ static void test_gm18_m6_free_nodes_here_and_there(void **state) {
 
 /* M6, GM-20: of a graph and its clone one may free what the other leaves: then whichever launch comes second finds
  * nothing to free, or the memory still there, and says so before anything runs. */
-static void test_gm20_m6_clones_free_here_and_there(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm20_m6_clones_free_here_and_there) {
   void *memory = NULL;
   rondo_node node, mate = {0}, nodes[2];
   size_t count = 2;
-  rondo_graph *owner = test_own_graph(make_graph(t, "shared", false, &memory)), *other = test_graph(t), *clone = NULL;
+  rondo_graph *owner = make_graph(t, "shared", false, &memory), *other = test_graph(t), *clone = NULL;
   assert_ok(rondo_graph_nodes(owner, nodes, &count));
   assert_ok(rondo_graph_clone(owner, &clone));
   assert_ok(rondo_graph_find_in_clone(clone, nodes[1], &mate));
@@ -245,8 +230,7 @@ static void check_uses(test_fixture *t, void *address, rondo_reason reason, cons
   assert_message("rondo_fill_async");
 }
 
-static void test_gm18_use_after_free(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_use_after_free) {
   rondo_pool *pool = NULL;
   rondo_graph *graph = test_graph(t);
   rondo_node node;
@@ -254,7 +238,7 @@ static void test_gm18_use_after_free(void **state) {
   assert_ok(rondo_device_get_default_pool(t->device, &pool));
   assert_ok(rondo_pool_set_attribute(pool, RONDO_POOL_RELEASE_THRESHOLD, UINT64_MAX));
   for (int way = 0; way < 2; way++) {
-    char *address = way == 0 ? take(t, BYTES, "gone") : take_async(t, BYTES, "gone");
+    char *address = way == 0 ? test_allocate(t, BYTES, "gone") : take_async(t, BYTES, "gone");
     assert_ok(rondo_copy_async(t->stream, outside, address, 64));
     if (way == 0) assert_ok(rondo_stream_synchronize(t->stream));
     assert_ok(way == 0 ? rondo_free(t->device, address) : rondo_free_async(t->stream, address));
@@ -268,31 +252,27 @@ static void test_gm18_use_after_free(void **state) {
 }
 
 /* Graph memory, used from outside: only what a launch has left allocated, in the order of the calls. */
-static void test_gm18_m4_use_of_graph_memory(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_m4_use_of_graph_memory) {
   void *kept = NULL, *scratch = NULL;
   char outside[64];
-  rondo_graph *keeps = test_own_graph(make_graph(t, "kept", false, &kept)),
-              *frees = test_own_graph(make_graph(t, "scratch", true, &scratch));
+  rondo_graph *keeps = make_graph(t, "kept", false, &kept), *frees = make_graph(t, "scratch", true, &scratch);
   rondo_exec *exec = test_instantiate(keeps);
   check_uses(t, kept, RONDO_REASON_NOT_ALLOCATED, "'kept'");
   test_run_once(t, frees);
   check_uses(t, scratch, RONDO_REASON_NOT_ALLOCATED, "'scratch'");
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_copy_async(t->stream, outside, kept, 64));
-  assert_error(rondo_copy_async(t->stream, outside, (char *)kept + BYTES - 63, 64), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_copy_async(t->stream, outside, (char *)kept + BYTES - 63, 64), RONDO_REASON_OUT_OF_RANGE);
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_free_async(t->stream, kept));
   check_uses(t, kept, RONDO_REASON_USE_AFTER_FREE, "'kept'");
 }
 
 /* Addresses that were given back to the system may be anybody's. */
-static void test_gm18_addresses_come_back_as_other_memory(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_addresses_come_back_as_other_memory) {
   if (!test_device_is("cpu") || test_is_guarded(t)) skip(); /* a guarded device keeps them for a while */
   uint32_t *words = test_words(t, 16);
-  void *address = take(t, LARGE, "large");
+  void *address = test_allocate(t, LARGE, "large");
   assert_ok(rondo_free(t->device, address));
   char *own = mmap(address, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   assert_ptr_equal(own, address);
@@ -303,34 +283,14 @@ static void test_gm18_addresses_come_back_as_other_memory(void **state) {
 }
 
 /* M5: sizes that make no sense. */
-static void test_gm18_m5_sizes_of_alloc_nodes(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_m5_sizes_of_alloc_nodes) {
   rondo_graph *graph = test_graph(t);
   rondo_node node;
   void *address = t;
-  assert_error(rondo_graph_add_alloc(graph, NULL, 0, 0, "none", &address, &node), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_graph_add_alloc(graph, NULL, 0, 0, "none", &address, &node), RONDO_REASON_BAD_SIZE);
   static const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 2, (size_t)1 << 50};
   for (size_t i = 0; i < 3; i++) {
     assert_fails(rondo_graph_add_alloc(graph, NULL, 0, sizes[i], "vast", &address, &node), RONDO_OUT_OF_MEMORY);
     assert_true(address == NULL && node.id == 0);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gm18_double_frees),
-      test_case(test_gm18_addresses_inside),
-      test_case(test_gm18_the_wrong_call),
-      test_case(test_gm18_foreign_addresses),
-      test_case(test_gm18_m6_graph_memory),
-      test_case(test_gm18_m6_free_nodes_of_other_memory),
-      test_case(test_gm18_m6_free_nodes_here_and_there),
-      test_case(test_gm20_m6_clones_free_here_and_there),
-      test_case(test_gm18_use_after_free),
-      test_case(test_gm18_m4_use_of_graph_memory),
-      test_case(test_gm18_addresses_come_back_as_other_memory),
-      test_case(test_gm18_m5_sizes_of_alloc_nodes),
-  };
-  return test_main(tests);
 }

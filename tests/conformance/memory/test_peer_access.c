@@ -63,9 +63,9 @@ static rondo_status read_on(party *self, int i, const void *words) {
 
 #define assert_no_access(call) assert_error(call, RONDO_INVALID_ARGUMENT, RONDO_REASON_NO_ACCESS)
 
-static void test_gm17_who_can_be_a_peer(void **state) {
+TEST(test_gm17_who_can_be_a_peer) {
   party self;
-  join_party(&self, *state);
+  join_party(&self, t);
   for (int i = 0; i < self.count; i++) {
     assert_int_equal(rondo_device_peer_bit(self.devices[i]), 1 << i);
     for (int k = 0; k < self.count; k++) {
@@ -75,11 +75,9 @@ static void test_gm17_who_can_be_a_peer(void **state) {
     }
   }
   bool can = true;
-  assert_error(rondo_device_can_access_peer(self.devices[0], NULL, &can), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_device_can_access_peer(self.devices[0], NULL, &can), RONDO_REASON_NULL_ARGUMENT);
   assert_false(can);
-  assert_error(rondo_device_can_access_peer(NULL, self.devices[0], &can), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_device_can_access_peer(NULL, self.devices[0], &can), RONDO_REASON_NULL_ARGUMENT);
   assert_int_equal(rondo_device_peer_bit(NULL), 0);
   leave_party(&self);
 }
@@ -108,12 +106,11 @@ static void assert_out_of_reach(party *self, int i, const char *name, void *memo
 }
 
 /* The guide's program: an allocation resident on device 1, accessible from devices 0, 1 and 2; and one from 1 alone. */
-static void test_gm17_by_the_node_api(void **state) {
+TEST(test_gm17_by_the_node_api) {
   party self;
-  join_party(&self, *state);
+  join_party(&self, t);
   const int readers = self.count < 3 ? self.count : 3;
   rondo_graph *graph = NULL;
-  rondo_exec *exec = NULL;
   rondo_node node = {0};
   uint64_t peers = 0, kept;
   assert_ok(rondo_graph_create(self.devices[1], NULL, &graph));
@@ -123,7 +120,7 @@ static void test_gm17_by_the_node_api(void **state) {
   void *const closed = add_alloc(graph, "closed", 0, &node, &kept);
   assert_ok(rondo_graph_add_fill(graph, &node, 1,
                                  &(rondo_fill){.dst = dptr, .value = 5, .element_bytes = 4, .width = WORDS}, &node));
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_graph_destroy(graph));
   assert_ok(rondo_exec_launch(exec, self.streams[1]));
   assert_ok(rondo_stream_synchronize(self.streams[1]));
@@ -141,11 +138,10 @@ static void test_gm17_by_the_node_api(void **state) {
 
 static void *capture_malloc(party *self, const char *name, rondo_pool *pool, rondo_exec **out_exec) {
   void *dptr = NULL;
-  rondo_graph *graph = NULL;
   const rondo_malloc_options options = {RONDO_MALLOC_OPTIONS_INIT, .name = name, .pool = pool};
   assert_ok(rondo_capture_begin(self->streams[0], RONDO_CAPTURE_THREAD_LOCAL));
   assert_ok(rondo_malloc_async(self->streams[0], BYTES, &options, &dptr));
-  assert_ok(rondo_capture_end(self->streams[0], &graph));
+  rondo_graph *graph = test_capture_end(self->streams[0]);
   assert_ok(rondo_instantiate(graph, NULL, out_exec));
   assert_ok(rondo_graph_destroy(graph));
   assert_ok(rondo_exec_launch(*out_exec, self->streams[0]));
@@ -153,9 +149,9 @@ static void *capture_malloc(party *self, const char *name, rondo_pool *pool, ron
 }
 
 /* The guide's program: a capture takes the pool's access as it was at the malloc; later changes do not count. */
-static void test_gm17_by_capture(void **state) {
+TEST(test_gm17_by_capture) {
   party self;
-  join_party(&self, *state);
+  join_party(&self, t);
   rondo_pool *pool = NULL;
   rondo_exec *execs[3];
   assert_ok(rondo_pool_create(self.devices[0], NULL, &pool));
@@ -180,14 +176,13 @@ static void test_gm17_by_capture(void **state) {
 }
 
 /* P3: what is set covers allocations that there are and those to come; the own access stays. */
-static void test_gm17_pools_give_access(void **state) {
+TEST(test_gm17_pools_give_access) {
   party self;
-  join_party(&self, *state);
+  join_party(&self, t);
   rondo_pool *pool = NULL;
-  void *memory = NULL;
   bool access = true;
   assert_ok(rondo_device_get_default_pool(self.devices[0], &pool));
-  assert_ok(rondo_malloc_async(self.streams[0], BYTES, NULL, &memory));
+  void *memory = test_allocate_async(self.streams[0], BYTES);
   assert_ok(rondo_stream_synchronize(self.streams[0]));
   assert_ok(rondo_pool_get_access(pool, self.devices[self.last], &access));
   assert_false(access);
@@ -202,16 +197,16 @@ static void test_gm17_pools_give_access(void **state) {
   assert_ok(rondo_pool_get_access(pool, self.devices[0], &access));
   assert_true(access);
   assert_ok(rondo_pool_set_access(pool, self.devices[0], true));
-  assert_error(rondo_pool_set_access(pool, self.devices[0], false), RONDO_INVALID_ARGUMENT, RONDO_REASON_NO_ACCESS);
-  assert_error(rondo_pool_set_access(pool, NULL, true), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_pool_set_access(NULL, self.devices[1], true), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_pool_set_access(pool, self.devices[0], false), RONDO_REASON_NO_ACCESS);
+  assert_invalid(rondo_pool_set_access(pool, NULL, true), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_pool_set_access(NULL, self.devices[1], true), RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_free_async(self.streams[0], memory));
   leave_party(&self);
 }
 
-static void test_gm17_memory_at_once_is_the_devices_own(void **state) {
+TEST(test_gm17_memory_at_once_is_the_devices_own) {
   party self;
-  join_party(&self, *state);
+  join_party(&self, t);
   assert_no_access(read_on(&self, 0, self.out[self.last]));
   assert_message("out");
   assert_ok(rondo_memory_set_access(self.devices[self.last], self.devices[0], true));
@@ -230,9 +225,9 @@ static void test_gm17_memory_at_once_is_the_devices_own(void **state) {
 }
 
 /* Graphs are refused when they are instantiated or updated, also without verification. */
-static void test_gm17_graphs_need_access(void **state) {
+TEST(test_gm17_graphs_need_access) {
   party self;
-  join_party(&self, *state);
+  join_party(&self, t);
   const rondo_instantiate_options unverified = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
   rondo_graph *graph = NULL;
   rondo_exec *exec = NULL;
@@ -264,16 +259,15 @@ static void test_gm17_graphs_need_access(void **state) {
 }
 
 /* Allocations that share an address have one mapping, with the accesses of both. */
-static void test_gm17_a_shared_address_has_both_accesses(void **state) {
+TEST(test_gm17_a_shared_address_has_both_accesses) {
   party self;
-  join_party(&self, *state);
+  join_party(&self, t);
   if (test_is_guarded(self.t)) {
     leave_party(&self);
     skip();
   }
   const int peers = self.count < 3 ? 1 : 2; /* 1 and 2 */
   rondo_graph *graph = NULL;
-  rondo_exec *exec = NULL;
   rondo_node node = {0};
   void *addresses[2];
   uint64_t kept;
@@ -283,7 +277,7 @@ static void test_gm17_a_shared_address_has_both_accesses(void **state) {
     if (i == 0) assert_ok(rondo_graph_add_free(graph, &node, 1, addresses[0], &node));
   }
   assert_ptr_equal(addresses[0], addresses[1]);
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, self.streams[0]));
   assert_ok(rondo_stream_synchronize(self.streams[0]));
   for (int i = 1; i <= peers; i++) {
@@ -298,12 +292,11 @@ static void test_gm17_a_shared_address_has_both_accesses(void **state) {
 }
 
 /* M5: a list names devices that there are; a dump keeps it. */
-static void test_gm17_lists_of_peers(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm17_lists_of_peers) {
   rondo_graph *graph = test_graph(t), *read = NULL;
   rondo_node_params params = {.kind = RONDO_NODE_ALLOC, .as.alloc = {.bytes = BYTES, .peers = UINT64_C(1) << 40}};
   rondo_node node = {0};
-  assert_error(rondo_graph_add(graph, NULL, 0, &params, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_DEVICE);
+  assert_invalid(rondo_graph_add(graph, NULL, 0, &params, &node), RONDO_REASON_UNKNOWN_DEVICE);
   assert_message("leave it out");
   params.as.alloc.peers = 1 << 1 | UINT64_C(1) << (device_count - 1);
   assert_ok(rondo_graph_add(graph, NULL, 0, &params, &node));
@@ -341,17 +334,7 @@ static int count_gpus(void) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gm17_who_can_be_a_peer),
-      test_case(test_gm17_by_the_node_api),
-      test_case(test_gm17_by_capture),
-      test_case(test_gm17_pools_give_access),
-      test_case(test_gm17_memory_at_once_is_the_devices_own),
-      test_case(test_gm17_graphs_need_access),
-      test_case(test_gm17_a_shared_address_has_both_accesses),
-      test_case(test_gm17_lists_of_peers),
-  };
   if (test_device_is("cuda")) device_count = count_gpus();
   if (device_count < 2) return 77;
-  return test_main(tests);
+  return test_run_registered();
 }

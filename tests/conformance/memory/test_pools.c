@@ -24,18 +24,11 @@ static void *take(rondo_stream *stream, rondo_pool *pool, size_t bytes) {
 
 /* A block that was given out again stands where it stood, but on a guarded device. */
 static void assert_same_block(rondo_device *device, const void *again, const void *before) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(device, &info));
+  rondo_device_info info = test_device_info(device);
   if (info.guarded)
     assert_ptr_not_equal(again, before);
   else
     assert_ptr_equal(again, before);
-}
-
-static rondo_pool_statistics statistics_of(rondo_pool *pool) {
-  rondo_pool_statistics statistics = {.struct_size = sizeof statistics};
-  assert_ok(rondo_pool_get_statistics(pool, &statistics));
-  return statistics;
 }
 
 static uint64_t get(rondo_pool *pool, rondo_pool_attribute attribute) {
@@ -78,9 +71,9 @@ static void begin(standoff *self, test_fixture *t, rondo_pool *pool) {
 /* An allocation on the stream, freed there again at once: whether it was the freed block, which shows in the address,
  * but on a guarded device, and in the number of chunks. */
 static bool gets_it(standoff *self, rondo_stream *stream) {
-  const uint64_t chunks = statistics_of(self->pool).chunks;
+  const uint64_t chunks = test_pool_statistics(self->pool).chunks;
   void *address = take(stream, self->pool, 2 * MIB);
-  const bool same = statistics_of(self->pool).chunks == chunks;
+  const bool same = test_pool_statistics(self->pool).chunks == chunks;
   assert_ok(rondo_free_async(stream, address));
   if (test_is_guarded(self->t))
     assert_ptr_not_equal(address, self->freed);
@@ -99,20 +92,20 @@ static void end(standoff *self) {
 
 /* The order of search --------------------------------------------------------------------------------------------- */
 
-static void test_gm19_p1_the_same_stream_gets_it_at_once(void **state) {
+TEST_WORKERS(test_gm19_p1_the_same_stream_gets_it_at_once) {
   standoff s;
-  begin(&s, *state, make_strict_pool(*state));
+  begin(&s, t, make_strict_pool(t));
   assert_true(gets_it(&s, s.first));
-  assert_int_equal(statistics_of(s.pool).same_stream, 1);
-  assert_int_equal(statistics_of(s.pool).chunks, 1);
+  assert_int_equal(test_pool_statistics(s.pool).same_stream, 1);
+  assert_int_equal(test_pool_statistics(s.pool).chunks, 1);
   end(&s);
 }
 
-static void test_gm19_p1_nobody_else_gets_what_is_in_use(void **state) {
+TEST_WORKERS(test_gm19_p1_nobody_else_gets_what_is_in_use) {
   standoff s;
-  begin(&s, *state, make_pool(*state, UINT64_MAX));
+  begin(&s, t, make_pool(t, UINT64_MAX));
   assert_false(gets_it(&s, s.second));
-  const rondo_pool_statistics now = statistics_of(s.pool);
+  const rondo_pool_statistics now = test_pool_statistics(s.pool);
   assert_int_equal(now.chunks, 2);
   assert_int_equal(now.same_stream + now.host_ordered + now.event_ordered + now.opportunistic, 0);
   end(&s);
@@ -147,24 +140,23 @@ static void destroy_the_stream(standoff *self) {
 }
 
 /* Whatever the policies, what the host has waited for anybody may have. */
-static void test_gm19_p1_what_the_host_waited_for(void **state) {
+TEST_WORKERS(test_gm19_p1_what_the_host_waited_for) {
   static wait_fn *const ways[] = {wait_for_stream, wait_for_device, wait_for_event,
                                   ask_the_stream,  ask_the_event,   destroy_the_stream};
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
     standoff s;
-    begin(&s, *state, make_strict_pool(*state));
+    begin(&s, t, make_strict_pool(t));
     test_gate_open(&s.gate);
     ways[i](&s);
     assert_true(gets_it(&s, s.second));
-    assert_int_equal(statistics_of(s.pool).host_ordered, 1);
-    assert_int_equal(statistics_of(s.pool).chunks, 1);
+    assert_int_equal(test_pool_statistics(s.pool).host_ordered, 1);
+    assert_int_equal(test_pool_statistics(s.pool).chunks, 1);
     end(&s);
   }
 }
 
 /* Waiting for an event in front of the free tells nothing about the free. */
-static void test_gm19_p1_what_the_host_did_not_wait_for(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm19_p1_what_the_host_did_not_wait_for) {
   rondo_pool *pool = make_strict_pool(t);
   rondo_stream *other = test_stream(t, "other");
   rondo_event *event = test_event(t);
@@ -178,21 +170,20 @@ static void test_gm19_p1_what_the_host_did_not_wait_for(void **state) {
   assert_ok(rondo_pool_destroy(pool));
 }
 
-static void test_gm19_p1_events_order_streams(void **state) {
+TEST_WORKERS(test_gm19_p1_events_order_streams) {
   for (uint64_t follow = 0; follow < 2; follow++) {
     standoff s;
-    begin(&s, *state, make_strict_pool(*state));
+    begin(&s, t, make_strict_pool(t));
     set(s.pool, RONDO_POOL_FOLLOW_EVENT_DEPENDENCIES, follow);
     test_order(s.t, s.first, s.second);
     assert_int_equal(gets_it(&s, s.second), follow);
-    assert_int_equal(statistics_of(s.pool).event_ordered, follow);
+    assert_int_equal(test_pool_statistics(s.pool).event_ordered, follow);
     end(&s);
   }
 }
 
 /* By way of a third stream; and not by an event in front of the free. */
-static void test_gm19_p2_order_is_transitive(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_gm19_p2_order_is_transitive) {
   rondo_stream *between = test_stream(t, "between");
   standoff s;
   begin(&s, t, make_strict_pool(t));
@@ -210,15 +201,14 @@ static void test_gm19_p2_order_is_transitive(void **state) {
   assert_ptr_not_equal(own, s.freed);
   assert_true(gets_it(&s, s.second));
   assert_ok(rondo_free_async(s.second, own));
-  assert_int_equal(statistics_of(s.pool).event_ordered, 1);
+  assert_int_equal(test_pool_statistics(s.pool).event_ordered, 1);
   rondo_event_destroy(early);
   end(&s);
 }
 
 /* An event node counts as recorded after everything that its launch comes after. */
-static void test_gm19_p2_events_that_a_launch_records(void **state) {
+TEST_WORKERS(test_gm19_p2_events_that_a_launch_records) {
   test_skip_if_serial();
-  test_fixture *t = *state;
   rondo_event *event = test_event(t);
   rondo_graph *graph = test_graph(t);
   rondo_node node;
@@ -235,18 +225,18 @@ static void test_gm19_p2_events_that_a_launch_records(void **state) {
 
 static rondo_status post(void *user) { return sem_post(user) == 0 ? RONDO_OK : RONDO_EXECUTION_FAILED; }
 
-static void test_gm19_p1_what_happens_to_be_done(void **state) {
+TEST_WORKERS(test_gm19_p1_what_happens_to_be_done) {
   for (uint64_t allowed = 0; allowed < 2; allowed++) {
     standoff s;
     sem_t done;
     assert_int_equal(sem_init(&done, 0, 0), 0);
-    begin(&s, *state, make_strict_pool(*state));
+    begin(&s, t, make_strict_pool(t));
     set(s.pool, RONDO_POOL_ALLOW_OPPORTUNISTIC, allowed);
     assert_ok(rondo_host_async(s.first, post, &done));
     test_gate_open(&s.gate);
     while (sem_wait(&done) != 0) continue;
     assert_int_equal(gets_it(&s, s.second), allowed);
-    assert_int_equal(statistics_of(s.pool).opportunistic, allowed);
+    assert_int_equal(test_pool_statistics(s.pool).opportunistic, allowed);
     end(&s);
     assert_int_equal(sem_destroy(&done), 0);
   }
@@ -282,7 +272,7 @@ static void check_internal(test_fixture *t, rondo_device *device, uint64_t allow
     assert_message("small");
     assert_null(again);
   }
-  assert_int_equal(statistics_of(pool).internal_dependencies, allowed);
+  assert_int_equal(test_pool_statistics(pool).internal_dependencies, allowed);
   test_gate_open(&gate);
   assert_ok(rondo_stream_synchronize(first));
   for (int i = 0; i < COUNT; i++) assert_int_equal(out[i], 1); /* the fill of the second came after */
@@ -296,8 +286,7 @@ static void check_internal(test_fixture *t, rondo_device *device, uint64_t allow
   (void)t;
 }
 
-static void test_gm19_p1_memory_that_ran_out(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm19_p1_memory_that_ran_out) {
   if (!test_device_is("cpu")) skip();
   for (uint64_t allowed = 0; allowed < 2; allowed++) {
     const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 4, .memory_limit_bytes = 6 * MIB};
@@ -365,13 +354,13 @@ static void run_trace(trace_run *self, uint64_t calls, uint64_t chance) {
 }
 
 /* With the opportunistic policy off, which memory is used again depends on the calls alone. */
-static void test_gm19_reuse_without_chance_is_the_same_every_time(void **state) {
+TEST_WORKERS(test_gm19_reuse_without_chance_is_the_same_every_time) {
   static trace_run runs[4];
   for (uint64_t i = 0; i < 4; i++) {
-    runs[i] = (trace_run){.t = *state, .pool = make_pool(*state, UINT64_MAX)};
+    runs[i] = (trace_run){.t = t, .pool = make_pool(t, UINT64_MAX)};
     set(runs[i].pool, RONDO_POOL_ALLOW_OPPORTUNISTIC, 0);
     run_trace(&runs[i], 5, i);
-    const rondo_pool_statistics now = statistics_of(runs[i].pool);
+    const rondo_pool_statistics now = test_pool_statistics(runs[i].pool);
     assert_true(now.same_stream > 0 && now.host_ordered > 0 && now.event_ordered > 0);
     assert_int_equal(now.opportunistic, 0);
     assert_ok(rondo_pool_destroy(runs[i].pool));
@@ -382,8 +371,7 @@ static void test_gm19_reuse_without_chance_is_the_same_every_time(void **state) 
 
 /* GM-9: a free that is not ordered after the use of the memory before its allocation. The stream that allocated stands
  * at a gate in front of that use; another one frees, and gets the memory again. */
-static void test_gm9_memory_that_changes_hands_twice(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_gm9_memory_that_changes_hands_twice) {
   rondo_pool *pool = make_pool(t, UINT64_MAX);
   rondo_stream *other = test_stream(t, "other");
   uint32_t *out = test_words(t, COUNT), expected[COUNT];
@@ -415,8 +403,7 @@ static void test_gm9_memory_that_changes_hands_twice(void **state) {
 }
 
 /* Blocks that one stream freed side by side serve a larger one before the pool grows. */
-static void test_gm19_neighbours_are_joined(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_gm19_neighbours_are_joined) {
   rondo_pool *pool = make_strict_pool(t);
   void *parts[8];
   test_gate gate;
@@ -428,8 +415,8 @@ static void test_gm19_neighbours_are_joined(void **state) {
     void *large = take(t->stream, pool, i == 0 ? 2 * MIB : MIB + 1);
     assert_ok(rondo_free_async(t->stream, large));
   }
-  assert_int_equal(statistics_of(pool).chunks, 1);
-  assert_int_equal(statistics_of(pool).reserved, 2 * MIB);
+  assert_int_equal(test_pool_statistics(pool).chunks, 1);
+  assert_int_equal(test_pool_statistics(pool).reserved, 2 * MIB);
   test_gate_open(&gate);
   assert_ok(rondo_stream_synchronize(t->stream));
   test_gate_destroy(&gate);
@@ -438,8 +425,7 @@ static void test_gm19_neighbours_are_joined(void **state) {
 
 /* Bytes ----------------------------------------------------------------------------------------------------------- */
 
-static void test_gm19_release_threshold(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm19_release_threshold) {
   static const uint64_t thresholds[] = {0, 1, 3 * MIB, 4 * MIB, UINT64_MAX};
   static const uint64_t kept[] = {0, 2 * MIB, 4 * MIB, 4 * MIB, 8 * MIB};
   for (size_t i = 0; i < 5; i++) {
@@ -461,8 +447,7 @@ static void test_gm19_release_threshold(void **state) {
 }
 
 /* Freed at once, it goes back with the next synchronisation too; and what is in use stays. */
-static void test_gm19_release_of_what_was_freed_at_once(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm19_release_of_what_was_freed_at_once) {
   rondo_event *event = test_event(t);
   rondo_pool *pool = make_pool(t, 0);
   void *blocks[2] = {take(t->stream, pool, 2 * MIB), take(t->stream, pool, 2 * MIB)};
@@ -478,38 +463,33 @@ static void test_gm19_release_of_what_was_freed_at_once(void **state) {
   assert_ok(rondo_pool_destroy(pool));
 }
 
-static void test_gm19_p3_trim_to(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_gm19_p3_trim_to) {
   rondo_pool *pool = make_pool(t, UINT64_MAX);
-  test_gate gate;
+  test_gate *gate = test_gate_make();
   void *blocks[4];
-  test_gate_init(&gate);
   for (int i = 0; i < 4; i++) blocks[i] = take(t->stream, pool, 2 * MIB);
   for (int i = 0; i < 2; i++) assert_ok(rondo_free_async(t->stream, blocks[i]));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_pool_trim(pool, 5 * MIB));
   assert_int_equal(get(pool, RONDO_POOL_RESERVED_CURRENT), 6 * MIB);
-  test_gate_hold(&gate, t->stream);
+  test_gate_hold(gate, t->stream);
   assert_ok(rondo_free_async(t->stream, blocks[2])); /* not done */
   assert_ok(rondo_pool_trim(pool, 0));
   assert_int_equal(get(pool, RONDO_POOL_RESERVED_CURRENT), 4 * MIB);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_pool_trim(pool, 0));
   assert_int_equal(get(pool, RONDO_POOL_RESERVED_CURRENT), 2 * MIB);
   assert_ok(rondo_free_async(t->stream, blocks[3]));
   assert_ok(rondo_pool_destroy(pool));
-  test_gate_destroy(&gate);
 }
 
-static void test_gm16_pool_attributes(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm16_pool_attributes) {
   rondo_pool *pool = make_pool(t, 7);
   uint64_t value = 0;
   for (int i = RONDO_POOL_FOLLOW_EVENT_DEPENDENCIES; i <= RONDO_POOL_ALLOW_INTERNAL_DEPENDENCIES; i++) {
     assert_int_equal(get(pool, (rondo_pool_attribute)i), 1);
-    assert_error(rondo_pool_set_attribute(pool, (rondo_pool_attribute)i, 2), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_OUT_OF_RANGE);
+    assert_invalid(rondo_pool_set_attribute(pool, (rondo_pool_attribute)i, 2), RONDO_REASON_OUT_OF_RANGE);
     set(pool, (rondo_pool_attribute)i, 0);
   }
   assert_int_equal(get(pool, RONDO_POOL_RELEASE_THRESHOLD), 7);
@@ -522,18 +502,15 @@ static void test_gm16_pool_attributes(void **state) {
   assert_int_equal(get(pool, RONDO_POOL_RESERVED_HIGH), 2 * MIB);
   for (int i = RONDO_POOL_RESERVED_CURRENT; i <= RONDO_POOL_USED_HIGH; i++) {
     const bool high = i == RONDO_POOL_RESERVED_HIGH || i == RONDO_POOL_USED_HIGH;
-    assert_error(rondo_pool_set_attribute(pool, (rondo_pool_attribute)i, 1), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_OUT_OF_RANGE);
+    assert_invalid(rondo_pool_set_attribute(pool, (rondo_pool_attribute)i, 1), RONDO_REASON_OUT_OF_RANGE);
     if (high) assert_ok(rondo_pool_set_attribute(pool, (rondo_pool_attribute)i, 0));
     if (!high) assert_fails(rondo_pool_set_attribute(pool, (rondo_pool_attribute)i, 0), RONDO_INVALID_ARGUMENT);
     assert_int_equal(get(pool, (rondo_pool_attribute)i), 0);
   }
   static const int wrong[] = {0, 9, -1, 1 << 20};
   for (size_t i = 0; i < 4; i++) {
-    assert_error(rondo_pool_get_attribute(pool, (rondo_pool_attribute)wrong[i], &value), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_BAD_OPTIONS);
-    assert_error(rondo_pool_set_attribute(pool, (rondo_pool_attribute)wrong[i], 0), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_BAD_OPTIONS);
+    assert_invalid(rondo_pool_get_attribute(pool, (rondo_pool_attribute)wrong[i], &value), RONDO_REASON_BAD_OPTIONS);
+    assert_invalid(rondo_pool_set_attribute(pool, (rondo_pool_attribute)wrong[i], 0), RONDO_REASON_BAD_OPTIONS);
   }
   assert_reason(rondo_pool_get_attribute(NULL, RONDO_POOL_USED_HIGH, &value), RONDO_REASON_NULL_ARGUMENT);
   assert_reason(rondo_pool_get_attribute(pool, RONDO_POOL_USED_HIGH, NULL), RONDO_REASON_NULL_ARGUMENT);
@@ -545,8 +522,7 @@ static void test_gm16_pool_attributes(void **state) {
 
 /* Several pools --------------------------------------------------------------------------------------------------- */
 
-static void test_gm19_the_current_pool(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm19_the_current_pool) {
   rondo_pool *standard = NULL, *current = NULL, *pool = make_pool(t, 0);
   assert_ok(rondo_device_get_default_pool(t->device, &standard));
   assert_ok(rondo_device_get_pool(t->device, &current));
@@ -555,8 +531,8 @@ static void test_gm19_the_current_pool(void **state) {
   assert_ok(rondo_device_get_pool(t->device, &current));
   assert_ptr_equal(current, pool);
   void *of_pool = take(t->stream, NULL, 256), *of_standard = take(t->stream, standard, 256);
-  assert_int_equal(statistics_of(pool).live_allocations, 1);
-  assert_int_equal(statistics_of(standard).live_allocations, 1);
+  assert_int_equal(test_pool_statistics(pool).live_allocations, 1);
+  assert_int_equal(test_pool_statistics(standard).live_allocations, 1);
   assert_int_equal(test_memory_statistics(t).live_allocations, 2);
   assert_int_equal(test_memory_statistics(t).pool_reserved, 4 * MIB);
   assert_int_equal(test_memory_statistics(t).pool_used, 512);
@@ -569,35 +545,31 @@ static void test_gm19_the_current_pool(void **state) {
   assert_ok(rondo_pool_destroy(pool)); /* P3: the default pool is current again */
   assert_ok(rondo_device_get_pool(t->device, &current));
   assert_ptr_equal(current, standard);
-  assert_error(rondo_pool_destroy(standard), RONDO_INVALID_ARGUMENT, RONDO_REASON_STILL_IN_USE);
+  assert_invalid(rondo_pool_destroy(standard), RONDO_REASON_STILL_IN_USE);
   assert_ok(rondo_pool_destroy(NULL));
 }
 
 /* P3: destroyed while allocations live, it goes with the last. */
-static void test_gm19_p3_destruction_is_deferred(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_gm19_p3_destruction_is_deferred) {
   rondo_pool *pool = make_pool(t, UINT64_MAX);
   uint32_t *out = test_words(t, 1);
   void *first = take(t->stream, pool, MIB), *second = take(t->stream, pool, 2 * MIB);
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_gate_make();
   assert_ok(rondo_pool_destroy(pool));
   assert_int_equal(test_memory_statistics(t).pool_reserved, 4 * MIB);
-  test_gate_hold(&gate, t->stream);
+  test_gate_hold(gate, t->stream);
   assert_ok(rondo_fill_async(t->stream, &(rondo_fill){.dst = second, .value = 3, .element_bytes = 4, .width = 1}));
   assert_ok(rondo_copy_async(t->stream, out, second, 4));
   assert_ok(rondo_free_async(t->stream, first));
   assert_ok(rondo_free_async(t->stream, second));
   assert_int_equal(test_memory_statistics(t).live_allocations, 1); /* `out` */
   assert_int_equal(test_memory_statistics(t).pool_reserved, 4 * MIB);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_int_equal(test_word(t, out), 3);
   assert_int_equal(test_memory_statistics(t).pool_reserved, 0);
-  test_gate_destroy(&gate);
 }
 
-static void test_gm19_a_device_with_pools_is_in_use(void **state) {
-  (void)state;
+TEST(test_gm19_a_device_with_pools_is_in_use) {
   rondo_device *device = NULL;
   rondo_pool *pool = NULL;
   assert_ok(rondo_device_open(test_device_name(), NULL, &device));
@@ -608,17 +580,16 @@ static void test_gm19_a_device_with_pools_is_in_use(void **state) {
   assert_ok(rondo_device_close(device));
 }
 
-static void test_gm19_pools_of_another_device(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm19_pools_of_another_device) {
   rondo_device *device = NULL;
   rondo_pool *pool = NULL;
   void *address = t;
   assert_ok(rondo_device_open(test_device_name(), NULL, &device));
   assert_ok(rondo_device_get_default_pool(device, &pool));
-  assert_error(rondo_malloc_async(t->stream, 256, &(rondo_malloc_options){.pool = pool}, &address),
-               RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_malloc_async(t->stream, 256, &(rondo_malloc_options){.pool = pool}, &address),
+                 RONDO_REASON_OTHER_DEVICE);
   assert_null(address);
-  assert_error(rondo_device_set_pool(t->device, pool), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_device_set_pool(t->device, pool), RONDO_REASON_OTHER_DEVICE);
   pool = (rondo_pool *)(void *)t;
   assert_reason(rondo_pool_create(NULL, NULL, &pool), RONDO_REASON_NULL_ARGUMENT);
   assert_null(pool);
@@ -630,8 +601,7 @@ static void test_gm19_pools_of_another_device(void **state) {
 }
 
 /* While capturing, a pool named changes nothing: the allocation is the graph's. */
-static void test_gm7_a_pool_named_while_capturing(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm7_a_pool_named_while_capturing) {
   rondo_pool *pool = make_pool(t, 0);
   rondo_node nodes[2];
   rondo_node_params params;
@@ -645,34 +615,7 @@ static void test_gm7_a_pool_named_while_capturing(void **state) {
   assert_ok(rondo_graph_get_params(graph, nodes[0], &params));
   assert_int_equal(params.kind, RONDO_NODE_ALLOC);
   assert_ptr_equal(params.as.alloc.address, address);
-  assert_int_equal(statistics_of(pool).reserved, 0);
+  assert_int_equal(test_pool_statistics(pool).reserved, 0);
   test_run_once(t, graph);
   assert_ok(rondo_pool_destroy(pool));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case_workers(test_gm19_p1_the_same_stream_gets_it_at_once),
-      test_case_workers(test_gm19_p1_nobody_else_gets_what_is_in_use),
-      test_case_workers(test_gm19_p1_what_the_host_waited_for),
-      test_case(test_gm19_p1_what_the_host_did_not_wait_for),
-      test_case_workers(test_gm19_p1_events_order_streams),
-      test_case_workers(test_gm19_p2_order_is_transitive),
-      test_case_workers(test_gm19_p2_events_that_a_launch_records),
-      test_case_workers(test_gm19_p1_what_happens_to_be_done),
-      test_case(test_gm19_p1_memory_that_ran_out),
-      test_case_workers(test_gm19_reuse_without_chance_is_the_same_every_time),
-      test_case_workers(test_gm9_memory_that_changes_hands_twice),
-      test_case_workers(test_gm19_neighbours_are_joined),
-      test_case(test_gm19_release_threshold),
-      test_case(test_gm19_release_of_what_was_freed_at_once),
-      test_case_workers(test_gm19_p3_trim_to),
-      test_case(test_gm16_pool_attributes),
-      test_case(test_gm19_the_current_pool),
-      test_case_workers(test_gm19_p3_destruction_is_deferred),
-      test_case(test_gm19_a_device_with_pools_is_in_use),
-      test_case(test_gm19_pools_of_another_device),
-      test_case(test_gm7_a_pool_named_while_capturing),
-  };
-  return test_main(tests);
 }

@@ -28,11 +28,7 @@ static rondo_profile *profile_of(const rondo_graph *graph) {
   return profile;
 }
 
-static void *take(rondo_stream *stream, size_t units) {
-  void *address = NULL;
-  assert_ok(rondo_malloc_async(stream, units * UNIT, NULL, &address));
-  return address;
-}
+static void *take(rondo_stream *stream, size_t units) { return test_allocate_async(stream, units * UNIT); }
 
 static void give(rondo_stream *stream, void *address) { assert_ok(rondo_free_async(stream, address)); }
 
@@ -66,8 +62,7 @@ static uint32_t next_random(work *self, uint32_t below) {
 }
 
 static void allocate(work *self, int stream) {
-  void *address = NULL;
-  assert_ok(rondo_malloc_async(self->streams[stream], 1 + next_random(self, 4 * UNIT), NULL, &address));
+  void *address = test_allocate_async(self->streams[stream], 1 + next_random(self, 4 * UNIT));
   self->live[self->count].address = address;
   self->live[self->count++].stream = stream;
 }
@@ -114,8 +109,8 @@ static rondo_graph *record_calls(work *self, uint64_t seed, rondo_profile *profi
 
 /* The same allocations in the same order with the same bound, and the recording of them departs nowhere. On several
  * streams the edges differ that say the same order, and the plans by a little. */
-static void test_gm11_a_run_is_profiled_as_its_recording(void **state) {
-  work self = {.t = *state, .streams = {((test_fixture *)*state)->stream}};
+TEST(test_gm11_a_run_is_profiled_as_its_recording) {
+  work self = {.t = t, .streams = {t->stream}};
   for (int i = 1; i < STREAMS; i++) self.streams[i] = test_stream(self.t, "outside");
   for (uint64_t seed = 1; seed <= test_effort(60); seed++) {
     rondo_graph *online = record_calls(&self, seed, NULL);
@@ -139,8 +134,7 @@ static void test_gm11_a_run_is_profiled_as_its_recording(void **state) {
 }
 
 /* A warm-up, then the recording, in the bytes that are live at once where placing node by node needs more. */
-static void test_gm11_a_recording_follows_its_warm_up(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_a_recording_follows_its_warm_up) {
   enum { PAGES = (2 << 20) / UNIT }; /* units that are whole pages on every device */
   uint32_t *out = test_words(t, 2 * UNITS);
   rondo_profile *profile = NULL;
@@ -170,8 +164,7 @@ static void test_gm11_a_recording_follows_its_warm_up(void **state) {
   }
   rondo_graph *graph = test_capture_end(t->stream);
   rondo_exec *exec = test_instantiate(graph);
-  rondo_exec_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_exec_get_info(exec, &info));
+  rondo_exec_info info = test_exec_info(exec);
   if (!test_is_guarded(t)) assert_int_equal(info.graph_bytes, 3 * PAGES * UNIT);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   test_assert_all(t, out, UNITS, 4 * 32);
@@ -182,8 +175,7 @@ static void test_gm11_a_recording_follows_its_warm_up(void **state) {
 /* What counts ----------------------------------------------------------------------------------------------------- */
 
 /* Streams take part from the wait on; what they do without an order between them lives together. */
-static void test_gm11_streams_join_by_events(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_streams_join_by_events) {
   rondo_stream *a = test_stream(t, "a"), *b = test_stream(t, "b");
   assert_ok(rondo_profile_begin(t->stream));
   give(a, take(a, 50)); /* not yet */
@@ -201,8 +193,7 @@ static void test_gm11_streams_join_by_events(void **state) {
 }
 
 /* Frees before the begin, of memory from before, at once, and on a stream outside of the run. */
-static void test_gm11_what_is_not_freed_in_order_shares_with_none(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_what_is_not_freed_in_order_shares_with_none) {
   rondo_stream *outside = test_stream(t, "outside");
   void *before = take(t->stream, 7);
   give(t->stream, take(t->stream, 9));
@@ -221,8 +212,7 @@ static void test_gm11_what_is_not_freed_in_order_shares_with_none(void **state) 
 }
 
 /* Two at once keep apart; a stream of both belongs to its own, or to the one begun first. */
-static void test_gm11_profiles_at_once(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_profiles_at_once) {
   rondo_stream *other = test_stream(t, "other"), *both = test_stream(t, "both");
   assert_ok(rondo_profile_begin(t->stream));
   assert_ok(rondo_profile_begin(other));
@@ -238,8 +228,7 @@ static void test_gm11_profiles_at_once(void **state) {
 }
 
 /* A capture meanwhile is no part of it. */
-static void test_gm11_nothing_and_captures(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm11_nothing_and_captures) {
   assert_ok(rondo_profile_begin(t->stream));
   assert_run(t->stream, 0, 0);
   assert_ok(rondo_profile_begin(t->stream));
@@ -252,11 +241,10 @@ static void test_gm11_nothing_and_captures(void **state) {
 
 /* Misuse ---------------------------------------------------------------------------------------------------------- */
 
-static void test_gm18_misuse_of_runs(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_misuse_of_runs) {
   rondo_profile *profile = (rondo_profile *)t;
-  assert_error(rondo_profile_begin(NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_profile_end(NULL, NULL, &profile), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_profile_begin(NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_profile_end(NULL, NULL, &profile), RONDO_REASON_NULL_ARGUMENT);
   assert_null(profile);
   assert_error(rondo_profile_end(t->stream, NULL, &profile), RONDO_INVALID_STATE, RONDO_REASON_NOT_PROFILING);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
@@ -266,7 +254,7 @@ static void test_gm18_misuse_of_runs(void **state) {
   assert_error(rondo_profile_begin(t->stream), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_PROFILING);
   give(t->stream, take(t->stream, 2));
   const rondo_plan_options unknown = {.struct_size = 3};
-  assert_error(rondo_profile_end(t->stream, NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_profile_end(t->stream, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_fails(rondo_profile_end(t->stream, &unknown, &profile), RONDO_INVALID_ARGUMENT);
   assert_run(t->stream, 1, 2);
   assert_error(rondo_profile_end(t->stream, NULL, &profile), RONDO_INVALID_STATE, RONDO_REASON_NOT_PROFILING);
@@ -279,8 +267,7 @@ static void test_gm18_misuse_of_runs(void **state) {
 }
 
 /* The profile is over with its stream; another that takes part may go, and its memory stays what it is. */
-static void test_gm18_a_stream_is_destroyed_meanwhile(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm18_a_stream_is_destroyed_meanwhile) {
   rondo_stream *first = test_stream(t, "first"), *second;
   rondo_profile *profile = NULL;
   assert_ok(rondo_profile_begin(first));
@@ -304,8 +291,7 @@ static void test_gm18_a_stream_is_destroyed_meanwhile(void **state) {
 }
 
 /* What is noted is bounded: a longer run goes on, and its end says so (GM-19). */
-static void test_gm19_a_run_is_too_long(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm19_a_run_is_too_long) {
   if (test_is_guarded(t)) skip();          /* where a malloc maps pages */
   if (test_effort_divisor() >= 20) skip(); /* one thread's: nothing for ThreadSanitizer */
   rondo_profile *profile = NULL;
@@ -354,8 +340,7 @@ static void run_worker(void *user) {
 }
 
 /* Each thread profiles a stream of its own and works on one of the main thread's profile (GX-10). */
-static void test_gx10_threads_profile_at_once(void **state) {
-  test_fixture *t = *state;
+TEST(test_gx10_threads_profile_at_once) {
   enum { THREADS = 4 };
   worker workers[THREADS] = {{.stream = NULL}};
   test_thread threads[THREADS];
@@ -375,20 +360,4 @@ static void test_gx10_threads_profile_at_once(void **state) {
     test_stream_destroy(workers[i].shared);
   }
   assert_run(t->stream, THREADS * 100, THREADS);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_gm11_a_run_is_profiled_as_its_recording),
-      test_case(test_gm11_a_recording_follows_its_warm_up),
-      test_case(test_gm11_streams_join_by_events),
-      test_case(test_gm11_what_is_not_freed_in_order_shares_with_none),
-      test_case(test_gm11_profiles_at_once),
-      test_case(test_gm11_nothing_and_captures),
-      test_case(test_gm18_misuse_of_runs),
-      test_case(test_gm18_a_stream_is_destroyed_meanwhile),
-      test_case(test_gm19_a_run_is_too_long),
-      test_case(test_gx10_threads_profile_at_once),
-  };
-  return test_main(tests);
 }

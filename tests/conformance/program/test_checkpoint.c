@@ -167,22 +167,21 @@ static uint32_t load(rondo_compiled *compiled, const char *name) {
 }
 
 /* Stopped in the middle of a round of accumulated gradients, too. */
-static void test_going_on_gives_the_bits_of_not_having_stopped(void **state) {
-  test_fixture *f = *state;
+TEST(test_going_on_gives_the_bits_of_not_having_stopped) {
   static const uint32_t stops[] = {20, 1, 19, 39};
   float at_once[STEPS], in_parts[STEPS];
-  rondo_compiled *compiled = compile(f->device, SAME);
+  rondo_compiled *compiled = compile(t->device, SAME);
   initialize(compiled);
   train(compiled, 0, STEPS, at_once);
   save(compiled, STEPS, "at_once");
   assert_ok(rondo_compiled_destroy(compiled));
   for (size_t i = 0; i < sizeof stops / sizeof stops[0]; i++) {
-    compiled = compile(f->device, SAME);
+    compiled = compile(t->device, SAME);
     initialize(compiled);
     train(compiled, 0, stops[i], in_parts);
     save(compiled, stops[i], "half");
     assert_ok(rondo_compiled_destroy(compiled));
-    compiled = compile(f->device, SAME);
+    compiled = compile(t->device, SAME);
     train(compiled, load(compiled, "half"), STEPS, in_parts);
     save(compiled, STEPS, "rest");
     assert_ok(rondo_compiled_destroy(compiled));
@@ -191,11 +190,10 @@ static void test_going_on_gives_the_bits_of_not_having_stopped(void **state) {
   }
 }
 
-/* Behind runs that are still queued, and over what they leave. */
-static void test_a_program_can_go_back(void **state) {
-  test_fixture *f = *state;
+/* After runs that are still queued, and over what they leave. */
+TEST(test_a_program_can_go_back) {
   float first[STEPS], again[STEPS];
-  rondo_compiled *compiled = compile(f->device, SAME);
+  rondo_compiled *compiled = compile(t->device, SAME);
   initialize(compiled);
   train(compiled, 0, 10, first);
   rondo_weights *checkpoint = gather(compiled, 10);
@@ -205,11 +203,9 @@ static void test_a_program_can_go_back(void **state) {
   train(compiled, 10, STEPS, again);
   assert_memory_equal(first + 10, again + 10, (STEPS - 10) * sizeof *first);
   rondo_weights_destroy(checkpoint);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_a_checkpoint_of_another_program_is_refused_by_name(void **state) {
-  test_fixture *f = *state;
+TEST(test_a_checkpoint_of_another_program_is_refused_by_name) {
   static const struct {
     variant how;
     rondo_reason reason;
@@ -220,11 +216,11 @@ static void test_a_checkpoint_of_another_program_is_refused_by_name(void **state
       {WITHOUT_CELL, RONDO_REASON_UNKNOWN_NAME, "'chance', which is no state or cell"},
       {WITH_STATE, RONDO_REASON_UNKNOWN_NAME, "no tensor for the state 'more'"},
   };
-  rondo_compiled *compiled = compile(f->device, SAME);
+  rondo_compiled *compiled = compile(t->device, SAME);
   rondo_weights *checkpoint = gather(compiled, 0), *before = NULL, *after = NULL;
   assert_ok(rondo_compiled_destroy(compiled));
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    compiled = compile(f->device, cases[i].how);
+    compiled = compile(t->device, cases[i].how);
     assert_ok(rondo_weights_create(NULL, &before));
     assert_ok(rondo_weights_create(NULL, &after));
     assert_ok(rondo_checkpoint_gather(before, compiled));
@@ -241,16 +237,14 @@ static void test_a_checkpoint_of_another_program_is_refused_by_name(void **state
   rondo_weights_destroy(checkpoint);
 }
 
-static void test_a_state_of_another_type_is_refused_by_name(void **state) {
-  test_fixture *f = *state;
-  rondo_compiled *compiled = compile(f->device, WITH_STATE);
+TEST(test_a_state_of_another_type_is_refused_by_name) {
+  rondo_compiled *compiled = compile(t->device, WITH_STATE);
   rondo_weights *checkpoint = gather(compiled, 0);
   assert_ok(rondo_compiled_destroy(compiled));
-  compiled = compile(f->device, OTHER_TYPE);
+  compiled = compile(t->device, OTHER_TYPE);
   assert_error(rondo_checkpoint_apply(checkpoint, compiled), RONDO_INVALID_DATA, RONDO_REASON_TYPE);
   assert_message("'more'");
   rondo_weights_destroy(checkpoint);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Damage ----------------------------------------------------------------------------------------------------------- */
@@ -270,9 +264,8 @@ static void assert_refused_or_same(const unsigned char *bytes, const file_bytes 
   rondo_weights_destroy(read);
 }
 
-static void test_every_flipped_bit_is_found(void **state) {
-  test_fixture *f = *state;
-  rondo_compiled *compiled = compile(f->device, SAME);
+TEST(test_every_flipped_bit_is_found) {
+  rondo_compiled *compiled = compile(t->device, SAME);
   initialize(compiled);
   save(compiled, 0, "half");
   assert_ok(rondo_compiled_destroy(compiled));
@@ -286,9 +279,8 @@ static void test_every_flipped_bit_is_found(void **state) {
 }
 
 /* Of any length. A flipped byte of a tensor's data names the tensor. */
-static void test_a_cut_file_is_truncated_and_flipped_data_have_a_name(void **state) {
-  test_fixture *f = *state;
-  rondo_compiled *compiled = compile(f->device, SAME);
+TEST(test_a_cut_file_is_truncated_and_flipped_data_have_a_name) {
+  rondo_compiled *compiled = compile(t->device, SAME);
   initialize(compiled);
   save(compiled, 0, "half");
   assert_ok(rondo_compiled_destroy(compiled));
@@ -304,8 +296,7 @@ static void test_a_cut_file_is_truncated_and_flipped_data_have_a_name(void **sta
   free(file.data);
 }
 
-static void test_what_is_no_checkpoint_is_said(void **state) {
-  (void)state;
+TEST(test_what_is_no_checkpoint_is_said) {
   rondo_weights *set = NULL, *read = NULL;
   const float one = 1;
   const rondo_weight weight = {.name = "w", .type = RONDO_F32, .data = &one, .bytes = sizeof one};
@@ -330,7 +321,7 @@ static void test_what_is_no_checkpoint_is_said(void **state) {
   rondo_weights_destroy(set);
 }
 
-/* Makes or removes what a process of the same number, killed while it wrote, may have left beside the file. */
+/* Makes or removes what a process of the same number, killed while it wrote, may have left next to the file. */
 static void leave_files(const char *name, bool removes) {
   enum { LEFT = 200 };
   for (unsigned i = 0; i < LEFT; i++) {
@@ -346,8 +337,7 @@ static void leave_files(const char *name, bool removes) {
   }
 }
 
-static void test_files_that_were_left_are_in_nobodys_way(void **state) {
-  (void)state;
+TEST(test_files_that_were_left_are_in_nobodys_way) {
   rondo_weights *set = NULL, *read = NULL;
   const float one = 1;
   const rondo_weight weight = {.name = "w", .type = RONDO_F32, .data = &one, .bytes = sizeof one};
@@ -363,22 +353,21 @@ static void test_files_that_were_left_are_in_nobodys_way(void **state) {
 
 /* Generators ------------------------------------------------------------------------------------------------------- */
 
-static void test_generators_go_on_where_they_were(void **state) {
-  test_fixture *f = *state;
+TEST(test_generators_go_on_where_they_were) {
   rondo_generator *generator = NULL;
   rondo_weights *checkpoint = NULL;
   rondo_random first, again;
   const rondo_generator_options options = {RONDO_GENERATOR_OPTIONS_INIT, .seed = UINT64_MAX};
-  assert_ok(rondo_generator_create(f->device, &options, &generator));
+  assert_ok(rondo_generator_create(t->device, &options, &generator));
   assert_ok(rondo_weights_create(NULL, &checkpoint));
-  assert_ok(rondo_generator_reserve(generator, f->stream, 24, &first));
+  assert_ok(rondo_generator_reserve(generator, t->stream, 24, &first));
   assert_ok(rondo_checkpoint_keep_generator(checkpoint, "noise", generator));
   assert_string_equal(rondo_weights_get_metadata(checkpoint, "rondo.generator.noise"),
                       "seed 18446744073709551615 offset 24");
-  assert_ok(rondo_generator_reserve(generator, f->stream, 4, &first));
+  assert_ok(rondo_generator_reserve(generator, t->stream, 4, &first));
   assert_ok(rondo_generator_seed(generator, 3));
   assert_ok(rondo_checkpoint_restore_generator(checkpoint, "noise", generator));
-  assert_ok(rondo_generator_reserve(generator, f->stream, 4, &again));
+  assert_ok(rondo_generator_reserve(generator, t->stream, 4, &again));
   assert_true(first.seed == again.seed && first.offset == again.offset);
 
   static const char *const wrong[] = {"", "seed 1", "seed 1 offset 2", "seed 1 offset 4 ", "seed -1 offset 4", "seed"};
@@ -394,9 +383,8 @@ static void test_generators_go_on_where_they_were(void **state) {
   rondo_generator_destroy(generator);
 }
 
-static void test_wrong_arguments_are_named(void **state) {
-  test_fixture *f = *state;
-  rondo_compiled *compiled = compile(f->device, SAME);
+TEST(test_wrong_arguments_are_named) {
+  rondo_compiled *compiled = compile(t->device, SAME);
   rondo_weights *checkpoint = gather(compiled, 0);
   assert_invalid(rondo_checkpoint_gather(checkpoint, compiled), RONDO_REASON_DUPLICATE_NAME);
   assert_invalid(rondo_checkpoint_gather(NULL, compiled), RONDO_REASON_NULL_ARGUMENT);
@@ -411,23 +399,10 @@ static void test_wrong_arguments_are_named(void **state) {
   assert_invalid(rondo_checkpoint_restore_generator(checkpoint, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
   rondo_weights_destroy(checkpoint);
   save(compiled, 0, "half");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_wrong_arguments_are_named),
-      test_case(test_generators_go_on_where_they_were),
-      test_case(test_going_on_gives_the_bits_of_not_having_stopped),
-      test_case(test_a_program_can_go_back),
-      test_case(test_a_checkpoint_of_another_program_is_refused_by_name),
-      test_case(test_a_state_of_another_type_is_refused_by_name),
-      test_case(test_every_flipped_bit_is_found),
-      test_case(test_a_cut_file_is_truncated_and_flipped_data_have_a_name),
-      test_case(test_what_is_no_checkpoint_is_said),
-      test_case(test_files_that_were_left_are_in_nobodys_way),
-  };
-  const int result = test_main(tests);
+  const int result = test_run_registered();
   remove_files();
   return result;
 }

@@ -6,18 +6,20 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_cleanup.h"
 #include "support/test_program.h"
 
 enum { ROWS = 4, WIDTH = 8, COUNT = ROWS * WIDTH, STEPS = 60 };
 
 static const rondo_value none = {0};
 
-/* y = tanh(tanh(x) w) + mask, and z = softmax(x), which may run beside it. */
+/* y = tanh(tanh(x) w) + mask, and z = softmax(x), which may run at the same time. */
 static rondo_program *make_program(void) {
   rondo_program *program = NULL;
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "fed"};
   rondo_value x, mask, w, y, z;
   assert_ok(rondo_program_create(&options, &program));
+  test_leave_kind(TEST_LEFT_PROGRAM, program, NULL);
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){ROWS, WIDTH}, 2, &x));
   assert_ok(rondo_program_input(program, "mask", RONDO_F32, (const size_t[]){ROWS, WIDTH}, 2, &mask));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, (const size_t[]){WIDTH, WIDTH}, 2, &w));
@@ -34,6 +36,7 @@ static rondo_program *make_program(void) {
 static rondo_status try_compile(test_fixture *t, const rondo_compile_options *options, rondo_compiled **out) {
   rondo_program *program = make_program();
   const rondo_status status = rondo_compile(program, t->device, options, out);
+  if (status == RONDO_OK) test_leave_kind(TEST_LEFT_COMPILED, *out, NULL);
   rondo_program_destroy(program);
   return status;
 }
@@ -115,9 +118,8 @@ static const rondo_staging ways[][3] = {
 
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
-/* The next batch is fed behind each run, before its results are looked at. */
-static void test_fw3_every_way_gives_the_same_bits(void **state) {
-  test_fixture *t = *state;
+/* The next batch is fed after each run, before its results are read. */
+TEST(test_fw3_every_way_gives_the_same_bits) {
   make_results(t);
   for (int way = 0; way < WAYS; way++) {
     rondo_compiled *compiled = compile(t, ways[way][0], ways[way][1], ways[way][2]);
@@ -134,8 +136,7 @@ static void test_fw3_every_way_gives_the_same_bits(void **state) {
   }
 }
 
-static void test_fw3_branches_wait_for_the_copies_they_read(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_branches_wait_for_the_copies_they_read) {
   make_results(t);
   const rondo_staged_value staged[] = {
       {"x", RONDO_STAGING_DEVICE}, {"mask", RONDO_STAGING_HOST}, {"y", RONDO_STAGING_HOST}, {"z", RONDO_STAGING_HOST}};
@@ -157,9 +158,8 @@ static void test_fw3_branches_wait_for_the_copies_they_read(void **state) {
   }
 }
 
-/* Copies from and to the buffers, and an event behind the inputs' and the output's. */
-static void test_fw3_the_copies_are_nodes_of_the_graph(void **state) {
-  test_fixture *t = *state;
+/* Copies from and to the buffers, and an event after the inputs' and the output's. */
+TEST(test_fw3_the_copies_are_nodes_of_the_graph) {
   enum { MOST_NODES = 32 };
   rondo_node nodes[MOST_NODES];
   size_t count = MOST_NODES, from = 0, to = 0, records = 0;
@@ -184,17 +184,14 @@ static void test_fw3_the_copies_are_nodes_of_the_graph(void **state) {
   assert_int_equal(from, 2);
   assert_int_equal(to, 1);
   assert_int_equal(records, 2);
-  rondo_compiled_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_compiled_get_info(compiled, &info));
+  rondo_compiled_info info = test_compiled_info(compiled);
   assert_int_equal(info.staging_host_bytes, 512);
   assert_int_equal(info.staging_device_bytes, 256);
   assert_true(info.host_bytes > info.staging_host_bytes); /* writes and feeds go through some of it */
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-/* A slot that each run fills anew is free behind its last use. */
-static void test_fw3_a_staged_slot_holds_memory_no_longer_than_it_is_read(void **state) {
-  test_fixture *t = *state;
+/* A slot that each run fills again is free after its last use. */
+TEST(test_fw3_a_staged_slot_holds_memory_no_longer_than_it_is_read) {
   rondo_program *program = test_new_program();
   rondo_value x, y;
   size_t bytes[2];
@@ -205,24 +202,20 @@ static void test_fw3_a_staged_slot_holds_memory_no_longer_than_it_is_read(void *
   const rondo_staged_value staged = {"x", RONDO_STAGING_DEVICE};
   for (size_t i = 0; i < 2; i++) {
     const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = &staged, .staged_count = i};
-    rondo_compiled *compiled = NULL;
-    rondo_compiled_info info = {.struct_size = sizeof info};
-    assert_ok(rondo_compile(program, t->device, &options, &compiled));
-    assert_ok(rondo_compiled_get_info(compiled, &info));
+    rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
+    rondo_compiled_info info = test_compiled_info(compiled);
     bytes[i] = info.arena_bytes;
     assert_ok(rondo_compiled_destroy(compiled));
   }
   assert_int_equal(bytes[0], 3 * sizeof(float[64][64]));
   assert_int_equal(bytes[1], 2 * sizeof(float[64][64]));
-  rondo_program_destroy(program);
 }
 
 /* Feeding ahead ---------------------------------------------------------------------------------------------------- */
 
 /* A run that is queued and held takes what was fed before it, although more is fed while it waits; and the feed does
  * not wait for it. The first run, and one when the graph's event has been recorded before. */
-static void test_fw3_what_is_fed_behind_a_held_run_is_for_the_next(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_fw3_what_is_fed_behind_a_held_run_is_for_the_next) {
   test_skip_if_serial();
   make_results(t);
   for (int eager = 0; eager < 2; eager++) {
@@ -245,8 +238,7 @@ static void test_fw3_what_is_fed_behind_a_held_run_is_for_the_next(void **state)
 }
 
 /* Runs queued without looking at any result: the last one has the last batch. */
-static void test_fw3_many_batches_may_be_fed_ahead(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_many_batches_may_be_fed_ahead) {
   make_results(t);
   for (int way = 1; way < 3; way++) {
     rondo_compiled *compiled = compile(t, ways[way][0], ways[way][1], ways[way][2]);
@@ -265,8 +257,7 @@ static void test_fw3_many_batches_may_be_fed_ahead(void **state) {
   }
 }
 
-static void test_fw3_outputs_are_zeros_before_the_first_run(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_outputs_are_zeros_before_the_first_run) {
   const result zeros = {0};
   result got;
   rondo_compiled *compiled = compile(t, RONDO_STAGING_HOST, RONDO_STAGING_DEVICE, RONDO_STAGING_HOST);
@@ -274,13 +265,11 @@ static void test_fw3_outputs_are_zeros_before_the_first_run(void **state) {
   assert_memory_equal(&got, &zeros, sizeof got);
   assert_ok(rondo_compiled_read(compiled, "y", got.y, sizeof got.y));
   assert_memory_equal(&got, &zeros, sizeof got);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Mapping ---------------------------------------------------------------------------------------------------------- */
 
-static void test_fw3_host_buffers_are_mapped(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_host_buffers_are_mapped) {
   make_results(t);
   rondo_compiled *compiled = compile(t, RONDO_STAGING_HOST, RONDO_STAGING_HOST, RONDO_STAGING_HOST);
   for (int i = 0; i < 8; i++) {
@@ -299,12 +288,10 @@ static void test_fw3_host_buffers_are_mapped(void **state) {
     if (i % 2 == 0) assert_result(compiled, i);
   }
   assert_result(compiled, 7);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Another stream writes the buffers, in turn with what is fed. */
-static void test_fw3_device_buffers_are_mapped_for_a_stream(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_device_buffers_are_mapped_for_a_stream) {
   make_results(t);
   rondo_compiled *compiled = compile(t, RONDO_STAGING_DEVICE, RONDO_STAGING_DEVICE, RONDO_STAGING_SLOT);
   rondo_stream *streams[] = {test_stream(t, "producer"), test_stream(t, "another")};
@@ -330,8 +317,7 @@ static void test_fw3_device_buffers_are_mapped_for_a_stream(void **state) {
   for (int i = 0; i < 2; i++) test_stream_destroy(streams[i]);
 }
 
-static void test_fw3_mapping_refuses_what_does_not_fit(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_mapping_refuses_what_does_not_fit) {
   rondo_compiled *compiled = compile(t, RONDO_STAGING_HOST, RONDO_STAGING_DEVICE, RONDO_STAGING_SLOT);
   rondo_compiled *slots = compile(t, RONDO_STAGING_SLOT, RONDO_STAGING_SLOT, RONDO_STAGING_SLOT);
   rondo_stream *own = rondo_compiled_stream(compiled);
@@ -351,12 +337,9 @@ static void test_fw3_mapping_refuses_what_does_not_fit(void **state) {
   assert_error(rondo_compiled_map(compiled, "x", NULL, &address), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_error(rondo_compiled_feed(compiled, "x", b.x, sizeof b.x), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_error(rondo_compiled_write(compiled, "x", b.x, sizeof b.x), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
-  assert_ok(rondo_compiled_destroy(compiled));
-  assert_ok(rondo_compiled_destroy(slots));
 }
 
-static void test_fw3_mapping_refuses_a_stream_of_another_device(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_mapping_refuses_a_stream_of_another_device) {
   rondo_device *device = NULL;
   rondo_stream *stream = NULL;
   void *address;
@@ -367,25 +350,22 @@ static void test_fw3_mapping_refuses_a_stream_of_another_device(void **state) {
   assert_message("use one of the same rondo_device");
   test_stream_destroy(stream);
   assert_ok(rondo_device_close(device));
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Captures --------------------------------------------------------------------------------------------------------- */
 
 /* Each replay takes what the buffers hold then. */
-static void test_rc5_feeding_is_refused_while_the_stream_captures_and_replays_take_what_is_there(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc5_feeding_is_refused_while_the_stream_captures_and_replays_take_what_is_there) {
   make_results(t);
   rondo_compiled *compiled = compile(t, RONDO_STAGING_HOST, RONDO_STAGING_DEVICE, RONDO_STAGING_HOST);
   rondo_stream *stream = rondo_compiled_stream(compiled);
   const batch b = make_batch(0);
   result got;
   void *address;
-  rondo_graph *graph = NULL;
   feed(compiled, 0);
   assert_ok(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_error(rondo_compiled_run(compiled), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
-  assert_ok(rondo_capture_end(stream, &graph));
+  rondo_graph *graph = test_capture_end(stream);
   test_graph_destroy(graph);
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
@@ -408,27 +388,22 @@ static void test_rc5_feeding_is_refused_while_the_stream_captures_and_replays_ta
     assert_memory_equal(got.y, make_batch(i).mask, sizeof got.y);
     assert_memory_equal(got.z, results[i].z, sizeof got.z);
   }
-  rondo_exec_destroy(exec);
   test_graph_destroy(graph);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_rc5_mapping_for_a_stream_that_captures_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc5_mapping_for_a_stream_that_captures_is_refused) {
   void *address;
   rondo_compiled *compiled = compile(t, RONDO_STAGING_DEVICE, RONDO_STAGING_SLOT, RONDO_STAGING_SLOT);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_error(rondo_compiled_map(compiled, "x", t->stream, &address), RONDO_CAPTURE_REFUSED,
                RONDO_REASON_UNSUPPORTED_CALL);
   test_graph_destroy(test_capture_end(t->stream));
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Sharing ---------------------------------------------------------------------------------------------------------- */
 
 /* Staged values are not in the arena, so nobody overwrites them. */
-static void test_fw3_staged_values_of_programs_that_share_are_their_own(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_staged_values_of_programs_that_share_are_their_own) {
   make_results(t);
   const rondo_staged_value staged[] = {
       {"x", RONDO_STAGING_DEVICE}, {"mask", RONDO_STAGING_HOST}, {"y", RONDO_STAGING_HOST}, {"z", RONDO_STAGING_HOST}};
@@ -445,14 +420,11 @@ static void test_fw3_staged_values_of_programs_that_share_are_their_own(void **s
     assert_result(both[1], i + 4);
     assert_error(rondo_compiled_run(slots), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
   }
-  for (int i = 0; i < 2; i++) assert_ok(rondo_compiled_destroy(both[i]));
-  assert_ok(rondo_compiled_destroy(slots));
 }
 
 /* Errors ----------------------------------------------------------------------------------------------------------- */
 
-static void test_fw3_staging_refuses_what_does_not_fit(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_staging_refuses_what_does_not_fit) {
   const struct {
     rondo_staged_value staged[2];
     size_t count;
@@ -479,8 +451,7 @@ static void test_fw3_staging_refuses_what_does_not_fit(void **state) {
 
 /* An output that an input, state or cell is, or an input in another shape: there is no operator behind which it could
  * be copied. A state in another shape is a copy of what it is in the run. */
-static void test_fw3_outputs_that_nothing_computes_cannot_be_staged(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw3_outputs_that_nothing_computes_cannot_be_staged) {
   static const struct {
     const char *output, *shown; /* NULL: it can be staged */
   } rows[] = {{"state", "'w'"}, {"input", "'x'"}, {"cell", "'c'"}, {"flat input", "'x'"}, {"flat state", NULL}};
@@ -513,11 +484,9 @@ static void test_fw3_outputs_that_nothing_computes_cannot_be_staged(void **state
     assert_memory_equal(values, w_is, sizeof w_is);
     assert_ok(rondo_compiled_destroy(compiled));
   }
-  rondo_program_destroy(program);
 }
 
-static void test_feeding_refuses_what_does_not_fit(void **state) {
-  test_fixture *t = *state;
+TEST(test_feeding_refuses_what_does_not_fit) {
   rondo_compiled *compiled = compile(t, RONDO_STAGING_HOST, RONDO_STAGING_DEVICE, RONDO_STAGING_HOST);
   batch b = make_batch(0);
   assert_invalid(rondo_compiled_feed(NULL, "x", b.x, sizeof b.x), RONDO_REASON_NULL_ARGUMENT);
@@ -529,28 +498,4 @@ static void test_feeding_refuses_what_does_not_fit(void **state) {
   assert_error(rondo_compiled_fetch(compiled, "x", b.x, sizeof b.x), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
   assert_invalid(rondo_compiled_fetch(compiled, "y", b.x, 8), RONDO_REASON_BAD_SIZE);
   assert_invalid(rondo_compiled_fetch(compiled, "y", NULL, sizeof b.x), RONDO_REASON_NULL_ARGUMENT);
-  assert_ok(rondo_compiled_destroy(compiled));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_fw3_every_way_gives_the_same_bits),
-      test_case(test_fw3_branches_wait_for_the_copies_they_read),
-      test_case(test_fw3_the_copies_are_nodes_of_the_graph),
-      test_case(test_fw3_a_staged_slot_holds_memory_no_longer_than_it_is_read),
-      test_case_workers(test_fw3_what_is_fed_behind_a_held_run_is_for_the_next),
-      test_case(test_fw3_many_batches_may_be_fed_ahead),
-      test_case(test_fw3_outputs_are_zeros_before_the_first_run),
-      test_case(test_fw3_host_buffers_are_mapped),
-      test_case(test_fw3_device_buffers_are_mapped_for_a_stream),
-      test_case(test_fw3_mapping_refuses_what_does_not_fit),
-      test_case(test_fw3_mapping_refuses_a_stream_of_another_device),
-      test_case(test_rc5_feeding_is_refused_while_the_stream_captures_and_replays_take_what_is_there),
-      test_case(test_rc5_mapping_for_a_stream_that_captures_is_refused),
-      test_case(test_fw3_staged_values_of_programs_that_share_are_their_own),
-      test_case(test_fw3_staging_refuses_what_does_not_fit),
-      test_case(test_fw3_outputs_that_nothing_computes_cannot_be_staged),
-      test_case(test_feeding_refuses_what_does_not_fit),
-  };
-  return test_main(tests);
 }

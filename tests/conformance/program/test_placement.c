@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Placement (SE-12): operators on two devices, the one under test and a CPU device beside it. What places, rules and
+ * Placement (SE-12): operators on two devices, the one under test and a CPU device next to it. What places, rules and
  * neither say; as few parts as places allow; results as undivided, training too; states in common, values that are
  * written, read and shared; wrong indices and wrong places.
  */
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 enum { ROWS = 6, FEATURES = 3, WIDTH = 4, IDS = 10, CLASSES = 5 };
 
@@ -121,9 +122,8 @@ static void write_labels(writer write, void *target, unsigned seed) {
 
 /* The undivided program's scores. */
 static void expect_scores(test_fixture *t, size_t rows, unsigned seed, float *scores) {
-  rondo_compiled *compiled = NULL;
   network n = make_network(rows);
-  assert_ok(rondo_compile(n.program, t->device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile_kept(n.program, t->device, NULL);
   rondo_program_destroy(n.program);
   write_states(write_compiled, compiled);
   write_inputs(write_compiled, compiled, rows, seed);
@@ -165,8 +165,7 @@ static void assert_scores(test_fixture *t, const pair *p, rondo_divided *divided
 
 /* Where operators run ---------------------------------------------------------------------------------------------- */
 
-static void test_se12_look_ups_run_where_the_table_was_placed(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_look_ups_run_where_the_table_was_placed) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   assert_ok(rondo_program_place(n.program, n.table, 1));
@@ -195,8 +194,7 @@ static void test_se12_look_ups_run_where_the_table_was_placed(void **state) {
 }
 
 /* Between two GPUs what crosses goes through host memory likewise. */
-static void test_se12_two_gpus_and_a_cpu(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_two_gpus_and_a_cpu) {
   pair p = open_pair(t);
   rondo_device *third = NULL;
   rondo_divided *divided = NULL;
@@ -218,8 +216,7 @@ static void test_se12_two_gpus_and_a_cpu(void **state) {
 }
 
 /* Whichever says it: an operator's place, a rule by name, a rule by bytes, which takes the last product along. */
-static void test_se12_rules_place_by_name_and_by_bytes(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_rules_place_by_name_and_by_bytes) {
   pair p = open_pair(t);
   const rondo_placement_rule rules[] = {{.operator_name = "embedding", .place = 1},
                                         {.least_bytes = IDS * WIDTH * sizeof(float), .place = 1}};
@@ -239,8 +236,7 @@ static void test_se12_rules_place_by_name_and_by_bytes(void **state) {
 }
 
 /* A sum of looked up rows reads no state: it stays with them. What joins both devices' values goes to place 0. */
-static void test_se12_what_reads_no_state_follows_its_inputs(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_what_reads_no_state_follows_its_inputs) {
   pair p = open_pair(t);
   rondo_program *program = make_program();
   rondo_value ids, looked_up, flat, sum, y;
@@ -284,17 +280,14 @@ static void run_chain(writer write, void *target) {
   write_reals(write, target, "x", ROWS * WIDTH, 5);
 }
 
-static void test_se12_parts_are_as_few_as_places_allow(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_parts_are_as_few_as_places_allow) {
   pair p = open_pair(t);
   static const uint32_t places[3][4] = {{0, 1, 0, 1}, {1, 1, 0, 0}, {1, 0, 0, 1}};
   static const uint32_t parts[] = {4, 2, 3};
   rondo_value products[4];
   rondo_program *program = make_chain(products);
-  rondo_compiled *whole = NULL;
   float expected[ROWS * WIDTH], y[ROWS * WIDTH];
-  assert_ok(rondo_compile(program, t->device, NULL, &whole));
-  rondo_program_destroy(program);
+  rondo_compiled *whole = test_compile(program, t->device, NULL);
   run_chain(write_compiled, whole);
   assert_ok(rondo_compiled_run(whole));
   assert_ok(rondo_compiled_read(whole, "y", expected, sizeof expected));
@@ -313,8 +306,7 @@ static void test_se12_parts_are_as_few_as_places_allow(void **state) {
   close_pair(&p);
 }
 
-static void test_se12_one_device_is_one_part(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_one_device_is_one_part) {
   pair p = {.devices = {t->device, t->device}, .is_exact = true};
   network n = make_network(ROWS);
   assert_ok(rondo_program_place(n.program, n.table, 1));
@@ -329,15 +321,13 @@ static void test_se12_one_device_is_one_part(void **state) {
 /* States ----------------------------------------------------------------------------------------------------------- */
 
 /* The look-ups, their gradient and their part of the optimizer run there; losses and states are those of the whole. */
-static void test_se12_training_keeps_a_table_with_its_updates(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_training_keeps_a_table_with_its_updates) {
   pair p = open_pair(t);
   enum { STEPS = 6 };
   network whole = make_network(ROWS), parted = make_network(ROWS);
-  rondo_compiled *compiled = NULL;
   train(&whole, ROWS);
   train(&parted, ROWS);
-  assert_ok(rondo_compile(whole.program, t->device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile_kept(whole.program, t->device, NULL);
   rondo_program_destroy(whole.program);
   assert_ok(rondo_program_place(parted.program, parted.table, 1));
   rondo_divided *divided = divide(&p, parted.program, NULL);
@@ -366,8 +356,7 @@ static void test_se12_training_keeps_a_table_with_its_updates(void **state) {
 }
 
 /* Both layers read one state, on two devices, and it is trained: the other one reads it as it was before the run. */
-static void test_se12_a_state_is_read_elsewhere_as_it_was(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_a_state_is_read_elsewhere_as_it_was) {
   pair p = open_pair(t);
   rondo_compiled *compiled = NULL;
   rondo_divided *divided = NULL;
@@ -417,8 +406,7 @@ static void test_se12_a_state_is_read_elsewhere_as_it_was(void **state) {
 }
 
 /* Values that are computed alike on two devices have gradients there, too. */
-static void test_se12_gradients_go_where_their_operation_was_placed(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_gradients_go_where_their_operation_was_placed) {
   pair p = open_pair(t);
   rondo_program *program = make_program();
   rondo_value here, there, sum, gradient;
@@ -443,8 +431,7 @@ static void test_se12_gradients_go_where_their_operation_was_placed(void **state
 
 static bool is_w(const char *name) { return strcmp(name, "w") == 0; }
 
-static void test_se12_weights_come_and_go(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_weights_come_and_go) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   rondo_weights *weights = NULL, *one = NULL;
@@ -472,8 +459,7 @@ static void test_se12_weights_come_and_go(void **state) {
 }
 
 /* A smaller batch shares streams, states and arenas, or states alone. */
-static void test_se12_divided_programs_share(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_divided_programs_share) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   assert_ok(rondo_program_place(n.program, n.table, 1));
@@ -522,8 +508,7 @@ static rondo_program *make_sandwich(const rondo_program_options *options, const 
 }
 
 /* A program, and each of its parts, is called by its name, or by what it is. */
-static void test_se12_messages_name_the_programs(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_messages_name_the_programs) {
   pair p = open_pair(t);
   const rondo_program_options named = {RONDO_PROGRAM_OPTIONS_INIT, .name = "net"};
   const rondo_program_options *const options[] = {&named, NULL};
@@ -546,8 +531,7 @@ static void test_se12_messages_name_the_programs(void **state) {
   close_pair(&p);
 }
 
-static void test_se12_a_wrong_index_comes_out_of_waiting(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_a_wrong_index_comes_out_of_waiting) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   assert_ok(rondo_program_place(n.program, n.table, 1));
@@ -569,8 +553,7 @@ static void test_se12_a_wrong_index_comes_out_of_waiting(void **state) {
   close_pair(&p);
 }
 
-static void test_se12_wrong_places_are_told(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_wrong_places_are_told) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   rondo_divided *divided = (rondo_divided *)&n;
@@ -596,8 +579,7 @@ static void test_se12_wrong_places_are_told(void **state) {
   close_pair(&p);
 }
 
-static void test_se12_wrong_options_are_told(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_wrong_options_are_told) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   rondo_divided *divided = NULL;
@@ -618,8 +600,7 @@ static void test_se12_wrong_options_are_told(void **state) {
 }
 
 /* Two caches that one operator writes. */
-static void test_se12_a_change_from_elsewhere_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_a_change_from_elsewhere_is_refused) {
   pair p = open_pair(t);
   rondo_program *program = make_program();
   rondo_divided *divided = NULL;
@@ -642,8 +623,7 @@ static void test_se12_a_change_from_elsewhere_is_refused(void **state) {
   close_pair(&p);
 }
 
-static void test_se12_no_graph_is_of_two_devices(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_no_graph_is_of_two_devices) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   assert_ok(rondo_program_place(n.program, n.table, 1));
@@ -664,27 +644,4 @@ static void test_se12_no_graph_is_of_two_devices(void **state) {
   assert_ok(rondo_divided_destroy(divided));
   assert_ok(rondo_divided_destroy(NULL));
   close_pair(&p);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se12_look_ups_run_where_the_table_was_placed),
-      test_case(test_se12_two_gpus_and_a_cpu),
-      test_case(test_se12_rules_place_by_name_and_by_bytes),
-      test_case(test_se12_what_reads_no_state_follows_its_inputs),
-      test_case(test_se12_parts_are_as_few_as_places_allow),
-      test_case(test_se12_one_device_is_one_part),
-      test_case(test_se12_training_keeps_a_table_with_its_updates),
-      test_case(test_se12_a_state_is_read_elsewhere_as_it_was),
-      test_case(test_se12_gradients_go_where_their_operation_was_placed),
-      test_case(test_se12_weights_come_and_go),
-      test_case(test_se12_divided_programs_share),
-      test_case(test_se12_messages_name_the_programs),
-      test_case(test_se12_a_wrong_index_comes_out_of_waiting),
-      test_case(test_se12_wrong_places_are_told),
-      test_case(test_se12_wrong_options_are_told),
-      test_case(test_se12_a_change_from_elsewhere_is_refused),
-      test_case(test_se12_no_graph_is_of_two_devices),
-  };
-  return test_main(tests);
 }

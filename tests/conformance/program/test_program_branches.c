@@ -35,18 +35,15 @@ static void train(rondo_compiled *compiled, outcome *out) {
 }
 
 static bool run_form(test_fixture *t, rondo_program *program, const rondo_compile_options *options, outcome *out) {
-  rondo_compiled *compiled = NULL;
-  rondo_compiled_info info = {.struct_size = sizeof info};
   memset(out, 0, sizeof *out);
-  assert_ok(rondo_compile(program, t->device, options, &compiled));
-  assert_ok(rondo_compiled_get_info(compiled, &info));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, options);
+  rondo_compiled_info info = test_compiled_info(compiled);
   train(compiled, out);
   assert_ok(rondo_compiled_destroy(compiled));
   return info.has_branches;
 }
 
-static void test_every_form_gives_the_same_bits(void **state) {
-  test_fixture *t = *state;
+TEST(test_every_form_gives_the_same_bits) {
   uint32_t with_branches = 0;
   for (uint64_t seed = 1; seed <= test_effort(16); seed++) {
     uint64_t draws = seed;
@@ -68,8 +65,7 @@ static void test_every_form_gives_the_same_bits(void **state) {
 }
 
 /* Two halves that meet in the end: their nodes are ordered by nothing else. */
-static void test_independent_operators_become_branches(void **state) {
-  test_fixture *t = *state;
+TEST(test_independent_operators_become_branches) {
   const size_t shape[] = {EDGE, EDGE};
   rondo_program *program = test_new_program();
   rondo_value x, a, b;
@@ -84,8 +80,7 @@ static void test_independent_operators_become_branches(void **state) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = RONDO_BRANCHES_ALWAYS,
                                          .fusion = RONDO_FUSION_NEVER};
   rondo_compiled *compiled = test_compile(program, t->device, &options);
-  rondo_compiled_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_compiled_get_info(compiled, &info));
+  rondo_compiled_info info = test_compiled_info(compiled);
   assert_int_equal(info.operators, 5);
   assert_int_equal(info.dependencies, 4);
   assert_true(info.has_branches);
@@ -93,7 +88,6 @@ static void test_independent_operators_become_branches(void **state) {
   assert_ok(rondo_graph_edges(rondo_compiled_graph(compiled), NULL, NULL, &edges));
   if (nodes == 5) assert_int_equal(edges, 4); /* a product can be more than one node */
   assert_true(edges <= nodes - 1);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* The edges of a graph whose nodes are numbered in an order that they keep. */
@@ -120,18 +114,15 @@ static bool reaches(const waits *w, rondo_node from, rondo_node to, size_t left_
 
 /* A wait that others imply is one too many: no smaller set of edges gives the same order (Aho, Garey and Ullman 1972).
  * And no program waits more often side by side than its data make it. */
-static void test_no_wait_is_one_too_many(void **state) {
-  test_fixture *t = *state;
+TEST(test_no_wait_is_one_too_many) {
   uint32_t with_branches = 0;
   for (uint64_t seed = 1; seed <= test_effort(16); seed++) {
     uint64_t draws = seed;
     waits w;
-    rondo_compiled *compiled = NULL;
-    rondo_compiled_info info = {.struct_size = sizeof info};
     rondo_program *program = test_random_program(&random_shape, &draws);
     const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = RONDO_BRANCHES_ALWAYS};
-    assert_ok(rondo_compile(program, t->device, &options, &compiled));
-    assert_ok(rondo_compiled_get_info(compiled, &info));
+    rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
+    rondo_compiled_info info = test_compiled_info(compiled);
     get_waits(rondo_compiled_graph(compiled), &w);
     for (size_t i = 0; i < w.count; i++) assert_false(reaches(&w, w.from[i], w.to[i], i));
     if (info.has_branches && w.nodes == info.operators) assert_int_equal(w.count, info.dependencies);
@@ -140,13 +131,4 @@ static void test_no_wait_is_one_too_many(void **state) {
     rondo_program_destroy(program);
   }
   assert_true(with_branches > 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_every_form_gives_the_same_bits),
-      test_case(test_independent_operators_become_branches),
-      test_case(test_no_wait_is_one_too_many),
-  };
-  return test_main(tests);
 }

@@ -194,11 +194,10 @@ static void read_value(rondo_compiled *compiled, const char *name, unsigned char
 }
 
 static void run_form(test_fixture *t, rondo_program *program, const rondo_compile_options *options, outcome *out) {
-  rondo_compiled *compiled = NULL;
   char name[16];
   memset(out, 0, sizeof *out);
   out->info.struct_size = sizeof out->info;
-  assert_ok(rondo_compile(program, t->device, options, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, options);
   assert_ok(rondo_compiled_get_info(compiled, &out->info));
   write_inputs(compiled);
   for (int run = 0; run < RUNS; run++) {
@@ -217,8 +216,7 @@ static void assert_same(const outcome *a, const outcome *b, uint64_t seed) {
     fail_msg("program %llu: joined operators give other bits", (unsigned long long)seed);
 }
 
-static void test_chains_give_the_same_bits(void **state) {
-  test_fixture *t = *state;
+TEST(test_chains_give_the_same_bits) {
   static outcome separate, joined;
   uint64_t operators = 0, in_chains = 0;
   const uint32_t programs = test_effort(test_device_is("cuda") ? 16 : 60); /* a GPU's kernels are compiled */
@@ -271,11 +269,10 @@ static rondo_compiled *compile_known(rondo_device *device) {
 }
 
 static void assert_is_one_kernel(const rondo_compiled *compiled, const char *name) {
-  rondo_compiled_info info = {.struct_size = sizeof info};
   rondo_node_params params;
   rondo_node node;
   size_t nodes = 1;
-  assert_ok(rondo_compiled_get_info(compiled, &info));
+  rondo_compiled_info info = test_compiled_info(compiled);
   assert_int_equal(info.kernels, 1);
   assert_int_equal(info.operators, 1);
   assert_int_equal(info.chains, 1);
@@ -288,8 +285,7 @@ static void assert_is_one_kernel(const rondo_compiled *compiled, const char *nam
 }
 
 /* Four operators, one kernel, whose name says which. */
-static void test_a_chain_is_one_kernel(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_chain_is_one_kernel) {
   float numbers[KNOWN_COUNT], result[KNOWN_COUNT], scale[KNOWN_WIDTH], shift[KNOWN_WIDTH];
   rondo_compiled *compiled = compile_known(t->device);
   assert_is_one_kernel(compiled, "chain_mul_add_silu_mul");
@@ -306,13 +302,4 @@ static void test_a_chain_is_one_kernel(void **state) {
     numbers[i] = (float)(v / (1 + exp(-v)) * numbers[i]);
   }
   assert_near(result, numbers, KNOWN_COUNT, 1e-5f);
-  assert_ok(rondo_compiled_destroy(compiled));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_chains_give_the_same_bits),
-      test_case(test_a_chain_is_one_kernel),
-  };
-  return test_main(tests);
 }

@@ -63,8 +63,7 @@ static void assert_layer(rondo_compiled *compiled) {
 
 /* FW-1 ------------------------------------------------------------------------------------------------------------- */
 
-static void test_fw1_compiled_programs_outlive_the_program(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_compiled_programs_outlive_the_program) {
   rondo_program *program = make_layer();
   rondo_compiled *first = compile(t, program);
   rondo_compiled *second = compile(t, program);
@@ -84,8 +83,7 @@ static void test_fw1_compiled_programs_outlive_the_program(void **state) {
   assert_ok(rondo_compiled_destroy(second));
 }
 
-static void test_fw1_it_owns_a_stream_a_graph_and_an_exec(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_it_owns_a_stream_a_graph_and_an_exec) {
   rondo_program *program = make_layer();
   rondo_compiled *compiled = compile(t, program);
   size_t nodes = 0;
@@ -109,8 +107,7 @@ static void test_fw1_it_owns_a_stream_a_graph_and_an_exec(void **state) {
   assert_ok(rondo_compiled_destroy(NULL));
 }
 
-static void test_fw1_addresses_are_fixed_and_told(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_addresses_are_fixed_and_told) {
   rondo_program *program = make_layer();
   rondo_compiled *compiled = compile(t, program);
   const struct {
@@ -147,8 +144,7 @@ static void test_fw1_addresses_are_fixed_and_told(void **state) {
 }
 
 /* The warm-up runs the updates; nothing of that may be left. */
-static void test_fw1_the_warm_up_leaves_no_trace(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_the_warm_up_leaves_no_trace) {
   rondo_program *program = make_program();
   const rondo_value w = make_value(program, 's', "w", 1, 3);
   const rondo_value x = make_value(program, 'i', "x", 3, 1);
@@ -182,8 +178,7 @@ static void test_fw1_the_warm_up_leaves_no_trace(void **state) {
 }
 
 /* An output sees the state as it was before the run, wherever the optimizer was added. */
-static void test_fw4_updates_come_last(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw4_updates_come_last) {
   rondo_program *program = make_program();
   const rondo_value w = make_value(program, 's', "w", 1, 1);
   const size_t square[] = {1, 1};
@@ -211,8 +206,7 @@ static void test_fw4_updates_come_last(void **state) {
 }
 
 /* The same of outputs that show a state or a cell in another shape, of any number of dimensions. */
-static void test_fw4_reshaped_states_are_those_of_the_run(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw4_reshaped_states_are_those_of_the_run) {
   const size_t one[] = {1}, cube[] = {2, 1, 3}, row[] = {6};
   const float start[6] = {1, -2, 3, 0.5f, 4, -5}, rate_before = 1, rate_after = 2;
   rondo_program *program = make_program();
@@ -249,8 +243,7 @@ static void test_fw4_reshaped_states_are_those_of_the_run(void **state) {
 }
 
 /* What nobody reads does not run: the second layer, and all gradients but one. */
-static void test_fw1_dead_operators_are_dropped(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_dead_operators_are_dropped) {
   rondo_program *program = make_layer();
   rondo_compiled *lean = compile(t, program);
   const rondo_value x = make_value(program, 'i', "more", 5, 7);
@@ -276,16 +269,14 @@ static void test_fw1_dead_operators_are_dropped(void **state) {
 }
 
 /* A long chain needs memory for two of its values, not for all. */
-static void test_fw1_the_arena_is_shared_by_values_that_do_not_meet(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_the_arena_is_shared_by_values_that_do_not_meet) {
   rondo_program *program = make_program();
   rondo_value x = make_value(program, 'i', "x", 64, 64);
   for (int i = 0; i < 40; i++) assert_ok(rondo_op_tanh(program, x, &x));
   assert_ok(rondo_program_output(program, "y", x));
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .fusion = RONDO_FUSION_NEVER};
   rondo_compiled *compiled = test_compile(program, t->device, &options);
-  rondo_compiled_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_compiled_get_info(compiled, &info));
+  rondo_compiled_info info = test_compiled_info(compiled);
   const uint64_t one = 64 * 64 * sizeof(float);
   assert_int_equal(info.kernels, 40);
   assert_int_equal(info.sum_bytes, 41 * one);
@@ -305,8 +296,7 @@ static void test_fw1_the_arena_is_shared_by_values_that_do_not_meet(void **state
 
 /* Nothing allocates while capturing, nor in the runs of what was captured: the graph has no memory nodes, a recorded
  * compilation holds what an eager one holds, and running takes nothing more. */
-static void test_fw2_nothing_allocates_while_capturing(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw2_nothing_allocates_while_capturing) {
   enum { MOST_NODES = 16 };
   rondo_program *program = make_layer();
   rondo_compiled *both[2] = {NULL, NULL};
@@ -345,8 +335,7 @@ static void test_fw2_nothing_allocates_while_capturing(void **state) {
 }
 
 /* Much more than the staging memory holds, in one write; and an input that is an output. */
-static void test_fw1_large_writes(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_large_writes) {
   enum { ROWS = 700, COLUMNS = 1000 };
   static float values[ROWS * COLUMNS], back[ROWS * COLUMNS];
   rondo_program *program = make_program();
@@ -372,8 +361,7 @@ static void test_fw1_large_writes(void **state) {
 }
 
 /* Compiling disturbs no capture: neither another stream's of this thread, nor the other way round. */
-static void test_fw1_compiling_beside_a_capture(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_compiling_beside_a_capture) {
   rondo_program *program = make_layer();
   rondo_graph *graph = NULL;
   uint32_t *words = test_words(t, 4);
@@ -390,13 +378,11 @@ static void test_fw1_compiling_beside_a_capture(void **state) {
   assert_layer(compiled);
   assert_ok(rondo_compiled_destroy(compiled));
   rondo_program_destroy(program);
-  test_words_free(t, words);
 }
 
 /* Errors of use ---------------------------------------------------------------------------------------------------- */
 
-static void test_fw1_wrong_reads_and_writes_are_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_wrong_reads_and_writes_are_refused) {
   rondo_program *program = make_layer();
   rondo_compiled *compiled = compile(t, program);
   float values[16] = {0};
@@ -421,8 +407,7 @@ static void test_fw1_wrong_reads_and_writes_are_refused(void **state) {
   rondo_program_destroy(program);
 }
 
-static void test_fw1_what_cannot_be_compiled_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_what_cannot_be_compiled_is_refused) {
   rondo_program *program = make_program();
   rondo_compiled *compiled = (rondo_compiled *)1;
   assert_fails(rondo_compile(program, t->device, NULL, &compiled), RONDO_INVALID_ARGUMENT);
@@ -441,8 +426,7 @@ static void test_fw1_what_cannot_be_compiled_is_refused(void **state) {
 }
 
 /* More memory than the machine has address space: the error says what was wanted, and nothing is left. */
-static void test_fw1_memory_that_cannot_be_had(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_memory_that_cannot_be_had) {
   rondo_program *program = make_program();
   const size_t shape[] = {(size_t)1 << 30, (size_t)1 << 25};
   rondo_value x;
@@ -479,8 +463,7 @@ static void run_lookup(rondo_compiled *compiled, const int32_t tokens[3], const 
   assert_ok(rondo_compiled_run(compiled));
 }
 
-static void test_fw1_a_wrong_index_fails_the_run(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_a_wrong_index_fails_the_run) {
   rondo_compiled *compiled = compile_lookup(t);
   const int32_t right[3] = {0, 4, 2}, zeros[3] = {0}, above[3] = {1, 5, -1}, below[3] = {0, 0, INT32_MIN};
   const int32_t bad_label[3] = {0, 1, 2};
@@ -507,32 +490,9 @@ static void test_fw1_a_wrong_index_fails_the_run(void **state) {
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_fw1_a_wrong_index_nobody_waited_for_comes_out_at_the_end(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_a_wrong_index_nobody_waited_for_comes_out_at_the_end) {
   rondo_compiled *compiled = compile_lookup(t);
   const int32_t wrong[3] = {9, 9, 9}, zeros[3] = {0};
   run_lookup(compiled, wrong, zeros);
   assert_error(rondo_compiled_destroy(compiled), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_fw1_compiled_programs_outlive_the_program),
-      test_case(test_fw1_it_owns_a_stream_a_graph_and_an_exec),
-      test_case(test_fw1_addresses_are_fixed_and_told),
-      test_case(test_fw1_the_warm_up_leaves_no_trace),
-      test_case(test_fw4_updates_come_last),
-      test_case(test_fw4_reshaped_states_are_those_of_the_run),
-      test_case(test_fw1_dead_operators_are_dropped),
-      test_case(test_fw1_the_arena_is_shared_by_values_that_do_not_meet),
-      test_case(test_fw2_nothing_allocates_while_capturing),
-      test_case(test_fw1_large_writes),
-      test_case(test_fw1_compiling_beside_a_capture),
-      test_case(test_fw1_wrong_reads_and_writes_are_refused),
-      test_case(test_fw1_what_cannot_be_compiled_is_refused),
-      test_case(test_fw1_memory_that_cannot_be_had),
-      test_case(test_fw1_a_wrong_index_fails_the_run),
-      test_case(test_fw1_a_wrong_index_nobody_waited_for_comes_out_at_the_end),
-  };
-  return test_main(tests);
 }

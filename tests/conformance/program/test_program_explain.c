@@ -76,8 +76,7 @@ static void assert_keys(json_t *json, const char *const *keys, size_t count) {
   assert_int_equal(at, count);
 }
 
-static void test_fw7_json_has_the_fields_of_the_header(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw7_json_has_the_fields_of_the_header) {
   static const char *const keys[] = {"rondo_compiled", "name",        "device",        "recorded",     "policy",
                                      "reason",         "message",     "kernels",       "operators",    "nodes",
                                      "dependencies",   "branches",    "arena_bytes",   "branch_bytes", "state_bytes",
@@ -113,21 +112,17 @@ static void test_fw7_json_has_the_fields_of_the_header(void **state) {
   assert_text_has(compiled, "gain         measured: host ");
   assert_text_has(compiled, "writing 1 input (512 B), each at its fixed address");
   assert_text_has(compiled, "memory       1.0000 of its lower bound; results live at once ");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* SE-10: whether an executor is used, and why not. */
-static void test_fw7_executors_are_told(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw7_executors_are_told) {
   static const char *const keys[] = {"used", "reason", "expensive", "sequential_us", "executor_us"};
-  rondo_executor *executor = NULL;
-  assert_ok(rondo_executor_create(t->device, NULL, &executor));
+  rondo_executor *executor = test_executor(t, NULL);
   rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .executor = executor};
   for (int i = 0; i < 2; i++) {
     options.executor_policy = i == 0 ? RONDO_EXECUTOR_AUTO : RONDO_EXECUTOR_ALWAYS;
     rondo_compiled *compiled = compile(t, &options);
-    rondo_compiled_info info = {.struct_size = sizeof info};
-    assert_ok(rondo_compiled_get_info(compiled, &info));
+    rondo_compiled_info info = test_compiled_info(compiled);
     json_t *json = explain(compiled), *told = json_object_get(json, "executor");
     assert_keys(told, keys, sizeof keys / sizeof keys[0]);
     assert_int_equal(json_is_true(json_object_get(told, "used")), info.sequential_reason == RONDO_SEQUENTIAL_NONE);
@@ -138,11 +133,9 @@ static void test_fw7_executors_are_told(void **state) {
     if (info.executor_us > 0) assert_text_has(compiled, "; one after another ");
     assert_ok(rondo_compiled_destroy(compiled));
   }
-  assert_ok(rondo_executor_destroy(executor));
 }
 
-static void test_fw7_what_is_not_recorded_has_a_reason(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw7_what_is_not_recorded_has_a_reason) {
   assert_ok(rondo_device_set_costs(t->device, &dear));
   rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
   rondo_compiled *compiled = compile(t, &options);
@@ -166,11 +159,9 @@ static void test_fw7_what_is_not_recorded_has_a_reason(void **state) {
   json_decref(json);
   assert_text_has(compiled, "not recorded NO_GAIN: recording it gains too little: ");
   assert_text_has(compiled, "gain         predicted: host ");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_fw7_what_would_raise_the_gain(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw7_what_would_raise_the_gain) {
   rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
   assert_ok(rondo_device_set_costs(t->device, &cheap));
   rondo_compiled *compiled = compile(t, &options);
@@ -181,11 +172,9 @@ static void test_fw7_what_would_raise_the_gain(void **state) {
   assert_false(is_advised(json, "LARGER_PIECE"));
   json_decref(json);
   assert_text_has(compiled, "RECORD: recording it would pay: compile it with RONDO_RECORD_ALWAYS");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_fw7_branches_are_told(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw7_branches_are_told) {
   rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = RONDO_BRANCHES_NEVER};
   rondo_compiled *compiled = compile(t, &options);
   json_t *json = explain(compiled);
@@ -202,12 +191,10 @@ static void test_fw7_branches_are_told(void **state) {
   assert_true(number_of(json, "branch_bytes") == number_of(json, "arena_bytes"));
   json_decref(json);
   assert_text_has(compiled, "branches     parallel, by ");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Three products are wide for a moment each: side by side they take two or three times the memory. */
-static void test_fw7_branches_that_take_too_much_memory_are_told(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw7_branches_that_take_too_much_memory_are_told) {
   static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
   rondo_program *program = test_new_program();
   rondo_value x, in, out, parts[3];
@@ -227,16 +214,13 @@ static void test_fw7_branches_that_take_too_much_memory_are_told(void **state) {
   assert_true(is_advised(json, "BRANCHES"));
   json_decref(json);
   assert_text_has(compiled, "none: they would need an arena of");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Two lines of so many operators that what they depend on is not looked at. */
-static void test_fw7_branches_that_are_not_tried_are_told(void **state) {
+TEST(test_fw7_branches_that_are_not_tried_are_told) {
   enum { OPERATORS = 16386 };
-  test_fixture *t = *state;
   const size_t one = 1;
   rondo_program *program = test_new_program();
-  rondo_compiled_info info = {.struct_size = sizeof info};
   rondo_value lines[2];
   assert_ok(rondo_program_input(program, "x", RONDO_F32, &one, 1, &lines[0]));
   assert_ok(rondo_op_tanh(program, lines[0], &lines[1]));
@@ -244,54 +228,32 @@ static void test_fw7_branches_that_are_not_tried_are_told(void **state) {
   for (int i = 0; i < 2; i++) assert_ok(rondo_program_output(program, i == 0 ? "a" : "b", lines[i]));
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
   rondo_compiled *compiled = test_compile(program, t->device, &options);
-  assert_ok(rondo_compiled_get_info(compiled, &info));
+  rondo_compiled_info info = test_compiled_info(compiled);
   assert_true(info.branches_ended_early);
   json_t *json = explain(compiled);
   assert_string_equal(string_of(json, "branches"), "budget");
   json_decref(json);
   assert_text_has(compiled, "none: not planned, as there are more than 16,384 operators");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_a_program_without_a_name_is_told(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_program_without_a_name_is_told) {
   rondo_program *program = test_new_program();
-  rondo_compiled *compiled = NULL;
   rondo_value x;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, NULL, 0, &x));
   assert_ok(rondo_op_tanh(program, x, &x));
   assert_ok(rondo_program_output(program, "y", x));
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, NULL);
   char *text = NULL;
   assert_ok(rondo_compiled_explain(compiled, RONDO_EXPLAIN_TEXT, &text));
   assert_int_equal(strncmp(text, "the program on ", 15), 0);
   rondo_text_free(text);
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
-static void test_what_cannot_be_explained_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_what_cannot_be_explained_is_refused) {
   char *text = NULL;
   rondo_compiled *compiled = compile(t, NULL);
   assert_invalid(rondo_compiled_explain(compiled, (rondo_explain_format)2, &text), RONDO_REASON_BAD_OPTIONS);
   assert_null(text);
   assert_invalid(rondo_compiled_explain(NULL, RONDO_EXPLAIN_TEXT, &text), RONDO_REASON_NULL_ARGUMENT);
   assert_invalid(rondo_compiled_explain(compiled, RONDO_EXPLAIN_TEXT, NULL), RONDO_REASON_NULL_ARGUMENT);
-  assert_ok(rondo_compiled_destroy(compiled));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_fw7_json_has_the_fields_of_the_header),
-      test_case(test_fw7_executors_are_told),
-      test_case(test_fw7_what_is_not_recorded_has_a_reason),
-      test_case(test_fw7_what_would_raise_the_gain),
-      test_case(test_fw7_branches_are_told),
-      test_case(test_fw7_branches_that_take_too_much_memory_are_told),
-      test_case(test_fw7_branches_that_are_not_tried_are_told),
-      test_case(test_a_program_without_a_name_is_told),
-      test_case(test_what_cannot_be_explained_is_refused),
-  };
-  return test_main(tests);
 }

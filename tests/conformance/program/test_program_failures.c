@@ -59,7 +59,7 @@ typedef struct network {
   rondo_value table, normed, logits;
 } network;
 
-/* logits = dropout(batch_norm(table[ids])) w: a check before the running means and the random numbers, and one behind
+/* logits = dropout(batch_norm(table[ids])) w: a check before the running means and the random numbers, and one after
  * them. */
 static network make_network(const form *f) {
   const size_t batch = BATCH;
@@ -228,10 +228,10 @@ static void try_failures(const runner *r, const runner *twin) {
   }
 }
 
-static void test_pr11_a_failed_run_leaves_every_state(void **state) {
+TEST(test_pr11_a_failed_run_leaves_every_state) {
   for (unsigned i = 0; i < 8 * METHODS; i++) {
     const form f = {(method)(i / 8), (i & 1) != 0, (i & 2) != 0, (i & 4) != 0};
-    runner r = compile_form(*state, &f), twin = compile_form(*state, &f);
+    runner r = compile_form(t, &f), twin = compile_form(t, &f);
     try_failures(&r, &twin);
     end(&r);
     end(&twin);
@@ -239,11 +239,11 @@ static void test_pr11_a_failed_run_leaves_every_state(void **state) {
 }
 
 /* Nobody waits in between: the good runs count, the wrong ones do not, and one of these is told. */
-static void test_pr11_runs_around_a_failed_one_count(void **state) {
+TEST(test_pr11_runs_around_a_failed_one_count) {
   static snapshot mine, wanted;
   for (unsigned i = 0; i < 4; i++) {
     const form f = {ADAM, false, (i & 1) != 0, (i & 2) != 0};
-    runner r = compile_form(*state, &f), twin = compile_form(*state, &f);
+    runner r = compile_form(t, &f), twin = compile_form(t, &f);
     enqueue(&r, 0, IDS, 1);
     for (unsigned k = 1; k < 8; k++) {
       if (k % 3 == 0) enqueue(&r, k, 1, k == 3 ? CLASSES : -1);
@@ -260,9 +260,8 @@ static void test_pr11_runs_around_a_failed_one_count(void **state) {
 }
 
 /* Many look-ups side by side: one of them fails, the first or the last. */
-static void test_pr11_any_of_many_checks_holds_updates_back(void **state) {
+TEST(test_pr11_any_of_many_checks_holds_updates_back) {
   enum { TABLES = 20 };
-  test_fixture *t = *state;
   const size_t batch = BATCH;
   rondo_program *program = test_new_program();
   rondo_value sum = none, loss, rate;
@@ -328,16 +327,14 @@ static void add_decode(rondo_program *program, rondo_value row, rondo_value leng
 
 /* A length that one pair of caches has room for and the other has not: neither is written. Where nothing reads what
  * decoding gives, its check still counts. */
-static void test_pr11_caches_are_written_together_or_not(void **state) {
-  test_fixture *t = *state;
+TEST(test_pr11_caches_are_written_together_or_not) {
   for (int i = 0; i < 4; i++) {
     static snapshot before;
     const bool is_read = i / 2 == 0;
     const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
                                            .record = i % 2 == 0 ? RONDO_RECORD_ALWAYS : RONDO_RECORD_NEVER};
-    rondo_program *program = NULL;
     rondo_value row, length, y, z, both;
-    assert_ok(rondo_program_create(NULL, &program));
+    rondo_program *program = test_new_program();
     assert_ok(rondo_program_input(program, "row", RONDO_F32, (const size_t[]){1, 1, 1, SIZE}, 4, &row));
     assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
     add_decode(program, row, length, "k long", "v long", LONG, &y);
@@ -382,8 +379,7 @@ static runner divide_form(const form *f, rondo_device *const *devices, uint32_t 
   return r;
 }
 
-static void test_pr11_a_failed_run_of_a_divided_program_leaves_every_state(void **state) {
-  test_fixture *t = *state;
+TEST(test_pr11_a_failed_run_of_a_divided_program_leaves_every_state) {
   rondo_device *devices[] = {t->device, NULL};
   assert_ok(rondo_device_open(test_device_is("cpu") ? "cpu:1" : "cpu", NULL, &devices[1]));
   for (unsigned i = 0; i < 8; i++) {
@@ -439,8 +435,8 @@ static rondo_status ask(rondo_session *session, rondo_run_mode mode, int32_t las
 }
 
 /* One session gets wrong requests too: the others' answers show the same means in both. */
-static void test_pr11_a_failed_request_of_a_session_leaves_every_state(void **state) {
-  rondo_session *sessions[] = {open_seen(*state), open_seen(*state)};
+TEST(test_pr11_a_failed_request_of_a_session_leaves_every_state) {
+  rondo_session *sessions[] = {open_seen(t), open_seen(t)};
   float y[2][BATCH * CHANNELS], before[BATCH * CHANNELS];
   for (int i = 0; i < 2; i++) {
     assert_ok(rondo_session_capture_begin(sessions[i], "seen"));
@@ -456,16 +452,4 @@ static void test_pr11_a_failed_request_of_a_session_leaves_every_state(void **st
     assert_memory_not_equal(y[0], before, sizeof before); /* what it shows moves */
   }
   for (int i = 0; i < 2; i++) assert_ok(rondo_session_destroy(sessions[i]));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_pr11_a_failed_run_leaves_every_state),
-      test_case(test_pr11_runs_around_a_failed_one_count),
-      test_case(test_pr11_any_of_many_checks_holds_updates_back),
-      test_case(test_pr11_caches_are_written_together_or_not),
-      test_case(test_pr11_a_failed_run_of_a_divided_program_leaves_every_state),
-      test_case(test_pr11_a_failed_request_of_a_session_leaves_every_state),
-  };
-  return test_main(tests);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Updates that are joined into few kernels, beside updates with a kernel each: the same bits, fewer kernels, and hardly
+ * Updates that are joined into few kernels, and updates with a kernel each: the same bits, fewer kernels, and hardly
  * more memory (FW-4); whatever is done to gradients before, recorded and not, with branches and without.
  */
 #include <stdio.h>
@@ -85,7 +85,7 @@ static void write_random(rondo_compiled *compiled, const rondo_compiled_value *v
   free(numbers);
 }
 
-/* The bytes of all states, one behind the other. */
+/* The bytes of all states, one after the other. */
 static unsigned char *train(rondo_compiled *compiled, size_t *out_bytes) {
   rondo_compiled_value value = {.struct_size = sizeof value};
   unsigned char *states = NULL;
@@ -107,8 +107,7 @@ static unsigned char *train(rondo_compiled *compiled, size_t *out_bytes) {
 
 static unsigned char *run_form(test_fixture *t, rondo_program *program, const rondo_compile_options *options,
                                rondo_compiled_info *info, size_t *out_bytes) {
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, t->device, options, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, options);
   *info = (rondo_compiled_info){.struct_size = sizeof *info};
   assert_ok(rondo_compiled_get_info(compiled, info));
   unsigned char *states = train(compiled, out_bytes);
@@ -143,14 +142,13 @@ static uint32_t compare_forms(test_fixture *t, rondo_program *program) {
 /* Tests ------------------------------------------------------------------------------------------------------------ */
 
 /* Many rows: what is live while gradients are made is more than the gradients. Two kernels update 42 parameters. */
-static void test_fw4_joined_updates_leave_the_same_bits(void **state) {
+TEST(test_fw4_joined_updates_leave_the_same_bits) {
   const rondo_gradient_options forms[] = {
       {RONDO_GRADIENT_OPTIONS_INIT},
       {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 0.01f},
       {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2},
       {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2, .max_norm = 0.01f, .scale_loss = true, .norm_output = "norm"},
   };
-  test_fixture *t = *state;
   const size_t count = sizeof forms / sizeof forms[0], step = count / test_effort((uint32_t)count);
   for (int by = SGD; by < METHODS; by++) {
     for (size_t f = ((size_t)by + 1) % step; f < count; f += step) {
@@ -164,13 +162,12 @@ static void test_fw4_joined_updates_leave_the_same_bits(void **state) {
 }
 
 /* Gradients that come in F32, BF16 and F16 are read as they are, by one kernel. */
-static void test_fw4_gradients_of_mixed_types_are_joined(void **state) {
+TEST(test_fw4_gradients_of_mixed_types_are_joined) {
   const rondo_gradient_options forms[METHODS] = {
       [SGD] = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2},
       [MOMENTUM] = {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 0.01f, .scale_loss = true, .initial_scale = 64},
       [ADAM] = {RONDO_GRADIENT_OPTIONS_INIT},
   };
-  test_fixture *t = *state;
   for (int by = METHODS - (int)test_effort(METHODS); by < METHODS; by++) {
     rondo_program *program = new_program((method)by, 256, 18, true, &forms[by]);
     assert_true(compare_forms(t, program) >= 2 * LAYERS - 4 + 2 * LAYERS * 2 / 3 - 5);
@@ -179,8 +176,7 @@ static void test_fw4_gradients_of_mixed_types_are_joined(void **state) {
 }
 
 /* One row: gradients of weights are nearly all that is live, and are freed one by one; those of biases wait. */
-static void test_fw4_large_gradients_do_not_wait(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw4_large_gradients_do_not_wait) {
   rondo_program *program = new_program(ADAM, 1, 70, false, NULL);
   const uint32_t saved = compare_forms(t, program);
   assert_in_range(saved, LAYERS / 2, LAYERS + 1);
@@ -218,12 +214,11 @@ static rondo_program *new_sums(rondo_type type) {
   return program;
 }
 
-/* The bytes of all outputs, one behind the other. */
+/* The bytes of all outputs, one after the other. */
 static void run_sums(test_fixture *t, rondo_program *program, const rondo_compile_options *options,
                      rondo_compiled_info *info, unsigned char *out_bytes) {
   rondo_compiled_value value = {.struct_size = sizeof value};
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, t->device, options, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, t->device, options);
   *info = (rondo_compiled_info){.struct_size = sizeof *info};
   assert_ok(rondo_compiled_get_info(compiled, info));
   for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++)
@@ -237,7 +232,7 @@ static void run_sums(test_fixture *t, rondo_program *program, const rondo_compil
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_fw4_sums_of_columns_are_joined(void **state) {
+TEST(test_fw4_sums_of_columns_are_joined) {
   const rondo_compile_options forms[] = {{RONDO_COMPILE_OPTIONS_INIT},
                                          {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER}};
   const rondo_compile_options alone = {RONDO_COMPILE_OPTIONS_INIT, .fusion = RONDO_FUSION_NEVER};
@@ -246,24 +241,14 @@ static void test_fw4_sums_of_columns_are_joined(void **state) {
     unsigned char joined[4096] = {0}, apart[4096] = {1};
     rondo_compiled_info info, of_apart;
     rondo_program *program = new_sums(types[k]);
-    run_sums(*state, program, &alone, &of_apart, apart);
+    run_sums(t, program, &alone, &of_apart, apart);
     for (size_t f = 0; f < 2; f++) {
       memset(joined, 0, sizeof joined);
       joined[0] = 1;
-      run_sums(*state, program, &forms[f], &info, joined);
+      run_sums(t, program, &forms[f], &info, joined);
       assert_memory_equal(joined, apart, sizeof joined);
       if (types[k] == RONDO_F32) assert_int_equal(of_apart.kernels - info.kernels, JOINED_SUMS - 1);
     }
     rondo_program_destroy(program);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_fw4_joined_updates_leave_the_same_bits),
-      test_case(test_fw4_gradients_of_mixed_types_are_joined),
-      test_case(test_fw4_large_gradients_do_not_wait),
-      test_case(test_fw4_sums_of_columns_are_joined),
-  };
-  return test_main(tests);
 }

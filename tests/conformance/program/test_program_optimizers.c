@@ -137,7 +137,7 @@ static void run_reference(const setting *s, int runs, float *w) {
 
 /* Tests ------------------------------------------------------------------------------------------------------------ */
 
-static void test_fw4_optimizers_agree_with_plain_c(void **state) {
+TEST(test_fw4_optimizers_agree_with_plain_c) {
   const rondo_gradient_options forms[] = {
       {RONDO_GRADIENT_OPTIONS_INIT},
       {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 0.7f},
@@ -146,7 +146,6 @@ static void test_fw4_optimizers_agree_with_plain_c(void **state) {
       {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true},
       {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .growth_interval = 2, .accumulate = 2, .max_norm = 0.5f},
   };
-  test_fixture *t = *state;
   for (int by = SGD; by <= ADAM; by++) {
     for (size_t f = 0; f < 2 * sizeof forms / sizeof forms[0]; f++) {
       const setting s = {.by = (method)by, .decay = f % 2 == 0 ? 0 : 0.1f, .gradients = forms[f / 2]};
@@ -160,8 +159,7 @@ static void test_fw4_optimizers_agree_with_plain_c(void **state) {
   }
 }
 
-static void test_fw4_adams_numbers_are_the_callers(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw4_adams_numbers_are_the_callers) {
   const setting forms[] = {{.by = ADAM, .beta1 = 0.5f},
                            {.by = ADAM, .beta2 = 0.75f},
                            {.by = ADAM, .epsilon = 0.125f},
@@ -175,7 +173,7 @@ static void test_fw4_adams_numbers_are_the_callers(void **state) {
 }
 
 /* Gradients of F16 and BF16 are those of F32 here, and so is what comes of them, bit for bit. */
-static void test_fw4_gradients_of_every_type_are_taken(void **state) {
+TEST(test_fw4_gradients_of_every_type_are_taken) {
   const rondo_gradient_options forms[] = {
       {RONDO_GRADIENT_OPTIONS_INIT},
       {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 0.7f},
@@ -183,7 +181,6 @@ static void test_fw4_gradients_of_every_type_are_taken(void **state) {
       {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = 256, .accumulate = 2, .max_norm = 0.5f},
   };
   static const rondo_type types[] = {RONDO_F16, RONDO_BF16};
-  test_fixture *t = *state;
   for (int by = SGD; by <= ADAM; by++) {
     for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
       float wanted[COUNT], got[COUNT];
@@ -198,15 +195,8 @@ static void test_fw4_gradients_of_every_type_are_taken(void **state) {
   }
 }
 
-static float read_number(rondo_compiled *compiled, const char *name) {
-  float number = 0;
-  assert_ok(rondo_compiled_read(compiled, name, &number, sizeof number));
-  return number;
-}
-
 /* Gradients that are not finite change nothing but the scale, which then recovers. */
-static void test_overflow_leaves_the_update_out(void **state) {
-  test_fixture *t = *state;
+TEST(test_overflow_leaves_the_update_out) {
   const setting s = {.by = ADAM,
                      .decay = 0.1f,
                      .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = 1024,
@@ -214,7 +204,7 @@ static void test_overflow_leaves_the_update_out(void **state) {
   rondo_compiled *compiled = compile_setting(t, &s, false);
   float w[COUNT], before[COUNT], g[COUNT];
   int32_t steps;
-  assert_true(read_number(compiled, "gradient.scale") == 1024);
+  assert_true(test_read_number(compiled, "gradient.scale") == 1024);
   for (int i = 0; i < 5; i++) {
     static const float scales[] = {1024, 512, 512, 1024, 1024};
     gradient_of(i, g);
@@ -224,35 +214,31 @@ static void test_overflow_leaves_the_update_out(void **state) {
     assert_ok(rondo_compiled_run(compiled));
     assert_ok(rondo_compiled_read(compiled, "w", w, sizeof w));
     assert_true((memcmp(w, before, sizeof w) == 0) == (i == 1));
-    assert_true(read_number(compiled, "gradient.scale") == scales[i]);
-    assert_true(isfinite(read_number(compiled, "norm")) == (i != 1));
+    assert_true(test_read_number(compiled, "gradient.scale") == scales[i]);
+    assert_true(isfinite(test_read_number(compiled, "norm")) == (i != 1));
   }
   assert_ok(rondo_compiled_read(compiled, "adam.step", &steps, sizeof steps));
   assert_int_equal(steps, 4);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* The scale has an inverse whatever comes, so that the next gradients are finite again. */
-static void test_the_scale_does_not_vanish(void **state) {
-  test_fixture *t = *state;
+TEST(test_the_scale_does_not_vanish) {
   const setting s = {.by = SGD,
                      .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = 0x1p-120f}};
   rondo_compiled *compiled = compile_setting(t, &s, false);
   float g[COUNT] = {INFINITY}, w[COUNT];
   assert_ok(rondo_compiled_write(compiled, "x", g, sizeof g));
   for (int i = 0; i < 40; i++) assert_ok(rondo_compiled_run(compiled));
-  assert_true(read_number(compiled, "gradient.scale") == 0x1p-126f);
+  assert_true(test_read_number(compiled, "gradient.scale") == 0x1p-126f);
   for (size_t i = 0; i < COUNT; i++) g[i] = 1;
   assert_ok(rondo_compiled_write(compiled, "x", g, sizeof g));
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_read(compiled, "w", w, sizeof w));
   for (size_t i = 0; i < COUNT; i++) assert_true(isfinite(w[i]) && w[i] != 0);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Squares that add up to more than an F32 holds count as gradients that are not finite, until they add up to less. */
-static void test_a_norm_may_be_too_large(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_norm_may_be_too_large) {
   const setting s = {.by = SGD, .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 1, .norm_output = "norm"}};
   static const float sizes[] = {0x1p63f, 0x1p64f, -0x1p63f};
   rondo_compiled *compiled = compile_setting(t, &s, false);
@@ -266,14 +252,12 @@ static void test_a_norm_may_be_too_large(void **state) {
     assert_ok(rondo_compiled_read(compiled, "w", w, sizeof w));
     assert_true((w[0] == before) == (i == 1));
     assert_true(fabsf(w[0]) <= rate_of_all);
-    assert_true(read_number(compiled, "norm") == (i == 1 ? INFINITY : 0x1p63f));
+    assert_true(test_read_number(compiled, "norm") == (i == 1 ? INFINITY : 0x1p63f));
   }
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* RC-6: a cell that changes between runs changes the step, not the graph. */
-static void test_rc6_the_rate_changes_between_runs(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc6_the_rate_changes_between_runs) {
   const setting s = {.by = SGD, .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 100}};
   rondo_compiled *compiled = compile_setting(t, &s, false);
   const float g[COUNT] = {1, 1, 1, 1, 1}, rates[] = {0.5f, 0.25f, 0};
@@ -287,10 +271,9 @@ static void test_rc6_the_rate_changes_between_runs(void **state) {
     wanted -= rates[i];
     assert_true(w[0] == wanted && w[COUNT - 1] == wanted);
   }
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_wrong_gradient_options_are_refused(void **state) {
+TEST(test_wrong_gradient_options_are_refused) {
   const rondo_gradient_options wrong[] = {
       {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = -1},
       {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = NAN},
@@ -302,7 +285,6 @@ static void test_wrong_gradient_options_are_refused(void **state) {
   const size_t row[] = {1, COUNT}, column[] = {COUNT, 1};
   rondo_program *program = test_new_program();
   rondo_value x, w, loss, rate;
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, row, 2, &x));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, column, 2, &w));
   assert_ok(rondo_program_cell(program, "rate", 1, &rate));
@@ -322,7 +304,6 @@ static void test_wrong_gradient_options_are_refused(void **state) {
   assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_DUPLICATE_NAME);
   sgd.gradients = NULL; /* as before: an optimizer can be added */
   assert_ok(rondo_program_sgd(program, loss, &sgd));
-  rondo_program_destroy(program);
 }
 
 /* States to which no gradient comes -------------------------------------------------------------------------------- */
@@ -349,10 +330,9 @@ static rondo_compiled *compile_fixed_norm(test_fixture *t, const setting *s) {
   return compiled;
 }
 
-static void test_fw4_states_without_a_gradient_are_left(void **state) {
+TEST(test_fw4_states_without_a_gradient_are_left) {
   const float x[4 * CHANNELS] = {1, 2, 3, -1, 0.5f, 2, 3, 1, -2, 0, 1, 1};
   const float mean[CHANNELS] = {0.5f, -1, 2}, variance[CHANNELS] = {1, 4, 0.25f}, ones[CHANNELS] = {1, 1, 1};
-  test_fixture *t = *state;
   for (int by = SGD; by <= ADAM; by++) {
     const setting s = {
         .by = (method)by, .decay = 0.1f, .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 1, .accumulate = 2}};
@@ -375,11 +355,10 @@ static void test_fw4_states_without_a_gradient_are_left(void **state) {
 }
 
 /* An operator that makes its own of a state, and hands no gradient on, leaves nothing to train. */
-static void test_a_loss_without_a_trained_state_is_refused(void **state) {
+TEST(test_a_loss_without_a_trained_state_is_refused) {
   const size_t one[] = {CHANNELS};
   rondo_program *program = test_new_program();
   rondo_value rate, mean, variance, x, y, loss;
-  (void)state;
   assert_ok(rondo_program_cell(program, "rate", 1, &rate));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){2, CHANNELS}, 2, &x));
   assert_ok(rondo_program_state(program, "mean", RONDO_F32, one, 1, &mean));
@@ -391,21 +370,4 @@ static void test_a_loss_without_a_trained_state_is_refused(void **state) {
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .weight_decay = 0.1f};
   assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_NONE);
   assert_message("has a gradient for no f32 state");
-  rondo_program_destroy(program);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_fw4_optimizers_agree_with_plain_c),
-      test_case(test_fw4_adams_numbers_are_the_callers),
-      test_case(test_fw4_gradients_of_every_type_are_taken),
-      test_case(test_overflow_leaves_the_update_out),
-      test_case(test_the_scale_does_not_vanish),
-      test_case(test_a_norm_may_be_too_large),
-      test_case(test_rc6_the_rate_changes_between_runs),
-      test_case(test_wrong_gradient_options_are_refused),
-      test_case(test_fw4_states_without_a_gradient_are_left),
-      test_case(test_a_loss_without_a_trained_state_is_refused),
-  };
-  return test_main(tests);
 }

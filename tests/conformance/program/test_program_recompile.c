@@ -18,7 +18,7 @@ typedef struct shape_of_step {
   bool is_deeper;
 } shape_of_step;
 
-/* A layer of so many rows and its training, perhaps with another tanh and a softmax beside it. */
+/* A layer of so many rows and its training, perhaps with another tanh and a softmax next to it. */
 static rondo_program *make_program(shape_of_step shape) {
   rondo_program *program = NULL;
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "step"};
@@ -77,15 +77,9 @@ static float step(rondo_compiled *compiled, size_t rows, int number) {
   return loss;
 }
 
-static rondo_compiled_info info_of(const rondo_compiled *compiled) {
-  rondo_compiled_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_compiled_get_info(compiled, &info));
-  return info;
-}
-
 static void assert_counts(const rondo_compiled *compiled, uint64_t captures, uint64_t updates,
                           uint64_t instantiations) {
-  const rondo_compiled_info info = info_of(compiled);
+  const rondo_compiled_info info = test_compiled_info(compiled);
   assert_int_equal(info.captures, captures);
   assert_int_equal(info.updates, updates);
   assert_int_equal(info.instantiations, instantiations);
@@ -94,8 +88,7 @@ static void assert_counts(const rondo_compiled *compiled, uint64_t captures, uin
 /* Updating and instantiating --------------------------------------------------------------------------------------- */
 
 /* Against programs of each shape that share the states. */
-static void test_fw6_another_batch_size_has_the_losses_of_a_program_of_its_own(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw6_another_batch_size_has_the_losses_of_a_program_of_its_own) {
   static const size_t rows[] = {8, 3, 64, 8, 1, 5};
   rondo_compiled *one = compile(t, (shape_of_step){.rows = 8}), *many[6] = {compile(t, (shape_of_step){.rows = 8})};
   for (int i = 0; i < 6; i++) {
@@ -109,19 +102,16 @@ static void test_fw6_another_batch_size_has_the_losses_of_a_program_of_its_own(v
       assert_memory_equal(&got, &wanted, sizeof got);
     }
   }
-  const rondo_compiled_info info = info_of(one);
+  const rondo_compiled_info info = test_compiled_info(one);
   assert_int_equal(info.captures, 6);
   assert_int_equal(info.updates + info.instantiations, 6);
-  assert_ok(rondo_compiled_destroy(one));
   for (int i = 0; i < 6; i++) assert_ok(rondo_compiled_destroy(many[i]));
 }
 
-static void test_fw6_the_same_topology_updates_the_exec_in_place(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw6_the_same_topology_updates_the_exec_in_place) {
   rondo_compiled *compiled = compile(t, (shape_of_step){.rows = 8, .weight_decay = 0.25f});
   const rondo_exec *exec = rondo_compiled_exec(compiled);
   rondo_stream *stream = rondo_compiled_stream(compiled);
-  rondo_exec_info exec_info = {.struct_size = sizeof exec_info};
   assert_counts(compiled, 1, 0, 1);
   (void)step(compiled, 8, 0);
   const rondo_recompile_result result = recompile(compiled, (shape_of_step){.rows = 8, .weight_decay = 0.5f});
@@ -130,7 +120,7 @@ static void test_fw6_the_same_topology_updates_the_exec_in_place(void **state) {
   assert_ptr_equal(rondo_compiled_exec(compiled), exec);
   assert_ptr_equal(rondo_compiled_stream(compiled), stream);
   assert_counts(compiled, 2, 1, 1);
-  assert_ok(rondo_exec_get_info(exec, &exec_info));
+  rondo_exec_info exec_info = test_exec_info(exec);
   assert_int_equal(exec_info.updates, 1);
   rondo_compiled *other = compile(t, (shape_of_step){.rows = 8, .weight_decay = 0.25f});
   (void)step(other, 8, 0);
@@ -140,12 +130,9 @@ static void test_fw6_the_same_topology_updates_the_exec_in_place(void **state) {
   assert_ok(rondo_compiled_read(compiled, "w", w[0], sizeof w[0]));
   assert_ok(rondo_compiled_read(other, "w", w[1], sizeof w[1]));
   assert_memory_not_equal(w[0], w[1], sizeof w[0]); /* the decay is another one */
-  assert_ok(rondo_compiled_destroy(other));
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_fw6_another_topology_is_instantiated_anew(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw6_another_topology_is_instantiated_anew) {
   float side[8 * CLASSES], w[2][WIDTH * CLASSES];
   rondo_compiled *compiled = compile(t, (shape_of_step){.rows = 8});
   (void)step(compiled, 8, 0);
@@ -162,11 +149,9 @@ static void test_fw6_another_topology_is_instantiated_anew(void **state) {
   result = recompile(compiled, (shape_of_step){.rows = 8});
   assert_false(result.updated);
   assert_counts(compiled, 3, 0, 3);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_fw6_the_arena_grows_and_is_used_again(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw6_the_arena_grows_and_is_used_again) {
   rondo_compiled *compiled = compile(t, (shape_of_step){.rows = 2});
   const uint32_t live = test_memory_statistics(t).live_allocations;
   for (int i = 0; i < 3; i++) {
@@ -176,11 +161,9 @@ static void test_fw6_the_arena_grows_and_is_used_again(void **state) {
     (void)step(compiled, 2, i);
     assert_int_equal(test_memory_statistics(t).live_allocations, live);
   }
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_fw6_what_is_not_recorded_stays_so(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw6_what_is_not_recorded_stays_so) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
   rondo_compiled *compiled = compile_with(t, (shape_of_step){.rows = 2}, &options);
   const rondo_recompile_result result = recompile(compiled, (shape_of_step){.rows = 5});
@@ -189,12 +172,10 @@ static void test_fw6_what_is_not_recorded_stays_so(void **state) {
   assert_counts(compiled, 0, 0, 0);
   assert_null(rondo_compiled_exec(compiled));
   assert_true(isfinite(step(compiled, 5, 0)));
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Staged values stay staged, by their names, and programs that share go on. */
-static void test_fw6_staging_and_sharing_hold_on(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw6_staging_and_sharing_hold_on) {
   const rondo_staged_value staged[] = {
       {"x", RONDO_STAGING_DEVICE}, {"labels", RONDO_STAGING_HOST}, {"loss", RONDO_STAGING_HOST}};
   rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = staged, .staged_count = 3};
@@ -214,7 +195,7 @@ static void test_fw6_staging_and_sharing_hold_on(void **state) {
     assert_memory_equal(&got, &wanted, sizeof got);
     (void)recompile(plain, (shape_of_step){.rows = 2});
   }
-  assert_int_equal(info_of(sharer).staging_device_bytes, 256);
+  assert_int_equal(test_compiled_info(sharer).staging_device_bytes, 256);
   assert_ok(rondo_compiled_destroy(plain));
   assert_ok(rondo_compiled_destroy(sharer));
   assert_true(isfinite(step(fed, 7, 0)));
@@ -231,11 +212,9 @@ static rondo_program *make_wrong_program(void) {
   return program;
 }
 
-static void test_fw6_errors_leave_what_there_was(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw6_errors_leave_what_there_was) {
   rondo_compiled *compiled = compile(t, (shape_of_step){.rows = 4}), *twin = compile(t, (shape_of_step){.rows = 4});
   rondo_program *wrong = make_wrong_program(), *empty = NULL;
-  rondo_graph *graph = NULL;
   assert_ok(rondo_program_create(NULL, &empty));
   assert_invalid(rondo_compiled_recompile(NULL, wrong, NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_invalid(rondo_compiled_recompile(compiled, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
@@ -243,19 +222,15 @@ static void test_fw6_errors_leave_what_there_was(void **state) {
   assert_invalid(rondo_compiled_recompile(compiled, empty, NULL), RONDO_REASON_NONE);
   assert_ok(rondo_capture_begin(rondo_compiled_stream(compiled), RONDO_CAPTURE_THREAD_LOCAL));
   assert_error(rondo_compiled_recompile(compiled, wrong, NULL), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
-  assert_ok(rondo_capture_end(rondo_compiled_stream(compiled), &graph));
+  rondo_graph *graph = test_capture_end(rondo_compiled_stream(compiled));
   test_graph_destroy(graph);
   assert_counts(compiled, 1, 0, 1);
   const float wanted = step(twin, 4, 0), got = step(compiled, 4, 0);
   assert_memory_equal(&got, &wanted, sizeof got);
-  rondo_program_destroy(wrong);
   rondo_program_destroy(empty);
-  assert_ok(rondo_compiled_destroy(compiled));
-  assert_ok(rondo_compiled_destroy(twin));
 }
 
-static void test_fw6_a_staged_value_that_is_gone_or_mapped_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw6_a_staged_value_that_is_gone_or_mapped_is_refused) {
   void *address;
   const rondo_staged_value staged = {"x", RONDO_STAGING_HOST};
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = &staged, .staged_count = 1};
@@ -272,20 +247,4 @@ static void test_fw6_a_staged_value_that_is_gone_or_mapped_is_refused(void **sta
                RONDO_REASON_STILL_IN_USE);
   assert_ok(rondo_compiled_unmap(compiled, "x"));
   assert_true(isfinite(step(compiled, 4, 0)));
-  rondo_program_destroy(program);
-  assert_ok(rondo_compiled_destroy(compiled));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_fw6_another_batch_size_has_the_losses_of_a_program_of_its_own),
-      test_case(test_fw6_the_same_topology_updates_the_exec_in_place),
-      test_case(test_fw6_another_topology_is_instantiated_anew),
-      test_case(test_fw6_the_arena_grows_and_is_used_again),
-      test_case(test_fw6_what_is_not_recorded_stays_so),
-      test_case(test_fw6_staging_and_sharing_hold_on),
-      test_case(test_fw6_errors_leave_what_there_was),
-      test_case(test_fw6_a_staged_value_that_is_gone_or_mapped_is_refused),
-  };
-  return test_main(tests);
 }

@@ -73,12 +73,6 @@ static rondo_compiled_value find(const rondo_compiled *compiled, char kind, cons
   }
 }
 
-static rondo_compiled_info info_of(const rondo_compiled *compiled) {
-  rondo_compiled_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_compiled_get_info(compiled, &info));
-  return info;
-}
-
 static const float weights[FEATURES * CLASSES] = {0.1f, 0.2f, 0.3f, 0.4f, 1, 2, 3, 4, -1, -2, -3, -4};
 
 static void write_weights(rondo_compiled *compiled) {
@@ -116,14 +110,13 @@ static float train(rondo_compiled *compiled, size_t rows) {
 
 /* States, arena, stream -------------------------------------------------------------------------------------------- */
 
-static void test_fw9_sharers_have_states_arena_and_stream_in_common(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw9_sharers_have_states_arena_and_stream_in_common) {
   rondo_compiled *large = compile_layer(t, MOST_ROWS, NULL);
   write_weights(large);
   rondo_compiled *small = compile_layer(t, 2, large);
   assert_ptr_equal(rondo_compiled_stream(small), rondo_compiled_stream(large));
   assert_ptr_equal(find(small, 's', "w").address, find(large, 's', "w").address);
-  const rondo_compiled_info mine = info_of(small), theirs = info_of(large);
+  const rondo_compiled_info mine = test_compiled_info(small), theirs = test_compiled_info(large);
   assert_int_equal(theirs.shared_bytes, 0);
   assert_int_equal(mine.shared_bytes, 256 + mine.arena_bytes);
   for (int round = 0; round < 3; round++) {
@@ -142,8 +135,7 @@ static void test_fw9_sharers_have_states_arena_and_stream_in_common(void **state
 }
 
 /* The memory of several is that of the largest. */
-static void test_fw9_sharers_hold_memory_once(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw9_sharers_hold_memory_once) {
   rondo_compiled *all[4] = {compile_layer(t, MOST_ROWS, NULL)};
   const uint32_t live = test_memory_statistics(t).live_allocations;
   for (size_t i = 1; i < 4; i++) all[i] = compile_layer(t, MOST_ROWS - i, all[i - 1]);
@@ -152,8 +144,7 @@ static void test_fw9_sharers_hold_memory_once(void **state) {
 }
 
 /* States alone: two programs that may run at once, whichever of them goes first. */
-static void test_sharing_states_only_has_a_stream_and_an_arena_of_its_own(void **state) {
-  test_fixture *t = *state;
+TEST(test_sharing_states_only_has_a_stream_and_an_arena_of_its_own) {
   rondo_compiled *first = compile_layer(t, 3, NULL), *second = NULL;
   rondo_value y;
   rondo_program *program = make_layer(4, &y);
@@ -180,13 +171,12 @@ static void test_sharing_states_only_has_a_stream_and_an_arena_of_its_own(void *
   assert_ok(rondo_compiled_destroy(third));
 }
 
-static void test_fw9_a_larger_sharer_has_an_arena_of_its_own_that_later_ones_use(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw9_a_larger_sharer_has_an_arena_of_its_own_that_later_ones_use) {
   rondo_compiled *small = compile_layer(t, 2, NULL);
   rondo_compiled *large = compile_layer(t, 200, small);
   rondo_compiled *middle = compile_layer(t, 100, small);
-  assert_int_equal(info_of(large).shared_bytes, 256);
-  assert_int_equal(info_of(middle).shared_bytes, 256 + info_of(middle).arena_bytes);
+  assert_int_equal(test_compiled_info(large).shared_bytes, 256);
+  assert_int_equal(test_compiled_info(middle).shared_bytes, 256 + test_compiled_info(middle).arena_bytes);
   write_weights(middle);
   write_rows(small, 2, 0);
   assert_ok(rondo_compiled_run(small));
@@ -200,8 +190,7 @@ static void test_fw9_a_larger_sharer_has_an_arena_of_its_own_that_later_ones_use
   assert_ok(rondo_compiled_destroy(middle));
 }
 
-static void test_sharing_keeps_states_through_the_warm_up_and_trains_them_together(void **state) {
-  test_fixture *t = *state;
+TEST(test_sharing_keeps_states_through_the_warm_up_and_trains_them_together) {
   rondo_compiled *alone[2] = {compile_training(t, MOST_ROWS, NULL), NULL};
   rondo_compiled *both[2] = {compile_training(t, MOST_ROWS, NULL), NULL};
   write_weights(alone[0]);
@@ -222,8 +211,7 @@ static void test_sharing_keeps_states_through_the_warm_up_and_trains_them_togeth
 }
 
 /* What only the second has is added, and a third one finds it. */
-static void test_sharing_adds_states_and_cells_that_are_new(void **state) {
-  test_fixture *t = *state;
+TEST(test_sharing_adds_states_and_cells_that_are_new) {
   rondo_compiled *layer = compile_layer(t, MOST_ROWS, NULL);
   write_weights(layer);
   rondo_compiled *first = compile_training(t, MOST_ROWS, layer);
@@ -243,8 +231,7 @@ static void test_sharing_adds_states_and_cells_that_are_new(void **state) {
 
 /* What is overwritten ---------------------------------------------------------------------------------------------- */
 
-static void test_rc5_an_input_that_another_program_overwrote_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc5_an_input_that_another_program_overwrote_is_refused) {
   rondo_compiled *large = compile_layer(t, MOST_ROWS, NULL);
   rondo_compiled *small = compile_layer(t, 2, large);
   write_weights(large);
@@ -264,8 +251,7 @@ static void test_rc5_an_input_that_another_program_overwrote_is_refused(void **s
   assert_ok(rondo_compiled_destroy(large));
 }
 
-static void test_rc5_all_inputs_are_written_anew(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc5_all_inputs_are_written_anew) {
   rondo_compiled *first = compile_training(t, 4, NULL);
   rondo_compiled *second = compile_training(t, 4, first);
   (void)train(second, 4);
@@ -279,8 +265,7 @@ static void test_rc5_all_inputs_are_written_anew(void **state) {
   assert_ok(rondo_compiled_destroy(second));
 }
 
-static void test_rc5_an_output_that_another_program_overwrote_is_refused(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc5_an_output_that_another_program_overwrote_is_refused) {
   rondo_compiled *large = compile_layer(t, MOST_ROWS, NULL);
   rondo_compiled *small = compile_layer(t, 2, large);
   float y[MOST_ROWS * CLASSES];
@@ -302,8 +287,7 @@ static void test_rc5_an_output_that_another_program_overwrote_is_refused(void **
 
 /* Refusals --------------------------------------------------------------------------------------------------------- */
 
-static void test_sharing_refuses_states_that_differ(void **state) {
-  test_fixture *t = *state;
+TEST(test_sharing_refuses_states_that_differ) {
   rondo_compiled *layer = compile_layer(t, MOST_ROWS, NULL), *other = layer;
   write_weights(layer);
   const struct {
@@ -333,8 +317,7 @@ static void test_sharing_refuses_states_that_differ(void **state) {
   assert_ok(rondo_compiled_destroy(layer));
 }
 
-static void test_sharing_refuses_another_device(void **state) {
-  test_fixture *t = *state;
+TEST(test_sharing_refuses_another_device) {
   rondo_device *device = NULL;
   rondo_value y;
   rondo_compiled *layer = compile_layer(t, 2, NULL), *other = NULL;
@@ -348,33 +331,13 @@ static void test_sharing_refuses_another_device(void **state) {
   assert_ok(rondo_device_close(device));
 }
 
-static void test_rc5_sharing_is_refused_while_the_stream_captures(void **state) {
-  test_fixture *t = *state;
+TEST(test_rc5_sharing_is_refused_while_the_stream_captures) {
   rondo_value y;
   rondo_compiled *layer = compile_layer(t, 2, NULL), *other = NULL;
-  rondo_graph *graph = NULL;
   assert_ok(rondo_capture_begin(rondo_compiled_stream(layer), RONDO_CAPTURE_THREAD_LOCAL));
   assert_error(try_compile(t, make_layer(2, &y), layer, &other), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
   assert_ok(rondo_compiled_run(layer));
-  assert_ok(rondo_capture_end(rondo_compiled_stream(layer), &graph));
+  rondo_graph *graph = test_capture_end(rondo_compiled_stream(layer));
   assert_ok(rondo_graph_destroy(graph));
   assert_ok(rondo_compiled_destroy(layer));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_fw9_sharers_have_states_arena_and_stream_in_common),
-      test_case(test_fw9_sharers_hold_memory_once),
-      test_case(test_sharing_states_only_has_a_stream_and_an_arena_of_its_own),
-      test_case(test_fw9_a_larger_sharer_has_an_arena_of_its_own_that_later_ones_use),
-      test_case(test_sharing_keeps_states_through_the_warm_up_and_trains_them_together),
-      test_case(test_sharing_adds_states_and_cells_that_are_new),
-      test_case(test_rc5_an_input_that_another_program_overwrote_is_refused),
-      test_case(test_rc5_all_inputs_are_written_anew),
-      test_case(test_rc5_an_output_that_another_program_overwrote_is_refused),
-      test_case(test_sharing_refuses_states_that_differ),
-      test_case(test_sharing_refuses_another_device),
-      test_case(test_rc5_sharing_is_refused_while_the_stream_captures),
-  };
-  return test_main(tests);
 }

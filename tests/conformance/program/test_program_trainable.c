@@ -84,64 +84,60 @@ static void assert_explained(const rondo_compiled *compiled, const char *text, c
   rondo_text_free(told);
 }
 
-static void test_pr1_a_frozen_state_is_not_trained(void **state) {
+TEST(test_pr1_a_frozen_state_is_not_trained) {
   for (int by_adam = 0; by_adam < 2; by_adam++) {
     network n = make_network(true);
     const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = n.rate, .weight_decay = 0.1f};
     const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = n.rate, .weight_decay = 0.1f};
     assert_ok(by_adam ? rondo_program_adam(n.program, n.loss, &adam) : rondo_program_sgd(n.program, n.loss, &sgd));
-    rondo_compiled *compiled = compile(*state, n.program);
+    rondo_compiled *compiled = compile(t, n.program);
     assert_changes(compiled, "ac");
     assert_explained(compiled, by_adam ? "adam: 2 states, 'a', 'c'\n" : "sgd: 2 states, 'a', 'c'\n",
                      by_adam ? "\"updates\":[{\"optimizer\":\"adam\",\"states\":[\"a\",\"c\"]}]"
                              : "\"updates\":[{\"optimizer\":\"sgd\",\"states\":[\"a\",\"c\"]}]");
-    rondo_compiled_info info = {.struct_size = sizeof info};
-    assert_ok(rondo_compiled_get_info(compiled, &info));
+    rondo_compiled_info info = test_compiled_info(compiled);
     assert_int_equal(info.parameters, 2 * COUNT);
     assert_ok(rondo_compiled_destroy(compiled));
   }
 }
 
 /* As without the flag, also by the function that has none. */
-static void test_pr1_other_states_are_trained(void **state) {
+TEST(test_pr1_other_states_are_trained) {
   network n = make_network(false);
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = n.rate};
   assert_ok(rondo_program_sgd(n.program, n.loss, &sgd));
-  rondo_compiled *compiled = compile(*state, n.program);
+  rondo_compiled *compiled = compile(t, n.program);
   assert_changes(compiled, "abc");
   assert_ok(rondo_compiled_destroy(compiled));
   network plain = make_network(false);
-  compiled = compile(*state, plain.program);
+  compiled = compile(t, plain.program);
   assert_changes(compiled, "");
   assert_explained(compiled, NULL, "\"updates\":[]");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_pr1_an_optimizer_trains_the_states_of_its_list(void **state) {
+TEST(test_pr1_an_optimizer_trains_the_states_of_its_list) {
   network n = make_network(false);
   const rondo_value states[] = {n.c, n.a};
   const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = n.rate, .states = states,
                                    .state_count = 2};
   assert_ok(rondo_program_adam(n.program, n.loss, &adam));
-  rondo_compiled *compiled = compile(*state, n.program);
+  rondo_compiled *compiled = compile(t, n.program);
   assert_changes(compiled, "ac");
   assert_ok(rondo_compiled_destroy(compiled));
   n = make_network(false);
   const rondo_value one[] = {n.b};
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = n.rate, .states = one, .state_count = 1};
   assert_ok(rondo_program_sgd(n.program, n.loss, &sgd));
-  compiled = compile(*state, n.program);
+  compiled = compile(t, n.program);
   assert_changes(compiled, "b");
   assert_explained(compiled, "sgd: 1 state, 'b'\n", "\"states\":[\"b\"]");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* A wrong list leaves the program as it was. */
-static void test_pr1_wrong_lists_are_refused(void **state) {
+TEST(test_pr1_wrong_lists_are_refused) {
   const size_t shape[] = {COUNT};
   network n = make_network(true);
   rondo_value far, whole, input, x;
-  (void)state;
   assert_ok(rondo_program_state(n.program, "far", RONDO_F32, shape, 1, &far));
   assert_ok(rondo_program_state(n.program, "whole", RONDO_I32, shape, 1, &whole));
   assert_ok(rondo_program_input(n.program, "x", RONDO_F32, shape, 1, &input));
@@ -173,22 +169,20 @@ static void test_pr1_wrong_lists_are_refused(void **state) {
   rondo_program_destroy(n.program);
 }
 
-static void test_pr1_a_loss_of_frozen_states_is_refused(void **state) {
+TEST(test_pr1_a_loss_of_frozen_states_is_refused) {
   rondo_program *program = test_new_program();
   rondo_value rate;
-  (void)state;
   const rondo_value a = add_state(program, "a", true);
   const rondo_value loss = add_loss(program, a, a, a);
   assert_ok(rondo_program_cell(program, "rate", 1, &rate));
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate};
   assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_NONE);
   assert_message("nothing to train");
-  rondo_program_destroy(program);
 }
 
 /* stop_gradient ---------------------------------------------------------------------------------------------------- */
 
-static void test_pr1_an_optimizer_stops_there(void **state) {
+TEST(test_pr1_an_optimizer_stops_there) {
   rondo_program *program = test_new_program();
   rondo_value b, rate;
   const rondo_value a = add_state(program, "a", false), table = add_state(program, "b", false);
@@ -202,19 +196,6 @@ static void test_pr1_an_optimizer_stops_there(void **state) {
   assert_message("'b' [4], and the loss has no gradient for it");
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate};
   assert_ok(rondo_program_sgd(program, loss, &sgd));
-  rondo_compiled *compiled = compile(*state, program);
+  rondo_compiled *compiled = compile(t, program);
   assert_changes(compiled, "ac");
-  assert_ok(rondo_compiled_destroy(compiled));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_pr1_a_frozen_state_is_not_trained),
-      test_case(test_pr1_other_states_are_trained),
-      test_case(test_pr1_an_optimizer_trains_the_states_of_its_list),
-      test_case(test_pr1_wrong_lists_are_refused),
-      test_case(test_pr1_a_loss_of_frozen_states_is_refused),
-      test_case(test_pr1_an_optimizer_stops_there),
-  };
-  return test_main(tests);
 }

@@ -166,8 +166,7 @@ static float mean(const float *losses) {
   return sum / 10;
 }
 
-static void test_fw4_fw9_recorded_training_has_the_same_bits(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw4_fw9_recorded_training_has_the_same_bits) {
   for (optimizer kind = ADAM; kind <= MOMENTUM; kind++) {
     train(t->device, kind, EAGER, &expected);
     train(t->device, kind, RECORDED, &got);
@@ -178,8 +177,7 @@ static void test_fw4_fw9_recorded_training_has_the_same_bits(void **state) {
   }
 }
 
-static void test_fw4_the_number_of_workers_does_not_matter(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw4_the_number_of_workers_does_not_matter) {
   train(t->device, ADAM, EAGER, &expected);
   for (uint32_t workers = 1; workers <= 3; workers++) {
     const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = workers};
@@ -239,8 +237,7 @@ static void train_wide(uint32_t workers, bool eager, trace *out) {
   assert_ok(rondo_device_close(device));
 }
 
-static void test_fw4_the_number_of_workers_does_not_matter_to_many_blocks(void **state) {
-  (void)state;
+TEST(test_fw4_the_number_of_workers_does_not_matter_to_many_blocks) {
   memset(&expected, 0, sizeof expected);
   train_wide(1, true, &expected);
   for (uint32_t workers = 1; workers <= 3; workers++) {
@@ -251,14 +248,11 @@ static void test_fw4_the_number_of_workers_does_not_matter_to_many_blocks(void *
 }
 
 /* The whole step is one graph of one launch; both ways of running use one arena. */
-static void test_fw4_fw9_one_graph_one_arena(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw4_fw9_one_graph_one_arena) {
   const uint32_t before = test_memory_statistics(t).live_allocations;
   model m = make_model(t->device, ADAM, false);
-  rondo_compiled_info info = {.struct_size = sizeof info};
-  rondo_exec_info exec_info = {.struct_size = sizeof exec_info};
-  assert_ok(rondo_compiled_get_info(m.compiled, &info));
-  assert_ok(rondo_exec_get_info(rondo_compiled_exec(m.compiled), &exec_info));
+  rondo_compiled_info info = test_compiled_info(m.compiled);
+  rondo_exec_info exec_info = test_exec_info(rondo_compiled_exec(m.compiled));
   assert_int_equal(exec_info.node_count, info.kernels);
   assert_int_equal(exec_info.graph_bytes, 0);
   assert_true(info.kernels >= 15 && info.kernels <= 25);
@@ -270,7 +264,7 @@ static void test_fw4_fw9_one_graph_one_arena(void **state) {
     assert_ok(rondo_compiled_run_eager(m.compiled));
   }
   assert_ok(rondo_compiled_synchronize(m.compiled));
-  assert_ok(rondo_exec_get_info(rondo_compiled_exec(m.compiled), &exec_info));
+  exec_info = test_exec_info(rondo_compiled_exec(m.compiled));
   assert_int_equal(exec_info.launches, 3);
   assert_int_equal(test_memory_statistics(t).live_allocations, live);
   assert_ok(rondo_compiled_destroy(m.compiled));
@@ -278,8 +272,7 @@ static void test_fw4_fw9_one_graph_one_arena(void **state) {
 }
 
 /* GM-5: of each pointer the verifier knows how far it may be followed. */
-static void test_gm5_recorded_kernels_say_what_they_access(void **state) {
-  test_fixture *t = *state;
+TEST(test_gm5_recorded_kernels_say_what_they_access) {
   enum { MOST_NODES = 64 };
   rondo_node nodes[MOST_NODES];
   size_t count = MOST_NODES, parameter_count, pointers = 0;
@@ -311,8 +304,7 @@ static void test_gm5_recorded_kernels_say_what_they_access(void **state) {
 }
 
 /* Runs need not be waited for: what is written between them is what each run sees. */
-static void test_fw1_runs_may_be_queued_ahead(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_runs_may_be_queued_ahead) {
   train(t->device, ADAM, EAGER, &expected);
   model m = make_model(t->device, ADAM, false);
   for (size_t step = 0; step < 50; step++) {
@@ -328,8 +320,7 @@ static void test_fw1_runs_may_be_queued_ahead(void **state) {
 
 /* Devices round differently, so the bits differ, but not by much: here after ten steps, each on what the last one left.
  */
-static void test_fw4_devices_agree_over_ten_steps(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw4_devices_agree_over_ten_steps) {
   rondo_device *cpu = NULL;
   assert_ok(rondo_device_open("cpu", NULL, &cpu));
   for (optimizer kind = ADAM; kind <= MOMENTUM; kind++) {
@@ -450,8 +441,7 @@ static void assert_parameters(rondo_compiled *compiled, const reference *r) {
 static reference ref;
 
 /* Also with a rate that changes between steps. */
-static void test_fw4_fw5_three_steps_agree_with_double_precision(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw4_fw5_three_steps_agree_with_double_precision) {
   const float rates[] = {0.01f, 0.003f, 0.02f};
   for (optimizer kind = ADAM; kind <= MOMENTUM; kind++) {
     model m = make_model(t->device, kind, false);
@@ -474,8 +464,7 @@ static void test_fw4_fw5_three_steps_agree_with_double_precision(void **state) {
   }
 }
 
-static void test_fw4_adam_counts_its_steps_on_the_device(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw4_adam_counts_its_steps_on_the_device) {
   model m = make_model(t->device, ADAM, false);
   int32_t steps = -1;
   assert_ok(rondo_compiled_read(m.compiled, "adam.step", &steps, sizeof steps));
@@ -487,11 +476,9 @@ static void test_fw4_adam_counts_its_steps_on_the_device(void **state) {
 }
 
 /* A rate of 0 changes nothing, whatever was captured; the exec is not updated. */
-static void test_fw5_a_cell_changes_runs_without_touching_the_graph(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw5_a_cell_changes_runs_without_touching_the_graph) {
   model m = make_model(t->device, SGD, false);
   const float zero = 0, one = 1;
-  rondo_exec_info info = {.struct_size = sizeof info};
   write_batch(&m);
   assert_ok(rondo_compiled_write(m.compiled, "rate", &zero, sizeof zero));
   read_states(m.compiled, &expected);
@@ -505,27 +492,24 @@ static void test_fw5_a_cell_changes_runs_without_touching_the_graph(void **state
   float rate = 0;
   assert_ok(rondo_compiled_read(m.compiled, "rate", &rate, sizeof rate));
   assert_true(rate == one);
-  assert_ok(rondo_exec_get_info(rondo_compiled_exec(m.compiled), &info));
+  rondo_exec_info info = test_exec_info(rondo_compiled_exec(m.compiled));
   assert_int_equal(info.updates, 0);
   assert_int_equal(info.launches, 4);
   assert_ok(rondo_compiled_destroy(m.compiled));
 }
 
 /* FW-4: of F16 and BF16 values too, with the value's type, where it has several readers, and where it has none. */
-static void test_values_of_half_types_have_gradients(void **state) {
+TEST(test_values_of_half_types_have_gradients) {
   static const struct {
     rondo_type type;
     uint16_t values[4], wanted[4]; /* 1, 2, 3, 4; 2 h + 1 */
   } forms[] = {{RONDO_F16, {0x3c00, 0x4000, 0x4200, 0x4400}, {0x4200, 0x4500, 0x4700, 0x4880}},
                {RONDO_BF16, {0x3f80, 0x4000, 0x4040, 0x4080}, {0x4040, 0x40a0, 0x40e0, 0x4110}}};
-  test_fixture *t = *state;
   const size_t shape[] = {4};
   for (size_t i = 0; i < 2; i++) {
-    rondo_program *program = NULL;
-    rondo_compiled *compiled = NULL;
     rondo_value asked[2], square, sum, loss, gradients[2];
     uint16_t read[4], zeros[4] = {0};
-    assert_ok(rondo_program_create(NULL, &program));
+    rondo_program *program = test_new_program();
     assert_ok(rondo_program_input(program, "h", forms[i].type, shape, 1, &asked[0]));
     assert_ok(rondo_program_input(program, "unread", forms[i].type, shape, 1, &asked[1]));
     assert_ok(rondo_op_mul(program, asked[0], asked[0], &square));
@@ -535,8 +519,7 @@ static void test_values_of_half_types_have_gradients(void **state) {
     assert_ok(rondo_program_gradients(program, loss, asked, 2, gradients));
     assert_ok(rondo_program_output(program, "gradient", gradients[0]));
     assert_ok(rondo_program_output(program, "none", gradients[1]));
-    assert_ok(rondo_compile(program, t->device, NULL, &compiled));
-    rondo_program_destroy(program);
+    rondo_compiled *compiled = test_compile(program, t->device, NULL);
     assert_ok(rondo_compiled_write(compiled, "h", forms[i].values, sizeof forms[i].values));
     assert_ok(rondo_compiled_run(compiled));
     assert_ok(rondo_compiled_read(compiled, "gradient", read, sizeof read));
@@ -545,21 +528,4 @@ static void test_values_of_half_types_have_gradients(void **state) {
     assert_memory_equal(read, zeros, sizeof read);
     assert_ok(rondo_compiled_destroy(compiled));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_values_of_half_types_have_gradients),
-      test_case(test_fw4_fw9_recorded_training_has_the_same_bits),
-      test_case(test_fw4_the_number_of_workers_does_not_matter),
-      test_case(test_fw4_the_number_of_workers_does_not_matter_to_many_blocks),
-      test_case(test_fw4_fw9_one_graph_one_arena),
-      test_case(test_gm5_recorded_kernels_say_what_they_access),
-      test_case(test_fw1_runs_may_be_queued_ahead),
-      test_case(test_fw4_devices_agree_over_ten_steps),
-      test_case(test_fw4_fw5_three_steps_agree_with_double_precision),
-      test_case(test_fw4_adam_counts_its_steps_on_the_device),
-      test_case(test_fw5_a_cell_changes_runs_without_touching_the_graph),
-  };
-  return test_main(tests);
 }

@@ -51,7 +51,7 @@ static rondo_value split_off(rondo_program *program, rondo_value x, size_t steps
   return parts[mine];
 }
 
-/* All of x, by operators that each step adds anew. The images of a pool are single pixels. */
+/* All of x, by operators that each step adds again. The images of a pool are single pixels. */
 static rondo_value pass_whole(rondo_program *program, way by, rondo_value x, size_t steps) {
   const size_t image[] = {1, steps, 1, WIDTH}, column[] = {steps, 1, WIDTH};
   const rondo_pool2d_options pixel = {RONDO_POOL2D_OPTIONS_INIT, .kernel = {1, 1}};
@@ -144,11 +144,10 @@ static rondo_program *make_unrolled(way by, size_t steps) {
 /* What a program of so many steps takes. */
 static rondo_compiled_info info_of(test_fixture *t, way by, size_t steps) {
   rondo_program *program = make_unrolled(by, steps);
-  rondo_compiled_info info = {.struct_size = sizeof info};
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
                                          .branches = RONDO_BRANCHES_NEVER};
   rondo_compiled *compiled = test_compile(program, t->device, &options);
-  assert_ok(rondo_compiled_get_info(compiled, &info));
+  rondo_compiled_info info = test_compiled_info(compiled);
   assert_ok(rondo_compiled_destroy(compiled));
   return info;
 }
@@ -159,8 +158,7 @@ static void assert_linear(const char *name, const char *what, uint64_t few, uint
     fail_msg("%s: %s grow from %llu to %llu", name, what, (unsigned long long)few, (unsigned long long)many);
 }
 
-static void test_memory_and_work_are_linear_in_the_steps(void **state) {
-  test_fixture *t = *state;
+TEST(test_memory_and_work_are_linear_in_the_steps) {
   for (way by = BY_SLICE; by < WAYS; by++) {
     const rondo_compiled_info few = info_of(t, by, 64), many = info_of(t, by, 256);
     assert_linear(way_names[by], "bytes without sharing", few.sum_bytes, many.sum_bytes);
@@ -182,7 +180,7 @@ static void write_numbers(rondo_compiled *compiled, const char *name, size_t cou
   free(numbers);
 }
 
-/* Twice, since a sum must begin anew in each run. */
+/* Twice, since a sum must begin again in each run. */
 static void run_unrolled(test_fixture *t, way by, size_t steps, const rondo_compile_options *options, float *dx) {
   rondo_program *program = make_unrolled(by, steps);
   rondo_compiled *compiled = test_compile(program, t->device, options);
@@ -193,9 +191,8 @@ static void run_unrolled(test_fixture *t, way by, size_t steps, const rondo_comp
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_gradients_are_those_of_one_split(void **state) {
+TEST(test_gradients_are_those_of_one_split) {
   enum { STEPS = 20 };
-  test_fixture *t = *state;
   const rondo_compile_options forms[] = {
       {RONDO_COMPILE_OPTIONS_INIT},
       {RONDO_COMPILE_OPTIONS_INIT, .branches = RONDO_BRANCHES_ALWAYS},
@@ -260,8 +257,8 @@ static rondo_compiled *compile_mixture(test_fixture *t, rondo_type type) {
   return compiled;
 }
 
-static void test_gradients_are_those_of_finite_differences(void **state) {
-  rondo_compiled *compiled = compile_mixture(*state, RONDO_F32);
+TEST(test_gradients_are_those_of_finite_differences) {
+  rondo_compiled *compiled = compile_mixture(t, RONDO_F32);
   float numbers[FEW * WIDTH], dx[FEW * WIDTH], loss, above, below;
   for (size_t i = 0; i < FEW * WIDTH; i++) numbers[i] = number_at(i);
   run_mixture(compiled, numbers, &loss, dx);
@@ -274,15 +271,14 @@ static void test_gradients_are_those_of_finite_differences(void **state) {
     numbers[i] = at;
     assert_true(fabsf((above - below) / (2 * width) - dx[i]) < 2e-2f);
   }
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_gradients_of_every_type_of_float(void **state) {
+TEST(test_gradients_of_every_type_of_float) {
   const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16};
   float numbers[FEW * WIDTH], dx[3][FEW * WIDTH], loss;
   for (size_t i = 0; i < FEW * WIDTH; i++) numbers[i] = number_at(i); /* exact in all types */
   for (size_t k = 0; k < 3; k++) {
-    rondo_compiled *compiled = compile_mixture(*state, types[k]);
+    rondo_compiled *compiled = compile_mixture(t, types[k]);
     run_mixture(compiled, numbers, &loss, dx[k]);
     assert_ok(rondo_compiled_destroy(compiled));
   }
@@ -296,8 +292,7 @@ static void test_gradients_of_every_type_of_float(void **state) {
 
 /* Two losses that have their last rows in common: the sums of their gradients begin alike and go on differently, and
  * what is read of one on its way is not what the other makes of it. */
-static void test_sums_that_begin_alike_stay_apart(void **state) {
-  test_fixture *t = *state;
+TEST(test_sums_that_begin_alike_stay_apart) {
   const size_t shape[] = {2, WIDTH};
   rondo_program *program = test_new_program();
   rondo_value x, rows[2], parts[3], losses[2], d[2], twice;
@@ -328,12 +323,10 @@ static void test_sums_that_begin_alike_stay_apart(void **state) {
     assert_float_equal(dx[1][i], i < WIDTH ? 3 : 1, 0);
     assert_float_equal(doubled[i], 2, 0);
   }
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* What is asked for stays apart from what computes the same: the gradient of either is its own. */
-static void test_gradients_of_values_that_are_computed_alike(void **state) {
-  test_fixture *t = *state;
+TEST(test_gradients_of_values_that_are_computed_alike) {
   const size_t shape[] = {WIDTH, 2};
   const char *const names[] = {"dx", "da", "db"};
   rondo_program *program = test_new_program();
@@ -356,15 +349,13 @@ static void test_gradients_of_values_that_are_computed_alike(void **state) {
     assert_ok(rondo_compiled_read(compiled, names[k], row, sizeof row));
     for (int i = 0; i < 2 * WIDTH; i++) assert_float_equal(row[i], k == 0 ? 6.0f : (float)k, 0);
   }
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Divided ---------------------------------------------------------------------------------------------------------- */
 
 /* Steps on two devices by turns: the sum goes from one to the other. */
-static void test_sums_cross_between_devices(void **state) {
+TEST(test_sums_cross_between_devices) {
   enum { STEPS = 5 };
-  test_fixture *t = *state;
   const size_t shape[] = {STEPS, WIDTH};
   rondo_device *devices[2] = {t->device};
   rondo_program *program = test_new_program();
@@ -390,17 +381,4 @@ static void test_sums_cross_between_devices(void **state) {
   assert_ok(rondo_divided_destroy(divided));
   rondo_program_destroy(program);
   assert_ok(rondo_device_close(devices[1]));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_memory_and_work_are_linear_in_the_steps),
-      test_case(test_gradients_are_those_of_one_split),
-      test_case(test_gradients_are_those_of_finite_differences),
-      test_case(test_gradients_of_every_type_of_float),
-      test_case(test_sums_that_begin_alike_stay_apart),
-      test_case(test_gradients_of_values_that_are_computed_alike),
-      test_case(test_sums_cross_between_devices),
-  };
-  return test_main(tests);
 }

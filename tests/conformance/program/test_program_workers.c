@@ -123,8 +123,7 @@ static void assert_same(const work *of, uint32_t workers, const bits *expected, 
   }
 }
 
-static void test_fw4_bits_do_not_depend_on_the_workers(void **state) {
-  (void)state;
+TEST(test_fw4_bits_do_not_depend_on_the_workers) {
   for (size_t i = 0; i < sizeof works / sizeof works[0]; i++) {
     bits expected, got;
     step(&works[i], 1, RONDO_RECORD_NEVER, &expected);
@@ -139,7 +138,6 @@ static void test_fw4_bits_do_not_depend_on_the_workers(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_fw4_bits_do_not_depend_on_the_workers)};
   if (!test_device_is("cpu")) return 77; /* other devices have none */
-  return test_main(tests);
+  return test_run_registered();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Divided models (SE-9): look-ups on one device, ahead of the dense part on another, in one session. The device under
  * test is the session's with a CPU device for look-ups, then the other way round. Results as undivided; tables that are
- * nowhere else; look-ups beside a neighbour's dense part, which is held; bytes said beforehand; bad requests; what
+ * nowhere else; look-ups while a neighbour's dense part runs, which is held; bytes said beforehand; bad requests; what
  * cannot be divided. Times are given, so that nothing hangs on measured ones.
  */
 #include <math.h>
@@ -21,7 +21,7 @@ static const rondo_placement_rule rules[] = {{.operator_name = "embedding", .pla
 /* The session's device and the one of look-ups. */
 typedef struct pair {
   rondo_device *devices[2];
-  rondo_device *opened; /* one of them, beside the fixture's */
+  rondo_device *opened; /* one of them, next to the fixture's */
 } pair;
 
 static pair open_pair(test_fixture *t, bool reversed) {
@@ -78,7 +78,7 @@ static rondo_answer run(rondo_session *session, size_t rows, rondo_run_mode mode
   return test_request_run(session, "scorer", &r, rows, mode);
 }
 
-/* Each test with look-ups beside the device under test, and on it. */
+/* Each test with look-ups next to the device under test, and on it. */
 typedef void (*pair_test)(test_fixture *t, const pair *p);
 
 static void with_pairs(test_fixture *t, pair_test test) {
@@ -144,7 +144,7 @@ static rondo_status build_placed(void *user, size_t rows, rondo_program *program
   return status;
 }
 
-/* `own` is zeros: the answer is the scorer's, and beside it the rows of the table. */
+/* `own` is zeros: the answer is the scorer's, and next to it the rows of the table. */
 static void run_placed(rondo_session *session, size_t rows, rondo_run_mode mode) {
   static test_request r;
   static float looked_up[TEST_MOST_ROWS * TEST_SCORES];
@@ -260,8 +260,7 @@ static void writes_states(test_fixture *t, const pair *p) {
   }
   assert_error(rondo_session_write(session, "scorer", "none", w, sizeof w), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
   assert_error(rondo_session_write(session, "scorer", "ids", w, sizeof w), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
-  assert_error(rondo_session_write(session, "scorer", "table", w, sizeof w), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_session_write(session, "scorer", "table", w, sizeof w), RONDO_REASON_BAD_SIZE);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -401,7 +400,7 @@ static void chooses_sizes(test_fixture *t, const pair *p) {
   model.history = history;
   model.history_count = 60;
   model.max_sizes = 3;
-  model.max_batch_rows = 1; /* none beside them */
+  model.max_batch_rows = 1; /* none together with them */
   test_scorer_add(session, "scorer", model);
   assert_ok(rondo_session_capture(session, "scorer"));
   const rondo_model_info info = test_model_info(session, "scorer");
@@ -500,7 +499,7 @@ static void isolates_bad_requests(test_fixture *t, const pair *p) {
 
 TEST(test_se9_bad_requests_hurt_no_other) { with_pairs(t, isolates_bad_requests); }
 
-/* Deadlines, cancelling and draining are the queue's, whatever runs behind it. */
+/* Deadlines, cancelling and draining are the queue's, whatever runs after it. */
 static void drains(test_fixture *t, const pair *p) {
   rondo_session *session = open_session(p, 1);
   (void)t;
@@ -537,7 +536,7 @@ TEST(test_se9_many_threads) { with_pairs(t, serves_threads); }
 
 /* What is refused ------------------------------------------------------------------------------------------------- */
 
-typedef enum wrong_turn { BEHIND, TIED, NOTHING_DENSE, BY_ROWS, LINE, UPDATES } wrong_turn;
+typedef enum wrong_turn { AFTER, TIED, NOTHING_DENSE, BY_ROWS, LINE, UPDATES } wrong_turn;
 
 /* Random numbers on one device, whose state moves on with each run, and on another one an index, which may be wrong. */
 static rondo_status build_updates(size_t rows, rondo_program *program) {
@@ -564,14 +563,14 @@ static rondo_status build_wrong(void *user, size_t rows, rondo_program *program)
   if (!status) status = rondo_program_input(program, "ids", RONDO_I32, &rows, 1, &ids);
   if (!status) status = rondo_program_state(program, "table", RONDO_F32, square, 2, &table);
   if (!status) status = rondo_op_embedding(program, table, ids, &y);
-  const bool is_ahead = turn != BEHIND && (turn != BY_ROWS || rows < 10);
+  const bool is_ahead = turn != AFTER && (turn != BY_ROWS || rows < 10);
   if (!status) status = rondo_program_place(program, y, is_ahead);
   if (!status && turn == TIED) status = rondo_op_matmul(program, y, table, (rondo_value){0}, &y);
   if (!status && turn == TIED) status = rondo_program_place(program, y, 0);
   if (!status && turn == LINE) status = rondo_op_tanh(program, y, &y);
   if (!status && turn == LINE) status = rondo_program_place(program, y, 2);
   if (!status) status = rondo_op_add(program, x, y, &y);
-  if (!status) status = rondo_program_place(program, y, turn == BEHIND || turn == NOTHING_DENSE);
+  if (!status) status = rondo_program_place(program, y, turn == AFTER || turn == NOTHING_DENSE);
   return status ? status : rondo_program_output(program, "y", y);
 }
 
@@ -590,7 +589,7 @@ TEST(test_se9_what_cannot_be_divided_is_refused) {
   rondo_model_options model = divided_by(&p, NULL, 0);
   model.devices = devices;
   model.device_count = 3;
-  assert_refused(session, &model, BEHIND, "must run before");
+  assert_refused(session, &model, AFTER, "must run before");
   assert_refused(session, &model, TIED, "only where it is placed");
   assert_refused(session, &model, NOTHING_DENSE, "no operator of model 'wrong' runs on");
   assert_refused(session, &model, LINE, "no results of another device");
@@ -624,28 +623,28 @@ TEST(test_se9_wrong_options) {
   const rondo_placement_rule far[] = {{.operator_name = "embedding", .place = 2}}, empty[] = {{.place = 1}};
   rondo_device *const swapped[] = {p.devices[1], p.devices[0]};
   rondo_model_options model = divided_by(&p, far, 1);
-  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_session_add_model(session, "m", &model), RONDO_REASON_OUT_OF_RANGE);
   model = divided_by(&p, empty, 1);
-  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_session_add_model(session, "m", &model), RONDO_REASON_BAD_OPTIONS);
   model = divided_by(&p, NULL, 1);
-  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_session_add_model(session, "m", &model), RONDO_REASON_NULL_ARGUMENT);
   model = divided_by(&p, rules, 1);
   model.devices = NULL;
-  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_session_add_model(session, "m", &model), RONDO_REASON_NULL_ARGUMENT);
   model.device_count = 0;
-  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_session_add_model(session, "m", &model), RONDO_REASON_BAD_OPTIONS);
   model = divided_by(&p, rules, 1);
   model.device_count = RONDO_MAX_PLACES + 1;
-  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_session_add_model(session, "m", &model), RONDO_REASON_OUT_OF_RANGE);
   model = divided_by(&p, rules, 1);
   model.devices = swapped;
-  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_session_add_model(session, "m", &model), RONDO_REASON_OTHER_DEVICE);
   const rondo_row_value word = {.name = "word", .type = RONDO_I32};
   rondo_model_options function = {RONDO_MODEL_OPTIONS_INIT, .body = test_body_nothing, .inputs = &word,
                                   .input_count = 1,         .outputs = &word,          .output_count = 1};
   function.devices = p.devices;
   function.device_count = 2;
-  assert_error(rondo_session_add_model(session, "m", &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_session_add_model(session, "m", &function), RONDO_REASON_BAD_OPTIONS);
   assert_message("a function is not divided");
   assert_ok(rondo_session_destroy(session));
   close_pair(&p);

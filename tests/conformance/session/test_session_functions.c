@@ -19,7 +19,7 @@ typedef enum trouble {
   TROUBLE_CALLS_SESSION
 } trouble;
 
-/* What is forked off from a lane's stream: captures do not let streams go. */
+/* What is forked off from a worker's stream: captures do not let streams go. */
 typedef struct branch {
   const rondo_stream *of;
   rondo_stream *stream;
@@ -239,7 +239,7 @@ TEST(test_se7_sizes_of_a_function_are_chosen) {
   model.history = history;
   model.history_count = 6;
   model.max_sizes = 3;
-  model.max_batch_rows = 1; /* none beside them */
+  model.max_batch_rows = 1; /* none together with them */
   rondo_session *session = open_session(t, 2, &model);
   rondo_model_info info = {.struct_size = sizeof info};
   assert_ok(rondo_session_capture(session, "f"));
@@ -348,19 +348,19 @@ TEST(test_functions_that_are_no_models) {
   assert_ok(rondo_session_create(t->device, NULL, &session));
   rondo_model_options model = options_of(&b, t);
   model.build = test_build_scorer;
-  assert_error(rondo_session_add_model(session, "f", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_session_add_model(session, "f", &model), RONDO_REASON_BAD_OPTIONS);
   model.build = NULL;
   model.input_count = 0;
-  assert_error(rondo_session_add_model(session, "f", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_session_add_model(session, "f", &model), RONDO_REASON_OUT_OF_RANGE);
   model.input_count = 1;
   const rondo_row_value deep = {.name = "x", .type = RONDO_F32, .rank = RONDO_TREE_MAX_RANK};
   model.inputs = &deep;
-  assert_error(rondo_session_add_model(session, "f", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_invalid(rondo_session_add_model(session, "f", &model), RONDO_REASON_SHAPE);
   const rondo_row_value empty = {.name = "x", .type = RONDO_F32, .rank = 1};
   model.inputs = &empty;
-  assert_error(rondo_session_add_model(session, "f", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_invalid(rondo_session_add_model(session, "f", &model), RONDO_REASON_SHAPE);
   const rondo_row_value nameless = {.type = RONDO_F32};
   model.inputs = &nameless;
-  assert_error(rondo_session_add_model(session, "f", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_session_add_model(session, "f", &model), RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_session_destroy(session));
 }

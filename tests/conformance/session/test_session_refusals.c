@@ -135,7 +135,9 @@ TEST(test_se1_capturing) {
                  RONDO_REASON_NOT_CAPTURED, "model 'scorer' has no graphs: capture it first");
   assert_refused(rondo_session_capture_end(session), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING,
                  "the session is not in capture mode");
+  assert_error(rondo_session_capture_begin(session, "none"), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
   assert_ok(rondo_session_capture_begin(session, "scorer"));
+  assert_error(rondo_session_capture(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING);
   assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
   assert_refused(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_INVALID_STATE,
                  RONDO_REASON_ALREADY_CAPTURED, "model 'scorer' already has a graph of 16 rows (graph 0)");
@@ -146,6 +148,7 @@ TEST(test_se1_capturing) {
   assert_refused(rondo_session_remove_model(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                  "model 'scorer' is being captured or changed: end that first");
   assert_ok(rondo_session_capture_end(session));
+  assert_int_equal(test_model_info(session, "scorer").graphs, 1);
   close_session(session);
 }
 
@@ -199,6 +202,7 @@ TEST(test_se6_streams_by_hand) {
   rondo_session *session = open_captured(t);
   rondo_stream *stream = NULL;
   const void *data = NULL;
+  rondo_input_copy copy;
   assert_refused(rondo_session_launch(session, "scorer", 0, 1), RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
                  "stream 1 was not taken: take it first (rondo_session_acquire_stream)");
   assert_refused(rondo_session_release_stream(session, 1), RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
@@ -206,6 +210,12 @@ TEST(test_se6_streams_by_hand) {
   assert_ok(rondo_session_acquire_stream(session, "scorer", 1, &stream));
   assert_refused(rondo_session_acquire_stream(session, "scorer", 1, &stream), RONDO_INVALID_STATE,
                  RONDO_REASON_STILL_IN_USE, "stream 1 is taken already: give it back first");
+  assert_error(rondo_session_acquire_stream(session, "scorer", 2, &stream), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_session_launch(session, "scorer", 2, 1), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_session_get_input_copy(session, "scorer", 0, 1, 2, &copy), RONDO_NOT_FOUND,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_refused(rondo_session_destroy_graphs(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                 "requests that wait or run: 0; states being written: 0; a stream of the session is taken");
   assert_refused(rondo_session_get_result(session, "scorer", 1, 0, &data), RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT,
                  "nothing of model 'scorer' was launched on stream 1: launch it there first");
   assert_refused(rondo_session_destroy(session), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Times that were measured beside load are corrected by what runs: a model whose work is slowed down by a flag is
+ * Times that were measured under load are corrected by what runs: a model whose work is slowed down by a flag is
  * captured while it is slow, and then serves a lone client. No times are asserted, but ways: a slow graph takes many
  * times what a fast one does (SE-8).
  */
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_cleanup.h"
 #include "support/test_session.h"
 
 enum { LARGE = 64, SMALL = 16, MOST_REQUESTS = 10000 };
@@ -75,6 +76,7 @@ static rondo_session *open_slow(test_fixture *t, uint32_t streams) {
   for (size_t i = 0; i <= 2 * LARGE; i++) by_rows[i] = (slowed){&is_slow, i};
   atomic_store(&is_slow, true);
   assert_ok(rondo_session_create(t->device, &options, &session));
+  test_leave_kind(TEST_LEFT_SESSION, session, NULL);
   assert_ok(rondo_session_add_model(session, "f", &model));
   assert_ok(rondo_session_capture_begin(session, "f"));
   for (size_t i = 0; i < 2; i++) {
@@ -143,7 +145,6 @@ TEST(test_se8_what_is_known_of_times_is_told) {
   assert_true(after.run_us == before.run_us && after.current_us < before.run_us / 2);
   assert_true(after.samples > 0 && after.trials > 0 && after.trials == info.trials && info.renewals > 0);
   assert_true(graph_of(session, 1).current_us <= after.current_us);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se8_a_slowdown_is_followed) {
@@ -153,7 +154,6 @@ TEST(test_se8_a_slowdown_is_followed) {
   atomic_store(&is_slow, true);
   ask_until(session, RONDO_RUN_SPLIT);
   assert_true(graph_of(session, 0).samples >= 16);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se8_times_that_were_given_stay) {
@@ -170,10 +170,9 @@ TEST(test_se8_times_that_were_given_stay) {
   }
   const rondo_model_info info = test_model_info(session, "f");
   assert_true(info.trials == 0 && info.renewals == 0);
-  assert_ok(rondo_session_destroy(session));
 }
 
-/* What runs beside something else says nothing of a graph's time, and is no time for trials. */
+/* What runs at the same time as something else says nothing of a graph's time, and is no time for trials. */
 TEST(test_se8_readings_are_of_what_runs_alone) {
   rondo_session *session = open_slow(t, 2);
   rondo_stream *stream = NULL;
@@ -186,7 +185,6 @@ TEST(test_se8_readings_are_of_what_runs_alone) {
   assert_ok(rondo_session_release_stream(session, 1));
   ask(session, SMALL);
   assert_int_equal(graph_of(session, 1).samples, 1);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* After the first ones: at most as many as 1 % of the time pays for. */
@@ -197,7 +195,6 @@ TEST(test_se8_trials_are_few) {
   for (size_t i = 0; i < REQUESTS; i++) split += ask(session, LARGE).mode == RONDO_RUN_SPLIT;
   assert_true(graph_of(session, 0).trials <= 4);
   assert_true(split >= REQUESTS - 4);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Tables are exchanged while requests are decided by them and parts of them run. */
@@ -233,7 +230,6 @@ TEST(test_se8_tables_are_renewed_while_requests_run) {
   }
   test_on_threads(threads, CLIENTS);
   for (size_t i = 0; i < CLIENTS; i++) assert_int_equal(clients[i].wrong, 0);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* Holds a renewal up in its first allocation, which no other thread but the session's makes. */
@@ -276,7 +272,6 @@ TEST(test_se8_requests_run_while_tables_are_renewed) {
   assert_int_equal(test_model_info(session, "f").renewals, 0);
   atomic_store(&s.may_go, true);
   ask_until(session, RONDO_RUN_RECORDED);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* What is being made for a model that changes, or goes, is thrown away: no change waits for it or is refused. */
@@ -290,7 +285,6 @@ TEST(test_se8_a_model_changes_while_its_tables_are_renewed) {
   assert_int_equal(decide(session, LARGE), RONDO_RUN_SPLIT);
   assert_true(graph_of(session, 0).current_us == 4);
   assert_int_equal(test_model_info(session, "f").renewals, 0);
-  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_se8_a_model_goes_while_its_tables_are_renewed) {
@@ -300,7 +294,6 @@ TEST(test_se8_a_model_goes_while_its_tables_are_renewed) {
   assert_int_equal(decide(session, LARGE), RONDO_RUN_EAGER);
   assert_ok(rondo_session_remove_model(session, "f"));
   atomic_store(&s.may_go, true);
-  assert_ok(rondo_session_destroy(session));
 }
 
 /* The tables that there are stay, and are made again when there is memory. */
@@ -313,5 +306,4 @@ TEST(test_se8_there_is_no_memory_for_new_tables) {
   ask_until(session, RONDO_RUN_RECORDED);
   assert_true(atomic_load(&t->allocator.calls) > 1);
   atomic_store(&t->allocator.fail_at, 0);
-  assert_ok(rondo_session_destroy(session));
 }

@@ -9,9 +9,8 @@
 enum { WORDS = 64, MIB = 1 << 20, LIMIT = 16 * MIB };
 
 static rondo_recording *make_recording(const test_fixture *t) {
-  rondo_recording *recording = NULL;
   const rondo_recording_options options = {RONDO_RECORDING_OPTIONS_INIT, .name = "step"};
-  assert_ok(rondo_recording_create(t->device, &options, &recording));
+  rondo_recording *recording = test_recording(t, &options);
   return recording;
 }
 
@@ -34,13 +33,8 @@ static void replay(const test_fixture *t, rondo_recording *recording) {
   assert_ok(rondo_recording_replay(recording, t->stream));
 }
 
-static rondo_recording_info info_of(const rondo_recording *recording) {
-  rondo_recording_info info = test_recording_info(recording);
-  return info;
-}
-
 static void assert_state(const rondo_recording *recording, rondo_recording_state state) {
-  assert_int_equal(info_of(recording).state, state);
+  assert_int_equal(test_recording_info(recording).state, state);
   assert_true((rondo_recording_exec(recording) != NULL) == (state == RONDO_RECORDING_READY));
   assert_true((rondo_recording_graph(recording) != NULL) == (state == RONDO_RECORDING_READY));
 }
@@ -65,16 +59,15 @@ TEST(test_rc1_captures_replays_and_resets) {
       expected = expected * 3 + (uint32_t)i + 1;
     }
     assert_int_equal(test_word(t, words + WORDS - 1), expected);
-    assert_int_equal(info_of(recording).node_count, 1);
+    assert_int_equal(test_recording_info(recording).node_count, 1);
     rondo_recording_reset(recording);
     assert_error(rondo_recording_replay(recording, t->stream), RONDO_INVALID_STATE, RONDO_REASON_WAS_RESET);
     assert_message("was reset and holds nothing to replay: capture again");
   }
-  const rondo_recording_info info = info_of(recording);
+  const rondo_recording_info info = test_recording_info(recording);
   assert_int_equal(info.captures, 3);
   assert_int_equal(info.replays, 12);
   assert_int_equal(info.resets, 3);
-  assert_ok(rondo_recording_destroy(recording));
 }
 
 TEST(test_rc1_calls_in_the_wrong_state) {
@@ -102,7 +95,6 @@ TEST(test_rc1_calls_in_the_wrong_state) {
   assert_int_equal(test_capture_state(t->stream), RONDO_CAPTURE_NONE);
   replay(t, recording);
   assert_int_equal(test_word(t, words), 1);
-  assert_ok(rondo_recording_destroy(recording));
 }
 
 TEST(test_rc1_bad_arguments) {
@@ -155,7 +147,6 @@ TEST(test_rc1_the_end_on_another_stream) {
   end(t, recording);
   replay(t, recording);
   assert_int_equal(test_word(t, words), 5);
-  assert_ok(rondo_recording_destroy(recording));
 }
 
 /* A call on a thread of its own. */
@@ -200,7 +191,7 @@ TEST(test_rc1_reset_never_fails) {
   rondo_recording *recording = make_recording(t);
   assert_reason(rondo_recording_replay(recording, NULL), RONDO_REASON_NULL_ARGUMENT);
   for (int i = 0; i < 2; i++) rondo_recording_reset(recording);
-  assert_int_equal(info_of(recording).resets, 0);
+  assert_int_equal(test_recording_info(recording).resets, 0);
   begin(t, recording);
   test_affine(t, t->stream, words, WORDS, 3, 1);
   for (int i = 0; i < 2; i++) rondo_recording_reset(recording);
@@ -214,9 +205,8 @@ TEST(test_rc1_reset_never_fails) {
   capture(t, recording, words);
   replay(t, recording);
   for (int i = 0; i < 2; i++) rondo_recording_reset(recording);
-  assert_int_equal(info_of(recording).resets, 3);
+  assert_int_equal(test_recording_info(recording).resets, 3);
   assert_int_equal(test_word(t, words), 1);
-  assert_ok(rondo_recording_destroy(recording));
 }
 
 /* RC-1: a capture that another thread began cannot be ended from here; it is invalid and the recording free. */
@@ -236,7 +226,7 @@ TEST(test_rc1_reset_on_another_thread) {
   assert_ok(rondo_recording_destroy(other.recording));
 }
 
-/* RC-1: what ends a capture behind its back leaves the recording empty, not astray. */
+/* RC-1: a capture that another call ends leaves the recording empty and usable. */
 TEST(test_rc1_captures_that_others_end) {
   uint32_t *words = test_words(t, WORDS);
   rondo_recording *recording = make_recording(t);
@@ -252,7 +242,6 @@ TEST(test_rc1_captures_that_others_end) {
   capture(t, recording, words);
   replay(t, recording);
   assert_int_equal(test_word(t, words), 1);
-  assert_ok(rondo_recording_destroy(recording));
 }
 
 /* RC-1, C10: without the stream that it began on, a capture is ended on another of its streams, or by the reset. */
@@ -283,7 +272,6 @@ TEST(test_rc1_the_stream_of_a_capture_is_destroyed) {
   capture(t, recording, words);
   replay(t, recording);
   assert_int_equal(test_word(t, words), 1);
-  assert_ok(rondo_recording_destroy(recording));
 }
 
 /* RC-1: captures that fail at the end leave nothing, and the next one is fine. */
@@ -310,8 +298,7 @@ TEST(test_rc1_captures_that_fail) {
   capture(t, recording, words);
   replay(t, recording);
   assert_int_equal(test_word(t, words), 1);
-  assert_int_equal(info_of(recording).captures, 1);
-  assert_ok(rondo_recording_destroy(recording));
+  assert_int_equal(test_recording_info(recording).captures, 1);
 }
 
 /* RC-1: destroying and resetting takes nothing from a capture that goes on, nor from what it forbids. */
@@ -348,7 +335,6 @@ TEST(test_rc1_a_replay_cannot_be_captured) {
   assert_message("rondo_recording_replay");
   replay(t, recording);
   assert_int_equal(test_word(t, words), 1);
-  assert_ok(rondo_recording_destroy(recording));
 }
 
 /* A recorder on a thread of its own. */
@@ -451,7 +437,6 @@ TEST(test_rc2_captured_work_does_not_run) {
   assert_words(t, words, after, WORDS);
   rondo_recording_reset(recording);
   assert_words(t, words, after, WORDS);
-  assert_ok(rondo_recording_destroy(recording));
 }
 
 /* out = in + 10, where `out` is allocated in the capture and stays. */
@@ -481,7 +466,6 @@ TEST(test_rc2_output_is_there_behind_the_first_replay) {
     assert_int_equal(test_word(t, out), batch + 10);
     assert_int_equal(test_word(t, out + 1), 10);
   }
-  assert_ok(rondo_recording_destroy(recording));
 }
 
 /* RC-3 ------------------------------------------------------------------------------------------------------------ */
@@ -495,7 +479,7 @@ TEST(test_rc3_the_pool_is_private) {
   const uint32_t one = 1, two = 2;
   rondo_recording *first = make_recording(t), *second = make_recording(t);
   const uint32_t *kept = capture_plus_ten(t, first, in, 3 * MIB);
-  const uint64_t own = info_of(first).pool_bytes;
+  const uint64_t own = test_recording_info(first).pool_bytes;
   assert_true(own >= 6 * MIB);
   assert_int_equal(graph_reserved(t), before + own);
   const uint32_t *other = capture_plus_ten(t, second, in, 3 * MIB);
@@ -513,12 +497,11 @@ TEST(test_rc3_the_pool_is_private) {
   assert_int_equal(test_word(t, kept), 11);
   rondo_recording_reset(second);
   assert_int_equal(graph_reserved(t), before + own);
-  assert_int_equal(info_of(second).pool_bytes, 0);
+  assert_int_equal(test_recording_info(second).pool_bytes, 0);
   replay(t, first);
   assert_int_equal(test_word(t, kept), 12);
   assert_ok(rondo_recording_destroy(first));
   assert_int_equal(graph_reserved(t), before);
-  assert_ok(rondo_recording_destroy(second));
 }
 
 /* Replays ask for no memory and map nothing, whatever the stream. */
@@ -533,7 +516,6 @@ TEST(test_rc3_replays_map_nothing) {
   assert_int_equal(test_statistics(t).maps, maps);
   assert_int_equal(test_memory_statistics(t).remaps, remaps);
   assert_int_equal(test_word(t, out), 10);
-  assert_ok(rondo_recording_destroy(recording));
 }
 
 /* Reset waits for replays in flight, and the memory is back when it returns; what the user freed is not freed twice. */
@@ -549,7 +531,6 @@ TEST(test_rc3_reset_gives_the_memory_back) {
     if (i == 1) assert_ok(rondo_stream_synchronize(t->stream));
     assert_int_equal(graph_reserved(t), before);
   }
-  assert_ok(rondo_recording_destroy(recording));
 }
 
 /* A plan of the work's lifetimes, chosen when the capture ends or from an earlier run (RC-3, GM-2). */
@@ -557,11 +538,10 @@ TEST(test_rc3_planned_memory) {
   uint32_t *in = test_words(t, WORDS);
   rondo_profile *profile = NULL;
   rondo_recording *recording = NULL;
-  void *scratch = NULL;
   rondo_profile_info used = {.struct_size = sizeof used};
   const rondo_plan_options plan = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 1000};
   assert_ok(rondo_profile_begin(t->stream));
-  assert_ok(rondo_malloc_async(t->stream, MIB, NULL, &scratch));
+  void *scratch = test_allocate_async(t->stream, MIB);
   assert_ok(rondo_free_async(t->stream, scratch));
   assert_ok(rondo_profile_end(t->stream, &plan, &profile));
   rondo_recording_options options = {RONDO_RECORDING_OPTIONS_INIT, .profile = profile, .relocate = true, .plan = &plan};
@@ -635,7 +615,7 @@ LIMITED_TEST(test_rc3_caches_make_room) {
   assert_ok(rondo_stream_synchronize(other));
   assert_ok(capture_scratch(t, recording, 5 * MIB));
   replay(t, recording);
-  assert_int_equal(graph_reserved(t), info_of(recording).pool_bytes);
+  assert_int_equal(graph_reserved(t), test_recording_info(recording).pool_bytes);
   assert_fails(rondo_exec_launch(exec, other), RONDO_OUT_OF_MEMORY); /* a recording's memory is not held for later */
   replay(t, recording);
   assert_ok(rondo_stream_synchronize(t->stream));
@@ -652,7 +632,6 @@ LIMITED_TEST(test_rc3_caches_make_room) {
 TEST(test_rc3_caches_are_emptied) {
   const rondo_pool_options keeps = {.name = "keeps all", .release_threshold = UINT64_MAX};
   rondo_pool *pool = NULL;
-  rondo_pool_statistics now = {.struct_size = sizeof now};
   void *address = NULL;
   rondo_recording *recording = make_recording(t);
   assert_ok(capture_scratch(t, recording, 2 * MIB));
@@ -666,12 +645,12 @@ TEST(test_rc3_caches_are_emptied) {
   assert_ok(rondo_graph_add_free(graph, &node, 1, address, &node));
   rondo_exec *exec = test_instantiate(graph);
   test_launch(t, exec);
-  assert_ok(rondo_pool_get_statistics(pool, &now));
+  rondo_pool_statistics now = test_pool_statistics(pool);
   assert_true(now.reserved > 0 || test_is_guarded(t));
   assert_ok(rondo_memory_trim(t->device));
-  assert_ok(rondo_pool_get_statistics(pool, &now));
+  now = test_pool_statistics(pool);
   assert_int_equal(now.reserved, 0);
-  assert_int_equal(graph_reserved(t), info_of(recording).pool_bytes);
+  assert_int_equal(graph_reserved(t), test_recording_info(recording).pool_bytes);
   replay(t, recording);
   assert_ok(rondo_exec_launch(exec, t->stream));
   rondo_recording_reset(recording);
@@ -687,9 +666,8 @@ TEST(test_rc3_caches_are_emptied) {
 /* RC-3: with no room at all the capture ends with who holds the memory, nothing is held, and later there is. */
 LIMITED_TEST(test_rc3_no_room) {
   if (!test_device_is("cpu")) skip();
-  void *weights = NULL;
   rondo_recording *recording = make_recording(t);
-  assert_ok(rondo_malloc(t->device, 12 * MIB, "weights", &weights));
+  void *weights = test_allocate(t, 12 * MIB, "weights");
   assert_fails(capture_scratch(t, recording, 6 * MIB), RONDO_OUT_OF_MEMORY);
   assert_message("recording 'step'");
   assert_message("'weights' 12.0 MiB");
@@ -727,8 +705,7 @@ LACKING_TEST(test_rc1_devices_without_graph_memory) {
   end(t, recording);
   replay(t, recording);
   assert_int_equal(test_word(t, words), 1);
-  assert_int_equal(info_of(recording).pool_bytes, 0);
+  assert_int_equal(test_recording_info(recording).pool_bytes, 0);
   assert_ok(rondo_memory_trim(t->device));
   assert_ok(rondo_recording_destroy(recording));
-  test_words_free(t, words);
 }

@@ -5,6 +5,7 @@
  */
 #include "support/foreign_library.h"
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 
 #include <string.h>
 
@@ -21,15 +22,8 @@ typedef struct program {
 static program make_program(test_fixture *t) {
   program made = {.t = t, .in = test_words(t, ROWS), .out = test_words(t, ROWS), .sum = test_words(t, ROWS)};
   const rondo_recording_options options = {RONDO_RECORDING_OPTIONS_INIT, .name = "batch"};
-  assert_ok(rondo_recording_create(t->device, &options, &made.recording));
+  made.recording = test_recording(t, &options);
   return made;
-}
-
-static void free_program(program *p) {
-  assert_ok(rondo_recording_destroy(p->recording));
-  test_words_free(p->t, p->in);
-  test_words_free(p->t, p->out);
-  test_words_free(p->t, p->sum);
 }
 
 /* Through scratch memory, of stream order while it runs and of the graph while it is captured. */
@@ -89,7 +83,6 @@ TEST(test_rc4_recorded_from_the_second_batch_on) {
     }
     assert_sum(&p);
   }
-  free_program(&p);
 }
 
 /* RC-4: without the replay the captured batch was not run. */
@@ -104,7 +97,6 @@ TEST(test_rc4_a_captured_batch_is_not_run) {
   write_input(&p, 1, ROWS);
   replay(&p);
   assert_sum(&p);
-  free_program(&p);
 }
 
 /* RC-9: nothing of the runtime's own gets into the recording, though the capture begins with the first work that
@@ -126,7 +118,6 @@ static void keep_house(void *user) {
 
 TEST(test_rc9_house_keeping_is_not_recorded) {
   program p = make_program(t);
-  rondo_recording_info info = {.struct_size = sizeof info};
   void *address = NULL;
   rondo_event *event = test_event(t);
   rondo_graph *graph = test_graph(t);
@@ -144,12 +135,11 @@ TEST(test_rc9_house_keeping_is_not_recorded) {
   test_on_thread(keep_house, t);
   run(&p, ROWS);
   end(&p);
-  assert_ok(rondo_recording_get_info(p.recording, &info));
+  rondo_recording_info info = test_recording_info(p.recording);
   assert_int_equal(info.node_count, 6); /* alloc, copy, kernel, copy, free, kernel */
   write_input(&p, 4, ROWS);
   replay(&p);
   assert_sum(&p);
-  free_program(&p);
 }
 
 /* Feeding and fetching -------------------------------------------------------------------------------------------- */
@@ -181,7 +171,6 @@ TEST(test_rc5_feeding_while_capturing_is_refused) {
   write_input(&p, 1, ROWS);
   replay(&p);
   assert_sum(&p);
-  free_program(&p);
 }
 
 /* RC-5: in what a child graph holds too. */
@@ -198,7 +187,6 @@ TEST(test_rc5_copies_in_child_graphs) {
   refuse_end(&p, RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY);
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
-  free_program(&p);
 }
 
 /* Memory of the library's, or that the caller promises to keep: its contents at each replay count. */
@@ -211,7 +199,7 @@ TEST(test_rc5_host_memory_that_lasts) {
     uint32_t *feed = i == 0 ? own : foreign;
     assert_ok(rondo_recording_destroy(p.recording));
     const rondo_recording_options options = {RONDO_RECORDING_OPTIONS_INIT, .lasting_host_memory = i == 1};
-    assert_ok(rondo_recording_create(p.t->device, &options, &p.recording));
+    p.recording = test_recording(p.t, &options);
     begin(&p);
     assert_ok(rondo_copy_async(p.t->stream, p.in, feed, sizeof foreign));
     run(&p, ROWS);
@@ -227,7 +215,6 @@ TEST(test_rc5_host_memory_that_lasts) {
   }
   rondo_recording_reset(p.recording);
   assert_ok(rondo_host_free(p.t->device, own));
-  free_program(&p);
 }
 
 /* RC-5: memory that others have page-locked is known to a driver, where there is one. */
@@ -251,17 +238,14 @@ TEST(test_rc5_page_locked_memory_of_others) {
   rondo_recording_reset(p.recording);
   assert_ok(rondo_host_free(other, feed));
   assert_ok(rondo_device_close(other));
-  free_program(&p);
 }
 
 /* RC-5: what a library allocates while it is captured is no host memory, though it may have no pages yet. */
 TEST(test_rc5_memory_of_libraries) {
   program p = make_program(t);
-  rondo_recording_info info = {.struct_size = sizeof info};
   void *native = rondo_stream_native(p.t->stream), *memory = NULL;
   foreign_library *library = native == NULL ? NULL : foreign_open();
   if (library == NULL) {
-    free_program(&p);
     skip();
   }
   begin(&p);
@@ -270,13 +254,12 @@ TEST(test_rc5_memory_of_libraries) {
   assert_int_equal(foreign_copy(library, native, p.out, memory, ROWS * sizeof(uint32_t)), 0);
   assert_int_equal(foreign_free(library, native, memory), 0);
   end(&p);
-  assert_ok(rondo_recording_get_info(p.recording, &info));
+  rondo_recording_info info = test_recording_info(p.recording);
   assert_int_equal(info.foreign_bytes, 4096);
   write_input(&p, 3, ROWS);
   replay(&p);
   assert_int_equal(test_word(p.t, p.out + 2), 3002);
   foreign_close(library);
-  free_program(&p);
 }
 
 /* RC-9: the replay finds it, names the node, and does nothing; other host memory may come and go. */
@@ -319,7 +302,6 @@ TEST(test_rc9_host_memory_freed_after_the_capture) {
   write_input(&p, 9, ROWS);
   replay(&p);
   assert_sum(&p);
-  free_program(&p);
 }
 
 /* RC-9: freed while the capture goes on. */
@@ -332,7 +314,6 @@ TEST(test_rc9_host_memory_freed_while_capturing) {
   assert_ok(rondo_host_free(p.t->device, feed));
   refuse_end(&p, RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY);
   assert_message("rondo_host_free");
-  free_program(&p);
 }
 
 /* Numbers that change --------------------------------------------------------------------------------------------- */
@@ -354,7 +335,6 @@ TEST(test_rc6_a_schedule_in_a_cell) {
     assert_int_equal(seen[0], expected);
   }
   test_words_free(t, rate);
-  free_program(&p);
 }
 
 /* As many numbers as there are rows, drawn plain or by a replay. */
@@ -385,7 +365,6 @@ TEST(test_replays_draw_as_plain_runs) {
   draw(&p, generator, false, mixed[3]);
   assert_memory_equal(mixed, plain, sizeof plain);
   rondo_generator_destroy(generator);
-  free_program(&p);
 }
 
 enum { WIDTH = 4, FEED = 8 };
@@ -395,10 +374,8 @@ static rondo_compiled *make_model(test_fixture *t) {
   const size_t inputs[] = {FEED, WIDTH}, labels[] = {FEED}, weights[] = {WIDTH, WIDTH};
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
   float w[WIDTH * WIDTH];
-  rondo_program *source = NULL;
-  rondo_compiled *compiled = NULL;
   rondo_value x, y, state, rate, loss;
-  assert_ok(rondo_program_create(NULL, &source));
+  rondo_program *source = test_new_program();
   assert_ok(rondo_program_input(source, "x", RONDO_F32, inputs, 2, &x));
   assert_ok(rondo_program_input(source, "y", RONDO_I32, labels, 1, &y));
   assert_ok(rondo_program_state(source, "w", RONDO_F32, weights, 2, &state));
@@ -407,8 +384,7 @@ static rondo_compiled *make_model(test_fixture *t) {
   assert_ok(rondo_op_cross_entropy(source, loss, y, &loss));
   assert_ok(rondo_program_output(source, "loss", loss));
   assert_ok(rondo_program_sgd(source, loss, &(rondo_sgd_options){RONDO_SGD_OPTIONS_INIT, .learning_rate = rate}));
-  assert_ok(rondo_compile(source, t->device, &options, &compiled));
-  rondo_program_destroy(source);
+  rondo_compiled *compiled = test_compile(source, t->device, &options);
   for (int i = 0; i < WIDTH * WIDTH; i++) w[i] = (float)(i % 5) * 0.25f - 0.5f;
   assert_ok(rondo_compiled_write(compiled, "w", w, sizeof w));
   return compiled;
@@ -467,7 +443,6 @@ TEST(test_rc4_rc6_a_compiled_program) {
   rondo_recording_reset(p.recording);
   assert_ok(rondo_compiled_destroy(recorded));
   assert_ok(rondo_compiled_destroy(plain));
-  free_program(&p);
 }
 
 /* Decisions ------------------------------------------------------------------------------------------------------- */
@@ -498,5 +473,4 @@ TEST(test_rc8_decisions_of_the_host) {
   assert_reason(rondo_recording_note_decision(stream, (rondo_decision)0, NULL), RONDO_REASON_BAD_OPTIONS);
   assert_message("0 is not a decision: use a RONDO_DECISION_ name");
   assert_reason(rondo_recording_note_decision(NULL, RONDO_DECISION_LOOP, NULL), RONDO_REASON_NULL_ARGUMENT);
-  free_program(&p);
 }

@@ -252,9 +252,9 @@ SCENE_TEST(test_tr9_cloned_without_a_stream) {
     clone_outputs(s);
     rondo_function *f = make_parts(s);
     const uint32_t *x = scene_words(s, 3);
-    rondo_stream *own, *const before = s->stream;
+    rondo_stream *const before = s->stream;
     rondo_buffer *outs[2];
-    assert_ok(rondo_stream_create(s->fixture->device, NULL, &own));
+    rondo_stream *own = test_stream(s->fixture, NULL);
     s->stream = own;
     for (int i = 0; i < 3; i++) {
       SCENE_CALL(s, f, outs, 2, scene_at(x));

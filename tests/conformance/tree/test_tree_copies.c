@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Inputs that are copied to where the recorded work has them (TR-6), however a device does that: any number of bytes
  * from any address, many inputs at once, inputs that have bytes in common, inputs that are written and copied back, and
- * inputs beside others that are patched.
+ * inputs next to others that are patched.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -66,11 +66,10 @@ static void call_and_compare(const copying *of, unsigned char *const *places, co
 
 /* Bytes of the device that hold what the generator draws; the host's copy of them in *out. */
 static unsigned char *make_bytes(test_fixture *t, uint64_t *state, size_t bytes, unsigned char **out) {
-  void *memory = NULL;
   *out = malloc(bytes);
   assert_non_null(*out);
   for (size_t i = 0; i < bytes; i++) (*out)[i] = (unsigned char)test_random(state);
-  assert_ok(rondo_malloc(t->device, bytes, "bytes", &memory));
+  void *memory = test_allocate(t, bytes, "bytes");
   test_write(t, memory, *out, bytes);
   return memory;
 }
@@ -133,7 +132,7 @@ TREE_TEST(test_tr6_many_inputs_that_overlap) {
   }
 }
 
-/* What is large comes in another way than what is small, beside it. */
+/* What is large comes in another way than what is small, next to it. */
 TREE_TEST(test_tr6_large_inputs_beside_small_ones) {
   copying of = {.bytes = {9 << 20, 100, 4 << 20, (4 << 20) + 1}};
   size_t sum = 0;

@@ -107,9 +107,8 @@ SCENE_TEST(test_tr4_peer_74_lives_of_demoted_inputs) {
 
 /* A demoted input that is given: its memory is the call's to the end, and nobody's afterwards. */
 static rondo_status use_up_body(rondo_call *call, void *user) {
-  void *scratch;
   scene_enter(user);
-  assert_ok(rondo_malloc_async(rondo_call_stream(call), SCENE_BYTES, NULL, &scratch));
+  void *scratch = test_allocate_async(rondo_call_stream(call), SCENE_BYTES);
   assert_ok(rondo_copy_async(rondo_call_stream(call), scratch, scene_input(call, 0), SCENE_BYTES));
   assert_ok(rondo_call_drop_input(call, 0));
   scene_combine(call, 0, scratch, scene_input(call, 1));
@@ -200,12 +199,12 @@ SCENE_TEST(test_tr5_peer_77_options_of_functions) {
   assert_seen(s, "puprprprprprprpp");
   assert_int_equal(scene_info(s).demoted, 2);
   rondo_function *none = NULL;
-  assert_error(
+  assert_invalid(
       rondo_function_create(s->tree,
                             &(rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .name = "none",
                                                       .body = scene_body_combine, .demotion = (rondo_demotion)3},
                             &none),
-      RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+      RONDO_REASON_BAD_OPTIONS);
   assert_message("'none': 3 is not a demotion");
   assert_null(none);
 }
@@ -355,7 +354,7 @@ SCENE_TEST(test_tr7_moves_are_counted_over_evictions) {
   assert_int_equal(scene_info(s).demoted, 1);
 }
 
-/* Behind another recording it counts again; a reset forgets; a function that goes takes its demotions with it. */
+/* After another recording it counts again; a reset forgets; a function that goes takes its demotions with it. */
 SCENE_TEST(test_tr5_demotions_end_with_their_place) {
   pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 1));
   for (uint32_t i = 0; i < 4; i++) run_pair(&p, i == 0 ? 0 : i - 1, OUTPUTS - 1);

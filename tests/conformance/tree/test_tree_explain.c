@@ -295,7 +295,6 @@ TREE_TEST(test_tr6_frozen_values_are_explained) {
   char *text = explain(tree, RONDO_EXPLAIN_TEXT);
   assert_non_null(strstr(text, "frozen: "));
   rondo_text_free(text);
-  test_tree_destroy(tree);
   rondo_kernel_destroy(c.kernel);
 }
 

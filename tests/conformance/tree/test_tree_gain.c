@@ -50,11 +50,6 @@ static void begin(gain_case *c, test_fixture *t, const rondo_costs *costs, const
   assert_ok(rondo_function_create(c->tree, &function, &c->function));
 }
 
-static void end(gain_case *c) {
-  test_tree_destroy(c->tree);
-  test_words_free(c->t, c->words);
-}
-
 static void call(gain_case *c) {
   rondo_buffer *out = test_call_words(c->t, c->function, c->words, WORDS);
   test_assert_buffer(c->t, out, 1, 3);
@@ -93,7 +88,6 @@ TREE_TEST(test_fw8_what_does_not_pay_runs_as_it_is) {
   assert_explained(&c, RONDO_EXPLAIN_TEXT, "eager: NO_GAIN: recording it gains too little");
   assert_explained(&c, RONDO_EXPLAIN_TEXT, "gain         predicted: host ");
   assert_explained(&c, RONDO_EXPLAIN_JSON, "\"gain\":{\"works\":");
-  end(&c);
 }
 
 TREE_TEST(test_fw8_what_pays_is_recorded) {
@@ -106,7 +100,6 @@ TREE_TEST(test_fw8_what_pays_is_recorded) {
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
   assert_int_equal(test_function_info(c.function).bodies, 3);
   assert_explained(&c, RONDO_EXPLAIN_TEXT, "gain         predicted: host ");
-  end(&c);
 }
 
 TREE_TEST(test_fw8_each_form_is_decided_by_itself) {
@@ -119,7 +112,6 @@ TREE_TEST(test_fw8_each_form_is_decided_by_itself) {
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
   call(&c);
   assert_skip(c.tree, NO_GAIN);
-  end(&c);
 }
 
 TREE_TEST(test_fw8_strict_trees_refuse_what_does_not_pay) {
@@ -131,7 +123,6 @@ TREE_TEST(test_fw8_strict_trees_refuse_what_does_not_pay) {
   assert_error(rondo_function_call(c.function, c.t->stream, &input, 1, &out, 1), RONDO_UNSUPPORTED,
                RONDO_REASON_NOT_RECORDED);
   assert_message("NO_GAIN");
-  end(&c);
 }
 
 TREE_TEST(test_fw8_preparing_says_that_it_does_not_pay) {
@@ -143,11 +134,9 @@ TREE_TEST(test_fw8_preparing_says_that_it_does_not_pay) {
   assert_message("NO_GAIN");
   call(&c);
   assert_skip(c.tree, NO_GAIN);
-  end(&c);
   begin(&c, t, &cheap, NULL, where_it_pays);
   const rondo_input other = {.address = c.words, .bytes = BYTES};
   assert_ok(rondo_function_prepare(c.function, c.t->stream, &other, 1));
-  end(&c);
 }
 
 /* Costs that are not known cannot be measured while something is captured: rather a recording than none. */
@@ -164,7 +153,6 @@ TREE_TEST(test_fw8_without_an_estimate_it_is_recorded) {
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
   rondo_buffer_release(out);
   test_stream_destroy(other);
-  end(&c);
 }
 
 static rondo_status with_host_step(rondo_call *call) { return rondo_call_host_step(call, test_host_nothing, NULL); }
@@ -183,7 +171,6 @@ TREE_TEST(test_fw8_bodies_with_host_steps_are_recorded) {
   c.work.more = with_host_step;
   for (int i = 0; i < 3; i++) call(&c);
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
-  end(&c);
 }
 
 /* What holds the stream up lets go by itself; and the reason is the one that there is without an estimate. */
@@ -193,7 +180,6 @@ TREE_TEST(test_fw8_bodies_that_wait_are_run_as_they_are) {
   c.work.more = wait_inside;
   for (int i = 0; i < 3; i++) call(&c);
   assert_skip(c.tree, HOST_WORK);
-  end(&c);
 }
 
 TREE_TEST(test_fw8_bodies_that_fail_leave_no_meter) {
@@ -209,7 +195,6 @@ TREE_TEST(test_fw8_bodies_that_fail_leave_no_meter) {
   assert_skip(c.tree, WARM_UP);
   call(&c);
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
-  end(&c);
 }
 
 TREE_TEST(test_fw8_never_is_never) {
@@ -219,7 +204,6 @@ TREE_TEST(test_fw8_never_is_never) {
     call(&c);
     assert_skip(c.tree, DISABLED);
   }
-  end(&c);
 }
 
 TREE_TEST(test_policies_that_do_not_exist_are_refused) {
@@ -227,10 +211,10 @@ TREE_TEST(test_policies_that_do_not_exist_are_refused) {
   rondo_function *function = NULL;
   rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "f", .body = body};
   options.record = (rondo_record_policy)3;
-  assert_error(rondo_function_create(tree, &options, &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_function_create(tree, &options, &function), RONDO_REASON_BAD_OPTIONS);
   options.record = RONDO_RECORD_AUTO;
   options.least_gain = 0.9;
-  assert_error(rondo_function_create(tree, &options, &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_function_create(tree, &options, &function), RONDO_REASON_OUT_OF_RANGE);
   assert_null(function);
 }
 
@@ -265,5 +249,4 @@ TREE_TEST(test_fw7_a_static_input_that_moved_is_named) {
   call(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
   for (int i = 0; i < 2; i++) test_words_free(c.t, others[i]);
-  end(&c);
 }

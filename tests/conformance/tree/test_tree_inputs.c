@@ -94,8 +94,6 @@ TREE_TEST(test_tr6_mutated_static_and_managed_inputs) {
     assert_ok(rondo_tree_step_end(tree));
   }
   assert_outcome(tree, RONDO_CALL_REPLAYED);
-  test_tree_destroy(tree);
-  for (size_t i = 0; i < 2; i++) test_words_free(t, places[i]);
 }
 
 /* out = a * 31 + b. */
@@ -225,9 +223,9 @@ TREE_TEST(test_tr4_outputs_feed_the_next_step) {
 static rondo_status consume(rondo_call *call, void *user) {
   test_work *work = user;
   rondo_stream *stream = rondo_call_stream(call);
-  void *scratch, *out;
+  void *out;
   work->runs++;
-  assert_ok(rondo_malloc_async(stream, BYTES, NULL, &scratch));
+  void *scratch = test_allocate_async(stream, BYTES);
   assert_ok(rondo_copy_async(stream, scratch, rondo_call_input(call, 0), BYTES));
   assert_ok(rondo_call_drop_input(call, 0));
   assert_ok(rondo_call_output(call, 0, BYTES, NULL, &out));
@@ -393,8 +391,8 @@ static rondo_status launch_hidden(rondo_call *call, void *user) {
 /* The same of input 0; output 1 = input 1, which is given up before output 0 is made, that may take its place. */
 static rondo_status launch_hidden_giving_up(rondo_call *call, void *user) {
   rondo_stream *stream = rondo_call_stream(call);
-  void *scratch, *out;
-  assert_ok(rondo_malloc_async(stream, BYTES, NULL, &scratch));
+  void *out;
+  void *scratch = test_allocate_async(stream, BYTES);
   assert_ok(rondo_copy_async(stream, scratch, rondo_call_input(call, 1), BYTES));
   assert_ok(rondo_call_drop_input(call, 1));
   assert_ok(launch_hidden(call, user));
@@ -565,7 +563,6 @@ TREE_TEST(test_tr6_work_with_hidden_addresses_is_not_patched) {
   assert_int_equal(info.untrusted, 1);
   assert_int_equal(info.patched_inputs, 0);
   assert_int_equal(info.copied_inputs, 5);
-  test_tree_destroy(tree);
   rondo_kernel_destroy(work.kernel);
 }
 
@@ -634,7 +631,6 @@ TREE_TEST(test_tr6_frozen_values_are_found) {
   }
   rondo_log_set_sink(NULL, NULL, RONDO_LOG_WARNING);
   assert_int_equal(found, 1);
-  test_tree_destroy(tree);
   rondo_kernel_destroy(work.kernel);
 }
 
@@ -707,7 +703,5 @@ TREE_TEST(test_tr6_trying_loses_no_failure) {
   const rondo_tree_info info = test_tree_info(tree);
   assert_true(info.replayed > 0);
   assert_int_equal(info.untrusted, 0);
-  test_words_free(t, words);
-  test_tree_destroy(tree);
   rondo_kernel_destroy(work.kernel);
 }

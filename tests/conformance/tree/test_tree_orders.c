@@ -49,15 +49,14 @@ SCENE_TEST(test_tr9_parts_tell_of_their_whole) {
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 3; i++) {
     rondo_buffer *outs[2], *next[2];
-    rondo_buffer_info info = {.struct_size = sizeof info};
     SCENE_CALL(s, f, outs, 2, scene_at(x));
-    assert_ok(rondo_buffer_get_info(outs[1], &info));
+    rondo_buffer_info info = test_buffer_info(outs[1]);
     assert_int_equal(info.output, 1);
     assert_int_equal(info.is_recorded, i > 0);
     assert_true(info.step > 0);
     SCENE_CALL(s, f, next, 2, scene_at(x));
     for (int k = 0; k < 2; k++) {
-      assert_ok(rondo_buffer_get_info(outs[k], &info));
+      info = test_buffer_info(outs[k]);
       assert_true(info.is_valid);
       assert_false(info.is_recorded);
       assert_int_equal(info.step, 0);
@@ -489,10 +488,9 @@ SCENE_TEST(test_tr15_bodies_that_end_the_capture) {
 static rondo_status drop_body(rondo_call *call, void *user) {
   const uint32_t *a = scene_input(call, 0), *b = scene_input(call, 1);
   test_work *work = scene_enter(user);
-  void *scratch;
   assert_ok(rondo_call_drop_input(call, 0));
   assert_ok(rondo_call_drop_input(call, 0));
-  assert_ok(rondo_malloc_async(rondo_call_stream(call), SCENE_BYTES, NULL, &scratch));
+  void *scratch = test_allocate_async(rondo_call_stream(call), SCENE_BYTES);
   test_affine(work->fixture, rondo_call_stream(call), scratch, SCENE_WORDS, 0, 77);
   scene_combine(call, 0, b, work->term == 1 ? b : a);
   return rondo_free_async(rondo_call_stream(call), scratch);
@@ -628,11 +626,10 @@ SCENE_TEST(test_tr6_static_inputs_that_are_written_and_read) {
 SCENE_TEST(test_tr8_buffers_where_they_do_not_belong) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   rondo_buffer *y = scene_call(s, f, scene_at(scene_words(s, 1))), *clone = y;
-  rondo_graph *graph;
   assert_ok(rondo_capture_begin(s->stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_error(rondo_buffer_clone(y, s->stream, &clone), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
   assert_null(clone);
-  assert_ok(rondo_capture_end(s->stream, &graph));
+  rondo_graph *graph = test_capture_end(s->stream);
   test_graph_destroy(graph);
   if (!test_device_is("cuda")) {
     const char *name = test_is_guarded(s->fixture) ? "cpu:check:1" : "cpu:1";
@@ -645,8 +642,7 @@ SCENE_TEST(test_tr8_buffers_where_they_do_not_belong) {
     assert_ok(rondo_tree_create(second, NULL, &tree));
     assert_ok(rondo_buffer_create(tree, SCENE_BYTES, NULL, &there));
     const rondo_input input = scene_given(there);
-    assert_error(rondo_function_call(f, s->stream, &input, 1, &out, 1), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_OTHER_DEVICE);
+    assert_invalid(rondo_function_call(f, s->stream, &input, 1, &out, 1), RONDO_REASON_OTHER_DEVICE);
     test_tree_destroy(tree);
     assert_ok(rondo_device_close(second));
   }
@@ -699,7 +695,7 @@ SCENE_TEST(test_tr7_a_path_as_long_as_the_bound) {
   assert_int_equal(scene_info(s).evicted, 0);
 }
 
-/* What is prepared beside a path gives none of the path's recordings up for its bytes. */
+/* What is prepared in addition to a path gives none of the path's recordings up for its bytes. */
 SCENE_TEST(test_tr7_prepared_beside_a_path) {
   SCENE_TREE(s, .max_exec_bytes = 1);
   rondo_function *f = scene_affine(s, "f", 3, 1);

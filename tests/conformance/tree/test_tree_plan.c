@@ -4,13 +4,13 @@
  * (activations saved, and freed backwards) and of serving (outputs that die in the order of their making); and of two
  * hundred shapes.
  *
- * All work is on the first LANES words of its buffers, whose other bytes are written with others' values.
+ * All work is on the first WORDS words of its buffers, whose other bytes are written with others' values.
  */
 #include <string.h>
 
 #include "support/test_scene.h"
 
-enum { LANES = 32, LAYERS = 12, LINKS = 24, HELD = 3, SHAPES = 200, STEPS = 4 };
+enum { WORDS = 32, LAYERS = 12, LINKS = 24, HELD = 3, SHAPES = 200, STEPS = 4 };
 
 /* A layer: what its output, what it saves and its scratch memory take. */
 typedef struct layer {
@@ -34,7 +34,7 @@ static size_t next_size(uint32_t *seed) {
   *seed = *seed * 1664525 + 1013904223;
   const size_t exponent = *seed >> 29;
   *seed = *seed * 1664525 + 1013904223;
-  return ((size_t)LANES << exponent) + (*seed >> 22);
+  return ((size_t)WORDS << exponent) + (*seed >> 22);
 }
 
 static void make_layers(model *m, test_scene *scene, size_t count, uint32_t seed) {
@@ -55,8 +55,7 @@ static void fill(rondo_call *call, void *memory, uint8_t value, size_t words) {
 }
 
 static void *scratch_of(rondo_call *call, const layer *at) {
-  void *scratch;
-  assert_ok(rondo_malloc_async(rondo_call_stream(call), at->scratch * sizeof(uint32_t), NULL, &scratch));
+  void *scratch = test_allocate_async(rondo_call_stream(call), at->scratch * sizeof(uint32_t));
   fill(call, scratch, 0xa5, at->scratch);
   return scratch;
 }
@@ -65,7 +64,7 @@ static void put_output(rondo_call *call, size_t index, const void *from, size_t 
   void *out;
   assert_ok(rondo_call_output(call, index, words * sizeof(uint32_t), NULL, &out));
   fill(call, out, 0x5a, words);
-  assert_ok(rondo_copy_async(rondo_call_stream(call), out, from, LANES * sizeof(uint32_t)));
+  assert_ok(rondo_copy_async(rondo_call_stream(call), out, from, WORDS * sizeof(uint32_t)));
 }
 
 /* y = x * factor + 1. */
@@ -73,8 +72,8 @@ static rondo_status link_body(rondo_call *call, void *user) {
   layer *at = user;
   void *scratch = scratch_of(call, at);
   at->runs++;
-  assert_ok(rondo_copy_async(rondo_call_stream(call), scratch, rondo_call_input(call, 0), LANES * sizeof(uint32_t)));
-  test_affine(at->fixture, rondo_call_stream(call), scratch, LANES, at->factor, 1);
+  assert_ok(rondo_copy_async(rondo_call_stream(call), scratch, rondo_call_input(call, 0), WORDS * sizeof(uint32_t)));
+  test_affine(at->fixture, rondo_call_stream(call), scratch, WORDS, at->factor, 1);
   put_output(call, 0, scratch, at->out);
   return rondo_free_async(rondo_call_stream(call), scratch);
 }
@@ -93,7 +92,7 @@ static rondo_status backward_body(rondo_call *call, void *user) {
   void *g = rondo_call_input(call, 0), *saved = rondo_call_input(call, 1), *scratch = scratch_of(call, at);
   at->runs++;
   assert_ok(rondo_launch(rondo_call_stream(call), test_kernel(at->fixture, TEST_KERNEL_COMBINE),
-                         (rondo_grid){LANES, 0, 0}, RONDO_ARGS(&g, &saved, &scratch)));
+                         (rondo_grid){WORDS, 0, 0}, RONDO_ARGS(&g, &saved, &scratch)));
   assert_ok(rondo_call_drop_input(call, 0));
   assert_ok(rondo_call_drop_input(call, 1));
   put_output(call, 0, scratch, at->out);
@@ -103,22 +102,22 @@ static rondo_status backward_body(rondo_call *call, void *user) {
 /* Steps ------------------------------------------------------------------------------------------------------------ */
 
 static void read_lanes(const model *m, const rondo_buffer *buffer, uint32_t *out) {
-  assert_ok(rondo_buffer_copy(buffer, m->scene->stream, 0, out, LANES * sizeof *out));
+  assert_ok(rondo_buffer_copy(buffer, m->scene->stream, 0, out, WORDS * sizeof *out));
   assert_ok(rondo_stream_synchronize(m->scene->stream));
 }
 
 static void begin(model *m, uint32_t first, uint32_t *values) {
   scene_set(m->scene, m->x, first);
   m->scene->calls = 0;
-  for (uint32_t i = 0; i < LANES; i++) values[i] = first + i;
+  for (uint32_t i = 0; i < WORDS; i++) values[i] = first + i;
   scene_begin(m->scene);
 }
 
-static rondo_input input_x(const model *m) { return (rondo_input){.address = m->x, .bytes = LANES * sizeof *m->x}; }
+static rondo_input input_x(const model *m) { return (rondo_input){.address = m->x, .bytes = WORDS * sizeof *m->x}; }
 
 /* Forwards and backwards, with values as on the host. */
 static void train(model *m, uint32_t first) {
-  uint32_t values[LANES], saved[LAYERS][LANES], seen[LANES];
+  uint32_t values[WORDS], saved[LAYERS][WORDS], seen[WORDS];
   rondo_buffer *held[LAYERS], *outs[2] = {NULL, NULL};
   begin(m, first, values);
   for (size_t i = 0; i < m->count; i++) {
@@ -126,7 +125,7 @@ static void train(model *m, uint32_t first) {
     memcpy(saved[i], values, sizeof values);
     SCENE_CALL(m->scene, m->layers[i].forward, outs, 2, x);
     held[i] = outs[1];
-    for (size_t k = 0; k < LANES; k++) values[k] = values[k] * m->layers[i].factor + 1;
+    for (size_t k = 0; k < WORDS; k++) values[k] = values[k] * m->layers[i].factor + 1;
   }
   for (size_t i = m->count; i-- > 0;) {
     rondo_buffer *const gradient = outs[0];
@@ -134,7 +133,7 @@ static void train(model *m, uint32_t first) {
                m->gives ? scene_given(held[i]) : scene_of(held[i]));
     if (!m->gives) rondo_buffer_release(gradient);
     if (!m->gives) rondo_buffer_release(held[i]);
-    for (size_t k = 0; k < LANES; k++) values[k] = values[k] * 31 + saved[i][k];
+    for (size_t k = 0; k < WORDS; k++) values[k] = values[k] * 31 + saved[i][k];
   }
   read_lanes(m, outs[0], seen);
   assert_memory_equal(seen, values, sizeof seen);
@@ -144,13 +143,13 @@ static void train(model *m, uint32_t first) {
 
 /* One after the other, with the last outputs alive. */
 static void serve(model *m, uint32_t first) {
-  uint32_t values[LANES], seen[LANES];
+  uint32_t values[WORDS], seen[WORDS];
   rondo_buffer *outs[LINKS];
   begin(m, first, values);
   for (size_t i = 0; i < m->count; i++) {
     if (i >= m->held) rondo_buffer_release(outs[i - m->held]);
     SCENE_CALL(m->scene, m->layers[i].forward, &outs[i], 1, i == 0 ? input_x(m) : scene_of(outs[i - 1]));
-    for (size_t k = 0; k < LANES; k++) values[k] = values[k] * m->layers[i].factor + 1;
+    for (size_t k = 0; k < WORDS; k++) values[k] = values[k] * m->layers[i].factor + 1;
     read_lanes(m, outs[i], seen);
     assert_memory_equal(seen, values, sizeof seen);
   }
@@ -358,7 +357,7 @@ static void run_calm(model *m, step_function *step) {
 
 /* A tree that goes on unchanged plans by itself what takes too much, and then no more. */
 SCENE_TEST(test_tr3_paths_are_planned_when_calm) {
-  test_fixture *t = ((test_scene *)s)->fixture;
+  test_fixture *t = s->fixture;
   uint64_t planned = 0;
   for (uint32_t seed = 1; seed <= 8; seed++) {
     model m;
@@ -432,14 +431,14 @@ SCENE_TEST(test_tr3_plans_end_with_their_functions) {
   assert_ok(rondo_tree_plan_again(m.scene->tree));
 }
 
-/* Bytes of the arena after shapes of `from` to `to` times LANES words were recorded. */
+/* Bytes of the arena after shapes of `from` to `to` times WORDS words were recorded. */
 static uint64_t record_shapes(test_scene *scene, layer *at, size_t from, size_t to, uint64_t *out_used) {
   SCENE_TREE(scene, .max_recordings_per_parent = SHAPES);
   rondo_function *f = SCENE_FUNCTION(scene, "f", test_body_affine, scene_work(scene, 3, 1),
                                      RONDO_INPUTS(RONDO_INPUT_MOVING), .max_shapes = SHAPES);
-  uint32_t *x = test_words(at->fixture, SHAPES * LANES);
+  uint32_t *x = test_words(at->fixture, SHAPES * WORDS);
   for (size_t i = from; i <= to; i++)
-    for (int k = 0; k < 3; k++) rondo_buffer_release(test_call_words(at->fixture, f, x, i * LANES));
+    for (int k = 0; k < 3; k++) rondo_buffer_release(test_call_words(at->fixture, f, x, i * WORDS));
   const rondo_tree_info info = scene_info(scene);
   assert_int_equal(info.recordings, to - from + 1);
   assert_int_equal(info.replayed, to - from + 1);
@@ -453,7 +452,7 @@ static uint64_t record_shapes(test_scene *scene, layer *at, size_t from, size_t 
 
 /* Two hundred shapes hold the memory of the largest one. */
 SCENE_TEST(test_tr3_two_hundred_shapes) {
-  layer at = {.fixture = ((test_scene *)s)->fixture};
+  layer at = {.fixture = s->fixture};
   uint64_t used_by_all, used_by_one;
   const uint64_t all = record_shapes(s, &at, 1, SHAPES, &used_by_all);
   const uint64_t one = record_shapes(s, &at, SHAPES, SHAPES, &used_by_one);

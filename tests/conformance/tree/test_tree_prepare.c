@@ -260,13 +260,13 @@ SCENE_TEST(test_tr15_a_failed_recording_leaves_inputs_alone) {
 /* The same of numbers drawn, and of an input that was given up in the first segment. */
 static rondo_status draw_and_fail_body(rondo_call *call, void *user) {
   host_work *host = user;
-  void *out, *scratch;
+  void *out;
   scene_enter(&host->work);
   assert_ok(rondo_call_output(call, 0, SCENE_BYTES, NULL, &out));
   assert_ok(rondo_random_uniform(host->generator, rondo_call_stream(call), out, SCENE_WORDS, 0, 1));
   scene_put(call, 1, scene_input(call, 0), 1, 0);
   assert_ok(rondo_call_drop_input(call, 0));
-  assert_ok(rondo_malloc_async(rondo_call_stream(call), SCENE_BYTES, NULL, &scratch));
+  void *scratch = test_allocate_async(rondo_call_stream(call), SCENE_BYTES);
   scene_change(call, scratch, 0, 77);
   assert_ok(rondo_free_async(rondo_call_stream(call), scratch));
   const rondo_status status = rondo_call_host_step(call, count_step, host);
@@ -331,13 +331,12 @@ SCENE_TEST(test_tr8_what_cannot_be_prepared) {
   assert_refused(s, f, &input, "AFTER_WARM_UP");
   rondo_buffer_release(out);
   scene_end(s);
-  assert_error(rondo_function_prepare(f, s->stream, &input, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT);
-  assert_error(rondo_function_prepare(f, s->stream, NULL, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_function_prepare(NULL, s->stream, &input, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  rondo_graph *graph;
+  assert_invalid(rondo_function_prepare(f, s->stream, &input, 0), RONDO_REASON_ARGUMENT_COUNT);
+  assert_invalid(rondo_function_prepare(f, s->stream, NULL, 1), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_function_prepare(NULL, s->stream, &input, 1), RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_capture_begin(s->stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_error(rondo_function_prepare(f, s->stream, &input, 1), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
-  assert_ok(rondo_capture_end(s->stream, &graph));
+  rondo_graph *graph = test_capture_end(s->stream);
   test_graph_destroy(graph);
   prepare(s, f, &input);
   assert_int_equal(test_function_info(f).bodies, 2);

@@ -56,7 +56,6 @@ SCENE_TEST(test_tr13_peer_13_14_the_same_numbers) {
     }
   }
   assert_seen(s, "pupupupupupu");
-  rondo_generator_destroy(generator);
 }
 
 /* A recording that is given up draws nothing: the eager run after it does. */
@@ -71,7 +70,6 @@ SCENE_TEST(test_tr13_what_is_taken_back_draws_nothing) {
   const uint32_t *x = scene_words(s, 1);
   for (uint64_t i = 0; i < 8; i++) call_draw(s, i % 2 == 0 ? f : refusing, x, 9, 4 * i);
   assert_seen(s, "uuuuuuuu");
-  rondo_generator_destroy(generator);
 }
 
 /* 231 TestSAC test_simple, 239 test_retain_graph: a backward computes its forward again from the state of then, once or
@@ -94,7 +92,6 @@ SCENE_TEST(test_tr13_peer_231_232_239_drawn_again) {
     assert_ok(rondo_generator_set_state(generator, &now));
   }
   assert_outcome(s->tree, RONDO_CALL_REPLAYED);
-  rondo_generator_destroy(generator);
 }
 
 /* 234 test_uneven_forward_backward: three forwards, whose backwards come in each of six orders. */
@@ -122,7 +119,6 @@ SCENE_TEST(test_tr13_peer_234_backwards_in_any_order) {
     assert_ok(rondo_generator_set_state(generator, &now));
     scene_end(s);
   }
-  rondo_generator_destroy(generator);
 }
 
 /* 235 test_cudagraphs_aot_eager_compat_equal, 237 test_graph_partition_...: seeded steps with recording and without are

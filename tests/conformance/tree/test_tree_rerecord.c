@@ -197,7 +197,7 @@ SCENE_TEST(test_tr7_peer_128_129_recordings_of_a_place) {
   assert_seen(s, "urruuppuuppuu");
   assert_int_equal(scene_info(s).recordings, 2);
   assert_int_equal(scene_info(s).skipped[RONDO_SKIP_RECORDING_LIMIT], 6);
-  /* Behind another call is another place. */
+  /* After another call it is another place on the path. */
   rondo_function *make = scene_affine(s, "make", 3, 1);
   rondo_buffer_release(scene_call(s, make, scene_at(x)));
   scene_begin(s);

@@ -27,9 +27,8 @@ static rondo_status add_up(void *user) {
 static rondo_status hop_body(rondo_call *call, void *user) {
   host_work *host = user;
   rondo_stream *stream = rondo_call_stream(call);
-  void *scratch;
   host->runs++;
-  assert_ok(rondo_malloc_async(stream, SCENE_BYTES, NULL, &scratch));
+  void *scratch = test_allocate_async(stream, SCENE_BYTES);
   assert_ok(rondo_copy_async(stream, scratch, scene_input(call, 0), SCENE_BYTES));
   scene_change(call, scratch, 2, 0);
   assert_ok(rondo_copy_async(stream, host->words, scratch, SCENE_BYTES));
@@ -107,10 +106,9 @@ static rondo_status fill_words(void *user) {
 }
 static rondo_status from_host_body(rondo_call *call, void *user) {
   host_work *host = user;
-  void *words;
   host->runs++;
   assert_ok(rondo_call_host_step(call, fill_words, host));
-  assert_ok(rondo_malloc_async(rondo_call_stream(call), SCENE_BYTES, NULL, &words));
+  void *words = test_allocate_async(rondo_call_stream(call), SCENE_BYTES);
   assert_ok(rondo_copy_async(rondo_call_stream(call), words, host->words, SCENE_BYTES));
   scene_combine(call, 0, scene_input(call, 0), words);
   return rondo_free_async(rondo_call_stream(call), words);
@@ -216,8 +214,8 @@ SCENE_TEST(test_tr14_peer_185_the_backward_is_not_recorded) {
 
 /* 197 test_graph_partition_reorder_cpu_and_gpu, 198 ..._interleave: the peer's compiler moves operations of the host
  * together, so that fewer graphs are left. Here a body whose host work only the device waits for queues it as host
- * functions: they are nodes, and five parts in turns are one segment. What they change is pinned, as copies queued
- * after them read it. */
+ * functions: they are nodes, and five parts in alternation are one segment. What they change is pinned, as copies
+ * queued after them read it. */
 static void assert_segments(const test_scene *s, const char *expected) {
   char *text = NULL;
   assert_ok(rondo_tree_explain(s->tree, RONDO_EXPLAIN_JSON, &text));
@@ -339,9 +337,8 @@ static rondo_status chain_body(rondo_call *call, void *user) {
   void *from = scene_input(call, 0), *kept[3];
   host->runs++;
   for (int i = 0; i < 3; i++) {
-    void *scratch;
     assert_ok(rondo_malloc_async(stream, SCENE_BYTES, NULL, &kept[i]));
-    assert_ok(rondo_malloc_async(stream, SCENE_BYTES, NULL, &scratch));
+    void *scratch = test_allocate_async(stream, SCENE_BYTES);
     assert_ok(rondo_copy_async(stream, scratch, from, SCENE_BYTES));
     scene_change(call, scratch, 2, 1);
     assert_ok(rondo_copy_async(stream, kept[i], scratch, SCENE_BYTES));
@@ -442,8 +439,7 @@ SCENE_TEST(test_tr14_steps_that_fail) {
       rondo_buffer *outs[2];
       if (i == at) {
         const rondo_input input = scene_at(x);
-        assert_error(rondo_function_call(f, s->stream, &input, 1, outs, 2), RONDO_INVALID_ARGUMENT,
-                     RONDO_REASON_NULL_ARGUMENT);
+        assert_invalid(rondo_function_call(f, s->stream, &input, 1, outs, 2), RONDO_REASON_NULL_ARGUMENT);
         assert_null(outs[0]);
         assert_null(outs[1]);
         continue;

@@ -39,7 +39,7 @@ static rondo_tree_info info_of(test_scene *s, const two_trees *two, size_t which
   return scene_info(s);
 }
 
-/* f and g in turns: values are right, and each has one recording, which nothing comes before. */
+/* f and g in alternation: values are right, and each has one recording, which nothing comes before. */
 SCENE_TEST(test_tr11_recordings_stand_alone) {
   const two_trees two = MAKE_TWO(s, .name = "alone");
   rondo_buffer *kept = NULL;

@@ -48,11 +48,10 @@ SCENE_TEST(test_tr7_peer_106_sizes_of_a_backward) {
   const uint32_t *x = scene_words(s, 1);
   for (size_t i = 0; i < 8; i++) {
     rondo_buffer *out;
-    rondo_buffer_info info = {.struct_size = sizeof info};
     const size_t words = i % 2 == 0 ? SCENE_WORDS : 6;
     SCENE_CALL(s, forward, &out, 1, {.address = (void *)(uintptr_t)x, .bytes = words * sizeof *x});
     rondo_buffer *gradient = scene_call(s, backward, scene_given(out));
-    assert_ok(rondo_buffer_get_info(gradient, &info));
+    rondo_buffer_info info = test_buffer_info(gradient);
     assert_int_equal(info.bytes, words * sizeof *x);
     test_assert_buffer(s->fixture, gradient, 22, 15);
     rondo_buffer_release(gradient);

@@ -14,7 +14,7 @@
 
 enum { WORDS = 32 };
 
-/* A body that does what a case asks for beside its work: out = in * 3 + 1. */
+/* A body that does what a case asks for in addition to its work: out = in * 3 + 1. */
 typedef struct odd_work {
   test_work work;
   rondo_tree *tree;
@@ -60,11 +60,6 @@ static void make_case(test_fixture *t, odd_case *c, rondo_tree_options options, 
   assert_ok(rondo_function_create(c->tree, &function, &c->function));
 }
 
-static void free_case(odd_case *c) {
-  test_tree_destroy(c->tree);
-  test_words_free(c->t, c->words);
-}
-
 /* Calls: the result is right. */
 static void call_case(odd_case *c) {
   rondo_buffer *out = test_call_words(c->t, c->function, c->words, WORDS);
@@ -95,7 +90,6 @@ static void assert_odd_skipped(test_fixture *t, rondo_status (*odd)(rondo_call *
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
             odd);
   assert_skipped(&c, from, skip, text);
-  free_case(&c);
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .strict = true},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, odd);
   for (size_t i = 0; i < from; i++) call_case(&c);
@@ -105,7 +99,6 @@ static void assert_odd_skipped(test_fixture *t, rondo_status (*odd)(rondo_call *
                RONDO_REASON_NOT_RECORDED);
   assert_message(rondo_skip_name(skip));
   assert_null(out);
-  free_case(&c);
 }
 
 /* Reasons ---------------------------------------------------------------------------------------------------------- */
@@ -194,7 +187,6 @@ TREE_TEST(test_tr8_advice_is_for_the_caller) {
       if (strstr(info.message, not_said[k]) != NULL) print_error("message: %s\n", info.message);
       assert_null(strstr(info.message, not_said[k]));
     }
-    free_case(&c);
   }
 }
 
@@ -301,7 +293,6 @@ TREE_TEST(test_early_host_accesses_while_warming_up) {
   assert_ok(rondo_stream_synchronize(t->stream));
   for (size_t i = 0; i < 3; i++) call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
-  free_case(&c);
 }
 
 static _Atomic uint32_t looked;
@@ -342,7 +333,6 @@ TREE_TEST(test_use_after_free_while_recording) {
   if (!test_is_guarded(t)) skip();
   odd_case c;
   test_gate gate;
-  rondo_kernel *look = NULL;
   test_work work = {.fixture = t, .factor = 3, .term = 1};
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
             let_other_look);
@@ -351,7 +341,7 @@ TREE_TEST(test_use_after_free_while_recording) {
   rondo_stream *other = test_stream(t, "other");
   const void *dead = make_dead_output(&c, &work);
   atomic_store(&looked, 0);
-  assert_ok(rondo_kernel_create(t->device, &options, &look));
+  rondo_kernel *look = test_kernel_make(t, &options);
   test_gate_init(&gate);
   test_gate_hold(&gate, other);
   assert_ok(rondo_launch(other, look, (rondo_grid){1, 0, 0}, RONDO_ARGS(&dead)));
@@ -361,7 +351,6 @@ TREE_TEST(test_use_after_free_while_recording) {
   test_gate_destroy(&gate);
   rondo_kernel_destroy(look);
   test_stream_destroy(other);
-  free_case(&c);
 }
 
 static rondo_status keep_memory(rondo_call *call, odd_work *odd) {
@@ -380,7 +369,6 @@ TREE_TEST(test_tr15_kept_memory) {
   assert_int_equal(test_tree_info(c.tree).rolled_back, 1);
   assert_int_equal(test_tree_info(c.tree).recordings, 0);
   assert_ok(rondo_free_async(t->stream, c.odd.memory));
-  free_case(&c);
 }
 
 static rondo_status say_unsafe(rondo_call *call, odd_work *odd) {
@@ -404,11 +392,9 @@ TREE_TEST(test_tr8_unsafe) {
             say_deterministic);
   for (size_t i = 0; i < 3; i++) call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
-  free_case(&c);
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .deterministic = true},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, say_deterministic);
   assert_skipped(&c, 1, RONDO_SKIP_UNSAFE_DETERMINISTIC, "scatter");
-  free_case(&c);
 }
 
 static rondo_status say_nothing(rondo_call *call, odd_work *odd) {
@@ -424,14 +410,11 @@ TREE_TEST(test_tr8_unsafe_by_options) {
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .unsafe = true}, say_nothing);
   assert_skipped(&c, 0, RONDO_SKIP_UNSAFE, "rondo_function_options.unsafe");
-  free_case(&c);
   make_case(t, &c, deterministic, unsafe, say_nothing);
   assert_skipped(&c, 0, RONDO_SKIP_UNSAFE_DETERMINISTIC, "rondo_function_options.unsafe_deterministic");
-  free_case(&c);
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, unsafe, say_nothing);
   for (size_t i = 0; i < 3; i++) call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
-  free_case(&c);
 }
 
 /* Host steps (TR-14) ---------------------------------------------------------------------------------------------- */
@@ -442,9 +425,8 @@ static rondo_status count_step(void *user) {
 }
 static rondo_status take_steps(rondo_call *call, odd_work *odd) {
   for (int i = 0; i < 2; i++) {
-    void *scratch;
     assert_ok(rondo_call_host_step(call, count_step, odd));
-    assert_ok(rondo_malloc_async(rondo_call_stream(call), 1024, NULL, &scratch));
+    void *scratch = test_allocate_async(rondo_call_stream(call), 1024);
     assert_ok(rondo_copy_async(rondo_call_stream(call), scratch, rondo_call_input(call, 0), WORDS * sizeof(uint32_t)));
     assert_ok(rondo_free_async(rondo_call_stream(call), scratch));
   }
@@ -461,11 +443,9 @@ TREE_TEST(test_tr14_segments) {
   }
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
   assert_int_equal(c.odd.work.runs, 2);
-  free_case(&c);
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .no_host_steps = true},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, take_steps);
   assert_skipped(&c, 1, RONDO_SKIP_HOST_WORK, "no_host_steps");
-  free_case(&c);
 }
 
 /* Bodies that fail ------------------------------------------------------------------------------------------------ */
@@ -491,7 +471,6 @@ TREE_TEST(test_tr15_body_fails) {
     c.odd.from_run = UINT32_MAX;
     for (size_t i = 0; i < 3; i++) call_case(&c);
     assert_outcome(c.tree, RONDO_CALL_REPLAYED);
-    free_case(&c);
   }
 }
 
@@ -520,7 +499,6 @@ TREE_TEST(test_tr15_body_is_not_ready) {
   c.odd.from_run = UINT32_MAX;
   for (size_t i = 0; i < 3; i++) call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
-  free_case(&c);
 }
 
 static rondo_status leave_gap(rondo_call *call, odd_work *odd) {
@@ -540,12 +518,9 @@ TREE_TEST(test_no_output) {
   assert_null(out[0]);
   c.odd.from_run = UINT32_MAX;
   for (size_t i = 0; i < 3; i++)
-    assert_error(rondo_function_call(c.function, t->stream, &input, 1, out, 2), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_ARGUMENT_COUNT);
-  assert_error(rondo_function_call(c.function, t->stream, &input, 0, out, 1), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_ARGUMENT_COUNT);
+    assert_invalid(rondo_function_call(c.function, t->stream, &input, 1, out, 2), RONDO_REASON_ARGUMENT_COUNT);
+  assert_invalid(rondo_function_call(c.function, t->stream, &input, 0, out, 1), RONDO_REASON_ARGUMENT_COUNT);
   for (size_t i = 0; i < 3; i++) call_case(&c);
-  free_case(&c);
 }
 
 /* Limits ---------------------------------------------------------------------------------------------------------- */
@@ -571,7 +546,6 @@ TREE_TEST(test_tr7_shape_limit) {
     }
   }
   assert_int_equal(test_tree_info(c.tree).recordings, 2);
-  free_case(&c);
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .static_shapes = true}, nothing);
   call_case(&c);
@@ -579,7 +553,6 @@ TREE_TEST(test_tr7_shape_limit) {
     rondo_buffer_release(test_call_words(t, c.function, c.words, 4));
     assert_skip(c.tree, CHANGING_SHAPES);
   }
-  free_case(&c);
 }
 
 /* TR-7: the least recently used recordings go. */
@@ -593,7 +566,6 @@ TREE_TEST(test_tr7_recordings_are_bounded) {
   assert_int_equal(info.recordings, 3);
   assert_int_equal(info.recorded, 8);
   assert_int_equal(info.evicted, 5);
-  free_case(&c);
 }
 
 TREE_TEST(test_tr8_memory_limit) {
@@ -601,7 +573,6 @@ TREE_TEST(test_tr8_memory_limit) {
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_bytes = 256},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, nothing);
   assert_skipped(&c, 1, RONDO_SKIP_MEMORY_LIMIT, "");
-  free_case(&c);
 }
 
 static bool say_no(void *user, const rondo_recording_question *question) {
@@ -627,11 +598,9 @@ TREE_TEST(test_tr8_policy) {
   assert_ok(rondo_tree_set_recording(c.tree, true));
   call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
-  free_case(&c);
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .min_nodes = 100}, nothing);
   assert_skipped(&c, 1, RONDO_SKIP_TOO_SMALL, "min_nodes");
-  free_case(&c);
 }
 
 /* Warm-ups -------------------------------------------------------------------------------------------------------- */
@@ -650,7 +619,6 @@ TREE_TEST(test_tr1_warm_up_again) {
   }
   call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
-  free_case(&c);
 }
 
 /* Other ways in --------------------------------------------------------------------------------------------------- */
@@ -673,7 +641,6 @@ TREE_TEST(test_nested_calls_are_parts) {
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
   assert_int_equal(inner.runs, 2);
   assert_int_equal(test_tree_info(c.tree).recordings, 1);
-  free_case(&c);
 }
 
 /* A capture of the caller's takes the body's work in. */
@@ -699,7 +666,6 @@ TREE_TEST(test_calls_while_capturing) {
   test_graph_destroy(graph);
   rondo_buffer_release(out);
   test_words_free(t, result);
-  free_case(&c);
 }
 
 static rondo_status destroy_tree(rondo_call *call, odd_work *odd) {
@@ -715,7 +681,6 @@ TREE_TEST(test_bodies_may_not_use_the_tree) {
             destroy_tree);
   for (size_t i = 0; i < 3; i++) call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
-  free_case(&c);
 }
 
 static void call_elsewhere(void *user) {
@@ -741,7 +706,6 @@ TREE_TEST(test_two_threads_are_found) {
   call_case(&c);
   call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
-  free_case(&c);
 }
 
 TREE_TEST(test_buffers_outlive_their_tree) {
@@ -751,7 +715,7 @@ TREE_TEST(test_buffers_outlive_their_tree) {
             nothing);
   for (size_t i = 0; i < 3; i++) outs[i] = test_call_words(t, c.function, c.words, WORDS);
   assert_ok(rondo_buffer_create(c.tree, 64, NULL, &outs[3]));
-  free_case(&c);
+  test_tree_destroy(c.tree);
   for (size_t i = 0; i < 4; i++) {
     void *address;
     assert_error(rondo_buffer_address(outs[i], &address), RONDO_INVALID_STATE, RONDO_REASON_TREE_GONE);

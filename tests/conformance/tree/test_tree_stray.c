@@ -14,11 +14,12 @@
 #include <string.h>
 
 #include "support/foreign_library.h"
+#include "support/test_program.h"
 #include "support/test_scene.h"
 
 enum { CALLS = 4 };
 
-/* What a body has beside its own work: out = in * 3 + 1. */
+/* What a body does in addition to its own work: out = in * 3 + 1. */
 typedef struct stray {
   test_scene *scene;
   rondo_device *device; /* of what follows, not always the scene's */
@@ -291,7 +292,7 @@ static void assert_all_refused(stray *self, rondo_skip skip) {
 
 SCENE_TEST(test_tr8_work_on_a_stream_that_is_not_forked) {
   stray self;
-  open_stray(&self, s, ((test_scene *)s)->fixture->device);
+  open_stray(&self, s, s->fixture->device);
   assert_all_refused(&self, RONDO_SKIP_OTHER_WORK);
   close_stray(&self);
 }
@@ -326,7 +327,7 @@ static bool open_host(const test_scene *s, rondo_device **out) {
   return true;
 }
 
-/* Beside a GPU: work, and memory in its order, of a device of the host. */
+/* Next to a GPU: work, and memory in its order, of a device of the host. */
 SCENE_TEST(test_tr8_work_on_the_host_device) {
   rondo_device *host;
   stray self;
@@ -372,14 +373,12 @@ static rondo_status by_program_eager(stray *self) { return rondo_compiled_run_ea
 static rondo_compiled *compile(rondo_device *device) {
   const size_t shape[] = {1, SCENE_WORDS};
   rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
   rondo_value x;
   assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "aside"}, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   assert_ok(rondo_op_tanh(program, x, &x));
   assert_ok(rondo_program_output(program, "y", x));
-  assert_ok(rondo_compile(program, device, NULL, &compiled));
-  rondo_program_destroy(program);
+  rondo_compiled *compiled = test_compile(program, device, NULL);
   return compiled;
 }
 
@@ -481,7 +480,8 @@ SCENE_TEST(test_tr15_a_body_that_strays_on_and_on) {
 
 /* Segments --------------------------------------------------------------------------------------------------------- */
 
-/* In place, before its step: in + 1. Behind it the stray work; and then, as nobody listens, more on its own stream. */
+/* In place, before its step: in + 1. After it comes the stray work, and then more on its own stream, which nobody
+ * observes. */
 static rondo_status segments_body(rondo_call *call, void *user) {
   stray *self = user;
   self->runs++;
@@ -548,12 +548,10 @@ static rondo_status forked(stray *self) {
 
 /* A graph of the body's own, captured on the other stream and launched into the recording. */
 static rondo_status captured_otherwise(stray *self) {
-  rondo_graph *graph = NULL;
-  rondo_exec *exec = NULL;
   assert_ok(rondo_capture_begin(self->stream, RONDO_CAPTURE_RELAXED));
   for (int i = 0; i < 2; i++) assert_ok(add_one(self, self->stream));
-  assert_ok(rondo_capture_end(self->stream, &graph));
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  rondo_graph *graph = test_capture_end(self->stream);
+  rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_graph_destroy(graph));
   assert_ok(rondo_exec_launch(exec, self->scene->stream));
   rondo_exec_destroy(exec);
@@ -627,7 +625,7 @@ SCENE_TEST(test_gx8_what_a_library_forked_is_not_stray) {
   close_stray(&self);
 }
 
-/* A thread whose bodies stray all the time, and one beside it that launches, allocates and captures by hand. */
+/* A thread whose bodies stray all the time, and a second one that launches, allocates and captures by hand. */
 enum { ROUNDS = 20, BUSY = 100 };
 
 typedef struct straying {
@@ -789,7 +787,7 @@ static void assert_host_work_of(test_scene *s, rondo_device *device) {
   close_stray(&self);
 }
 
-/* Of the device, of a second one, and of the host's beside a GPU; allocating at once is such a call. */
+/* Of the device, of a second one, and of the host's next to a GPU; allocating at once is such a call. */
 SCENE_TEST(test_tr8_waiting_for_other_streams_is_host_work) {
   rondo_device *other;
   assert_host_work_of(s, s->fixture->device);
@@ -827,7 +825,7 @@ SCENE_TEST(test_tr8_stray_work_in_a_capture_of_the_callers) {
   close_stray(&self);
 }
 
-/* C9: by hand, what a thread gives to other streams beside its capture is its own business. */
+/* C9: by hand, what a thread gives to other streams during its capture is its own business. */
 SCENE_TEST(test_c2_work_beside_a_capture_by_hand) {
   stray self;
   open_stray(&self, s, s->fixture->device);

@@ -23,12 +23,6 @@ typedef struct tree_user {
   rondo_status status;
 } tree_user;
 
-#define TRY(call)                                  \
-  do {                                             \
-    const rondo_status try_status = (call);        \
-    if (try_status != RONDO_OK) return try_status; \
-  } while (0)
-
 static rondo_status user_body(rondo_call *call, void *user) {
   tree_user *self = user;
   const uint32_t factor = 3, term = 1;
@@ -98,7 +92,7 @@ SCENE_TEST(test_threads_peer_12_each_has_a_tree) {
   for (int i = 0; i < USERS; i++) assert_user(&users[i]);
 }
 
-/* Threads that release: what the tree's thread hands over. */
+/* Threads that release: what the tree's thread passes to them. */
 enum { RELEASERS = 3, ROOM = 64 };
 typedef struct releaser {
   rondo_buffer *_Atomic places[ROOM];

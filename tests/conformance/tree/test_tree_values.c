@@ -54,11 +54,6 @@ static void make_case(test_fixture *t, rate_case *c, rondo_tree_options tree, ro
   assert_ok(rondo_function_create(c->tree, &options, &c->function));
 }
 
-static void free_case(rate_case *c) {
-  test_tree_destroy(c->tree);
-  test_words_free(c->work.t, c->words);
-}
-
 /* The result is that of the values as they are at the call. */
 static void call_case(rate_case *c) {
   uint32_t words[WORDS];
@@ -94,7 +89,6 @@ TREE_TEST(test_tr8_value_that_changed_since_the_warm_up) {
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
   call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
-  free_case(&c);
 }
 
 TREE_TEST(test_tr8_value_of_a_fill) {
@@ -105,7 +99,6 @@ TREE_TEST(test_tr8_value_of_a_fill) {
   c.work.filled = 9;
   call_case(&c);
   assert_changed(&c, "the value of a fill was 7 in the run before and is 9 now");
-  free_case(&c);
 }
 
 /* A learning rate that decays at each call is never recorded, and always right. */
@@ -120,7 +113,6 @@ TREE_TEST(test_tr8_value_that_changes_at_each_call) {
       if (i >= warm_ups + 2) assert_changed(&c, "'test_affine'");
     }
     assert_int_equal(test_tree_info(c.tree).recordings, 0);
-    free_case(&c);
   }
 }
 
@@ -132,7 +124,6 @@ TREE_TEST(test_tr8_find_inputs_sees_it_too) {
   c.work.factor = 5;
   call_case(&c);
   assert_changed(&c, "was 3 in the run before and is 5 now");
-  free_case(&c);
 }
 
 TREE_TEST(test_tr8_strict_trees_refuse_it) {
@@ -146,7 +137,6 @@ TREE_TEST(test_tr8_strict_trees_refuse_it) {
   assert_error(rondo_function_call(c.function, t->stream, &input, 1, &out, 1), RONDO_UNSUPPORTED,
                RONDO_REASON_NOT_RECORDED);
   assert_message("argument 0 of kernel 'test_affine'");
-  free_case(&c);
 }
 
 /* A counter that only grows with the runs of the body. */
@@ -158,7 +148,6 @@ TREE_TEST(test_tr8_value_that_changes_in_the_body) {
   for (uint32_t i = 0; i < 5; i++) call_case(&c);
   assert_changed(&c, "argument 0 of kernel 'test_affine'");
   assert_int_equal(test_tree_info(c.tree).recordings, 0);
-  free_case(&c);
 }
 
 /* Who knows that a value changes and does not mind says so. */
@@ -169,7 +158,6 @@ TREE_TEST(test_values_may_be_frozen_on_purpose) {
   c.work.step = 1;
   for (uint32_t i = 0; i < 3; i++) call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
-  free_case(&c);
 }
 
 /* Work that only a first run does is not compared with what later runs do. */
@@ -181,5 +169,4 @@ TREE_TEST(test_work_of_the_first_run_alone) {
   call_case(&c);
   call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
-  free_case(&c);
 }

@@ -9,8 +9,7 @@
 #include "base/text.h"
 #include "support/rondo_test.h"
 
-static void test_resolve(void **state) {
-  test_allocator *counting = *state;
+ALLOCATOR_TEST(test_resolve) {
   rondo_allocator resolved;
   assert_ok(rondo_allocator_resolve(NULL, &resolved));
   assert_non_null(resolved.allocate);
@@ -19,13 +18,12 @@ static void test_resolve(void **state) {
   assert_ptr_equal(resolved.self, counting);
 
   const rondo_allocator half = {.self = counting, .allocate = counting->table.allocate};
-  assert_error(rondo_allocator_resolve(&half, &resolved), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_allocator_resolve(&half, &resolved), RONDO_REASON_NULL_ARGUMENT);
   assert_message("release");
   assert_null(resolved.allocate);
 }
 
-static void test_memory_is_zeroed_and_given_back_whole(void **state) {
-  test_allocator *counting = *state;
+ALLOCATOR_TEST(test_memory_is_zeroed_and_given_back_whole) {
   void *pointer;
   assert_ok(rondo_allocate(&counting->table, 10, 12, &pointer));
   assert_int_equal(counting->live_bytes, 120);
@@ -35,8 +33,7 @@ static void test_memory_is_zeroed_and_given_back_whole(void **state) {
   rondo_release(&counting->table, NULL, 10, 12);
 }
 
-static void test_nothing_is_null(void **state) {
-  test_allocator *counting = *state;
+ALLOCATOR_TEST(test_nothing_is_null) {
   void *pointer = counting;
   assert_ok(rondo_allocate(&counting->table, 0, 12, &pointer));
   assert_null(pointer);
@@ -46,8 +43,7 @@ static void test_nothing_is_null(void **state) {
   assert_int_equal(counting->calls, 0);
 }
 
-static void test_a_pointer_of_any_type_is_set(void **state) {
-  test_allocator *counting = *state;
+ALLOCATOR_TEST(test_a_pointer_of_any_type_is_set) {
   double *numbers = NULL;
   assert_ok(rondo_allocate_items(&counting->table, 3, sizeof *numbers, &numbers));
   for (size_t i = 0; i < 3; i++) numbers[i] += (double)i;
@@ -57,8 +53,7 @@ static void test_a_pointer_of_any_type_is_set(void **state) {
   assert_null(numbers);
 }
 
-static void test_alignment(void **state) {
-  (void)state;
+UNIT_TEST(test_alignment) {
   const rondo_allocator allocator = rondo_allocator_default();
   for (size_t alignment = 16; alignment <= 1 << 16; alignment *= 2) {
     void *pointer;
@@ -68,8 +63,7 @@ static void test_alignment(void **state) {
   }
 }
 
-static void test_overflow_and_absurd_sizes(void **state) {
-  test_allocator *counting = *state;
+ALLOCATOR_TEST(test_overflow_and_absurd_sizes) {
   void *pointer = counting;
   assert_int_equal(rondo_allocate(&counting->table, SIZE_MAX / 2, 3, &pointer), RONDO_OUT_OF_MEMORY);
   assert_null(pointer);
@@ -83,8 +77,7 @@ static void test_overflow_and_absurd_sizes(void **state) {
   assert_message("4611686018427387903 bytes (4.0 EiB)");
 }
 
-static void test_text(void **state) {
-  test_allocator *counting = *state;
+ALLOCATOR_TEST(test_text) {
   char *copy, *empty;
   assert_ok(rondo_allocate_text(&counting->table, "theme", &copy));
   assert_ok(rondo_allocate_text(&counting->table, NULL, &empty));
@@ -95,8 +88,7 @@ static void test_text(void **state) {
   rondo_release_text(&counting->table, NULL);
 }
 
-static void test_checked_arithmetic(void **state) {
-  (void)state;
+UNIT_TEST(test_checked_arithmetic) {
   size_t out = 7;
   assert_false(rondo_checked_add(SIZE_MAX, 1, &out));
   assert_false(rondo_checked_multiply(SIZE_MAX / 2 + 1, 2, &out));
@@ -177,24 +169,8 @@ static void sweep(rondo_status (*use)(const rondo_allocator *)) {
   }
 }
 
-static void test_each_call_fails_in_turn(void **state) {
-  (void)state;
+UNIT_TEST(test_each_call_fails_in_turn) {
   sweep(use_allocation);
   sweep(use_array);
   sweep(use_text);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_allocator_case(test_resolve),
-      test_allocator_case(test_memory_is_zeroed_and_given_back_whole),
-      test_allocator_case(test_nothing_is_null),
-      test_allocator_case(test_a_pointer_of_any_type_is_set),
-      cmocka_unit_test(test_alignment),
-      test_allocator_case(test_overflow_and_absurd_sizes),
-      test_allocator_case(test_text),
-      cmocka_unit_test(test_checked_arithmetic),
-      cmocka_unit_test(test_each_call_fails_in_turn),
-  };
-  return cmocka_run_group_tests_name("base/allocation", tests, NULL, NULL);
 }

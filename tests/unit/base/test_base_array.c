@@ -12,8 +12,7 @@ typedef struct triple {
   char c;
 } triple;
 
-static void test_push_keeps_the_items(void **state) {
-  test_allocator *counting = *state;
+ALLOCATOR_TEST(test_push_keeps_the_items) {
   RONDO_ARRAY(triple) array = {0};
   for (uint32_t i = 0; i < 1000; i++) {
     const triple value = {.a = i, .b = i / 3.0, .c = (char)(i % 100)};
@@ -32,8 +31,7 @@ static void test_push_keeps_the_items(void **state) {
   assert_int_equal(array.count + array.capacity, 0);
 }
 
-static void test_push_takes_one_of_its_own(void **state) {
-  (void)state;
+UNIT_TEST(test_push_takes_one_of_its_own) {
   const rondo_allocator allocator = rondo_allocator_default();
   RONDO_ARRAY(uint64_t) array = {0};
   const uint64_t first = 42;
@@ -43,8 +41,7 @@ static void test_push_takes_one_of_its_own(void **state) {
   rondo_array_free(&allocator, &array);
 }
 
-static void test_reserve(void **state) {
-  test_allocator *counting = *state;
+ALLOCATOR_TEST(test_reserve) {
   RONDO_ARRAY(uint16_t) array = {0};
   assert_ok(rondo_array_reserve(&counting->table, &array, 0));
   assert_null(array.items);
@@ -60,8 +57,7 @@ static void test_reserve(void **state) {
   rondo_array_free(&counting->table, &array);
 }
 
-static void test_a_grown_array_is_zero_behind_its_items(void **state) {
-  (void)state;
+UNIT_TEST(test_a_grown_array_is_zero_behind_its_items) {
   const rondo_allocator allocator = rondo_allocator_default();
   RONDO_ARRAY(uint32_t) array = {0};
   for (uint32_t i = 1; i <= 8; i++) assert_ok(rondo_array_push(&allocator, &array, &i));
@@ -70,8 +66,7 @@ static void test_a_grown_array_is_zero_behind_its_items(void **state) {
   rondo_array_free(&allocator, &array);
 }
 
-static void test_copy(void **state) {
-  test_allocator *counting = *state;
+ALLOCATOR_TEST(test_copy) {
   RONDO_ARRAY(uint32_t) array = {0}, copy = {0}, none = {0};
   for (uint32_t i = 0; i < 9; i++) assert_ok(rondo_array_push(&counting->table, &array, &i));
   assert_ok(rondo_array_copy(&counting->table, &copy, &none));
@@ -87,8 +82,7 @@ static void test_copy(void **state) {
   rondo_array_free(&counting->table, &copy);
 }
 
-static void test_absurd_reserve_changes_nothing(void **state) {
-  (void)state;
+UNIT_TEST(test_absurd_reserve_changes_nothing) {
   const rondo_allocator allocator = rondo_allocator_default();
   RONDO_ARRAY(uint64_t) array = {0};
   const uint64_t value = 9;
@@ -100,16 +94,4 @@ static void test_absurd_reserve_changes_nothing(void **state) {
   assert_int_equal(array.count, 1);
   assert_int_equal(array.items[0], 9);
   rondo_array_free(&allocator, &array);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_allocator_case(test_push_keeps_the_items),
-      cmocka_unit_test(test_push_takes_one_of_its_own),
-      test_allocator_case(test_reserve),
-      cmocka_unit_test(test_a_grown_array_is_zero_behind_its_items),
-      test_allocator_case(test_copy),
-      cmocka_unit_test(test_absurd_reserve_changes_nothing),
-  };
-  return cmocka_run_group_tests_name("base/array", tests, NULL, NULL);
 }

@@ -10,8 +10,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static void test_the_first_that_opens(void **state) {
-  (void)state;
+UNIT_TEST(test_the_first_that_opens) {
   const char *const candidates[] = {NULL, "", "librondo-none.so.1", "libm.so.6", "libc.so.6"};
   rondo_dylib library;
   assert_ok(rondo_dylib_open(candidates, COUNT(candidates), &library));
@@ -28,8 +27,7 @@ static void test_the_first_that_opens(void **state) {
   rondo_dylib_close(&library);
 }
 
-static void test_each_candidate_is_named(void **state) {
-  (void)state;
+UNIT_TEST(test_each_candidate_is_named) {
   const char *const candidates[] = {"librondo-one.so", "/nowhere/librondo-two.so.2", "", "/dev/null",
                                     "librondo-four.so"};
   rondo_dylib library;
@@ -40,8 +38,7 @@ static void test_each_candidate_is_named(void **state) {
   for (size_t i = 0; i < COUNT(candidates); i++) assert_non_null(strstr(message, candidates[i]));
 }
 
-static void test_nothing_to_try(void **state) {
-  (void)state;
+UNIT_TEST(test_nothing_to_try) {
   const char *const candidates[] = {NULL, ""};
   rondo_dylib library;
   assert_int_equal(rondo_dylib_open(candidates, COUNT(candidates), &library), RONDO_UNAVAILABLE);
@@ -50,8 +47,7 @@ static void test_nothing_to_try(void **state) {
   assert_null(library.handle);
 }
 
-static void test_names_that_are_too_long(void **state) {
-  (void)state;
+UNIT_TEST(test_names_that_are_too_long) {
   char name[2000];
   memset(name, 'l', sizeof name - 1);
   name[sizeof name - 1] = '\0';
@@ -62,8 +58,7 @@ static void test_names_that_are_too_long(void **state) {
   assert_message("librondo-after.so");
 }
 
-static void test_many_candidates_are_cut(void **state) {
-  (void)state;
+UNIT_TEST(test_many_candidates_are_cut) {
   const char *candidates[200];
   for (size_t i = 0; i < COUNT(candidates); i++) candidates[i] = "librondo-again-and-again.so";
   rondo_dylib library;
@@ -71,13 +66,4 @@ static void test_many_candidates_are_cut(void **state) {
   const char *message = rondo_last_error()->message;
   assert_true(strlen(message) < RONDO_ERROR_MESSAGE_BYTES);
   assert_string_equal(message + strlen(message) - 3, "...");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_first_that_opens),    cmocka_unit_test(test_each_candidate_is_named),
-      cmocka_unit_test(test_nothing_to_try),          cmocka_unit_test(test_names_that_are_too_long),
-      cmocka_unit_test(test_many_candidates_are_cut),
-  };
-  return cmocka_run_group_tests_name("base/dylib", tests, NULL, NULL);
 }

@@ -16,8 +16,7 @@ void *__real_malloc(size_t bytes);
 void *__wrap_malloc(size_t bytes);
 void *__wrap_malloc(size_t bytes) { return has_no_memory ? NULL : __real_malloc(bytes); }
 
-static void test_names_are_all_there_and_distinct(void **state) {
-  (void)state;
+UNIT_TEST(test_names_are_all_there_and_distinct) {
   for (int i = 0; i <= RONDO_DEVICE_LOST; i++) {
     const char *name = rondo_status_name((rondo_status)i);
     assert_string_not_equal(name, "UNKNOWN");
@@ -32,8 +31,7 @@ static void test_names_are_all_there_and_distinct(void **state) {
   assert_string_equal(rondo_reason_name(RONDO_REASON_CYCLE), "CYCLE");
 }
 
-static void test_numbers_that_are_no_status_are_unknown(void **state) {
-  (void)state;
+UNIT_TEST(test_numbers_that_are_no_status_are_unknown) {
   assert_string_equal(rondo_status_name((rondo_status)1000), "UNKNOWN");
   assert_string_equal(rondo_status_name((rondo_status)0x7fffffff), "UNKNOWN");
   assert_string_equal(rondo_reason_name((rondo_reason)0x7fffffff), "UNKNOWN");
@@ -56,8 +54,7 @@ static void *read_untouched_error(void *argument) {
   return intact ? argument : NULL;
 }
 
-static void test_a_new_thread_has_no_error(void **state) {
-  (void)state;
+UNIT_TEST(test_a_new_thread_has_no_error) {
   rondo_error seen;
   assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "of this thread"), RONDO_NOT_FOUND);
   run_in_thread(read_untouched_error, &seen);
@@ -66,8 +63,7 @@ static void test_a_new_thread_has_no_error(void **state) {
   assert_string_equal(rondo_last_error()->message, "of this thread");
 }
 
-static void test_fail_fills_the_detail(void **state) {
-  (void)state;
+UNIT_TEST(test_fail_fills_the_detail) {
   assert_int_equal(rondo_fail_node(RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE, 7, "node %d of '%s'", 7, "g"),
                    RONDO_INVALID_GRAPH);
   const rondo_error *error = rondo_last_error();
@@ -83,8 +79,7 @@ static void test_fail_fills_the_detail(void **state) {
   assert_string_equal(error->driver_name, "");
 }
 
-static void test_driver_errors_carry_number_and_name(void **state) {
-  (void)state;
+UNIT_TEST(test_driver_errors_carry_number_and_name) {
   assert_int_equal(
       rondo_fail_driver(RONDO_DEVICE_LOST, RONDO_REASON_NONE, 700, "CUDA_ERROR_ILLEGAL_ADDRESS", "exec '%s'", "e"),
       RONDO_DEVICE_LOST);
@@ -97,8 +92,7 @@ static void test_driver_errors_carry_number_and_name(void **state) {
   assert_string_equal(rondo_last_error()->driver_name, "");
 }
 
-static void test_errno_errors(void **state) {
-  (void)state;
+UNIT_TEST(test_errno_errors) {
   assert_int_equal(rondo_fail_errno(RONDO_IO_ERROR, ENOSPC, "file '%s'", "f"), RONDO_IO_ERROR);
   assert_int_equal(rondo_last_error()->driver_code, ENOSPC);
   assert_string_equal(rondo_last_error()->driver_name, "ENOSPC");
@@ -109,8 +103,7 @@ static void test_errno_errors(void **state) {
   assert_string_equal(rondo_last_error()->message, "odd (errno 12345, unknown)");
 }
 
-static void test_long_messages_are_cut_at_a_character(void **state) {
-  (void)state;
+UNIT_TEST(test_long_messages_are_cut_at_a_character) {
   char text[4096];
   for (size_t start = 0; start < 4; start++) { /* each way a four-byte character can fall on the end */
     memset(text, 'a', start);
@@ -125,8 +118,7 @@ static void test_long_messages_are_cut_at_a_character(void **state) {
   }
 }
 
-static void test_cut_messages_take_no_more(void **state) {
-  (void)state;
+UNIT_TEST(test_cut_messages_take_no_more) {
   char text[2000];
   memset(text, 'x', sizeof text - 1);
   text[sizeof text - 1] = '\0';
@@ -139,8 +131,7 @@ static void test_cut_messages_take_no_more(void **state) {
   assert_int_equal(strlen(rondo_last_error()->driver_name), RONDO_ERROR_NAME_BYTES - 1);
 }
 
-static void test_context_comes_before_the_message(void **state) {
-  (void)state;
+UNIT_TEST(test_context_comes_before_the_message) {
   assert_int_equal(rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE, 3, "node 3 reads 'a'"),
                    RONDO_INVALID_LIFETIME);
   assert_int_equal(rondo_fail_context(RONDO_INVALID_LIFETIME, "graph '%s'", "g"), RONDO_INVALID_LIFETIME);
@@ -151,8 +142,7 @@ static void test_context_comes_before_the_message(void **state) {
   assert_int_equal(error->node, 3);
 }
 
-static void test_context_of_another_status_is_the_message(void **state) {
-  (void)state;
+UNIT_TEST(test_context_of_another_status_is_the_message) {
   assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "older"), RONDO_NOT_FOUND);
   assert_ok(rondo_fail_context(RONDO_OK, "nothing"));
   assert_string_equal(rondo_last_error()->message, "older");
@@ -162,8 +152,7 @@ static void test_context_of_another_status_is_the_message(void **state) {
 }
 
 /* A callback that fails without a word is not explained by what failed before it. */
-static void test_a_callback_is_not_explained_by_an_older_error(void **state) {
-  (void)state;
+UNIT_TEST(test_a_callback_is_not_explained_by_an_older_error) {
   assert_int_equal(rondo_fail(RONDO_IO_ERROR, RONDO_REASON_NONE, "older"), RONDO_IO_ERROR);
   uint64_t before = rondo_error_number();
   assert_int_equal(rondo_fail_callback(RONDO_IO_ERROR, before, "the body of '%s'", "f"), RONDO_IO_ERROR);
@@ -186,8 +175,7 @@ static void test_a_callback_is_not_explained_by_an_older_error(void **state) {
   assert_message("the body returned NOT_FOUND");
 }
 
-static void test_a_message_may_quote_the_last_one(void **state) {
-  (void)state;
+UNIT_TEST(test_a_message_may_quote_the_last_one) {
   assert_int_equal(rondo_fail_driver(RONDO_IO_ERROR, RONDO_REASON_NONE, 5, "FIVE", "inner"), RONDO_IO_ERROR);
   const rondo_error *error = rondo_last_error();
   assert_int_equal(rondo_fail_driver(RONDO_INVALID_DATA, RONDO_REASON_NONE, error->driver_code, error->driver_name,
@@ -197,8 +185,7 @@ static void test_a_message_may_quote_the_last_one(void **state) {
   assert_string_equal(rondo_last_error()->driver_name, "FIVE");
 }
 
-static void test_not_ready_keeps_the_detail(void **state) {
-  (void)state;
+UNIT_TEST(test_not_ready_keeps_the_detail) {
   assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "kept"), RONDO_NOT_FOUND);
   assert_int_equal(rondo_fail(RONDO_NOT_READY, RONDO_REASON_NONE, "dropped"), RONDO_NOT_READY);
   assert_int_equal(rondo_fail_context(RONDO_NOT_READY, "dropped"), RONDO_NOT_READY);
@@ -214,8 +201,7 @@ static void *fail_and_save(void *argument) {
   return argument;
 }
 
-static void test_an_error_moves_between_threads(void **state) {
-  (void)state;
+UNIT_TEST(test_an_error_moves_between_threads) {
   rondo_saved_error saved;
   assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "older"), RONDO_NOT_FOUND);
   run_in_thread(fail_and_save, &saved);
@@ -226,8 +212,7 @@ static void test_an_error_moves_between_threads(void **state) {
 }
 
 /* A status that is dropped takes its detail with it. */
-static void test_what_is_dropped_leaves_the_last_error(void **state) {
-  (void)state;
+UNIT_TEST(test_what_is_dropped_leaves_the_last_error) {
   rondo_saved_error fresh = {.node = RONDO_NO_NODE};
   rondo_error_restore(&fresh);
   rondo_status_ignore(rondo_fail(RONDO_IO_ERROR, RONDO_REASON_NONE, "dropped"), "there is another way");
@@ -258,22 +243,19 @@ static void *fail_without_memory(void *argument) {
   return right && strcmp(rondo_last_error()->message, "again") == 0 ? argument : NULL;
 }
 
-static void test_without_memory_the_numbers_stand(void **state) {
-  (void)state;
+UNIT_TEST(test_without_memory_the_numbers_stand) {
   bool is_right = true;
   run_in_thread(fail_without_memory, &is_right);
 }
 
-static void test_raising_nothing_changes_nothing(void **state) {
-  (void)state;
+UNIT_TEST(test_raising_nothing_changes_nothing) {
   const rondo_saved_error nothing = {.status = RONDO_OK};
   assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "kept"), RONDO_NOT_FOUND);
   assert_ok(rondo_error_raise(&nothing));
   assert_string_equal(rondo_last_error()->message, "kept");
 }
 
-static void test_size_text(void **state) {
-  (void)state;
+UNIT_TEST(test_size_text) {
   static const struct {
     uint64_t bytes;
     const char *text;
@@ -295,28 +277,4 @@ static void test_size_text(void **state) {
     assert_ptr_equal(rondo_size_text(buffer, cases[i].bytes), buffer);
     assert_string_equal(buffer, cases[i].text);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_names_are_all_there_and_distinct),
-      cmocka_unit_test(test_numbers_that_are_no_status_are_unknown),
-      cmocka_unit_test(test_a_new_thread_has_no_error),
-      cmocka_unit_test(test_fail_fills_the_detail),
-      cmocka_unit_test(test_driver_errors_carry_number_and_name),
-      cmocka_unit_test(test_errno_errors),
-      cmocka_unit_test(test_long_messages_are_cut_at_a_character),
-      cmocka_unit_test(test_cut_messages_take_no_more),
-      cmocka_unit_test(test_context_comes_before_the_message),
-      cmocka_unit_test(test_context_of_another_status_is_the_message),
-      cmocka_unit_test(test_a_callback_is_not_explained_by_an_older_error),
-      cmocka_unit_test(test_a_message_may_quote_the_last_one),
-      cmocka_unit_test(test_not_ready_keeps_the_detail),
-      cmocka_unit_test(test_an_error_moves_between_threads),
-      cmocka_unit_test(test_what_is_dropped_leaves_the_last_error),
-      cmocka_unit_test(test_without_memory_the_numbers_stand),
-      cmocka_unit_test(test_raising_nothing_changes_nothing),
-      cmocka_unit_test(test_size_text),
-  };
-  return cmocka_run_group_tests_name("base/error", tests, NULL, NULL);
 }

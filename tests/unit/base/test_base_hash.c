@@ -10,15 +10,13 @@
 #include "support/rondo_test.h"
 
 /* The first results of SplitMix64 from seed 0, as its authors' programs print them. */
-static void test_published_results(void **state) {
-  (void)state;
+UNIT_TEST(test_published_results) {
   assert_int_equal(rondo_hash_u64(0, 0), UINT64_C(0xe220a8397b1dcdaf));
   assert_int_equal(rondo_hash_u64(RONDO_HASH_START, 0), UINT64_C(0x6e789e6aa1b965f4));
   assert_int_equal(rondo_hash_u64(2 * RONDO_HASH_START, 0), UINT64_C(0x06c45d188009454f));
 }
 
-static void test_each_input_bit_flips_half_of_the_output(void **state) {
-  (void)state;
+UNIT_TEST(test_each_input_bit_flips_half_of_the_output) {
   enum { SAMPLES = 4096 };
   static unsigned flips[64][64];
   memset(flips, 0, sizeof flips);
@@ -40,8 +38,7 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static void test_near_inputs_do_not_collide(void **state) {
-  (void)state;
+UNIT_TEST(test_near_inputs_do_not_collide) {
   enum { COUNT = 100000 };
   static uint64_t hashes[2 * COUNT];
   for (size_t i = 0; i < COUNT; i++) {
@@ -54,8 +51,7 @@ static void test_near_inputs_do_not_collide(void **state) {
   for (size_t i = 1; i < 2 * COUNT; i++) assert_int_not_equal(hashes[i - 1], hashes[i]);
 }
 
-static void test_bytes_are_their_words_and_number(void **state) {
-  (void)state;
+UNIT_TEST(test_bytes_are_their_words_and_number) {
   const uint64_t words[] = {1, UINT64_C(0xfedcba9876543210), 3};
   uint64_t folded = RONDO_HASH_START;
   for (size_t i = 0; i < 3; i++) folded = rondo_hash_u64(folded, words[i]);
@@ -63,8 +59,7 @@ static void test_bytes_are_their_words_and_number(void **state) {
   assert_int_equal(rondo_hash_bytes(RONDO_HASH_START, words, sizeof words), folded);
 }
 
-static void test_place_in_memory_does_not_matter(void **state) {
-  (void)state;
+UNIT_TEST(test_place_in_memory_does_not_matter) {
   unsigned char buffer[64 + 8];
   for (size_t count = 0; count <= 64; count++) {
     uint64_t first = 0;
@@ -78,8 +73,7 @@ static void test_place_in_memory_does_not_matter(void **state) {
   }
 }
 
-static void test_cuts_lengths_and_zeros_count(void **state) {
-  (void)state;
+UNIT_TEST(test_cuts_lengths_and_zeros_count) {
   const uint64_t ab_c = rondo_hash_text(rondo_hash_text(1, "ab"), "c");
   assert_int_not_equal(ab_c, rondo_hash_text(rondo_hash_text(1, "a"), "bc"));
   assert_int_not_equal(ab_c, rondo_hash_text(1, "abc"));
@@ -92,8 +86,7 @@ static void test_cuts_lengths_and_zeros_count(void **state) {
     for (size_t j = 0; j < i; j++) assert_int_not_equal(rondo_hash_bytes(0, zeros, i), rondo_hash_bytes(0, zeros, j));
 }
 
-static void test_parts_give_the_hash_of_the_whole(void **state) {
-  (void)state;
+UNIT_TEST(test_parts_give_the_hash_of_the_whole) {
   unsigned char bytes[40];
   for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 37);
   for (size_t count = 0; count <= sizeof bytes; count++) {
@@ -102,17 +95,4 @@ static void test_parts_give_the_hash_of_the_whole(void **state) {
       assert_true(rondo_hash_u64(second, count) == rondo_hash_bytes(5, bytes, count));
     }
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_published_results),
-      cmocka_unit_test(test_each_input_bit_flips_half_of_the_output),
-      cmocka_unit_test(test_near_inputs_do_not_collide),
-      cmocka_unit_test(test_bytes_are_their_words_and_number),
-      cmocka_unit_test(test_place_in_memory_does_not_matter),
-      cmocka_unit_test(test_cuts_lengths_and_zeros_count),
-      cmocka_unit_test(test_parts_give_the_hash_of_the_whole),
-  };
-  return cmocka_run_group_tests_name("base/hash", tests, NULL, NULL);
 }

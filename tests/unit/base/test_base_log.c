@@ -32,14 +32,14 @@ static int no_sink(void **state) {
   return 0;
 }
 
-static void test_without_a_sink_nothing_is_said(void **state) {
-  (void)state;
+#define LOG_TEST(name) TEST_REGISTER(name, void *no_fixture, no_sink, no_sink, false)
+
+LOG_TEST(test_without_a_sink_nothing_is_said) {
   assert_false(rondo_log_on(RONDO_LOG_ERROR));
   rondo_log(RONDO_LOG_ERROR, "test", "into the void");
 }
 
-static void test_level_area_and_line_arrive(void **state) {
-  (void)state;
+LOG_TEST(test_level_area_and_line_arrive) {
   collected out = {0};
   rondo_log_set_sink(collect, &out, RONDO_LOG_WARNING);
   rondo_log(RONDO_LOG_WARNING, "device", "%d workers on %s", 3, "cpu");
@@ -53,8 +53,7 @@ static void test_level_area_and_line_arrive(void **state) {
   assert_int_equal(out.count, 2);
 }
 
-static void test_it_is_one_line(void **state) {
-  (void)state;
+LOG_TEST(test_it_is_one_line) {
   collected out = {0};
   rondo_log_set_sink(collect, &out, RONDO_LOG_DEBUG);
   rondo_log(RONDO_LOG_INFO, "test", "two\nlines\r\nand an end\n");
@@ -87,8 +86,7 @@ static void check_levels(const char *setting, const int expected[4]) {
   rondo_options_reload();
 }
 
-static void test_areas_have_levels(void **state) {
-  (void)state;
+LOG_TEST(test_areas_have_levels) {
   enum { E = RONDO_LOG_ERROR, W = RONDO_LOG_WARNING, I = RONDO_LOG_INFO, D = RONDO_LOG_DEBUG };
   check_levels("", (const int[]){W, W, W, W});
   check_levels("info", (const int[]){I, I, I, I});
@@ -100,8 +98,7 @@ static void test_areas_have_levels(void **state) {
   check_levels("tree,loud", (const int[]){W, W, W, W});
 }
 
-static void test_levels_of_areas_open_the_log(void **state) {
-  (void)state;
+LOG_TEST(test_levels_of_areas_open_the_log) {
   collected out = {0};
   assert_int_equal(setenv("RONDO_LOG", "error,tree", 1), 0);
   rondo_options_reload();
@@ -140,8 +137,7 @@ static void *remove_sink(void *argument) {
   return NULL;
 }
 
-static void test_removal_waits_for_the_call_under_way(void **state) {
-  (void)state;
+LOG_TEST(test_removal_waits_for_the_call_under_way) {
   slow_sink slow = {0};
   rondo_thread talker, remover;
   rondo_log_set_sink(wait_inside, &slow, RONDO_LOG_ERROR);
@@ -191,8 +187,7 @@ static void bury(mortal *old) {
   free(old);
 }
 
-static void test_sinks_change_while_threads_talk(void **state) {
-  (void)state;
+LOG_TEST(test_sinks_change_while_threads_talk) {
   enum { TALKERS = 3, CHANGES = 2000 };
   rondo_thread talkers[TALKERS];
   atomic_store(&stop, false);
@@ -227,8 +222,7 @@ static void *install_and_remove(void *user) {
   return NULL;
 }
 
-static void test_several_threads_change_the_sink(void **state) {
-  (void)state;
+LOG_TEST(test_several_threads_change_the_sink) {
   enum { THREADS = 3 };
   rondo_thread threads[THREADS];
   mortal users[THREADS] = {0};
@@ -242,15 +236,5 @@ static void test_several_threads_change_the_sink(void **state) {
 
 int main(void) {
   unsetenv("RONDO_LOG");
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(test_without_a_sink_nothing_is_said, no_sink),
-      cmocka_unit_test_teardown(test_level_area_and_line_arrive, no_sink),
-      cmocka_unit_test_teardown(test_it_is_one_line, no_sink),
-      cmocka_unit_test_teardown(test_areas_have_levels, no_sink),
-      cmocka_unit_test_teardown(test_levels_of_areas_open_the_log, no_sink),
-      cmocka_unit_test_teardown(test_removal_waits_for_the_call_under_way, no_sink),
-      cmocka_unit_test_teardown(test_sinks_change_while_threads_talk, no_sink),
-      cmocka_unit_test_teardown(test_several_threads_change_the_sink, no_sink),
-  };
-  return cmocka_run_group_tests_name("base/log", tests, NULL, NULL);
+  return test_run_registered();
 }

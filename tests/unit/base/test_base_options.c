@@ -47,6 +47,8 @@ static int clean(void **state) {
   return 0;
 }
 
+#define OPTIONS_TEST(name) TEST_REGISTER(name, void *no_fixture, clean, clean, false)
+
 /* What is said when the environment is read with `name` set to `value`. */
 static said say_with(const char *name, const char *value) {
   said all = {0};
@@ -66,8 +68,7 @@ static void *read_all(void *argument) {
 }
 
 /* Runs before anything else has read the environment. */
-static void test_first_read_by_many_threads(void **state) {
-  (void)state;
+TEST_REGISTER(test_first_read_by_many_threads, void *no_fixture, NULL, clean, false) {
   enum { THREADS = 8 };
   rondo_thread threads[THREADS];
   uint64_t sums[THREADS];
@@ -78,8 +79,7 @@ static void test_first_read_by_many_threads(void **state) {
   for (int i = 0; i < THREADS; i++) assert_int_equal(sums[i], 3 + 1 + 4);
 }
 
-static void test_the_table_is_whole(void **state) {
-  (void)state;
+UNIT_TEST(test_the_table_is_whole) {
   size_t count;
   const rondo_option_row *rows = rondo_option_table(&count);
   assert_int_equal(count, RONDO_OPTION_COUNT);
@@ -94,8 +94,7 @@ static void test_the_table_is_whole(void **state) {
   }
 }
 
-static void test_defaults(void **state) {
-  (void)state;
+OPTIONS_TEST(test_defaults) {
   assert_string_equal(rondo_option_text(RONDO_OPTION_LOG), "");
   assert_string_equal(rondo_option_text(RONDO_OPTION_TRACE), "");
   assert_string_equal(rondo_option_text(RONDO_OPTION_CBLAS_LIBRARY), "");
@@ -105,8 +104,7 @@ static void test_defaults(void **state) {
   assert_false(rondo_option_flag(RONDO_OPTION_SYNC));
 }
 
-static void test_values(void **state) {
-  (void)state;
+OPTIONS_TEST(test_values) {
   static const char *const on[] = {"1", "on", "yes", "true"}, *const off[] = {"0", "off", "no", "false"};
   for (size_t i = 0; i < 4; i++) {
     assert_int_equal(say_with("RONDO_SYNC", on[i]).count, 0);
@@ -120,15 +118,13 @@ static void test_values(void **state) {
   assert_string_equal(rondo_option_text(RONDO_OPTION_TRACE), "a dir/trace.json");
 }
 
-static void test_an_empty_value_is_none(void **state) {
-  (void)state;
+OPTIONS_TEST(test_an_empty_value_is_none) {
   assert_int_equal(say_with("RONDO_CPU_SPIN_US", "").count, 0);
   assert_int_equal(rondo_option_number(RONDO_OPTION_CPU_SPIN_US), 1000);
   assert_int_equal(say_with("RONDO_LOG", "").count, 0);
 }
 
-static void test_bad_values_are_said_once_and_ignored(void **state) {
-  (void)state;
+OPTIONS_TEST(test_bad_values_are_said_once_and_ignored) {
   static const struct {
     const char *name, *value;
   } cases[] = {
@@ -168,8 +164,7 @@ static void test_bad_values_are_said_once_and_ignored(void **state) {
   }
 }
 
-static void test_a_text_that_is_too_long(void **state) {
-  (void)state;
+OPTIONS_TEST(test_a_text_that_is_too_long) {
   char path[PATH_MAX + 1];
   memset(path, 'p', sizeof path - 1);
   path[sizeof path - 1] = '\0';
@@ -181,8 +176,7 @@ static void test_a_text_that_is_too_long(void **state) {
   assert_int_equal(strlen(rondo_option_text(RONDO_OPTION_TRACE)), PATH_MAX - 1);
 }
 
-static void test_an_unknown_variable_names_the_closest(void **state) {
-  (void)state;
+OPTIONS_TEST(test_an_unknown_variable_names_the_closest) {
   static const struct {
     const char *name, *closest;
   } cases[] = {
@@ -204,8 +198,7 @@ static void test_an_unknown_variable_names_the_closest(void **state) {
   }
 }
 
-static void test_a_very_long_unknown_variable(void **state) {
-  (void)state;
+OPTIONS_TEST(test_a_very_long_unknown_variable) {
   char name[3000] = "RONDO_";
   memset(name + 6, 'X', sizeof name - 7);
   const said all = say_with(name, "1");
@@ -213,15 +206,13 @@ static void test_a_very_long_unknown_variable(void **state) {
   assert_non_null(strstr(all.lines[0], "XXX... is not a known variable"));
 }
 
-static void test_variables_of_others_are_left_alone(void **state) {
-  (void)state;
+OPTIONS_TEST(test_variables_of_others_are_left_alone) {
   assert_int_equal(say_with("RONDO_TEST_DEVICE", "cpu").count, 0);
   assert_int_equal(say_with("RONDOLOG", "1").count, 0);
   assert_int_equal(say_with("XRONDO_LOG", "1").count, 0);
 }
 
-static void test_it_waits_for_a_sink_and_is_said_once(void **state) {
-  (void)state;
+OPTIONS_TEST(test_it_waits_for_a_sink_and_is_said_once) {
   said first = {0}, second = {0};
   setenv("RONDO_SINC", "1", 1);
   rondo_options_reload();
@@ -237,8 +228,7 @@ static void test_it_waits_for_a_sink_and_is_said_once(void **state) {
   assert_int_equal(second.count, 0);
 }
 
-static void test_rondo_log_overrides_the_level(void **state) {
-  (void)state;
+OPTIONS_TEST(test_rondo_log_overrides_the_level) {
   static const char *const names[] = {"error", "warning", "info", "debug"};
   for (int named = 0; named < 4; named++) {
     for (int asked = 0; asked < 4; asked++) {
@@ -307,8 +297,7 @@ static int run_child(const char *path) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void test_a_privileged_program_reads_no_variable(void **state) {
-  (void)state;
+OPTIONS_TEST(test_a_privileged_program_reads_no_variable) {
   const char *temporary = getenv("TMPDIR");
   char folder[PATH_MAX], path[PATH_MAX + 16];
   (void)snprintf(folder, sizeof folder, "%s/rondo-options-XXXXXX", temporary != NULL ? temporary : "/tmp");
@@ -321,24 +310,7 @@ static void test_a_privileged_program_reads_no_variable(void **state) {
   assert_int_equal(result, CHILD_IGNORES);
 }
 
-#define in_clean_environment(test) cmocka_unit_test_setup_teardown(test, clean, clean)
-
 int main(int count, char **words) {
   if (count == 2 && strcmp(words[1], "--privileged") == 0) _exit(be_privileged());
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_teardown(test_first_read_by_many_threads, clean),
-      cmocka_unit_test(test_the_table_is_whole),
-      in_clean_environment(test_defaults),
-      in_clean_environment(test_values),
-      in_clean_environment(test_an_empty_value_is_none),
-      in_clean_environment(test_bad_values_are_said_once_and_ignored),
-      in_clean_environment(test_a_text_that_is_too_long),
-      in_clean_environment(test_an_unknown_variable_names_the_closest),
-      in_clean_environment(test_a_very_long_unknown_variable),
-      in_clean_environment(test_variables_of_others_are_left_alone),
-      in_clean_environment(test_it_waits_for_a_sink_and_is_said_once),
-      in_clean_environment(test_rondo_log_overrides_the_level),
-      in_clean_environment(test_a_privileged_program_reads_no_variable),
-  };
-  return cmocka_run_group_tests_name("base/options", tests, NULL, NULL);
+  return test_run_registered();
 }

@@ -28,8 +28,7 @@ static block take(const rondo_allocator *allocator, size_t bytes) {
   return taken;
 }
 
-static void test_blocks_of_all_sizes_lie_apart(void **state) {
-  (void)state;
+UNIT_TEST(test_blocks_of_all_sizes_lie_apart) {
   rondo_slab slab;
   const rondo_allocator libc = rondo_allocator_default();
   rondo_slab_init(&slab, &libc);
@@ -49,8 +48,7 @@ static void test_blocks_of_all_sizes_lie_apart(void **state) {
   rondo_slab_free(&slab);
 }
 
-static void test_small_blocks_share_chunks(void **state) {
-  test_allocator *counting = *state;
+ALLOCATOR_TEST(test_small_blocks_share_chunks) {
   rondo_slab slab;
   rondo_slab_init(&slab, &counting->table);
   assert_int_equal(counting->calls, 0);
@@ -71,19 +69,18 @@ static void test_small_blocks_share_chunks(void **state) {
   rondo_slab_free(&slab);
 }
 
-static void test_large_blocks_are_the_other_allocators(void **state) {
-  test_allocator *counting = *state;
+ALLOCATOR_TEST(test_large_blocks_are_the_other_allocators) {
   rondo_slab slab;
   rondo_slab_init(&slab, &counting->table);
   const rondo_allocator allocator = rondo_slab_allocator(&slab);
   const block large = take(&allocator, RONDO_SLAB_LARGEST + 1);
   assert_int_equal(counting->live_bytes, RONDO_SLAB_LARGEST + 1);
   rondo_release(&allocator, large.pointer, 1, large.bytes);
+  assert_int_equal(counting->live, 0);
   rondo_slab_free(&slab);
 }
 
-static void test_a_failure_leaves_it_usable(void **state) {
-  test_allocator *counting = *state;
+ALLOCATOR_TEST(test_a_failure_leaves_it_usable) {
   atomic_store(&counting->fail_at, 1);
   rondo_slab slab;
   rondo_slab_init(&slab, &counting->table);
@@ -94,14 +91,4 @@ static void test_a_failure_leaves_it_usable(void **state) {
   const block taken = take(&allocator, 24);
   rondo_release(&allocator, taken.pointer, 1, taken.bytes);
   rondo_slab_free(&slab);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_blocks_of_all_sizes_lie_apart),
-      test_allocator_case(test_small_blocks_share_chunks),
-      test_allocator_case(test_large_blocks_are_the_other_allocators),
-      test_allocator_case(test_a_failure_leaves_it_usable),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,8 +34,7 @@ static void *steal_all(void *argument) {
   return NULL;
 }
 
-static void deques_lose_and_double_nothing(void **state) {
-  (void)state;
+UNIT_TEST(deques_lose_and_double_nothing) {
   static rondo_steal_deque deque;
   atomic_uint count = 0;
   static atomic_uchar taken[ENTRIES];
@@ -54,8 +53,7 @@ static void deques_lose_and_double_nothing(void **state) {
 }
 
 /* What was looked at may be gone: popped by the owner, taken by another thief. */
-static void loot_is_taken_once(void **state) {
-  (void)state;
+UNIT_TEST(loot_is_taken_once) {
   static rondo_steal_deque deque;
   rondo_steal loot, same;
   assert_false(rondo_deque_peek(&deque, &loot));
@@ -72,8 +70,7 @@ static void loot_is_taken_once(void **state) {
   assert_false(rondo_deque_take(&deque, &loot));
 }
 
-static void a_full_deque_refuses(void **state) {
-  (void)state;
+UNIT_TEST(a_full_deque_refuses) {
   static rondo_steal_deque deque;
   rondo_steal loot;
   for (uint64_t i = 0; i < RONDO_DEQUE_CAPACITY; i++) assert_true(push(&deque, i));
@@ -90,8 +87,7 @@ static void a_full_deque_refuses(void **state) {
 static bool is_alone(const void *user, uint32_t item) { return item == *(const uint32_t *)user; }
 
 /* 0 -> 1 -> 2 -> 3, and 4 -> 3: the line up to 2 is a chain, unless an item of it has to be alone. */
-static void chains_become_tasks(void **state) {
-  (void)state;
+UNIT_TEST(chains_become_tasks) {
   static const uint32_t start[] = {0, 1, 2, 3, 3, 3}, join_start[] = {0, 1, 2, 3, 4, 4},
                         join_successors[] = {1, 2, 4, 4}, successors[] = {1, 2, 3};
   const rondo_allocator allocator = rondo_allocator_default();
@@ -138,8 +134,7 @@ static void run_task(const rondo_task_graph *graph, rondo_task_worker *worker, u
     (void)rondo_task_put(worker, graph, rondo_task_entry(3, end - ready, ready));
 }
 
-static void a_full_worker_keeps_tasks_in_its_list(void **state) {
-  (void)state;
+UNIT_TEST(a_full_worker_keeps_tasks_in_its_list) {
   static rondo_task_worker worker;
   static unsigned runs[ITEMS];
   const rondo_allocator allocator = rondo_allocator_default();
@@ -163,8 +158,7 @@ static void a_full_worker_keeps_tasks_in_its_list(void **state) {
   rondo_task_graph_free(&allocator, &graph);
 }
 
-static void an_entry_is_split_by_halves(void **state) {
-  (void)state;
+UNIT_TEST(an_entry_is_split_by_halves) {
   static const uint32_t start[12];
   static rondo_task_worker worker;
   const rondo_allocator allocator = rondo_allocator_default();
@@ -196,8 +190,7 @@ static void make_sources(const rondo_allocator *allocator, uint32_t count, rondo
   assert_int_equal(out->sources_first, 0);
 }
 
-static void what_a_worker_keeps_is_put_when_others_have_nothing(void **state) {
-  (void)state;
+UNIT_TEST(what_a_worker_keeps_is_put_when_others_have_nothing) {
   static rondo_task_worker worker;
   const rondo_allocator allocator = rondo_allocator_default();
   rondo_task_graph graph;
@@ -222,17 +215,4 @@ static void what_a_worker_keeps_is_put_when_others_have_nothing(void **state) {
   assert_true(rondo_deque_pop(&worker.deque) == rondo_task_entry(1, RONDO_MOST_KEPT, 1)); /* no room to keep it */
   for (uint32_t i = RONDO_MOST_KEPT; i-- > 0;) assert_int_equal(rondo_task_next_kept(&worker, &graph), i);
   rondo_task_graph_free(&allocator, &graph);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(deques_lose_and_double_nothing),
-      cmocka_unit_test(loot_is_taken_once),
-      cmocka_unit_test(a_full_deque_refuses),
-      cmocka_unit_test(chains_become_tasks),
-      cmocka_unit_test(a_full_worker_keeps_tasks_in_its_list),
-      cmocka_unit_test(an_entry_is_split_by_halves),
-      cmocka_unit_test(what_a_worker_keeps_is_put_when_others_have_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,8 +31,7 @@ static json_t *parse(rondo_text *text) {
   return root;
 }
 
-static void test_text_grows(void **state) {
-  test_allocator *counting = *state;
+ALLOCATOR_TEST(test_text_grows) {
   rondo_text text;
   char *taken;
   rondo_text_init(&text, &counting->table);
@@ -48,8 +47,7 @@ static void test_text_grows(void **state) {
   rondo_text_deinit(&text);
 }
 
-static void test_an_empty_text_is_a_text(void **state) {
-  (void)state;
+UNIT_TEST(test_an_empty_text_is_a_text) {
   const rondo_allocator allocator = rondo_allocator_default();
   rondo_text text;
   char *taken;
@@ -63,8 +61,7 @@ static void test_an_empty_text_is_a_text(void **state) {
   rondo_release_text(&allocator, taken);
 }
 
-static void test_the_first_error_comes_out_at_the_end(void **state) {
-  test_allocator *counting = *state;
+ALLOCATOR_TEST(test_the_first_error_comes_out_at_the_end) {
   atomic_store(&counting->fail_at, 2);
   rondo_text text;
   char *taken = (char *)&text;
@@ -79,8 +76,7 @@ static void test_the_first_error_comes_out_at_the_end(void **state) {
   assert_memory_equal(rondo_last_error()->message, "a text of 4 bytes so far: ", 26);
 }
 
-static void test_commas_and_keys(void **state) {
-  (void)state;
+UNIT_TEST(test_commas_and_keys) {
   const rondo_allocator allocator = rondo_allocator_default();
   rondo_text text;
   char *taken;
@@ -114,8 +110,7 @@ static void test_commas_and_keys(void **state) {
   rondo_release_text(&allocator, taken);
 }
 
-static void test_nesting_has_an_end(void **state) {
-  (void)state;
+UNIT_TEST(test_nesting_has_an_end) {
   rondo_text text;
   char *taken;
   rondo_text_init(&text, NULL);
@@ -159,8 +154,7 @@ static void assert_doubles_come_back(const double *values, size_t count) {
   json_decref(root);
 }
 
-static void test_doubles_come_back_bit_for_bit(void **state) {
-  (void)state;
+UNIT_TEST(test_doubles_come_back_bit_for_bit) {
   enum { COUNT = 20000 };
   static double values[COUNT];
   const double special[] = {0.0,
@@ -191,8 +185,7 @@ static void test_doubles_come_back_bit_for_bit(void **state) {
   assert_doubles_come_back(values, COUNT);
 }
 
-static void test_doubles_are_short(void **state) {
-  (void)state;
+UNIT_TEST(test_doubles_are_short) {
   static const struct {
     double value;
     const char *text;
@@ -208,8 +201,7 @@ static void test_doubles_are_short(void **state) {
   }
 }
 
-static void test_the_locale_does_not_matter(void **state) {
-  (void)state;
+UNIT_TEST(test_the_locale_does_not_matter) {
   static const char *const with_comma[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE", "ps_AF.UTF-8"};
   const double values[] = {0.5, 1.25e-300, 3, 1.0 / 3};
   bool any = false;
@@ -231,8 +223,7 @@ static void assert_string_becomes(const char *value, const char *expected) {
   json_decref(root);
 }
 
-static void test_hostile_strings(void **state) {
-  (void)state;
+UNIT_TEST(test_hostile_strings) {
   static const char *const kept[] = {"",
                                      "plain",
                                      "\"quoted\" \\ / \b\f\n\r\t \x01\x1f\x7f",
@@ -264,8 +255,7 @@ static void test_hostile_strings(void **state) {
 }
 
 /* jansson refuses what is not UTF-8 and any control character, so parsing is the test. */
-static void test_any_bytes_give_valid_json(void **state) {
-  (void)state;
+UNIT_TEST(test_any_bytes_give_valid_json) {
   rondo_text text;
   rondo_text_init(&text, NULL);
   rondo_json_array_begin(&text);
@@ -280,8 +270,7 @@ static void test_any_bytes_give_valid_json(void **state) {
   json_decref(root);
 }
 
-static void test_keys_are_escaped(void **state) {
-  (void)state;
+UNIT_TEST(test_keys_are_escaped) {
   rondo_text text;
   rondo_text_init(&text, NULL);
   rondo_json_object_begin(&text);
@@ -293,8 +282,7 @@ static void test_keys_are_escaped(void **state) {
   json_decref(root);
 }
 
-static void test_escape_cuts_whole_characters(void **state) {
-  (void)state;
+UNIT_TEST(test_escape_cuts_whole_characters) {
   static const char value[] = "ab\n\x01\xE2\x82\xAC\"cd";
   static const char whole[] = "ab\\n\\u0001\xE2\x82\xAC\\\"cd";
   static const size_t ends[] = {0, 1, 2, 4, 10, 13, 15, 16, 17}; /* where a cut may fall */
@@ -327,8 +315,7 @@ static void assert_markup(const char *value, size_t most, const char *expected) 
   assert_string_equal(rondo_markup_text(buffer, sizeof buffer, value, most), expected);
 }
 
-static void test_markup_is_escaped(void **state) {
-  (void)state;
+UNIT_TEST(test_markup_is_escaped) {
   assert_markup("", 10, "");
   assert_markup("a<b> & \"c\" 'd'", 100, "a&lt;b&gt; &amp; &quot;c&quot; 'd'");
   assert_markup("tab\tline\nbell\a\x1b\x7f", 100, "tab\tline\nbell" REPLACEMENT REPLACEMENT REPLACEMENT);
@@ -337,8 +324,7 @@ static void test_markup_is_escaped(void **state) {
   assert_markup("\xEF\xBF\xBD\xEF\xBF\xBE\xEF\xBF\xBF", 100, REPLACEMENT REPLACEMENT REPLACEMENT);
 }
 
-static void test_markup_is_cut_at_whole_characters(void **state) {
-  (void)state;
+UNIT_TEST(test_markup_is_cut_at_whole_characters) {
   assert_markup("abc", 3, "abc");
   assert_markup("abcd", 3, "abc...");
   assert_markup("ab\xE2\x82\xAC", 5, "ab\xE2\x82\xAC");
@@ -347,7 +333,7 @@ static void test_markup_is_cut_at_whole_characters(void **state) {
   assert_markup("a", 0, "...");
 }
 
-static void test_numbers_for_people(void **state) {
+UNIT_TEST(test_numbers_for_people) {
   const struct {
     const char *shown, *expected;
   } cases[] = {{RONDO_GROUPED(0), "0"},
@@ -363,27 +349,5 @@ static void test_numbers_for_people(void **state) {
                {RONDO_RATIO(4096, 4096), "1.0000"},
                {RONDO_RATIO(1000001, 1000000), "1.0001"},
                {RONDO_RATIO(30, 20), "1.5000"}};
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) assert_string_equal(cases[i].shown, cases[i].expected);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_allocator_case(test_text_grows),
-      cmocka_unit_test(test_an_empty_text_is_a_text),
-      test_allocator_case(test_the_first_error_comes_out_at_the_end),
-      cmocka_unit_test(test_commas_and_keys),
-      cmocka_unit_test(test_nesting_has_an_end),
-      cmocka_unit_test(test_doubles_come_back_bit_for_bit),
-      cmocka_unit_test(test_doubles_are_short),
-      cmocka_unit_test(test_the_locale_does_not_matter),
-      cmocka_unit_test(test_hostile_strings),
-      cmocka_unit_test(test_any_bytes_give_valid_json),
-      cmocka_unit_test(test_keys_are_escaped),
-      cmocka_unit_test(test_escape_cuts_whole_characters),
-      cmocka_unit_test(test_numbers_for_people),
-      cmocka_unit_test(test_markup_is_escaped),
-      cmocka_unit_test(test_markup_is_cut_at_whole_characters),
-  };
-  return cmocka_run_group_tests_name("base/text", tests, NULL, NULL);
 }

@@ -44,8 +44,7 @@ static void release(report *of) {
   rondo_futex_wake(&of->go, 1);
 }
 
-static void test_a_thread_has_its_name_and_blocks_signals(void **state) {
-  (void)state;
+UNIT_TEST(test_a_thread_has_its_name_and_blocks_signals) {
   report seen = {0};
   rondo_thread thread;
   sigset_t before, after;
@@ -61,8 +60,7 @@ static void test_a_thread_has_its_name_and_blocks_signals(void **state) {
     assert_int_equal(sigismember(&before, number), sigismember(&after, number));
 }
 
-static void test_binding_to_each_processor(void **state) {
-  (void)state;
+UNIT_TEST(test_binding_to_each_processor) {
   const unsigned count = rondo_processor_count();
   assert_true(count >= 1);
   for (unsigned n = 0; n < count + 2 && n < 8; n++) {
@@ -77,8 +75,7 @@ static void test_binding_to_each_processor(void **state) {
   }
 }
 
-static void test_processors_are_what_the_process_may_use(void **state) {
-  (void)state;
+UNIT_TEST(test_processors_are_what_the_process_may_use) {
   cpu_set_t all, one;
   assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
   assert_int_equal(rondo_processor_count(), CPU_COUNT(&all));
@@ -91,8 +88,7 @@ static void test_processors_are_what_the_process_may_use(void **state) {
   assert_int_equal(count, 1);
 }
 
-static void test_thread_ids_differ(void **state) {
-  (void)state;
+UNIT_TEST(test_thread_ids_differ) {
   enum { THREADS = 8 };
   report seen[THREADS];
   rondo_thread threads[THREADS];
@@ -110,8 +106,7 @@ static void test_thread_ids_differ(void **state) {
   }
 }
 
-static void test_a_changed_word_is_not_waited_for(void **state) {
-  (void)state;
+UNIT_TEST(test_a_changed_word_is_not_waited_for) {
   _Atomic uint32_t word = 1;
   rondo_futex_wait(&word, 0);
   const uint64_t start = rondo_clock_ns();
@@ -119,8 +114,7 @@ static void test_a_changed_word_is_not_waited_for(void **state) {
   assert_true(rondo_clock_ns() - start < 5000 * MILLISECOND);
 }
 
-static void test_waiting_ends_at_its_time(void **state) {
-  (void)state;
+UNIT_TEST(test_waiting_ends_at_its_time) {
   _Atomic uint32_t word = 0;
   const uint64_t start = rondo_clock_ns();
   rondo_futex_wait_for(&word, 0, 20 * MILLISECOND);
@@ -143,8 +137,7 @@ static void *play(void *argument) {
   return NULL;
 }
 
-static void test_waking_hands_the_turn_over(void **state) {
-  (void)state;
+UNIT_TEST(test_waking_hands_the_turn_over) {
   game shared = {.rounds = 2000};
   rondo_thread other;
   assert_ok(rondo_thread_start(&other, "ping", play, &shared));
@@ -157,8 +150,7 @@ static void test_waking_hands_the_turn_over(void **state) {
   assert_int_equal(atomic_load(&shared.turn), 2 * shared.rounds);
 }
 
-static void test_the_clock_goes_forward(void **state) {
-  (void)state;
+UNIT_TEST(test_the_clock_goes_forward) {
   uint64_t last = rondo_clock_ns();
   assert_int_not_equal(last, 0);
   for (int i = 0; i < 10000; i++) {
@@ -176,10 +168,9 @@ static atomic_int handled;
 
 static void note(int number) { atomic_store(&handled, number); }
 
-static void test_blocked_signals_wait_but_for_faults(void **state) {
+UNIT_TEST(test_blocked_signals_wait_but_for_faults) {
   const int sent[] = {SIGTERM, SIGUSR1, SIGPROF, SIGTRAP, SIGRTMIN, SIGRTMAX};
   const struct sigaction action = {.sa_handler = note};
-  (void)state;
   for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++) {
     struct sigaction before;
     atomic_store(&handled, 0);
@@ -195,9 +186,8 @@ static void test_blocked_signals_wait_but_for_faults(void **state) {
 }
 
 /* The C library keeps its own signals, 32 and 33, out of the sets of pthread_sigmask: the kernel tells of them. */
-static void test_signals_of_the_c_library_are_blocked(void **state) {
+UNIT_TEST(test_signals_of_the_c_library_are_blocked) {
   const uint64_t own = UINT64_C(3) << 31, faults = UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1);
-  (void)state;
   const uint64_t before = rondo_signals_block(), during = rondo_signals_block();
   rondo_signals_restore(before);
   assert_true((during & own) == own);
@@ -205,20 +195,4 @@ static void test_signals_of_the_c_library_are_blocked(void **state) {
   const uint64_t after = rondo_signals_block();
   rondo_signals_restore(after);
   assert_true(after == before);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_blocked_signals_wait_but_for_faults),
-      cmocka_unit_test(test_signals_of_the_c_library_are_blocked),
-      cmocka_unit_test(test_a_thread_has_its_name_and_blocks_signals),
-      cmocka_unit_test(test_binding_to_each_processor),
-      cmocka_unit_test(test_processors_are_what_the_process_may_use),
-      cmocka_unit_test(test_thread_ids_differ),
-      cmocka_unit_test(test_a_changed_word_is_not_waited_for),
-      cmocka_unit_test(test_waiting_ends_at_its_time),
-      cmocka_unit_test(test_waking_hands_the_turn_over),
-      cmocka_unit_test(test_the_clock_goes_forward),
-  };
-  return cmocka_run_group_tests_name("base/thread", tests, NULL, NULL);
 }

@@ -94,8 +94,7 @@ static void assert_errno(rondo_status status, int error) {
   assert_int_equal(rondo_last_error()->driver_code, error);
 }
 
-static void test_off_by_default(void **state) {
-  (void)state;
+UNIT_TEST(test_off_by_default) {
   assert_false(rondo_trace_on());
   rondo_trace(RONDO_TRACE_INSTANT, "test", "nobody hears", 1, 0);
   rondo_trace_emit(RONDO_TRACE_INSTANT, "test", "nobody hears", 1, 0);
@@ -113,8 +112,7 @@ static void hear(void *user, const rondo_trace_event *event) {
   out->event = *event;
 }
 
-static void test_a_sink_gets_the_events(void **state) {
-  (void)state;
+UNIT_TEST(test_a_sink_gets_the_events) {
   heard out = {0};
   rondo_trace_set_sink(hear, &out);
   assert_true(rondo_trace_on());
@@ -148,8 +146,9 @@ static void assert_events_of_this_run(const json_t *root, uint64_t before, uint6
   }
 }
 
-static void test_the_file_has_each_kind(void **state) {
-  (void)state;
+#define WITH_FILE_TEST(name) TEST_REGISTER(name, void *no_fixture, make_path, remove_path, false)
+
+WITH_FILE_TEST(test_the_file_has_each_kind) {
   assert_ok(rondo_trace_open_json(path));
   const uint64_t before = rondo_clock_ns();
   rondo_trace(RONDO_TRACE_BEGIN, "exec", "launch", 3, 0);
@@ -174,8 +173,7 @@ static void test_the_file_has_each_kind(void **state) {
   json_decref(root);
 }
 
-static void test_long_names_are_cut(void **state) {
-  (void)state;
+WITH_FILE_TEST(test_long_names_are_cut) {
   char name[5000];
   memset(name, '\x01', sizeof name - 1); /* each becomes six bytes */
   name[sizeof name - 1] = '\0';
@@ -197,8 +195,7 @@ static void *trace_a_lot(void *argument) {
   return argument;
 }
 
-static void test_many_threads_write_one_file(void **state) {
-  (void)state;
+WITH_FILE_TEST(test_many_threads_write_one_file) {
   enum { THREADS = 4 };
   rondo_thread threads[THREADS];
   assert_ok(rondo_trace_open_json(path));
@@ -220,8 +217,7 @@ static void *trace_once_named(void *argument) {
   return trace_a_lot(argument);
 }
 
-static void test_a_thread_is_named_once_a_file(void **state) {
-  (void)state;
+WITH_FILE_TEST(test_a_thread_is_named_once_a_file) {
   const uint64_t foreign = rondo_thread_id() + 1000;
   char own_name[16];
   late_tracer tracer = {false, 0};
@@ -243,8 +239,7 @@ static void test_a_thread_is_named_once_a_file(void **state) {
   assert_int_equal(count_names(other_path, tracer.track, ""), 0);
 }
 
-static void test_files_and_sinks_change_while_threads_trace(void **state) {
-  (void)state;
+WITH_FILE_TEST(test_files_and_sinks_change_while_threads_trace) {
   enum { THREADS = 3 };
   rondo_thread threads[THREADS];
   for (int i = 0; i < THREADS; i++) assert_ok(rondo_thread_start(&threads[i], "tracer", trace_a_lot, NULL));
@@ -259,8 +254,7 @@ static void test_files_and_sinks_change_while_threads_trace(void **state) {
 }
 
 /* What a killed program leaves is valid but for the bracket, which the format lets be missing. */
-static void test_a_killed_process_leaves_its_events(void **state) {
-  (void)state;
+WITH_FILE_TEST(test_a_killed_process_leaves_its_events) {
   const pid_t child = fork();
   assert_true(child >= 0);
   if (child == 0) {
@@ -278,8 +272,7 @@ static void test_a_killed_process_leaves_its_events(void **state) {
   assert_events(path, 11);
 }
 
-static void test_another_sink_leaves_the_file_open(void **state) {
-  (void)state;
+WITH_FILE_TEST(test_another_sink_leaves_the_file_open) {
   heard out = {0};
   assert_ok(rondo_trace_open_json(path));
   rondo_trace(RONDO_TRACE_INSTANT, "test", "to the file", 1, 0);
@@ -292,8 +285,7 @@ static void test_another_sink_leaves_the_file_open(void **state) {
   assert_events(path, 2);
 }
 
-static void test_another_file_takes_over(void **state) {
-  (void)state;
+WITH_FILE_TEST(test_another_file_takes_over) {
   assert_ok(rondo_trace_open_json(path));
   rondo_trace(RONDO_TRACE_INSTANT, "test", "to the first", 1, 0);
   assert_ok(rondo_trace_open_json(other_path));
@@ -304,8 +296,7 @@ static void test_another_file_takes_over(void **state) {
   assert_events(other_path, 3);
 }
 
-static void test_the_file_being_written_is_refused(void **state) {
-  (void)state;
+WITH_FILE_TEST(test_the_file_being_written_is_refused) {
   assert_ok(rondo_trace_open_json(path));
   rondo_trace(RONDO_TRACE_INSTANT, "test", "before", 1, 0);
   assert_error(rondo_trace_open_json(path), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
@@ -317,11 +308,10 @@ static void test_the_file_being_written_is_refused(void **state) {
   assert_events(path, 1);
 }
 
-static void test_files_that_cannot_be_opened(void **state) {
-  (void)state;
+WITH_FILE_TEST(test_files_that_cannot_be_opened) {
   heard out = {0};
   rondo_trace_set_sink(hear, &out);
-  assert_error(rondo_trace_open_json(NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_trace_open_json(NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_errno(rondo_trace_open_json("/nowhere/at/all.json"), ENOENT);
   assert_message("/nowhere/at/all.json");
   assert_errno(rondo_trace_open_json("/dev/full"), ENOSPC);
@@ -343,11 +333,10 @@ static void overfill(void) {
   const rlim_t before = limit_file_size(2000);
   for (int i = 0; i < 100; i++) rondo_trace(RONDO_TRACE_INSTANT, "test", "too much", 1, 0);
   limit_file_size(before);
-  rondo_trace(RONDO_TRACE_INSTANT, "test", "not written behind the gap", 1, 0);
+  rondo_trace(RONDO_TRACE_INSTANT, "test", "not written after the gap", 1, 0);
 }
 
-static void test_a_write_error_is_kept_until_close(void **state) {
-  (void)state;
+WITH_FILE_TEST(test_a_write_error_is_kept_until_close) {
   signal(SIGXFSZ, SIG_IGN);
   assert_ok(rondo_trace_open_json(path));
   overfill();
@@ -360,8 +349,7 @@ static void test_a_write_error_is_kept_until_close(void **state) {
 }
 
 /* PR-12: not even the first line fits. SIGXFSZ, which would end the process, is not ignored. */
-static void test_a_trace_without_room_leaves_the_old_file(void **state) {
-  (void)state;
+WITH_FILE_TEST(test_a_trace_without_room_leaves_the_old_file) {
   assert_ok(rondo_trace_open_json(path));
   assert_ok(rondo_trace_close_json());
   signal(SIGXFSZ, SIG_DFL);
@@ -374,8 +362,7 @@ static void test_a_trace_without_room_leaves_the_old_file(void **state) {
 }
 
 /* An event that is refused as a whole costs none of those before it. */
-static void test_a_trace_goes_on_up_to_the_limit(void **state) {
-  (void)state;
+WITH_FILE_TEST(test_a_trace_goes_on_up_to_the_limit) {
   enum { LIMIT = 2000 };
   char text[LIMIT + 1];
   signal(SIGXFSZ, SIG_DFL);
@@ -400,8 +387,7 @@ static void note_error(void *user, rondo_log_level level, const char *area, cons
   if (level == RONDO_LOG_ERROR && strcmp(area, "trace") == 0 && strstr(message, path) != NULL) ++*(int *)user;
 }
 
-static void test_a_write_error_of_a_replaced_file_is_said(void **state) {
-  (void)state;
+WITH_FILE_TEST(test_a_write_error_of_a_replaced_file_is_said) {
   int said = 0;
   signal(SIGXFSZ, SIG_IGN);
   rondo_log_set_sink(note_error, &said, RONDO_LOG_ERROR);
@@ -413,27 +399,7 @@ static void test_a_write_error_of_a_replaced_file_is_said(void **state) {
   assert_ok(rondo_trace_close_json());
 }
 
-#define with_file(test) cmocka_unit_test_setup_teardown(test, make_path, remove_path)
-
 int main(void) {
   unsetenv("RONDO_LOG");
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_off_by_default),
-      cmocka_unit_test(test_a_sink_gets_the_events),
-      with_file(test_the_file_has_each_kind),
-      with_file(test_long_names_are_cut),
-      with_file(test_many_threads_write_one_file),
-      with_file(test_a_thread_is_named_once_a_file),
-      with_file(test_files_and_sinks_change_while_threads_trace),
-      with_file(test_a_killed_process_leaves_its_events),
-      with_file(test_another_sink_leaves_the_file_open),
-      with_file(test_another_file_takes_over),
-      with_file(test_the_file_being_written_is_refused),
-      with_file(test_files_that_cannot_be_opened),
-      with_file(test_a_write_error_is_kept_until_close),
-      with_file(test_a_trace_without_room_leaves_the_old_file),
-      with_file(test_a_trace_goes_on_up_to_the_limit),
-      with_file(test_a_write_error_of_a_replaced_file_is_said),
-  };
-  return cmocka_run_group_tests_name("base/trace", tests, NULL, NULL);
+  return test_run_registered();
 }

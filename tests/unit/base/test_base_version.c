@@ -8,15 +8,9 @@
 
 #include "support/rondo_test.h"
 
-static void test_version(void **state) {
-  (void)state;
+UNIT_TEST(test_version) {
   char text[32];
   snprintf(text, sizeof text, "%d.%d.%d", RONDO_VERSION_MAJOR, RONDO_VERSION_MINOR, RONDO_VERSION_PATCH);
   assert_string_equal(RONDO_VERSION_STRING, text);
   assert_string_equal(rondo_version(), RONDO_VERSION_STRING);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_version)};
-  return cmocka_run_group_tests_name("base/version", tests, NULL, NULL);
 }

@@ -17,8 +17,7 @@ typedef struct newer_options {
   uint64_t third;
 } newer_options;
 
-static void null_reads_as_zero(void **state) {
-  (void)state;
+UNIT_TEST(null_reads_as_zero) {
   options out = {1, 2, 3};
   assert_ok(rondo_versioned_read("options", NULL, &out, sizeof out));
   assert_int_equal(out.struct_size, 0);
@@ -26,8 +25,7 @@ static void null_reads_as_zero(void **state) {
   assert_int_equal(out.second, 0);
 }
 
-static void size_zero_is_this_version(void **state) {
-  (void)state;
+UNIT_TEST(size_zero_is_this_version) {
   const options given = {0, 2, 3};
   options out;
   assert_ok(rondo_versioned_read("options", &given, &out, sizeof out));
@@ -36,13 +34,11 @@ static void size_zero_is_this_version(void **state) {
 }
 
 /* A struct that ends inside one of its fields would be read by halves. */
-static void shorter_structs_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(shorter_structs_are_refused) {
   for (uint32_t size = 1; size < sizeof(options); size++) {
     const options given = {size, 2, 3};
     options out;
-    assert_error(rondo_versioned_read("options", &given, &out, sizeof out), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_BAD_OPTIONS);
+    assert_invalid(rondo_versioned_read("options", &given, &out, sizeof out), RONDO_REASON_BAD_OPTIONS);
     assert_message("this version's struct has 16 bytes");
   }
 }
@@ -53,49 +49,42 @@ typedef struct reserving_options {
   uint64_t second;
 } reserving_options;
 
-static void reserved_fields_must_be_zero(void **state) {
-  (void)state;
+UNIT_TEST(reserved_fields_must_be_zero) {
   reserving_options given = {sizeof given, 0, 3}, out = {0};
   assert_ok(RONDO_VERSIONED_READ("options", &given, &out));
   assert_int_equal(out.second, 3);
   assert_ok(RONDO_VERSIONED_READ("options", NULL, &out));
   given.reserved = 0x01000000;
-  assert_error(RONDO_VERSIONED_READ("options", &given, &out), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(RONDO_VERSIONED_READ("options", &given, &out), RONDO_REASON_BAD_OPTIONS);
   assert_message("options: 'reserved' is set");
 }
 
-static void a_newer_struct_is_read_when_its_tail_is_zero(void **state) {
-  (void)state;
+UNIT_TEST(a_newer_struct_is_read_when_its_tail_is_zero) {
   newer_options given = {{sizeof given, 2, 3}, 0};
   options out;
   assert_ok(rondo_versioned_read("options", &given, &out, sizeof out));
   assert_int_equal(out.second, 3);
   given.third = 1;
-  assert_error(rondo_versioned_read("options", &given, &out, sizeof out), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_versioned_read("options", &given, &out, sizeof out), RONDO_REASON_BAD_OPTIONS);
   assert_message("options");
 }
 
-static void sizes_that_cannot_be_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(sizes_that_cannot_be_are_refused) {
   static const uint32_t sizes[] = {1, 3, 4097, UINT32_MAX};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     options given = {sizes[i], 0, 0}, out = {0};
     assert_int_equal(rondo_versioned_read("options", &given, &out, sizeof out), RONDO_INVALID_ARGUMENT);
-    assert_error(rondo_versioned_write("options", &out, &given, sizeof out), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_BAD_OPTIONS);
+    assert_invalid(rondo_versioned_write("options", &out, &given, sizeof out), RONDO_REASON_BAD_OPTIONS);
   }
 }
 
 /* A struct that ends inside one of its fields would be filled by halves, which no program can use. */
-static void shorter_structs_are_not_filled(void **state) {
-  (void)state;
+UNIT_TEST(shorter_structs_are_not_filled) {
   const options value = {sizeof value, 7, 9};
   for (uint32_t size = 1; size < sizeof(options); size++) {
     options out = {size, 2, 3};
     assert_int_equal(rondo_versioned_check("options", &out, sizeof out), RONDO_INVALID_ARGUMENT);
-    assert_error(rondo_versioned_write("options", &value, &out, sizeof value), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_BAD_OPTIONS);
+    assert_invalid(rondo_versioned_write("options", &value, &out, sizeof value), RONDO_REASON_BAD_OPTIONS);
     assert_message("this version's struct has 16 bytes");
     assert_int_equal(out.struct_size, size);
     assert_int_equal(out.first, 2);
@@ -103,8 +92,7 @@ static void shorter_structs_are_not_filled(void **state) {
   }
 }
 
-static void a_newer_struct_is_filled_and_its_tail_stays(void **state) {
-  (void)state;
+UNIT_TEST(a_newer_struct_is_filled_and_its_tail_stays) {
   const options value = {sizeof value, 7, 9};
   newer_options newer = {{sizeof newer, 0, 1}, 5};
   assert_ok(rondo_versioned_check("options", &newer, sizeof value));
@@ -114,27 +102,11 @@ static void a_newer_struct_is_filled_and_its_tail_stays(void **state) {
   assert_int_equal(newer.third, 5);
 }
 
-static void a_struct_of_size_zero_is_filled_whole(void **state) {
-  (void)state;
+UNIT_TEST(a_struct_of_size_zero_is_filled_whole) {
   const options value = {sizeof value, 7, 9};
   options out = {0, 0, 1};
   assert_ok(rondo_versioned_check("options", NULL, sizeof out));
   assert_ok(rondo_versioned_write("options", &value, &out, sizeof value));
   assert_int_equal(out.struct_size, sizeof value);
   assert_int_equal(out.second, 9);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(null_reads_as_zero),
-      cmocka_unit_test(size_zero_is_this_version),
-      cmocka_unit_test(shorter_structs_are_refused),
-      cmocka_unit_test(reserved_fields_must_be_zero),
-      cmocka_unit_test(a_newer_struct_is_read_when_its_tail_is_zero),
-      cmocka_unit_test(sizes_that_cannot_be_are_refused),
-      cmocka_unit_test(shorter_structs_are_not_filled),
-      cmocka_unit_test(a_newer_struct_is_filled_and_its_tail_stays),
-      cmocka_unit_test(a_struct_of_size_zero_is_filled_whole),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,19 +38,11 @@ static void assert_rendered(bool is_json, const char *expected) {
   rondo_text_free(out);
 }
 
-static void test_both_formats_have_the_fields(void **state) {
-  (void)state;
+UNIT_TEST(test_both_formats_have_the_fields) {
   assert_rendered(false,
                   "thing 'a\\n(%)': 1,234 calls, 1 time (4.0 KiB), on\n"
                   "  times        1.25 us, 1.5000 of 2 [2, 3]\n");
   assert_rendered(true,
                   "{\"name\":\"a\\n(%)\",\"calls\":1234,\"number\":1,\"bytes\":4096,\"is_on\":true,\"nothing\":null,"
                   "\"times\":{\"us\":1.25,\"json_only\":null,\"shape\":[2,3,\"x\"]}}");
-}
-
-int main(void) {
-  static const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_both_formats_have_the_fields),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

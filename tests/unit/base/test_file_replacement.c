@@ -67,8 +67,9 @@ static void assert_errno(rondo_status status, int error) {
   assert_int_equal(rondo_last_error()->driver_code, error);
 }
 
-static void test_files_are_made_and_replaced(void **state) {
-  (void)state;
+#define IN_FOLDER_TEST(name) TEST_REGISTER(name, void *no_fixture, enter_folder, leave_folder, false)
+
+IN_FOLDER_TEST(test_files_are_made_and_replaced) {
   struct stat info;
   const mode_t mask = umask(027);
   assert_ok(write_text("file", "first"));
@@ -83,9 +84,9 @@ static void test_files_are_made_and_replaced(void **state) {
   assert_int_equal(info.st_mode & 0777, 0604);
   assert_ok(rondo_file_write("file", NULL, 0));
   assert_holds("file", "");
-  assert_error(rondo_file_write("file", NULL, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_file_write(NULL, "", 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_file_check(NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_file_write("file", NULL, 1), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_file_write(NULL, "", 0), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_file_check(NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_int_equal(count_files(false), 1);
 }
 
@@ -98,8 +99,7 @@ static int replace_as_another_user(void) {
 }
 
 /* Where the group cannot be kept, what it may do is not given to another group. */
-static void test_permissions_are_given_to_no_other_group(void **state) {
-  (void)state;
+IN_FOLDER_TEST(test_permissions_are_given_to_no_other_group) {
   int status;
   if (geteuid() != 0) skip(); /* only root has a file whose group is not the writer's, and may be another user */
   assert_ok(write_text("file", "old"));
@@ -114,8 +114,7 @@ static void test_permissions_are_given_to_no_other_group(void **state) {
   assert_holds("file", "new");
 }
 
-static void test_links_stay_and_hard_links_keep_the_old_content(void **state) {
-  (void)state;
+IN_FOLDER_TEST(test_links_stay_and_hard_links_keep_the_old_content) {
   struct stat info;
   assert_ok(write_text("file", "old"));
   assert_int_equal(link("file", "hard"), 0);
@@ -134,8 +133,7 @@ static void test_links_stay_and_hard_links_keep_the_old_content(void **state) {
   assert_errno(rondo_file_check("loop"), ELOOP);
 }
 
-static void test_names_may_be_as_long_as_the_file_system_takes(void **state) {
-  (void)state;
+IN_FOLDER_TEST(test_names_may_be_as_long_as_the_file_system_takes) {
   char name[257];
   memset(name, 'x', sizeof name);
   name[255] = '\0';
@@ -148,8 +146,7 @@ static void test_names_may_be_as_long_as_the_file_system_takes(void **state) {
   assert_errno(write_text(name, "text"), ENAMETOOLONG);
 }
 
-static void test_what_cannot_be_written_is_found_out_before(void **state) {
-  (void)state;
+IN_FOLDER_TEST(test_what_cannot_be_written_is_found_out_before) {
   static const struct {
     const char *path;
     int error;
@@ -167,8 +164,7 @@ static void test_what_cannot_be_written_is_found_out_before(void **state) {
   assert_int_equal(count_files(false), 1);
 }
 
-static void test_pipes_and_descriptors_are_written_directly(void **state) {
-  (void)state;
+IN_FOLDER_TEST(test_pipes_and_descriptors_are_written_directly) {
   int ends[2];
   char path[32], found[8] = "";
   assert_int_equal(pipe(ends), 0);
@@ -193,8 +189,7 @@ static void test_pipes_and_descriptors_are_written_directly(void **state) {
 }
 
 /* The process would end by SIGXFSZ if it came to the write. */
-static void test_a_file_that_would_pass_the_limit_leaves_the_old_one(void **state) {
-  (void)state;
+IN_FOLDER_TEST(test_a_file_that_would_pass_the_limit_leaves_the_old_one) {
   struct rlimit limit;
   static const char large[5000] = "large";
   assert_ok(write_text("file", "old"));
@@ -222,8 +217,7 @@ static void begin_and_die(void) {
   assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-static void test_temporary_files_of_killed_processes_are_removed(void **state) {
-  (void)state;
+IN_FOLDER_TEST(test_temporary_files_of_killed_processes_are_removed) {
   rondo_file_replacement other;
   for (int i = 0; i < 3; i++) begin_and_die(); /* each removes that of the one before */
   assert_int_equal(count_files(false), 1);
@@ -237,20 +231,4 @@ static void test_temporary_files_of_killed_processes_are_removed(void **state) {
   assert_ok(rondo_file_replacement_end(&other, rondo_file_replacement_write(&other, "second", 6)));
   assert_holds("file", "second");
   assert_int_equal(count_files(false), 2);
-}
-
-#define in_folder(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      in_folder(test_files_are_made_and_replaced),
-      in_folder(test_permissions_are_given_to_no_other_group),
-      in_folder(test_links_stay_and_hard_links_keep_the_old_content),
-      in_folder(test_names_may_be_as_long_as_the_file_system_takes),
-      in_folder(test_what_cannot_be_written_is_found_out_before),
-      in_folder(test_pipes_and_descriptors_are_written_directly),
-      in_folder(test_a_file_that_would_pass_the_limit_leaves_the_old_one),
-      in_folder(test_temporary_files_of_killed_processes_are_removed),
-  };
-  return cmocka_run_group_tests_name("base/file_replacement", tests, NULL, NULL);
 }

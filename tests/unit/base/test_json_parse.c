@@ -17,8 +17,7 @@ static rondo_json_document parse(const char *text) {
   return document;
 }
 
-static void test_a_document_holds_what_the_text_says(void **state) {
-  (void)state;
+UNIT_TEST(test_a_document_holds_what_the_text_says) {
   rondo_json_document document =
       parse(" {\"a\" : [1, -2 ,3.5e+2, true, false, null, \"x\"], \"empty\":{}, \"none\":[], \"b\":\"last\"} ");
   const rondo_json_value *root = rondo_json_root(&document), *a = rondo_json_get(root, "a");
@@ -44,8 +43,7 @@ static void test_a_document_holds_what_the_text_says(void **state) {
   rondo_json_document_free(&document);
 }
 
-static void test_strings_are_decoded(void **state) {
-  (void)state;
+UNIT_TEST(test_strings_are_decoded) {
   rondo_json_document document =
       parse("[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\", \"\\u0041\\u00e9\\u20AC\\ud83d\\ude00\", \"é€😀\", \"\"]");
   const rondo_json_value *root = rondo_json_root(&document);
@@ -56,8 +54,7 @@ static void test_strings_are_decoded(void **state) {
   rondo_json_document_free(&document);
 }
 
-static void test_integers_have_64_bits(void **state) {
-  (void)state;
+UNIT_TEST(test_integers_have_64_bits) {
   rondo_json_document document =
       parse("[9223372036854775807, -9223372036854775808, -0, 9223372036854775808, 18446744073709551615]");
   const rondo_json_value *root = rondo_json_root(&document);
@@ -107,8 +104,7 @@ static const bad_text bad_texts[] = {
     {"{\"a\":1,\"b\":2,\"a\":3}", "duplicate object key"},
 };
 
-static void test_bad_texts_are_refused_with_their_place(void **state) {
-  (void)state;
+UNIT_TEST(test_bad_texts_are_refused_with_their_place) {
   const rondo_allocator allocator = rondo_allocator_default();
   for (size_t i = 0; i < sizeof bad_texts / sizeof bad_texts[0]; i++) {
     rondo_json_document document;
@@ -119,8 +115,7 @@ static void test_bad_texts_are_refused_with_their_place(void **state) {
   }
 }
 
-static void test_many_keys_are_compared(void **state) {
-  (void)state;
+UNIT_TEST(test_many_keys_are_compared) {
   const rondo_allocator allocator = rondo_allocator_default();
   enum { KEYS = 50000 };
   char *text = malloc(KEYS * 16), *end = text;
@@ -136,8 +131,7 @@ static void test_many_keys_are_compared(void **state) {
   free(text);
 }
 
-static void test_nesting_has_a_limit(void **state) {
-  (void)state;
+UNIT_TEST(test_nesting_has_a_limit) {
   const rondo_allocator allocator = rondo_allocator_default();
   char text[2 * (RONDO_JSON_MOST_DEPTH + 1)];
   rondo_json_document document;
@@ -150,8 +144,7 @@ static void test_nesting_has_a_limit(void **state) {
 }
 
 /* Every prefix of a text, and the text with each byte changed, is JSON to both parsers or to neither. */
-static void test_jansson_agrees(void **state) {
-  (void)state;
+UNIT_TEST(test_jansson_agrees) {
   static const char text[] = "{\"a\":[1,-20,3.5e-2,true,null],\"é\":\"x\\n\\u00e9\\ud83d\\ude00\",\"c\":{\"d\":[]}}";
   static const char changes[] = "\"\\{}[],:0-e.utx \xc3\x1f";
   const rondo_allocator allocator = rondo_allocator_default();
@@ -174,8 +167,7 @@ static void test_jansson_agrees(void **state) {
   assert_in_range(taken, 100, sizeof text * sizeof changes);
 }
 
-static void test_failing_allocators_leak_nothing(void **state) {
-  (void)state;
+UNIT_TEST(test_failing_allocators_leak_nothing) {
   static const char text[] =
       "{\"a\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18],\"b\":0,\"c\":0,\"d\":0,\"e\":0,"
       "\"f\":0,\"g\":0,\"h\":0,\"i\":0,\"j\":0,\"k\":0,\"l\":0,\"m\":0,\"n\":0,\"o\":0,\"p\":0,"
@@ -190,23 +182,8 @@ static void test_failing_allocators_leak_nothing(void **state) {
     status = rondo_json_parse(&allocator.table, text, sizeof text - 1, &document);
     assert_true(status == RONDO_OK || status == RONDO_OUT_OF_MEMORY);
     rondo_json_document_free(&document);
-    assert_int_equal(atomic_load(&allocator.live), 0);
-    assert_int_equal(atomic_load(&allocator.faults), 0);
+    assert_true(test_allocator_is_clean(&allocator));
     assert_true(fail_at < 100);
   }
   assert_true(fail_at > 4);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_document_holds_what_the_text_says),
-      cmocka_unit_test(test_strings_are_decoded),
-      cmocka_unit_test(test_integers_have_64_bits),
-      cmocka_unit_test(test_bad_texts_are_refused_with_their_place),
-      cmocka_unit_test(test_many_keys_are_compared),
-      cmocka_unit_test(test_nesting_has_a_limit),
-      cmocka_unit_test(test_jansson_agrees),
-      cmocka_unit_test(test_failing_allocators_leak_nothing),
-  };
-  return cmocka_run_group_tests_name("base/json_parse", tests, NULL, NULL);
 }

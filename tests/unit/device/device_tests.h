@@ -5,60 +5,72 @@
 #ifndef RONDO_TESTS_DEVICE_TESTS_H
 #define RONDO_TESTS_DEVICE_TESTS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/error.h"
 #include "base/thread.h"
 #include "device/device.h"
+#include "support/rondo_test.h"
 
-#define assert_ok(call)                                                                 \
-  do {                                                                                  \
-    const rondo_status ok_status_ = (call);                                             \
-    if (ok_status_ != RONDO_OK) fail_msg("%s: %s", #call, rondo_last_error()->message); \
-  } while (0)
+/* A CPU device and queues, which the teardown destroys. */
+typedef struct cpu_fixture {
+  test_allocator allocator;
+  rondo_device *device;
+  rondo_queue *queues[160];
+  size_t queue_count;
+} cpu_fixture;
 
-typedef struct test_memory {
-  atomic_long calls, live;
-  atomic_long fail_at; /* 0: never */
-} test_memory;
-
-static inline void *test_allocate(void *self, size_t bytes, size_t alignment) {
-  test_memory *memory = self;
-  const rondo_allocator libc = rondo_allocator_default();
-  if (atomic_fetch_add(&memory->calls, 1) + 1 == atomic_load(&memory->fail_at)) return NULL;
-  void *pointer = libc.allocate(libc.self, bytes, alignment);
-  if (pointer != NULL) atomic_fetch_add(&memory->live, 1);
-  return pointer;
+/* Opens the device: 0 workers for as many as it chooses. */
+static inline rondo_device *use_workers(cpu_fixture *fixture, uint32_t workers) {
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = workers,
+                                        .allocator = &fixture->allocator.table};
+  assert_ok(rondo_device_open("cpu", &options, &fixture->device));
+  return fixture->device;
 }
 
-static inline void test_release(void *self, void *pointer, size_t bytes) {
-  test_memory *memory = self;
-  const rondo_allocator libc = rondo_allocator_default();
-  atomic_fetch_sub(&memory->live, 1);
-  libc.release(libc.self, pointer, bytes);
+static inline rondo_queue *make_queue(cpu_fixture *fixture, const char *name) {
+  rondo_queue **const queue = &fixture->queues[fixture->queue_count++];
+  assert_true(fixture->queue_count <= sizeof fixture->queues / sizeof fixture->queues[0]);
+  assert_ok(fixture->device->ops->queue_create(fixture->device, name, queue));
+  return *queue;
 }
 
-static inline rondo_status open_test_device(test_memory *memory, uint32_t workers, rondo_device **out) {
-  const rondo_allocator allocator = {.self = memory, .allocate = test_allocate, .release = test_release};
-  return rondo_device_open("cpu", &(rondo_device_options){.workers = workers, .allocator = &allocator}, out);
+static inline int cpu_setup(void **state) {
+  static cpu_fixture fixture;
+  fixture = (cpu_fixture){.device = NULL};
+  test_allocator_init(&fixture.allocator);
+  *state = &fixture;
+  return 0;
 }
+
+/* Destroys the queues, the newest first, and closes the device. */
+static inline void close_device(cpu_fixture *fixture) {
+  while (fixture->queue_count > 0) {
+    rondo_queue *queue = fixture->queues[--fixture->queue_count];
+    assert_ok(queue->ops->destroy(queue));
+  }
+  if (fixture->device != NULL) assert_ok(rondo_device_close(fixture->device));
+  fixture->device = NULL;
+}
+
+static inline int cpu_teardown(void **state) {
+  cpu_fixture *fixture = *state;
+  close_device(fixture);
+  return test_allocator_is_clean(&fixture->allocator) ? 0 : -1;
+}
+
+#define CPU_TEST(name) TEST_REGISTER(name, cpu_fixture *f, cpu_setup, cpu_teardown, false)
 
 /* A graph as lists. */
-typedef struct test_graph {
+typedef struct edge_lists {
   uint32_t node_count, edge_count;
   rondo_node_params *params;
   rondo_lowered_node *nodes;
   uint32_t *from, *to; /* from < to */
   uint32_t *start, *successors;
-} test_graph;
+} edge_lists;
 
 static inline void *test_array(size_t count, size_t bytes) {
   void *array = calloc(count + 1, bytes);
@@ -66,8 +78,8 @@ static inline void *test_array(size_t count, size_t bytes) {
   return array;
 }
 
-static inline test_graph *make_test_graph(uint32_t nodes, uint32_t room_for_edges) {
-  test_graph *graph = test_array(1, sizeof *graph);
+static inline edge_lists *make_lists(uint32_t nodes, uint32_t room_for_edges) {
+  edge_lists *graph = test_array(1, sizeof *graph);
   graph->node_count = nodes;
   graph->params = test_array(nodes, sizeof *graph->params);
   graph->nodes = test_array(nodes, sizeof *graph->nodes);
@@ -82,7 +94,7 @@ static inline test_graph *make_test_graph(uint32_t nodes, uint32_t room_for_edge
   return graph;
 }
 
-static inline void free_test_graph(test_graph *graph) {
+static inline void free_lists(edge_lists *graph) {
   free(graph->params);
   free(graph->nodes);
   free(graph->from);
@@ -92,12 +104,12 @@ static inline void free_test_graph(test_graph *graph) {
   free(graph);
 }
 
-static inline void add_test_edge(test_graph *graph, uint32_t from, uint32_t to) {
+static inline void add_test_edge(edge_lists *graph, uint32_t from, uint32_t to) {
   graph->from[graph->edge_count] = from;
   graph->to[graph->edge_count++] = to;
 }
 
-static inline rondo_status lower_test_graph(rondo_device *device, test_graph *graph, rondo_executable **out) {
+static inline rondo_status lower_lists(rondo_device *device, edge_lists *graph, rondo_executable **out) {
   uint32_t *filled = test_array(graph->node_count, sizeof *filled);
   uint32_t *before_start = test_array(graph->node_count + 1, sizeof *before_start);
   uint32_t *before = test_array(graph->edge_count, sizeof *before);
@@ -126,7 +138,7 @@ static inline rondo_status lower_test_graph(rondo_device *device, test_graph *gr
 }
 
 /* A kernel node with one argument: a pointer. */
-static inline void set_test_kernel(test_graph *graph, uint32_t node, rondo_kernel *kernel, uint32_t blocks,
+static inline void set_test_kernel(edge_lists *graph, uint32_t node, rondo_kernel *kernel, uint32_t blocks,
                                    const void *const *args) {
   graph->params[node].kind = RONDO_NODE_KERNEL;
   graph->params[node].as.kernel =

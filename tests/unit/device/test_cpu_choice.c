@@ -37,8 +37,7 @@ static tally run(cpu_choice *choice, const world *w, unsigned runs) {
 static const world useful = {32000, 17000, 33000, true}, away = {32000, 17000, 33000, false},
                    useless = {50, 900, 400, true}, dear = {32000, 17000, 40000, false};
 
-static void stealing_that_is_faster_is_chosen(void **state) {
-  (void)state;
+UNIT_TEST(stealing_that_is_faster_is_chosen) {
   cpu_choice choice = {0};
   const tally first = run(&choice, &useful, 6);
   assert_int_equal(first.samples, 6);
@@ -49,8 +48,7 @@ static void stealing_that_is_faster_is_chosen(void **state) {
   assert_int_equal(run(&choice, &useful, 10).stolen, 10);
 }
 
-static void the_loop_is_kept_where_helpers_make_it_slower(void **state) {
-  (void)state;
+UNIT_TEST(the_loop_is_kept_where_helpers_make_it_slower) {
   cpu_choice choice = {0};
   (void)run(&choice, &useless, 6);
   assert_true(choice.is_closed && !choice.steals);
@@ -58,8 +56,7 @@ static void the_loop_is_kept_where_helpers_make_it_slower(void **state) {
 }
 
 /* Helpers that do not come tell nothing about stealing, and cost nothing where it is cheap alone. */
-static void helpers_that_come_later_are_used(void **state) {
-  (void)state;
+UNIT_TEST(helpers_that_come_later_are_used) {
   cpu_choice choice = {0};
   (void)run(&choice, &away, 200);
   assert_true(choice.steals && !choice.relies_on_helpers);
@@ -68,8 +65,7 @@ static void helpers_that_come_later_are_used(void **state) {
 }
 
 /* Where stealing alone costs, the loop runs meanwhile, and one run of sixteen looks for helpers. */
-static void dear_samples_are_spread(void **state) {
-  (void)state;
+UNIT_TEST(dear_samples_are_spread) {
   cpu_choice choice = {0};
   (void)run(&choice, &dear, 6);
   const tally t = run(&choice, &dear, 160);
@@ -81,8 +77,7 @@ static void dear_samples_are_spread(void **state) {
 }
 
 /* All samples of a trial are unlucky: the helper lost its processor in each. The next trial is near. */
-static void an_unlucky_trial_is_corrected(void **state) {
-  (void)state;
+UNIT_TEST(an_unlucky_trial_is_corrected) {
   cpu_choice choice = {0};
   const world unlucky = {32000, 3000000, 33000, true};
   (void)run(&choice, &unlucky, 6);
@@ -91,8 +86,7 @@ static void an_unlucky_trial_is_corrected(void **state) {
   assert_true(choice.steals && choice.relies_on_helpers);
 }
 
-static void helpers_that_stay_away_are_noticed(void **state) {
-  (void)state;
+UNIT_TEST(helpers_that_stay_away_are_noticed) {
   cpu_choice choice = {0};
   (void)run(&choice, &useful, 20000);
   assert_true(choice.relies_on_helpers);
@@ -100,8 +94,7 @@ static void helpers_that_stay_away_are_noticed(void **state) {
   assert_false(choice.steals);
 }
 
-static void sleepers_are_woken_where_that_pays(void **state) {
-  (void)state;
+UNIT_TEST(sleepers_are_woken_where_that_pays) {
   cpu_choice choice = {0};
   assert_true(cpu_choice_wakes(&choice));
   (void)run(&choice, &useful, 6);
@@ -114,26 +107,11 @@ static void sleepers_are_woken_where_that_pays(void **state) {
   assert_false(cpu_choice_is_short(&choice, NODES));
 }
 
-static void probes_end_the_trial_of_what_is_brief(void **state) {
-  (void)state;
+UNIT_TEST(probes_end_the_trial_of_what_is_brief) {
   cpu_choice choice = {0};
   cpu_choice_note_probe(&choice, 40000, 20000);
   assert_false(choice.is_closed);
   cpu_choice_note_probe(&choice, 300, 20000);
   assert_true(choice.is_closed && !choice.steals);
   assert_int_equal(choice.loop_ns, 300);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(stealing_that_is_faster_is_chosen),
-      cmocka_unit_test(the_loop_is_kept_where_helpers_make_it_slower),
-      cmocka_unit_test(helpers_that_come_later_are_used),
-      cmocka_unit_test(dear_samples_are_spread),
-      cmocka_unit_test(an_unlucky_trial_is_corrected),
-      cmocka_unit_test(helpers_that_stay_away_are_noticed),
-      cmocka_unit_test(sleepers_are_woken_where_that_pays),
-      cmocka_unit_test(probes_end_the_trial_of_what_is_brief),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Long runs of executables beside each other: when there is a crowd of them, and that each does all of its work once
+ * Long runs of executables at the same time: when there is a crowd of them, and that each does all of its work once
  * whatever the others do meanwhile; and that trying how it runs best ends.
  */
 #include <pthread.h>
@@ -70,10 +70,7 @@ static void *crowd_on_all_processors(void *user) {
   return NULL;
 }
 
-static void a_run_on_each_processor_is_a_crowd_gx_10(void **state) {
-  (void)state;
-  run_crowd(crowd_on_all_processors);
-}
+UNIT_TEST(a_run_on_each_processor_is_a_crowd_gx_10) { run_crowd(crowd_on_all_processors); }
 
 /* Moves one of two to where the other is, and back. */
 static void *crowd_on_one_processor(void *user) {
@@ -97,10 +94,7 @@ static void *crowd_on_one_processor(void *user) {
   return NULL;
 }
 
-static void runs_on_one_processor_leave_the_others_to_helpers_gx_10(void **state) {
-  (void)state;
-  run_crowd(crowd_on_one_processor);
-}
+UNIT_TEST(runs_on_one_processor_leave_the_others_to_helpers_gx_10) { run_crowd(crowd_on_one_processor); }
 
 /* All runs on the first worker's processor: it is given the spare one, and stays where it is from then on. */
 static void *crowd_on_a_workers_processor(void *user) {
@@ -112,17 +106,14 @@ static void *crowd_on_a_workers_processor(void *user) {
   bind_self(before);
   for (uint32_t i = 0; i < count; i++) cpu_contention_enter(&c->runners[i]);
   while (atomic_load(&worker->processor) == before) cpu_pool_spread(c->pool);
-  const int behind = atomic_load(&worker->processor);
+  const int left = atomic_load(&worker->processor);
   cpu_pool_spread(c->pool);
-  assert_int_equal(atomic_load(&worker->processor), behind);
+  assert_int_equal(atomic_load(&worker->processor), left);
   for (uint32_t i = 0; i < count; i++) cpu_contention_leave(&c->runners[i]);
   return NULL;
 }
 
-static void a_worker_leaves_a_processor_to_runs_gx_10(void **state) {
-  (void)state;
-  run_crowd(crowd_on_a_workers_processor);
-}
+UNIT_TEST(a_worker_leaves_a_processor_to_runs_gx_10) { run_crowd(crowd_on_a_workers_processor); }
 
 /* Runs ------------------------------------------------------------------------------------------------------------ */
 
@@ -133,7 +124,7 @@ typedef struct runner {
   rondo_kernel *kernel;
   pthread_t thread;
   atomic_uint done[BRANCHES + 1][BLOCKS]; /* by node */
-  unsigned wrong;                         /* counters, behind all runs */
+  unsigned wrong;                         /* counters, after all runs */
 } runner;
 
 /* One argument: a row of counters. */
@@ -145,20 +136,20 @@ static void count_slowly(rondo_blocks blocks, void *const *args) {
   }
 }
 
-/* Branches side by side, and a node behind them. */
+/* Parallel branches, and a node after them. */
 static rondo_executable *make_fan(runner *r) {
   rondo_executable *executable;
   atomic_uint *rows[BRANCHES + 1];
   const void *args[BRANCHES + 1];
-  test_graph *graph = make_test_graph(BRANCHES + 1, BRANCHES);
+  edge_lists *graph = make_lists(BRANCHES + 1, BRANCHES);
   for (uint32_t i = 0; i <= BRANCHES; i++) {
     rows[i] = r->done[i];
     args[i] = &rows[i];
     set_test_kernel(graph, i, r->kernel, BLOCKS, &args[i]);
     if (i < BRANCHES) add_test_edge(graph, i, BRANCHES);
   }
-  assert_ok(lower_test_graph(r->device, graph, &executable));
-  free_test_graph(graph);
+  assert_ok(lower_lists(r->device, graph, &executable));
+  free_lists(graph);
   return executable;
 }
 
@@ -178,8 +169,7 @@ static void *run_again_and_again(void *user) {
   return NULL;
 }
 
-static void runs_in_a_crowd_do_all_of_their_work_once_gx_10(void **state) {
-  (void)state;
+UNIT_TEST(runs_in_a_crowd_do_all_of_their_work_once_gx_10) {
   static const rondo_kernel_options options = {.name = "count", .cpu = count_slowly, .params = {RONDO_UPDATES}};
   static runner runners[MOST_RUNNERS];
   rondo_device *device;
@@ -203,7 +193,7 @@ static void runs_in_a_crowd_do_all_of_their_work_once_gx_10(void **state) {
   assert_ok(rondo_device_close(device));
 }
 
-/* What always has company ------------------------------------------------------------------------------------------ */
+/* What always runs with others ------------------------------------------------------------------------------------ */
 
 enum { LONGER_THAN_BRIEF_NS = 40000, TRIES = 100, LAUNCHES = 30 };
 
@@ -217,10 +207,10 @@ static void be_brief_or_long(rondo_blocks blocks, void *const *args) {
 static rondo_executable *make_one(rondo_device *device, rondo_kernel *kernel, const uint32_t *is_long) {
   rondo_executable *executable;
   const void *args[] = {is_long};
-  test_graph *graph = make_test_graph(1, 0);
+  edge_lists *graph = make_lists(1, 0);
   set_test_kernel(graph, 0, kernel, 2, args);
-  assert_ok(lower_test_graph(device, graph, &executable));
-  free_test_graph(graph);
+  assert_ok(lower_lists(device, graph, &executable));
+  free_lists(graph);
   return executable;
 }
 
@@ -234,7 +224,7 @@ static uint64_t launch_in_crowd(const crowd *c, rondo_queue *queue, rondo_execut
   return cpu_contention_count(c->pool) - before;
 }
 
-static void *always_have_company(void *user) {
+static void *always_run_with_others(void *user) {
   static const rondo_kernel_options options = {
       .name = "one", .cpu = be_brief_or_long, .params = {RONDO_SCALAR(uint32_t)}};
   crowd *c = user;
@@ -261,10 +251,7 @@ static void *always_have_company(void *user) {
   return NULL;
 }
 
-static void what_always_has_company_is_not_tried_for_ever_gx_10(void **state) {
-  (void)state;
-  run_crowd(always_have_company);
-}
+UNIT_TEST(what_always_runs_with_others_is_not_tried_for_ever_gx_10) { run_crowd(always_run_with_others); }
 
 /* Launches that are left to their hosts -------------------------------------------------------------------------- */
 
@@ -346,10 +333,9 @@ static bool launch_without_waking(const guarded *g) {
   return is_left;
 }
 
-static void a_launch_left_to_a_host_that_does_not_wait_is_run_gx_10(void **state) {
+UNIT_TEST(a_launch_left_to_a_host_that_does_not_wait_is_run_gx_10) {
   guarded g;
   bool is_left = false;
-  (void)state;
   open_guarded(&g, 1);
   for (unsigned i = 0; i < MOST_TRIES && !is_left; i++) {
     get_into_the_habit_of_waiting(&g);
@@ -375,9 +361,8 @@ static bool launch_two_without_waking(const guarded *g, size_t keeper) {
   return are_left;
 }
 
-static void what_keeps_the_guard_keeps_no_other_launch_gx_10(void **state) {
+UNIT_TEST(what_keeps_the_guard_keeps_no_other_launch_gx_10) {
   guarded g;
-  (void)state;
   open_guarded(&g, QUEUES);
   for (size_t keeper = 0; keeper < QUEUES; keeper++) { /* whichever of them the guard takes up first */
     bool are_left = false;
@@ -388,17 +373,4 @@ static void what_keeps_the_guard_keeps_no_other_launch_gx_10(void **state) {
     assert_true(are_left);
   }
   close_guarded(&g);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_run_on_each_processor_is_a_crowd_gx_10),
-      cmocka_unit_test(runs_on_one_processor_leave_the_others_to_helpers_gx_10),
-      cmocka_unit_test(a_worker_leaves_a_processor_to_runs_gx_10),
-      cmocka_unit_test(runs_in_a_crowd_do_all_of_their_work_once_gx_10),
-      cmocka_unit_test(what_always_has_company_is_not_tried_for_ever_gx_10),
-      cmocka_unit_test(a_launch_left_to_a_host_that_does_not_wait_is_run_gx_10),
-      cmocka_unit_test(what_keeps_the_guard_keeps_no_other_launch_gx_10),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

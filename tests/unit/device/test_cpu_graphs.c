@@ -8,7 +8,7 @@
 #include "support/test_effort.h"
 
 typedef struct order_check {
-  test_graph *graph;
+  edge_lists *graph;
   atomic_uint *runs; /* blocks run, a node, over all launches */
   uint32_t blocks;   /* a node's */
   atomic_uint bad;
@@ -48,7 +48,7 @@ static void run_random_graph(rondo_device *device, rondo_queue *queue, uint64_t 
   enum { LAUNCHES = 25 };
   uint64_t random = seed;
   const uint32_t nodes = 1 + next_random(&random) % 120;
-  test_graph *graph = make_test_graph(nodes, nodes * 4);
+  edge_lists *graph = make_lists(nodes, nodes * 4);
   order_check check = {.graph = graph, .blocks = blocks};
   check.runs = test_array(nodes, sizeof *check.runs);
   order_argument *arguments = test_array(nodes, sizeof *arguments);
@@ -70,7 +70,7 @@ static void run_random_graph(rondo_device *device, rondo_queue *queue, uint64_t 
     }
   }
   rondo_executable *executable;
-  assert_ok(lower_test_graph(device, graph, &executable));
+  assert_ok(lower_lists(device, graph, &executable));
   for (uint32_t l = 0; l < LAUNCHES; l++) {
     assert_ok(queue->ops->launch(queue, executable));
     if (l % 3 == 0) assert_ok(queue->ops->synchronize(queue));
@@ -84,41 +84,33 @@ static void run_random_graph(rondo_device *device, rondo_queue *queue, uint64_t 
   free(arguments);
   free(values);
   free(lists);
-  free_test_graph(graph);
+  free_lists(graph);
 }
 
-static void random_graphs_run_in_order_gx_4(void **state) {
-  (void)state;
+CPU_TEST(random_graphs_run_in_order_gx_4) {
   for (uint32_t workers = 1; workers <= 4; workers++) {
-    rondo_device *device;
-    rondo_queue *queue;
-    assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = workers}, &device));
-    assert_ok(device->ops->queue_create(device, "q", &queue));
+    rondo_device *device = use_workers(f, workers);
+    rondo_queue *queue = make_queue(f, "q");
     for (uint64_t seed = 1; seed <= 2 + test_effort(38); seed++)
       run_random_graph(device, queue, seed * workers, 1 + (uint32_t)(seed % 3) * 50);
-    assert_ok(queue->ops->destroy(queue));
-    assert_ok(rondo_device_close(device));
+    close_device(f);
   }
 }
 
 /* The thread that waits gets a graph done alone, whatever it was planned for. */
-static void random_graphs_run_while_all_workers_are_held_gx_4(void **state) {
-  (void)state;
+CPU_TEST(random_graphs_run_while_all_workers_are_held_gx_4) {
   enum { WORKERS = 3 };
-  rondo_device *device;
-  rondo_queue *queue, *held[WORKERS];
+  rondo_queue *held[WORKERS];
   gate gates[WORKERS] = {{false, false}};
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = WORKERS}, &device));
-  assert_ok(device->ops->queue_create(device, "q", &queue));
+  rondo_device *device = use_workers(f, WORKERS);
+  rondo_queue *queue = make_queue(f, "q");
   for (int i = 0; i < WORKERS; i++) {
-    assert_ok(device->ops->queue_create(device, "held", &held[i]));
+    held[i] = make_queue(f, "held");
     close_queue_behind(held[i], &gates[i]);
   }
   for (uint64_t seed = 1; seed <= 2 + test_effort(38); seed++) run_random_graph(device, queue, seed, 1);
   for (int i = 0; i < WORKERS; i++) atomic_store(&gates[i].open, true);
-  for (int i = 0; i < WORKERS; i++) assert_ok(held[i]->ops->destroy(held[i]));
-  assert_ok(queue->ops->destroy(queue));
-  assert_ok(rondo_device_close(device));
+  close_device(f); /* whose work still refers to the stack */
 }
 
 static void append(rondo_blocks blocks, void *const *args) {
@@ -136,20 +128,17 @@ static rondo_kernel *append_kernel(rondo_device *device) {
   return kernel;
 }
 
-static void changes_do_not_touch_queued_launches_gx_5(void **state) {
-  (void)state;
-  rondo_device *device;
-  rondo_queue *queue;
+CPU_TEST(changes_do_not_touch_queued_launches_gx_5) {
   rondo_executable *executable;
   uint32_t log_values[32] = {0}, value = 0;
   uint32_t *log = log_values;
-  assert_ok(rondo_device_open("cpu", NULL, &device));
-  assert_ok(device->ops->queue_create(device, "q", &queue));
+  rondo_device *device = use_workers(f, 0);
+  rondo_queue *queue = make_queue(f, "q");
   rondo_kernel *kernel = append_kernel(device);
-  test_graph *graph = make_test_graph(1, 0);
+  edge_lists *graph = make_lists(1, 0);
   const void *args[] = {&log, &value};
   set_test_kernel(graph, 0, kernel, 1, args);
-  assert_ok(lower_test_graph(device, graph, &executable));
+  assert_ok(lower_lists(device, graph, &executable));
   gate at = {false, false};
   close_queue_behind(queue, &at);
   for (value = 1; value <= 9; value++) {
@@ -164,27 +153,23 @@ static void changes_do_not_touch_queued_launches_gx_5(void **state) {
   const uint32_t expected[] = {7, 1, 2, 3, 4, 7, 8, 9};
   assert_memory_equal(log_values, expected, sizeof expected);
   executable->ops->destroy(executable);
-  free_test_graph(graph);
+  free_lists(graph);
   rondo_kernel_destroy(kernel);
-  assert_ok(queue->ops->destroy(queue));
-  assert_ok(rondo_device_close(device));
 }
 
 /* Launches of one executable on two queues come one after another, in the order of the calls (L1). */
-static void launches_of_one_executable_are_ordered_gx_4(void **state) {
-  (void)state;
-  rondo_device *device;
+CPU_TEST(launches_of_one_executable_are_ordered_gx_4) {
   rondo_queue *queues[2];
   rondo_executable *executable;
   uint32_t log_values[64] = {0}, value = 0;
   uint32_t *log = log_values;
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 3}, &device));
-  for (int i = 0; i < 2; i++) assert_ok(device->ops->queue_create(device, "q", &queues[i]));
+  rondo_device *device = use_workers(f, 3);
+  for (int i = 0; i < 2; i++) queues[i] = make_queue(f, "q");
   rondo_kernel *kernel = append_kernel(device);
-  test_graph *graph = make_test_graph(1, 0);
+  edge_lists *graph = make_lists(1, 0);
   const void *args[] = {&log, &value};
   set_test_kernel(graph, 0, kernel, 1, args);
-  assert_ok(lower_test_graph(device, graph, &executable));
+  assert_ok(lower_lists(device, graph, &executable));
   gate at = {false, false};
   close_queue_behind(queues[0], &at);
   for (value = 1; value <= 20; value++) {
@@ -195,29 +180,24 @@ static void launches_of_one_executable_are_ordered_gx_4(void **state) {
   for (int i = 0; i < 2; i++) assert_ok(queues[i]->ops->synchronize(queues[i]));
   for (uint32_t i = 0; i <= 20; i++) assert_int_equal(log_values[i], i == 0 ? 20 : i);
   executable->ops->destroy(executable);
-  free_test_graph(graph);
+  free_lists(graph);
   rondo_kernel_destroy(kernel);
-  for (int i = 0; i < 2; i++) assert_ok(queues[i]->ops->destroy(queues[i]));
-  assert_ok(rondo_device_close(device));
 }
 
 /* One graph: records `first`, then waits for `second`, which another queue records only after `first`. A driver that
  * held its only worker while waiting would never finish. */
-static void event_nodes_do_not_hold_the_worker_gx_1(void **state) {
-  (void)state;
-  rondo_device *device;
-  rondo_queue *queue, *other;
+CPU_TEST(event_nodes_do_not_hold_the_worker_gx_1) {
   rondo_executable *executable;
   rondo_device_event *first, *second;
   uint32_t log_values[64] = {0}, before = 1, between = 2, after = 3;
   uint32_t *log = log_values;
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device));
-  assert_ok(device->ops->queue_create(device, "q", &queue));
-  assert_ok(device->ops->queue_create(device, "other", &other));
+  rondo_device *device = use_workers(f, 1);
+  rondo_queue *queue = make_queue(f, "q");
+  rondo_queue *other = make_queue(f, "other");
   assert_ok(device->ops->event_create(device, true, &first));
   assert_ok(device->ops->event_create(device, false, &second));
   rondo_kernel *kernel = append_kernel(device);
-  test_graph *graph = make_test_graph(4, 3);
+  edge_lists *graph = make_lists(4, 3);
   const void *args_before[] = {&log, &before}, *args_after[] = {&log, &after}, *args_between[] = {&log, &between};
   set_test_kernel(graph, 0, kernel, 1, args_before);
   graph->params[1].kind = RONDO_NODE_EVENT_RECORD;
@@ -226,7 +206,7 @@ static void event_nodes_do_not_hold_the_worker_gx_1(void **state) {
   graph->nodes[2].event = second;
   set_test_kernel(graph, 3, kernel, 1, args_after);
   for (uint32_t i = 0; i < 3; i++) add_test_edge(graph, i, i + 1);
-  assert_ok(lower_test_graph(device, graph, &executable));
+  assert_ok(lower_lists(device, graph, &executable));
   const rondo_node_params between_work = {
       .kind = RONDO_NODE_KERNEL,
       .as.kernel = {.kernel = kernel, .grid = {1, 1, 1}, .args = args_between, .arg_count = 2}};
@@ -251,48 +231,37 @@ static void event_nodes_do_not_hold_the_worker_gx_1(void **state) {
   executable->ops->destroy(executable);
   first->ops->destroy(first);
   second->ops->destroy(second);
-  free_test_graph(graph);
+  free_lists(graph);
   rondo_kernel_destroy(kernel);
-  assert_ok(queue->ops->destroy(queue));
-  assert_ok(other->ops->destroy(other));
-  assert_ok(rondo_device_close(device));
 }
 
-static void destroyed_in_flight_it_still_runs_gx_4(void **state) {
-  (void)state;
-  test_memory memory = {0};
-  rondo_device *device;
-  rondo_queue *queue;
+CPU_TEST(destroyed_in_flight_it_still_runs_gx_4) {
   rondo_executable *executable;
   uint32_t log_values[8] = {0}, value = 1;
   uint32_t *log = log_values;
-  assert_ok(open_test_device(&memory, 1, &device));
-  assert_ok(device->ops->queue_create(device, "q", &queue));
+  rondo_device *device = use_workers(f, 1);
+  rondo_queue *queue = make_queue(f, "q");
   rondo_kernel *kernel = append_kernel(device);
-  test_graph *graph = make_test_graph(1, 0);
+  edge_lists *graph = make_lists(1, 0);
   const void *args[] = {&log, &value};
   set_test_kernel(graph, 0, kernel, 1, args);
-  assert_ok(lower_test_graph(device, graph, &executable));
+  assert_ok(lower_lists(device, graph, &executable));
   gate at = {false, false};
   close_queue_behind(queue, &at);
   assert_ok(queue->ops->launch(queue, executable));
   executable->ops->destroy(executable);
   rondo_kernel_destroy(kernel);
-  free_test_graph(graph);
+  free_lists(graph);
   atomic_store(&at.open, true);
   assert_ok(queue->ops->synchronize(queue));
   assert_int_equal(log_values[0], 1);
-  assert_ok(queue->ops->destroy(queue));
-  assert_ok(rondo_device_close(device));
-  assert_int_equal(atomic_load(&memory.live), 0);
 }
 
 /* Allocation N fails, for all N: an error comes out or nothing was lost by it, and nothing leaks. */
-static void failing_allocations_leak_nothing(void **state) {
-  (void)state;
+CPU_TEST(failing_allocations_leak_nothing) {
   bool all_passed = false;
-  for (long n = 1; !all_passed; n++) {
-    test_memory memory = {0};
+  for (size_t n = 1; !all_passed; n++) {
+    test_allocator_init(&f->allocator);
     rondo_device *device;
     rondo_queue *queue = NULL;
     rondo_device_event *event = NULL;
@@ -300,15 +269,16 @@ static void failing_allocations_leak_nothing(void **state) {
     rondo_executable *executable = NULL;
     uint32_t log_values[8] = {0}, value = 1;
     uint32_t *log = log_values;
-    atomic_store(&memory.fail_at, n);
-    if (open_test_device(&memory, 1, &device) == RONDO_OK) {
+    atomic_store(&f->allocator.fail_at, n);
+    const rondo_device_options one_worker = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1, .allocator = &f->allocator.table};
+    if (rondo_device_open("cpu", &one_worker, &device) == RONDO_OK) {
       rondo_status status = device->ops->queue_create(device, "q", &queue);
       if (status == RONDO_OK) status = device->ops->event_create(device, false, &event);
       const rondo_kernel_options options = {
           .name = "append", .cpu = append, .params = {RONDO_UPDATES, RONDO_SCALAR(uint32_t)}};
       if (status == RONDO_OK) status = rondo_kernel_create(device, &options, &kernel);
       if (status == RONDO_OK) {
-        test_graph *graph = make_test_graph(3, 2);
+        edge_lists *graph = make_lists(3, 2);
         const void *args[] = {&log, &value};
         set_test_kernel(graph, 0, kernel, 1, args);
         graph->params[1].kind = RONDO_NODE_EVENT_RECORD;
@@ -316,13 +286,13 @@ static void failing_allocations_leak_nothing(void **state) {
         graph->params[2].kind = RONDO_NODE_EVENT_WAIT;
         graph->nodes[2].event = event;
         add_test_edge(graph, 0, 1);
-        status = lower_test_graph(device, graph, &executable);
+        status = lower_lists(device, graph, &executable);
         if (status == RONDO_OK) status = executable->ops->set_params(executable, 0, &graph->nodes[0]);
         if (status == RONDO_OK) status = queue->ops->launch(queue, executable);
         if (status == RONDO_OK) status = queue->ops->synchronize(queue);
-        free_test_graph(graph);
+        free_lists(graph);
       }
-      all_passed = status == RONDO_OK && atomic_load(&memory.calls) < n;
+      all_passed = status == RONDO_OK && atomic_load(&f->allocator.calls) < n;
       if (status != RONDO_OK) assert_int_equal(status, RONDO_OUT_OF_MEMORY);
       if (status == RONDO_OK) assert_int_equal(log_values[0], 1);
       if (event != NULL) assert_ok(event->ops->synchronize(event)); /* recorded even by a run that failed */
@@ -334,19 +304,6 @@ static void failing_allocations_leak_nothing(void **state) {
     } else {
       assert_int_equal(rondo_last_error()->status, RONDO_OUT_OF_MEMORY);
     }
-    assert_int_equal(atomic_load(&memory.live), 0);
+    assert_true(test_allocator_is_clean(&f->allocator));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(random_graphs_run_in_order_gx_4),
-      cmocka_unit_test(random_graphs_run_while_all_workers_are_held_gx_4),
-      cmocka_unit_test(changes_do_not_touch_queued_launches_gx_5),
-      cmocka_unit_test(launches_of_one_executable_are_ordered_gx_4),
-      cmocka_unit_test(event_nodes_do_not_hold_the_worker_gx_1),
-      cmocka_unit_test(destroyed_in_flight_it_still_runs_gx_4),
-      cmocka_unit_test(failing_allocations_leak_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,20 +46,6 @@ static void assert_refused(bool of_size, rlim_t most, const char *said) {
 }
 
 /* The kernel applies it to the memory of the device, and sends SIGXFSZ. */
-static void test_the_limit_on_the_size_of_files(void **state) {
-  (void)state;
-  assert_refused(true, SMALL, "(ulimit -f)");
-}
+UNIT_TEST(test_the_limit_on_the_size_of_files) { assert_refused(true, SMALL, "(ulimit -f)"); }
 
-static void test_the_limit_on_open_files(void **state) {
-  (void)state;
-  assert_refused(false, 3, "(ulimit -n)");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_limit_on_the_size_of_files),
-      cmocka_unit_test(test_the_limit_on_open_files),
-  };
-  return cmocka_run_group_tests_name("device/cpu_limits", tests, NULL, NULL);
-}
+UNIT_TEST(test_the_limit_on_open_files) { assert_refused(false, 3, "(ulimit -n)"); }

@@ -65,13 +65,12 @@ static void run_at_the_limit(rondo_thread threads[THREADS], atomic_uint *ready, 
   assert_in_range(count, 0, LAST_ONES - 1); /* it was met */
 }
 
-static void each_of_two_threads_gets_the_spare_mapping(void **state) {
+UNIT_TEST(each_of_two_threads_gets_the_spare_mapping) {
   const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = most_mappings() + 2;
   rondo_thread threads[THREADS];
   unmapper unmappers[THREADS];
   atomic_uint ready = 0;
   rondo_device *device;
-  (void)state;
   if (pages > MOST) skip();
   assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device));
   for (int i = 0; i < THREADS; i++) {
@@ -85,9 +84,4 @@ static void each_of_two_threads_gets_the_spare_mapping(void **state) {
     assert_ok(device->ops->unreserve(device, unmappers[i].address, page));
   }
   assert_ok(rondo_device_close(device));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(each_of_two_threads_gets_the_spare_mapping)};
-  return cmocka_run_group_tests_name("device/cpu_mappings", tests, NULL, NULL);
 }

@@ -19,16 +19,13 @@ static void *synchronize_device(void *device) {
 }
 
 /* The worker leaves a queue while a host thread owns it, whose wait ends before the last item. */
-static void what_a_host_thread_leaves_is_taken_up_gx_2(void **state) {
-  (void)state;
-  rondo_device *device;
-  rondo_queue *first, *second;
+CPU_TEST(what_a_host_thread_leaves_is_taken_up_gx_2) {
   pthread_t host;
   atomic_uint of_first = 0, of_second = 0;
   gate worker = {false, false}, owner = {false, false};
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device));
-  assert_ok(device->ops->queue_create(device, "first", &first));
-  assert_ok(device->ops->queue_create(device, "second", &second));
+  rondo_device *device = use_workers(f, 1);
+  rondo_queue *first = make_queue(f, "first");
+  rondo_queue *second = make_queue(f, "second");
   close_queue_behind(second, &worker);
   const rondo_node_params hold = {.kind = RONDO_NODE_HOST, .as.host = {.function = wait_at_gate, .user = &owner}};
   assert_ok(first->ops->submit(first, &hold));
@@ -45,20 +42,15 @@ static void what_a_host_thread_leaves_is_taken_up_gx_2(void **state) {
   atomic_store(&owner.open, true);
   wait_for(&of_first, 1);
   assert_int_equal(pthread_join(host, NULL), 0);
-  assert_ok(first->ops->destroy(first));
-  assert_ok(second->ops->destroy(second));
-  assert_ok(rondo_device_close(device));
 }
 
 /* Its work is done, so nothing is to be waited for but that. */
-static void destroying_an_idle_queue_waits_for_no_worker(void **state) {
-  (void)state;
-  rondo_device *device;
-  rondo_queue *busy, *idle;
+CPU_TEST(destroying_an_idle_queue_waits_for_no_worker) {
+  rondo_queue *idle;
   gate at = {false, false};
   atomic_uint count = 0;
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device));
-  assert_ok(device->ops->queue_create(device, "busy", &busy));
+  rondo_device *device = use_workers(f, 1);
+  rondo_queue *busy = make_queue(f, "busy");
   assert_ok(device->ops->queue_create(device, "idle", &idle));
   close_queue_behind(busy, &at);
   submit_count(idle, &count);
@@ -67,8 +59,7 @@ static void destroying_an_idle_queue_waits_for_no_worker(void **state) {
   assert_ok(idle->ops->destroy(idle));
   assert_false(atomic_load(&at.open));
   atomic_store(&at.open, true);
-  assert_ok(busy->ops->destroy(busy));
-  assert_ok(rondo_device_close(device));
+  close_device(f); /* whose work still refers to the stack */
 }
 
 static rondo_status fail_inside(void *user) {
@@ -81,17 +72,14 @@ static rondo_status fail_inside_and_go_on(void *user) {
 }
 
 /* The only worker is held, so that the waiting thread runs the functions: its wait succeeds, whatever they meet. */
-static void who_waits_keeps_its_last_error(void **state) {
-  (void)state;
-  rondo_device *device;
-  rondo_queue *busy, *idle;
+CPU_TEST(who_waits_keeps_its_last_error) {
   rondo_device_event *event;
   gate at = {false, false};
   const rondo_node_params goes_on = {.kind = RONDO_NODE_HOST, .as.host = {.function = fail_inside_and_go_on}};
   const rondo_node_params fails = {.kind = RONDO_NODE_HOST, .as.host = {.function = fail_inside}};
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device));
-  assert_ok(device->ops->queue_create(device, "busy", &busy));
-  assert_ok(device->ops->queue_create(device, "idle", &idle));
+  rondo_device *device = use_workers(f, 1);
+  rondo_queue *busy = make_queue(f, "busy");
+  rondo_queue *idle = make_queue(f, "idle");
   assert_ok(device->ops->event_create(device, false, &event));
   close_queue_behind(busy, &at);
   assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "from before"), RONDO_NOT_FOUND);
@@ -106,34 +94,30 @@ static void who_waits_keeps_its_last_error(void **state) {
   assert_int_equal(rondo_last_error()->reason, RONDO_REASON_HOST_FUNCTION_FAILED);
   atomic_store(&at.open, true);
   event->ops->destroy(event);
-  assert_ok(idle->ops->destroy(idle));
-  assert_ok(busy->ops->destroy(busy));
-  assert_ok(rondo_device_close(device));
+  close_device(f); /* whose work still refers to the stack */
 }
 
 static rondo_executable *make_waiting_graph(rondo_device *device, rondo_device_event *event) {
   rondo_executable *executable;
-  test_graph *graph = make_test_graph(1, 0);
+  edge_lists *graph = make_lists(1, 0);
   graph->params[0].kind = RONDO_NODE_EVENT_WAIT;
   graph->nodes[0].event = event;
-  assert_ok(lower_test_graph(device, graph, &executable));
-  free_test_graph(graph);
+  assert_ok(lower_lists(device, graph, &executable));
+  free_lists(graph);
   return executable;
 }
 
-static void any_number_of_graphs_may_wait_inside_gx_1(void **state) {
-  (void)state;
+CPU_TEST(any_number_of_graphs_may_wait_inside_gx_1) {
   enum { GRAPHS = 150 };
-  rondo_device *device;
-  rondo_queue *held, *other, *queues[GRAPHS];
+  rondo_queue *queues[GRAPHS];
   rondo_executable *executables[GRAPHS];
   rondo_device_event *event;
   gate at = {false, false};
   atomic_uint count = 0;
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 2}, &device));
+  rondo_device *device = use_workers(f, 2);
   assert_ok(device->ops->event_create(device, false, &event));
-  assert_ok(device->ops->queue_create(device, "held", &held));
-  assert_ok(device->ops->queue_create(device, "other", &other));
+  rondo_queue *held = make_queue(f, "held");
+  rondo_queue *other = make_queue(f, "other");
   close_queue_behind(held, &at);
   assert_ok(held->ops->record(held, event));
   for (int i = 0; i < GRAPHS; i++) {
@@ -150,9 +134,6 @@ static void any_number_of_graphs_may_wait_inside_gx_1(void **state) {
     assert_ok(queues[i]->ops->destroy(queues[i]));
   }
   event->ops->destroy(event);
-  assert_ok(held->ops->destroy(held));
-  assert_ok(other->ops->destroy(other));
-  assert_ok(rondo_device_close(device));
 }
 
 enum { BACKLOG = 150 };
@@ -183,19 +164,16 @@ static void *feed(void *argument) {
   return NULL;
 }
 
-static void a_busy_queue_does_not_starve_a_graph_that_waited_gx_1(void **state) {
-  (void)state;
-  rondo_device *device;
-  rondo_queue *busy, *waiting, *recording;
+CPU_TEST(a_busy_queue_does_not_starve_a_graph_that_waited_gx_1) {
   rondo_device_event *event;
   pthread_t thread;
   gate at = {false, false};
   atomic_uint count = 0;
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device));
+  rondo_device *device = use_workers(f, 1);
   assert_ok(device->ops->event_create(device, false, &event));
-  assert_ok(device->ops->queue_create(device, "busy", &busy));
-  assert_ok(device->ops->queue_create(device, "waiting", &waiting));
-  assert_ok(device->ops->queue_create(device, "recording", &recording));
+  rondo_queue *busy = make_queue(f, "busy");
+  rondo_queue *waiting = make_queue(f, "waiting");
+  rondo_queue *recording = make_queue(f, "recording");
   rondo_executable *executable = make_waiting_graph(device, event);
   close_queue_behind(busy, &at); /* so that the graph is looked at before its event is complete */
   submit_count(recording, &count);
@@ -210,10 +188,7 @@ static void a_busy_queue_does_not_starve_a_graph_that_waited_gx_1(void **state) 
   assert_int_equal(pthread_join(thread, NULL), 0);
   executable->ops->destroy(executable);
   event->ops->destroy(event);
-  assert_ok(busy->ops->destroy(busy));
-  assert_ok(waiting->ops->destroy(waiting));
-  assert_ok(recording->ops->destroy(recording));
-  assert_ok(rondo_device_close(device));
+  close_device(f); /* whose work still refers to the stack */
 }
 
 typedef struct meeting {
@@ -236,26 +211,23 @@ static rondo_status make_meeting_kernel(rondo_device *device, rondo_kernel **out
 /* Two nodes side by side, each of which runs until the meeting is open. */
 static rondo_executable *make_meeting_graph(rondo_device *device, rondo_kernel *kernel, meeting **at) {
   rondo_executable *executable;
-  test_graph *graph = make_test_graph(2, 0);
+  edge_lists *graph = make_lists(2, 0);
   const void *args[] = {at};
   for (uint32_t i = 0; i < 2; i++) set_test_kernel(graph, i, kernel, 1, args);
-  assert_ok(lower_test_graph(device, graph, &executable));
-  free_test_graph(graph);
+  assert_ok(lower_lists(device, graph, &executable));
+  free_lists(graph);
   return executable;
 }
 
 /* Of three workers two run the graph, one of them by helping, perhaps away from a queue that it watched. */
-static void a_worker_that_helps_holds_no_queue(void **state) {
-  (void)state;
+CPU_TEST(a_worker_that_helps_holds_no_queue) {
   enum { ROUNDS = 20, PATIENCE = 300 };
-  rondo_device *device;
-  rondo_queue *watched, *running;
   rondo_kernel *kernel;
   meeting meeting_value = {0, true}, *at = &meeting_value;
   atomic_uint count = 0;
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 3}, &device));
-  assert_ok(device->ops->queue_create(device, "watched", &watched));
-  assert_ok(device->ops->queue_create(device, "running", &running));
+  rondo_device *device = use_workers(f, 3);
+  rondo_queue *watched = make_queue(f, "watched");
+  rondo_queue *running = make_queue(f, "running");
   assert_ok(make_meeting_kernel(device, &kernel));
   for (unsigned round = 0; round < ROUNDS; round++) {
     rondo_executable *executable = make_meeting_graph(device, kernel, &at);
@@ -274,9 +246,6 @@ static void a_worker_that_helps_holds_no_queue(void **state) {
     executable->ops->destroy(executable);
   }
   rondo_kernel_destroy(kernel);
-  assert_ok(watched->ops->destroy(watched));
-  assert_ok(running->ops->destroy(running));
-  assert_ok(rondo_device_close(device));
 }
 
 /* Since the clock's own beginning, where an event stands that was never recorded. */
@@ -290,20 +259,17 @@ static int64_t time_of(rondo_device_event *event) {
 
 /* An event keeps its time when the node that recorded it goes on to record another; a launch in flight records the
  * event that it was launched with. */
-static void a_record_node_may_change_its_event_gx_5(void **state) {
-  (void)state;
-  rondo_device *device;
-  rondo_queue *queue;
+CPU_TEST(a_record_node_may_change_its_event_gx_5) {
   rondo_executable *executable;
   rondo_device_event *plain, *events[3];
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device));
-  assert_ok(device->ops->queue_create(device, "q", &queue));
+  rondo_device *device = use_workers(f, 1);
+  rondo_queue *queue = make_queue(f, "q");
   assert_ok(device->ops->event_create(device, false, &plain));
   for (int i = 0; i < 3; i++) assert_ok(device->ops->event_create(device, true, &events[i]));
-  test_graph *graph = make_test_graph(1, 0);
+  edge_lists *graph = make_lists(1, 0);
   graph->params[0].kind = RONDO_NODE_EVENT_RECORD;
   graph->nodes[0].event = plain;
-  assert_ok(lower_test_graph(device, graph, &executable));
+  assert_ok(lower_lists(device, graph, &executable));
   gate at = {false, false};
   close_queue_behind(queue, &at);
   for (int i = 0; i < 3; i++) {
@@ -321,43 +287,39 @@ static void a_record_node_may_change_its_event_gx_5(void **state) {
   assert_ok(queue->ops->synchronize(queue));
   assert_true(time_of(events[0]) == first && time_of(events[1]) == second && time_of(events[2]) > third);
   executable->ops->destroy(executable);
-  free_test_graph(graph);
+  free_lists(graph);
   plain->ops->destroy(plain);
   for (int i = 0; i < 3; i++) events[i]->ops->destroy(events[i]);
-  assert_ok(queue->ops->destroy(queue));
-  assert_ok(rondo_device_close(device));
 }
 
-/* An event-wait node, and behind it one that comes to the meeting. */
+/* An event-wait node, and after it one that comes to the meeting. */
 static rondo_executable *make_late_graph(rondo_device *device, rondo_device_event *event, rondo_kernel *kernel,
                                          meeting **at) {
   rondo_executable *executable;
-  test_graph *graph = make_test_graph(2, 1);
+  edge_lists *graph = make_lists(2, 1);
   const void *args[] = {at};
   add_test_edge(graph, 0, 1);
   graph->params[0].kind = RONDO_NODE_EVENT_WAIT;
   graph->nodes[0].event = event;
   set_test_kernel(graph, 1, kernel, 1, args);
-  assert_ok(lower_test_graph(device, graph, &executable));
-  free_test_graph(graph);
+  assert_ok(lower_lists(device, graph, &executable));
+  free_lists(graph);
   return executable;
 }
 
 /* What waited for one event goes on side by side, one graph on each worker. */
-static void graphs_that_waited_run_side_by_side_gx_1(void **state) {
-  (void)state;
+CPU_TEST(graphs_that_waited_run_side_by_side_gx_1) {
   enum { GRAPHS = 3 };
-  rondo_device *device;
-  rondo_queue *held, *queues[GRAPHS];
+  rondo_queue *queues[GRAPHS];
   rondo_executable *executables[GRAPHS];
   rondo_device_event *event;
   rondo_kernel *kernel;
   gate holder = {false, false};
   meeting meeting_value = {0, false}, *at = &meeting_value;
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = GRAPHS}, &device));
+  rondo_device *device = use_workers(f, GRAPHS);
   assert_ok(make_meeting_kernel(device, &kernel));
   assert_ok(device->ops->event_create(device, false, &event));
-  assert_ok(device->ops->queue_create(device, "held", &held));
+  rondo_queue *held = make_queue(f, "held");
   close_queue_behind(held, &holder);
   assert_ok(held->ops->record(held, event));
   for (int i = 0; i < GRAPHS; i++) {
@@ -374,8 +336,6 @@ static void graphs_that_waited_run_side_by_side_gx_1(void **state) {
   }
   rondo_kernel_destroy(kernel);
   event->ops->destroy(event);
-  assert_ok(held->ops->destroy(held));
-  assert_ok(rondo_device_close(device));
 }
 
 /* A meeting of all workers that begins when all but one are asleep. */
@@ -391,13 +351,13 @@ static void wait_till_others_sleep(rondo_blocks blocks, void *const *args) {
     rondo_yield();
 }
 
-/* A node before which the others fall asleep, and behind it `guests` side by side that meet. */
+/* A node during which the other threads fall asleep, and after it `guests` parallel nodes that meet. */
 static rondo_executable *make_sleepy_graph(rondo_device *device, rondo_kernel *kernel, meeting **at, uint32_t guests) {
   static const rondo_kernel_options options = {
       .name = "sleepy", .cpu = wait_till_others_sleep, .params = {RONDO_UPDATES}};
   rondo_executable *executable;
   rondo_kernel *sleepy;
-  test_graph *graph = make_test_graph(guests + 1, guests);
+  edge_lists *graph = make_lists(guests + 1, guests);
   const void *args[] = {at};
   assert_ok(rondo_kernel_create(device, &options, &sleepy));
   set_test_kernel(graph, 0, sleepy, 1, args);
@@ -405,23 +365,20 @@ static rondo_executable *make_sleepy_graph(rondo_device *device, rondo_kernel *k
     set_test_kernel(graph, i, kernel, 1, args);
     add_test_edge(graph, 0, i);
   }
-  assert_ok(lower_test_graph(device, graph, &executable));
-  free_test_graph(graph);
+  assert_ok(lower_lists(device, graph, &executable));
+  free_lists(graph);
   rondo_kernel_destroy(sleepy);
   return executable;
 }
 
 /* Workers that fell asleep while a graph had nothing for them are woken when it has. */
-static void sleepers_are_woken_for_what_comes_late(void **state) {
-  (void)state;
+CPU_TEST(sleepers_are_woken_for_what_comes_late) {
   enum { WORKERS = 3 };
-  rondo_device *device;
-  rondo_queue *queue;
   rondo_kernel *kernel;
   late_meeting late = {.at = {0, true}};
   meeting *at = &late.at;
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = WORKERS}, &device));
-  assert_ok(device->ops->queue_create(device, "q", &queue));
+  rondo_device *device = use_workers(f, WORKERS);
+  rondo_queue *queue = make_queue(f, "q");
   assert_ok(make_meeting_kernel(device, &kernel));
   late.pool = &((cpu_device *)device)->pool;
   rondo_executable *executable = make_sleepy_graph(device, kernel, &at, WORKERS);
@@ -435,11 +392,9 @@ static void sleepers_are_woken_for_what_comes_late(void **state) {
   assert_ok(queue->ops->synchronize(queue));
   executable->ops->destroy(executable);
   rondo_kernel_destroy(kernel);
-  assert_ok(queue->ops->destroy(queue));
-  assert_ok(rondo_device_close(device));
 }
 
-/* All participants meet behind a node during which the others fall asleep: workers, the starter, the waiting host. */
+/* All participants meet after a node during which the others fall asleep: workers, the starter, the waiting host. */
 typedef struct full_meeting {
   atomic_uint arrived, wanted;
   atomic_bool begun, open;
@@ -472,12 +427,12 @@ static void meet_all(rondo_blocks blocks, void *const *args) {
   while (!atomic_load(&at->open)) rondo_yield();
 }
 
-/* Two nodes to begin with, and `guests` behind the second. */
+/* Two nodes to begin with, and `guests` after the second. */
 static rondo_executable *make_full_graph(rondo_device *device, full_meeting **at, uint32_t guests) {
   static const rondo_cpu_function functions[] = {keep_starter_till_other_begins, wait_till_all_others_sleep, meet_all};
   rondo_executable *executable;
   rondo_kernel *kernels[3];
-  test_graph *graph = make_test_graph(guests + 2, guests);
+  edge_lists *graph = make_lists(guests + 2, guests);
   const void *args[] = {at};
   for (int i = 0; i < 3; i++) {
     const rondo_kernel_options options = {.name = "meet", .cpu = functions[i], .params = {RONDO_UPDATES}};
@@ -487,21 +442,19 @@ static rondo_executable *make_full_graph(rondo_device *device, full_meeting **at
     set_test_kernel(graph, i, kernels[i < 2 ? i : 2], 1, args);
     if (i >= 2) add_test_edge(graph, 1, i);
   }
-  assert_ok(lower_test_graph(device, graph, &executable));
-  free_test_graph(graph);
+  assert_ok(lower_lists(device, graph, &executable));
+  free_lists(graph);
   for (int i = 0; i < 3; i++) rondo_kernel_destroy(kernels[i]);
   return executable;
 }
 
 /* The host is asleep when the work comes up, and so is whoever started the graph: a worker in some rounds, which the
  * host then waits for, and the host itself in others. */
-static void waiting_hosts_are_woken_for_what_comes_late(void **state) {
-  (void)state;
+CPU_TEST(waiting_hosts_are_woken_for_what_comes_late) {
   enum { WORKERS = 2, ROUNDS = 6 };
-  rondo_device *device;
   rondo_queue *queue;
   full_meeting all = {.open = true}, *at = &all;
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = WORKERS}, &device));
+  rondo_device *device = use_workers(f, WORKERS);
   at->pool = &((cpu_device *)device)->pool;
   for (int round = 0; round < ROUNDS; round++) {
     assert_ok(device->ops->queue_create(device, "q", &queue));
@@ -520,21 +473,4 @@ static void waiting_hosts_are_woken_for_what_comes_late(void **state) {
     executable->ops->destroy(executable);
     assert_ok(queue->ops->destroy(queue));
   }
-  assert_ok(rondo_device_close(device));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_a_host_thread_leaves_is_taken_up_gx_2),
-      cmocka_unit_test(destroying_an_idle_queue_waits_for_no_worker),
-      cmocka_unit_test(who_waits_keeps_its_last_error),
-      cmocka_unit_test(any_number_of_graphs_may_wait_inside_gx_1),
-      cmocka_unit_test(a_busy_queue_does_not_starve_a_graph_that_waited_gx_1),
-      cmocka_unit_test(a_worker_that_helps_holds_no_queue),
-      cmocka_unit_test(a_record_node_may_change_its_event_gx_5),
-      cmocka_unit_test(graphs_that_waited_run_side_by_side_gx_1),
-      cmocka_unit_test(sleepers_are_woken_for_what_comes_late),
-      cmocka_unit_test(waiting_hosts_are_woken_for_what_comes_late),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

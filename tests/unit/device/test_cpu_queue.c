@@ -30,15 +30,12 @@ static rondo_status count_one(void *user) {
   return RONDO_OK;
 }
 
-static void ring_wraps_and_arguments_are_copied(void **state) {
-  (void)state;
-  rondo_device *device;
-  rondo_queue *queue;
+CPU_TEST(ring_wraps_and_arguments_are_copied) {
   rondo_kernel *kernel;
   uint64_t sum_value = 0, expected = 0;
   uint64_t *sum = &sum_value;
-  assert_ok(rondo_device_open("cpu", NULL, &device));
-  assert_ok(device->ops->queue_create(device, "q", &queue));
+  rondo_device *device = use_workers(f, 0);
+  rondo_queue *queue = make_queue(f, "q");
   assert_ok(rondo_kernel_create(
       device,
       &(rondo_kernel_options){.name = "add_wide", .cpu = add_wide, .params = {RONDO_UPDATES, RONDO_SCALAR(wide)}},
@@ -56,8 +53,22 @@ static void ring_wraps_and_arguments_are_copied(void **state) {
   assert_ok(queue->ops->synchronize(queue));
   assert_true(sum_value == expected);
   rondo_kernel_destroy(kernel);
-  assert_ok(queue->ops->destroy(queue));
-  assert_ok(rondo_device_close(device));
+}
+
+/* A host thread that works along gets a participant that no other has, until it leaves. */
+CPU_TEST(as_many_hosts_join_as_there_are_participants) {
+  cpu_pool *pool = &((cpu_device *)use_workers(f, 2))->pool;
+  cpu_participant *hosts[CPU_HOSTS];
+  for (int i = 0; i < CPU_HOSTS; i++) {
+    hosts[i] = cpu_pool_join(pool);
+    assert_non_null(hosts[i]);
+    for (int k = 0; k < i; k++) assert_ptr_not_equal(hosts[k], hosts[i]);
+  }
+  assert_null(cpu_pool_join(pool));
+  cpu_pool_leave(pool, hosts[CPU_HOSTS / 2]);
+  assert_ptr_equal(cpu_pool_join(pool), hosts[CPU_HOSTS / 2]);
+  assert_null(cpu_pool_join(pool));
+  for (int i = 0; i < CPU_HOSTS; i++) cpu_pool_leave(pool, hosts[i]);
 }
 
 typedef struct counter {
@@ -77,17 +88,15 @@ static rondo_status take_turn(void *user) {
   return RONDO_OK;
 }
 
-static void queues_wait_for_each_other_gx_2(void **state) {
-  (void)state;
+CPU_TEST(queues_wait_for_each_other_gx_2) {
   enum { TURNS = 400 };
-  rondo_device *device;
   rondo_queue *queues[3];
   rondo_device_event *event;
   counter at = {0, 0, false};
   visit *visits = test_array(TURNS, sizeof *visits);
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 2}, &device));
+  rondo_device *device = use_workers(f, 2);
   assert_ok(device->ops->event_create(device, false, &event));
-  for (int i = 0; i < 3; i++) assert_ok(device->ops->queue_create(device, "q", &queues[i]));
+  for (int i = 0; i < 3; i++) queues[i] = make_queue(f, "q");
   for (unsigned turn = 0; turn < TURNS; turn++) {
     rondo_queue *queue = queues[turn % 3];
     visits[turn] = (visit){&at, turn};
@@ -101,8 +110,6 @@ static void queues_wait_for_each_other_gx_2(void **state) {
   assert_int_equal(atomic_load(&at.value), TURNS);
   assert_false(at.wrong);
   event->ops->destroy(event);
-  for (int i = 0; i < 3; i++) assert_ok(queues[i]->ops->destroy(queues[i]));
-  assert_ok(rondo_device_close(device));
   free(visits);
 }
 
@@ -111,38 +118,29 @@ static rondo_status refuse(void *user) {
   return RONDO_IO_ERROR;
 }
 
-/* The worker is held elsewhere, so the thread that launches runs what it finds no room behind. */
-static void a_launch_into_a_full_ring_allocates_nothing(void **state) {
-  (void)state;
+/* The only worker is held by another queue. The thread that launches finds no room in the ring, so it runs the work. */
+CPU_TEST(a_launch_into_a_full_ring_allocates_nothing) {
   enum { LAUNCHES = 2 * CPU_RING_GRANULES };
-  rondo_device *device;
-  rondo_queue *held, *queue;
-  test_memory memory = {0};
   gate at = {false, false};
   atomic_uint count = 0;
-  assert_ok(open_test_device(&memory, 1, &device));
-  assert_ok(device->ops->queue_create(device, "held", &held));
-  assert_ok(device->ops->queue_create(device, "q", &queue));
+  use_workers(f, 1);
+  rondo_queue *held = make_queue(f, "held");
+  rondo_queue *queue = make_queue(f, "q");
   close_queue_behind(held, &at);
-  const long before = atomic_load(&memory.calls);
+  const size_t before = atomic_load(&f->allocator.calls);
   const rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = count_one, .user = &count}};
   for (int i = 0; i < LAUNCHES; i++) assert_ok(queue->ops->submit(queue, &work));
   assert_true(atomic_load(&count) > 0);
-  assert_int_equal(atomic_load(&memory.calls), before);
+  assert_int_equal(atomic_load(&f->allocator.calls), before);
   assert_ok(queue->ops->synchronize(queue));
   assert_int_equal(atomic_load(&count), LAUNCHES);
   atomic_store(&at.open, true);
-  assert_ok(queue->ops->destroy(queue));
-  assert_ok(held->ops->destroy(held));
-  assert_ok(rondo_device_close(device));
+  close_device(f); /* whose work still refers to the stack */
 }
 
-static void failures_come_out_once(void **state) {
-  (void)state;
-  rondo_device *device;
-  rondo_queue *queue;
-  assert_ok(rondo_device_open("cpu", NULL, &device));
-  assert_ok(device->ops->queue_create(device, "loader", &queue));
+CPU_TEST(failures_come_out_once) {
+  rondo_device *device = use_workers(f, 0);
+  rondo_queue *queue = make_queue(f, "loader");
   const rondo_node_params work = {.kind = RONDO_NODE_HOST, .name = "read batch", .as.host = {.function = refuse}};
   assert_ok(queue->ops->submit(queue, &work));
   assert_ok(queue->ops->submit(queue, &work));
@@ -153,8 +151,6 @@ static void failures_come_out_once(void **state) {
   assert_ok(queue->ops->synchronize(queue));
   assert_ok(queue->ops->submit(queue, &work));
   assert_int_equal(device->ops->synchronize(device), RONDO_EXECUTION_FAILED);
-  assert_ok(queue->ops->destroy(queue));
-  assert_ok(rondo_device_close(device));
 }
 
 static uint64_t processor_ns(void) {
@@ -164,14 +160,11 @@ static uint64_t processor_ns(void) {
 }
 
 /* Parks are counted, so that this asserts no time: once parked, a worker does not run until it is woken. */
-static void an_idle_device_sleeps(void **state) {
-  (void)state;
-  rondo_device *device;
-  rondo_queue *queue;
+CPU_TEST(an_idle_device_sleeps) {
   counter at = {0, 0, false};
   visit my = {&at, 0};
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 2}, &device));
-  assert_ok(device->ops->queue_create(device, "q", &queue));
+  rondo_device *device = use_workers(f, 2);
+  rondo_queue *queue = make_queue(f, "q");
   const rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = take_turn, .user = &my}};
   assert_ok(queue->ops->submit(queue, &work));
   assert_ok(queue->ops->synchronize(queue));
@@ -181,12 +174,9 @@ static void an_idle_device_sleeps(void **state) {
   nanosleep(&(struct timespec){.tv_nsec = 50 * 1000 * 1000}, NULL);
   assert_true(processor_ns() - before < 50u * 1000 * 1000); /* a spinning worker would have used it all */
   assert_int_equal(atomic_load(sleepers), 2);
-  assert_ok(queue->ops->destroy(queue));
-  assert_ok(rondo_device_close(device));
 }
 
-static void aliases_show_the_same_bytes_gm_12(void **state) {
-  (void)state;
+UNIT_TEST(aliases_show_the_same_bytes_gm_12) {
   rondo_device *device;
   rondo_physical *physical;
   void *a, *b;
@@ -270,20 +260,17 @@ static void submit_one_of_each(rondo_queue *queue, uint64_t **sum, visit *visits
   }
 }
 
-static void stream_work_is_traced_by_name(void **state) {
-  (void)state;
+CPU_TEST(stream_work_is_traced_by_name) {
   static const char *const expected[] = {"gate", "kernel", "add_wide", "copy", "fill", "named", "host function"};
   enum { COUNT = sizeof expected / sizeof *expected };
-  rondo_device *device;
-  rondo_queue *queue;
   gate at = {false, false};
   counter turns = {0, 0, false};
   visit visits[] = {{&turns, 0}, {&turns, 1}};
   heard_spans heard = {0};
   uint64_t sum_value = 0;
   uint64_t *sum = &sum_value;
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 2}, &device));
-  assert_ok(device->ops->queue_create(device, "q", &queue));
+  use_workers(f, 2);
+  rondo_queue *queue = make_queue(f, "q");
   rondo_trace_set_sink(hear_spans, &heard);
   close_queue_behind(queue, &at); /* the rest is submitted before it runs */
   rondo_trace_set_sink(NULL, NULL);
@@ -297,22 +284,17 @@ static void stream_work_is_traced_by_name(void **state) {
   assert_int_equal(atomic_load(&heard.ended), COUNT);
   for (size_t i = 0; i < COUNT; i++) assert_string_equal(heard.names[i], expected[i]);
   assert_int_equal(sum_value, 2);
-  assert_ok(queue->ops->destroy(queue));
-  assert_ok(rondo_device_close(device));
 }
 
-static void long_kernel_names_are_cut_in_traces(void **state) {
-  (void)state;
-  rondo_device *device;
-  rondo_queue *queue;
+CPU_TEST(long_kernel_names_are_cut_in_traces) {
   heard_spans heard = {0};
   uint64_t sum_value = 0;
   uint64_t *sum = &sum_value;
   char name[101];
   memset(name, 'n', sizeof name - 1);
   name[sizeof name - 1] = '\0';
-  assert_ok(rondo_device_open("cpu", NULL, &device));
-  assert_ok(device->ops->queue_create(device, "q", &queue));
+  use_workers(f, 0);
+  rondo_queue *queue = make_queue(f, "q");
   rondo_trace_set_sink(hear_spans, &heard);
   submit_kernel_called(queue, name, &sum);
   assert_ok(queue->ops->synchronize(queue));
@@ -321,20 +303,4 @@ static void long_kernel_names_are_cut_in_traces(void **state) {
   assert_int_equal(atomic_load(&heard.ended), 1);
   assert_int_equal(strlen(heard.names[0]), 63);
   assert_int_equal(strncmp(heard.names[0], name, 63), 0);
-  assert_ok(queue->ops->destroy(queue));
-  assert_ok(rondo_device_close(device));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(ring_wraps_and_arguments_are_copied),
-      cmocka_unit_test(queues_wait_for_each_other_gx_2),
-      cmocka_unit_test(a_launch_into_a_full_ring_allocates_nothing),
-      cmocka_unit_test(failures_come_out_once),
-      cmocka_unit_test(an_idle_device_sleeps),
-      cmocka_unit_test(aliases_show_the_same_bytes_gm_12),
-      cmocka_unit_test(stream_work_is_traced_by_name),
-      cmocka_unit_test(long_kernel_names_are_cut_in_traces),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

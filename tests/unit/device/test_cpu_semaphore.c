@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Semaphores of the CPU driver: what waits for one holds no worker, goes on when it is raised as far as it was asked,
- * fails when it fails; and it ends behind all that may still come to it (TR-16).
+ * fails when it fails; and it ends after all that may still use it (TR-16).
  */
 #include "device/cpu/cpu.h"
 #include "device_tests.h"
@@ -34,8 +34,7 @@ static void close_scene(scene *s) {
   assert_int_equal(atomic_load(&s->ends), 1);
 }
 
-static void a_wait_ends_when_raised_and_holds_no_worker_tr_16(void **state) {
-  (void)state;
+UNIT_TEST(a_wait_ends_when_raised_and_holds_no_worker_tr_16) {
   scene s;
   open_scene(&s);
   const rondo_semaphore_ops *ops = s.device->ops->semaphore;
@@ -59,17 +58,16 @@ static void a_wait_ends_when_raised_and_holds_no_worker_tr_16(void **state) {
 
 static rondo_executable *make_waiting_graph(const scene *s) {
   rondo_executable *executable;
-  test_graph *graph = make_test_graph(1, 0);
+  edge_lists *graph = make_lists(1, 0);
   graph->params[0].kind = RONDO_NODE_EVENT_WAIT;
   graph->nodes[0].event = s->semaphore;
-  assert_ok(lower_test_graph(s->device, graph, &executable));
-  free_test_graph(graph);
+  assert_ok(lower_lists(s->device, graph, &executable));
+  free_lists(graph);
   return executable;
 }
 
 /* Each launch waits for what is asked when it runs. */
-static void graphs_wait_for_what_is_asked_when_they_run_tr_16(void **state) {
-  (void)state;
+UNIT_TEST(graphs_wait_for_what_is_asked_when_they_run_tr_16) {
   scene s;
   open_scene(&s);
   const rondo_semaphore_ops *ops = s.device->ops->semaphore;
@@ -95,8 +93,7 @@ static void assert_lost(rondo_queue *queue) {
   assert_int_equal(rondo_last_error()->reason, RONDO_REASON_PEER_LOST);
 }
 
-static void a_failure_reaches_all_that_wait_tr_16(void **state) {
-  (void)state;
+UNIT_TEST(a_failure_reaches_all_that_wait_tr_16) {
   scene s;
   rondo_saved_error error;
   open_scene(&s);
@@ -116,13 +113,4 @@ static void a_failure_reaches_all_that_wait_tr_16(void **state) {
   s.semaphore->ops->destroy(s.semaphore);
   executable->ops->destroy(executable);
   close_scene(&s);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_wait_ends_when_raised_and_holds_no_worker_tr_16),
-      cmocka_unit_test(graphs_wait_for_what_is_asked_when_they_run_tr_16),
-      cmocka_unit_test(a_failure_reaches_all_that_wait_tr_16),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,8 +72,6 @@ static int tear_down(void **state) {
   return rmdir(folder);
 }
 
-#define cache_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
 static const cuda_cache_key first = {13000, 9, 0, "source of the first"};
 
 static size_t put_counted(const cuda_cache_key *key, const char *text) {
@@ -93,8 +91,9 @@ static void assert_found(const cuda_cache_key *key, const char *text) {
   rondo_release(&allocator, code.bytes, code.count, 1);
 }
 
-static void what_is_put_is_found(void **state) {
-  (void)state;
+#define CACHE_TEST(name) TEST_REGISTER(name, void *no_fixture, set_up, tear_down, false)
+
+CACHE_TEST(what_is_put_is_found) {
   assert_found(&first, NULL);
   put(&first, "code of the first");
   assert_found(&first, "code of the first");
@@ -103,10 +102,9 @@ static void what_is_put_is_found(void **state) {
   assert_int_equal(each_file(NULL), 1);
 }
 
-static void all_that_code_depends_on_counts(void **state) {
+CACHE_TEST(all_that_code_depends_on_counts) {
   const cuda_cache_key others[] = {
       {13010, 9, 0, first.source}, {13000, 8, 0, first.source}, {13000, 9, 1, first.source}, {13000, 9, 0, "other"}};
-  (void)state;
   put(&first, "code");
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) assert_found(&others[i], NULL);
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) put(&others[i], others[i].source);
@@ -128,8 +126,7 @@ static void change_last_byte(const char *path) {
   assert_int_equal(close(file), 0);
 }
 
-static void broken_files_are_not_used(void **state) {
-  (void)state;
+CACHE_TEST(broken_files_are_not_used) {
   put(&first, "code of the first");
   (void)each_file(change_last_byte);
   assert_found(&first, NULL);
@@ -140,11 +137,10 @@ static void broken_files_are_not_used(void **state) {
 }
 
 /* Three files fit; the one that was used longest ago goes. */
-static void the_longest_unused_goes(void **state) {
+CACHE_TEST(the_longest_unused_goes) {
   char sources[5][32];
   cuda_cache_key keys[5];
   char code[1001];
-  (void)state;
   memset(code, 'c', sizeof code);
   code[1000] = '\0';
   set_bound("3500");
@@ -168,10 +164,9 @@ static void the_longest_unused_goes(void **state) {
 }
 
 /* Nothing fits: what is put goes at once. */
-static void what_goes_is_counted_by_the_device(void **state) {
+CACHE_TEST(what_goes_is_counted_by_the_device) {
   static const test_kernel_id kinds[] = {TEST_KERNEL_SET, TEST_KERNEL_EMPTY};
   rondo_device *device = NULL;
-  (void)state;
   set_bound("10");
   assert_ok(rondo_device_open("cuda:0", NULL, &device));
   for (uint64_t i = 0; i < 2; i++) {
@@ -188,8 +183,7 @@ static void what_goes_is_counted_by_the_device(void **state) {
 }
 
 /* A folder that cannot be made means no cache, and no failure. */
-static void without_a_folder_there_is_no_cache(void **state) {
-  (void)state;
+CACHE_TEST(without_a_folder_there_is_no_cache) {
   assert_int_equal(setenv("RONDO_CUDA_CACHE", "/proc/self/no/such", 1), 0);
   rondo_options_reload();
   put(&first, "code");
@@ -200,9 +194,8 @@ static void without_a_folder_there_is_no_cache(void **state) {
   assert_found(&first, NULL);
 }
 
-static void kernels_are_compiled_once(void **state) {
+CACHE_TEST(kernels_are_compiled_once) {
   rondo_device *device = NULL;
-  (void)state;
   for (int round = 0; round < 2; round++) {
     rondo_device_statistics statistics = {.struct_size = sizeof statistics};
     rondo_kernel *kernel = NULL;
@@ -233,9 +226,8 @@ static unsigned mode_of(const char *path) {
 
 static void assert_is_private(const char *path) { assert_int_equal(mode_of(path), 0600); }
 
-static void only_the_owner_may_enter_and_read(void **state) {
+CACHE_TEST(only_the_owner_may_enter_and_read) {
   char path[PATH_MAX + 16];
-  (void)state;
   const mode_t before = umask(0);
   put(&first, "code");
   (void)umask(before);
@@ -257,8 +249,7 @@ static void replace_by_link(const char *path) {
   assert_int_equal(symlink(elsewhere, path), 0);
 }
 
-static void files_that_others_may_have_written_are_not_used(void **state) {
-  (void)state;
+CACHE_TEST(files_that_others_may_have_written_are_not_used) {
   rondo_log_set_sink(keep_warning, NULL, RONDO_LOG_WARNING);
   put(&first, "code");
   (void)each_file(let_others_write);
@@ -279,9 +270,8 @@ static void files_that_others_may_have_written_are_not_used(void **state) {
   assert_int_equal(unlink(elsewhere), 0);
 }
 
-static void a_folder_that_others_may_write_to_is_not_used(void **state) {
+CACHE_TEST(a_folder_that_others_may_write_to_is_not_used) {
   char path[PATH_MAX + 16];
-  (void)state;
   rondo_log_set_sink(keep_warning, NULL, RONDO_LOG_WARNING);
   put(&first, "code");
   (void)snprintf(path, sizeof path, "%s/a/b", folder);
@@ -292,20 +282,4 @@ static void a_folder_that_others_may_write_to_is_not_used(void **state) {
   assert_int_equal(chmod(path, 0755), 0);
   assert_found(&first, "code");
   rondo_log_set_sink(NULL, NULL, RONDO_LOG_ERROR);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cache_case(what_is_put_is_found),
-      cache_case(all_that_code_depends_on_counts),
-      cache_case(broken_files_are_not_used),
-      cache_case(the_longest_unused_goes),
-      cache_case(what_goes_is_counted_by_the_device),
-      cache_case(without_a_folder_there_is_no_cache),
-      cache_case(kernels_are_compiled_once),
-      cache_case(only_the_owner_may_enter_and_read),
-      cache_case(files_that_others_may_have_written_are_not_used),
-      cache_case(a_folder_that_others_may_write_to_is_not_used),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

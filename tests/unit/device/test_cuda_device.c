@@ -23,39 +23,30 @@ static rondo_status count_call(void *count) {
 }
 
 /* The driver has one thread for all of them (docs/cuda-probes.md, 20). */
-static void host_functions_of_streams_do_not_hold_each_other_up(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(host_functions_of_streams_do_not_hold_each_other_up) {
   rondo_stream *other = test_stream(t, "other");
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_gate_make();
   for (int i = 0; i < 10; i++) {
-    test_gate_hold(&gate, t->stream);
-    assert_ok(rondo_host_async(other, open_gate, &gate));
+    test_gate_hold(gate, t->stream);
+    assert_ok(rondo_host_async(other, open_gate, gate));
     assert_ok(rondo_stream_synchronize(other));
     assert_ok(rondo_stream_synchronize(t->stream));
   }
-  test_gate_destroy(&gate);
-  test_stream_destroy(other);
 }
 
-static void host_functions_in_branches_do_not_hold_each_other_up(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(host_functions_in_branches_do_not_hold_each_other_up) {
   rondo_graph *graph = test_graph(t);
   rondo_node waits, opens;
-  test_gate gate;
-  test_gate_init(&gate);
-  assert_ok(rondo_graph_add_host(graph, NULL, 0, test_gate_pass, &gate, &waits));
-  assert_ok(rondo_graph_add_host(graph, NULL, 0, open_gate, &gate, &opens));
+  test_gate *gate = test_gate_make();
+  assert_ok(rondo_graph_add_host(graph, NULL, 0, test_gate_pass, gate, &waits));
+  assert_ok(rondo_graph_add_host(graph, NULL, 0, open_gate, gate, &opens));
   rondo_exec *exec = test_instantiate(graph);
   for (int i = 0; i < 10; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
-  destroy_both(exec, graph);
-  test_gate_destroy(&gate);
 }
 
 /* The function is called only when the stream will wait for it. */
-static void a_host_function_that_is_refused_is_not_called(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(a_host_function_that_is_refused_is_not_called) {
   atomic_int calls = 0;
   fake->fail_call("cuStreamWaitValue32", 1, 1, false);
   assert_fails(rondo_host_async(t->stream, count_call, &calls), RONDO_EXECUTION_FAILED);
@@ -69,85 +60,73 @@ static void a_host_function_that_is_refused_is_not_called(void **state) {
 }
 
 /* What an earlier launch still calls stays when the node gets another function. */
-static void a_host_node_changes_while_a_launch_stands_at_it(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(a_host_node_changes_while_a_launch_stands_at_it) {
   rondo_graph *graph = test_graph(t);
   rondo_node node;
   atomic_int calls = 0;
-  test_gate gate;
-  test_gate_init(&gate);
-  assert_ok(rondo_graph_add_host(graph, NULL, 0, test_gate_pass, &gate, &node));
+  test_gate *gate = test_gate_make();
+  assert_ok(rondo_graph_add_host(graph, NULL, 0, test_gate_pass, gate, &node));
   rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
-  test_gate_await(&gate);
+  test_gate_await(gate);
   const rondo_node_params params = {.kind = RONDO_NODE_HOST, .as.host = {.function = count_call, .user = &calls}};
   assert_ok(rondo_exec_set_params(exec, node, &params));
   assert_ok(rondo_exec_launch(exec, t->stream));
   rondo_exec_destroy(exec);
   assert_int_equal(atomic_load(&calls), 0);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(atomic_load(&calls), 1);
-  test_graph_destroy(graph);
-  test_gate_destroy(&gate);
 }
 
 /* Code ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_kernel *make_kernel(test_fixture *t, const char *name) {
   char source[128];
-  rondo_kernel *kernel = NULL;
   (void)snprintf(source, sizeof source, "extern \"C\" __global__ void %s() {}\n", name);
   const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = name, .cuda_source = source,
                                         .cpu = test_kernel_options(TEST_KERNEL_EMPTY)->cpu};
-  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  rondo_kernel *kernel = test_kernel_make(t, &options);
   return kernel;
 }
 
-static void code_stays_while_a_stream_runs_it(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(code_stays_while_a_stream_runs_it) {
   rondo_stream *other = test_stream(t, "other");
   rondo_kernel *kernel = make_kernel(t, "passing");
   const size_t modules = fake->live(FAKE_CUDA_MODULE);
-  test_gate gate;
-  test_gate_init(&gate);
-  test_gate_hold(&gate, t->stream);
+  test_gate *gate = test_gate_make();
+  test_gate_hold(gate, t->stream);
   assert_ok(rondo_launch(t->stream, kernel, one_block, RONDO_NO_ARGS));
   rondo_kernel_destroy(kernel);
   assert_ok(rondo_stream_synchronize(other));
   assert_int_equal(fake->live(FAKE_CUDA_MODULE), modules);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(fake->live(FAKE_CUDA_MODULE), modules); /* unloading would wait for other streams */
   assert_ok(rondo_device_synchronize(t->device));
   assert_int_equal(fake->live(FAKE_CUDA_MODULE), modules - 1);
-  test_gate_destroy(&gate);
-  test_stream_destroy(other);
 }
 
-static void code_stays_while_an_exec_runs_it(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(code_stays_while_an_exec_runs_it) {
   rondo_kernel *kernel = make_kernel(t, "passing");
   const size_t modules = fake->live(FAKE_CUDA_MODULE);
   rondo_graph *graph = test_graph(t);
   rondo_node node;
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_gate_make();
   assert_ok(rondo_graph_add_kernel(graph, NULL, 0, kernel, one_block, RONDO_NO_ARGS, &node));
   rondo_exec *exec = test_instantiate(graph);
-  test_gate_hold(&gate, t->stream);
+  test_gate_hold(gate, t->stream);
   assert_ok(rondo_exec_launch(exec, t->stream));
-  destroy_both(exec, graph);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
   rondo_kernel_destroy(kernel);
   assert_int_equal(fake->live(FAKE_CUDA_MODULE), modules);
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_device_synchronize(t->device));
   assert_int_equal(fake->live(FAKE_CUDA_MODULE), modules - 1);
-  test_gate_destroy(&gate);
 }
 
-static void code_goes_when_other_code_comes(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(code_goes_when_other_code_comes) {
   rondo_kernel *kernel = make_kernel(t, "first");
   const size_t modules = fake->live(FAKE_CUDA_MODULE);
   for (int i = 0; i < 10; i++) {
@@ -157,7 +136,6 @@ static void code_goes_when_other_code_comes(void **state) {
     kernel = make_kernel(t, "next");
     assert_int_equal(fake->live(FAKE_CUDA_MODULE), modules);
   }
-  rondo_kernel_destroy(kernel);
 }
 
 /* Kernels from images and functions that are there; what is not right about code is said where it is given. */
@@ -189,30 +167,28 @@ static void unload_own(const own_module *own) {
   assert_int_equal(own->api->primary_release(0), CU_OK);
 }
 
-static void kernels_are_made_from_ptx_and_from_functions(void **state) {
-  test_fixture *t = *state;
-  rondo_kernel *from_ptx = NULL, *from_function = NULL;
+FAKE_TEST(kernels_are_made_from_ptx_and_from_functions) {
+  rondo_kernel *from_ptx = NULL;
   rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "from_ptx", .cuda_image = empty_ptx,
                                   .cpu = test_kernel_options(TEST_KERNEL_EMPTY)->cpu};
   assert_ok(rondo_kernel_create(t->device, &options, &from_ptx));
   const own_module own = load_own(empty_ptx, "from_ptx");
   options.cuda_image = NULL;
   options.cuda_function = own.function;
-  assert_ok(rondo_kernel_create(t->device, &options, &from_function));
+  rondo_kernel *from_function = test_kernel_make(t, &options);
   assert_ok(rondo_launch(t->stream, from_ptx, one_block, RONDO_NO_ARGS));
   assert_ok(rondo_launch(t->stream, from_function, one_block, RONDO_NO_ARGS));
   assert_ok(rondo_stream_synchronize(t->stream));
   options.cuda_image = empty_ptx;
   rondo_kernel *none = from_ptx;
-  assert_error(rondo_kernel_create(t->device, &options, &none), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_kernel_create(t->device, &options, &none), RONDO_REASON_BAD_OPTIONS);
   assert_null(none);
   rondo_kernel_destroy(from_ptx);
   rondo_kernel_destroy(from_function);
   unload_own(&own);
 }
 
-static void code_that_is_wrong_is_refused(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(code_that_is_wrong_is_refused) {
   rondo_kernel *kernel = NULL;
   rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "wrong", .cuda_image = "no image"};
   assert_fails(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_DATA);
@@ -230,7 +206,7 @@ static void code_that_is_wrong_is_refused(void **state) {
 }
 
 /* A function of other parameters than those that are declared. */
-static void parameters_are_compared_with_the_code(void **state) {
+FAKE_TEST(parameters_are_compared_with_the_code) {
   static const struct {
     rondo_parameter parameters[3];
     const char *message;
@@ -241,7 +217,6 @@ static void parameters_are_compared_with_the_code(void **state) {
        "parameter 0 is declared with 8 bytes at offset 0, its CUDA code has 4 bytes at offset 0"},
       {{RONDO_SCALAR(uint32_t), RONDO_WRITES}, NULL},
   };
-  test_fixture *t = *state;
   const own_module own = load_own(".version 6.3\n.visible .entry test_set()\n", "test_set"); /* a word and a pointer */
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "set", .cuda_function = own.function};
@@ -251,7 +226,7 @@ static void parameters_are_compared_with_the_code(void **state) {
     if (rows[i].message == NULL) {
       assert_ok(status);
     } else {
-      assert_error(status, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+      assert_invalid(status, RONDO_REASON_BAD_SIZE);
       assert_message(rows[i].message);
     }
     rondo_kernel_destroy(kernel);
@@ -286,49 +261,37 @@ static void one_set_make(test_fixture *t, one_set *out) {
   out->params = set_params(t, &out->two, &out->word, out->args);
 }
 
-static void one_set_free(test_fixture *t, one_set *s) {
-  destroy_both(s->exec, s->graph);
-  test_words_free(t, s->word);
-}
-
 /* An exec that was built again keeps what was switched off, and runs after the launches of the one before, on any
  * stream. */
-static void what_the_driver_refuses_to_change_is_made_anew(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(what_the_driver_refuses_to_change_is_made_anew) {
   rondo_stream *other = test_stream(t, "other");
   rondo_graph *graph = test_graph(t);
   uint32_t *words = test_words(t, 2), *second = words + 1;
   const uint32_t three = 3;
   const void *args[2];
   rondo_node held;
-  test_gate gate;
-  test_gate_init(&gate);
-  assert_ok(rondo_graph_add_host(graph, NULL, 0, test_gate_pass, &gate, &held));
+  test_gate *gate = test_gate_make();
+  assert_ok(rondo_graph_add_host(graph, NULL, 0, test_gate_pass, gate, &held));
   const rondo_node first = add_set(t, graph, &held, 1, 1, words), last = add_set(t, graph, &first, 1, 2, second);
   rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_set_enabled(exec, last, false));
   assert_ok(rondo_exec_launch(exec, t->stream));
-  test_gate_await(&gate);
+  test_gate_await(gate);
   fake->fail_call("cuGraphExecKernelNodeSetParams", 1, 1, false);
   const rondo_node_params params = set_params(t, &three, &words, args);
   assert_ok(rondo_exec_set_params(exec, first, &params));
   assert_int_equal(test_statistics(t).rebuilds, 1);
   assert_ok(rondo_exec_launch(exec, other));
-  test_gate_open(&gate);
-  test_gate_await(&gate);
-  test_gate_open(&gate);
+  test_gate_open(gate);
+  test_gate_await(gate);
+  test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(other));
   assert_int_equal(test_word(t, words), 3);
   assert_int_equal(test_word(t, second), 0);
-  destroy_both(exec, graph);
-  test_gate_destroy(&gate);
-  test_words_free(t, words);
-  test_stream_destroy(other);
 }
 
 /* Slices at a distance that is no number of rows are a copy each, which are switched one by one. */
-static void a_copy_is_not_switched_in_part(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(a_copy_is_not_switched_in_part) {
   rondo_graph *graph = test_graph(t);
   uint32_t *from = test_words(t, 32), *to = test_words(t, 32), values[32];
   const rondo_copy copy = {.dst = to,
@@ -351,14 +314,10 @@ static void a_copy_is_not_switched_in_part(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   for (int slice = 0; slice < 3; slice++) assert_int_equal(test_word(t, to + 10 * slice), 7);
   assert_ok(rondo_exec_set_enabled(exec, node, false));
-  destroy_both(exec, graph);
-  test_words_free(t, from);
-  test_words_free(t, to);
 }
 
 /* Measuring that fails while its launches are waited for leaves the exec to run as usual, also when it is changed. */
-static void what_cannot_be_measured_runs_as_before(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(what_cannot_be_measured_runs_as_before) {
   rondo_node_time times[1];
   size_t count = 1;
   one_set s;
@@ -367,11 +326,9 @@ static void what_cannot_be_measured_runs_as_before(void **state) {
   assert_fails(rondo_exec_measure(s.exec, t->stream, 1, times, &count), RONDO_OUT_OF_MEMORY);
   assert_ok(rondo_exec_set_params(s.exec, s.node, &s.params));
   launch_and_expect(t, s.exec, s.word, 2);
-  one_set_free(t, &s);
 }
 
-static void when_that_fails_too_the_first_refusal_comes_out(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(when_that_fails_too_the_first_refusal_comes_out) {
   one_set s;
   one_set_make(t, &s);
   fake->fail_call(NULL, 3, 801, true); /* after making the context current */
@@ -382,7 +339,6 @@ static void when_that_fails_too_the_first_refusal_comes_out(void **state) {
   launch_and_expect(t, s.exec, s.word, 1);
   assert_ok(rondo_exec_set_params(s.exec, s.node, &s.params));
   launch_and_expect(t, s.exec, s.word, 2);
-  one_set_free(t, &s);
 }
 
 /* How often the driver was called since the last time it was asked for. */
@@ -417,21 +373,15 @@ static void lines_make(test_fixture *t, const uint32_t values[][LINE], int count
   }
 }
 
-static void lines_free(test_fixture *t, const lines *l) {
-  for (int g = 0; g < 3 && l->graphs[g] != NULL; g++) destroy_both(l->execs[g], l->graphs[g]);
-  test_words_free(t, l->word);
-}
-
 /* GX-5: the device is entered once an update, and the driver asked once a node that changes; a patch does not touch the
  * capture mode. */
-static void an_update_enters_the_device_once(void **state) {
+FAKE_TEST(an_update_enters_the_device_once) {
   static const uint32_t values[3][LINE] = {
       {1, 2, 3, 4, 5, 6, 7, 8}, {1, 3, 4, 5, 6, 7, 8, 7}, {1, 3, 2, 5, 6, 7, 8, 7}};
   static const struct {
     int graph;
     uint64_t differing; /* nodes, from the graph before; at first it is graphs[0] */
   } steps[] = {{1, LINE - 1}, {2, 1}, {1, 1}, {0, LINE - 1}, {0, 0}};
-  test_fixture *t = *state;
   const uint32_t value = 9;
   const void *args[2];
   change_calls last_calls = {0}, since;
@@ -451,14 +401,12 @@ static void an_update_enters_the_device_once(void **state) {
   since = calls_since(&last_calls);
   assert_true(since.set == 1 && since.current == 1 && since.mode == 0);
   launch_and_expect(t, l.execs[0], l.word, value);
-  lines_free(t, &l);
 }
 
 /* GX-5, U3: at whichever node the driver has no memory left, all is as before; what it does not change in place is made
  * again in the midst of the others. */
-static void an_update_is_whole(void **state) {
+FAKE_TEST(an_update_is_whole) {
   static const uint32_t values[2][LINE] = {{1, 2, 3, 4, 5, 6, 7, 8}, {9, 10, 11, 12, 13, 14, 15, 16}};
-  test_fixture *t = *state;
   lines l;
   lines_make(t, values, 2, &l);
   for (uint64_t nth = 1; nth <= LINE; nth++) {
@@ -482,7 +430,6 @@ static void an_update_is_whole(void **state) {
     assert_ok(rondo_exec_update(l.execs[0], l.graphs[0], NULL));
     launch_and_expect(t, l.execs[0], l.word, 8);
   }
-  lines_free(t, &l);
 }
 
 /* Two words are set, or only the second; then the first node has another kernel. */
@@ -499,8 +446,7 @@ static rondo_graph *make_pair(test_fixture *t, bool sets_first, uint32_t second,
 }
 
 /* U3: a node has the kernel of an update that failed, whose arguments are freed; the next update gives it others. */
-static void a_kernel_that_cannot_be_taken_back_is_given_again(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(a_kernel_that_cannot_be_taken_back_is_given_again) {
   uint32_t *words = test_words(t, 2);
   rondo_graph *first = make_pair(t, true, 2, words), *second = make_pair(t, false, 3, words);
   rondo_exec *exec = test_instantiate(first);
@@ -513,35 +459,29 @@ static void a_kernel_that_cannot_be_taken_back_is_given_again(void **state) {
     launch_and_expect(t, exec, words + 1, round == 0 ? 3 : 2);
   }
   assert_int_equal(test_word(t, words), 1);
-  test_graph_destroy(second);
-  destroy_both(exec, first);
-  test_words_free(t, words);
 }
 
 /* GX-12: by kernels and copies; empty nodes take nothing. */
-static void device_memory_of_execs_is_accounted(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(device_memory_of_execs_is_accounted) {
   uint32_t *words = test_words(t, 2);
   uint64_t bytes[3];
   for (int kernels = 0; kernels < 3; kernels++) {
     rondo_graph *graph = test_graph(t);
-    rondo_exec_info info = {.struct_size = sizeof info};
     rondo_node node;
     assert_ok(rondo_graph_add_empty(graph, NULL, 0, &node));
     for (int i = 0; i < kernels; i++) node = add_set(t, graph, &node, 1, 1, words);
     rondo_exec *exec = test_instantiate(graph);
-    assert_ok(rondo_exec_get_info(exec, &info));
+    rondo_exec_info info = test_exec_info(exec);
     bytes[kernels] = info.device_bytes;
-    destroy_both(exec, graph);
+    rondo_exec_destroy(exec);
+    test_graph_destroy(graph);
   }
   assert_int_equal(bytes[0], 0);
   assert_true(bytes[1] > 100000 && bytes[2] > bytes[1] + 2000 && bytes[2] < bytes[1] + 4000);
-  test_words_free(t, words);
 }
 
 /* What a stream was given counts when it is gone too. */
-static void what_was_launched_stays_counted(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(what_was_launched_stays_counted) {
   const uint32_t value = 7;
   one_set s;
   one_set_make(t, &s);
@@ -555,12 +495,10 @@ static void what_was_launched_stays_counted(void **state) {
   assert_ok(rondo_exec_launch(s.exec, t->stream));
   assert_int_equal(test_statistics(t).launches, before.launches + 3);
   assert_int_equal(test_statistics(t).kernels, before.kernels + 5);
-  one_set_free(t, &s);
 }
 
 /* Peers: memory that is mapped when a device is admitted, and what is mapped later. */
-static void peers_reach_what_is_and_what_will_be_mapped(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(peers_reach_what_is_and_what_will_be_mapped) {
   rondo_device *other = NULL;
   rondo_kernel *combine = NULL;
   rondo_stream *stream = NULL;
@@ -573,8 +511,7 @@ static void peers_reach_what_is_and_what_will_be_mapped(void **state) {
   fake->fail_call("cuMemSetAccess", 1, 2, false);
   assert_fails(rondo_memory_set_access(t->device, other, true), RONDO_OUT_OF_MEMORY);
   assert_message("rondo_memory_trim");
-  assert_error(rondo_launch(stream, combine, one_block, RONDO_ARGS(&early, &early, &out)), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_NO_ACCESS);
+  assert_invalid(rondo_launch(stream, combine, one_block, RONDO_ARGS(&early, &early, &out)), RONDO_REASON_NO_ACCESS);
   assert_ok(rondo_memory_set_access(t->device, other, true));
   late = test_words(t, 1 << 20);
   for (int i = 0; i < 2; i++) {
@@ -592,8 +529,7 @@ static void peers_reach_what_is_and_what_will_be_mapped(void **state) {
 
 /* Contexts -------------------------------------------------------------------------------------------------------- */
 
-static void launching_makes_no_context_current(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(launching_makes_no_context_current) {
   rondo_graph *graph = test_graph(t);
   rondo_node node;
   assert_ok(rondo_graph_add_empty(graph, NULL, 0, &node));
@@ -608,15 +544,12 @@ static void launching_makes_no_context_current(void **state) {
   assert_ok(rondo_stream_wait_event(t->stream, event));
   assert_int_equal(fake->calls(NULL), calls + 4);
   assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_event_destroy(event);
-  destroy_both(exec, graph);
 }
 
 /* Freeing ---------------------------------------------------------------------------------------------------------- */
 
 /* Calls that free are made even when the context cannot be made current, or when the driver refuses to unmap. */
-static void what_cannot_be_freed_is_no_reason_to_stop(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(what_cannot_be_freed_is_no_reason_to_stop) {
   rondo_graph *graph = test_graph(t);
   void *address;
   rondo_node node;
@@ -658,8 +591,7 @@ static void open_again(test_fixture *t) {
 }
 
 /* Every later call says so, with the driver's code; what is left can be freed; CPU devices go on. */
-static void a_fault_loses_the_device(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(a_fault_loses_the_device) {
   rondo_kernel *kernel = make_kernel(t, "fault_here");
   rondo_graph *graph = test_graph(t);
   rondo_node node;
@@ -677,7 +609,8 @@ static void a_fault_loses_the_device(void **state) {
   rondo_device *cpu = NULL;
   assert_ok(rondo_device_open("cpu", NULL, &cpu));
   assert_ok(rondo_device_close(cpu));
-  destroy_both(exec, graph);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
   rondo_kernel_destroy(kernel);
   close_lost(t);
   open_again(t);
@@ -685,19 +618,17 @@ static void a_fault_loses_the_device(void **state) {
 
 static rondo_exec *launch_named(test_fixture *t, const char *name, rondo_stream *stream) {
   rondo_graph *graph = NULL;
-  rondo_exec *exec = NULL;
   rondo_node node;
   assert_ok(rondo_graph_create(t->device, &(rondo_graph_options){RONDO_GRAPH_OPTIONS_INIT, .name = name}, &graph));
   assert_ok(rondo_graph_add_empty(graph, NULL, 0, &node));
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, stream));
   assert_ok(rondo_graph_destroy(graph));
   return exec;
 }
 
 /* What was launched last and not waited for, and is still there. */
-static void a_loss_names_the_graphs_that_may_have_been_at_fault(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(a_loss_names_the_graphs_that_may_have_been_at_fault) {
   rondo_stream *streams[4];
   rondo_exec *execs[4];
   static const char *const names[] = {"waited_for", "destroyed", "first", "second"};
@@ -727,8 +658,7 @@ static void a_loss_names_the_graphs_that_may_have_been_at_fault(void **state) {
 }
 
 /* A host function that runs when the device is lost finds its stream's memory until it is done. */
-static void host_functions_outlast_their_stream_on_a_lost_device(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(host_functions_outlast_their_stream_on_a_lost_device) {
   rondo_stream *other = test_stream(t, "other");
   test_gate gate;
   test_gate_init(&gate);
@@ -743,12 +673,10 @@ static void host_functions_outlast_their_stream_on_a_lost_device(void **state) {
 }
 
 /* Node by node, so that the node at fault is named. */
-static void a_synchronous_launch_names_the_node(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(a_synchronous_launch_names_the_node) {
   rondo_device *device = NULL;
   rondo_stream *stream = NULL;
   rondo_graph *graph = NULL;
-  rondo_exec *exec = NULL;
   rondo_kernel *good = NULL, *bad = NULL;
   rondo_node node;
   atomic_int calls = 0;
@@ -765,47 +693,16 @@ static void a_synchronous_launch_names_the_node(void **state) {
   rondo_node_params params = {
       .kind = RONDO_NODE_KERNEL, .name = "the bad one", .as.kernel = {.kernel = bad, .grid = one_block}};
   assert_ok(rondo_graph_add(graph, &node, 1, &params, &node));
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  rondo_exec *exec = test_instantiate(graph);
   assert_fails(rondo_exec_launch(exec, stream), RONDO_DEVICE_LOST);
   assert_message("the bad one");
   assert_int_equal(rondo_last_error()->node, rondo_node_number(node));
   assert_int_equal(atomic_load(&calls), 1);
-  destroy_both(exec, graph);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
   rondo_kernel_destroy(good);
   rondo_kernel_destroy(bad);
   assert_fails(rondo_stream_destroy(stream), RONDO_DEVICE_LOST);
   assert_fails(rondo_device_close(device), RONDO_DEVICE_LOST);
   assert_ok(rondo_stream_synchronize(t->stream)); /* the other device goes on */
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      fake_case(host_functions_of_streams_do_not_hold_each_other_up),
-      fake_case(host_functions_in_branches_do_not_hold_each_other_up),
-      fake_case(a_host_function_that_is_refused_is_not_called),
-      fake_case(a_host_node_changes_while_a_launch_stands_at_it),
-      fake_case(code_stays_while_a_stream_runs_it),
-      fake_case(code_stays_while_an_exec_runs_it),
-      fake_case(code_goes_when_other_code_comes),
-      fake_case(kernels_are_made_from_ptx_and_from_functions),
-      fake_case(code_that_is_wrong_is_refused),
-      fake_case(parameters_are_compared_with_the_code),
-      fake_case(what_the_driver_refuses_to_change_is_made_anew),
-      fake_case(a_copy_is_not_switched_in_part),
-      fake_case(what_cannot_be_measured_runs_as_before),
-      fake_case(when_that_fails_too_the_first_refusal_comes_out),
-      fake_case(an_update_enters_the_device_once),
-      fake_case(an_update_is_whole),
-      fake_case(a_kernel_that_cannot_be_taken_back_is_given_again),
-      fake_case(device_memory_of_execs_is_accounted),
-      fake_case(what_was_launched_stays_counted),
-      fake_case(peers_reach_what_is_and_what_will_be_mapped),
-      fake_case(launching_makes_no_context_current),
-      fake_case(what_cannot_be_freed_is_no_reason_to_stop),
-      fake_case(a_fault_loses_the_device),
-      fake_case(a_loss_names_the_graphs_that_may_have_been_at_fault),
-      fake_case(host_functions_outlast_their_stream_on_a_lost_device),
-      fake_case(a_synchronous_launch_names_the_node),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

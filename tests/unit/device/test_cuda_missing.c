@@ -151,37 +151,31 @@ static void assert_unavailable(setting of, int32_t code, const char *const *word
 #define assert_says(of, code, ...) \
   assert_unavailable(of, code, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / 8)
 
-static void a_device_is_told_by_the_name_that_was_asked_for(void **state) {
-  (void)state;
+UNIT_TEST(a_device_is_told_by_the_name_that_was_asked_for) {
   const outcome *is = in_a_child(with("RONDO_CUDA_LIBRARY", "/nowhere/libcuda.so.1"), open_first);
   assert_int_equal(is->status, RONDO_UNAVAILABLE);
   assert_non_null(strstr(is->message, "device 'cuda'"));
 }
 
-static void without_a_driver_the_file_is_named(void **state) {
-  (void)state;
+UNIT_TEST(without_a_driver_the_file_is_named) {
   assert_says(with("RONDO_CUDA_LIBRARY", "/nowhere/libcuda.so.1"), 0, "no CUDA driver (install",
               "/nowhere/libcuda.so.1");
 }
 
-static void a_library_that_is_no_driver_is_refused(void **state) {
-  (void)state;
+UNIT_TEST(a_library_that_is_no_driver_is_refused) {
   assert_says(with("RONDO_CUDA_LIBRARY", getenv("RONDO_NVRTC_LIBRARY")), 0, "cuGetProcAddress_v2", "12.4 (550)");
 }
 
-static void a_driver_that_is_too_old_is_refused(void **state) {
-  (void)state;
+UNIT_TEST(a_driver_that_is_too_old_is_refused) {
   assert_says(with("RONDO_TEST_FAKE_CUDA_VERSION", "12030"), 0, "version 12.3", "12.4 (550) or newer");
   assert_says(with("RONDO_TEST_FAKE_CUDA_VERSION", "11080"), 0, "of version 12.", "12.4 (550) or newer");
 }
 
-static void a_driver_without_devices_is_refused(void **state) {
-  (void)state;
+UNIT_TEST(a_driver_without_devices_is_refused) {
   assert_says(with("RONDO_TEST_FAKE_CUDA_DEVICES", "0"), NO_DEVICE, "CUDA_ERROR_NO_DEVICE");
 }
 
-static void a_driver_that_does_not_start_is_refused(void **state) {
-  (void)state;
+UNIT_TEST(a_driver_that_does_not_start_is_refused) {
   assert_says(with_refused("cuInit", NO_DEVICE), NO_DEVICE, "does not start", "CUDA_ERROR_NO_DEVICE");
   assert_says(with_refused("cuDriverGetVersion", NOT_INITIALIZED), NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED");
   assert_says(with_refused("cuDeviceGetCount", NOT_INITIALIZED), NOT_INITIALIZED, "shows no device",
@@ -189,7 +183,7 @@ static void a_driver_that_does_not_start_is_refused(void **state) {
 }
 
 /* Each of them; without an optional one there is a device that runs kernels. */
-static void a_function_that_the_driver_lacks_is_named(void **state) {
+UNIT_TEST(a_function_that_the_driver_lacks_is_named) {
   static const struct {
     const char *name;
     bool is_required;
@@ -200,7 +194,6 @@ static void a_function_that_the_driver_lacks_is_named(void **state) {
 #undef required
 #undef optional
   };
-  (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const setting without = {.hidden = rows[i].name};
     if (rows[i].is_required)
@@ -211,8 +204,7 @@ static void a_function_that_the_driver_lacks_is_named(void **state) {
 }
 
 /* A GPU that is newer than the compiler: the image still loads. */
-static void a_compiler_that_does_not_know_the_gpu_is_named(void **state) {
-  (void)state;
+UNIT_TEST(a_compiler_that_does_not_know_the_gpu_is_named) {
   const outcome *is = in_a_child(with("RONDO_TEST_FAKE_NVRTC_NEWEST", "89"), make_kernels);
   assert_int_equal(is->status, RONDO_UNAVAILABLE);
   assert_non_null(strstr(is->message, "version 12.4 does not take --gpu-architecture=sm_90"));
@@ -222,10 +214,9 @@ static void a_compiler_that_does_not_know_the_gpu_is_named(void **state) {
 }
 
 /* Kernels of images need none. */
-static void without_a_compiler_sources_are_refused(void **state) {
+UNIT_TEST(without_a_compiler_sources_are_refused) {
   static const char *const words[] = {"RONDO_NVRTC_LIBRARY", "nvrtcVersion"};
   const char *const libraries[] = {"/nowhere/libnvrtc.so", getenv("RONDO_CUDA_LIBRARY")};
-  (void)state;
   for (int i = 0; i < 2; i++) {
     const outcome *is = in_a_child(with("RONDO_NVRTC_LIBRARY", libraries[i]), make_kernels);
     assert_int_equal(is->status, RONDO_UNAVAILABLE);
@@ -238,16 +229,5 @@ static void without_a_compiler_sources_are_refused(void **state) {
 int main(void) {
   found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (found == MAP_FAILED) return EXIT_FAILURE;
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_device_is_told_by_the_name_that_was_asked_for),
-      cmocka_unit_test(without_a_driver_the_file_is_named),
-      cmocka_unit_test(a_library_that_is_no_driver_is_refused),
-      cmocka_unit_test(a_driver_that_is_too_old_is_refused),
-      cmocka_unit_test(a_driver_without_devices_is_refused),
-      cmocka_unit_test(a_driver_that_does_not_start_is_refused),
-      cmocka_unit_test(a_function_that_the_driver_lacks_is_named),
-      cmocka_unit_test(without_a_compiler_sources_are_refused),
-      cmocka_unit_test(a_compiler_that_does_not_know_the_gpu_is_named),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return test_run_registered();
 }

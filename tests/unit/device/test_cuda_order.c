@@ -77,8 +77,7 @@ static void add_random_node(sample *s, uint64_t *random, uint32_t kernels, uint3
     if (test_random_below(random, before) < edges) add_edge(s, k);
 }
 
-static void what_is_ordered_stays_so_and_nothing_else_becomes_so(void **state) {
-  (void)state;
+UNIT_TEST(what_is_ordered_stays_so_and_nothing_else_becomes_so) {
   static sample s;
   uint64_t random = 4;
   size_t left_out = 0;
@@ -100,8 +99,7 @@ static void what_is_ordered_stays_so_and_nothing_else_becomes_so(void **state) {
 }
 
 /* A kernel, an alloc, a kernel. */
-static void edges_that_stand_for_nodes_are_found(void **state) {
-  (void)state;
+UNIT_TEST(edges_that_stand_for_nodes_are_found) {
   static sample s;
   cuda_order order;
   sample_init(&s);
@@ -128,12 +126,12 @@ static void run_counted(test_fixture *t, rondo_graph *graph, uint64_t kernels, u
   rondo_exec *exec = test_instantiate(graph);
   assert_int_equal(fake->calls("cuGraphAddKernelNode"), kernels);
   assert_int_equal(fake->calls("cuGraphAddEmptyNode"), empties);
-  launch_and_wait(t, exec);
-  destroy_both(exec, graph);
+  test_launch(t, exec);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
 }
 
-static void graphs_with_memory_are_made_of_their_kernels(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(graphs_with_memory_are_made_of_their_kernels) {
   rondo_graph *graph = test_graph(t);
   uint32_t *words = test_words(t, 1);
   rondo_node last = add_set(t, graph, NULL, 0, 1, words);
@@ -146,12 +144,10 @@ static void graphs_with_memory_are_made_of_their_kernels(void **state) {
   }
   run_counted(t, graph, 41, 0);
   assert_int_equal(test_word(t, words), 19);
-  test_words_free(t, words);
 }
 
 /* Three kernels, an empty node, three kernels: edges from each to each would be more. */
-static void nodes_between_several_and_several_stay(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(nodes_between_several_and_several_stay) {
   rondo_graph *graph = test_graph(t);
   uint32_t *words = test_words(t, 3);
   rondo_node front[3], join;
@@ -160,12 +156,10 @@ static void nodes_between_several_and_several_stay(void **state) {
   for (uint32_t i = 0; i < 3; i++) (void)add_set(t, graph, &join, 1, 2 + i, words + 2 - i);
   run_counted(t, graph, 6, 1);
   for (uint32_t i = 0; i < 3; i++) assert_int_equal(test_word(t, words + 2 - i), 2 + i);
-  test_words_free(t, words);
 }
 
 /* Order alone, from beginning to end: there is nothing to launch. */
-static void graphs_of_order_alone_are_empty(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(graphs_of_order_alone_are_empty) {
   rondo_graph *graph = test_graph(t);
   rondo_node nodes[2], last;
   void *address = NULL;
@@ -173,15 +167,4 @@ static void graphs_of_order_alone_are_empty(void **state) {
   assert_ok(rondo_graph_add_alloc(graph, NULL, 0, 4096, "x", &address, &nodes[1]));
   assert_ok(rondo_graph_add_free(graph, nodes, 2, address, &last));
   run_counted(t, graph, 0, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_is_ordered_stays_so_and_nothing_else_becomes_so),
-      cmocka_unit_test(edges_that_stand_for_nodes_are_found),
-      fake_case(graphs_with_memory_are_made_of_their_kernels),
-      fake_case(nodes_between_several_and_several_stay),
-      fake_case(graphs_of_order_alone_are_empty),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,8 +22,7 @@ static void *open_and_close(void *untraced) {
   return untraced;
 }
 
-static void an_open_device_is_traced(void **state) {
-  (void)state;
+UNIT_TEST(an_open_device_is_traced) {
   pthread_t threads[THREADS];
   atomic_uint untraced = 0;
   for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, &untraced), 0);
@@ -37,11 +36,10 @@ static void an_open_device_is_traced(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(an_open_device_is_traced)};
   char path[] = "/tmp/rondo_trace_XXXXXX";
   const int file = mkstemp(path);
   if (file < 0 || close(file) != 0 || setenv("RONDO_TRACE", path, 1) != 0) return 1;
-  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  const int failed = test_run_registered();
   (void)remove(path);
   return failed;
 }

@@ -6,13 +6,7 @@
 #include "exec/capture/capture_internal.h"
 #include "support/rondo_test.h"
 
-static rondo_status pass(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
-
-static void test_a_thread_without_a_watch(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_thread_without_a_watch) {
   assert_int_equal(rondo_capture_count, 0);
   assert_null(rondo_capture_watch_pause());
   assert_true(rondo_stream_runs_at_once(t->stream));
@@ -20,14 +14,13 @@ static void test_a_thread_without_a_watch(void **state) {
 }
 
 /* The inner one's end leaves the outer one; both know of what was stray inside, the outer alone of what came then. */
-static void test_one_watch_in_another(void **state) {
-  test_fixture *t = *state;
+TEST(test_one_watch_in_another) {
   rondo_stream *side = test_stream(t, "side");
   rondo_capture_watch outer, inner;
   rondo_capture_watch_begin(&outer, "outer", t->stream);
   rondo_capture_watch_begin(&inner, "inner", side);
   assert_int_equal(rondo_capture_count, 2);
-  assert_error(rondo_host_async(side, pass, NULL), RONDO_CAPTURE_REFUSED, RONDO_REASON_STRAY_WORK);
+  assert_error(rondo_host_async(side, test_host_nothing, NULL), RONDO_CAPTURE_REFUSED, RONDO_REASON_STRAY_WORK);
   assert_message("'inner'");
   assert_string_equal(rondo_last_error()->message, inner.message);
   assert_int_equal(inner.stray, RONDO_STRAY_STREAM);
@@ -39,17 +32,16 @@ static void test_one_watch_in_another(void **state) {
   assert_non_null(strstr(outer.message, "rondo_host_async")); /* the first counts */
   rondo_capture_watch_end(&outer);
   assert_int_equal(rondo_capture_count, 0);
-  assert_ok(rondo_host_async(side, pass, NULL));
+  assert_ok(rondo_host_async(side, test_host_nothing, NULL));
   assert_ok(rondo_stream_synchronize(side));
 }
 
-static void test_nothing_is_stray_in_a_pause(void **state) {
-  test_fixture *t = *state;
+TEST(test_nothing_is_stray_in_a_pause) {
   rondo_capture_watch watch;
   rondo_capture_watch_begin(&watch, "paused", t->stream);
   rondo_capture_watch *const paused = rondo_capture_watch_pause();
   assert_ptr_equal(paused, &watch);
-  assert_ok(rondo_host_async(t->stream, pass, NULL));
+  assert_ok(rondo_host_async(t->stream, test_host_nothing, NULL));
   assert_ok(rondo_stream_synchronize(t->stream));
   rondo_capture_watch_resume(paused);
   assert_false(rondo_stream_runs_at_once(t->stream));
@@ -58,23 +50,21 @@ static void test_nothing_is_stray_in_a_pause(void **state) {
 }
 
 /* The capture of the watched stream is invalid, another one is not. */
-static void test_the_captures_that_become_invalid(void **state) {
-  test_fixture *t = *state;
+TEST(test_the_captures_that_become_invalid) {
   rondo_stream *side = test_stream(t, "side"), *own = test_stream(t, "own");
   rondo_capture_watch watch;
   rondo_graph *graph = NULL;
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   rondo_capture_watch_begin(&watch, "watched", t->stream);
   assert_ok(rondo_capture_begin(own, RONDO_CAPTURE_RELAXED));
-  assert_ok(rondo_host_async(own, pass, NULL));
-  assert_error(rondo_host_async(side, pass, NULL), RONDO_CAPTURE_REFUSED, RONDO_REASON_STRAY_WORK);
-  assert_ok(rondo_host_async(own, pass, NULL));
+  assert_ok(rondo_host_async(own, test_host_nothing, NULL));
+  assert_error(rondo_host_async(side, test_host_nothing, NULL), RONDO_CAPTURE_REFUSED, RONDO_REASON_STRAY_WORK);
+  assert_ok(rondo_host_async(own, test_host_nothing, NULL));
   test_graph_destroy(test_capture_end(own));
-  assert_error(rondo_host_async(t->stream, pass, NULL), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+  assert_error(rondo_host_async(t->stream, test_host_nothing, NULL), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
   assert_message("rondo_host_async on stream 'side'");
   rondo_capture_watch_end(&watch);
   assert_error(rondo_capture_end(t->stream, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
-  test_stream_destroy(own);
 }
 
 typedef struct elsewhere {
@@ -83,10 +73,9 @@ typedef struct elsewhere {
 } elsewhere;
 static void queue_elsewhere(void *user) {
   elsewhere *self = user;
-  self->status = rondo_host_async(self->stream, pass, NULL);
+  self->status = rondo_host_async(self->stream, test_host_nothing, NULL);
 }
-static void test_a_watch_is_its_threads_alone(void **state) {
-  test_fixture *t = *state;
+TEST(test_a_watch_is_its_threads_alone) {
   elsewhere self = {.stream = t->stream, .status = RONDO_UNSUPPORTED};
   rondo_capture_watch watch;
   rondo_capture_watch_begin(&watch, "watched", t->stream);
@@ -97,24 +86,14 @@ static void test_a_watch_is_its_threads_alone(void **state) {
 }
 
 /* Names as long as they may be still leave the beginning of the remedy. */
-static void test_long_names(void **state) {
-  test_fixture *t = *state;
+TEST(test_long_names) {
   char name[200];
   memset(name, 'n', sizeof name);
   name[sizeof name - 1] = '\0';
   rondo_stream *own = test_stream(t, name), *side = test_stream(t, name);
   rondo_capture_watch watch;
   rondo_capture_watch_begin(&watch, name, own);
-  assert_error(rondo_host_async(side, pass, NULL), RONDO_CAPTURE_REFUSED, RONDO_REASON_STRAY_WORK);
+  assert_error(rondo_host_async(side, test_host_nothing, NULL), RONDO_CAPTURE_REFUSED, RONDO_REASON_STRAY_WORK);
   assert_message("missing from replays; fork stream");
   rondo_capture_watch_end(&watch);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_a_thread_without_a_watch),     test_case(test_one_watch_in_another),
-      test_case(test_nothing_is_stray_in_a_pause),  test_case(test_the_captures_that_become_invalid),
-      test_case(test_a_watch_is_its_threads_alone), test_case(test_long_names),
-  };
-  return test_main(tests);
 }

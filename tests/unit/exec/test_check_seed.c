@@ -3,17 +3,12 @@
  * found says which it was, so that it can be had again.
  */
 #define _POSIX_C_SOURCE 200809L
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <rondo/rondo.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-#include <rondo/rondo.h>
-
 #include "base/environment.h"
+#include "support/rondo_test.h"
 
 static void add_up(rondo_blocks blocks, void *const *args) {
   uint32_t *word = *(uint32_t *const *)args[0];
@@ -58,8 +53,7 @@ static void assert_race_says(uint64_t seed, const char *text) {
   assert_int_equal(rondo_device_close(device), RONDO_OK);
 }
 
-static void test_the_seed_is_chosen_and_said(void **state) {
-  (void)state;
+UNIT_TEST(test_the_seed_is_chosen_and_said) {
   unsetenv("RONDO_CHECK_SEED");
   rondo_options_reload();
   assert_race_says(0, "(RONDO_CHECK_SEED=1,");
@@ -67,9 +61,4 @@ static void test_the_seed_is_chosen_and_said(void **state) {
   rondo_options_reload();
   assert_race_says(0, "(RONDO_CHECK_SEED=4711,");
   assert_race_says(5, "(RONDO_CHECK_SEED=5,");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_seed_is_chosen_and_said)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

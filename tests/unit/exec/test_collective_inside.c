@@ -29,9 +29,8 @@ static double combine_f64(rondo_reduction reduction, double a, double b) {
 
 static bool is_nan(double value) { return value != value; }
 
-static void no_number_stays_none_tr_16(void **state) {
+UNIT_TEST(no_number_stays_none_tr_16) {
   const float none = strtof("nan", NULL);
-  (void)state;
   for (int r = RONDO_REDUCE_SUM; r <= RONDO_REDUCE_MIN; r++) {
     const rondo_reduction reduction = (rondo_reduction)r;
     assert_true(is_nan((double)combine_f32(reduction, none, 1)));
@@ -43,12 +42,11 @@ static void no_number_stays_none_tr_16(void **state) {
   assert_true(combine_f64(RONDO_REDUCE_MAX, 3, 2) == 3 && combine_f64(RONDO_REDUCE_MIN, 3, 2) == 2);
 }
 
-static void sums_of_integers_wrap_tr_16(void **state) {
+UNIT_TEST(sums_of_integers_wrap_tr_16) {
   int32_t small[] = {INT32_MAX, INT32_MIN};
   const int32_t more[] = {1, -1};
   int64_t large = INT64_MAX;
   const int64_t one = 1;
-  (void)state;
   rondo_reduce_find(RONDO_I32, RONDO_REDUCE_SUM)(small, more, 2);
   rondo_reduce_find(RONDO_I64, RONDO_REDUCE_SUM)(&large, &one, 1);
   assert_int_equal(small[0], INT32_MIN);
@@ -56,8 +54,7 @@ static void sums_of_integers_wrap_tr_16(void **state) {
   assert_true(large == INT64_MIN);
 }
 
-static void what_has_no_function_is_known_tr_16(void **state) {
-  (void)state;
+UNIT_TEST(what_has_no_function_is_known_tr_16) {
   assert_null(rondo_reduce_find(RONDO_BF16, RONDO_REDUCE_SUM));
   assert_null(rondo_reduce_find((rondo_type)77, RONDO_REDUCE_SUM));
   assert_null(rondo_reduce_find(RONDO_F32, (rondo_reduction)0));
@@ -84,8 +81,6 @@ static int tear_down(void **state) {
   return 0;
 }
 
-#define group_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
 static rondo_status enter(uint32_t rank, uint32_t world_size, rondo_group **out) {
   const rondo_group_options options = {.path = path,
                                        .rank = rank,
@@ -96,9 +91,10 @@ static rondo_status enter(uint32_t rank, uint32_t world_size, rondo_group **out)
   return rondo_group_enter(&allocator.table, &options, out);
 }
 
-static void a_rank_is_alive_until_it_leaves_tr_16(void **state) {
+#define GROUP_TEST(name) TEST_REGISTER(name, void *no_fixture, set_up, tear_down, false)
+
+GROUP_TEST(a_rank_is_alive_until_it_leaves_tr_16) {
   rondo_group *groups[3];
-  (void)state;
   for (uint32_t i = 0; i < 3; i++) assert_ok(enter(i, 3, &groups[i]));
   for (uint32_t i = 0; i < 3; i++) assert_ok(rondo_group_await(groups[i]));
   for (uint32_t i = 0; i < 3; i++)
@@ -117,9 +113,8 @@ static void a_rank_is_alive_until_it_leaves_tr_16(void **state) {
 }
 
 /* Slots are each rank's own, two of them, and shared memory is had as it is needed. */
-static void slots_have_memory_once_reserved_tr_16(void **state) {
+GROUP_TEST(slots_have_memory_once_reserved_tr_16) {
   rondo_group *groups[2];
-  (void)state;
   for (uint32_t i = 0; i < 2; i++) assert_ok(enter(i, 2, &groups[i]));
   assert_ok(rondo_group_reserve(groups[0], 100));
   assert_int_equal(atomic_load(&groups[0]->reserved_bytes), 4096);
@@ -134,10 +129,9 @@ static void slots_have_memory_once_reserved_tr_16(void **state) {
 }
 
 /* A file system that gives no more, as a limit on the size of files does. */
-static void memory_that_cannot_be_had_is_an_error_tr_16(void **state) {
+GROUP_TEST(memory_that_cannot_be_had_is_an_error_tr_16) {
   rondo_group *group;
   struct rlimit before, limit;
-  (void)state;
   assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
   assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
   limit = before;
@@ -154,9 +148,8 @@ static void memory_that_cannot_be_had_is_an_error_tr_16(void **state) {
 }
 
 /* A process ended while it made the head, and left it. */
-static void a_head_half_made_is_made_again_tr_16(void **state) {
+GROUP_TEST(a_head_half_made_is_made_again_tr_16) {
   rondo_group *group;
-  (void)state;
   const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   assert_true(file >= 0);
   assert_int_equal(ftruncate(file, 100), 0);
@@ -164,14 +157,4 @@ static void a_head_half_made_is_made_again_tr_16(void **state) {
   assert_ok(rondo_group_await(group));
   rondo_group_leave(group);
   assert_int_equal(close(file), 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(no_number_stays_none_tr_16),          cmocka_unit_test(sums_of_integers_wrap_tr_16),
-      cmocka_unit_test(what_has_no_function_is_known_tr_16), group_case(a_rank_is_alive_until_it_leaves_tr_16),
-      group_case(slots_have_memory_once_reserved_tr_16),     group_case(memory_that_cannot_be_had_is_an_error_tr_16),
-      group_case(a_head_half_made_is_made_again_tr_16),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

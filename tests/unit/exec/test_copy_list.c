@@ -24,11 +24,7 @@ static void *host_room(test_fixture *t) {
   return memory;
 }
 
-static void *device_room(test_fixture *t) {
-  void *memory;
-  assert_ok(rondo_malloc(t->device, ROOM, NULL, &memory));
-  return memory;
-}
+static void *device_room(test_fixture *t) { return test_allocate(t, ROOM, NULL); }
 
 static void make(lists *l, test_fixture *t) {
   uint64_t random = 7;
@@ -73,10 +69,10 @@ static void unmake(const lists *l) {
 }
 
 /* Each beginning of both sides with each other, and a size that is some of them. */
-static void test_se5_bytes_begin_anywhere(void **state) {
+TEST(test_se5_bytes_begin_anywhere) {
   static const size_t sizes[] = {1, 3, 4, 15, 16, 17, 63, 257, 5000};
   static lists l;
-  make(&l, *state);
+  make(&l, t);
   for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
     const size_t step = (sizes[s] + 3 * APART) / APART * APART;
     begin(&l, APART * APART * sizes[s]);
@@ -87,9 +83,9 @@ static void test_se5_bytes_begin_anywhere(void **state) {
   unmake(&l);
 }
 
-static void test_se5_zeros_begin_anywhere(void **state) {
+TEST(test_se5_zeros_begin_anywhere) {
   static lists l;
-  make(&l, *state);
+  make(&l, t);
   begin(&l, ROOM);
   for (size_t i = 0; i < 3 * APART; i++) zeros(&l, i * 400 + i % APART, i < APART ? 1 + i : 300 - i);
   zeros(&l, ROOM / 2 + 1, ROOM / 4 + 5);
@@ -97,8 +93,8 @@ static void test_se5_zeros_begin_anywhere(void **state) {
   unmake(&l);
 }
 
-/* One of many blocks beside some of few bytes, and what has to be told by several launches. */
-static void test_se5_few_and_many_of_all_sizes(void **state) {
+/* One of many blocks next to some of few bytes, and what has to be told by several launches. */
+TEST(test_se5_few_and_many_of_all_sizes) {
   static const size_t counts[] = {0,
                                   1,
                                   RONDO_MOST_QUEUED_RANGES - 1,
@@ -106,7 +102,7 @@ static void test_se5_few_and_many_of_all_sizes(void **state) {
                                   RONDO_MOST_QUEUED_RANGES + 1,
                                   3 * RONDO_MOST_QUEUED_RANGES + 5};
   static lists l;
-  make(&l, *state);
+  make(&l, t);
   for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
     begin(&l, ROOM);
     for (size_t i = 0; i + 1 < counts[c]; i++) {
@@ -122,9 +118,9 @@ static void test_se5_few_and_many_of_all_sizes(void **state) {
 }
 
 /* More than its kernel is for, in all or byte by byte. */
-static void test_se5_what_is_left_to_copies(void **state) {
+TEST(test_se5_what_is_left_to_copies) {
   static lists l;
-  make(&l, *state);
+  make(&l, t);
   begin(&l, SIZE_MAX);
   copy(&l, 0, 0, 1000, true);
   copy(&l, 2000, 77, ROOM / 4, true);
@@ -136,14 +132,4 @@ static void test_se5_what_is_left_to_copies(void **state) {
   zeros(&l, ROOM / 2 + 31, 500);
   end(&l);
   unmake(&l);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se5_bytes_begin_anywhere),
-      test_case(test_se5_zeros_begin_anywhere),
-      test_case(test_se5_few_and_many_of_all_sizes),
-      test_case(test_se5_what_is_left_to_copies),
-  };
-  return test_main(tests);
 }

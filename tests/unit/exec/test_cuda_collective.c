@@ -10,12 +10,6 @@ static const fake_nccl_control *nccl;
 static test_ranks self;                         /* open in every test */
 static test_rank *const first = &self.ranks[0]; /* what is done on one rank is done on this */
 
-#define TRY(expression)                              \
-  do {                                               \
-    const rondo_status try_status_ = (expression);   \
-    if (try_status_ != RONDO_OK) return try_status_; \
-  } while (0)
-
 static void reset_nccl(void) {
   nccl = fake_nccl_get();
   assert_non_null(nccl);
@@ -44,18 +38,17 @@ static int tear_down(void **state) {
   return 0;
 }
 
-#define nccl_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
 static rondo_status all_reduce(test_rank *rank, void *user) {
   (void)user;
   TRY(rondo_all_reduce(rank->communicator, rank->fixture.stream, rank->src, rank->dst, 4, RONDO_F32, RONDO_REDUCE_SUM));
   return rondo_stream_synchronize(rank->fixture.stream);
 }
 
-static void refusals_while_joining_are_told(void **state) {
+#define DEVICES_TEST(name) TEST_DEFINE(name, void *no_fixture, set_up_devices, tear_down)
+
+DEVICES_TEST(refusals_while_joining_are_told) {
   static const char *const calls[] = {"ncclGetUniqueId", "ncclGroupStart", "ncclCommInitRank", "ncclGroupEnd"};
   rondo_communicator *made[2];
-  (void)state;
   rondo_device *devices[] = {first->fixture.device, self.ranks[1].fixture.device};
   for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
     nccl->refuse(calls[i], 5);
@@ -71,8 +64,9 @@ static void refusals_while_joining_are_told(void **state) {
   test_ranks_do(&self, all_reduce, NULL);
 }
 
-static void a_refused_call_is_told_and_the_next_one_works(void **state) {
-  (void)state;
+#define NCCL_TEST(name) TEST_DEFINE(name, void *no_fixture, set_up, tear_down)
+
+NCCL_TEST(a_refused_call_is_told_and_the_next_one_works) {
   nccl->refuse("ncclAllReduce", 1);
   assert_fails(all_reduce(first, NULL), RONDO_EXECUTION_FAILED);
   assert_message("rondo_all_reduce");
@@ -80,9 +74,8 @@ static void a_refused_call_is_told_and_the_next_one_works(void **state) {
   test_ranks_do(&self, all_reduce, NULL);
 }
 
-static void a_refused_call_makes_the_capture_invalid(void **state) {
+NCCL_TEST(a_refused_call_makes_the_capture_invalid) {
   rondo_graph *graph = NULL;
-  (void)state;
   assert_ok(rondo_capture_begin(first->fixture.stream, RONDO_CAPTURE_THREAD_LOCAL));
   nccl->refuse("ncclBroadcast", 4);
   assert_fails(rondo_broadcast(first->communicator, first->fixture.stream, first->src, first->dst, 4, RONDO_F32, 0),
@@ -108,9 +101,8 @@ static rondo_status capture_first(test_rank *rank, void *user) {
   return rondo_graph_destroy(graph);
 }
 
-static void ranks_connect_in_captures_of_all_modes(void **state) {
+NCCL_TEST(ranks_connect_in_captures_of_all_modes) {
   rondo_capture_mode modes[] = {RONDO_CAPTURE_GLOBAL, RONDO_CAPTURE_THREAD_LOCAL, RONDO_CAPTURE_RELAXED};
-  (void)state;
   for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
     test_ranks_do(&self, capture_first, &modes[i]);
     test_ranks_do(&self, all_reduce, NULL);
@@ -119,8 +111,7 @@ static void ranks_connect_in_captures_of_all_modes(void **state) {
   }
 }
 
-static void a_failed_communicator_refuses_all(void **state) {
-  (void)state;
+NCCL_TEST(a_failed_communicator_refuses_all) {
   rondo_communicator_info info = {.struct_size = sizeof info};
   nccl->set_async_error(6);
   assert_error(rondo_barrier(first->communicator, first->fixture.stream), RONDO_INVALID_STATE, RONDO_REASON_PEER_LOST);
@@ -131,8 +122,7 @@ static void a_failed_communicator_refuses_all(void **state) {
 }
 
 /* One rank calls, the other never does: the stream waits, until the communicator is aborted. */
-static void aborting_ends_what_waits(void **state) {
-  (void)state;
+NCCL_TEST(aborting_ends_what_waits) {
   test_ranks_do(&self, all_reduce, NULL); /* connects: what follows returns at once */
   assert_ok(rondo_all_reduce(first->communicator, first->fixture.stream, first->src, first->dst, 4, RONDO_F32,
                              RONDO_REDUCE_SUM));
@@ -167,9 +157,8 @@ static rondo_status launch_twice(test_rank *rank, void *user) {
   return rondo_stream_synchronize(rank->fixture.stream);
 }
 
-static void captured_work_keeps_the_communicator(void **state) {
+NCCL_TEST(captured_work_keeps_the_communicator) {
   rondo_exec *execs[TEST_RANKS];
-  (void)state;
   test_ranks_do(&self, keep_in_graphs, execs);
   assert_int_equal(nccl->live(), self.count);
   test_ranks_do(&self, launch_twice, execs);
@@ -179,8 +168,7 @@ static void captured_work_keeps_the_communicator(void **state) {
 }
 
 /* What a discarded capture kept goes with it. */
-static void a_discarded_capture_keeps_nothing(void **state) {
-  (void)state;
+NCCL_TEST(a_discarded_capture_keeps_nothing) {
   test_ranks_do(&self, all_reduce, NULL); /* connects */
   rondo_stream *stream = test_stream(&first->fixture, "discarded");
   assert_ok(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
@@ -191,24 +179,8 @@ static void a_discarded_capture_keeps_nothing(void **state) {
   assert_int_equal(nccl->live(), self.count - 1);
 }
 
-static void every_call_goes_to_nccl(void **state) {
-  (void)state;
+NCCL_TEST(every_call_goes_to_nccl) {
   const uint64_t before = nccl->calls();
   test_ranks_do(&self, all_reduce, NULL);
   assert_int_equal(nccl->calls() - before, self.count);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(refusals_while_joining_are_told, set_up_devices, tear_down),
-      nccl_case(a_refused_call_is_told_and_the_next_one_works),
-      nccl_case(a_refused_call_makes_the_capture_invalid),
-      nccl_case(ranks_connect_in_captures_of_all_modes),
-      nccl_case(a_failed_communicator_refuses_all),
-      nccl_case(aborting_ends_what_waits),
-      nccl_case(captured_work_keeps_the_communicator),
-      nccl_case(a_discarded_capture_keeps_nothing),
-      nccl_case(every_call_goes_to_nccl),
-  };
-  return test_main(tests);
 }

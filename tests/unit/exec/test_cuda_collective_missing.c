@@ -6,8 +6,7 @@
 
 #include "support/rondo_test.h"
 
-static void what_was_tried_is_named_each_time(void **state) {
-  test_fixture *t = *state;
+TEST(what_was_tried_is_named_each_time) {
   rondo_communicator *communicator;
   for (int i = 0; i < 2; i++) {
     assert_error(rondo_communicator_create_all(&t->device, 1, NULL, &communicator), RONDO_UNAVAILABLE,
@@ -22,6 +21,5 @@ static void what_was_tried_is_named_each_time(void **state) {
 
 int main(void) {
   if (setenv("RONDO_NCCL_LIBRARY", "libnccl-of-nobody.so.2", 1) != 0) return EXIT_FAILURE;
-  const struct CMUnitTest tests[] = {test_case(what_was_tried_is_named_each_time)};
-  return test_main(tests);
+  return test_run_registered();
 }

@@ -17,11 +17,6 @@ static void nothing(rondo_blocks blocks, void *const *args) {
   (void)args;
 }
 
-static rondo_status pass(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
-
 typedef struct rig {
   test_fixture t; /* with the fake driver's device */
   rondo_kernel *kernel;
@@ -48,8 +43,6 @@ static int tear_down(void **state) {
   return clean && fake_close(self->t.device) == 0 ? 0 : -1;
 }
 
-#define rig_test(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
 /* A kernel node with one argument, `args[0]`. */
 static rondo_node_params params_of(const rig *self, const void *const *args) {
   return (rondo_node_params){.kind = RONDO_NODE_KERNEL,
@@ -75,40 +68,37 @@ static void assert_values(const rondo_exec *exec, const uint32_t *expected, size
   for (size_t i = 0; i < count; i++) assert_int_equal(executable->marks[i], expected[i]);
 }
 
+#define RIG_TEST(name) TEST_REGISTER(name, rig *self, set_up, tear_down, false)
+
 /* GX-4: a launch without memory or events is one call of the driver. */
-static void test_gx4_a_launch_is_one_call(void **state) {
-  rig *self = *state;
+RIG_TEST(test_gx4_a_launch_is_one_call) {
   rondo_graph *graph = make_line(self, 5, 1, NULL);
-  rondo_exec *exec;
-  exec = test_instantiate(graph);
+  rondo_exec *exec = test_instantiate(graph);
   const size_t calls = fake_of(self->t.device)->calls;
   for (int i = 0; i < 10; i++) assert_ok(rondo_exec_launch(exec, self->t.stream));
   assert_int_equal(fake_of(self->t.device)->calls, calls + 10);
 }
 
 /* GX-9: on a synchronous device every operation is waited for. */
-static void test_gx9_synchronous_devices_wait(void **state) {
-  rig *self = *state;
+RIG_TEST(test_gx9_synchronous_devices_wait) {
   rondo_stream *waiting = NULL;
   self->t.device->synchronous = true;
   assert_ok(rondo_stream_create(self->t.device, NULL, &waiting));
   const size_t calls = fake_of(self->t.device)->calls;
-  assert_ok(rondo_host_async(waiting, pass, NULL));
+  assert_ok(rondo_host_async(waiting, test_host_nothing, NULL));
   assert_int_equal(fake_of(self->t.device)->calls, calls + 2);
   fake_of(self->t.device)->fail_at = calls + 4;
-  assert_fails(rondo_host_async(waiting, pass, NULL), RONDO_OUT_OF_MEMORY);
+  assert_fails(rondo_host_async(waiting, test_host_nothing, NULL), RONDO_OUT_OF_MEMORY);
   assert_message("rondo_host_async");
   assert_message("RONDO_SYNC");
   assert_ok(rondo_stream_destroy(waiting));
 }
 
 /* U3: an update that the driver breaks off half-way is taken back. */
-static void test_gx5_a_broken_off_update_is_taken_back(void **state) {
-  rig *self = *state;
+RIG_TEST(test_gx5_a_broken_off_update_is_taken_back) {
   const uint32_t before[4] = {10, 11, 12, 13}, after[4] = {20, 21, 22, 23};
   rondo_graph *old = make_line(self, 4, 10, NULL), *fresh = make_line(self, 4, 20, NULL);
-  rondo_exec *exec;
-  exec = test_instantiate(old);
+  rondo_exec *exec = test_instantiate(old);
   fake_of(self->t.device)->fail_at = fake_of(self->t.device)->calls + 3;
   assert_fails(rondo_exec_update(exec, fresh, NULL), RONDO_OUT_OF_MEMORY);
   assert_values(exec, before, 4);
@@ -118,14 +108,11 @@ static void test_gx5_a_broken_off_update_is_taken_back(void **state) {
 }
 
 /* When taking back fails too, the exec does not run half of each: it refuses until an update takes effect. */
-static void test_gx5_an_exec_never_runs_half_an_update(void **state) {
-  rig *self = *state;
+RIG_TEST(test_gx5_an_exec_never_runs_half_an_update) {
   const uint32_t after[4] = {20, 21, 22, 23};
   rondo_node nodes[4];
   rondo_graph *old = make_line(self, 4, 10, nodes), *fresh = make_line(self, 4, 20, NULL);
-  rondo_exec *exec;
-  rondo_exec_info info = {.struct_size = sizeof info};
-  exec = test_instantiate(old);
+  rondo_exec *exec = test_instantiate(old);
   fake_of(self->t.device)->fail_at = fake_of(self->t.device)->calls + 3;
   fake_of(self->t.device)->fail_rest = true;
   assert_fails(rondo_exec_update(exec, fresh, NULL), RONDO_OUT_OF_MEMORY);
@@ -134,7 +121,7 @@ static void test_gx5_an_exec_never_runs_half_an_update(void **state) {
   assert_ok(rondo_exec_update(exec, fresh, NULL));
   assert_values(exec, after, 4);
   assert_ok(rondo_exec_launch(exec, self->t.stream));
-  assert_ok(rondo_exec_get_info(exec, &info));
+  rondo_exec_info info = test_exec_info(exec);
   assert_true(info.launches == 1 && info.updates == 1);
   const uint32_t value = 77;
   const rondo_node_params params = params_of(self, (const void *[]){&value});
@@ -149,14 +136,12 @@ static bool fits(const rondo_exec *exec, const rondo_graph *graph, size_t *out_c
 
 /* U3: the same for graphs that are known and put in place: the driver breaks off at every call once, and again with the
  * calls that would take it back. */
-static void test_gx5_an_update_in_place_is_whole(void **state) {
-  rig *self = *state;
+RIG_TEST(test_gx5_an_update_in_place_is_whole) {
   fake_device *driver = fake_of(self->t.device);
   const uint32_t before[4] = {10, 11, 12, 13}, after[4] = {20, 21, 22, 23};
   rondo_graph *old = make_line(self, 4, 10, NULL), *fresh = make_line(self, 4, 20, NULL);
-  rondo_exec *exec;
   size_t changes;
-  exec = test_instantiate(old);
+  rondo_exec *exec = test_instantiate(old);
   (void)test_instantiate(fresh); /* which verifies it */
   assert_true(fits(exec, old, &changes));
   assert_int_equal(changes, 0);
@@ -183,17 +168,15 @@ static void test_gx5_an_update_in_place_is_whole(void **state) {
 }
 
 /* Of many nodes one differs: the driver is told of that alone. */
-static void test_gx5_an_update_gives_what_differs(void **state) {
-  rig *self = *state;
+RIG_TEST(test_gx5_an_update_gives_what_differs) {
   const uint32_t value = 99, after[4] = {10, 11, 99, 13};
   rondo_node nodes[4];
   rondo_graph *old = make_line(self, 4, 10, NULL), *fresh = make_line(self, 4, 10, nodes);
   const rondo_node_params params = params_of(self, (const void *[]){&value});
-  rondo_exec *exec;
   rondo_node_change changes[4];
   size_t count;
   assert_ok(rondo_graph_set_params(fresh, nodes[2], &params));
-  exec = test_instantiate(old);
+  rondo_exec *exec = test_instantiate(old);
   for (int known = 0; known < 2; known++) {
     if (known) (void)test_instantiate(fresh); /* which verifies it */
     assert_true(rondo_exec_fits(exec, fresh, changes, &count) == (known == 1));
@@ -208,16 +191,14 @@ static void test_gx5_an_update_gives_what_differs(void **state) {
 }
 
 static void assert_known_again(rig *self, rondo_graph *graph) {
-  rondo_exec *exec;
   assert_false(rondo_exec_is_verified(graph));
-  exec = test_instantiate(graph);
+  rondo_exec *exec = test_instantiate(graph);
   assert_true(rondo_exec_is_verified(graph));
   assert_ok(rondo_exec_launch(exec, self->t.stream));
 }
 
 /* What verification found holds until the graph or the device's allocations change. */
-static void test_gx5_what_is_known_of_a_graph_ends_with_a_change(void **state) {
-  rig *self = *state;
+RIG_TEST(test_gx5_what_is_known_of_a_graph_ends_with_a_change) {
   rondo_node nodes[4], more;
   rondo_graph *graph = make_line(self, 4, 10, nodes), *child = make_line(self, 2, 1, NULL);
   const uint32_t value = 77;
@@ -245,8 +226,7 @@ static void test_gx5_what_is_known_of_a_graph_ends_with_a_change(void **state) {
 }
 
 /* GX-9: destroyed events are used again once they are complete, looked for at the next request. */
-static void test_gx9_events_come_back_when_complete(void **state) {
-  rig *self = *state;
+RIG_TEST(test_gx9_events_come_back_when_complete) {
   rondo_event *first = NULL, *second = NULL, *third = NULL, *timed = NULL;
   assert_ok(rondo_event_create(self->t.device, NULL, &first));
   fake_of(self->t.device)->stalled = true;
@@ -269,30 +249,25 @@ static void test_gx9_events_come_back_when_complete(void **state) {
 }
 
 /* A frontier that was lent may be given back, also while it grows. */
-static void test_c13_a_lent_frontier_comes_back(void **state) {
-  rig *self = *state;
-  rondo_graph *graph = NULL;
-  rondo_capture_info info = {.struct_size = sizeof info};
+RIG_TEST(test_c13_a_lent_frontier_comes_back) {
   assert_ok(rondo_capture_begin(self->t.stream, RONDO_CAPTURE_THREAD_LOCAL));
-  assert_ok(rondo_host_async(self->t.stream, pass, NULL));
-  assert_ok(rondo_capture_get_info(self->t.stream, &info));
+  assert_ok(rondo_host_async(self->t.stream, test_host_nothing, NULL));
+  rondo_capture_info info = test_capture_info(self->t.stream);
   for (int i = 0; i < 10; i++) {
     rondo_node node = {0};
     assert_ok(rondo_graph_add_empty(info.graph, NULL, 0, &node));
     assert_ok(rondo_capture_set_frontier(self->t.stream, &node, 1, false));
-    assert_ok(rondo_capture_get_info(self->t.stream, &info));
+    info = test_capture_info(self->t.stream);
     assert_int_equal(info.frontier_count, i + 2);
     assert_ok(rondo_capture_set_frontier(self->t.stream, info.frontier, info.frontier_count, i % 2 == 0));
-    assert_ok(rondo_capture_get_info(self->t.stream, &info));
+    info = test_capture_info(self->t.stream);
     assert_int_equal(info.frontier_count, i + 2);
   }
-  assert_ok(rondo_capture_end(self->t.stream, &graph));
-  assert_ok(rondo_graph_destroy(graph));
+  (void)test_capture_end(self->t.stream);
 }
 
 /* Streams destroyed in a capture leave it invalid, and leave nothing. */
-static void test_streams_destroyed_while_capturing(void **state) {
-  rig *self = *state;
+RIG_TEST(test_streams_destroyed_while_capturing) {
   rondo_stream *origin = NULL, *member = NULL;
   rondo_event *event = NULL;
   rondo_graph *graph = NULL;
@@ -301,41 +276,25 @@ static void test_streams_destroyed_while_capturing(void **state) {
     assert_ok(rondo_stream_create(self->t.device, &(rondo_stream_options){.name = "origin"}, &origin));
     assert_ok(rondo_stream_create(self->t.device, &(rondo_stream_options){.name = "member"}, &member));
     assert_ok(rondo_capture_begin(origin, RONDO_CAPTURE_GLOBAL));
-    assert_ok(rondo_host_async(origin, pass, NULL));
+    assert_ok(rondo_host_async(origin, test_host_nothing, NULL));
     assert_ok(rondo_event_record(event, origin));
     assert_ok(rondo_stream_wait_event(member, event));
     if (who == 0) {
       assert_ok(rondo_stream_destroy(member));
-      assert_error(rondo_host_async(origin, pass, NULL), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+      assert_error(rondo_host_async(origin, test_host_nothing, NULL), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
       assert_message("member");
       assert_error(rondo_capture_end(origin, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
       assert_ok(rondo_stream_destroy(origin));
     } else {
       assert_ok(rondo_stream_destroy(origin));
-      assert_error(rondo_host_async(member, pass, NULL), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+      assert_error(rondo_host_async(member, test_host_nothing, NULL), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
       assert_message("origin");
       assert_error(rondo_capture_end(member, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
-      assert_ok(rondo_host_async(member, pass, NULL)); /* the capture has ended: it runs */
+      assert_ok(rondo_host_async(member, test_host_nothing, NULL)); /* the capture has ended: it runs */
       assert_ok(rondo_stream_destroy(member));
     }
     assert_int_equal(rondo_capture_count, 0);
     assert_error(rondo_event_query(event), RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT);
   }
   rondo_event_destroy(event);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      rig_test(test_gx4_a_launch_is_one_call),
-      rig_test(test_gx9_synchronous_devices_wait),
-      rig_test(test_gx5_a_broken_off_update_is_taken_back),
-      rig_test(test_gx5_an_exec_never_runs_half_an_update),
-      rig_test(test_gx5_an_update_in_place_is_whole),
-      rig_test(test_gx5_an_update_gives_what_differs),
-      rig_test(test_gx5_what_is_known_of_a_graph_ends_with_a_change),
-      rig_test(test_gx9_events_come_back_when_complete),
-      rig_test(test_c13_a_lent_frontier_comes_back),
-      rig_test(test_streams_destroyed_while_capturing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,8 +90,7 @@ static rondo_executor_plan *make_plan(rondo_executor *executor, const scene *s) 
 
 static rondo_executor *make_executor(test_fixture *t, uint32_t threads) {
   const rondo_executor_options options = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = threads};
-  rondo_executor *executor = NULL;
-  assert_ok(rondo_executor_create(t->device, &options, &executor));
+  rondo_executor *executor = test_executor(t, &options);
   return executor;
 }
 
@@ -111,8 +110,7 @@ static void expect_words(const scene *s) {
   assert_memory_equal(s->words, s->expected, s->count * sizeof *s->words);
 }
 
-static void test_se10_many_streams_give_what_one_gives(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_many_streams_give_what_one_gives) {
   for (uint32_t threads = 0; threads <= 3; threads++) {
     rondo_executor *executor = make_executor(t, threads == 0 ? RONDO_EXECUTOR_NO_THREADS : threads);
     for (uint64_t seed = 1; seed <= test_effort(40); seed++) {
@@ -131,8 +129,7 @@ static void test_se10_many_streams_give_what_one_gives(void **state) {
 }
 
 /* One after another, without a wait. */
-static void test_se10_runs_follow_each_other(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_runs_follow_each_other) {
   uint64_t seed = 5;
   rondo_executor *executor = make_executor(t, 2);
   scene *s = make_scene(t, &seed);
@@ -140,12 +137,10 @@ static void test_se10_runs_follow_each_other(void **state) {
   for (int i = 0; i < 30; i++) assert_ok(run(plan, s));
   expect_words(s);
   rondo_executor_plan_destroy(plan);
-  assert_ok(rondo_executor_destroy(executor));
 }
 
 /* What was enqueued before a node was refused has ended when the program's stream is done. */
-static void test_se10_what_runs_when_a_node_fails_is_waited_for(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_what_runs_when_a_node_fails_is_waited_for) {
   for (uint64_t seed = 1; seed <= test_effort(20); seed++) {
     uint64_t draws = seed;
     rondo_executor *executor = make_executor(t, 1 + (uint32_t)(seed % 3));
@@ -168,8 +163,7 @@ static void test_se10_what_runs_when_a_node_fails_is_waited_for(void **state) {
 }
 
 /* On any stream: the run, waiting for the program's stream, or settling reports it; once. */
-static void test_se10_what_fails_on_a_stream_is_told(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_what_fails_on_a_stream_is_told) {
   for (uint64_t seed = 1; seed <= test_effort(20); seed++) {
     uint64_t draws = seed;
     rondo_executor *executor = make_executor(t, (uint32_t)(seed % 3) + 1);
@@ -188,14 +182,4 @@ static void test_se10_what_fails_on_a_stream_is_told(void **state) {
     rondo_executor_plan_destroy(plan);
     assert_ok(rondo_executor_destroy(executor));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se10_many_streams_give_what_one_gives),
-      test_case(test_se10_runs_follow_each_other),
-      test_case(test_se10_what_runs_when_a_node_fails_is_waited_for),
-      test_case(test_se10_what_fails_on_a_stream_is_told),
-  };
-  return test_main(tests);
 }

@@ -27,8 +27,7 @@ static void assert_number(double actual, double expected) {
   if (fabs(actual - expected) > 1e-9 * fabs(expected)) fail_msg("%.12g, not %.12g", actual, expected);
 }
 
-static void test_fw8_prediction_is_what_the_header_says(void **state) {
-  (void)state;
+DEVICE_TEST(test_fw8_prediction_is_what_the_header_says) {
   const rondo_gain gain = estimate(64, 0.5);
   assert_number(gain.total_us, 5 + 129); /* the host is slower than the device, which takes 128 */
   assert_number(gain.recorded_host_us, 4 + 0.64);
@@ -40,8 +39,7 @@ static void test_fw8_prediction_is_what_the_header_says(void **state) {
   assert_false(gain.is_measured);
 }
 
-static void test_fw8_what_the_host_takes_more_is_taken_for_cold_caches_up_to_a_bound(void **state) {
-  (void)state;
+DEVICE_TEST(test_fw8_what_the_host_takes_more_is_taken_for_cold_caches_up_to_a_bound) {
   const double beyond[] = {-1, 0, 1.25, 2, 100}, more[] = {0, 0, 1.25, 2, 2};
   for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
     rondo_gain gain = {.works = 10, .host_us = 21 + beyond[i], .device_us = 1000};
@@ -50,16 +48,14 @@ static void test_fw8_what_the_host_takes_more_is_taken_for_cold_caches_up_to_a_b
   }
 }
 
-static void test_fw8_kernels_that_take_less_than_their_place_take_nothing(void **state) {
-  (void)state;
+DEVICE_TEST(test_fw8_kernels_that_take_less_than_their_place_take_nothing) {
   rondo_gain gain = {.works = 10, .host_us = 21, .device_us = 3, .total_us = 30};
   assert_ok(rondo_gain_estimate(&costs, &gain));
   assert_number(gain.total_us, 30); /* is not estimated where it is known */
   assert_number(gain.recorded_total_us, 18);
 }
 
-static void test_fw8_what_was_measured_stays(void **state) {
-  (void)state;
+DEVICE_TEST(test_fw8_what_was_measured_stays) {
   rondo_gain gain = {.works = 10,
                      .host_us = 20,
                      .device_us = 30,
@@ -76,8 +72,7 @@ static void test_fw8_what_was_measured_stays(void **state) {
 }
 
 /* Many small kernels gain, few large ones don't. */
-static void test_fw8_decision_over_counts_and_sizes(void **state) {
-  (void)state;
+DEVICE_TEST(test_fw8_decision_over_counts_and_sizes) {
   static const uint32_t counts[] = {1, 4, 16, 64, 256};
   static const double sizes[] = {0.5, 5, 50, 5000};
   static const bool pays[4][5] = {{false, true, true, true, true}, /* of one, a launch takes the place of another */
@@ -92,8 +87,7 @@ static void test_fw8_decision_over_counts_and_sizes(void **state) {
     }
 }
 
-static void test_fw8_bars_can_be_moved(void **state) {
-  (void)state;
+DEVICE_TEST(test_fw8_bars_can_be_moved) {
   const rondo_gain gain = estimate(64, 0.5); /* 124.36 us of 134 us saved, 242 us to repay */
   assert_true(rondo_gain_pays(&gain, 13, 2));
   assert_false(rondo_gain_pays(&gain, 14, 2));
@@ -104,8 +98,7 @@ static void test_fw8_bars_can_be_moved(void **state) {
   assert_false(rondo_gain_pays(&worse, 1, UINT64_MAX));
 }
 
-static void test_fw8_nothing_of_a_device_that_costs_nothing(void **state) {
-  (void)state;
+DEVICE_TEST(test_fw8_nothing_of_a_device_that_costs_nothing) {
   const rondo_costs none = {RONDO_COSTS_INIT};
   rondo_gain gain = {.works = 1, .total_us = 4};
   assert_ok(rondo_gain_estimate(&none, &gain));
@@ -116,8 +109,7 @@ static void test_fw8_nothing_of_a_device_that_costs_nothing(void **state) {
 }
 
 /* FW-7: too small to gain, with the numbers and the remedy. */
-static void test_fw7_too_small_a_graph_is_said_with_numbers(void **state) {
-  (void)state;
+DEVICE_TEST(test_fw7_too_small_a_graph_is_said_with_numbers) {
   char message[RONDO_GAIN_MESSAGE];
   rondo_gain gain = estimate(2, 50);
   rondo_gain_explain(&gain, (rondo_gain_bar){0}, message, sizeof message);
@@ -131,38 +123,18 @@ static void test_fw7_too_small_a_graph_is_said_with_numbers(void **state) {
   assert_int_equal(strlen(message), 7);
 }
 
-static void test_bars_and_policies_are_checked(void **state) {
-  (void)state;
+DEVICE_TEST(test_bars_and_policies_are_checked) {
   assert_ok(rondo_gain_bar_check("call", (rondo_gain_bar){.least = 1}));
   const double wrong[] = {-1, 0.5, INFINITY, NAN};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-    assert_error(rondo_gain_bar_check("call", (rondo_gain_bar){.least = wrong[i]}), RONDO_INVALID_ARGUMENT,
-                 RONDO_REASON_OUT_OF_RANGE);
+    assert_invalid(rondo_gain_bar_check("call", (rondo_gain_bar){.least = wrong[i]}), RONDO_REASON_OUT_OF_RANGE);
   assert_ok(rondo_record_policy_check("call", RONDO_RECORD_AUTO));
-  assert_error(rondo_record_policy_check("call", (rondo_record_policy)3), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_record_policy_check("call", (rondo_record_policy)3), RONDO_REASON_BAD_OPTIONS);
 }
 
-static void test_medians(void **state) {
-  (void)state;
+DEVICE_TEST(test_medians) {
   double samples[] = {5, 1, 4, 2, 3, 100};
   assert_number(rondo_median(samples, 5), 3);
   assert_number(rondo_median(samples, 6), 3.5);
   assert_true(rondo_median(samples, 0) == 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_fw8_prediction_is_what_the_header_says),
-      cmocka_unit_test(test_fw8_what_the_host_takes_more_is_taken_for_cold_caches_up_to_a_bound),
-      cmocka_unit_test(test_fw8_kernels_that_take_less_than_their_place_take_nothing),
-      cmocka_unit_test(test_fw8_what_was_measured_stays),
-      cmocka_unit_test(test_fw8_decision_over_counts_and_sizes),
-      cmocka_unit_test(test_fw8_bars_can_be_moved),
-      cmocka_unit_test(test_fw8_nothing_of_a_device_that_costs_nothing),
-      cmocka_unit_test(test_fw7_too_small_a_graph_is_said_with_numbers),
-      cmocka_unit_test(test_bars_and_policies_are_checked),
-      cmocka_unit_test(test_medians),
-  };
-  return test_main(tests);
 }

@@ -12,12 +12,11 @@
 #include "exec/capture/handle_map.h"
 #include "support/test_allocator.h"
 
-static void test_what_was_put_is_found(void **state) {
+UNIT_TEST(test_what_was_put_is_found) {
   enum { COUNT = 5000 };
   test_allocator allocator;
   rondo_handle_map map = {0};
   uint64_t value = 1;
-  (void)state;
   test_allocator_init(&allocator);
   assert_false(rondo_handle_map_get(&map, 5, &value));
   assert_int_equal(value, 0);
@@ -32,15 +31,13 @@ static void test_what_was_put_is_found(void **state) {
   }
   assert_int_equal(map.count, COUNT);
   rondo_handle_map_free(&allocator.table, &map);
-  assert_int_equal(allocator.live, 0);
-  assert_int_equal(allocator.faults, 0);
+  assert_true(test_allocator_is_clean(&allocator));
 }
 
-static void test_growing_fails_without_harm(void **state) {
+UNIT_TEST(test_growing_fails_without_harm) {
   test_allocator allocator;
   rondo_handle_map map = {0};
   uint64_t value, count = 0;
-  (void)state;
   test_allocator_init(&allocator);
   allocator.fail_at = 2;
   while (rondo_handle_map_reserve(&allocator.table, &map) == RONDO_OK) {
@@ -55,12 +52,4 @@ static void test_growing_fails_without_harm(void **state) {
   assert_int_equal(rondo_handle_map_reserve(&allocator.table, &map), RONDO_OK);
   rondo_handle_map_free(&allocator.table, &map);
   assert_int_equal(allocator.live, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_was_put_is_found),
-      cmocka_unit_test(test_growing_fails_without_harm),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

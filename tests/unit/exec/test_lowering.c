@@ -13,29 +13,17 @@
 #include "fault/fake_driver.h"
 #include "support/rondo_test.h"
 
-static rondo_device *device;
-static rondo_graph *graphs[4096]; /* all that a test made */
-static size_t graph_count;
-
 static int set_up(void **state) {
-  (void)state;
-  device = fake_open(NULL);
+  static test_fixture fixture;
+  fixture = (test_fixture){.device = fake_open(NULL)};
+  *state = &fixture;
   return 0;
 }
 
 static int tear_down(void **state) {
-  (void)state;
-  while (graph_count > 0) assert_ok(rondo_graph_destroy(graphs[--graph_count]));
-  return (int)fake_close(device);
-}
-
-#define lowering_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-static rondo_graph *make_graph(void) {
-  rondo_graph *graph = NULL;
-  assert_true(graph_count < sizeof graphs / sizeof graphs[0]);
-  assert_ok(rondo_graph_create(device, NULL, &graph));
-  return graphs[graph_count++] = graph;
+  const test_fixture *fixture = *state;
+  const bool clean = test_destroy_left();
+  return fake_close(fixture->device) == 0 && clean ? 0 : -1;
 }
 
 /* Lowers a graph; the result is in order. The caller frees the draft. */
@@ -74,10 +62,11 @@ static bool reaches(const rondo_lowering *lowering, uint32_t from, uint32_t to) 
   return false;
 }
 
-/* head -> child {a, b -> c} -> tail, and an empty child beside. */
-static void test_children_stand_where_their_node_stood(void **state) {
-  (void)state;
-  rondo_graph *inner = make_graph(), *nothing = make_graph(), *outer = make_graph(), *own = NULL;
+#define LOWERING_TEST(name) TEST_REGISTER(name, test_fixture *t, set_up, tear_down, false)
+
+/* head -> child {a, b -> c} -> tail, and an empty child next to it. */
+LOWERING_TEST(test_children_stand_where_their_node_stood) {
+  rondo_graph *inner = test_graph(t), *nothing = test_graph(t), *outer = test_graph(t), *own = NULL;
   const rondo_node a = add_empty(inner, NULL, 0), b = add_empty(inner, NULL, 0), c = add_empty(inner, &b, 1);
   const rondo_node head = add_empty(outer, NULL, 0);
   const rondo_node child = add_child(outer, &head, 1, inner, &own), hole = add_child(outer, &head, 1, nothing, NULL);
@@ -107,10 +96,9 @@ static void test_children_stand_where_their_node_stood(void **state) {
 }
 
 /* n sinks of one child before n roots of another: n + n edges and a join, not n * n. */
-static void test_wide_children_meet_in_a_join(void **state) {
-  (void)state;
+LOWERING_TEST(test_wide_children_meet_in_a_join) {
   enum { WIDE = 300 };
-  rondo_graph *wide = make_graph(), *outer = make_graph();
+  rondo_graph *wide = test_graph(t), *outer = test_graph(t);
   for (int i = 0; i < WIDE; i++) add_empty(wide, NULL, 0);
   const rondo_node first = add_child(outer, NULL, 0, wide, NULL);
   const rondo_node second = add_child(outer, &first, 1, wide, NULL);
@@ -135,7 +123,8 @@ typedef struct flat {
 
 /* Adds `size` random nodes to a graph; plain nodes are noted in `all`, with what comes before them. `entry` marks what
  * comes before the whole graph; `out_all` receives what a node after the graph comes after. */
-static void fill_random(rondo_graph *graph, int depth, uint64_t *random, flat *all, const bool *entry, bool *out_all) {
+static void fill_random(test_fixture *t, rondo_graph *graph, int depth, uint64_t *random, flat *all, const bool *entry,
+                        bool *out_all) {
   enum { SIZE = 6 };
   bool after[SIZE][400] = {{false}};
   rondo_node nodes[SIZE];
@@ -150,9 +139,9 @@ static void fill_random(rondo_graph *graph, int depth, uint64_t *random, flat *a
       for (int j = 0; j < 400; j++) own[j] = own[j] || after[k][j];
     }
     if (depth > 0 && test_random_below(random, 3) == 0) {
-      rondo_graph *empty = make_graph(), *child = NULL;
+      rondo_graph *empty = test_graph(t), *child = NULL;
       nodes[i] = add_child(graph, before, count, empty, &child);
-      if (test_random_below(random, 4) != 0) fill_random(child, depth - 1, random, all, own, after[i]);
+      if (test_random_below(random, 4) != 0) fill_random(t, child, depth - 1, random, all, own, after[i]);
       for (int j = 0; j < 400; j++) after[i][j] = after[i][j] || own[j];
     } else {
       nodes[i] = add_empty(graph, before, count);
@@ -166,16 +155,15 @@ static void fill_random(rondo_graph *graph, int depth, uint64_t *random, flat *a
   }
 }
 
-static void test_random_nesting(void **state) {
-  (void)state;
+LOWERING_TEST(test_random_nesting) {
   flat *all = malloc(sizeof *all);
   for (uint64_t seed = 1; seed <= 40; seed++) {
     uint64_t random = seed;
     const bool entry[400] = {false};
     bool end[400] = {false};
-    rondo_graph *graph = make_graph();
+    rondo_graph *graph = test_graph(t);
     memset(all, 0, sizeof *all);
-    fill_random(graph, 3, &random, all, entry, end);
+    fill_random(t, graph, 3, &random, all, entry, end);
     rondo_exec_draft draft;
     const rondo_lowering *lowering = lower(graph, &draft);
     assert_int_equal(lowering->nodes.count - lowering->join_count, all->count);
@@ -188,33 +176,4 @@ static void test_random_nesting(void **state) {
     rondo_exec_draft_free(&draft);
   }
   free(all);
-}
-
-/* A cycle inside a child is found by instantiating (B6). */
-static void test_a_cycle_in_a_child(void **state) {
-  (void)state;
-  rondo_graph *inner = make_graph(), *outer = make_graph(), *own = NULL;
-  const rondo_node a = add_empty(inner, NULL, 0), b = add_empty(inner, &a, 1);
-  (void)b;
-  add_child(outer, NULL, 0, inner, &own);
-  rondo_node nodes[2];
-  size_t count = 2;
-  assert_ok(rondo_graph_nodes(own, nodes, &count));
-  assert_ok(rondo_graph_add_edges(own, &nodes[1], &nodes[0], 1));
-  rondo_exec *exec = (rondo_exec *)(void *)device;
-  assert_error(rondo_instantiate(outer, NULL, &exec), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
-  assert_null(exec);
-  assert_ok(rondo_graph_remove_edges(own, &nodes[1], &nodes[0], 1));
-  assert_ok(rondo_instantiate(outer, NULL, &exec));
-  rondo_exec_destroy(exec);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      lowering_case(test_children_stand_where_their_node_stood),
-      lowering_case(test_wide_children_meet_in_a_join),
-      lowering_case(test_random_nesting),
-      lowering_case(test_a_cycle_in_a_child),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

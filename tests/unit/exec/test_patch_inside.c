@@ -17,8 +17,7 @@ static void copy_cpu(rondo_blocks blocks, void *const *args) {
 static rondo_kernel *make_copy_kernel(test_fixture *t) {
   const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "copy", .cpu = copy_cpu,
                                         .params = {RONDO_READS, RONDO_WRITES}};
-  rondo_kernel *kernel;
-  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  rondo_kernel *kernel = test_kernel_make(t, &options);
   return kernel;
 }
 
@@ -26,7 +25,6 @@ static rondo_kernel *make_copy_kernel(test_fixture *t) {
 static rondo_exec *make_exec(test_fixture *t, rondo_kernel *copy, const uint32_t *in, uint32_t *out, uint32_t count,
                              bool relocate) {
   rondo_graph *graph = test_graph(t);
-  rondo_exec *exec;
   rondo_node node = {0};
   void *scratch;
   if (relocate) assert_ok(rondo_graph_add_alloc(graph, NULL, 0, BYTES, NULL, &scratch, &node));
@@ -39,8 +37,7 @@ static rondo_exec *make_exec(test_fixture *t, rondo_kernel *copy, const uint32_t
   }
   if (relocate) assert_ok(rondo_graph_add_free(graph, &node, 1, scratch, &node));
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = relocate};
-  assert_ok(rondo_instantiate(graph, &options, &exec));
-  return test_own_exec(exec);
+  return test_instantiate_with(graph, &options);
 }
 
 static void fill_words(uint32_t *words, uint32_t first) {
@@ -63,8 +60,7 @@ static void launch_and_expect(test_fixture *t, rondo_patch_set *set, const uint3
   for (uint32_t i = 0; i < count; i++) assert_int_equal(out[i], in[i % WORDS]);
 }
 
-static void test_numbers_of_sites_around_an_item(void **state) {
-  test_fixture *t = *state;
+TEST(test_numbers_of_sites_around_an_item) {
   enum { ITEM = CPU_MOST_STORES };
   static const uint32_t counts[] = {1, ITEM - 1, ITEM, ITEM + 1, 2 * ITEM, 2 * ITEM + 1, 20 * ITEM + 7};
   rondo_kernel *copy = make_copy_kernel(t);
@@ -77,7 +73,6 @@ static void test_numbers_of_sites_around_an_item(void **state) {
     for (int round = 0; round < 6; round++) launch_and_expect(t, set, in[round % 2], out, counts[i]);
     rondo_patch_destroy(set);
   }
-  rondo_kernel_destroy(copy);
 }
 
 /* Where the first node of the clones has its input. */
@@ -112,14 +107,13 @@ static void settle_both(test_fixture *t, bool relocate) {
   rondo_kernel_destroy(copy);
 }
 
-static void test_clones_learn_of_addresses_late(void **state) {
-  settle_both(*state, false);
-  settle_both(*state, true);
+TEST(test_clones_learn_of_addresses_late) {
+  settle_both(t, false);
+  settle_both(t, true);
 }
 
 /* The caller answers for them: they need neither the alignment nor an allocation. */
-static void test_addresses_are_not_checked(void **state) {
-  test_fixture *t = *state;
+TEST(test_addresses_are_not_checked) {
   static uint32_t elsewhere[WORDS + 1];
   uint32_t *in = test_words(t, WORDS), *out = test_words(t, WORDS);
   rondo_kernel *copy = make_copy_kernel(t);
@@ -129,7 +123,6 @@ static void test_addresses_are_not_checked(void **state) {
   assert_true(rondo_patch_fits(in, in) && rondo_patch_fits((const char *)in + 512, in));
   launch_and_expect(t, set, elsewhere + 1, out, WORDS);
   rondo_patch_destroy(set);
-  rondo_kernel_destroy(copy);
 }
 
 static rondo_status refuse(void *user) {
@@ -138,11 +131,10 @@ static rondo_status refuse(void *user) {
 }
 
 /* GX-9: on a synchronous device a launch returns what its work failed with; its addresses apply nevertheless. */
-static void test_launches_that_fail_when_they_run(void **state) {
+DEVICE_TEST(test_launches_that_fail_when_they_run) {
   test_fixture t = {.device = NULL};
   uint32_t in[2][WORDS], out[1] = {0};
   rondo_node node;
-  (void)state;
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .synchronous = true};
   assert_ok(rondo_device_open("cpu", &options, &t.device));
   assert_ok(rondo_stream_create(t.device, NULL, &t.stream));
@@ -172,8 +164,7 @@ static void test_launches_that_fail_when_they_run(void **state) {
 }
 
 /* All findings are counted, and the first ones kept. */
-static void test_findings_have_a_bound(void **state) {
-  test_fixture *t = *state;
+TEST(test_findings_have_a_bound) {
   enum { NODES = RONDO_PATCH_MOST_FINDINGS + 44 };
   uint32_t *in = test_words(t, WORDS), *out = test_words(t, 8);
   rondo_graph *graph = test_graph(t);
@@ -199,13 +190,4 @@ static void test_findings_have_a_bound(void **state) {
   assert_int_equal(rondo_node_number(finding.node), RONDO_PATCH_MOST_FINDINGS - 1);
   assert_false(set->slots[0].is_patchable);
   rondo_patch_destroy(set);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_numbers_of_sites_around_an_item), test_case(test_clones_learn_of_addresses_late),
-      test_case(test_addresses_are_not_checked),       cmocka_unit_test(test_launches_that_fail_when_they_run),
-      test_case(test_findings_have_a_bound),
-  };
-  return test_main(tests);
 }

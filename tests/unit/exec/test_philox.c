@@ -25,8 +25,7 @@ static philox_block ten_rounds(philox_block block) {
   return block;
 }
 
-static void test_tr13_known_answers(void **state) {
-  (void)state;
+UNIT_TEST(test_tr13_known_answers) {
   static const struct {
     philox_block in;
     uint32_t out[4];
@@ -52,8 +51,7 @@ static void assert_agrees(uint64_t seed, uint64_t subsequence, uint64_t offset) 
   assert_memory_equal(actual.x, expected.counter, sizeof actual.x);
 }
 
-static void test_tr13_the_counter_of_seed_subsequence_and_offset(void **state) {
-  (void)state;
+UNIT_TEST(test_tr13_the_counter_of_seed_subsequence_and_offset) {
   const rondo_random4 first = rondo_philox(0, 0, 0);
   assert_int_equal(first.x[0], 0x6627e8d5);
   uint64_t random = 1;
@@ -66,12 +64,4 @@ static void test_tr13_the_counter_of_seed_subsequence_and_offset(void **state) {
   const size_t count = sizeof ends / sizeof *ends;
   for (size_t i = 0; i < count * count * count; i++)
     assert_agrees(ends[i % count], ends[i / count % count], ends[i / count / count]);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tr13_known_answers),
-      cmocka_unit_test(test_tr13_the_counter_of_seed_subsequence_and_offset),
-  };
-  return cmocka_run_group_tests_name("philox", tests, NULL, NULL);
 }

@@ -75,8 +75,7 @@ static void assert_all_played(const dag *d, const watcher *w) {
   assert_int_equal(atomic_load(&w->strangers), 0);
 }
 
-static void test_se10_nodes_are_played_once_after_those_before_them(void **state) {
-  (void)state;
+UNIT_TEST(test_se10_nodes_are_played_once_after_those_before_them) {
   static dag d;
   test_allocator allocator;
   test_allocator_init(&allocator);
@@ -102,8 +101,7 @@ static void test_se10_nodes_are_played_once_after_those_before_them(void **state
 }
 
 /* All cheap: in the order in which they become ready, on the thread that runs. */
-static void test_se10_cheap_nodes_are_played_where_they_are_found(void **state) {
-  (void)state;
+UNIT_TEST(test_se10_cheap_nodes_are_played_where_they_are_found) {
   static const uint32_t start[] = {0, 0, 0, 1, 2, 4}, before[] = {0, 1, 2, 3};
   rondo_allocator allocator = rondo_allocator_default();
   static dag d;
@@ -145,8 +143,7 @@ static rondo_status meet(void *user, uint32_t lane, uint32_t node) {
   return RONDO_OK;
 }
 
-static void test_se10_expensive_nodes_run_at_once(void **state) {
-  (void)state;
+UNIT_TEST(test_se10_expensive_nodes_run_at_once) {
   static const uint32_t start[] = {0, 0, 0, 1, 2}, before[] = {0, 1};
   static const bool is_expensive[] = {true, true, false, false};
   rondo_allocator allocator = rondo_allocator_default();
@@ -168,8 +165,7 @@ static void test_se10_expensive_nodes_run_at_once(void **state) {
 }
 
 /* The first failure is returned, nothing after it was run, and the next run is not affected. */
-static void test_se10_a_failure_ends_a_run(void **state) {
-  (void)state;
+UNIT_TEST(test_se10_a_failure_ends_a_run) {
   static dag d;
   rondo_allocator allocator = rondo_allocator_default();
   rondo_ready_queue *queue = NULL;
@@ -190,8 +186,7 @@ static void test_se10_a_failure_ends_a_run(void **state) {
   rondo_ready_queue_destroy(queue);
 }
 
-static void test_se10_a_graph_without_nodes_is_over_at_once(void **state) {
-  (void)state;
+UNIT_TEST(test_se10_a_graph_without_nodes_is_over_at_once) {
   static const uint32_t none[1];
   rondo_allocator allocator = rondo_allocator_default();
   rondo_ready_graph graph;
@@ -204,8 +199,7 @@ static void test_se10_a_graph_without_nodes_is_over_at_once(void **state) {
   rondo_ready_graph_free(&allocator, &graph);
 }
 
-static void test_se10_every_allocation_may_fail(void **state) {
-  (void)state;
+UNIT_TEST(test_se10_every_allocation_may_fail) {
   static dag d;
   test_allocator allocator;
   uint64_t seed = 3;
@@ -219,24 +213,11 @@ static void test_se10_every_allocation_may_fail(void **state) {
     if (status == RONDO_OK) status = rondo_ready_queue_create(&allocator.table, 2, &queue);
     rondo_ready_queue_destroy(queue);
     rondo_ready_graph_free(&allocator.table, &d.graph);
-    assert_int_equal(atomic_load(&allocator.live), 0);
-    assert_int_equal(atomic_load(&allocator.faults), 0);
+    assert_true(test_allocator_is_clean(&allocator));
     if (status == RONDO_OK) {
       assert_true(at > 6);
       return;
     }
     assert_int_equal(status, RONDO_OUT_OF_MEMORY);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_se10_nodes_are_played_once_after_those_before_them),
-      cmocka_unit_test(test_se10_cheap_nodes_are_played_where_they_are_found),
-      cmocka_unit_test(test_se10_expensive_nodes_run_at_once),
-      cmocka_unit_test(test_se10_a_failure_ends_a_run),
-      cmocka_unit_test(test_se10_a_graph_without_nodes_is_over_at_once),
-      cmocka_unit_test(test_se10_every_allocation_may_fail),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,7 @@
 
 #include "fake_cuda/fake_cuda.h"
 #include "fake_cuda/image.h"
+#include "support/test_cases.h"
 #include "vendor/cuda_driver.h"
 
 #define assert_code(call, code) assert_int_equal((call), (code))
@@ -109,8 +110,8 @@ static inline int tear_down_ruins(void **state) {
   return 0;
 }
 
-#define fake_test(function) cmocka_unit_test_setup_teardown(function, set_up_fake, tear_down_fake)
-#define fake_test_of_ruins(function) cmocka_unit_test_setup_teardown(function, set_up_fake, tear_down_ruins)
+#define FAKE_TEST(name) TEST_REGISTER(name, const fixture *f, set_up_fake, tear_down_fake, false)
+#define RUINS_TEST(name) TEST_REGISTER(name, const fixture *f, set_up_fake, tear_down_ruins, false)
 
 /* Device memory of one granule, which device 0 may access. */
 static inline cu_address make_memory(const fixture *f) {

@@ -152,8 +152,8 @@ static void run_probe(scene *s, const probe *p, cu_capture_mode mode) {
   s->host = NULL;
 }
 
-static void calls_answer_as_a_driver_does(void **state) {
-  scene s = {.f = *state};
+FAKE_TEST(calls_answer_as_a_driver_does) {
+  scene s = {.f = f};
   assert_cu_ok(s.f->api->event_create(&s.captured, 0));
   assert_cu_ok(s.f->api->event_create(&s.plain, 0));
   assert_cu_ok(s.f->api->graph_create(&s.graph, 0));
@@ -165,8 +165,7 @@ static void calls_answer_as_a_driver_does(void **state) {
   assert_cu_ok(s.f->api->graph_destroy(s.graph));
 }
 
-static void execs_are_not_launched_into_captures(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(execs_are_not_launched_into_captures) {
   cu_graph graph = NULL;
   assert_cu_ok(f->api->graph_create(&graph, 0));
   const cu_graph_exec exec = instantiate(f, graph);
@@ -180,8 +179,7 @@ static void execs_are_not_launched_into_captures(void **state) {
   assert_cu_ok(f->api->graph_destroy(graph));
 }
 
-static void bad_arguments_leave_the_capture_alone(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(bad_arguments_leave_the_capture_alone) {
   cu_function function = NULL;
   const cu_module module = make_module(f, "add", &function);
   begin(f, f->stream, CU_CAPTURE_MODE_GLOBAL);
@@ -199,8 +197,7 @@ static void bad_arguments_leave_the_capture_alone(void **state) {
 
 /* What is captured ------------------------------------------------------------------------------------------------ */
 
-static void work_becomes_nodes_and_runs_later(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(work_becomes_nodes_and_runs_later) {
   const cu_address memory = make_memory(f);
   cu_function function = NULL;
   const cu_module module = make_module(f, "add", &function);
@@ -233,8 +230,7 @@ static void work_becomes_nodes_and_runs_later(void **state) {
   free_memory(f, memory);
 }
 
-static void argument_buffers_stay_what_they_are(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(argument_buffers_stay_what_they_are) {
   const cu_address memory = make_memory(f);
   cu_function function = NULL;
   const cu_module module = make_module(f, "add", &function);
@@ -259,8 +255,7 @@ static void argument_buffers_stay_what_they_are(void **state) {
 }
 
 /* C3: the other stream forks off and is joined. */
-static void events_fork_and_join(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(events_fork_and_join) {
   cu_event fork = NULL, join = NULL;
   assert_cu_ok(f->api->event_create(&fork, CU_EVENT_FLAG_DISABLE_TIMING));
   assert_cu_ok(f->api->event_create(&join, CU_EVENT_FLAG_DISABLE_TIMING));
@@ -294,8 +289,7 @@ static void fork_other(const fixture *f, cu_event event) {
 }
 
 /* C4 and C5. */
-static void forks_must_be_joined(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(forks_must_be_joined) {
   cu_event event = NULL;
   assert_cu_ok(f->api->event_create(&event, CU_EVENT_FLAG_DISABLE_TIMING));
   fork_other(f, event);
@@ -316,8 +310,7 @@ static void forks_must_be_joined(void **state) {
 }
 
 /* C7. */
-static void captures_are_isolated(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(captures_are_isolated) {
   cu_event plain = NULL, captured = NULL;
   assert_cu_ok(f->api->event_create(&plain, CU_EVENT_FLAG_DISABLE_TIMING));
   assert_cu_ok(f->api->event_create(&captured, CU_EVENT_FLAG_DISABLE_TIMING));
@@ -344,9 +337,8 @@ static void captures_are_isolated(void **state) {
   assert_cu_ok(f->api->event_destroy(captured));
 }
 
-/* C8: the legacy stream beside a blocking stream's capture. */
-static void the_legacy_stream_breaks_captures_of_blocking_streams(void **state) {
-  const fixture *f = *state;
+/* C8: the legacy stream during a blocking stream's capture. */
+FAKE_TEST(the_legacy_stream_breaks_captures_of_blocking_streams) {
   const cu_address memory = make_memory(f);
   cu_stream blocking = NULL;
   cu_event event = NULL;
@@ -370,8 +362,7 @@ static void the_legacy_stream_breaks_captures_of_blocking_streams(void **state) 
 
 /* C12 and C13 ----------------------------------------------------------------------------------------------------- */
 
-static void the_capture_can_be_read_and_steered(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(the_capture_can_be_read_and_steered) {
   const cu_graph_node *frontier = NULL;
   const cu_edge_data *data = NULL;
   cu_graph graph = NULL;
@@ -404,8 +395,7 @@ static void the_capture_can_be_read_and_steered(void **state) {
   assert_cu_ok(f->api->graph_destroy(captured));
 }
 
-static void an_invalid_capture_shows_no_graph(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(an_invalid_capture_shows_no_graph) {
   cu_graph graph = (cu_graph)f->stream;
   uint64_t id = 0;
   cu_capture_status status = 99;
@@ -418,8 +408,7 @@ static void an_invalid_capture_shows_no_graph(void **state) {
   end_fails(f, f->stream, CU_STREAM_CAPTURE_INVALIDATED);
 }
 
-static void edge_data_of_the_frontier_needs_room(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(edge_data_of_the_frontier_needs_room) {
   const cu_edge_data programmatic = {.from_port = 1, .type = 1};
   const cu_graph_node *frontier = NULL;
   const cu_edge_data *data = NULL;
@@ -478,8 +467,7 @@ static cu_result on_another_thread(const fixture *f, cu_capture_mode mode, bool 
   return e.code;
 }
 
-static void another_threads_unsafe_calls_depend_on_both_modes(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(another_threads_unsafe_calls_depend_on_both_modes) {
   for (cu_capture_mode capture = CU_CAPTURE_MODE_GLOBAL; capture <= CU_CAPTURE_MODE_RELAXED; capture++) {
     for (cu_capture_mode thread = CU_CAPTURE_MODE_GLOBAL; thread <= CU_CAPTURE_MODE_RELAXED; thread++) {
       const bool refused = capture == CU_CAPTURE_MODE_GLOBAL && thread == CU_CAPTURE_MODE_GLOBAL;
@@ -493,8 +481,7 @@ static void another_threads_unsafe_calls_depend_on_both_modes(void **state) {
   }
 }
 
-static void the_mode_of_the_thread_is_exchanged(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(the_mode_of_the_thread_is_exchanged) {
   cu_capture_mode mode = CU_CAPTURE_MODE_RELAXED;
   void *host = NULL;
   assert_cu_ok(f->api->capture_exchange_mode(&mode));
@@ -512,8 +499,7 @@ static void the_mode_of_the_thread_is_exchanged(void **state) {
   assert_int_equal(mode, 7);
 }
 
-static void only_relaxed_captures_end_on_another_thread(void **state) {
-  const fixture *f = *state;
+RUINS_TEST(only_relaxed_captures_end_on_another_thread) {
   begin(f, f->stream, CU_CAPTURE_MODE_THREAD_LOCAL);
   assert_code(on_another_thread(f, CU_CAPTURE_MODE_GLOBAL, true), CU_STREAM_CAPTURE_WRONG_THREAD);
   assert_cu_ok(f->api->graph_destroy(end(f, f->stream)));
@@ -522,8 +508,7 @@ static void only_relaxed_captures_end_on_another_thread(void **state) {
   assert_int_equal(f->fake->live(FAKE_CUDA_GRAPH), 1);
 }
 
-static void destroying_a_stream_ends_its_capture(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(destroying_a_stream_ends_its_capture) {
   cu_stream stream = NULL;
   cu_event event = NULL;
   assert_cu_ok(f->api->event_create(&event, CU_EVENT_FLAG_DISABLE_TIMING));
@@ -539,26 +524,4 @@ static void destroying_a_stream_ends_its_capture(void **state) {
   assert_cu_ok(f->api->stream_destroy(stream));
   end_fails(f, f->stream, CU_STREAM_CAPTURE_INVALIDATED);
   assert_cu_ok(f->api->event_destroy(event));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      fake_test(calls_answer_as_a_driver_does),
-      fake_test(execs_are_not_launched_into_captures),
-      fake_test(bad_arguments_leave_the_capture_alone),
-      fake_test(work_becomes_nodes_and_runs_later),
-      fake_test(argument_buffers_stay_what_they_are),
-      fake_test(events_fork_and_join),
-      fake_test(forks_must_be_joined),
-      fake_test(captures_are_isolated),
-      fake_test(the_legacy_stream_breaks_captures_of_blocking_streams),
-      fake_test(the_capture_can_be_read_and_steered),
-      fake_test(an_invalid_capture_shows_no_graph),
-      fake_test(edge_data_of_the_frontier_needs_room),
-      fake_test(another_threads_unsafe_calls_depend_on_both_modes),
-      fake_test(the_mode_of_the_thread_is_exchanged),
-      fake_test_of_ruins(only_relaxed_captures_end_on_another_thread),
-      fake_test(destroying_a_stream_ends_its_capture),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

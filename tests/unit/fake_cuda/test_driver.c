@@ -12,11 +12,10 @@ static get_address_fn get_address_function(void) {
   return function;
 }
 
-static void every_row_is_found_at_its_version(void **state) {
+FAKE_TEST(every_row_is_found_at_its_version) {
   const get_address_fn get_address = get_address_function();
   int found = -1;
   void *address = NULL;
-  (void)state;
 #define required(member, symbol, version, arguments)                     \
   assert_cu_ok(get_address(#symbol, &address, version, 0, &found));      \
   assert_non_null(address);                                              \
@@ -31,8 +30,7 @@ static void every_row_is_found_at_its_version(void **state) {
 #undef required
 }
 
-static void unknown_and_hidden_names_are_not_found(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(unknown_and_hidden_names_are_not_found) {
   const get_address_fn get_address = get_address_function();
   int found = -1;
   void *address = &found;
@@ -49,8 +47,7 @@ static void unknown_and_hidden_names_are_not_found(void **state) {
   assert_non_null(address);
 }
 
-static void devices_say_what_they_are(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(devices_say_what_they_are) {
   int count = 0, value = 0, can = -1;
   cu_device device = -1;
   char name[64];
@@ -78,8 +75,7 @@ static void devices_say_what_they_are(void **state) {
   assert_string_equal(cuda_code_name(f->api, 12345), "CUDA_ERROR_UNKNOWN");
 }
 
-static void contexts_are_counted_and_current_for_a_thread(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(contexts_are_counted_and_current_for_a_thread) {
   cu_context again = NULL, current = NULL;
   cu_stream stream = NULL;
   assert_cu_ok(f->api->primary_retain(&again, 0));
@@ -96,8 +92,7 @@ static void contexts_are_counted_and_current_for_a_thread(void **state) {
   assert_cu_ok(f->api->context_set_current(f->context));
 }
 
-static void a_released_context_is_noticed_and_comes_back(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(a_released_context_is_noticed_and_comes_back) {
   cu_context context = NULL, again = NULL;
   cu_event event = NULL;
   assert_cu_ok(f->api->primary_retain(&context, 1));
@@ -113,8 +108,7 @@ static void a_released_context_is_noticed_and_comes_back(void **state) {
   assert_cu_ok(f->api->context_set_current(f->context));
 }
 
-static void the_ledger_lists_what_is_alive(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(the_ledger_lists_what_is_alive) {
   cu_event event = NULL;
   char text[1024];
   assert_int_equal(f->fake->live(FAKE_CUDA_STREAM), 2);
@@ -128,8 +122,7 @@ static void the_ledger_lists_what_is_alive(void **state) {
   assert_int_equal(f->fake->live(FAKE_CUDA_EVENT), 0);
 }
 
-static void destroyed_and_foreign_handles_are_violations(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(destroyed_and_foreign_handles_are_violations) {
   cu_event event = NULL;
   char text[1024];
   assert_cu_ok(f->api->event_create(&event, 0));
@@ -142,8 +135,7 @@ static void destroyed_and_foreign_handles_are_violations(void **state) {
   expect_violations(f, 3);
 }
 
-static void the_nth_call_fails(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(the_nth_call_fails) {
   cu_event events[3] = {NULL};
   const uint64_t before = f->fake->calls("cuEventCreate");
   f->fake->fail_call("cuEventCreate", 2, CU_OUT_OF_MEMORY, false);
@@ -162,8 +154,7 @@ static void the_nth_call_fails(void **state) {
 }
 
 /* As calls of a driver that hand on an asynchronous error: what is given back is gone. */
-static void what_gives_back_does_so_although_it_fails(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(what_gives_back_does_so_although_it_fails) {
   cu_event event = NULL;
   cu_graph graph = NULL;
   assert_cu_ok(f->api->event_create(&event, 0));
@@ -178,8 +169,7 @@ static void what_gives_back_does_so_although_it_fails(void **state) {
   assert_cu_ok(f->api->stream_query(f->stream));
 }
 
-static void a_losing_failure_loses_the_context(void **state) {
-  const fixture *f = *state;
+RUINS_TEST(a_losing_failure_loses_the_context) {
   cu_event event = NULL;
   cu_context context = NULL;
   f->fake->fail_call("cuEventCreate", 1, CU_LAUNCH_FAILED, false);
@@ -196,8 +186,7 @@ static void a_losing_failure_loses_the_context(void **state) {
 }
 
 /* Work that a released context left behind is dropped, and what fails after the release loses nothing. */
-static void a_released_context_begins_anew(void **state) {
-  const fixture *f = *state;
+RUINS_TEST(a_released_context_begins_anew) {
   const cu_address memory = make_memory(f);
   cu_context context = NULL;
   _Atomic uint32_t held = 0; /* for good: a host function would be waited for */
@@ -212,8 +201,7 @@ static void a_released_context_begins_anew(void **state) {
   assert_cu_ok(f->api->context_synchronize());
 }
 
-static void a_lost_device_leaves_the_others_alone(void **state) {
-  const fixture *f = *state;
+RUINS_TEST(a_lost_device_leaves_the_others_alone) {
   cu_context second = NULL;
   cu_event event = NULL;
   assert_cu_ok(f->api->primary_retain(&second, 1));
@@ -223,22 +211,4 @@ static void a_lost_device_leaves_the_others_alone(void **state) {
   assert_cu_ok(f->api->event_create(&event, 0));
   assert_code(f->api->event_record(event, f->stream), CU_INVALID_HANDLE);
   assert_code(f->api->stream_synchronize(f->stream), CU_ILLEGAL_ADDRESS);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      fake_test(every_row_is_found_at_its_version),
-      fake_test(unknown_and_hidden_names_are_not_found),
-      fake_test(devices_say_what_they_are),
-      fake_test(contexts_are_counted_and_current_for_a_thread),
-      fake_test(a_released_context_is_noticed_and_comes_back),
-      fake_test(the_ledger_lists_what_is_alive),
-      fake_test(destroyed_and_foreign_handles_are_violations),
-      fake_test(the_nth_call_fails),
-      fake_test(what_gives_back_does_so_although_it_fails),
-      fake_test_of_ruins(a_losing_failure_loses_the_context),
-      fake_test_of_ruins(a_released_context_begins_anew),
-      fake_test_of_ruins(a_lost_device_leaves_the_others_alone),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

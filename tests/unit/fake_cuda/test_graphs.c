@@ -42,8 +42,7 @@ static void launch_and_wait(const fixture *f, cu_graph_exec exec) {
   assert_cu_ok(f->api->stream_synchronize(f->stream));
 }
 
-static void bad_nodes_leave_the_graph_alone(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(bad_nodes_leave_the_graph_alone) {
   const cu_graph graph = make_graph(f), stranger = make_graph(f);
   const cu_graph_node first = add_empty(f, graph, NULL, 0), foreign = add_empty(f, stranger, NULL, 0);
   const cu_graph_node twice[] = {first, first};
@@ -67,8 +66,7 @@ static void bad_nodes_leave_the_graph_alone(void **state) {
   assert_cu_ok(f->api->graph_destroy(stranger));
 }
 
-static void queries_count_and_fill(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(queries_count_and_fill) {
   const cu_graph graph = make_graph(f);
   const cu_graph_node a = add_empty(f, graph, NULL, 0), b = add_empty(f, graph, &a, 1), both[] = {a, b};
   const cu_graph_node c = add_empty(f, graph, both, 2);
@@ -93,8 +91,7 @@ static void queries_count_and_fill(void **state) {
   assert_cu_ok(f->api->graph_destroy(graph));
 }
 
-static void edges_with_data_need_room_for_it(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(edges_with_data_need_room_for_it) {
   const cu_graph graph = make_graph(f);
   const cu_graph_node a = add_empty(f, graph, NULL, 0), b = add_empty(f, graph, NULL, 0);
   const cu_edge_data programmatic = {.from_port = 1, .type = 1};
@@ -112,8 +109,7 @@ static void edges_with_data_need_room_for_it(void **state) {
   assert_cu_ok(f->api->graph_destroy(graph));
 }
 
-static void parameters_are_read_as_they_were_given(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(parameters_are_read_as_they_were_given) {
   const cu_address memory = make_memory(f);
   const cu_graph graph = make_graph(f);
   cu_function function = NULL;
@@ -136,8 +132,7 @@ static void parameters_are_read_as_they_were_given(void **state) {
   free_memory(f, memory);
 }
 
-static void a_cycle_is_found_when_instantiating(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(a_cycle_is_found_when_instantiating) {
   const cu_graph graph = make_graph(f);
   const cu_graph_node a = add_empty(f, graph, NULL, 0), b = add_empty(f, graph, &a, 1);
   cu_instantiate_params params = {0};
@@ -154,8 +149,7 @@ static void a_cycle_is_found_when_instantiating(void **state) {
 }
 
 /* L1 and U1: launches of an exec follow each other, and have the parameters that it had when they were made. */
-static void launches_keep_what_they_began_with(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(launches_keep_what_they_began_with) {
   const cu_address memory = make_memory(f);
   const cu_graph graph = make_graph(f);
   const cu_graph_node fill = add_fill(f, graph, NULL, 0, memory, 1);
@@ -178,8 +172,7 @@ static void launches_keep_what_they_began_with(void **state) {
 }
 
 /* I1 and L2. */
-static void an_exec_is_a_snapshot_and_may_go_in_flight(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(an_exec_is_a_snapshot_and_may_go_in_flight) {
   const cu_address memory = make_memory(f);
   const cu_graph graph = make_graph(f);
   (void)add_fill(f, graph, NULL, 0, memory, 6);
@@ -197,8 +190,7 @@ static void an_exec_is_a_snapshot_and_may_go_in_flight(void **state) {
   free_memory(f, memory);
 }
 
-static void nodes_run_behind_what_they_depend_on(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(nodes_run_behind_what_they_depend_on) {
   const cu_address memory = make_memory(f);
   cu_function function = NULL;
   const cu_module module = make_module(f, "add", &function);
@@ -227,8 +219,7 @@ static void nodes_run_behind_what_they_depend_on(void **state) {
   free_memory(f, memory);
 }
 
-static void exec_setters_refuse_what_the_driver_refuses(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(exec_setters_refuse_what_the_driver_refuses) {
   const cu_address memory = make_memory(f);
   const cu_graph graph = make_graph(f), stranger = make_graph(f);
   const cu_graph_node fill = add_fill(f, graph, NULL, 0, memory, 1), empty = add_empty(f, graph, NULL, 0);
@@ -264,8 +255,7 @@ static void exec_setters_refuse_what_the_driver_refuses(void **state) {
 }
 
 /* U2. */
-static void disabled_nodes_do_nothing_and_stay_so(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(disabled_nodes_do_nothing_and_stay_so) {
   const cu_address memory = make_memory(f);
   const cu_graph graph = make_graph(f);
   const cu_graph_node first = add_fill(f, graph, NULL, 0, memory, 1);
@@ -287,8 +277,7 @@ static void disabled_nodes_do_nothing_and_stay_so(void **state) {
 }
 
 /* U3: taken as a whole, or refused with a reason and unchanged. */
-static void updates_are_whole_or_not_at_all(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(updates_are_whole_or_not_at_all) {
   const cu_address memory = make_memory(f);
   const cu_graph graph = make_graph(f), same = make_graph(f), more = make_graph(f), other = make_graph(f);
   cu_graph_node node = add_fill(f, graph, NULL, 0, memory, 1);
@@ -319,8 +308,7 @@ static void updates_are_whole_or_not_at_all(void **state) {
 }
 
 /* B9: a child is a snapshot, and is changed through its own handle. */
-static void children_are_copies(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(children_are_copies) {
   const cu_address memory = make_memory(f);
   const cu_graph child = make_graph(f), graph = make_graph(f);
   cu_graph inner = NULL;
@@ -348,8 +336,7 @@ static void children_are_copies(void **state) {
   free_memory(f, memory);
 }
 
-static void removed_nodes_take_their_edges_along(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(removed_nodes_take_their_edges_along) {
   const cu_graph graph = make_graph(f);
   const cu_graph_node a = add_empty(f, graph, NULL, 0), b = add_empty(f, graph, &a, 1), c = add_empty(f, graph, &b, 1);
   size_t count = 0;
@@ -362,8 +349,7 @@ static void removed_nodes_take_their_edges_along(void **state) {
 }
 
 /* Waits of a launch mean what is recorded then; records of it count at once. */
-static void event_nodes_tie_launches_to_streams(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(event_nodes_tie_launches_to_streams) {
   const cu_address memory = make_memory(f);
   const cu_graph graph = make_graph(f);
   cu_event before = NULL, after = NULL, stray = NULL;
@@ -395,8 +381,7 @@ static void event_nodes_tie_launches_to_streams(void **state) {
   free_memory(f, memory);
 }
 
-static void a_fault_in_a_launch_ends_it(void **state) {
-  const fixture *f = *state;
+RUINS_TEST(a_fault_in_a_launch_ends_it) {
   const cu_address memory = make_memory(f);
   const cu_graph graph = make_graph(f);
   cu_function function = NULL;
@@ -413,25 +398,4 @@ static void a_fault_in_a_launch_ends_it(void **state) {
   assert_code(f->api->exec_destroy(exec), CU_ILLEGAL_ADDRESS);
   assert_int_equal(f->fake->live(FAKE_CUDA_EXEC), 0);
   assert_int_equal(f->fake->violations(), 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      fake_test(bad_nodes_leave_the_graph_alone),
-      fake_test(queries_count_and_fill),
-      fake_test(edges_with_data_need_room_for_it),
-      fake_test(parameters_are_read_as_they_were_given),
-      fake_test(a_cycle_is_found_when_instantiating),
-      fake_test(launches_keep_what_they_began_with),
-      fake_test(an_exec_is_a_snapshot_and_may_go_in_flight),
-      fake_test(nodes_run_behind_what_they_depend_on),
-      fake_test(exec_setters_refuse_what_the_driver_refuses),
-      fake_test(disabled_nodes_do_nothing_and_stay_so),
-      fake_test(updates_are_whole_or_not_at_all),
-      fake_test(children_are_copies),
-      fake_test(removed_nodes_take_their_edges_along),
-      fake_test(event_nodes_tie_launches_to_streams),
-      fake_test_of_ruins(a_fault_in_a_launch_ends_it),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

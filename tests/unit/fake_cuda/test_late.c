@@ -10,8 +10,7 @@
 
 enum { ROUNDS = 100, MOST_ROUNDS = 100000 };
 
-static void what_is_waited_for_is_there(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(what_is_waited_for_is_there) {
   const cu_address memory = make_memory(f);
   cu_event event = NULL;
   assert_cu_ok(f->api->event_create(&event, CU_EVENT_FLAG_DISABLE_TIMING));
@@ -27,8 +26,7 @@ static void what_is_waited_for_is_there(void **state) {
   free_memory(f, memory);
 }
 
-static void asking_again_and_again_ends(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(asking_again_and_again_ends) {
   const cu_address memory = make_memory(f);
   for (uint32_t i = 0; i < ROUNDS; i++) {
     cu_result code = CU_NOT_READY;
@@ -40,8 +38,7 @@ static void asking_again_and_again_ends(void **state) {
   free_memory(f, memory);
 }
 
-static void what_nobody_waits_for_is_late(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(what_nobody_waits_for_is_late) {
   const cu_address memory = make_memory(f), apart = make_memory(f);
   const struct timespec millisecond = {.tv_nsec = 1000000};
   cu_result code = CU_OK;
@@ -69,8 +66,7 @@ static uint32_t copy_changed(const fixture *f, cu_address memory, uint32_t *sour
   return read_word(f, f->stream, memory);
 }
 
-static void memory_that_is_not_page_locked_is_read_at_any_time(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(memory_that_is_not_page_locked_is_read_at_any_time) {
   const cu_address memory = make_memory(f);
   uint32_t early = 0, late = 0, pageable;
   void *locked = NULL;
@@ -84,12 +80,6 @@ static void memory_that_is_not_page_locked_is_read_at_any_time(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      fake_test(what_is_waited_for_is_there),
-      fake_test(asking_again_and_again_ends),
-      fake_test(what_nobody_waits_for_is_late),
-      fake_test(memory_that_is_not_page_locked_is_read_at_any_time),
-  };
   if (setenv("RONDO_TEST_FAKE_CUDA_LATE", "5", 1) != 0) return 1; /* read when the driver is loaded */
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return test_run_registered();
 }

@@ -5,8 +5,7 @@
 
 static const cu_allocation_properties on_first = {.type = CU_ALLOCATION_PINNED, .location = {CU_LOCATION_DEVICE, 0}};
 
-static void sizes_are_of_whole_granules(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(sizes_are_of_whole_granules) {
   cu_address address = 0;
   cu_physical physical = 0;
   size_t granule = 0;
@@ -19,8 +18,7 @@ static void sizes_are_of_whole_granules(void **state) {
   expect_violations(f, 4);
 }
 
-static void mappings_are_checked_as_by_the_driver(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(mappings_are_checked_as_by_the_driver) {
   cu_address address = 0;
   cu_physical physical = 0;
   const cu_access access = {{CU_LOCATION_DEVICE, 0}, CU_ACCESS_READ_WRITE};
@@ -49,8 +47,7 @@ static void mappings_are_checked_as_by_the_driver(void **state) {
   assert_cu_ok(f->api->mem_unreserve(address, 4 * GRANULE));
 }
 
-static void physical_memory_is_counted_until_its_last_mapping(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(physical_memory_is_counted_until_its_last_mapping) {
   cu_address address = 0;
   cu_physical physical = 0, more = 0;
   size_t free_bytes = 0, total = 0;
@@ -71,8 +68,7 @@ static void physical_memory_is_counted_until_its_last_mapping(void **state) {
   f->fake->set_memory(0, (uint64_t)8 << 30);
 }
 
-static void two_addresses_show_the_same_bytes(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(two_addresses_show_the_same_bytes) {
   const cu_access access = {{CU_LOCATION_DEVICE, 0}, CU_ACCESS_READ_WRITE};
   cu_address address = 0;
   cu_physical physical = 0;
@@ -88,8 +84,7 @@ static void two_addresses_show_the_same_bytes(void **state) {
   assert_cu_ok(f->api->mem_unreserve(address, 2 * GRANULE));
 }
 
-static void fills_write_elements_and_rows(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(fills_write_elements_and_rows) {
   const cu_address memory = make_memory(f);
   unsigned char bytes[32];
   assert_cu_ok(f->api->memset_8_async(memory, 0x11, sizeof bytes, f->stream));
@@ -111,8 +106,7 @@ static void fills_write_elements_and_rows(void **state) {
   free_memory(f, memory);
 }
 
-static void copies_take_boxes(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(copies_take_boxes) {
   const cu_address memory = make_memory(f);
   unsigned char from[2 * 3 * 4], to[2 * 3 * 4] = {0};
   for (unsigned char i = 0; i < sizeof from; i++) from[i] = i;
@@ -146,8 +140,7 @@ static void copies_take_boxes(void **state) {
   free_memory(f, memory);
 }
 
-static void host_memory_is_the_drivers(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(host_memory_is_the_drivers) {
   void *host = NULL;
   assert_cu_ok(f->api->host_alloc(&host, 100, CU_HOST_ALLOC_PORTABLE));
   assert_int_equal((uintptr_t)host % 256, 0);
@@ -166,8 +159,7 @@ static cu_address make_closed_memory(const fixture *f) {
   return memory;
 }
 
-static void access_before_it_is_given_is_a_fault(void **state) {
-  const fixture *f = *state;
+RUINS_TEST(access_before_it_is_given_is_a_fault) {
   const cu_address memory = make_closed_memory(f);
   assert_cu_ok(f->api->memset_8_async(memory, 1, 1, f->stream));
   assert_code(f->api->stream_synchronize(f->stream), CU_ILLEGAL_ADDRESS);
@@ -177,8 +169,7 @@ static void access_before_it_is_given_is_a_fault(void **state) {
   assert_int_equal(f->fake->violations(), 0);
 }
 
-static void a_copy_past_the_end_is_refused(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(a_copy_past_the_end_is_refused) {
   const cu_address memory = make_memory(f);
   unsigned char bytes[64] = {0};
   const cu_address host = (cu_address)(uintptr_t)bytes;
@@ -189,8 +180,7 @@ static void a_copy_past_the_end_is_refused(void **state) {
 }
 
 /* Probes 30 to 34: all of what a copy names is there, or its first byte is not and it counts as the host's. */
-static void copy_nodes_look_at_all_that_is_mapped(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(copy_nodes_look_at_all_that_is_mapped) {
   const cu_access access = {{CU_LOCATION_DEVICE, 0}, CU_ACCESS_READ_WRITE};
   const cu_address from = make_memory(f);
   cu_address to = 0;
@@ -222,8 +212,7 @@ static void copy_nodes_look_at_all_that_is_mapped(void **state) {
 }
 
 /* Probes 36 and 38: what is captured is taken as it is then; a fill is looked at when it is instantiated. */
-static void captures_take_what_is_not_mapped_yet(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(captures_take_what_is_not_mapped_yet) {
   const cu_access access = {{CU_LOCATION_DEVICE, 0}, CU_ACCESS_READ_WRITE};
   cu_address memory = 0;
   cu_physical physical = 0;
@@ -258,8 +247,7 @@ static void captures_take_what_is_not_mapped_yet(void **state) {
 }
 
 /* One attribute of what is no memory of the driver's is an error; several are zeros. */
-static void addresses_are_asked_about(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(addresses_are_asked_about) {
   const cu_address memory = make_memory(f);
   cu_pointer_attribute attributes[] = {CU_POINTER_MEMORY_TYPE, CU_POINTER_DEVICE_ORDINAL};
   unsigned type = 99, alone = 99;
@@ -278,8 +266,7 @@ static void addresses_are_asked_about(void **state) {
   free_memory(f, memory);
 }
 
-static void a_kernel_whose_pointer_is_closed_faults(void **state) {
-  const fixture *f = *state;
+RUINS_TEST(a_kernel_whose_pointer_is_closed_faults) {
   const cu_address memory = make_closed_memory(f);
   cu_function function = NULL;
   (void)make_module(f, "add", &function);
@@ -287,8 +274,7 @@ static void a_kernel_whose_pointer_is_closed_faults(void **state) {
   assert_code(f->api->stream_synchronize(f->stream), CU_ILLEGAL_ADDRESS);
 }
 
-static void a_peer_needs_access_of_its_own(void **state) {
-  const fixture *f = *state;
+RUINS_TEST(a_peer_needs_access_of_its_own) {
   const cu_address memory = make_memory(f);
   const cu_access both[] = {{{CU_LOCATION_DEVICE, 1}, CU_ACCESS_READ}, {{CU_LOCATION_DEVICE, 0}, CU_ACCESS_READ_WRITE}};
   cu_context second = NULL;
@@ -305,24 +291,4 @@ static void a_peer_needs_access_of_its_own(void **state) {
   assert_code(f->api->stream_synchronize(stream), CU_ILLEGAL_ADDRESS);
   assert_cu_ok(f->api->context_set_current(f->context));
   assert_int_equal(read_word(f, f->stream, memory), 5);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      fake_test(sizes_are_of_whole_granules),
-      fake_test(mappings_are_checked_as_by_the_driver),
-      fake_test(physical_memory_is_counted_until_its_last_mapping),
-      fake_test(two_addresses_show_the_same_bytes),
-      fake_test(fills_write_elements_and_rows),
-      fake_test(copies_take_boxes),
-      fake_test(addresses_are_asked_about),
-      fake_test(host_memory_is_the_drivers),
-      fake_test_of_ruins(access_before_it_is_given_is_a_fault),
-      fake_test(a_copy_past_the_end_is_refused),
-      fake_test(copy_nodes_look_at_all_that_is_mapped),
-      fake_test(captures_take_what_is_not_mapped_yet),
-      fake_test_of_ruins(a_kernel_whose_pointer_is_closed_faults),
-      fake_test_of_ruins(a_peer_needs_access_of_its_own),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,7 @@ static cu_graph capture_allocation(const fixture *f, unsigned value, bool frees,
   return graph;
 }
 
-static void memory_comes_and_goes_in_stream_order(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(memory_comes_and_goes_in_stream_order) {
   cu_address address = 0;
   sem_t gate;
   assert_cu_ok(f->foreign->mem_alloc_async(&address, BYTES, f->stream));
@@ -37,8 +36,7 @@ static void memory_comes_and_goes_in_stream_order(void **state) {
   assert_code(f->foreign->mem_alloc_async(&address, (size_t)1 << 50, f->stream), CU_OUT_OF_MEMORY);
 }
 
-static void allocations_of_launches_are_alive_until_freed(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(allocations_of_launches_are_alive_until_freed) {
   cu_address address = 0;
   const cu_graph graph = capture_allocation(f, 8, false, &address);
   const cu_graph_exec exec = instantiate(f, graph);
@@ -57,8 +55,7 @@ static void allocations_of_launches_are_alive_until_freed(void **state) {
   assert_int_equal(f->fake->physical_bytes(0), 0);
 }
 
-static void auto_free_begins_with_freeing(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(auto_free_begins_with_freeing) {
   cu_address address = 0;
   const cu_graph graph = capture_allocation(f, 8, false, &address);
   cu_instantiate_params params = {.flags = CU_INSTANTIATE_AUTO_FREE};
@@ -71,8 +68,7 @@ static void auto_free_begins_with_freeing(void **state) {
   assert_cu_ok(f->api->graph_destroy(graph));
 }
 
-static void a_graph_may_free_what_another_left(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(a_graph_may_free_what_another_left) {
   cu_address address = 0;
   cu_graph freeing = NULL;
   const cu_graph graph = capture_allocation(f, 8, false, &address);
@@ -93,8 +89,7 @@ static void a_graph_may_free_what_another_left(void **state) {
   assert_cu_ok(f->api->stream_synchronize(f->stream));
 }
 
-static void graphs_with_memory_are_not_copied(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(graphs_with_memory_are_not_copied) {
   cu_address address = 0, other = 0;
   cu_graph clone = NULL, parent = NULL, empty = NULL;
   cu_graph_node node = NULL;
@@ -123,8 +118,7 @@ static void graphs_with_memory_are_not_copied(void **state) {
   assert_cu_ok(f->api->stream_synchronize(f->stream));
 }
 
-static void memory_that_is_no_graphs_is_not_freed_in_one(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(memory_that_is_no_graphs_is_not_freed_in_one) {
   cu_address address = 0;
   cu_graph graph = NULL;
   assert_cu_ok(f->foreign->mem_alloc_async(&address, BYTES, f->other));
@@ -136,8 +130,7 @@ static void memory_that_is_no_graphs_is_not_freed_in_one(void **state) {
   assert_cu_ok(f->api->stream_synchronize(f->other));
 }
 
-static void no_copy_is_added_of_what_the_graph_frees(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(no_copy_is_added_of_what_the_graph_frees) {
   const cu_address memory = make_memory(f);
   cu_address address = 0;
   cu_graph graph = NULL;
@@ -164,17 +157,4 @@ static void no_copy_is_added_of_what_the_graph_frees(void **state) {
   assert_code(f->api->graph_add_copy(&node, graph, NULL, 0, &copy, f->context), CU_INVALID_VALUE);
   assert_cu_ok(f->api->graph_destroy(graph));
   free_memory(f, memory);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      fake_test(memory_comes_and_goes_in_stream_order),
-      fake_test(allocations_of_launches_are_alive_until_freed),
-      fake_test(auto_free_begins_with_freeing),
-      fake_test(a_graph_may_free_what_another_left),
-      fake_test(graphs_with_memory_are_not_copied),
-      fake_test(memory_that_is_no_graphs_is_not_freed_in_one),
-      fake_test(no_copy_is_added_of_what_the_graph_frees),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,9 +39,8 @@ static int compile(const char *source, char *image, char *log, size_t bytes) {
   return code;
 }
 
-static void kernels_are_found_by_name(void **state) {
+UNIT_TEST(kernels_are_found_by_name) {
   char image[256], log[256];
-  (void)state;
   assert_int_equal(compile("__device__ int help() { return 1; }\n"
                            "extern \"C\" __global__ void first(int *out) { *out = help(); }\n"
                            "extern \"C\" __global__ void __launch_bounds__(256, 2)\n  second (float a) {}\n",
@@ -51,9 +50,8 @@ static void kernels_are_found_by_name(void **state) {
   assert_string_equal(log, "");
 }
 
-static void what_does_not_compile_says_why(void **state) {
+UNIT_TEST(what_does_not_compile_says_why) {
   char image[256], log[256];
-  (void)state;
   assert_int_equal(compile("extern \"C\" __global__ void k() {}\n  #error not today\n", image, log, sizeof image),
                    COMPILATION);
   assert_string_equal(log, "test.cu(): error: #error not today\n");
@@ -63,11 +61,10 @@ static void what_does_not_compile_says_why(void **state) {
   assert_string_equal(nvrtc.nvrtc_error_string(COMPILATION), "NVRTC_ERROR_COMPILATION");
 }
 
-static void bad_calls_are_refused(void **state) {
+UNIT_TEST(bad_calls_are_refused) {
   const char *const option = "no dash";
   fake_nvrtc_program *program = NULL;
   int major = 0, minor = 0;
-  (void)state;
   const size_t live = nvrtc.nvrtc_live(), compilations = nvrtc.nvrtc_compilations();
   assert_int_equal(nvrtc.nvrtc_version(&major, &minor), COMPILED);
   assert_int_equal(major, 12);
@@ -81,8 +78,7 @@ static void bad_calls_are_refused(void **state) {
   assert_int_equal(nvrtc.nvrtc_live(), live);
 }
 
-static void the_driver_loads_what_was_compiled(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(the_driver_loads_what_was_compiled) {
   const cu_address memory = make_memory(f);
   const rondo_parameter parameters[] = {RONDO_SCALAR(uint32_t), RONDO_UPDATES};
   char image[256], log[256];
@@ -100,12 +96,4 @@ static void the_driver_loads_what_was_compiled(void **state) {
   free_memory(f, memory);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(kernels_are_found_by_name),
-      cmocka_unit_test(what_does_not_compile_says_why),
-      cmocka_unit_test(bad_calls_are_refused),
-      fake_test(the_driver_loads_what_was_compiled),
-  };
-  return cmocka_run_group_tests(tests, load, NULL);
-}
+int main(void) { return test_run_registered_in(load, NULL); }

@@ -8,8 +8,7 @@
 
 #include "unit/fake_cuda/fake_test.h"
 
-static void work_is_asynchronous_and_in_order(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(work_is_asynchronous_and_in_order) {
   const cu_address memory = make_memory(f);
   cu_event event = NULL;
   sem_t gate;
@@ -30,8 +29,7 @@ static void work_is_asynchronous_and_in_order(void **state) {
   free_memory(f, memory);
 }
 
-static void a_wait_means_the_record_that_was_there(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(a_wait_means_the_record_that_was_there) {
   const cu_address memory = make_memory(f);
   cu_event event = NULL;
   sem_t gate, late;
@@ -52,8 +50,7 @@ static void a_wait_means_the_record_that_was_there(void **state) {
   free_memory(f, memory);
 }
 
-static void time_passes_between_events(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(time_passes_between_events) {
   cu_event begin = NULL, end = NULL, untimed = NULL;
   float milliseconds = -1;
   sem_t gate;
@@ -76,8 +73,7 @@ static void time_passes_between_events(void **state) {
   assert_cu_ok(f->api->event_destroy(untimed));
 }
 
-static void a_destroyed_stream_finishes_its_work(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(a_destroyed_stream_finishes_its_work) {
   const cu_address memory = make_memory(f);
   cu_stream stream = NULL;
   cu_event event = NULL;
@@ -96,8 +92,7 @@ static void a_destroyed_stream_finishes_its_work(void **state) {
 }
 
 /* The legacy stream waits for blocking streams, not for the others. */
-static void the_legacy_stream_waits_for_blocking_ones(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(the_legacy_stream_waits_for_blocking_ones) {
   const cu_address memory = make_memory(f);
   cu_stream blocking = NULL;
   sem_t gate;
@@ -130,8 +125,7 @@ static void call_driver(void *user) {
   call->code = call->f->api->stream_query(call->f->stream);
 }
 
-static void host_functions_must_not_call_the_driver(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(host_functions_must_not_call_the_driver) {
   calling call = {f, CU_OK};
   assert_cu_ok(f->api->launch_host_function(f->stream, call_driver, &call));
   assert_cu_ok(f->api->stream_synchronize(f->stream));
@@ -140,8 +134,7 @@ static void host_functions_must_not_call_the_driver(void **state) {
   assert_code(f->api->launch_host_function(f->stream, NULL, NULL), CU_INVALID_VALUE);
 }
 
-static void kernels_run_as_their_functions(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(kernels_run_as_their_functions) {
   const cu_address memory = make_memory(f);
   cu_function function = NULL;
   const cu_module module = make_module(f, "add", &function);
@@ -164,8 +157,7 @@ typedef struct add_arguments {
   cu_address address;
 } add_arguments;
 
-static void kernels_take_an_argument_buffer(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(kernels_take_an_argument_buffer) {
   const cu_address memory = make_memory(f);
   cu_function function = NULL;
   const cu_module module = make_module(f, "add", &function);
@@ -190,8 +182,7 @@ static void kernels_take_an_argument_buffer(void **state) {
   free_memory(f, memory);
 }
 
-static void launches_that_no_device_takes_are_refused(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(launches_that_no_device_takes_are_refused) {
   cu_function function = NULL;
   const cu_module module = make_module(f, "add", &function);
   uint32_t value = 1;
@@ -208,8 +199,7 @@ static void launches_that_no_device_takes_are_refused(void **state) {
   assert_cu_ok(f->api->module_unload(module));
 }
 
-static void modules_are_made_by_the_fake_compiler(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(modules_are_made_by_the_fake_compiler) {
   char log[64] = "";
   cu_jit_option options[] = {CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_BYTES};
   void *values[] = {log, (void *)(uintptr_t)sizeof log};
@@ -235,8 +225,7 @@ static void *open_late(void *gate) {
 }
 
 /* So do loading and freeing host memory (docs/cuda-probes.md, 22). */
-static void unloading_waits_for_all_work(void **state) {
-  const fixture *f = *state;
+FAKE_TEST(unloading_waits_for_all_work) {
   const cu_address memory = make_memory(f);
   cu_function function = NULL;
   const cu_module module = make_module(f, "add", &function);
@@ -251,8 +240,7 @@ static void unloading_waits_for_all_work(void **state) {
   free_memory(f, memory);
 }
 
-static void a_faulting_kernel_loses_the_context(void **state) {
-  const fixture *f = *state;
+RUINS_TEST(a_faulting_kernel_loses_the_context) {
   const cu_address memory = make_memory(f);
   cu_function function = NULL;
   cu_event event = NULL;
@@ -271,22 +259,4 @@ static void a_faulting_kernel_loses_the_context(void **state) {
   assert_code(f->api->event_destroy(event), CU_ILLEGAL_ADDRESS);
   assert_int_equal(f->fake->live(FAKE_CUDA_EVENT), 0);
   assert_int_equal(f->fake->violations(), 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      fake_test(work_is_asynchronous_and_in_order),
-      fake_test(a_wait_means_the_record_that_was_there),
-      fake_test(time_passes_between_events),
-      fake_test(a_destroyed_stream_finishes_its_work),
-      fake_test(the_legacy_stream_waits_for_blocking_ones),
-      fake_test(host_functions_must_not_call_the_driver),
-      fake_test(kernels_run_as_their_functions),
-      fake_test(kernels_take_an_argument_buffer),
-      fake_test(launches_that_no_device_takes_are_refused),
-      fake_test(modules_are_made_by_the_fake_compiler),
-      fake_test(unloading_waits_for_all_work),
-      fake_test_of_ruins(a_faulting_kernel_loses_the_context),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What the tests of this layer share: assertions on statuses, a fixture with a graph and a kernel whose teardown looks
- * for leaks, and short forms for adding nodes. No device is needed: graphs compare devices and never follow them.
+ * What the tests of this layer share: a fixture with a graph and a kernel whose teardown looks for leaks, and short
+ * forms for adding nodes. No device is needed: graphs compare devices and never follow them.
  */
 #ifndef RONDO_TESTS_GRAPH_TESTS_H
 #define RONDO_TESTS_GRAPH_TESTS_H
 
-/* cmocka.h wants these before it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -21,31 +13,7 @@
 #include "graph/graph_check.h"
 #include "graph/graph_internal.h"
 #include "graph/graph_json_read.h"
-#include "support/test_allocator.h"
-
-static inline void expect_ok_at(rondo_status status, const char *file, int line) {
-  if (status == RONDO_OK) return;
-  print_error("%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  _assert_int_equal((uintmax_t)status, RONDO_OK, file, line);
-}
-
-static inline void expect_error_at(rondo_status got, rondo_status status, rondo_reason reason, const char *file,
-                                   int line) {
-  if (got != RONDO_OK) print_message("  %s\n", rondo_last_error()->message);
-  _assert_int_equal((uintmax_t)got, (uintmax_t)status, file, line);
-  _assert_int_equal((uintmax_t)rondo_last_error()->reason, (uintmax_t)reason, file, line);
-  _assert_true(rondo_last_error()->message[0] != '\0', "the message is not empty", file, line);
-}
-
-static inline void expect_message_at(const char *part, const char *file, int line) {
-  if (strstr(rondo_last_error()->message, part) == NULL)
-    print_error("'%s' is not in: %s\n", part, rondo_last_error()->message);
-  _assert_true(strstr(rondo_last_error()->message, part) != NULL, "the message names it", file, line);
-}
-
-#define expect_ok(call) expect_ok_at((call), __FILE__, __LINE__)
-#define expect_error(call, status, reason) expect_error_at((call), (status), (reason), __FILE__, __LINE__)
-#define expect_message(part) expect_message_at((part), __FILE__, __LINE__)
+#include "support/rondo_test.h"
 
 /* Identities of two devices. Only whether they are a parent process's is read. */
 static rondo_device device_identities[2];
@@ -80,7 +48,7 @@ static inline rondo_kernel *make_kernel(graph_fixture *fixture, rondo_device *de
   const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = name,
                                         .params = {RONDO_SCALAR(float), RONDO_READS, RONDO_UPDATES}};
   rondo_kernel *kernel;
-  expect_ok(rondo_kernel_make(device, &fixture->allocator.table, &options, &kernel));
+  assert_ok(rondo_kernel_make(device, &fixture->allocator.table, &options, &kernel));
   return kernel;
 }
 
@@ -95,31 +63,31 @@ static inline void *keep(graph_fixture *fixture, void *object, bool is_text) {
 /* Graphs and texts that the fixture keeps. */
 static inline rondo_graph *make_graph(graph_fixture *fixture, const char *name) {
   rondo_graph *graph;
-  expect_ok(rondo_graph_make(TEST_DEVICE, &fixture->allocator.table, name, &graph));
+  assert_ok(rondo_graph_make(TEST_DEVICE, &fixture->allocator.table, name, &graph));
   return keep(fixture, graph, false);
 }
 
 static inline rondo_graph *clone_of(graph_fixture *fixture, const rondo_graph *graph) {
   rondo_graph *clone;
-  expect_ok(rondo_graph_clone(graph, &clone));
+  assert_ok(rondo_graph_clone(graph, &clone));
   return keep(fixture, clone, false);
 }
 
 static inline rondo_graph *read_back(graph_fixture *fixture, const char *text) {
   rondo_graph *graph;
-  expect_ok(rondo_graph_read_json(&fixture->allocator.table, text, strlen(text), &graph));
+  assert_ok(rondo_graph_read_json(&fixture->allocator.table, text, strlen(text), &graph));
   return keep(fixture, graph, false);
 }
 
 static inline const char *json(graph_fixture *fixture, const rondo_graph *graph, bool with_addresses) {
   char *text;
-  expect_ok(rondo_graph_to_json(graph, with_addresses, &text));
+  assert_ok(rondo_graph_to_json(graph, with_addresses, &text));
   return keep(fixture, text, true);
 }
 
 static inline const char *dot(graph_fixture *fixture, const rondo_graph *graph, bool with_addresses) {
   char *text;
-  expect_ok(rondo_graph_to_dot(graph, with_addresses, &text));
+  assert_ok(rondo_graph_to_dot(graph, with_addresses, &text));
   return keep(fixture, text, true);
 }
 
@@ -138,8 +106,9 @@ static inline void free_kept(graph_fixture *fixture, size_t count) {
 
 /* Frees a kept graph before the end of the test. */
 static inline void free_now(graph_fixture *fixture, rondo_graph *graph) {
-  size_t at = fixture->kept_count - 1;
-  while (fixture->kept[at].object != graph) at--;
+  size_t at = 0;
+  while (at < fixture->kept_count && fixture->kept[at].object != graph) at++;
+  assert_true(at < fixture->kept_count);
   fixture->kept[at] = fixture->kept[--fixture->kept_count];
   rondo_graph_free(graph);
 }
@@ -165,11 +134,10 @@ static inline int tear_down(void **state) {
   fixture->allocator.fail_at = 0;
   free_kept(fixture, 0);
   rondo_kernel_release(fixture->kernel);
-  if (fixture->allocator.live != 0) print_error("%zu blocks leaked\n", (size_t)fixture->allocator.live);
-  return fixture->allocator.live == 0 && fixture->allocator.faults == 0 ? 0 : -1;
+  return test_allocator_teardown(&(void *){&fixture->allocator});
 }
 
-#define graph_test(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#define GRAPH_TEST(name) TEST_REGISTER(name, graph_fixture *fixture, set_up, tear_down, false)
 
 static inline rondo_node_params kernel_params(const graph_fixture *fixture) {
   return (rondo_node_params){
@@ -197,15 +165,10 @@ static inline rondo_node_params alloc_params(void *address, size_t bytes, const 
   return (rondo_node_params){.kind = RONDO_NODE_ALLOC, .as.alloc = {.bytes = bytes, .address = address, .name = name}};
 }
 
-static inline rondo_status do_nothing(void *user) {
-  (void)user;
-  return RONDO_OK;
-}
-
 static inline rondo_node add_node(rondo_graph *graph, const rondo_node_params *params, const rondo_node *dependencies,
                                   size_t count) {
   rondo_node node;
-  expect_ok(rondo_graph_insert(graph, dependencies, count, params, &node));
+  assert_ok(rondo_graph_insert(graph, dependencies, count, params, &node));
   assert_int_not_equal(node.id, 0);
   return node;
 }
@@ -227,7 +190,7 @@ static inline void add_all_kinds(graph_fixture *fixture, rondo_graph *graph) {
   void *address = fixture->memory + 3072;
   const rondo_node_params all[KIND_COUNT] = {
       kernel,
-      {.kind = RONDO_NODE_HOST, .name = "log", .as.host = {.function = do_nothing, .user = fixture}},
+      {.kind = RONDO_NODE_HOST, .name = "log", .as.host = {.function = test_host_nothing, .user = fixture}},
       copy_params(fixture),
       fill_params(fixture),
       {.kind = RONDO_NODE_EMPTY, .name = "join"},
@@ -241,15 +204,9 @@ static inline void add_all_kinds(graph_fixture *fixture, rondo_graph *graph) {
     nodes[i] = add_node(graph, &all[i], i == 0 ? NULL : &nodes[i - 1], i == 0 ? 0 : 1);
 }
 
-static inline rondo_node_params params_of(const rondo_graph *graph, rondo_node node) {
-  rondo_node_params params;
-  expect_ok(rondo_graph_get_params(graph, node, &params));
-  return params;
-}
-
 static inline uint64_t fingerprint(const rondo_graph *graph) {
   uint64_t value;
-  expect_ok(rondo_graph_fingerprint(graph, &value));
+  assert_ok(rondo_graph_fingerprint(graph, &value));
   return value;
 }
 
@@ -264,33 +221,13 @@ static inline void expect_nodes_at(const rondo_node *found, size_t count, const 
 }
 
 static inline void add_edge(rondo_graph *graph, rondo_node from, rondo_node to) {
-  expect_ok(rondo_graph_add_edges(graph, &from, &to, 1));
-}
-
-static inline size_t count_edges(const rondo_graph *graph) {
-  size_t count = 0;
-  expect_ok(rondo_graph_edges(graph, NULL, NULL, &count));
-  return count;
-}
-
-static inline size_t count_nodes(const rondo_graph *graph) {
-  size_t count = 0;
-  expect_ok(rondo_graph_nodes(graph, NULL, &count));
-  return count;
+  assert_ok(rondo_graph_add_edges(graph, &from, &to, 1));
 }
 
 static inline size_t count_differences(const rondo_graph *a, const rondo_graph *b, bool ignore_addresses) {
   size_t count = 0;
-  expect_ok(rondo_graph_diff(a, b, ignore_addresses, NULL, &count));
+  assert_ok(rondo_graph_diff(a, b, ignore_addresses, NULL, &count));
   return count;
-}
-
-/* The same sequence everywhere (Steele, Lea, Flood 2014, "splitmix64"). */
-static inline uint32_t random_below(uint64_t *state, uint32_t bound) {
-  uint64_t mixed = (*state += UINT64_C(0x9e3779b97f4a7c15));
-  mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return (uint32_t)((mixed ^ (mixed >> 31)) % bound);
 }
 
 #endif

@@ -11,8 +11,6 @@
 #include "graph/topological_order.h"
 #include "unit/graph/graph_tests.h"
 
-#define BAD RONDO_INVALID_ARGUMENT
-
 static rondo_status link_nodes(rondo_graph *graph, rondo_node from, rondo_node to, uint8_t port) {
   const rondo_programmatic_edge edge = {
       .from = rondo_node_number(from), .to = rondo_node_number(to), .from_port = port, .type = 1};
@@ -28,73 +26,68 @@ static rondo_node add_foreign(rondo_graph *graph, const char *what, uint64_t byt
 
 /* Programmatic edges ---------------------------------------------------------------------------------------------- */
 
-static void test_edges_are_kept_in_order(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_edges_are_kept_in_order) {
   rondo_graph *graph = fixture->graph;
   rondo_node n[4], from[4], to[4];
   for (int i = 0; i < 4; i++) n[i] = add_empty(graph, NULL, 0);
-  expect_ok(link_nodes(graph, n[2], n[3], 1));
-  expect_ok(link_nodes(graph, n[0], n[3], 1));
-  expect_ok(link_nodes(graph, n[0], n[1], 2));
-  expect_error(link_nodes(graph, n[0], n[1], 1), BAD, RONDO_REASON_DUPLICATE_EDGE);
-  expect_error(link_nodes(graph, n[1], n[1], 1), BAD, RONDO_REASON_SELF_EDGE);
-  expect_error(rondo_graph_link_programmatic(graph, &(rondo_programmatic_edge){.to = 9}), BAD,
-               RONDO_REASON_UNKNOWN_NODE);
+  assert_ok(link_nodes(graph, n[2], n[3], 1));
+  assert_ok(link_nodes(graph, n[0], n[3], 1));
+  assert_ok(link_nodes(graph, n[0], n[1], 2));
+  assert_invalid(link_nodes(graph, n[0], n[1], 1), RONDO_REASON_DUPLICATE_EDGE);
+  assert_invalid(link_nodes(graph, n[1], n[1], 1), RONDO_REASON_SELF_EDGE);
+  assert_invalid(rondo_graph_link_programmatic(graph, &(rondo_programmatic_edge){.to = 9}), RONDO_REASON_UNKNOWN_NODE);
   add_edge(graph, n[1], n[2]);
-  expect_error(link_nodes(graph, n[1], n[2], 1), BAD, RONDO_REASON_DUPLICATE_EDGE);
+  assert_invalid(link_nodes(graph, n[1], n[2], 1), RONDO_REASON_DUPLICATE_EDGE);
   size_t count = 4;
-  expect_ok(rondo_graph_programmatic_edges(graph, from, to, &count));
+  assert_ok(rondo_graph_programmatic_edges(graph, from, to, &count));
   expect_nodes(from, count, n[0], n[0], n[2]);
   expect_nodes(to, count, n[1], n[3], n[3]);
   assert_int_equal(from[3].id, 0);
-  assert_int_equal(count_edges(graph), 1);
-  expect_error(rondo_graph_programmatic_edges(graph, from, NULL, &count), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_int_equal(test_edge_count(graph), 1);
+  assert_invalid(rondo_graph_programmatic_edges(graph, from, NULL, &count), RONDO_REASON_NULL_ARGUMENT);
   rondo_graph_programmatic_from(graph, 0, &count);
   assert_int_equal(count, 2);
   rondo_graph_programmatic_from(graph, 1, &count);
   assert_int_equal(count, 0);
-  expect_ok(rondo_graph_erase(graph, 3));
-  expect_ok(rondo_graph_programmatic_edges(graph, NULL, NULL, &count));
+  assert_ok(rondo_graph_erase(graph, 3));
+  assert_ok(rondo_graph_programmatic_edges(graph, NULL, NULL, &count));
   assert_int_equal(count, 1);
 }
 
-static void test_they_are_in_the_order_and_order_nothing(void **state) { /* B10 */
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_they_are_in_the_order_and_order_nothing) { /* B10 */
   rondo_graph *graph = fixture->graph;
   const rondo_node late = add_empty(graph, NULL, 0), first = add_empty(graph, NULL, 0),
                    after = add_empty(graph, &late, 1);
   rondo_node sorted[3];
   size_t count = 3;
-  expect_ok(link_nodes(graph, first, late, 1));
-  expect_ok(rondo_graph_sort(graph, sorted, &count));
+  assert_ok(link_nodes(graph, first, late, 1));
+  assert_ok(rondo_graph_sort(graph, sorted, &count));
   expect_nodes(sorted, count, first, late, after);
   bool marks[3] = {false};
-  expect_ok(rondo_graph_mark_ancestors(graph, &(uint32_t){2}, 1, marks));
+  assert_ok(rondo_graph_mark_ancestors(graph, &(uint32_t){2}, 1, marks));
   assert_true(marks[0] && marks[2]);
   assert_false(marks[1]);
 }
 
-static void test_a_cycle_through_them(void **state) { /* B6 */
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_a_cycle_through_them) { /* B6 */
   rondo_graph *graph = fixture->graph;
   const rondo_node a = add_empty(graph, NULL, 0), b = add_empty(graph, &a, 1), c = add_empty(graph, &b, 1);
   size_t count = 0;
-  expect_ok(link_nodes(graph, c, a, 1));
-  expect_error(rondo_graph_sort(graph, NULL, &count), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
-  expect_message("0 -> 1 -> 2 -> 0");
+  assert_ok(link_nodes(graph, c, a, 1));
+  assert_error(rondo_graph_sort(graph, NULL, &count), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  assert_message("0 -> 1 -> 2 -> 0");
   const rondo_node own = add_empty(graph, NULL, 0), other = add_empty(graph, NULL, 0);
-  expect_ok(link_nodes(graph, own, other, 1));
-  expect_ok(link_nodes(graph, other, own, 1));
-  expect_error(rondo_graph_sort(graph, NULL, &count), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  assert_ok(link_nodes(graph, own, other, 1));
+  assert_ok(link_nodes(graph, other, own, 1));
+  assert_error(rondo_graph_sort(graph, NULL, &count), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
 }
 
-static void test_they_make_a_difference(void **state) { /* GX-2 */
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_they_make_a_difference) { /* GX-2 */
   rondo_graph *graph = fixture->graph;
   rondo_node n[3];
   for (int i = 0; i < 3; i++) n[i] = add_empty(graph, NULL, 0);
   rondo_graph *clone = clone_of(fixture, graph);
-  expect_ok(link_nodes(graph, n[0], n[1], 1));
+  assert_ok(link_nodes(graph, n[0], n[1], 1));
   assert_int_equal(count_differences(graph, clone, true), 1);
   assert_int_not_equal(fingerprint(graph), fingerprint(clone));
   clone = clone_of(fixture, graph);
@@ -107,8 +100,7 @@ static void test_they_make_a_difference(void **state) { /* GX-2 */
 
 /* Foreign nodes --------------------------------------------------------------------------------------------------- */
 
-static void test_foreign_nodes_are_compared_by_what_they_are(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_foreign_nodes_are_compared_by_what_they_are) {
   rondo_graph *other = make_graph(fixture, "other");
   add_foreign(fixture->graph, "host function", 0, false);
   add_foreign(other, "event record", 0, false);
@@ -116,58 +108,55 @@ static void test_foreign_nodes_are_compared_by_what_they_are(void **state) {
   assert_int_not_equal(fingerprint(fixture->graph), fingerprint(other));
   other = clone_of(fixture, fixture->graph);
   assert_int_equal(count_differences(fixture->graph, other, false), 0);
-  rondo_node_params params = params_of(other, rondo_graph_id(other, 0));
+  rondo_node_params params = test_node_params(other, rondo_graph_id(other, 0));
   assert_string_equal(params.as.foreign.what, "host function");
-  expect_error(rondo_graph_replace(other, 0, &params), RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND);
+  assert_error(rondo_graph_replace(other, 0, &params), RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND);
   params.as.foreign.what = NULL;
   rondo_node node;
-  expect_error(rondo_graph_insert(other, NULL, 0, &params, &node), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_insert(other, NULL, 0, &params, &node), RONDO_REASON_NULL_ARGUMENT);
 }
 
 static void ignore_object(void *object) { (void)object; }
 
-static void test_the_names_of_captured_nodes_go_along(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_the_names_of_captured_nodes_go_along) {
   const rondo_node_params kernel = kernel_params(fixture);
   const rondo_node node = add_node(fixture->graph, &kernel, NULL, 0);
   fixture->graph->captured = (rondo_graph_attachment){fixture, ignore_object, ignore_object};
   rondo_graph_at(fixture->graph, rondo_node_number(node))->captured = 77;
-  expect_ok(rondo_graph_replace(fixture->graph, 0, &kernel));
+  assert_ok(rondo_graph_replace(fixture->graph, 0, &kernel));
   rondo_graph *clone = clone_of(fixture, fixture->graph);
   assert_int_equal(rondo_graph_at(clone, 0)->captured, 77);
 }
 
-static void test_bound_graphs_are_not_taken_apart(void **state) { /* GX-8, decisions of GM-20 do not hold */
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_bound_graphs_are_not_taken_apart) { /* GX-8, decisions of GM-20 do not hold */
   rondo_graph *graph = fixture->graph, *around = make_graph(fixture, "around"), *copy;
   const rondo_node first = add_empty(graph, NULL, 0), second = add_empty(graph, &first, 1);
   add_foreign(graph, "memory allocation", 4096, true);
   rondo_node added;
-  expect_error(rondo_graph_clone(graph, &copy), RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK);
-  expect_message("memory allocation of 4096 bytes (node 2)");
-  expect_message("cublasSetWorkspace");
+  assert_error(rondo_graph_clone(graph, &copy), RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK);
+  assert_message("memory allocation of 4096 bytes (node 2)");
+  assert_message("cublasSetWorkspace");
   assert_int_equal(rondo_last_error()->node, 2);
   assert_null(copy);
-  expect_error(rondo_graph_erase(graph, 1), RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK);
-  expect_error(rondo_graph_erase_edges(graph, &(uint32_t){0}, &(uint32_t){1}, 1), RONDO_UNSUPPORTED,
+  assert_error(rondo_graph_erase(graph, 1), RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK);
+  assert_error(rondo_graph_erase_edges(graph, &(uint32_t){0}, &(uint32_t){1}, 1), RONDO_UNSUPPORTED,
                RONDO_REASON_FOREIGN_WORK);
-  expect_error(
+  assert_error(
       rondo_graph_insert(around, NULL, 0, &(rondo_node_params){.kind = RONDO_NODE_CHILD, .as.child = graph}, &added),
       RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK);
   add_empty(graph, &second, 1);
-  expect_ok(rondo_graph_copy(graph, &copy)); /* for its exec */
+  assert_ok(rondo_graph_copy(graph, &copy)); /* for its exec */
   keep(fixture, copy, false);
   assert_true(copy->is_bound);
 }
 
 /* Dumps ----------------------------------------------------------------------------------------------------------- */
 
-static void test_dumps_read_back(void **state) { /* GX-7 */
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_dumps_read_back) { /* GX-7 */
   rondo_graph *graph = fixture->graph;
   const rondo_node_params kernel = kernel_params(fixture);
   const rondo_node a = add_node(graph, &kernel, NULL, 0), b = add_node(graph, &kernel, NULL, 0);
-  expect_ok(link_nodes(graph, a, b, 1));
+  assert_ok(link_nodes(graph, a, b, 1));
   add_foreign(graph, "memory allocation", 4096, true);
   const char *text = json(fixture, graph, true);
   assert_non_null(strstr(text, "\"programmatic\":[[0,1,0,1]]"));
@@ -180,8 +169,7 @@ static void test_dumps_read_back(void **state) { /* GX-7 */
   assert_non_null(strstr(text, "memory allocation of 4096 bytes"));
 }
 
-static void test_wrong_dumps_are_refused(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_wrong_dumps_are_refused) {
   static const struct {
     const char *node;
     rondo_status status;
@@ -205,28 +193,26 @@ static void test_wrong_dumps_are_refused(void **state) {
     rondo_graph *graph;
     (void)snprintf(text, sizeof text, "{\"rondo_graph\":1,\"name\":\"\",\"kernels\":[],\"nodes\":[{\"number\":0,%s}]}",
                    cases[i].node);
-    expect_error(rondo_graph_read_json(&fixture->allocator.table, text, strlen(text), &graph), cases[i].status,
+    assert_error(rondo_graph_read_json(&fixture->allocator.table, text, strlen(text), &graph), cases[i].status,
                  cases[i].reason);
     assert_null(graph);
   }
 }
 
 /* A library's kernel may take more than one of Rondo's own. */
-static void test_long_arguments(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_long_arguments) {
   enum { LENGTH = RONDO_MOST_ARGUMENT_BYTES };
   rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "gemm",
                                   .params = {{RONDO_ACCESS_SCALAR, LENGTH, 16}}};
   rondo_kernel *kernel;
-  expect_error(rondo_kernel_make(TEST_DEVICE, &fixture->allocator.table, &options, &kernel), BAD,
-               RONDO_REASON_BAD_SIZE);
-  expect_ok(rondo_kernel_make(NULL, &fixture->allocator.table, &options, &kernel));
+  assert_invalid(rondo_kernel_make(TEST_DEVICE, &fixture->allocator.table, &options, &kernel), RONDO_REASON_BAD_SIZE);
+  assert_ok(rondo_kernel_make(NULL, &fixture->allocator.table, &options, &kernel));
   unsigned char *bytes = malloc(LENGTH);
   assert_non_null(bytes);
   for (size_t i = 0; i < LENGTH; i++) bytes[i] = (unsigned char)(i * 7);
   const void *const args[] = {bytes};
   rondo_graph *graph;
-  expect_ok(rondo_graph_make(NULL, &fixture->allocator.table, "", &graph));
+  assert_ok(rondo_graph_make(NULL, &fixture->allocator.table, "", &graph));
   keep(fixture, graph, false);
   add_node(graph,
            &(rondo_node_params){.kind = RONDO_NODE_KERNEL,
@@ -236,21 +222,5 @@ static void test_long_arguments(void **state) {
   rondo_kernel_release(kernel);
   free(bytes);
   options.params[0].bytes++;
-  expect_error(rondo_kernel_make(NULL, &fixture->allocator.table, &options, &kernel), BAD, RONDO_REASON_BAD_SIZE);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      graph_test(test_edges_are_kept_in_order),
-      graph_test(test_they_are_in_the_order_and_order_nothing),
-      graph_test(test_a_cycle_through_them),
-      graph_test(test_they_make_a_difference),
-      graph_test(test_foreign_nodes_are_compared_by_what_they_are),
-      graph_test(test_the_names_of_captured_nodes_go_along),
-      graph_test(test_bound_graphs_are_not_taken_apart),
-      graph_test(test_dumps_read_back),
-      graph_test(test_wrong_dumps_are_refused),
-      graph_test(test_long_arguments),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  assert_invalid(rondo_kernel_make(NULL, &fixture->allocator.table, &options, &kernel), RONDO_REASON_BAD_SIZE);
 }

@@ -5,18 +5,15 @@
 
 #include "graph/graph.h"
 
-#define BAD RONDO_INVALID_ARGUMENT
-
 static rondo_graph *child_of(const rondo_graph *graph, rondo_node node) {
-  rondo_node_params params = params_of(graph, node);
+  rondo_node_params params = test_node_params(graph, node);
   assert_int_equal(params.kind, RONDO_NODE_CHILD);
   return params.as.child;
 }
 
-static void test_a_clone_is_the_same(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_a_clone_is_the_same) {
   add_all_kinds(fixture, fixture->graph);
-  expect_ok(rondo_graph_erase(fixture->graph, 2));
+  assert_ok(rondo_graph_erase(fixture->graph, 2));
   rondo_graph *clone = clone_of(fixture, fixture->graph);
   assert_int_equal(count_differences(fixture->graph, clone, false), 0);
   assert_int_equal(clone->nodes.count, KIND_COUNT);
@@ -27,61 +24,57 @@ static void test_a_clone_is_the_same(void **state) {
     rondo_node found;
     const rondo_status status = rondo_graph_find_in_clone(clone, fixture->nodes[i], &found);
     if (i == 2) {
-      expect_error(status, BAD, RONDO_REASON_UNKNOWN_NODE);
+      assert_invalid(status, RONDO_REASON_UNKNOWN_NODE);
       continue;
     }
-    expect_ok(status);
+    assert_ok(status);
     assert_int_not_equal(found.id, fixture->nodes[i].id);
     assert_int_equal(rondo_node_number(found), i);
   }
 }
 
-static void test_a_clone_is_deep(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_a_clone_is_deep) {
   add_all_kinds(fixture, fixture->graph);
   rondo_graph *clone = clone_of(fixture, fixture->graph);
   const rondo_node extra = add_empty(child_of(fixture->graph, fixture->nodes[5]), NULL, 0);
   add_empty(fixture->graph, NULL, 0);
   rondo_node cloned;
-  expect_ok(rondo_graph_find_in_clone(clone, fixture->nodes[5], &cloned));
-  assert_int_equal(count_nodes(child_of(clone, cloned)), 1);
-  assert_int_equal(count_nodes(clone), KIND_COUNT);
-  expect_error(rondo_graph_find_in_clone(child_of(clone, cloned), extra, &cloned), BAD, RONDO_REASON_UNKNOWN_NODE);
+  assert_ok(rondo_graph_find_in_clone(clone, fixture->nodes[5], &cloned));
+  assert_int_equal(test_node_count(child_of(clone, cloned)), 1);
+  assert_int_equal(test_node_count(clone), KIND_COUNT);
+  assert_invalid(rondo_graph_find_in_clone(child_of(clone, cloned), extra, &cloned), RONDO_REASON_UNKNOWN_NODE);
 }
 
-static void test_find_in_clone(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_find_in_clone) {
   rondo_graph *graph = fixture->graph;
   const rondo_node a = add_empty(graph, NULL, 0), b = add_empty(graph, NULL, 0);
   rondo_graph *clone = clone_of(fixture, graph), *unrelated = make_graph(fixture, "unrelated");
   const rondo_node late = add_empty(graph, NULL, 0);
   rondo_node found = {.id = 1};
-  expect_error(rondo_graph_find_in_clone(unrelated, a, &found), BAD, RONDO_REASON_UNKNOWN_NODE);
+  assert_invalid(rondo_graph_find_in_clone(unrelated, a, &found), RONDO_REASON_UNKNOWN_NODE);
   assert_int_equal(found.id, 0);
-  expect_error(rondo_graph_find_in_clone(graph, a, &found), BAD, RONDO_REASON_UNKNOWN_NODE); /* no clone */
-  expect_error(rondo_graph_find_in_clone(clone, late, &found), BAD, RONDO_REASON_UNKNOWN_NODE);
+  assert_invalid(rondo_graph_find_in_clone(graph, a, &found), RONDO_REASON_UNKNOWN_NODE); /* no clone */
+  assert_invalid(rondo_graph_find_in_clone(clone, late, &found), RONDO_REASON_UNKNOWN_NODE);
   add_empty(clone, NULL, 0);
-  expect_error(rondo_graph_find_in_clone(clone, late, &found), BAD, RONDO_REASON_UNKNOWN_NODE);
-  expect_ok(rondo_graph_erase(graph, 0));
-  expect_ok(rondo_graph_find_in_clone(clone, a, &found)); /* the original is gone, the copy is not */
-  expect_ok(rondo_graph_erase(clone, 1));
-  expect_error(rondo_graph_find_in_clone(clone, b, &found), BAD, RONDO_REASON_UNKNOWN_NODE);
-  expect_error(rondo_graph_find_in_clone(clone, (rondo_node){0}, &found), BAD, RONDO_REASON_UNKNOWN_NODE);
-  expect_error(rondo_graph_find_in_clone(NULL, a, &found), BAD, RONDO_REASON_NULL_ARGUMENT);
-  expect_error(rondo_graph_find_in_clone(clone, a, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_find_in_clone(clone, late, &found), RONDO_REASON_UNKNOWN_NODE);
+  assert_ok(rondo_graph_erase(graph, 0));
+  assert_ok(rondo_graph_find_in_clone(clone, a, &found)); /* the original is gone, the copy is not */
+  assert_ok(rondo_graph_erase(clone, 1));
+  assert_invalid(rondo_graph_find_in_clone(clone, b, &found), RONDO_REASON_UNKNOWN_NODE);
+  assert_invalid(rondo_graph_find_in_clone(clone, (rondo_node){0}, &found), RONDO_REASON_UNKNOWN_NODE);
+  assert_invalid(rondo_graph_find_in_clone(NULL, a, &found), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_find_in_clone(clone, a, NULL), RONDO_REASON_NULL_ARGUMENT);
 }
 
-static void test_bad_clones(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_bad_clones) {
   rondo_graph *clone = fixture->graph;
-  expect_error(rondo_graph_clone(NULL, &clone), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_clone(NULL, &clone), RONDO_REASON_NULL_ARGUMENT);
   assert_null(clone);
-  expect_error(rondo_graph_clone(fixture->graph, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_clone(fixture->graph, NULL), RONDO_REASON_NULL_ARGUMENT);
 }
 
 /* Later edits of the given graph do not show, edits of the node's own do. */
-static void test_b9_a_child_is_a_clone(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_b9_a_child_is_a_clone) {
   rondo_graph *given = make_graph(fixture, "layer");
   const rondo_node inner = add_empty(given, NULL, 0);
   const rondo_node node = add_child(fixture->graph, given);
@@ -91,44 +84,41 @@ static void test_b9_a_child_is_a_clone(void **state) {
   assert_ptr_equal(child->parent, fixture->graph);
   assert_false(given->is_child);
   add_empty(given, NULL, 0);
-  assert_int_equal(count_nodes(child), 1);
+  assert_int_equal(test_node_count(child), 1);
   rondo_node found;
-  expect_ok(rondo_graph_find_in_clone(child, inner, &found));
+  assert_ok(rondo_graph_find_in_clone(child, inner, &found));
   free_now(fixture, given);
   add_empty(child, &found, 1);
-  assert_int_equal(count_nodes(child_of(fixture->graph, node)), 2);
+  assert_int_equal(test_node_count(child_of(fixture->graph, node)), 2);
 }
 
-static void test_b9_a_graph_as_its_own_child(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_b9_a_graph_as_its_own_child) {
   rondo_graph *graph = fixture->graph;
   add_empty(graph, NULL, 0);
   const rondo_node first = add_child(graph, graph), second = add_child(graph, graph);
-  assert_int_equal(count_nodes(child_of(graph, first)), 1);
-  assert_int_equal(count_nodes(child_of(graph, second)), 2);
+  assert_int_equal(test_node_count(child_of(graph, first)), 1);
+  assert_int_equal(test_node_count(child_of(graph, second)), 2);
   rondo_graph *inner = child_of(graph, first);
   const rondo_node third = add_child(inner, graph); /* the graph around, with all that is in it */
-  assert_int_equal(count_nodes(child_of(inner, third)), 3);
-  assert_int_equal(count_nodes(graph), 3);
+  assert_int_equal(test_node_count(child_of(inner, third)), 3);
+  assert_int_equal(test_node_count(graph), 3);
 }
 
-static void test_nesting_has_a_bound(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_nesting_has_a_bound) {
   rondo_graph *at = fixture->graph, *leaf = make_graph(fixture, "leaf");
   for (int depth = 0; depth < 16; depth++) at = child_of(at, add_child(at, leaf));
   const rondo_node_params params = {.kind = RONDO_NODE_CHILD, .as.child = leaf};
   rondo_node node;
-  expect_error(rondo_graph_insert(at, NULL, 0, &params, &node), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
-  expect_message("17 deep");
+  assert_error(rondo_graph_insert(at, NULL, 0, &params, &node), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("17 deep");
   const rondo_node_params whole = {.kind = RONDO_NODE_CHILD, .as.child = fixture->graph};
-  expect_error(rondo_graph_insert(leaf, NULL, 0, &whole, &node), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_graph_insert(leaf, NULL, 0, &whole, &node), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
   json(fixture, fixture->graph, true); /* the deepest graph can be dumped */
   dot(fixture, fixture->graph, true);
 }
 
 /* Memory in a child is memory of all graphs around it, whenever it comes. */
-static void test_memory_is_noted_upwards(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_memory_is_noted_upwards) {
   rondo_graph *given = make_graph(fixture, "inner");
   rondo_graph *middle = child_of(fixture->graph, add_child(fixture->graph, given));
   rondo_graph *inner = child_of(middle, add_child(middle, given));
@@ -139,14 +129,4 @@ static void test_memory_is_noted_upwards(void **state) {
   rondo_graph *outer = make_graph(fixture, "outer");
   add_child(outer, fixture->graph);
   assert_true(outer->has_memory);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      graph_test(test_a_clone_is_the_same),   graph_test(test_a_clone_is_deep),
-      graph_test(test_find_in_clone),         graph_test(test_bad_clones),
-      graph_test(test_b9_a_child_is_a_clone), graph_test(test_b9_a_graph_as_its_own_child),
-      graph_test(test_nesting_has_a_bound),   graph_test(test_memory_is_noted_upwards),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,12 +6,10 @@
 
 #include "graph/graph.h"
 
-#define BAD RONDO_INVALID_ARGUMENT
-
 static rondo_difference only_difference(const rondo_graph *a, const rondo_graph *b, bool ignore_addresses) {
   rondo_difference differences[4];
   size_t count = 4;
-  expect_ok(rondo_graph_diff(a, b, ignore_addresses, differences, &count));
+  assert_ok(rondo_graph_diff(a, b, ignore_addresses, differences, &count));
   assert_int_equal(count, 1);
   assert_int_equal(differences[1].kind, 0);
   return differences[0];
@@ -22,8 +20,7 @@ static void expect_same(const rondo_graph *a, const rondo_graph *b) {
   assert_int_equal(fingerprint(a), fingerprint(b));
 }
 
-static void test_gx2_same_work_twice(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_gx2_same_work_twice) {
   static char elsewhere[4096];
   add_all_kinds(fixture, fixture->graph);
   rondo_graph *again = make_graph(fixture, "another name");
@@ -39,8 +36,7 @@ static void test_gx2_same_work_twice(void **state) {
 }
 
 /* Fork and join, built in two orders: numbers differ, places do not. */
-static void test_gx2_numbers_do_not_matter(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_gx2_numbers_do_not_matter) {
   rondo_graph *a = fixture->graph, *b = make_graph(fixture, "");
   const rondo_node_params fill = fill_params(fixture), copy = copy_params(fixture);
   const rondo_node a0 = add_node(a, &fill, NULL, 0), a1 = add_node(a, &copy, &a0, 1), a2 = add_empty(a, &a0, 1);
@@ -50,13 +46,12 @@ static void test_gx2_numbers_do_not_matter(void **state) {
   const rondo_node b1 = add_node(b, &copy, &b0, 1), b2 = add_empty(b, &b0, 1);
   add_edge(b, b1, b_join);
   add_edge(b, b2, b_join);
-  expect_ok(rondo_graph_erase(b, 0));
+  assert_ok(rondo_graph_erase(b, 0));
   assert_int_equal(count_differences(a, b, false), 0);
   expect_same(a, b);
 }
 
-static void test_other_kind_and_edges(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_other_kind_and_edges) {
   rondo_graph *a = fixture->graph, *b = make_graph(fixture, "");
   const rondo_node_params fill = fill_params(fixture);
   const rondo_node a0 = add_node(a, &fill, NULL, 0), b0 = add_empty(b, NULL, 0);
@@ -81,8 +76,7 @@ static void test_other_kind_and_edges(void **state) {
   assert_int_not_equal(fingerprint(c), fingerprint(d));
 }
 
-static void test_missing_and_extra(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_missing_and_extra) {
   rondo_graph *empty = make_graph(fixture, "");
   const rondo_node a = add_empty(fixture->graph, NULL, 0);
   rondo_difference difference = only_difference(fixture->graph, empty, false);
@@ -95,23 +89,21 @@ static void test_missing_and_extra(void **state) {
   assert_int_equal(difference.b.id, a.id);
 }
 
-static void test_kernels_and_params(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_kernels_and_params) {
   rondo_node_params params = kernel_params(fixture);
   add_node(fixture->graph, &params, NULL, 0);
   rondo_graph *clone = clone_of(fixture, fixture->graph);
   fixture->a = 3;
-  expect_ok(rondo_graph_replace(clone, 0, &params));
+  assert_ok(rondo_graph_replace(clone, 0, &params));
   assert_int_equal(only_difference(fixture->graph, clone, true).kind, RONDO_DIFFERENCE_PARAMS);
   assert_int_equal(fingerprint(fixture->graph), fingerprint(clone)); /* argument values are left out */
   params.as.kernel.grid.z = 2;
-  expect_ok(rondo_graph_replace(clone, 0, &params));
+  assert_ok(rondo_graph_replace(clone, 0, &params));
   assert_int_equal(only_difference(fixture->graph, clone, true).kind, RONDO_DIFFERENCE_KERNEL);
   assert_int_not_equal(fingerprint(fixture->graph), fingerprint(clone));
 }
 
-static void test_inside_a_child(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_inside_a_child) {
   rondo_graph *given = make_graph(fixture, "");
   add_empty(given, NULL, 0);
   const rondo_node node = add_child(fixture->graph, given);
@@ -119,8 +111,8 @@ static void test_inside_a_child(void **state) {
   expect_same(fixture->graph, clone);
   rondo_node_params params;
   rondo_node copy;
-  expect_ok(rondo_graph_find_in_clone(clone, node, &copy));
-  params = params_of(clone, copy);
+  assert_ok(rondo_graph_find_in_clone(clone, node, &copy));
+  params = test_node_params(clone, copy);
   const rondo_node extra = add_empty(params.as.child, NULL, 0);
   const rondo_difference difference = only_difference(fixture->graph, clone, true);
   assert_int_equal(difference.kind, RONDO_DIFFERENCE_PARAMS);
@@ -131,13 +123,12 @@ static void test_inside_a_child(void **state) {
   add_edge(params.as.child, last, extra);
   size_t count = 0;
   uint64_t value;
-  expect_error(rondo_graph_diff(fixture->graph, clone, true, NULL, &count), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
-  expect_error(rondo_graph_fingerprint(clone, &value), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  assert_error(rondo_graph_diff(fixture->graph, clone, true, NULL, &count), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  assert_error(rondo_graph_fingerprint(clone, &value), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
 }
 
 /* Each of what a fingerprint looks at changes it. */
-static void test_what_a_fingerprint_sees(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_what_a_fingerprint_sees) {
   rondo_node_params variants[10];
   for (size_t i = 0; i < 3; i++) variants[i] = copy_params(fixture);
   for (size_t i = 3; i < 7; i++) variants[i] = fill_params(fixture);
@@ -158,31 +149,20 @@ static void test_what_a_fingerprint_sees(void **state) {
   }
 }
 
-static void test_arrays_of_differences(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_arrays_of_differences) {
   rondo_graph *empty = make_graph(fixture, "");
   for (int i = 0; i < 3; i++) add_empty(fixture->graph, NULL, 0);
   rondo_difference differences[5];
   memset(differences, 0xff, sizeof differences);
   size_t count = 2;
-  expect_ok(rondo_graph_diff(fixture->graph, empty, false, differences, &count));
+  assert_ok(rondo_graph_diff(fixture->graph, empty, false, differences, &count));
   assert_int_equal(count, 3);
   assert_int_equal(differences[1].kind, RONDO_DIFFERENCE_NODE_MISSING);
   assert_int_equal(differences[2].a.id, UINT64_MAX);
-  expect_error(rondo_graph_diff(NULL, empty, false, NULL, &count), BAD, RONDO_REASON_NULL_ARGUMENT);
-  expect_error(rondo_graph_diff(empty, NULL, false, NULL, &count), BAD, RONDO_REASON_NULL_ARGUMENT);
-  expect_error(rondo_graph_diff(empty, empty, false, NULL, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
-  expect_error(rondo_graph_fingerprint(empty, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_diff(NULL, empty, false, NULL, &count), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_diff(empty, NULL, false, NULL, &count), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_diff(empty, empty, false, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_fingerprint(empty, NULL), RONDO_REASON_NULL_ARGUMENT);
   uint64_t value;
-  expect_error(rondo_graph_fingerprint(NULL, &value), BAD, RONDO_REASON_NULL_ARGUMENT);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      graph_test(test_gx2_same_work_twice),     graph_test(test_gx2_numbers_do_not_matter),
-      graph_test(test_other_kind_and_edges),    graph_test(test_missing_and_extra),
-      graph_test(test_kernels_and_params),      graph_test(test_inside_a_child),
-      graph_test(test_what_a_fingerprint_sees), graph_test(test_arrays_of_differences),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  assert_invalid(rondo_graph_fingerprint(NULL, &value), RONDO_REASON_NULL_ARGUMENT);
 }

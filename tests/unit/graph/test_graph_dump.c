@@ -6,10 +6,7 @@
 #include "graph/graph.h"
 #include "unit/graph/graph_tests.h"
 
-#define BAD RONDO_INVALID_ARGUMENT
-
-static void test_gx7_dot(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_gx7_dot) {
   add_all_kinds(fixture, fixture->graph);
   const char *text = dot(fixture, fixture->graph, false);
   assert_string_equal(text,
@@ -33,8 +30,7 @@ static void test_gx7_dot(void **state) {
                       "}\n");
 }
 
-static void test_gx7_json(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_gx7_json) {
   add_all_kinds(fixture, fixture->graph);
   const char *text = json(fixture, fixture->graph, false);
   assert_string_equal(
@@ -68,8 +64,7 @@ static void expect_address(const char *text, const void *address) {
   if (strstr(text, printed) == NULL) fail_msg("%s is not in:\n%s", printed, text);
 }
 
-static void test_gx7_with_addresses(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_gx7_with_addresses) {
   add_all_kinds(fixture, fixture->graph);
   const char *const texts[] = {dot(fixture, fixture->graph, true), json(fixture, fixture->graph, true)};
   for (size_t i = 0; i < 2; i++) {
@@ -83,8 +78,7 @@ static void test_gx7_with_addresses(void **state) {
 }
 
 /* The same work with other kernels, buffers and graphs gives the same text. */
-static void test_gx7_stable(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_gx7_stable) {
   add_all_kinds(fixture, fixture->graph);
   rondo_graph *again = make_graph(fixture, "test");
   rondo_kernel *kernel = fixture->kernel;
@@ -100,8 +94,7 @@ static void test_gx7_stable(void **state) {
   fixture->kernel = kernel;
 }
 
-static void test_kernels_are_listed_once(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_kernels_are_listed_once) {
   static const char *const names[] = {"c", "a", "b", "d"};
   rondo_kernel *kernels[4];
   rondo_node_params params = kernel_params(fixture);
@@ -124,8 +117,7 @@ static void test_kernels_are_listed_once(void **state) {
 }
 
 /* A graph that no one can instantiate can still be looked at. */
-static void test_gx7_of_a_cycle(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_gx7_of_a_cycle) {
   const rondo_node a = add_empty(fixture->graph, NULL, 0), b = add_empty(fixture->graph, &a, 1);
   add_edge(fixture->graph, b, a);
   const char *text = dot(fixture, fixture->graph, false);
@@ -148,8 +140,7 @@ static void expect_quotes_in_pairs(const char *text) {
   assert_false(quoted);
 }
 
-static void test_hostile_names(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_hostile_names) {
   char all[256], much[2000];
   for (int i = 0; i < 255; i++) all[i] = (char)(i + 1);
   all[255] = '\0';
@@ -181,45 +172,28 @@ static void test_hostile_names(void **state) {
   assert_null(strstr(text, "\xff"));
 }
 
-static void test_bad_dumps(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_bad_dumps) {
   char *text = fixture->memory;
-  expect_error(rondo_graph_to_dot(NULL, false, &text), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_to_dot(NULL, false, &text), RONDO_REASON_NULL_ARGUMENT);
   assert_null(text);
   text = fixture->memory;
-  expect_error(rondo_graph_to_json(NULL, false, &text), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_to_json(NULL, false, &text), RONDO_REASON_NULL_ARGUMENT);
   assert_null(text);
-  expect_error(rondo_graph_to_dot(fixture->graph, false, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
-  expect_error(rondo_graph_to_json(fixture->graph, false, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_to_dot(fixture->graph, false, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_to_json(fixture->graph, false, NULL), RONDO_REASON_NULL_ARGUMENT);
   rondo_text_free(NULL);
 }
 
 /* A text outlives its graph and goes back to the graph's allocator. */
-static void test_texts_carry_their_allocator(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_texts_carry_their_allocator) {
   rondo_graph *graph = make_graph(fixture, "gone");
   const size_t live = fixture->allocator.live;
   char *text;
-  expect_ok(rondo_graph_to_dot(graph, false, &text));
+  assert_ok(rondo_graph_to_dot(graph, false, &text));
   assert_int_equal(fixture->allocator.live, live + 1);
   free_now(fixture, graph);
   assert_string_equal(text, "digraph \"gone\" {\n}\n");
   const size_t left = fixture->allocator.live;
   rondo_text_free(text);
   assert_int_equal(fixture->allocator.live, left - 1);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      graph_test(test_gx7_dot),
-      graph_test(test_gx7_json),
-      graph_test(test_gx7_with_addresses),
-      graph_test(test_gx7_stable),
-      graph_test(test_kernels_are_listed_once),
-      graph_test(test_gx7_of_a_cycle),
-      graph_test(test_hostile_names),
-      graph_test(test_bad_dumps),
-      graph_test(test_texts_carry_their_allocator),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,12 +43,11 @@ static rondo_status insert_kernel(graph_fixture *fixture) {
   return rondo_graph_insert(fixture->graph, dependencies, 2, &params, &node);
 }
 
-static void test_insert(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_insert) {
   for (int i = 0; i < 8; i++) add_empty(fixture->graph, NULL, 0); /* the next node makes the array grow */
   assert_true(sweep(fixture, insert_kernel, 3) >= 4);
-  assert_int_equal(count_nodes(fixture->graph), 9);
-  assert_int_equal(count_edges(fixture->graph), 2);
+  assert_int_equal(test_node_count(fixture->graph), 9);
+  assert_int_equal(test_edge_count(fixture->graph), 2);
 }
 
 static rondo_status insert_empty(graph_fixture *fixture) {
@@ -60,8 +59,7 @@ static rondo_status insert_alloc(graph_fixture *fixture) {
   return insert(fixture, &params);
 }
 
-static void test_insert_alloc(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_insert_alloc) {
   assert_int_equal(sweep(fixture, insert_empty, 1), 2); /* the array of nodes, once, and the node's name */
   assert_int_equal(sweep(fixture, insert_alloc, 0), 2); /* both names */
   assert_true(fixture->graph->has_memory);
@@ -71,11 +69,10 @@ static rondo_status insert_itself(graph_fixture *fixture) {
   return insert(fixture, &(rondo_node_params){.kind = RONDO_NODE_CHILD, .as.child = fixture->graph});
 }
 
-static void test_insert_child(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_insert_child) {
   add_all_kinds(fixture, fixture->graph);
   assert_true(sweep(fixture, insert_itself, 1) > 20);
-  assert_int_equal(count_nodes(fixture->graph), KIND_COUNT + 1);
+  assert_int_equal(test_node_count(fixture->graph), KIND_COUNT + 1);
 }
 
 static rondo_status replace_kernel(graph_fixture *fixture) {
@@ -84,8 +81,7 @@ static rondo_status replace_kernel(graph_fixture *fixture) {
   return rondo_graph_replace(fixture->graph, 0, &params);
 }
 
-static void test_replace(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_replace) {
   add_all_kinds(fixture, fixture->graph);
   assert_int_equal(sweep(fixture, replace_kernel, 0), 2);
   assert_string_equal(rondo_graph_at(fixture->graph, 0)->params.name, "replaced");
@@ -100,23 +96,21 @@ static rondo_status add_some_edges(graph_fixture *fixture) {
   return rondo_graph_add_edges(fixture->graph, from, to, 3);
 }
 
-static void test_edges(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_edges) {
   for (int i = 0; i < 4; i++) add_empty(fixture->graph, NULL, 0);
   assert_true(sweep(fixture, add_some_edges, 6) >= 5); /* room stays from one try to the next */
-  assert_int_equal(count_edges(fixture->graph), 3);
+  assert_int_equal(test_edge_count(fixture->graph), 3);
 }
 
 /* Removing needs no memory at all. */
-static void test_removing_needs_none(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_removing_needs_none) {
   add_all_kinds(fixture, fixture->graph);
   const uint32_t from[] = {0, 1, 1}, to[] = {1, 2, 2};
   fixture->allocator.calls = 0;
   fixture->allocator.fail_at = 1;
-  expect_error(rondo_graph_erase_edges(fixture->graph, from, to, 3), RONDO_INVALID_ARGUMENT, RONDO_REASON_MISSING_EDGE);
-  expect_ok(rondo_graph_erase_edges(fixture->graph, from, to, 2));
-  for (uint32_t i = 0; i < KIND_COUNT; i++) expect_ok(rondo_graph_erase(fixture->graph, i));
+  assert_error(rondo_graph_erase_edges(fixture->graph, from, to, 3), RONDO_INVALID_ARGUMENT, RONDO_REASON_MISSING_EDGE);
+  assert_ok(rondo_graph_erase_edges(fixture->graph, from, to, 2));
+  for (uint32_t i = 0; i < KIND_COUNT; i++) assert_ok(rondo_graph_erase(fixture->graph, i));
   assert_int_equal(fixture->allocator.calls, 0);
 }
 
@@ -145,8 +139,7 @@ static rondo_status make_kernel_once(graph_fixture *fixture) {
   return status;
 }
 
-static void test_making_and_cloning(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_making_and_cloning) {
   add_all_kinds(fixture, fixture->graph);
   assert_true(sweep(fixture, clone_once, 0) > 20);
   assert_int_equal(sweep(fixture, make_once, 0), 2);
@@ -173,8 +166,7 @@ static rondo_status fingerprint_once(graph_fixture *fixture) {
   return rondo_graph_fingerprint(fixture->graph, &value);
 }
 
-static void test_questions(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_questions) {
   add_all_kinds(fixture, fixture->graph);
   assert_int_equal(sweep(fixture, sort_once, 0), 1); /* the numbers are an order */
   const uint32_t late = rondo_node_number(add_empty(fixture->graph, NULL, 0)), first = 0;
@@ -201,8 +193,7 @@ static rondo_status json_once(graph_fixture *fixture) {
   return status;
 }
 
-static void test_dumps(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_dumps) {
   add_all_kinds(fixture, fixture->graph);
   assert_true(sweep(fixture, dot_once, 0) > 3);
   assert_true(sweep(fixture, json_once, 0) > 5);
@@ -219,27 +210,14 @@ static rondo_status read_once(graph_fixture *fixture) {
   return status;
 }
 
-static void test_reading(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_reading) {
   add_all_kinds(fixture, fixture->graph);
-  expect_ok(rondo_graph_to_json(fixture->graph, true, &text_to_read));
+  assert_ok(rondo_graph_to_json(fixture->graph, true, &text_to_read));
   assert_true(sweep(fixture, read_once, 0) > 20);
   rondo_text_free(text_to_read);
 }
 
 int main(void) {
   rondo_slab_by_block = true; /* so that each allocation fails once */
-  const struct CMUnitTest tests[] = {
-      graph_test(test_insert),
-      graph_test(test_insert_alloc),
-      graph_test(test_insert_child),
-      graph_test(test_replace),
-      graph_test(test_edges),
-      graph_test(test_removing_needs_none),
-      graph_test(test_making_and_cloning),
-      graph_test(test_questions),
-      graph_test(test_dumps),
-      graph_test(test_reading),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return test_run_registered();
 }

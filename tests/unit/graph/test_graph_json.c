@@ -40,33 +40,30 @@ static void expect_round_trip(graph_fixture *fixture, const rondo_graph *graph) 
   free_kept(fixture, kept);
 }
 
-static void test_gx7_round_trip(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_gx7_round_trip) {
   expect_round_trip(fixture, fixture->graph);
   add_all_kinds(fixture, fixture->graph);
   expect_round_trip(fixture, fixture->graph);
   add_child(fixture->graph, fixture->graph);
-  expect_ok(rondo_graph_erase(fixture->graph, 0));
-  expect_ok(rondo_graph_erase(fixture->graph, 5));
+  assert_ok(rondo_graph_erase(fixture->graph, 0));
+  assert_ok(rondo_graph_erase(fixture->graph, 5));
   add_edge(fixture->graph, fixture->nodes[9], fixture->nodes[6]); /* against the numbers, and a cycle */
   expect_round_trip(fixture, fixture->graph);
 }
 
 /* Graphs that are as deep or as many as writing allows can be read. */
-static void test_round_trip_of_the_deepest(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_round_trip_of_the_deepest) {
   rondo_graph *at = fixture->graph, *leaf = make_graph(fixture, "leaf");
   const rondo_node_params kernel = kernel_params(fixture);
   for (int depth = 0; depth < 16; depth++) {
-    rondo_node_params params = params_of(at, add_child(at, leaf));
+    rondo_node_params params = test_node_params(at, add_child(at, leaf));
     at = params.as.child;
     add_node(at, &kernel, NULL, 0);
   }
   expect_round_trip(fixture, fixture->graph);
 }
 
-static void test_round_trip_of_hostile_names(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_round_trip_of_hostile_names) {
   static const char *const names[] = {"\"]}", "\\u0000", "\x01\x1f\x7f", "\xff\xc0\x80", "\xe2\x82\xac", "a\nb\tc"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     const rondo_node_params params = {.kind = RONDO_NODE_EMPTY, .name = names[i]};
@@ -76,8 +73,7 @@ static void test_round_trip_of_hostile_names(void **state) {
 }
 
 /* The pitch of one row and the bytes of a value beyond its element come back as they were given. */
-static void test_round_trip_of_numbers_without_effect(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_round_trip_of_numbers_without_effect) {
   rondo_node_params copy = copy_params(fixture), fill = fill_params(fixture), read;
   copy.as.copy.height = 0;
   copy.as.copy.dst_pitch = 40;
@@ -89,24 +85,23 @@ static void test_round_trip_of_numbers_without_effect(void **state) {
   add_node(fixture->graph, &fill, NULL, 0);
   expect_round_trip(fixture, fixture->graph);
   rondo_graph *back = read_back(fixture, json(fixture, fixture->graph, true));
-  read = params_of(back, rondo_graph_id(back, 0));
+  read = test_node_params(back, rondo_graph_id(back, 0));
   assert_int_equal(read.as.copy.dst_pitch, 40);
   assert_true(read.as.copy.src_pitch == SIZE_MAX);
   assert_int_equal(read.as.copy.src_slice_pitch, 77);
-  read = params_of(back, rondo_graph_id(back, 1));
+  read = test_node_params(back, rondo_graph_id(back, 1));
   assert_int_equal(read.as.fill.pitch, 24);
   assert_int_equal(read.as.fill.value, 0x12345678);
 }
 
 /* What is read is data only, has the same fingerprint, and is the same graph but for what a process alone knows. */
-static void test_what_is_read(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_what_is_read) {
   add_all_kinds(fixture, fixture->graph);
   rondo_graph *back = read_back(fixture, json(fixture, fixture->graph, true));
   assert_int_equal(fingerprint(fixture->graph), fingerprint(back));
   rondo_difference difference;
   size_t count = 1;
-  expect_ok(rondo_graph_diff(fixture->graph, back, true, &difference, &count));
+  assert_ok(rondo_graph_diff(fixture->graph, back, true, &difference, &count));
   assert_int_equal(count, 1); /* the host function */
   assert_int_equal(difference.a.id, fixture->nodes[1].id);
   assert_null(back->device);
@@ -123,16 +118,16 @@ static void test_what_is_read(void **state) {
   assert_null(rondo_graph_at(back, 6)->params.as.event);
 }
 
-static void test_public_reader(void **state) {
+GRAPH_TEST(test_public_reader) {
   rondo_graph *graph = (rondo_graph *)1;
-  expect_error(rondo_graph_from_json(NULL, 0, &graph), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_graph_from_json(NULL, 0, &graph), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_null(graph);
-  expect_error(rondo_graph_from_json("", 0, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_graph_from_json("", 0, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   static const char text[] = {'{', '}', 'x'}; /* no NUL at the end, and a byte that is not counted */
-  expect_error(rondo_graph_from_json(text, 2, &graph), RONDO_INVALID_DATA, RONDO_REASON_MALFORMED);
-  expect_message("graph from JSON: field 'rondo_graph' is missing");
-  expect_ok(rondo_graph_from_json(KERNELS(""), sizeof(KERNELS("")) - 1, &graph));
-  keep(*state, graph, false);
+  assert_error(rondo_graph_from_json(text, 2, &graph), RONDO_INVALID_DATA, RONDO_REASON_MALFORMED);
+  assert_message("graph from JSON: field 'rondo_graph' is missing");
+  assert_ok(rondo_graph_from_json(KERNELS(""), sizeof(KERNELS("")) - 1, &graph));
+  keep(fixture, graph, false);
 }
 
 typedef struct bad_text {
@@ -238,50 +233,45 @@ static void expect_all_refused(graph_fixture *fixture, const bad_text *texts, si
     const rondo_status status = read_text(fixture, texts[i].text, &graph);
     if (status != RONDO_INVALID_DATA) print_error("text %zu: %s\n", i, texts[i].text);
     assert_int_equal(status, RONDO_INVALID_DATA);
-    expect_message("graph from JSON: ");
-    expect_message(texts[i].message);
+    assert_message("graph from JSON: ");
+    assert_message(texts[i].message);
     assert_null(graph);
     assert_int_equal(fixture->allocator.live, live);
   }
 }
 
-static void test_bad_documents(void **state) {
-  expect_all_refused(*state, bad_documents, sizeof bad_documents / sizeof *bad_documents);
+GRAPH_TEST(test_bad_documents) {
+  expect_all_refused(fixture, bad_documents, sizeof bad_documents / sizeof *bad_documents);
 }
 
-static void test_bad_nodes(void **state) {
-  expect_all_refused(*state, bad_nodes, sizeof bad_nodes / sizeof *bad_nodes);
-}
+GRAPH_TEST(test_bad_nodes) { expect_all_refused(fixture, bad_nodes, sizeof bad_nodes / sizeof *bad_nodes); }
 
-static void test_bad_edges(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_bad_edges) {
   rondo_graph *graph;
   const rondo_status bad = RONDO_INVALID_GRAPH;
-  expect_error(read_text(fixture, NODES(EMPTY("0", "") "," EMPTY("2", "0,1")), &graph), bad, RONDO_REASON_UNKNOWN_NODE);
-  expect_message("nodes[1]: dependencies[1]: graph 'g' has no node 1");
-  expect_error(read_text(fixture, NODES(EMPTY("0", "9")), &graph), bad, RONDO_REASON_UNKNOWN_NODE);
-  expect_error(read_text(fixture, NODES(EMPTY("0", "0")), &graph), bad, RONDO_REASON_SELF_EDGE);
-  expect_error(read_text(fixture, NODES(EMPTY("0", "") "," EMPTY("1", "0,0")), &graph), bad,
+  assert_error(read_text(fixture, NODES(EMPTY("0", "") "," EMPTY("2", "0,1")), &graph), bad, RONDO_REASON_UNKNOWN_NODE);
+  assert_message("nodes[1]: dependencies[1]: graph 'g' has no node 1");
+  assert_error(read_text(fixture, NODES(EMPTY("0", "9")), &graph), bad, RONDO_REASON_UNKNOWN_NODE);
+  assert_error(read_text(fixture, NODES(EMPTY("0", "0")), &graph), bad, RONDO_REASON_SELF_EDGE);
+  assert_error(read_text(fixture, NODES(EMPTY("0", "") "," EMPTY("1", "0,0")), &graph), bad,
                RONDO_REASON_DUPLICATE_EDGE);
   graph = read_back(fixture, NODES(EMPTY("1", "5") "," EMPTY("5", "1"))); /* a cycle is a graph */
-  assert_int_equal(count_edges(graph), 2);
+  assert_int_equal(test_edge_count(graph), 2);
 }
 
-static void test_bounds(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_bounds) {
   rondo_graph *graph;
   read_back(fixture, NODES(EMPTY("65536", "")));
-  expect_error(read_text(fixture, NODES(EMPTY("65537", "")), &graph), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
-  expect_error(read_text(fixture, NODES(EMPTY("4294967295", "")), &graph), RONDO_LIMIT_EXCEEDED,
+  assert_error(read_text(fixture, NODES(EMPTY("65537", "")), &graph), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(read_text(fixture, NODES(EMPTY("4294967295", "")), &graph), RONDO_LIMIT_EXCEEDED,
                RONDO_REASON_OUT_OF_RANGE);
-  expect_error(read_text(fixture, NODES(EMPTY("40000", "") "," EMPTY("80000", "")), &graph), RONDO_LIMIT_EXCEEDED,
+  assert_error(read_text(fixture, NODES(EMPTY("40000", "") "," EMPTY("80000", "")), &graph), RONDO_LIMIT_EXCEEDED,
                RONDO_REASON_OUT_OF_RANGE);
-  expect_message("skip 65536 numbers");
+  assert_message("skip 65536 numbers");
 }
 
-static void test_nesting_bound(void **state) {
+GRAPH_TEST(test_nesting_bound) {
   static char text[16384];
-  graph_fixture *fixture = *state;
   for (int levels = 16; levels <= 18; levels++) {
     size_t used = (size_t)snprintf(text, sizeof text, "%s", HEAD MIDDLE);
     for (int i = 0; i < levels; i++)
@@ -293,31 +283,30 @@ static void test_nesting_bound(void **state) {
     rondo_graph *graph;
     const rondo_status status = read_text(fixture, text, &graph);
     if (levels == 16) {
-      expect_ok(status);
+      assert_ok(status);
       expect_round_trip(fixture, keep(fixture, graph, false));
     } else {
-      expect_error(status, RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
+      assert_error(status, RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
     }
   }
   memset(text, '[', sizeof text - 1); /* deeper than the parser goes */
   text[sizeof text - 1] = '\0';
   rondo_graph *graph;
-  expect_error(read_text(fixture, text, &graph), RONDO_INVALID_DATA, RONDO_REASON_MALFORMED);
+  assert_error(read_text(fixture, text, &graph), RONDO_INVALID_DATA, RONDO_REASON_MALFORMED);
 }
 
 /* Cut off anywhere, and with any byte changed, a text is refused or is another graph, and never more than that. */
-static void test_every_byte(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_every_byte) {
   add_all_kinds(fixture, fixture->graph);
   char *text;
-  expect_ok(rondo_graph_to_json(fixture->graph, true, &text));
+  assert_ok(rondo_graph_to_json(fixture->graph, true, &text));
   const size_t length = strlen(text), live = fixture->allocator.live;
   char *cut = test_malloc(length);
   rondo_graph *graph;
   for (size_t i = 0; i + 1 < length; i++) { /* the last byte is the line's end */
     memcpy(cut, text, i);
-    expect_error_at(rondo_graph_read_json(&fixture->allocator.table, cut, i, &graph), RONDO_INVALID_DATA,
-                    RONDO_REASON_MALFORMED, __FILE__, __LINE__);
+    assert_error(rondo_graph_read_json(&fixture->allocator.table, cut, i, &graph), RONDO_INVALID_DATA,
+                 RONDO_REASON_MALFORMED);
   }
   static const char others[] = {'\0', '"', '9', '-', '{', ']', ',', 'a', (char)0xff};
   for (size_t i = 0; i < length; i++) {
@@ -333,22 +322,4 @@ static void test_every_byte(void **state) {
   assert_int_equal(fixture->allocator.live, live);
   test_free(cut);
   rondo_text_free(text);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      graph_test(test_gx7_round_trip),
-      graph_test(test_round_trip_of_the_deepest),
-      graph_test(test_round_trip_of_hostile_names),
-      graph_test(test_round_trip_of_numbers_without_effect),
-      graph_test(test_what_is_read),
-      graph_test(test_public_reader),
-      graph_test(test_bad_documents),
-      graph_test(test_bad_nodes),
-      graph_test(test_bad_edges),
-      graph_test(test_bounds),
-      graph_test(test_nesting_bound),
-      graph_test(test_every_byte),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include "graph/topological_order.h"
 
 static void link_slots(rondo_graph *graph, uint32_t from, uint32_t to) {
-  expect_ok(rondo_graph_link_edges(graph, &from, &to, 1));
+  assert_ok(rondo_graph_link_edges(graph, &from, &to, 1));
 }
 
 static void add_many(rondo_graph *graph, size_t count) {
@@ -38,62 +38,58 @@ static void expect_right_order(const rondo_graph *graph, const uint32_t *order) 
 
 static void expect_sorts(const rondo_graph *graph) {
   uint32_t *order;
-  expect_ok(rondo_graph_order(graph, &order));
+  assert_ok(rondo_graph_order(graph, &order));
   expect_right_order(graph, order);
   rondo_release(&graph->allocator, order, graph->live_count, sizeof *order);
 }
 
-static void test_empty_graph(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_empty_graph) {
   uint32_t *order;
   size_t count = 7;
-  expect_ok(rondo_graph_order(fixture->graph, &order));
+  assert_ok(rondo_graph_order(fixture->graph, &order));
   assert_null(order);
-  expect_ok(rondo_graph_sort(fixture->graph, NULL, &count));
+  assert_ok(rondo_graph_sort(fixture->graph, NULL, &count));
   assert_int_equal(count, 0);
 }
 
-static void test_lowest_number_first(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_lowest_number_first) {
   rondo_graph *graph = fixture->graph;
   add_many(graph, 6);
   link_slots(graph, 5, 0);
   link_slots(graph, 4, 1);
   link_slots(graph, 0, 2);
-  expect_ok(rondo_graph_erase(graph, 3));
+  assert_ok(rondo_graph_erase(graph, 3));
   static const uint32_t expected[] = {4, 1, 5, 0, 2};
   rondo_node nodes[6];
   size_t count = 6;
-  expect_ok(rondo_graph_sort(graph, nodes, &count));
+  assert_ok(rondo_graph_sort(graph, nodes, &count));
   assert_int_equal(count, 5);
   for (size_t i = 0; i < 5; i++) assert_int_equal(rondo_node_number(nodes[i]), expected[i]);
   assert_int_equal(nodes[5].id, 0);
   expect_sorts(graph);
 }
 
-static void test_random_graphs(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_random_graphs) {
   uint64_t random = 2;
   for (int round = 0; round < 60; round++) {
     rondo_graph *graph = make_graph(fixture, "random");
-    const uint32_t count = 1 + random_below(&random, 40);
+    const uint32_t count = 1 + test_random_below(&random, 40);
     uint32_t rank[40];
     add_many(graph, count);
-    for (uint32_t i = 0; i < count; i++) rank[i] = random_below(&random, 1000) * 64 + i;
+    for (uint32_t i = 0; i < count; i++) rank[i] = test_random_below(&random, 1000) * 64 + i;
     for (uint32_t i = 0; i < 3 * count; i++) {
-      const uint32_t a = random_below(&random, count), b = random_below(&random, count);
+      const uint32_t a = test_random_below(&random, count), b = test_random_below(&random, count);
       const uint32_t from = rank[a] < rank[b] ? a : b, to = from == a ? b : a;
       if (a != b) rondo_status_ignore(rondo_graph_link_edges(graph, &from, &to, 1), "some are there already");
     }
-    if (count > 5) expect_ok(rondo_graph_erase(graph, count / 2));
+    if (count > 5) assert_ok(rondo_graph_erase(graph, count / 2));
     expect_sorts(graph);
   }
 }
 
 /* Big enough that anything quadratic would be noticed by the test's timeout. */
-static void test_ten_thousand_nodes(void **state) {
+GRAPH_TEST(test_ten_thousand_nodes) {
   enum { COUNT = 20000 };
-  graph_fixture *fixture = *state;
   rondo_graph *line = make_graph(fixture, "line"), *wide = make_graph(fixture, "wide");
   uint64_t random = 3;
   rondo_node last = add_empty(line, NULL, 0);
@@ -101,7 +97,7 @@ static void test_ten_thousand_nodes(void **state) {
   for (uint32_t i = 1; i < COUNT; i++) last = add_empty(line, &last, 1);
   for (uint32_t i = 1; i < COUNT; i++) add_empty(wide, &root, 1);
   for (uint32_t i = 1; i + 1 < COUNT; i++) {
-    const uint32_t to = i + 1 + random_below(&random, COUNT - i - 1);
+    const uint32_t to = i + 1 + test_random_below(&random, COUNT - i - 1);
     link_slots(wide, to, i); /* against the order of the numbers */
   }
   expect_sorts(line);
@@ -110,14 +106,13 @@ static void test_ten_thousand_nodes(void **state) {
 
 static void expect_cycle(const rondo_graph *graph, uint32_t node, const char *part) {
   uint32_t *order = (uint32_t *)1;
-  expect_error(rondo_graph_order(graph, &order), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  assert_error(rondo_graph_order(graph, &order), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
   assert_null(order);
   assert_int_equal(rondo_last_error()->node, node);
-  expect_message(part);
+  assert_message(part);
 }
 
-static void test_b6_cycles(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_b6_cycles) {
   rondo_graph *graph = fixture->graph;
   add_many(graph, 8);
   link_slots(graph, 0, 1); /* before the cycle */
@@ -125,46 +120,43 @@ static void test_b6_cycles(void **state) {
   link_slots(graph, 4, 6);
   link_slots(graph, 6, 3);
   link_slots(graph, 3, 4);
-  link_slots(graph, 6, 2); /* behind the cycle, with lower numbers */
+  link_slots(graph, 6, 2); /* after the cycle, with lower numbers */
   link_slots(graph, 2, 7);
   expect_cycle(graph, 3, "3 -> 4 -> 6 -> 3");
-  expect_message("graph 'test': empty (node 3)");
+  assert_message("graph 'test': empty (node 3)");
   size_t count = 8;
   rondo_node nodes[8];
-  expect_error(rondo_graph_sort(graph, nodes, &count), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  assert_error(rondo_graph_sort(graph, nodes, &count), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
   uint64_t fingerprint;
-  expect_error(rondo_graph_fingerprint(graph, &fingerprint), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
-  expect_error(rondo_graph_diff(graph, graph, false, NULL, &count), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  assert_error(rondo_graph_fingerprint(graph, &fingerprint), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  assert_error(rondo_graph_diff(graph, graph, false, NULL, &count), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
   const uint32_t from = 6, to = 3;
-  expect_ok(rondo_graph_erase_edges(graph, &from, &to, 1)); /* heals the graph */
+  assert_ok(rondo_graph_erase_edges(graph, &from, &to, 1)); /* heals the graph */
   expect_sorts(graph);
 }
 
-static void test_b6_two_nodes(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_b6_two_nodes) {
   add_many(fixture->graph, 2);
   link_slots(fixture->graph, 0, 1);
   link_slots(fixture->graph, 1, 0);
   expect_cycle(fixture->graph, 0, "0 -> 1 -> 0");
 }
 
-static void test_b6_long_cycle(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_b6_long_cycle) {
   add_many(fixture->graph, 100);
   for (uint32_t i = 0; i < 90; i++) link_slots(fixture->graph, 9 + i, i < 89 ? 10 + i : 9);
   expect_cycle(fixture->graph, 9, "90 nodes around");
 }
 
 /* Whatever node is named: from it a way leads back to it. */
-static void test_b6_named_node_is_on_a_cycle(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_b6_named_node_is_on_a_cycle) {
   uint64_t random = 4;
   int cycles = 0;
   for (int round = 0; round < 200; round++) {
     rondo_graph *graph = make_graph(fixture, "random");
     add_many(graph, 12);
     for (int i = 0; i < 14; i++) {
-      const uint32_t from = random_below(&random, 12), to = random_below(&random, 12);
+      const uint32_t from = test_random_below(&random, 12), to = test_random_below(&random, 12);
       rondo_status_ignore(rondo_graph_link_edges(graph, &from, &to, 1),
                           "some are there already, or lead to themselves");
     }
@@ -173,7 +165,7 @@ static void test_b6_named_node_is_on_a_cycle(void **state) {
       const rondo_graph_node *named = rondo_graph_at(graph, rondo_last_error()->node);
       const uint32_t number = rondo_last_error()->node;
       bool marks[12] = {false};
-      expect_ok(rondo_graph_mark_ancestors(graph, named->dependencies.items, named->dependencies.count, marks));
+      assert_ok(rondo_graph_mark_ancestors(graph, named->dependencies.items, named->dependencies.count, marks));
       assert_true(marks[number]);
       cycles++;
     } else {
@@ -184,21 +176,19 @@ static void test_b6_named_node_is_on_a_cycle(void **state) {
 }
 
 /* The order is a graph's own: who instantiates looks into the children. */
-static void test_b6_cycle_in_a_child(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_b6_cycle_in_a_child) {
   rondo_graph *given = make_graph(fixture, "inner");
   add_many(given, 2);
   const rondo_node node = add_child(fixture->graph, given);
   free_now(fixture, given);
-  rondo_node_params params = params_of(fixture->graph, node);
+  rondo_node_params params = test_node_params(fixture->graph, node);
   link_slots(params.as.child, 0, 1);
   link_slots(params.as.child, 1, 0);
   expect_sorts(fixture->graph);
   expect_cycle(params.as.child, 0, "graph 'inner'");
 }
 
-static void test_ancestors(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_ancestors) {
   rondo_graph *graph = fixture->graph;
   add_many(graph, 7);
   link_slots(graph, 0, 2);
@@ -207,24 +197,13 @@ static void test_ancestors(void **state) {
   link_slots(graph, 2, 4);
   link_slots(graph, 5, 4);
   bool marks[7] = {false};
-  expect_ok(rondo_graph_mark_ancestors(graph, (uint32_t[]){3, 3}, 2, marks));
+  assert_ok(rondo_graph_mark_ancestors(graph, (uint32_t[]){3, 3}, 2, marks));
   static const bool expected[7] = {true, true, true, true, false, false, false};
   assert_memory_equal(marks, expected, sizeof marks);
-  expect_ok(rondo_graph_mark_ancestors(graph, (uint32_t[]){4}, 1, marks)); /* adds to what is marked */
+  assert_ok(rondo_graph_mark_ancestors(graph, (uint32_t[]){4}, 1, marks)); /* adds to what is marked */
   static const bool more[7] = {true, true, true, true, true, true, false};
   assert_memory_equal(marks, more, sizeof marks);
   bool none[7] = {false};
-  expect_ok(rondo_graph_mark_ancestors(graph, NULL, 0, none));
+  assert_ok(rondo_graph_mark_ancestors(graph, NULL, 0, none));
   for (size_t i = 0; i < 7; i++) assert_false(none[i]);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      graph_test(test_empty_graph),         graph_test(test_lowest_number_first),
-      graph_test(test_random_graphs),       graph_test(test_ten_thousand_nodes),
-      graph_test(test_b6_cycles),           graph_test(test_b6_two_nodes),
-      graph_test(test_b6_long_cycle),       graph_test(test_b6_named_node_is_on_a_cycle),
-      graph_test(test_b6_cycle_in_a_child), graph_test(test_ancestors),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,14 +6,11 @@
 #include "graph/node_name.h"
 #include "graph/node_params.h"
 
-#define BAD RONDO_INVALID_ARGUMENT
-
 static rondo_status check(const rondo_node_params *params) {
   return rondo_node_params_check("here", TEST_DEVICE, params);
 }
 
-static void test_kind_names(void **state) {
-  (void)state;
+GRAPH_TEST(test_kind_names) {
   static const char *const names[] = {"kernel",       "host",       "copy",  "fill", "empty",  "child",
                                       "event_record", "event_wait", "alloc", "free", "foreign"};
   for (int kind = RONDO_NODE_KERNEL; kind <= RONDO_NODE_FOREIGN; kind++)
@@ -23,8 +20,7 @@ static void test_kind_names(void **state) {
   assert_string_equal(rondo_node_kind_name((rondo_node_kind)-1), "unknown");
 }
 
-static void test_labels(void **state) {
-  (void)state;
+GRAPH_TEST(test_labels) {
   char buffer[RONDO_LABEL_BYTES], name[300];
   memset(name, 'n', sizeof name - 1);
   name[sizeof name - 1] = '\0';
@@ -35,63 +31,59 @@ static void test_labels(void **state) {
   assert_non_null(strstr(buffer, "(node 4294967295)"));
 }
 
-static void test_unknown_kinds(void **state) {
-  (void)state;
-  expect_error(check(NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
-  expect_error(check(&(rondo_node_params){0}), BAD, RONDO_REASON_NODE_KIND);
-  expect_error(check(&(rondo_node_params){.kind = (rondo_node_kind)12}), BAD, RONDO_REASON_NODE_KIND);
-  expect_message("here: 12");
-  expect_ok(check(&(rondo_node_params){.kind = RONDO_NODE_EMPTY}));
+GRAPH_TEST(test_unknown_kinds) {
+  assert_invalid(check(NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(check(&(rondo_node_params){0}), RONDO_REASON_NODE_KIND);
+  assert_invalid(check(&(rondo_node_params){.kind = (rondo_node_kind)12}), RONDO_REASON_NODE_KIND);
+  assert_message("here: 12");
+  assert_ok(check(&(rondo_node_params){.kind = RONDO_NODE_EMPTY}));
 }
 
-static void test_kernel_nodes(void **state) { /* B3 */
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_kernel_nodes) { /* B3 */
   rondo_node_params params = kernel_params(fixture);
-  expect_ok(check(&params));
+  assert_ok(check(&params));
   params.as.kernel.arg_count = 2;
-  expect_error(check(&params), BAD, RONDO_REASON_ARGUMENT_COUNT);
-  expect_message("here: kernel 'saxpy' has 3 parameters, 2 arguments");
+  assert_invalid(check(&params), RONDO_REASON_ARGUMENT_COUNT);
+  assert_message("here: kernel 'saxpy' has 3 parameters, 2 arguments");
   params.as.kernel.arg_count = 4;
-  expect_error(check(&params), BAD, RONDO_REASON_ARGUMENT_COUNT);
+  assert_invalid(check(&params), RONDO_REASON_ARGUMENT_COUNT);
   params = kernel_params(fixture);
   params.as.kernel.args = NULL;
-  expect_error(check(&params), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(check(&params), RONDO_REASON_NULL_ARGUMENT);
   params = kernel_params(fixture);
   fixture->args[1] = NULL;
-  expect_error(check(&params), BAD, RONDO_REASON_NULL_ARGUMENT);
-  expect_message("argument 1");
+  assert_invalid(check(&params), RONDO_REASON_NULL_ARGUMENT);
+  assert_message("argument 1");
   fixture->args[1] = &fixture->x;
   params.as.kernel.grid.x = 0;
-  expect_error(check(&params), BAD, RONDO_REASON_BAD_SIZE);
-  expect_message("here: kernel 'saxpy'");
+  assert_invalid(check(&params), RONDO_REASON_BAD_SIZE);
+  assert_message("here: kernel 'saxpy'");
   params = kernel_params(fixture);
   params.as.kernel.kernel = NULL;
-  expect_error(check(&params), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(check(&params), RONDO_REASON_NULL_ARGUMENT);
 }
 
-static void test_other_devices(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_other_devices) {
   rondo_node_params params = kernel_params(fixture);
-  expect_error(rondo_node_params_check("here", OTHER_DEVICE, &params), BAD, RONDO_REASON_OTHER_DEVICE);
-  expect_message("saxpy");
-  expect_error(rondo_node_params_check("here", NULL, &params), BAD, RONDO_REASON_OTHER_DEVICE);
+  assert_invalid(rondo_node_params_check("here", OTHER_DEVICE, &params), RONDO_REASON_OTHER_DEVICE);
+  assert_message("saxpy");
+  assert_invalid(rondo_node_params_check("here", NULL, &params), RONDO_REASON_OTHER_DEVICE);
   rondo_kernel *data_only = make_kernel(fixture, NULL, "data");
   params.as.kernel.kernel = data_only;
-  expect_error(check(&params), BAD, RONDO_REASON_OTHER_DEVICE);
-  expect_ok(rondo_node_params_check("here", NULL, &params));
+  assert_invalid(check(&params), RONDO_REASON_OTHER_DEVICE);
+  assert_ok(rondo_node_params_check("here", NULL, &params));
   rondo_kernel_release(data_only);
   const rondo_node_params child = {.kind = RONDO_NODE_CHILD, .as.child = fixture->graph};
-  expect_ok(check(&child));
-  expect_error(rondo_node_params_check("here", OTHER_DEVICE, &child), BAD, RONDO_REASON_OTHER_DEVICE);
-  expect_message("child graph 'test'");
+  assert_ok(check(&child));
+  assert_invalid(rondo_node_params_check("here", OTHER_DEVICE, &child), RONDO_REASON_OTHER_DEVICE);
+  assert_message("child graph 'test'");
 }
 
-static void test_missing_identities(void **state) {
-  (void)state;
+GRAPH_TEST(test_missing_identities) {
   static const rondo_node_kind kinds[] = {RONDO_NODE_HOST, RONDO_NODE_CHILD, RONDO_NODE_EVENT_RECORD,
                                           RONDO_NODE_EVENT_WAIT, RONDO_NODE_FREE};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    expect_error(check(&(rondo_node_params){.kind = kinds[i]}), BAD, RONDO_REASON_NULL_ARGUMENT);
+    assert_invalid(check(&(rondo_node_params){.kind = kinds[i]}), RONDO_REASON_NULL_ARGUMENT);
 }
 
 static rondo_status check_copy(const graph_fixture *fixture, rondo_copy copy) {
@@ -100,8 +92,7 @@ static rondo_status check_copy(const graph_fixture *fixture, rondo_copy copy) {
   return check(&(rondo_node_params){.kind = RONDO_NODE_COPY, .as.copy = copy});
 }
 
-static void test_copy_sizes(void **state) { /* B4 */
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_copy_sizes) { /* B4 */
   const size_t most = PTRDIFF_MAX;
   const rondo_copy good[] = {
       {.width = 1},
@@ -113,7 +104,7 @@ static void test_copy_sizes(void **state) { /* B4 */
       {.width = 16, .depth = 2, .src_slice_pitch = 16, .src_pitch = 999}, /* one row a slice */
       {.width = 16, .height = 2, .depth = 2, .src_pitch = 20, .src_slice_pitch = 36},
   };
-  for (size_t i = 0; i < sizeof good / sizeof *good; i++) expect_ok(check_copy(fixture, good[i]));
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) assert_ok(check_copy(fixture, good[i]));
   const rondo_copy bad[] = {
       {.width = 0},
       {.width = 16, .height = 2, .dst_pitch = 15},
@@ -131,28 +122,27 @@ static void test_copy_sizes(void **state) { /* B4 */
       {.width = most - 4096, .src = (const void *)(uintptr_t)(UINTPTR_MAX - 8192)},
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-    expect_error(check_copy(fixture, bad[i]), BAD, RONDO_REASON_BAD_SIZE);
+    assert_invalid(check_copy(fixture, bad[i]), RONDO_REASON_BAD_SIZE);
 }
 
-static void test_copy_addresses(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_copy_addresses) {
   rondo_node_params params = copy_params(fixture);
-  expect_ok(check(&params));
+  assert_ok(check(&params));
   params.as.copy.dst = NULL;
-  expect_error(check(&params), BAD, RONDO_REASON_NULL_ARGUMENT);
-  expect_message("destination");
+  assert_invalid(check(&params), RONDO_REASON_NULL_ARGUMENT);
+  assert_message("destination");
   params = copy_params(fixture);
   params.as.copy.src = NULL;
-  expect_error(check(&params), BAD, RONDO_REASON_NULL_ARGUMENT);
-  expect_message("source");
+  assert_invalid(check(&params), RONDO_REASON_NULL_ARGUMENT);
+  assert_message("source");
   char *memory = fixture->memory;
-  expect_error(check_copy(fixture, (rondo_copy){.dst = memory + 15, .src = memory, .width = 16}), BAD,
-               RONDO_REASON_OUT_OF_RANGE);
-  expect_error(check_copy(fixture, (rondo_copy){.dst = memory, .src = memory + 15, .width = 16}), BAD,
-               RONDO_REASON_OUT_OF_RANGE);
-  expect_ok(check_copy(fixture, (rondo_copy){.dst = memory + 16, .src = memory, .width = 16}));
+  assert_invalid(check_copy(fixture, (rondo_copy){.dst = memory + 15, .src = memory, .width = 16}),
+                 RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(check_copy(fixture, (rondo_copy){.dst = memory, .src = memory + 15, .width = 16}),
+                 RONDO_REASON_OUT_OF_RANGE);
+  assert_ok(check_copy(fixture, (rondo_copy){.dst = memory + 16, .src = memory, .width = 16}));
   /* Columns of one matrix: the boxes interlock but share no byte. */
-  expect_ok(check_copy(
+  assert_ok(check_copy(
       fixture,
       (rondo_copy){.dst = memory + 16, .src = memory, .width = 16, .height = 4, .dst_pitch = 32, .src_pitch = 32}));
 }
@@ -162,11 +152,10 @@ static rondo_status check_fill(const graph_fixture *fixture, rondo_fill fill) {
   return check(&(rondo_node_params){.kind = RONDO_NODE_FILL, .as.fill = fill});
 }
 
-static void test_fills(void **state) { /* B4 */
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_fills) { /* B4 */
   static const uint32_t sizes[] = {0, 3, 5, 8, UINT32_MAX};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-    expect_error(check_fill(fixture, (rondo_fill){.element_bytes = sizes[i], .width = 4}), BAD, RONDO_REASON_BAD_SIZE);
+    assert_invalid(check_fill(fixture, (rondo_fill){.element_bytes = sizes[i], .width = 4}), RONDO_REASON_BAD_SIZE);
   const rondo_fill bad[] = {
       {.element_bytes = 4, .width = 0},
       {.element_bytes = 4, .width = SIZE_MAX},
@@ -177,27 +166,25 @@ static void test_fills(void **state) { /* B4 */
       {.element_bytes = 2, .width = 4, .height = SIZE_MAX},
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-    expect_error(check_fill(fixture, bad[i]), BAD, RONDO_REASON_BAD_SIZE);
-  expect_ok(check_fill(fixture, (rondo_fill){.element_bytes = 4, .width = 4, .height = 2, .pitch = 20}));
-  expect_ok(check_fill(fixture, (rondo_fill){.element_bytes = 4, .width = 4, .pitch = 3}));
+    assert_invalid(check_fill(fixture, bad[i]), RONDO_REASON_BAD_SIZE);
+  assert_ok(check_fill(fixture, (rondo_fill){.element_bytes = 4, .width = 4, .height = 2, .pitch = 20}));
+  assert_ok(check_fill(fixture, (rondo_fill){.element_bytes = 4, .width = 4, .pitch = 3}));
   rondo_node_params params = fill_params(fixture);
   params.as.fill.dst = NULL;
-  expect_error(check(&params), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(check(&params), RONDO_REASON_NULL_ARGUMENT);
   params.as.fill.dst = fixture->memory + 1;
-  expect_error(check(&params), BAD, RONDO_REASON_BAD_SIZE);
+  assert_invalid(check(&params), RONDO_REASON_BAD_SIZE);
 }
 
-static void test_allocs(void **state) {
-  (void)state;
+GRAPH_TEST(test_allocs) {
   const rondo_node_params none = alloc_params(NULL, 0, NULL), huge = alloc_params(NULL, SIZE_MAX, NULL);
   const rondo_node_params good = alloc_params(NULL, 1, NULL);
-  expect_error(check(&none), BAD, RONDO_REASON_BAD_SIZE);
-  expect_error(check(&huge), BAD, RONDO_REASON_BAD_SIZE);
-  expect_ok(check(&good));
+  assert_invalid(check(&none), RONDO_REASON_BAD_SIZE);
+  assert_invalid(check(&huge), RONDO_REASON_BAD_SIZE);
+  assert_ok(check(&good));
 }
 
-static void test_defaults(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_defaults) {
   rondo_node_params params = kernel_params(fixture);
   rondo_node_params_resolve(&params);
   assert_int_equal(params.as.kernel.grid.y, 1);
@@ -232,8 +219,7 @@ static rondo_node_params resolved(rondo_node_params params) {
   return params;
 }
 
-static void test_comparing_kernels(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_comparing_kernels) {
   const rondo_node_params a = resolved(kernel_params(fixture));
   rondo_node_params b = a;
   assert_int_equal(rondo_node_params_compare(&a, &b, false), 0);
@@ -260,10 +246,9 @@ static void test_comparing_kernels(void **state) {
 }
 
 /* Each case is a node of one kind and two changes of it: of an address, and of something else. */
-static void test_comparing_other_kinds(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_comparing_other_kinds) {
   rondo_node_params a[7], moved[7], changed[7];
-  a[0] = (rondo_node_params){.kind = RONDO_NODE_HOST, .as.host = {do_nothing, fixture}};
+  a[0] = (rondo_node_params){.kind = RONDO_NODE_HOST, .as.host = {test_host_nothing, fixture}};
   a[1] = copy_params(fixture);
   a[2] = fill_params(fixture);
   a[3] = (rondo_node_params){.kind = RONDO_NODE_EVENT_WAIT, .as.event = TEST_EVENT};
@@ -292,23 +277,4 @@ static void test_comparing_other_kinds(void **state) {
     assert_int_equal(rondo_node_params_compare(&a[i], &changed[i], true),
                      i == 3 ? RONDO_DIFFERENCE_KIND : RONDO_DIFFERENCE_PARAMS);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      graph_test(test_kind_names),
-      graph_test(test_labels),
-      graph_test(test_unknown_kinds),
-      graph_test(test_kernel_nodes),
-      graph_test(test_other_devices),
-      graph_test(test_missing_identities),
-      graph_test(test_copy_sizes),
-      graph_test(test_copy_addresses),
-      graph_test(test_fills),
-      graph_test(test_allocs),
-      graph_test(test_defaults),
-      graph_test(test_comparing_kernels),
-      graph_test(test_comparing_other_kinds),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

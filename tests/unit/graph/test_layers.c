@@ -114,8 +114,7 @@ static void add(edge_list *list, uint32_t from, uint32_t to) {
   if (to >= list->nodes) list->nodes = to + 1;
 }
 
-static void test_nothing_and_one_node(void **state) {
-  (void)state;
+UNIT_TEST(test_nothing_and_one_node) {
   const edge_list none = {0}, one = {.nodes = 1}, apart = {.nodes = 5};
   assert_int_equal(lay_out(&none), 0);
   assert_int_equal(lay_out(&one), 0);
@@ -123,8 +122,7 @@ static void test_nothing_and_one_node(void **state) {
 }
 
 /* A chain with edges that pass over 1, 2, 4, ... nodes, and back together. */
-static void test_long_edges_are_bent(void **state) {
-  (void)state;
+UNIT_TEST(test_long_edges_are_bent) {
   edge_list list = {0};
   for (uint32_t i = 0; i < 20; i++) add(&list, i, i + 1);
   for (uint32_t over = 2; over <= 16; over *= 2) add(&list, 0, over);
@@ -132,8 +130,7 @@ static void test_long_edges_are_bent(void **state) {
 }
 
 /* Trees whose nodes come in an order that has crossings. */
-static void test_trees_have_no_crossings(void **state) {
-  (void)state;
+UNIT_TEST(test_trees_have_no_crossings) {
   for (uint64_t seed = 1; seed <= 20; seed++) {
     edge_list list = {0};
     uint64_t random = seed;
@@ -142,15 +139,13 @@ static void test_trees_have_no_crossings(void **state) {
   }
 }
 
-static void test_two_chains_do_not_cross(void **state) {
-  (void)state;
+UNIT_TEST(test_two_chains_do_not_cross) {
   edge_list list = {.nodes = 2};
   for (uint32_t i = 0; i + 2 < 30; i++) add(&list, i, i + 2);
   assert_int_equal(lay_out(&list), 0);
 }
 
-static void test_random_graphs_are_laid_out(void **state) {
-  (void)state;
+UNIT_TEST(test_random_graphs_are_laid_out) {
   for (uint64_t seed = 1; seed <= 60; seed++) {
     edge_list list = {0};
     uint64_t random = seed;
@@ -164,8 +159,7 @@ static void test_random_graphs_are_laid_out(void **state) {
   }
 }
 
-static void test_layers_survive_a_lack_of_memory(void **state) {
-  (void)state;
+UNIT_TEST(test_layers_survive_a_lack_of_memory) {
   edge_list list = {0};
   layers_case c;
   for (uint32_t i = 0; i < 10; i++) add(&list, i / 2, i + 1);
@@ -179,17 +173,7 @@ static void test_layers_survive_a_lack_of_memory(void **state) {
     const bool reached = allocator.calls >= at;
     assert_int_equal(status, reached ? RONDO_OUT_OF_MEMORY : RONDO_OK);
     rondo_layers_free(&layers);
-    assert_int_equal(allocator.live, 0);
-    assert_int_equal(allocator.faults, 0);
+    assert_true(test_allocator_is_clean(&allocator));
     if (!reached) break;
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_nothing_and_one_node),       cmocka_unit_test(test_long_edges_are_bent),
-      cmocka_unit_test(test_trees_have_no_crossings),    cmocka_unit_test(test_two_chains_do_not_cross),
-      cmocka_unit_test(test_random_graphs_are_laid_out), cmocka_unit_test(test_layers_survive_a_lack_of_memory),
-  };
-  return cmocka_run_group_tests_name("graph/layers", tests, NULL, NULL);
 }

@@ -42,8 +42,8 @@ static void begin_trial(trial *self, graph_fixture *fixture) {
                                         .params = {RONDO_READS, RONDO_READS, RONDO_WRITES}};
   memset(self, 0, sizeof *self);
   self->fixture = fixture;
-  expect_ok(rondo_graph_make(TEST_DEVICE, &fixture->allocator.table, "trial", &self->graph));
-  expect_ok(rondo_kernel_make(TEST_DEVICE, &fixture->allocator.table, &options, &self->kernel));
+  assert_ok(rondo_graph_make(TEST_DEVICE, &fixture->allocator.table, "trial", &self->graph));
+  assert_ok(rondo_kernel_make(TEST_DEVICE, &fixture->allocator.table, &options, &self->kernel));
 }
 
 static void end_trial(trial *self) {
@@ -54,7 +54,7 @@ static void end_trial(trial *self) {
 static bool depends(const trial *self, uint32_t at, uint32_t on, uint64_t *random, uint32_t density) {
   if (self->wanted != NULL) return self->wanted[on];
   if (self->is_tree) return on == (at < 4 ? 0 : at / 4 * 3);
-  return random_below(random, 8) < density && (at - on <= 4 || random_below(random, 4) == 0);
+  return test_random_below(random, 8) < density && (at - on <= 4 || test_random_below(random, 4) == 0);
 }
 
 /* Dependencies at random among the earlier nodes; `density` of 8. */
@@ -93,13 +93,13 @@ static rondo_verify_input input_of(const trial *self, uint32_t widest) {
 static rondo_findings *verify(trial *self, uint32_t widest) {
   const rondo_verify_input input = input_of(self, widest);
   rondo_findings *findings;
-  expect_ok(rondo_verify(&input, &findings));
+  assert_ok(rondo_verify(&input, &findings));
   return findings;
 }
 
 static rondo_finding finding_at(const rondo_findings *findings, size_t index) {
   rondo_finding finding = {.struct_size = sizeof finding};
-  expect_ok(rondo_findings_get(findings, index, &finding));
+  assert_ok(rondo_findings_get(findings, index, &finding));
   return finding;
 }
 
@@ -134,21 +134,21 @@ static void add_random_kernel(race_trial *self, uint64_t *random, uint32_t densi
   for (int i = 0; i < 3; i++) {
     begins[i] = SIZE_MAX;
     bytes[i] = 0;
-    if (random_below(random, 2) == 0) continue;
-    uint32_t first = random_below(random, tiles);
-    const uint32_t length = 1 + random_below(random, tiles - first);
+    if (test_random_below(random, 2) == 0) continue;
+    uint32_t first = test_random_below(random, tiles);
+    const uint32_t length = 1 + test_random_below(random, tiles - first);
     const bool whole = self->base.is_tree && i < 2;
     if (whole) first = 0;
     begins[i] = first * MEMORY / tiles;
-    bytes[i] = (whole ? tiles : random_below(random, 3) == 0 ? length : 1) * MEMORY / tiles;
+    bytes[i] = (whole ? tiles : test_random_below(random, 3) == 0 ? length : 1) * MEMORY / tiles;
     memset(note_access(self, i == 2)->bytes + begins[i], true, bytes[i]);
   }
   add_kernel(&self->base, random, density, begins, bytes);
 }
 
 static void add_random_fill(race_trial *self, uint64_t *random, uint32_t density) {
-  const size_t width = 1 + random_below(random, 8), height = 1 + random_below(random, 6), pitch = 16;
-  const size_t begin = random_below(random, (uint32_t)(MEMORY - pitch * height));
+  const size_t width = 1 + test_random_below(random, 8), height = 1 + test_random_below(random, 6), pitch = 16;
+  const size_t begin = test_random_below(random, (uint32_t)(MEMORY - pitch * height));
   access *at = note_access(self, true);
   for (size_t row = 0; row < height; row++) memset(at->bytes + begin + row * pitch, true, width);
   add(&self->base,
@@ -160,14 +160,14 @@ static void add_random_fill(race_trial *self, uint64_t *random, uint32_t density
 }
 
 static void make_race_trial(race_trial *self, graph_fixture *fixture, uint64_t *random) {
-  const uint32_t density = 1 + random_below(random, 7), tiles = 1u << random_below(random, 7);
-  const bool boxes = random_below(random, 3) == 0;
-  const uint32_t nodes = 2 + random_below(random, MOST - 2);
+  const uint32_t density = 1 + test_random_below(random, 7), tiles = 1u << test_random_below(random, 7);
+  const bool boxes = test_random_below(random, 3) == 0;
+  const uint32_t nodes = 2 + test_random_below(random, MOST - 2);
   begin_trial(&self->base, fixture);
-  self->base.is_tree = random_below(random, 3) == 0;
+  self->base.is_tree = test_random_below(random, 3) == 0;
   self->access_count = 0;
   for (uint32_t i = 0; i < nodes; i++) {
-    if (boxes && random_below(random, 2) == 0)
+    if (boxes && test_random_below(random, 2) == 0)
       add_random_fill(self, random, density);
     else
       add_random_kernel(self, random, density, tiles);
@@ -202,7 +202,7 @@ static void add_to_round(race_trial *self, uint32_t kind, uint64_t *random) {
   size_t begins[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX}, bytes[3] = {0};
   if (kind == 1 || kind == 3) touch_tiles(self, begins, bytes, 0, 0, TILES);
   if (kind == 2) touch_tiles(self, begins, bytes, 0, 20, 24);
-  if (kind == 0 || kind == 3) touch_tiles(self, begins, bytes, 2, random_below(random, TILES), 1);
+  if (kind == 0 || kind == 3) touch_tiles(self, begins, bytes, 2, test_random_below(random, TILES), 1);
   if (kind == 4) touch_tiles(self, begins, bytes, 2, 0, TILES);
   add_kernel(&self->base, random, 0, begins, bytes);
 }
@@ -215,14 +215,16 @@ static void make_round_trial(race_trial *self, graph_fixture *fixture, uint64_t 
   self->base.wanted = wanted;
   self->access_count = 0;
   while (self->base.count + 11 < MOST) {
-    const uint32_t first = self->base.count, kind = random_below(random, 5), nodes = 1 + random_below(random, 9);
+    const uint32_t first = self->base.count, kind = test_random_below(random, 5),
+                   nodes = 1 + test_random_below(random, 9);
     for (uint32_t i = 0; i < nodes; i++) {
       memset(wanted, 0, sizeof wanted);
-      if (join < MOST) wanted[join] = random_below(random, 20) != 0;
-      if (self->base.count > 0 && random_below(random, 8) == 0) wanted[random_below(random, self->base.count)] = true;
+      if (join < MOST) wanted[join] = test_random_below(random, 20) != 0;
+      if (self->base.count > 0 && test_random_below(random, 8) == 0)
+        wanted[test_random_below(random, self->base.count)] = true;
       add_to_round(self, kind, random);
     }
-    for (uint32_t i = 0; i < MOST; i++) wanted[i] = i >= first && random_below(random, 30) != 0;
+    for (uint32_t i = 0; i < MOST; i++) wanted[i] = i >= first && test_random_below(random, 30) != 0;
     join = self->base.count;
     add(&self->base, &(rondo_node_params){.kind = RONDO_NODE_EMPTY}, random, 0);
   }
@@ -261,22 +263,22 @@ static void compare_races(race_trial *self, uint32_t widest) {
   rondo_findings_destroy(findings);
 }
 
-static void test_races_are_those_of_brute_force(void **state) {
+GRAPH_TEST(test_races_are_those_of_brute_force) {
   static race_trial self;
   uint64_t random = 3;
   for (uint32_t i = test_effort(300); i > 0; i--) {
-    make_race_trial(&self, *state, &random);
+    make_race_trial(&self, fixture, &random);
     compare_races(&self, 0);
     compare_races(&self, 1);
     end_trial(&self.base);
   }
 }
 
-static void test_races_of_wide_reads_are_those_of_brute_force(void **state) {
+GRAPH_TEST(test_races_of_wide_reads_are_those_of_brute_force) {
   static race_trial self;
   uint64_t random = 10;
   for (uint32_t i = test_effort(200); i > 0; i--) {
-    make_round_trial(&self, *state, &random);
+    make_round_trial(&self, fixture, &random);
     compare_races(&self, 0);
     compare_races(&self, 1);
     end_trial(&self.base);
@@ -284,11 +286,11 @@ static void test_races_of_wide_reads_are_those_of_brute_force(void **state) {
 }
 
 /* Adding what each finding suggests ends with a graph without findings. */
-static void test_suggested_edges_mend_random_graphs(void **state) {
+GRAPH_TEST(test_suggested_edges_mend_random_graphs) {
   static race_trial self;
   uint64_t random = 4;
   for (uint32_t i = 0; i < test_effort(200); i++) {
-    make_race_trial(&self, *state, &random);
+    make_race_trial(&self, fixture, &random);
     for (int round = 0;; round++) {
       assert_true(round < 2 * MOST * MOST);
       rondo_findings *findings = verify(&self.base, i & 1);
@@ -326,7 +328,7 @@ typedef struct life_trial {
 
 static void add_life(life_trial *self, uint64_t *random, uint32_t density) {
   static const size_t begins[] = {0, 0, 64, 128}, sizes[] = {64, 128, 64, 64};
-  const uint32_t pick = random_below(random, 4);
+  const uint32_t pick = test_random_below(random, 4);
   life *at = &self->lives[self->life_count++];
   *at = (life){.begin = begins[pick], .bytes = sizes[pick], .alloc = self->base.count, .freed = MOST};
   const rondo_node_params params = alloc_params((void *)address_of(at->begin), at->bytes, "memory");
@@ -334,7 +336,7 @@ static void add_life(life_trial *self, uint64_t *random, uint32_t density) {
 }
 
 static void add_life_free(life_trial *self, uint64_t *random, uint32_t density) {
-  const size_t begin = self->lives[random_below(random, (uint32_t)self->life_count)].begin;
+  const size_t begin = self->lives[test_random_below(random, (uint32_t)self->life_count)].begin;
   self->free_begins[self->free_count] = begin;
   self->frees[self->free_count++] = self->base.count;
   add(&self->base, &(rondo_node_params){.kind = RONDO_NODE_FREE, .as.free_address = (void *)address_of(begin)}, random,
@@ -343,10 +345,10 @@ static void add_life_free(life_trial *self, uint64_t *random, uint32_t density) 
 
 /* Reads alone: there are no races. */
 static void add_user(life_trial *self, uint64_t *random, uint32_t density) {
-  const life *of = &self->lives[random_below(random, (uint32_t)self->life_count)];
-  const size_t offset = random_below(random, (uint32_t)of->bytes);
+  const life *of = &self->lives[test_random_below(random, (uint32_t)self->life_count)];
+  const size_t offset = test_random_below(random, (uint32_t)of->bytes);
   const size_t bytes =
-      random_below(random, 8) == 0 ? of->bytes : 1 + random_below(random, (uint32_t)(of->bytes - offset));
+      test_random_below(random, 8) == 0 ? of->bytes : 1 + test_random_below(random, (uint32_t)(of->bytes - offset));
   self->users[self->user_count] = self->base.count;
   self->user_begins[self->user_count] = of->begin + offset;
   self->user_bytes[self->user_count++] = bytes;
@@ -355,12 +357,12 @@ static void add_user(life_trial *self, uint64_t *random, uint32_t density) {
 }
 
 static void make_life_trial(life_trial *self, graph_fixture *fixture, uint64_t *random) {
-  const uint32_t density = 2 + random_below(random, 7), nodes = 2 + random_below(random, 10);
+  const uint32_t density = 2 + test_random_below(random, 7), nodes = 2 + test_random_below(random, 10);
   memset(self, 0, sizeof *self);
   begin_trial(&self->base, fixture);
   add_life(self, random, density);
   for (uint32_t i = 0; i < nodes; i++) {
-    const uint32_t kind = random_below(random, 8);
+    const uint32_t kind = test_random_below(random, 8);
     if (kind < 2 && self->life_count < MOST_LIVES)
       add_life(self, random, density);
     else if (kind < 4 && self->free_count < MOST_LIVES)
@@ -414,13 +416,13 @@ static bool can_be_right(life_trial *self, size_t from) {
   return false;
 }
 
-static void test_lifetimes_are_those_of_brute_force(void **state) {
+GRAPH_TEST(test_lifetimes_are_those_of_brute_force) {
   static life_trial self;
   uint64_t random = 5;
   const uint32_t cases = test_effort(5000);
   size_t right = 0, wrong = 0;
   for (uint32_t i = 0; i < cases; i++) {
-    make_life_trial(&self, *state, &random);
+    make_life_trial(&self, fixture, &random);
     const bool expected = can_be_right(&self, 0);
     for (uint32_t widest = 0; widest < 2; widest++) {
       rondo_findings *findings = verify(&self.base, widest);
@@ -430,7 +432,7 @@ static void test_lifetimes_are_those_of_brute_force(void **state) {
         for (size_t k = 0; k < rondo_findings_count(findings); k++)
           print_error("  %s\n", finding_at(findings, k).message);
         char *text = NULL;
-        expect_ok(rondo_graph_to_json(self.base.graph, true, &text));
+        assert_ok(rondo_graph_to_json(self.base.graph, true, &text));
         print_error("%s\n", text);
       }
       assert_int_equal(errors == 0, expected);
@@ -469,10 +471,10 @@ static void expect_finding(const rondo_findings *findings, size_t index, rondo_s
 
 /* A consumer of another graph's memory: used, freed, used again and freed again; memory of a device that is out of
  * reach; accesses past the end; frees of what is no allocation, which only a graph that knows all can be sure of. */
-static void test_allocations_from_outside(void **state) {
+GRAPH_TEST(test_allocations_from_outside) {
   trial self;
   uint64_t random = 6;
-  begin_trial(&self, *state);
+  begin_trial(&self, fixture);
   const size_t none[3] = {0};
   add_kernel(&self, &random, 8, (const size_t[]){0, SIZE_MAX, SIZE_MAX}, (const size_t[]){128, 0, 0});
   add_kernel(&self, &random, 8, (const size_t[]){SIZE_MAX, 100, SIZE_MAX}, (const size_t[]){0, 29, 0});
@@ -491,7 +493,7 @@ static void test_allocations_from_outside(void **state) {
   rondo_findings *findings;
   for (int knows_all = 0; knows_all < 2; knows_all++) {
     input.knows_all = knows_all;
-    expect_ok(rondo_verify(&input, &findings));
+    assert_ok(rondo_verify(&input, &findings));
     expect_finding(findings, 0, RONDO_SEVERITY_ERROR, RONDO_REASON_OUT_OF_RANGE, 1);
     expect_finding(findings, 1, RONDO_SEVERITY_ERROR, RONDO_REASON_NO_ACCESS, 2);
     expect_finding(findings, 2, RONDO_SEVERITY_ERROR, RONDO_REASON_DOUBLE_FREE, 4);
@@ -508,8 +510,7 @@ static void test_allocations_from_outside(void **state) {
 }
 
 /* A word of a scalar that points into another graph's memory after this graph has freed it. */
-static void test_words_that_point_into_memory_from_outside(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_words_that_point_into_memory_from_outside) {
   trial self;
   uint64_t random = 9;
   rondo_kernel *opaque;
@@ -520,7 +521,7 @@ static void test_words_that_point_into_memory_from_outside(void **state) {
   const uint64_t words[2] = {3, (uint64_t)address_of(40)};
   const void *const args[] = {words};
   begin_trial(&self, fixture);
-  expect_ok(rondo_kernel_make(TEST_DEVICE, &fixture->allocator.table, &options, &opaque));
+  assert_ok(rondo_kernel_make(TEST_DEVICE, &fixture->allocator.table, &options, &opaque));
   for (uint32_t i = 0; i < 2; i++) {
     add(&self,
         &(rondo_node_params){.kind = RONDO_NODE_KERNEL,
@@ -533,7 +534,7 @@ static void test_words_that_point_into_memory_from_outside(void **state) {
   rondo_verify_input input = input_of(&self, 0);
   input.find = find_outside;
   input.user = far;
-  expect_ok(rondo_verify(&input, &findings));
+  assert_ok(rondo_verify(&input, &findings));
   expect_finding(findings, 0, RONDO_SEVERITY_WARNING, RONDO_REASON_USE_AFTER_FREE, 2);
   assert_int_equal(rondo_findings_count(findings), 1);
   rondo_findings_destroy(findings);
@@ -544,10 +545,10 @@ static void test_words_that_point_into_memory_from_outside(void **state) {
 /* Bounds and failures ---------------------------------------------------------------------------------------------- */
 
 /* All are counted, some are kept, errors before warnings. */
-static void test_findings_are_bounded(void **state) {
+GRAPH_TEST(test_findings_are_bounded) {
   trial self;
   uint64_t random = 7;
-  begin_trial(&self, *state);
+  begin_trial(&self, fixture);
   for (int i = 0; i < 12; i++)
     add_kernel(&self, &random, 0, (const size_t[]){SIZE_MAX, SIZE_MAX, 0}, (const size_t[]){0, 0, i < 6 ? 0 : 16});
   flatten(&self);
@@ -558,7 +559,7 @@ static void test_findings_are_bounded(void **state) {
   char far[] = "gpu";
   input.user = far;
   input.max_findings = 7;
-  expect_ok(rondo_verify(&input, &findings));
+  assert_ok(rondo_verify(&input, &findings));
   rondo_findings_totals(findings, &errors, &warnings);
   assert_int_equal(errors, 5);
   assert_int_equal(warnings, 6);
@@ -566,10 +567,10 @@ static void test_findings_are_bounded(void **state) {
   for (size_t i = 0; i < 7; i++)
     assert_int_equal(finding_at(findings, i).severity, i < 5 ? RONDO_SEVERITY_ERROR : RONDO_SEVERITY_WARNING);
   rondo_finding finding = {.struct_size = sizeof finding};
-  expect_error(rondo_findings_get(findings, 7, &finding), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  expect_error(rondo_findings_get(NULL, 0, &finding), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  expect_error(rondo_findings_raise(findings), RONDO_INVALID_GRAPH, RONDO_REASON_RACE);
-  expect_message("and 4 more");
+  assert_error(rondo_findings_get(findings, 7, &finding), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_findings_get(NULL, 0, &finding), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_findings_raise(findings), RONDO_INVALID_GRAPH, RONDO_REASON_RACE);
+  assert_message("and 4 more");
   rondo_findings_destroy(findings);
   rondo_findings_destroy(NULL);
   assert_int_equal(rondo_findings_count(NULL), 0);
@@ -577,11 +578,11 @@ static void test_findings_are_bounded(void **state) {
 }
 
 /* Every allocation fails once: nothing is left behind, and the next try finds the same. */
-static void test_failing_allocations(void **state) {
+GRAPH_TEST(test_failing_allocations) {
   static race_trial self;
   uint64_t random = 8;
   for (uint32_t i = 0; i < test_effort(6); i++) {
-    make_race_trial(&self, *state, &random);
+    make_race_trial(&self, fixture, &random);
     test_allocator *allocator = &self.base.fixture->allocator;
     const rondo_verify_input input = input_of(&self.base, i & 1);
     const size_t live = allocator->live;
@@ -602,18 +603,4 @@ static void test_failing_allocations(void **state) {
     compare_races(&self, i & 1);
     end_trial(&self.base);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      graph_test(test_races_are_those_of_brute_force),
-      graph_test(test_races_of_wide_reads_are_those_of_brute_force),
-      graph_test(test_suggested_edges_mend_random_graphs),
-      graph_test(test_lifetimes_are_those_of_brute_force),
-      graph_test(test_allocations_from_outside),
-      graph_test(test_words_that_point_into_memory_from_outside),
-      graph_test(test_findings_are_bounded),
-      graph_test(test_failing_allocations),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,13 +23,13 @@ static void link(random_dag *dag, uint32_t from, uint32_t to) {
 
 /* Chains, forks and joins, layers, or edges at random. */
 static void add_edges(random_dag *dag, uint64_t *random) {
-  const uint32_t shape = random_below(random, 4), width = 1 + random_below(random, dag->count);
+  const uint32_t shape = test_random_below(random, 4), width = 1 + test_random_below(random, dag->count);
   for (uint32_t i = 0; i < dag->count; i++) {
     if (shape == 0) link(dag, i, i + width);
     if (shape == 1) link(dag, i / width * width, i), link(dag, i, (i / width + 1) * width);
-    if (shape == 2 && i >= width) link(dag, i - width + random_below(random, width), i);
-    const uint32_t extra = shape == 3 ? 3 : random_below(random, 8) == 0;
-    for (uint32_t k = 0; k < extra; k++) link(dag, random_below(random, i + 1), i);
+    if (shape == 2 && i >= width) link(dag, i - width + test_random_below(random, width), i);
+    const uint32_t extra = shape == 3 ? 3 : test_random_below(random, 8) == 0;
+    for (uint32_t k = 0; k < extra; k++) link(dag, test_random_below(random, i + 1), i);
   }
 }
 
@@ -51,7 +51,7 @@ static void close_dag(random_dag *dag) {
 
 static void make_dag(random_dag *dag, uint64_t *random) {
   memset(dag, 0, sizeof *dag);
-  dag->count = 1 + random_below(random, random_below(random, 4) == 0 ? MOST_NODES : 40);
+  dag->count = 1 + test_random_below(random, test_random_below(random, 4) == 0 ? MOST_NODES : 40);
   add_edges(dag, random);
   close_dag(dag);
 }
@@ -61,12 +61,12 @@ static void check_pairs(const random_dag *dag, const rondo_allocator *allocator,
   const rondo_flat_edges edges = {
       .node_count = dag->count, .successor_start = dag->starts, .successors = dag->successors};
   rondo_verify_order order;
-  expect_ok(rondo_verify_order_make(allocator, &edges, widest, &order));
+  assert_ok(rondo_verify_order_make(allocator, &edges, widest, &order));
   assert_int_equal(order.clocks != NULL, order.chain_count > 1 && order.chain_count <= widest);
   for (size_t i = 0; i < MOST_PAIRS; i++)
-    pairs[i] =
-        (rondo_order_pair){.before = random_below(random, dag->count), .after = random_below(random, dag->count)};
-  expect_ok(rondo_verify_order_check(&order, pairs, MOST_PAIRS));
+    pairs[i] = (rondo_order_pair){.before = test_random_below(random, dag->count),
+                                  .after = test_random_below(random, dag->count)};
+  assert_ok(rondo_verify_order_check(&order, pairs, MOST_PAIRS));
   for (size_t i = 0; i < MOST_PAIRS; i++) {
     bool ordered;
     const bool expected = dag->reaches[pairs[i].before][pairs[i].after];
@@ -77,8 +77,7 @@ static void check_pairs(const random_dag *dag, const rondo_allocator *allocator,
   rondo_verify_order_free(&order);
 }
 
-static void test_order_is_the_transitive_closure(void **state) {
-  graph_fixture *fixture = *state;
+GRAPH_TEST(test_order_is_the_transitive_closure) {
   static random_dag dag;
   uint64_t random = 1;
   for (uint32_t i = test_effort(150); i > 0; i--) {
@@ -93,11 +92,11 @@ static void test_order_is_the_transitive_closure(void **state) {
 enum { FIELD = 400 };
 
 static rondo_box random_box(uint64_t *random) {
-  const size_t width = 1 + random_below(random, 9), height = 1 + random_below(random, 5);
-  const size_t pitch = height == 1 ? width : width + random_below(random, 8);
-  const size_t slice = (height - 1) * pitch + width, depth = 1 + random_below(random, 3);
-  const size_t slice_pitch = depth == 1 ? pitch * height : slice + random_below(random, 12);
-  const uintptr_t begin = 1 + random_below(random, 120);
+  const size_t width = 1 + test_random_below(random, 9), height = 1 + test_random_below(random, 5);
+  const size_t pitch = height == 1 ? width : width + test_random_below(random, 8);
+  const size_t slice = (height - 1) * pitch + width, depth = 1 + test_random_below(random, 3);
+  const size_t slice_pitch = depth == 1 ? pitch * height : slice + test_random_below(random, 12);
+  const uintptr_t begin = 1 + test_random_below(random, 120);
   return (rondo_box){.begin = begin,
                      .end = begin + (depth - 1) * slice_pitch + slice,
                      .width = width,
@@ -115,14 +114,13 @@ static void paint(const rondo_box *box, bool field[FIELD]) {
         field[box->begin + slice * box->slice_pitch + row * box->pitch + i] = true;
 }
 
-static void test_boxes_overlap_where_bytes_do(void **state) {
-  (void)state;
+UNIT_TEST(test_boxes_overlap_where_bytes_do) {
   uint64_t random = 2;
   const uint32_t cases = test_effort(200000);
   size_t overlaps = 0;
   for (uint32_t i = 0; i < cases; i++) {
     rondo_box a = random_box(&random), b = random_box(&random);
-    if (random_below(&random, 2) == 0 && a.depth == 1 && b.depth == 1 && b.width <= a.pitch) {
+    if (test_random_below(&random, 2) == 0 && a.depth == 1 && b.depth == 1 && b.width <= a.pitch) {
       b.pitch = b.height > 1 ? a.pitch : b.pitch; /* rectangles of one matrix */
       b.end = b.begin + (b.height - 1) * b.pitch + b.width;
       b.slice_pitch = b.pitch * b.height;
@@ -139,8 +137,7 @@ static void test_boxes_overlap_where_bytes_do(void **state) {
 }
 
 /* Rows in one piece are a range; a copy has two boxes; an address that is missing has none. */
-static void test_boxes_of_nodes(void **state) {
-  (void)state;
+UNIT_TEST(test_boxes_of_nodes) {
   rondo_box boxes[RONDO_MOST_EXTENTS];
   bool writes[RONDO_MOST_EXTENTS];
   rondo_node_params params = {.kind = RONDO_NODE_COPY,
@@ -168,8 +165,7 @@ static void test_boxes_of_nodes(void **state) {
 }
 
 /* Boxes of millions of rows and different pitches are not looked at row by row. */
-static void test_huge_boxes_are_not_walked(void **state) {
-  (void)state;
+UNIT_TEST(test_huge_boxes_are_not_walked) {
   const rondo_box a = {.begin = 0x100000,
                        .end = 0x100000 + ((UINT64_C(1) << 24) - 1) * 64 + 4,
                        .width = 4,
@@ -184,14 +180,4 @@ static void test_huge_boxes_are_not_walked(void **state) {
   assert_int_equal(rondo_box_overlap(&a, &b), RONDO_OVERLAP_UNKNOWN);
   b.pitch = 64;
   assert_int_equal(rondo_box_overlap(&a, &b), RONDO_OVERLAP_NO);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      graph_test(test_order_is_the_transitive_closure),
-      cmocka_unit_test(test_boxes_overlap_where_bytes_do),
-      cmocka_unit_test(test_boxes_of_nodes),
-      cmocka_unit_test(test_huge_boxes_are_not_walked),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,8 +20,8 @@ static inline rondo_arena *test_arena(test_fixture *fixture, size_t reserve) {
 static inline void test_arena_destroy(void *arena) { rondo_arena_destroy(arena); }
 
 /* The same, destroyed by the fixture's teardown. */
-static inline rondo_arena *test_own_arena(test_fixture *fixture, size_t reserve) {
-  return test_own(test_arena_destroy, test_arena(fixture, reserve));
+static inline rondo_arena *test_leave_arena(test_fixture *fixture, size_t reserve) {
+  return test_leave(test_arena_destroy, test_arena(fixture, reserve));
 }
 
 static inline rondo_arena_info test_arena_info(const rondo_arena *arena) {
@@ -54,14 +54,14 @@ static inline void test_arena_combine(test_fixture *fixture, const void *a, cons
 }
 
 /* A graph with what it says, and an exec of it whose arena is backed. */
-typedef struct test_recording {
+typedef struct recorded_graph {
   rondo_graph *graph;
   rondo_exec *exec;
   rondo_arena_recording read;
-} test_recording;
+} recorded_graph;
 
-static inline test_recording test_arena_end(test_fixture *fixture, rondo_arena *arena) {
-  test_recording recording = {.graph = test_capture_end(fixture->stream)};
+static inline recorded_graph test_arena_end(test_fixture *fixture, rondo_arena *arena) {
+  recorded_graph recording = {.graph = test_capture_end(fixture->stream)};
   assert_ok(rondo_arena_recording_read(recording.graph, &recording.read));
   assert_ptr_equal(recording.read.arena, arena);
   assert_ok(rondo_arena_back(arena, recording.read.need));
@@ -69,7 +69,7 @@ static inline test_recording test_arena_end(test_fixture *fixture, rondo_arena *
   return recording;
 }
 
-static inline void test_recording_free(test_recording *recording) {
+static inline void test_recording_free(recorded_graph *recording) {
   rondo_exec_destroy(recording->exec);
   rondo_arena_recording_free(&recording->read);
   test_graph_destroy(recording->graph);

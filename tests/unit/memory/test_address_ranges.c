@@ -55,15 +55,13 @@ static rondo_memory_statistics figures(rondo_device *device) {
 }
 
 static rondo_exec *launch(rondo_graph *graph, rondo_stream *stream) {
-  rondo_exec *exec = NULL;
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, stream));
   return exec;
 }
 
 /* What is left of a full range takes no memory, and gaps of all ranges are used. */
-static void test_gm2_a_graph_gets_further_addresses(void **state) {
-  (void)state;
+UNIT_TEST(test_gm2_a_graph_gets_further_addresses) {
   rondo_device *device = fake_open(NULL);
   rondo_stream *stream = NULL;
   rondo_graph *graph = make_graph(device);
@@ -96,8 +94,7 @@ static void test_gm2_a_graph_gets_further_addresses(void **state) {
 }
 
 /* Where a process has few addresses left, ranges are as large as they can be. */
-static void test_gm2_many_ranges(void **state) {
-  (void)state;
+UNIT_TEST(test_gm2_many_ranges) {
   rondo_device *device = fake_open(NULL);
   rondo_stream *stream = NULL;
   rondo_graph *graph = make_graph(device);
@@ -117,8 +114,7 @@ static void test_gm2_many_ranges(void **state) {
 }
 
 /* The last thing tried is what is needed. */
-static void test_gm2_a_process_with_hardly_enough_addresses(void **state) {
-  (void)state;
+UNIT_TEST(test_gm2_a_process_with_hardly_enough_addresses) {
   rondo_device *device = fake_open(NULL);
   rondo_graph *graph = NULL;
   rondo_node last = {0};
@@ -139,8 +135,7 @@ static void test_gm2_a_process_with_hardly_enough_addresses(void **state) {
 }
 
 /* Memory that the graph leaves allocated, on both sides of a border, is freed on its own. */
-static void test_gm4_memory_that_stays_in_two_ranges(void **state) {
-  (void)state;
+UNIT_TEST(test_gm4_memory_that_stays_in_two_ranges) {
   rondo_device *device = fake_open(NULL);
   rondo_stream *stream = NULL;
   rondo_graph *graph = make_graph(device);
@@ -168,8 +163,7 @@ static void test_gm4_memory_that_stays_in_two_ranges(void **state) {
 }
 
 /* A clone uses the ranges that its original got, and the other way round. */
-static void test_gm2_clones_share_further_addresses(void **state) {
-  (void)state;
+UNIT_TEST(test_gm2_clones_share_further_addresses) {
   rondo_device *device = fake_open(NULL);
   rondo_stream *stream = NULL;
   rondo_graph *graph = make_graph(device), *clone = NULL;
@@ -197,8 +191,7 @@ static void test_gm2_clones_share_further_addresses(void **state) {
 }
 
 /* Each call that can fail while a space grows. */
-static void test_gm2_growth_that_fails_leaves_the_graph(void **state) {
-  (void)state;
+UNIT_TEST(test_gm2_growth_that_fails_leaves_the_graph) {
   for (size_t fail_at = 1, failures = 1; failures > 0; fail_at++) {
     rondo_device *device = fake_open(NULL);
     rondo_graph *graph = make_graph(device);
@@ -222,8 +215,7 @@ static void test_gm2_growth_that_fails_leaves_the_graph(void **state) {
 }
 
 /* Another graph may use what lies in a further range while it is allocated, as anywhere else (GM-18). */
-static void test_gm18_uses_of_further_ranges(void **state) {
-  (void)state;
+UNIT_TEST(test_gm18_uses_of_further_ranges) {
   static const char *const names[] = {"cpu", "cpu:check"};
   for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
     rondo_device *device = NULL;
@@ -235,11 +227,10 @@ static void test_gm18_uses_of_further_ranges(void **state) {
     char *near = add_alloc(graph, &last, 50), *far = add_alloc(graph, &last, 50);
     assert_int_equal(count_ranges(graph), 2);
     const rondo_fill fill = {.dst = far, .width = 50 * MIB, .height = 1, .value = 7, .element_bytes = 1};
-    rondo_exec *exec = NULL, *use = NULL;
     assert_ok(rondo_graph_create(device, NULL, &user));
     assert_ok(rondo_graph_add_fill(user, NULL, 0, &fill, &node));
-    assert_ok(rondo_instantiate(graph, NULL, &exec));
-    assert_ok(rondo_instantiate(user, NULL, &use));
+    rondo_exec *exec = test_instantiate(graph);
+    rondo_exec *use = test_instantiate(user);
     assert_error(rondo_exec_launch(use, stream), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
     assert_error(rondo_fill_async(stream, &fill), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
     assert_ok(rondo_exec_launch(exec, stream));
@@ -261,8 +252,7 @@ static void test_gm18_uses_of_further_ranges(void **state) {
 }
 
 /* The devices that are there: data in all ranges. */
-static void test_gm2_data_in_several_ranges(void **state) {
-  (void)state;
+UNIT_TEST(test_gm2_data_in_several_ranges) {
   static const char *const names[] = {"cpu", "cpu:check"};
   for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
     rondo_device *device = NULL;
@@ -292,18 +282,4 @@ static void test_gm2_data_in_several_ranges(void **state) {
     assert_ok(rondo_stream_destroy(stream));
     assert_ok(rondo_device_close(device));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_gm2_a_graph_gets_further_addresses),
-      cmocka_unit_test(test_gm2_many_ranges),
-      cmocka_unit_test(test_gm2_a_process_with_hardly_enough_addresses),
-      cmocka_unit_test(test_gm4_memory_that_stays_in_two_ranges),
-      cmocka_unit_test(test_gm2_clones_share_further_addresses),
-      cmocka_unit_test(test_gm2_growth_that_fails_leaves_the_graph),
-      cmocka_unit_test(test_gm18_uses_of_further_ranges),
-      cmocka_unit_test(test_gm2_data_in_several_ranges),
-  };
-  return cmocka_run_group_tests_name("memory/address_ranges", tests, NULL, NULL);
 }

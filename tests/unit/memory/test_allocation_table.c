@@ -21,8 +21,7 @@ static uintptr_t scan(const rondo_allocation *records, const bool *entered, uint
   return farthest;
 }
 
-static void test_b4_the_allocation_around_an_address(void **state) {
-  (void)state;
+UNIT_TEST(test_b4_the_allocation_around_an_address) {
   rondo_allocator allocator;
   static rondo_allocation_table table;
   static rondo_allocation records[COUNT];
@@ -58,8 +57,7 @@ static bool count_one(void *owner, void *user) {
 }
 
 /* Entering never fails: what there was no memory for in the index is found by a scan. */
-static void test_b4_without_memory_for_the_index(void **state) {
-  (void)state;
+UNIT_TEST(test_b4_without_memory_for_the_index) {
   test_allocator allocator;
   static rondo_allocation_table table;
   rondo_allocation records[] = {
@@ -83,12 +81,4 @@ static void test_b4_without_memory_for_the_index(void **state) {
   for (size_t i = 0; i < 2; i++) rondo_allocation_table_remove(&table, &records[i]);
   rondo_allocation_table_deinit(&allocator.table, &table);
   assert_int_equal(allocator.live, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_b4_the_allocation_around_an_address),
-      cmocka_unit_test(test_b4_without_memory_for_the_index),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,11 +19,10 @@
 /* Memory ---------------------------------------------------------------------------------------------------------- */
 
 /* What is backed is whole pages from the base on; the figures say so; trimming takes whole pieces from the end. */
-static void test_backing(void **state) {
-  test_fixture *fixture = *state;
-  rondo_arena *arena = test_own_arena(fixture, 0);
-  const size_t page = test_whole_pages(fixture, 1);
-  const rondo_memory_statistics before = test_memory_statistics(fixture);
+TEST(test_backing) {
+  rondo_arena *arena = test_leave_arena(t, 0);
+  const size_t page = test_whole_pages(t, 1);
+  const rondo_memory_statistics before = test_memory_statistics(t);
   rondo_arena_info info = test_arena_info(arena);
   assert_non_null(info.base);
   assert_true(info.reserved >= (size_t)1 << 30);
@@ -33,7 +32,7 @@ static void test_backing(void **state) {
   assert_ok(rondo_arena_back(arena, page));
   rondo_arena_get_info(arena, &info);
   assert_int_equal(info.backed, 3 * page);
-  rondo_memory_statistics now = test_memory_statistics(fixture);
+  rondo_memory_statistics now = test_memory_statistics(t);
   assert_int_equal(now.arena_backed - before.arena_backed, 3 * page);
   assert_int_equal(now.graph_used - before.graph_used, 3 * page);
   assert_int_equal(now.graph_reserved - before.graph_reserved, 3 * page);
@@ -44,18 +43,17 @@ static void test_backing(void **state) {
   rondo_arena_get_info(arena, &info);
   assert_int_equal(info.backed, page);
   assert_ok(rondo_arena_trim(arena, 0));
-  now = test_memory_statistics(fixture);
+  now = test_memory_statistics(t);
   assert_int_equal(now.arena_backed, before.arena_backed);
   assert_int_equal(now.arena_backed_high - before.arena_backed, 3 * page);
-  assert_ok(rondo_memory_reset_highs(fixture->device));
-  assert_int_equal(test_memory_statistics(fixture).arena_backed_high, before.arena_backed);
+  assert_ok(rondo_memory_reset_highs(t->device));
+  assert_int_equal(test_memory_statistics(t).arena_backed_high, before.arena_backed);
 }
 
 /* More than is reserved, or than the device has, is refused, and what is backed stays. */
-static void test_backing_is_refused(void **state) {
-  test_fixture *fixture = *state;
-  const size_t page = test_whole_pages(fixture, 1);
-  rondo_arena *arena = test_own_arena(fixture, 4 * page);
+TEST(test_backing_is_refused) {
+  const size_t page = test_whole_pages(t, 1);
+  rondo_arena *arena = test_leave_arena(t, 4 * page);
   rondo_arena_info info;
   assert_ok(rondo_arena_back(arena, page));
   assert_error(rondo_arena_back(arena, 4 * page + 1), RONDO_LIMIT_EXCEEDED, RONDO_REASON_ADDRESS_SPACE);
@@ -69,17 +67,16 @@ static void test_backing_is_refused(void **state) {
 /* Recordings ------------------------------------------------------------------------------------------------------- */
 
 /* A recording makes an output; the next reads it and leaves it as it is, with scratch of its own. */
-static void test_tr4_outputs_are_not_overwritten(void **state) {
-  test_fixture *fixture = *state;
-  rondo_arena *arena = test_own_arena(fixture, 0);
+TEST(test_tr4_outputs_are_not_overwritten) {
+  rondo_arena *arena = test_leave_arena(t, 0);
   uint32_t *output = NULL, *scratch = NULL, *sum = NULL;
-  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
-  scratch = test_arena_malloc(fixture, BYTES, "scratch");
-  test_arena_set(fixture, scratch, WORDS, 5);
-  output = test_arena_malloc(fixture, BYTES, "output");
-  test_arena_combine(fixture, scratch, scratch, output, WORDS);
-  assert_ok(rondo_free_async(fixture->stream, scratch));
-  test_recording first = test_arena_end(fixture, arena);
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
+  scratch = test_arena_malloc(t, BYTES, "scratch");
+  test_arena_set(t, scratch, WORDS, 5);
+  output = test_arena_malloc(t, BYTES, "output");
+  test_arena_combine(t, scratch, scratch, output, WORDS);
+  assert_ok(rondo_free_async(t->stream, scratch));
+  recorded_graph first = test_arena_end(t, arena);
   assert_int_equal(first.read.output_count, 1);
   assert_ptr_equal(first.read.outputs[0].address, output);
   assert_int_equal(first.read.outputs[0].bytes, BYTES);
@@ -88,23 +85,23 @@ static void test_tr4_outputs_are_not_overwritten(void **state) {
   assert_false(first.read.planned);
 
   rondo_arena_block block = {.address = output, .bytes = BYTES, .name = "output"};
-  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .blocks = &block, .block_count = 1});
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena, .blocks = &block, .block_count = 1});
   for (uint32_t i = 0; i < 4; i++) {
-    uint32_t *other = test_arena_malloc(fixture, BYTES, "other");
+    uint32_t *other = test_arena_malloc(t, BYTES, "other");
     assert_true((char *)other + BYTES <= (char *)output || (char *)other >= (char *)output + BYTES);
-    test_arena_set(fixture, other, WORDS, 77 + i);
+    test_arena_set(t, other, WORDS, 77 + i);
     if (i == 3) {
-      sum = test_arena_malloc(fixture, BYTES, "sum");
-      test_arena_combine(fixture, output, other, sum, WORDS);
+      sum = test_arena_malloc(t, BYTES, "sum");
+      test_arena_combine(t, output, other, sum, WORDS);
     }
-    assert_ok(rondo_free_async(fixture->stream, other));
+    assert_ok(rondo_free_async(t->stream, other));
   }
-  test_recording second = test_arena_end(fixture, arena);
+  recorded_graph second = test_arena_end(t, arena);
   for (int times = 0; times < 3; times++) {
-    assert_ok(rondo_exec_launch(first.exec, fixture->stream));
-    assert_ok(rondo_exec_launch(second.exec, fixture->stream));
-    test_arena_assert(fixture, output, WORDS, 5 * 32);
-    test_arena_assert(fixture, sum, WORDS, 5 * 32 * 31 + 80);
+    assert_ok(rondo_exec_launch(first.exec, t->stream));
+    assert_ok(rondo_exec_launch(second.exec, t->stream));
+    test_arena_assert(t, output, WORDS, 5 * 32);
+    test_arena_assert(t, sum, WORDS, 5 * 32 * 31 + 80);
   }
   assert_false(first.exec->has_extras || second.exec->has_extras);
   rondo_arena_info info = test_arena_info(arena);
@@ -117,30 +114,29 @@ static void test_tr4_outputs_are_not_overwritten(void **state) {
 }
 
 /* A block that the recording gives up serves its later allocations, and theirs alone. */
-static void test_blocks_are_given_up(void **state) {
-  test_fixture *fixture = *state;
-  rondo_arena *arena = test_own_arena(fixture, 0);
-  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
-  uint32_t *input = test_arena_malloc(fixture, BYTES, "input");
-  test_arena_set(fixture, input, WORDS, 3);
-  test_recording first = test_arena_end(fixture, arena);
+TEST(test_blocks_are_given_up) {
+  rondo_arena *arena = test_leave_arena(t, 0);
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
+  uint32_t *input = test_arena_malloc(t, BYTES, "input");
+  test_arena_set(t, input, WORDS, 3);
+  recorded_graph first = test_arena_end(t, arena);
   rondo_arena_block blocks[] = {{.address = input, .bytes = BYTES, .name = "input", .key = 7}};
-  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .blocks = blocks, .block_count = 1});
-  uint32_t *before = test_arena_malloc(fixture, BYTES, "before");
-  test_arena_combine(fixture, input, input, before, WORDS);
-  assert_ok(rondo_free_async(fixture->stream, input));
-  uint32_t *after = test_arena_malloc(fixture, BYTES, "after");
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena, .blocks = blocks, .block_count = 1});
+  uint32_t *before = test_arena_malloc(t, BYTES, "before");
+  test_arena_combine(t, input, input, before, WORDS);
+  assert_ok(rondo_free_async(t->stream, input));
+  uint32_t *after = test_arena_malloc(t, BYTES, "after");
   assert_true(before != input);
-  if (!test_is_guarded(fixture)) assert_ptr_equal(after, input);
-  test_arena_combine(fixture, before, before, after, WORDS);
-  test_recording second = test_arena_end(fixture, arena);
+  if (!test_is_guarded(t)) assert_ptr_equal(after, input);
+  test_arena_combine(t, before, before, after, WORDS);
+  recorded_graph second = test_arena_end(t, arena);
   assert_int_equal(second.read.ended_count, 1);
   assert_int_equal(second.read.ended[0], 0);
   assert_int_equal(second.read.output_count, 2);
   for (int times = 0; times < 2; times++) {
-    assert_ok(rondo_exec_launch(first.exec, fixture->stream));
-    assert_ok(rondo_exec_launch(second.exec, fixture->stream));
-    test_arena_assert(fixture, after, WORDS, 3 * 32 * 32);
+    assert_ok(rondo_exec_launch(first.exec, t->stream));
+    assert_ok(rondo_exec_launch(second.exec, t->stream));
+    test_arena_assert(t, after, WORDS, 3 * 32 * 32);
   }
   rondo_noted_lifetimes *noted = NULL;
   assert_ok(rondo_noted_lifetimes_of_graph(second.graph, &noted));
@@ -153,25 +149,24 @@ static void test_blocks_are_given_up(void **state) {
 }
 
 /* Slots are the recording's for its whole length, and nothing else's. */
-static void test_slots(void **state) {
-  test_fixture *fixture = *state;
-  rondo_arena *arena = test_own_arena(fixture, 0);
+TEST(test_slots) {
+  rondo_arena *arena = test_leave_arena(t, 0);
   rondo_arena_slot slots[] = {{.bytes = BYTES, .name = "x"}, {.bytes = 10, .name = "y"}};
-  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .slots = slots, .slot_count = 2});
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena, .slots = slots, .slot_count = 2});
   assert_non_null(slots[0].address);
   assert_true((uintptr_t)slots[0].address % 256 == 0 && (uintptr_t)slots[1].address % 256 == 0);
   assert_true(slots[0].address != slots[1].address);
-  uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
+  uint32_t *output = test_arena_malloc(t, BYTES, "output");
   assert_true(output != slots[0].address);
-  test_arena_combine(fixture, slots[0].address, slots[0].address, output, WORDS);
-  test_recording recording = test_arena_end(fixture, arena);
+  test_arena_combine(t, slots[0].address, slots[0].address, output, WORDS);
+  recorded_graph recording = test_arena_end(t, arena);
   assert_true(recording.read.need >= 2 * BYTES + 256);
   for (uint32_t value = 1; value < 4; value++) {
     uint32_t words[WORDS];
     for (size_t i = 0; i < WORDS; i++) words[i] = value;
-    test_write(fixture, slots[0].address, words, sizeof words);
-    assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
-    test_arena_assert(fixture, output, WORDS, value * 32);
+    test_write(t, slots[0].address, words, sizeof words);
+    assert_ok(rondo_exec_launch(recording.exec, t->stream));
+    test_arena_assert(t, output, WORDS, value * 32);
   }
   test_recording_free(&recording);
 }
@@ -180,43 +175,42 @@ static void test_slots(void **state) {
 
 /* Streams that are forked off allocate in the arena too; what no event orders shares no bytes, with a plan and without.
  */
-static void test_gm11_forked_streams(void **state) {
-  test_fixture *fixture = *state;
-  rondo_arena *arena = test_own_arena(fixture, 0);
-  rondo_stream *side = test_stream(fixture, "side");
+TEST(test_gm11_forked_streams) {
+  rondo_arena *arena = test_leave_arena(t, 0);
+  rondo_stream *side = test_stream(t, "side");
   rondo_noted_lifetimes *noted = NULL;
   for (int planned = 0; planned < 2; planned++) {
     rondo_arena_slot slot = {.bytes = BYTES, .name = "x"};
-    void *left = NULL, *right = NULL;
+    void *left = NULL;
     rondo_arena_setting setting = {.arena = arena, .slots = &slot, .slot_count = 1, .lifetimes = noted};
-    test_arena_begin(fixture, &setting);
-    void *first = test_arena_malloc(fixture, BYTES, "first");
-    test_arena_combine(fixture, slot.address, slot.address, first, WORDS);
-    test_order(fixture, fixture->stream, side);
-    assert_ok(rondo_malloc_async(side, BYTES, NULL, &right));
+    test_arena_begin(t, &setting);
+    void *first = test_arena_malloc(t, BYTES, "first");
+    test_arena_combine(t, slot.address, slot.address, first, WORDS);
+    test_order(t, t->stream, side);
+    void *right = test_allocate_async(side, BYTES);
     const void *args[] = {first, first, right};
-    assert_ok(rondo_launch(side, test_kernel(fixture, TEST_KERNEL_COMBINE), (rondo_grid){.x = WORDS},
+    assert_ok(rondo_launch(side, test_kernel(t, TEST_KERNEL_COMBINE), (rondo_grid){.x = WORDS},
                            RONDO_ARGS(&args[0], &args[1], &args[2])));
-    left = test_arena_malloc(fixture, BYTES, "left");
-    test_arena_combine(fixture, first, first, left, WORDS);
+    left = test_arena_malloc(t, BYTES, "left");
+    test_arena_combine(t, first, first, left, WORDS);
     assert_true(left != right);
-    test_order(fixture, side, fixture->stream);
-    assert_ok(rondo_free_async(fixture->stream, first));
-    void *last = test_arena_malloc(fixture, BYTES, "last");
-    if (planned == 0 && !test_is_guarded(fixture)) assert_ptr_equal(last, first);
-    test_arena_combine(fixture, left, right, last, WORDS);
-    assert_ok(rondo_free_async(fixture->stream, left));
-    assert_ok(rondo_free_async(fixture->stream, right));
-    test_recording recording = test_arena_end(fixture, arena);
-    assert_int_equal(recording.read.planned, planned == 1 && !test_is_guarded(fixture));
+    test_order(t, side, t->stream);
+    assert_ok(rondo_free_async(t->stream, first));
+    void *last = test_arena_malloc(t, BYTES, "last");
+    if (planned == 0 && !test_is_guarded(t)) assert_ptr_equal(last, first);
+    test_arena_combine(t, left, right, last, WORDS);
+    assert_ok(rondo_free_async(t->stream, left));
+    assert_ok(rondo_free_async(t->stream, right));
+    recorded_graph recording = test_arena_end(t, arena);
+    assert_int_equal(recording.read.planned, planned == 1 && !test_is_guarded(t));
     assert_false(recording.read.departed);
-    if (!test_is_guarded(fixture)) assert_int_equal(recording.read.need, 4 * BYTES);
+    if (!test_is_guarded(t)) assert_int_equal(recording.read.need, 4 * BYTES);
     assert_int_equal(recording.read.least, 4 * BYTES);
     uint32_t words[WORDS];
     for (size_t i = 0; i < WORDS; i++) words[i] = 2;
-    test_write(fixture, slot.address, words, sizeof words);
-    assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
-    test_arena_assert(fixture, last, WORDS, 2 * 32 * 32 * 32);
+    test_write(t, slot.address, words, sizeof words);
+    assert_ok(rondo_exec_launch(recording.exec, t->stream));
+    test_arena_assert(t, last, WORDS, 2 * 32 * 32 * 32);
     rondo_noted_lifetimes_release(noted);
     noted = NULL;
     assert_ok(rondo_noted_lifetimes_of_graph(recording.graph, &noted));
@@ -226,23 +220,22 @@ static void test_gm11_forked_streams(void **state) {
 }
 
 /* A recording that allocates other than its plan says so; its own lifetimes are a plan for the next. */
-static void test_departures(void **state) {
-  test_fixture *fixture = *state;
-  if (test_is_guarded(fixture)) skip(); /* where no plan is followed */
-  rondo_arena *arena = test_own_arena(fixture, 0);
+TEST(test_departures) {
+  if (test_is_guarded(t)) skip(); /* where no plan is followed */
+  rondo_arena *arena = test_leave_arena(t, 0);
   rondo_noted_lifetimes *noted = NULL;
   for (uint32_t i = 0; i < 4; i++) {
     const size_t bytes = i == 0 ? BYTES : i == 1 ? 2 * BYTES : 3 * BYTES;
-    test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .lifetimes = noted});
-    void *first = test_arena_malloc(fixture, bytes, "first");
-    test_arena_set(fixture, first, WORDS, 1);
-    assert_ok(rondo_free_async(fixture->stream, first));
-    if (i != 3) (void)test_arena_malloc(fixture, bytes, "second");
-    test_recording recording = test_arena_end(fixture, arena);
+    test_arena_begin(t, &(rondo_arena_setting){.arena = arena, .lifetimes = noted});
+    void *first = test_arena_malloc(t, bytes, "first");
+    test_arena_set(t, first, WORDS, 1);
+    assert_ok(rondo_free_async(t->stream, first));
+    if (i != 3) (void)test_arena_malloc(t, bytes, "second");
+    recorded_graph recording = test_arena_end(t, arena);
     assert_int_equal(recording.read.departed, i > 0);
     assert_int_equal(recording.read.planned, i > 0);
-    assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
-    assert_ok(rondo_stream_synchronize(fixture->stream));
+    assert_ok(rondo_exec_launch(recording.exec, t->stream));
+    assert_ok(rondo_stream_synchronize(t->stream));
     rondo_noted_lifetimes_release(noted);
     assert_ok(rondo_noted_lifetimes_of_graph(recording.graph, &noted));
     test_recording_free(&recording);
@@ -251,22 +244,20 @@ static void test_departures(void **state) {
 }
 
 /* A path is planned after what is recorded already. Impossible ends are refused, with the part and the allocation. */
-static void test_paths_after_blocks(void **state) {
-  test_fixture *fixture = *state;
-  rondo_arena *arena = test_own_arena(fixture, 0);
+TEST(test_paths_after_blocks) {
+  rondo_arena *arena = test_leave_arena(t, 0);
   rondo_arena_info info = test_arena_info(arena);
   rondo_noted_lifetimes *noted[2] = {NULL, NULL};
   rondo_arena_block block = {.address = info.base, .bytes = BYTES, .name = "before", .key = 5};
   for (uint32_t i = 0; i < 2; i++) {
-    void *output = NULL;
-    assert_ok(rondo_profile_begin(fixture->stream));
-    assert_ok(rondo_malloc_async(fixture->stream, 2 * BYTES, NULL, &output));
-    if (i == 0) rondo_profile_note_end(fixture->stream, 5);
-    if (i == 1) rondo_profile_note_end(fixture->stream, 6);
-    void *scratch = test_arena_malloc(fixture, BYTES, "scratch");
-    assert_ok(rondo_free_async(fixture->stream, scratch));
-    assert_ok(rondo_profile_end_noted(fixture->stream, &noted[i]));
-    assert_ok(rondo_free_async(fixture->stream, output));
+    assert_ok(rondo_profile_begin(t->stream));
+    void *output = test_allocate_async(t->stream, 2 * BYTES);
+    if (i == 0) rondo_profile_note_end(t->stream, 5);
+    if (i == 1) rondo_profile_note_end(t->stream, 6);
+    void *scratch = test_arena_malloc(t, BYTES, "scratch");
+    assert_ok(rondo_free_async(t->stream, scratch));
+    assert_ok(rondo_profile_end_noted(t->stream, &noted[i]));
+    assert_ok(rondo_free_async(t->stream, output));
     assert_int_equal(noted[i]->lifetimes.count, 2);
   }
   const rondo_path_end good = {.allocation = 0, .part = 1, .key = 6};
@@ -276,13 +267,13 @@ static void test_paths_after_blocks(void **state) {
   assert_true(plan.peak == 4 * BYTES && plan.lower_bound == 4 * BYTES); /* two outputs; the block's bytes for scratch */
   for (uint32_t i = 0; i < 2; i++) {
     rondo_arena_setting setting = {.arena = arena, .blocks = &block, .block_count = 1, .profile = parts[i].profile};
-    test_arena_begin(fixture, &setting);
-    void *output = test_arena_malloc(fixture, 2 * BYTES, "output");
-    assert_ok(rondo_free_async(fixture->stream, block.address));
-    void *scratch = test_arena_malloc(fixture, BYTES, "scratch");
-    if (i == 0 && !test_is_guarded(fixture)) assert_ptr_equal(scratch, info.base);
-    assert_ok(rondo_free_async(fixture->stream, scratch));
-    test_recording recording = test_arena_end(fixture, arena);
+    test_arena_begin(t, &setting);
+    void *output = test_arena_malloc(t, 2 * BYTES, "output");
+    assert_ok(rondo_free_async(t->stream, block.address));
+    void *scratch = test_arena_malloc(t, BYTES, "scratch");
+    if (i == 0 && !test_is_guarded(t)) assert_ptr_equal(scratch, info.base);
+    assert_ok(rondo_free_async(t->stream, scratch));
+    recorded_graph recording = test_arena_end(t, arena);
     assert_false(recording.read.departed);
     test_recording_free(&recording);
     rondo_profile_destroy(parts[i].profile);
@@ -315,16 +306,15 @@ static void test_paths_after_blocks(void **state) {
 }
 
 /* An edge that orders a reuse of a block's bytes after the block's free cannot be removed. */
-static void test_removal_keeps_blocks(void **state) {
-  test_fixture *fixture = *state;
-  if (test_is_guarded(fixture)) skip(); /* where no bytes are given out twice */
-  rondo_arena *arena = test_own_arena(fixture, 0);
+TEST(test_removal_keeps_blocks) {
+  if (test_is_guarded(t)) skip(); /* where no bytes are given out twice */
+  rondo_arena *arena = test_leave_arena(t, 0);
   rondo_arena_info info = test_arena_info(arena);
   const rondo_arena_block block = {.address = info.base, .bytes = BYTES, .name = "input"};
-  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .blocks = &block, .block_count = 1});
-  assert_ok(rondo_free_async(fixture->stream, info.base));
-  assert_ptr_equal(test_arena_malloc(fixture, BYTES, "after"), info.base);
-  rondo_graph *graph = test_capture_end(fixture->stream);
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena, .blocks = &block, .block_count = 1});
+  assert_ok(rondo_free_async(t->stream, info.base));
+  assert_ptr_equal(test_arena_malloc(t, BYTES, "after"), info.base);
+  rondo_graph *graph = test_capture_end(t->stream);
   const rondo_node from = rondo_graph_id(graph, 0), to = rondo_graph_id(graph, 1);
   assert_error(rondo_graph_remove_edges(graph, &from, &to, 1), RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE);
   assert_message("'input'");
@@ -336,36 +326,35 @@ static void test_removal_keeps_blocks(void **state) {
 /* Verification ----------------------------------------------------------------------------------------------------- */
 
 /* Used after it is given up, by name; bytes that nothing lives in; a slot that is freed; a block twice. */
-static void test_mistakes_are_found(void **state) {
-  test_fixture *fixture = *state;
-  rondo_arena *arena = test_own_arena(fixture, 0);
+TEST(test_mistakes_are_found) {
+  rondo_arena *arena = test_leave_arena(t, 0);
   rondo_exec *exec = NULL;
-  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
-  char *input = test_arena_malloc(fixture, BYTES, "input");
-  (void)test_arena_malloc(fixture, BYTES, "where the slot is");
-  char *stale = test_arena_malloc(fixture, BYTES, "stale");
-  test_recording first = test_arena_end(fixture, arena);
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
+  char *input = test_arena_malloc(t, BYTES, "input");
+  (void)test_arena_malloc(t, BYTES, "where the slot is");
+  char *stale = test_arena_malloc(t, BYTES, "stale");
+  recorded_graph first = test_arena_end(t, arena);
 
   rondo_arena_slot slot = {.bytes = BYTES, .name = "x"};
   const rondo_arena_block block = {.address = input, .bytes = BYTES, .name = "the input"};
   rondo_arena_setting setting = {.arena = arena, .blocks = &block, .block_count = 1, .slots = &slot, .slot_count = 1};
-  test_arena_begin(fixture, &setting);
-  assert_error(rondo_free_async(fixture->stream, slot.address), RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
+  test_arena_begin(t, &setting);
+  assert_error(rondo_free_async(t->stream, slot.address), RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
   assert_message("slot 'x'");
-  assert_error(rondo_free_async(fixture->stream, stale), RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
+  assert_error(rondo_free_async(t->stream, stale), RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
   assert_message("arena 'tree'");
-  assert_ok(rondo_free_async(fixture->stream, input));
-  assert_error(rondo_free_async(fixture->stream, input), RONDO_INVALID_ARGUMENT, RONDO_REASON_DOUBLE_FREE);
+  assert_ok(rondo_free_async(t->stream, input));
+  assert_error(rondo_free_async(t->stream, input), RONDO_INVALID_ARGUMENT, RONDO_REASON_DOUBLE_FREE);
   assert_message("'the input'");
-  test_arena_combine(fixture, input, input, slot.address, WORDS);
-  rondo_graph *graph = test_capture_end(fixture->stream);
+  test_arena_combine(t, input, input, slot.address, WORDS);
+  rondo_graph *graph = test_capture_end(t->stream);
   assert_error(rondo_instantiate(graph, NULL, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
   assert_message("'the input'");
   test_graph_destroy(graph);
 
-  test_arena_begin(fixture, &setting);
-  test_arena_combine(fixture, input, stale, slot.address, WORDS);
-  graph = test_capture_end(fixture->stream);
+  test_arena_begin(t, &setting);
+  test_arena_combine(t, input, stale, slot.address, WORDS);
+  graph = test_capture_end(t->stream);
   assert_error(rondo_instantiate(graph, NULL, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
   assert_message("arena 'tree'");
   test_graph_destroy(graph);
@@ -373,16 +362,15 @@ static void test_mistakes_are_found(void **state) {
 }
 
 /* Parameters of an exec that are set are held against what the recording knows too. */
-static void test_set_params_is_verified(void **state) {
-  test_fixture *fixture = *state;
-  rondo_arena *arena = test_own_arena(fixture, 0);
+TEST(test_set_params_is_verified) {
+  rondo_arena *arena = test_leave_arena(t, 0);
   rondo_arena_slot slots[] = {{.bytes = BYTES, .name = "x"}, {.bytes = BYTES, .name = "y"}};
   rondo_arena_setting setting = {.arena = arena, .slots = slots, .slot_count = 2};
-  test_arena_begin(fixture, &setting);
-  test_arena_combine(fixture, slots[0].address, slots[0].address, slots[1].address, WORDS);
-  test_recording recording = test_arena_end(fixture, arena);
+  test_arena_begin(t, &setting);
+  test_arena_combine(t, slots[0].address, slots[0].address, slots[1].address, WORDS);
+  recorded_graph recording = test_arena_end(t, arena);
   rondo_node_params params = {.kind = RONDO_NODE_KERNEL,
-                              .as.kernel = {.kernel = test_kernel(fixture, TEST_KERNEL_COMBINE), .grid = {.x = WORDS}}};
+                              .as.kernel = {.kernel = test_kernel(t, TEST_KERNEL_COMBINE), .grid = {.x = WORDS}}};
   const void *stale = (char *)slots[0].address + 32 * 1024 * KIB;
   const void *values[] = {slots[1].address, slots[1].address, slots[0].address};
   const void *args[] = {&values[0], &values[1], &values[2]};
@@ -397,19 +385,18 @@ static void test_set_params_is_verified(void **state) {
 
 /* Addresses outside of recordings ---------------------------------------------------------------------------------- */
 
-static void test_gm18_frees_outside_are_refused(void **state) {
-  test_fixture *fixture = *state;
-  rondo_arena *arena = test_own_arena(fixture, 0);
-  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
-  uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
-  test_arena_set(fixture, output, WORDS, 9);
-  test_recording recording = test_arena_end(fixture, arena);
-  assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
-  assert_ok(rondo_stream_synchronize(fixture->stream));
-  assert_error(rondo_free(fixture->device, output), RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS);
+TEST(test_gm18_frees_outside_are_refused) {
+  rondo_arena *arena = test_leave_arena(t, 0);
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
+  uint32_t *output = test_arena_malloc(t, BYTES, "output");
+  test_arena_set(t, output, WORDS, 9);
+  recorded_graph recording = test_arena_end(t, arena);
+  assert_ok(rondo_exec_launch(recording.exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_error(rondo_free(t->device, output), RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS);
   assert_message("arena 'tree'");
-  assert_error(rondo_free_async(fixture->stream, output + 8), RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS);
-  rondo_graph *graph = test_graph(fixture);
+  assert_error(rondo_free_async(t->stream, output + 8), RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS);
+  rondo_graph *graph = test_graph(t);
   rondo_node node;
   assert_error(rondo_graph_add_free(graph, NULL, 0, output, &node), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_FOREIGN_ADDRESS);
@@ -419,62 +406,60 @@ static void test_gm18_frees_outside_are_refused(void **state) {
   rondo_arena_info info = test_arena_info(arena);
   char *base = info.base;
   uint32_t word = 0;
-  assert_error(rondo_host_free(fixture->device, output), RONDO_INVALID_LIFETIME, RONDO_REASON_WRONG_MEMORY);
+  assert_error(rondo_host_free(t->device, output), RONDO_INVALID_LIFETIME, RONDO_REASON_WRONG_MEMORY);
   assert_message("arena 'tree'");
-  assert_error(rondo_host_free(fixture->device, base + info.backed), RONDO_INVALID_LIFETIME,
+  assert_error(rondo_host_free(t->device, base + info.backed), RONDO_INVALID_LIFETIME,
                RONDO_REASON_WRONG_MEMORY); /* not backed by memory */
-  test_arena_assert(fixture, output, WORDS, 9);
-  assert_error(rondo_copy_async(fixture->stream, &word, base + info.backed, sizeof word), RONDO_INVALID_LIFETIME,
+  test_arena_assert(t, output, WORDS, 9);
+  assert_error(rondo_copy_async(t->stream, &word, base + info.backed, sizeof word), RONDO_INVALID_LIFETIME,
                RONDO_REASON_NOT_ALLOCATED);
   assert_message("arena 'tree'");
-  assert_error(rondo_copy_async(fixture->stream, &word, base + info.backed - 2, sizeof word), RONDO_INVALID_ARGUMENT,
+  assert_error(rondo_copy_async(t->stream, &word, base + info.backed - 2, sizeof word), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_OUT_OF_RANGE);
   test_recording_free(&recording);
 }
 
 /* Another graph, of none of the arena's recordings, reads an output that lives. */
-static void test_others_read_outputs(void **state) {
-  test_fixture *fixture = *state;
-  rondo_arena *arena = test_own_arena(fixture, 0);
-  uint32_t *words = test_words(fixture, WORDS);
-  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
-  uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
-  test_arena_set(fixture, output, WORDS, 9);
-  test_recording recording = test_arena_end(fixture, arena);
-  assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
-  assert_ok(rondo_capture_begin(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL));
-  test_arena_combine(fixture, output, output, words, WORDS);
-  rondo_graph *graph = test_capture_end(fixture->stream);
-  test_run_once(fixture, graph);
-  test_arena_assert(fixture, words, WORDS, 9 * 32);
+TEST(test_others_read_outputs) {
+  rondo_arena *arena = test_leave_arena(t, 0);
+  uint32_t *words = test_words(t, WORDS);
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
+  uint32_t *output = test_arena_malloc(t, BYTES, "output");
+  test_arena_set(t, output, WORDS, 9);
+  recorded_graph recording = test_arena_end(t, arena);
+  assert_ok(rondo_exec_launch(recording.exec, t->stream));
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  test_arena_combine(t, output, output, words, WORDS);
+  rondo_graph *graph = test_capture_end(t->stream);
+  test_run_once(t, graph);
+  test_arena_assert(t, words, WORDS, 9 * 32);
   test_recording_free(&recording);
 }
 
 /* Graphs and execs ------------------------------------------------------------------------------------------------- */
 
 /* Recordings of one form share an exec by updating it, also with other blocks. */
-static void test_gx5_update_to_another_recording(void **state) {
-  test_fixture *fixture = *state;
-  rondo_arena *arena = test_own_arena(fixture, 0);
-  test_recording recordings[2];
+TEST(test_gx5_update_to_another_recording) {
+  rondo_arena *arena = test_leave_arena(t, 0);
+  recorded_graph recordings[2];
   uint32_t *outputs[2] = {NULL, NULL};
   for (uint32_t i = 0; i < 2; i++) {
     const rondo_arena_block block = {.address = outputs[0], .bytes = BYTES, .name = "first"};
-    test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .blocks = &block, .block_count = i});
-    void *scratch = test_arena_malloc(fixture, BYTES, "scratch");
-    test_arena_set(fixture, scratch, WORDS, i + 1);
-    outputs[i] = test_arena_malloc(fixture, BYTES, "output");
-    test_arena_combine(fixture, scratch, scratch, outputs[i], WORDS);
-    assert_ok(rondo_free_async(fixture->stream, scratch));
-    recordings[i] = test_arena_end(fixture, arena);
+    test_arena_begin(t, &(rondo_arena_setting){.arena = arena, .blocks = &block, .block_count = i});
+    void *scratch = test_arena_malloc(t, BYTES, "scratch");
+    test_arena_set(t, scratch, WORDS, i + 1);
+    outputs[i] = test_arena_malloc(t, BYTES, "output");
+    test_arena_combine(t, scratch, scratch, outputs[i], WORDS);
+    assert_ok(rondo_free_async(t->stream, scratch));
+    recordings[i] = test_arena_end(t, arena);
   }
   rondo_exec *shared = test_instantiate(recordings[0].graph);
   for (uint32_t times = 0; times < 4; times++) {
     const uint32_t i = times % 2;
     assert_ok(rondo_exec_update(shared, recordings[i].graph, NULL));
     assert_false(shared->has_extras);
-    assert_ok(rondo_exec_launch(shared, fixture->stream));
-    test_arena_assert(fixture, outputs[i], WORDS, (i + 1) * 32);
+    assert_ok(rondo_exec_launch(shared, t->stream));
+    test_arena_assert(t, outputs[i], WORDS, (i + 1) * 32);
   }
   test_recording_free(&recordings[1]);
   test_recording_free(&recordings[0]);
@@ -482,18 +467,17 @@ static void test_gx5_update_to_another_recording(void **state) {
 
 /* Clones launch as their originals; relocating is refused; graphs and execs keep the arena when its owner gives it up.
  */
-static void test_gm20_clones_and_relocation(void **state) {
-  test_fixture *fixture = *state;
-  rondo_arena *arena = test_arena(fixture, 0);
+TEST(test_gm20_clones_and_relocation) {
+  rondo_arena *arena = test_arena(t, 0);
   rondo_graph *clone = NULL;
   rondo_exec *exec = NULL;
-  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
-  uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
-  void *scratch = test_arena_malloc(fixture, BYTES, "scratch");
-  test_arena_set(fixture, scratch, WORDS, 3);
-  test_arena_combine(fixture, scratch, scratch, output, WORDS);
-  assert_ok(rondo_free_async(fixture->stream, scratch));
-  test_recording recording = test_arena_end(fixture, arena);
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
+  uint32_t *output = test_arena_malloc(t, BYTES, "output");
+  void *scratch = test_arena_malloc(t, BYTES, "scratch");
+  test_arena_set(t, scratch, WORDS, 3);
+  test_arena_combine(t, scratch, scratch, output, WORDS);
+  assert_ok(rondo_free_async(t->stream, scratch));
+  recorded_graph recording = test_arena_end(t, arena);
   const rondo_instantiate_options relocate = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true};
   assert_error(rondo_instantiate(recording.graph, &relocate, &exec), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RELOCATABLE);
   assert_ok(rondo_graph_clone(recording.graph, &clone));
@@ -502,126 +486,121 @@ static void test_gm20_clones_and_relocation(void **state) {
   rondo_arena_destroy(arena);
   exec = test_instantiate(clone);
   test_graph_destroy(clone);
-  assert_ok(rondo_exec_launch(exec, fixture->stream));
-  test_arena_assert(fixture, output, WORDS, 3 * 32);
-  assert_true(test_memory_statistics(fixture).arena_backed > 0);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  test_arena_assert(t, output, WORDS, 3 * 32);
+  assert_true(test_memory_statistics(t).arena_backed > 0);
   rondo_exec_destroy(exec);
-  assert_int_equal(test_memory_statistics(fixture).arena_backed, 0);
+  assert_int_equal(test_memory_statistics(t).arena_backed, 0);
 }
 
 /* Recordings in a graph of others, one after the other: what the first leaves is the second's block, and what that
  * gives up is its own. A graph with memory of its own inside of a recording is mapped as ever. */
-static void test_children(void **state) {
-  test_fixture *fixture = *state;
-  rondo_arena *arena = test_own_arena(fixture, 0);
-  uint32_t *words = test_words(fixture, WORDS);
-  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
-  uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
-  test_arena_set(fixture, output, WORDS, 4);
-  test_recording first = test_arena_end(fixture, arena);
+TEST(test_children) {
+  rondo_arena *arena = test_leave_arena(t, 0);
+  uint32_t *words = test_words(t, WORDS);
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
+  uint32_t *output = test_arena_malloc(t, BYTES, "output");
+  test_arena_set(t, output, WORDS, 4);
+  recorded_graph first = test_arena_end(t, arena);
   const rondo_arena_block block = {.address = output, .bytes = BYTES, .name = "block", .key = 1};
-  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .blocks = &block, .block_count = 1});
-  void *between = test_arena_malloc(fixture, BYTES, "between");
-  test_arena_combine(fixture, output, output, between, WORDS);
-  assert_ok(rondo_free_async(fixture->stream, output));
-  void *after = test_arena_malloc(fixture, BYTES, "after");
-  test_arena_combine(fixture, between, between, after, WORDS);
-  test_arena_combine(fixture, after, after, words, WORDS);
-  assert_ok(rondo_free_async(fixture->stream, between));
-  assert_ok(rondo_free_async(fixture->stream, after));
-  test_recording second = test_arena_end(fixture, arena);
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena, .blocks = &block, .block_count = 1});
+  void *between = test_arena_malloc(t, BYTES, "between");
+  test_arena_combine(t, output, output, between, WORDS);
+  assert_ok(rondo_free_async(t->stream, output));
+  void *after = test_arena_malloc(t, BYTES, "after");
+  test_arena_combine(t, between, between, after, WORDS);
+  test_arena_combine(t, after, after, words, WORDS);
+  assert_ok(rondo_free_async(t->stream, between));
+  assert_ok(rondo_free_async(t->stream, after));
+  recorded_graph second = test_arena_end(t, arena);
 
-  assert_ok(rondo_capture_begin(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL));
-  assert_ok(rondo_exec_launch(first.exec, fixture->stream));
-  assert_ok(rondo_exec_launch(second.exec, fixture->stream));
-  rondo_graph *both = test_capture_end(fixture->stream);
-  test_run_once(fixture, both);
-  test_arena_assert(fixture, words, WORDS, 4u * 32 * 32 * 32);
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_exec_launch(first.exec, t->stream));
+  assert_ok(rondo_exec_launch(second.exec, t->stream));
+  rondo_graph *both = test_capture_end(t->stream);
+  test_run_once(t, both);
+  test_arena_assert(t, words, WORDS, 4u * 32 * 32 * 32);
   test_graph_destroy(both);
 
-  assert_ok(rondo_capture_begin(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL));
-  void *own = test_arena_malloc(fixture, BYTES, "own");
-  test_arena_set(fixture, own, WORDS, 6);
-  test_arena_combine(fixture, own, own, words, WORDS);
-  assert_ok(rondo_free_async(fixture->stream, own));
-  rondo_graph *plain = test_capture_end(fixture->stream);
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  void *own = test_arena_malloc(t, BYTES, "own");
+  test_arena_set(t, own, WORDS, 6);
+  test_arena_combine(t, own, own, words, WORDS);
+  assert_ok(rondo_free_async(t->stream, own));
+  rondo_graph *plain = test_capture_end(t->stream);
   rondo_exec *inner = test_instantiate(plain);
-  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
-  assert_ok(rondo_exec_launch(inner, fixture->stream));
-  void *result = test_arena_malloc(fixture, BYTES, "result");
-  test_arena_combine(fixture, words, words, result, WORDS);
-  test_recording outer = test_arena_end(fixture, arena);
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
+  assert_ok(rondo_exec_launch(inner, t->stream));
+  void *result = test_arena_malloc(t, BYTES, "result");
+  test_arena_combine(t, words, words, result, WORDS);
+  recorded_graph outer = test_arena_end(t, arena);
   assert_true(outer.exec->has_extras);
-  assert_ok(rondo_exec_launch(outer.exec, fixture->stream));
-  test_arena_assert(fixture, result, WORDS, 6 * 32 * 32);
+  assert_ok(rondo_exec_launch(outer.exec, t->stream));
+  test_arena_assert(t, result, WORDS, 6 * 32 * 32);
   test_recording_free(&outer);
   test_recording_free(&second);
   test_recording_free(&first);
 }
 
 /* Bad settings, and captures that come to nothing, leave no trace. */
-static void test_bad_settings(void **state) {
-  test_fixture *fixture = *state;
-  rondo_arena *arena = test_own_arena(fixture, 0);
+TEST(test_bad_settings) {
+  rondo_arena *arena = test_leave_arena(t, 0);
   rondo_arena_info info = test_arena_info(arena);
   char *base = info.base;
   rondo_arena_block blocks[] = {{.address = base, .bytes = BYTES, .name = "a"},
                                 {.address = base + BYTES - 256, .bytes = BYTES, .name = "b"}};
   rondo_arena_setting setting = {.arena = arena, .blocks = blocks, .block_count = 2};
-  assert_error(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
+  assert_error(rondo_capture_begin_in_arena(t->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
                RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
   assert_message("of a recording overlap, so one of them is no longer live");
   blocks[1].address = blocks;
-  assert_error(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
-               RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
+  assert_error(rondo_capture_begin_in_arena(t->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_FOREIGN_ADDRESS);
   assert_message("block 'b' (");
   assert_message("is not memory of arena 'tree'");
   rondo_arena_slot slot = {.bytes = 0};
   setting = (rondo_arena_setting){.arena = arena, .slots = &slot, .slot_count = 1};
-  assert_error(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
-               RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_error(rondo_capture_begin_in_arena(t->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_SIZE);
   assert_message("slot 0 of a recording has 0 bytes");
   slot.bytes = info.reserved + 1;
-  assert_fails(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
-               RONDO_OUT_OF_MEMORY);
-  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
-  (void)test_arena_malloc(fixture, BYTES, "output");
+  assert_fails(rondo_capture_begin_in_arena(t->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting), RONDO_OUT_OF_MEMORY);
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
+  (void)test_arena_malloc(t, BYTES, "output");
   rondo_graph *graph = NULL;
-  assert_fails(rondo_stream_synchronize(fixture->stream), RONDO_CAPTURE_REFUSED);
-  assert_fails(rondo_capture_end(fixture->stream, &graph), RONDO_CAPTURE_INVALID);
+  assert_fails(rondo_stream_synchronize(t->stream), RONDO_CAPTURE_REFUSED);
+  assert_fails(rondo_capture_end(t->stream, &graph), RONDO_CAPTURE_INVALID);
   rondo_arena_get_info(arena, &info);
   assert_true(info.recordings == 0 && info.high == 0);
-  graph = test_graph(fixture);
+  graph = test_graph(t);
   rondo_arena_recording read;
   assert_error(rondo_arena_recording_read(graph, &read), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
   test_graph_destroy(graph);
 }
 
 /* Others may access the arena from when a malloc is captured whose pool lets them (GM-17). */
-static void test_gm17_peers(void **state) {
-  test_fixture *fixture = *state;
+TEST(test_gm17_peers) {
   if (!test_device_is("cpu")) skip();
-  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena *arena = test_arena(t, 0);
   rondo_device *other = NULL;
   rondo_stream *stream = NULL;
   rondo_kernel *kernel = NULL;
   rondo_pool *pool = NULL;
   void *out = NULL;
-  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1,
-                                        .allocator = &fixture->allocator.table};
-  assert_ok(rondo_device_open(test_is_guarded(fixture) ? "cpu:check:1" : "cpu:1", &options, &other));
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1, .allocator = &t->allocator.table};
+  assert_ok(rondo_device_open(test_is_guarded(t) ? "cpu:check:1" : "cpu:1", &options, &other));
   assert_ok(rondo_stream_create(other, NULL, &stream));
   assert_ok(rondo_kernel_create(other, test_kernel_options(TEST_KERNEL_COMBINE), &kernel));
   assert_ok(rondo_malloc(other, BYTES, "out", &out));
-  assert_ok(rondo_device_get_default_pool(fixture->device, &pool));
+  assert_ok(rondo_device_get_default_pool(t->device, &pool));
   for (int shared = 0; shared < 2; shared++) {
     assert_ok(rondo_pool_set_access(pool, other, shared == 1));
-    test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
-    void *output = test_arena_malloc(fixture, BYTES, "output");
-    test_arena_set(fixture, output, WORDS, 5);
-    test_recording recording = test_arena_end(fixture, arena);
-    assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
-    assert_ok(rondo_stream_synchronize(fixture->stream));
+    test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
+    void *output = test_arena_malloc(t, BYTES, "output");
+    test_arena_set(t, output, WORDS, 5);
+    recorded_graph recording = test_arena_end(t, arena);
+    assert_ok(rondo_exec_launch(recording.exec, t->stream));
+    assert_ok(rondo_stream_synchronize(t->stream));
     const rondo_grid grid = {.x = WORDS};
     if (shared == 1)
       assert_ok(rondo_launch(stream, kernel, grid, RONDO_ARGS(&output, &output, &out)));
@@ -642,8 +621,7 @@ static void test_gm17_peers(void **state) {
 }
 
 /* A limit on the device's memory is the arena's too; what pools hold idle makes room first. */
-static void test_limited_memory(void **state) {
-  (void)state;
+DEVICE_TEST(test_limited_memory) {
   if (!test_device_is("cpu")) skip();
   test_allocator allocator;
   test_allocator_init(&allocator);
@@ -653,8 +631,7 @@ static void test_limited_memory(void **state) {
   assert_ok(rondo_device_open("cpu:2", &options, &limited.device));
   assert_ok(rondo_stream_create(limited.device, NULL, &limited.stream));
   rondo_arena *arena = test_arena(&limited, 0);
-  void *idle = NULL;
-  assert_ok(rondo_malloc_async(limited.stream, 3072 * KIB, NULL, &idle));
+  void *idle = test_allocate_async(limited.stream, 3072 * KIB);
   assert_ok(rondo_free_async(limited.stream, idle));
   assert_ok(rondo_arena_back(arena, 1024 * KIB));
   assert_error(rondo_arena_back(arena, 16384 * KIB), RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED);
@@ -729,15 +706,14 @@ static void look_on(void *user) {
   }
 }
 
-static void test_threads_with_an_arena_each(void **state) {
-  test_fixture *fixture = *state;
+TEST(test_threads_with_an_arena_each) {
   trunk trunks[3] = {{.number = 1}, {.number = 2}, {.number = 3}};
   test_thread threads[3];
   for (uint32_t i = 0; i < 3; i++) {
-    trunks[i].fixture = fixture;
-    trunks[i].arena = test_arena(fixture, 0);
-    trunks[i].stream = test_stream(fixture, NULL);
-    trunks[i].kernel = test_kernel(fixture, TEST_KERNEL_SET);
+    trunks[i].fixture = t;
+    trunks[i].arena = test_arena(t, 0);
+    trunks[i].stream = test_stream(t, NULL);
+    trunks[i].kernel = test_kernel(t, TEST_KERNEL_SET);
     threads[i] = (test_thread){.function = i == 2 ? look_on : grow_trunks, .user = &trunks[i]};
   }
   test_on_threads(threads, 3);
@@ -753,91 +729,61 @@ static void test_threads_with_an_arena_each(void **state) {
 /* By one block of a kernel each, since threads that fault at one place at once look like a race. A stale read is found
  * on the device; launching again begins the life again. An input that is given to read is not written unnoticed,
  * whatever the kernel declares. */
-static void test_lifetimes_are_watched(void **state) {
-  test_fixture *fixture = *state;
-  if (!test_is_guarded(fixture)) skip();
-  rondo_arena *arena = test_own_arena(fixture, 0);
+TEST(test_lifetimes_are_watched) {
+  if (!test_is_guarded(t)) skip();
+  rondo_arena *arena = test_leave_arena(t, 0);
   rondo_device_memory *memory = NULL;
-  assert_ok(rondo_device_memory_of(fixture->device, &memory));
-  rondo_queue *queue = fixture->stream->queue;
-  uint32_t *words = test_words(fixture, WORDS);
+  assert_ok(rondo_device_memory_of(t->device, &memory));
+  rondo_queue *queue = t->stream->queue;
+  uint32_t *words = test_words(t, WORDS);
   rondo_arena_slot slot = {.bytes = BYTES, .name = "x"};
-  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .slots = &slot, .slot_count = 1});
-  uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
-  test_arena_set(fixture, output, WORDS, 2);
-  test_affine(fixture, fixture->stream, slot.address, 1, 1, 1);
-  test_recording recording = test_arena_end(fixture, arena);
-  test_arena_set(fixture, slot.address, WORDS, 1);
-  assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
-  test_arena_assert(fixture, output, WORDS, 2);
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena, .slots = &slot, .slot_count = 1});
+  uint32_t *output = test_arena_malloc(t, BYTES, "output");
+  test_arena_set(t, output, WORDS, 2);
+  test_affine(t, t->stream, slot.address, 1, 1, 1);
+  recorded_graph recording = test_arena_end(t, arena);
+  test_arena_set(t, slot.address, WORDS, 1);
+  assert_ok(rondo_exec_launch(recording.exec, t->stream));
+  test_arena_assert(t, output, WORDS, 2);
   rondo_arena_end_life(arena, queue, output);
-  test_arena_combine(fixture, output, output, words, 1);
-  assert_error(rondo_stream_synchronize(fixture->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_USE_AFTER_FREE);
+  test_arena_combine(t, output, output, words, 1);
+  assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_USE_AFTER_FREE);
   assert_message("'output'");
-  assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
-  test_arena_assert(fixture, output, WORDS, 2);
+  assert_ok(rondo_exec_launch(recording.exec, t->stream));
+  test_arena_assert(t, output, WORDS, 2);
 
   rondo_memory_set_read_only(memory, queue, slot.address, true);
-  assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
-  assert_error(rondo_stream_synchronize(fixture->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_NO_ACCESS);
+  assert_ok(rondo_exec_launch(recording.exec, t->stream));
+  assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_NO_ACCESS);
   assert_message("'x'");
   rondo_memory_set_read_only(memory, queue, slot.address, true);
   rondo_memory_set_read_only(memory, queue, slot.address, false);
-  assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
+  assert_ok(rondo_exec_launch(recording.exec, t->stream));
   rondo_memory_set_read_only(memory, queue, words, true);
-  test_arena_combine(fixture, words, words, output, WORDS);
-  assert_ok(rondo_stream_synchronize(fixture->stream));
-  test_arena_set(fixture, words, 1, 1);
-  assert_error(rondo_stream_synchronize(fixture->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_NO_ACCESS);
-  test_arena_assert(fixture, words, 1, 1);
+  test_arena_combine(t, words, words, output, WORDS);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  test_arena_set(t, words, 1, 1);
+  assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_NO_ACCESS);
+  test_arena_assert(t, words, 1, 1);
   rondo_arena_end_life(arena, NULL, output);
   test_recording_free(&recording);
-  test_arena_set(fixture, slot.address, 1, 1);
-  assert_fails(rondo_stream_synchronize(fixture->stream), RONDO_EXECUTION_FAILED);
+  test_arena_set(t, slot.address, 1, 1);
+  assert_fails(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED);
 }
 
 /* Recordings that come and go for ever take no more memory than a few of them. */
-static void test_pages_are_given_out_again(void **state) {
-  test_fixture *fixture = *state;
-  rondo_arena *arena = test_own_arena(fixture, 0);
+TEST(test_pages_are_given_out_again) {
+  rondo_arena *arena = test_leave_arena(t, 0);
   rondo_arena_info info;
   for (uint32_t i = 0; i < 200; i++) {
-    test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
-    uint32_t *output = test_arena_malloc(fixture, 1024 * KIB, "output");
-    test_arena_set(fixture, output, 1, i);
-    test_recording recording = test_arena_end(fixture, arena);
-    assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
-    test_arena_assert(fixture, output, 1, i);
+    test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
+    uint32_t *output = test_arena_malloc(t, 1024 * KIB, "output");
+    test_arena_set(t, output, 1, i);
+    recorded_graph recording = test_arena_end(t, arena);
+    assert_ok(rondo_exec_launch(recording.exec, t->stream));
+    test_arena_assert(t, output, 1, i);
     test_recording_free(&recording);
   }
   rondo_arena_get_info(arena, &info);
   assert_true(info.backed <= 32 * 1024 * KIB);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_backing),
-      test_case(test_backing_is_refused),
-      test_case(test_tr4_outputs_are_not_overwritten),
-      test_case(test_blocks_are_given_up),
-      test_case(test_slots),
-      test_case(test_gm11_forked_streams),
-      test_case(test_departures),
-      test_case(test_paths_after_blocks),
-      test_case(test_removal_keeps_blocks),
-      test_case(test_mistakes_are_found),
-      test_case(test_set_params_is_verified),
-      test_case(test_gm18_frees_outside_are_refused),
-      test_case(test_others_read_outputs),
-      test_case(test_gx5_update_to_another_recording),
-      test_case(test_gm20_clones_and_relocation),
-      test_case(test_children),
-      test_case(test_bad_settings),
-      test_case(test_gm17_peers),
-      test_case(test_threads_with_an_arena_each),
-      cmocka_unit_test(test_limited_memory),
-      test_case(test_lifetimes_are_watched),
-      test_case(test_pages_are_given_out_again),
-  };
-  return test_main(tests);
 }

@@ -232,7 +232,7 @@ typedef struct walk {
   uint32_t *looks; /* device words: two blocks of HEAD for each look */
   char *addresses[MOST_PARTS][MOST_ITEMS];
   bool lives[MOST_PARTS][MOST_ITEMS];
-  test_recording recordings[MOST_PARTS];
+  recorded_graph recordings[MOST_PARTS];
   rondo_noted_lifetimes *noted[MOST_PARTS];
   rondo_arena_slot slots[MOST_PARTS][MOST_SLOTS];
   bool forks;
@@ -495,42 +495,32 @@ static void measure_all(test_fixture *fixture, const char *name, void (*make)(sh
            out[how].sum / out[how].count, out[how].most, out[how].count);
 }
 
-static void test_tr3_training(void **state) {
+TEST(test_tr3_training) {
   figures found[3];
-  measure_all(*state, "training", make_training, 12, found);
+  measure_all(t, "training", make_training, 12, found);
   assert_true(found[WAY_PLANNED].most <= 1.05);
   assert_true(found[WAY_WHOLE].most <= 1.01);
 }
 
 /* Outputs die in the order of making: where each of them stands is known too early to be always the best place. */
-static void test_tr3_serving(void **state) {
+TEST(test_tr3_serving) {
   figures found[3];
-  measure_all(*state, "serving", make_serving, 12, found);
+  measure_all(t, "serving", make_serving, 12, found);
   assert_true(found[WAY_PLANNED].sum / found[WAY_PLANNED].count <= 1.05);
   assert_true(found[WAY_WHOLE].most <= 1.01);
 }
 
-static void test_tr3_random(void **state) {
+TEST(test_tr3_random) {
   figures found[3];
-  measure_all(*state, "random", make_random, 20, found);
+  measure_all(t, "random", make_random, 20, found);
   assert_true(found[WAY_PLANNED].sum / found[WAY_PLANNED].count <= 1.05);
   assert_true(found[WAY_WHOLE].most <= 1.01);
 }
 
 /* The least is that of the order in which the work may run as it takes most. */
-static void test_tr3_forked(void **state) {
+TEST(test_tr3_forked) {
   figures found[3];
-  measure_all(*state, "forked", make_forked, 12, found);
+  measure_all(t, "forked", make_forked, 12, found);
   assert_true(found[WAY_PLANNED].sum / found[WAY_PLANNED].count <= 1.05);
   assert_true(found[WAY_WHOLE].sum / found[WAY_WHOLE].count <= 1.01);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_tr3_training),
-      test_case(test_tr3_serving),
-      test_case(test_tr3_random),
-      test_case(test_tr3_forked),
-  };
-  return test_main(tests);
 }

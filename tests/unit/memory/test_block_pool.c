@@ -71,8 +71,7 @@ static void give(fixture *self, rondo_block *block, int queue) {
 }
 
 /* GM-19: memory freed on a stream serves that stream at once, another one when the free is done. */
-static void test_gm19_who_gets_freed_memory(void **state) {
-  (void)state;
+UNIT_TEST(test_gm19_who_gets_freed_memory) {
   fixture *self = make(RONDO_ALLOCATION_STREAM_ORDERED);
   fake_of(self->device)->stalled = true;
   rondo_block *first = take(self, 0, 1 << 20);
@@ -94,8 +93,7 @@ static void test_gm19_who_gets_freed_memory(void **state) {
 }
 
 /* A pending block that is cut keeps its fence for the rest. */
-static void test_cutting_a_pending_block(void **state) {
-  (void)state;
+UNIT_TEST(test_cutting_a_pending_block) {
   fixture *self = make(RONDO_ALLOCATION_STREAM_ORDERED);
   fake_of(self->device)->stalled = true;
   rondo_block *whole = take(self, 0, 2 << 20);
@@ -115,8 +113,7 @@ static void test_cutting_a_pending_block(void **state) {
 }
 
 /* Free neighbours are one block again, whatever the order they were freed in. */
-static void test_neighbours_grow_together(void **state) {
-  (void)state;
+UNIT_TEST(test_neighbours_grow_together) {
   fixture *self = make(RONDO_ALLOCATION_STREAM_ORDERED);
   for (int order = 0; order < 6; order++) {
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -131,8 +128,7 @@ static void test_neighbours_grow_together(void **state) {
 }
 
 /* Memory of rondo_malloc goes back to the system with its free; one shared chunk is kept. */
-static void test_immediate_chunks_go_back(void **state) {
-  (void)state;
+UNIT_TEST(test_immediate_chunks_go_back) {
   fixture *self = make(RONDO_ALLOCATION_IMMEDIATE);
   rondo_block *large = take(self, -1, (512 << 10) + 1), *small = take(self, -1, 1);
   assert_true(large->chunk->dedicated && !small->chunk->dedicated);
@@ -150,8 +146,7 @@ static void test_immediate_chunks_go_back(void **state) {
 }
 
 /* GM-19: trimming keeps what is asked for, and what is in use. */
-static void test_gm19_trim_keeps_what_is_asked(void **state) {
-  (void)state;
+UNIT_TEST(test_gm19_trim_keeps_what_is_asked) {
   fixture *self = make(RONDO_ALLOCATION_STREAM_ORDERED);
   rondo_block *blocks[4];
   for (int i = 0; i < 4; i++) blocks[i] = take(self, 0, 2 << 20);
@@ -169,8 +164,7 @@ static void test_gm19_trim_keeps_what_is_asked(void **state) {
 }
 
 /* Random use: live blocks never overlap, and the figures are those of a count. */
-static void test_random_use(void **state) {
-  (void)state;
+UNIT_TEST(test_random_use) {
   enum { MOST = 300, STEPS = 20000 };
   fixture *self = make(RONDO_ALLOCATION_STREAM_ORDERED);
   rondo_block *live[MOST];
@@ -203,13 +197,4 @@ static void test_random_use(void **state) {
   rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
   assert_int_equal(self->pool.figures.reserved, 0);
   destroy(self);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_gm19_who_gets_freed_memory),    cmocka_unit_test(test_cutting_a_pending_block),
-      cmocka_unit_test(test_neighbours_grow_together),      cmocka_unit_test(test_immediate_chunks_go_back),
-      cmocka_unit_test(test_gm19_trim_keeps_what_is_asked), cmocka_unit_test(test_random_use),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

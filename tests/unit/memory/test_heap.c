@@ -22,6 +22,7 @@ static void set_up(rig *self) {
 }
 
 static void tear_down(rig *self) {
+  assert_true(test_destroy_left());
   for (int i = 0; i < 8; i++) assert_ok(rondo_stream_destroy(self->streams[i]));
   assert_int_equal(fake_close(self->device), 0);
 }
@@ -70,38 +71,20 @@ static rondo_exec *make_exec(rig *self, size_t bytes, bool keep, void **out_addr
   rondo_graph *graph = NULL;
   rondo_node node = {0};
   void *address = NULL;
-  rondo_exec *exec = NULL;
   assert_ok(rondo_graph_create(self->device, NULL, &graph));
   assert_ok(rondo_graph_add_alloc(graph, NULL, 0, bytes, "block", &address, &node));
   if (!keep) assert_ok(rondo_graph_add_free(graph, &node, 1, address, &node));
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_graph_destroy(graph));
   if (out_address != NULL) *out_address = address;
   return exec;
 }
 
-/* GM-12: graphs on one stream hold what the largest needs, on eight streams eight times as much. */
-static void test_gm12_streams_hold_heaps(void **state) {
-  rig *self = *state;
-  rondo_exec *execs[8];
-  for (int i = 0; i < 8; i++) execs[i] = make_exec(self, S, false, NULL);
-  for (int i = 0; i < 8; i++) assert_ok(rondo_exec_launch(execs[i], self->streams[0]));
-  assert_int_equal(held(self), S);
-  assert_int_equal(figures(self).heap_growth, 1);
-  for (int i = 0; i < 8; i++) rondo_exec_destroy(execs[i]);
-  assert_ok(rondo_graph_memory_trim(self->device));
-  assert_int_equal(held(self), 0);
-  fake_of(self->device)->stalled = true; /* all run at once */
-  for (int i = 0; i < 8; i++) execs[i] = make_exec(self, S, false, NULL);
-  for (int i = 0; i < 8; i++) assert_ok(rondo_exec_launch(execs[i], self->streams[i]));
-  assert_int_equal(held(self), 8 * S);
-  for (int i = 0; i < 8; i++) rondo_exec_destroy(execs[i]);
-}
+#define WITH_RIG_TEST(name) TEST_REGISTER(name, rig *self, set_up_test, tear_down_test, false)
 
 /* GM-12: launches on two streams, one after the other is done, share memory; launches that run at once do not; and in
  * turn the streams do not take it from each other for ever. */
-static void test_gm12_streams_share_one_after_another(void **state) {
-  rig *self = *state;
+WITH_RIG_TEST(test_gm12_streams_share_one_after_another) {
   rondo_exec *execs[3];
   void *addresses[3];
   for (int i = 0; i < 3; i++) execs[i] = make_exec(self, S, false, &addresses[i]);
@@ -128,64 +111,11 @@ static void test_gm12_streams_share_one_after_another(void **state) {
   for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
 }
 
-/* GM-12: 128, 64 and 32 in any order hold 128. */
-static void test_gm12_the_largest_counts(void **state) {
-  (void)state;
-  static const size_t orders[3][3] = {{4, 2, 1}, {1, 2, 4}, {2, 4, 1}};
-  for (int order = 0; order < 3; order++) {
-    rig self;
-    set_up(&self);
-    rondo_exec *execs[3];
-    for (int i = 0; i < 3; i++) {
-      execs[i] = make_exec(&self, orders[order][i] * S, false, NULL);
-      assert_ok(rondo_exec_launch(execs[i], self.streams[0]));
-    }
-    assert_int_equal(held(&self), 4 * S);
-    for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(execs[i], self.streams[0]));
-    assert_int_equal(figures(&self).remaps, 0);
-    assert_int_equal(held(&self), 4 * S);
-    for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
-    tear_down(&self);
-  }
-}
-
-/* GM-12: what is not freed in its graph has memory of its own. */
-static void test_gm12_unfreed_memory_is_not_shared(void **state) {
-  rig *self = *state;
-  void *kept = NULL, *also_kept = NULL;
-  rondo_exec *keeper = make_exec(self, S, true, &kept), *second = make_exec(self, S, true, &also_kept);
-  rondo_exec *users[3];
-  assert_ok(rondo_exec_launch(keeper, self->streams[0]));
-  memset(kept, 0x5a, S);
-  for (int i = 0; i < 3; i++) {
-    void *address;
-    users[i] = make_exec(self, S, false, &address);
-    assert_ok(rondo_exec_launch(users[i], self->streams[0]));
-    memset(address, i, S);
-  }
-  assert_int_equal(held(self), 2 * S);
-  assert_ok(rondo_exec_launch(second, self->streams[0]));
-  memset(also_kept, 0xa5, S);
-  assert_int_equal(held(self), 3 * S);
-  for (size_t i = 0; i < S; i++) assert_int_equal(((unsigned char *)kept)[i], 0x5a);
-  assert_ok(rondo_graph_memory_trim(self->device));
-  assert_int_equal(held(self), 2 * S); /* GM-15: what lives stays */
-  assert_int_equal(((unsigned char *)kept)[S - 1], 0x5a);
-  assert_ok(rondo_free(self->device, kept));
-  assert_ok(rondo_free_async(self->streams[1], also_kept));
-  assert_ok(rondo_graph_memory_trim(self->device));
-  assert_int_equal(held(self), 0);
-  for (int i = 0; i < 3; i++) rondo_exec_destroy(users[i]);
-  rondo_exec_destroy(keeper);
-  rondo_exec_destroy(second);
-}
-
 /* An exec with holes: temporaries around two allocations that stay. Returns how much is temporary. */
 static rondo_exec *make_holed(rig *self, void *kept[2], char *temporaries[3]) {
   static const size_t sizes[] = {3 * FAKE_PAGE, FAKE_PAGE + 100, 5 * FAKE_PAGE, 10, 2 * FAKE_PAGE};
   rondo_graph *graph = NULL;
   rondo_node node = {0};
-  rondo_exec *exec = NULL;
   assert_ok(rondo_graph_create(self->device, NULL, &graph));
   for (int i = 0; i < 5; i++) {
     void *address = NULL;
@@ -196,15 +126,14 @@ static rondo_exec *make_holed(rig *self, void *kept[2], char *temporaries[3]) {
       temporaries[i / 2] = address;
   }
   for (int i = 0; i < 3; i++) assert_ok(rondo_graph_add_free(graph, &node, 1, temporaries[i], &node));
-  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_graph_destroy(graph));
   return exec;
 }
 
 /* Chunks are mapped around memory that stays, also when the heap was there before in one piece, and when another exec
  * needs it whole afterwards. */
-static void test_gm13_chunks_around_unfreed_memory(void **state) {
-  (void)state;
+UNIT_TEST(test_gm13_chunks_around_unfreed_memory) {
   for (int before = 0; before < 2; before++) {
     rig self;
     set_up(&self);
@@ -223,8 +152,6 @@ static void test_gm13_chunks_around_unfreed_memory(void **state) {
     memset(whole_address, 6, 16 * FAKE_PAGE);
     for (size_t i = 0; i < FAKE_PAGE + 100; i++) assert_int_equal(((char *)kept[0])[i], 1);
     assert_int_equal(((char *)kept[1])[9], 2);
-    rondo_exec_info info = {.struct_size = sizeof info};
-    assert_ok(rondo_exec_get_info(holed, &info));
     const size_t private_bytes = 4 * FAKE_PAGE; /* pages 3 and 4 of the first, 9 and 10 of what follows it */
     assert_true(held(&self) <= 16 * FAKE_PAGE + private_bytes);
     const uint64_t remaps = figures(&self).remaps;
@@ -244,8 +171,7 @@ static void test_gm13_chunks_around_unfreed_memory(void **state) {
 
 /* GM-13, GM-14: a launch on another stream remaps nothing and waits for the last one; an upload there moves the memory;
  * after an upload the launch maps nothing. */
-static void test_gm14_launches_and_uploads_on_other_streams(void **state) {
-  rig *self = *state;
+WITH_RIG_TEST(test_gm14_launches_and_uploads_on_other_streams) {
   rondo_exec *exec = make_exec(self, S, false, NULL);
   assert_ok(rondo_exec_upload(exec, self->streams[0]));
   const size_t maps = fake_of(self->device)->maps;
@@ -268,12 +194,10 @@ static void test_gm14_launches_and_uploads_on_other_streams(void **state) {
   assert_ok(rondo_exec_launch(exec, self->streams[1])); /* GM-15: maps again */
   assert_int_equal(held(self), S);
   assert_int_equal(figures(self).remaps, 2);
-  rondo_exec_destroy(exec);
 }
 
 /* GM-14: what was uploaded and not launched yet is not taken by another stream. */
-static void test_gm14_uploaded_memory_stays(void **state) {
-  rig *self = *state;
+WITH_RIG_TEST(test_gm14_uploaded_memory_stays) {
   rondo_exec *uploaded = make_exec(self, S, false, NULL), *other = make_exec(self, S, false, NULL);
   assert_ok(rondo_exec_upload(uploaded, self->streams[0]));
   assert_ok(rondo_exec_launch(other, self->streams[1]));
@@ -281,13 +205,10 @@ static void test_gm14_uploaded_memory_stays(void **state) {
   const size_t maps = fake_of(self->device)->maps;
   assert_ok(rondo_exec_launch(uploaded, self->streams[0]));
   assert_int_equal(fake_of(self->device)->maps, maps);
-  rondo_exec_destroy(uploaded);
-  rondo_exec_destroy(other);
 }
 
 /* Another graph on the first stream waits for the one that was launched on the second with the first one's heap. */
-static void test_gm12_a_moved_launch_orders_the_heap(void **state) {
-  rig *self = *state;
+WITH_RIG_TEST(test_gm12_a_moved_launch_orders_the_heap) {
   rondo_exec *moved = make_exec(self, S, false, NULL), *other = make_exec(self, S, false, NULL);
   assert_ok(rondo_exec_launch(moved, self->streams[0]));
   assert_ok(rondo_exec_launch(other, self->streams[0]));
@@ -295,13 +216,10 @@ static void test_gm12_a_moved_launch_orders_the_heap(void **state) {
   const size_t waits = fake_of(self->device)->waits;
   assert_ok(rondo_exec_launch(other, self->streams[0]));
   assert_int_equal(fake_of(self->device)->waits, waits + 1);
-  rondo_exec_destroy(moved);
-  rondo_exec_destroy(other);
 }
 
 /* GM-12: a free on another stream comes before the next life of the same allocation. */
-static void test_gm9_a_free_elsewhere_is_waited_for(void **state) {
-  rig *self = *state;
+WITH_RIG_TEST(test_gm9_a_free_elsewhere_is_waited_for) {
   void *kept;
   rondo_exec *exec = make_exec(self, S, true, &kept);
   assert_ok(rondo_exec_launch(exec, self->streams[0]));
@@ -313,16 +231,13 @@ static void test_gm9_a_free_elsewhere_is_waited_for(void **state) {
   assert_ok(rondo_exec_launch(exec, self->streams[0]));
   assert_int_equal(fake_of(self->device)->waits, waits + 1);
   assert_ok(rondo_free(self->device, kept));
-  rondo_exec_destroy(exec);
 }
 
 /* A graph with memory inside a graph with memory: pages of their own, side by side, and each still runs alone. */
-static void test_gm20_children_with_memory(void **state) {
-  rig *self = *state;
+WITH_RIG_TEST(test_gm20_children_with_memory) {
   rondo_graph *inner = NULL, *outer = NULL;
   rondo_node node = {0};
   void *in = NULL, *out = NULL;
-  rondo_exec *alone = NULL, *both = NULL;
   assert_ok(rondo_graph_create(self->device, NULL, &inner));
   assert_ok(rondo_graph_create(self->device, NULL, &outer));
   assert_ok(rondo_graph_add_alloc(inner, NULL, 0, S, "inner", &in, &node));
@@ -330,8 +245,8 @@ static void test_gm20_children_with_memory(void **state) {
   assert_ok(rondo_graph_add_alloc(outer, NULL, 0, 2 * S, "outer", &out, &node));
   assert_ok(rondo_graph_add_child(outer, &node, 1, inner, &node));
   assert_ok(rondo_graph_add_free(outer, &node, 1, out, &node));
-  assert_ok(rondo_instantiate(inner, NULL, &alone));
-  assert_ok(rondo_instantiate(outer, NULL, &both));
+  rondo_exec *alone = test_instantiate(inner);
+  rondo_exec *both = test_instantiate(outer);
   assert_ok(rondo_exec_launch(alone, self->streams[0]));
   assert_int_equal(held(self), S);
   for (int i = 0; i < 3; i++) {
@@ -343,15 +258,12 @@ static void test_gm20_children_with_memory(void **state) {
   }
   assert_int_equal(held(self), 3 * S);
   assert_true(figures(self).remaps <= 1);
-  rondo_exec_destroy(alone);
-  rondo_exec_destroy(both);
   assert_ok(rondo_graph_destroy(inner));
   assert_ok(rondo_graph_destroy(outer));
 }
 
 /* Graph and exec destroyed in flight: addresses and pages stay until the launch is done. */
-static void test_gm4_destroyed_in_flight(void **state) {
-  rig *self = *state;
+WITH_RIG_TEST(test_gm4_destroyed_in_flight) {
   fake_of(self->device)->stalled = true;
   rondo_exec *exec = make_exec(self, S, false, NULL);
   assert_ok(rondo_exec_launch(exec, self->streams[0]));
@@ -365,8 +277,7 @@ static void test_gm4_destroyed_in_flight(void **state) {
 }
 
 /* Memory that cannot be unmapped keeps an upload from moving it; the exec goes on, and so does a later upload. */
-static void test_unmapping_fails(void **state) {
-  rig *self = *state;
+WITH_RIG_TEST(test_unmapping_fails) {
   void *address;
   rondo_exec *exec = make_exec(self, S, false, &address);
   assert_ok(rondo_exec_launch(exec, self->streams[0]));
@@ -379,12 +290,10 @@ static void test_unmapping_fails(void **state) {
   memset(address, 1, S);
   assert_ok(rondo_exec_upload(exec, self->streams[1]));
   memset(address, 1, S);
-  rondo_exec_destroy(exec);
 }
 
 /* A heap outlives its stream and serves the next one. */
-static void test_a_heap_is_inherited(void **state) {
-  rig *self = *state;
+WITH_RIG_TEST(test_a_heap_is_inherited) {
   rondo_exec *exec = make_exec(self, S, false, NULL), *other = make_exec(self, S, false, NULL);
   assert_ok(rondo_exec_launch(exec, self->streams[0]));
   assert_ok(rondo_stream_destroy(self->streams[0]));
@@ -393,26 +302,22 @@ static void test_a_heap_is_inherited(void **state) {
   assert_ok(rondo_exec_launch(exec, self->streams[0]));
   assert_int_equal(held(self), S);
   assert_int_equal(figures(self).remaps, 0);
-  rondo_exec_destroy(exec);
-  rondo_exec_destroy(other);
 }
 
 /* GM-20, decisions 2: execs of a graph and its clone share addresses; what one left alive keeps the others from running
  * over it. */
-static void test_gm20_relatives_do_not_run_over_each_other(void **state) {
-  rig *self = *state;
+WITH_RIG_TEST(test_gm20_relatives_do_not_run_over_each_other) {
   rondo_graph *graph = NULL, *clone = NULL;
   rondo_node node = {0}, copy = {0};
   void *address = NULL;
-  rondo_exec *keeps = NULL, *frees = NULL, *again = NULL;
   assert_ok(rondo_graph_create(self->device, NULL, &graph));
   assert_ok(rondo_graph_add_alloc(graph, NULL, 0, S, "shared", &address, &node));
   assert_ok(rondo_graph_clone(graph, &clone));
   assert_ok(rondo_graph_find_in_clone(clone, node, &copy));
   assert_ok(rondo_graph_add_free(clone, &copy, 1, address, &copy));
-  assert_ok(rondo_instantiate(graph, NULL, &keeps));
-  assert_ok(rondo_instantiate(graph, NULL, &again));
-  assert_ok(rondo_instantiate(clone, NULL, &frees));
+  rondo_exec *keeps = test_instantiate(graph);
+  rondo_exec *again = test_instantiate(graph);
+  rondo_exec *frees = test_instantiate(clone);
   assert_ok(rondo_exec_launch(frees, self->streams[0]));
   assert_ok(rondo_exec_launch(keeps, self->streams[1]));
   assert_error(rondo_exec_launch(frees, self->streams[0]), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
@@ -423,16 +328,12 @@ static void test_gm20_relatives_do_not_run_over_each_other(void **state) {
   assert_ok(rondo_free_async(self->streams[2], address));
   assert_ok(rondo_exec_launch(frees, self->streams[0]));
   assert_error(rondo_free_async(self->streams[2], address), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
-  rondo_exec_destroy(keeps);
-  rondo_exec_destroy(frees);
-  rondo_exec_destroy(again);
   assert_ok(rondo_graph_destroy(graph));
   assert_ok(rondo_graph_destroy(clone));
 }
 
 /* Random execs on random streams: temporaries of different graphs share pages, memory that stays never changes. */
-static void test_gm12_random_launches(void **state) {
-  (void)state;
+UNIT_TEST(test_gm12_random_launches) {
   enum { EXECS = 12, STEPS = 400 };
   rig self;
   set_up(&self);
@@ -469,27 +370,4 @@ static void test_gm12_random_launches(void **state) {
     rondo_exec_destroy(execs[i]);
   }
   tear_down(&self);
-}
-
-#define with_rig(function) cmocka_unit_test_setup_teardown(function, set_up_test, tear_down_test)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      with_rig(test_gm12_streams_hold_heaps),
-      with_rig(test_gm12_streams_share_one_after_another),
-      cmocka_unit_test(test_gm12_the_largest_counts),
-      with_rig(test_gm12_unfreed_memory_is_not_shared),
-      cmocka_unit_test(test_gm13_chunks_around_unfreed_memory),
-      with_rig(test_gm14_launches_and_uploads_on_other_streams),
-      with_rig(test_gm14_uploaded_memory_stays),
-      with_rig(test_gm12_a_moved_launch_orders_the_heap),
-      with_rig(test_gm9_a_free_elsewhere_is_waited_for),
-      with_rig(test_gm20_children_with_memory),
-      with_rig(test_gm4_destroyed_in_flight),
-      with_rig(test_unmapping_fails),
-      with_rig(test_a_heap_is_inherited),
-      with_rig(test_gm20_relatives_do_not_run_over_each_other),
-      cmocka_unit_test(test_gm12_random_launches),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,18 +42,16 @@ static void arm(test_fixture *t, void (*function)(void *user), meanwhile *m) {
 
 /* GM-15: the free comes after a copy that has not begun. A trim before the free is enqueued keeps the memory, and a
  * trim after both gives it back. */
-static void test_gm15_a_trim_while_memory_is_being_freed(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_gm15_a_trim_while_memory_is_being_freed) {
   uint32_t *out = test_words(t, WORDS);
   rondo_stream *reader = test_stream(t, "reader");
-  test_gate gate;
-  test_gate_init(&gate);
+  test_gate *gate = test_gate_make();
   rondo_graph *graph = test_graph(t);
   const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
   test_add_set(t, graph, kept.node, kept.words, WORDS, 9);
   test_run_once(t, graph);
   test_graph_destroy(graph);
-  test_gate_hold(&gate, reader);
+  test_gate_hold(gate, reader);
   assert_ok(rondo_copy_async(reader, out, kept.words, BYTES));
   meanwhile m = {.device = t->device, .address = kept.words};
   arm(t, on_thread_trim, &m);
@@ -62,25 +60,22 @@ static void test_gm15_a_trim_while_memory_is_being_freed(void **state) {
   assert_int_equal(m.second_free, RONDO_REASON_DOUBLE_FREE);
   assert_int_equal(m.status, RONDO_OK);
   assert_int_equal(test_memory_statistics(t).graph_reserved, test_whole_pages(t, BYTES));
-  test_gate_open(&gate);
+  test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(reader));
   test_assert_all(t, out, WORDS, 9);
   assert_ok(rondo_graph_memory_trim(t->device));
   assert_int_equal(test_memory_statistics(t).graph_reserved, 0);
-  test_gate_destroy(&gate);
 }
 
 /* GM-19: the current pool is destroyed while an allocation takes more memory for it; the allocation is that pool's
  * still, and the pool goes with it. */
-static void test_gm19_the_end_of_a_pool_that_grows(void **state) {
-  test_fixture *t = *state;
-  void *address = NULL;
+TEST(test_gm19_the_end_of_a_pool_that_grows) {
   const rondo_pool_options options = {RONDO_POOL_OPTIONS_INIT, .name = "passing"};
   meanwhile m = {.device = t->device};
   assert_ok(rondo_pool_create(t->device, &options, &m.pool));
   assert_ok(rondo_device_set_pool(t->device, m.pool));
   arm(t, on_thread_destroy, &m);
-  assert_ok(rondo_malloc_async(t->stream, BYTES, NULL, &address));
+  void *address = test_allocate_async(t->stream, BYTES);
   assert_true(m.was_called);
   assert_int_equal(m.status, RONDO_OK);
   rondo_pool *current = NULL, *usual = NULL;
@@ -94,12 +89,4 @@ static void test_gm19_the_end_of_a_pool_that_grows(void **state) {
   assert_ok(rondo_free_async(t->stream, address));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(test_memory_statistics(t).pool_reserved, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case_workers(test_gm15_a_trim_while_memory_is_being_freed),
-      test_case(test_gm19_the_end_of_a_pool_that_grows),
-  };
-  return test_main(tests);
 }

@@ -112,14 +112,12 @@ static void work(void *user) {
   if (self->status != RONDO_OK) strncpy(self->message, rondo_last_error()->message, sizeof self->message - 1);
 }
 
-static void test_gm12_threads_share_addresses_and_heaps(void **state) {
-  test_fixture *t = *state;
+TEST_WORKERS(test_gm12_threads_share_addresses_and_heaps) {
   worker workers[THREADS] = {{.id = 0}};
   test_thread threads[THREADS];
-  rondo_kernel *fill = NULL, *count = NULL;
   uint32_t *results = test_words(t, 2 * THREADS);
-  assert_ok(rondo_kernel_create(t->device, &fill_options, &fill));
-  assert_ok(rondo_kernel_create(t->device, &count_options, &count));
+  rondo_kernel *fill = test_kernel_make(t, &fill_options);
+  rondo_kernel *count = test_kernel_make(t, &count_options);
   rondo_graph *family = make_graph(t->device, fill, count, 1, results);
   for (uint32_t i = 0; i < THREADS; i++) {
     rondo_graph *own = make_graph(t->device, fill, count, 100 + i, results + THREADS + i);
@@ -147,9 +145,4 @@ static void test_gm12_threads_share_addresses_and_heaps(void **state) {
   test_words_free(t, results);
   assert_ok(rondo_graph_memory_trim(t->device));
   assert_int_equal(test_memory_statistics(t).graph_reserved, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {test_case_workers(test_gm12_threads_share_addresses_and_heaps)};
-  return test_main(tests);
 }

@@ -32,25 +32,8 @@ static rondo_node add_free(rondo_graph *graph, rondo_node before, void *address)
   return node;
 }
 
-/* GM-11: a node after a free reuses its bytes, a node that is not ordered after it does not. */
-static void test_gm11_reuse_follows_the_order(void **state) {
-  (void)state;
-  rondo_device *device = fake_open(NULL);
-  rondo_graph *graph = make_graph(device);
-  char *first, *after, *parallel;
-  const rondo_node a = add_alloc(graph, NULL, 0, 64 * KIB, &first);
-  const rondo_node freed = add_free(graph, a, first);
-  add_alloc(graph, &freed, 1, 64 * KIB, &after);
-  add_alloc(graph, &a, 1, 64 * KIB, &parallel);
-  assert_ptr_equal(after, first);
-  assert_true(parallel >= first + 64 * KIB || parallel + 64 * KIB <= first);
-  assert_ok(rondo_graph_destroy(graph));
-  assert_int_equal(fake_close(device), 0);
-}
-
 /* The smallest gap that fits is taken, and gaps next to each other are one. */
-static void test_gm11_best_fit(void **state) {
-  (void)state;
+UNIT_TEST(test_gm11_best_fit) {
   static const size_t sizes[] = {8, 1, 3, 1, 2, 1, 4, 4, 1};
   rondo_device *device = fake_open(NULL);
   rondo_graph *graph = make_graph(device);
@@ -74,8 +57,7 @@ static void test_gm11_best_fit(void **state) {
 }
 
 /* Removing what a reuse relies on is refused, naming the two nodes; with another path it is not. */
-static void test_removal_keeps_the_order(void **state) {
-  (void)state;
+UNIT_TEST(test_removal_keeps_the_order) {
   rondo_device *device = fake_open(NULL);
   rondo_graph *graph = make_graph(device);
   char *first, *second;
@@ -101,8 +83,7 @@ static void test_removal_keeps_the_order(void **state) {
 }
 
 /* A clone shares the addresses of what both have, and gets others for what it adds. */
-static void test_clones_add_beside_each_other(void **state) {
-  (void)state;
+UNIT_TEST(test_clones_add_beside_each_other) {
   rondo_device *device = fake_open(NULL);
   rondo_graph *graph = make_graph(device), *clone = NULL;
   char *common, *own, *cloned;
@@ -122,8 +103,7 @@ static void test_clones_add_beside_each_other(void **state) {
 }
 
 /* A space that is full gets more addresses; when there are none it ends with a reason, and the graph goes on. */
-static void test_the_space_ends(void **state) {
-  (void)state;
+UNIT_TEST(test_the_space_ends) {
   rondo_device *device = fake_open(NULL);
   rondo_graph *graph = make_graph(device);
   char *address;
@@ -146,8 +126,7 @@ static void test_the_space_ends(void **state) {
 }
 
 /* A device without graph memory says so at every memory node (GM-1). */
-static void test_gm1_without_graph_memory(void **state) {
-  (void)state;
+UNIT_TEST(test_gm1_without_graph_memory) {
   rondo_device *device = fake_open(NULL);
   fake_of(device)->no_graph_memory = true;
   rondo_graph *graph = make_graph(device);
@@ -286,8 +265,7 @@ static void add_random_node(random_graph *self, int at, uint64_t *random) {
 }
 
 /* A node that found no host memory is made later where it would have been, and nothing is left over. */
-static void test_gm11_placing_goes_on_after_failures(void **state) {
-  (void)state;
+UNIT_TEST(test_gm11_placing_goes_on_after_failures) {
   test_allocator allocator;
   test_allocator_init(&allocator);
   rondo_device *device = fake_open(&allocator.table);
@@ -304,13 +282,11 @@ static void test_gm11_placing_goes_on_after_failures(void **state) {
   }
   free(self);
   assert_int_equal(fake_close(device), 0);
-  assert_int_equal(atomic_load(&allocator.live), 0);
-  assert_int_equal(atomic_load(&allocator.faults), 0);
+  assert_true(test_allocator_is_clean(&allocator));
 }
 
 /* GM-9, GM-11: bytes are reused only after the free, in any graph; and the graph can be instantiated. */
-static void test_gm11_random_graphs(void **state) {
-  (void)state;
+UNIT_TEST(test_gm11_random_graphs) {
   rondo_device *device = fake_open(NULL);
   random_graph *self = malloc(sizeof *self);
   size_t reused = 0;
@@ -323,8 +299,7 @@ static void test_gm11_random_graphs(void **state) {
       add_random_node(self, i, &random);
       for (int k = 0; k < i && self->is_alloc[i]; k++) reused += self->address[k] == self->address[i];
     }
-    rondo_exec *exec = NULL;
-    assert_ok(rondo_instantiate(self->graph, NULL, &exec));
+    rondo_exec *exec = test_instantiate(self->graph);
     rondo_exec_destroy(exec);
     assert_ok(rondo_graph_destroy(self->graph));
   }
@@ -334,8 +309,7 @@ static void test_gm11_random_graphs(void **state) {
 }
 
 /* More branches in turn than the view has points: each branch reuses its own bytes only. */
-static void test_gm11_many_branches_in_turn(void **state) {
-  (void)state;
+UNIT_TEST(test_gm11_many_branches_in_turn) {
   enum { BRANCHES = RONDO_GRAPH_POINTS + 9, ROUNDS = 4 };
   rondo_device *device = fake_open(NULL);
   rondo_graph *graph = make_graph(device);
@@ -402,8 +376,7 @@ static bool is_reuse_ordered(const random_graph *self, const removal *without) {
   return true;
 }
 
-static void test_random_removals(void **state) {
-  (void)state;
+UNIT_TEST(test_random_removals) {
   rondo_device *device = fake_open(NULL);
   random_graph *self = malloc(sizeof *self);
   size_t refused = 0, removed = 0;
@@ -436,20 +409,4 @@ static void test_random_removals(void **state) {
   assert_true(refused > 20 && removed > 100);
   free(self);
   assert_int_equal(fake_close(device), 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_gm11_reuse_follows_the_order),
-      cmocka_unit_test(test_gm11_best_fit),
-      cmocka_unit_test(test_removal_keeps_the_order),
-      cmocka_unit_test(test_clones_add_beside_each_other),
-      cmocka_unit_test(test_the_space_ends),
-      cmocka_unit_test(test_gm1_without_graph_memory),
-      cmocka_unit_test(test_gm11_random_graphs),
-      cmocka_unit_test(test_gm11_placing_goes_on_after_failures),
-      cmocka_unit_test(test_gm11_many_branches_in_turn),
-      cmocka_unit_test(test_random_removals),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,8 +34,7 @@ static bool count_one(void *owner, void *user) {
   return true;
 }
 
-static void test_b4_ranges_around_an_address(void **state) {
-  (void)state;
+UNIT_TEST(test_b4_ranges_around_an_address) {
   rondo_allocator allocator;
   rondo_range_index index = {.root = 0};
   static range ranges[COUNT];
@@ -70,8 +69,7 @@ static void test_b4_ranges_around_an_address(void **state) {
   rondo_range_index_deinit(&allocator, &index);
 }
 
-static void test_ranges_that_there_is_no_memory_for(void **state) {
-  (void)state;
+UNIT_TEST(test_ranges_that_there_is_no_memory_for) {
   test_allocator allocator;
   rondo_range_index index = {.root = 0};
   rondo_range_found look;
@@ -145,8 +143,7 @@ static void change(void *user) {
   atomic_store(self->done, true);
 }
 
-static void test_readers_see_whole_trees(void **state) {
-  (void)state;
+UNIT_TEST(test_readers_see_whole_trees) {
   rondo_allocator allocator;
   rondo_range_index index = {.root = 0};
   reader readers[READERS];
@@ -167,13 +164,4 @@ static void test_readers_see_whole_trees(void **state) {
     assert_int_equal(readers[i].wrong, 0);
   }
   rondo_range_index_deinit(&allocator, &index);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_b4_ranges_around_an_address),
-      cmocka_unit_test(test_ranges_that_there_is_no_memory_for),
-      cmocka_unit_test(test_readers_see_whole_trees),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ static void assert_forms(rondo_slot *const *requests, size_t count) {
 #define assert_batch(...) \
   assert_forms((rondo_slot *const[]){__VA_ARGS__}, sizeof((rondo_slot *const[]){__VA_ARGS__}) / sizeof(rondo_slot *))
 
-#define BATCH_TEST(name) TEST_DEFINE(name, void *state, set_up, tear_down)
+#define BATCH_TEST(name) TEST_DEFINE(name, void *no_fixture, set_up, tear_down)
 
 /* Both graphs cost the same for each row, so the first request runs alone. The second one would fill the large graph
  * and leave no room for the third one, which fits into the small graph. */
@@ -183,9 +183,9 @@ BATCH_TEST(test_se8_others_go_along_in_the_last_graph_of_a_larger_one) {
   rondo_slot *larger = append(LARGE + 1), *full = append(SMALL), *small = append(2);
   assert_batch(larger, small);
   assert_batch(full);
-  rondo_slot *long_one = append(2 * LARGE + 1), *behind = append(2);
+  rondo_slot *long_one = append(2 * LARGE + 1), *next = append(2);
   assert_batch(long_one);
-  assert_batch(behind);
+  assert_batch(next);
 }
 
 /* The graphs take a minute, so the wait is not over during the test. */

@@ -80,8 +80,7 @@ static asked serve(test_fixture *t, rondo_session *session, size_t count, size_t
 
 #define assert_asked(made, ...) assert_memory_equal(&(made), (&(asked){__VA_ARGS__}), sizeof(asked))
 
-static void test_se5_one_launch_feeds_a_batch(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(test_se5_one_launch_feeds_a_batch) {
   rondo_session *session = open_session(t);
   for (int is_direct = 0; is_direct < 2; is_direct++) {
     const size_t counts[] = {1, 3, 13};
@@ -92,37 +91,38 @@ static void test_se5_one_launch_feeds_a_batch(void **state) {
   }
   const asked whole = serve(t, session, 4, GRAPH_ROWS / 4, true); /* without padding */
   assert_asked(whole, .kernels = 1, .graphs = 1);
-  assert_ok(rondo_session_destroy(session));
 }
 
-static void test_se5_more_than_one_launch_can_be_told_of(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(test_se5_more_than_one_launch_can_be_told_of) {
   rondo_session *session = open_session(t);
   assert_in_range(MOST * INPUTS + INPUTS, RONDO_MOST_QUEUED_RANGES + 1, 2 * RONDO_MOST_QUEUED_RANGES);
   const asked made = serve(t, session, MOST, 1, true);
   assert_asked(made, .kernels = 2, .graphs = 1);
-  assert_ok(rondo_session_destroy(session));
 }
 
-/* A driver that does not compile the kernel has the copies queued. */
-static void test_se5_without_the_kernel_copies_are_queued(void **state) {
-  assert_int_equal(test_teardown(state), 0);
+/* With a driver that does not compile the kernel that copies. */
+static int set_up_without_kernel(void **state) {
+  fake = fake_cuda_get();
   fake->reset();
   fake->fail_call("cuModuleLoadDataEx", 3, CU_INVALID_PTX, false); /* after the fill and the graphs' copies */
-  assert_int_equal(test_setup(state), 0);
+  const int code = test_setup(state);
   fake->fail_call(NULL, 0, CU_OK, false);
-  rondo_session *session = open_session(*state);
-  asked made = serve(*state, session, 3, 4, true);
+  return code;
+}
+
+/* The copies are enqueued one by one. */
+TEST_DEFINE(test_se5_without_the_kernel_copies_are_queued, test_fixture *t, set_up_without_kernel, fake_teardown) {
+  rondo_session *session = open_session(t);
+  asked made = serve(t, session, 3, 4, true);
   assert_asked(made, .copies = 3 * INPUTS, .fills = INPUTS, .graphs = 1);
-  made = serve(*state, session, 3, 4, false);
+  made = serve(t, session, 3, 4, false);
   assert_asked(made, .copies = INPUTS, .graphs = 1);
   assert_ok(rondo_session_destroy(session));
 }
 
 /* More than the kernel is for, in all or byte by byte, is copied and filled by itself. */
-static void test_se5_what_is_left_to_copies(void **state) {
+FAKE_TEST(test_se5_what_is_left_to_copies) {
   enum { LARGE = 2 << 20, LONG = 16 << 10 };
-  const test_fixture *t = *state;
   static rondo_copy_list list;
   void *to, *from;
   assert_ok(rondo_malloc(t->device, LARGE + 1, NULL, &to));
@@ -148,8 +148,7 @@ static void test_se5_what_is_left_to_copies(void **state) {
 }
 
 /* A launch that is refused is the batch's error; the next one is right. */
-static void test_se5_a_launch_that_fails_is_told(void **state) {
-  test_fixture *t = *state;
+FAKE_TEST(test_se5_a_launch_that_fails_is_told) {
   rondo_session *session = open_session(t);
   rondo_answer answer = {.struct_size = sizeof answer};
   test_request_fill(&requests[0], 4, 1);
@@ -159,16 +158,4 @@ static void test_se5_a_launch_that_fails_is_told(void **state) {
   fake->fail_call(NULL, 0, CU_OK, false);
   const asked made = serve(t, session, 3, 4, true);
   assert_asked(made, .kernels = 1, .graphs = 1);
-  assert_ok(rondo_session_destroy(session));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      fake_case(test_se5_one_launch_feeds_a_batch),
-      fake_case(test_se5_more_than_one_launch_can_be_told_of),
-      fake_case(test_se5_without_the_kernel_copies_are_queued),
-      fake_case(test_se5_what_is_left_to_copies),
-      fake_case(test_se5_a_launch_that_fails_is_told),
-  };
-  return test_main(tests);
 }

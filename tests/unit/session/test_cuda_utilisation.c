@@ -51,7 +51,6 @@ FAKE_TEST(test_se11_distances_are_those_of_the_part_before) {
   assert_int_equal(get_usage(session).parts, parts + 3); /* each is counted once */
   assert_int_equal(fake->calls("cuEventElapsedTime") - before, DISTANCES);
   assert_int_equal(run(session, RONDO_RUN_RECORDED), 0);
-  assert_ok(rondo_session_destroy(session));
 }
 
 static void fail_a_distance(void) { fake->fail_call("cuEventElapsedTime", 1, CU_OUT_OF_MEMORY, false); }
@@ -77,7 +76,6 @@ FAKE_TEST(test_se11_a_distance_that_cannot_be_had_is_told) {
   assert_int_equal(run(session, RONDO_RUN_RECORDED), 1);
   assert_is_told(session);
   assert_int_equal(get_usage(session).parts, parts + 2);
-  assert_ok(rondo_session_destroy(session));
 }
 
 static void end_a_span(rondo_session *session, uint32_t worker, rondo_stream *stream) {
@@ -104,5 +102,4 @@ FAKE_TEST(test_se11_a_part_asks_for_its_own_worker_and_one_other) {
   assert_int_equal(take(session, 1), DISTANCES);
   assert_int_equal(take(session, 1), 0);
   assert_int_equal(get_usage(session).parts, parts + STREAMS);
-  assert_ok(rondo_session_destroy(session));
 }

@@ -60,7 +60,7 @@ static void add(rondo_tracked_time *kept, size_t count, double us) {
 
 TEST(test_se8_a_smaller_reading_counts_at_once) {
   rondo_tracked_time kept;
-  rondo_tracked_time_begin(&kept, 300); /* beside load */
+  rondo_tracked_time_begin(&kept, 300); /* under load */
   assert_false(rondo_tracked_time_has_changed(&kept));
   rondo_tracked_time_add(&kept, 900);
   assert_true(kept.us == 300 && !rondo_tracked_time_has_changed(&kept));
@@ -108,8 +108,8 @@ TEST(test_se8_times_of_graphs_that_did_not_run) {
   rondo_tracked_times_find(rows, kept, 5, us, eager);
   for (size_t i = 0; i < 5; i++) assert_true(us[i] == (double)rows[i] && eager[i] == 6.25 * (double)rows[i]);
   add(&kept[0], RONDO_SAMPLES_IN_WINDOW, 128); /* twice as slow */
-  add(&kept[2], RONDO_SAMPLES_IN_WINDOW, 8);   /* was measured beside load, but nothing says so of the others */
-  rondo_tracked_time_add(&kept[3], 60);        /* faster than by the slow one beside it */
+  add(&kept[2], RONDO_SAMPLES_IN_WINDOW, 8);   /* was measured under load, but nothing says so of the others */
+  rondo_tracked_time_add(&kept[3], 60);        /* faster than by the slow one next to it */
   rondo_tracked_times_find(rows, kept, 5, us, eager);
   assert_true(us[0] == 128 && us[3] == 60 && us[2] == 8);
   assert_true(us[1] == 8);  /* as measured */

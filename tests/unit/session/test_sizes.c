@@ -191,19 +191,19 @@ UNIT_TEST(test_se7_wrong_arguments) {
   rondo_sizes_problem problem = {RONDO_SIZES_PROBLEM_INIT, .max_sizes = 2,     .candidates = candidates,
                                  .candidate_count = 2,     .demands = &demand, .demand_count = 1};
   size_t chosen[2];
-  assert_error(rondo_sizes_choose(NULL, chosen, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
-  assert_error(rondo_sizes_choose(&problem, NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_sizes_choose(NULL, chosen, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_sizes_choose(&problem, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
   candidates[1].rows = 1;
-  assert_error(rondo_sizes_choose(&problem, chosen, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME);
+  assert_invalid(rondo_sizes_choose(&problem, chosen, NULL), RONDO_REASON_DUPLICATE_NAME);
   candidates[1].rows = 0;
-  assert_error(rondo_sizes_choose(&problem, chosen, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_sizes_choose(&problem, chosen, NULL), RONDO_REASON_BAD_SIZE);
   candidates[1].rows = 2;
   candidates[1].run_us = NAN;
-  assert_error(rondo_sizes_choose(&problem, chosen, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_sizes_choose(&problem, chosen, NULL), RONDO_REASON_OUT_OF_RANGE);
   candidates[1].run_us = 5;
   demand.eager_us = -1;
-  assert_error(rondo_sizes_choose(&problem, chosen, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_sizes_choose(&problem, chosen, NULL), RONDO_REASON_OUT_OF_RANGE);
   demand.eager_us = 0;
   problem.max_sizes = 0;
-  assert_error(rondo_sizes_choose(&problem, chosen, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_sizes_choose(&problem, chosen, NULL), RONDO_REASON_OUT_OF_RANGE);
 }

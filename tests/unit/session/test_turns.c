@@ -91,7 +91,7 @@ static void ask(void *user) {
 TEST(test_se6_a_write_is_done_before_a_capture_s_next_recording) {
   const test_thread threads[] = {{capture, NULL}, {write_state, NULL}, {ask, NULL}};
   const size_t size = 8;
-  s = (scene){.session = test_session_open(((test_fixture *)t)->device, (rondo_session_options){.streams = STREAMS}),
+  s = (scene){.session = test_session_open(t->device, (rondo_session_options){.streams = STREAMS}),
               .weights = test_scorer_weights()};
   test_scorer_add(s.session, "captured", (rondo_model_options){.build = build});
   test_scorer_add(s.session, "served", (rondo_model_options){0});

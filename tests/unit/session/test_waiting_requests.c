@@ -138,7 +138,7 @@ static void take_drawn(void) {
 
 /* Tests ----------------------------------------------------------------------------------------------------------- */
 
-#define WAITING_TEST(name) TEST_DEFINE(name, void *state, set_up, tear_down)
+#define WAITING_TEST(name) TEST_DEFINE(name, void *no_fixture, set_up, tear_down)
 
 /* Only a few requests wait at a time, so that delays matter, and the times that count change with each of them. */
 WAITING_TEST(test_se8_the_oldest_that_is_ready_goes_first) {

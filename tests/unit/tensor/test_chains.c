@@ -44,12 +44,11 @@ static void finish(rondo_program *program, rondo_layout *layout) {
 
 /* Limits ----------------------------------------------------------------------------------------------------------- */
 
-static void test_a_long_line_is_cut(void **state) {
+UNIT_TEST(test_a_long_line_is_cut) {
   rondo_program *program = new_program();
   rondo_value x = new_input(program, "x", 3, 5);
   rondo_layout layout;
   char name[RONDO_CHAIN_NAME];
-  (void)state;
   for (int i = 0; i < 30; i++) assert_ok(rondo_op_tanh(program, x, &x));
   assert_ok(rondo_program_output(program, "y", x));
   lay_out(program, &layout);
@@ -66,12 +65,11 @@ static void test_a_long_line_is_cut(void **state) {
   finish(program, &layout);
 }
 
-static void test_more_inputs_than_a_chain_has(void **state) {
+UNIT_TEST(test_more_inputs_than_a_chain_has) {
   rondo_program *program = new_program();
   rondo_value y = new_input(program, "x", 3, 5);
   rondo_layout layout;
   char name[] = "a";
-  (void)state;
   for (; name[0] < 'l'; name[0]++) y = sum_of(program, y, new_input(program, name, 3, 5));
   assert_ok(rondo_program_output(program, "y", y));
   lay_out(program, &layout);
@@ -81,14 +79,13 @@ static void test_more_inputs_than_a_chain_has(void **state) {
   finish(program, &layout);
 }
 
-static void test_more_broadcasts_than_a_chain_has(void **state) {
+UNIT_TEST(test_more_broadcasts_than_a_chain_has) {
   static const size_t shapes[][4] = {{1, 3, 4, 5}, {2, 1, 4, 5}, {2, 3, 1, 5},
                                      {2, 3, 4, 1}, {1, 3, 1, 5}, {2, 1, 4, 1}};
   rondo_program *program = new_program();
   rondo_value y, other;
   rondo_layout layout;
   char name[] = "a";
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){2, 3, 4, 5}, 4, &y));
   for (int i = 0; i < 6; i++, name[0]++) {
     assert_ok(rondo_program_input(program, name, RONDO_F32, shapes[i], 4, &other));
@@ -104,12 +101,11 @@ static void test_more_broadcasts_than_a_chain_has(void **state) {
 
 /* Readers ---------------------------------------------------------------------------------------------------------- */
 
-static void test_what_others_read_is_stored(void **state) {
+UNIT_TEST(test_what_others_read_is_stored) {
   rondo_program *program = new_program();
   const rondo_value x = new_input(program, "x", EDGE, EDGE);
   rondo_value a, b, c;
   rondo_layout layout;
-  (void)state;
   assert_ok(rondo_op_tanh(program, x, &a));
   assert_ok(rondo_op_relu(program, a, &b)); /* a and b are outputs, c has another reader */
   assert_ok(rondo_op_abs(program, b, &c));
@@ -125,12 +121,11 @@ static void test_what_others_read_is_stored(void **state) {
 }
 
 /* Both ways from a fork end in one operator; a repeated row is not computed for each of its elements. */
-static void test_a_fork_within_a_chain(void **state) {
+UNIT_TEST(test_a_fork_within_a_chain) {
   rondo_program *program = new_program();
   const rondo_value x = new_input(program, "x", EDGE, EDGE), row = new_input(program, "row", 1, EDGE);
   rondo_value a, b, c, wide;
   rondo_layout layout;
-  (void)state;
   assert_ok(rondo_op_tanh(program, x, &a));
   assert_ok(rondo_op_relu(program, a, &b));
   assert_ok(rondo_op_abs(program, a, &c));
@@ -145,11 +140,10 @@ static void test_a_fork_within_a_chain(void **state) {
 }
 
 /* A probability is no element, though here it has as many. */
-static void test_a_computed_probability(void **state) {
+UNIT_TEST(test_a_computed_probability) {
   rondo_program *program = new_program();
   rondo_value x, p;
   rondo_layout layout;
-  (void)state;
   assert_ok(rondo_program_cell(program, "p", 0.5f, &p));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, NULL, 0, &x));
   assert_ok(rondo_op_scale(program, p, 0.5f, &p));
@@ -163,14 +157,13 @@ static void test_a_computed_probability(void **state) {
 /* Memory ----------------------------------------------------------------------------------------------------------- */
 
 /* Two values would live on for one that is spared, until what is computed meanwhile is there. */
-static void test_no_join_that_keeps_more_alive(void **state) {
+UNIT_TEST(test_no_join_that_keeps_more_alive) {
   rondo_program *program = new_program();
   const rondo_value x = new_input(program, "x", EDGE, EDGE), z = new_input(program, "z", EDGE, EDGE);
   const rondo_value a = softmax_of(program, x), b = softmax_of(program, a);
   const rondo_value sum = sum_of(program, a, b);
   rondo_layout layout;
   rondo_value y;
-  (void)state;
   assert_ok(rondo_op_mul(program, sum, softmax_of(program, softmax_of(program, z)), &y));
   assert_ok(rondo_program_output(program, "y", y));
   lay_out(program, &layout);
@@ -179,14 +172,13 @@ static void test_no_join_that_keeps_more_alive(void **state) {
 }
 
 /* The same where the other factor is there first: the chain stands where the sum did. */
-static void test_a_join_in_the_place_of_the_first(void **state) {
+UNIT_TEST(test_a_join_in_the_place_of_the_first) {
   rondo_program *program = new_program();
   const rondo_value x = new_input(program, "x", EDGE, EDGE), z = new_input(program, "z", EDGE, EDGE);
   const rondo_value a = softmax_of(program, x), b = softmax_of(program, a);
   const rondo_value sum = sum_of(program, a, b);
   rondo_layout layout;
   rondo_value y;
-  (void)state;
   assert_ok(rondo_program_output(program, "w", softmax_of(program, softmax_of(program, z))));
   assert_ok(rondo_op_mul(program, sum, z, &y));
   assert_ok(rondo_program_output(program, "y", y));
@@ -197,12 +189,11 @@ static void test_a_join_in_the_place_of_the_first(void **state) {
 }
 
 /* One value lives on for one that is spared: the chain stands where its last member did. */
-static void test_a_join_in_the_place_of_the_last(void **state) {
+UNIT_TEST(test_a_join_in_the_place_of_the_last) {
   rondo_program *program = new_program();
   const rondo_value x = new_input(program, "x", EDGE, EDGE), z = new_input(program, "z", EDGE, EDGE);
   rondo_layout layout;
   rondo_value y;
-  (void)state;
   assert_ok(rondo_op_tanh(program, softmax_of(program, x), &y));
   assert_ok(rondo_op_mul(program, y, softmax_of(program, softmax_of(program, z)), &y));
   assert_ok(rondo_program_output(program, "y", y));
@@ -213,13 +204,12 @@ static void test_a_join_in_the_place_of_the_last(void **state) {
 }
 
 /* The other factor is there first in the program's order, but another order has a lower peak without the join. */
-static void test_no_join_that_raises_the_peak(void **state) {
+UNIT_TEST(test_no_join_that_raises_the_peak) {
   rondo_program *program = new_program();
   const rondo_value x = new_input(program, "x", EDGE, EDGE), z = new_input(program, "z", EDGE, EDGE);
   const rondo_value other = softmax_of(program, z), a = softmax_of(program, x), b = softmax_of(program, a);
   rondo_layout joined, separate;
   rondo_value y;
-  (void)state;
   assert_ok(rondo_op_mul(program, sum_of(program, a, b), other, &y));
   assert_ok(rondo_program_output(program, "y", y));
   lay_out(program, &joined);
@@ -228,20 +218,4 @@ static void test_no_join_that_raises_the_peak(void **state) {
   assert_int_equal(joined.schedule.chains.count, 0);
   rondo_layout_free(program, &separate);
   finish(program, &joined);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_long_line_is_cut),
-      cmocka_unit_test(test_more_inputs_than_a_chain_has),
-      cmocka_unit_test(test_more_broadcasts_than_a_chain_has),
-      cmocka_unit_test(test_what_others_read_is_stored),
-      cmocka_unit_test(test_a_fork_within_a_chain),
-      cmocka_unit_test(test_a_computed_probability),
-      cmocka_unit_test(test_no_join_that_keeps_more_alive),
-      cmocka_unit_test(test_a_join_in_the_place_of_the_first),
-      cmocka_unit_test(test_a_join_in_the_place_of_the_last),
-      cmocka_unit_test(test_no_join_that_raises_the_peak),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,8 +133,7 @@ static void compile_with(test_fixture *t, misdeed which, rondo_status status, ro
   rondo_program_destroy(program);
 }
 
-static void test_fw2_what_the_warm_up_left_undone_is_found(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw2_what_the_warm_up_left_undone_is_found) {
   compile_with(t, LATE_KERNEL, RONDO_INVALID_STATE, RONDO_REASON_UNPREPARED, "kernel 'late_one'");
   compile_with(t, ALLOC_NODE, RONDO_INVALID_STATE, RONDO_REASON_UNPREPARED,
                "allocation 'scratch of library' (4.0 KiB)");
@@ -143,8 +142,7 @@ static void test_fw2_what_the_warm_up_left_undone_is_found(void **state) {
   compile_with(t, FAILURE, RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "gone away");
 }
 
-static void test_fw2_prepared_library_work_is_recorded(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw2_prepared_library_work_is_recorded) {
   rondo_program *program = make_program(&copy_row);
   const float x = 0.5f;
   float y = 0;
@@ -155,11 +153,9 @@ static void test_fw2_prepared_library_work_is_recorded(void **state) {
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_read(compiled, "y", &y, sizeof y));
   assert_near(&y, &(float){0.46211716f}, 1, 1e-6f);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_fw1_an_operator_without_a_kernel_is_named(void **state) {
-  test_fixture *t = *state;
+TEST(test_fw1_an_operator_without_a_kernel_is_named) {
   rondo_program *program = make_program(&elsewhere_row);
   rondo_compiled *compiled = NULL;
   assert_error(rondo_compile(program, t->device, NULL, &compiled), RONDO_UNSUPPORTED, RONDO_REASON_NO_FUNCTION);
@@ -204,8 +200,7 @@ static rondo_status compile_and_run(rondo_device *device, rondo_program *program
 }
 
 /* The program's allocator and the device's fail in turn, at each call. */
-static void test_failing_allocators_leak_nothing(void **state) {
-  test_fixture *t = *state;
+TEST(test_failing_allocators_leak_nothing) {
   for (int which = 0; which < 2; which++) {
     rondo_status status = RONDO_OUT_OF_MEMORY;
     for (size_t fail_at = 1; status != RONDO_OK; fail_at++) {
@@ -219,8 +214,7 @@ static void test_failing_allocators_leak_nothing(void **state) {
       atomic_store(&failing->fail_at, 0);
       assert_true(status == RONDO_OK || status == RONDO_OUT_OF_MEMORY);
       rondo_program_destroy(program);
-      assert_int_equal(atomic_load(&allocator.live), 0);
-      assert_int_equal(atomic_load(&allocator.faults), 0);
+      assert_true(test_allocator_is_clean(&allocator));
       assert_int_equal(test_memory_statistics(t).live_allocations, 0);
       assert_true(fail_at < 2000);
     }
@@ -231,18 +225,15 @@ static void test_failing_allocators_leak_nothing(void **state) {
 
 static bool is_not_adams(const char *name) { return strchr(name, '.') == NULL; }
 
-static void test_states_go_from_one_program_to_another(void **state) {
-  test_fixture *t = *state;
+TEST(test_states_go_from_one_program_to_another) {
   rondo_program *program = NULL;
-  rondo_compiled *from = NULL, *to = NULL;
   rondo_weights *weights = NULL;
   rondo_weight weight;
   float table[9], back[9];
   for (int i = 0; i < 9; i++) table[i] = (float)i;
   assert_ok(build_training(NULL, &program));
-  assert_ok(rondo_compile(program, t->device, NULL, &from));
-  assert_ok(rondo_compile(program, t->device, NULL, &to));
-  rondo_program_destroy(program);
+  rondo_compiled *from = test_compile_kept(program, t->device, NULL);
+  rondo_compiled *to = test_compile(program, t->device, NULL);
   assert_ok(rondo_compiled_write(from, "table", table, sizeof table));
   assert_ok(rondo_weights_create(NULL, &weights));
   assert_ok(rondo_weights_gather(weights, from, is_not_adams));
@@ -257,8 +248,6 @@ static void test_states_go_from_one_program_to_another(void **state) {
   assert_ok(rondo_compiled_read(to, "table", back, sizeof back));
   assert_memory_equal(back, table, sizeof back);
   rondo_weights_destroy(weights);
-  assert_ok(rondo_compiled_destroy(from));
-  assert_ok(rondo_compiled_destroy(to));
 }
 
 static void assert_refused(rondo_compiled *compiled, rondo_type type, size_t rank, rondo_reason reason) {
@@ -277,8 +266,7 @@ static void assert_refused(rondo_compiled *compiled, rondo_type type, size_t ran
 }
 
 /* Nothing is written when one state does not fit, also not those before it. */
-static void test_weights_that_do_not_fit_change_nothing(void **state) {
-  test_fixture *t = *state;
+TEST(test_weights_that_do_not_fit_change_nothing) {
   rondo_program *program = NULL;
   float back[9];
   const float zeros[9] = {0};
@@ -288,14 +276,4 @@ static void test_weights_that_do_not_fit_change_nothing(void **state) {
   assert_refused(compiled, RONDO_I32, 2, RONDO_REASON_TYPE);
   assert_ok(rondo_compiled_read(compiled, "table", back, sizeof back));
   assert_memory_equal(back, zeros, sizeof back);
-  assert_ok(rondo_compiled_destroy(compiled));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_fw2_what_the_warm_up_left_undone_is_found), test_case(test_fw2_prepared_library_work_is_recorded),
-      test_case(test_fw1_an_operator_without_a_kernel_is_named), test_case(test_failing_allocators_leak_nothing),
-      test_case(test_states_go_from_one_program_to_another),     test_case(test_weights_that_do_not_fit_change_nothing),
-  };
-  return test_main(tests);
 }

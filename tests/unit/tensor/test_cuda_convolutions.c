@@ -36,8 +36,6 @@ static int tear_down(void **state) {
   return test_teardown(state);
 }
 
-#define convolution_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
 /* y, and the gradients of the sum of y times slopes. */
 static rondo_program *make_program(void) {
   const rondo_program_options named = {RONDO_PROGRAM_OPTIONS_INIT, .name = "images"};
@@ -123,8 +121,9 @@ static void assert_results(rondo_compiled *compiled) {
   assert_near(dweight, exact_dweight, W, 0);
 }
 
-static void test_all_passes_are_the_librarys(void **state) {
-  test_fixture *t = *state;
+#define CONVOLUTION_TEST(name) TEST_DEFINE(name, test_fixture *t, set_up, tear_down)
+
+CONVOLUTION_TEST(test_all_passes_are_the_librarys) {
   for (int eager = 0; eager < 2; eager++) {
     rondo_compiled *compiled = NULL;
     assert_ok(compile(t, eager ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS, &compiled));
@@ -155,14 +154,13 @@ static uint64_t runs_in_tf32(test_fixture *t, bool allow_tf32) {
 }
 
 /* Exact by default, as products are. */
-static void test_tf32_is_used_where_it_is_allowed(void **state) {
-  assert_int_equal(runs_in_tf32(*state, false), 0);
-  assert_int_equal(runs_in_tf32(*state, true), 3);
+CONVOLUTION_TEST(test_tf32_is_used_where_it_is_allowed) {
+  assert_int_equal(runs_in_tf32(t, false), 0);
+  assert_int_equal(runs_in_tf32(t, true), 3);
 }
 
-/* By request, also when compiled anew. */
-static void test_own_kernels_do_without(void **state) {
-  test_fixture *t = *state;
+/* By request, also when compiled again. */
+CONVOLUTION_TEST(test_kernels_of_rondo_do_without) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .own_kernels = true};
   rondo_compiled *compiled = NULL;
   assert_ok(compile_as(t, &options, &compiled));
@@ -180,8 +178,7 @@ static void test_own_kernels_do_without(void **state) {
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_workspaces_are_in_the_memory_map(void **state) {
-  test_fixture *t = *state;
+CONVOLUTION_TEST(test_workspaces_are_in_the_memory_map) {
   const rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .title = "images"};
   rondo_compiled *compiled = NULL;
   char *text = NULL;
@@ -225,26 +222,25 @@ static uint64_t librarys_share(test_fixture *t, rondo_type type, size_t channels
 }
 
 /* A sum of half precision would be rounded before a bias is added. */
-static void test_results_are_rounded_once(void **state) {
-  assert_int_equal(share_of(*state, RONDO_F32, true, 3, 0, "1"), 1);
-  assert_int_equal(share_of(*state, RONDO_F16, true, 3, 0, "1"), 0);
-  assert_int_equal(share_of(*state, RONDO_BF16, true, 3, 0, "1"), 0);
+CONVOLUTION_TEST(test_results_are_rounded_once) {
+  assert_int_equal(share_of(t, RONDO_F32, true, 3, 0, "1"), 1);
+  assert_int_equal(share_of(t, RONDO_F16, true, 3, 0, "1"), 0);
+  assert_int_equal(share_of(t, RONDO_BF16, true, 3, 0, "1"), 0);
 }
 
 /* By the multiplications: 3 x 3 results, 5 channels of them, 4 taps of each of the input's channels. */
-static void test_small_ones_are_made_by_own_kernels(void **state) {
-  assert_int_equal(librarys_share(*state, RONDO_F32, 3, 0, "540"), 1);
-  assert_int_equal(librarys_share(*state, RONDO_F32, 3, 0, "541"), 0);
-  assert_int_equal(librarys_share(*state, RONDO_F16, 3, 0, "540"), 1);
-  assert_int_equal(librarys_share(*state, RONDO_BF16, 3, 0, "541"), 0);
+CONVOLUTION_TEST(test_small_ones_are_made_by_own_kernels) {
+  assert_int_equal(librarys_share(t, RONDO_F32, 3, 0, "540"), 1);
+  assert_int_equal(librarys_share(t, RONDO_F32, 3, 0, "541"), 0);
+  assert_int_equal(librarys_share(t, RONDO_F16, 3, 0, "540"), 1);
+  assert_int_equal(librarys_share(t, RONDO_BF16, 3, 0, "541"), 0);
 }
 
 /* The second list is asked where the first has nothing; own kernels make what neither has. */
-static void test_without_a_way_the_own_kernel_runs(void **state) {
-  assert_int_equal(librarys_share(*state, RONDO_F32, 1, 0, "1"), 1);
-  assert_int_equal(librarys_share(*state, RONDO_F32, 3, 1, "1"), 1);
-  assert_int_equal(librarys_share(*state, RONDO_F32, 3, 2, "1"), 0);
-  test_fixture *t = *state;
+CONVOLUTION_TEST(test_without_a_way_the_own_kernel_runs) {
+  assert_int_equal(librarys_share(t, RONDO_F32, 1, 0, "1"), 1);
+  assert_int_equal(librarys_share(t, RONDO_F32, 3, 1, "1"), 1);
+  assert_int_equal(librarys_share(t, RONDO_F32, 3, 2, "1"), 0);
   rondo_compiled *compiled = NULL;
   library->refuse("cudnnBackendFinalize", 3002);
   assert_ok(compile(t, RONDO_RECORD_ALWAYS, &compiled));
@@ -257,8 +253,7 @@ static void test_without_a_way_the_own_kernel_runs(void **state) {
 }
 
 /* Refuses call after call. The error has the operator, the library's code and words, and the remedy. */
-static void test_each_refusal_while_compiling_is_told(void **state) {
-  test_fixture *t = *state;
+CONVOLUTION_TEST(test_each_refusal_while_compiling_is_told) {
   uint64_t number = 0;
   for (bool came = true; came;) {
     rondo_compiled *compiled = NULL;
@@ -284,9 +279,8 @@ static void test_each_refusal_while_compiling_is_told(void **state) {
 }
 
 /* What is not supported, or broken inside, is made in another way; memory that is missing is an error. */
-static void test_each_lack_while_compiling_is_made_up_for(void **state) {
+CONVOLUTION_TEST(test_each_lack_while_compiling_is_made_up_for) {
   static const int codes[] = {3000, 4000, 4004};
-  test_fixture *t = *state;
   for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
     uint64_t number = 0;
     for (bool came = true; came;) {
@@ -308,9 +302,8 @@ static void test_each_lack_while_compiling_is_made_up_for(void **state) {
   }
 }
 
-static void test_a_refusal_while_running_leaves_the_program_usable(void **state) {
+CONVOLUTION_TEST(test_a_refusal_while_running_leaves_the_program_usable) {
   static const char *const calls[] = {"cudnnBackendExecute", "cudnnSetStream"};
-  test_fixture *t = *state;
   rondo_compiled *compiled = NULL;
   assert_ok(compile(t, RONDO_RECORD_ALWAYS, &compiled));
   write_inputs(compiled);
@@ -323,9 +316,8 @@ static void test_a_refusal_while_running_leaves_the_program_usable(void **state)
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_libraries_are_listed(void **state) {
+CONVOLUTION_TEST(test_libraries_are_listed) {
   rondo_library_info info = {RONDO_LIBRARY_INFO_INIT};
-  (void)state;
   assert_ok(rondo_library_enumerate(0, &info));
   assert_string_equal(info.name, "cuBLASLt");
   assert_string_equal(info.purpose, "matrix products on CUDA devices");
@@ -345,21 +337,4 @@ static void test_libraries_are_listed(void **state) {
   assert_true((info.path == NULL) == (info.reason[0] != '\0'));
   assert_error(rondo_library_enumerate(5, &info), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
   assert_fails(rondo_library_enumerate(0, NULL), RONDO_INVALID_ARGUMENT);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      convolution_case(test_all_passes_are_the_librarys),
-      convolution_case(test_tf32_is_used_where_it_is_allowed),
-      convolution_case(test_own_kernels_do_without),
-      convolution_case(test_workspaces_are_in_the_memory_map),
-      convolution_case(test_small_ones_are_made_by_own_kernels),
-      convolution_case(test_results_are_rounded_once),
-      convolution_case(test_without_a_way_the_own_kernel_runs),
-      convolution_case(test_each_refusal_while_compiling_is_told),
-      convolution_case(test_each_lack_while_compiling_is_made_up_for),
-      convolution_case(test_a_refusal_while_running_leaves_the_program_usable),
-      convolution_case(test_libraries_are_listed),
-  };
-  return test_main(tests);
 }

@@ -83,8 +83,7 @@ static rondo_place_list make_list(size_t count) {
   return list;
 }
 
-static void test_se12_a_device_without_the_kernel_is_told(void **state) {
-  test_fixture *t = *state;
+TEST(test_se12_a_device_without_the_kernel_is_told) {
   rondo_device *cpu = NULL;
   rondo_divided *divided = NULL;
   rondo_program *program = make_program();
@@ -112,9 +111,8 @@ static void test_se12_a_device_without_the_kernel_is_told(void **state) {
   assert_ok(rondo_device_close(cpu));
 }
 
-/* A look from another device sees the state behind all changes of a part, so there may be none that it must not see. */
-static void test_se12_a_look_between_two_changes_is_refused(void **state) {
-  (void)state;
+/* A copy to another device sees the state after all changes of a part, so there must be none that it may not see. */
+TEST(test_se12_a_look_between_two_changes_is_refused) {
   for (int changes = 1; changes < 3; changes++) {
     const rondo_place_list list = make_list(2);
     rondo_program *program = make_program();
@@ -138,8 +136,7 @@ static void test_se12_a_look_between_two_changes_is_refused(void **state) {
   }
 }
 
-static void test_se12_names_of_crossings_are_free_ones(void **state) {
-  (void)state;
+TEST(test_se12_names_of_crossings_are_free_ones) {
   const rondo_place_list list = make_list(2);
   rondo_program *program = make_program();
   rondo_division division;
@@ -193,8 +190,7 @@ static uint32_t least_parts(const rondo_program *program, const rondo_places *pl
   return least;
 }
 
-static void test_se12_parts_of_random_programs(void **state) {
-  (void)state;
+TEST(test_se12_parts_of_random_programs) {
   enum { OPERATIONS = 24, PROGRAMS = 200 };
   uint64_t random = 7;
   for (int n = 0; n < PROGRAMS; n++) {
@@ -218,14 +214,4 @@ static void test_se12_parts_of_random_programs(void **state) {
     rondo_places_free(program, &places);
     rondo_program_destroy(program);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se12_a_device_without_the_kernel_is_told),
-      test_case(test_se12_a_look_between_two_changes_is_refused),
-      test_case(test_se12_names_of_crossings_are_free_ones),
-      test_case(test_se12_parts_of_random_programs),
-  };
-  return test_main(tests);
 }

@@ -64,22 +64,19 @@ static uint64_t count_calls(rondo_compiled *compiled) {
 }
 
 /* As many as of a program that has no indices to check. */
-static void test_fw1_a_replay_costs_no_call_more(void **state) {
-  rondo_compiled *compiled = make_compiled(*state), *plain = make_plain(*state);
+FAKE_TEST(test_fw1_a_replay_costs_no_call_more) {
+  rondo_compiled *compiled = make_compiled(t), *plain = make_plain(t);
   write_indices(compiled, "first", 1);
   write_indices(compiled, "second", 3);
   const uint64_t expected = count_calls(plain), copies = count_copies();
   assert_int_equal(count_calls(compiled), expected);
   assert_int_equal(count_copies() - copies, 0);
-  rondo_compiled_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_compiled_get_info(compiled, &info));
+  rondo_compiled_info info = test_compiled_info(compiled);
   assert_int_equal(info.nodes, info.kernels);
-  assert_ok(rondo_compiled_destroy(plain));
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_fw1_each_finding_is_told_once(void **state) {
-  rondo_compiled *compiled = make_compiled(*state);
+FAKE_TEST(test_fw1_each_finding_is_told_once) {
+  rondo_compiled *compiled = make_compiled(t);
   for (int is_recorded = 0; is_recorded < 2; is_recorded++) {
     rondo_status (*const run)(rondo_compiled *) = is_recorded ? rondo_compiled_run : rondo_compiled_run_eager;
     write_indices(compiled, "first", 1);
@@ -93,67 +90,50 @@ static void test_fw1_each_finding_is_told_once(void **state) {
     assert_ok(run(compiled));
     assert_ok(rondo_compiled_synchronize(compiled));
   }
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* What was never waited for is told by the program's end, which leaves nothing but freed memory that the device keeps.
  */
-static void test_fw1_the_end_tells_what_is_left(void **state) {
-  const test_fixture *f = *state;
+FAKE_TEST(test_fw1_the_end_tells_what_is_left) {
   const size_t before = fake->live(FAKE_CUDA_HOST_MEMORY);
-  rondo_compiled *compiled = make_compiled(*state);
+  rondo_compiled *compiled = make_compiled(t);
   assert_true(fake->live(FAKE_CUDA_HOST_MEMORY) > before);
   write_indices(compiled, "first", -1);
   write_indices(compiled, "second", 0);
   assert_ok(rondo_compiled_run(compiled));
   assert_error(rondo_compiled_destroy(compiled), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
-  assert_ok(rondo_memory_trim(f->device));
+  assert_ok(rondo_memory_trim(t->device));
   assert_int_equal(fake->live(FAKE_CUDA_HOST_MEMORY), before);
 }
 
 static uint64_t host_bytes_of(const rondo_compiled *compiled) {
-  rondo_compiled_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_compiled_get_info(compiled, &info));
+  rondo_compiled_info info = test_compiled_info(compiled);
   return info.host_bytes;
 }
 
-static void test_fw1_cells_are_counted(void **state) {
-  rondo_compiled *compiled = make_compiled(*state), *plain = make_plain(*state);
+FAKE_TEST(test_fw1_cells_are_counted) {
+  rondo_compiled *compiled = make_compiled(t), *plain = make_plain(t);
   assert_true(host_bytes_of(plain) > 0);
   assert_int_equal(host_bytes_of(compiled) - host_bytes_of(plain), 2 * sizeof(uint64_t));
-  assert_ok(rondo_compiled_destroy(plain));
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* In the order in which it is taken. The device has no freed memory that would make room. */
-static void test_fw1_fw3_host_memory_that_cannot_be_had_says_whose_and_what_for(void **state) {
+FAKE_TEST(test_fw1_fw3_host_memory_that_cannot_be_had_says_whose_and_what_for) {
   static const char *const messages[] = {"memory for writes of program 'look-up' (128.0 KiB)",
                                          "host buffers of staged values of program 'look-up' (256 B)",
                                          "memory for feeding inputs of program 'look-up' (128.0 KiB)",
                                          "cells for wrong indices of program 'look-up' (16 B)"};
   static const rondo_staged_value staged[] = {{"first", RONDO_STAGING_HOST}, {"second", RONDO_STAGING_DEVICE}};
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = staged, .staged_count = 2};
-  const test_fixture *f = *state;
   rondo_program *program = make_program();
   for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
     rondo_compiled *compiled = NULL;
-    assert_ok(rondo_memory_trim(f->device));
+    assert_ok(rondo_memory_trim(t->device));
     fake->fail_call("cuMemHostAlloc", i + 1, NO_MEMORY, false);
-    assert_fails(rondo_compile(program, f->device, &options, &compiled), RONDO_OUT_OF_MEMORY);
+    assert_fails(rondo_compile(program, t->device, &options, &compiled), RONDO_OUT_OF_MEMORY);
     assert_message(messages[i]);
     assert_message("pinned host memory for device 'cuda:0': give memory back");
     assert_null(compiled);
   }
   rondo_program_destroy(program);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      fake_case(test_fw1_a_replay_costs_no_call_more),
-      fake_case(test_fw1_each_finding_is_told_once),
-      fake_case(test_fw1_the_end_tells_what_is_left),
-      fake_case(test_fw1_cells_are_counted),
-      fake_case(test_fw1_fw3_host_memory_that_cannot_be_had_says_whose_and_what_for),
-  };
-  return test_main(tests);
 }

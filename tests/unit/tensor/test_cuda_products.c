@@ -25,11 +25,10 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
+  const bool clean = test_destroy_left();
   assert_int_equal(library->live(), 0);
-  return test_teardown(state);
+  return test_teardown(state) == 0 && clean ? 0 : -1;
 }
-
-#define product_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 static rondo_program *make_program(bool with_bias) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "product"};
@@ -75,12 +74,12 @@ static void assert_product(rondo_compiled *compiled, bool with_bias) {
   for (size_t i = 0; i < M * N; i++) assert_true((double)c[i] == exact[i]);
 }
 
-static void test_products_are_the_librarys(void **state) {
-  test_fixture *t = *state;
+#define PRODUCT_TEST(name) TEST_DEFINE(name, test_fixture *t, set_up, tear_down)
+
+PRODUCT_TEST(test_products_are_the_librarys) {
   for (int i = 0; i < 4; i++) {
     const bool with_bias = i % 2 == 1, eager = i >= 2;
     rondo_compiled *compiled = NULL;
-    rondo_compiled_info info = {.struct_size = sizeof info};
     assert_ok(compile(t, with_bias, eager, &compiled));
     const uint64_t before = library->products(), in_parts = library->workspaces();
     write_inputs(compiled, with_bias);
@@ -91,7 +90,7 @@ static void test_products_are_the_librarys(void **state) {
     write_inputs(compiled, with_bias);
     assert_ok(rondo_compiled_run(compiled));
     assert_product(compiled, with_bias);
-    assert_ok(rondo_compiled_get_info(compiled, &info));
+    rondo_compiled_info info = test_compiled_info(compiled);
     assert_int_equal(info.kernels, eager ? 0 : 2);
     assert_true(info.arena_bytes >= sizeof a + sizeof b + 2 * M * N * sizeof(float)); /* the two parts */
     assert_ok(rondo_compiled_destroy(compiled));
@@ -116,17 +115,16 @@ static uint64_t products_in_tf32(test_fixture *t, rondo_type type, bool allow_tf
 }
 
 /* Exact by default; only factors of F32 are rounded, and only when asked for. */
-static void test_tf32_is_used_where_it_is_allowed(void **state) {
-  assert_int_equal(products_in_tf32(*state, RONDO_F32, false), 0);
-  assert_int_equal(products_in_tf32(*state, RONDO_F32, true), 1);
-  assert_int_equal(products_in_tf32(*state, RONDO_BF16, true), 0);
+PRODUCT_TEST(test_tf32_is_used_where_it_is_allowed) {
+  assert_int_equal(products_in_tf32(t, RONDO_F32, false), 0);
+  assert_int_equal(products_in_tf32(t, RONDO_F32, true), 1);
+  assert_int_equal(products_in_tf32(t, RONDO_BF16, true), 0);
 }
 
 /* Of half precision too: 256 + 1 in one part and -256 in the other, where BF16 holds 256 and 258. */
-static void test_parts_are_added_in_f32(void **state) {
+PRODUCT_TEST(test_parts_are_added_in_f32) {
   static uint16_t left[K], right[K];
   const uint16_t one = 0x3f80, most = 0x4380, least = 0xc380;
-  test_fixture *t = *state;
   rondo_program *program = test_new_program();
   rondo_value x, y, product;
   uint16_t result = 0;
@@ -144,12 +142,10 @@ static void test_parts_are_added_in_f32(void **state) {
   assert_ok(rondo_compiled_read(compiled, "c", &result, sizeof result));
   assert_int_equal(library->workspaces(), in_parts + 1);
   assert_int_equal(result, one);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* The workspace lies in the arena while the product runs, and so in the memory map of a report. */
-static void test_workspaces_are_in_the_memory_map(void **state) {
-  test_fixture *t = *state;
+PRODUCT_TEST(test_workspaces_are_in_the_memory_map) {
   const rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .title = "product"};
   rondo_compiled *compiled = NULL;
   char *text = NULL;
@@ -161,8 +157,7 @@ static void test_workspaces_are_in_the_memory_map(void **state) {
 }
 
 /* Without a way of the library's the program's own kernel makes it. */
-static void test_without_a_way_the_own_kernel_runs(void **state) {
-  test_fixture *t = *state;
+PRODUCT_TEST(test_without_a_way_the_own_kernel_runs) {
   rondo_compiled *compiled = NULL;
   library->refuse("cublasLtMatmulAlgoGetHeuristic", 15);
   assert_ok(compile(t, true, false, &compiled));
@@ -201,8 +196,7 @@ static uint64_t librarys_share(test_fixture *t, size_t m, size_t k, size_t n, co
 
 /* Few tiles that are not cut into parts leave most of the device idle where they are deep; single small results are own
  * kernels'. */
-static void test_ways_that_leave_the_device_idle_are_not_taken(void **state) {
-  test_fixture *t = *state;
+PRODUCT_TEST(test_ways_that_leave_the_device_idle_are_not_taken) {
   assert_int_equal(librarys_share(t, 16, 20, 16, "1"), 1);
   assert_int_equal(librarys_share(t, 16, 20, 16, "2"), 0);
   assert_int_equal(librarys_share(t, 16, K, 16, "2"), 0);
@@ -218,7 +212,6 @@ static uint32_t kernels_with(test_fixture *t, rondo_type type, size_t n, rondo_a
                              bool with_gradient) {
   const rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .activation = activation, .transpose_b = true};
   rondo_program *program = test_new_program();
-  rondo_compiled_info info = {.struct_size = sizeof info};
   rondo_value left, right, result, loss, gradient;
   assert_ok(rondo_program_input(program, "a", RONDO_F32, (const size_t[]){3, M, 20}, 3, &left));
   assert_ok(rondo_program_input(program, "b", RONDO_F32, (const size_t[]){3, n, 20}, 3, &right));
@@ -241,13 +234,12 @@ static uint32_t kernels_with(test_fixture *t, rondo_type type, size_t n, rondo_a
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_synchronize(compiled));
   assert_true(library->products() > before);
-  assert_ok(rondo_compiled_get_info(compiled, &info));
+  rondo_compiled_info info = test_compiled_info(compiled);
   assert_ok(rondo_compiled_destroy(compiled));
   return info.kernels;
 }
 
-static void test_batches_and_activations_are_the_librarys(void **state) {
-  test_fixture *t = *state;
+PRODUCT_TEST(test_batches_and_activations_are_the_librarys) {
   const uint32_t plain = kernels_with(t, RONDO_F32, 8, RONDO_ACTIVATION_NONE, false);
   assert_int_equal(plain, 1);
   assert_int_equal(kernels_with(t, RONDO_F32, 8, RONDO_ACTIVATION_RELU, false), 2); /* relu keeps not-a-number */
@@ -261,7 +253,7 @@ static void test_batches_and_activations_are_the_librarys(void **state) {
 }
 
 /* The error has the operator, the library's code and the remedy. */
-static void test_refusals_while_compiling_are_told(void **state) {
+PRODUCT_TEST(test_refusals_while_compiling_are_told) {
   static const char *const calls[] = {"cublasLtCreate",
                                       "cublasLtMatmulDescCreate",
                                       "cublasLtMatmulDescSetAttribute",
@@ -270,7 +262,6 @@ static void test_refusals_while_compiling_are_told(void **state) {
                                       "cublasLtMatmulPreferenceSetAttribute",
                                       "cublasLtMatmulAlgoGetHeuristic",
                                       "cublasLtMatmul"};
-  test_fixture *t = *state;
   for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
     rondo_compiled *compiled = NULL;
     library->refuse(calls[i], 13);
@@ -287,8 +278,7 @@ static void test_refusals_while_compiling_are_told(void **state) {
   assert_fails(compile(t, false, false, &compiled), RONDO_OUT_OF_MEMORY);
 }
 
-static void test_a_refusal_while_running_leaves_the_program_usable(void **state) {
-  test_fixture *t = *state;
+PRODUCT_TEST(test_a_refusal_while_running_leaves_the_program_usable) {
   rondo_compiled *compiled = NULL;
   assert_ok(compile(t, false, false, &compiled));
   write_inputs(compiled, false);
@@ -297,19 +287,4 @@ static void test_a_refusal_while_running_leaves_the_program_usable(void **state)
   assert_ok(rondo_compiled_run_eager(compiled));
   assert_product(compiled, false);
   assert_ok(rondo_compiled_destroy(compiled));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      product_case(test_products_are_the_librarys),
-      product_case(test_tf32_is_used_where_it_is_allowed),
-      product_case(test_parts_are_added_in_f32),
-      product_case(test_workspaces_are_in_the_memory_map),
-      product_case(test_without_a_way_the_own_kernel_runs),
-      product_case(test_ways_that_leave_the_device_idle_are_not_taken),
-      product_case(test_batches_and_activations_are_the_librarys),
-      product_case(test_refusals_while_compiling_are_told),
-      product_case(test_a_refusal_while_running_leaves_the_program_usable),
-  };
-  return test_main(tests);
 }

@@ -95,11 +95,9 @@ static rondo_executor_plan *make_plan(rondo_executor *executor) {
   return plan;
 }
 
-static void test_se10_an_executor_that_is_busy_is_not_measured(void **state) {
-  test_fixture *t = *state;
+TEST(test_se10_an_executor_that_is_busy_is_not_measured) {
   const rondo_executor_options options = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = RONDO_EXECUTOR_NO_THREADS};
-  rondo_executor *executor = NULL;
-  assert_ok(rondo_executor_create(t->device, &options, &executor));
+  rondo_executor *executor = test_executor(t, &options);
   occupant o = {.plan = make_plan(executor), .stream = t->stream};
   compiler c = {.occupant = &o, .t = t, .executor = executor, .program = make_program()};
   test_on_threads((test_thread[]){{occupy, &o}, {compile_until_busy, &c}}, 2);
@@ -107,13 +105,5 @@ static void test_se10_an_executor_that_is_busy_is_not_measured(void **state) {
   assert_int_equal(c.status, RONDO_OK);
   assert_int_equal(c.info.sequential_reason, RONDO_SEQUENTIAL_BUSY);
   rondo_executor_plan_destroy(o.plan);
-  assert_ok(rondo_executor_destroy(executor));
   rondo_program_destroy(c.program);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_se10_an_executor_that_is_busy_is_not_measured),
-  };
-  return test_main(tests);
 }

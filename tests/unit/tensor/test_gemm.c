@@ -70,14 +70,10 @@ static void check_all(void (*multiply)(const rondo_gemm *)) {
   }
 }
 
-static void test_plain_products(void **state) {
-  (void)state;
-  check_all(rondo_gemm_plain);
-}
+UNIT_TEST(test_plain_products) { check_all(rondo_gemm_plain); }
 
 /* With the library that is in use here, which the message names; without one this is plain C again. */
-static void test_products_in_use(void **state) {
-  (void)state;
+UNIT_TEST(test_products_in_use) {
   rondo_gemm_prepare();
   rondo_gemm_prepare();
   print_message("products from '%s' and '%s'\n", rondo_onednn_products.file.path, rondo_cblas.file.path);
@@ -95,8 +91,7 @@ static void *multiply_once(void *to) {
   return NULL;
 }
 
-static void test_threads_give_the_same_bits(void **state) {
-  (void)state;
+UNIT_TEST(test_threads_give_the_same_bits) {
   static float others[100 * 90];
   pthread_t thread;
   rondo_gemm_prepare();
@@ -109,8 +104,7 @@ static void test_threads_give_the_same_bits(void **state) {
 }
 
 /* A product uses its caller's thread alone and leaves the caller's number of OpenMP threads as it is. */
-static void test_openmp_threads_are_put_back(void **state) {
-  (void)state;
+UNIT_TEST(test_openmp_threads_are_put_back) {
   void *openmp = dlopen("libgomp.so.1", RTLD_NOW | RTLD_LOCAL);
   if (openmp == NULL) skip();
   void *symbols[] = {dlsym(openmp, "omp_set_num_threads"), dlsym(openmp, "omp_get_max_threads")};
@@ -122,14 +116,4 @@ static void test_openmp_threads_are_put_back(void **state) {
   set_threads(3);
   (void)multiply_once(c);
   assert_int_equal(get_threads(), 3);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_plain_products),
-      cmocka_unit_test(test_products_in_use),
-      cmocka_unit_test(test_threads_give_the_same_bits),
-      cmocka_unit_test(test_openmp_threads_are_put_back),
-  };
-  return cmocka_run_group_tests_name("tensor/gemm", tests, NULL, NULL);
 }

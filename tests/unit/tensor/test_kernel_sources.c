@@ -10,9 +10,8 @@
 #include "tensor/operators/elementwise/chain_source.h"
 #include "vendor/nvrtc.h"
 
-static void test_sources_compile(void **state) {
+UNIT_TEST(test_sources_compile) {
   const rondo_allocator allocator = rondo_allocator_default();
-  (void)state;
   size_t compiled = 0;
   for (const rondo_cuda_text *source = rondo_operator_cuda_texts; source->name != NULL; source++) {
     cuda_code code;
@@ -77,12 +76,12 @@ static uint16_t row_called(const char *name) {
 static size_t compile_chains(rondo_type type) {
   size_t rows, seen = 0;
   const rondo_operator *const *table = rondo_operator_table(&rows);
-  const uint16_t cast = row_called("cast"), first_comparison = row_called("less"), behind = row_called("select");
+  const uint16_t cast = row_called("cast"), first_comparison = row_called("less"), end = row_called("select");
   rondo_chain_form form = new_form(type);
   for (uint16_t i = 0; i < rows; i++) {
     const bool fits = table[i]->element.compute != NULL &&
                       (type == RONDO_BF16 || type == RONDO_F32 || (table[i]->types & RONDO_TYPE_BIT(RONDO_I64)) != 0);
-    const bool gives_flags = i >= first_comparison && i < behind;
+    const bool gives_flags = i >= first_comparison && i < end;
     if (!fits) continue;
     add_step(&form, i, table[i], gives_flags ? RONDO_I32 : type);
     if (gives_flags) add_step(&form, cast, table[cast], type);
@@ -95,19 +94,17 @@ static size_t compile_chains(rondo_type type) {
   return seen;
 }
 
-static void test_chains_compile(void **state) {
-  (void)state;
+UNIT_TEST(test_chains_compile) {
   assert_true(compile_chains(RONDO_F32) > 40);
   assert_true(compile_chains(RONDO_BF16) > 40);
   assert_true(compile_chains(RONDO_I64) > 10);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chains_compile), cmocka_unit_test(test_sources_compile)};
   int version;
   if (cuda_compiler_version(&version) != RONDO_OK) {
     printf("skipped: %s\n", rondo_last_error()->message);
     return 77;
   }
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return test_run_registered();
 }

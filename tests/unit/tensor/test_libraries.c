@@ -35,9 +35,8 @@ static rondo_status dislike(const rondo_dylib *file) {
   return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s: it is odd", file->path);
 }
 
-static void test_the_first_that_does_is_taken(void **state) {
+UNIT_TEST(test_the_first_that_does_is_taken) {
   rondo_library library = library_of("libc.so.6", "libm.so.6");
-  (void)state;
   assert_true(rondo_library_find(&library));
   assert_true(rondo_library_find(&library));
   assert_string_equal(library.file.path, "libm.so.6");
@@ -45,9 +44,8 @@ static void test_the_first_that_does_is_taken(void **state) {
   assert_non_null(found.first);
 }
 
-static void test_the_first_trouble_is_told(void **state) {
+UNIT_TEST(test_the_first_trouble_is_told) {
   rondo_library lacking = library_of("libc.so.6", "libnothing.so.9"), none = library_of("libnothing.so.9", NULL);
-  (void)state;
   assert_false(rondo_library_find(&lacking));
   assert_string_equal(lacking.failure.message, "libc.so.6 has no tgamma: the mathematical library is needed");
   assert_string_equal(lacking.file.path, "");
@@ -55,9 +53,8 @@ static void test_the_first_trouble_is_told(void **state) {
   assert_non_null(strstr(none.failure.message, "libnothing.so.9"));
 }
 
-static void test_what_is_not_wanted_is_not_looked_for(void **state) {
+UNIT_TEST(test_what_is_not_wanted_is_not_looked_for) {
   rondo_library refused = library_of("libc.so.6", NULL), odd = library_of("libm.so.6", NULL);
-  (void)state;
   refused.why_not = refuse;
   odd.accept = dislike;
   assert_false(rondo_library_find(&refused));
@@ -95,11 +92,10 @@ static bool find_and_hear(rondo_library *library, said *out) {
   return is_found;
 }
 
-static void test_why_not_is_said_once(void **state) {
+UNIT_TEST(test_why_not_is_said_once) {
   rondo_library none = library_of("libnothing.so.9", NULL);
   const rondo_status before = rondo_last_error()->status;
   said heard;
-  (void)state;
   assert_false(find_and_hear(&none, &heard));
   assert_int_equal(heard.count, 1);
   assert_int_equal(heard.level, RONDO_LOG_DEBUG);
@@ -107,11 +103,10 @@ static void test_why_not_is_said_once(void **state) {
   assert_int_equal(rondo_last_error()->status, before);
 }
 
-static void test_a_part_needs_the_whole(void **state) {
+UNIT_TEST(test_a_part_needs_the_whole) {
   rondo_library whole = library_of("libm.so.6", NULL), part = library_of(NULL, NULL);
   rondo_library used = library_of("libm.so.6", NULL), other = library_of(NULL, NULL);
   said heard;
-  (void)state;
   whole.why_not = refuse;
   part.base = &whole;
   assert_false(find_and_hear(&part, &heard));
@@ -123,10 +118,9 @@ static void test_a_part_needs_the_whole(void **state) {
 }
 
 /* Products are the library's all the same. */
-static void test_no_engine_is_told(void **state) {
+UNIT_TEST(test_no_engine_is_told) {
   rondo_library_info info = {RONDO_LIBRARY_INFO_INIT};
   said heard;
-  (void)state;
   if (getenv("RONDO_CBLAS_LIBRARY") != NULL) skip(); /* oneDNN is left out then, as ThreadSanitizer's build does */
   assert_false(find_and_hear(&rondo_onednn_convolutions, &heard));
   assert_int_equal(heard.count, 1);
@@ -137,16 +131,4 @@ static void test_no_engine_is_told(void **state) {
   assert_string_equal(info.purpose, "convolutions on CPU devices");
   assert_null(info.path);
   assert_string_equal(info.reason, rondo_onednn_convolutions.failure.message);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_first_that_does_is_taken),
-      cmocka_unit_test(test_the_first_trouble_is_told),
-      cmocka_unit_test(test_what_is_not_wanted_is_not_looked_for),
-      cmocka_unit_test(test_why_not_is_said_once),
-      cmocka_unit_test(test_a_part_needs_the_whole),
-      cmocka_unit_test(test_no_engine_is_told),
-  };
-  return cmocka_run_group_tests_name("tensor/libraries", tests, NULL, NULL);
 }

@@ -31,8 +31,7 @@ static const struct {
     {1, 100000, 64, 16, RONDO_MATMUL_SMALL, 16},   /* narrow */
 };
 
-static void test_cuda_cut(void **state) {
-  (void)state;
+DEVICE_TEST(test_cuda_cut) {
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     rondo_matmul_problem p = problem_of(rows[i].batches, rows[i].m, rows[i].k, rows[i].n, false);
     const rondo_matmul_work work = rondo_matmul_cut(&p, RONDO_F32, true);
@@ -44,16 +43,14 @@ static void test_cuda_cut(void **state) {
 }
 
 /* Columns of a transposed a are not rows of memory, which a warp could take. */
-static void test_thin_rows_lie_in_memory(void **state) {
+DEVICE_TEST(test_thin_rows_lie_in_memory) {
   rondo_matmul_problem p = problem_of(1, 400, 256, 1, true);
-  (void)state;
   assert_int_equal(rondo_matmul_cut(&p, RONDO_F32, true).form, RONDO_MATMUL_SMALL);
   assert_int_equal(rondo_matmul_cut(&p, RONDO_F32, false).form, RONDO_MATMUL_TILES);
 }
 
-static void test_tiles_that_are_asked_for(void **state) {
+DEVICE_TEST(test_tiles_that_are_asked_for) {
   static const char *const asked[] = {"16", "32", "64", "128"};
-  (void)state;
   for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
     rondo_matmul_problem p = problem_of(3, 40, 50, 4, false);
     assert_int_equal(setenv("RONDO_CUDA_TILE", asked[i], 1), 0);
@@ -64,10 +61,4 @@ static void test_tiles_that_are_asked_for(void **state) {
     assert_int_equal(form, i == 0 ? RONDO_MATMUL_SMALL : RONDO_MATMUL_TILES);
     assert_int_equal(p.tiles.rows, strtoul(asked[i], NULL, 10));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cuda_cut), cmocka_unit_test(test_thin_rows_lie_in_memory),
-                                     cmocka_unit_test(test_tiles_that_are_asked_for)};
-  return test_main(tests);
 }

@@ -312,8 +312,7 @@ static rondo_program *make_program(const operator_case *c, size_t *out_count) {
 }
 
 static void run_program(rondo_device *device, const operator_case *c, rondo_program *program, data *d) {
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, device, NULL, &compiled));
+  rondo_compiled *compiled = test_compile_kept(program, device, NULL);
   for (size_t i = 0; i < c->input_count; i++) {
     assert_ok(rondo_compiled_write(compiled, input_names[i], d->inputs[i], elements_of(c, i) * sizeof(float)));
   }
@@ -365,8 +364,7 @@ static void check_gradients(const operator_case *c, data *d, double *y) {
   }
 }
 
-static void test_operators_and_gradients(void **state) {
-  test_fixture *t = *state;
+TEST(test_operators_and_gradients) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     size_t count = 0;
     data d;
@@ -385,8 +383,7 @@ static void test_operators_and_gradients(void **state) {
 /* Tiles ------------------------------------------------------------------------------------------------------------ */
 
 /* Products that are cut into several tiles, some of them at the edge. */
-static void test_products_of_many_tiles(void **state) {
-  test_fixture *t = *state;
+TEST(test_products_of_many_tiles) {
   const size_t sizes[][3] = {{130, 257, 65}, {300, 20, 400}, {1, 500, 300},   {500, 1, 300},
                              {64, 96, 700},  {700, 801, 33}, {1407, 1601, 10}};
   for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
@@ -423,8 +420,7 @@ static void test_products_of_many_tiles(void **state) {
 /* Hard numbers ----------------------------------------------------------------------------------------------------- */
 
 /* Large logits neither overflow nor lose what matters; the gradient of the right label stays between -1 and 0. */
-static void test_cross_entropy_is_stable(void **state) {
-  test_fixture *t = *state;
+TEST(test_cross_entropy_is_stable) {
   const operator_case c = {"large", 1, {{2, {3, 3}}}, 1, 1, {3}, 3, build_cross_entropy, compute_cross_entropy};
   const float logits[9] = {1e4f, -1e4f, 0, 1e30f, 1e30f, -1e30f, -88, -100, -120};
   const int labels[3] = {0, 1, 2};
@@ -448,8 +444,7 @@ static void assert_within(double got, double wanted, double relative) {
   if (fabs(got - wanted) > relative * fabs(wanted)) fail_msg("%.9g is not %.9g", got, wanted);
 }
 
-static void test_elementary_functions_are_close(void **state) {
-  (void)state;
+DEVICE_TEST(test_elementary_functions_are_close) {
   for (uint32_t bits = 0x00800000u; bits < 0x42ae0000u; bits += 1013) {
     const float x = rondo_float_of(bits);
     assert_within((double)rondo_tanh(x), tanh((double)x), 4e-7);
@@ -471,8 +466,7 @@ static void test_elementary_functions_are_close(void **state) {
 }
 
 /* Zeros, infinities, what is too large or too small, and not a number. */
-static void test_elementary_functions_at_ends(void **state) {
-  (void)state;
+DEVICE_TEST(test_elementary_functions_at_ends) {
   assert_true(rondo_tanh(0) == 0 && !signbit(rondo_tanh(0.0f)) && signbit(rondo_tanh(-0.0f)));
   assert_true(rondo_tanh(INFINITY) == 1 && rondo_tanh(-INFINITY) == -1 && rondo_tanh(1e30f) == 1);
   assert_true(isnan(rondo_tanh(NAN)) && isnan(rondo_exp_negative(NAN)));
@@ -492,8 +486,7 @@ static void test_elementary_functions_at_ends(void **state) {
 }
 
 /* Not a number shows in the results, it does not become one. */
-static void test_nan_is_passed_on(void **state) {
-  test_fixture *t = *state;
+TEST(test_nan_is_passed_on) {
   for (size_t i = 1; i < sizeof cases / sizeof cases[0]; i += 3) {
     size_t count = 0, found = 0;
     data d;
@@ -511,15 +504,12 @@ static void test_nan_is_passed_on(void **state) {
 /* Updates and zeros ------------------------------------------------------------------------------------------------ */
 
 /* The optimizers' numbers are checked in the conformance suite; here their rows are reached. */
-static void test_optimizers_and_zeros(void **state) {
-  test_fixture *t = *state;
+TEST(test_optimizers_and_zeros) {
   for (int kind = 0; kind < 4; kind++) {
     const size_t shape[] = {1, 1};
-    rondo_program *program = NULL;
-    rondo_compiled *compiled = NULL;
     rondo_value w, idle, rate, loss, zeros;
     float value = 1;
-    assert_ok(rondo_program_create(NULL, &program));
+    rondo_program *program = test_new_program();
     assert_ok(rondo_program_state(program, "w", RONDO_F32, shape, 2, &w));
     assert_ok(rondo_program_state(program, "idle", RONDO_F32, shape, 2, &idle));
     assert_ok(rondo_program_cell(program, "rate", 0.5f, &rate));
@@ -533,7 +523,7 @@ static void test_optimizers_and_zeros(void **state) {
     const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .momentum = kind == 1 ? rate : none};
     assert_ok(kind >= 2 ? rondo_program_adam(program, loss, &adam) : rondo_program_sgd(program, loss, &sgd));
     note_rows(program);
-    assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+    rondo_compiled *compiled = test_compile_kept(program, t->device, NULL);
     assert_ok(rondo_compiled_write(compiled, "w", &value, sizeof value));
     assert_ok(rondo_compiled_write(compiled, "idle", &value, sizeof value));
     for (int i = 0; i < 2; i++) assert_ok(rondo_compiled_run(compiled));
@@ -562,8 +552,7 @@ static bool has_own_cases(const char *name) {
 }
 
 /* Those of the table that programs are made of, in its order. */
-static void test_operators_are_listed(void **state) {
-  (void)state;
+DEVICE_TEST(test_operators_are_listed) {
   size_t rows = 0, listed = 0;
   const rondo_operator *const *table = rondo_operator_table(&rows);
   for (size_t i = 0; i < rows; i++) {
@@ -579,8 +568,7 @@ static void test_operators_are_listed(void **state) {
   assert_invalid(rondo_operator_enumerate(0, NULL), RONDO_REASON_NULL_ARGUMENT);
 }
 
-static void test_every_row_was_reached(void **state) {
-  (void)state;
+DEVICE_TEST(test_every_row_was_reached) {
   size_t rows = 0;
   const rondo_operator *const *table = rondo_operator_table(&rows);
   for (size_t i = 0; i < rows; i++) {
@@ -589,19 +577,4 @@ static void test_every_row_was_reached(void **state) {
       fail_msg("operator %s does not say its types, so it is not listed", table[i]->name);
     for (size_t k = 0; k < i; k++) assert_string_not_equal(table[i]->name, table[k]->name);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_operators_and_gradients),
-      test_case(test_products_of_many_tiles),
-      test_case(test_cross_entropy_is_stable),
-      cmocka_unit_test(test_elementary_functions_are_close),
-      cmocka_unit_test(test_elementary_functions_at_ends),
-      test_case(test_nan_is_passed_on),
-      test_case(test_optimizers_and_zeros),
-      cmocka_unit_test(test_operators_are_listed),
-      cmocka_unit_test(test_every_row_was_reached),
-  };
-  return test_main(tests);
 }

@@ -38,8 +38,7 @@ static rondo_value state_of(rondo_program *program, const char *name, size_t m, 
 
 /* Values ----------------------------------------------------------------------------------------------------------- */
 
-static void test_types(void **state) {
-  (void)state;
+UNIT_TEST(test_types) {
   assert_string_equal(rondo_type_name(RONDO_F32), "f32");
   assert_string_equal(rondo_type_name(RONDO_I32), "i32");
   assert_string_equal(rondo_type_name(RONDO_BF16), "bf16");
@@ -51,8 +50,7 @@ static void test_types(void **state) {
   assert_int_equal(rondo_type_bytes((rondo_type)0), 0);
 }
 
-static void test_values_have_their_shapes(void **state) {
-  (void)state;
+UNIT_TEST(test_values_have_their_shapes) {
   rondo_program *program = make_program("p");
   const size_t dims[] = {2, 3, 4, 5};
   rondo_type type;
@@ -75,8 +73,7 @@ static void test_values_have_their_shapes(void **state) {
   rondo_program_destroy(NULL);
 }
 
-static void test_wrong_declarations_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(test_wrong_declarations_are_refused) {
   rondo_program *program = make_program("p");
   const size_t good[] = {2, 2, 2, 2, 2, 2, 2}, zero[] = {2, 0}, huge[] = {(size_t)1 << 40, (size_t)1 << 40};
   rondo_value value = input(program, "x", RONDO_F32, 2, 2, 2);
@@ -107,8 +104,7 @@ static void test_wrong_declarations_are_refused(void **state) {
   rondo_program_destroy(program);
 }
 
-static void test_options_are_checked(void **state) {
-  (void)state;
+UNIT_TEST(test_options_are_checked) {
   rondo_program *program = (rondo_program *)1;
   const rondo_allocator half = {0};
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .allocator = &half};
@@ -117,8 +113,7 @@ static void test_options_are_checked(void **state) {
   assert_error(rondo_program_create(NULL, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
 }
 
-static void test_a_value_needs_a_name(void **state) {
-  (void)state;
+UNIT_TEST(test_a_value_needs_a_name) {
   static const char *const names[] = {NULL, ""};
   const size_t one = 1, empty = 0;
   rondo_program *program = make_program("mine");
@@ -132,8 +127,7 @@ static void test_a_value_needs_a_name(void **state) {
   rondo_program_destroy(program);
 }
 
-static void test_tags_of_other_programs_are_found(void **state) {
-  (void)state;
+UNIT_TEST(test_tags_of_other_programs_are_found) {
   rondo_program *mine = make_program("mine");
   rondo_program *other = make_program("other");
   const rondo_value foreign = input(other, "x", RONDO_F32, 2, 2, 2);
@@ -157,8 +151,7 @@ static void test_tags_of_other_programs_are_found(void **state) {
 
 /* Operators -------------------------------------------------------------------------------------------------------- */
 
-static void test_wrong_products_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(test_wrong_products_are_refused) {
   rondo_program *program = make_program("p");
   const rondo_value x = input(program, "x", RONDO_F32, 2, 4, 5), w = input(program, "w", RONDO_F32, 2, 6, 7);
   const rondo_value v = input(program, "v", RONDO_F32, 1, 5, 0), n = input(program, "n", RONDO_I32, 2, 5, 3);
@@ -184,8 +177,7 @@ static void test_wrong_products_are_refused(void **state) {
   rondo_program_destroy(program);
 }
 
-static void test_other_wrong_operators_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(test_other_wrong_operators_are_refused) {
   rondo_program *program = make_program("p");
   const rondo_value x = input(program, "x", RONDO_F32, 2, 4, 5), n = input(program, "n", RONDO_I32, 1, 4, 0);
   const rondo_value five = input(program, "five", RONDO_I32, 1, 5, 0);
@@ -219,8 +211,7 @@ static rondo_value sized(rondo_program *program, const char *name, rondo_type ty
   return value;
 }
 
-static void test_wrong_attention_is_refused(void **state) {
-  (void)state;
+UNIT_TEST(test_wrong_attention_is_refused) {
   rondo_program *program = make_program("p");
   const rondo_value q = sized(program, "q", RONDO_F32, 4, (const size_t[]){1, 2, 1, 8});
   const rondo_value two = sized(program, "two", RONDO_F32, 4, (const size_t[]){1, 2, 2, 8});
@@ -241,8 +232,7 @@ static void test_wrong_attention_is_refused(void **state) {
   rondo_program_destroy(program);
 }
 
-static void test_wrong_parts_of_images_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(test_wrong_parts_of_images_are_refused) {
   rondo_program *program = make_program("p");
   const rondo_value x = sized(program, "x", RONDO_F32, 4, (const size_t[]){1, 2, 4, 4});
   const rondo_value weight = sized(program, "weight", RONDO_F32, 4, (const size_t[]){3, 2, 1, 1});
@@ -259,8 +249,7 @@ static void test_wrong_parts_of_images_are_refused(void **state) {
   rondo_program_destroy(program);
 }
 
-static void test_wrong_bags_and_norms_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(test_wrong_bags_and_norms_are_refused) {
   rondo_program *program = make_program("p");
   const rondo_value table = input(program, "table", RONDO_F32, 2, 4, 5);
   const rondo_value indices = input(program, "indices", RONDO_I32, 1, 3, 0);
@@ -308,8 +297,7 @@ static chain make_chain(void) {
   return c;
 }
 
-static void test_gradients_have_the_values_shapes(void **state) {
-  (void)state;
+UNIT_TEST(test_gradients_have_the_values_shapes) {
   chain c = make_chain();
   const rondo_value idle = input(c.program, "idle", RONDO_F32, 2, 5, 6);
   const rondo_value asked[] = {c.w, c.product, c.loss, idle, c.w};
@@ -333,8 +321,7 @@ static void assert_as_before(const rondo_program *program, const rondo_program_m
   assert_memory_equal(&now, before, sizeof now);
 }
 
-static void test_wrong_gradients_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(test_wrong_gradients_are_refused) {
   chain c = make_chain();
   const rondo_value numbers = input(c.program, "numbers", RONDO_I32, 1, 3, 0);
   const rondo_value asked[] = {c.w, numbers};
@@ -363,8 +350,7 @@ static void test_wrong_gradients_are_refused(void **state) {
 }
 
 /* An operator without a gradient matters only on the way. */
-static void test_gradients_go_only_where_they_are_needed(void **state) {
-  (void)state;
+UNIT_TEST(test_gradients_go_only_where_they_are_needed) {
   chain c = make_chain();
   rondo_value gradient, beside, second;
   assert_ok(rondo_program_gradients(c.program, c.loss, &c.product, 1, &gradient));
@@ -383,8 +369,7 @@ static void test_gradients_go_only_where_they_are_needed(void **state) {
 
 /* Optimizers ------------------------------------------------------------------------------------------------------- */
 
-static void test_wrong_optimizers_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(test_wrong_optimizers_are_refused) {
   chain c = make_chain();
   rondo_value rate, lonely;
   assert_ok(rondo_program_cell(c.program, "rate", 0.1f, &rate));
@@ -442,8 +427,7 @@ static bool is_last_reader(const rondo_layout *layout, const rondo_program *prog
 }
 
 /* Only what an output or an update needs is in the order; what reads a state comes before its update. */
-static void test_layout_drops_and_orders(void **state) {
-  (void)state;
+UNIT_TEST(test_layout_drops_and_orders) {
   chain c = make_chain();
   rondo_value rate, side, gradients[2];
   const rondo_value both[] = {c.w, c.v};
@@ -492,8 +476,7 @@ static rondo_status build(const rondo_allocator *allocator, rondo_program **out)
   return status;
 }
 
-static void test_failing_allocators_leak_nothing(void **state) {
-  (void)state;
+UNIT_TEST(test_failing_allocators_leak_nothing) {
   rondo_status status = RONDO_OUT_OF_MEMORY;
   for (size_t fail_at = 1; status != RONDO_OK; fail_at++) {
     test_allocator allocator;
@@ -508,31 +491,7 @@ static void test_failing_allocators_leak_nothing(void **state) {
     }
     rondo_program_destroy(program);
     assert_true(status == RONDO_OK || status == RONDO_OUT_OF_MEMORY);
-    assert_int_equal(atomic_load(&allocator.live), 0);
-    assert_int_equal(atomic_load(&allocator.faults), 0);
+    assert_true(test_allocator_is_clean(&allocator));
     assert_true(fail_at < 1000);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_types),
-      cmocka_unit_test(test_values_have_their_shapes),
-      cmocka_unit_test(test_wrong_declarations_are_refused),
-      cmocka_unit_test(test_options_are_checked),
-      cmocka_unit_test(test_a_value_needs_a_name),
-      cmocka_unit_test(test_tags_of_other_programs_are_found),
-      cmocka_unit_test(test_wrong_products_are_refused),
-      cmocka_unit_test(test_other_wrong_operators_are_refused),
-      cmocka_unit_test(test_wrong_attention_is_refused),
-      cmocka_unit_test(test_wrong_parts_of_images_are_refused),
-      cmocka_unit_test(test_wrong_bags_and_norms_are_refused),
-      cmocka_unit_test(test_gradients_have_the_values_shapes),
-      cmocka_unit_test(test_wrong_gradients_are_refused),
-      cmocka_unit_test(test_gradients_go_only_where_they_are_needed),
-      cmocka_unit_test(test_wrong_optimizers_are_refused),
-      cmocka_unit_test(test_layout_drops_and_orders),
-      cmocka_unit_test(test_failing_allocators_leak_nothing),
-  };
-  return cmocka_run_group_tests_name("tensor/program", tests, NULL, NULL);
 }

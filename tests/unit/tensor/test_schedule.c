@@ -54,9 +54,8 @@ static void assert_reduced(const rondo_edges *reduced, const rondo_edges *edges)
   }
 }
 
-static void test_edges_that_others_imply_go(void **state) {
+UNIT_TEST(test_edges_that_others_imply_go) {
   const rondo_allocator allocator = rondo_allocator_default();
-  (void)state;
   for (uint64_t seed = 1; seed <= 40; seed++) {
     uint64_t draws = seed, again = seed;
     const uint32_t count = 1 + test_random_below(&draws, 14);
@@ -122,11 +121,10 @@ static size_t count_runs(const rondo_layout *layout, const rondo_program *progra
   return count;
 }
 
-static void test_equal_operators_run_once(void **state) {
+UNIT_TEST(test_equal_operators_run_once) {
   const size_t flat[] = {EDGE * EDGE};
   rondo_value x, a, b, c, d, e;
   rondo_layout layout;
-  (void)state;
   rondo_program *program = new_program(&x);
   assert_ok(rondo_op_tanh(program, x, &a));
   assert_ok(rondo_op_tanh(program, x, &b));
@@ -147,14 +145,13 @@ static void test_equal_operators_run_once(void **state) {
 }
 
 /* A gradient dies with its update, so that the gradients of a deep network are never all there. */
-static void test_updates_run_early(void **state) {
+UNIT_TEST(test_updates_run_early) {
   const size_t shape[] = {1, EDGE};
   char name[16];
   rondo_value x;
   rondo_layout layout;
-  (void)state;
   rondo_program *program = new_program(&x);
-  assert_ok(rondo_program_input(program, "row", RONDO_F32, shape, 2, &x)); /* small beside the weights */
+  assert_ok(rondo_program_input(program, "row", RONDO_F32, shape, 2, &x)); /* small compared with the weights */
   for (int i = 0; i < 12; i++) {
     (void)snprintf(name, sizeof name, "w%d", i);
     assert_ok(rondo_op_matmul(program, x, new_state(program, name), none, &x));
@@ -171,7 +168,7 @@ static void test_updates_run_early(void **state) {
 
 /* Many operators --------------------------------------------------------------------------------------------------- */
 
-/* So many towers of products beside each other, and their training. */
+/* So many parallel towers of products, and their training. */
 static rondo_program *new_towers(int towers) {
   rondo_value x, y = {0};
   char name[16];
@@ -201,8 +198,7 @@ static rondo_layout lay_out_towers(int towers) {
 }
 
 /* Of twice as many operators, all ready side by side, twice as many are looked at and a little more. */
-static void test_orders_take_time_by_operators(void **state) {
-  (void)state;
+UNIT_TEST(test_orders_take_time_by_operators) {
   const rondo_layout few = lay_out_towers(64), many = lay_out_towers(128);
   if (many.schedule.looks > 3 * few.schedule.looks)
     fail_msg("%llu looks became %llu", (unsigned long long)few.schedule.looks, (unsigned long long)many.schedule.looks);
@@ -210,8 +206,7 @@ static void test_orders_take_time_by_operators(void **state) {
 
 /* All towers side by side take far more bytes than one after the other, and no search finds a plan for that: only the
  * narrower branches that may fit are searched, once. */
-static void test_hopeless_branches_are_not_searched(void **state) {
-  (void)state;
+UNIT_TEST(test_hopeless_branches_are_not_searched) {
   const rondo_layout many = lay_out_towers(128);
   assert_true(many.has_branches);
   assert_true(many.branch_bytes <= many.straight_bytes * 11 / 10);
@@ -220,10 +215,9 @@ static void test_hopeless_branches_are_not_searched(void **state) {
 }
 
 /* Two lines of so many operators: the layout says that it did not look at branches. */
-static void test_too_many_operators_end_early(void **state) {
+UNIT_TEST(test_too_many_operators_end_early) {
   rondo_value x, lines[2];
   rondo_layout layout;
-  (void)state;
   rondo_program *program = new_program(&x);
   lines[0] = x;
   assert_ok(rondo_op_tanh(program, x, &lines[1]));
@@ -291,8 +285,7 @@ static void assert_joins_cost_little(const rondo_program *program, size_t least_
 
 /* Of a deep network of one row the biases at least; with many rows, where activations outweigh gradients, all updates,
  * and most of the sums over rows. */
-static void test_small_updates_are_joined(void **state) {
-  (void)state;
+UNIT_TEST(test_small_updates_are_joined) {
   for (int many = 0; many < 2; many++) {
     const size_t shape[] = {many ? 64 : 1, EDGE}, vector[] = {EDGE};
     char name[16];
@@ -399,8 +392,7 @@ static void assert_dependencies_are_kept(const rondo_layout *layout, const rondo
   }
 }
 
-static void test_random_programs_keep_what_is_live(void **state) {
-  (void)state;
+UNIT_TEST(test_random_programs_keep_what_is_live) {
   for (uint64_t seed = 1; seed <= 60; seed++) {
     uint64_t draws = seed;
     rondo_program *program = random_program(&draws);
@@ -419,18 +411,4 @@ static void test_random_programs_keep_what_is_live(void **state) {
     assert_joins_cost_little(program, 0, 4);
     rondo_program_destroy(program);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_edges_that_others_imply_go),
-      cmocka_unit_test(test_equal_operators_run_once),
-      cmocka_unit_test(test_updates_run_early),
-      cmocka_unit_test(test_orders_take_time_by_operators),
-      cmocka_unit_test(test_hopeless_branches_are_not_searched),
-      cmocka_unit_test(test_too_many_operators_end_early),
-      cmocka_unit_test(test_small_updates_are_joined),
-      cmocka_unit_test(test_random_programs_keep_what_is_live),
-  };
-  return cmocka_run_group_tests_name("tensor/schedule", tests, NULL, NULL);
 }

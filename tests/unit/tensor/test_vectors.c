@@ -8,6 +8,7 @@
 
 #include "base/environment.h"
 #include "support/rondo_test.h"
+#include "support/test_program.h"
 #include "tensor/operators/common/vectors.h"
 #include "tensor/operators/elementwise/unary_operators.h"
 #include "tensor/program/operators.h"
@@ -28,8 +29,7 @@ static void use_widest(void) {
   (void)rondo_vectors_choose();
 }
 
-static void test_widths_are_chosen(void **state) {
-  (void)state;
+DEVICE_TEST(test_widths_are_chosen) {
   assert_true(use(PLAIN));
   assert_int_equal(rondo_vectors_used(), RONDO_VECTORS_PLAIN);
   use_widest();
@@ -71,11 +71,10 @@ static bool is_one_of_two(const rondo_operator *row) {
 
 static bool is_one_of_one(const rondo_operator *row) { return row->element.compute == rondo_compute_unary; }
 
-static void test_chunks_have_the_same_bits(void **state) {
+DEVICE_TEST(test_chunks_have_the_same_bits) {
   static float inputs[3][COUNT], results[WIDTHS][COUNT];
   size_t rows = 0, compared = 0;
   const rondo_operator *const *table = rondo_operator_table(&rows);
-  (void)state;
   for (size_t i = 0; i < 3; i++) fill(inputs[i], i + 1);
   const float *const terms[] = {inputs[0], inputs[1], inputs[2]};
   for (size_t r = 0; r < rows; r++) {
@@ -188,17 +187,15 @@ static void train(const network *n, rondo_compiled *compiled, float *weights) {
     assert_ok(rondo_compiled_read(compiled, names[i], weights, n->elements[i] * sizeof *weights));
 }
 
-static void test_training_has_the_same_bits(void **state) {
+TEST(test_training_has_the_same_bits) {
   static const rondo_type types[] = {RONDO_F32, RONDO_BF16, RONDO_F16};
   static float weights[WIDTHS][3 * WORDS * WIDTH + WIDTH * WIDTH];
-  test_fixture *t = *state;
   for (size_t type = 0; type < sizeof types / sizeof types[0]; type++) {
     for (size_t width = 0; width < WIDTHS; width++) {
       network n = {.count = 0};
-      rondo_compiled *compiled;
       if (!use(width)) continue;
       build(&n, types[type]);
-      assert_ok(rondo_compile(n.program, t->device, NULL, &compiled));
+      rondo_compiled *compiled = test_compile_kept(n.program, t->device, NULL);
       train(&n, compiled, weights[width]);
       assert_memory_equal(weights[width], weights[PLAIN], sizeof weights[PLAIN]);
       assert_ok(rondo_compiled_destroy(compiled));
@@ -207,13 +204,4 @@ static void test_training_has_the_same_bits(void **state) {
     assert_true(weights[PLAIN][0] == weights[PLAIN][0]);
   }
   use_widest();
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_widths_are_chosen),
-      cmocka_unit_test(test_chunks_have_the_same_bits),
-      test_case(test_training_has_the_same_bits),
-  };
-  return test_main(tests);
 }

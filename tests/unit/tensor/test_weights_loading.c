@@ -106,8 +106,7 @@ static void check_passed_over(const rondo_weights *weights) {
 }
 
 /* PR-10 */
-static void test_tensors_that_no_value_can_hold_are_passed_over(void **state) {
-  (void)state;
+UNIT_TEST(test_tensors_that_no_value_can_hold_are_passed_over) {
   write_file(foreign_header, padding_of(foreign_header, 8), 37);
   rondo_weights *loaded = load(NULL), *parsed = parse(NULL);
   check_passed_over(loaded);
@@ -126,8 +125,7 @@ static rondo_compiled *compile_state(rondo_device *device, const char *name, siz
   return compiled;
 }
 
-static void test_a_program_that_needs_one_of_them_is_told_why(void **state) {
-  (void)state;
+UNIT_TEST(test_a_program_that_needs_one_of_them_is_told_why) {
   rondo_device *device = NULL;
   assert_ok(rondo_device_open("cpu", NULL, &device));
   rondo_compiled *compiled = compile_state(device, "f64", 1);
@@ -172,8 +170,7 @@ static void flip_last_byte(void) {
 }
 
 /* PR-10. The checksum of a tensor that is not wanted is not compared; that of the header always is. */
-static void test_only_wanted_tensors_are_loaded(void **state) {
-  (void)state;
+UNIT_TEST(test_only_wanted_tensors_are_loaded) {
   rondo_weights_options options = {RONDO_WEIGHTS_OPTIONS_INIT, .wanted = is_wanted, .user = (void *)(uintptr_t) "b"};
   rondo_weights *weights = NULL;
   rondo_weight weight;
@@ -193,8 +190,7 @@ static void test_only_wanted_tensors_are_loaded(void **state) {
   assert_message("tensor 'c' does not have its checksum");
 }
 
-static void test_options_of_another_version_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(test_options_of_another_version_are_refused) {
   rondo_weights *weights = NULL;
   const rondo_weights_options options = {.struct_size = 1};
   save_three(path);
@@ -204,8 +200,7 @@ static void test_options_of_another_version_are_refused(void **state) {
 
 /* The mapping ------------------------------------------------------------------------------------------------------ */
 
-static void test_a_set_outlives_its_file(void **state) {
-  (void)state;
+UNIT_TEST(test_a_set_outlives_its_file) {
   rondo_weight weight;
   save_three(path);
   rondo_weights *weights = load(NULL);
@@ -222,8 +217,7 @@ static void test_a_set_outlives_its_file(void **state) {
 }
 
 /* Each tensor is aligned to its elements, where the file's writer did not see to it too. */
-static void test_tensors_are_aligned(void **state) {
-  (void)state;
+UNIT_TEST(test_tensors_are_aligned) {
   static const char header[] = "{\"a\":" T("F16", "[1]", "[0,2]") ",\"b\":" T("F32", "[2]", "[2,10]") "}";
   rondo_weight weight;
   for (size_t padding = 0; padding < 8; padding++) {
@@ -237,8 +231,7 @@ static void test_tensors_are_aligned(void **state) {
 }
 
 /* A set with types of all sizes, in which the names' order would leave tensors unaligned. */
-static void test_saved_tensors_are_aligned_in_the_file(void **state) {
-  (void)state;
+UNIT_TEST(test_saved_tensors_are_aligned_in_the_file) {
   static const rondo_type types[] = {RONDO_BF16, RONDO_F32, RONDO_F16, RONDO_I64, RONDO_I32};
   static const unsigned char data[24];
   rondo_weights *weights = NULL;
@@ -309,8 +302,7 @@ static void save_large(void) {
 }
 
 /* PR-10: at most 1.1 of the file, with the program's own memory, also when one tensor is all of the file. */
-static void test_loading_and_applying_take_the_memory_of_the_file(void **state) {
-  (void)state;
+UNIT_TEST(test_loading_and_applying_take_the_memory_of_the_file) {
   if (test_effort_divisor() > 1 || !reset_peak()) skip();
   rondo_device *device = NULL;
   save_large();
@@ -328,16 +320,4 @@ static void test_loading_and_applying_take_the_memory_of_the_file(void **state) 
   assert_ok(rondo_device_close(device));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tensors_that_no_value_can_hold_are_passed_over),
-      cmocka_unit_test(test_a_program_that_needs_one_of_them_is_told_why),
-      cmocka_unit_test(test_only_wanted_tensors_are_loaded),
-      cmocka_unit_test(test_options_of_another_version_are_refused),
-      cmocka_unit_test(test_a_set_outlives_its_file),
-      cmocka_unit_test(test_tensors_are_aligned),
-      cmocka_unit_test(test_saved_tensors_are_aligned_in_the_file),
-      cmocka_unit_test(test_loading_and_applying_take_the_memory_of_the_file),
-  };
-  return cmocka_run_group_tests_name("tensor/weights_loading", tests, make_folder, remove_folder);
-}
+int main(void) { return test_run_registered_in(make_folder, remove_folder); }

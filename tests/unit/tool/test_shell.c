@@ -21,32 +21,20 @@ static void assert_printed(const char *word, const char *expected) {
   assert_string_equal(text, expected);
 }
 
-static void test_plain_words_stand_as_they_are(void **state) {
-  (void)state;
+UNIT_TEST(test_plain_words_stand_as_they_are) {
   assert_printed("--device=cuda:0", "--device=cuda:0");
   assert_printed("a/b_c.d,e+f@g%h-1", "a/b_c.d,e+f@g%h-1");
 }
 
-static void test_other_words_are_quoted(void **state) {
-  (void)state;
+UNIT_TEST(test_other_words_are_quoted) {
   assert_printed("", "''");
   assert_printed("two words", "'two words'");
   assert_printed("$HOME \"x\" `ls` *", "'$HOME \"x\" `ls` *'");
   assert_printed("it's", "'it'\\''s'");
 }
 
-static void test_what_a_terminal_does_not_show_is_escaped(void **state) {
-  (void)state;
+UNIT_TEST(test_what_a_terminal_does_not_show_is_escaped) {
   assert_printed("a\nb", "$'a\\x0ab'");
   assert_printed("\033[1m'\\", "$'\\x1b[1m\\x27\\x5c'");
   assert_printed("\xc3\xa4", "$'\\xc3\\xa4'");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_plain_words_stand_as_they_are),
-      cmocka_unit_test(test_other_words_are_quoted),
-      cmocka_unit_test(test_what_a_terminal_does_not_show_is_escaped),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

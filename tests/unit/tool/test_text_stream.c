@@ -23,8 +23,7 @@ static char *write_numbers(int count) {
   return text_stream_close(&s);
 }
 
-static void test_the_text_is_whole(void **state) {
-  (void)state;
+UNIT_TEST(test_the_text_is_whole) {
   static const int counts[] = {0, 1, 585, 586, 1170, 1171, 100000};
   for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
     char *text = write_numbers(counts[i]);
@@ -35,8 +34,7 @@ static void test_the_text_is_whole(void **state) {
   }
 }
 
-static void test_each_allocation_that_fails_is_found(void **state) {
-  (void)state;
+UNIT_TEST(test_each_allocation_that_fails_is_found) {
   calls = 0;
   free(write_numbers(100000));
   const size_t count = calls;
@@ -48,17 +46,7 @@ static void test_each_allocation_that_fails_is_found(void **state) {
   fail_at = calls = 0;
 }
 
-static void test_a_stream_that_was_not_opened_gives_no_text(void **state) {
-  (void)state;
+UNIT_TEST(test_a_stream_that_was_not_opened_gives_no_text) {
   text_stream s = {0};
   assert_null(text_stream_close(&s));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_text_is_whole),
-      cmocka_unit_test(test_each_allocation_that_fails_is_found),
-      cmocka_unit_test(test_a_stream_that_was_not_opened_gives_no_text),
-  };
-  return cmocka_run_group_tests_name("tool/text_stream", tests, NULL, NULL);
 }

@@ -49,8 +49,7 @@ static traffic draw(size_t least, size_t most, double median, double spread, uin
   return t;
 }
 
-static void test_narrow_limits_take_no_time(void **state) {
-  (void)state;
+UNIT_TEST(test_narrow_limits_take_no_time) {
   static const struct {
     size_t least, most;
     double median;
@@ -67,8 +66,7 @@ static void test_narrow_limits_take_no_time(void **state) {
   }
 }
 
-static void test_usual_limits_give_the_distribution(void **state) {
-  (void)state;
+UNIT_TEST(test_usual_limits_give_the_distribution) {
   traffic t = draw(1, 1000000, 350, 0.5, 1);
   assert_true(t.rows[COUNT / 2] > 335 && t.rows[COUNT / 2] < 365);
   assert_true(t.rows[COUNT * 84 / 100] > 540 && t.rows[COUNT * 84 / 100] < 615); /* exp(0.5) times the median */
@@ -81,12 +79,4 @@ static void test_usual_limits_give_the_distribution(void **state) {
   t = draw(100, 1200, 350, 0, 1);
   assert_true(t.rows[0] == 350 && t.rows[COUNT - 1] == 350);
   traffic_destroy(&t);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_narrow_limits_take_no_time),
-      cmocka_unit_test(test_usual_limits_give_the_distribution),
-  };
-  return cmocka_run_group_tests_name("tool/traffic", tests, NULL, NULL);
 }

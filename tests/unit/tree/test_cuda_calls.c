@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What a replayed call of a function asks of the CUDA driver, by the fake driver's count of its calls (TR-1, TR-6): one
  * launch, and one call for each node that an input which moved is patched in, or for all inputs that are copied. Where
- * the program has the device's context current, that it is asked for is all there is beside these.
+ * the program has the device's context current, that it is asked for is all there is in addition.
  */
 #include "fake_cuda/fake_fixture.h"
 #include "support/foreign_library.h"
@@ -140,9 +140,25 @@ static void leave(const cuda_api *api) {
   assert_int_equal(api->primary_release(0), CU_OK);
 }
 
+/* Nothing of the tree is left, nor in the driver. */
+static int tear_down(void **state) {
+  const int code = test_tree_teardown(state);
+  return fake_check() == 0 ? code : -1;
+}
+
+/* With a driver that does not compile the kernel that copies. */
+static int set_up_without_kernel(void **state) {
+  fake = fake_cuda_get();
+  fake->reset();
+  fake->fail_call("cuModuleLoadDataEx", 2, CU_INVALID_PTX, false); /* after the fill */
+  return test_setup(state);
+}
+
+#define CALLS_TEST(name) TEST_DEFINE(name, test_fixture *t, fake_setup, tear_down)
+
 /* Whichever inputs move: nothing but the launch, the readers of those, and one look at the context. */
-static void patched_calls_ask_the_driver_for_nothing_else(void **state) {
-  reading of = {.fixture = *state, .readers = {1, 4, 2, 1}};
+CALLS_TEST(patched_calls_ask_the_driver_for_nothing_else) {
+  reading of = {.fixture = t, .readers = {1, 4, 2, 1}};
   make(&of, RONDO_BINDING_PATCH, false);
   const cuda_api *api = enter();
   for (uint32_t moves = 0; moves < 1 << INPUTS; moves++) {
@@ -159,9 +175,9 @@ static void patched_calls_ask_the_driver_for_nothing_else(void **state) {
 }
 
 /* Copied inputs are told to one kernel, however many move; also where recordings were compared. */
-static void copied_inputs_take_the_driver_one_call(void **state) {
+CALLS_TEST(copied_inputs_take_the_driver_one_call) {
   for (int finds = 0; finds < 2; finds++) {
-    reading of = {.fixture = *state, .readers = {1, 4, 2, 1}};
+    reading of = {.fixture = t, .readers = {1, 4, 2, 1}};
     make(&of, RONDO_BINDING_COPY, finds);
     const cuda_api *api = enter();
     const rondo_tree_info before = test_tree_info(of.tree);
@@ -184,15 +200,9 @@ static void copied_inputs_take_the_driver_one_call(void **state) {
 }
 
 /* A driver that does not compile the kernel has the copies queued. */
-static void without_the_kernel_copies_are_queued(void **state) {
-  test_fixture *t = *state;
+TEST_DEFINE(without_the_kernel_copies_are_queued, test_fixture *t, set_up_without_kernel, tear_down) {
   reading of = {.fixture = t, .readers = {1, 1, 2, 1}};
-  assert_int_equal(test_teardown(state), 0);
-  fake->reset();
-  fake->fail_call("cuModuleLoadDataEx", 2, CU_INVALID_PTX, false); /* after the fill */
-  assert_int_equal(test_setup(state), 0);
   fake->fail_call(NULL, 0, CU_OK, false);
-  of.fixture = *state;
   make(&of, RONDO_BINDING_COPY, false);
   for (uint32_t moves = 0; moves < 1 << INPUTS; moves++) {
     of.moved ^= moves;
@@ -204,8 +214,7 @@ static void without_the_kernel_copies_are_queued(void **state) {
 }
 
 /* Memory of another device, or of the host, is none that kernels are told of: it is copied by a copy. */
-static void memory_from_elsewhere_is_copied_by_copies(void **state) {
-  test_fixture *t = *state;
+CALLS_TEST(memory_from_elsewhere_is_copied_by_copies) {
   reading of = {.fixture = t, .readers = {1, 1, 1, 1}};
   uint32_t host[WORDS];
   make(&of, RONDO_BINDING_COPY, false);
@@ -226,8 +235,8 @@ static void memory_from_elsewhere_is_copied_by_copies(void **state) {
 
 /* Memory of the device that others made is copied by the kernel: whose it is takes the driver one call more when it
  * moves, and none while it stays. */
-static void foreign_memory_takes_one_call_more(void **state) {
-  reading of = {.fixture = *state, .readers = {1, 4, 2, 1}};
+CALLS_TEST(foreign_memory_takes_one_call_more) {
+  reading of = {.fixture = t, .readers = {1, 4, 2, 1}};
   make(&of, RONDO_BINDING_COPY, false);
   const cuda_api *api = enter();
   uint32_t *const kept = of.places[1][1];
@@ -257,23 +266,4 @@ static void foreign_memory_takes_one_call_more(void **state) {
   of.places[1][1] = kept;
   leave(api);
   unmake(&of);
-}
-
-/* Nothing of the tree is left, nor in the driver. */
-static int tear_down(void **state) {
-  const int code = test_tree_teardown(state);
-  return fake_check() == 0 ? code : -1;
-}
-
-#define calls_case(function) cmocka_unit_test_setup_teardown(function, fake_setup, tear_down)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      calls_case(patched_calls_ask_the_driver_for_nothing_else),
-      calls_case(copied_inputs_take_the_driver_one_call),
-      calls_case(without_the_kernel_copies_are_queued),
-      calls_case(memory_from_elsewhere_is_copied_by_copies),
-      calls_case(foreign_memory_takes_one_call_more),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,13 +17,12 @@ static rondo_device_memory *memory_of(const test_fixture *t) {
 /* A conditional node in the capture, as one that a library leaves on CUDA. */
 TEST(test_rc8_conditional_nodes_are_refused) {
   rondo_recording *recording = NULL;
-  rondo_capture_info info = {.struct_size = sizeof info};
   rondo_node before, node;
   rondo_node_params params = {
       .kind = RONDO_NODE_FOREIGN, .name = "if", .as.foreign = {.what = RONDO_FOREIGN_CONDITIONAL, .is_bound = true}};
   assert_ok(rondo_recording_create(t->device, NULL, &recording));
   assert_ok(rondo_recording_capture_begin(recording, t->stream, RONDO_CAPTURE_GLOBAL));
-  assert_ok(rondo_capture_get_info(t->stream, &info));
+  rondo_capture_info info = test_capture_info(t->stream);
   assert_ok(rondo_graph_add_empty(info.graph, NULL, 0, &before));
   assert_ok(rondo_graph_insert(info.graph, &before, 1, &params, &node));
   assert_error(rondo_recording_capture_end(recording, t->stream), RONDO_UNSUPPORTED, RONDO_REASON_HOST_DECISION);

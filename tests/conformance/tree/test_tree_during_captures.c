@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Trees beside captures of somebody else's (GX-11, C9): what a tree waits for inside of calls, before host steps, when
+ * Trees during captures of somebody else's (GX-11, C9): what a tree waits for inside of calls, before host steps, when
  * it tries what it found, plans its paths or gives recordings up, neither is refused nor makes a capture on another
  * stream invalid, whatever its mode and whoever began it. And streams that a call works on are not destroyed in it.
  * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
@@ -44,14 +44,14 @@ static void end_capture(const capturing *self) {
   test_stream_destroy(self->stream);
 }
 
-/* Runs the work beside a capture of each mode and thread. */
-static void beside_captures(test_scene *s, void (*work)(test_scene *s, const capturing *beside)) {
+/* Runs the work during a capture of each mode and thread. */
+static void during_captures(test_scene *s, void (*work)(test_scene *s, const capturing *capture)) {
   static const rondo_capture_mode modes[] = {RONDO_CAPTURE_GLOBAL, RONDO_CAPTURE_THREAD_LOCAL, RONDO_CAPTURE_RELAXED};
   for (size_t i = 0; i < 3; i++)
     for (int is_own = 0; is_own < 2; is_own++) {
-      const capturing beside = begin_capture(s, modes[i], is_own == 1);
-      work(s, &beside);
-      end_capture(&beside);
+      const capturing capture = begin_capture(s, modes[i], is_own == 1);
+      work(s, &capture);
+      end_capture(&capture);
     }
 }
 
@@ -63,11 +63,11 @@ static void use_tree(test_scene *s, rondo_tree_options options) {
   assert_ok(rondo_capture_exchange_thread_mode(&mode));
 }
 
-static void assert_calls(test_scene *s, const capturing *beside, rondo_function *f, const uint32_t *x,
+static void assert_calls(test_scene *s, const capturing *capture, rondo_function *f, const uint32_t *x,
                          const char *seen) {
   for (size_t i = 0; i < strlen(seen); i++) {
     rondo_buffer_release(scene_call(s, f, scene_at(x)));
-    assert_active(beside);
+    assert_active(capture);
   }
   assert_seen(s, seen);
 }
@@ -81,18 +81,18 @@ static rondo_status step_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-static void take_steps(test_scene *s, const capturing *beside) {
+static void take_steps(test_scene *s, const capturing *capture) {
   static uint32_t steps; /* outlives the function */
   const uint32_t before = steps;
   rondo_function *f =
       SCENE_FUNCTION(s, "steps", step_body, &steps, RONDO_INPUTS(RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED));
   uint32_t *x = s->places[0];
-  assert_calls(s, beside, f, x, "urpp");
+  assert_calls(s, capture, f, x, "urpp");
   assert_int_equal(steps - before, 4);
 }
 SCENE_TEST(test_tr14_host_steps_beside_captures) {
   uint32_t *x = scene_words(s, 1);
-  beside_captures(s, take_steps);
+  during_captures(s, take_steps);
   scene_assert_words(s, x, 1 + 6 * 4, 1);
 }
 
@@ -101,17 +101,17 @@ static rondo_status twice_read_body(rondo_call *call, void *user) {
   scene_combine(call, 0, scene_input(call, 0), scene_input(call, 0));
   return RONDO_OK;
 }
-static void find_inputs(test_scene *s, const capturing *beside) {
+static void find_inputs(test_scene *s, const capturing *capture) {
   const uint64_t checked = scene_info(s).checked;
   rondo_function *f = SCENE_FUNCTION(s, "found", twice_read_body, s, .find_inputs = true,
                                      .binding = RONDO_BINDING_PATCH, RONDO_INPUTS(RONDO_INPUT_MOVING));
-  assert_calls(s, beside, f, s->places[0], "urpp");
+  assert_calls(s, capture, f, s->places[0], "urpp");
   assert_int_equal(scene_info(s).checked - checked, 1);
   assert_int_equal(scene_info(s).untrusted, 0);
 }
 SCENE_TEST(test_tr6_inputs_are_found_beside_captures) {
   (void)scene_words(s, 1);
-  beside_captures(s, find_inputs);
+  during_captures(s, find_inputs);
 }
 
 /* Outputs of so many bytes. */
@@ -136,7 +136,7 @@ static void warm_up(test_scene *s, rondo_function *function, size_t outputs) {
 /* Functions that warm up in steps of their own are recorded one after another: the hole that the first output leaves is
  * too small for what comes, unless the path is planned as a whole; the tree does that by itself, waits, and gives back
  * what is too much. */
-static void plan_calm(test_scene *s, const capturing *beside) {
+static void plan_calm(test_scene *s, const capturing *capture) {
   static size_t first[] = {4 << 20, 2 << 20, 0}, second[] = {6 << 20, 0};
   use_tree(s, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .plan_after = 2, .plan_ms = 1000});
   rondo_function *f = SCENE_FUNCTION(s, "first", wide_body, first, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -153,23 +153,23 @@ static void plan_calm(test_scene *s, const capturing *beside) {
     rondo_buffer_release(outs[1]);
     rondo_buffer_release(wide);
     scene_end(s);
-    assert_active(beside);
+    assert_active(capture);
   }
   assert_int_equal(scene_info(s).planned_paths, !test_is_guarded(s->fixture));
   assert_seen(s, test_is_guarded(s->fixture) ? "uurrpppppppppppp" : "uurrpprrpppppppp");
 }
 SCENE_TEST(test_tr3_paths_are_planned_beside_captures) {
   (void)scene_words(s, 1);
-  beside_captures(s, plan_calm);
+  during_captures(s, plan_calm);
 }
 
 /* One recording is the most, so that each gives up the one before. */
-static void give_up(test_scene *s, const capturing *beside) {
+static void give_up(test_scene *s, const capturing *capture) {
   use_tree(s, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_recordings = 1});
   rondo_function *functions[] = {scene_affine(s, "f", 3, 1), scene_affine(s, "g", 5, 1)};
   for (int i = 0; i < 8; i++) {
     rondo_buffer_release(scene_call(s, functions[i % 2], scene_at(s->places[0])));
-    assert_active(beside);
+    assert_active(capture);
   }
   assert_seen(s, "uurrrrrr");
   assert_int_equal(scene_info(s).evicted, 5);
@@ -177,7 +177,7 @@ static void give_up(test_scene *s, const capturing *beside) {
 }
 SCENE_TEST(test_tr11_recordings_are_given_up_beside_captures) {
   (void)scene_words(s, 1);
-  beside_captures(s, give_up);
+  during_captures(s, give_up);
 }
 
 /* A function may go while the stream of its last call captures, and the capture goes on. */
