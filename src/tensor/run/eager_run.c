@@ -175,7 +175,7 @@ static rondo_status choose(rondo_compiled *compiled) {
 
 /* Where each node depends on the one before it and all are on one stream, there is nothing to gain. */
 static bool is_line(const rondo_compiled *compiled, const rondo_run_nodes *nodes) {
-  return compiled->feeds.inputs.count + compiled->feeds.outputs.count == 0 && rondo_edges_are_straight(&nodes->before);
+  return compiled->feeds.inputs.count + compiled->feeds.outputs.count == 0 && rondo_edges_are_chain(&nodes->before);
 }
 
 static rondo_status make(rondo_compiled *compiled, rondo_run_nodes *nodes) {

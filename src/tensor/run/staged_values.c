@@ -232,6 +232,11 @@ rondo_status rondo_feeds_play_output(const rondo_staged_output *output, rondo_st
   return rondo_copy_async(stream, output->buffer, output->slot, output->bytes);
 }
 
+rondo_status rondo_feeds_fetch(const rondo_staged_output *output, rondo_stream *stream) {
+  RONDO_TRY(rondo_feeds_play_output(output, stream));
+  return rondo_event_record(output->ready, stream);
+}
+
 rondo_status rondo_feeds_play_inputs(const rondo_compiled *compiled) {
   const rondo_feeds *feeds = &compiled->feeds;
   for (size_t i = 0; i < feeds->inputs.count; i++)
@@ -241,10 +246,8 @@ rondo_status rondo_feeds_play_inputs(const rondo_compiled *compiled) {
 
 rondo_status rondo_feeds_play_outputs(const rondo_compiled *compiled) {
   const rondo_feeds *feeds = &compiled->feeds;
-  for (size_t i = 0; i < feeds->outputs.count; i++) {
-    RONDO_TRY(rondo_feeds_play_output(&feeds->outputs.items[i], compiled->stream));
-    RONDO_TRY(rondo_event_record(feeds->outputs.items[i].ready, compiled->stream));
-  }
+  for (size_t i = 0; i < feeds->outputs.count; i++)
+    RONDO_TRY(rondo_feeds_fetch(&feeds->outputs.items[i], compiled->stream));
   return RONDO_OK;
 }
 
