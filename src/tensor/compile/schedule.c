@@ -22,20 +22,13 @@ bool rondo_value_is_transient(const rondo_program *program, uint32_t value) {
 
 /* What is needed --------------------------------------------------------------------------------------------------- */
 
-static bool any_result_in(const rondo_operation *operation, const bool *values) {
-  for (uint32_t r = 0; r < operation->row->result_count; r++) {
-    if (values[operation->results[r]]) return true;
-  }
-  return false;
-}
-
 bool rondo_program_mark_runs(const rondo_program *program, bool *needed, bool *runs) {
   bool any = program->outputs.count > 0;
   for (size_t i = 0; i < program->outputs.count; i++) needed[program->outputs.items[i].value] = true;
   for (size_t i = program->operations.count; i > 0; i--) {
     const rondo_operation *operation = &program->operations.items[i - 1];
     const bool is_update = operation->row->updates != 0;
-    runs[i - 1] = is_update || operation->row->always_runs || any_result_in(operation, needed);
+    runs[i - 1] = is_update || operation->row->always_runs || rondo_operation_makes_any(operation, needed);
     any = any || runs[i - 1];
     if (!runs[i - 1]) continue;
     RONDO_EACH_INPUT(k, operation) needed[operation->inputs[k]] = true;
@@ -99,7 +92,8 @@ static void find_owners(const rondo_program *program, const bool *overwritten, r
     if (!schedule->runs[i]) continue;
     if (row->is_view || is_in_place(program, operation))
       schedule->owners[operation->results[0]] = schedule->owners[operation->inputs[0]];
-    const bool is_shared = rondo_operator_may_repeat(row) && !row->is_view && !any_result_in(operation, overwritten);
+    const bool is_shared =
+        rondo_operator_may_repeat(row) && !row->is_view && !rondo_operation_makes_any(operation, overwritten);
     const uint32_t first = is_shared ? rondo_repeats_find(program, schedule->owners, repeats, i) : i;
     if (first == i && !row->is_view) continue;
     schedule->runs[i] = false;
