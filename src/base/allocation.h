@@ -52,6 +52,23 @@ void rondo_release(const rondo_allocator *allocator, void *pointer, size_t count
 RONDO_MUST_USE rondo_status rondo_allocate_text(const rondo_allocator *allocator, const char *text, char **out);
 void rondo_release_text(const rondo_allocator *allocator, char *text);
 
+/* Scratch memory: blocks that are released together. The owner of a scratch passes it to everything that it builds, and
+ * frees it once. So the parts need no functions to free them, and a failure halfway needs no care. One thread at a
+ * time. */
+typedef struct rondo_scratch_block rondo_scratch_block;
+
+typedef struct rondo_scratch {
+  const rondo_allocator *allocator;
+  rondo_scratch_block *last;
+} rondo_scratch;
+
+/* Zeroed memory for `count` things of `bytes` each. `out` is the address of a pointer of any type, which becomes NULL
+ * for no things, and on failure. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_scratch_take(rondo_scratch *scratch, size_t count, size_t bytes, void *out);
+
+/* Releases all that was taken; the scratch can be used again. */
+void rondo_scratch_free(rondo_scratch *scratch);
+
 /* False when the result does not fit; *out is then unchanged. */
 bool rondo_checked_add(size_t a, size_t b, size_t *out);
 bool rondo_checked_multiply(size_t a, size_t b, size_t *out);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "plan/scratch.h"
+#include "base/allocation.h"
 
 #define RONDO_NO_RANK SIZE_MAX
 #define RONDO_RANK_LEVELS 11 /* of 6 bits each */

@@ -6,7 +6,7 @@
 #ifndef RONDO_PLAN_INTERVAL_BOX_TREE_H
 #define RONDO_PLAN_INTERVAL_BOX_TREE_H
 
-#include "plan/scratch.h"
+#include "base/allocation.h"
 
 #define RONDO_NO_BOX UINT32_MAX
 

@@ -7,7 +7,7 @@
 
 #include <rondo/plan.h>
 
-#include "plan/scratch.h"
+#include "base/allocation.h"
 
 typedef struct rondo_branches {
   uint32_t count; /* with number 0 */

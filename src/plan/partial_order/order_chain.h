@@ -6,7 +6,7 @@
 
 #include <rondo/plan.h>
 
-#include "plan/scratch.h"
+#include "base/allocation.h"
 
 typedef struct rondo_chain_problem {
   rondo_plan_problem problem; /* as given, with the lists and the order below */

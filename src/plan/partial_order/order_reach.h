@@ -7,7 +7,7 @@
 
 #include <rondo/plan.h>
 
-#include "plan/scratch.h"
+#include "base/allocation.h"
 
 typedef struct rondo_reach_question {
   uint32_t from, to; /* is there a path of at least one edge? */

@@ -18,8 +18,8 @@
 
 #include <rondo/plan.h>
 
+#include "base/allocation.h"
 #include "base/array.h"
-#include "plan/scratch.h"
 
 #define RONDO_RELATION_LOOSE UINT32_MAX
 

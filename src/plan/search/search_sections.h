@@ -9,7 +9,7 @@
 #ifndef RONDO_PLAN_SEARCH_SEARCH_SECTIONS_H
 #define RONDO_PLAN_SEARCH_SEARCH_SECTIONS_H
 
-#include "plan/scratch.h"
+#include "base/allocation.h"
 #include "plan/search/parallel_search.h"
 
 #define RONDO_SEARCH_NONE UINT32_MAX

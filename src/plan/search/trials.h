@@ -8,9 +8,9 @@
 
 #include <stdatomic.h>
 
+#include "base/allocation.h"
 #include "base/error.h"
 #include "base/thread.h"
-#include "plan/scratch.h"
 
 #define RONDO_NO_TRIAL UINT64_MAX
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Chains: operators that work element by element (rondo_element), joined into one step, which keeps what they hand to
- * each other out of memory. Each element goes through the members one after the other, is rounded to its type behind
- * each, and only the last one's result is stored: the same bits as from separate steps.
+ * Chains: elementwise operators (rondo_element) that are fused into one step, so that their intermediate results need
+ * no memory. Each element passes through the members in order, is rounded to its type after each, and only the last
+ * result is stored. The bits are those of separate steps.
  *
- * A member but the last is read by other members alone and is no output, so nothing is computed twice. All members'
- * results have the same number of elements, in the same order; shapes may differ by reshaping.
+ * Only members read the result of a member, except the last, and it is not an output; so nothing is computed twice. All
+ * results have the same number of elements in the same order; shapes may differ by reshaping.
  *
- * A join never raises the peak of the base order (tensor/compile/operator_order.c). It makes what the joined operator
- * reads live on to the chain's place, and spares its result meanwhile. So either what would have died with it has no
- * more bytes than its result; or all else that the chain reads is there before it, and the last result has no more
- * bytes than any that is spared: then the chain's place is where the joined operator stood.
+ * Fusing an operator never raises the peak of the base order (tensor/compile/operator_order.c). It extends the live
+ * range of the operator's inputs to the chain's place, and removes its result. This is allowed in two cases: the inputs
+ * that would have died have no more bytes than the result; or everything else that the chain reads is computed before
+ * the operator, and the last result has no more bytes than any removed one. Then the operator's place becomes the
+ * chain's.
  */
 #ifndef RONDO_TENSOR_COMPILE_CHAIN_H
 #define RONDO_TENSOR_COMPILE_CHAIN_H
@@ -18,7 +19,7 @@
 
 #define RONDO_CHAIN_INPUTS RONDO_MAX_OPERANDS
 #define RONDO_CHAIN_STEPS 12
-#define RONDO_CHAIN_LAYOUTS 4 /* inputs that are broadcast, each in its way */
+#define RONDO_CHAIN_LAYOUTS 4 /* different ways in which inputs are broadcast */
 #define RONDO_CHAIN_PACK 4    /* elements that a CUDA kernel takes together: PACK in floats.cuh */
 
 /* How a broadcast input lies under the elements: dimensions that lie alike are one, none is 1, the last varies fastest;
@@ -29,7 +30,7 @@ typedef struct rondo_chain_layout {
   size_t strides[RONDO_MAX_DIMENSIONS];
 } rondo_chain_layout;
 
-/* What a step is told: the first of its operation's attributes. */
+/* The parameters of a step: the first of its operation's attributes. */
 typedef struct rondo_chain_numbers {
   float numbers[2];
   size_t size;
@@ -51,7 +52,7 @@ typedef struct rondo_chain_step {
   uint8_t terms[RONDO_MAX_TERMS]; /* an input, or RONDO_CHAIN_INPUTS and the number of a step before */
 } rondo_chain_step;
 
-/* All that a chain's kernel is told beside addresses: a scalar, without padding, as chain.cu has it. */
+/* The argument of a chain's kernel next to addresses: a scalar without padding, as in chain.cu. */
 typedef struct rondo_chain_form {
   size_t count; /* elements */
   size_t packs; /* that are whole and have no seam of a broadcast in them */
@@ -64,21 +65,21 @@ typedef struct rondo_chain_form {
 } rondo_chain_form;
 
 typedef struct rondo_chain {
-  rondo_operation operation;           /* in the place of the last member: its inputs are the chain's */
+  rondo_operation operation;           /* of the chain: its inputs, and the result of the last member */
   uint32_t members[RONDO_CHAIN_STEPS]; /* operations, rising; the last one's number is the chain's */
   uint32_t count;
-  uint32_t place; /* the member in whose place the chain stands in the base order */
+  uint32_t place; /* the member whose place in the base order the chain has */
   rondo_chain_form form;
 } rondo_chain;
 
-/* Fills in operation and form from the members; false when they do not fit in these. */
+/* Sets operation and form from the members; false: they do not fit. */
 bool rondo_chain_describe(const rondo_program *program, const uint32_t *owners, rondo_chain *chain);
 
 /* "add+gelu+mul", into `room` bytes, at least 8; what does not fit is "...". */
 #define RONDO_CHAIN_NAME 96
 void rondo_chain_name(const rondo_program *program, const rondo_chain *chain, char *buffer, size_t room);
 
-/* What a chain's operation is. In no table: programs have none. */
+/* The row of chains. It is not in the table, as programs have no chains. */
 extern const rondo_operator rondo_operator_chain;
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Compiling a program (FW-1): layout, memory, steps, warm-up, capture, instantiate, upload. What the warm-up changed is
- * put back by filling the memory anew: a program that was never run has zeros in its states, and its cells' and
- * constants' initial numbers. States that are shared are guarded (tensor/run/state_guard.h).
+ * Compiling a program (FW-1): layout, memory, steps, warm-up, capture, instantiate, upload. After the
+ * warm-up the memory is initialized again: before the first run, states are zeros, and cells and constants have their
+ * initial numbers. Shared states are saved and restored (tensor/run/state_guard.h).
  *
- * Calls that act at once run in the thread mode RELAXED, so that no capture of another thread is disturbed; only the
- * capture itself is taken in THREAD_LOCAL, in which the library refuses what must not happen while capturing (FW-2).
+ * Compiling runs in the thread mode RELAXED, so that it does not disturb captures of other threads. Only the capture
+ * itself uses THREAD_LOCAL, in which calls that must not happen while capturing are refused (FW-2).
  */
 #include <string.h>
 
@@ -24,12 +24,12 @@
 typedef struct compiler {
   const char *call;
   const rondo_program *program;
-  rondo_compiled *replaced; /* by this one; NULL: none */
+  rondo_compiled *replaced; /* the program that this one replaces; NULL: none */
   rondo_recompile_result result;
   rondo_staged_list staged;
   rondo_layout layout;
   rondo_compiled *compiled;
-  bool is_plan; /* nothing but the layout is wanted */
+  bool is_plan; /* only the layout is made */
 } compiler;
 
 /* Memory ---------------------------------------------------------------------------------------------------------- */
@@ -53,7 +53,7 @@ static rondo_status take_arena(const compiler *c, size_t bytes) {
   return RONDO_OK;
 }
 
-/* Of the inputs that are written to their slots. */
+/* Bytes of the inputs that are written to their slots. */
 static size_t input_bytes(const compiler *c) {
   size_t bytes = 0;
   for (size_t i = 0; i < c->program->values.count; i++) {
@@ -64,8 +64,8 @@ static size_t input_bytes(const compiler *c) {
   return bytes;
 }
 
-/* Of the host's, that copies and kernels of the device reach: what is written goes through it, values are staged in it,
- * and kernels write wrong indices there. */
+/* Host memory that the device can access: for writes of values, for staged values, and for wrong indices that kernels
+ * find. */
 static rondo_status allocate_host_memory(const compiler *c) {
   rondo_compiled *compiled = c->compiled;
   rondo_bounce *bounce = &compiled->bounce;
@@ -100,7 +100,7 @@ static rondo_status fill(const compiler *c, void *address, size_t bytes, uint32_
   return bytes == 0 ? RONDO_OK : rondo_fill_async(c->compiled->stream, &zeros);
 }
 
-/* All memory that is not shared as before the first run. */
+/* Sets all memory that is not shared to its contents before the first run. */
 static rondo_status initialise(const compiler *c) {
   RONDO_TRY(fill(c, c->compiled->states, c->layout.state_bytes, 0));
   RONDO_TRY(fill(c, c->compiled->own, c->layout.own_bytes, 0));
@@ -119,8 +119,8 @@ static rondo_status initialise(const compiler *c) {
   return RONDO_OK;
 }
 
-/* States and cells that are not shared yet are from now on. */
-static rondo_status hand_over_states(const compiler *c) {
+/* Shares the states and cells that are not shared yet. */
+static rondo_status share_states(const compiler *c) {
   rondo_compiled *compiled = c->compiled;
   const size_t room = c->program->values.count;
   rondo_shared_value *values;
@@ -151,7 +151,7 @@ static void link_staged(const rondo_feeds *feeds, uint32_t value, uint32_t outpu
   named->in_arena = false;
 }
 
-/* The optimizer that trains each value. The first input of an update is what it trains, the others are moments. */
+/* Finds the optimizer that trains each value. The first input of an update is the trained state. */
 static void find_optimizers(const rondo_program *program, const char **trained_by) {
   for (size_t i = 0; i < program->operations.count; i++) {
     const rondo_operation *operation = &program->operations.items[i];
@@ -163,7 +163,7 @@ static void find_optimizers(const rondo_program *program, const char **trained_b
   }
 }
 
-/* `output`: its number, if it is one. trained_by: NULL for none. */
+/* output: its number, for an output. trained_by: NULL for none. */
 static rondo_status name_value(const compiler *c, char kind, const char *name, uint32_t value, uint32_t output,
                                const char *trained_by) {
   rondo_compiled *compiled = c->compiled;
@@ -221,7 +221,7 @@ static uint64_t count_parameters(const rondo_program *program) {
 /* The whole ------------------------------------------------------------------------------------------------------- */
 
 static void fill_info(const compiler *c) {
-  rondo_compiled_info *info = &c->compiled->info; /* kernels are counted as they are emitted */
+  rondo_compiled_info *info = &c->compiled->info; /* kernels are counted when they are emitted */
   info->parameters = count_parameters(c->program);
   info->state_bytes = c->layout.state_bytes + c->layout.shared_bytes + c->layout.own_bytes;
   info->shared_bytes = c->layout.shared_bytes;
@@ -240,7 +240,7 @@ static void fill_info(const compiler *c) {
   for (uint32_t i = 0; i < info->chains; i++) info->joined += c->layout.schedule.chains.items[i].count;
 }
 
-static rondo_status look_at_device(rondo_compiled *compiled) {
+static rondo_status find_device_kind(rondo_compiled *compiled) {
   rondo_device_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_device_get_info(compiled->device, &info));
   compiled->is_cuda = info.cuda;
@@ -289,7 +289,7 @@ static rondo_status make_recording(const compiler *c) {
   return is_recorded ? rondo_record(c->program, &c->layout, c->compiled) : rondo_record_keep(&c->layout, c->compiled);
 }
 
-/* Counts go on from those of the one that is replaced. */
+/* Continues the counts of the program that is replaced. */
 static rondo_status replace_exec(compiler *c) {
   rondo_update_result update = {.struct_size = sizeof update};
   rondo_compiled_info *info = &c->compiled->info;
@@ -303,18 +303,18 @@ static rondo_status replace_exec(compiler *c) {
   return RONDO_OK;
 }
 
-/* States that are shared from now on are not if that is all that failed. */
+/* Shares the states; takes that back if the exec cannot be made. */
 static rondo_status finish(compiler *c) {
   rondo_compiled *compiled = c->compiled;
   const size_t before = compiled->sharing->values.count;
-  RONDO_TRY(hand_over_states(c));
+  RONDO_TRY(share_states(c));
   const rondo_status status = c->replaced == NULL ? rondo_record_instantiate(compiled) : replace_exec(c);
   if (status != RONDO_OK && compiled->sharing->values.count > before)
     compiled->states = rondo_sharing_give_back(compiled->sharing, before);
   return status;
 }
 
-/* Whatever comes of it, shared states are as before. */
+/* Restores shared states also after a failure. */
 static rondo_status make_guarded_recording(const compiler *c) {
   rondo_state_guard guard;
   RONDO_TRY(rondo_state_guard_begin(c->program, &c->layout, c->compiled, &guard));
@@ -330,7 +330,7 @@ static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   rondo_program_check(c->program);
   RONDO_TRY(rondo_record_options_keep(compiled, given));
   RONDO_TRY(rondo_executed_keep(compiled, given));
-  RONDO_TRY(look_at_device(compiled));
+  RONDO_TRY(find_device_kind(compiled));
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, c->program->name, &compiled->name));
   RONDO_TRY(rondo_program_make_label(&compiled->allocator, c->program->name, &compiled->label));
   RONDO_TRY(find_sharing(c, given));
@@ -345,11 +345,11 @@ static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   return finish(c);
 }
 
-/* The compiled program is destroyed; the error is the one that made it fail. */
+/* Destroys the program, and returns the error that made compiling fail. */
 static rondo_status give_up(rondo_compiled *compiled) {
   rondo_saved_error error;
   rondo_error_save(&error);
-  rondo_status_ignore(rondo_compiled_destroy(compiled), "the failure that led here is the one to tell");
+  rondo_status_ignore(rondo_compiled_destroy(compiled), "the first failure is the one to return");
   return rondo_error_raise(&error);
 }
 
@@ -357,12 +357,12 @@ static rondo_status check_shared(const compiler *c, const rondo_compiled *shared
   if (shared == NULL) return RONDO_OK;
   if (shared->device == device) return rondo_compiled_refuse_capturing(shared, c->call);
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                    "%s: %s, which is to be shared, was compiled for device '%s', and this is for '%s': what "
-                    "shares is compiled for one rondo_device",
+                    "%s: %s, which is to be shared, was compiled for device '%s', but this program is for '%s': "
+                    "programs that share must be compiled for one rondo_device",
                     c->call, shared->label, shared->device->name, device->name);
 }
 
-/* Calls that act at once are relaxed. */
+/* In the thread mode RELAXED. */
 static rondo_status compile_relaxed(compiler *c, const rondo_compile_options *given) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
@@ -371,7 +371,7 @@ static rondo_status compile_relaxed(compiler *c, const rondo_compile_options *gi
   return status == RONDO_OK ? back : status;
 }
 
-/* Into c->compiled, which is NULL after a failure. */
+/* Sets c->compiled, NULL after a failure. */
 static rondo_status make_compiled(compiler *c, rondo_device *device, const rondo_allocator *allocator,
                                   const rondo_compile_options *given) {
   RONDO_TRY(check_shared(c, given->share, device));
@@ -384,6 +384,7 @@ static rondo_status make_compiled(compiler *c, rondo_device *device, const rondo
   rondo_resources_init(&c->compiled->resources, allocator, device);
   const rondo_status status = compile_relaxed(c, given);
   rondo_layout_free(c->program, &c->layout);
+  if (status == RONDO_OK && !c->is_plan) rondo_compiled_check(c->compiled);
   if (status == RONDO_OK) return RONDO_OK;
   rondo_compiled *const failed = c->compiled;
   c->compiled = NULL;
@@ -414,7 +415,7 @@ rondo_status rondo_compile_plan(rondo_program *program, rondo_device *device, co
 
 /* Again ------------------------------------------------------------------------------------------------------------ */
 
-/* What it is staged by now; the names are its own. */
+/* Lists how values are staged now; `compiled` owns the names. */
 static size_t list_staged(const rondo_compiled *compiled, rondo_staged_value *staged) {
   size_t count = 0;
   for (size_t i = 0; i < compiled->values.count; i++) {
@@ -427,13 +428,13 @@ static size_t list_staged(const rondo_compiled *compiled, rondo_staged_value *st
   return count;
 }
 
-/* The handle becomes the new one; what it was goes. */
+/* Moves the new program into the handle, and destroys the old one. */
 static void take_place(rondo_compiled *compiled, rondo_compiled *made) {
   const rondo_compiled before = *compiled;
   *compiled = *made;
   *made = before;
   if (compiled->arena != NULL && compiled->arena->holder == made) compiled->arena->holder = compiled;
-  rondo_status_ignore(rondo_compiled_destroy(made), "its work was waited for and found right");
+  rondo_status_ignore(rondo_compiled_destroy(made), "its work was waited for and has not failed");
 }
 
 static rondo_status recompile(compiler *c, rondo_compiled *compiled, const rondo_staged_value *staged, size_t count) {

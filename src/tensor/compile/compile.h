@@ -6,8 +6,8 @@
 
 #include "tensor/program/program_internal.h"
 
-/* compile.c: what rondo_compile would find of a program before it has memory, code or a recording: sizes, as info says
- * them. Errors as rondo_compile. */
+/* Sizes of a program, without memory, code or a recording: what rondo_compile would report. Errors: as rondo_compile.
+ */
 RONDO_MUST_USE rondo_status rondo_compile_plan(rondo_program *program, rondo_device *device,
                                                const rondo_compile_options *options, rondo_compiled_info *out_info);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Emitting: operations become steps. A step's arguments are copied into one piece of memory: the list of addresses
- * first, then the bytes behind each, then the values, each at its alignment. What a kernel accesses is an input or a
- * result of its operation, from the start or from somewhere in it to its end, its workspace, or memory of index checks,
- * so the bytes are known by the address.
+ * Emitting: operations become steps. The arguments of a step are copied into one block: the list of their addresses,
+ * then the bytes that each pointer argument may access, then the values, each at its alignment. A kernel accesses
+ * inputs and results of its operation (from an address inside them to their end), its workspace, and memory of index
+ * checks. So the address determines the bytes.
  */
 #include "tensor/compile/emitter.h"
 
@@ -108,7 +108,7 @@ static size_t lay_out_arguments(const rondo_parameter *parameters, size_t count,
   return end;
 }
 
-/* From the address on, which may lie inside the value; 0 when it does not. */
+/* Bytes from the address to the end of the value; 0: the address is not inside the value. */
 static size_t value_bytes_at(const rondo_emitter *emitter, uint32_t value, const void *address) {
   const uintptr_t begin = (uintptr_t)rondo_emit_address(emitter, value), at = (uintptr_t)address;
   const size_t bytes = begin == 0 ? 0 : rondo_shape_bytes(rondo_emit_shape(emitter, value));
@@ -124,7 +124,7 @@ static size_t operation_bytes_at(const rondo_emitter *emitter, const rondo_opera
   return bytes;
 }
 
-/* 0 when the address is none of index checks'. An operation that checks has a mark, another one reads all of them. */
+/* 0: the address is not in memory of index checks. An operation that checks has a mark; an update reads all marks. */
 static size_t check_bytes_at(const rondo_emitter *emitter, const void *address) {
   const rondo_update_gate *gate = emitter->compiled->gate;
   const rondo_check_memory *check = &emitter->check;
@@ -133,7 +133,7 @@ static size_t check_bytes_at(const rondo_emitter *emitter, const void *address) 
   return gate != NULL && address == &gate->begun ? emitter->compiled->gate_bytes - sizeof gate->run : 0;
 }
 
-/* 0 when the address is none of the current operations'. */
+/* 0: the address is not in memory of the current operations. */
 static size_t bytes_at(const rondo_emitter *emitter, const void *address) {
   size_t bytes = check_bytes_at(emitter, address);
   if (address == rondo_emit_workspace(emitter)) bytes = emitter->layout->workspaces[emitter->operation].bytes;
@@ -224,7 +224,7 @@ rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size
   return RONDO_OK;
 }
 
-/* The first that asks sets the number: all checks of the run are done by then. */
+/* The first update sets the number of the next run: all checks of this run are done by then. */
 rondo_gate_memory rondo_emit_gate(rondo_emitter *emitter) {
   rondo_update_gate *gate = emitter->compiled->gate;
   assert(current(emitter)->row->updates != 0);

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: MIT
- * Choosing what is joined. An update that runs early frees its gradient early; one that waits for others holds it. So
- * the order is walked once for each row, and an operation is put off until the next of its row as long as
+ * Choosing which operations run as one kernel (horizontal fusion). An update that runs early frees its gradient early;
+ * one that waits for others keeps it live. So the order is walked once for each row, and an operation is moved later,
+ * to the next one of its row, as long as
  *   - nothing that needs it comes before, and
- *   - what it would have freed can be held without raising the peak of the order: not in the valleys behind it.
- * What is small is put off past the peak too: operations that together hold at most RONDO_JOIN_SHARE of it. In a
- * network these are biases and norms, about half of the parameters and a hundredth of their bytes. Small and large ones
- * form groups of their own, so that a large one that cannot wait does not make the small ones run.
+ *   - what it would have freed can stay live without raising the peak of the order.
+ * Small operations are moved past the peak too, if together they keep at most one part in RONDO_JOIN_SHARE of it live.
+ * In a network these are the biases and norms: about half of the parameters and a hundredth of their bytes. Small and
+ * large operations form separate groups, so that a large one that cannot wait does not end a group of small ones.
  *
- * Rows are taken from the end of the table (tensor/program/operators.h), where those stand that use what others make:
- * when they have been put off, those before them have further to go.
+ * Rows are taken from the end of the table (tensor/program/operators.h), where rows come after those whose results they
+ * use: once the later ones have moved, the earlier ones can move further.
  *
- * Operations of a row that is early, and read nothing but what lasts, are brought forward by the same rules, with the
- * order walked from its end: what they make is held. Nothing comes before them, for updates wait for the readers.
+ * Operations of an early row that read only permanent values are moved earlier by the same rules, with the order walked
+ * from its end; what stays live longer are their results. They have no predecessors, because updates wait for readers.
  *
- * Decided by the program and its sizes alone. The operations of a group stand side by side in the order; each depends
- * on the one before it, the first on all that any of them does, and what depends on any depends on the last.
+ * The choice depends only on the program and its sizes. The operations of a group are adjacent in the order. Each
+ * depends on the one before it, the first on everything that any of them depends on, and what depends on any of them
+ * depends on the last.
  */
 #include "tensor/compile/join_updates.h"
 
 #include <assert.h>
 #include <string.h>
 
+#include "base/allocation.h"
 #include "base/error.h"
 #include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
@@ -30,29 +33,29 @@
 #define NEVER UINT32_MAX
 
 typedef struct group {
-  uint32_t first, last; /* positions; it will run at the last, or brought forward at the first */
+  uint32_t first, last; /* positions: it will run at the last, or, if moved earlier, at the first */
   uint32_t count;
   uint32_t first_after; /* the first position that needs one of them; NEVER: none */
-  size_t held;          /* bytes that the operations so far hold */
+  size_t held;          /* bytes that its operations keep live */
   bool is_small, is_open;
 } group;
 
 typedef struct joiner {
   const rondo_program *program;
-  const rondo_allocator *allocator;
+  rondo_scratch scratch;
   const rondo_schedule_sizes *sizes;
   rondo_schedule *schedule;
   const rondo_operator *row; /* whose operations are being joined */
   size_t most_live;          /* the order's peak, as it was given */
-  size_t spare;              /* bytes by which it may still rise */
-  size_t *bytes;             /* one a value: of results that own their bytes, rounded up; else 0 */
-  uint32_t *born, *died;     /* one a value: positions, NEVER for what is not there; the end of the run is the count */
-  size_t *live, *cost;   /* one a position: live bytes; those that its operation of the row holds when it is put off */
-  uint32_t *first_after; /* one a position: as in a group */
-  uint32_t *group_of;    /* one a position: its group plus one, 0 for none */
+  size_t spare;              /* bytes by which the peak may still rise */
+  size_t *bytes;             /* by value: rondo_schedule_bytes */
+  uint32_t *born, *died;     /* by value: positions; NEVER: it is not live; the end of the run is the count */
+  size_t *live, *cost;   /* by position: live bytes; bytes that the operation of the row keeps live when it is moved */
+  uint32_t *first_after; /* by position: as in a group */
+  uint32_t *group_of;    /* by position: its group plus one, 0: none */
   group *groups;
   uint32_t group_count;
-  uint32_t *order, *joined, *place; /* the new order; of an old position, its place in it */
+  uint32_t *order, *joined, *place; /* the new order; by old position, its place in it */
 } joiner;
 
 static const rondo_operation *operation_at(const joiner *j, uint32_t position) {
@@ -61,10 +64,9 @@ static const rondo_operation *operation_at(const joiner *j, uint32_t position) {
 
 static bool is_of_row(const joiner *j, uint32_t position) { return operation_at(j, position)->row == j->row; }
 
-static bool reads_what_lasts(const joiner *j, const rondo_operation *operation) {
-  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
-    const uint32_t value = operation->inputs[k];
-    if (value != RONDO_NO_VALUE && rondo_value_is_transient(j->program, j->schedule->owners[value])) return false;
+static bool reads_permanent_only(const joiner *j, const rondo_operation *operation) {
+  RONDO_EACH_INPUT(k, operation) {
+    if (rondo_value_is_transient(j->program, j->schedule->owners[operation->inputs[k]])) return false;
   }
   return true;
 }
@@ -74,39 +76,26 @@ static bool may_move(const joiner *j, uint32_t position) {
   if (!is_of_row(j, position)) return false;
   const rondo_operation *operation = operation_at(j, position);
   if (join->takes != NULL && !join->takes(j->program, operation)) return false;
-  return !join->is_early || reads_what_lasts(j, operation);
+  return !join->is_early || reads_permanent_only(j, operation);
 }
 
 /* Live bytes ------------------------------------------------------------------------------------------------------- */
 
-static size_t round_up(const joiner *j, size_t bytes) {
-  return (bytes + j->sizes->alignment - 1) / j->sizes->alignment * j->sizes->alignment;
-}
-
-static void weigh(joiner *j) {
-  for (uint32_t i = 0; i < j->schedule->values; i++) {
-    const bool is_result = j->program->values.items[i].kind == RONDO_VALUE_RESULT;
-    if (is_result && j->schedule->owners[i] == i && rondo_value_is_made(j->program, i))
-      j->bytes[i] = round_up(j, rondo_shape_bytes(rondo_program_shape(j->program, i)));
-  }
-}
-
-/* A value is there while any operation of a kernel is. */
+/* A value is live while any operation of a kernel that uses it runs. */
 static void use_value(joiner *j, uint32_t value, uint32_t first, uint32_t last) {
-  if (value == RONDO_NO_VALUE) return;
   const uint32_t owner = j->schedule->owners[value];
   if (j->born[owner] == NEVER) j->born[owner] = first;
   j->died[owner] = last;
 }
 
-static void find_lives(joiner *j) {
+static void find_live_ranges(joiner *j) {
   const rondo_schedule *schedule = j->schedule;
   memset(j->born, 0xff, schedule->values * sizeof *j->born);
   for (uint32_t first = 0; first < schedule->count; first += schedule->joined[first]) {
     const uint32_t last = first + schedule->joined[first] - 1;
     for (uint32_t p = first; p <= last; p++) {
       const rondo_operation *operation = operation_at(j, p);
-      for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) use_value(j, operation->inputs[k], first, last);
+      RONDO_EACH_INPUT(k, operation) use_value(j, operation->inputs[k], first, last);
       for (uint32_t r = 0; r < operation->row->result_count; r++) use_value(j, operation->results[r], first, last);
     }
   }
@@ -114,11 +103,11 @@ static void find_lives(joiner *j) {
     j->died[schedule->owners[j->program->outputs.items[i].value]] = schedule->count;
 }
 
-/* Sums of what comes and goes, which may wrap on the way. Returns the peak. */
+/* Finds the live bytes at each position, from differences, which may wrap around. Returns the peak. */
 static size_t measure(joiner *j) {
   const uint32_t count = j->schedule->count;
   size_t live = 0, peak = 0;
-  find_lives(j);
+  find_live_ranges(j);
   memset(j->live, 0, count * sizeof *j->live);
   for (uint32_t i = 0; i < j->schedule->values; i++) {
     if (j->bytes[i] == 0 || j->born[i] == NEVER) continue;
@@ -127,21 +116,20 @@ static size_t measure(joiner *j) {
   }
   for (uint32_t p = 0; p < count; p++) {
     live += j->live[p];
-    j->live[p] = live + round_up(j, j->sizes->workspaces[j->schedule->order[p]]);
+    j->live[p] = live + rondo_round_up(j->sizes->workspaces[j->schedule->order[p]], j->sizes->alignment);
     if (j->live[p] > peak) peak = j->live[p];
   }
   return peak;
 }
 
-/* What it may hold: what it reads, unless that is there until the last of the row has run anyway, as what all of them
- * share is; and what it makes on the way of a kernel in order. */
+/* Bytes that the operation may keep live. These are its inputs, except those that all of the row share or that are live
+ * until the last of the row runs anyway, and its results, which operations of the same kernel may read. */
 static size_t cost_of(const joiner *j, const rondo_operation *operation, uint32_t last) {
   const rondo_join *join = j->row->join;
   size_t cost = 0;
-  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
-    if (operation->inputs[k] == RONDO_NO_VALUE || (join->shared >> k & 1u) != 0) continue;
+  RONDO_EACH_INPUT(k, operation) {
     const uint32_t owner = j->schedule->owners[operation->inputs[k]];
-    if (j->died[owner] < last) cost += j->bytes[owner];
+    if ((join->shared >> k & 1u) == 0 && j->died[owner] < last) cost += j->bytes[owner];
   }
   for (uint32_t r = 0; r < j->row->result_count; r++) cost += j->bytes[j->schedule->owners[operation->results[r]]];
   return cost;
@@ -179,8 +167,8 @@ static size_t sum_up_to(const joiner *j, size_t most) {
   return sum;
 }
 
-/* What holds at most so many bytes is small: the largest power of two with which all that is small fits what is spare,
- * which becomes less by that. */
+/* The most bytes of a small operation: the largest power of two for which all small operations together fit into the
+ * spare bytes. Takes these bytes from the spare ones. */
 static size_t take_small(joiner *j) {
   size_t most = 0;
   for (size_t next = 1; next <= j->spare && sum_up_to(j, next) <= j->spare; next *= 2) most = next;
@@ -213,7 +201,7 @@ static group *find_open(const joiner *j, uint32_t position, bool is_small) {
   return NULL;
 }
 
-static bool can_wait(const joiner *j, const group *g, uint32_t position) {
+static bool can_move_later(const joiner *j, const group *g, uint32_t position) {
   if (g->count == j->row->join->most || g->first_after <= position) return false;
   for (uint32_t p = g->last + 1; p <= position && !g->is_small; p++) {
     if (j->live[p] + g->held > j->most_live) return false;
@@ -221,8 +209,8 @@ static bool can_wait(const joiner *j, const group *g, uint32_t position) {
   return true;
 }
 
-/* The same for what is brought forward: what the group makes is there from then on. */
-static bool can_come(const joiner *j, const group *g, uint32_t position) {
+/* The same for moving earlier: the results of the group are live from then on. */
+static bool can_move_earlier(const joiner *j, const group *g, uint32_t position) {
   if (g->count == j->row->join->most) return false;
   for (uint32_t p = position; p < g->first && !g->is_small; p++) {
     if (j->live[p] + g->held > j->most_live) return false;
@@ -230,7 +218,7 @@ static bool can_come(const joiner *j, const group *g, uint32_t position) {
   return true;
 }
 
-/* In an order, what an operation of another group reads must have run by then. */
+/* A group that an operation of another group depends on must run before it. */
 static void note_readers(joiner *j, uint32_t position) {
   const rondo_edges *before = &j->schedule->before;
   for (uint32_t e = before->start[position]; e < before->start[position + 1]; e++) {
@@ -240,7 +228,7 @@ static void note_readers(joiner *j, uint32_t position) {
   }
 }
 
-static void put_off(joiner *j, group *g, uint32_t position) {
+static void move_later(joiner *j, group *g, uint32_t position) {
   assert(g->last <= position && g->is_open);
   for (uint32_t p = g->last + 1; p <= position && !g->is_small; p++) j->live[p] += g->held;
   if (j->first_after[position] < g->first_after) g->first_after = j->first_after[position];
@@ -248,17 +236,17 @@ static void put_off(joiner *j, group *g, uint32_t position) {
   note_readers(j, position);
 }
 
-static void bring_forward(joiner *j, group *g, uint32_t position) {
+static void move_earlier(joiner *j, group *g, uint32_t position) {
   assert(position <= g->first && g->is_open);
   for (uint32_t p = position; p < g->first && !g->is_small; p++) j->live[p] += g->held;
   g->first = position;
 }
 
-/* To the open group that it can join, or to a new one. Returns whether it joined one. */
+/* Adds the operation to the open group that it can join, or to a new one. Returns whether it joined one. */
 static bool find_group(joiner *j, uint32_t position, bool is_small) {
   const bool is_early = j->row->join->is_early;
   group *g = find_open(j, position, is_small);
-  const bool joins = g != NULL && (is_early ? can_come(j, g, position) : can_wait(j, g, position));
+  const bool joins = g != NULL && (is_early ? can_move_earlier(j, g, position) : can_move_later(j, g, position));
   if (g != NULL && !joins) g->is_open = false;
   if (!joins) {
     g = &j->groups[j->group_count++];
@@ -266,9 +254,9 @@ static bool find_group(joiner *j, uint32_t position, bool is_small) {
   }
   j->group_of[position] = (uint32_t)(g - j->groups) + 1;
   if (is_early)
-    bring_forward(j, g, position);
+    move_earlier(j, g, position);
   else
-    put_off(j, g, position);
+    move_later(j, g, position);
   g->held += j->cost[position];
   g->count++;
   return joins;
@@ -312,60 +300,54 @@ static void place_all(joiner *j) {
   }
 }
 
-/* Into the last position's list, which rises. */
-static void add_edge(rondo_edges *edges, uint32_t first, uint32_t *count, uint32_t from) {
-  uint32_t at = *count;
-  while (at > first && edges->items[at - 1] > from) at--;
-  if (at > first && edges->items[at - 1] == from) return;
-  memmove(edges->items + at + 1, edges->items + at, (*count - at) * sizeof *edges->items);
-  edges->items[at] = from;
-  (*count)++;
-}
-
-/* What comes before an old position, but for its own group. */
-static void add_edges_of(const joiner *j, uint32_t position, rondo_edges *edges, uint32_t first, uint32_t *count) {
+/* Into the list of `at`, which ends at *inout_end: the dependencies of an old position, except those on its own group.
+ */
+static void add_edges_of(const joiner *j, uint32_t position, rondo_edges *edges, uint32_t at, uint32_t *inout_end) {
   const rondo_edges *before = &j->schedule->before;
   for (uint32_t e = before->start[position]; e < before->start[position + 1]; e++) {
     const uint32_t q = before->items[e];
     const group *g = group_at(j, q);
-    if (g == NULL || g != group_at(j, position)) add_edge(edges, first, count, j->place[g == NULL ? q : g->last]);
+    if (g == NULL || g != group_at(j, position))
+      rondo_edges_insert(edges, at, inout_end, j->place[g == NULL ? q : g->last]);
   }
 }
 
+/* old: by new position, the old one. */
 static void fill_edges(const joiner *j, const uint32_t *old, rondo_edges *edges) {
-  uint32_t count = 0;
+  uint32_t end = 0;
   for (uint32_t i = 0; i < j->schedule->count; i++) {
-    const uint32_t first = edges->start[i] = count;
     const group *g = group_at(j, old[i]);
+    edges->start[i] = end;
     if (g != NULL && old[i] != g->first) {
-      add_edge(edges, first, &count, i - 1);
+      rondo_edges_insert(edges, i, &end, i - 1);
       continue;
     }
     for (uint32_t q = old[i]; q <= (g == NULL ? old[i] : g->last); q++) {
-      if (q == old[i] || group_at(j, q) == g) add_edges_of(j, q, edges, first, &count);
+      if (q == old[i] || group_at(j, q) == g) add_edges_of(j, q, edges, i, &end);
     }
   }
-  edges->start[edges->count] = count;
+  edges->start[edges->count] = end;
 }
 
-/* Takes the new order over. */
+/* Replaces the schedule's order by the new one. */
 static rondo_status rewrite(joiner *j) {
   rondo_schedule *schedule = j->schedule;
+  const rondo_allocator *allocator = j->scratch.allocator;
   rondo_edges edges;
-  uint32_t *old = j->first_after; /* of a new position, the old one */
+  uint32_t *old = j->first_after; /* no longer needed */
   place_all(j);
   for (uint32_t p = 0; p < schedule->count; p++) old[j->place[p]] = p;
   const size_t room = (size_t)schedule->before.start[schedule->count] + schedule->count;
-  rondo_status status = rondo_edges_make(j->allocator, schedule->count, room, &edges);
+  rondo_status status = rondo_edges_make(allocator, schedule->count, room, &edges);
   if (status == RONDO_OK) {
     fill_edges(j, old, &edges);
-    status = rondo_edges_reduce(j->allocator, &edges);
+    status = rondo_edges_reduce(allocator, &edges);
   }
   if (status != RONDO_OK) {
-    rondo_edges_free(j->allocator, &edges);
+    rondo_edges_free(allocator, &edges);
     return status;
   }
-  rondo_edges_free(j->allocator, &schedule->before);
+  rondo_edges_free(allocator, &schedule->before);
   schedule->before = edges;
   memcpy(schedule->order, j->order, schedule->count * sizeof *j->order);
   memcpy(schedule->joined, j->joined, schedule->count * sizeof *j->joined);
@@ -383,42 +365,27 @@ static rondo_status join_row(joiner *j, const rondo_operator *row) {
 }
 
 static rondo_status allocate(joiner *j) {
-  const rondo_allocator *allocator = j->allocator;
+  rondo_scratch *scratch = &j->scratch;
   const size_t values = j->schedule->values, count = j->schedule->count;
-  RONDO_TRY(rondo_allocate_items(allocator, values, sizeof *j->bytes, &j->bytes));
-  RONDO_TRY(rondo_allocate_items(allocator, values, sizeof *j->born, &j->born));
-  RONDO_TRY(rondo_allocate_items(allocator, values, sizeof *j->died, &j->died));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *j->live, &j->live));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *j->cost, &j->cost));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *j->first_after, &j->first_after));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *j->group_of, &j->group_of));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *j->groups, &j->groups));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *j->order, &j->order));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *j->joined, &j->joined));
-  return rondo_allocate_items(allocator, count, sizeof *j->place, &j->place);
-}
-
-static void release(joiner *j) {
-  const rondo_allocator *allocator = j->allocator;
-  const size_t values = j->schedule->values, count = j->schedule->count;
-  rondo_release(allocator, j->bytes, values, sizeof *j->bytes);
-  rondo_release(allocator, j->born, values, sizeof *j->born);
-  rondo_release(allocator, j->died, values, sizeof *j->died);
-  rondo_release(allocator, j->live, count, sizeof *j->live);
-  rondo_release(allocator, j->cost, count, sizeof *j->cost);
-  rondo_release(allocator, j->first_after, count, sizeof *j->first_after);
-  rondo_release(allocator, j->group_of, count, sizeof *j->group_of);
-  rondo_release(allocator, j->groups, count, sizeof *j->groups);
-  rondo_release(allocator, j->order, count, sizeof *j->order);
-  rondo_release(allocator, j->joined, count, sizeof *j->joined);
-  rondo_release(allocator, j->place, count, sizeof *j->place);
+  RONDO_TRY(rondo_scratch_take(scratch, values, sizeof *j->bytes, &j->bytes));
+  RONDO_TRY(rondo_scratch_take(scratch, values, sizeof *j->born, &j->born));
+  RONDO_TRY(rondo_scratch_take(scratch, values, sizeof *j->died, &j->died));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->live, &j->live));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->cost, &j->cost));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->first_after, &j->first_after));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->group_of, &j->group_of));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->groups, &j->groups));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->order, &j->order));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->joined, &j->joined));
+  return rondo_scratch_take(scratch, count, sizeof *j->place, &j->place);
 }
 
 static rondo_status join(joiner *j) {
   size_t rows;
   const rondo_operator *const *table = rondo_operator_table(&rows);
   RONDO_TRY(allocate(j));
-  weigh(j);
+  for (uint32_t i = 0; i < j->schedule->values; i++)
+    j->bytes[i] = rondo_schedule_bytes(j->program, j->schedule, i, j->sizes->alignment);
   j->most_live = measure(j);
   j->spare = j->most_live / RONDO_JOIN_SHARE;
   for (size_t i = rows; i > 0; i--) {
@@ -434,8 +401,8 @@ rondo_status rondo_joins_make(const rondo_program *program, const rondo_schedule
       rondo_allocate_items(&program->allocator, schedule->operations, sizeof *schedule->joined, &schedule->joined));
   for (uint32_t p = 0; p < schedule->count; p++) schedule->joined[p] = 1;
   if (fusion == RONDO_FUSION_NEVER || schedule->count == 0) return RONDO_OK;
-  joiner j = {.program = program, .allocator = &program->allocator, .sizes = sizes, .schedule = schedule};
+  joiner j = {.program = program, .scratch = {.allocator = &program->allocator}, .sizes = sizes, .schedule = schedule};
   const rondo_status status = join(&j);
-  release(&j);
+  rondo_scratch_free(&j.scratch);
   return status;
 }

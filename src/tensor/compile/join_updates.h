@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Joining: operations of a row that has a `join` (tensor/program/operator.h) run as one kernel where that costs hardly
- * any memory, so that a network of fifty parameters is not updated by fifty launches.
+ * Horizontal fusion: operations of a row that has a `join` (tensor/program/operator.h) run as one kernel where that
+ * costs hardly any memory. So a network of fifty parameters is not updated by fifty launches.
  */
 #ifndef RONDO_TENSOR_COMPILE_JOIN_UPDATES_H
 #define RONDO_TENSOR_COMPILE_JOIN_UPDATES_H
 
 #include "tensor/compile/schedule.h"
 
-/* Of a schedule that has its order: moves operations to where they stand side by side, and sets joined, the order,
- * its dependencies and its peak accordingly. The peak rises by at most one part in RONDO_JOIN_SHARE. With
- * RONDO_FUSION_NEVER each operation is a kernel. Errors: OUT_OF_MEMORY. */
+/* For a schedule that has its order: moves operations next to each other, and updates `joined`, the order, its
+ * dependencies and its peak. The peak rises by at most one part in RONDO_JOIN_SHARE. With RONDO_FUSION_NEVER each
+ * operation is a kernel of its own. Errors: OUT_OF_MEMORY. */
 #define RONDO_JOIN_SHARE 64
 RONDO_MUST_USE rondo_status rondo_joins_make(const rondo_program *program, const rondo_schedule_sizes *sizes,
                                              rondo_fusion_policy fusion, rondo_schedule *schedule);

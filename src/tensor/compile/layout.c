@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Places: of what lives for ever one behind the other, of the rest as planned (tensor/compile/program_arena_plan.h).
+ * Placing values: permanent ones one after another, the others as planned (tensor/compile/program_arena_plan.h).
  */
 #include "tensor/compile/layout.h"
 
@@ -12,7 +12,7 @@
 #include "tensor/program/shape.h"
 #include "tensor/run/index_check.h"
 
-/* What lives for ever ---------------------------------------------------------------------------------------------- */
+/* Permanent values ------------------------------------------------------------------------------------------------- */
 
 /* Adds to the bytes of a block; *out_offset is where they begin. */
 static rondo_status append(const rondo_program *program, size_t bytes, size_t *block_bytes, size_t *out_offset) {
@@ -23,22 +23,24 @@ static rondo_status append(const rondo_program *program, size_t bytes, size_t *b
       rondo_checked_add(*block_bytes, rounded, block_bytes))
     return RONDO_OK;
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                    "the values of %s have more bytes than fit in %zu bits", program->label, 8 * sizeof(size_t));
+                    "the values of %s have more bytes than fit in %zu bits: make them smaller", program->label,
+                    8 * sizeof(size_t));
 }
 
-static rondo_status require_same(const rondo_program *program, const rondo_program_value *mine,
-                                 const rondo_shared_value *there) {
-  const char kind = rondo_value_letter(mine->kind);
-  if (kind == there->kind && rondo_shape_same(&mine->shape, &there->shape)) return RONDO_OK;
+static rondo_status require_same(const rondo_program *program, const rondo_program_value *value,
+                                 const rondo_shared_value *shared) {
+  const char kind = rondo_value_letter(value->kind);
+  if (kind == shared->kind && rondo_shape_same(&value->shape, &shared->shape)) return RONDO_OK;
   char text[RONDO_SHAPE_TEXT], other[RONDO_SHAPE_TEXT];
-  const rondo_reason reason = kind != there->kind                     ? RONDO_REASON_DUPLICATE_NAME
-                              : mine->shape.type != there->shape.type ? RONDO_REASON_TYPE
-                                                                      : RONDO_REASON_SHAPE;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, reason,
-                    "'%s' is a %s %s in %s and a %s %s where it is to be shared: what is shared is the same "
-                    "in both; give one of them another name",
-                    mine->name, kind == 's' ? "state" : "cell", rondo_shape_text(text, &mine->shape), program->label,
-                    there->kind == 's' ? "state" : "cell", rondo_shape_text(other, &there->shape));
+  const rondo_reason reason = kind != shared->kind                      ? RONDO_REASON_DUPLICATE_NAME
+                              : value->shape.type != shared->shape.type ? RONDO_REASON_TYPE
+                                                                        : RONDO_REASON_SHAPE;
+  return rondo_fail(
+      RONDO_INVALID_ARGUMENT, reason,
+      "'%s' is a %s %s in %s, but the program to share with has it as a %s %s: a shared value must be the "
+      "same in both; rename one of them",
+      value->name, kind == 's' ? "state" : "cell", rondo_shape_text(text, &value->shape), program->label,
+      shared->kind == 's' ? "state" : "cell", rondo_shape_text(other, &shared->shape));
 }
 
 static rondo_status place_value(const rondo_program *program, const rondo_sharing *sharing, size_t index,
@@ -51,16 +53,16 @@ static rondo_status place_value(const rondo_program *program, const rondo_sharin
     place->block = RONDO_BLOCK_OWN;
     return append(program, bytes, &layout->own_bytes, &place->offset);
   }
-  const uint32_t there = rondo_sharing_find(sharing, value->name);
-  place->block = there == RONDO_NO_VALUE ? RONDO_BLOCK_STATES : RONDO_BLOCK_SHARED;
-  if (there == RONDO_NO_VALUE) return append(program, bytes, &layout->state_bytes, &place->offset);
-  RONDO_TRY(require_same(program, value, &sharing->values.items[there]));
+  const uint32_t shared = rondo_sharing_find(sharing, value->name);
+  place->block = shared == RONDO_NO_VALUE ? RONDO_BLOCK_STATES : RONDO_BLOCK_SHARED;
+  if (shared == RONDO_NO_VALUE) return append(program, bytes, &layout->state_bytes, &place->offset);
+  RONDO_TRY(require_same(program, value, &sharing->values.items[shared]));
   RONDO_TRY(append(program, bytes, &layout->shared_bytes, &place->offset));
-  place->offset = there;
+  place->offset = shared;
   return RONDO_OK;
 }
 
-/* Where something can fail and something else is to be kept from changing states then. */
+/* A program has a gate if it has both index checks and updates, which do nothing after a check has failed. */
 static rondo_status place_gate(const rondo_program *program, rondo_layout *layout) {
   bool has_updates = false;
   for (uint32_t p = 0; p < layout->schedule.count; p++) {
@@ -73,8 +75,8 @@ static rondo_status place_gate(const rondo_program *program, rondo_layout *layou
   return append(program, layout->gate_bytes, &layout->own_bytes, &layout->gate_offset);
 }
 
-/* All states and cells: also one that nothing reads can be written and saved. Constants that nothing reads cost a few
- * bytes. */
+/* Places all states and cells, because one that nothing reads can still be written and saved. Unused constants cost
+ * only a few bytes. */
 static rondo_status place_lasting(const rondo_program *program, const rondo_sharing *sharing, rondo_layout *layout) {
   for (size_t i = 0; i < layout->schedule.values; i++) {
     if (!rondo_value_is_transient(program, (uint32_t)i)) RONDO_TRY(place_value(program, sharing, i, layout));
@@ -88,11 +90,11 @@ rondo_staging rondo_staged_how(const rondo_staged_list *staged, const char *name
   return RONDO_STAGING_SLOT;
 }
 
-/* Making ready ----------------------------------------------------------------------------------------------------- */
+/* Preparing -------------------------------------------------------------------------------------------------------- */
 
-/* workspaces: one an operation, in bytes. */
-static rondo_status make_ready(const rondo_program *program, rondo_resources *resources, const rondo_schedule *schedule,
-                               size_t *workspaces) {
+/* workspaces: bytes by operation. */
+static rondo_status prepare(const rondo_program *program, rondo_resources *resources, const rondo_schedule *schedule,
+                            size_t *workspaces) {
   for (uint32_t i = 0; resources != NULL && i < schedule->operations; i++) {
     const rondo_operator *row = program->operations.items[i].row;
     if (!schedule->runs[i] || row->prepare == NULL) continue;
@@ -104,24 +106,24 @@ static rondo_status make_ready(const rondo_program *program, rondo_resources *re
 
 /* The whole ------------------------------------------------------------------------------------------------------- */
 
-/* With chains, unless the order that is then found has a higher peak. */
-static rondo_status order(const rondo_program *program, const rondo_schedule_sizes *sizes, rondo_fusion_policy fusion,
-                          rondo_schedule *schedule) {
+/* With chains, unless the order of the chains has a higher peak. */
+static rondo_status choose_order(const rondo_program *program, const rondo_schedule_sizes *sizes,
+                                 rondo_fusion_policy fusion, rondo_schedule *schedule) {
   RONDO_TRY(rondo_schedule_order(program, sizes, schedule));
   const size_t peak = schedule->peak;
-  if (fusion != RONDO_FUSION_NEVER) RONDO_TRY(rondo_schedule_join(program, sizes->alignment, schedule));
+  if (fusion != RONDO_FUSION_NEVER) RONDO_TRY(rondo_schedule_fuse(program, sizes->alignment, schedule));
   if (schedule->chains.count == 0) return RONDO_OK;
   RONDO_TRY(rondo_schedule_order(program, sizes, schedule));
   if (schedule->peak <= peak) return RONDO_OK;
-  rondo_schedule_part(schedule);
+  rondo_schedule_unfuse(schedule);
   return rondo_schedule_order(program, sizes, schedule);
 }
 
 static rondo_status make(const rondo_program *program, const rondo_layout_options *options, size_t *workspaces,
                          rondo_layout *layout) {
   const rondo_schedule_sizes sizes = {.workspaces = workspaces, .alignment = RONDO_VALUE_ALIGNMENT};
-  RONDO_TRY(make_ready(program, options->resources, &layout->schedule, workspaces));
-  RONDO_TRY(order(program, &sizes, options->fusion, &layout->schedule));
+  RONDO_TRY(prepare(program, options->resources, &layout->schedule, workspaces));
+  RONDO_TRY(choose_order(program, &sizes, options->fusion, &layout->schedule));
   RONDO_TRY(rondo_joins_make(program, &sizes, options->fusion, &layout->schedule));
   RONDO_TRY(place_lasting(program, options->sharing, layout));
   RONDO_TRY(rondo_arena_plan_make(program, workspaces, options, layout));
@@ -148,6 +150,7 @@ rondo_status rondo_layout_make(const rondo_program *program, const rondo_layout_
 void rondo_layout_free(const rondo_program *program, rondo_layout *layout) {
   rondo_release(&program->allocator, layout->places, layout->schedule.values, sizeof *layout->places);
   rondo_release(&program->allocator, layout->workspaces, layout->schedule.operations, sizeof *layout->workspaces);
+  rondo_edges_free(&program->allocator, &layout->users);
   rondo_schedule_free(program, &layout->schedule);
   *layout = (rondo_layout){0};
 }

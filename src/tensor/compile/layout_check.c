@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-#define MOST_PLACES 3000 /* of more, pairs are not compared */
+#define MOST_PLACES 3000 /* with more, pairs are not compared */
 
 static void check_order(const rondo_schedule *schedule) {
   const rondo_edges *before = &schedule->before;
@@ -38,28 +38,30 @@ static void check_place(const rondo_layout *layout, const rondo_place *place) {
   assert(place->first <= place->last && place->last <= layout->schedule.count);
 }
 
-static bool meet(const rondo_place *a, const rondo_place *b) {
+static bool overlap(const rondo_place *a, const rondo_place *b) {
   const bool share_time = a->first <= b->last && b->first <= a->last;
   return share_time && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
-/* Place i of the arena: of a value that owns bytes, or behind the values' of a workspace; NULL for none. */
-static const rondo_place *place_at(const rondo_layout *layout, size_t i) {
-  const size_t values = layout->schedule.values;
-  if (i < values && layout->schedule.owners[i] != i) return NULL;
-  const rondo_place *place = i < values ? &layout->places[i] : &layout->workspaces[i - values];
-  return place->block == RONDO_BLOCK_ARENA ? place : NULL;
+static void check_users(const rondo_layout *layout, size_t item, const rondo_place *place) {
+  const rondo_edges *users = &layout->users;
+  for (uint32_t u = users->start[item]; u < users->start[item + 1]; u++) {
+    assert(users->items[u] >= place->first && users->items[u] <= place->last);
+    assert(u == users->start[item] || users->items[u - 1] < users->items[u]);
+  }
 }
 
 static void check_arena(const rondo_layout *layout) {
   const size_t count = layout->schedule.values + layout->schedule.operations;
   assert(layout->arena_bound <= layout->arena_bytes && layout->arena_bytes <= layout->arena_sum);
+  assert(layout->users.count == count);
   for (size_t i = 0; i < count; i++) {
-    const rondo_place *place = place_at(layout, i);
+    const rondo_place *place = rondo_layout_place(layout, i);
     if (place == NULL) continue;
     check_place(layout, place);
+    check_users(layout, i, place);
     for (size_t k = 0; k < i && count <= MOST_PLACES; k++)
-      assert(place_at(layout, k) == NULL || !meet(place, place_at(layout, k)));
+      assert(rondo_layout_place(layout, k) == NULL || !overlap(place, rondo_layout_place(layout, k)));
   }
 }
 

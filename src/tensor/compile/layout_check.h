@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Whether a layout keeps its promises. Debug builds look at each one that is made.
+ * The invariant of layouts. Debug builds check each layout after it is made.
  */
 #ifndef RONDO_TENSOR_COMPILE_LAYOUT_CHECK_H
 #define RONDO_TENSOR_COMPILE_LAYOUT_CHECK_H
@@ -12,8 +12,8 @@ static inline void rondo_layout_check(const rondo_program *program, const rondo_
   (void)layout;
 }
 #else
-/* Asserts that dependencies lead forwards in the order, that kernels of several operations are runs of it, and that
- * values and workspaces that are live together share no byte of the arena. */
+/* Asserts that dependencies point forwards in the order, that the operations of a kernel are adjacent in it, that live
+ * ranges contain all uses, and that values and workspaces that are live together share no byte of the arena. */
 void rondo_layout_check(const rondo_program *program, const rondo_layout *layout);
 #endif
 

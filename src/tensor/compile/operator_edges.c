@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Dependencies between positions. Positions rise along edges, so what is known of all before p is known at p.
+ * Dependencies between positions. Positions rise along edges, so one pass over the positions in order is enough to find
+ * all ancestors.
  */
 #include "tensor/compile/operator_edges.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/error.h"
 
@@ -19,24 +21,45 @@ void rondo_edges_free(const rondo_allocator *allocator, rondo_edges *edges) {
   *edges = (rondo_edges){0};
 }
 
-/* Counts into start[p + 1], sums, and fills each list from its beginning with a moving copy in start[p]. */
-rondo_status rondo_edges_turn(const rondo_allocator *allocator, const rondo_edges *edges, rondo_edges *out) {
-  const uint32_t count = edges->count, total = edges->start[count];
+rondo_status rondo_edges_copy(const rondo_allocator *allocator, const rondo_edges *edges, rondo_edges *out) {
+  const uint32_t total = edges->start[edges->count];
+  RONDO_TRY(rondo_edges_make(allocator, edges->count, total, out));
+  memcpy(out->start, edges->start, ((size_t)edges->count + 1) * sizeof *edges->start);
+  if (total > 0) memcpy(out->items, edges->items, total * sizeof *edges->items);
+  return RONDO_OK;
+}
+
+void rondo_edges_insert(const rondo_edges *edges, uint32_t position, uint32_t *inout_end, uint32_t from) {
+  const uint32_t first = edges->start[position];
+  uint32_t at = *inout_end;
+  assert(first <= at && at <= edges->room);
+  while (at > first && edges->items[at - 1] > from) at--;
+  if (at > first && edges->items[at - 1] == from) return;
+  assert(*inout_end < edges->room);
+  memmove(edges->items + at + 1, edges->items + at, (*inout_end - at) * sizeof *edges->items);
+  edges->items[at] = from;
+  (*inout_end)++;
+}
+
+/* Counts into start[n + 1], sums, and fills each list from its beginning, with start[n] as its end. */
+rondo_status rondo_edges_transpose(const rondo_allocator *allocator, const rondo_edges *edges, uint32_t count,
+                                   rondo_edges *out) {
+  const uint32_t total = edges->start[edges->count];
   assert(edges->start[0] == 0 && total <= edges->room);
   RONDO_TRY(rondo_edges_make(allocator, count, total, out));
   for (uint32_t i = 0; i < total; i++) out->start[edges->items[i] + 1]++;
-  for (uint32_t p = 0; p < count; p++) out->start[p + 1] += out->start[p];
-  for (uint32_t p = 0; p < count; p++) {
+  for (uint32_t n = 0; n < count; n++) out->start[n + 1] += out->start[n];
+  for (uint32_t p = 0; p < edges->count; p++) {
     for (uint32_t i = edges->start[p]; i < edges->start[p + 1]; i++) out->items[out->start[edges->items[i]]++] = p;
   }
-  for (uint32_t p = count; p > 0; p--) out->start[p] = out->start[p - 1];
+  for (uint32_t n = count; n > 0; n--) out->start[n] = out->start[n - 1];
   out->start[0] = 0;
   return RONDO_OK;
 }
 
 /* Ancestors -------------------------------------------------------------------------------------------------------- */
 
-/* p comes before q, and so does all that comes before p: in the words up to p's. */
+/* p comes before q, and so do the ancestors of p, whose bits are in the words up to p's. */
 static void join_ancestors(const rondo_ancestors *ancestors, uint32_t p, uint32_t q) {
   assert(p < q && p / 64 < ancestors->words);
   uint64_t *mine = ancestors->bits + q * ancestors->words;
@@ -66,8 +89,8 @@ void rondo_ancestors_free(const rondo_allocator *allocator, rondo_ancestors *anc
 
 /* Fewer and more edges --------------------------------------------------------------------------------------------- */
 
-/* An edge p -> q is implied when p is an ancestor of another one right before q, which is then a later one: from the
- * last on, only those are kept, and cost a look at all ancestors, that are none yet. */
+/* An edge p -> q is implied if p is an ancestor of another direct predecessor of q, which is then later than p. So each
+ * list is walked from its end, and the bits of q are those of the edges that were kept so far. */
 static void drop_implied(rondo_edges *edges, const rondo_ancestors *ancestors) {
   uint32_t kept = 0;
   for (uint32_t q = 0; q < edges->count; q++) {
@@ -97,25 +120,18 @@ rondo_status rondo_edges_reduce(const rondo_allocator *allocator, rondo_edges *e
 rondo_status rondo_edges_narrow(const rondo_allocator *allocator, const rondo_edges *edges, uint32_t width,
                                 rondo_edges *out) {
   uint32_t kept = 0;
+  assert(width > 0);
   RONDO_TRY(rondo_edges_make(allocator, edges->count, (size_t)edges->start[edges->count] + edges->count, out));
   for (uint32_t p = 0; p < edges->count; p++) {
-    const uint32_t further = p >= width ? p - width : UINT32_MAX;
-    bool is_there = further == UINT32_MAX;
     out->start[p] = kept;
-    for (uint32_t i = edges->start[p]; i < edges->start[p + 1]; i++) {
-      if (!is_there && edges->items[i] >= further) {
-        if (edges->items[i] > further) out->items[kept++] = further;
-        is_there = true;
-      }
-      out->items[kept++] = edges->items[i];
-    }
-    if (!is_there) out->items[kept++] = further;
+    for (uint32_t i = edges->start[p]; i < edges->start[p + 1]; i++) out->items[kept++] = edges->items[i];
+    if (p >= width) rondo_edges_insert(out, p, &kept, p - width);
   }
   out->start[edges->count] = kept;
   return rondo_edges_reduce(allocator, out);
 }
 
-bool rondo_edges_are_straight(const rondo_edges *edges) {
+bool rondo_edges_are_chain(const rondo_edges *edges) {
   for (uint32_t p = 1; p < edges->count; p++) {
     if (edges->start[p + 1] - edges->start[p] != 1 || edges->items[edges->start[p]] != p - 1) return false;
   }

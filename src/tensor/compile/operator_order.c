@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The order of operations. The base order is that of the meaning of a run: what computes in the program's order, then
- * what updates. The dependencies in it make a DAG (a reader behind the writer of the bytes, a writer behind the readers
- * before it), and the orders that are tried are linear extensions of that: updates as early as they can, and greedy
- * ones from the front and from the end, which take next what leaves the fewest bytes live. The one with the lowest peak
- * is taken, the first of equals.
+ * The order of operations. The base order follows the meaning of a run: first what computes, in the program's order,
+ * then what updates. Its dependencies form a DAG: a reader comes after the writer of the bytes, and a writer after the
+ * readers before it. The orders that are tried are topological orders of the DAG: updates as early as they can, and
+ * greedy ones from the front and from the end, which take next what leaves the fewest bytes live. The order with the
+ * lowest peak is chosen, the first of equals.
  *
- * List scheduling for registers (Sethi and Ullman 1970; Goodman and Hsu 1988) with bytes in the place of registers.
+ * This is list scheduling for registers (Sethi and Ullman 1970; Goodman and Hsu 1988) with bytes instead of registers.
  */
 #include <assert.h>
 #include <string.h>
@@ -18,18 +18,18 @@
 
 typedef struct scheduler {
   const rondo_program *program;
-  const rondo_allocator *allocator;
+  rondo_scratch scratch;
   rondo_schedule *schedule;
   uint32_t *base; /* operations in the base order */
   uint32_t count;
   rondo_edges before, after;
-  size_t *bytes;           /* one a value: of those that own bytes which come and go, rounded up; else 0 */
-  size_t *workspaces;      /* one a position */
-  uint32_t *uses;          /* one a value: the positions that use its bytes, and one for ever for an output */
-  rondo_edges users;       /* of each value: the positions that use its bytes */
-  uint32_t *left, *degree; /* scratch of one walk: one a value, one a position */
-  uint32_t *ready, *place; /* a heap; of a position its place in it plus one, 0: it is not ready */
-  int64_t *growth;         /* of each position that is ready */
+  rondo_edges touched, users; /* by position, the values whose bytes it uses; by value, the positions that use it */
+  size_t *bytes;              /* by value, of those that own bytes which come and go, rounded up; else 0 */
+  size_t *workspaces;         /* by position */
+  uint32_t *uses;             /* by value: the positions that use its bytes, and one more for an output */
+  uint32_t *left, *degree;    /* of one walk: by value the uses that are left, by position the edges that are left */
+  uint32_t *ready, *place;    /* a heap; by position, the index in the heap plus one, 0: it is not ready */
+  int64_t *growth;            /* by position, of those that are ready */
   uint32_t *candidate;
 } scheduler;
 
@@ -37,73 +37,59 @@ static const rondo_operation *operation_at(const scheduler *s, uint32_t position
   return rondo_schedule_operation(s->program, s->schedule, s->base[position]);
 }
 
-/* The owners of bytes that an operation reads, or reads and makes, each once. */
-#define MOST_OWNERS (RONDO_MAX_OPERANDS + RONDO_MAX_RESULTS)
+/* Bytes that operations use ---------------------------------------------------------------------------------------- */
 
-static uint32_t add_owner(uint32_t *owners, uint32_t count, uint32_t owner) {
-  for (uint32_t i = 0; i < count; i++) {
-    if (owners[i] == owner) return count;
+static size_t count_touched(const rondo_operation *operation) {
+  size_t count = operation->row->result_count + (size_t)1; /* the workspace */
+  RONDO_EACH_INPUT(k, operation) count++;
+  return count;
+}
+
+rondo_status rondo_schedule_touched(const rondo_program *program, const rondo_schedule *schedule, const uint32_t *order,
+                                    uint32_t count, const size_t *workspaces, rondo_edges *out) {
+  const uint32_t *owners = schedule->owners;
+  size_t room = 0;
+  uint32_t end = 0;
+  for (uint32_t p = 0; p < count; p++) room += count_touched(rondo_schedule_operation(program, schedule, order[p]));
+  RONDO_TRY(rondo_edges_make(&program->allocator, count, room, out));
+  for (uint32_t p = 0; p < count; p++) {
+    const rondo_operation *operation = rondo_schedule_operation(program, schedule, order[p]);
+    out->start[p] = end;
+    RONDO_EACH_INPUT(k, operation) rondo_edges_insert(out, p, &end, owners[operation->inputs[k]]);
+    for (uint32_t r = 0; r < operation->row->result_count; r++)
+      rondo_edges_insert(out, p, &end, owners[operation->results[r]]);
+    if (workspaces != NULL && workspaces[order[p]] > 0)
+      rondo_edges_insert(out, p, &end, (uint32_t)schedule->values + order[p]);
   }
-  owners[count] = owner;
-  return count + 1;
-}
-
-static uint32_t list_inputs(const scheduler *s, uint32_t position, uint32_t owners[MOST_OWNERS]) {
-  const rondo_operation *operation = operation_at(s, position);
-  uint32_t count = 0;
-  RONDO_EACH_INPUT(k, operation) count = add_owner(owners, count, s->schedule->owners[operation->inputs[k]]);
-  return count;
-}
-
-static uint32_t list_owners(const scheduler *s, uint32_t position, uint32_t owners[MOST_OWNERS]) {
-  const rondo_operation *operation = operation_at(s, position);
-  uint32_t count = list_inputs(s, position, owners);
-  for (uint32_t r = 0; r < operation->row->result_count; r++)
-    count = add_owner(owners, count, s->schedule->owners[operation->results[r]]);
-  return count;
+  out->start[count] = end;
+  return RONDO_OK;
 }
 
 /* Dependencies ----------------------------------------------------------------------------------------------------- */
 
-static void sort_rising(uint32_t *items, uint32_t count) {
-  for (uint32_t i = 1; i < count; i++) {
-    const uint32_t item = items[i];
-    uint32_t at = i;
-    for (; at > 0 && items[at - 1] > item; at--) items[at] = items[at - 1];
-    items[at] = item;
-  }
-}
-
-/* Of each owner: who wrote it last, and a chain of those that have read it since. */
+/* Of each owner: who wrote it last, and a linked list of those that have read it since. */
 typedef struct accesses {
-  uint32_t *writer, *reader; /* one a value: a position plus one, or an entry of the chain plus one; 0: none */
+  uint32_t *writer, *reader; /* by value: a position plus one, or an entry of the list plus one; 0: none */
   struct {
     uint32_t position, next;
-  } * chain;
-  uint32_t chain_count;
-  uint32_t *checks, check_count; /* positions that updates come behind; known when the first update comes */
-  bool *is_before_check;         /* one a position */
+  } * list;
+  uint32_t list_count;
+  uint32_t *checks, check_count; /* positions that updates come after; found when the first update is reached */
+  bool *is_before_check;         /* by position */
   bool has_checks;
 } accesses;
 
-static void push_edge(const rondo_edges *edges, uint32_t first, uint32_t *count, uint32_t to) {
-  for (uint32_t i = first; i < *count; i++) {
-    if (edges->items[i] == to) return;
-  }
-  edges->items[(*count)++] = to;
-}
-
-static void depend_on_readers(const accesses *a, uint32_t owner, uint32_t position, rondo_edges *edges, uint32_t first,
-                              uint32_t *count) {
-  for (uint32_t at = a->reader[owner]; at != 0; at = a->chain[at - 1].next) {
-    if (a->chain[at - 1].position != position) push_edge(edges, first, count, a->chain[at - 1].position);
+static void depend_on_readers(const accesses *a, uint32_t owner, uint32_t position, const rondo_edges *edges,
+                              uint32_t *end) {
+  for (uint32_t at = a->reader[owner]; at != 0; at = a->list[at - 1].next) {
+    if (a->list[at - 1].position != position) rondo_edges_insert(edges, position, end, a->list[at - 1].position);
   }
 }
 
 static void note_read(accesses *a, uint32_t owner, uint32_t position) {
-  a->chain[a->chain_count].position = position;
-  a->chain[a->chain_count].next = a->reader[owner];
-  a->reader[owner] = ++a->chain_count;
+  a->list[a->list_count].position = position;
+  a->list[a->list_count].next = a->reader[owner];
+  a->reader[owner] = ++a->list_count;
 }
 
 static void note_write(accesses *a, uint32_t owner, uint32_t position) {
@@ -111,18 +97,17 @@ static void note_write(accesses *a, uint32_t owner, uint32_t position) {
   a->reader[owner] = 0;
 }
 
-static void note_inputs(const scheduler *s, accesses *a, uint32_t position, rondo_edges *edges, uint32_t first,
-                        uint32_t *count) {
+static void note_inputs(const scheduler *s, accesses *a, uint32_t position, uint32_t *end) {
   const rondo_operation *operation = operation_at(s, position);
   RONDO_EACH_INPUT(k, operation) {
-    const uint32_t owner = s->schedule->owners[operation->inputs[k]];
-    if (a->writer[owner] != 0 && a->writer[owner] != position + 1) push_edge(edges, first, count, a->writer[owner] - 1);
+    const uint32_t owner = s->schedule->owners[operation->inputs[k]], writer = a->writer[owner];
+    if (writer != 0 && writer != position + 1) rondo_edges_insert(&s->before, position, end, writer - 1);
     note_read(a, owner, position);
   }
-  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
-    if (!rondo_operation_updates(operation, k) || operation->inputs[k] == RONDO_NO_VALUE) continue;
+  RONDO_EACH_INPUT(k, operation) {
     const uint32_t owner = s->schedule->owners[operation->inputs[k]];
-    depend_on_readers(a, owner, position, edges, first, count);
+    if (!rondo_operation_updates(operation, k)) continue;
+    depend_on_readers(a, owner, position, &s->before, end);
     note_write(a, owner, position);
   }
 }
@@ -131,7 +116,7 @@ static bool is_check(const scheduler *s, uint32_t position) { return operation_a
 
 static bool is_update(const scheduler *s, uint32_t position) { return operation_at(s, position)->row->updates != 0; }
 
-/* The checks that no other one comes behind, among the positions up to `end`, which have their edges. */
+/* The checks that no later check depends on, among the positions up to `end`, whose edges are known. */
 static void list_last_checks(const scheduler *s, uint32_t end, accesses *a) {
   for (uint32_t q = end; q-- > 0;) {
     const bool leads_on = a->is_before_check[q];
@@ -141,69 +126,55 @@ static void list_last_checks(const scheduler *s, uint32_t end, accesses *a) {
   }
 }
 
-/* An update does nothing in a run that failed, so it comes behind all that may fail, which computes and stands before
- * the updates. */
-static void depend_on_checks(const scheduler *s, accesses *a, uint32_t position, rondo_edges *edges, uint32_t *count) {
-  const uint32_t first = edges->start[position], end = *count;
+/* An update does nothing in a run that failed. So it comes after all index checks, which come before all updates in the
+ * base order. */
+static void depend_on_checks(const scheduler *s, accesses *a, uint32_t position, uint32_t *end) {
   if (!is_update(s, position)) return;
   if (!a->has_checks) list_last_checks(s, position, a);
   a->has_checks = true;
-  for (uint32_t c = a->check_count; c > 0; c--) { /* rising */
-    bool is_there = false;
-    for (uint32_t e = first; e < end && !is_there; e++) is_there = edges->items[e] == a->checks[c - 1];
-    if (!is_there) edges->items[(*count)++] = a->checks[c - 1];
-  }
+  for (uint32_t c = a->check_count; c > 0; c--) rondo_edges_insert(&s->before, position, end, a->checks[c - 1]);
 }
 
-/* The room holds all pairs of a reader and a writer: each read of a state is seen by one later writer at most; and all
- * of an update and a check. */
 static void fill_before(scheduler *s, accesses *a) {
-  uint32_t count = 0;
+  uint32_t end = 0;
   for (uint32_t position = 0; position < s->count; position++) {
-    const uint32_t first = s->before.start[position] = count;
-    note_inputs(s, a, position, &s->before, first, &count);
-    depend_on_checks(s, a, position, &s->before, &count);
+    s->before.start[position] = end;
+    note_inputs(s, a, position, &end);
+    depend_on_checks(s, a, position, &end);
     const rondo_operation *operation = operation_at(s, position);
     for (uint32_t r = 0; r < operation->row->result_count; r++)
       note_write(a, s->schedule->owners[operation->results[r]], position);
-    if (count > first) sort_rising(s->before.items + first, count - first);
   }
-  s->before.start[s->count] = count;
+  s->before.start[s->count] = end;
 }
 
+/* An upper bound: each read of a state is seen by one later writer at most, and each update comes after each check. */
 static size_t count_edges(const scheduler *s) {
-  size_t checks = 0, updates = 0, reads = 0;
-  uint32_t owners[MOST_OWNERS];
+  size_t checks = 0, updates = 0;
   for (uint32_t p = 0; p < s->count; p++) {
     checks += is_check(s, p);
     updates += is_update(s, p);
-    reads += list_inputs(s, p, owners);
   }
-  return 2 * reads + checks * updates;
+  return 2 * (size_t)s->touched.start[s->count] + checks * updates;
 }
 
 static rondo_status find_dependencies(scheduler *s) {
   const size_t values = s->schedule->values, entries = (size_t)s->count * RONDO_MAX_OPERANDS;
   accesses a = {0};
-  rondo_status status = rondo_edges_make(s->allocator, s->count, count_edges(s), &s->before);
-  if (status == RONDO_OK) status = rondo_allocate_items(s->allocator, values, sizeof *a.writer, &a.writer);
-  if (status == RONDO_OK) status = rondo_allocate_items(s->allocator, values, sizeof *a.reader, &a.reader);
-  if (status == RONDO_OK) status = rondo_allocate_items(s->allocator, entries, sizeof *a.chain, &a.chain);
-  if (status == RONDO_OK) status = rondo_allocate_items(s->allocator, s->count, sizeof *a.checks, &a.checks);
-  if (status == RONDO_OK)
-    status = rondo_allocate_items(s->allocator, s->count, sizeof *a.is_before_check, &a.is_before_check);
-  if (status == RONDO_OK) fill_before(s, &a);
-  rondo_release(s->allocator, a.writer, values, sizeof *a.writer);
-  rondo_release(s->allocator, a.reader, values, sizeof *a.reader);
-  rondo_release(s->allocator, a.chain, entries, sizeof *a.chain);
-  rondo_release(s->allocator, a.checks, s->count, sizeof *a.checks);
-  rondo_release(s->allocator, a.is_before_check, s->count, sizeof *a.is_before_check);
-  return status;
+  RONDO_TRY(rondo_edges_make(s->scratch.allocator, s->count, count_edges(s), &s->before));
+  RONDO_TRY(rondo_scratch_take(&s->scratch, values, sizeof *a.writer, &a.writer));
+  RONDO_TRY(rondo_scratch_take(&s->scratch, values, sizeof *a.reader, &a.reader));
+  RONDO_TRY(rondo_scratch_take(&s->scratch, entries, sizeof *a.list, &a.list));
+  RONDO_TRY(rondo_scratch_take(&s->scratch, s->count, sizeof *a.checks, &a.checks));
+  RONDO_TRY(rondo_scratch_take(&s->scratch, s->count, sizeof *a.is_before_check, &a.is_before_check));
+  fill_before(s, &a);
+  RONDO_TRY(rondo_edges_reduce(s->scratch.allocator, &s->before));
+  return rondo_edges_transpose(s->scratch.allocator, &s->before, s->count, &s->after);
 }
 
 /* Live bytes ------------------------------------------------------------------------------------------------------- */
 
-/* Of results that have bytes of their own: not of what is made in place. */
+/* Of the results that own their bytes: not of what is made in place. */
 static size_t result_bytes(const scheduler *s, uint32_t position) {
   const rondo_operation *operation = operation_at(s, position);
   size_t bytes = 0;
@@ -211,21 +182,18 @@ static size_t result_bytes(const scheduler *s, uint32_t position) {
   return bytes;
 }
 
-/* Bytes that die with the operation, when the uses that are left are in `left`. */
+/* The loop over the values whose bytes a position uses. */
+#define EACH_TOUCHED(s, position, value)                 \
+  for (uint32_t e = (s)->touched.start[position], value; \
+       e < (s)->touched.start[(position) + 1] && (value = (s)->touched.items[e], true); e++)
+
+/* Bytes that die with the operation, by the uses that are left. */
 static size_t dying_bytes(const scheduler *s, uint32_t position) {
-  uint32_t owners[MOST_OWNERS];
-  const uint32_t count = list_owners(s, position, owners);
   size_t bytes = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    if (s->left[owners[i]] == 1) bytes += s->bytes[owners[i]];
+  EACH_TOUCHED(s, position, owner) {
+    if (s->left[owner] == 1) bytes += s->bytes[owner];
   }
   return bytes;
-}
-
-static void use_owners(scheduler *s, uint32_t position) {
-  uint32_t owners[MOST_OWNERS];
-  const uint32_t count = list_owners(s, position, owners);
-  for (uint32_t i = 0; i < count; i++) s->left[owners[i]]--;
 }
 
 /* Most bytes live at once in an order of all positions. */
@@ -236,39 +204,43 @@ static size_t peak_of(scheduler *s, const uint32_t *order) {
     live += result_bytes(s, order[i]);
     if (live + s->workspaces[order[i]] > peak) peak = live + s->workspaces[order[i]];
     live -= dying_bytes(s, order[i]);
-    use_owners(s, order[i]);
+    EACH_TOUCHED(s, order[i], owner) s->left[owner]--;
   }
   return peak;
 }
 
 /* Orders ----------------------------------------------------------------------------------------------------------- */
 
-/* By how much the live bytes grow when the operation is next: walking forwards, its results come and what dies goes. */
+/* By how much the live bytes grow if the operation is next. Walking forwards, its results are born, and what it uses
+ * last dies. */
 static int64_t growth_forwards(const scheduler *s, uint32_t position) {
   return (int64_t)result_bytes(s, position) - (int64_t)dying_bytes(s, position);
 }
 
-/* Walking backwards, its inputs come (those that nobody behind it uses) and its results go. `left` counts the uses that
- * were walked over. */
-static int64_t growth_backwards(const scheduler *s, uint32_t position) {
-  uint32_t owners[MOST_OWNERS];
-  const uint32_t count = list_inputs(s, position, owners);
-  int64_t growth = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    if (s->left[owners[i]] == s->uses[owners[i]]) growth += (int64_t)s->bytes[owners[i]];
-  }
-  return growth - (int64_t)result_bytes(s, position);
+static bool is_result_of(const scheduler *s, uint32_t value, uint32_t position) {
+  const rondo_program_value *of = &s->program->values.items[value];
+  return of->kind == RONDO_VALUE_RESULT && of->operation == s->base[position];
 }
 
-/* Updates first, for they free a gradient and need nothing; then as in the program. */
+/* Walking backwards, the inputs that nothing later uses become live, and its results end. `left` counts the uses that
+ * the walk has not reached. */
+static int64_t growth_backwards(const scheduler *s, uint32_t position) {
+  int64_t growth = -(int64_t)result_bytes(s, position);
+  EACH_TOUCHED(s, position, owner) {
+    if (s->left[owner] == s->uses[owner] && !is_result_of(s, owner, position)) growth += (int64_t)s->bytes[owner];
+  }
+  return growth;
+}
+
+/* Updates first, because they free a gradient and need no memory; then as in the program. */
 static int64_t growth_early_updates(const scheduler *s, uint32_t position) {
   return rondo_operator_is_update(operation_at(s, position)->row) ? 0 : 1;
 }
 
 typedef int64_t (*growth_function)(const scheduler *s, uint32_t position);
 
-/* A list schedule along the edges, or against them. What is ready is a heap with the least growth first, of equals the
- * lowest position, or walking backwards the highest. */
+/* List scheduling along the edges, or against them. The ready positions are in a heap: the least growth first, of
+ * equals the lowest position, or, walking backwards, the highest. */
 typedef struct list_walk {
   scheduler *s;
   growth_function growth;
@@ -289,7 +261,7 @@ static void put_at(list_walk *w, uint32_t at, uint32_t position) {
   w->s->schedule->looks++;
 }
 
-/* The growth of one that is ready can only become less. */
+/* The growth of a ready position can only become less. */
 static void move_up(list_walk *w, uint32_t at, uint32_t position) {
   const uint32_t *ready = w->s->ready;
   w->s->growth[position] = w->growth(w->s, position);
@@ -313,14 +285,12 @@ static uint32_t take_ready(list_walk *w) {
   return first;
 }
 
-/* One use fewer is left of each owner. Where that changes the growth of other uses, which it does once for an owner,
- * those that are ready move up: forwards when one use is left, backwards when the first one is gone. */
+/* Each value that the position uses has one use less. This changes the growth of other users once for each value:
+ * forwards when one use is left, backwards after the first. Those that are ready then move up. */
 static void use_and_move(list_walk *w, uint32_t position) {
   scheduler *s = w->s;
-  uint32_t owners[MOST_OWNERS];
-  const uint32_t count = list_owners(s, position, owners);
-  for (uint32_t i = 0; i < count; i++) {
-    const uint32_t owner = owners[i], left = --s->left[owner];
+  EACH_TOUCHED(s, position, owner) {
+    const uint32_t left = --s->left[owner];
     if (left != (w->backwards ? s->uses[owner] - 1 : 1)) continue;
     for (uint32_t u = s->users.start[owner]; u < s->users.start[owner + 1]; u++) {
       const uint32_t user = s->users.items[u];
@@ -357,7 +327,7 @@ static void try_order(scheduler *s, growth_function growth, bool backwards) {
   memcpy(s->schedule->order, s->candidate, s->count * sizeof *s->candidate);
 }
 
-/* Into schedule->order, still as positions of the base order. */
+/* Chooses schedule->order, still as positions of the base order. */
 static void choose_order(scheduler *s) {
   for (uint32_t p = 0; p < s->count; p++) s->schedule->order[p] = p;
   s->schedule->program_peak = s->schedule->peak = peak_of(s, s->schedule->order);
@@ -369,29 +339,28 @@ static void choose_order(scheduler *s) {
 
 /* The result ------------------------------------------------------------------------------------------------------- */
 
-/* The edges, between positions of the order that was chosen; and operations instead of base positions. */
-static rondo_status hand_out(scheduler *s) {
+/* Converts from the base order to the order that was chosen: edges between its positions, and its operations. */
+static rondo_status convert(scheduler *s) {
   rondo_schedule *schedule = s->schedule;
-  uint32_t *place = s->degree, kept = 0; /* of a base position, in the order */
+  uint32_t *place = s->degree, end = 0; /* by base position, its place in the order */
   rondo_edges *edges = &schedule->before;
   schedule->count = s->count;
-  RONDO_TRY(rondo_edges_make(s->allocator, s->count, s->before.start[s->count], edges));
+  RONDO_TRY(rondo_edges_make(s->scratch.allocator, s->count, s->before.start[s->count], edges));
   for (uint32_t i = 0; i < s->count; i++) place[schedule->order[i]] = i;
   for (uint32_t i = 0; i < s->count; i++) {
     const uint32_t p = schedule->order[i];
-    edges->start[i] = kept;
+    edges->start[i] = end;
     for (uint32_t e = s->before.start[p]; e < s->before.start[p + 1]; e++)
-      edges->items[kept++] = place[s->before.items[e]];
-    if (kept > edges->start[i]) sort_rising(edges->items + edges->start[i], kept - edges->start[i]);
+      rondo_edges_insert(edges, i, &end, place[s->before.items[e]]);
   }
-  edges->start[s->count] = kept;
+  edges->start[s->count] = end;
   for (uint32_t i = 0; i < s->count; i++) schedule->order[i] = s->base[schedule->order[i]];
   return RONDO_OK;
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-/* The number of the step that stands where operation `i` stood; RONDO_NO_VALUE: none. */
+/* The number of the step in the place of operation `i` in the base order; RONDO_NO_VALUE: none. */
 static uint32_t step_in_place_of(const rondo_schedule *schedule, uint32_t i) {
   if (schedule->chain_of[i] == 0) return schedule->runs[i] ? i : RONDO_NO_VALUE;
   const rondo_chain *chain = &schedule->chains.items[schedule->chain_of[i] - 1];
@@ -408,96 +377,57 @@ static void list_base(scheduler *s) {
   }
 }
 
-static size_t round_up(size_t bytes, size_t alignment) { return (bytes + alignment - 1) / alignment * alignment; }
-
 static void weigh(scheduler *s, const rondo_schedule_sizes *sizes) {
-  uint32_t owners[MOST_OWNERS];
   for (uint32_t i = 0; i < s->schedule->values; i++) {
-    const bool is_result = s->program->values.items[i].kind == RONDO_VALUE_RESULT;
-    if (s->schedule->owners[i] == i && is_result && rondo_value_is_made(s->program, i))
-      s->bytes[i] = round_up(rondo_shape_bytes(rondo_program_shape(s->program, i)), sizes->alignment);
+    s->bytes[i] = rondo_schedule_bytes(s->program, s->schedule, i, sizes->alignment);
+    s->uses[i] = s->users.start[i + 1] - s->users.start[i];
   }
-  for (uint32_t p = 0; p < s->count; p++) {
-    s->workspaces[p] = round_up(sizes->workspaces[s->base[p]], sizes->alignment);
-    const uint32_t count = list_owners(s, p, owners);
-    for (uint32_t i = 0; i < count; i++) s->uses[owners[i]]++;
-  }
-}
-
-static void use_outputs(scheduler *s) {
+  for (uint32_t p = 0; p < s->count; p++)
+    s->workspaces[p] = rondo_round_up(sizes->workspaces[s->base[p]], sizes->alignment);
   for (size_t i = 0; i < s->program->outputs.count; i++)
     s->uses[s->schedule->owners[s->program->outputs.items[i].value]]++;
 }
 
-/* Counts in `uses` are of these, and of outputs, which are added behind. */
-static rondo_status list_users(scheduler *s) {
-  const uint32_t values = (uint32_t)s->schedule->values;
-  uint32_t owners[MOST_OWNERS], total = 0;
-  for (uint32_t i = 0; i < values; i++) total += s->uses[i];
-  RONDO_TRY(rondo_edges_make(s->allocator, values, total, &s->users));
-  for (uint32_t i = 0; i < values; i++) s->users.start[i + 1] = s->users.start[i] + s->uses[i];
-  memcpy(s->left, s->uses, values * sizeof *s->left);
-  for (uint32_t p = s->count; p > 0; p--) {
-    const uint32_t count = list_owners(s, p - 1, owners);
-    for (uint32_t i = 0; i < count; i++) s->users.items[s->users.start[owners[i]] + --s->left[owners[i]]] = p - 1;
-  }
-  return RONDO_OK;
-}
-
 static rondo_status allocate(scheduler *s) {
-  const rondo_allocator *allocator = s->allocator;
+  rondo_scratch *scratch = &s->scratch;
   const size_t operations = s->schedule->operations, values = s->schedule->values;
-  RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof(uint32_t), &s->schedule->order));
-  RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof(uint32_t), &s->base));
-  RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof(uint32_t), &s->degree));
-  RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof(uint32_t), &s->ready));
-  RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof(uint32_t), &s->place));
-  RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof(int64_t), &s->growth));
-  RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof(uint32_t), &s->candidate));
-  RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof(size_t), &s->workspaces));
-  RONDO_TRY(rondo_allocate_items(allocator, values, sizeof(uint32_t), &s->uses));
-  RONDO_TRY(rondo_allocate_items(allocator, values, sizeof(uint32_t), &s->left));
-  return rondo_allocate_items(allocator, values, sizeof(size_t), &s->bytes);
-}
-
-static void release(scheduler *s) {
-  const rondo_allocator *allocator = s->allocator;
-  const size_t operations = s->schedule->operations, values = s->schedule->values;
-  rondo_edges_free(allocator, &s->before);
-  rondo_edges_free(allocator, &s->after);
-  rondo_edges_free(allocator, &s->users);
-  rondo_release(allocator, s->base, operations, sizeof(uint32_t));
-  rondo_release(allocator, s->degree, operations, sizeof(uint32_t));
-  rondo_release(allocator, s->ready, operations, sizeof(uint32_t));
-  rondo_release(allocator, s->place, operations, sizeof(uint32_t));
-  rondo_release(allocator, s->growth, operations, sizeof(int64_t));
-  rondo_release(allocator, s->candidate, operations, sizeof(uint32_t));
-  rondo_release(allocator, s->workspaces, operations, sizeof(size_t));
-  rondo_release(allocator, s->uses, values, sizeof(uint32_t));
-  rondo_release(allocator, s->left, values, sizeof(uint32_t));
-  rondo_release(allocator, s->bytes, values, sizeof(size_t));
+  RONDO_TRY(rondo_allocate_items(scratch->allocator, operations, sizeof(uint32_t), &s->schedule->order));
+  RONDO_TRY(rondo_scratch_take(scratch, operations, sizeof *s->base, &s->base));
+  RONDO_TRY(rondo_scratch_take(scratch, operations, sizeof *s->degree, &s->degree));
+  RONDO_TRY(rondo_scratch_take(scratch, operations, sizeof *s->ready, &s->ready));
+  RONDO_TRY(rondo_scratch_take(scratch, operations, sizeof *s->place, &s->place));
+  RONDO_TRY(rondo_scratch_take(scratch, operations, sizeof *s->growth, &s->growth));
+  RONDO_TRY(rondo_scratch_take(scratch, operations, sizeof *s->candidate, &s->candidate));
+  RONDO_TRY(rondo_scratch_take(scratch, operations, sizeof *s->workspaces, &s->workspaces));
+  RONDO_TRY(rondo_scratch_take(scratch, values, sizeof *s->uses, &s->uses));
+  RONDO_TRY(rondo_scratch_take(scratch, values, sizeof *s->left, &s->left));
+  return rondo_scratch_take(scratch, values, sizeof *s->bytes, &s->bytes);
 }
 
 static rondo_status order(scheduler *s, const rondo_schedule_sizes *sizes) {
+  const rondo_allocator *allocator = s->scratch.allocator;
   RONDO_TRY(allocate(s));
   list_base(s);
+  RONDO_TRY(rondo_schedule_touched(s->program, s->schedule, s->base, s->count, NULL, &s->touched));
+  RONDO_TRY(rondo_edges_transpose(allocator, &s->touched, (uint32_t)s->schedule->values, &s->users));
   weigh(s, sizes);
-  RONDO_TRY(list_users(s));
-  use_outputs(s);
   RONDO_TRY(find_dependencies(s));
-  RONDO_TRY(rondo_edges_reduce(s->allocator, &s->before));
-  RONDO_TRY(rondo_edges_turn(s->allocator, &s->before, &s->after));
   choose_order(s);
-  return hand_out(s);
+  return convert(s);
 }
 
 rondo_status rondo_schedule_order(const rondo_program *program, const rondo_schedule_sizes *sizes,
                                   rondo_schedule *schedule) {
-  scheduler s = {.program = program, .allocator = &program->allocator, .schedule = schedule};
-  rondo_release(s.allocator, schedule->order, schedule->operations, sizeof *schedule->order);
+  const rondo_allocator *allocator = &program->allocator;
+  scheduler s = {.program = program, .scratch = {.allocator = allocator}, .schedule = schedule};
+  rondo_release(allocator, schedule->order, schedule->operations, sizeof *schedule->order);
   schedule->order = NULL;
-  rondo_edges_free(s.allocator, &schedule->before);
+  rondo_edges_free(allocator, &schedule->before);
   const rondo_status status = order(&s, sizes);
-  release(&s);
+  rondo_edges_free(allocator, &s.before);
+  rondo_edges_free(allocator, &s.after);
+  rondo_edges_free(allocator, &s.touched);
+  rondo_edges_free(allocator, &s.users);
+  rondo_scratch_free(&s.scratch);
   return status;
 }

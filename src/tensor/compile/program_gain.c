@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Deciding whether a compiled program is recorded (FW-8), and measuring what that gained. Measuring runs the program on
- * what is in its memory, which is copied before and put back behind it.
+ * Deciding whether a compiled program is recorded (FW-8), and measuring what that gains. Measuring runs the program on
+ * its memory, which is saved before and restored after it.
  */
 #include "tensor/compile/program_gain.h"
 
@@ -21,14 +21,14 @@ rondo_status rondo_record_options_keep(rondo_compiled *compiled, const rondo_com
   return rondo_gain_bar_check(call, compiled->bar);
 }
 
-static rondo_status queue_run(rondo_stream *stream, void *user) {
-  (void)stream; /* it is the program's own */
+static rondo_status enqueue_run(rondo_stream *stream, void *user) {
+  (void)stream; /* the program's own */
   return rondo_compiled_play_all(user);
 }
 
 static rondo_status take_gain(const char *call, rondo_compiled *compiled, uint32_t repeats) {
   rondo_gain gain;
-  RONDO_TRY(rondo_gain_take(call, compiled->stream, queue_run, compiled, compiled->exec, repeats, &gain));
+  RONDO_TRY(rondo_gain_take(call, compiled->stream, enqueue_run, compiled, compiled->exec, repeats, &gain));
   RONDO_TRY(rondo_device_get_costs(compiled->device, &compiled->costs));
   compiled->gain = gain;
   compiled->has_gain = true;
@@ -37,7 +37,7 @@ static rondo_status take_gain(const char *call, rondo_compiled *compiled, uint32
 
 /* Deciding --------------------------------------------------------------------------------------------------------- */
 
-/* Where nothing can be measured, a recording is rather made, and the refusal is nobody's error. */
+/* If nothing can be measured, because a stream captures, the program is recorded, and the refusal is no error. */
 static rondo_status estimate(rondo_compiled *compiled, bool *out_pays) {
   rondo_saved_error before;
   rondo_error_save(&before);
@@ -69,8 +69,8 @@ rondo_status rondo_record_decide(rondo_compiled *compiled, bool *out_is_recorded
 
 /* Measuring -------------------------------------------------------------------------------------------------------- */
 
-/* What runs write: each state, the cells of index checks, the arena, and what outputs are staged in. Those of `index`;
- * false past the last. */
+/* The block number `index` of the memory that runs write: states, the cells of index checks, the arena, and the buffers
+ * of staged outputs. Returns false past the last. */
 static bool find_block(const rondo_compiled *compiled, size_t index, unsigned char **out_address, size_t *out_bytes) {
   const size_t values = compiled->values.count;
   *out_bytes = 0;
@@ -98,7 +98,7 @@ static size_t count_bytes(const rondo_compiled *compiled) {
   return all;
 }
 
-/* All of it to the copy, or back. */
+/* Copies all blocks to the copy, or back. */
 static rondo_status copy_memory(const rondo_compiled *compiled, unsigned char *copy, bool is_back) {
   unsigned char *address;
   size_t bytes;

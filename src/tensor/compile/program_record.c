@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Warm-up and capture. While capturing, each call is looked at right after it (kernels of the library's own make
- * nothing ready): the resources tell what was made ready late, the capture whether the call was refused something, and
- * the graph whether it has gained memory nodes.
+ * Warm-up and capture. While capturing, each call is checked right after it: the resources know what was prepared too
+ * late, the capture whether a call was refused, and the graph whether it has new memory nodes. Kernels of Rondo prepare
+ * nothing and need no check.
  */
 #include "tensor/compile/program_record.h"
 
@@ -33,10 +33,9 @@ static rondo_status fail_unprepared(const rondo_compiled *compiled, const rondo_
                     step->operator_name, step->operation, compiled->label, what);
 }
 
-/* Of the nodes from the `seen`-th on: the first that allocates or frees, of kind 0 when there is none; and how many
- * are kernels. */
-static rondo_status look_at_nodes(const rondo_compiled *compiled, rondo_graph *graph, size_t seen,
-                                  rondo_node_params *out_memory, uint32_t *out_kernels) {
+/* Among the nodes from number `seen` on, finds the first that allocates or frees (kind 0: none), and counts kernels. */
+static rondo_status find_new_nodes(const rondo_compiled *compiled, rondo_graph *graph, size_t seen,
+                                   rondo_node_params *out_memory, uint32_t *out_kernels) {
   size_t count = 0;
   rondo_node *nodes = NULL;
   *out_memory = (rondo_node_params){0};
@@ -61,7 +60,7 @@ static rondo_status look_at_nodes(const rondo_compiled *compiled, rondo_graph *g
 static rondo_status check_graph(rondo_compiled *compiled, const rondo_step *step, rondo_graph *graph, size_t seen) {
   rondo_node_params found;
   uint32_t kernels;
-  RONDO_TRY(look_at_nodes(compiled, graph, seen, &found, &kernels));
+  RONDO_TRY(find_new_nodes(compiled, graph, seen, &found, &kernels));
   compiled->info.kernels += kernels;
   if (found.kind == RONDO_NODE_FOREIGN) return fail_unprepared(compiled, step, found.as.foreign.what);
   if (found.kind == RONDO_NODE_FREE) return fail_unprepared(compiled, step, "memory was freed");
@@ -72,24 +71,24 @@ static rondo_status check_graph(rondo_compiled *compiled, const rondo_step *step
                             alloc->name == NULL ? "" : alloc->name, rondo_size_text(size, alloc->bytes));
 }
 
-/* What is known while steps are captured. Branches: what the operator before leaves at the frontier of the stream is
- * not what the next one depends on. Of each position of the order, the nodes at the frontier when it had played are
- * ends.items[first_end[p]] up to ends.items[first_end[p + 1]]. */
+/* The state of a capture of steps. With branches, an operator does not depend on the frontier that the operator before
+ * it leaves. So the frontier after each position p is kept: ends.items[first_end[p]] up to ends.items[first_end[p +
+ * 1]]. */
 typedef struct recorder {
-  const rondo_program *program; /* these two are for staged inputs alone */
+  const rondo_program *program; /* these two are for staged inputs only */
   const rondo_schedule *schedule;
   const rondo_edges *before; /* of positions */
   rondo_compiled *compiled;
   uint32_t nodes;     /* in the graph */
-  rondo_node *copies; /* one a staged input, into its slot */
-  bool *is_joined;    /* without branches: an operator depends on the copy, so all behind it do */
+  rondo_node *copies; /* by staged input: the copy into its slot */
+  bool *is_joined;    /* by staged input, without branches: an operator depends on the copy, so all later ones do */
   RONDO_ARRAY(rondo_node) ends;
   uint32_t *first_end; /* NULL: no branches */
   RONDO_ARRAY(rondo_node) frontier;
-  RONDO_ARRAY(rondo_node) roots; /* what operators that depend on none come behind */
+  RONDO_ARRAY(rondo_node) roots; /* predecessors of the operators that depend on no operator */
 } recorder;
 
-/* Plays one call into the capture and looks at what it did. */
+/* Captures one call and checks what it did. */
 static rondo_status capture_call(recorder *r, const rondo_step *step) {
   rondo_compiled *compiled = r->compiled;
   rondo_capture_info info = {.struct_size = sizeof info};
@@ -119,7 +118,7 @@ static rondo_status capture_step(recorder *r, rondo_step *step) {
 
 /* Staged values ---------------------------------------------------------------------------------------------------- */
 
-/* Adds the stream's frontier to the nodes. */
+/* Copies the stream's frontier into r->frontier. */
 static rondo_status read_frontier(recorder *r, rondo_node *out_first) {
   rondo_capture_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_capture_get_info(r->compiled->stream, &info));
@@ -134,7 +133,7 @@ static rondo_status set_frontier(const recorder *r, const rondo_node *nodes, siz
   return rondo_capture_set_frontier(r->compiled->stream, nodes, count, replace);
 }
 
-/* The copies run side by side, and what says that all are done behind them; nothing else waits for that. */
+/* Captures the copies of staged inputs in parallel, and after them the event `taken`, on which no node depends. */
 static rondo_status capture_inputs(recorder *r) {
   const rondo_feeds *feeds = &r->compiled->feeds;
   if (feeds->inputs.count == 0) return RONDO_OK;
@@ -149,7 +148,7 @@ static rondo_status capture_inputs(recorder *r) {
   return set_frontier(r, NULL, 0, true);
 }
 
-/* The copies of the staged inputs that the operation reads join what it depends on. */
+/* Makes the next operation depend on the copies of the staged inputs that it reads. */
 static rondo_status join_copies(recorder *r, const rondo_operation *operation) {
   const rondo_feeds *feeds = &r->compiled->feeds;
   for (uint32_t k = 0; feeds->inputs.count > 0 && k < RONDO_MAX_OPERANDS; k++) {
@@ -163,7 +162,7 @@ static rondo_status join_copies(recorder *r, const rondo_operation *operation) {
   return RONDO_OK;
 }
 
-/* Copies of what the operation computed, beside what comes behind it. */
+/* Captures the copies of staged outputs that the operation computed, in parallel with later operations. */
 static rondo_status capture_outputs(recorder *r, uint32_t operation) {
   const rondo_feeds *feeds = &r->compiled->feeds;
   for (size_t i = 0; i < feeds->outputs.count; i++) {
@@ -204,14 +203,20 @@ static rondo_status end_branch(recorder *r, uint32_t position) {
   return RONDO_OK;
 }
 
-/* Steps stand in the schedule's order; an operation may have none. */
-static rondo_status capture_operation(recorder *r, uint32_t position, size_t *inout_step) {
-  const uint32_t number = r->schedule->order[position];
+/* Steps are in the schedule's order; an operation may have none. */
+static rondo_status capture_steps(recorder *r, uint32_t number, size_t *inout_step) {
   rondo_compiled *compiled = r->compiled;
-  if (r->first_end != NULL) RONDO_TRY(begin_branch(r, position));
-  RONDO_TRY(join_copies(r, rondo_schedule_operation(r->program, r->schedule, number)));
+  assert(*inout_step <= compiled->steps.count);
   for (; *inout_step < compiled->steps.count && compiled->steps.items[*inout_step].operation == number; ++*inout_step)
     RONDO_TRY(capture_step(r, &compiled->steps.items[*inout_step]));
+  return RONDO_OK;
+}
+
+static rondo_status capture_operation(recorder *r, uint32_t position, size_t *inout_step) {
+  const uint32_t number = r->schedule->order[position];
+  if (r->first_end != NULL) RONDO_TRY(begin_branch(r, position));
+  RONDO_TRY(join_copies(r, rondo_schedule_operation(r->program, r->schedule, number)));
+  RONDO_TRY(capture_steps(r, number, inout_step));
   if (r->first_end != NULL) RONDO_TRY(end_branch(r, position));
   return capture_outputs(r, number);
 }
@@ -223,50 +228,40 @@ static rondo_status capture_all(recorder *r) {
   return RONDO_OK;
 }
 
-static rondo_status capture_schedule(const rondo_program *program, const rondo_layout *layout,
+static rondo_status capture_schedule(const rondo_program *program, const rondo_layout *layout, rondo_scratch *scratch,
                                      rondo_compiled *compiled) {
-  const rondo_allocator *allocator = &compiled->allocator;
   recorder r = {
       .program = program, .schedule = &layout->schedule, .before = &layout->schedule.before, .compiled = compiled};
   const size_t entries = layout->has_branches ? (size_t)layout->schedule.count + 1 : 0;
   const size_t inputs = compiled->feeds.inputs.count;
-  rondo_status status = rondo_allocate_items(allocator, entries, sizeof *r.first_end, &r.first_end);
-  if (status == RONDO_OK) status = rondo_allocate_items(allocator, inputs, sizeof *r.copies, &r.copies);
-  if (status == RONDO_OK) status = rondo_allocate_items(allocator, inputs, sizeof *r.is_joined, &r.is_joined);
-  if (status == RONDO_OK) status = capture_all(&r);
-  rondo_release(allocator, r.first_end, entries, sizeof *r.first_end);
-  rondo_release(allocator, r.copies, inputs, sizeof *r.copies);
-  rondo_release(allocator, r.is_joined, inputs, sizeof *r.is_joined);
-  rondo_array_free(allocator, &r.ends);
-  rondo_array_free(allocator, &r.frontier);
+  RONDO_TRY(rondo_scratch_take(scratch, entries, sizeof *r.first_end, &r.first_end));
+  RONDO_TRY(rondo_scratch_take(scratch, inputs, sizeof *r.copies, &r.copies));
+  RONDO_TRY(rondo_scratch_take(scratch, inputs, sizeof *r.is_joined, &r.is_joined));
+  const rondo_status status = capture_all(&r);
+  rondo_array_free(&compiled->allocator, &r.ends);
+  rondo_array_free(&compiled->allocator, &r.frontier);
   return status;
 }
 
-/* Into a capture that there is ------------------------------------------------------------------------------------- */
+/* Into an existing capture ----------------------------------------------------------------------------------------- */
 
 rondo_status rondo_record_keep(const rondo_layout *layout, rondo_compiled *compiled) {
-  const rondo_edges *before = &layout->schedule.before;
-  const uint32_t count = layout->schedule.count, edges = before->start[count];
+  const uint32_t count = layout->schedule.count;
+  void *order;
   if (!layout->has_branches) return RONDO_OK;
-  RONDO_TRY(rondo_edges_make(&compiled->allocator, count, edges, &compiled->before));
-  memcpy(compiled->before.start, before->start, (count + 1) * sizeof *before->start);
-  if (edges > 0) memcpy(compiled->before.items, before->items, edges * sizeof *before->items);
-  RONDO_TRY(rondo_allocate_items(&compiled->allocator, count, sizeof *compiled->order, &compiled->order));
-  memcpy(compiled->order, layout->schedule.order, count * sizeof *compiled->order);
+  RONDO_TRY(rondo_edges_copy(&compiled->allocator, &layout->schedule.before, &compiled->before));
+  RONDO_TRY(rondo_allocate_copy(&compiled->allocator, layout->schedule.order, count, sizeof *compiled->order, &order));
+  compiled->order = order;
   return RONDO_OK;
 }
 
 static rondo_status capture_position(recorder *r, uint32_t position, size_t *inout_step) {
-  rondo_compiled *compiled = r->compiled;
   RONDO_TRY(begin_branch(r, position));
-  for (;
-       *inout_step < compiled->steps.count && compiled->steps.items[*inout_step].operation == compiled->order[position];
-       ++*inout_step)
-    RONDO_TRY(capture_step(r, &compiled->steps.items[*inout_step]));
+  RONDO_TRY(capture_steps(r, r->compiled->order[position], inout_step));
   return end_branch(r, position);
 }
 
-/* What comes next in the capture comes behind all branches. */
+/* Orders what is captured next after all branches. */
 static rondo_status join_branches(recorder *r) {
   const rondo_edges *edges = r->before;
   bool *has_later = NULL;
@@ -292,7 +287,7 @@ static rondo_status capture_branches(recorder *r) {
   return join_branches(r);
 }
 
-static rondo_status capture_line(recorder *r) {
+static rondo_status capture_sequence(recorder *r) {
   for (size_t i = 0; i < r->compiled->steps.count; i++) RONDO_TRY(capture_step(r, &r->compiled->steps.items[i]));
   return RONDO_OK;
 }
@@ -303,7 +298,7 @@ rondo_status rondo_compiled_record_into(rondo_compiled *compiled) {
   const size_t entries = compiled->order == NULL ? 0 : (size_t)compiled->before.count + 1;
   RONDO_TRY(rondo_allocate_items(allocator, entries, sizeof *r.first_end, &r.first_end));
   compiled->resources.capturing = true;
-  const rondo_status status = compiled->order == NULL ? capture_line(&r) : capture_branches(&r);
+  const rondo_status status = compiled->order == NULL ? capture_sequence(&r) : capture_branches(&r);
   compiled->resources.capturing = false;
   rondo_release(allocator, r.first_end, entries, sizeof *r.first_end);
   rondo_array_free(allocator, &r.ends);
@@ -314,11 +309,13 @@ rondo_status rondo_compiled_record_into(rondo_compiled *compiled) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-/* Ends the capture also when the steps failed, and tells their failure then. */
+/* Ends the capture also if the steps failed, and then returns their failure. */
 static rondo_status capture(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
+  rondo_scratch scratch = {.allocator = &compiled->allocator};
   RONDO_TRY(rondo_capture_begin(compiled->stream, RONDO_CAPTURE_THREAD_LOCAL));
   compiled->resources.capturing = true;
-  const rondo_status status = capture_schedule(program, layout, compiled);
+  const rondo_status status = capture_schedule(program, layout, &scratch, compiled);
+  rondo_scratch_free(&scratch);
   compiled->resources.capturing = false;
   rondo_saved_error error;
   rondo_error_save(&error);

@@ -9,12 +9,12 @@
 #include "tensor/compile/layout.h"
 #include "tensor/run/compiled.h"
 
-/* Runs all steps once and waits, so that all that is made ready at a first use is ready. Changes the program's memory.
- * Errors: UNSUPPORTED (an operator without code for the device, named), and what the steps return. */
+/* Runs all steps once and waits, so that everything that a first use prepares is prepared. Changes the program's
+ * memory. Errors: UNSUPPORTED (an operator without code for the device, named), and what the steps return. */
 RONDO_MUST_USE rondo_status rondo_warm_up(rondo_compiled *compiled);
 
-/* Captures all steps. Errors: INVALID_STATE/UNPREPARED with the operator and what it did that the warm-up should have
- * done: something made ready, memory allocated, a call that a capture refuses. */
+/* Captures all steps. Errors: INVALID_STATE/UNPREPARED, with the operator and what the warm-up should have done:
+ * prepare something, allocate memory, or a call that a capture refuses. */
 RONDO_MUST_USE rondo_status rondo_record(const rondo_program *program, const rondo_layout *layout,
                                          rondo_compiled *compiled);
 
@@ -25,12 +25,12 @@ RONDO_MUST_USE rondo_status rondo_record_keep(const rondo_layout *layout, rondo_
 RONDO_MUST_USE rondo_status rondo_record_instantiate(rondo_compiled *compiled);
 
 /* The same, but takes the exec of the compiled program that this one replaces where that can be updated in place: it
- * then has none. out_result: what an update was refused for. */
+ * then has none. out_result: why an update was refused. */
 RONDO_MUST_USE rondo_status rondo_record_replace(rondo_compiled *compiled, rondo_compiled *replaced,
                                                  rondo_update_result *out_result);
 
 /* program_record.c: captures a run into the capture that the program's stream is part of, after its frontier, with
- * branches where it is laid out for them; what comes next there comes after all of them. Of a program that is not
+ * branches if it is laid out for them. What is captured next comes after all branches. For a program that is not
  * recorded itself and has no staged values. Errors: INVALID_STATE/UNPREPARED as rondo_compile. */
 RONDO_MUST_USE rondo_status rondo_compiled_record_into(rondo_compiled *compiled);
 

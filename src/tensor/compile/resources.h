@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * What a compiled program makes ready once and uses at every run: kernels, in a set that those that share have in
- * common; products and convolutions of libraries; and objects of single operations, such as a convolution of oneDNN's.
- * Products, convolutions and objects are its own, one of each for an operation that has one, and are destroyed with it
- * in no order; kernels belong to the set. A kernel that is first asked for while the program is being captured was
- * missed by the warm-up; it is made, and noted by name, so that the compilation can refuse (FW-2).
+ * What a compiled program prepares once and uses in every run: kernels; matrix products and convolutions of libraries;
+ * and objects of single operations, such as a oneDNN convolution. Programs that share have one set of kernels.
+ * Products, convolutions and objects belong to the program, at most one of each kind for an operation. A kernel that is
+ * first requested during the capture was missed by the warm-up: it is made, and its name noted, so that compiling can
+ * fail (FW-2).
  *
- * Threads: of one program's compilation at a time; those that share a set compile one after another.
+ * Threads: one at a time, also for programs that share a set of kernels.
  */
 #ifndef RONDO_TENSOR_COMPILE_RESOURCES_H
 #define RONDO_TENSOR_COMPILE_RESOURCES_H
@@ -24,22 +24,22 @@ typedef struct rondo_ready_kernel {
   rondo_kernel *kernel;
 } rondo_ready_kernel;
 
-/* A kernel whose code was made for a program, found by a text that says all of it. */
+/* A kernel whose code was generated for a program. The key is a text that determines the code. */
 typedef struct rondo_made_kernel {
   char *key, *name;
   rondo_kernel *kernel;
 } rondo_made_kernel;
 
-/* Kernels made so far, one for each piece of code. Empty where there is only an allocator. */
+/* The kernels made so far, one for each piece of code. A set with only an allocator is empty. */
 typedef struct rondo_kernel_set {
   rondo_allocator allocator;
   RONDO_ARRAY(rondo_ready_kernel) items;
-  RONDO_ARRAY(rondo_made_kernel) made; /* at most one a chain of the programs */
+  RONDO_ARRAY(rondo_made_kernel) made; /* at most one for each chain of the programs */
 } rondo_kernel_set;
 
 void rondo_kernel_set_free(rondo_kernel_set *set);
 
-/* What an operation's `prepare` made for it. */
+/* An object that an operation's `prepare` made. */
 typedef enum rondo_ready_kind { RONDO_READY_PRODUCT, RONDO_READY_CONVOLUTION, RONDO_READY_OBJECT } rondo_ready_kind;
 typedef struct rondo_ready {
   uint32_t operation;
@@ -51,31 +51,31 @@ typedef struct rondo_ready {
 struct rondo_resources {
   rondo_allocator allocator;
   rondo_device *device;
-  rondo_kernel_set *kernels; /* somebody else's; set before a kernel is asked for */
-  bool own_kernels;          /* no library is to make anything */
+  rondo_kernel_set *kernels; /* not owned; set before the first kernel is requested */
+  bool own_kernels;          /* no vendor library is used */
   bool capturing;
-  char late[RONDO_LATE_TEXT];    /* what was made while capturing, by name; "" when nothing */
+  char late[RONDO_LATE_TEXT];    /* names of what was prepared while capturing; "": nothing */
   RONDO_ARRAY(rondo_ready) made; /* at most one of a kind for an operation */
-  rondo_product_maker *maker;    /* of the programs that share, as is the next */
+  rondo_product_maker *maker;    /* shared, like the next */
   rondo_convolution_maker *convolution_maker;
 };
 
 void rondo_resources_init(rondo_resources *resources, const rondo_allocator *allocator, rondo_device *device);
 void rondo_resources_deinit(rondo_resources *resources);
 
-/* The kernel of this code, made when first asked for. It belongs to the set. */
+/* The kernel of this code, which the first call makes. It belongs to the set. */
 RONDO_MUST_USE rondo_status rondo_resources_kernel(rondo_resources *resources, const rondo_kernel_options *code,
                                                    rondo_kernel **out_kernel);
 
-/* The same for code that is made for the program, by its key. out_name: the set's copy, what steps are called. */
+/* The same for generated code, found by its key. out_name: the set's copy, the name of steps. */
 RONDO_MUST_USE rondo_status rondo_resources_made_kernel(rondo_resources *resources, const rondo_kernel_options *code,
                                                         const char *key, const char *name, rondo_kernel **out_kernel,
                                                         const char **out_name);
 
-/* Makes a product of this shape ready for an operation, if a library is to make it. */
+/* Prepares a matrix product of this shape for an operation, if a library is used for it. */
 RONDO_MUST_USE rondo_status rondo_resources_add_product(rondo_resources *resources, uint32_t operation,
                                                         const rondo_product_shape *shape, size_t *out_workspace_bytes);
-/* NULL when no library makes it. */
+/* NULL: no library is used for it. */
 rondo_product *rondo_resources_product(const rondo_resources *resources, uint32_t operation);
 
 /* The same for convolutions. */
@@ -84,7 +84,7 @@ RONDO_MUST_USE rondo_status rondo_resources_add_convolution(rondo_resources *res
                                                             size_t *out_workspace_bytes);
 rondo_convolution *rondo_resources_convolution(const rondo_resources *resources, uint32_t operation);
 
-/* Keeps an object for an operation, as long as the resources. It is destroyed at once when that fails. */
+/* Keeps an object for an operation until the resources are destroyed. On failure it is destroyed at once. */
 RONDO_MUST_USE rondo_status rondo_resources_add_object(rondo_resources *resources, uint32_t operation, void *object,
                                                        void (*destroy)(void *object));
 void *rondo_resources_object(const rondo_resources *resources, uint32_t operation); /* NULL: none */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Choosing what runs: what outputs and updates need, without repetitions (tensor/program/equal_operations.h). Values
- * are one whose bytes are.
+ * Choosing what runs: what outputs and updates need, each computation once (tensor/program/equal_operations.h). Two
+ * values are the same if they have the same bytes, so each value has an owner.
  */
 #include "tensor/compile/schedule.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/allocation.h"
 #include "base/error.h"
 #include "tensor/program/equal_operations.h"
 #include "tensor/program/operation.h"
@@ -21,31 +22,23 @@ bool rondo_value_is_transient(const rondo_program *program, uint32_t value) {
 
 /* What is needed --------------------------------------------------------------------------------------------------- */
 
-static bool any_result_in(const rondo_operation *operation, const bool *values) {
-  for (uint32_t r = 0; r < operation->row->result_count; r++) {
-    if (values[operation->results[r]]) return true;
-  }
-  return false;
-}
-
 bool rondo_program_mark_runs(const rondo_program *program, bool *needed, bool *runs) {
   bool any = program->outputs.count > 0;
   for (size_t i = 0; i < program->outputs.count; i++) needed[program->outputs.items[i].value] = true;
   for (size_t i = program->operations.count; i > 0; i--) {
     const rondo_operation *operation = &program->operations.items[i - 1];
     const bool is_update = operation->row->updates != 0;
-    runs[i - 1] = is_update || operation->row->always_runs || any_result_in(operation, needed);
+    runs[i - 1] = is_update || operation->row->always_runs || rondo_operation_makes_any(operation, needed);
     any = any || runs[i - 1];
-    for (uint32_t k = 0; runs[i - 1] && k < RONDO_MAX_OPERANDS; k++) {
-      if (operation->inputs[k] != RONDO_NO_VALUE) needed[operation->inputs[k]] = true;
-    }
+    if (!runs[i - 1]) continue;
+    RONDO_EACH_INPUT(k, operation) needed[operation->inputs[k]] = true;
   }
   return any;
 }
 
-/* Repetitions ------------------------------------------------------------------------------------------------------ */
+/* Owners ----------------------------------------------------------------------------------------------------------- */
 
-/* Constants of one number are one value. */
+/* The first constant with the same bits. */
 static uint32_t constant_owner(const rondo_program *program, uint32_t value) {
   const rondo_program_value *wanted = &program->values.items[value];
   for (uint32_t i = 0; i < value; i++) {
@@ -63,7 +56,7 @@ static void own_named_values(const rondo_program *program, rondo_schedule *sched
   }
 }
 
-/* Whether an operation that works in place may have the bytes of the result that it reads: nothing else does. */
+/* Whether an operation that works in place may take over the bytes of the value: a result that nothing else reads. */
 static bool may_be_overwritten(const rondo_program *program, uint32_t value) {
   const rondo_program_value *of = &program->values.items[value];
   return of->kind == RONDO_VALUE_RESULT && of->readers == 1 && of->view_of == RONDO_NO_VALUE;
@@ -73,7 +66,7 @@ static bool is_in_place(const rondo_program *program, const rondo_operation *ope
   return operation->row->is_in_place && may_be_overwritten(program, operation->inputs[0]);
 }
 
-/* Results that an operation overwrites, one flag a value: they stand for no others, and no others for them. */
+/* Marks results that an operation overwrites. They are not shared with operations that compute the same. */
 static void mark_overwritten(const rondo_program *program, const rondo_schedule *schedule, bool *overwritten) {
   for (uint32_t i = 0; i < schedule->operations; i++) {
     const rondo_operation *operation = &program->operations.items[i];
@@ -99,7 +92,8 @@ static void find_owners(const rondo_program *program, const bool *overwritten, r
     if (!schedule->runs[i]) continue;
     if (row->is_view || is_in_place(program, operation))
       schedule->owners[operation->results[0]] = schedule->owners[operation->inputs[0]];
-    const bool is_shared = rondo_operator_may_repeat(row) && !row->is_view && !any_result_in(operation, overwritten);
+    const bool is_shared =
+        rondo_operator_may_repeat(row) && !row->is_view && !rondo_operation_makes_any(operation, overwritten);
     const uint32_t first = is_shared ? rondo_repeats_find(program, schedule->owners, repeats, i) : i;
     if (first == i && !row->is_view) continue;
     schedule->runs[i] = false;
@@ -108,20 +102,14 @@ static void find_owners(const rondo_program *program, const bool *overwritten, r
   }
 }
 
-static rondo_status share_operations(const rondo_program *program, rondo_schedule *schedule) {
-  const rondo_allocator *allocator = &program->allocator;
+static rondo_status share_operations(const rondo_program *program, bool *overwritten, rondo_schedule *schedule) {
   rondo_repeats repeats;
-  bool *overwritten = NULL;
-  RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *overwritten, &overwritten));
-  const rondo_status status = rondo_repeats_make(program, &repeats);
-  if (status == RONDO_OK) {
-    mark_overwritten(program, schedule, overwritten);
-    find_owners(program, overwritten, &repeats, schedule);
-    find_makers(program, schedule);
-  }
+  RONDO_TRY(rondo_repeats_make(program, &repeats));
+  mark_overwritten(program, schedule, overwritten);
+  find_owners(program, overwritten, &repeats, schedule);
+  find_makers(program, schedule);
   rondo_repeats_free(program, &repeats);
-  rondo_release(allocator, overwritten, schedule->values, sizeof *overwritten);
-  return status;
+  return RONDO_OK;
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
@@ -132,22 +120,32 @@ rondo_status rondo_schedule_fail_empty(const rondo_program *program) {
                     program->label);
 }
 
-static rondo_status choose(const rondo_program *program, rondo_schedule *schedule) {
+static rondo_status choose(const rondo_program *program, rondo_scratch *scratch, rondo_schedule *schedule) {
   const rondo_allocator *allocator = &program->allocator;
-  bool *needed = NULL;
+  bool *needed, *overwritten;
   RONDO_TRY(rondo_allocate_items(allocator, schedule->operations, sizeof *schedule->runs, &schedule->runs));
   RONDO_TRY(rondo_allocate_items(allocator, schedule->operations, sizeof *schedule->chain_of, &schedule->chain_of));
   RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *schedule->owners, &schedule->owners));
   RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *schedule->makers, &schedule->makers));
-  RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *needed, &needed));
-  const bool any = rondo_program_mark_runs(program, needed, schedule->runs);
-  rondo_release(allocator, needed, schedule->values, sizeof *needed);
-  return any ? share_operations(program, schedule) : rondo_schedule_fail_empty(program);
+  RONDO_TRY(rondo_scratch_take(scratch, schedule->values, sizeof *needed, &needed));
+  if (!rondo_program_mark_runs(program, needed, schedule->runs)) return rondo_schedule_fail_empty(program);
+  RONDO_TRY(rondo_scratch_take(scratch, schedule->values, sizeof *overwritten, &overwritten));
+  return share_operations(program, overwritten, schedule);
 }
 
 rondo_status rondo_schedule_choose(const rondo_program *program, rondo_schedule *out) {
+  rondo_scratch scratch = {.allocator = &program->allocator};
   *out = (rondo_schedule){.operations = program->operations.count, .values = program->values.count};
-  return choose(program, out);
+  const rondo_status status = choose(program, &scratch, out);
+  rondo_scratch_free(&scratch);
+  return status;
+}
+
+size_t rondo_schedule_bytes(const rondo_program *program, const rondo_schedule *schedule, uint32_t value,
+                            size_t alignment) {
+  const bool is_result = program->values.items[value].kind == RONDO_VALUE_RESULT;
+  if (!is_result || schedule->owners[value] != value || !rondo_value_is_made(program, value)) return 0;
+  return rondo_round_up(rondo_shape_bytes(rondo_program_shape(program, value)), alignment);
 }
 
 void rondo_schedule_name(const rondo_program *program, const rondo_schedule *schedule, uint32_t number, char *buffer,

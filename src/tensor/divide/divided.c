@@ -12,6 +12,7 @@
 #include "base/versioned_struct.h"
 #include "tensor/program/program.h"
 #include "tensor/program/shape.h"
+#include "tensor/run/named_values.h"
 
 static const char call[] = "rondo_compile_divided";
 
@@ -25,7 +26,7 @@ typedef struct builder {
   rondo_divided *divided;
 } builder;
 
-/* What is asked ---------------------------------------------------------------------------------------------------- */
+/* Options ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status read_options(builder *b, const rondo_divide_options *options, size_t device_count) {
   RONDO_TRY(rondo_versioned_read("rondo_divide_options", options, &b->given, sizeof b->given));
@@ -33,7 +34,7 @@ static rondo_status read_options(builder *b, const rondo_divide_options *options
   RONDO_TRY(rondo_place_list_make(call, b->devices, device_count, b->given.rules, b->given.rule_count, &b->list));
   if (b->compile.share == NULL && !b->compile.share_states_only && b->compile.staged_count == 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                    "%s: share and staged of rondo_compile_options are not for parts: there is "
+                    "%s: share and staged of rondo_compile_options cannot be used for parts: use "
                     "rondo_divide_options.share",
                     call);
 }
@@ -53,12 +54,12 @@ static rondo_status check_share(const builder *b) {
     is_same = share->parts.items[i].device == b->devices[b->division.parts.items[i].place];
   if (is_same) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                    "%s: %s divides into %zu parts, and %s, which is to be shared, into %zu, or for other "
-                    "devices: what is shared divides alike",
+                    "%s: %s divides into %zu parts, but %s, which is to be shared, into %zu, or for other devices: "
+                    "both must divide alike",
                     call, b->program->label, b->division.parts.count, share->label, share->parts.count);
 }
 
-/* The part before it on the same device, which has its states; NULL when there is none. */
+/* The previous part on the same device, which has its states; NULL: none. */
 static rondo_compiled *part_before(const builder *b, uint32_t part) {
   for (uint32_t i = part; i-- > 0;)
     if (b->divided->parts.items[i].place == b->division.parts.items[part].place)
@@ -66,7 +67,7 @@ static rondo_compiled *part_before(const builder *b, uint32_t part) {
   return NULL;
 }
 
-/* Which devices of the list can run the part whose compilation failed for want of a kernel. */
+/* Adds to the error about a missing kernel which other devices of the list have one. */
 static rondo_status explain_lack(const builder *b, uint32_t part, rondo_status status) {
   rondo_saved_error error;
   rondo_error_save(&error);
@@ -79,7 +80,7 @@ static rondo_status explain_lack(const builder *b, uint32_t part, rondo_status s
     rondo_compiled *made = NULL;
     if (i == failed->place || b->list.first[i] != i) continue;
     if (rondo_compile(failed->program, b->devices[i], &options, &made) != RONDO_OK) continue;
-    rondo_status_ignore(rondo_compiled_destroy(made), "it was made to see whether it could be");
+    rondo_status_ignore(rondo_compiled_destroy(made), "it was compiled only to see whether that works");
     used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used == 0 ? "" : ", ", b->list.names[i]);
   }
   if (used == 0) memcpy(names, "none", sizeof "none");
@@ -103,25 +104,17 @@ static rondo_status compile_part(builder *b, uint32_t part) {
   return rondo_event_create(unit->device, NULL, &unit->done);
 }
 
-static rondo_named_value *find_value(const rondo_compiled *compiled, char kind, const char *name) {
-  for (size_t i = 0; i < compiled->values.count; i++) {
-    rondo_named_value *value = &compiled->values.items[i];
-    if (value->kind == kind && strcmp(value->name, name) == 0) return value;
-  }
-  return NULL;
-}
-
-/* Parts of one device that were compiled to share with another divided program's have the states in common that this
- * one has. */
+/* If parts of one device share with the parts of another divided program, that one must have the states that these
+ * parts have in common. */
 static rondo_status check_states(const builder *b, uint32_t part) {
   const rondo_compiled *compiled = b->divided->parts.items[part].compiled, *before = part_before(b, part);
   for (size_t i = 0; before != NULL && i < compiled->values.count; i++) {
     const rondo_named_value *value = &compiled->values.items[i];
-    const rondo_named_value *there = find_value(before, value->kind, value->name);
+    const rondo_named_value *there = rondo_values_look_up(before, value->name, (char[]){value->kind, '\0'});
     if (strchr("sc", value->kind) == NULL || there == NULL || there->address == value->address) continue;
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME,
-                      "%s: '%s' of %s is in several parts on one device, and not in %s, which is to be shared: it "
-                      "must have it",
+                      "%s: '%s' of %s is in several parts on one device, but not in %s, which is to be shared: add it "
+                      "there",
                       call, value->name, b->program->label, b->given.share->label);
   }
   return RONDO_OK;
@@ -165,11 +158,11 @@ static rondo_status fill_link(const builder *b, const rondo_crossing *crossing, 
   link->at_beginning = crossing->at_beginning;
   link->is_crossing = from->device != to->device;
   link->host_of = takes_locked ? to->device : from->device;
-  link->source =
-      find_value(from->compiled, crossing->at_beginning ? 's' : 'o', crossing->at_beginning ? name : crossing->name)
-          ->address;
-  link->input = find_value(to->compiled, 'i', crossing->name);
-  assert(link->input != NULL);
+  const rondo_named_value *source = crossing->at_beginning ? rondo_values_look_up(from->compiled, name, "s")
+                                                           : rondo_values_look_up(from->compiled, crossing->name, "o");
+  link->input = rondo_values_look_up(to->compiled, crossing->name, "i");
+  assert(source != NULL && link->input != NULL && source->address != NULL);
+  link->source = source->address;
   link->bytes = rondo_shape_bytes(&link->input->shape);
   RONDO_TRY(describe_link(b, crossing, link));
   if (!link->is_crossing) return RONDO_OK;
@@ -230,7 +223,7 @@ rondo_status rondo_compile_divided(rondo_program *program, rondo_device *const *
     *out_divided = b.divided;
     return RONDO_OK;
   }
-  rondo_status_ignore(rondo_divided_destroy(b.divided), "the failure that led here is the one to tell");
+  rondo_status_ignore(rondo_divided_destroy(b.divided), "the first failure is the one to return");
   return rondo_error_raise(&error);
 }
 
@@ -243,9 +236,9 @@ static void free_link(rondo_divided *divided, rondo_divided_link *link, rondo_st
   rondo_release_text(&divided->allocator, link->what);
 }
 
-/* The parts' streams are waited for, and with them who uses the links' memory. */
+/* Destroying the parts waits for their streams, and so for all that uses the memory of links. */
 static void settle(rondo_divided *divided, rondo_status *kept) {
-  rondo_status_keep_first(kept, rondo_divided_tell_failure(divided));
+  rondo_status_keep_first(kept, rondo_divided_take_failure(divided));
   for (size_t i = divided->parts.count; i-- > 0;)
     rondo_status_keep_first(kept, rondo_compiled_destroy(divided->parts.items[i].compiled));
   for (size_t i = 0; i < divided->parts.count; i++) rondo_event_destroy(divided->parts.items[i].done);
@@ -259,7 +252,7 @@ static bool is_inherited(const rondo_divided *divided) {
 rondo_status rondo_divided_destroy(rondo_divided *divided) {
   if (divided == NULL || is_inherited(divided)) return RONDO_OK;
   const rondo_allocator allocator = divided->allocator;
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* captures of others are left alone */
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* freeing must not disturb captures of other threads */
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   settle(divided, &status);
   rondo_status_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * A divided program's inside: its parts, each a compiled program, and the links by which one part's output becomes
- * another one's input. Parts of one device have its states in common, and streams and arenas of their own; each waits
- * on the device for the one that ran there last, so all that a device does is in order. A link to another device has
- * host memory in between: what sends into it has waited on the host until it was taken, and what takes until it was
- * sent. A part that changes states comes behind all that may fail, and is not begun if one of the parts before it has:
- * these are waited for, which the links ask for in most programs anyway. Thread-compatible.
+ * The inside of a divided program: its parts, each a compiled program, and the links by which an output of one part
+ * becomes an input of another. Parts of one device share its states, and have their own streams and arenas. Each waits
+ * on the device for the part that ran there last, so all work of a device is in order. A link to another device goes
+ * through host memory: the sender waits on the host until the previous copy was taken, and the receiver until it was
+ * sent. A part that changes states comes after all parts that may fail, waits for them, and does not run if one has
+ * failed. Thread-compatible.
  */
 #ifndef RONDO_TENSOR_DIVIDE_DIVIDED_H
 #define RONDO_TENSOR_DIVIDE_DIVIDED_H
@@ -18,7 +18,7 @@ typedef struct rondo_divided_unit {
   uint32_t place, operators;
   rondo_device *device;
   rondo_compiled *compiled;
-  rondo_event *done; /* recorded behind whatever was queued on its stream last */
+  rondo_event *done; /* recorded after the last work on its stream */
   bool has_updates;  /* it changes states */
 } rondo_divided_unit;
 
@@ -28,17 +28,17 @@ typedef struct rondo_divided_link {
   bool is_crossing;  /* to another device */
   char *what;
   const void *source;
-  rondo_named_value *input; /* of the part that it goes to */
+  rondo_named_value *input; /* of part `to` */
   size_t bytes;
-  rondo_device *host_of; /* whose host memory: the one of the two that wants it page-locked */
-  void *buffer;          /* NULL until a run wants it */
+  rondo_device *host_of; /* whose host memory: a CUDA device of the two, which needs it page-locked */
+  void *buffer;          /* NULL before the first run */
   rondo_event *sent, *taken;
 } rondo_divided_link;
 
 typedef struct rondo_divided_value {
   char kind; /* as rondo_compiled_value */
   char *name;
-  uint32_t part; /* where it is read */
+  uint32_t part; /* that reads of the value use */
 } rondo_divided_value;
 
 struct rondo_divided {
@@ -47,12 +47,12 @@ struct rondo_divided {
   RONDO_ARRAY(rondo_divided_unit) parts;
   RONDO_ARRAY(rondo_divided_link) links;
   RONDO_ARRAY(rondo_divided_value) values; /* states, cells, inputs, outputs of the program */
-  uint32_t last[RONDO_MAX_PLACES];         /* of each place the part that was used last, plus one; 0: none */
+  uint32_t last[RONDO_MAX_PLACES];         /* by place: the part that was used last, plus one; 0: none */
   uint64_t host_bytes;
-  rondo_saved_error failure; /* found by a run, and told by what waits next; its status is RONDO_OK: none */
+  rondo_saved_error failure; /* found by a run and returned by the next call that waits; status RONDO_OK: none */
 };
 
-/* Tells the failure that a run found, once. */
-RONDO_MUST_USE rondo_status rondo_divided_tell_failure(rondo_divided *divided);
+/* Returns the failure that a run found, once. */
+RONDO_MUST_USE rondo_status rondo_divided_take_failure(rondo_divided *divided);
 
 #endif

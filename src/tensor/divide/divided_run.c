@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Running a divided program, and writing, reading and listing what it has. No call holds up another thread's capture:
- * what waits does so in the thread mode RELAXED.
+ * Running a divided program, and writing, reading and listing its values. No call disturbs a capture of another thread:
+ * calls that wait do so in the thread mode RELAXED.
  */
 #include <assert.h>
 #include <string.h>
@@ -11,10 +11,11 @@
 #include "tensor/files/weights_program.h"
 #include "tensor/program/shape.h"
 #include "tensor/run/arena_use.h"
+#include "tensor/run/named_values.h"
 
 /* Order ------------------------------------------------------------------------------------------------------------ */
 
-/* Behind all that was queued on the part's device so far. */
+/* Orders the part after everything that was enqueued on its device so far. */
 static rondo_status enter(rondo_divided *divided, uint32_t part) {
   assert(part < divided->parts.count);
   const rondo_divided_unit *unit = &divided->parts.items[part];
@@ -23,7 +24,7 @@ static rondo_status enter(rondo_divided *divided, uint32_t part) {
   return rondo_stream_wait_event(unit->compiled->stream, divided->parts.items[last - 1].done);
 }
 
-/* What comes to the part's device later is behind what was queued on the part's stream. */
+/* Orders everything that is enqueued on the part's device later after what is on the part's stream. */
 static rondo_status leave(rondo_divided *divided, uint32_t part) {
   const rondo_divided_unit *unit = &divided->parts.items[part];
   RONDO_TRY(rondo_event_record(unit->done, unit->compiled->stream));
@@ -45,7 +46,7 @@ static rondo_status reserve(rondo_divided *divided, rondo_divided_link *link) {
   return RONDO_OK;
 }
 
-/* Into the host memory, once what was there is taken; behind what computes it. */
+/* Copies into host memory after the value is computed, and after the previous copy was taken. */
 static rondo_status send(rondo_divided *divided, rondo_divided_link *link) {
   assert(link->is_crossing && link->source != NULL);
   rondo_stream *stream = divided->parts.items[link->from].compiled->stream;
@@ -78,8 +79,8 @@ static rondo_status send_states(rondo_divided *divided) {
 
 /* Failures --------------------------------------------------------------------------------------------------------- */
 
-/* Looks for wrong indices of a part that this run has queued. The first that was not told yet is kept. */
-static rondo_status look_at(rondo_divided *divided, uint32_t part, bool *inout_failed) {
+/* Looks for wrong indices of a part that this run has enqueued. The first failure is kept until it is returned. */
+static rondo_status check_part(rondo_divided *divided, uint32_t part, bool *inout_failed) {
   rondo_compiled *compiled = divided->parts.items[part].compiled;
   if (compiled->checks.items.count == 0) return RONDO_OK;
   RONDO_TRY(rondo_stream_synchronize(compiled->stream));
@@ -90,17 +91,17 @@ static rondo_status look_at(rondo_divided *divided, uint32_t part, bool *inout_f
 }
 
 /* Whether the run has failed before a part that would change states. */
-static rondo_status look_back(rondo_divided *divided, uint32_t part, bool *out_failed) {
+static rondo_status check_parts_before(rondo_divided *divided, uint32_t part, bool *out_failed) {
   rondo_saved_error before;
   *out_failed = false;
   if (!divided->parts.items[part].has_updates) return RONDO_OK;
   rondo_error_save(&before);
-  for (uint32_t p = 0; p < part; p++) RONDO_TRY(look_at(divided, p, out_failed));
+  for (uint32_t p = 0; p < part; p++) RONDO_TRY(check_part(divided, p, out_failed));
   if (*out_failed) rondo_error_restore(&before);
   return RONDO_OK;
 }
 
-rondo_status rondo_divided_tell_failure(rondo_divided *divided) {
+rondo_status rondo_divided_take_failure(rondo_divided *divided) {
   const rondo_saved_error failure = divided->failure;
   divided->failure.status = RONDO_OK;
   return rondo_error_raise(&failure);
@@ -121,12 +122,12 @@ static rondo_status run_part(rondo_divided *divided, uint32_t part, bool is_reco
   return leave(divided, part);
 }
 
-/* The rest of a run that has failed is left out. */
+/* A run that has failed stops. */
 static rondo_status run_all(rondo_divided *divided, bool is_recorded) {
   bool has_failed = false;
   RONDO_TRY(send_states(divided));
   for (uint32_t p = 0; p < divided->parts.count && !has_failed; p++) {
-    RONDO_TRY(look_back(divided, p, &has_failed));
+    RONDO_TRY(check_parts_before(divided, p, &has_failed));
     if (!has_failed) RONDO_TRY(run_part(divided, p, is_recorded));
   }
   return RONDO_OK;
@@ -154,11 +155,11 @@ rondo_status rondo_divided_run(rondo_divided *divided) { return run(divided, "ro
 
 rondo_status rondo_divided_run_eager(rondo_divided *divided) { return run(divided, "rondo_divided_run_eager", false); }
 
-/* All parts are waited for; the first failure is told. */
+/* Waits for all parts, and returns the first failure. */
 rondo_status rondo_divided_synchronize(rondo_divided *divided) {
   RONDO_TRY(rondo_require("rondo_divided_synchronize", "divided", divided));
   rondo_saved_error error = {.status = RONDO_OK};
-  if (rondo_divided_tell_failure(divided) != RONDO_OK) rondo_error_save(&error);
+  if (rondo_divided_take_failure(divided) != RONDO_OK) rondo_error_save(&error);
   for (size_t i = 0; i < divided->parts.count; i++) {
     const rondo_status status = rondo_compiled_synchronize(divided->parts.items[i].compiled);
     if (status != RONDO_OK && error.status == RONDO_OK) rondo_error_save(&error);
@@ -183,18 +184,15 @@ static rondo_status find(const rondo_divided *divided, const char *call, const c
   RONDO_TRY(rondo_require(call, "name", name));
   *out = look_up(divided, name, kinds);
   if (*out != NULL) return RONDO_OK;
-  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: %s has no such value '%s'", call, divided->label,
-                    name);
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: %s has no value '%s' that this call takes", call,
+                    divided->label, name);
 }
 
 static bool has_value(const rondo_compiled *compiled, const rondo_divided_value *value) {
-  for (size_t i = 0; i < compiled->values.count; i++)
-    if (compiled->values.items[i].kind == value->kind && strcmp(compiled->values.items[i].name, value->name) == 0)
-      return true;
-  return false;
+  return rondo_values_look_up(compiled, value->name, (char[]){value->kind, '\0'}) != NULL;
 }
 
-/* A state or cell is one for all parts of a device: the first that has it writes it. */
+/* All parts of a device share a state or cell, so only the first part that has it writes it. */
 static bool is_written_before(const rondo_divided *divided, uint32_t part, const rondo_divided_value *value) {
   for (uint32_t i = 0; value->kind != 'i' && i < part; i++) {
     const rondo_divided_unit *unit = &divided->parts.items[i];
@@ -232,9 +230,7 @@ static rondo_status gather(rondo_weights *into, rondo_divided *divided, bool (*o
     const rondo_divided_value *value = &divided->values.items[i];
     if (value->kind != 's' || (only != NULL && !only(value->name))) continue;
     const rondo_compiled *compiled = divided->parts.items[value->part].compiled;
-    const rondo_named_value *named = NULL;
-    for (size_t k = 0; named == NULL && k < compiled->values.count; k++)
-      if (strcmp(compiled->values.items[k].name, value->name) == 0) named = &compiled->values.items[k];
+    const rondo_named_value *named = rondo_values_look_up(compiled, value->name, "s");
     void *data = NULL;
     RONDO_TRY(rondo_weights_append(into, value->name, &named->shape, &data));
     RONDO_TRY(rondo_divided_read(divided, value->name, data, rondo_shape_bytes(&named->shape)));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * A program divided into parts, each a program of its own for one place, and what is handed over between them. A part
- * declares the inputs and cells that it reads, the states that it reads or changes and that lie at its place, and an
- * input for each value that comes from elsewhere; these are outputs of the part that computes them. Pure.
+ * A program divided into parts, each a program for one place, and the values that pass between them. A part declares
+ * the inputs and cells that it reads, the states at its place that it reads or changes, and an input for each value of
+ * another part, where that value is an output. Pure.
  *
- * The parts' operations keep their order. What changes a state stands behind all that reads it as it was, in the same
- * part or a later one; so running the parts one after the other means what running the program does.
+ * The operations keep their order. What changes a state comes after everything that reads its old value, in the same
+ * part or a later one. So running the parts one after another has the meaning of running the program.
  */
 #ifndef RONDO_TENSOR_DIVIDE_DIVISION_H
 #define RONDO_TENSOR_DIVIDE_DIVISION_H
@@ -13,13 +13,13 @@
 
 #define RONDO_CROSSING_NAME 40
 
-/* A value that one part reads and another one has. */
+/* A value that one part has and another part reads. */
 typedef struct rondo_crossing {
   uint32_t value;                 /* of the program */
   uint32_t from, to;              /* parts */
-  bool at_beginning;              /* a state as it was before the run, read from where `from` has it */
-  uint32_t input;                 /* value of the part that it goes to */
-  char name[RONDO_CROSSING_NAME]; /* of the output and the input, no name of the program's */
+  bool at_beginning;              /* a state as it was before the run */
+  uint32_t input;                 /* its value in the program of part `to` */
+  char name[RONDO_CROSSING_NAME]; /* of the output and the input; no value of the program has it */
 } rondo_crossing;
 
 typedef struct rondo_division_part {
@@ -27,7 +27,7 @@ typedef struct rondo_division_part {
   rondo_program *program;
 } rondo_division_part;
 
-/* A named value of the program: in one part that has it (states, outputs), or in others too. */
+/* A named value of the program, and a part that has it. Inputs and cells can be in other parts too. */
 typedef struct rondo_division_value {
   char kind; /* as rondo_compiled_value */
   const char *name;
@@ -40,6 +40,11 @@ typedef struct rondo_division {
   RONDO_ARRAY(rondo_crossing) crossings;
   RONDO_ARRAY(rondo_division_value) values; /* states, cells, inputs, outputs; names are the program's */
 } rondo_division;
+
+/* Sets the part of each operation, RONDO_NO_VALUE for one that does not run, and the number of parts. Part p comes
+ * before part p + 1, and each has an operation. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_parts_find(const rondo_program *program, const rondo_places *places,
+                                             rondo_scratch *scratch, uint32_t *of_operation, uint32_t *out_count);
 
 /* Errors: those of rondo_compile_divided about places; LIMIT_EXCEEDED, OUT_OF_MEMORY. Freed by rondo_division_free,
  * also after a failure. */

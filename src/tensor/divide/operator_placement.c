@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Finding places. Operations that change states come last, so that states lie where they are read.
+ * Finding places. Updates are placed last, so that states lie where they are read.
  */
 #include "tensor/divide/operator_placement.h"
 
@@ -24,7 +24,7 @@ static const rondo_operation *operation_at(const finder *f, uint32_t number) {
 static rondo_status list_devices(const char *caller, rondo_device *const *devices, size_t count,
                                  rondo_place_list *out) {
   if (count == 0 || count > RONDO_MAX_PLACES)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %zu devices, and 1 to %d are possible",
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %zu devices are given: give 1 to %d",
                       caller, count, RONDO_MAX_PLACES);
   out->count = count;
   for (uint32_t i = 0; i < count; i++) {
@@ -45,13 +45,14 @@ static rondo_status check_rules(const char *caller, const rondo_place_list *list
     const rondo_placement_rule *rule = &list->rules[i];
     if (rule->operator_name == NULL && rule->least_bytes == 0)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                        "%s: rule %zu names no operator and no bytes of states, so it says nothing", caller, i);
+                        "%s: rule %zu names neither an operator nor bytes of states: set operator_name or least_bytes",
+                        caller, i);
     if (rule->reserved != 0)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s: rule %zu: 'reserved' is set: leave it 0",
                         caller, i);
     if (rule->place >= list->count)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "%s: rule %zu places operators at %u, and there are %zu devices", caller, i, rule->place,
+                        "%s: rule %zu places operators at %u, but there are %zu devices", caller, i, rule->place,
                         list->count);
   }
   return RONDO_OK;
@@ -81,13 +82,13 @@ rondo_status rondo_program_place(rondo_program *program, rondo_value value, uint
   }
   if (of->kind != RONDO_VALUE_STATE)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: '%s' of %s is wherever operators read it: place these, or a state", call,
-                      of->name == NULL ? "a constant" : of->name, program->label);
+                      "%s: '%s' of %s is at every place where operators read it: place these operators, or a state",
+                      call, of->name == NULL ? "a constant" : of->name, program->label);
   of->place = place + 1;
   return RONDO_OK;
 }
 
-/* What places say -------------------------------------------------------------------------------------------------- */
+/* Rules ------------------------------------------------------------------------------------------------------------ */
 
 static uint32_t placed_state(const finder *f, const rondo_operation *operation) {
   for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
@@ -98,7 +99,7 @@ static uint32_t placed_state(const finder *f, const rondo_operation *operation) 
   return RONDO_NO_VALUE;
 }
 
-/* Where the states that it changes lie already. */
+/* The place of the states that the operation changes, if it is known. */
 static uint32_t changed_state(const finder *f, const rondo_operation *operation) {
   for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
     if (!rondo_operation_updates(operation, k) || operation->inputs[k] == RONDO_NO_VALUE) continue;
@@ -126,7 +127,7 @@ static uint32_t ruled(const finder *f, const rondo_operation *operation) {
   return RONDO_NO_VALUE;
 }
 
-/* The one place where its inputs are computed. */
+/* The place where all its inputs are computed, if that is one place. */
 static uint32_t followed(const finder *f, const rondo_operation *operation) {
   uint32_t place = RONDO_NO_VALUE;
   for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
@@ -177,7 +178,7 @@ static rondo_status take_states(const finder *f, uint32_t number) {
   return RONDO_OK;
 }
 
-/* Those that only updates read, and none changes. */
+/* States that only updates read, and that no operation changes. */
 static void take_rest(const finder *f, uint32_t number) {
   const rondo_operation *operation = operation_at(f, number);
   for (uint32_t k = 0; f->places->runs[number] && k < RONDO_MAX_OPERANDS; k++) {
@@ -194,7 +195,7 @@ static rondo_status check_places(const finder *f) {
     const rondo_operation *operation = operation_at(f, i);
     if (operation->place > f->list->count)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "%s (operator %u of %s) was placed at %u, and there are %zu devices", operation->row->name, i,
+                        "%s (operator %u of %s) was placed at %u, but there are %zu devices", operation->row->name, i,
                         f->program->label, operation->place - 1, f->list->count);
   }
   for (uint32_t i = 0; i < f->places->values; i++) {
@@ -202,7 +203,7 @@ static rondo_status check_places(const finder *f) {
     f->places->of_value[i] = f->places->first_change[i] = RONDO_NO_VALUE;
     if (value->place > f->list->count)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "the state '%s' of %s was placed at %u, and there are %zu devices", value->name,
+                        "the state '%s' of %s was placed at %u, but there are %zu devices", value->name,
                         f->program->label, value->place - 1, f->list->count);
     if (value->place != 0) f->places->of_value[i] = f->list->first[value->place - 1];
   }
@@ -222,37 +223,17 @@ static rondo_status find(const finder *f) {
   return RONDO_OK;
 }
 
-static rondo_status allocate(const rondo_program *program, rondo_places *out) {
-  const rondo_allocator *allocator = &program->allocator;
-  RONDO_TRY(rondo_allocate_items(allocator, out->operations, sizeof *out->runs, &out->runs));
-  RONDO_TRY(rondo_allocate_items(allocator, out->operations, sizeof *out->of_operation, &out->of_operation));
-  RONDO_TRY(rondo_allocate_items(allocator, out->values, sizeof *out->of_value, &out->of_value));
-  return rondo_allocate_items(allocator, out->values, sizeof *out->first_change, &out->first_change);
-}
-
-static rondo_status mark_runs(const rondo_program *program, bool *runs) {
-  bool *needed = NULL;
-  RONDO_TRY(rondo_allocate_items(&program->allocator, program->values.count, sizeof *needed, &needed));
-  const bool any = rondo_program_mark_runs(program, needed, runs);
-  rondo_release(&program->allocator, needed, program->values.count, sizeof *needed);
-  return any ? RONDO_OK : rondo_schedule_fail_empty(program);
-}
-
-rondo_status rondo_places_find(const rondo_program *program, const rondo_place_list *list, rondo_places *out) {
+rondo_status rondo_places_find(const rondo_program *program, const rondo_place_list *list, rondo_scratch *scratch,
+                               rondo_places *out) {
   *out = (rondo_places){.operations = program->operations.count, .values = program->values.count};
   const finder f = {.program = program, .list = list, .places = out};
-  RONDO_TRY(allocate(program, out));
-  RONDO_TRY(mark_runs(program, out->runs));
-  return find(&f);
-}
-
-void rondo_places_free(const rondo_program *program, rondo_places *places) {
-  const rondo_allocator *allocator = &program->allocator;
-  rondo_release(allocator, places->runs, places->operations, sizeof *places->runs);
-  rondo_release(allocator, places->of_operation, places->operations, sizeof *places->of_operation);
-  rondo_release(allocator, places->of_value, places->values, sizeof *places->of_value);
-  rondo_release(allocator, places->first_change, places->values, sizeof *places->first_change);
-  *places = (rondo_places){0};
+  bool *needed;
+  RONDO_TRY(rondo_scratch_take(scratch, out->operations, sizeof *out->runs, &out->runs));
+  RONDO_TRY(rondo_scratch_take(scratch, out->operations, sizeof *out->of_operation, &out->of_operation));
+  RONDO_TRY(rondo_scratch_take(scratch, out->values, sizeof *out->of_value, &out->of_value));
+  RONDO_TRY(rondo_scratch_take(scratch, out->values, sizeof *out->first_change, &out->first_change));
+  RONDO_TRY(rondo_scratch_take(scratch, out->values, sizeof *needed, &needed));
+  return rondo_program_mark_runs(program, needed, out->runs) ? find(&f) : rondo_schedule_fail_empty(program);
 }
 
 bool rondo_places_reads_changed(const rondo_program *program, const rondo_places *places, uint32_t operation,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Where the operations of a program run and its states lie, by the rules of <rondo/placement.h>. Places are numbers; of
- * devices only the names are known, for messages. Pure.
+ * Where the operations of a program run and its states lie, by the rules of <rondo/placement.h>. Places are indices of
+ * the device list; only the names of devices are used, for messages. Pure.
  */
 #ifndef RONDO_TENSOR_DIVIDE_OPERATOR_PLACEMENT_H
 #define RONDO_TENSOR_DIVIDE_OPERATOR_PLACEMENT_H
@@ -12,7 +12,7 @@
 /* The devices of a list. */
 typedef struct rondo_place_list {
   size_t count;
-  uint32_t first[RONDO_MAX_PLACES]; /* of each place, the first one of the same device */
+  uint32_t first[RONDO_MAX_PLACES]; /* by place: the first place of the same device */
   char names[RONDO_MAX_PLACES][32];
   const rondo_placement_rule *rules;
   size_t rule_count;
@@ -24,22 +24,21 @@ RONDO_MUST_USE rondo_status rondo_place_list_make(const char *caller, rondo_devi
                                                   const rondo_placement_rule *rules, size_t rule_count,
                                                   rondo_place_list *out);
 
-/* All places are first ones of their device. */
+/* Each place is the first one of its device. */
 typedef struct rondo_places {
   size_t operations, values; /* of the program */
-  bool *runs;                /* one an operation: whether it runs at all, views among them */
+  bool *runs;                /* by operation: whether it runs; also views */
   uint32_t *of_operation;
-  uint32_t *of_value;     /* of states; RONDO_NO_VALUE: nothing that runs reads it, and it was not placed */
+  uint32_t *of_value;     /* of states; RONDO_NO_VALUE: no operation that runs reads it, and it was not placed */
   uint32_t *first_change; /* of states: the first operation that changes it; RONDO_NO_VALUE: none */
 } rondo_places;
 
-/* Errors: INVALID_ARGUMENT with NONE (no output and no update), OUT_OF_RANGE, BAD_OPTIONS; OUT_OF_MEMORY. Freed by
- * rondo_places_free, also after a failure. */
+/* The arrays are scratch memory. Errors: INVALID_ARGUMENT with NONE (no output and no update), OUT_OF_RANGE,
+ * BAD_OPTIONS; OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_places_find(const rondo_program *program, const rondo_place_list *list,
-                                              rondo_places *out);
-void rondo_places_free(const rondo_program *program, rondo_places *places);
+                                              rondo_scratch *scratch, rondo_places *out);
 
-/* Whether the operation sees the state as an operation before it in the same run left it. */
+/* Whether the operation sees the state after a change in the same run. */
 bool rondo_places_reads_changed(const rondo_program *program, const rondo_places *places, uint32_t operation,
                                 uint32_t state);
 

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "tensor/files/checksum.h"
 #include "tensor/files/weights_program.h"
+#include "tensor/run/named_values.h"
 
 #define FORM_KEY "rondo.checkpoint"
 #define FORM "1"
@@ -26,18 +27,10 @@ rondo_status rondo_checkpoint_gather(rondo_weights *checkpoint, rondo_compiled *
   return rondo_weights_gather_kept(checkpoint, compiled, &all_kept);
 }
 
-static bool is_kept(const rondo_compiled *compiled, const char *name) {
-  for (size_t i = 0; i < compiled->values.count; i++) {
-    const rondo_named_value *value = &compiled->values.items[i];
-    if ((value->kind == 's' || value->kind == 'c') && strcmp(value->name, name) == 0) return true;
-  }
-  return false;
-}
-
 static rondo_status check_names(const rondo_weights *checkpoint, const rondo_compiled *compiled) {
   for (size_t i = 0; i < checkpoint->entries.count; i++) {
     const char *name = checkpoint->entries.items[i].name;
-    if (is_kept(compiled, name)) continue;
+    if (rondo_values_look_up(compiled, name, "sc") != NULL) continue;
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME,
                       "the checkpoint has '%s', which is no state or cell of %s: it is of another program", name,
                       compiled->label);

@@ -2,7 +2,7 @@
  * Reading safetensors. The header is checked whole before any tensor is read: names once each, shapes whose bytes fit,
  * and ranges that cover the data from the first byte to the last without overlap or gap, as the format asks
  * (huggingface/safetensors, README, "Format" and "Notes": header up to 100 MB, no duplicate keys, no holes). Then the
- * checksums are compared, where the file has some: of the whole header, and of the tensors that are wanted.
+ * checksums are compared, if the file has them: of the whole header, and of the tensors that are wanted.
  *
  * A file is mapped, and its entries point into the mapping; bytes of the caller are copied.
  */
@@ -18,8 +18,8 @@
 #define LENGTH_BYTES 8
 #define MOST_HEADER_BYTES 100000000u
 
-/* A tensor of the header; the name is the document's. Offsets count from behind the header. `skips` is set when no
- * value can hold the tensor. */
+/* A tensor of the header; the document owns the name. Offsets count from the end of the header. `skips` is set for a
+ * tensor that Rondo cannot represent. */
 typedef struct listed {
   const char *name;
   rondo_shape shape;
@@ -55,8 +55,8 @@ static rondo_status read_length(reader *r) {
   for (size_t i = LENGTH_BYTES; i > 0; i--) length = length << 8 | r->bytes[i - 1];
   if (length < 2 || length > MOST_HEADER_BYTES) {
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
-                      "a header of %llu bytes; it has 2 to %u: this is no safetensors file", (unsigned long long)length,
-                      MOST_HEADER_BYTES);
+                      "a header of %llu bytes; it has 2 to %u: this is not a safetensors file",
+                      (unsigned long long)length, MOST_HEADER_BYTES);
   }
   if (length > r->count - LENGTH_BYTES) return fail_truncated(r->count, LENGTH_BYTES + length, "the header");
   r->header_bytes = (size_t)length;
@@ -91,7 +91,7 @@ static rondo_status read_sizes(reader *r, const rondo_json_value *dims, rondo_ty
   const rondo_json_value *dim = rondo_json_first(dims);
   bool is_empty = false;
   for (size_t i = 0; i < dims->count; i++, dim = rondo_json_next(dim)) {
-    if (!is_size(dim)) return fail_malformed(out->name, "its shape has an entry that is no size");
+    if (!is_size(dim)) return fail_malformed(out->name, "its shape has an entry that is not a size");
     is_empty |= dim->as.integer == 0;
     if (i < RONDO_MAX_DIMENSIONS) sizes[i] = (size_t)dim->as.integer;
   }
@@ -139,21 +139,21 @@ static rondo_status read_offsets(const rondo_json_value *tensor, listed *out) {
                     (unsigned long long)(out->end - out->begin));
 }
 
-/* JSON is UTF-8 and has each key once. Sorted when all are there: a header has room for millions. */
+/* The JSON parser has checked that keys are UTF-8 and occur once. They are sorted at the end, as there may be millions.
+ */
 static rondo_status read_metadata(reader *r, const rondo_json_value *metadata) {
   if (!rondo_json_is(metadata, RONDO_JSON_OBJECT)) {
-    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, RONDO_METADATA_KEY " is no object");
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, RONDO_METADATA_KEY " is not an object");
   }
   const rondo_json_value *key = rondo_json_first(metadata);
   for (size_t i = 0; i < metadata->count; i++, key = rondo_json_next(rondo_json_next(key))) {
     const char *value = rondo_json_text_of(rondo_json_next(key));
     if (value == NULL) {
-      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, RONDO_METADATA_KEY ": '%s' is no text",
+      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, RONDO_METADATA_KEY ": '%s' is not a string",
                         key->as.string);
     }
     RONDO_TRY(rondo_weights_append_metadata(r->weights, key->as.string, value));
   }
-  rondo_weights_sort_metadata(r->weights);
   return RONDO_OK;
 }
 
@@ -161,7 +161,7 @@ static rondo_status list_tensor(reader *r, const char *name, const rondo_json_va
   assert(r->listed_count < r->room);
   listed *next = &r->tensors[r->listed_count++];
   next->name = name;
-  if (!rondo_json_is(tensor, RONDO_JSON_OBJECT)) return fail_malformed(name, "it is no object");
+  if (!rondo_json_is(tensor, RONDO_JSON_OBJECT)) return fail_malformed(name, "it is not an object");
   RONDO_TRY(read_shape(r, tensor, next));
   return read_offsets(tensor, next);
 }
@@ -176,7 +176,6 @@ static rondo_status list_tensors(reader *r) {
     const bool is_metadata = strcmp(key->as.string, RONDO_METADATA_KEY) == 0;
     RONDO_TRY(is_metadata ? read_metadata(r, value) : list_tensor(r, key->as.string, value));
   }
-  rondo_weights_sort_skipped(r->weights);
   return RONDO_OK;
 }
 
@@ -201,14 +200,14 @@ static rondo_status check_cover(reader *r) {
       return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
                         "tensor '%s' begins at %llu, %s, which ends at %llu", tensor->name,
                         (unsigned long long)tensor->begin,
-                        tensor->begin < covered ? "inside the one before" : "with a gap behind what is before",
+                        tensor->begin < covered ? "inside the one before" : "with a gap after the one before",
                         (unsigned long long)covered);
     }
     covered = tensor->end;
   }
   if (covered > bytes) return fail_truncated(bytes, covered, "the tensors' data");
   if (covered == bytes) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "%llu bytes behind the last tensor",
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "%llu bytes after the last tensor",
                     (unsigned long long)(bytes - covered));
 }
 

@@ -162,6 +162,8 @@ void rondo_weights_remove_unwanted(rondo_weights *weights) {
 
 void rondo_weights_sort(rondo_weights *weights) {
   sort(weights->entries.items, weights->entries.count, sizeof *weights->entries.items);
+  sort(weights->metadata.items, weights->metadata.count, sizeof *weights->metadata.items);
+  sort(weights->skipped.items, weights->skipped.count, sizeof *weights->skipped.items);
 }
 
 static bool entry_is_at(const rondo_weights *weights, size_t at, const char *name) {
@@ -184,10 +186,6 @@ rondo_status rondo_weights_skip(rondo_weights *weights, const char *name, rondo_
     rondo_release_text(&weights->allocator, skipped.why);
   }
   return status;
-}
-
-void rondo_weights_sort_skipped(rondo_weights *weights) {
-  sort(weights->skipped.items, weights->skipped.count, sizeof *weights->skipped.items);
 }
 
 rondo_status rondo_weights_check_skipped(const rondo_weights *weights, const char *name) {
@@ -289,10 +287,6 @@ rondo_status rondo_weights_append_metadata(rondo_weights *weights, const char *k
     rondo_release_text(&weights->allocator, pair.value);
   }
   return status;
-}
-
-void rondo_weights_sort_metadata(rondo_weights *weights) {
-  sort(weights->metadata.items, weights->metadata.count, sizeof *weights->metadata.items);
 }
 
 static rondo_status insert_metadata(rondo_weights *weights, size_t at, const char *key, const char *value) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A set of named tensors: entries sorted by name, metadata sorted by key. An entry owns its data or points into the
- * set's file mapping. Tensors of a file that no value can hold are in `skipped`, with the reason.
+ * set's file mapping. Tensors of a file that Rondo cannot represent are in `skipped`, with the
+ * reason.
  */
 #ifndef RONDO_TENSOR_FILES_WEIGHTS_INTERNAL_H
 #define RONDO_TENSOR_FILES_WEIGHTS_INTERNAL_H
@@ -18,7 +19,7 @@
 typedef struct rondo_weights_entry {
   char *name;
   rondo_shape shape;
-  void *data; /* NULL while a file is read: the tensor is not wanted */
+  void *data; /* NULL while a file is read: the caller does not want the tensor */
   bool owns_data;
 } rondo_weights_entry;
 
@@ -40,27 +41,27 @@ struct rondo_weights {
   RONDO_ARRAY(rondo_weights_skipped) skipped;
 };
 
-/* Adds an entry at the end; the caller sorts once all are there. The set must not have the name. `shape` is one that
- * rondo_shape_make took. _append gives the entry data of its own, zero, for the caller to fill; _append_view takes the
- * caller's pointer, which may be NULL. Errors: INVALID_ARGUMENT with MALFORMED (a name that cannot be written into a
+/* Adds an entry at the end; the caller sorts after the last one. The set must not have the name. `shape` is one that
+ * rondo_shape_make took. _append allocates zeroed data, which the caller fills; _append_view uses the caller's
+ * pointer, which may be NULL. Errors: INVALID_ARGUMENT with MALFORMED (a name that cannot be written into a
  * file), OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_weights_append(rondo_weights *weights, const char *name, const rondo_shape *shape,
                                                  void **out_data);
 RONDO_MUST_USE rondo_status rondo_weights_append_view(rondo_weights *weights, const char *name,
                                                       const rondo_shape *shape, void *data);
+
+/* Sorts entries, metadata and skipped tensors, once all are appended. */
 void rondo_weights_sort(rondo_weights *weights);
 
 /* The same for metadata: a key that the set does not have, in UTF-8 as the value. OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_weights_append_metadata(rondo_weights *weights, const char *key, const char *value);
-void rondo_weights_sort_metadata(rondo_weights *weights);
 
 /* Removes the entries without data. */
 void rondo_weights_remove_unwanted(rondo_weights *weights);
 
-/* Notes a tensor that no value can hold. Errors: OUT_OF_MEMORY. */
+/* Adds a skipped tensor. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_weights_skip(rondo_weights *weights, const char *name, rondo_reason reason,
                                                const char *why);
-void rondo_weights_sort_skipped(rondo_weights *weights);
 
 /* The entry of this name in a sorted set, or NULL. */
 const rondo_weights_entry *rondo_weights_look_up(const rondo_weights *weights, const char *name);
@@ -71,7 +72,7 @@ RONDO_MUST_USE rondo_status rondo_weights_check_skipped(const rondo_weights *wei
 /* Moves all entries of `from` into `to`: all, or none and DUPLICATE_NAME or OUT_OF_MEMORY. Both have one allocator. */
 RONDO_MUST_USE rondo_status rondo_weights_move(rondo_weights *to, rondo_weights *from);
 
-/* What files call the types of values; and the type that is called so, false for another name. */
+/* The names of types in files, and the type of a name; false: it has none. */
 const char *rondo_safetensors_type_name(rondo_type type);
 bool rondo_safetensors_find_type(const char *name, rondo_type *out_type);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Reverse-mode differentiation: walks the operations from the loss backwards and adds, for each on the way, the
- * operators that turn gradients of results into gradients of inputs. A value that is used more than once gets the sum;
- * operators that read parts of it add theirs to what there is (rondo_operator.adds_gradients). Values that are computed
- * alike share one sum, which passes through the first of their operations. So a loop that reshapes or transposes a
- * value again in each step, and takes a part of it, costs no more than one that does so once. A value that is asked for
- * has a gradient of its own. Only operations between the asked values and the loss are walked, so an operator without a
- * gradient matters only there.
+ * Reverse-mode differentiation: walks the operations backwards from the loss and adds, for each, the operators that
+ * turn gradients of results into gradients of inputs. A value that is used more than once gets the sum; operators that
+ * read a part of it add theirs to the sum so far (rondo_operator.adds_gradients). Values that are computed alike share
+ * one sum, which passes through the first of their operations. So a loop that reshapes or transposes a value in each
+ * step, and reads a part of it, costs no more than one that does so once. A value whose gradient is requested has a sum
+ * of its own. Only operations between the requested values and the loss are walked, so an operator without a gradient
+ * matters only there.
  */
 #include <assert.h>
 #include <string.h>
@@ -20,30 +20,29 @@
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 
-/* Of the values that were there before; entries are one a value. */
+/* For the values of the program before gradients are added, each array by value. */
 typedef struct walk {
   rondo_program *program;
+  rondo_scratch scratch;
   size_t count;
-  bool *depends;       /* computed from an asked value, or one of them */
+  bool *depends;       /* a requested value, or computed from one */
   uint32_t *owners;    /* the first value that is computed alike */
-  uint32_t *gradients; /* of owners alone. RONDO_NO_VALUE: zeros */
+  uint32_t *gradients; /* of owners only. RONDO_NO_VALUE: zeros */
   rondo_repeats repeats;
 } walk;
 
 static bool any_input_depends(const walk *w, const rondo_operation *operation) {
   if (operation->row->stops_gradients) return false;
-  for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) {
-    if (operation->inputs[i] != RONDO_NO_VALUE && w->depends[operation->inputs[i]]) return true;
+  RONDO_EACH_INPUT(k, operation) {
+    if (w->depends[operation->inputs[k]]) return true;
   }
   return false;
 }
 
-/* Before its inputs are looked at, only asked results are marked. */
+/* Called before the operation is marked, so that only requested results have a mark. */
 static uint32_t find_alike(walk *w, uint32_t number) {
   const rondo_operation *operation = &w->program->operations.items[number];
-  bool is_asked = false;
-  for (uint32_t r = 0; r < operation->row->result_count; r++) is_asked = is_asked || w->depends[operation->results[r]];
-  if (is_asked || !rondo_operator_may_repeat(operation->row)) return number;
+  if (rondo_operation_makes_any(operation, w->depends) || !rondo_operator_may_repeat(operation->row)) return number;
   return rondo_repeats_find(w->program, w->owners, &w->repeats, number);
 }
 
@@ -68,7 +67,7 @@ rondo_status rondo_program_add_gradient(rondo_program *program, uint32_t gradien
   return RONDO_OK;
 }
 
-/* What was added for an operation, sums with the gradients of other readers of its inputs among it. */
+/* Marks what was added for an operation, including sums with the gradients of other readers of its inputs. */
 static void note_gradients(walk *w, uint32_t index, size_t before) {
   for (size_t i = before; i < w->program->operations.count; i++) {
     rondo_operation *added = &w->program->operations.items[i];
@@ -76,7 +75,7 @@ static void note_gradients(walk *w, uint32_t index, size_t before) {
   }
 }
 
-/* A gradient has the sizes of its input, and a type of float. */
+/* A gradient has the dimensions of its input, and a floating-point type. */
 static void assert_gradients(const rondo_program *program, const rondo_operation *operation,
                              const uint32_t *of_inputs) {
 #ifdef NDEBUG
@@ -92,7 +91,8 @@ static void assert_gradients(const rondo_program *program, const rondo_operation
 #endif
 }
 
-/* The operators that pass gradients through one operation, and the sums with what its inputs' other readers gave. */
+/* Adds the operators that pass gradients through one operation, and the sums with gradients of its inputs' other
+ * readers. */
 static rondo_status pass_through(walk *w, const rondo_operation *operation, const uint32_t *of_results) {
   const bool adds = operation->row->adds_gradients && w->depends[operation->inputs[0]];
   uint32_t of_inputs[RONDO_MAX_OPERANDS];
@@ -115,16 +115,16 @@ static rondo_status walk_operation(walk *w, uint32_t index) {
   const rondo_operation operation = w->program->operations.items[index];
   const size_t before = w->program->operations.count;
   uint32_t of_results[RONDO_MAX_RESULTS];
-  bool on_the_way = false;
+  bool has_gradient = false;
   for (uint32_t r = 0; r < operation.row->result_count; r++) {
     of_results[r] = w->gradients[operation.results[r]];
-    on_the_way = on_the_way || of_results[r] != RONDO_NO_VALUE;
+    has_gradient = has_gradient || of_results[r] != RONDO_NO_VALUE;
   }
-  if (!on_the_way || !any_input_depends(w, &operation)) return RONDO_OK;
+  if (!has_gradient || !any_input_depends(w, &operation)) return RONDO_OK;
   if (operation.row->differentiate == NULL) {
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NO_FUNCTION,
-                      "%s (operator %u of %s) has no gradient and stands between the loss and a value whose "
-                      "gradient is asked for",
+                      "%s (operator %u of %s) has no gradient, but the loss depends through it on a value whose "
+                      "gradient is requested: use another operator, or rondo_op_stop_gradient",
                       operation.row->name, index, w->program->label);
   }
   RONDO_TRY(pass_through(w, &operation, of_results));
@@ -146,21 +146,12 @@ static rondo_status walk_back(walk *w, uint32_t loss, uint32_t seed, const uint3
 }
 
 static rondo_status allocate(walk *w) {
-  const rondo_allocator *allocator = &w->program->allocator;
-  RONDO_TRY(rondo_allocate_items(allocator, w->count, sizeof *w->depends, &w->depends));
-  RONDO_TRY(rondo_allocate_items(allocator, w->count, sizeof *w->owners, &w->owners));
-  RONDO_TRY(rondo_allocate_items(allocator, w->count, sizeof *w->gradients, &w->gradients));
+  RONDO_TRY(rondo_scratch_take(&w->scratch, w->count, sizeof *w->depends, &w->depends));
+  RONDO_TRY(rondo_scratch_take(&w->scratch, w->count, sizeof *w->owners, &w->owners));
+  RONDO_TRY(rondo_scratch_take(&w->scratch, w->count, sizeof *w->gradients, &w->gradients));
   RONDO_TRY(rondo_repeats_make(w->program, &w->repeats));
-  w->repeats.keeps_places = true; /* a gradient goes where its operation was placed */
+  w->repeats.keeps_places = true; /* a gradient goes to the device of its operation */
   return RONDO_OK;
-}
-
-static void release(walk *w) {
-  const rondo_allocator *allocator = &w->program->allocator;
-  rondo_release(allocator, w->depends, w->count, sizeof *w->depends);
-  rondo_release(allocator, w->owners, w->count, sizeof *w->owners);
-  rondo_release(allocator, w->gradients, w->count, sizeof *w->gradients);
-  rondo_repeats_free(w->program, &w->repeats);
 }
 
 rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, uint32_t seed, const uint32_t *values,
@@ -172,10 +163,11 @@ rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, 
                       "gradients of %s: the loss must be a scalar f32, not %s", program->label,
                       rondo_shape_text(text, shape));
   }
-  walk w = {.program = program, .count = program->values.count};
+  walk w = {.program = program, .scratch = {.allocator = &program->allocator}, .count = program->values.count};
   rondo_status status = allocate(&w);
   if (status == RONDO_OK) status = walk_back(&w, loss, seed, values, count, gradients);
-  release(&w);
+  rondo_repeats_free(program, &w.repeats);
+  rondo_scratch_free(&w.scratch);
   return status;
 }
 
@@ -183,31 +175,28 @@ void rondo_program_mark_sources(const rondo_program *program, uint32_t value, bo
   needed[value] = true;
   for (size_t i = program->operations.count; i > 0; i--) {
     const rondo_operation *operation = &program->operations.items[i - 1];
-    bool used = false;
-    for (uint32_t r = 0; r < operation->row->result_count; r++) used = used || needed[operation->results[r]];
-    for (uint32_t k = 0; used && k < RONDO_MAX_OPERANDS; k++) {
-      if (operation->inputs[k] != RONDO_NO_VALUE) needed[operation->inputs[k]] = true;
-    }
+    if (!rondo_operation_makes_any(operation, needed)) continue;
+    RONDO_EACH_INPUT(k, operation) needed[operation->inputs[k]] = true;
   }
 }
 
-/* Resolves the asked values and looks at their types. */
-static rondo_status resolve_asked(const rondo_program *program, const rondo_value *values, size_t count,
-                                  uint32_t *indices) {
+/* Resolves the requested values and checks their types. */
+static rondo_status resolve_requested(const rondo_program *program, const rondo_value *values, size_t count,
+                                      uint32_t *indices) {
   for (size_t i = 0; i < count; i++) {
     RONDO_TRY(rondo_program_resolve(program, values[i], "rondo_program_gradients", "an entry of values", &indices[i]));
     const rondo_shape *shape = rondo_program_shape(program, indices[i]);
     if (!rondo_shape_is_float(shape)) {
       char text[RONDO_CALL_TEXT];
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
-                        "rondo_program_gradients: value %zu of the list is %s; f32, f16 and bf16 have gradients", i,
-                        rondo_value_text(text, program, indices[i]));
+                        "rondo_program_gradients: value %zu of the list is %s; only f32, f16 and bf16 have gradients",
+                        i, rondo_value_text(text, program, indices[i]));
     }
   }
   return RONDO_OK;
 }
 
-/* What has no gradient gets zeros. */
+/* A value without a gradient gets zeros. */
 static rondo_status differentiate_all(rondo_program *program, uint32_t loss, const uint32_t *values, size_t count,
                                       uint32_t *gradients) {
   RONDO_TRY(rondo_program_differentiate(program, loss, RONDO_NO_VALUE, values, count, gradients));
@@ -219,11 +208,11 @@ static rondo_status differentiate_all(rondo_program *program, uint32_t loss, con
 }
 
 static rondo_status add_gradients(rondo_program *program, uint32_t loss, const rondo_value *values, size_t count,
-                                  uint32_t *asked, rondo_value *out_gradients) {
-  uint32_t *gradients = count == 0 ? NULL : asked + count;
-  RONDO_TRY(resolve_asked(program, values, count, asked));
+                                  uint32_t *requested, rondo_value *out_gradients) {
+  uint32_t *gradients = count == 0 ? NULL : requested + count;
+  RONDO_TRY(resolve_requested(program, values, count, requested));
   const rondo_program_mark mark = rondo_program_get_mark(program);
-  const rondo_status status = differentiate_all(program, loss, asked, count, gradients);
+  const rondo_status status = differentiate_all(program, loss, requested, count, gradients);
   if (status != RONDO_OK) {
     rondo_program_roll_back(program, mark);
     return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Adding operators to a program: inputs checked, shapes inferred, results made; and the messages about them.
+ * Adding operators to a program: checking inputs, inferring shapes, making results; and messages about them.
  */
 #include <assert.h>
 #include <stdarg.h>
@@ -158,8 +158,8 @@ rondo_status rondo_read_dimensions(const char *call, const size_t *dims, size_t 
   *out = (rondo_attributes){.size_count = 0};
   if (count > 0) RONDO_TRY(rondo_require(call, "shape", dims));
   if (count > RONDO_MAX_DIMENSIONS) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions; the most is %d", call, count,
-                      RONDO_MAX_DIMENSIONS);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions; at most %d are possible", call,
+                      count, RONDO_MAX_DIMENSIONS);
   }
   if (count > 0) memcpy(out->sizes, dims, count * sizeof *dims);
   out->size_count = (uint32_t)count;
@@ -179,7 +179,7 @@ bool rondo_attributes_same(const rondo_attributes *a, const rondo_attributes *b)
 
 /* Adding ----------------------------------------------------------------------------------------------------------- */
 
-/* What the row says of types; the rest is for its infer. */
+/* Checks the type of the row's typed input. The row's infer checks the rest. */
 static rondo_status check_type(const rondo_program *program, const rondo_operation *operation) {
   const rondo_operator *row = operation->row;
   const rondo_shape *shape = rondo_operation_input(program, operation, row->typed_input);
@@ -207,7 +207,7 @@ static rondo_status infer(const rondo_program *program, const rondo_operation *o
   return RONDO_OK;
 }
 
-/* Room for the operation and its results, so that adding them cannot fail half way. */
+/* Makes room for the operation and its results, so that adding them cannot fail halfway. */
 static rondo_status make_room(rondo_program *program, uint32_t results) {
   if (program->values.count + results >= RONDO_NO_VALUE - 1) {
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s has %zu values, which is the most",

@@ -1,38 +1,39 @@
 /* SPDX-License-Identifier: MIT
- * Adding operators to a program: inputs checked, shapes inferred, results made; and the messages about them.
+ * Adding operators to a program: checking inputs, inferring shapes, making results; and messages about them.
  */
 #ifndef RONDO_TENSOR_PROGRAM_OPERATION_H
 #define RONDO_TENSOR_PROGRAM_OPERATION_H
 
 #include "tensor/program/program_internal.h"
 
-/* Adds an operator; inputs past `count` are left out. attributes may be NULL. out_results has room for the row's
+/* Adds an operator. Inputs past `count` are left out. attributes may be NULL. out_results has room for the row's
  * results, or is NULL. */
 RONDO_MUST_USE rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row, const uint32_t *inputs,
                                               uint32_t count, const rondo_attributes *attributes,
                                               uint32_t *out_results);
 
-/* Adds a row of one input and one result whose attributes are a shape, of which there is a copy: reshape, expand. */
+/* Adds an operator with one input and one result whose attributes are a shape: reshape, expand. */
 RONDO_MUST_USE rondo_status rondo_program_add_shaped(rondo_program *program, const rondo_operator *row, uint32_t value,
                                                      rondo_shape shape, uint32_t *out_value);
 
-/* The beginning of a public operator: *out_value becomes no value. NULL_ARGUMENT where that or the program is NULL. */
+/* The beginning of a public operator: sets *out_value to no value. NULL_ARGUMENT if that or the program is NULL. */
 RONDO_MUST_USE rondo_status rondo_program_begin(const rondo_program *program, const char *call, rondo_value *out_value);
 
-/* The same with the index of its first value, called `what`. */
+/* The same, and finds the index of `value`, which messages call `what`. */
 RONDO_MUST_USE rondo_status rondo_program_begin_of(const rondo_program *program, const char *call, rondo_value value,
                                                    const char *what, rondo_value *out_value, uint32_t *out_index);
 
-/* The end of one that added several operations since the mark: all or nothing. */
+/* The end of a public operator that added several operations since the mark: all are added, or none. */
 RONDO_MUST_USE rondo_status rondo_program_finish(rondo_program *program, rondo_program_mark mark, rondo_status status,
                                                  uint32_t result, rondo_value *out_value);
 
-/* The indices of a row's inputs; zero tags of optional ones are RONDO_NO_VALUE. */
+/* The indices of a row's inputs. Optional inputs with a zero tag become RONDO_NO_VALUE. */
 RONDO_MUST_USE rondo_status rondo_program_resolve_inputs(const rondo_program *program, const rondo_operator *row,
                                                          const rondo_value *inputs, uint32_t count,
                                                          uint32_t *out_indices);
 
-/* The body of most public operators: resolves the tags (zero tags are inputs left out), adds, tags the first result. */
+/* The body of most public operators: resolves the tags (a zero tag leaves an input out), adds the operator, and returns
+ * the tag of the first result. */
 RONDO_MUST_USE rondo_status rondo_program_apply(rondo_program *program, const rondo_operator *row,
                                                 const rondo_value *inputs, uint32_t count,
                                                 const rondo_attributes *attributes, rondo_value *out_value);
@@ -40,21 +41,26 @@ RONDO_MUST_USE rondo_status rondo_program_apply(rondo_program *program, const ro
 /* INVALID_ARGUMENT: "matmul(a 'x' [64, 512], b 'w' [500, 256]): " and the message. */
 rondo_status rondo_fail_operation(const rondo_program *program, const rondo_operation *operation, rondo_reason reason,
                                   const char *format, ...) RONDO_PRINTF(4, 5);
+
+/* The description of a value: "'x' [64, 512]", "result of tanh (operator 4) [64, 512] bf16", "constant 1". Returns the
+ * buffer. */
 const char *rondo_value_text(char buffer[RONDO_CALL_TEXT], const rondo_program *program, uint32_t index);
 
 /* Whether the value is an input of an operation, or an output. */
 bool rondo_program_reads(const rondo_program *program, uint32_t value);
 
-/* Whether there is memory for it: not for a spare result that nothing reads. */
+/* Whether the value has memory: all but spare results that nothing reads. */
 bool rondo_value_is_made(const rondo_program *program, uint32_t value);
 
 /* The shapes of an operation's inputs; NULL for one left out. */
 const rondo_shape *rondo_operation_input(const rondo_program *program, const rondo_operation *operation,
                                          uint32_t input);
+
+/* TYPE or SHAPE unless input `input` has this type, and this rank (RONDO_ANY_RANK: any). OK for one left out. */
 RONDO_MUST_USE rondo_status rondo_require_input(const rondo_program *program, const rondo_operation *operation,
                                                 uint32_t input, rondo_type type, uint32_t rank);
 
-/* The same for any type of float: F32, F16 or BF16. */
+/* The same for any floating-point type: F32, F16 or BF16. */
 RONDO_MUST_USE rondo_status rondo_require_float(const rondo_program *program, const rondo_operation *operation,
                                                 uint32_t input, uint32_t rank);
 
@@ -74,8 +80,8 @@ RONDO_MUST_USE rondo_status rondo_require_same_shape(const rondo_program *progra
 RONDO_MUST_USE rondo_status rondo_require_dimension(const rondo_program *program, const rondo_operation *operation,
                                                     uint32_t input, size_t dimension);
 
-/* What a caller of a public operator tells beside values; `call` starts the message. A shape becomes the attributes'
- * sizes: NULL_ARGUMENT, SHAPE (too many dimensions). OUT_OF_RANGE unless it is a way to combine. */
+/* Parameters of public operators; `call` starts the message. A shape becomes the attributes' sizes: NULL_ARGUMENT,
+ * SHAPE (too many dimensions). OUT_OF_RANGE unless it is a rondo_combine. */
 RONDO_MUST_USE rondo_status rondo_read_dimensions(const char *call, const size_t *dims, size_t count,
                                                   rondo_attributes *out);
 RONDO_MUST_USE rondo_status rondo_require_combine(const char *call, rondo_combine combine);

@@ -137,8 +137,8 @@ static rondo_status check_name(const rondo_program *program, const char *name) {
     taken = taken || strcmp(program->outputs.items[i].name, name) == 0;
   }
   if (!taken) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME, "%s has a value called '%s' already",
-                    program->label, name);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME,
+                    "%s has a value called '%s' already: use another name", program->label, name);
 }
 
 static rondo_status push_value(rondo_program *program, const rondo_program_value *value, uint32_t *out_index) {
@@ -220,9 +220,9 @@ rondo_status rondo_program_cell(rondo_program *program, const char *name, float 
   return RONDO_OK;
 }
 
-/* What shows the bytes of a state or cell would show what an update, or the user, makes of them after it was computed:
- * a copy stays as the run had it. */
-static rondo_status keep_computed(rondo_program *program, uint32_t *inout_value) {
+/* A view of a state or cell would show later changes of it, by an update or the user. So its output is a copy, which
+ * keeps the value that the run computed with. */
+static rondo_status copy_view(rondo_program *program, uint32_t *inout_value) {
   uint32_t root = *inout_value;
   while (program->values.items[root].view_of != RONDO_NO_VALUE) root = program->values.items[root].view_of;
   const rondo_value_kind kind = program->values.items[root].kind;
@@ -235,7 +235,7 @@ static rondo_status keep_computed(rondo_program *program, uint32_t *inout_value)
 
 static rondo_status add_output(rondo_program *program, const char *name, uint32_t value) {
   rondo_named_output output = {.value = value};
-  RONDO_TRY(keep_computed(program, &output.value));
+  RONDO_TRY(copy_view(program, &output.value));
   RONDO_TRY(rondo_allocate_text(&program->allocator, name, &output.name));
   const rondo_status status = rondo_array_push(&program->allocator, &program->outputs, &output);
   if (status == RONDO_OK)

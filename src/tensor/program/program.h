@@ -6,7 +6,7 @@
 
 #include "tensor/program/program_internal.h"
 
-/* The label of a program of that name; freed by rondo_release_text. */
+/* The label of a program of this name; freed by rondo_release_text. */
 RONDO_MUST_USE rondo_status rondo_program_make_label(const rondo_allocator *allocator, const char *name, char **out);
 
 /* The index of a tag, checked; `call` and `what` start the message. */
@@ -18,7 +18,7 @@ const rondo_shape *rondo_program_shape(const rondo_program *program, uint32_t in
 /* A scalar constant, F32. */
 RONDO_MUST_USE rondo_status rondo_program_constant(rondo_program *program, float number, uint32_t *out_index);
 
-/* A state, cell or input without the front's checks of the out-parameter; names and shapes are checked here. */
+/* Adds a state, cell or input. Checks the name. */
 RONDO_MUST_USE rondo_status rondo_program_declare(rondo_program *program, rondo_value_kind kind, const char *name,
                                                   const rondo_shape *shape, float initial, uint32_t *out_index);
 rondo_program_mark rondo_program_get_mark(const rondo_program *program);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Who may use the bytes of an arena that compiled programs share: the one that ran or was written to last holds it, and
- * what the others had in it is lost. A lost input is written anew before a run, a lost output computed anew before it
- * is read; both are refused until then. One comparison where nothing is shared.
+ * Who may use the bytes of an arena that compiled programs share. The program that ran or was written to last is its
+ * holder, and the values of the others in it are lost. A lost input must be written again before a run, and a lost
+ * output computed again before it is read; until then these calls fail. One comparison if nothing is shared.
  */
 #ifndef RONDO_TENSOR_RUN_ARENA_USE_H
 #define RONDO_TENSOR_RUN_ARENA_USE_H
@@ -10,7 +10,8 @@
 
 #include "tensor/run/compiled.h"
 
-/* Before an input in the arena is written: makes the program the holder, and behind it: the input is no longer lost. */
+/* _claim: before an input in the arena is written; makes the program the holder. _note_written: after it; the input is
+ * no longer lost. */
 void rondo_arena_claim(rondo_compiled *compiled);
 void rondo_arena_note_written(rondo_compiled *compiled, rondo_named_value *value);
 
@@ -26,11 +27,11 @@ RONDO_MUST_USE rondo_status rondo_arena_take(rondo_compiled *compiled, const cha
 RONDO_MUST_USE rondo_status rondo_arena_require(const rondo_compiled *compiled, const rondo_named_value *value,
                                                 const char *call);
 
-/* arena_use.c: before copies in the order of the program's stream write all of its inputs at their addresses: makes the
+/* Before copies in the order of the program's stream write all of its inputs at their addresses: makes the
  * program the one that holds the arena; no input of it is lost. */
 void rondo_compiled_claim_inputs(rondo_compiled *compiled);
 
-/* arena_use.c: bytes of the arenas of all that share with it, and of the largest. */
+/* Bytes of the arenas of all that share with it, and of the largest. */
 uint64_t rondo_compiled_arenas(const rondo_compiled *compiled, uint64_t *out_largest);
 
 #endif

@@ -6,15 +6,15 @@
 
 #include "tensor/compile/layout.h"
 
-/* A value in the arena, and the first and last step that it is there for. */
+/* A value or workspace in the arena, and the first and last step during which it is live. */
 typedef struct rondo_held_value {
-  char *name; /* the value's, or of what computes it */
+  char *name; /* of the value, or of the operator that computes it */
   const void *address;
   size_t bytes;
   uint32_t first_step, last_step;
 } rondo_held_value;
 
-/* Lists the values of the arena in compiled->held, once the steps are emitted. Errors: OUT_OF_MEMORY. */
+/* Lists the arena's values and workspaces in compiled->held. The steps are emitted. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_held_list(const rondo_program *program, const rondo_layout *layout,
                                             rondo_compiled *compiled);
 void rondo_held_free(rondo_compiled *compiled);

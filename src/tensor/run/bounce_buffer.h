@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Handing bytes to a stream without waiting for it: they are copied into host memory that stays as it is until the copy
- * to the device has run. The memory is two halves, filled in turn; a half is filled again only after the event that was
- * recorded when it was left. Bytes past a half go in pieces.
+ * Copying bytes to the device without waiting for its stream: they are copied into host memory that is not changed
+ * until the copy to the device has run. The memory has two halves, used in alternation. A half is filled again only
+ * after the event that was recorded at its end. More bytes than a half has are copied in pieces.
  */
 #ifndef RONDO_TENSOR_RUN_BOUNCE_BUFFER_H
 #define RONDO_TENSOR_RUN_BOUNCE_BUFFER_H
@@ -25,7 +25,7 @@ RONDO_MUST_USE rondo_status rondo_bounce_deinit(rondo_bounce *bounce);
 /* Of both halves; a zeroed one has none. */
 static inline size_t rondo_bounce_bytes(const rondo_bounce *bounce) { return 2 * bounce->half_bytes; }
 
-/* Queues a copy of `bytes` bytes to `dst`; `src` may be reused at once. */
+/* Enqueues a copy of `bytes` bytes to `dst`; `src` may be reused at once. */
 RONDO_MUST_USE rondo_status rondo_bounce_write(rondo_bounce *bounce, rondo_stream *stream, void *dst, const void *src,
                                                size_t bytes);
 

@@ -89,6 +89,30 @@ rondo_status rondo_compiled_tell_memory(const rondo_compiled *compiled, rondo_st
   return rondo_fail_context(status, "%s of %s (%s)", what, compiled->label, rondo_size_text(text, bytes));
 }
 
+/* The invariant ---------------------------------------------------------------------------------------------------- */
+
+#ifndef NDEBUG
+static void check_step(const rondo_step *step) {
+  assert((step->kernel != NULL) != (step->call != NULL) && step->operator_name != NULL);
+  assert(step->arg_count == 0 || (step->args != NULL && step->arg_bytes != NULL));
+}
+
+void rondo_compiled_check(const rondo_compiled *compiled) {
+  assert(compiled->sharing != NULL && compiled->stream == compiled->sharing->stream);
+  assert(compiled->exec == NULL || compiled->info.eager_reason == RONDO_EAGER_NONE);
+  assert(compiled->arena == NULL || compiled->arena->users > 0);
+  assert((compiled->gate != NULL) == (compiled->gate_bytes > 0));
+  assert(compiled->checks.items.count <= compiled->checks.room);
+  assert((compiled->order == NULL) == (compiled->before.start == NULL));
+  for (size_t i = 0; i < compiled->steps.count; i++) check_step(&compiled->steps.items[i]);
+  for (size_t i = 0; i < compiled->values.count; i++) {
+    const rondo_named_value *value = &compiled->values.items[i];
+    assert(value->name != NULL && !(value->is_lost && !value->in_arena));
+    assert((value->input == NULL && value->output == NULL) || !value->in_arena);
+  }
+}
+#endif
+
 /* What is known ---------------------------------------------------------------------------------------------------- */
 
 rondo_stream *rondo_compiled_stream(const rondo_compiled *compiled) {

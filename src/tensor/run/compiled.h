@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A compiled program's inside: its memory, the steps of a run with their arguments, the recorded graph and exec, and
- * what runs have in common: memory for writing, staged values, the cells of index checks. The stream, states, arena and
- * kernels it may share with others (tensor/run/sharing.h). Nothing of the program it came from is used once it is
- * compiled. Addresses never change.
+ * The inside of a compiled program: its memory, the steps of a run with their arguments, the recorded graph and exec,
+ * memory for writes, staged values, and the cells of index checks. It may share its stream, states, arena and kernels
+ * with others (tensor/run/sharing.h). It does not use the program that it was compiled from. Addresses never change.
  */
 #ifndef RONDO_TENSOR_RUN_COMPILED_H
 #define RONDO_TENSOR_RUN_COMPILED_H
@@ -28,10 +27,10 @@ typedef struct rondo_step {
   rondo_kernel *kernel;      /* NULL: a call */
   rondo_grid grid;
   const void **args;
-  size_t *arg_bytes; /* that the kernel accesses behind each argument, for verification */
+  size_t *arg_bytes; /* that the kernel may access from each pointer argument, for verification */
   size_t arg_count;
   rondo_step_call call;
-  void *memory; /* holds args, their bytes and what they point to, or what the call is given */
+  void *memory; /* args, their bytes and the values, or the data of the call */
   size_t memory_bytes;
   uint32_t nodes_end; /* nodes of the recorded graph up to and with this step's */
 } rondo_step;
@@ -45,7 +44,7 @@ typedef struct rondo_named_value {
   rondo_staged_output *output; /* likewise */
   const char *trained_by;      /* the operator that updates the state as an optimizer's; static; NULL: none */
   bool in_arena;
-  bool is_lost; /* in the arena, which another program used since this was written or computed */
+  bool is_lost; /* another program has used the arena since this value was written or computed */
 } rondo_named_value;
 
 struct rondo_compiled {
@@ -66,8 +65,8 @@ struct rondo_compiled {
   bool has_lost;      /* a named value is lost */
   rondo_resources resources;
   RONDO_ARRAY(rondo_step) steps;
-  uint32_t *order; /* operations by position, and what comes before each: kept where it is laid out for branches and */
-  rondo_edges before; /* ... not recorded itself, for rondo_compiled_record_into; NULL and empty: one line */
+  uint32_t *order;    /* operations by position, and their dependencies: kept for a program that has branches but is */
+  rondo_edges before; /* ... not recorded, for rondo_compiled_record_into; NULL and empty: runs are sequential */
   RONDO_ARRAY(rondo_named_value) values; /* states, cells, inputs, outputs */
   RONDO_ARRAY(rondo_held_value) held;    /* of the arena */
   rondo_index_checks checks;
@@ -85,20 +84,28 @@ struct rondo_compiled {
   bool allow_tf32, own_kernels;
 };
 
-/* Plays one step; a failure names the operator. */
+#ifdef NDEBUG
+static inline void rondo_compiled_check(const rondo_compiled *compiled) { (void)compiled; }
+#else
+/* Asserts the invariant of a compiled program. Debug builds check each one after it is compiled. */
+void rondo_compiled_check(const rondo_compiled *compiled);
+#endif
+
+/* Enqueues one step; a failure names the operator. */
 RONDO_MUST_USE rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream);
 
-/* Plays a whole run in a line, with staged inputs and outputs. */
+/* Enqueues a whole run, sequentially, with staged inputs and outputs. */
 RONDO_MUST_USE rondo_status rondo_compiled_play_all(rondo_compiled *compiled);
 
-/* The status of taking so many bytes for `what`; a failure names it, the program and the bytes. */
+/* Adds `what`, the program and the bytes to the failure of an allocation. */
 RONDO_MUST_USE rondo_status rondo_compiled_tell_memory(const rondo_compiled *compiled, rondo_status status,
                                                        const char *what, size_t bytes);
 
-/* Waits for all runs, and looks for wrong indices. */
+/* Waits for all runs, and fails if one of them found a wrong index. */
 RONDO_MUST_USE rondo_status rondo_compiled_judge(rondo_compiled *compiled);
 
-/* CAPTURE_REFUSED/UNSUPPORTED_CALL for a call that waits or acts at once while the stream captures, which goes on. */
+/* CAPTURE_REFUSED/UNSUPPORTED_CALL for a call that waits or acts at once, if the stream captures. The capture goes on.
+ */
 RONDO_MUST_USE rondo_status rondo_compiled_refuse_capturing(const rondo_compiled *compiled, const char *call);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Deciding how eager runs go. What a node costs is the least of a few runs: on CUDA the host's time of the calls
- * that queue it, on a CPU device the time until it is done.
+ * Deciding how eager runs are executed. The cost of a node is the least time of a few runs: on CUDA the host's time to
+ * enqueue it, on a CPU device the time until it is done.
  */
 #include "tensor/run/eager_run.h"
 
@@ -130,8 +130,8 @@ static rondo_status time_run(rondo_compiled *compiled, bool by_executor, bool *i
   return RONDO_OK;
 }
 
-/* The least of each way, in turns; what else the machine does only adds to it. *out_ran is false when the executor was
- * another's meanwhile. */
+/* Measures the least time of sequential runs and of runs by the executor, in alternation; other load of the machine
+ * only adds to it. *out_ran is false if another caller used the executor. */
 static rondo_status compare(rondo_compiled *compiled, bool *out_ran) {
   rondo_compiled_info *info = &compiled->info;
   const uint64_t begin = rondo_clock_ns();
@@ -165,7 +165,7 @@ static rondo_status choose(rondo_compiled *compiled) {
   RONDO_TRY(compare(compiled, &has_run));
   info->sequential_reason = decide(info, has_run);
   if (info->sequential_reason == RONDO_SEQUENTIAL_NONE) return RONDO_OK;
-  rondo_log(RONDO_LOG_INFO, "tensor", "eager runs of %s go in a line: %.1f us, %.1f us by its executor",
+  rondo_log(RONDO_LOG_INFO, "tensor", "eager runs of %s are sequential: %.1f us, %.1f us by its executor",
             compiled->label, info->sequential_us, info->executor_us);
   drop_plan(compiled);
   return RONDO_OK;
@@ -173,14 +173,14 @@ static rondo_status choose(rondo_compiled *compiled) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-/* Where each node depends on the one before it and all are on one stream, there is nothing to gain. */
-static bool is_line(const rondo_compiled *compiled, const rondo_run_nodes *nodes) {
-  return compiled->feeds.inputs.count + compiled->feeds.outputs.count == 0 && rondo_edges_are_straight(&nodes->before);
+/* If each node depends on the one before it, and all are on one stream, an executor gains nothing. */
+static bool is_sequential(const rondo_compiled *compiled, const rondo_run_nodes *nodes) {
+  return compiled->feeds.inputs.count + compiled->feeds.outputs.count == 0 && rondo_edges_are_chain(&nodes->before);
 }
 
 static rondo_status make(rondo_compiled *compiled, rondo_run_nodes *nodes) {
   rondo_executed *executed = &compiled->executed;
-  if (executed->policy == RONDO_EXECUTOR_AUTO && is_line(compiled, nodes)) {
+  if (executed->policy == RONDO_EXECUTOR_AUTO && is_sequential(compiled, nodes)) {
     compiled->info.sequential_reason = RONDO_SEQUENTIAL_CHAIN;
     return RONDO_OK;
   }

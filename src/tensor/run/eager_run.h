@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Eager runs of a compiled program by an executor (exec/eager/executor.h): which of its nodes are expensive,
- * measured when it is compiled, and whether the executor is faster than a line.
+ * measured when it is compiled, and whether the executor is faster than a sequential run.
  */
 #ifndef RONDO_TENSOR_RUN_EAGER_RUN_H
 #define RONDO_TENSOR_RUN_EAGER_RUN_H
@@ -17,7 +17,7 @@ typedef struct rondo_executed {
   rondo_executor_policy policy;
   rondo_run_node *nodes;
   uint32_t count;
-  rondo_executor_plan *plan; /* NULL: runs go in a line */
+  rondo_executor_plan *plan; /* NULL: runs are sequential */
 } rondo_executed;
 
 /* What the options say, checked and kept. Errors: INVALID_ARGUMENT with OTHER_DEVICE, BAD_OPTIONS. */
@@ -31,7 +31,7 @@ RONDO_MUST_USE rondo_status rondo_executed_make(const rondo_program *program, co
 /* Its runs are done. */
 void rondo_executed_deinit(rondo_compiled *compiled);
 
-/* Plays a run, by the executor or in a line. */
+/* Enqueues a run, by the executor or sequentially. */
 RONDO_MUST_USE rondo_status rondo_executed_play(rondo_compiled *compiled);
 
 #endif

@@ -20,7 +20,7 @@ static rondo_status refuse_mapped(const rondo_compiled *compiled, const rondo_na
                     compiled->label);
 }
 
-/* The stream of feeds comes behind the last run's copies, and what another stream wrote for the next one. */
+/* Orders the feed stream after the copies of the last run, and after what another stream wrote for the next run. */
 static rondo_status order_feed(rondo_feeds *feeds, rondo_staged_input *input) {
   if (!feeds->is_free) RONDO_TRY(rondo_stream_wait_event(feeds->stream, feeds->taken));
   feeds->is_free = true;
@@ -95,7 +95,7 @@ static rondo_status check_writer(const rondo_compiled *compiled, rondo_stream *s
                       call, name, compiled->label, compiled->device->name, rondo_stream_device(stream)->name);
   if (stream == compiled->stream)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: '%s' is written beside the runs, so by another stream than the program's own", call, name);
+                      "%s: '%s' is written while runs execute: give another stream than the program's own", call, name);
   RONDO_TRY(rondo_capture_get_info(stream, &info));
   if (info.state == RONDO_CAPTURE_NONE) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
@@ -104,7 +104,7 @@ static rondo_status check_writer(const rondo_compiled *compiled, rondo_stream *s
                     call, name, compiled->label);
 }
 
-/* The stream comes behind the last run's copies, and what was written or fed for the next one. */
+/* Orders the stream after the copies of the last run, and after what was written or fed for the next run. */
 static rondo_status order_writer(rondo_feeds *feeds, const rondo_staged_input *input, rondo_stream *stream) {
   RONDO_TRY(rondo_stream_wait_event(stream, feeds->taken));
   if (input->is_written) RONDO_TRY(rondo_stream_wait_event(stream, input->written));

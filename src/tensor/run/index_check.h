@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * How a wrong index makes a run fail, and how that keeps the run from changing states. A kernel cannot return an error,
  * so it writes the wrong index into a cell (rondo_check_index), one cell an operation; whoever waits for the program
- * looks at the cells. The cells are sticky: a run that is right does not take back what an earlier one found. A finding
- * is told once and the cells are cleared.
+ * looks at the cells. The cells are sticky: a later run does not clear what an earlier one found. A finding is
+ * returned once, and the cells are cleared.
  *
  * The cells are host memory that kernels write where it is (pinned on CUDA). So a right run touches none of them: there
- * is no copy to the host, neither a call behind a replay nor a node in it. A wrong one pays with a few accesses across
+ * is no copy to the host, neither after a replay nor in it. A wrong one pays with a few accesses across
  * the bus. Only one device writes a cell and the host looks when that is idle, so that atomics of the device's own are
  * enough.
  *
- * Not a host function at the end of the graph: that would put a host round trip into every replay, for a mistake that
- * is rare, and what the kernels do in its stead (row 0) is harmless until the host looks.
+ * A host function at the end of the graph would add a round trip to every replay for a rare mistake. It is not needed:
+ * row 0, which the kernels use instead, is harmless until the host checks.
  *
  * Updates cannot wait for the host, so kernels that check leave a mark in device memory as well: the gate, which a
  * program has if it has both checks and updates. Updates come after all checks (tensor/compile/operator_order.c), read
@@ -29,7 +29,7 @@ typedef struct rondo_index_check {
   const char *operator_name; /* static */
   uint32_t operation;
   const char *input; /* what the operator calls its indices; static */
-  const char *rule;  /* what is told beside its range; static */
+  const char *rule;  /* the end of the message; static */
   size_t bound;      /* right: 0 <= index < bound */
   bool is_wide;      /* indices of 64 bits, of which the cell holds the nearest of 32 */
 } rondo_index_check;

@@ -14,7 +14,7 @@
 
 /* Finding ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_named_value *look_up(const rondo_compiled *compiled, const char *name, const char *kinds) {
+rondo_named_value *rondo_values_look_up(const rondo_compiled *compiled, const char *name, const char *kinds) {
   for (size_t i = 0; i < compiled->values.count; i++) {
     rondo_named_value *value = &compiled->values.items[i];
     if (strcmp(value->name, name) == 0 && strchr(kinds, value->kind) != NULL) return value;
@@ -26,7 +26,7 @@ static const char *name_of_kind(char kind) {
   return kind == 's' ? "a state" : kind == 'c' ? "a cell" : kind == 'i' ? "an input" : "an output";
 }
 
-/* Why this call takes no value of that name: there is none, or one of another kind. */
+/* Explains why the call takes no value of this name: there is none, or it is of another kind. */
 static rondo_status fail_unknown(const rondo_compiled *compiled, const char *call, const char *name,
                                  const char *kinds) {
   char list[512] = "";
@@ -43,7 +43,7 @@ static rondo_status fail_unknown(const rondo_compiled *compiled, const char *cal
     memcpy(list + used, value->name, bytes + 1);
     used += bytes;
   }
-  const rondo_named_value *other = look_up(compiled, name, "scio");
+  const rondo_named_value *other = rondo_values_look_up(compiled, name, "scio");
   return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: '%s' of %s is %s; it takes: %s", call, name,
                     compiled->label, other == NULL ? "no value" : name_of_kind(other->kind), used == 0 ? "none" : list);
 }
@@ -64,14 +64,14 @@ rondo_status rondo_compiled_refuse_capturing(const rondo_compiled *compiled, con
                     "%s: %s while its stream captures: end the capture first", call, compiled->label);
 }
 
-/* What is copied now would be copied at each replay, from memory that then holds something else. */
+/* A captured copy would run at each replay, from memory that holds other data by then. */
 static rondo_status refuse_while_capturing(const rondo_compiled *compiled, const char *call, const char *name) {
   bool captures;
   RONDO_TRY(find_capture(compiled, call, &captures));
   if (!captures) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
                     "%s: '%s' of %s while its stream captures: '%s' stays at its address, so write it before "
-                    "the capture or a replay, and read it behind a replay",
+                    "the capture or a replay, and read it after a replay",
                     call, name, compiled->label, name);
 }
 
@@ -79,7 +79,7 @@ rondo_status rondo_values_find(rondo_compiled *compiled, const char *call, const
                                rondo_named_value **out) {
   RONDO_TRY(rondo_require(call, "compiled", compiled));
   RONDO_TRY(rondo_require(call, "name", name));
-  *out = look_up(compiled, name, kinds);
+  *out = rondo_values_look_up(compiled, name, kinds);
   return *out == NULL ? fail_unknown(compiled, call, name, kinds) : refuse_while_capturing(compiled, call, name);
 }
 
@@ -88,7 +88,7 @@ rondo_status rondo_values_find_sized(rondo_compiled *compiled, const char *call,
   RONDO_TRY(rondo_require(call, "compiled", compiled));
   RONDO_TRY(rondo_require(call, "name", name));
   RONDO_TRY(rondo_require(call, "data", data));
-  *out = look_up(compiled, name, kinds);
+  *out = rondo_values_look_up(compiled, name, kinds);
   if (*out == NULL) return fail_unknown(compiled, call, name, kinds);
   const size_t wanted = rondo_shape_bytes(&(*out)->shape);
   if (bytes == wanted) return refuse_while_capturing(compiled, call, name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Named values of a compiled program, as the calls that copy them find them.
+ * Finding, writing and listing the named values of a compiled program.
  */
 #ifndef RONDO_TENSOR_RUN_NAMED_VALUES_H
 #define RONDO_TENSOR_RUN_NAMED_VALUES_H
@@ -8,7 +8,10 @@
 
 #include "tensor/run/compiled.h"
 
-/* The value of this name among those of the given kinds, for a call that copies it now. Errors: NULL_ARGUMENT,
+/* The value of this name among those of the given kinds ("sc": states and cells); NULL: none. */
+rondo_named_value *rondo_values_look_up(const rondo_compiled *compiled, const char *name, const char *kinds);
+
+/* The same for a call that copies it now. Errors: NULL_ARGUMENT,
  * NOT_FOUND/UNKNOWN_NAME; CAPTURE_REFUSED/UNSUPPORTED_CALL while the stream captures, which goes on. */
 RONDO_MUST_USE rondo_status rondo_values_find(rondo_compiled *compiled, const char *call, const char *name,
                                               const char *kinds, rondo_named_value **out);
@@ -18,8 +21,8 @@ RONDO_MUST_USE rondo_status rondo_values_find_sized(rondo_compiled *compiled, co
                                                     const char *kinds, const void *data, size_t bytes,
                                                     rondo_named_value **out);
 
-/* Writes to where the value is, in the order of the stream: all of it, or the bytes from `offset` on. Parts are written
- * in order of their offsets, the last one last. */
+/* Writes the value in the order of the stream: all of it, or the bytes from `offset` on. Parts are written in order of
+ * their offsets. */
 RONDO_MUST_USE rondo_status rondo_values_write(rondo_compiled *compiled, rondo_named_value *value, const void *data);
 RONDO_MUST_USE rondo_status rondo_values_write_part(rondo_compiled *compiled, rondo_named_value *value, size_t offset,
                                                     const void *data, size_t bytes);

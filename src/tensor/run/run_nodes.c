@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * Making the nodes of a run: edges are collected as pairs, sorted by what they lead to, and reduced.
+ * Making the nodes of a run: edges are collected as pairs, sorted by the node that they lead to, and reduced.
  *
- * An arena that was planned for one order asks more of all others: where two values, or a workspace, share bytes, all
- * that uses the first must be over before what first writes the second begins. To find these pairs, the lives are
- * walked in the order of their beginnings, with a list of the stretches of the arena and who had each last. A life
- * comes after all uses of the stretches that it covers; earlier owners of the bytes are ordered through those.
+ * An arena that was planned for one order restricts all other orders. Where two items share bytes, everything that uses
+ * the first must end before the first write of the second. To find these pairs, the items are walked in the order in
+ * which they become live, with a list of the arena's byte ranges and the last owner of each. An item comes after all
+ * uses of the ranges that it covers; these order it after earlier owners of the bytes.
  */
 #include "tensor/run/run_nodes.h"
 
 #include <assert.h>
 
+#include "base/allocation.h"
 #include "base/error.h"
 
-/* `from` comes before `to`: nodes, or positions of the order, each that of the first operation of its kernel. */
+/* `from` comes before `to`: nodes, or positions of the order, each the first of its kernel. */
 typedef struct node_edge {
   uint32_t from, to;
 } node_edge;
@@ -21,198 +22,88 @@ typedef RONDO_ARRAY(node_edge) edge_list;
 
 /* Reuse of memory -------------------------------------------------------------------------------------------------- */
 
-/* A value or workspace in the arena. */
-typedef struct reuse_item {
-  const rondo_place *place;
-  uint32_t first_user, end_user; /* users[first_user] up to users[end_user] */
-} reuse_item;
-
-/* Bytes begin .. end of the arena, and the item that had them last. */
-typedef struct stretch {
+/* Bytes begin .. end of the arena, and the last item that had them. */
+typedef struct byte_range {
   size_t begin, end;
   uint32_t item;
-} stretch;
+} byte_range;
 
-typedef RONDO_ARRAY(stretch) stretch_list;
+typedef RONDO_ARRAY(byte_range) range_list;
 
 typedef struct reuse {
-  const rondo_program *program;
   const rondo_allocator *allocator;
   const rondo_layout *layout;
-  uint32_t *lead;    /* one a position: the first of its kernel */
-  uint32_t *item_of; /* one a value: its item plus one, of what lies in the arena */
-  reuse_item *items;
-  uint32_t count, item_room;
-  uint32_t *users;
-  size_t user_room;
-  uint32_t *sorted; /* items by their beginnings */
-  stretch_list stretches, next;
+  range_list ranges, next;
   edge_list *edges;
 } reuse;
 
-/* Items ------------------------------------------------------------------------------------------------------------ */
-
-static uint32_t add_reuse_item(reuse *r, const rondo_place *place) {
-  assert(r->count < r->item_room && place->block == RONDO_BLOCK_ARENA);
-  r->items[r->count].place = place;
-  return ++r->count;
-}
-
-static void list_items(reuse *r) {
-  const rondo_layout *layout = r->layout;
-  for (uint32_t v = 0; v < layout->schedule.values; v++)
-    if (layout->schedule.owners[v] == v && layout->places[v].block == RONDO_BLOCK_ARENA)
-      r->item_of[v] = add_reuse_item(r, &layout->places[v]);
-}
-
-/* The items of the values that an operation reads and makes; the same one perhaps twice. */
-static uint32_t list_touched(const reuse *r, uint32_t position, uint32_t items[]) {
+/* Adds an edge from each user of the item before to the first user of the item. */
+static rondo_status follow_users(reuse *r, uint32_t before, const rondo_place *place) {
   const rondo_schedule *schedule = &r->layout->schedule;
-  const rondo_operation *operation = rondo_schedule_operation(r->program, schedule, schedule->order[position]);
-  uint32_t count = 0;
-  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
-    const uint32_t value = operation->inputs[k];
-    if (value != RONDO_NO_VALUE && r->item_of[schedule->owners[value]] != 0)
-      items[count++] = r->item_of[schedule->owners[value]] - 1;
-  }
-  for (uint32_t k = 0; k < operation->row->result_count; k++) {
-    const uint32_t value = operation->results[k];
-    if (value != RONDO_NO_VALUE && r->item_of[schedule->owners[value]] != 0)
-      items[count++] = r->item_of[schedule->owners[value]] - 1;
-  }
-  return count;
-}
-
-enum { MOST_TOUCHED = RONDO_MAX_OPERANDS + RONDO_MAX_RESULTS };
-
-/* Room for each item's users, then the users. */
-static void list_users(reuse *r) {
-  const uint32_t positions = r->layout->schedule.count;
-  uint32_t touched[MOST_TOUCHED], room = 0;
-  for (uint32_t p = 0; p < positions; p++) {
-    const uint32_t count = list_touched(r, p, touched);
-    for (uint32_t i = 0; i < count; i++) r->items[touched[i]].end_user++;
-  }
-  for (uint32_t i = 0; i < r->count; i++) {
-    const uint32_t mine = r->items[i].end_user;
-    r->items[i].first_user = r->items[i].end_user = room;
-    room += mine;
-  }
-  for (uint32_t p = 0; p < positions; p++) {
-    const uint32_t count = list_touched(r, p, touched);
-    for (uint32_t i = 0; i < count; i++) r->users[r->items[touched[i]].end_user++] = r->lead[p];
-  }
-}
-
-/* A workspace has one user. */
-static void list_workspaces(reuse *r) {
-  const rondo_layout *layout = r->layout;
-  size_t at = r->user_room - layout->schedule.count; /* behind the values' users */
-  for (uint32_t p = 0; p < layout->schedule.count; p++, at++) {
-    const rondo_place *place = &layout->workspaces[layout->schedule.order[p]];
-    if (place->block != RONDO_BLOCK_ARENA) continue;
-    const uint32_t item = add_reuse_item(r, place) - 1;
-    r->items[item].first_user = (uint32_t)at;
-    r->items[item].end_user = (uint32_t)at + 1;
-    r->users[at] = r->lead[p];
-  }
-}
-
-/* By counting, so that what begins together stays in the order of the list. */
-static rondo_status sort_items(reuse *r) {
-  const size_t room = (size_t)r->layout->schedule.count + 2;
-  uint32_t *start;
-  RONDO_TRY(rondo_allocate_items(r->allocator, room, sizeof *start, &start));
-  for (uint32_t i = 0; i < r->count; i++) start[r->items[i].place->first + 1]++;
-  for (size_t p = 1; p < room; p++) start[p] += start[p - 1];
-  for (uint32_t i = 0; i < r->count; i++) r->sorted[start[r->items[i].place->first]++] = i;
-  rondo_release(r->allocator, start, room, sizeof *start);
-  return RONDO_OK;
-}
-
-/* Stretches -------------------------------------------------------------------------------------------------------- */
-
-static rondo_status put_behind(reuse *r, const reuse_item *before, const reuse_item *item) {
-  const uint32_t to = r->lead[item->place->first];
-  for (uint32_t u = before->first_user; u < before->end_user; u++) {
-    const node_edge edge = {r->users[u], to};
+  const rondo_edges *users = &r->layout->users;
+  for (uint32_t u = users->start[before]; u < users->start[before + 1]; u++) {
+    const node_edge edge = {rondo_kernel_first(schedule, users->items[u]), rondo_kernel_first(schedule, place->first)};
     assert(edge.from < edge.to);
     RONDO_TRY(rondo_array_push(r->allocator, r->edges, &edge));
   }
   return RONDO_OK;
 }
 
-static rondo_status keep_stretch(reuse *r, size_t begin, size_t end, uint32_t item) {
-  const stretch part = {begin, end, item};
+static rondo_status keep_range(reuse *r, size_t begin, size_t end, uint32_t item) {
+  const byte_range part = {begin, end, item};
   return begin < end ? rondo_array_push(r->allocator, &r->next, &part) : RONDO_OK;
 }
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-static rondo_status take_bytes(reuse *r, uint32_t number) {
-  const reuse_item *item = &r->items[number];
-  const size_t begin = item->place->offset, end = begin + item->place->bytes;
+static rondo_status take_bytes(reuse *r, uint32_t item) {
+  const rondo_place *place = rondo_layout_place(r->layout, item);
+  const size_t begin = place->offset, end = begin + place->bytes;
   r->next.count = 0;
-  for (size_t i = 0; i < r->stretches.count; i++) {
-    const stretch *s = &r->stretches.items[i];
-    if (s->begin < end && begin < s->end) RONDO_TRY(put_behind(r, &r->items[s->item], item));
-    RONDO_TRY(keep_stretch(r, s->begin, smaller(s->end, larger(begin, s->begin)), s->item));
-    RONDO_TRY(keep_stretch(r, larger(s->begin, smaller(end, s->end)), s->end, s->item));
+  for (size_t i = 0; i < r->ranges.count; i++) {
+    const byte_range *range = &r->ranges.items[i];
+    if (range->begin < end && begin < range->end) RONDO_TRY(follow_users(r, range->item, place));
+    RONDO_TRY(keep_range(r, range->begin, smaller(range->end, larger(begin, range->begin)), range->item));
+    RONDO_TRY(keep_range(r, larger(range->begin, smaller(end, range->end)), range->end, range->item));
   }
-  RONDO_TRY(keep_stretch(r, begin, end, number));
-  const stretch_list spare = r->stretches;
-  r->stretches = r->next;
+  RONDO_TRY(keep_range(r, begin, end, item));
+  const range_list spare = r->ranges;
+  r->ranges = r->next;
   r->next = spare;
   return RONDO_OK;
 }
 
-/* Reuse as edges --------------------------------------------------------------------------------------------------- */
-
-static void find_leads(reuse *r) {
-  const rondo_schedule *schedule = &r->layout->schedule;
-  for (uint32_t first = 0; first < schedule->count; first += schedule->joined[first])
-    for (uint32_t p = first; p < first + schedule->joined[first]; p++) r->lead[p] = first;
-}
-
-static rondo_status allocate_reuse(reuse *r) {
-  const rondo_schedule *schedule = &r->layout->schedule;
-  r->item_room = (uint32_t)schedule->values + schedule->count;
-  r->user_room = (MOST_TOUCHED + (size_t)1) * schedule->count;
-  RONDO_TRY(rondo_allocate_items(r->allocator, (size_t)schedule->count + 1, sizeof *r->lead, &r->lead));
-  RONDO_TRY(rondo_allocate_items(r->allocator, schedule->values, sizeof *r->item_of, &r->item_of));
-  RONDO_TRY(rondo_allocate_items(r->allocator, r->item_room, sizeof *r->items, &r->items));
-  RONDO_TRY(rondo_allocate_items(r->allocator, r->user_room, sizeof *r->users, &r->users));
-  return rondo_allocate_items(r->allocator, r->item_room, sizeof *r->sorted, &r->sorted);
-}
-
-static void release_reuse(reuse *r) {
-  const rondo_schedule *schedule = &r->layout->schedule;
-  rondo_release(r->allocator, r->lead, (size_t)schedule->count + 1, sizeof *r->lead);
-  rondo_release(r->allocator, r->item_of, schedule->values, sizeof *r->item_of);
-  rondo_release(r->allocator, r->items, r->item_room, sizeof *r->items);
-  rondo_release(r->allocator, r->users, r->user_room, sizeof *r->users);
-  rondo_release(r->allocator, r->sorted, r->item_room, sizeof *r->sorted);
-  rondo_array_free(r->allocator, &r->stretches);
-  rondo_array_free(r->allocator, &r->next);
-}
-
-static rondo_status list_reuse_edges(reuse *r) {
-  RONDO_TRY(allocate_reuse(r));
-  find_leads(r);
-  list_items(r);
-  list_users(r);
-  list_workspaces(r);
-  RONDO_TRY(sort_items(r));
-  for (uint32_t i = 0; i < r->count; i++) RONDO_TRY(take_bytes(r, r->sorted[i]));
+/* The items of the arena in the order in which they become live. A counting sort, so that items of one position stay in
+ * the order of their numbers. */
+static rondo_status sort_items(const rondo_layout *layout, rondo_scratch *scratch, uint32_t **out,
+                               uint32_t *out_count) {
+  const uint32_t count = layout->users.count;
+  uint32_t *start;
+  RONDO_TRY(rondo_scratch_take(scratch, (size_t)layout->schedule.count + 2, sizeof *start, &start));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof **out, out));
+  for (uint32_t i = 0; i < count; i++) {
+    const rondo_place *place = rondo_layout_place(layout, i);
+    if (place != NULL) start[place->first + 1]++;
+  }
+  for (uint32_t p = 0; p <= layout->schedule.count; p++) start[p + 1] += start[p];
+  *out_count = start[layout->schedule.count + 1];
+  for (uint32_t i = 0; i < count; i++) {
+    const rondo_place *place = rondo_layout_place(layout, i);
+    if (place != NULL) (*out)[start[place->first]++] = i;
+  }
   return RONDO_OK;
 }
 
-/* Adds edges between positions that, with the schedule's dependencies, imply all others; an edge perhaps twice. */
-static rondo_status list_reuse(const rondo_program *program, const rondo_layout *layout, edge_list *inout_edges) {
-  reuse r = {.program = program, .allocator = &program->allocator, .layout = layout, .edges = inout_edges};
-  const rondo_status status = list_reuse_edges(&r);
-  release_reuse(&r);
+/* Adds edges between positions that, with the schedule's dependencies, imply all others; some edges twice. */
+static rondo_status list_reuse(const rondo_layout *layout, rondo_scratch *scratch, edge_list *inout_edges) {
+  reuse r = {.allocator = scratch->allocator, .layout = layout, .edges = inout_edges};
+  uint32_t *sorted, count;
+  RONDO_TRY(sort_items(layout, scratch, &sorted, &count));
+  rondo_status status = RONDO_OK;
+  for (uint32_t i = 0; i < count && status == RONDO_OK; i++) status = take_bytes(&r, sorted[i]);
+  rondo_array_free(r.allocator, &r.ranges);
+  rondo_array_free(r.allocator, &r.next);
   return status;
 }
 
@@ -220,11 +111,11 @@ static rondo_status list_reuse(const rondo_program *program, const rondo_layout 
 
 typedef struct node_maker {
   const rondo_program *program;
-  const rondo_allocator *allocator;
+  rondo_scratch scratch;
   const rondo_layout *layout;
   const rondo_compiled *compiled;
   rondo_run_nodes *nodes;
-  uint32_t *node_of; /* one a position */
+  uint32_t *node_of; /* by position */
   edge_list edges;   /* between nodes */
 } node_maker;
 
@@ -245,7 +136,7 @@ static uint32_t add_node(node_maker *m, rondo_run_node_kind kind, uint32_t first
 static rondo_status add_edge(node_maker *m, uint32_t from, uint32_t to) {
   const node_edge edge = {from, to};
   assert(from <= to);
-  return from == to ? RONDO_OK : rondo_array_push(m->allocator, &m->edges, &edge);
+  return from == to ? RONDO_OK : rondo_array_push(m->scratch.allocator, &m->edges, &edge);
 }
 
 /* Nodes ------------------------------------------------------------------------------------------------------------ */
@@ -259,7 +150,8 @@ static rondo_status add_inputs(node_maker *m) {
   return RONDO_OK;
 }
 
-/* Steps stand in the schedule's order, under the number of their kernel's first operation; one may have none. */
+/* Steps are in the schedule's order, under the number of the first operation of their kernel. A kernel may have none.
+ */
 static void add_operators(node_maker *m) {
   const rondo_schedule *schedule = &m->layout->schedule;
   const rondo_compiled *compiled = m->compiled;
@@ -286,7 +178,7 @@ static rondo_status add_dependencies(node_maker *m) {
 static rondo_status add_reuse(node_maker *m) {
   const size_t before = m->edges.count;
   if (m->layout->has_branches) return RONDO_OK;
-  RONDO_TRY(list_reuse(m->program, m->layout, &m->edges));
+  RONDO_TRY(list_reuse(m->layout, &m->scratch, &m->edges));
   for (size_t i = before; i < m->edges.count; i++) {
     node_edge *edge = &m->edges.items[i];
     *edge = (node_edge){m->node_of[edge->from], m->node_of[edge->to]};
@@ -294,7 +186,7 @@ static rondo_status add_reuse(node_maker *m) {
   return RONDO_OK;
 }
 
-/* An operator comes behind the copies of the staged inputs that it reads. */
+/* An operator comes after the copies of the staged inputs that it reads. */
 static rondo_status add_reads(node_maker *m) {
   const rondo_schedule *schedule = &m->layout->schedule;
   const rondo_feeds *feeds = &m->compiled->feeds;
@@ -319,17 +211,7 @@ static rondo_status add_outputs(node_maker *m) {
   return RONDO_OK;
 }
 
-/* Into its node's list, which rises; once. */
-static void insert(rondo_edges *before, uint32_t *end, uint32_t from, uint32_t to) {
-  uint32_t at = end[to];
-  while (at > before->start[to] && before->items[at - 1] > from) at--;
-  if (at > before->start[to] && before->items[at - 1] == from) return;
-  for (uint32_t i = end[to]; i > at; i--) before->items[i] = before->items[i - 1];
-  before->items[at] = from;
-  end[to]++;
-}
-
-/* Moves the lists together, where edges were there twice. */
+/* Closes the gaps that edges leave which were there twice. */
 static void close_gaps(rondo_edges *before, const uint32_t *end) {
   uint32_t kept = 0;
   for (uint32_t p = 0; p < before->count; p++) {
@@ -344,42 +226,47 @@ static rondo_status sort_edges(node_maker *m) {
   rondo_edges *before = &m->nodes->before;
   const uint32_t count = m->nodes->count;
   uint32_t *end;
-  RONDO_TRY(rondo_edges_make(m->allocator, count, m->edges.count, before));
-  RONDO_TRY(rondo_allocate_items(m->allocator, count, sizeof *end, &end));
+  RONDO_TRY(rondo_edges_make(m->scratch.allocator, count, m->edges.count, before));
+  RONDO_TRY(rondo_scratch_take(&m->scratch, count, sizeof *end, &end));
   for (size_t i = 0; i < m->edges.count; i++) before->start[m->edges.items[i].to + 1]++;
   for (uint32_t p = 0; p < count; p++) before->start[p + 1] += before->start[p];
   for (uint32_t p = 0; p < count; p++) end[p] = before->start[p];
-  for (size_t i = 0; i < m->edges.count; i++) insert(before, end, m->edges.items[i].from, m->edges.items[i].to);
+  for (size_t i = 0; i < m->edges.count; i++) {
+    const node_edge *edge = &m->edges.items[i];
+    rondo_edges_insert(before, edge->to, &end[edge->to], edge->from);
+  }
   close_gaps(before, end);
-  rondo_release(m->allocator, end, count, sizeof *end);
-  return rondo_edges_reduce(m->allocator, before);
+  return rondo_edges_reduce(m->scratch.allocator, before);
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status make_nodes(node_maker *m) {
-  const size_t positions = m->layout->schedule.count;
-  RONDO_TRY(rondo_allocate_items(m->allocator, count_nodes(m), sizeof *m->nodes->items, &m->nodes->items));
-  RONDO_TRY(rondo_allocate_items(m->allocator, positions, sizeof *m->node_of, &m->node_of));
+static rondo_status make_nodes(node_maker *m, uint32_t room) {
+  RONDO_TRY(rondo_allocate_items(m->scratch.allocator, room, sizeof *m->nodes->items, &m->nodes->items));
+  RONDO_TRY(rondo_scratch_take(&m->scratch, m->layout->schedule.count, sizeof *m->node_of, &m->node_of));
   RONDO_TRY(add_inputs(m));
   add_operators(m);
   RONDO_TRY(add_dependencies(m));
   RONDO_TRY(add_reuse(m));
   RONDO_TRY(add_reads(m));
   RONDO_TRY(add_outputs(m));
+  assert(m->nodes->count == room);
   return sort_edges(m);
 }
 
 rondo_status rondo_run_nodes_make(const rondo_program *program, const rondo_layout *layout,
                                   const rondo_compiled *compiled, rondo_run_nodes *out) {
-  node_maker m = {
-      .program = program, .allocator = &compiled->allocator, .layout = layout, .compiled = compiled, .nodes = out};
+  node_maker m = {.program = program,
+                  .scratch = {.allocator = &compiled->allocator},
+                  .layout = layout,
+                  .compiled = compiled,
+                  .nodes = out};
   *out = (rondo_run_nodes){.items = NULL};
   const uint32_t room = count_nodes(&m);
-  const rondo_status status = make_nodes(&m);
-  out->count = room; /* as they are allocated */
-  rondo_release(m.allocator, m.node_of, layout->schedule.count, sizeof *m.node_of);
-  rondo_array_free(m.allocator, &m.edges);
+  const rondo_status status = make_nodes(&m, room);
+  out->count = room; /* as allocated, also after a failure */
+  rondo_array_free(&compiled->allocator, &m.edges);
+  rondo_scratch_free(&m.scratch);
   return status;
 }
 
@@ -389,12 +276,7 @@ void rondo_run_nodes_free(const rondo_allocator *allocator, rondo_run_nodes *nod
   *nodes = (rondo_run_nodes){.items = NULL};
 }
 
-/* Playing ---------------------------------------------------------------------------------------------------------- */
-
-static rondo_status play_output(const rondo_staged_output *output, rondo_stream *stream) {
-  RONDO_TRY(rondo_feeds_play_output(output, stream));
-  return rondo_event_record(output->ready, stream);
-}
+/* Enqueuing -------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_run_node_play(rondo_compiled *compiled, const rondo_run_node *node, rondo_stream *stream) {
   switch (node->kind) {
@@ -403,7 +285,7 @@ rondo_status rondo_run_node_play(rondo_compiled *compiled, const rondo_run_node 
     case RONDO_RUN_TAKEN:
       return rondo_event_record(compiled->feeds.taken, stream);
     case RONDO_RUN_OUTPUT:
-      return play_output(&compiled->feeds.outputs.items[node->first], stream);
+      return rondo_feeds_fetch(&compiled->feeds.outputs.items[node->first], stream);
     case RONDO_RUN_STEPS:
       break;
   }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a run that is not recorded consists of, as nodes and what must come before what: copies of staged inputs first,
- * what says that all of them are done, operators in the order of the schedule, copies of staged outputs. Any order that
- * keeps the edges gives what the order of the nodes gives.
+ * An eager run as nodes and their dependencies: first the copies of staged inputs and the event after all of them, then
+ * operators in the schedule's order, then the copies of staged outputs. Any order that keeps the edges gives the
+ * results of the order of the nodes.
  */
 #ifndef RONDO_TENSOR_RUN_RUN_NODES_H
 #define RONDO_TENSOR_RUN_RUN_NODES_H
@@ -11,8 +11,8 @@
 
 typedef enum rondo_run_node_kind {
   RONDO_RUN_INPUT,
-  RONDO_RUN_TAKEN, /* all inputs are copied */
-  RONDO_RUN_STEPS, /* of one kernel's operators */
+  RONDO_RUN_TAKEN, /* the event after the copies of all inputs */
+  RONDO_RUN_STEPS, /* of the operators of one kernel */
   RONDO_RUN_OUTPUT
 } rondo_run_node_kind;
 
@@ -27,13 +27,13 @@ typedef struct rondo_run_nodes {
   rondo_edges before;
 } rondo_run_nodes;
 
-/* The steps are emitted. Errors: OUT_OF_MEMORY. Freed by the caller also after a failure, but for the items when it has
- * taken them. */
+/* For a program whose steps are emitted. Errors: OUT_OF_MEMORY. The caller frees it also after a failure; a caller that
+ * keeps the items sets them to NULL. */
 RONDO_MUST_USE rondo_status rondo_run_nodes_make(const rondo_program *program, const rondo_layout *layout,
                                                  const rondo_compiled *compiled, rondo_run_nodes *out);
 void rondo_run_nodes_free(const rondo_allocator *allocator, rondo_run_nodes *nodes);
 
-/* Queues a node's work on the stream. */
+/* Enqueues a node's work on the stream. */
 RONDO_MUST_USE rondo_status rondo_run_node_play(rondo_compiled *compiled, const rondo_run_node *node,
                                                 rondo_stream *stream);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What compiled programs that share (rondo_compile_options.share) have in common, and one that shares nothing has to
- * itself: the stream, states and cells by their names, arenas, kernels. Counted: it goes with the last of them.
+ * What compiled programs that share (rondo_compile_options.share) have in common: the stream, states and cells by name,
+ * arenas, kernels. A program that shares nothing has its own. Reference counted.
  *
- * States stay where they are until then. An arena goes when no compiled program uses it any more. The bytes of an arena
- * are those of its holder, the program that ran or was written to last: what another one had in it is lost.
+ * States keep their addresses. An arena is freed when no compiled program uses it any more. Its bytes belong to its
+ * holder, the program that ran or was written to last; the values of other programs in it are lost.
  * Thread-compatible, with all programs that share it.
  */
 #ifndef RONDO_TENSOR_RUN_SHARING_H
@@ -48,7 +48,7 @@ RONDO_MUST_USE rondo_status rondo_sharing_create(const rondo_allocator *allocato
                                                  const char *name, rondo_sharing **out);
 /* The same with the values of another, which stays as long as this one. */
 RONDO_MUST_USE rondo_status rondo_sharing_borrow(rondo_sharing *lender, const char *name, rondo_sharing **out);
-/* One user less; the last one's work is done. NULL is fine. */
+/* Releases one use; the last user's work is done. NULL is fine. */
 RONDO_MUST_USE rondo_status rondo_sharing_release(rondo_sharing *sharing);
 
 /* Its index, or RONDO_NO_VALUE. sharing may be NULL. */

@@ -13,7 +13,7 @@
 
 /* Checking --------------------------------------------------------------------------------------------------------- */
 
-/* The input's value, or the output's number, and which it is. */
+/* Finds the value of an input, or the number of an output. */
 static bool find_named(const rondo_program *program, const char *name, bool *out_is_input, uint32_t *out_index) {
   *out_is_input = false;
   for (uint32_t i = 0; i < program->outputs.count; i++) {
@@ -38,7 +38,7 @@ static const rondo_program_value *shown_by(const rondo_program *program, uint32_
 static rondo_status check_output(const rondo_program *program, const rondo_staged_value *staged, uint32_t output) {
   if (staged->staging == RONDO_STAGING_DEVICE)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "rondo_compile: output '%s' cannot be staged in device memory, where it lies already: use "
+                      "rondo_compile: output '%s' cannot be staged in device memory, where it is already: use "
                       "RONDO_STAGING_HOST or leave it",
                       staged->name);
   if (shown_by(program, output)->kind == RONDO_VALUE_RESULT) return RONDO_OK;
@@ -58,8 +58,8 @@ static rondo_status check_one(const rondo_program *program, const rondo_staged_v
                       "rondo_compile: %s has no input or output '%s' to be staged", program->label, staged->name);
   if (staged->staging > RONDO_STAGING_DEVICE)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "rondo_compile: '%s' has the staging %d, which is none: use a RONDO_STAGING_ name", staged->name,
-                      (int)staged->staging);
+                      "rondo_compile: '%s' has the staging %d, which does not exist: use a RONDO_STAGING_ name",
+                      staged->name, (int)staged->staging);
   if (is_input || staged->staging == RONDO_STAGING_SLOT) return RONDO_OK;
   return check_output(program, staged, index);
 }
@@ -232,6 +232,11 @@ rondo_status rondo_feeds_play_output(const rondo_staged_output *output, rondo_st
   return rondo_copy_async(stream, output->buffer, output->slot, output->bytes);
 }
 
+rondo_status rondo_feeds_fetch(const rondo_staged_output *output, rondo_stream *stream) {
+  RONDO_TRY(rondo_feeds_play_output(output, stream));
+  return rondo_event_record(output->ready, stream);
+}
+
 rondo_status rondo_feeds_play_inputs(const rondo_compiled *compiled) {
   const rondo_feeds *feeds = &compiled->feeds;
   for (size_t i = 0; i < feeds->inputs.count; i++)
@@ -241,10 +246,8 @@ rondo_status rondo_feeds_play_inputs(const rondo_compiled *compiled) {
 
 rondo_status rondo_feeds_play_outputs(const rondo_compiled *compiled) {
   const rondo_feeds *feeds = &compiled->feeds;
-  for (size_t i = 0; i < feeds->outputs.count; i++) {
-    RONDO_TRY(rondo_feeds_play_output(&feeds->outputs.items[i], compiled->stream));
-    RONDO_TRY(rondo_event_record(feeds->outputs.items[i].ready, compiled->stream));
-  }
+  for (size_t i = 0; i < feeds->outputs.count; i++)
+    RONDO_TRY(rondo_feeds_fetch(&feeds->outputs.items[i], compiled->stream));
   return RONDO_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Keeping the states that a program shares as they are while it is warmed up: those that a run updates are copied to
- * host memory before, and back behind it.
+ * Restoring the states that a program shares after its warm-up: those that a run updates are copied to host memory
+ * before, and back after it.
  */
 #ifndef RONDO_TENSOR_RUN_STATE_GUARD_H
 #define RONDO_TENSOR_RUN_STATE_GUARD_H

@@ -153,7 +153,7 @@ TEST(test_fw1_compiling) {
                       "program 'small' has no input or output 'y' to be staged");
   staged[1] = (rondo_staged_value){"loss", (rondo_staging)7};
   assert_not_compiled(t, program, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "'loss' has the staging 7, which is none: use a RONDO_STAGING_ name");
+                      "'loss' has the staging 7, which does not exist: use a RONDO_STAGING_ name");
   options.staged_count = 1;
   options.executor_policy = (rondo_executor_policy)9;
   assert_not_compiled(t, program, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,

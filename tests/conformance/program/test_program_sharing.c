@@ -325,7 +325,7 @@ TEST(test_sharing_refuses_another_device) {
   rondo_program *program = make_layer(2, &y);
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = layer};
   assert_invalid(rondo_compile(program, device, &options, &other), RONDO_REASON_OTHER_DEVICE);
-  assert_message("what shares is compiled for one rondo_device");
+  assert_message("programs that share must be compiled for one rondo_device");
   rondo_program_destroy(program);
   assert_ok(rondo_compiled_destroy(layer));
   assert_ok(rondo_device_close(device));

@@ -8,7 +8,6 @@
 #include "support/rondo_test.h"
 #include "tensor/compile/emit.h"
 #include "tensor/divide/division.h"
-#include "tensor/divide/division_parts.h"
 #include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program.h"
@@ -197,6 +196,7 @@ TEST(test_se12_parts_of_random_programs) {
     const uint32_t devices = n % 2 == 0 ? 2 : 4;
     const rondo_place_list list = make_list(devices);
     rondo_program *program = make_program();
+    rondo_scratch scratch = {.allocator = &program->allocator};
     rondo_places places;
     uint32_t values[OPERATIONS + 1] = {declare(program, RONDO_VALUE_INPUT, "x")}, parts[OPERATIONS], count = 0;
     for (size_t i = 0; i < OPERATIONS; i++) {
@@ -207,11 +207,11 @@ TEST(test_se12_parts_of_random_programs) {
       (void)snprintf(name, sizeof name, "y%zu", i);
       assert_ok(rondo_program_output(program, name, rondo_program_tag(program, values[i + 1])));
     }
-    assert_ok(rondo_places_find(program, &list, &places));
-    assert_ok(rondo_parts_find(program, &places, parts, &count));
+    assert_ok(rondo_places_find(program, &list, &scratch, &places));
+    assert_ok(rondo_parts_find(program, &places, &scratch, parts, &count));
     assert_ordered(program, &places, parts);
     if (devices == 2) assert_int_equal(count, least_parts(program, &places));
-    rondo_places_free(program, &places);
+    rondo_scratch_free(&scratch);
     rondo_program_destroy(program);
   }
 }

@@ -64,7 +64,7 @@ UNIT_TEST(test_edges_that_others_imply_go) {
     rondo_edges turned, narrow;
     assert_ok(rondo_edges_reduce(&allocator, &reduced));
     assert_reduced(&reduced, &edges);
-    assert_ok(rondo_edges_turn(&allocator, &reduced, &turned));
+    assert_ok(rondo_edges_transpose(&allocator, &reduced, count, &turned));
     assert_ok(rondo_edges_narrow(&allocator, &reduced, 2, &narrow));
     for (uint32_t q = 0; q < count; q++) {
       for (uint32_t p = 0; p < q; p++) assert_int_equal(has_edge(&reduced, p, q), has_edge(&turned, q, p));
