@@ -20,7 +20,7 @@ static rondo_sink sink;
 static _Atomic int wanted = NO_LEVEL;
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 
-/* The areas for which RONDO_LOG can set a level. */
+/* The areas for which RONDO_LOG can set a level. The levels change only when the environment is read again. */
 static const char *const areas[] = {RONDO_LOG_AREAS};
 #define AREA_COUNT (sizeof areas / sizeof areas[0])
 static _Atomic int area_levels[AREA_COUNT];
