@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The only caller of the C library's malloc, and the only place where sizes of host memory are multiplied. A block is
- * given back with the very number of bytes that it was asked for with, so that an allocator may rely on it.
+ * released with exactly the number of bytes that it was allocated with, so allocators can rely on that.
  */
 #define _GNU_SOURCE
 #include "base/allocation.h"

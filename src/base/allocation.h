@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Host memory through the allocator of an object. Sizes are checked for overflow here and nowhere else; a failure has
- * set the error detail (OUT_OF_MEMORY, ALLOCATION_FAILED, with the bytes). No other file calls malloc.
+ * Host memory through the allocator of an object. Sizes are checked for overflow here and nowhere else; a failing
+ * function sets the error detail (OUT_OF_MEMORY, ALLOCATION_FAILED, with the number of bytes). No other file calls
+ * malloc.
  */
 #ifndef RONDO_BASE_ALLOCATION_H
 #define RONDO_BASE_ALLOCATION_H
@@ -11,33 +12,32 @@
 #include <rondo/allocator.h>
 #include <rondo/status.h>
 
-/* The C library's. */
+/* The C library's allocator. */
 rondo_allocator rondo_allocator_default(void);
 
-/* `given` when it is not NULL (both functions must be there: INVALID_ARGUMENT), else the default. */
+/* Writes `given`, or the default if it is NULL. INVALID_ARGUMENT if `given` lacks one of its functions. */
 RONDO_MUST_USE rondo_status rondo_allocator_resolve(const rondo_allocator *given, rondo_allocator *out);
 
-/* Zeroed memory for `count` things of `bytes` each, aligned to 16. *out is NULL on failure. count * bytes = 0 gives
- * NULL and OK. */
+/* Zeroed memory for `count` items of `bytes` each, aligned to 16. *out is NULL on failure. count * bytes = 0 gives NULL
+ * and OK. */
 RONDO_MUST_USE rondo_status rondo_allocate(const rondo_allocator *allocator, size_t count, size_t bytes, void **out);
 
-/* A block of `count` things that begins with `old`, a block of no more, and is zero behind; `old`, which may be NULL,
- * is released unless this fails. */
+/* Grows a block to `count` items: copies the items of `old` and zeroes the rest. `old` may be NULL; it is released
+ * unless this fails. */
 RONDO_MUST_USE rondo_status rondo_reallocate(const rondo_allocator *allocator, void *old, size_t old_count,
                                              size_t count, size_t bytes, void **out);
 
-/* A block that is a copy of one of as many things. */
+/* A copy of a block of `count` items. */
 RONDO_MUST_USE rondo_status rondo_allocate_copy(const rondo_allocator *allocator, const void *from, size_t count,
                                                 size_t bytes, void **out);
 
-/* rondo_allocate for a pointer of any type: `out` is its address, which is written as bytes, since a void ** would
- * alias it.
- */
+/* rondo_allocate for a pointer of any type: `out` is its address. It is written as bytes, because a void ** would
+ * violate strict aliasing. */
 RONDO_MUST_USE rondo_status rondo_allocate_items(const rondo_allocator *allocator, size_t count, size_t bytes,
                                                  void *out);
 
-/* Memory with an alignment (a power of two, at least 16) that is not zeroed: what users ask for, which may be large and
- * have no pages until it is touched. */
+/* Memory that is not zeroed, with an alignment (a power of two, at least 16). For memory that users request: it may be
+ * large, and has no pages until it is touched. */
 RONDO_MUST_USE rondo_status rondo_allocate_untouched(const rondo_allocator *allocator, size_t bytes, size_t alignment,
                                                      void **out);
 
@@ -45,10 +45,11 @@ RONDO_MUST_USE rondo_status rondo_allocate_untouched(const rondo_allocator *allo
 RONDO_MUST_USE rondo_status rondo_allocate_aligned(const rondo_allocator *allocator, size_t count, size_t bytes,
                                                    size_t alignment, void **out);
 
-/* count and bytes as at the allocation. NULL is fine. */
+/* `count` and `bytes` must be those of the allocation. NULL is allowed. */
 void rondo_release(const rondo_allocator *allocator, void *pointer, size_t count, size_t bytes);
 
-/* A copy of `text`; NULL becomes "". Freed by rondo_release_text, which needs its length: never shorten it in place. */
+/* A copy of `text`; NULL becomes "". Free it with rondo_release_text, which computes the size with strlen: never
+ * shorten it in place. */
 RONDO_MUST_USE rondo_status rondo_allocate_text(const rondo_allocator *allocator, const char *text, char **out);
 void rondo_release_text(const rondo_allocator *allocator, char *text);
 

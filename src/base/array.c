@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Growing arrays. Capacity doubles, so that n pushes copy at most 2n items. The pointer to the items has a type that
- * is not known here: it is read and written as bytes.
+ * Growing arrays. Capacity doubles, so that n pushes copy at most 2n items. The type of the items is not known here, so
+ * the pointer to them is read and written as bytes.
  */
 #include "base/array.h"
 
@@ -18,7 +18,7 @@ static char *load_items(const void *items) {
   return pointer;
 }
 
-/* What is `want` or twice the old, unless that is too much. */
+/* The larger of `want` and twice the old capacity, unless that overflows. */
 static size_t next_capacity(size_t capacity, size_t want) {
   size_t doubled = FIRST_CAPACITY;
   if (capacity > 0 && !rondo_checked_multiply(capacity, 2, &doubled)) return want;
@@ -47,7 +47,8 @@ rondo_status rondo_array_push_bytes(const rondo_allocator *allocator, void *item
     size_t want;
     if (!rondo_checked_add(*count, 1, &want))
       return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED,
-                        "an array of %zu items of %zu bytes is as long as can be: ask for fewer", *count, item_bytes);
+                        "an array of %zu items of %zu bytes cannot grow any further: use fewer items", *count,
+                        item_bytes);
     RONDO_TRY(rondo_array_reserve_bytes(allocator, items, capacity, want, item_bytes));
   }
   char *base = load_items(items);

@@ -2,7 +2,7 @@
  * Growing arrays of any type: declare with RONDO_ARRAY(type), zero is empty, grow by rondo_array_push or _reserve.
  *
  *   RONDO_ARRAY(uint32_t) numbers = {0};
- *   RONDO_TRY(rondo_array_push(&allocator, &numbers, &value));   // copies the value behind the last one
+ * RONDO_TRY(rondo_array_push(&allocator, &numbers, &value));   // appends a copy of the value
  *   numbers.items[0], numbers.count
  *   rondo_array_free(&allocator, &numbers);
  */
@@ -33,21 +33,21 @@
 #define rondo_array_reserve(allocator, array, want) \
   rondo_array_reserve_bytes((allocator), &(array)->items, &(array)->capacity, (want), sizeof *(array)->items)
 
-/* `value` points to one item, which may be one of the array's own. The array is unchanged on failure. Where there is
- * room it is an assignment; `array` and `value` may be evaluated more than once. */
+/* `value` points to one item, which may be in the array. The array is unchanged on failure. It is a plain assignment if
+ * there is capacity. `array` and `value` may be evaluated more than once. */
 #define rondo_array_push(allocator, array, value)                                                  \
   ((array)->count < (array)->capacity                                                              \
        ? ((array)->items[(array)->count] = *(value), (array)->count++, (rondo_status)RONDO_OK)     \
        : rondo_array_push_bytes((allocator), &(array)->items, &(array)->count, &(array)->capacity, \
                                 (1 ? (value) : (array)->items), sizeof *(array)->items))
 
-/* Makes `to`, which is empty, an array of the same items with room for no more. It stays empty on failure. */
+/* Copies `from` to `to`, which must be empty. The copy has no spare capacity. `to` stays empty on failure. */
 #define rondo_array_copy(allocator, to, from)                                                                         \
   rondo_array_copy_bytes((allocator), &(to)->items, &(to)->count, &(to)->capacity, (1 ? (from)->items : (to)->items), \
                          (from)->count, sizeof *(to)->items)
 
-/* Inserts a value before the item at `index`, in an array that has room; and removes the item at `index`. The arguments
- * are evaluated more than once. */
+/* Insert a value before the item at `index`, in an array that has spare capacity; remove the item at `index`. The
+ * arguments are evaluated more than once. */
 #define rondo_array_insert(array, index, value)                    \
   (memmove((array)->items + (index) + 1, (array)->items + (index), \
            ((array)->count - (index)) * sizeof *(array)->items),   \
@@ -64,8 +64,8 @@
     (array)->count = (array)->capacity = 0;                                                \
   } while (0)
 
-/* `items` is the address of a pointer of whatever type, so it is a void * and read by memcpy: a void ** would alias it.
- */
+/* `items` is the address of a pointer of any type. It is a void * and is read with memcpy, because a void ** would
+ * violate strict aliasing. */
 RONDO_MUST_USE rondo_status rondo_array_reserve_bytes(const rondo_allocator *allocator, void *items, size_t *capacity,
                                                       size_t want, size_t item_bytes);
 RONDO_MUST_USE rondo_status rondo_array_push_bytes(const rondo_allocator *allocator, void *items, size_t *count,

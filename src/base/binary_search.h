@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Binary search over a sorted sequence, as a statement, so that each caller says in place what it compares.
+ * Binary search over a sorted sequence. It is a macro so that each caller writes its comparison inline.
  */
 #ifndef RONDO_BASE_BINARY_SEARCH_H
 #define RONDO_BASE_BINARY_SEARCH_H

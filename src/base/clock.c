@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * CLOCK_MONOTONIC: the same clock in every thread, never set back, read without a system call where the vDSO has it.
+ * CLOCK_MONOTONIC: the same clock in every thread, never goes back, and is read without a system call if the vDSO
+ * supports it.
  */
 #define _GNU_SOURCE
 #include "base/clock.h"

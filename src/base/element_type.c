@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Names and sizes of the types of elements: one table, constant.
+ * Names and sizes of the element types, in one constant table.
  */
 #include <rondo/type.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ static const struct {
     [RONDO_BF16] = {"bf16", 2},
 };
 
-/* Row 0 is of no type. */
+/* Returns 0, a row without a type, if the type is unknown. */
 static size_t row_of(rondo_type type) {
   const size_t number = (size_t)type;
   return number < sizeof types / sizeof types[0] ? number : 0;

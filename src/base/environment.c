@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The table of RONDO_* variables and their values. The first use copies the values out of the environment, because a
  * setenv may free what getenv returned. A program with raised privileges (setuid) ignores all of them: they name
- * libraries to load and files to write, which its caller must not choose. `loaded` is set after the last value, so that
- * a getter reads without a lock. Warnings are logged after the lock is released, because the sink is the user's code.
+ * libraries to load and files to write, which the program's caller must not choose. `loaded` is set after the last
+ * value, so that a getter reads without a lock. Warnings are logged after the lock is released, because the sink is the
+ * user's code.
  */
 #define _GNU_SOURCE
 #include "base/environment.h"
@@ -73,7 +74,7 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
 typedef struct option_value {
   char text[PATH_MAX];
   uint64_t number; /* of a flag: 0 or 1 */
-  bool bad;        /* the environment's value was refused; this is the default */
+  bool bad;        /* the environment's value is invalid; this is the default */
 } option_value;
 
 static option_value values[RONDO_OPTION_COUNT];
@@ -93,7 +94,7 @@ static bool is_among(const char *word, const char *list) {
 }
 
 static bool parse_number(const char *text, uint64_t maximum, uint64_t *out) {
-  if (*text < '0' || *text > '9') return false; /* strtoull takes blanks and signs */
+  if (*text < '0' || *text > '9') return false; /* strtoull accepts blanks and signs */
   char *end;
   errno = 0;
   const unsigned long long number = strtoull(text, &end, 10);
@@ -161,7 +162,8 @@ static void report_bad_value(const rondo_option_row *row) {
               sizeof values->text - 1);
 }
 
-/* Levenshtein's: single letters added, taken away or changed to turn one name into the other. */
+/* The Levenshtein distance: how many single letters must be inserted, removed or changed to turn one name into the
+ * other. */
 static unsigned distance(const char *name, size_t length, const char *known) {
   unsigned row[LONGEST_NAME + 1];
   for (size_t i = 0; i <= length; i++) row[i] = (unsigned)i;
@@ -184,7 +186,7 @@ static size_t common_prefix(const char *name, size_t length, const char *known) 
   return common;
 }
 
-/* The option with the least distance; of several, the one that begins most like it. */
+/* The option with the smallest distance; of several, the one with the longest common prefix. */
 static const char *closest_name(const char *name, size_t length) {
   const char *closest = table[0].name;
   unsigned least = distance(name, length, closest);
@@ -212,7 +214,7 @@ static bool is_known(const char *name, size_t length) {
   return false;
 }
 
-/* A variable that is set and has no effect because the program runs with raised privileges. */
+/* Reports a variable that is ignored because the program runs with raised privileges. */
 static void report_not_read(const char *name, size_t length) {
   rondo_log(RONDO_LOG_WARNING, AREA,
             "%.*s is ignored: the program runs with raised privileges (setuid, setgid or file capabilities)",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The one table of RONDO_* environment variables: name, kind, default, meaning. Read once, at the first use; a
- * RONDO_* variable that is not in the table, and a value that does not parse, is said once through the log (as soon as
- * a sink takes warnings) and is otherwise ignored. An empty value is as none; RONDO_TEST_* is left to test programs.
- * The table is what the documents list (scripts print it through rondo_option_table).
- * Threads: any, save rondo_options_reload. A getter costs one load once the table is read.
+ * The one table of RONDO_* environment variables: name, kind, default, meaning. Read once, at the first use. A RONDO_*
+ * variable that is not in the table, or whose value does not parse, is ignored and logged once (as soon as a sink
+ * accepts warnings). An empty value counts as unset. RONDO_TEST_* variables are for test programs. The documentation
+ * lists this table (scripts print it through rondo_option_table).
+ * Threads: any, except rondo_options_reload. A getter costs one load once the table is read.
  */
 #ifndef RONDO_BASE_ENVIRONMENT_H
 #define RONDO_BASE_ENVIRONMENT_H
@@ -46,20 +46,21 @@ typedef struct rondo_option_row {
   const char *kind;                   /* "text", "number" (decimal), "flag" (1, on, yes, true; 0, off, no, false) */
   const char *default_value;          /* as text */
   const char *meaning;                /* one line */
-  const char *choices;                /* of a text: "error|warning"; NULL when anything goes */
-  bool (*is_valid)(const char *text); /* where the choices only say what there may be; NULL: they are all */
-  uint64_t maximum;                   /* of a number: the largest that is taken */
+  const char *choices;                /* of a text: "error|warning"; NULL: any text */
+  bool (*is_valid)(const char *text); /* checks a value for which `choices` is only a description; NULL: `choices` is
+                                       * complete */
+  uint64_t maximum;                   /* of a number: the largest valid value */
 } rondo_option_row;
 
 const rondo_option_row *rondo_option_table(size_t *count);
 
-/* Each is for options of its own kind. The text is never NULL, "" when unset, and lives until the next reload. */
+/* Each getter is for options of its kind. The text is never NULL, is "" when unset, and is valid until the next reload.
+ */
 const char *rondo_option_text(rondo_option option);
 uint64_t rondo_option_number(rondo_option option);
 bool rondo_option_flag(rondo_option option);
 
-/* Says, once, through the log what was wrong in the environment, when a sink takes warnings. The log calls it when it
- * gets a sink. */
+/* Logs the errors in the environment, once, if a sink accepts warnings. The log calls it when a sink is installed. */
 void rondo_options_report(void);
 
 /* Reads the environment again; for tests, and only while no other thread uses Rondo. */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The error detail of each thread: its numbers, and a buffer for its texts, which is had with the thread's first
- * failure and freed with the thread, if the library is still there. Where it cannot be had the numbers and a constant
- * message stand alone, so that reporting an error never fails. (Thread-local memory is for small things: to a library
- * that is loaded while the process runs the system gives next to none that is found without a call.
- * scripts/check-symbols holds it to that.) A new detail is built beside the old one and then copied over it, because
- * messages quote the thread's last error. The lists of names stand in switches without a default: the compiler names a
- * status or reason that is missing here.
+ * The error detail of each thread: numbers in thread-local storage, and a buffer for texts. The buffer is allocated at
+ * the thread's first failure and freed when the thread ends, unless the library is unloaded before. If it cannot be
+ * allocated, the detail has the numbers and a constant message, so reporting an error never fails. (Thread-local
+ * storage must be small: a library that is loaded by dlopen gets very little static TLS. scripts/check-symbols limits
+ * it.) A new detail is built in a separate buffer and then copied, because messages quote the thread's last error. The
+ * lists of names are in switches without a default, so the compiler reports a status or reason that is missing.
  */
 #define _GNU_SOURCE
 #include "base/error.h"
@@ -53,9 +52,9 @@
   case RONDO_REASON_##name: \
     return #name;
 
-/* As the public header shows it; its texts are in `texts`, or constant. */
+/* What rondo_last_error returns. Its texts are in `texts`, or constant. */
 static _Thread_local rondo_error last = {.node = RONDO_NO_NODE, .driver_name = "", .message = ""};
-static _Thread_local uint64_t last_number, errors; /* of `last`; that the thread had */
+static _Thread_local uint64_t last_number, errors; /* the number of `last`; how many errors the thread has had */
 
 typedef struct error_texts {
   char driver_name[RONDO_ERROR_NAME_BYTES];
@@ -63,8 +62,8 @@ typedef struct error_texts {
 } error_texts;
 
 static _Thread_local error_texts *texts; /* NULL: nothing failed yet */
-static _Thread_local bool is_ending;     /* nothing would free them any more */
-static pthread_key_t texts_key;          /* frees them with their thread */
+static _Thread_local bool is_ending;     /* the thread ends: nothing would free the texts */
+static pthread_key_t texts_key;          /* frees the texts when their thread ends */
 static atomic_bool has_texts_key;
 
 static void free_texts(void *buffer) {
@@ -77,14 +76,15 @@ static void free_texts(void *buffer) {
 
 static void make_texts_key(void) { atomic_store(&has_texts_key, pthread_key_create(&texts_key, free_texts) == 0); }
 
-/* The library is unloaded, or the process ends: threads that end later find no function of ours to call. */
+/* Runs when the library is unloaded or the process ends, so that threads that end later do not call into unmapped code.
+ */
 __attribute__((destructor)) static void forget_texts_key(void) {
   if (!atomic_exchange(&has_texts_key, false)) return;
-  (void)pthread_key_delete(texts_key); /* it is one */
+  (void)pthread_key_delete(texts_key); /* the key is valid */
   free_texts(texts);
 }
 
-/* NULL: there is no memory, or no key. Not by rondo_allocate, whose failures come here. */
+/* NULL if there is no memory or no key. Does not use rondo_allocate, which reports its failures through this file. */
 static error_texts *make_texts(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   const rondo_allocator allocator = rondo_allocator_default();
@@ -98,7 +98,8 @@ static error_texts *make_texts(void) {
 
 const rondo_error *rondo_last_error(void) { return &last; }
 
-/* Text behind its end is not copied: mostly there is none, and callbacks and dropped statuses save on their way. */
+/* Copies only the used part of the buffer: texts are mostly short, and callbacks and ignored statuses save errors
+ * often. */
 static void copy_text(char *to, const char *from) { memcpy(to, from, strlen(from) + 1); }
 
 const char *rondo_status_name(rondo_status status) {
@@ -111,12 +112,12 @@ const char *rondo_reason_name(rondo_reason reason) {
   return "UNKNOWN";
 }
 
-/* Puts more behind the message of `error`. */
+/* Appends to the message of `error`. */
 static void append(rondo_saved_error *error, const char *format, ...) RONDO_PRINTF(2, 3);
 static void append(rondo_saved_error *error, const char *format, ...) {
   const size_t length = strlen(error->message);
   const size_t room = sizeof error->message - length;
-  if (room < 8) return; /* it was cut already */
+  if (room < 8) return; /* the message was truncated before */
   va_list arguments;
   va_start(arguments, format);
   rondo_format_cut(error->message + length, room, format, arguments);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Making statuses. A failing function returns rondo_fail(...), which writes the thread-local detail and returns the
- * code; a function on the way up adds its context with rondo_fail_context or returns the status as it is.
- * Reporting an error never fails: a thread's first one takes memory for its texts, without which it keeps the numbers
- * alone. Messages longer than the buffer are cut after a whole character and end in "...". RONDO_NOT_READY keeps no
- * detail: these functions return it and write nothing.
+ * Returning statuses. A failing function returns rondo_fail(...), which writes the thread-local detail and returns the
+ * code. Its callers add context with rondo_fail_context or return the status unchanged. Reporting an error never fails:
+ * a thread's first error allocates a buffer for texts, and without that memory only the numbers are kept. Messages
+ * longer than the buffer are truncated after a whole character and end in "...". RONDO_NOT_READY keeps no detail: these
+ * functions return it and write nothing.
  */
 #ifndef RONDO_BASE_ERROR_H
 #define RONDO_BASE_ERROR_H
 
 #include <rondo/status.h>
 
-/* Returns `status`. The message says what, with names and sizes, and what to do. No line end. */
+/* Returns `status`. The message says what is wrong, with names and sizes, and what to do. It has no newline. */
 rondo_status rondo_fail(rondo_status status, rondo_reason reason, const char *format, ...) RONDO_PRINTF(3, 4);
 
 /* As rondo_fail, for an error about one node of a graph. */
@@ -20,15 +20,15 @@ rondo_status rondo_fail_node(rondo_status status, rondo_reason reason, uint32_t 
 /* INVALID_ARGUMENT/NULL_ARGUMENT: "call: what is NULL". */
 rondo_status rondo_refuse_null(const char *call, const char *what);
 
-/* Refuses so when the pointer is NULL. */
+/* The same if `pointer` is NULL, else RONDO_OK. */
 RONDO_MUST_USE rondo_status rondo_require(const char *call, const char *what, const void *pointer);
 
-/* As rondo_fail, with the driver's or system's own number and name (NULL: none), which " (NAME NUMBER)" behind the
- * message repeats. */
+/* As rondo_fail, with the driver's or the system's error code and its name (NULL: none). Appends " (NAME NUMBER)" to
+ * the message. */
 rondo_status rondo_fail_driver(rondo_status status, rondo_reason reason, int32_t driver_code, const char *driver_name,
                                const char *format, ...) RONDO_PRINTF(5, 6);
 
-/* As rondo_fail_driver for an errno value: " (ENOSPC 28, No space left on device)" is put behind the message. ENOMEM
+/* As rondo_fail_driver for an errno value: " (ENOSPC 28, No space left on device)" is appended to the message. ENOMEM
  * becomes OUT_OF_MEMORY with ALLOCATION_FAILED whatever `status` is. */
 rondo_status rondo_fail_errno(rondo_status status, int error_number, const char *format, ...) RONDO_PRINTF(3, 4);
 
@@ -39,7 +39,8 @@ rondo_status rondo_fail_context(rondo_status status, const char *format, ...) RO
 #define RONDO_ERROR_NAME_BYTES 48
 #define RONDO_ERROR_MESSAGE_BYTES 960
 
-/* A detail carried from one thread to another: saved where the work failed, raised where somebody synchronises. */
+/* An error detail that is passed from one thread to another: saved where the work failed, raised where a thread
+ * synchronizes. */
 typedef struct rondo_saved_error {
   rondo_status status;
   rondo_reason reason;
@@ -50,26 +51,24 @@ typedef struct rondo_saved_error {
   char message[RONDO_ERROR_MESSAGE_BYTES];
 } rondo_saved_error;
 
-/* The calling thread's last error; its status is RONDO_OK when nothing failed yet. */
+/* The calling thread's last error; its status is RONDO_OK if nothing has failed yet. */
 void rondo_error_save(rondo_saved_error *out);
 
 /* Makes `saved` the calling thread's last error and returns its status; RONDO_OK leaves the last error as it is. */
 rondo_status rondo_error_raise(const rondo_saved_error *saved);
 
-/* Makes `saved` the calling thread's last error, also when it says that nothing failed yet: what failed since then was
- * dealt with. */
+/* Makes `saved` the calling thread's last error, even if it is RONDO_OK: the failures since then were handled. */
 void rondo_error_restore(const rondo_saved_error *saved);
 
-/* The number of the thread's last error, which no other of the thread has; 0 when nothing failed yet. */
+/* The number of the thread's last error, unique in the thread; 0 if nothing has failed yet. */
 uint64_t rondo_error_number(void);
 
-/* What a callback of the user's returned, before which the last error was number `before`: where no call of the library
- * failed with `status` in it, the message becomes "the callback returned STATUS, and no call ... says why", so that it
- * is not explained by an older error. Returns `status`. */
+/* Reports `status`, which a user's callback returned. `before` is rondo_error_number before the callback. If no call of
+ * the library failed with `status` during the callback, the message becomes "the callback returned STATUS, and no call
+ * ... says why", so that an older error does not seem to be the cause. Returns `status`. */
 rondo_status rondo_fail_callback(rondo_status status, uint64_t before, const char *format, ...) RONDO_PRINTF(3, 4);
 
-/* Drops a status on purpose, and its detail with it: the thread's last error stays what it was. The argument after it
- * says why it is right to. */
+/* Ignores a status on purpose, and restores the thread's last error. `why` is the reason. */
 #define rondo_status_ignore(expression, why)                             \
   do {                                                                   \
     rondo_saved_error ignored_before_;                                   \
@@ -77,7 +76,7 @@ rondo_status rondo_fail_callback(rondo_status status, uint64_t before, const cha
     if ((expression) != RONDO_OK) rondo_error_restore(&ignored_before_); \
   } while (0)
 
-/* Of several statuses, all of which are waited for, the first failure is kept. */
+/* Keeps the first failure of several statuses. */
 static inline void rondo_status_keep_first(rondo_status *kept, rondo_status status) {
   if (*kept == RONDO_OK) *kept = status;
 }
@@ -95,7 +94,7 @@ static inline void rondo_status_keep_first(rondo_status *kept, rondo_status stat
 #define RONDO_SIZE(bytes) rondo_size_text((char[RONDO_SIZE_TEXT]){""}, (bytes))
 const char *rondo_size_text(char buffer[RONDO_SIZE_TEXT], uint64_t bytes);
 
-/* "'scratch' (4.0 KiB)", or "(no name, 4.0 KiB)" for NULL and "", for what stands behind the word "allocation". */
+/* "'scratch' (4.0 KiB)", or "(no name, 4.0 KiB)" for NULL and "", to be used after the word "allocation". */
 #define RONDO_ALLOCATION_LABEL 112
 const char *rondo_named_size(char buffer[RONDO_ALLOCATION_LABEL], const char *name, uint64_t bytes);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The limit on the size of files. A call that cannot fail for valid arguments counts as no limit when it does fail.
+ * The limit on the size of files. If the system call fails, which it cannot for valid arguments, there is no limit.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "base/file_limit.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The process's limit on the size of files (RLIMIT_FSIZE, `ulimit -f`). The kernel applies it to memfd files and shared
- * memory too, and sends SIGXFSZ, which ends the process, to a thread that passes it. So files are checked before they
- * grow. Threads: any.
+ * memory too, and sends SIGXFSZ, which ends the process, to a thread that exceeds it. So callers check before a file
+ * grows. Threads: any.
  */
 #ifndef RONDO_BASE_FILE_LIMIT_H
 #define RONDO_BASE_FILE_LIMIT_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The most bytes that a file may have; UINT64_MAX: no limit. */
+/* The largest size of a file in bytes; UINT64_MAX: no limit. */
 uint64_t rondo_file_limit(void);
 
 /* Whether a file of this size would pass the limit. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Mapped files: private mappings that are never written, so the pages stay those of the file cache.
+ * Mapped files: private mappings that are never written, so all pages are shared with the page cache.
  */
 #define _DEFAULT_SOURCE
 #include "base/file_mapping.h"

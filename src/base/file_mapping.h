@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Regular files, mapped to be read. The pages are those of the system's file cache: they take memory only while they
- * are used, and rondo_file_mapping_drop gives them back early. A mapping keeps the file's data when the file is
- * replaced or deleted, but not when it is cut shorter: then reading the missing part raises SIGBUS.
+ * Regular files, mapped to be read. The pages belong to the system's page cache: they take memory only while they are
+ * used, and rondo_file_mapping_drop releases them early. A mapping keeps the file's data if the file is replaced or
+ * deleted, but not if it is truncated: then reading the missing part raises SIGBUS.
  *
  * Any number of threads may read a mapping.
  */
@@ -17,14 +17,14 @@ typedef struct rondo_file_mapping {
   size_t count;
 } rondo_file_mapping;
 
-/* Errors: NOT_FOUND; IO_ERROR with errno, also for what is not a regular file; OUT_OF_MEMORY when the process has no
- * addresses left. */
+/* Errors: NOT_FOUND; IO_ERROR with errno, also if it is not a regular file; OUT_OF_MEMORY if the process has no address
+ * space left. */
 RONDO_MUST_USE rondo_status rondo_file_map(const char *path, rondo_file_mapping *out);
-/* A mapping of zeros is fine. */
+/* A zeroed mapping is allowed. */
 void rondo_file_unmap(rondo_file_mapping *mapping);
 
-/* Gives back the pages that hold `count` bytes from `at` on; a later read takes them from the file again. Does nothing
- * when `at` is not in the mapping. */
+/* Releases the pages that hold `count` bytes from `at` on; a later read loads them from the file again. Does nothing if
+ * `at` is not in the mapping. */
 void rondo_file_mapping_drop(const rondo_file_mapping *mapping, const void *at, size_t count);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Replacing files. The order is what makes it safe: the bytes are brought to the disk before the name says that they
- * are there, and the folder, which holds the name, after. The temporary file stays locked until it has its name.
+ * Replaces files atomically. The order makes it safe: fsync the temporary file, rename it, fsync its folder. The
+ * temporary file stays locked until it is renamed.
  */
 #define _GNU_SOURCE
 #include "base/file_replacement.h"
@@ -24,19 +24,19 @@ enum { MOST_LINKS = 40, PREFIX_BYTES = 32, MOST_TRIES = 1000 };
 
 static const char suffix[] = ".tmp";
 
-/* Places ----------------------------------------------------------------------------------------------------------- */
+/* Paths ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status fail_too_long(void) {
   return rondo_fail_errno(RONDO_IO_ERROR, ENAMETOOLONG, "the path has more than %d bytes", RONDO_PATH_BYTES - 1);
 }
 
-/* The length of what stands before the last part of a path: "a/b/" of "a/b/c". */
+/* The length of the folder part of a path: that of "a/b/" in "a/b/c". */
 static size_t folder_length(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash == NULL ? 0 : (size_t)(slash - path) + 1;
 }
 
-/* The descriptor that a path such as /dev/fd/3 stands for; -1: none. */
+/* The descriptor that a path such as /dev/fd/3 names; -1: none. */
 static int descriptor_of(const char *path) {
   static const char *const folders[] = {"/proc/self/fd/", "/dev/fd/"};
   for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
@@ -48,15 +48,16 @@ static int descriptor_of(const char *path) {
   return -1;
 }
 
-/* Puts what a link holds in the place of the link. */
-static rondo_status put_target(char path[RONDO_PATH_BYTES], const char *target) {
+/* Replaces the last component of `path`, a symbolic link, by the link's target. */
+static rondo_status replace_link(char path[RONDO_PATH_BYTES], const char *target) {
   const size_t kept = target[0] == '/' ? 0 : folder_length(path);
   if (kept + strlen(target) >= RONDO_PATH_BYTES) return fail_too_long();
   memcpy(path + kept, target, strlen(target) + 1);
   return RONDO_OK;
 }
 
-/* Follows the links that the last part of the path is; the kernel follows those of its folders. */
+/* Resolves the last component of the path as long as it is a symbolic link. The kernel resolves links in the folders.
+ */
 static rondo_status follow_links(const char *path, char out[RONDO_PATH_BYTES]) {
   if (path[0] == '\0') return rondo_fail_errno(RONDO_IO_ERROR, ENOENT, "the name of the file is empty");
   if (strlen(path) >= RONDO_PATH_BYTES) return fail_too_long();
@@ -67,17 +68,17 @@ static rondo_status follow_links(const char *path, char out[RONDO_PATH_BYTES]) {
     const ssize_t length = readlink(out, target, sizeof target - 1);
     if (length < 0) return RONDO_OK;
     target[length] = '\0';
-    RONDO_TRY(put_target(out, target));
+    RONDO_TRY(replace_link(out, target));
   }
   return rondo_fail_errno(RONDO_IO_ERROR, ELOOP, "it is a symbolic link to one to another, and so on");
 }
 
-static rondo_status fail_place(int error) {
+static rondo_status fail_path(int error) {
   return rondo_fail_errno(RONDO_IO_ERROR, error, "its folder or its name is not usable");
 }
 
-/* Finds the place of the file, and what is there now. */
-static rondo_status find_place(const char *path, rondo_file_replacement *out) {
+/* Resolves the path and reads the attributes of the file that exists there. */
+static rondo_status resolve(const char *path, rondo_file_replacement *out) {
   struct stat info;
   out->file = -1;
   out->temporary[0] = '\0';
@@ -85,11 +86,11 @@ static rondo_status find_place(const char *path, rondo_file_replacement *out) {
   RONDO_TRY(follow_links(path, out->path));
   const bool is_descriptor = descriptor_of(out->path) >= 0;
   out->has_old = !is_descriptor && stat(path, &info) == 0;
-  if (!is_descriptor && !out->has_old && errno != ENOENT) return fail_place(errno);
+  if (!is_descriptor && !out->has_old && errno != ENOENT) return fail_path(errno);
   out->is_direct = is_descriptor || (out->has_old && !S_ISREG(info.st_mode));
   if (!out->has_old) return RONDO_OK;
   if (S_ISDIR(info.st_mode)) return rondo_fail_errno(RONDO_IO_ERROR, EISDIR, "it is no regular file, but a folder");
-  if (out->is_direct) memcpy(out->path, path, strlen(path) + 1); /* links in /proc lead to what has no name */
+  if (out->is_direct) memcpy(out->path, path, strlen(path) + 1); /* targets of links in /proc may have no name */
   out->old_mode = info.st_mode & 0777;
   out->old_user = info.st_uid;
   out->old_group = info.st_gid;
@@ -104,7 +105,7 @@ static rondo_status open_directly(rondo_file_replacement *r) {
 
 /* Temporary files -------------------------------------------------------------------------------------------------- */
 
-/* What the names of all temporary files of this file begin with. */
+/* The common prefix of the names of all temporary files of this file. */
 static void make_prefix(const char *path, char out[PREFIX_BYTES]) {
   const uint64_t hash = rondo_hash_text(RONDO_HASH_START, path + folder_length(path));
   (void)snprintf(out, PREFIX_BYTES, ".rondo-%016" PRIx64 "-", hash);
@@ -115,7 +116,7 @@ static void remove_if_stale(int folder, const char *name) {
   struct stat info;
   if (file < 0) return;
   if (flock(file, LOCK_EX | LOCK_NB) == 0 && fstat(file, &info) == 0 && S_ISREG(info.st_mode)) {
-    (void)unlinkat(folder, name, 0); /* it may have got its name meanwhile */
+    (void)unlinkat(folder, name, 0); /* fails if it was renamed meanwhile */
   }
   (void)close(file); /* nothing was written */
 }
@@ -127,7 +128,7 @@ static void find_folder(const char *path, char out[RONDO_PATH_BYTES]) {
   out[length > 0 ? length : 1] = '\0';
 }
 
-/* Removes what processes that were killed have left of this file. A folder that cannot be read keeps it. */
+/* Removes temporary files of this file that killed processes have left. Does nothing if the folder cannot be read. */
 static void remove_stale(const char *path) {
   char folder[RONDO_PATH_BYTES], prefix[PREFIX_BYTES];
   find_folder(path, folder);
@@ -152,8 +153,8 @@ static rondo_status name_temporary(rondo_file_replacement *r) {
   return fail_too_long();
 }
 
-/* Locks the file that was just made. False: another process has taken it for a stale one. Where the file system has no
- * locks, nobody can lock it to remove it either. */
+/* Locks the new file. False: another process considered it stale and removes it. If the file system has no locks, no
+ * process can lock it to remove it. */
 static bool lock(int file) {
   struct stat info;
   if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
@@ -161,7 +162,7 @@ static bool lock(int file) {
 }
 
 static void discard(rondo_file_replacement *r) {
-  if (r->temporary[0] != '\0') (void)unlink(r->temporary); /* what fails here leaves a file that the next one removes */
+  if (r->temporary[0] != '\0') (void)unlink(r->temporary); /* if this fails, the next writer removes the file */
   r->temporary[0] = '\0';
 }
 
@@ -186,7 +187,7 @@ static rondo_status open_temporary(rondo_file_replacement *r) {
 /* Replacing -------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_file_replacement_begin(const char *path, rondo_file_replacement *out) {
-  RONDO_TRY(find_place(path, out));
+  RONDO_TRY(resolve(path, out));
   return out->is_direct ? open_directly(out) : open_temporary(out);
 }
 
@@ -210,8 +211,9 @@ rondo_status rondo_file_replacement_write(rondo_file_replacement *r, const void 
   return RONDO_OK;
 }
 
-/* What cannot be set stays as it is for new files. The owner comes first: changing it takes permissions away. Another
- * group than the old one gets no more than everybody. */
+/* Copies owner, group and mode of the old file. What cannot be set keeps its default for new files. The owner is set
+ * first, because changing it clears permission bits. If the group cannot be set, it gets only the permissions of
+ * others. */
 static void keep_attributes(const rondo_file_replacement *r) {
   if (!r->has_old) return;
   struct stat info;
@@ -222,8 +224,7 @@ static void keep_attributes(const rondo_file_replacement *r) {
   (void)fchmod(r->file, r->old_mode & (S_IRWXU | S_IRWXO | for_group));
 }
 
-/* Opens the folder; *out is -1 where folders cannot be opened to be brought to the disk, which is so when they may be
- * written and not read. */
+/* Opens the folder for fsync. *out is -1 if it is writable but not readable, so that it cannot be opened. */
 static rondo_status open_folder(const char *path, int *out) {
   char folder[RONDO_PATH_BYTES];
   find_folder(path, folder);
@@ -232,7 +233,7 @@ static rondo_status open_folder(const char *path, int *out) {
   return rondo_fail_errno(RONDO_IO_ERROR, errno, "its folder cannot be opened");
 }
 
-/* File systems that have no such thing say EINVAL. */
+/* File systems that cannot fsync a folder return EINVAL. */
 static rondo_status rename_and_keep(rondo_file_replacement *r, int folder) {
   if (rename(r->temporary, r->path) != 0) {
     return rondo_fail_errno(RONDO_IO_ERROR, errno, "%s cannot be renamed", r->temporary);
@@ -251,7 +252,7 @@ rondo_status rondo_file_replacement_place(rondo_file_replacement *r) {
   if (fsync(r->file) != 0) return rondo_fail_errno(RONDO_IO_ERROR, errno, "it cannot be brought to the disk");
   RONDO_TRY(open_folder(r->path, &folder));
   const rondo_status status = rename_and_keep(r, folder);
-  if (folder >= 0) (void)close(folder); /* it was read only */
+  if (folder >= 0) (void)close(folder); /* it was open for reading */
   return status;
 }
 
@@ -260,7 +261,7 @@ rondo_status rondo_file_replacement_end(rondo_file_replacement *r, rondo_status 
   discard(r);
   const bool is_closed = close(r->file) == 0 || errno == EINTR;
   r->file = -1;
-  if (is_closed || status != RONDO_OK || !r->is_direct) return status; /* fsync has told of regular files */
+  if (is_closed || status != RONDO_OK || !r->is_direct) return status; /* fsync has reported errors of regular files */
   return rondo_fail_errno(RONDO_IO_ERROR, errno, "it cannot be closed");
 }
 
@@ -280,7 +281,7 @@ rondo_status rondo_file_write(const char *path, const void *bytes, size_t count)
 
 static rondo_status check_file(const char *path) {
   rondo_file_replacement file;
-  RONDO_TRY(find_place(path, &file));
+  RONDO_TRY(resolve(path, &file));
   if (file.is_direct) {
     if (faccessat(AT_FDCWD, file.path, W_OK, AT_EACCESS) == 0) return RONDO_OK;
     return rondo_fail_errno(RONDO_IO_ERROR, errno, "it cannot be opened for writing");

@@ -34,7 +34,7 @@ uint64_t rondo_hash_part(uint64_t state, const void *bytes, size_t count) {
 
 uint64_t rondo_hash_bytes(uint64_t state, const void *bytes, size_t count) {
   state = rondo_hash_part(state, bytes, count);
-  return rondo_hash_u64(state, count); /* tells trailing zeros from padding, and where one call ends */
+  return rondo_hash_u64(state, count); /* distinguishes trailing zeros from padding, and marks the end of the call */
 }
 
 uint64_t rondo_hash_text(uint64_t state, const char *text) {

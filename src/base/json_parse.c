@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A recursive descent over the text, whose depth is bounded. A string is copied, decoded, behind the strings before it:
- * with its two quotes it takes more room in the text than decoded with a NUL, so one block of the text's length holds
- * them all.
+ * A recursive descent parser with bounded depth. Strings are decoded one after another into one block. A decoded string
+ * with its NUL is shorter than the string with its two quotes, so a block of the text's length holds them all.
  */
 #include "base/json_parse.h"
 
@@ -118,7 +117,7 @@ static void add_utf8(parser *p, uint32_t code) {
   for (unsigned i = more; i > 0; i--) add_byte(p, 0x80 | (code >> (6 * (i - 1)) & 0x3f));
 }
 
-/* The four digits behind \u. */
+/* Reads the four digits after \u. */
 static bool read_unit(parser *p, uint32_t *out) {
   *out = 0;
   for (int i = 0; i < 4; i++, p->at++) {
@@ -133,7 +132,7 @@ static bool read_unit(parser *p, uint32_t *out) {
   return true;
 }
 
-/* What stands behind \u: one unit, or two for a character beyond U+FFFF (RFC 8259, section 7). */
+/* Parses what follows \u: one UTF-16 unit, or two for a character beyond U+FFFF (RFC 8259, section 7). */
 static rondo_status parse_unicode_escape(parser *p) {
   uint32_t code, low;
   if (!read_unit(p, &code)) return fail(p, "four hexadecimal digits are expected behind \\u");
@@ -165,7 +164,7 @@ static rondo_status parse_utf8(parser *p) {
   return RONDO_OK;
 }
 
-/* From the opening quote to the closing one. */
+/* Parses from the opening quote to the closing one. */
 static rondo_status parse_string(parser *p) {
   rondo_json_value value = {.kind = RONDO_JSON_STRING, .span = 1};
   if (!take(p, '"')) return fail(p, "a string is expected here");
@@ -201,7 +200,7 @@ static int compare_keys(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A key that the object has twice, or NULL. `keys` has room for all of them. */
+/* Returns a key that the object has twice, or NULL. `keys` has room for all keys. */
 static const char *find_repeated(const rondo_json_value *object, const char **keys) {
   const rondo_json_value *key = rondo_json_first(object);
   for (size_t i = 0; i < object->count; i++, key = rondo_json_next(rondo_json_next(key))) keys[i] = key->as.string;
@@ -223,8 +222,8 @@ static rondo_status check_keys_differ(parser *p, size_t index) {
   return repeated == NULL ? RONDO_OK : fail(p, "duplicate object key in the object that ends here");
 }
 
-/* From the opening bracket or brace to the closing one. Values move when the array grows, so they are found by index.
- */
+/* Parses from the opening bracket or brace to the closing one. Values move when the array grows, so code refers to them
+ * by index. */
 static rondo_status parse_container(parser *p, rondo_json_kind kind) {
   const bool is_object = kind == RONDO_JSON_OBJECT;
   const char close = is_object ? '}' : ']';

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Parses JSON (RFC 8259) from a source that is not trusted. A document is an array of values in the order of the text:
- * behind an array stand its items, behind an object its keys and values in turn, each with all that is inside it. So
- * the whole document is two blocks of memory, whose size is bounded by the length of the text.
+ * Parses JSON (RFC 8259) from an untrusted source. A document is an array of values in the order of the text. An array
+ * is followed by its items; an object is followed by key, value, key, value and so on; each with everything inside it.
+ * So the whole document is two blocks of memory, and the length of the text bounds their size.
  *
- * Refused beyond what RFC 8259 demands: an object with a key twice, a top level that is not an object or an array,
+ * It refuses more than RFC 8259 does: an object with a duplicate key, a top level that is not an object or an array,
  * nesting deeper than RONDO_JSON_MOST_DEPTH, a string with U+0000, an integer below -2^63 or from 2^64 on.
  *
  * A document never changes after parsing, so any number of threads may read it.
@@ -32,13 +32,13 @@ typedef enum rondo_json_kind {
 
 typedef struct rondo_json_value {
   rondo_json_kind kind;
-  uint32_t count; /* of an array its items, of an object its members */
-  size_t span;    /* how many values this one takes in the document: itself and all that is inside it */
+  uint32_t count; /* the items of an array or the members of an object */
+  size_t span;    /* how many values of the document this one spans: itself and everything inside it */
   union {
     int64_t integer;
     uint64_t unsigned_integer;
     bool boolean;
-    const char *string; /* UTF-8; the document's own */
+    const char *string; /* UTF-8; owned by the document */
   } as;
 } rondo_json_value;
 
@@ -49,9 +49,9 @@ typedef struct rondo_json_document {
   size_t string_bytes;
 } rondo_json_document;
 
-/* Parses `count` bytes. The document is the caller's, who frees it with rondo_json_document_free, which a document of
- * zeros and one whose parsing failed also take. Errors: INVALID_DATA with MALFORMED, which says line and column (both
- * from 1; columns count bytes); OUT_OF_MEMORY. */
+/* Parses `count` bytes. The caller frees the document with rondo_json_document_free, which also accepts a zeroed
+ * document and one whose parsing failed. Errors: INVALID_DATA with MALFORMED, which says line and column (both from 1;
+ * columns count bytes); OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_json_parse(const rondo_allocator *allocator, const char *bytes, size_t count,
                                              rondo_json_document *out);
 void rondo_json_document_free(rondo_json_document *document);
@@ -64,17 +64,17 @@ const rondo_json_value *rondo_json_root(const rondo_json_document *document);
  *   const rondo_json_value *item = rondo_json_first(array);
  *   for (size_t i = 0; i < array->count; i++, item = rondo_json_next(item)) ...
  *
- * Of an object, the value of a key is rondo_json_next(key), and the next key is behind the value. */
+ * Of an object, the value of a key is rondo_json_next(key), and the next key follows the value. */
 const rondo_json_value *rondo_json_first(const rondo_json_value *container);
 const rondo_json_value *rondo_json_next(const rondo_json_value *value);
 
-/* The item at `index`, which is below `count`: walks over those before it. */
+/* The item at `index`, which is below `count`. Walks over the items before it. */
 const rondo_json_value *rondo_json_item(const rondo_json_value *array, size_t index);
 
-/* The value of a member, or NULL; also when `object` is NULL or is not an object. Looks at each member. */
+/* The value of a member, or NULL, also if `object` is NULL or not an object. A linear search. */
 const rondo_json_value *rondo_json_get(const rondo_json_value *object, const char *key);
 
-/* What kind a value is; false for NULL. */
+/* Whether a value has this kind; false for NULL. */
 bool rondo_json_is(const rondo_json_value *value, rondo_json_kind kind);
 /* The text of a string; NULL for any other value and for NULL. */
 const char *rondo_json_text_of(const rondo_json_value *value);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Lists that their members embed: each member has a pointer to the next one and a link, the address of the pointer that
- * points to it. So inserting and removing take constant time, and removing needs no head. The head of an empty list is
- * NULL. While a list has members, neither they nor the head may move.
+ * Intrusive lists: each member has a pointer to the next one and a link, which is the address of the pointer to the
+ * member. So inserting and removing take constant time, and removing does not need the head. The head of an empty list
+ * is NULL. While a list has members, neither they nor the head may move.
  */
 #ifndef RONDO_BASE_LINKED_LIST_H
 #define RONDO_BASE_LINKED_LIST_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The log: one sink for the process. `wanted` is the highest level that the sink takes of any area, so that a message
- * nobody wants costs one load.
- * Threads: any; `change` orders those that install sinks and is never taken by those that log.
+ * The log: one sink for the process. `wanted` is the highest level that the sink accepts for any area, so a message
+ * that is not logged costs one load.
+ * Threads: any. Installing a sink takes `change`; logging never does.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ static rondo_sink sink;
 static _Atomic int wanted = NO_LEVEL;
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 
-/* Levels that RONDO_LOG gives to areas of their own. They change only when the environment is read again. */
+/* The areas for which RONDO_LOG can set a level. The levels change only when the environment is read again. */
 static const char *const areas[] = {RONDO_LOG_AREAS};
 #define AREA_COUNT (sizeof areas / sizeof areas[0])
 static _Atomic int area_levels[AREA_COUNT];
@@ -36,7 +36,7 @@ static int find_level(const char *text, size_t length) {
   return find_word(names, sizeof names / sizeof names[0], text, length);
 }
 
-/* "LEVEL", for all areas that have none of their own; "AREA", all of that; or "AREA=LEVEL". */
+/* Reads "LEVEL" (for all areas without their own level), "AREA" (all levels of it) or "AREA=LEVEL". */
 static bool read_entry(const char *entry, size_t length, int levels[AREA_COUNT], int *inout_general) {
   const char *equals = memchr(entry, '=', length);
   const size_t name = equals == NULL ? length : (size_t)(equals - entry);
@@ -63,12 +63,13 @@ bool rondo_log_is_setting(const char *text) {
   return read_entries(text, levels, &general);
 }
 
-/* What RONDO_LOG says over `level`, for areas without a level of their own. *out_highest: of all. */
+/* The level for areas without their own level: that of RONDO_LOG, or `level`. *out_highest is the highest level of all
+ * areas. */
 static int read_setting(rondo_log_level level, int *out_highest) {
   const char *text = rondo_option_text(RONDO_OPTION_LOG);
   int levels[AREA_COUNT], general = (int)level;
   for (size_t i = 0; i < AREA_COUNT; i++) levels[i] = NO_LEVEL;
-  if (text[0] != '\0') (void)read_entries(text, levels, &general); /* it was looked at when it was read */
+  if (text[0] != '\0') (void)read_entries(text, levels, &general); /* it was validated when the environment was read */
   *out_highest = general;
   for (size_t i = 0; i < AREA_COUNT; i++) {
     atomic_store_explicit(&area_levels[i], levels[i], memory_order_relaxed);
@@ -77,7 +78,7 @@ static int read_setting(rondo_log_level level, int *out_highest) {
   return general;
 }
 
-/* The highest level that is said of an area. */
+/* The highest level that is logged for an area. */
 static int level_of(const char *area, int general) {
   const int index = find_word(areas, AREA_COUNT, area, strlen(area));
   const int own = index < 0 ? NO_LEVEL : atomic_load_explicit(&area_levels[index], memory_order_relaxed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * dlopen over a list of candidates. A library is opened with all its symbols resolved and kept to itself: what it lacks
- * shows here, not in the middle of work.
+ * dlopen over a list of candidates. A library is opened with RTLD_NOW and RTLD_LOCAL, so a missing symbol is an error
+ * here and not during later work.
  */
 #include "base/shared_library.h"
 
@@ -28,7 +28,7 @@ static void complain(complaints *all, const char *format, ...) {
   va_end(arguments);
 }
 
-/* dlerror mostly begins with the name, which is said already. */
+/* dlerror mostly begins with the name, which the message has already. */
 static void complain_of(complaints *all, const char *candidate, const char *error) {
   const size_t length = strlen(candidate);
   if (error == NULL) error = "no reason given";

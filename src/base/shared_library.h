@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Shared libraries found at run time. Tries a list of names in order and keeps what went wrong with each, so that the
- * error names every candidate.
+ * Shared libraries found at run time. Tries a list of names in order and keeps the error of each, so the message names
+ * every candidate.
  */
 #ifndef RONDO_BASE_SHARED_LIBRARY_H
 #define RONDO_BASE_SHARED_LIBRARY_H
@@ -14,12 +14,12 @@ typedef struct rondo_dylib {
   char path[256]; /* the candidate that opened */
 } rondo_dylib;
 
-/* Opens the first of `count` candidates that opens; NULL or "" among them are passed over.
+/* Opens the first of `count` candidates that opens; skips NULL and "".
  * Errors: UNAVAILABLE, with each candidate's own error in the message; *out is then zeroed. */
 RONDO_MUST_USE rondo_status rondo_dylib_open(const char *const *candidates, size_t count, rondo_dylib *out);
-void rondo_dylib_close(rondo_dylib *library); /* a zeroed one is fine */
+void rondo_dylib_close(rondo_dylib *library); /* a zeroed one is allowed */
 
-/* NULL when it has no such symbol. Cast through a union or memcpy to a function pointer. */
+/* NULL if it has no such symbol. Cast through a union or memcpy to a function pointer. */
 void *rondo_dylib_symbol(const rondo_dylib *library, const char *name);
 
 #endif

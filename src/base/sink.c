@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Why a caller never runs in a slot that is being changed: it counts itself first and looks at `current` after, the
- * changer moves `current` first and looks at the count after, all in one total order (sequentially consistent). So
- * either the caller sees the move and goes to the other slot, or the changer sees the caller and waits for it.
+ * Why a caller never uses a slot that is being changed: the caller increments the slot's count and then reads
+ * `current`; the thread that changes the sink writes `current` and then reads the count. All four are sequentially
+ * consistent. So either the caller sees the new `current` and uses the other slot, or the changing thread sees the
+ * caller and waits for it.
  */
 #include "base/sink.h"
 
@@ -38,8 +39,8 @@ static void drain(rondo_sink *sink, rondo_sink_slot *slot) {
 void rondo_sink_set(rondo_sink *sink, rondo_sink_fn fn, void *user, int level) {
   const uint32_t old = atomic_load(&sink->current);
   rondo_sink_slot *next = &sink->slots[1 - old];
-  /* Empty since the last change, save for callers that counted themselves here too late and are about to leave: they
-   * read the slot only if they then find it current, which makes them callers of the new content. */
+  /* Unused since the last change. Only late callers may still be counted here. They read the slot only if they then
+   * find it current, and in that case they use the new content. */
   next->fn = fn;
   next->user = user;
   next->level = level;

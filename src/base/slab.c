@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Slabs. Sizes are rounded up to a step; chunks grow from one to the next, so that a small object holds little and a
- * large one asks rarely.
+ * Slabs. Sizes are rounded up to a step. Each chunk is larger than the one before, so a small object holds little
+ * memory and a large one allocates rarely.
  */
 #include "base/slab.h"
 
@@ -66,7 +66,7 @@ static void *allocate(void *self, size_t bytes, size_t alignment) {
   return block;
 }
 
-/* Whether a block lies in a chunk follows from its size alone. */
+/* The size alone tells whether a block is in a chunk. */
 static void release(void *self, void *pointer, size_t bytes) {
   rondo_slab *slab = self;
   if (!is_small(bytes)) {
@@ -78,7 +78,7 @@ static void release(void *self, void *pointer, size_t bytes) {
   slab->released[size_of(bytes)] = block;
 }
 
-/* By block there is no chunk, so that all come here. */
+/* With rondo_slab_by_block there are no chunks, so every block comes here. */
 rondo_status rondo_slab_take_slowly(rondo_slab *slab, size_t bytes, void **out) {
   const rondo_allocator own = rondo_slab_allocator(slab);
   return rondo_allocate(&own, 1, bytes, out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A slab: small blocks of host memory for one object that makes many of them and frees most at its end, as a graph does
- * with its nodes. Blocks are cut from chunks, which come from another allocator and go back to it together; a block
- * that is released before is given out again for the same size. Larger blocks go straight to the other allocator and
- * have to be released; small ones have an alignment of 16. Not thread-safe: the owner's threads see to that.
+ * with its nodes. Blocks are cut from chunks, which come from a parent allocator and are released to it together. A
+ * block that is released earlier is reused for the same size. Larger blocks come directly from the parent allocator and
+ * must be released. Small blocks are aligned to 16. Not thread-safe: the owner synchronizes.
  *
  * J. Bonwick, "The Slab Allocator: An Object-Caching Kernel Memory Allocator", USENIX Summer 1994.
  */
@@ -23,25 +23,25 @@ typedef struct rondo_slab_block rondo_slab_block;
 typedef struct rondo_slab {
   rondo_allocator from;
   rondo_slab_chunk *chunks;
-  unsigned char *next, *end; /* what is left of the newest chunk */
+  unsigned char *next, *end; /* the free part of the newest chunk */
   size_t chunk_bytes;        /* of the next chunk */
   uint64_t held_bytes;       /* in chunks */
   rondo_slab_block *released[RONDO_SLAB_SIZES];
 } rondo_slab;
 
-/* For tests, to be set while there is no slab: each block is the other allocator's own, so that each can be made to
- * fail. Always so under AddressSanitizer, which then sees the bounds of each. */
+/* For tests; set it only while no slab exists. Each block comes from the parent allocator, so each allocation can be
+ * made to fail. Always true under AddressSanitizer, which then checks the bounds of each block. */
 extern bool rondo_slab_by_block;
 
-/* Takes nothing yet. */
+/* Allocates nothing. */
 void rondo_slab_init(rondo_slab *slab, const rondo_allocator *from);
 
-/* Its own allocator; the slab must stay where it is. */
+/* An allocator that uses the slab, which must not move. */
 rondo_allocator rondo_slab_allocator(rondo_slab *slab);
 
 RONDO_MUST_USE rondo_status rondo_slab_take_slowly(rondo_slab *slab, size_t bytes, void **out);
 
-/* A block of its allocator's, not zeroed; bytes is not 0. Mostly a small one is cut from the chunk without a call. */
+/* A block, not zeroed; `bytes` is not 0. In most cases a small block is cut from the chunk inline. */
 RONDO_MUST_USE static inline rondo_status rondo_slab_take(rondo_slab *slab, size_t bytes, void **out) {
   const size_t size = (bytes - 1) / RONDO_SLAB_STEP, rounded = (size + 1) * RONDO_SLAB_STEP;
   if (size >= RONDO_SLAB_SIZES || slab->released[size] != NULL || (size_t)(slab->end - slab->next) < rounded)
@@ -51,11 +51,10 @@ RONDO_MUST_USE static inline rondo_status rondo_slab_take(rondo_slab *slab, size
   return RONDO_OK;
 }
 
-/* Asserts the invariant: the free part lies in the newest chunk, released blocks lie in chunks, and the bytes add up.
- */
+/* Asserts the invariant: the free part is in the newest chunk, released blocks are in chunks, and the bytes add up. */
 void rondo_slab_check(const rondo_slab *slab);
 
-/* Gives all chunks back; small blocks that were not released are gone with them. */
+/* Releases all chunks, and with them the small blocks that were not released. */
 void rondo_slab_free(rondo_slab *slab);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The text builder and the JSON writer. Invariant: bytes[count] is NUL and capacity > count once something was written.
- * Once `failed` is set nothing is written any more, so a text is whole or is not handed out.
+ * The text builder and the JSON writer. Invariant: once something was written, bytes[count] is NUL and capacity >
+ * count. Once `failed` is set nothing more is written, so a text is returned complete or not at all.
  */
 #include "base/text.h"
 
@@ -52,7 +52,7 @@ void rondo_text_deinit(rondo_text *text) {
   *text = (rondo_text){.allocator = allocator};
 }
 
-/* Room for `more` bytes and the NUL; false when the text has failed. */
+/* Makes room for `more` bytes and the NUL; false if the text has failed. */
 static bool reserve(rondo_text *text, size_t more) {
   if (text->failed != RONDO_OK) return false;
   size_t want;
@@ -92,22 +92,21 @@ void rondo_text_add(rondo_text *text, const char *format, ...) {
   va_end(arguments);
 }
 
-/* Texts handed to the user. Each lies behind a header with its allocator and size, so that rondo_text_free needs the
- * text alone. */
-typedef struct handed_text {
+/* A text that the user owns. Its header holds the allocator and the size, so rondo_text_free needs only the text. */
+typedef struct owned_text {
   rondo_allocator allocator;
   size_t bytes; /* of the whole block */
   char text[];
-} handed_text;
+} owned_text;
 
 rondo_status rondo_text_hand_out(rondo_text *text, char **out) {
   *out = NULL;
   if (text->failed != RONDO_OK) return rondo_text_take(text, out);
   void *memory;
-  const size_t bytes = offsetof(handed_text, text) + text->count + 1;
+  const size_t bytes = offsetof(owned_text, text) + text->count + 1;
   const rondo_status status = rondo_allocate(&text->allocator, bytes, 1, &memory);
   if (status == RONDO_OK) {
-    handed_text *handed = memory;
+    owned_text *handed = memory;
     handed->allocator = text->allocator;
     handed->bytes = bytes;
     if (text->count > 0) memcpy(handed->text, text->bytes, text->count);
@@ -119,7 +118,7 @@ rondo_status rondo_text_hand_out(rondo_text *text, char **out) {
 
 void rondo_text_free(char *text) {
   if (text == NULL) return;
-  handed_text *handed = (handed_text *)(void *)(text - offsetof(handed_text, text));
+  owned_text *handed = (owned_text *)(void *)(text - offsetof(owned_text, text));
   const rondo_allocator allocator = handed->allocator;
   rondo_release(&allocator, handed, handed->bytes, 1);
 }
@@ -147,7 +146,7 @@ size_t rondo_utf8_length(const char *text, size_t room) {
   return length;
 }
 
-/* Writes the character at `at` as it stands in a JSON string and returns how many bytes it read. */
+/* Writes the character at `at` as in a JSON string, and returns how many bytes it read. */
 static size_t escape_one(const char *at, char out[LONGEST_ESCAPE + 1]) {
   static const char plain[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
   const size_t length = rondo_utf8_length(at, SIZE_MAX);
@@ -163,7 +162,7 @@ static size_t escape_one(const char *at, char out[LONGEST_ESCAPE + 1]) {
   return length == 0 ? 1 : length;
 }
 
-/* How many bytes from `at` on stand in a JSON string as they are, ASCII alone. */
+/* How many ASCII bytes from `at` on need no escape in a JSON string. */
 static size_t plain_run(const char *at) {
   size_t length = 0;
   while (at[length] >= 0x20 && at[length] < 0x7F && at[length] != '"' && at[length] != '\\') length++;
@@ -197,7 +196,7 @@ size_t rondo_json_double_text(char buffer[RONDO_JSON_DOUBLE_BYTES], double value
     snprintf(printed, sizeof printed, "%.*g", digits, value);
     if (strtod(printed, NULL) == value) break;
   }
-  /* What is neither digit, sign nor exponent is the locale's decimal point, perhaps of several bytes. */
+  /* Anything that is not a digit, a sign or an exponent is the locale's decimal point, which may have several bytes. */
   size_t length = 0;
   bool whole = true;
   for (const char *at = printed; *at != '\0'; at++) {
@@ -212,7 +211,8 @@ size_t rondo_json_double_text(char buffer[RONDO_JSON_DOUBLE_BYTES], double value
   return whole ? length + (size_t)snprintf(buffer + length, RONDO_JSON_DOUBLE_BYTES - length, ".0") : length;
 }
 
-/* The character of `length` bytes at `at` as it stands in markup; XML 1.0, production 2, says which are allowed. */
+/* The character of `length` bytes at `at`, escaped for markup. XML 1.0, production 2, defines the allowed characters.
+ */
 static const char *markup_of(const char *at, size_t length, char out[8]) {
   static const char replacement[] = "\xEF\xBF\xBD";
   const unsigned char c = (unsigned char)*at;
@@ -234,8 +234,8 @@ static const char *markup_of(const char *at, size_t length, char out[8]) {
   }
 }
 
-/* What stands for the next character, and moves *at behind it; "..." for the rest from where `most` bytes were read.
- * NULL: *at is the end. */
+/* Returns the escaped next character and moves *at after it; "..." in place of the rest once `most` bytes were read.
+ * NULL at the end. */
 static const char *next_markup(const char **at, size_t *inout_most, char plain[8]) {
   const char *from = *at;
   if (*from == '\0') return NULL;
@@ -297,7 +297,7 @@ const char *rondo_ratio_text(char out[RONDO_NUMBER_TEXT], size_t peak, size_t bo
   return scaled_text(out, (uint64_t)ceil((double)peak / (double)bound * 10000), 4);
 }
 
-/* What stands between the last value and the next one. */
+/* Writes the separator between the last value and the next one. */
 static void separate(rondo_text *text) {
   const uint64_t bit = UINT64_C(1) << text->depth;
   if (text->after_key)

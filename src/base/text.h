@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A growing text, and a JSON writer on top of it: commas and escapes by itself, numbers so that they read back bit for
- * bit, bytes that are not UTF-8 written as U+FFFD. Errors are kept (the first one) and come out at the end, so that a
- * writer reads as a list of what it writes.
+ * A growing text, and a JSON writer on top of it: it adds commas and escapes, writes numbers so that they read back bit
+ * for bit, and replaces bytes that are not UTF-8 by U+FFFD. The first error is kept and returned at the end, so code
+ * that writes a text does not check each call.
  */
 #ifndef RONDO_BASE_TEXT_H
 #define RONDO_BASE_TEXT_H
@@ -14,12 +14,12 @@
 #include <rondo/allocator.h>
 #include <rondo/status.h>
 
-/* vsnprintf into `room` bytes (at least 8). What does not fit is cut after a whole UTF-8 character and ends in "...".
- * Returns the length of what is there. */
+/* vsnprintf into `room` bytes (at least 8). A longer text is truncated after a whole UTF-8 character and ends in "...".
+ * Returns the length of the result. */
 size_t rondo_format_cut(char *buffer, size_t room, const char *format, va_list arguments) RONDO_PRINTF(3, 0);
 
-/* The length of the UTF-8 character at `text` (Unicode 15, table 3-7), of which `room` bytes may be read; 0: it is not
- * one. A text that ends in NUL needs no limit. */
+/* The length of the UTF-8 character at `text` (Unicode 15, table 3-7), of which `room` bytes may be read; 0 if it is
+ * not valid. A text that ends in NUL needs no limit. */
 size_t rondo_utf8_length(const char *text, size_t room);
 
 typedef struct rondo_text {
@@ -42,12 +42,12 @@ void rondo_text_deinit(rondo_text *text); /* also after rondo_text_take */
 
 /* No argument may point into the text itself. */
 void rondo_text_add(rondo_text *text, const char *format, ...) RONDO_PRINTF(2, 3);
-void rondo_text_add_bytes(rondo_text *text, const char *bytes, size_t count); /* with no NUL among them */
+void rondo_text_add_bytes(rondo_text *text, const char *bytes, size_t count); /* must not contain NUL */
 void rondo_text_add_lines(rondo_text *text, const char *const *lines, size_t count);
 
 /* Text inside an element or a quoted attribute of HTML and XML: & < > " are escaped; what is not UTF-8, and characters
- * that XML does not allow, become U+FFFD. Of more than `most` bytes the rest, from a whole character on, is left out
- * and "..." put in its place. */
+ * that XML does not allow, become U+FFFD. If there are more than `most` bytes, the rest is replaced by "...", at a
+ * character boundary. */
 void rondo_text_add_markup(rondo_text *text, const char *value, size_t most);
 
 /* The same into a buffer of at least RONDO_MARKUP_TEXT(most) bytes. Returns the buffer. */
@@ -57,7 +57,7 @@ const char *rondo_markup_text(char *out, size_t room, const char *value, size_t 
 /* The inside of a JSON string, without quotes. */
 void rondo_text_add_escaped(rondo_text *text, const char *value);
 
-/* Numbers as text, in buffers that live as long as the block around them: arguments of rondo_text_add. They do not
+/* Numbers as text, for arguments of rondo_text_add. The buffers live as long as the enclosing block. The text does not
  * depend on the locale.
  *
  *   RONDO_GROUPED(1234567)     "1,234,567"
@@ -73,12 +73,12 @@ const char *rondo_grouped_text(char out[RONDO_NUMBER_TEXT], uint64_t value);
 const char *rondo_fixed_text(char out[RONDO_NUMBER_TEXT], double value, int decimals);
 const char *rondo_ratio_text(char out[RONDO_NUMBER_TEXT], size_t peak, size_t bound);
 
-/* The inside of a JSON string (no quotes) into `room` bytes (at least 1), without allocating; what does not fit is left
- * out from a whole character on. Returns the length of what is there. */
+/* The inside of a JSON string (no quotes) into `room` bytes (at least 1), without allocating. A longer text is
+ * truncated at a character boundary. Returns the length of the result. */
 size_t rondo_json_escape(char *buffer, size_t room, const char *value);
 
-/* A finite number as JSON: the fewest digits of 15 to 17 that read back bit for bit, with ".0" behind whole numbers so
- * that it reads as a real one; whatever the locale. Not finite: "null". Returns the length. */
+/* A finite number as JSON: the fewest digits of 15 to 17 that read back bit for bit, with ".0" after whole numbers so
+ * that it is read as a real number; in any locale. "null" if it is not finite. Returns the length. */
 #define RONDO_JSON_DOUBLE_BYTES 32
 size_t rondo_json_double_text(char buffer[RONDO_JSON_DOUBLE_BYTES], double value);
 
@@ -88,16 +88,16 @@ void rondo_json_array_begin(rondo_text *text);
 void rondo_json_array_end(rondo_text *text);
 void rondo_json_key(rondo_text *text, const char *key);
 void rondo_json_string(rondo_text *text, const char *value);            /* NULL becomes null */
-void rondo_json_hex(rondo_text *text, const void *bytes, size_t count); /* a string of two digits a byte */
+void rondo_json_hex(rondo_text *text, const void *bytes, size_t count); /* a string with two digits for each byte */
 void rondo_json_u64(rondo_text *text, uint64_t value);
 void rondo_json_double(rondo_text *text, double value); /* not finite becomes null */
 void rondo_json_bool(rondo_text *text, bool value);
 
-/* Hands the text over (freed with rondo_release_text and the same allocator), or the first error with *out NULL. The
- * builder is empty after it. */
+/* Returns the text, to be freed with rondo_release_text and the same allocator; or the first error, with *out NULL.
+ * Leaves the builder empty. */
 RONDO_MUST_USE rondo_status rondo_text_take(rondo_text *text, char **out);
 
-/* Hands the text to the user, who frees it with rondo_text_free; its allocator goes with it. Leaves the builder empty.
+/* Returns the text to the user, who frees it with rondo_text_free. It keeps its allocator. Leaves the builder empty.
  * Fails with the text's first error or OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_text_hand_out(rondo_text *text, char **out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * pthreads and Linux futexes. Threads are joined, never detached. A futex wait may end without cause, so its callers
- * look at the word again; signals and a word that has changed already are such ends.
+ * pthreads and Linux futexes. Threads are joined, never detached. A futex wait may wake spuriously, also because of a
+ * signal or because the word has already changed, so callers check the word again.
  */
 #define _GNU_SOURCE
 #include "base/thread.h"
@@ -33,7 +33,7 @@ static void block_signals(sigset_t *before) {
   pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
-/* By the system call: pthread_sigmask leaves the signal by which setuid reaches every thread unblocked. */
+/* Uses the system call, because pthread_sigmask does not block the signal that setuid sends to every thread. */
 uint64_t rondo_signals_block(void) {
   uint64_t before = 0, blocked = ~(UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1));
   (void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &before, sizeof blocked);
@@ -47,7 +47,7 @@ void rondo_signals_restore(uint64_t before) {
 rondo_status rondo_thread_start(rondo_thread *out, const char *name, void *(*run)(void *), void *argument) {
   *out = (rondo_thread){0};
   sigset_t before;
-  block_signals(&before); /* a thread starts with the mask of the one that makes it */
+  block_signals(&before); /* a new thread inherits the mask */
   pthread_t handle;
   const int error = pthread_create(&handle, NULL, run, argument);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -58,7 +58,7 @@ rondo_status rondo_thread_start(rondo_thread *out, const char *name, void *(*run
                             name);
   char short_name[NAME_BYTES];
   snprintf(short_name, sizeof short_name, "%.*s", NAME_BYTES - 1, name);
-  pthread_setname_np(handle, short_name); /* for debuggers alone: a refusal changes nothing */
+  pthread_setname_np(handle, short_name); /* only for debuggers: a failure does not matter */
   out->handle = handle;
   return RONDO_OK;
 }
@@ -69,7 +69,7 @@ void rondo_thread_join(rondo_thread thread) {
   (void)error;
 }
 
-/* The number of processors in `set`, which is filled; 0 when the kernel does not say. */
+/* Fills `set` and returns its number of processors; 0 if the system call fails. */
 static unsigned read_processors(processor_set *set) {
   memset(set, 0, sizeof *set);
   if (sched_getaffinity(getpid(), sizeof *set, set->sets) != 0) return 0;

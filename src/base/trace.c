@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The trace: one sink for the process, and the sink that writes Chrome's JSON. Each event is one write to a file opened
- * for appending, so that threads need no lock between them, a line is never torn by another, and a crash loses nothing.
- * The comma stands before an event: what is in the file is valid JSON at any time but for the closing bracket, which
- * the format allows to be missing. The file takes the place of an older one once its first line is on the disk.
- * Threads: any. `change` orders those that install sinks and open or close the file; those that trace never take it.
+ * for appending, so threads need no lock, lines are never interleaved, and a crash loses nothing. The comma precedes an
+ * event, so the file is always valid JSON except for the closing bracket, which the format allows to be missing. The
+ * file replaces an older one once its first line is on the disk. Threads: any. Installing sinks and opening or closing
+ * the file takes `change`; tracing never does.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,18 +35,18 @@ typedef struct trace_file {
   uint64_t number; /* unique in the process, never 0 */
   int descriptor;
   int process;
-  struct stat identity;     /* device and inode tell whether a path leads to this very file */
+  struct stat identity;     /* device and inode tell whether a path names this file */
   uint64_t limit;           /* on the size of files, when it was opened */
   _Atomic uint64_t written; /* bytes so far */
   _Atomic int error;        /* errno of the first write that failed; nothing is written after it */
-  _Atomic bool is_torn;     /* a part of what failed was written */
+  _Atomic bool is_torn;     /* the write that failed was partial */
   char *path;
 } trace_file;
 
 atomic_bool rondo_trace_active;
 
 static rondo_sink sink;
-static trace_file *open_file; /* begun and not ended; with another sink installed it gets no events */
+static trace_file *open_file; /* the open trace file; it gets no events while another sink is installed */
 static bool file_installed;
 static _Thread_local uint64_t named_in; /* number of the file that has the calling thread's name; 0 none */
 static _Atomic uint64_t file_count;
@@ -74,13 +74,13 @@ void rondo_trace_emit(rondo_trace_kind kind, const char *area, const char *name,
   rondo_sink_leave(&sink, slot);
 }
 
-/* The first error stays. */
+/* Keeps the first error. */
 static void keep_error(trace_file *file, int error) {
   int none = 0;
   atomic_compare_exchange_strong(&file->error, &none, error);
 }
 
-/* Passing the limit would end the process by SIGXFSZ. */
+/* Exceeding the limit would raise SIGXFSZ, which ends the process. */
 static bool is_within_limit(trace_file *file, size_t count) {
   const uint64_t before = atomic_fetch_add_explicit(&file->written, count, memory_order_relaxed);
   if (!S_ISREG(file->identity.st_mode) || before + count <= file->limit) return true;
@@ -104,7 +104,7 @@ static void write_all(trace_file *file, const char *bytes, size_t count) {
   }
 }
 
-/* What an event has beside kind, time, track and names. */
+/* Writes the fields of an event other than kind, time, track and names. */
 static void describe_extra(const rondo_trace_event *event, char out[64]) {
   char value[RONDO_JSON_DOUBLE_BYTES];
   out[0] = '\0';
@@ -169,7 +169,7 @@ static rondo_status allocate_file(const char *path, trace_file **out) {
   return RONDO_OK;
 }
 
-/* Cuts the last event off, of which only a part was written; returns how large the file is then, -1 when it fails. */
+/* Removes the last event, which was written only in part. Returns the new size of the file; -1 on failure. */
 static off_t cut_last_event(const trace_file *file, off_t bytes) {
   char tail[2 * LINE_BYTES];
   const off_t begin = bytes > (off_t)sizeof tail ? bytes - (off_t)sizeof tail : 0;
@@ -178,7 +178,7 @@ static off_t cut_last_event(const trace_file *file, off_t bytes) {
   return at >= 0 && ftruncate(file->descriptor, begin + at) == 0 ? begin + at : -1;
 }
 
-/* After a write that failed: the file ends with the last event that is whole, and with the bracket if that fits. */
+/* After a failed write: makes the file end with the last complete event, and with the bracket if it fits. */
 static void end_early(const trace_file *file) {
   static const char end[] = "\n]\n";
   const size_t count = sizeof end - 1;
@@ -190,7 +190,7 @@ static void end_early(const trace_file *file) {
   (void)is_ended; /* the bracket may be missing */
 }
 
-/* Closes and frees; the first error since it was opened. What cannot be brought to the disk says EINVAL. */
+/* Closes and frees the file. Returns the first error since it was opened. Files that cannot be synced return EINVAL. */
 static rondo_status finish_file(trace_file *file) {
   write_all(file, "\n]\n", 3);
   if (atomic_load(&file->error) != 0) end_early(file);
@@ -216,7 +216,7 @@ static bool is_being_written(const char *path) {
   return same;
 }
 
-/* Events are appended, also those of a process that was forked. */
+/* Opens the file for appending, so that the events of a forked process are appended too. */
 static rondo_status place_file(trace_file *file, rondo_file_replacement *made) {
   RONDO_TRY(rondo_file_replacement_place(made));
   if (fstat(made->file, &file->identity) != 0 || (!made->is_direct && fcntl(made->file, F_SETFL, O_APPEND) != 0))
@@ -227,7 +227,7 @@ static rondo_status place_file(trace_file *file, rondo_file_replacement *made) {
   return RONDO_OK;
 }
 
-/* Puts a file with its first line in the place of an older one. */
+/* Writes a file with its first line, and replaces an older one. */
 static rondo_status make_file(trace_file *file) {
   rondo_file_replacement made;
   char head[128];

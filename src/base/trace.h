@@ -14,8 +14,8 @@
 
 extern atomic_bool rondo_trace_active;
 
-/* Behind the check of rondo_trace; the strings are never NULL and need to live for the call only. `value` counts for
- * counters alone. */
+/* Called by rondo_trace if a sink is installed. The strings are never NULL and need to live only during the call. Only
+ * counters use `value`. */
 void rondo_trace_emit(rondo_trace_kind kind, const char *area, const char *name, uint64_t track, double value);
 
 static inline bool rondo_trace_on(void) { return atomic_load_explicit(&rondo_trace_active, memory_order_relaxed); }
@@ -25,7 +25,7 @@ static inline void rondo_trace(rondo_trace_kind kind, const char *area, const ch
   if (__builtin_expect(rondo_trace_on(), 0)) rondo_trace_emit(kind, area, name, track, value);
 }
 
-/* On the calling thread's track. */
+/* Emits an event on the calling thread's track. */
 static inline void rondo_trace_here(rondo_trace_kind kind, const char *area, const char *name) {
   if (__builtin_expect(rondo_trace_on(), 0)) rondo_trace_emit(kind, area, name, rondo_thread_id(), 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The version compiled into the library, which may differ from that of the headers a program was built with.
+ * The version of the library, which may differ from that of the headers that a program was built with.
  */
 #include <rondo/version.h>
 

@@ -9,7 +9,8 @@
 
 #include "base/error.h"
 
-/* More than any version will have: a size that was never set is not taken for one, and read past the struct. */
+/* More than any version will have, so that an uninitialized size is refused and does not cause reads past the struct.
+ */
 #define MOST_BYTES 4096
 
 static size_t size_of(const void *versioned, size_t known) {

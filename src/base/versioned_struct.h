@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Structs that grow at their end (see <rondo/rondo.h>, "Options"): reading what a program of another version handed in,
- * and filling what it asked for. The first field of such a struct is a uint32_t struct_size; 0 means this version's.
- * Each 0.x version has a binary interface of its own, so no struct can be shorter than this version's; a longer one, of
- * at most 4096 bytes, may come from a later version. Other sizes are refused: INVALID_ARGUMENT/BAD_OPTIONS.
+ * Structs that grow at their end (see <rondo/rondo.h>, "Options"): reading a struct that a program of another version
+ * passes, and filling one for it. The first field of such a struct is a uint32_t struct_size; 0 means this version's.
+ * Each 0.x version has its own binary interface, so no struct can be shorter than this version's; a longer one, of at
+ * most 4096 bytes, may come from a later version. Other sizes are refused: INVALID_ARGUMENT/BAD_OPTIONS.
  */
 #ifndef RONDO_BASE_VERSIONED_STRUCT_H
 #define RONDO_BASE_VERSIONED_STRUCT_H
@@ -11,7 +11,7 @@
 
 #include <rondo/status.h>
 
-/* Copies `given` (NULL = all zero) over *out of `bytes` bytes. What it has beyond that must be zero, else
+/* Copies `given` (NULL = all zero) over *out of `bytes` bytes. Any bytes of `given` beyond that must be zero, else
  * INVALID_ARGUMENT/BAD_OPTIONS. `what` names the struct in the message. */
 RONDO_MUST_USE rondo_status rondo_versioned_read(const char *what, const void *given, void *out, size_t bytes);
 
@@ -25,8 +25,8 @@ RONDO_MUST_USE rondo_status rondo_versioned_read_reserved(const char *what, cons
 /* Whether rondo_versioned_write can fill `out` (NULL: yes), for calls that do something before they write. */
 RONDO_MUST_USE rondo_status rondo_versioned_check(const char *what, const void *out, size_t bytes);
 
-/* Fills `out` with the `bytes` bytes of `value`. Its struct_size stays as it was, or becomes `bytes` when it was 0;
- * what it has beyond `bytes` is not touched. */
+/* Fills `out` with the `bytes` bytes of `value`. Its struct_size is kept, or set to `bytes` if it was 0. Bytes of *out
+ * beyond `bytes` are not changed. */
 RONDO_MUST_USE rondo_status rondo_versioned_write(const char *what, const void *value, void *out, size_t bytes);
 
 #endif

@@ -51,7 +51,7 @@ struct rondo_device {
   char name[32];               /* "cpu:0" */
   uint32_t index;              /* N of the name: among the devices of its driver */
   bool synchronous;
-  bool is_inherited;          /* a parent process opened it: it cannot be used in this one */
+  bool is_inherited;          /* a parent process opened it: it cannot be used in this process */
   int process;                /* that opened it */
   rondo_device_tables tables; /* constant except after a fork; nothing next to the queues' table is ever written */
   rondo_device *previous_open, *next_open;
@@ -62,7 +62,7 @@ struct rondo_device {
   rondo_device_slot random;                       /* exec/: cells of random numbers that launches still read */
   rondo_device_slot costs;                        /* exec/: what launches and nodes cost */
   _Atomic uint64_t events_created, events_reused; /* counted by exec/, read by the statistics (GX-9) */
-  _Atomic uint64_t streams_created;               /* by exec/: the number of the next, by which messages tell it */
+  _Atomic uint64_t streams_created;               /* by exec/: the number of the next, by which messages name it */
   /* How many allocations have ended, by memory/: while it stays the same, what was allocated still is. Launches compare
    * it with what it was when they were checked. */
   _Atomic uint64_t allocations_ended;

@@ -146,7 +146,7 @@ typedef struct rondo_captured {
 
 /* For a device whose queues can wait for something that no queue runs. A semaphore is an event that the layer above
  * completes. It has two numbers that only grow: up to which it is asked for, and up to which it is raised. A wait for
- * it, by a queue or by an EVENT_WAIT node, ends when it is raised as far as it was asked for when the wait began.
+ * it, by a queue or by an EVENT_WAIT node, ends when it is raised as far as it was requested when the wait began.
  * Meanwhile only later work of the queue or graph waits. It is not recorded, queried or synchronised. All any. */
 typedef struct rondo_semaphore_ops {
   /* `end` is called with `user` after the event was destroyed and no queue or executable can wait for it any more. */
@@ -196,8 +196,8 @@ struct rondo_capture_ops {
   /* Graph memory that is not mapped yet: until the end of the capture, the driver takes it for the device's memory in
    * work of libraries. */
   rondo_status (*show)(rondo_captured *captured, const void *memory, size_t bytes);
-  /* Ends the capture. If this fails, its graph is gone. UNJOINED if forked work was not joined. `queue` is the one that
-   * the capture began on. */
+  /* Ends the capture. If this fails, its graph is destroyed. UNJOINED if forked work was not joined. `queue` is the one
+   * that the capture began on. */
   rondo_status (*end)(rondo_captured *captured, rondo_queue *queue);
 
   /* The nodes of a child graph, or of the graph itself if `graph` is 0. */

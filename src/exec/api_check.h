@@ -10,12 +10,12 @@
 /* Refuses inside a host function, and a pointer that is NULL. */
 RONDO_MUST_USE rondo_status rondo_check_call(const char *call, const char *what, const void *pointer);
 
-/* OTHER_DEVICE unless the two are one; `what` is what belongs to the other. */
+/* OTHER_DEVICE unless both devices are the same; `what` names the object of the other device. */
 RONDO_MUST_USE rondo_status rondo_require_device(const char *call, const char *what, const rondo_device *expected,
                                                  const rondo_device *actual);
 
-/* The state in a slot of a device. The first call makes it from `bytes` zeros, which `init` completes; `release`
- * frees it when the device closes. Any thread. */
+/* State in a slot of a device. The first call allocates `bytes` zeros, which `init` completes; `release` frees them
+ * when the device closes. Any thread. */
 typedef struct rondo_state_kind {
   size_t bytes;
   void (*init)(void *state, const rondo_allocator *allocator);

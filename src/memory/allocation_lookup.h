@@ -7,7 +7,7 @@
 #include "graph/verify/verifier.h"
 #include "memory/device_memory.h"
 
-/* The allocation that begins at the address, otherwise one that it lies in, otherwise one that was freed recently and
+/* The allocation that begins at the address, otherwise one that contains it, otherwise one that was freed recently and
  * whose addresses nobody else has; false when there is none. Any thread. */
 bool rondo_memory_find_range(rondo_device_memory *memory, const void *address, rondo_known_range *out);
 

@@ -4,7 +4,7 @@
  * how many there are. Several graph allocations may start at one address, because graphs reuse addresses; at most one
  * of them is live. What graphs allocate in an arena is in a hash table of the recording's.
  *
- * An index of ranges finds the allocation that an address lies in, without the lock too. Without host memory for a
+ * An index of ranges finds the allocation that contains an address, without the lock too. Without host memory for a
  * record's place in the index, all records are searched.
  *
  * A ring keeps what was freed last, with names, to tell double frees and uses after a free from unknown addresses. It
@@ -31,7 +31,7 @@ typedef enum rondo_allocation_kind {
 typedef struct rondo_allocation {
   struct rondo_allocation *next, **link; /* in the same bucket (linked_list.h) */
   char *address;
-  size_t bytes; /* as asked for */
+  size_t bytes; /* as requested */
   char *name;   /* NULL when none */
   rondo_allocation_kind kind;
   uint32_t place; /* in the index; 0: missing there */
@@ -68,7 +68,7 @@ typedef struct rondo_freed {
   const char *address; /* NULL: nothing was freed here yet */
   size_t bytes;
   rondo_allocation_kind kind;
-  bool gone;       /* the addresses were given back to the system, and others may have them */
+  bool gone;       /* the addresses were released to the system, which may reuse them */
   bool is_listed;  /* in the index of these, */
   uint32_t place;  /* at this place; 0: missing there */
   uint64_t number; /* among all that were freed, from 1 */
@@ -78,7 +78,7 @@ typedef struct rondo_freed {
 typedef struct rondo_allocation_table {
   rondo_allocation_starts starts;
   rondo_range_index index; /* the owners are the records, the tags their kinds */
-  rondo_range_index gone;  /* of freed ones whose addresses were given back and that nobody is known to have */
+  rondo_range_index gone;  /* of freed ones whose addresses were released and are not known to be in use */
   rondo_freed freed[RONDO_FREED_RING];
   size_t next_freed;
   uint64_t freed_count; /* ever */
@@ -98,31 +98,31 @@ static inline rondo_allocation *rondo_allocation_table_find(const rondo_allocati
   return rondo_allocation_starts_find(&table->starts, address);
 }
 
-/* The allocation that the address lies in, the one that reaches farthest when there are several; NULL when there is
- * none. In time that grows with the logarithm of the count. */
+/* The allocation that the address is in, the one that reaches farthest when there are several; NULL when there is none.
+ * In time that grows with the logarithm of the count. */
 rondo_allocation *rondo_allocation_table_around(const rondo_allocation_table *table, const void *address);
 
-/* Calls `visit` with each allocation that the address lies in, as its owner, until it returns false. */
+/* Calls `visit` with each allocation that the address is in, as its owner, until it returns false. */
 void rondo_allocation_table_visit_around(const rondo_allocation_table *table, const void *address,
                                          rondo_range_visitor *visit, void *user);
 /* The same for all allocations. */
 void rondo_allocation_table_visit(const rondo_allocation_table *table, rondo_range_visitor *visit, void *user);
 
-/* Freed allocations: the latest that began at the address; the latest that it lies in, if its addresses were not given
- * back; NULL when none is known. */
+/* Freed allocations: the latest that began at the address; the latest that it lies in, if its addresses were not
+ * released; NULL if none is known. */
 void rondo_allocation_table_note_freed(rondo_allocation_table *table, const rondo_allocation *allocation);
 const rondo_freed *rondo_allocation_table_freed_at(const rondo_allocation_table *table, const void *address);
 const rondo_freed *rondo_allocation_table_freed_around(const rondo_allocation_table *table, const void *address);
-/* The latest that the address lies in of those with a higher number than `number`, even if its addresses were given
- * back: for callers that know that the address means what was allocated there then. */
+/* The latest that the address is in of those with a higher number than `number`, even if its addresses were released:
+ * for callers that know that the address means what was allocated there then. */
 const rondo_freed *rondo_allocation_table_freed_since(const rondo_allocation_table *table, const void *address,
                                                       uint64_t number);
 
-/* Addresses were given back to the system. */
+/* Addresses were released to the system. */
 void rondo_allocation_table_note_gone(const rondo_allocator *allocator, rondo_allocation_table *table,
                                       const char *address, size_t bytes);
-/* The latest freed allocation that the address lies in, of those whose addresses were given back; NULL when none is
- * known. After note_taken, which says that others have its addresses, it is not returned again. */
+/* The latest freed allocation that the address is in, of those whose addresses were released; NULL if none is known.
+ * After note_taken, which says that others have its addresses, it is not returned again. */
 rondo_freed *rondo_allocation_table_gone_around(rondo_allocation_table *table, const void *address);
 void rondo_allocation_table_note_taken(rondo_allocation_table *table, rondo_freed *freed);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The memory of one device: the table of its allocations, the pools of rondo_malloc and rondo_malloc_async
  * (memory_pool.h has what users do with them), and the lists of graph memory (heaps, arenas, retired address spaces).
- * Created when the device is first asked for memory or a graph, freed when the device closes.
+ * Created at the device's first allocation or graph, freed when the device closes.
  *
  * Threads: any thread may call all functions here. `lock` protects the fields after it. Order of locks: gates of heaps
- * (heap.h) by ascending id, then `lock`. Under `lock`, the driver is asked only whether events are complete, and the
+ * (heap.h) by ascending id, then `lock`. Under `lock`, the driver is only queried whether events are complete, and the
  * system whether pages are mapped. Calls that may block or take long run without it.
  */
 #ifndef RONDO_MEMORY_DEVICE_MEMORY_H
@@ -59,7 +59,7 @@ typedef struct rondo_device_memory {
   rondo_allocation_table table; /* memory for rondo_free */
   rondo_allocation_table host;  /* memory for rondo_host_free */
   rondo_withheld withheld;
-  struct rondo_host_watch *watches; /* told of each rondo_host_free, by `next` */
+  struct rondo_host_watch *watches; /* notified of each rondo_host_free, linked by `next` */
   rondo_range_index own; /* the device's own ranges: chunks of pools, ranges of graphs, withheld host memory */
   rondo_order_table orders;
   rondo_pool immediate;                     /* rondo_malloc's */

@@ -139,7 +139,7 @@ static bool release_beyond(rondo_device_memory *memory, uint32_t most, size_t mo
 
 bool rondo_memory_release_withheld(rondo_device_memory *memory) { return release_beyond(memory, 0, 0); }
 
-/* A block that alone is more than the limit is returned at once, so that smaller ones stay withheld. */
+/* A block that is itself larger than the limit is returned at once, so that smaller ones stay withheld. */
 static void release_large(rondo_device_memory *memory, rondo_allocation *allocation) {
   pthread_mutex_lock(&memory->lock);
   rondo_allocation_table_note_gone(&memory->allocator, &memory->host, allocation->address, allocation->bytes);

@@ -42,7 +42,7 @@ typedef enum rondo_host_address {
   RONDO_ADDRESS_FOREIGN  /* host memory that the library does not know */
 } rondo_host_address;
 
-/* Begins an empty watch, which must not move until its end. Ending a zeroed watch is fine. */
+/* Begins an empty watch, which must not move until its end. Ending a zeroed watch is allowed. */
 void rondo_host_watch_begin(rondo_device_memory *memory, rondo_host_watch *watch);
 void rondo_host_watch_end(rondo_host_watch *watch);
 

@@ -189,7 +189,7 @@ typedef struct checked_range {
   const char *call, *what;
   const void *address;
   size_t bytes;
-  const rondo_freed_marks *since; /* what was freed later is freed, even if its addresses were given back; or NULL */
+  const rondo_freed_marks *since;     /* what was freed later is freed, even if its addresses were released; or NULL */
   const rondo_graph_allocation *live; /* the one that reaches farthest */
 } checked_range;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Messages about an address or a size: each misuse has an error of its own, which names the allocation (GM-18), and
+ * Messages about an address or a size: each misuse has its own error, which names the allocation (GM-18), and
  * OUT_OF_MEMORY says who has how much memory. Also the checks of ranges that work accesses.
  */
 #ifndef RONDO_MEMORY_MEMORY_ERRORS_H
@@ -29,14 +29,14 @@ typedef struct rondo_freed_marks {
 } rondo_freed_marks;
 void rondo_memory_mark_freed(rondo_device_memory *memory, rondo_freed_marks *out);
 
-/* The freed allocation that the range begins in; NULL when none is known. It is one whose addresses nobody else has,
+/* The freed allocation that the range begins in; NULL if none is known. It is one whose addresses nobody else has,
  * because they still belong to the device or are not mapped, or one that was freed after `since` (NULL: not known).
  * Under the lock. */
 const rondo_freed *rondo_memory_find_freed(rondo_device_memory *memory, const void *address, size_t bytes,
                                            const rondo_freed_marks *since);
 
 /* As rondo_memory_check_range for work that is enqueued now, whose addresses were checked at `since` (NULL: not known).
- * What was freed after that is USE_AFTER_FREE, even if its addresses were given back. Takes the lock. */
+ * What was freed after that is USE_AFTER_FREE, even if its addresses were released. Takes the lock. */
 RONDO_MUST_USE rondo_status rondo_memory_check_still(rondo_device_memory *memory, const char *call, const char *what,
                                                      const void *address, size_t bytes, const rondo_freed_marks *since);
 

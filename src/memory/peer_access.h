@@ -48,7 +48,7 @@ typedef struct rondo_peer_memory {
   const char *begin; /* of the allocation; NULL when there is none */
   size_t bytes;
   char name[RONDO_PEER_NAME]; /* cut; "" when it has none */
-  bool allowed;               /* the device that asked may access it */
+  bool allowed;               /* the requesting device may access it */
 } rondo_peer_memory;
 
 /* False when the address belongs to no device but `device`. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * An index of ranges of addresses, which may overlap: finds the range that an address lies in. It is a tree, sorted by
+ * An index of ranges of addresses, which may overlap: finds the range that contains an address. It is a tree, sorted by
  * where the ranges begin and balanced by random priorities, the highest at the top (Seidel and Aragon 1996); a node's
  * priority is a hash of its number. Each node knows how far the ranges of its subtree reach.
  *
@@ -25,7 +25,7 @@ typedef struct rondo_range_index {
   _Atomic(rondo_range_nodes *) nodes; /* NULL until the first range */
   _Atomic uint64_t version;           /* odd while the tree changes */
   _Atomic uint32_t root;
-  _Atomic uint32_t missing; /* ranges that were left out for lack of host memory: an address may lie in one */
+  _Atomic uint32_t missing; /* ranges that are missing for lack of host memory: an address may be in one */
   uint32_t unused;          /* the first unused node; the others follow by `after` */
 } rondo_range_index;
 
@@ -37,8 +37,8 @@ uint32_t rondo_range_enter(const rondo_allocator *allocator, rondo_range_index *
                            uint32_t tag, void *owner);
 void rondo_range_leave(rondo_range_index *index, uint32_t place);
 
-/* The place of the range that the address lies in, of several the one that reaches farthest; 0 when there is none,
- * apart from missing ones. */
+/* The index of the range that the address is in, of several the one that reaches farthest; 0 when there is none, apart
+ * from missing ones. */
 uint32_t rondo_range_place(const rondo_range_index *index, const void *address);
 
 /* The owner of that range; NULL for none. */
@@ -46,11 +46,11 @@ void *rondo_range_around(const rondo_range_index *index, const void *address);
 
 typedef bool rondo_range_visitor(void *owner, void *user);
 
-/* Calls `visit` for each range that the address lies in, by ascending begin, until it returns false. */
+/* Calls `visit` for each range that the address is in, by ascending begin, until it returns false. */
 void rondo_range_visit(const rondo_range_index *index, const void *address, rondo_range_visitor *visit, void *user);
 
 typedef struct rondo_range_found {
-  uintptr_t begin, end; /* 0 when the address lies in no range */
+  uintptr_t begin, end; /* 0 when the address is in no range */
   uint32_t tag;
   void *owner;
 } rondo_range_found;
@@ -60,7 +60,7 @@ typedef struct rondo_range_found {
 bool rondo_range_look(const rondo_range_index *index, const void *address, rondo_range_found *out);
 
 /* Asserts the order, the balance and the reach of the tree, and returns how many ranges were entered, missing ones
- * included. Builds without assertions return that alone. Under the lock. */
+ * included. Builds without assertions return only that. Under the lock. */
 size_t rondo_range_index_check(const rondo_range_index *index);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Documents in two formats. Each kind of field is a value with a unit: `add_json` and `add_text` render it, and nothing
- * else knows the difference. Invariant: in the text, a line that was begun is ended by the next line or by the end.
+ * Documents in two formats. A field is a value with a unit. Only `add_json` and `add_text`, which render it, know the
+ * format. Invariant: in the text, the next line or the end of the document ends a line.
  */
 #include "base/document/document.h"
 
@@ -51,7 +51,7 @@ static void add_json(rondo_text *text, const field *value) {
       return;
     case UNIT_NONE:
     case UNIT_RATIO:
-      assert(false && "this unit is in the text alone");
+      assert(false && "this unit is only in the text");
   }
 }
 
@@ -79,7 +79,7 @@ static void add_text(rondo_text *text, const field *value) {
       return;
     case UNIT_NONE:
     case UNIT_FLAG:
-      assert(false && "the phrase of this unit has no place for a value");
+      assert(false && "the phrase of this unit takes no value");
   }
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * A document that is written once and read in two formats: text for people, and JSON. Who explains something lists its
- * fields; this file renders them.
+ * A document that is written once and rendered as text for people or as JSON. The caller lists the fields; this file
+ * renders them.
  *
- * A field has a key (JSON), a value with a unit, and a phrase (text). NULL as the key: the field is in the text alone.
- * NULL as the phrase: it is in the JSON alone. In a phrase, "%" stands for the value and "(s)" for a plural "s".
- * Phrases of a line are separated by ", ", unless a phrase begins with punctuation or a space of its own.
+ * A field has a key (JSON), a value with a unit, and a phrase (text). If the key is NULL, the field is only in the
+ * text. If the phrase is NULL, it is only in the JSON. In a phrase, "%" stands for the value and "(s)" for a plural
+ * "s". Phrases of a line are separated by ", ", unless a phrase begins with punctuation or a space.
  *
- * Objects and lists structure the JSON, lines and labels the text; each format ignores what structures the other.
+ * Objects and lists structure the JSON; lines and labels structure the text. Each format ignores the other's structure.
  *
- * Errors are kept in the rondo_text, as there. One thread at a time.
+ * Errors are kept in the rondo_text. One thread at a time.
  */
 #ifndef RONDO_BASE_DOCUMENT_DOCUMENT_H
 #define RONDO_BASE_DOCUMENT_DOCUMENT_H
@@ -18,7 +18,7 @@
 typedef struct rondo_document {
   rondo_text *text;
   bool is_json;
-  bool has_line;   /* text: a line was begun */
+  bool has_line;   /* text: a line has begun */
   bool has_phrase; /* text: the line has a phrase */
 } rondo_document;
 
@@ -26,9 +26,9 @@ typedef struct rondo_document {
 void rondo_document_begin(rondo_document *document, rondo_text *text, bool is_json);
 void rondo_document_end(rondo_document *document);
 
-/* Ends the line before and begins a line with this text. */
+/* Ends the current line and begins a line with this text. */
 void rondo_document_line(rondo_document *document, const char *format, ...) RONDO_PRINTF(2, 3);
-/* Begins a line with a label, padded so that what follows is aligned. */
+/* Begins a line with a label, padded so that the text after it is aligned. */
 void rondo_document_label(rondo_document *document, const char *label);
 
 /* The key of an element of a list is NULL. */
@@ -42,7 +42,7 @@ void rondo_document_number(rondo_document *document, const char *key, uint64_t v
 void rondo_document_count(rondo_document *document, const char *key, uint64_t value, const char *phrase);
 /* The text has a binary unit: 4.0 KiB. */
 void rondo_document_bytes(rondo_document *document, const char *key, uint64_t value, const char *phrase);
-/* The text has this many digits after the point. */
+/* The text has this many decimals. */
 void rondo_document_real(rondo_document *document, const char *key, double value, int decimals, const char *phrase);
 /* The text has the phrase for the value, if there is one. */
 void rondo_document_flag(rondo_document *document, const char *key, bool value, const char *phrase_if_true,
@@ -56,7 +56,7 @@ void rondo_document_null(rondo_document *document, const char *key);
 void rondo_document_number_item(rondo_document *document, uint64_t value, const char *phrase);
 void rondo_document_string_item(rondo_document *document, const char *value, const char *phrase);
 
-/* In the text alone: a phrase without a value; `size` relative to `bound`, which is not 0. */
+/* Only in the text: a phrase without a value; `size` relative to `bound`, which is not 0. */
 void rondo_document_say(rondo_document *document, const char *phrase);
 void rondo_document_ratio(rondo_document *document, uint64_t size, uint64_t bound, const char *phrase);
 

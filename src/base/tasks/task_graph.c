@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Making graphs of tasks, and what their workers do with entries.
+ * Builds task graphs, and implements what workers do with entries.
  */
 #include "base/tasks/task_graph.h"
 
@@ -11,11 +11,11 @@
 
 typedef struct chains {
   rondo_task_graph *graph;
-  const uint32_t *successor_start, *successors; /* of items */
+  const uint32_t *successor_start, *successors; /* by item */
   bool (*is_alone)(const void *user, uint32_t item);
   const void *user;
-  uint32_t *predecessors;   /* how many, an item */
-  uint32_t *predecessor_of; /* the last one found, an item */
+  uint32_t *predecessors;   /* number of predecessors of each item */
+  uint32_t *predecessor_of; /* the last predecessor found of each item */
   uint32_t *task_of;
 } chains;
 
@@ -41,7 +41,7 @@ static void count_predecessors(chains *c) {
   }
 }
 
-/* Lays a chain out from its first item. */
+/* Lays out a chain from its first item. */
 static void add_task(chains *c, uint32_t head, uint32_t *next_position) {
   rondo_task_graph *graph = c->graph;
   const uint32_t number = graph->task_count++;
@@ -57,7 +57,7 @@ static void add_task(chains *c, uint32_t head, uint32_t *next_position) {
   }
 }
 
-/* Edges between tasks are those of each chain's last item. The sources follow them. */
+/* The edges of a chain's last item are the edges of its task. The sources follow them. */
 static void link_tasks(const chains *c) {
   rondo_task_graph *graph = c->graph;
   for (uint32_t item = 0; item < graph->item_count; item++) {
@@ -74,7 +74,7 @@ static void link_tasks(const chains *c) {
     if (graph->tasks[i].predecessors == 0) graph->successors[graph->sources_first + graph->source_count++] = i;
 }
 
-/* `lengths` has zeros, one a task. */
+/* `lengths` holds a zero for each task. */
 static void measure_longest_path(rondo_task_graph *graph, uint32_t *lengths) {
   for (uint32_t i = 0; i < graph->task_count; i++) {
     const rondo_task *task = &graph->tasks[i];
@@ -189,7 +189,7 @@ bool rondo_task_put(rondo_task_worker *worker, const rondo_task_graph *graph, ui
   return put_all(worker, graph, &entry, 1) == 1;
 }
 
-/* Halves of an entry, the largest first, down to its first task, which is left. Returns how many. */
+/* Splits an entry into halves, the largest first, until only its first task is left. Returns how many halves. */
 static uint32_t halve(uint64_t entry, uint64_t halves[RONDO_MOST_HALVES]) {
   const uint32_t tag = rondo_task_entry_tag(entry), first = rondo_task_entry_first(entry);
   uint32_t count = entry_count(entry), made = 0;

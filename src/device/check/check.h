@@ -31,7 +31,7 @@ typedef enum check_life { CHECK_EARLY = 0, CHECK_LIVE = 1, CHECK_ENDED = 2 } che
  * it is live. */
 typedef struct check_area {
   char *begin;
-  size_t bytes; /* as asked for */
+  size_t bytes; /* as requested */
   char *pages;
   size_t page_bytes;
   check_life life;

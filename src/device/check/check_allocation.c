@@ -23,7 +23,7 @@
 
 #define ALIGNMENT 256
 #define POISON_BYTES ((size_t)64 << 20)
-#define GUARD_BYTES ((size_t)64 << 10) /* on each side of an area of the pools: addresses alone */
+#define GUARD_BYTES ((size_t)64 << 10) /* on each side of an area of the pools: only addresses, no memory */
 
 /* The limit of the system's on mappings ---------------------------------------------------------------------------- */
 

@@ -291,7 +291,7 @@ static check_item *begin_work(cpu_queue *queue, const rondo_node_params *params,
 static void submit_kernel(cpu_queue *queue, const rondo_node_params *params) {
   const rondo_kernel_node *work = &params->as.kernel;
   const rondo_kernel *kernel = work->kernel;
-  assert(kernel->cpu != NULL); /* kernel_check was asked before */
+  assert(kernel->cpu != NULL); /* kernel_check was called before */
   uint64_t head;
   void *values;
   check_item *item = begin_work(queue, params, kernel->parameter_count, kernel->argument_bytes, &values, &head);

@@ -7,9 +7,9 @@
  * thread that runs work of the device: a worker or a waiting host. An *executable* is a graph; participants share its
  * tasks, and the blocks of a kernel as a *grid job*.
  *
- * Waiting never holds a worker: a queue that must wait is set aside (owner = CPU_BLOCKED), and whoever advances the
- * timeline resumes it. Between a launch and its completion there is no lock and no allocation. Where two threads each
- * store a value and then read the other's (head and attached, owner and attached, value and waiters, ready and
+ * Waiting never holds a worker: a queue that must wait is set aside (owner = CPU_BLOCKED), and the thread that advances
+ * the timeline resumes it. Between a launch and its completion there is no lock and no allocation. Where two threads
+ * each store a value and then read the other's (head and attached, owner and attached, value and waiters, ready and
  * sleepers), all four accesses are sequentially consistent, so that one of the two sees the other.
  */
 #ifndef RONDO_DEVICE_CPU_CPU_H
@@ -93,8 +93,8 @@ enum {
   CPU_QUEUE_WORDS = CPU_MAX_QUEUES / 64
 };
 
-/* A kernel's blocks being handed out in chunks. `users` keeps the fields from changing under a participant that looks.
- */
+/* The blocks of a kernel, which participants take in chunks. `users` keeps the fields from changing under a participant
+ * that looks. */
 typedef struct cpu_grid_job {
   alignas(RONDO_CACHE_LINE) _Atomic uint64_t next; /* first block that nobody has taken */
   _Atomic uint64_t done;
@@ -125,7 +125,7 @@ struct cpu_participant {
   uint32_t run_place;
   _Atomic bool runs_long;   /* it has one now */
   uint32_t ran_alone;       /* nodes of graphs that it ran without help */
-  _Atomic uint64_t kernels; /* run by it; written by it alone */
+  _Atomic uint64_t kernels; /* run by it; only it writes this */
   _Atomic uint64_t parks;
 };
 
@@ -164,7 +164,7 @@ typedef struct cpu_pool {
  */
 typedef struct cpu_backoff {
   uint32_t turns;
-  uint64_t since_ns; /* 0: not asked the clock yet */
+  uint64_t since_ns; /* 0: the clock was not read yet */
 } cpu_backoff;
 
 /* Queues ---------------------------------------------------------------------------------------------------------- */
@@ -237,7 +237,7 @@ struct cpu_queue {
   alignas(RONDO_CACHE_LINE) _Atomic uint64_t head; /* granules written */
   _Atomic uint32_t attached;                       /* whether an awake worker watches the queue */
   uint64_t tail_seen;
-  _Atomic uint64_t submitted; /* items that count on the timeline; written by the producer alone */
+  _Atomic uint64_t submitted; /* items that count on the timeline; written only by the producer */
   _Atomic uint64_t launches;  /* the same */
   /* The consumer's. */
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t owner;
@@ -289,7 +289,7 @@ static inline rondo_blocks cpu_all_blocks(uint64_t count) {
 typedef struct cpu_event {
   rondo_device_event base;
   cpu_device *device;
-  atomic_uint references;        /* the handle's, and one a queued stamp or executable */
+  atomic_uint references;        /* the handle's, and one for each queued stamp or executable */
   cpu_point point;               /* completes there */
   uint64_t records;              /* how often recorded */
   _Atomic uint64_t stamp_serial; /* of the record that stamp_ns is of, twice; odd while that is being written */

@@ -3,8 +3,8 @@
  * stamps carry the number of their record, so that a late one of an earlier record does not overwrite the last.
  * Counted: the handle holds one reference, each queued stamp and each executable with a node for it another.
  *
- * A semaphore is a timeline that the layers above advance, from any thread. An event like any other stands for it, with
- * a point that tells waits to look what is asked for when they are come to. Queues that were set aside and executables
+ * A semaphore is a timeline that the layers above advance, from any thread. An ordinary event represents it, with a
+ * point that tells waits to look what is asked for when they are come to. Queues that were set aside and executables
  * that wait hold the timeline, so the semaphore ends after all of them.
  */
 #include <assert.h>

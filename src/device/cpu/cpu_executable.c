@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Making, changing and freeing executables.
  *
- * Two sides share one: the caller's (details, changes, last) and that of whoever runs it (nodes, names, run state). A
+ * Two sides share one: the caller's (details, changes, last) and the side that runs it (nodes, names, run state). A
  * change made while nothing is in flight takes effect at once; otherwise it travels with the next launch, and launches
  * queued before run as they were (U1). What a change replaced is freed by the caller's side once it is spent. An
  * executable destroyed in flight goes to the device's zombies and is freed when its last launch is done.
@@ -46,7 +46,7 @@ static rondo_status make_storage(cpu_executable *executable, cpu_node_detail *de
 
 static rondo_status make_kernel(cpu_executable *executable, cpu_node_detail *detail, const rondo_kernel_node *work) {
   const rondo_kernel *kernel = work->kernel;
-  assert(kernel->cpu != NULL); /* the front has asked kernel_check */
+  assert(kernel->cpu != NULL); /* the caller has called kernel_check */
   void *values;
   RONDO_TRY(make_storage(executable, detail, kernel->parameter_count, kernel->argument_bytes, &values));
   void **args = detail->storage;

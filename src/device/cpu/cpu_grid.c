@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Splitting the blocks of one kernel over participants. The one whose kernel it is runs a first piece alone and times
- * it; if what is left is longer than sharing costs, it opens its grid job, from which all take chunks by one counter.
+ * Splitting the blocks of one kernel over participants. The owner of the kernel runs a first piece alone and times it;
+ * if what is left is longer than sharing costs, it opens its grid job, from which all take chunks by one counter.
  *
  * A participant that looks at a job first adds itself to `users`, then checks that the job is open; the owner closes
  * it, then waits until nobody uses it, before the job's fields change. Both sides are sequentially consistent.
@@ -17,7 +17,7 @@
 
 enum {
   PIECES = 256,            /* the first piece is this part of the grid, chunks twice that */
-  SHARE_FROM_NS = 1500,    /* less than this is done sooner alone */
+  SHARE_FROM_NS = 1500,    /* shorter work is done sooner by one thread */
   WAKE_FROM_NS = 40 * 1000 /* waking a parked worker pays from here on */
 };
 

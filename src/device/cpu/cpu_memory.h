@@ -21,7 +21,7 @@ void *cpu_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t
 rondo_status cpu_host_allocate(rondo_device *device, size_t bytes, void **out_address);
 void cpu_host_release(rondo_device *device, void *address, size_t bytes);
 
-/* The first resident page; NULL when there is none, or that cannot be told. */
+/* The first resident page; NULL if there is none or the system does not say. */
 char *cpu_find_resident(char *begin, size_t bytes, size_t page);
 
 #endif

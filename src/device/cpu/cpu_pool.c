@@ -4,7 +4,7 @@
  *
  * A worker stays attached to the queue that it served last and watches it, so the next launch needs no wake. An idle
  * worker pauses, yields now and then, and parks after spin_ns. Before it parks it lets its queue go, counts itself
- * among the sleepers, and looks at everything once more. Whoever makes work ready reads that count afterwards.
+ * among the sleepers, and looks at everything once more. The thread that makes work ready reads that count afterwards.
  *
  * A launch wakes nobody if a woken worker would only take a processor from a long run, while the host that launched is
  * known to wait and run the launch itself. The queue is ready all the same, and one worker looks every GUARD_NS.

@@ -25,7 +25,7 @@ void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant);
  * when there was none. */
 bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
 
-/* The same for grids alone. */
+/* The same, only for grids. */
 bool cpu_pool_help_grid(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
 
 /* Whether there is something left that it would do, in the order of what wakes sleepers (cpu_queue_begin_sleep). */

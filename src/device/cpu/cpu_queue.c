@@ -2,7 +2,7 @@
  * Queues: a ring of items, written by the stream's user, consumed by one owner at a time.
  *
  * To enqueue an item means to write it, to store `head` sequentially consistently, and to look whether a worker
- * watches; only if none does, one is asked for. A host thread that waits takes the ownership itself when it is free, so
+ * watches; only if none does, one is requested. A host thread that waits takes the ownership itself when it is free, so
  * a launch followed by a wait needs no other thread. The ring is freed when all is consumed and nobody owns the queue;
  * the struct goes with the last reference to its timeline.
  */
@@ -288,7 +288,7 @@ static void keep_name(cpu_item *item, size_t name_at, const char *name) {
 static rondo_status submit_kernel(cpu_queue *queue, const rondo_node_params *params) {
   const rondo_kernel_node *work = &params->as.kernel;
   const rondo_kernel *kernel = work->kernel;
-  assert(kernel->cpu != NULL); /* the front has asked kernel_check */
+  assert(kernel->cpu != NULL); /* the caller has called kernel_check */
   const size_t count = kernel->parameter_count;
   const size_t values_at = cpu_align(sizeof(cpu_item) + count * sizeof(void *), CPU_GRANULE);
   const size_t name_at = values_at + kernel->argument_bytes;

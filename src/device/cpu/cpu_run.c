@@ -2,11 +2,11 @@
  * Running an executable: in a plain loop, or by work stealing (base/tasks/task_graph.h). README.md describes both, and
  * cpu_choice.c chooses.
  *
- * By stealing, the starter, who owns the queue, runs the sources. Whoever counts a task's last predecessor down goes on
- * with it, and puts what else became ready where others take it. The starter works along until the last sink is done.
- * An executable that waits for events inside is set aside instead, since its starter must not hold a worker; whoever
- * finishes its last sink finishes the queue's item, and `sinks_left` counts one more for the starter. Nothing of an
- * executable is read after its last sink.
+ * By stealing, the starter, who owns the queue, runs the sources. The participant that counts down a task's last
+ * predecessor continues with it, and puts what else became ready where others take it. The starter works along until
+ * the last sink is done. An executable that waits for events inside is set aside instead, since its starter must not
+ * hold a worker; whoever finishes its last sink finishes the queue's item, and `sinks_left` counts one more for the
+ * starter. Nothing of an executable is read after its last sink.
  *
  * Under contention (cpu_contention.c) times tell nothing, and a stealing run would wait for processors that others
  * have: a long run goes node by node there. One that is brief even then is known to be brief.
@@ -139,7 +139,7 @@ static void offer(const cpu_executable *executable, uint32_t entries) {
     if (!cpu_queue_wake_waiters(executable->queue)) cpu_pool_wake(pool_of(executable));
 }
 
-/* Something became ready beside what the participant goes on with. */
+/* Something became ready in addition to what the participant continues with. */
 static void give(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
   if (executable->is_short)
     rondo_task_keep(&self->tasks, &executable->graph, entry);
@@ -316,7 +316,7 @@ static void put_back_injected(cpu_pool *pool, cpu_waiter *first) {
   }
 }
 
-/* One of them; the others are left to whoever has time, since what follows from one may take any. */
+/* Runs one of them; the others are left to other participants, since what follows from one may take any. */
 static cpu_waiter *take_injected(cpu_pool *pool) {
   cpu_waiter *waiter = atomic_exchange(&pool->injected, NULL);
   if (waiter == NULL || waiter->next == NULL) return waiter;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Timelines: numbers that only grow, and those who wait for them. A waiter pushes itself on the stack, then looks at
- * the value again; whoever advances stores the value, then looks at the stack: one of the two sees the other. Stacks
- * are taken whole, those who are not due yet are put back, so that there is no ABA and no lock.
+ * the value again; the thread that advances stores the value, then reads the stack: one of the two sees the other.
+ * Stacks are taken whole, those who are not due yet are put back, so that there is no ABA and no lock.
  */
 #include <assert.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Host threads that wait for a queue or a point on a timeline: they work along, for that queue alone, and sleep when
- * there is nothing to do for them; and what wakes those who sleep when there is (cpu.h, cpu_queue_begin_sleep).
+ * Host threads that wait for a queue or a point on a timeline: they help with the work of that queue only, and sleep
+ * when there is nothing to do for them; and what wakes those who sleep when there is (cpu.h, cpu_queue_begin_sleep).
  */
 #include "device/cpu/cpu.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The kernels that the device has of its own: one fills memory, one copies ranges. They are PTX, which every driver
- * compiles by itself, so that no NVRTC is needed. They are loaded when the device is opened, because loading waits for
- * everything that the device runs.
+ * The device's built-in kernels: one fills memory, one copies ranges. They are PTX, which every driver compiles by
+ * itself, so that no NVRTC is needed. They are loaded when the device is opened, because loading waits for everything
+ * that the device runs.
  *
  * The fill kernel runs fill nodes: the driver takes no memset node on memory that is not mapped yet, and maps graph
  * memory at the first launch. A kernel node takes any address.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The kernels that the device has of its own: one fills memory, one copies ranges.
+ * The device's built-in kernels: one fills memory, one copies ranges.
  */
 #ifndef RONDO_DEVICE_CUDA_CUDA_BUILTIN_KERNELS_H
 #define RONDO_DEVICE_CUDA_CUDA_BUILTIN_KERNELS_H

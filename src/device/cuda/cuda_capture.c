@@ -367,7 +367,7 @@ static cu_result read_free(const cuda_api *api, cu_graph_node node, rondo_captur
   return code;
 }
 
-/* Kinds of nodes that are kept as they are. A bound node exists in the captured graph alone. */
+/* Kinds of nodes that are kept as they are. A bound node exists only in the captured graph. */
 static const struct {
   cu_node_type type;
   const char *what;

@@ -173,6 +173,6 @@ void cuda_leave(cuda_scope *scope) {
   scope->device = NULL;
   if (scope->has_mode) (void)device->api->capture_exchange_mode(&scope->mode);
   if (scope->before == device->context) return;
-  /* The caller's context was current before. If it cannot be made current, nobody can be told. */
+  /* The caller's context was current before. If it cannot be made current, there is no way to report that. */
   (void)device->api->context_set_current(scope->before);
 }

@@ -31,7 +31,7 @@ void cuda_enter_to_free(cuda_device *device, cuda_scope *out);
 /* Leaves what was entered. Nothing happens if nothing was. */
 void cuda_leave(cuda_scope *scope);
 
-/* Declares a scope that is left at the end of its block, on whatever way. */
+/* Declares a scope that ends with its block, also by return. */
 #define CUDA_SCOPE(name) __attribute__((cleanup(cuda_leave))) cuda_scope name = {0}
 
 /* OK for CU_OK. Else the status of the code, and an error with the code's number and name and a message that says what

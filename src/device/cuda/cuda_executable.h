@@ -25,7 +25,7 @@ struct cuda_node {
   uint64_t patched;        /* the last run of patches that set it (cuda_update.c) */
   bool is_foreign;         /* a library's kernel */
   bool enabled;
-  bool is_bound;        /* exists in the captured graph alone */
+  bool is_bound;        /* exists only in the captured graph */
   const char *name;     /* in the memory of the exec, like the text of `where` */
   rondo_kernel *kernel; /* a reference, which keeps the code loaded; or NULL */
   union {
@@ -89,7 +89,7 @@ struct cuda_executable {
   cu_event last;            /* recorded after the last launch */
   cuda_host_work *replaced; /* records that earlier launches may still call; by next */
   cuda_queue *queue;        /* where the current launch reports failures; written by the driver's thread */
-  cuda_queue *queue_told;   /* the last queue that it was told, in the order of launches */
+  cuda_queue *queue_told;   /* the last queue that was set, in the order of launches */
   /* Timing: another executable graph with event records around each node. All NULL while it is off. */
   cuda_built timed;
   cu_event *stamps;           /* two for each node: before it and after it */

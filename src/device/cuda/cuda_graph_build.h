@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "device/cuda/cuda_executable.h"
 
-/* Nodes that are order alone (empty nodes, allocs and frees) each cost a call of the driver and one more node to
+/* Nodes that only order others (empty nodes, allocs and frees) each cost a call of the driver and one more node to
  * instantiate. They are left out where edges between the nodes before and after them can stand for them without
  * becoming more. The order of all other nodes is the same. */
 

@@ -41,7 +41,7 @@ static void forget(cuda_device *device, cuda_ranges *list, cu_address address, s
 
 /* Address space and physical memory -------------------------------------------------------------------------------- */
 
-/* A lost device has no memory any more, whatever it says. */
+/* A lost device has no memory any more, whatever the driver returns. */
 static rondo_status check_freeing(cuda_device *device, cu_result code, const char *verb, size_t bytes,
                                   const void *address) {
   const rondo_status status =

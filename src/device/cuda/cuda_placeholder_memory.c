@@ -123,7 +123,7 @@ rondo_status cuda_placeholders_add_copy(cuda_placeholders *self, const rondo_cop
 
 /* Unmapping -------------------------------------------------------------------------------------------------------- */
 
-/* A lost device has no mappings, whatever it says. */
+/* A lost device has no mappings, whatever the driver returns. */
 static bool unmap(cuda_device *device, cuda_range at) {
   const cu_result code = at.bytes > 0 ? device->api->mem_unmap(at.address, at.bytes) : CU_OK;
   return cuda_check(device, code, "unmapping placeholder pages of device '%s'", device->base.name) == RONDO_OK ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Building graphs node by node: the public functions that change a graph. Nodes and edges belong to graph/, addresses
- * to memory/. What one of the two refuses is undone in the other.
+ * to memory/. If one of the two refuses a change, it is undone in the other.
  */
 #include "exec/build/graph_build.h"
 
@@ -116,9 +116,8 @@ rondo_status rondo_graph_destroy(rondo_graph *graph) {
 
 /* Nodes ----------------------------------------------------------------------------------------------------------- */
 
-/* What alloc and free nodes need of the graph, and the system (M5: that there is not so much is no fault of the
- * node's).
- */
+/* Checks that the graph and the system can hold alloc and free nodes (M5: an allocation larger than the address space
+ * is not the node's fault). */
 static rondo_status check_memory(const char *call, const rondo_graph *graph, const rondo_node_params *params) {
   char label[RONDO_LABEL_BYTES];
   if (graph->device == NULL)
@@ -169,7 +168,7 @@ static rondo_status refuse_unfinished(const char *call, const rondo_graph *child
                     rondo_graph_label(label, child));
 }
 
-/* What the child draws becomes part of what the graph draws. */
+/* The random numbers that the child draws count for the graph. */
 static rondo_status build_child(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                 const rondo_node_params *params, rondo_node *out_node) {
   rondo_random_embedding embedding;
@@ -205,7 +204,7 @@ static rondo_status check_add(const char *call, const rondo_graph *graph, const 
                     "%s: only captures make nodes of kind 'foreign': capture the work itself", call);
 }
 
-/* `out_node` may stand among the dependencies, as in `add(graph, &last, 1, ..., &last)`: it is written last. */
+/* `out_node` may point into the dependencies, as in `add(graph, &last, 1, ..., &last)`, so it is written last. */
 static rondo_status add(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                         rondo_node_params *params, rondo_node *out_node) {
   rondo_node node = {0};

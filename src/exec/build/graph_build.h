@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Building graphs for a device: what building node by node and captures share, on top of graph/ and memory/.
+ * Building graphs for a device: the functions that explicit building and captures share, on top of graph/ and memory/.
  */
 #ifndef RONDO_EXEC_BUILD_GRAPH_BUILD_H
 #define RONDO_EXEC_BUILD_GRAPH_BUILD_H
@@ -8,23 +8,22 @@
 #include "graph/graph_internal.h"
 #include "memory/graph_memory/address_space.h"
 
-/* An empty graph for a device, which counts it, with an address space. The allocator in the options is not used. */
+/* An empty graph with an address space. The device counts the graph. The allocator in the options is not used. */
 RONDO_MUST_USE rondo_status rondo_build_graph(const char *call, rondo_device *device,
                                               const rondo_graph_options *options, rondo_graph **out);
 
-/* An empty graph that has its addresses in a space that was made for it, which it takes a reference of, and follows the
- * profile (NULL: none). */
+/* An empty graph in an existing address space, which it retains. Its addresses follow the profile (NULL: none). */
 RONDO_MUST_USE rondo_status rondo_build_graph_in(rondo_device *device, const char *name, rondo_address_space *space,
                                                  rondo_profile *profile, bool relocate, rondo_graph **out);
 
-/* Holds the device in its count of graphs, for who then owns the attachment. */
+/* Counts a graph of the device, for the owner of the attachment. */
 rondo_graph_attachment rondo_build_hold(rondo_device *device);
 
 /* Adds a node of any kind; an alloc node gets its address, in params too. */
 RONDO_MUST_USE rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_node *dependencies,
                                              size_t count, rondo_node_params *params, rondo_node *out_node);
 
-/* Drops the graph, and its children, from the device's count of graphs: for graphs that are not the user's. */
+/* Removes the graph and its children from the device's count of graphs: for graphs that the user does not own. */
 void rondo_build_uncount(rondo_graph *graph);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Captures into an arena (memory/arena/arena.h), and the profile that such a recording is planned from: an earlier run
- * of the same work, of which the lifetimes were noted. The capture ends with rondo_capture_end, and
- * rondo_arena_recording_read reads its graph.
+ * Captures into an arena (memory/arena/arena.h), planned from a profile: the lifetimes that were logged in an earlier
+ * run of the same work. The capture ends with rondo_capture_end, and rondo_arena_recording_read reads its graph.
  *
  * During the capture rondo_malloc_async on its streams returns addresses of the arena. rondo_free_async takes those,
  * and blocks of the setting, whose bytes the recording may use again after the free.
  *
- * Threads: as captures.
+ * Threads: as for captures.
  */
 #ifndef RONDO_EXEC_CAPTURE_ARENA_CAPTURE_H
 #define RONDO_EXEC_CAPTURE_ARENA_CAPTURE_H
@@ -14,8 +13,8 @@
 #include "exec/stream/stream_internal.h"
 #include "memory/arena/arena.h"
 
-/* As rondo_capture_begin_with. On success the slots have their addresses; only the arena of the setting must live
- * on. On a guarded device the slots are backed and live from now on. Errors in addition to those of
+/* As rondo_capture_begin_with. On success the slots have their addresses; of the setting, only the arena must stay
+ * alive. On a guarded device the slots are backed and live from then on. Errors in addition to those of
  * rondo_capture_begin: INVALID_ARGUMENT/FOREIGN_ADDRESS (a block that is not the arena's, or overlaps another),
  * OUT_OF_MEMORY, those of rondo_plan_make. */
 RONDO_MUST_USE rondo_status rondo_capture_begin_in_arena(rondo_stream *stream, rondo_capture_mode mode,

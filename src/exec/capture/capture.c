@@ -35,7 +35,7 @@ static int by_id(const void *a, const void *b) {
   return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Of what stands twice, one stays. */
+/* Removes duplicates. */
 static void frontier_thin(rondo_frontier *frontier) {
   size_t kept = 0;
   qsort(frontier->items, frontier->count, sizeof *frontier->items, by_id);
@@ -45,7 +45,7 @@ static void frontier_thin(rondo_frontier *frontier) {
   frontier->count = kept;
 }
 
-/* Room is there for all of them. A few are looked for one by one; there may also be as many as a graph has nodes. */
+/* The frontier has room for all nodes. A few are searched linearly; there may also be as many as a graph has nodes. */
 static void frontier_unite(rondo_frontier *frontier, const rondo_node *nodes, size_t count) {
   assert(frontier->count + count <= frontier->capacity);
   const bool is_long = count > FEW_NODES;
@@ -54,7 +54,7 @@ static void frontier_unite(rondo_frontier *frontier, const rondo_node *nodes, si
   if (is_long) frontier_thin(frontier);
 }
 
-/* The nodes that a stream's next one will depend on are the capture's, each once. */
+/* Asserts that the frontier holds nodes of the capture's graph, each once. */
 static void check_frontier(const rondo_stream *stream) {
   (void)stream;
 #ifndef NDEBUG
@@ -112,7 +112,7 @@ static rondo_status make_capture(rondo_stream *stream, rondo_capture_mode mode, 
   return RONDO_OK;
 }
 
-/* Nothing has begun when it fails. */
+/* On failure nothing has begun. */
 static rondo_status start(rondo_capture *capture, rondo_graph *graph, bool given) {
   capture->graph = graph;
   capture->into_given = given;
@@ -123,7 +123,7 @@ static rondo_status start(rondo_capture *capture, rondo_graph *graph, bool given
   return RONDO_OK;
 }
 
-/* Into an empty graph, which goes when it fails. */
+/* Begins in an empty graph, which is destroyed on failure. */
 static rondo_status start_in_new(rondo_capture *capture, rondo_graph *graph) {
   rondo_stream *stream = capture->origin;
   stream->frontier.count = 0;
@@ -188,7 +188,7 @@ rondo_status rondo_capture_begin_with(rondo_stream *stream, const rondo_capture_
   return begin("rondo_capture_begin_with", stream, &known);
 }
 
-/* Ends the capture. Its graph stays if it is kept or the user's own. */
+/* Ends the capture. Destroys its graph unless `keep_graph` is set or the user passed the graph. */
 static void finish(rondo_capture *capture, bool keep_graph) {
   rondo_graph *graph = capture->graph;
   rondo_capture_list_remove(capture);
@@ -200,7 +200,7 @@ static void finish(rondo_capture *capture, bool keep_graph) {
   rondo_capture_release(capture);
 }
 
-/* The nodes are the graph's, each once. */
+/* Sets the frontier to nodes of the graph, each once. */
 static rondo_status set_frontier(const char *call, rondo_stream *stream, const rondo_graph *graph,
                                  const rondo_node *nodes, size_t count, bool replace) {
   if (nodes == NULL && count > 0) return rondo_refuse_null(call, "the list of nodes");
@@ -210,7 +210,7 @@ static rondo_status set_frontier(const char *call, rondo_stream *stream, const r
   }
   const uintptr_t begin = (uintptr_t)stream->frontier.items, at = (uintptr_t)nodes;
   const bool own = count > 0 && at >= begin && at < begin + stream->frontier.count * sizeof *nodes;
-  if (own && !replace) return RONDO_OK; /* as rondo_capture_get_info lent them: they are there already */
+  if (own && !replace) return RONDO_OK; /* they are the frontier itself, from rondo_capture_get_info */
   const size_t kept = replace ? 0 : stream->frontier.count;
   RONDO_TRY(frontier_reserve(stream->device, &stream->frontier, kept + count));
   stream->frontier.count = kept;
@@ -280,7 +280,7 @@ rondo_status rondo_capture_record_event(rondo_stream *stream, rondo_event *event
   return rondo_capture_tell_record(stream, event);
 }
 
-/* The stream waits for what is not of its capture: neither can go on. */
+/* The stream waits for an event from outside its capture: the capture becomes invalid. */
 static rondo_status refuse_isolation(rondo_stream *stream, rondo_capture *capture) {
   RONDO_TRY(rondo_capture_require_active(capture, "rondo_stream_wait_event"));
   rondo_capture_invalidate(capture, "rondo_stream_wait_event for an event recorded outside the capture");
@@ -349,7 +349,7 @@ static rondo_status fail_unjoined(const rondo_capture *capture, const rondo_stre
                          capture->origin_name);
 }
 
-/* Marks what comes before the origin's frontier, where each member's last node must be (C5). */
+/* Marks the predecessors of the origin's frontier. Each member's last node must be among them (C5). */
 static rondo_status find_unjoined(const rondo_capture *capture, bool *marks, uint32_t *slots,
                                   const rondo_stream **out) {
   const rondo_frontier *frontier = &capture->origin->frontier;
@@ -373,7 +373,7 @@ static rondo_status check_joined(const rondo_capture *capture, const rondo_strea
   return status;
 }
 
-/* Where the capture may end: anywhere once the stream that it began on is destroyed. */
+/* Checks that the capture may end on this stream and thread: anywhere once its origin is destroyed. */
 static rondo_status check_place(const char *call, const rondo_stream *stream, const rondo_capture *capture) {
   const rondo_stream *origin = capture->origin;
   if (origin == NULL) return RONDO_OK;
@@ -398,7 +398,7 @@ static rondo_status check_end(const char *call, const rondo_stream *stream, cons
   return RONDO_OK;
 }
 
-/* All that was captured is known, and ordered before the end. */
+/* Imports the rest of the capture and checks that everything is joined. */
 static rondo_status finish_order(const char *call, rondo_stream *stream, rondo_capture *capture) {
   const rondo_stream *unjoined = NULL;
   RONDO_TRY(rondo_capture_require_sound(capture, call));
@@ -422,7 +422,7 @@ rondo_status rondo_capture_end(rondo_stream *stream, rondo_graph **out_graph) {
   return status;
 }
 
-/* The driver's capture ends now, while its stream is there. */
+/* Ends the driver's capture while its stream still exists. */
 static void abandon_driver(rondo_capture *capture) {
   rondo_saved_error before;
   rondo_error_save(&before);
@@ -430,7 +430,7 @@ static void abandon_driver(rondo_capture *capture) {
   rondo_error_restore(&before);
 }
 
-/* Until it is ended the capture refuses what its other streams are given (C10): the last of them ends it. */
+/* Until it ends, the capture refuses work on its other streams (C10). Destroying the last of them ends it. */
 void rondo_capture_forget_stream(rondo_stream *stream) {
   rondo_capture *capture = rondo_stream_capture(stream);
   rondo_capture_invalidate(capture, "the destruction of %s", stream->label);
@@ -440,7 +440,7 @@ void rondo_capture_forget_stream(rondo_stream *stream) {
 
 /* Looking in ------------------------------------------------------------------------------------------------------ */
 
-/* Brings the stream's frontier up to date. A capture that is found broken shows that by its state. */
+/* Updates the stream's frontier. A failure shows in the capture's state. */
 static rondo_status look(rondo_stream *stream, const rondo_capture *capture) {
   if (atomic_load_explicit(&capture->state, memory_order_acquire) != RONDO_CAPTURE_ACTIVE) return RONDO_OK;
   const rondo_status status = rondo_capture_follow(stream, "rondo_capture_get_info");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A capture and the driver's own; see capture_driver.h.
+ * A capture and the driver's own capture; see capture_driver.h.
  */
 #include "exec/capture/capture_driver.h"
 
@@ -30,7 +30,8 @@ static rondo_status fail_broken(rondo_capture *capture, const char *call) {
   return rondo_capture_require_active(capture, call);
 }
 
-/* The driver refused: the capture is invalid, by this call unless the driver's was broken before it. */
+/* The driver refused a call: makes the capture invalid. The cause is this call, unless the driver's capture was broken
+ * before. */
 static rondo_status fail_told(rondo_stream *stream, const char *call, rondo_status status) {
   rondo_capture *capture = rondo_stream_capture(stream);
   rondo_captured *captured = capture->importer.captured;
@@ -49,7 +50,7 @@ static rondo_status fail_told(rondo_stream *stream, const char *call, rondo_stat
 
 /* Following ------------------------------------------------------------------------------------------------------- */
 
-/* The driver's frontier into the capture's working memory. */
+/* Reads the driver's frontier into the capture's working memory. */
 static rondo_status read_frontier(rondo_stream *stream, bool *out_is_active, bool *out_is_plain) {
   rondo_capture *capture = rondo_stream_capture(stream);
   rondo_captured *captured = capture->importer.captured;
@@ -65,7 +66,7 @@ static rondo_status read_frontier(rondo_stream *stream, bool *out_is_active, boo
   return RONDO_OK;
 }
 
-/* What comes next is to wait for all of the frontier: an empty node does. */
+/* Adds an empty node, so that the next node waits for the whole frontier. */
 static rondo_status make_plain(rondo_stream *stream) {
   rondo_capture *capture = rondo_stream_capture(stream);
   rondo_captured *captured = capture->importer.captured;
@@ -112,8 +113,8 @@ static rondo_status place_node(rondo_stream *stream, const rondo_node_params *co
   return captured->ops->set_frontier(captured, stream->queue, out, 1);
 }
 
-/* Kernels go through the driver's own launch, which gives the node what the stream has of attributes. Where a library
- * has memory in the graph, copies are the driver's too: once such memory is freed in it, no copy of it can be added. */
+/* Kernels use the driver's own launch, which gives the node the stream's attributes. If a library has memory in the
+ * graph, copies use the driver's own call too: once such memory is freed in the graph, no copy of it can be added. */
 static rondo_status give_node(rondo_stream *stream, const rondo_node_params *params, uint64_t *out) {
   const rondo_capture *capture = rondo_stream_capture(stream);
   rondo_captured *captured = capture->importer.captured;
@@ -123,7 +124,7 @@ static rondo_status give_node(rondo_stream *stream, const rondo_node_params *par
   return captured->ops->launch(captured, stream->queue, params, out);
 }
 
-/* Where there is no memory for that, what libraries do with it may be refused. */
+/* If that memory cannot be shown, libraries' calls that use it may be refused. */
 static rondo_status show_memory(rondo_captured *captured, const rondo_alloc_node *alloc) {
   rondo_saved_error before;
   rondo_error_save(&before);
@@ -202,7 +203,7 @@ rondo_status rondo_capture_begin_driver(rondo_capture *capture) {
   return RONDO_OK;
 }
 
-/* Its frontier is the driver's, which is asked for before it counts. */
+/* Its frontier is read from the driver before it is used. */
 rondo_capture *rondo_capture_adopt(rondo_stream *stream) {
   const rondo_capture_ops *ops = stream->device->ops->capture;
   const uint64_t driver_id = ops != NULL ? ops->capture_of(stream->queue) : 0;

@@ -12,15 +12,15 @@
 /* The driver begins to capture the origin's queue. */
 RONDO_MUST_USE rondo_status rondo_capture_begin_driver(rondo_capture *capture);
 
-/* Makes the stream's frontier what the driver's is now. A driver's capture that was broken makes this one invalid: the
- * cause is work of a library's between the last node known and `call`. */
+/* Reads the stream's frontier from the driver. If the driver's capture was broken, this one becomes invalid: the cause
+ * is a library's work between the last known node and `call`. */
 RONDO_MUST_USE rondo_status rondo_capture_follow(rondo_stream *stream, const char *call);
 
-/* Gives the driver a node that was added after the stream's frontier, which was followed. The node becomes the driver's
- * frontier. A failure makes the capture invalid. */
+/* Adds to the driver's capture a node that was added after the stream's frontier. Call rondo_capture_follow first. The
+ * node becomes the driver's frontier. A failure makes the capture invalid. */
 RONDO_MUST_USE rondo_status rondo_capture_tell(rondo_stream *stream, const char *call, rondo_node node);
 
-/* Gives the driver a frontier that the user set. A failure makes the capture invalid. */
+/* Sets the driver's frontier to the one that the user set. A failure makes the capture invalid. */
 RONDO_MUST_USE rondo_status rondo_capture_tell_frontier(rondo_stream *stream, const char *call);
 
 /* Tells the driver that the event was recorded, or is waited for, after the capture itself has done so. */

@@ -34,7 +34,7 @@ void rondo_capture_release(rondo_capture *capture) {
 }
 
 #ifndef NDEBUG
-/* Under the lock: the list is linked both ways, and members know their capture. */
+/* Under the lock. Asserts that the list is linked in both directions and that members refer to their capture. */
 static void check_list(void) {
   const rondo_capture *previous = NULL;
   for (const rondo_capture *at = captures; at != NULL; previous = at, at = at->next) {
@@ -86,8 +86,8 @@ void rondo_capture_list_remove(rondo_capture *capture) {
   atomic_fetch_sub_explicit(&rondo_capture_count, 1, memory_order_release);
 }
 
-/* When it is not, its cause can be read: that was written before the state and does not change after it. A capture of a
- * parent process forbids nothing. */
+/* If it is not active, its cause can be read: the cause is written before the state and does not change later. A
+ * capture of a parent process forbids nothing. */
 static bool is_active(const rondo_capture *capture) {
   return atomic_load_explicit(&capture->state, memory_order_acquire) == RONDO_CAPTURE_ACTIVE &&
          !capture->device->is_inherited;
@@ -176,14 +176,14 @@ rondo_status rondo_capture_require_sound(const rondo_capture *capture, const cha
 
 /* Where a capture is (FW-7) ---------------------------------------------------------------------------------------- */
 
-/* What was captured last before the call that is refused: " after kernel 'relu' (node 12)"; its number. */
+/* The last captured node before the refused call: its number, and " after kernel 'relu' (node 12)". */
 typedef struct capture_position {
   uint32_t node; /* RONDO_NO_NODE: none */
   char text[RONDO_LABEL_BYTES + sizeof " after "];
 } capture_position;
 
-/* Only a capture that is bound to the calling thread has a graph that no other thread changes now. Other captures
- * have no position. */
+/* Only a capture of the calling thread has a graph that no other thread can be changing. Other captures have no
+ * position. */
 static void find_position(const rondo_capture *capture, capture_position *out) {
   const rondo_graph *graph = capture->graph;
   char label[RONDO_LABEL_BYTES];
@@ -269,7 +269,7 @@ static bool forbids(const rondo_capture *capture, rondo_capture_mode caller, boo
   return caller == RONDO_CAPTURE_GLOBAL && capture->mode == RONDO_CAPTURE_GLOBAL;
 }
 
-/* What a capture takes in place of the call. */
+/* What to call instead of `call` during a capture. */
 static const char *captured_form(const char *call) {
   if (strcmp(call, "rondo_malloc") == 0) return ", use rondo_malloc_async, which becomes a node";
   if (strcmp(call, "rondo_free") == 0) return ", use rondo_free_async, which becomes a node";

@@ -36,10 +36,10 @@ void rondo_importer_know(rondo_importer *importer, uint64_t name, uint32_t slot)
   assert(name != 0 && !is_known(importer, name));
   rondo_handle_map_put(&importer->slots, name, (uint64_t)slot + 1);
   rondo_handle_map_put(&importer->names, (uint64_t)slot + 1, name);
-  if (node->captured == 0) node->captured = name; /* else of an earlier capture into the same graph */
+  if (node->captured == 0) node->captured = name; /* else it is from an earlier capture into the same graph */
 }
 
-/* All dependencies of the slot have names. */
+/* Adds the slot to the driver's graph. All its dependencies have names. */
 static rondo_status place(rondo_importer *importer, uint32_t slot) {
   const rondo_slots *dependencies = &rondo_graph_at(importer->graph, slot)->dependencies;
   const rondo_allocator *allocator = allocator_of(importer);
@@ -56,7 +56,7 @@ static rondo_status place(rondo_importer *importer, uint32_t slot) {
   return status;
 }
 
-/* Puts dependencies of the slot that have no name on top of the pending ones; false when there is none. */
+/* Pushes the slot's dependencies without a name on the stack `pending`; false if there are none. */
 static rondo_status push_nameless(rondo_importer *importer, uint32_t slot, bool *out_any) {
   const rondo_slots *dependencies = &rondo_graph_at(importer->graph, slot)->dependencies;
   *out_any = false;
@@ -98,7 +98,7 @@ static rondo_status add_to_order(rondo_importer *importer, uint32_t slot) {
   return rondo_array_push(allocator_of(importer), &importer->order, &node);
 }
 
-/* What is in the order brings along what programmatic edges lead to it from. */
+/* Adds to the order the sources of programmatic edges to nodes in it. */
 static rondo_status complete_order(rondo_importer *importer) {
   const rondo_graph *graph = importer->graph;
   for (size_t i = 0; graph->programmatic.count > 0 && i < importer->order.count; i++) {
@@ -121,7 +121,7 @@ rondo_status rondo_importer_order_after(rondo_importer *importer, const uint64_t
   return complete_order(importer);
 }
 
-/* What a node whose dependencies are known comes after, and its programmatic edges. */
+/* Collects the dependencies, which are known, and the programmatic edges of a node. */
 static rondo_status collect_edges(rondo_importer *importer, uint64_t name) {
   rondo_captured *captured = importer->captured;
   const rondo_captured_edge *edges;
@@ -142,7 +142,7 @@ static rondo_status collect_edges(rondo_importer *importer, uint64_t name) {
   return complete_order(importer);
 }
 
-/* Room is there. Where a full edge leads as well, it is the one that counts. */
+/* There is room. If there is also a full edge, the programmatic edge is dropped. */
 static void link_loose(rondo_importer *importer, uint32_t slot) {
   for (size_t i = 0; i < importer->loose.count; i++) {
     rondo_programmatic_edge edge = importer->loose.items[i];
@@ -159,7 +159,7 @@ static void link_loose(rondo_importer *importer, uint32_t slot) {
 
 static rondo_status insert_work(rondo_importer *importer, const rondo_captured_work *work, rondo_node *out);
 
-/* The node's own graph, which the node then has a clone of. */
+/* Imports the graph of a child node; the node gets a clone of it. */
 static rondo_status insert_child(rondo_importer *importer, const rondo_captured_work *work, rondo_node *out) {
   rondo_captured_work with_graph = *work;
   rondo_importer inside = {.captured = importer->captured};
@@ -181,7 +181,7 @@ static rondo_status insert_work(rondo_importer *importer, const rondo_captured_w
   return rondo_graph_insert(importer->graph, importer->order.items, importer->order.count, &work->params, out);
 }
 
-/* All that can fail comes before the node is there. */
+/* Everything that can fail comes before the node is added. */
 static rondo_status import_node(rondo_importer *importer, uint64_t name) {
   rondo_graph *graph = importer->graph;
   rondo_captured_work work;
@@ -199,7 +199,7 @@ static rondo_status import_node(rondo_importer *importer, uint64_t name) {
   return RONDO_OK;
 }
 
-/* Puts what the node depends on and is not known on top of the pending ones. */
+/* Pushes the node's unknown dependencies on the stack `pending`. */
 static rondo_status push_unknown(rondo_importer *importer, uint64_t name, bool *out_any) {
   rondo_captured *captured = importer->captured;
   const rondo_captured_edge *edges;
@@ -230,7 +230,7 @@ rondo_status rondo_importer_add(rondo_importer *importer, uint64_t name) {
   return RONDO_OK;
 }
 
-/* The driver's list is kept: it is valid until the next call only. */
+/* Copies the driver's list, which is valid only until the next call. */
 rondo_status rondo_importer_add_all(rondo_importer *importer, uint64_t graph) {
   const uint64_t *listed;
   uint64_t *names;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The nodes of a driver's capture (rondo_capture_ops in driver.h): which of them is which node of the graph, and adding
- * nodes to the graph for those that libraries gave to the driver.
+ * The nodes of a driver's capture (rondo_capture_ops in driver.h): maps them to nodes of the graph, and adds nodes to
+ * the graph for those that libraries captured.
  *
  * The driver's graph has all nodes of the capture: kernels as they were launched, and an empty node for each of Rondo's
  * own nodes that the driver must not see (memory, child graphs, work on memory that is not mapped yet). A node is
@@ -24,13 +24,13 @@ typedef struct rondo_importer {
   rondo_graph *graph;
   rondo_handle_map slots;                     /* the driver's name of a node -> 1 + its slot */
   rondo_handle_map names;                     /* the reverse */
-  RONDO_ARRAY(uint64_t) pending;              /* working memory: nodes on the way */
-  RONDO_ARRAY(rondo_node) order;              /* ... what the node in hand depends on */
-  RONDO_ARRAY(rondo_programmatic_edge) loose; /* ... its programmatic edges, whose `to` is open */
+  RONDO_ARRAY(uint64_t) pending;              /* working memory: a stack of nodes to import */
+  RONDO_ARRAY(rondo_node) order;              /* ... dependencies of the current node */
+  RONDO_ARRAY(rondo_programmatic_edge) loose; /* ... its programmatic edges, whose `to` is not yet set */
 } rondo_importer;
 
-/* Imports the node, and before it what it depends on, unless they are known. Errors: OUT_OF_MEMORY and what the driver
- * and rondo_graph_insert return; what was imported stays, and is known. */
+/* Imports the node and, first, its dependencies, unless they are known. Errors: OUT_OF_MEMORY and what the driver and
+ * rondo_graph_insert return; what was imported stays, and is known. */
 RONDO_MUST_USE rondo_status rondo_importer_add(rondo_importer *importer, uint64_t name);
 
 /* Imports all nodes of a child's graph, in the driver's name, or of the captured graph itself for 0. */
@@ -47,7 +47,7 @@ RONDO_MUST_USE rondo_status rondo_importer_name(rondo_importer *importer, uint32
  * programmatic edges to them come from. */
 RONDO_MUST_USE rondo_status rondo_importer_order_after(rondo_importer *importer, const uint64_t *names, size_t count);
 
-/* The driver's graph is gone: nothing refers to it any more. */
+/* The driver's graph was destroyed: forgets all references to it. */
 void rondo_importer_forget(rondo_importer *importer);
 void rondo_importer_free(rondo_importer *importer);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Captures: they turn the work of streams into nodes, and refuse what must not happen in the meantime.
+ * Captures: they turn the work of streams into nodes, and refuse calls that are not allowed during a capture.
  *
  * A capture has an origin (stream and thread), a mode, and member streams, each with a frontier. Streams join by
  * waiting for an event that was recorded in the capture. All members leave when it ends.
@@ -33,14 +33,14 @@ struct rondo_capture {
   _Atomic uint32_t state;
   char origin_name[RONDO_STREAM_LABEL];
   char cause[RONDO_LABEL_BYTES + 144];              /* what made it invalid */
-  uint64_t driver_id;                               /* of the driver's capture, where the driver captures too; 0 */
-  rondo_importer importer;                          /* where the driver captures too: what it captured */
+  uint64_t driver_id;                               /* the driver's capture, if the driver captures too; else 0 */
+  rondo_importer importer;                          /* nodes of the driver's capture, if there is one */
   RONDO_ARRAY(uint64_t) driver_frontier;            /* ... working memory: the driver's names of a frontier */
   rondo_stream *members;                            /* by next_member */
   RONDO_ARRAY(struct rondo_generator *) generators; /* drawn from; references */
 };
 
-/* The capture that the stream is part of, or NULL. A library may have made it join by events of its own. */
+/* The capture that the stream is part of, or NULL. A library may have made the stream join with its own events. */
 rondo_capture *rondo_capture_adopt(rondo_stream *stream);
 static inline rondo_capture *rondo_stream_find_capture(rondo_stream *stream) {
   rondo_capture *capture = rondo_stream_capture(stream);
@@ -60,7 +60,7 @@ static inline bool rondo_stream_runs_at_once(rondo_stream *stream) {
 void rondo_capture_list_add(rondo_capture *capture);
 void rondo_capture_list_remove(rondo_capture *capture);
 
-/* The stream becomes a member of the active capture with this number of the driver's; NULL when there is none. */
+/* Makes the stream a member of the active capture with this driver's capture id; NULL if there is none. */
 rondo_capture *rondo_capture_list_adopt(rondo_stream *stream, uint64_t driver_id);
 
 /* The stream becomes a member, or ceases to be. Joining fails when the capture is no longer active. Leaving returns
@@ -91,11 +91,11 @@ RONDO_MUST_USE rondo_status rondo_capture_wait_event(rondo_stream *stream, rondo
 
 /* Gates. `call` is what is refused; a refusal makes the captures that refuse invalid. */
 
-/* C6: the stream's own state is asked for while it captures. */
+/* C6: a call that queries the state of a stream that captures. */
 RONDO_MUST_USE rondo_status rondo_capture_refuse_stream(rondo_stream *stream, const char *call);
 /* C6: the same for an event that was recorded in a capture. */
 RONDO_MUST_USE rondo_status rondo_capture_refuse_event(const rondo_event *event, const char *call);
-/* C6: the whole device is asked. */
+/* C6: a call that queries the whole device. */
 RONDO_MUST_USE rondo_status rondo_capture_refuse_device(rondo_device *device, const char *call);
 /* C9: a call that acts at once, unseen by captures. */
 RONDO_MUST_USE rondo_status rondo_capture_refuse_unsafe(const char *call);

@@ -10,7 +10,7 @@
 
 enum { FIRST_ROOM = 64 };
 
-/* Where the key stands, or would stand. */
+/* The index of the key, or the free index where it would be inserted. */
 static size_t find(const rondo_handle_map *map, uint64_t key) {
   size_t at = (size_t)rondo_hash_u64(RONDO_HASH_START, key) & (map->room - 1);
   while (map->pairs[at].key != 0 && map->pairs[at].key != key) at = (at + 1) & (map->room - 1);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Stray work. While a thread captures work to replay it later, what it enqueues on a stream that captures nothing runs
  * once, and is missing from every replay. The driver allows that (C2), and so does Rondo for captures that the user
- * begins. A *watch* is for callers that run code of others during a capture. As long as it is on, its thread can
- * enqueue nothing outside of captures: such work is refused by name and makes the watched stream's capture invalid.
- * The watch keeps the refusal, so that code that ignores it changes nothing.
+ * begins. A *watch* is for callers that run other people's code during a capture. While it is active, its thread cannot
+ * enqueue work outside of captures: such work is refused by name and makes the watched stream's capture invalid. The
+ * watch keeps the refusal, so that code that ignores it changes nothing.
  *
- * Not stray is what another capture takes, what waits for the device or asks for its state (C6 and C9 are for that),
- * what only prepares (creating, instantiating, uploading), and what the library does for itself, which does not come by
- * the public calls. Work that is given to a native handle is not seen.
+ * These are not stray: work that another capture takes; calls that wait for the device or query its state (C6 and C9
+ * cover them); preparation (creating, instantiating, uploading); and the library's internal work, which does not use
+ * the public calls. Work on a native handle is not detected.
  *
  * Threads: a watch belongs to its thread. Calls look for it only while the process has a capture or a watch.
  */
@@ -22,7 +22,7 @@
 
 typedef struct rondo_capture rondo_capture;
 
-/* What the first stray work was given to. */
+/* Where the first stray work was enqueued. */
 typedef enum rondo_stray {
   RONDO_STRAY_NONE = 0,
   RONDO_STRAY_STREAM, /* another stream of the device, or the stream itself when its capture is over */
@@ -30,7 +30,7 @@ typedef enum rondo_stray {
 } rondo_stray;
 
 typedef struct rondo_capture_watch {
-  struct rondo_capture_watch *outer; /* that was on before, and is on again afterwards */
+  struct rondo_capture_watch *outer; /* the enclosing watch */
   const char *name;                  /* whose work is captured, for messages */
   rondo_stream *stream;              /* that it was given */
   rondo_stray stray;
@@ -41,8 +41,7 @@ typedef struct rondo_capture_watch {
 void rondo_capture_watch_begin(rondo_capture_watch *watch, const char *name, rondo_stream *stream);
 void rondo_capture_watch_end(rondo_capture_watch *watch);
 
-/* In between what the thread does is its own: no watch is on from the pause to the resumption, which is given what the
- * pause returned. */
+/* No watch is active between the pause and the resumption, to which the result of the pause is passed. */
 rondo_capture_watch *rondo_capture_watch_pause(void);
 void rondo_capture_watch_resume(rondo_capture_watch *paused);
 

@@ -11,7 +11,7 @@
     for (size_t i = 0; i < count; i++) to[i] = (type)(to[i] + from[i]); \
   }
 
-/* `better`: to[i] > from[i]. What is no number is unlike itself, and stays. */
+/* `better`: to[i] > from[i]. A NaN does not equal itself, and is kept. */
 #define DEFINE_BEST(name, type, reduction, better)                           \
   static void name##_##reduction(void *dst, const void *src, size_t count) { \
     type *const to = dst;                                                    \

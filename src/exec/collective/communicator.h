@@ -18,10 +18,10 @@ typedef enum rondo_operation {
   RONDO_BARRIER
 } rondo_operation;
 
-/* "all_reduce"; "unknown" for another number, as a process gone wrong may leave it in shared memory. */
+/* "all_reduce"; "unknown" for an invalid number, which a faulty process may write to shared memory. */
 const char *rondo_operation_name(rondo_operation operation);
 
-/* A collective, checked: buffers are there where the operation has them on this rank, all bytes fit. */
+/* A checked collective: the buffers that the operation needs on this rank exist, and no size overflows. */
 typedef struct rondo_collective {
   rondo_operation operation;
   rondo_type type;
@@ -32,7 +32,7 @@ typedef struct rondo_collective {
   void *dst;
 } rondo_collective;
 
-/* What a communicator is made with, its defaults resolved. */
+/* The options of a communicator with defaults resolved. */
 typedef struct rondo_communicator_plan {
   rondo_device *device;
   const char *name;
@@ -65,7 +65,7 @@ struct rondo_transport {
   rondo_status (*close)(rondo_link *link);
 };
 
-/* For devices whose queues wait for semaphores; for those that take work of libraries. */
+/* The first is for devices whose queues wait for semaphores, the second for devices that run libraries' work. */
 extern const rondo_transport rondo_exchange_transport;
 extern const rondo_transport rondo_nccl_transport;
 

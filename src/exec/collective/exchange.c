@@ -7,7 +7,7 @@ static rondo_exchange *exchange_of(rondo_link *link) { return (rondo_exchange *)
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
-/* After the last executable: no work of a device can come here any more. */
+/* Runs after the last executable ended: no device work can use the exchange any more. */
 static void end(void *user) {
   rondo_exchange *exchange = user;
   if (exchange->has_monitor) {

@@ -36,9 +36,9 @@ enum {
 
 enum { RONDO_PIECE_ARRIVES = 1, RONDO_PIECE_FINISHES = 2, RONDO_PIECE_IS_QUEUED = 4 /* not captured: counted */ };
 
-/* What the kernels of a piece are given. No padding: graphs compare it as bytes. */
+/* The parameters of a piece's kernels. No padding: graphs compare it as bytes. */
 typedef struct rondo_piece {
-  uint64_t tag;   /* tells it from others under way, see rondo_exchange.tags; not 0 */
+  uint64_t tag;   /* identifies it among pieces in progress, see rondo_exchange.tags; not 0 */
   uint64_t count; /* elements of the whole collective */
   uint64_t first; /* element of each part that the piece begins with */
   uint64_t length;
@@ -64,7 +64,7 @@ typedef struct rondo_exchange {
   _Atomic uint64_t arrived;     /* the number of the last piece */
   _Atomic uint64_t arrived_ns;
   _Atomic uint64_t last_kind, last_count; /* of that one, for messages */
-  _Atomic uint32_t settling;              /* taken by who compares: no later piece is settled meanwhile */
+  _Atomic uint32_t settling;              /* a lock for the thread that compares: no later piece is settled meanwhile */
   _Atomic uint64_t settled;               /* all ranks had arrived there */
   _Atomic uint64_t queued, done;          /* pieces that are not of graphs */
   _Atomic uint32_t done_signal;           /* futex */
@@ -90,8 +90,8 @@ static inline bool rondo_exchange_has_failed(const rondo_exchange *exchange) {
   return atomic_load_explicit(&exchange->failed, memory_order_acquire) != 0;
 }
 
-/* Lets what waits for piece `number` go on when all ranks have arrived there, or fails when they differ. False: not all
- * have, or another thread is at it. */
+/* Releases the waits for piece `number` if all ranks have arrived there, or fails if their calls differ. False if not
+ * all have arrived, or another thread does this. */
 bool rondo_exchange_settle(rondo_exchange *exchange, uint64_t number);
 
 /* Keeps the words for a piece that is arriving. */

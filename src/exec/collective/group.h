@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * A group of ranks on one machine: how they find each other, how they notice that one has ended, and the memory that
- * they share. A rank is the holder of the lock on byte `rank` of the rendezvous file. The system releases the lock
- * when the process ends, however it ends. (The locks belong to open files and not to processes, so that ranks of one
- * process differ too.) The file's head describes the group; after it each rank has two slots for data, which only that
- * rank writes.
+ * A group of ranks on one machine: how ranks find each other, how they detect that one has ended, and their shared
+ * memory. A rank is the holder of the lock on byte `rank` of the rendezvous file. The system releases the lock when the
+ * process ends, however it ends. (The locks belong to open files and not to processes, so that ranks of one process
+ * differ too.) The file's head describes the group; after it each rank has two slots for data, which only that rank
+ * writes.
  *
  * Threads: entering, awaiting, reserving and leaving belong to one thread at a time; any thread may ask and ring.
  */
@@ -73,7 +73,8 @@ typedef struct rondo_group_options {
 /* Takes the rank; does not wait for the others. Errors as rondo_communicator_create. */
 RONDO_MUST_USE rondo_status rondo_group_enter(const rondo_allocator *allocator, const rondo_group_options *options,
                                               rondo_group **out);
-/* Waits until all have come: UNAVAILABLE/TIMED_OUT naming those that have not. Leave it all the same. */
+/* Waits until all ranks have joined: UNAVAILABLE/TIMED_OUT naming those that have not. Call rondo_group_leave in any
+ * case. */
 RONDO_MUST_USE rondo_status rondo_group_await(rondo_group *group);
 /* NULL is fine. The last rank that leaves removes the file. */
 void rondo_group_leave(rondo_group *group);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Measuring what a device costs. Lines of empty kernels, of two lengths, run on a stream and as execs in turns, so that
- * a slow moment affects all of them. The medians of the two lengths give a straight line: a base, and the cost of each
- * kernel.
+ * Measuring what a device costs. Lines of empty kernels, of two lengths, run on a stream and as execs in alternation,
+ * so that a slow moment affects all of them. The medians of the two lengths give a straight line: a base, and the cost
+ * of each kernel.
  */
 #include "exec/cost/device_costs.h"
 
@@ -26,10 +26,10 @@ static const uint32_t lengths[LENGTHS] = {8, 96};
 #define ROUNDS_END_NS UINT64_C(8000000)
 #define GATE_NS UINT64_C(5000000)
 
-/* What moving inputs add. A GPU, measured on an H200 (bench/results/2026-11-22-h200-copies.md): a launch that was told
- * other arguments takes the driver longer until it is done, however few, so that up to 2 MiB a copy is done before one
- * patched reader. A CPU, measured on two cores of a Xeon (bench/results/2026-11-21-patching.md, of 1 to 16 readers):
- * 0.005 a node until the work is done; copies of 4 to 256 KiB grow by 0.042 to 0.047 for each KiB. */
+/* The additional costs of moving inputs. A GPU, measured on an H200 (bench/results/2026-11-22-h200-copies.md): a launch
+ * that was told other arguments takes the driver longer until it is done, however few, so that up to 2 MiB a copy is
+ * done before one patched reader. A CPU, measured on two cores of a Xeon (bench/results/2026-11-21-patching.md, of 1 to
+ * 16 readers): 0.005 a node until the work is done; copies of 4 to 256 KiB grow by 0.042 to 0.047 for each KiB. */
 static const rondo_costs cpu_inputs = {
     .input_patched_node = 0.005, .input_copied_each = 0.06, .input_queued_each = 0.4, .input_copied_kib = 0.042};
 static const rondo_costs gpu_inputs = {.input_patched = 3,
@@ -134,7 +134,7 @@ static double microseconds(uint64_t begin, uint64_t end) { return (double)(end -
 
 /* Lines ------------------------------------------------------------------------------------------------------------ */
 
-/* Looks at its arguments, as any kernel does. */
+/* Reads its arguments, as any kernel does. */
 static void do_little(rondo_blocks blocks, void *const *args) {
   volatile size_t sum = blocks.first;
   for (size_t i = 0; i < ARGUMENTS; i++) sum += *(const size_t *)args[i];
@@ -260,7 +260,7 @@ static rondo_status run_rounds(laboratory *lab) {
   return RONDO_OK;
 }
 
-/* Fills the caches with something else. */
+/* Evicts the processor's caches. */
 static void forget(laboratory *lab) {
   for (size_t i = 0; i < OTHER_BYTES; i += RONDO_CACHE_LINE) lab->other[i]++;
 }
@@ -320,7 +320,7 @@ static rondo_status work_in(laboratory *lab, rondo_device *device, rondo_costs *
   return RONDO_OK;
 }
 
-/* What failed comes before how the stream ended. */
+/* `status` takes precedence over the failure of destroying the stream. */
 static rondo_status leave(laboratory *lab, const rondo_allocator *allocator, rondo_status status) {
   rondo_saved_error error;
   rondo_error_save(&error);
@@ -331,7 +331,7 @@ static rondo_status leave(laboratory *lab, const rondo_allocator *allocator, ron
   return status == RONDO_OK ? gone : rondo_error_raise(&error);
 }
 
-/* In the mode in which nothing of it disturbs a capture that another thread begins. */
+/* Measures in the capture mode that does not disturb a capture of another thread. */
 static rondo_status measure(rondo_device *device, rondo_costs *out) {
   laboratory *lab;
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;

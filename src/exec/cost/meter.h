@@ -36,13 +36,13 @@ bool rondo_meter_holds(const rondo_stream *stream);
 RONDO_MUST_USE rondo_status rondo_meter_begin(rondo_meter *meter, rondo_stream *stream, uint64_t most_ns);
 /* Lets the device run, and stops counting. On failure the meter is stopped and reports nothing. */
 RONDO_MUST_USE rondo_status rondo_meter_end(rondo_meter *meter);
-/* What is queued may run, and the meter tells nothing: for what waits before the end. */
+/* Opens the gate; the meter then reports nothing. For work that waits before the end. */
 void rondo_meter_stop(rondo_meter *meter);
 
 /* Of a meter that has ended: waits until its run is done, and writes works, host_us and device_us. */
 RONDO_MUST_USE rondo_status rondo_meter_read(const rondo_meter *meter, rondo_gain *out);
 
-/* The meter is as one of zeros; its run may go on. */
+/* Resets the meter to zeros; its run may still be in progress. */
 void rondo_meter_free(rondo_meter *meter);
 
 /* Meters one run of the work, which waits for `most_ns` at most. */

@@ -38,7 +38,7 @@ static rondo_status launch_once(const measurement *m) {
 static rondo_status take_samples(const measurement *m) {
   const rondo_executable *executable = m->exec->executable;
   const size_t count = m->exec->lowering.nodes.count;
-  RONDO_TRY(launch_once(m)); /* touches memory, wakes workers; not counted */
+  RONDO_TRY(launch_once(m)); /* warm-up, not counted */
   for (uint32_t r = 0; r < m->repeats; r++) {
     RONDO_TRY(launch_once(m));
     executable->ops->times(executable, m->last);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Executors: a ready queue whose lanes have streams. Each lane (the caller of a run, and each thread) has one stream
- * for each purpose. The caller's stream for compute is the one that the run was asked for on.
+ * An executor is a ready queue whose workers have streams: one for each purpose. Worker 0 is the thread that calls run.
+ * Its stream for compute is the stream that was passed to run.
  *
- * A stream's position counts what a run has enqueued on it, and a node's mark says where the node is. A node waits for
- * the event of a node before it, if that one is on another stream, unless its stream or the host has waited for that
- * position already. A node's event is recorded unless all nodes after it must be on the same stream.
+ * A stream's position counts the nodes that a run has enqueued on it. A node's mark holds the node's stream and
+ * position. A node waits for the event of a predecessor on another stream, unless its stream or the host has already
+ * waited for that position. A node's event is recorded unless all its successors must be on the same stream.
  *
- * Threads: the lock guards the claim alone. Whoever has claimed the executor uses the streams. In a run each lane uses
- * its own, and reads the marks and counts of other lanes only for nodes that are finished.
+ * Threads: the lock guards only the claim. Only the thread that has claimed the executor uses the streams. In a run
+ * each worker uses its own streams, and reads other workers' marks and positions only for nodes that are finished.
  */
 #include "exec/eager/executor.h"
 
@@ -24,14 +24,14 @@
 enum { CHOSEN_THREADS = 4, NAME_BYTES = 64 };
 #define EXPENSIVE_US 20
 
-/* What only the lane that has the stream touches in a run. */
+/* In a run only the stream's worker accesses this. */
 typedef struct executor_stream {
   rondo_stream *stream;
-  rondo_event *joined; /* its last work, at the end of a run */
+  rondo_event *joined; /* recorded after the last work of a run */
   bool is_used;        /* in this run */
-  uint32_t position;   /* of what it was given last; nothing yet is 0 */
-  uint32_t done;       /* the host has waited for what is up to here */
-  uint32_t *known;     /* of each stream the position that this one has waited for */
+  uint32_t position;   /* of the last node enqueued; 0: none yet */
+  uint32_t done;       /* the host has waited up to this position */
+  uint32_t *known;     /* for each stream, the position that this stream has waited for */
 } executor_stream;
 
 struct rondo_executor {
@@ -42,10 +42,10 @@ struct rondo_executor {
   bool computes;
   uint64_t expensive_ns;
   rondo_ready_queue *queue;
-  executor_stream *streams; /* by lane and purpose */
+  executor_stream *streams; /* by worker and purpose */
   uint32_t *known;          /* stream_count of each */
-  uint32_t *wanted;         /* one a lane and stream: a node to be waited for, plus one; zeros between nodes */
-  rondo_event *begun;       /* what was on the program's stream before the run */
+  uint32_t *wanted;         /* for each worker and stream, a node to wait for, plus one; zeros between nodes */
+  rondo_event *begun;       /* recorded on the caller's stream before the run */
   pthread_mutex_t lock;
   pthread_cond_t freed;
   bool is_claimed;
@@ -53,7 +53,7 @@ struct rondo_executor {
   _Atomic uint64_t events, waits, joins, busy_runs;
 };
 
-/* Where a node is, once it is finished. */
+/* The stream and position of a node, once it is finished. */
 typedef struct node_mark {
   uint32_t stream, position;
   bool is_done;   /* the host has waited for it */
@@ -67,11 +67,11 @@ struct rondo_executor_plan {
   rondo_purpose *purposes;
   rondo_event **events; /* NULL: none is needed */
   node_mark *marks;
-  rondo_executor_play play;
+  rondo_executor_run_node run_node;
   void *user;        /* of this run */
-  bool spreads;      /* expensive nodes go to threads */
-  bool forks;        /* other streams than the program's are used */
-  bool is_unsettled; /* they were, since they were last waited for */
+  bool spreads;      /* threads run the expensive nodes */
+  bool uses_streams; /* uses other streams than the caller's */
+  bool is_unsettled; /* a run has used other streams since the last rondo_executor_settle */
 };
 
 /* Claims ----------------------------------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ static bool try_claim(rondo_executor *executor) {
   return is_free;
 }
 
-static void give_up(rondo_executor *executor) {
+static void release_claim(rondo_executor *executor) {
   pthread_mutex_lock(&executor->lock);
   assert(executor->is_claimed);
   executor->is_claimed = false;
@@ -113,7 +113,7 @@ static rondo_status record(rondo_executor *executor, rondo_event *event, const e
   return rondo_event_record(event, at->stream);
 }
 
-/* The stream's first node in a run comes after what was on the program's stream. */
+/* Makes the stream's first node in a run wait for the work on the caller's stream. */
 static rondo_status enter(rondo_executor *executor, executor_stream *at) {
   if (at->is_used) return RONDO_OK;
   at->is_used = true;
@@ -121,7 +121,8 @@ static rondo_status enter(rondo_executor *executor, executor_stream *at) {
   return wait_for(executor, at, executor->begun);
 }
 
-/* Of the nodes before this one that its stream has not waited for, the last of each stream, into `wanted`. */
+/* Finds the predecessors that the node's stream has not waited for, and writes the last one on each stream to `wanted`.
+ */
 static bool list_wanted(const rondo_executor_plan *plan, uint32_t stream, uint32_t node, uint32_t *wanted) {
   const executor_stream *at = &plan->executor->streams[stream];
   bool any = false;
@@ -136,10 +137,10 @@ static bool list_wanted(const rondo_executor_plan *plan, uint32_t stream, uint32
   return any;
 }
 
-static rondo_status order(const rondo_executor_plan *plan, uint32_t lane, uint32_t stream, uint32_t node) {
+static rondo_status order(const rondo_executor_plan *plan, uint32_t worker, uint32_t stream, uint32_t node) {
   rondo_executor *executor = plan->executor;
   executor_stream *at = &executor->streams[stream];
-  uint32_t *wanted = &executor->wanted[(size_t)lane * executor->stream_count];
+  uint32_t *wanted = &executor->wanted[(size_t)worker * executor->stream_count];
   rondo_status status = enter(executor, at);
   if (!list_wanted(plan, stream, node, wanted)) return status;
   for (uint32_t i = 0; i < executor->stream_count; i++) {
@@ -153,9 +154,9 @@ static rondo_status order(const rondo_executor_plan *plan, uint32_t lane, uint32
   return status;
 }
 
-/* A node after this one may run on another stream: for another purpose, or on the lane that finishes another node
- * before it. */
-static bool may_leave(const rondo_executor_plan *plan, uint32_t node, uint32_t next, bool is_running) {
+/* Whether `next`, a successor of `node`, may run on another stream: because it has another purpose, or because another
+ * worker may finish its last predecessor. */
+static bool may_change_stream(const rondo_executor_plan *plan, uint32_t node, uint32_t next, bool is_running) {
   if (plan->purposes[next] != plan->purposes[node]) return true;
   if (!plan->spreads) return false;
   if (plan->graph.is_expensive[next]) return true;
@@ -165,11 +166,12 @@ static bool may_leave(const rondo_executor_plan *plan, uint32_t node, uint32_t n
 static bool needs_event(const rondo_executor_plan *plan, uint32_t node, bool is_running) {
   const rondo_task *task = &plan->graph.tasks.tasks[node];
   for (uint32_t i = task->successors_first; i < task->successors_end; i++)
-    if (may_leave(plan, node, plan->graph.tasks.successors[i], is_running)) return true;
+    if (may_change_stream(plan, node, plan->graph.tasks.successors[i], is_running)) return true;
   return false;
 }
 
-static rondo_status leave_mark(const rondo_executor_plan *plan, executor_stream *at, uint32_t node, node_mark *mark) {
+static rondo_status mark_finished(const rondo_executor_plan *plan, executor_stream *at, uint32_t node,
+                                  node_mark *mark) {
   rondo_executor *executor = plan->executor;
   if (plan->spreads && executor->computes && plan->graph.is_expensive[node]) {
     RONDO_TRY(rondo_stream_drain(at->stream, "rondo_executor_run"));
@@ -182,23 +184,23 @@ static rondo_status leave_mark(const rondo_executor_plan *plan, executor_stream 
   return record(executor, plan->events[node], at);
 }
 
-/* rondo_ready_play; user: the plan. */
-static rondo_status play_node(void *user, uint32_t lane, uint32_t node) {
+/* rondo_ready_run_node; user: the plan. */
+static rondo_status run_node(void *user, uint32_t worker, uint32_t node) {
   const rondo_executor_plan *plan = user;
-  const uint32_t stream = lane * RONDO_PURPOSES + (uint32_t)plan->purposes[node];
+  const uint32_t stream = worker * RONDO_PURPOSES + (uint32_t)plan->purposes[node];
   executor_stream *at = &plan->executor->streams[stream];
   node_mark *mark = &plan->marks[node];
-  assert(lane <= plan->executor->threads && node < plan->graph.tasks.item_count);
-  assert(at->stream != NULL); /* made with the plan */
-  RONDO_TRY(order(plan, lane, stream, node));
+  assert(worker <= plan->executor->threads && node < plan->graph.tasks.item_count);
+  assert(at->stream != NULL); /* created with the plan */
+  RONDO_TRY(order(plan, worker, stream, node));
   *mark = (node_mark){.stream = stream, .position = ++at->position};
-  RONDO_TRY(plan->play(plan->user, node, at->stream));
-  return leave_mark(plan, at, node, mark);
+  RONDO_TRY(plan->run_node(plan->user, node, at->stream));
+  return mark_finished(plan, at, node, mark);
 }
 
 /* Joining ---------------------------------------------------------------------------------------------------------- */
 
-/* A stream that cannot be joined is waited for. */
+/* Makes the caller's stream wait for this one. If that fails, waits on the host. */
 static rondo_status join(rondo_executor *executor, executor_stream *at) {
   rondo_saved_error error;
   rondo_status status = record(executor, at->joined, at);
@@ -208,7 +210,7 @@ static rondo_status join(rondo_executor *executor, executor_stream *at) {
   }
   if (status == RONDO_OK) return RONDO_OK;
   rondo_error_save(&error);
-  rondo_status_ignore(rondo_stream_drain(at->stream, "rondo_executor_run"), "the first failure is the one to tell");
+  rondo_status_ignore(rondo_stream_drain(at->stream, "rondo_executor_run"), "the first failure is the one to report");
   return rondo_error_raise(&error);
 }
 
@@ -232,16 +234,16 @@ static void begin(rondo_executor_plan *plan, rondo_stream *stream, void *user) {
     at->position = at->done = 0;
   }
   memset(executor->streams[0].known, 0, executor->stream_count * sizeof *executor->known);
-  assert(executor->streams[0].stream == NULL); /* no other run is on */
+  assert(executor->streams[0].stream == NULL); /* no other run is in progress */
   executor->streams[0].stream = stream;
   plan->user = user;
 }
 
 static rondo_status run_nodes(rondo_executor_plan *plan) {
   rondo_executor *executor = plan->executor;
-  if (plan->forks) RONDO_TRY(record(executor, executor->begun, &executor->streams[0]));
-  plan->is_unsettled |= plan->forks;
-  const rondo_status status = rondo_ready_queue_run(executor->queue, &plan->graph, play_node, plan);
+  if (plan->uses_streams) RONDO_TRY(record(executor, executor->begun, &executor->streams[0]));
+  plan->is_unsettled |= plan->uses_streams;
+  const rondo_status status = rondo_ready_queue_run(executor->queue, &plan->graph, run_node, plan);
   rondo_saved_error error;
   rondo_error_save(&error);
   const rondo_status joined = join_all(executor);
@@ -251,7 +253,7 @@ static rondo_status run_nodes(rondo_executor_plan *plan) {
 rondo_status rondo_executor_run(rondo_executor_plan *plan, rondo_stream *stream, void *user, bool *out_has_run) {
   rondo_executor *executor = plan->executor;
   *out_has_run = false;
-  RONDO_TRY(rondo_device_require_own("rondo_compiled_run", executor->device)); /* it has threads of its own */
+  RONDO_TRY(rondo_device_require_own("rondo_compiled_run", executor->device)); /* a fork has no threads */
   if (rondo_stream_find_capture(stream) != NULL) return RONDO_OK;
   if (!try_claim(executor)) {
     count_up(&executor->busy_runs);
@@ -261,7 +263,7 @@ rondo_status rondo_executor_run(rondo_executor_plan *plan, rondo_stream *stream,
   begin(plan, stream, user);
   const rondo_status status = run_nodes(plan);
   executor->streams[0].stream = NULL;
-  give_up(executor);
+  release_claim(executor);
   return status;
 }
 
@@ -279,7 +281,7 @@ rondo_status rondo_executor_settle(rondo_executor_plan *plan) {
   if (plan == NULL || !plan->is_unsettled || plan->executor->device->is_inherited) return RONDO_OK;
   claim(plan->executor);
   const rondo_status status = drain_all(plan->executor);
-  give_up(plan->executor);
+  release_claim(plan->executor);
   plan->is_unsettled = false;
   return status;
 }
@@ -300,7 +302,7 @@ static rondo_status make_stream(rondo_executor *executor, uint32_t index) {
   return rondo_stream_create(executor->device, &options, &at->stream);
 }
 
-/* Those that the plan's nodes may run on. */
+/* Creates the streams that the plan's nodes may run on. */
 static rondo_status make_streams(const rondo_executor_plan *plan) {
   rondo_executor *executor = plan->executor;
   bool is_needed[RONDO_PURPOSES] = {false};
@@ -336,13 +338,13 @@ static rondo_status make_plan(rondo_executor_plan *plan, const rondo_executor_wo
   RONDO_TRY(copy_lists(plan, work));
   for (uint32_t p = 0; p < work->count; p++) {
     plan->spreads |= work->is_expensive[p] && plan->executor->threads > 0;
-    plan->forks |= work->purposes[p] != RONDO_PURPOSE_COMPUTE;
+    plan->uses_streams |= work->purposes[p] != RONDO_PURPOSE_COMPUTE;
   }
-  plan->forks |= plan->spreads;
+  plan->uses_streams |= plan->spreads;
   RONDO_TRY(make_events(plan));
   claim(plan->executor);
   const rondo_status status = make_streams(plan);
-  give_up(plan->executor);
+  release_claim(plan->executor);
   return status;
 }
 
@@ -351,7 +353,7 @@ rondo_status rondo_executor_plan_create(rondo_executor *executor, const rondo_ex
   rondo_executor_plan *plan;
   *out = NULL;
   RONDO_TRY(rondo_allocate_items(&executor->allocator, 1, sizeof *plan, &plan));
-  *plan = (rondo_executor_plan){.executor = executor, .play = work->play};
+  *plan = (rondo_executor_plan){.executor = executor, .run_node = work->run_node};
   atomic_fetch_add_explicit(&executor->plans, 1, memory_order_relaxed);
   const rondo_status status = make_plan(plan, work);
   if (status == RONDO_OK)
@@ -400,10 +402,10 @@ static uint32_t choose_threads(uint32_t wanted) {
 
 static rondo_status open_executor(rondo_executor *executor) {
   const rondo_allocator *allocator = &executor->allocator;
-  const size_t streams = executor->stream_count, lanes = executor->threads + (size_t)1;
+  const size_t streams = executor->stream_count, workers = executor->threads + (size_t)1;
   RONDO_TRY(rondo_allocate_items(allocator, streams, sizeof *executor->streams, &executor->streams));
   RONDO_TRY(rondo_allocate_items(allocator, streams * streams, sizeof *executor->known, &executor->known));
-  RONDO_TRY(rondo_allocate_items(allocator, lanes * streams, sizeof *executor->wanted, &executor->wanted));
+  RONDO_TRY(rondo_allocate_items(allocator, workers * streams, sizeof *executor->wanted, &executor->wanted));
   for (size_t i = 0; i < streams; i++) executor->streams[i].known = &executor->known[i * streams];
   RONDO_TRY(rondo_event_create(executor->device, NULL, &executor->begun));
   return rondo_ready_queue_create(allocator, executor->threads, &executor->queue);
@@ -411,7 +413,7 @@ static rondo_status open_executor(rondo_executor *executor) {
 
 static rondo_status free_executor(rondo_executor *executor) {
   const rondo_allocator allocator = executor->allocator;
-  const size_t streams = executor->stream_count, lanes = executor->threads + (size_t)1;
+  const size_t streams = executor->stream_count, workers = executor->threads + (size_t)1;
   rondo_saved_error first = {.status = RONDO_OK};
   rondo_ready_queue_destroy(executor->queue);
   for (size_t i = 1; executor->streams != NULL && i < streams; i++) {
@@ -420,7 +422,7 @@ static rondo_status free_executor(rondo_executor *executor) {
     rondo_event_destroy(executor->streams[i].joined);
   }
   rondo_event_destroy(executor->begun);
-  rondo_release(&allocator, executor->wanted, lanes * streams, sizeof *executor->wanted);
+  rondo_release(&allocator, executor->wanted, workers * streams, sizeof *executor->wanted);
   rondo_release(&allocator, executor->known, streams * streams, sizeof *executor->known);
   rondo_release(&allocator, executor->streams, streams, sizeof *executor->streams);
   pthread_cond_destroy(&executor->freed);
@@ -448,7 +450,7 @@ static rondo_status make_executor(rondo_device *device, const rondo_executor_opt
   }
   rondo_saved_error error;
   rondo_error_save(&error);
-  rondo_status_ignore(free_executor(executor), "the failure that led here is the one to tell");
+  rondo_status_ignore(free_executor(executor), "the failure that led here is the one to report");
   return rondo_error_raise(&error);
 }
 
@@ -486,7 +488,7 @@ rondo_status rondo_executor_get_info(const rondo_executor *executor, rondo_execu
                                     .nodes = counts.nodes,
                                     .inline_nodes = counts.nodes - counts.threads,
                                     .thread_nodes = counts.threads,
-                                    .queued_nodes = counts.handed,
+                                    .queued_nodes = counts.shared,
                                     .events = atomic_load_explicit(&executor->events, memory_order_relaxed),
                                     .waits = atomic_load_explicit(&executor->waits, memory_order_relaxed),
                                     .joins = atomic_load_explicit(&executor->joins, memory_order_relaxed),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Executors (<rondo/executor.h>) for whoever has nodes to run: which kind of stream each is enqueued on, and when.
+ * Runs nodes on the streams of an executor (<rondo/executor.h>): it chooses the stream and the time at which each node
+ * is enqueued.
  *
- * Threads: one run at a time claims an executor, or one thread that makes streams of it. A plan belongs to one thread
- * at a time.
+ * Threads: an executor is claimed by one run at a time, or by one thread that creates its streams. One thread at a time
+ * uses a plan.
  */
 #ifndef RONDO_EXEC_EAGER_EXECUTOR_H
 #define RONDO_EXEC_EAGER_EXECUTOR_H
@@ -18,38 +19,39 @@ typedef enum rondo_purpose {
   RONDO_PURPOSES
 } rondo_purpose;
 
-/* Queues a node's work on the stream. */
-typedef rondo_status (*rondo_executor_play)(void *user, uint32_t node, rondo_stream *stream);
+/* Enqueues a node's work on the stream. */
+typedef rondo_status (*rondo_executor_run_node)(void *user, uint32_t node, rondo_stream *stream);
 
 typedef struct rondo_executor_work {
   uint32_t count;
   const uint32_t *before_start, *before; /* as in rondo_ready_graph_make */
-  const rondo_purpose *purposes;         /* one a node */
-  const bool *is_expensive;              /* likewise */
-  rondo_executor_play play;
+  const rondo_purpose *purposes;         /* one for each node */
+  const bool *is_expensive;              /* one for each node */
+  rondo_executor_run_node run_node;
 } rondo_executor_work;
 
-/* Work made ready to be run by an executor, which stays as long. */
+/* Work that is prepared to run on an executor. The executor must outlive it. */
 typedef struct rondo_executor_plan rondo_executor_plan;
 
 /* The lists are copied. Errors: OUT_OF_MEMORY, and what streams and events return. */
 RONDO_MUST_USE rondo_status rondo_executor_plan_create(rondo_executor *executor, const rondo_executor_work *work,
                                                        rondo_executor_plan **out);
-/* Its work is done. NULL is fine. */
+/* The plan's work must be finished. NULL is allowed. */
 void rondo_executor_plan_destroy(rondo_executor_plan *plan);
 
-/* Runs the work after what is queued on the stream; what is queued there later comes after it, also after a
- * failure. *out_has_run is false when it did nothing: the stream captures, or another run is on. Does not allocate.
- * Errors: the first failure of a node. */
+/* Runs the work after what is enqueued on the stream. Work that is enqueued there later runs after it, even if it
+ * failed. *out_has_run is false if nothing was run, because the stream captures or another run uses the executor. Does
+ * not allocate. Errors: the first failure of a node. */
 RONDO_MUST_USE rondo_status rondo_executor_run(rondo_executor_plan *plan, rondo_stream *stream, void *user,
                                                bool *out_has_run);
 
-/* What failed on the executor's streams in runs of the plan, once the stream of these runs was waited for. */
+/* Returns what failed on the executor's streams in runs of the plan. Call it after synchronizing with the stream of
+ * these runs. */
 RONDO_MUST_USE rondo_status rondo_executor_settle(rondo_executor_plan *plan);
 
-/* Whether an operator is computed when it is played (a CPU device). */
+/* Whether running a node computes it, instead of only enqueuing it (a CPU device). */
 bool rondo_executor_computes(const rondo_executor *executor);
-/* What is expensive, in nanoseconds. */
+/* The time from which on a node is expensive. */
 uint64_t rondo_executor_expensive_ns(const rondo_executor *executor);
 rondo_device *rondo_executor_device(const rondo_executor *executor);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Running graphs by a ready queue. A thread that has nothing to play looks for work for a short while, and then sleeps
- * (base/tasks/sleepers.h). The queue's threads and the caller sleep apart, so that the end of a run wakes the caller
- * alone.
+ * Runs graphs with a ready queue. A thread without work polls for a short time and then sleeps (base/tasks/sleepers.h).
+ * The queue's threads and the caller sleep on different futexes, so the end of a run wakes only the caller.
  */
 #include "exec/eager/ready_queue.h"
 
@@ -11,9 +10,9 @@
 #include "base/error.h"
 #include "base/tasks/sleepers.h"
 
-#define PATIENCE_NS 20000
+#define SPIN_NS 20000
 
-enum { TURNS_A_LOOK = 16 };
+enum { SPINS_PER_CLOCK_READ = 16 };
 
 /* Graphs ----------------------------------------------------------------------------------------------------------- */
 
@@ -23,9 +22,9 @@ static bool is_task_alone(const void *user, uint32_t node) {
   return true;
 }
 
-/* Turns the edges round. `start` has count + 1 zeros. */
-static void turn_edges(uint32_t count, const uint32_t *before_start, const uint32_t *before, uint32_t *start,
-                       uint32_t *after) {
+/* Converts lists of predecessors to lists of successors. `start` must hold count + 1 zeros. */
+static void invert_edges(uint32_t count, const uint32_t *before_start, const uint32_t *before, uint32_t *start,
+                         uint32_t *after) {
   const uint32_t edges = before_start[count];
   for (uint32_t i = 0; i < edges; i++) start[before[i] + 1]++;
   for (uint32_t p = 0; p < count; p++) start[p + 1] += start[p];
@@ -46,7 +45,7 @@ rondo_status rondo_ready_graph_make(const rondo_allocator *allocator, uint32_t c
   RONDO_TRY(rondo_allocate_items(allocator, (size_t)count + 1, sizeof *start, &start));
   rondo_status status = rondo_allocate_items(allocator, edges, sizeof *after, &after);
   if (status == RONDO_OK) {
-    turn_edges(count, before_start, before, start, after);
+    invert_edges(count, before_start, before, start, after);
     status = rondo_task_graph_make(allocator, count, start, after, is_task_alone, NULL, &out->tasks);
   }
   rondo_release(allocator, after, edges, sizeof *after);
@@ -62,33 +61,34 @@ void rondo_ready_graph_free(const rondo_allocator *allocator, rondo_ready_graph 
 
 /* The queue -------------------------------------------------------------------------------------------------------- */
 
-/* All but the first have a thread. Only the lane's own thread writes it, but for the top of its deque. */
-typedef struct ready_lane {
-  rondo_task_worker worker; /* expensive nodes in the deque, cheap ones in the list */
+/* Every worker but the first has a thread. Only the worker's own thread writes this, except for the top of the deque.
+ */
+typedef struct ready_worker {
+  rondo_task_worker tasks; /* expensive nodes in the deque, cheap ones in the list */
   rondo_ready_queue *queue;
   uint32_t number;
-  _Atomic uint64_t nodes, handed, busy_ns;
+  _Atomic uint64_t nodes, shared, busy_ns;
   rondo_thread thread;
-} ready_lane;
+} ready_worker;
 
 struct rondo_ready_queue {
   rondo_allocator allocator;
-  ready_lane *lanes;
+  ready_worker *workers;
   uint32_t threads, started;
   rondo_sleepers work;   /* the queue's threads */
-  rondo_sleepers news;   /* the caller: an expensive node is ready, or all are finished */
-  atomic_bool is_waited; /* the caller sleeps, and was not woken yet */
+  rondo_sleepers news;   /* the caller: wakes when an expensive node is ready or all nodes are finished */
+  atomic_bool is_waited; /* the caller sleeps and nobody has woken it yet */
   atomic_bool is_stopped;
   _Atomic uint32_t unfinished;
   atomic_bool has_failed;
-  rondo_saved_error error; /* of the lane that set has_failed */
+  rondo_saved_error error; /* written by the worker that set has_failed */
   rondo_ready_graph *graph;
-  rondo_ready_play play;
+  rondo_ready_run_node run_node;
   void *user;
-  _Atomic uint64_t runs, run_ns, waited_ns; /* of the caller */
+  _Atomic uint64_t runs, run_ns, waited_ns; /* written by the caller */
 };
 
-/* Of a counter that one thread writes. */
+/* For a counter with a single writer. */
 static void count_up(_Atomic uint64_t *counter, uint64_t more) {
   const uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
   atomic_store_explicit(counter, before + more, memory_order_relaxed);
@@ -96,7 +96,7 @@ static void count_up(_Atomic uint64_t *counter, uint64_t more) {
 
 static bool is_over(rondo_ready_queue *queue) { return atomic_load(&queue->unfinished) == 0; }
 
-/* For an expensive node: the caller, if it sleeps, else a thread. */
+/* Wakes a worker for an expensive node: the caller if it sleeps, else a thread. */
 static void wake_one(rondo_ready_queue *queue) {
   if (atomic_load(&queue->is_waited) && atomic_exchange(&queue->is_waited, false))
     rondo_sleepers_wake(&queue->news, 1);
@@ -104,60 +104,60 @@ static void wake_one(rondo_ready_queue *queue) {
     rondo_sleepers_wake(&queue->work, 1);
 }
 
-/* The node at that place of the successors. */
-static void find_ready(ready_lane *lane, uint32_t place) {
-  rondo_ready_queue *queue = lane->queue;
+/* Queues the node at this index of `successors`, which is ready. */
+static void queue_ready(ready_worker *worker, uint32_t index) {
+  rondo_ready_queue *queue = worker->queue;
   const rondo_task_graph *tasks = &queue->graph->tasks;
-  const uint32_t node = tasks->successors[place];
+  const uint32_t node = tasks->successors[index];
   if (!queue->graph->is_expensive[node] || queue->threads == 0) {
-    rondo_task_list_append(&lane->worker.list, tasks, node);
-  } else if (rondo_task_put(&lane->worker, tasks, rondo_task_entry(0, place, 1))) {
-    count_up(&lane->handed, 1);
+    rondo_task_list_append(&worker->tasks.list, tasks, node);
+  } else if (rondo_task_put(&worker->tasks, tasks, rondo_task_entry(0, index, 1))) {
+    count_up(&worker->shared, 1);
     wake_one(queue);
   }
 }
 
-/* The lane that finishes the last node touches nothing of the run any more. */
-static void finish(ready_lane *lane, uint32_t node) {
-  rondo_ready_queue *queue = lane->queue;
+/* After the last node is finished, its worker must not access the run again. */
+static void finish(ready_worker *worker, uint32_t node) {
+  rondo_ready_queue *queue = worker->queue;
   const rondo_task_graph *tasks = &queue->graph->tasks;
   const uint32_t end = tasks->tasks[node].successors_end;
   uint32_t at = tasks->tasks[node].successors_first, ready_end = 0, ready;
   while ((ready = rondo_task_next_ready(tasks, &at, end, &ready_end)) > 0)
-    for (uint32_t place = ready_end - ready; place < ready_end; place++) find_ready(lane, place);
+    for (uint32_t index = ready_end - ready; index < ready_end; index++) queue_ready(worker, index);
   const uint32_t before = atomic_fetch_sub(&queue->unfinished, 1);
   assert(before > 0);
-  if (before == 1 && lane->number != 0 && rondo_sleepers_exist(&queue->news)) rondo_sleepers_wake(&queue->news, 1);
+  if (before == 1 && worker->number != 0 && rondo_sleepers_exist(&queue->news)) rondo_sleepers_wake(&queue->news, 1);
 }
 
-static void play(ready_lane *lane, uint32_t node) {
-  rondo_ready_queue *queue = lane->queue;
-  count_up(&lane->nodes, 1);
+static void run_node(ready_worker *worker, uint32_t node) {
+  rondo_ready_queue *queue = worker->queue;
+  count_up(&worker->nodes, 1);
   if (!atomic_load_explicit(&queue->has_failed, memory_order_relaxed) &&
-      queue->play(queue->user, lane->number, node) != RONDO_OK &&
+      queue->run_node(queue->user, worker->number, node) != RONDO_OK &&
       !atomic_exchange_explicit(&queue->has_failed, true, memory_order_relaxed))
     rondo_error_save(&queue->error);
-  finish(lane, node);
+  finish(worker, node);
 }
 
-/* The cheap nodes that the lane has found. While it has one, the run is not over. */
-static void play_found(ready_lane *lane) {
-  while (lane->worker.list.first != RONDO_NO_TASK)
-    play(lane, rondo_task_list_take(&lane->worker.list, &lane->queue->graph->tasks));
+/* Runs the cheap nodes that the worker has found. The run is not over while there is one. */
+static void run_cheap(ready_worker *worker) {
+  while (worker->tasks.list.first != RONDO_NO_TASK)
+    run_node(worker, rondo_task_list_take(&worker->tasks.list, &worker->queue->graph->tasks));
 }
 
 /* Waiting ---------------------------------------------------------------------------------------------------------- */
 
-/* The oldest expensive node of the lane's deque, or of another one's. */
-static uint32_t take_expensive(ready_lane *lane) {
-  rondo_ready_queue *queue = lane->queue;
-  const uint32_t lanes = queue->threads + 1;
+/* Takes the oldest expensive node of the worker's own deque or, if that is empty, of another worker's. */
+static uint32_t take_expensive(ready_worker *worker) {
+  rondo_ready_queue *queue = worker->queue;
+  const uint32_t workers = queue->threads + 1;
   uint32_t shared;
-  for (uint32_t i = 0; i < lanes; i++) {
+  for (uint32_t i = 0; i < workers; i++) {
     rondo_steal steal;
-    rondo_steal_deque *deque = &queue->lanes[(lane->number + i) % lanes].worker.deque;
+    rondo_steal_deque *deque = &queue->workers[(worker->number + i) % workers].tasks.deque;
     if (rondo_deque_peek(deque, &steal) && rondo_deque_take(deque, &steal))
-      return rondo_task_split(&lane->worker, &queue->graph->tasks, steal.entry, &shared);
+      return rondo_task_split(&worker->tasks, &queue->graph->tasks, steal.entry, &shared);
   }
   return RONDO_NO_TASK;
 }
@@ -165,28 +165,28 @@ static uint32_t take_expensive(ready_lane *lane) {
 static bool has_expensive(rondo_ready_queue *queue) {
   rondo_steal steal;
   for (uint32_t i = 0; i <= queue->threads; i++)
-    if (rondo_deque_peek(&queue->lanes[i].worker.deque, &steal)) return true;
+    if (rondo_deque_peek(&queue->workers[i].tasks.deque, &steal)) return true;
   return false;
 }
 
-/* Looks without sleeping until there is an expensive node, the run is over, or PATIENCE_NS are. */
-static void look_out(rondo_ready_queue *queue) {
+/* Polls until there is an expensive node, the run is over, or SPIN_NS have passed. */
+static void spin(rondo_ready_queue *queue) {
   uint64_t begun = 0;
   for (uint32_t turn = 1; !is_over(queue) && !has_expensive(queue); turn++) {
     rondo_relax();
-    if (turn % TURNS_A_LOOK != 0) continue;
+    if (turn % SPINS_PER_CLOCK_READ != 0) continue;
     const uint64_t now = rondo_clock_ns();
     if (begun == 0) begun = now;
-    if (now - begun > PATIENCE_NS) return;
+    if (now - begun > SPIN_NS) return;
     rondo_yield();
   }
 }
 
-/* The caller: a node, or RONDO_NO_TASK when all are finished. */
-static uint32_t await_news(rondo_ready_queue *queue) {
+/* For the caller. Returns a node, or RONDO_NO_TASK when all nodes are finished. */
+static uint32_t caller_next(rondo_ready_queue *queue) {
   uint32_t node;
-  look_out(queue);
-  while ((node = take_expensive(&queue->lanes[0])) == RONDO_NO_TASK && !is_over(queue)) {
+  spin(queue);
+  while ((node = take_expensive(&queue->workers[0])) == RONDO_NO_TASK && !is_over(queue)) {
     const uint32_t epoch = rondo_sleepers_enter(&queue->news);
     atomic_store(&queue->is_waited, true);
     if (!has_expensive(queue) && !is_over(queue)) rondo_sleepers_sleep(&queue->news, epoch);
@@ -196,12 +196,12 @@ static uint32_t await_news(rondo_ready_queue *queue) {
   return node;
 }
 
-/* A thread of the queue: a node, or RONDO_NO_TASK when the queue is stopped. */
-static uint32_t await_work(ready_lane *lane) {
-  rondo_ready_queue *queue = lane->queue;
+/* For a thread of the queue. Returns a node, or RONDO_NO_TASK when the queue is being destroyed. */
+static uint32_t thread_next(ready_worker *worker) {
+  rondo_ready_queue *queue = worker->queue;
   uint32_t node;
-  look_out(queue);
-  while ((node = take_expensive(lane)) == RONDO_NO_TASK && !atomic_load(&queue->is_stopped)) {
+  spin(queue);
+  while ((node = take_expensive(worker)) == RONDO_NO_TASK && !atomic_load(&queue->is_stopped)) {
     const uint32_t epoch = rondo_sleepers_enter(&queue->work);
     if (!has_expensive(queue) && !atomic_load(&queue->is_stopped)) rondo_sleepers_sleep(&queue->work, epoch);
     rondo_sleepers_leave(&queue->work);
@@ -210,43 +210,43 @@ static uint32_t await_work(ready_lane *lane) {
 }
 
 static void *thread_main(void *argument) {
-  ready_lane *lane = argument;
+  ready_worker *worker = argument;
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
-  rondo_status_ignore(rondo_capture_exchange_thread_mode(&mode), "a call that is refused then reports it");
-  for (uint32_t node; (node = await_work(lane)) != RONDO_NO_TASK;) {
+  rondo_status_ignore(rondo_capture_exchange_thread_mode(&mode), "a call that the mode forbids reports it");
+  for (uint32_t node; (node = thread_next(worker)) != RONDO_NO_TASK;) {
     const uint64_t begun = rondo_clock_ns();
-    play(lane, node);
-    play_found(lane);
-    count_up(&lane->busy_ns, rondo_clock_ns() - begun);
+    run_node(worker, node);
+    run_cheap(worker);
+    count_up(&worker->busy_ns, rondo_clock_ns() - begun);
   }
   return NULL;
 }
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
-static void begin(rondo_ready_queue *queue, rondo_ready_graph *graph, rondo_ready_play play_node, void *user) {
+static void begin(rondo_ready_queue *queue, rondo_ready_graph *graph, rondo_ready_run_node run, void *user) {
   assert(is_over(queue));
   queue->graph = graph;
-  queue->play = play_node;
+  queue->run_node = run;
   queue->user = user;
   atomic_store_explicit(&queue->has_failed, false, memory_order_relaxed);
   atomic_store(&queue->unfinished, graph->tasks.task_count);
 }
 
-rondo_status rondo_ready_queue_run(rondo_ready_queue *queue, rondo_ready_graph *graph, rondo_ready_play play_node,
+rondo_status rondo_ready_queue_run(rondo_ready_queue *queue, rondo_ready_graph *graph, rondo_ready_run_node run,
                                    void *user) {
-  ready_lane *lane = &queue->lanes[0];
+  ready_worker *worker = &queue->workers[0];
   const uint64_t begun = rondo_clock_ns();
-  begin(queue, graph, play_node, user);
-  for (uint32_t i = 0; i < graph->tasks.source_count; i++) find_ready(lane, graph->tasks.sources_first + i);
-  play_found(lane);
+  begin(queue, graph, run, user);
+  for (uint32_t i = 0; i < graph->tasks.source_count; i++) queue_ready(worker, graph->tasks.sources_first + i);
+  run_cheap(worker);
   while (!is_over(queue)) {
     const uint64_t waits = rondo_clock_ns();
-    const uint32_t node = await_news(queue);
+    const uint32_t node = caller_next(queue);
     count_up(&queue->waited_ns, rondo_clock_ns() - waits);
     if (node == RONDO_NO_TASK) break;
-    play(lane, node);
-    play_found(lane);
+    run_node(worker, node);
+    run_cheap(worker);
   }
   rondo_task_graph_check(&graph->tasks); /* ready for the next run */
   count_up(&queue->runs, 1);
@@ -255,17 +255,18 @@ rondo_status rondo_ready_queue_run(rondo_ready_queue *queue, rondo_ready_graph *
   return has_failed ? rondo_error_raise(&queue->error) : RONDO_OK;
 }
 
-/* A thread that is busy past the end of a run it played in is counted as idle for less than nothing there. */
+/* A thread may still be busy after the end of a run. Then its busy time exceeds the run's time, and idle_ns counts no
+ * idle time for it. */
 void rondo_ready_queue_count(const rondo_ready_queue *queue, rondo_ready_counts *out) {
   uint64_t busy_ns = 0;
   *out = (rondo_ready_counts){.runs = atomic_load_explicit(&queue->runs, memory_order_relaxed),
                               .run_ns = atomic_load_explicit(&queue->run_ns, memory_order_relaxed)};
   for (uint32_t i = 0; i <= queue->threads; i++) {
-    const uint64_t nodes = atomic_load_explicit(&queue->lanes[i].nodes, memory_order_relaxed);
+    const uint64_t nodes = atomic_load_explicit(&queue->workers[i].nodes, memory_order_relaxed);
     out->nodes += nodes;
-    out->handed += atomic_load_explicit(&queue->lanes[i].handed, memory_order_relaxed);
+    out->shared += atomic_load_explicit(&queue->workers[i].shared, memory_order_relaxed);
     if (i > 0) out->threads += nodes;
-    busy_ns += atomic_load_explicit(&queue->lanes[i].busy_ns, memory_order_relaxed);
+    busy_ns += atomic_load_explicit(&queue->workers[i].busy_ns, memory_order_relaxed);
   }
   const uint64_t thread_ns = queue->threads * out->run_ns;
   out->idle_ns = atomic_load_explicit(&queue->waited_ns, memory_order_relaxed);
@@ -275,18 +276,18 @@ void rondo_ready_queue_count(const rondo_ready_queue *queue, rondo_ready_counts 
 /* Life ------------------------------------------------------------------------------------------------------------- */
 
 static rondo_status start_threads(rondo_ready_queue *queue) {
-  void *lanes;
-  RONDO_TRY(rondo_allocate_aligned(&queue->allocator, (size_t)queue->threads + 1, sizeof *queue->lanes,
-                                   RONDO_CACHE_LINE, &lanes));
-  queue->lanes = lanes;
+  void *workers;
+  RONDO_TRY(rondo_allocate_aligned(&queue->allocator, (size_t)queue->threads + 1, sizeof *queue->workers,
+                                   RONDO_CACHE_LINE, &workers));
+  queue->workers = workers;
   for (uint32_t i = 0; i <= queue->threads; i++) {
-    queue->lanes[i].queue = queue;
-    queue->lanes[i].number = i;
-    queue->lanes[i].worker.list = RONDO_TASK_LIST_EMPTY;
+    queue->workers[i].queue = queue;
+    queue->workers[i].number = i;
+    queue->workers[i].tasks.list = RONDO_TASK_LIST_EMPTY;
   }
   while (queue->started < queue->threads) {
-    ready_lane *lane = &queue->lanes[queue->started + 1];
-    RONDO_TRY(rondo_thread_start(&lane->thread, "rondo-executor", thread_main, lane));
+    ready_worker *worker = &queue->workers[queue->started + 1];
+    RONDO_TRY(rondo_thread_start(&worker->thread, "rondo-executor", thread_main, worker));
     queue->started++;
   }
   return RONDO_OK;
@@ -312,7 +313,7 @@ void rondo_ready_queue_destroy(rondo_ready_queue *queue) {
   assert(is_over(queue));
   atomic_store(&queue->is_stopped, true);
   rondo_sleepers_wake(&queue->work, UINT32_MAX);
-  for (uint32_t i = 1; i <= queue->started; i++) rondo_thread_join(queue->lanes[i].thread);
-  rondo_release(&allocator, queue->lanes, (size_t)queue->threads + 1, sizeof *queue->lanes);
+  for (uint32_t i = 1; i <= queue->started; i++) rondo_thread_join(queue->workers[i].thread);
+  rondo_release(&allocator, queue->workers, (size_t)queue->threads + 1, sizeof *queue->workers);
   rondo_release(&allocator, queue, 1, sizeof *queue);
 }

@@ -15,8 +15,8 @@
  * arena is only the driver's launch: nothing is mapped, waited for, locked or counted. So the owner
  * - backs the arena (rondo_arena_back) before the first launch of a recording, for as many bytes as it needs;
  * - orders launches of recordings one after another, on one stream or by events;
- * - launches a recording only while nothing is live, of the bytes that it may write, but its blocks.
- * Launching it again while its outputs are live is fine and makes them again.
+ * - launches a recording only while nothing is live, of the bytes that it may write, but its blocks. Launching it again
+ * while its outputs are live is allowed and recomputes them.
  *
  * Graphs, their clones and execs retain the arena. Destroying the arena takes it from its owner, and its memory is
  * freed with the last of them. They can be destroyed at any time after their launches; that ends no block or output.
@@ -58,16 +58,16 @@ typedef struct rondo_arena_options {
 RONDO_MUST_USE rondo_status rondo_arena_create(rondo_device_memory *memory, const rondo_arena_options *options,
                                                rondo_arena **out);
 
-/* Takes the arena from its owner, when all launches are complete. NULL is fine. */
+/* Takes the arena from its owner, when all launches are complete. NULL is allowed. */
 void rondo_arena_destroy(rondo_arena *arena);
 
 /* Backs the first `bytes` of the arena, unless they are backed already; at once, on the host, without disturbing work
- * that runs. OUT_OF_MEMORY (the limit of the device or system, after pools have given back what they do not use),
- * LIMIT_EXCEEDED (more than is reserved): what is backed stays as it was. */
+ * that runs. OUT_OF_MEMORY (the limit of the device or system, after pools have released their unused memory),
+ * LIMIT_EXCEEDED (more than is reserved): the backed bytes do not change. */
 RONDO_MUST_USE rondo_status rondo_arena_back(rondo_arena *arena, size_t bytes);
 
 /* Gives memory after the first `keep` bytes back to the system, in the pieces in which it was backed. Nothing live and
- * no running work may use it. Fails as the driver does; what was not given back stays backed. */
+ * no running work may use it. Fails as the driver does; memory that was not released stays backed. */
 RONDO_MUST_USE rondo_status rondo_arena_trim(rondo_arena *arena, size_t keep);
 
 typedef struct rondo_arena_info {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Arenas on a guarded device: each allocation and slot has pages of its own, after a page that nothing has. The pages
- * of a destroyed recording are reused as late as possible: a cursor moves around several times as many pages as are in
- * use. Also the watch over host accesses to memory of a recording that has not been launched yet.
+ * Arenas on a guarded device: each allocation and slot has its own pages, after a page that no allocation has. The
+ * pages of a destroyed recording are reused as late as possible: a cursor moves around several times as many pages as
+ * are in use. Also the watch over host accesses to memory of a recording that has not been launched yet.
  */
 #include <assert.h>
 

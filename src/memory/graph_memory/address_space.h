@@ -5,7 +5,7 @@
  * Bytes are free for a new alloc node when each allocation that covers them has a free node among the new node's
  * ancestors (GM-11). With a profile the node gets the planned bytes if they are free. Without one, or once the graph
  * departs from it, it gets the smallest gap that fits. Removing an edge or node is refused if a free would no longer
- * come before an alloc at the same bytes. A space of relocatable graphs gives each alloc node bytes of its own.
+ * come before an alloc at the same bytes. A space of relocatable graphs gives each alloc node its own bytes.
  *
  * The record of an allocation outlives graph and exec while the allocation is live (GM-4). Its life changes in the
  * order of the calls: a launch that leaves it allocated begins it, and any of the three ways to free it ends it.
@@ -120,7 +120,7 @@ struct rondo_address_range {
 
 struct rondo_address_space {
   rondo_device_memory *memory;
-  rondo_arena *arena; /* a reference; NULL: the space has addresses of its own */
+  rondo_arena *arena; /* a reference; NULL: the space has its own addresses */
   bool relocate;      /* its graphs are always relocated (relocation.h): addresses are not shared */
   atomic_uint references;
   atomic_uint live;          /* live allocations */

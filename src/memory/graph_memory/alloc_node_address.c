@@ -3,7 +3,7 @@
  *
  * A graph's alloc and free nodes at one address alternate in the order of their numbers: an address is reused only when
  * a free node of it is among the new node's ancestors, so that the free node has a lower number. Which free belongs to
- * which alloc follows from the numbers alone, in a graph and in all its clones. Only the addresses in the nodes have to
+ * which alloc follows only from the numbers, in a graph and in all its clones. Only the addresses in the nodes have to
  * be remembered.
  */
 #include <assert.h>

@@ -29,7 +29,7 @@ typedef struct rondo_exec_memory rondo_exec_memory;
  */
 RONDO_MUST_USE rondo_status rondo_exec_memory_create(rondo_device_memory *memory, const rondo_memory_node *nodes,
                                                      size_t count, bool auto_free, rondo_exec_memory **out);
-void rondo_exec_memory_destroy(rondo_exec_memory *exec); /* live allocations stay live; NULL is fine */
+void rondo_exec_memory_destroy(rondo_exec_memory *exec); /* live allocations stay live; NULL is allowed */
 
 /* Frees at once what its launches left allocated and nobody has freed. */
 void rondo_exec_memory_free_live(rondo_exec_memory *exec);

@@ -205,7 +205,7 @@ static void clear_point(rondo_graph_points *points, rondo_graph_point *point) {
   point->used = 0;
 }
 
-/* Walks back from the slots: the first point of which all roots are met; NULL when none is near. Does not walk past
+/* Walks back from the slots: the first point of which all roots are met; NULL if none is near. Does not walk past
  * roots. */
 static rondo_status meet_roots(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
                                size_t count, rondo_graph_point **out) {

@@ -381,7 +381,7 @@ static rondo_status give_planned(rondo_relocation *relocation, const size_t *off
   return RONDO_OK;
 }
 
-/* On a guarded device each allocation has pages of its own. */
+/* On a guarded device each allocation has its own pages. */
 static rondo_status give_fresh(rondo_relocation *relocation) {
   const size_t page = relocation->memory->page_bytes;
   size_t bytes = 2 * page, more;

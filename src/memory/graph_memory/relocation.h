@@ -61,7 +61,7 @@ RONDO_MUST_USE rondo_status rondo_relocation_create(rondo_device_memory *memory,
                                                     size_t count, const rondo_flat_edges *edges,
                                                     const rondo_plan_options *options, const rondo_relocation *like,
                                                     rondo_relocation **out);
-void rondo_relocation_destroy(rondo_relocation *relocation); /* NULL is fine */
+void rondo_relocation_destroy(rondo_relocation *relocation); /* NULL is allowed */
 
 /* Whether the address was chosen by relocating. */
 bool rondo_relocation_owns(const rondo_relocation *relocation, const void *address);

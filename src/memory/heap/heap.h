@@ -11,9 +11,9 @@
  * are complete (GM-13). A heap that grows takes unused chunks of other streams' heaps: launches that run one after
  * another share memory across streams too. A heap outlives its stream and serves the next one.
  *
- * A private heap belongs to execs that were told to use it. Its memory is not taken by other heaps and not trimmed. It
- * goes back to the system when the heap is given up and its launches are complete. When the system has no more memory,
- * mappings or files, first the pools and then the heaps of streams give back what they do not use.
+ * A private heap belongs to the execs that are set to use it. Its memory is not taken by other heaps and not
+ * trimmed. It goes back to the system when the heap is given up and its launches are complete. When the system has no
+ * more memory, mappings or files, first the pools and then the streams' heaps release their unused memory.
  *
  * Threads: the gate of a heap makes "wait for the last launch, launch, record the event" one step, and keeps launches
  * away while mappings change. It is held over these calls of the driver on purpose: nothing can be launched on a heap
@@ -71,14 +71,14 @@ typedef struct rondo_space_need {
   rondo_heap *seen; /* for binding: the space's heap when it was looked at */
 } rondo_space_need;
 
-/* A heap for a stream (RONDO_HEAP_STREAM), which may be one whose stream is gone, or a private one. */
+/* A heap for a stream (RONDO_HEAP_STREAM), whose stream may be destroyed, or a private heap. */
 RONDO_MUST_USE rondo_status rondo_heap_acquire(rondo_device_memory *memory, rondo_heap_use use, rondo_heap **out);
 
-/* The stream of the heap is destroyed and its work done; NULL is fine. */
+/* The stream of the heap is destroyed and its work done; NULL is allowed. */
 void rondo_heap_release(rondo_heap *heap);
 
 /* The users of a private heap are destroyed, but their launches may still run: a later sweep that finds them complete
- * frees its memory. NULL is fine. */
+ * frees its memory. NULL is allowed. */
 void rondo_heap_give_up(rondo_heap *heap);
 
 /* The bytes of a heap, with those of allocations that its graphs do not free. */

@@ -315,8 +315,8 @@ static bool claim_spaces(rondo_heap *chosen, rondo_space_need *needs, size_t cou
   return same;
 }
 
-/* Other heaps have given back what they do not use. This one may still have memory of earlier graphs, which is given
- * back after their launches. */
+/* Other heaps have released their unused memory. This one may still have memory of earlier graphs, which is given back
+ * after their launches. */
 static rondo_status satisfy_trimmed(rondo_heap *heap, rondo_space_need *needs, size_t count,
                                     const rondo_saved_error *before) {
   rondo_saved_error refusal;

@@ -46,6 +46,6 @@ RONDO_MUST_USE rondo_status rondo_heap_add_private(rondo_address_space *space, s
                                                    size_t bytes);
 RONDO_MUST_USE rondo_status rondo_heap_remove_private(rondo_address_space *space, size_t position);
 
-/* With the gate entered: waits for the launches, and gives back all memory that no live allocation needs. */
+/* With the gate entered: waits for the launches, and releases all memory that no live allocation needs. */
 RONDO_MUST_USE rondo_status rondo_heap_trim(rondo_heap *heap);
 #endif

@@ -63,7 +63,7 @@ static rondo_status wait_frees(rondo_address_space *space) {
   return status;
 }
 
-/* Without `wait`, nothing is given back while a free may not be complete. */
+/* Without `wait`, nothing is released while a free may not be complete. */
 static rondo_status trim_privates(rondo_address_space *space, bool wait) {
   if (space->privates.count == 0) return RONDO_OK;
   if (wait) RONDO_TRY(wait_frees(space));

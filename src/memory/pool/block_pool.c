@@ -442,7 +442,7 @@ void rondo_pool_untake(rondo_block *block) {
 
 /* Chunks ---------------------------------------------------------------------------------------------------------- */
 
-/* Nobody can be told but the log. */
+/* The error can only be logged. */
 static void log_lost_chunk(void) {
   rondo_log(RONDO_LOG_ERROR, "memory", "giving back a chunk failed, its address range is lost: %s",
             rondo_last_error()->message);

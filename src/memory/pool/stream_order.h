@@ -84,7 +84,7 @@ void rondo_order_learn(const rondo_allocator *allocator, rondo_stream_order *str
 
 void rondo_order_copy_slowly(rondo_event_order *event, const rondo_stream_order *stream);
 void rondo_order_merge(const rondo_allocator *allocator, rondo_stream_order *stream, const rondo_event_order *event);
-rondo_clock *rondo_clock_retain(rondo_clock *clock); /* returns the clock; NULL is fine, for both */
+rondo_clock *rondo_clock_retain(rondo_clock *clock); /* returns the clock; NULL is allowed, for both */
 void rondo_clock_release(rondo_clock *clock);
 
 /* The event was recorded on the stream. */

@@ -81,6 +81,6 @@ static inline rondo_flat_edges rondo_noted_edges(const rondo_noted_lifetimes *no
 const rondo_noted_end *rondo_noted_find_end(const rondo_noted_lifetimes *noted, uint64_t key);
 
 void rondo_noted_lifetimes_retain(rondo_noted_lifetimes *noted);
-void rondo_noted_lifetimes_release(rondo_noted_lifetimes *noted); /* NULL is fine */
+void rondo_noted_lifetimes_release(rondo_noted_lifetimes *noted); /* NULL is allowed */
 
 #endif

@@ -32,7 +32,7 @@ rondo_warm_up *rondo_warm_up_end(rondo_device_memory *memory, const rondo_stream
 
 /* What a run logged that has ended. LIMIT_EXCEEDED, OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_warm_up_note(const rondo_warm_up *run, rondo_noted_lifetimes **out);
-void rondo_warm_up_destroy(rondo_warm_up *run); /* NULL is fine */
+void rondo_warm_up_destroy(rondo_warm_up *run); /* NULL is allowed */
 
 /* The stream has allocated the block. Without the lock. */
 void rondo_warm_up_note_alloc_slowly(rondo_device_memory *memory, rondo_stream_order *stream, rondo_block *block);

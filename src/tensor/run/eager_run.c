@@ -67,7 +67,7 @@ static rondo_status find_expensive(rondo_compiled *compiled, bool *is_expensive)
 
 /* Plans ------------------------------------------------------------------------------------------------------------ */
 
-/* rondo_executor_play; user: the compiled program. */
+/* rondo_executor_run_node; user: the compiled program. */
 static rondo_status play_node(void *user, uint32_t node, rondo_stream *stream) {
   rondo_compiled *compiled = user;
   return rondo_run_node_play(compiled, &compiled->executed.nodes[node], stream);
@@ -99,7 +99,7 @@ static rondo_status make_plan(rondo_compiled *compiled, const rondo_edges *befor
                                     .before = before->items,
                                     .purposes = purposes,
                                     .is_expensive = is_expensive,
-                                    .play = play_node};
+                                    .run_node = play_node};
   return rondo_executor_plan_create(executed->executor, &work, &executed->plan);
 }
 

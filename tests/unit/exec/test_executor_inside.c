@@ -82,7 +82,7 @@ static rondo_executor_plan *make_plan(rondo_executor *executor, const scene *s) 
                                      .before = s->before,
                                      .purposes = s->purposes,
                                      .is_expensive = s->is_expensive,
-                                     .play = play};
+                                     .run_node = play};
   rondo_executor_plan *plan = NULL;
   assert_ok(rondo_executor_plan_create(executor, &nodes, &plan));
   return plan;

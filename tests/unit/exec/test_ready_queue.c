@@ -24,22 +24,22 @@ typedef struct watcher {
   const dag *of;
   _Atomic uint32_t played[MOST_NODES], clock;
   uint32_t at[MOST_NODES]; /* when it was finished, nearly; plain, so that TSan sees what orders it */
-  uint32_t lane[MOST_NODES];
+  uint32_t worker[MOST_NODES];
   _Atomic uint32_t early; /* nodes before which something was not played */
   uint32_t fails;         /* this node and those of the next number do; none: count */
   pthread_t runner;
-  _Atomic uint32_t strangers; /* lane 0 on another thread */
+  _Atomic uint32_t strangers; /* worker 0 on another thread */
 } watcher;
 
-static rondo_status watch(void *user, uint32_t lane, uint32_t node) {
+static rondo_status watch(void *user, uint32_t worker, uint32_t node) {
   watcher *w = user;
   for (uint32_t i = w->of->start[node]; i < w->of->start[node + 1]; i++) {
     const uint32_t other = w->of->before[i];
     if (atomic_load_explicit(&w->played[other], memory_order_relaxed) == 0 || w->at[other] == 0)
       atomic_fetch_add(&w->early, 1);
   }
-  if (lane == 0 && !pthread_equal(w->runner, pthread_self())) atomic_fetch_add(&w->strangers, 1);
-  w->lane[node] = lane;
+  if (worker == 0 && !pthread_equal(w->runner, pthread_self())) atomic_fetch_add(&w->strangers, 1);
+  w->worker[node] = worker;
   w->at[node] = atomic_fetch_add_explicit(&w->clock, 1, memory_order_relaxed) + 1;
   atomic_fetch_add_explicit(&w->played[node], 1, memory_order_relaxed);
   if (node != w->fails && node != w->fails + 1) return RONDO_OK;
@@ -118,12 +118,12 @@ UNIT_TEST(test_se10_cheap_nodes_are_played_where_they_are_found) {
   assert_all_played(&d, w);
   for (uint32_t p = 0; p < d.count; p++) {
     assert_int_equal(w->at[p], p + 1);
-    assert_int_equal(w->lane[p], 0);
+    assert_int_equal(w->worker[p], 0);
   }
   rondo_ready_queue_count(queue, &counts);
   assert_int_equal(counts.runs, 1);
   assert_int_equal(counts.nodes, 5);
-  assert_int_equal(counts.handed, 0);
+  assert_int_equal(counts.shared, 0);
   assert_int_equal(counts.threads, 0);
   rondo_ready_queue_destroy(queue);
   rondo_ready_graph_free(&allocator, &d.graph);
@@ -134,9 +134,9 @@ typedef struct meeting {
 } meeting;
 
 /* Two expensive nodes that wait for each other, and a cheap one after each. */
-static rondo_status meet(void *user, uint32_t lane, uint32_t node) {
+static rondo_status meet(void *user, uint32_t worker, uint32_t node) {
   meeting *m = user;
-  (void)lane;
+  (void)worker;
   if (node >= 2) return RONDO_OK;
   sem_post(&m->arrived[node]);
   sem_wait(&m->arrived[1 - node]);
@@ -157,7 +157,7 @@ UNIT_TEST(test_se10_expensive_nodes_run_at_once) {
   for (int run = 0; run < 20; run++) assert_ok(rondo_ready_queue_run(queue, &graph, meet, &m));
   rondo_ready_queue_count(queue, &counts);
   assert_int_equal(counts.nodes, 80);
-  assert_int_equal(counts.handed, 40);
+  assert_int_equal(counts.shared, 40);
   assert_int_equal(counts.threads, 40); /* each took one with the cheap one after it */
   rondo_ready_queue_destroy(queue);
   rondo_ready_graph_free(&allocator, &graph);

@@ -89,7 +89,7 @@ static rondo_executor_plan *make_plan(rondo_executor *executor) {
                                     .before = none,
                                     .purposes = &purpose,
                                     .is_expensive = &is_expensive,
-                                    .play = play};
+                                    .run_node = play};
   rondo_executor_plan *plan = NULL;
   assert_ok(rondo_executor_plan_create(executor, &work, &plan));
   return plan;
