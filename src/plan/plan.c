@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The front door of planning: reads and checks, hands over to the way of planning that the problem's form asks for,
- * and in debug builds has each plan proved before it is handed out. A plan is immutable once made.
+ * The public functions of planning. They check the problem and the options, and call the planner for intervals or the
+ * one for partial orders. Debug builds check each plan before they return it. A plan is immutable once made.
  */
 #include <assert.h>
 
@@ -33,7 +33,7 @@ static void measure(const rondo_plan_problem *problem, rondo_plan_info *info) {
   }
 }
 
-static rondo_status prove(const rondo_plan_problem *problem, const rondo_plan *plan) {
+static rondo_status check_plan(const rondo_plan_problem *problem, const rondo_plan *plan) {
 #ifdef NDEBUG
   (void)problem;
   (void)plan;
@@ -56,7 +56,7 @@ static rondo_status fill(const rondo_plan_problem *problem, const rondo_plan_opt
   RONDO_TRY(is_of_intervals(problem)
                 ? rondo_interval_plan(&plan->allocator, problem, options, plan->offsets, &plan->info)
                 : rondo_order_plan(&plan->allocator, problem, options, plan->offsets, &plan->info));
-  return prove(problem, plan);
+  return check_plan(problem, plan);
 }
 
 rondo_status rondo_plan_make(const rondo_plan_problem *given, const rondo_plan_options *given_options,

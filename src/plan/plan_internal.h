@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the files of this layer share: the checked problem and options, and the two ways of planning, which have one
- * form. The front door (plan.c) reads and checks what it is given once; behind it a problem is as its header says, all
- * pointers are there, and fields with a default are resolved.
+ * What the files of this layer share: the checked problem and options, and the planner for intervals. plan.c checks its
+ * arguments once. All other files rely on it: a problem is valid, no needed pointer is NULL, and defaults are resolved.
  */
 #ifndef RONDO_PLAN_PLAN_INTERNAL_H
 #define RONDO_PLAN_PLAN_INTERNAL_H
@@ -21,7 +20,7 @@ RONDO_MUST_USE rondo_status rondo_plan_problem_read(const rondo_plan_problem *gi
 RONDO_MUST_USE rondo_status rondo_plan_options_read(const rondo_plan_options *given, rondo_plan_options *out);
 
 /* One order of execution, no branches. Fills offsets (one an item), and of *info peak, lower_bound, steps, optimal and
- * method; the front door fills the rest. Errors: LIMIT_EXCEEDED, OUT_OF_MEMORY. */
+ * method; plan.c fills the rest. Errors: LIMIT_EXCEEDED, OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_interval_plan(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                                 const rondo_plan_options *options, size_t *offsets,
                                                 rondo_plan_info *info);

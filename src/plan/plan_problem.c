@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The check of what a user hands in: each fault is named by the number of the item, obstacle, branch or edge.
+ * Checks the user's problem and options. An error names the item, obstacle, branch or edge by its number.
  */
 #include <math.h>
 
@@ -14,8 +14,8 @@ static rondo_status check_lifetime(const rondo_plan_problem *problem, const char
                                    uint32_t upper) {
   if (lower >= upper) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s %zu of a plan lives from %u up to %u: a lifetime ends behind its beginning", what, index,
-                      lower, upper);
+                      "%s %zu of a plan lives from %u up to %u: upper must be greater than lower", what, index, lower,
+                      upper);
   }
   if (problem->order == NULL) return RONDO_OK;
   const uint32_t nodes = problem->order->node_count;
@@ -33,13 +33,12 @@ static rondo_status check_item(const rondo_plan_problem *problem, size_t index) 
   const rondo_plan_item *item = &problem->items[index];
   if ((item->alignment & (item->alignment - 1)) != 0) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "item %zu of a plan is to be aligned to %zu, which is not a power of two", index,
-                      item->alignment);
+                      "item %zu of a plan has alignment %zu, which is not a power of two", index, item->alignment);
   }
   if (item->branch > problem->branch_count) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "item %zu of a plan is in branch %u (1 + its place) of %u branches", index, item->branch,
-                      problem->branch_count);
+                      "item %zu of a plan is in branch %u of %u: give 1 + the index of the branch, or 0 for none",
+                      index, item->branch, problem->branch_count);
   }
   return check_lifetime(problem, "item", index, item->lower, item->upper);
 }
@@ -50,7 +49,7 @@ static rondo_status check_items(const rondo_plan_problem *problem) {
     RONDO_TRY(check_item(problem, i));
     if (rondo_checked_add(sum, problem->items[i].bytes, &sum)) continue;
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                      "the bytes of items 0 to %zu of a plan do not add up in %zu bits (item %zu has %zu)", i,
+                      "the sum of the bytes of items 0 to %zu of a plan does not fit in %zu bits (item %zu has %zu)", i,
                       8 * sizeof(size_t), i, problem->items[i].bytes);
   }
   return RONDO_OK;
@@ -112,7 +111,7 @@ static rondo_status check_branches(const rondo_plan_problem *problem) {
     const uint32_t parent = problem->branches[i].parent;
     if (parent == RONDO_PLAN_NO_BRANCH || parent < i) continue;
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "branch %u of a plan stands in branch %u: a parent comes before its branches", i, parent);
+                      "branch %u of a plan has parent %u: list a parent before its branches", i, parent);
   }
   return RONDO_OK;
 }

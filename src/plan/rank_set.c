@@ -3,6 +3,8 @@
  */
 #include "plan/rank_set.h"
 
+#include <assert.h>
+
 #include "base/error.h"
 
 enum { WORD_BITS = 64 };
@@ -58,3 +60,17 @@ size_t rondo_rank_set_from(const rondo_rank_set *set, size_t number) {
   }
   return RONDO_NO_RANK;
 }
+
+/* Check ------------------------------------------------------------------------------------------------------------ */
+
+#ifndef NDEBUG
+void rondo_rank_set_check(const rondo_rank_set *set) {
+  assert(set->count > 0 && set->count <= RONDO_RANK_LEVELS && set->words[set->count - 1] == 1);
+  for (int level = 0; level + 1 < set->count; level++) {
+    for (size_t word = 0; word < set->words[level]; word++) {
+      const bool has_bit = (set->levels[level + 1][word / WORD_BITS] >> word % WORD_BITS & 1) != 0;
+      assert(has_bit == (set->levels[level][word] != 0));
+    }
+  }
+}
+#endif

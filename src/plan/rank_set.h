@@ -5,6 +5,7 @@
 #ifndef RONDO_PLAN_RANK_SET_H
 #define RONDO_PLAN_RANK_SET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,5 +30,12 @@ void rondo_rank_set_remove(rondo_rank_set *set, size_t number);
  * below it. RONDO_NO_RANK: there is none. */
 size_t rondo_rank_set_below(const rondo_rank_set *set, size_t number);
 size_t rondo_rank_set_from(const rondo_rank_set *set, size_t number);
+
+/* Asserts that each summary bit says whether its word has a member. Linear in the bound. */
+#ifdef NDEBUG
+static inline void rondo_rank_set_check(const rondo_rank_set *set) { (void)set; }
+#else
+void rondo_rank_set_check(const rondo_rank_set *set);
+#endif
 
 #endif

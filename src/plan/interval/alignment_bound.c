@@ -14,7 +14,7 @@ typedef struct worker {
   rondo_sort_entry *entries;
   uint32_t entry_count;
   uint64_t *lives; /* of each section: bytes of whole blocks */
-  uint32_t *next;  /* of each section and the end: the section itself, or one behind it, once it was met */
+  uint32_t *next;  /* of each section and the end: the section itself, or one after it, once it was met */
   uint32_t level;  /* logarithm */
 } worker;
 

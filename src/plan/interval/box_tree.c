@@ -5,6 +5,8 @@
  */
 #include "plan/interval/box_tree.h"
 
+#include <assert.h>
+
 #include "base/error.h"
 
 enum { POINTS_A_LEAF = 8, MOST_DEPTH = 32 };
@@ -224,3 +226,24 @@ uint32_t rondo_box_tree_first(const rondo_box_tree *tree, const rondo_box_query 
   }
   return s.best;
 }
+
+/* Check ------------------------------------------------------------------------------------------------------------ */
+
+#ifndef NDEBUG
+void rondo_box_tree_check(const rondo_box_tree *tree) {
+  for (uint32_t i = 0; i < tree->count; i++) {
+    assert(tree->points[i].box < tree->count && tree->places[tree->points[i].box] == i);
+    assert(tree->points[i].rank == RONDO_NO_BOX || tree->points[i].rank < tree->count);
+  }
+  for (uint32_t leaf = 0; leaf < tree->leaves; leaf++) {
+    const rondo_box_node bounds = bounds_of_leaf(tree, leaf);
+    assert(is_same(&tree->nodes[tree->leaves + leaf], &bounds));
+    assert(tree->boxes == NULL || tree->least_bytes[tree->leaves + leaf] == least_bytes_of_leaf(tree, leaf));
+  }
+  for (uint32_t node = 1; node < tree->leaves; node++) {
+    const rondo_box_node bounds = joined(&tree->nodes[2 * node], &tree->nodes[2 * node + 1]);
+    assert(is_same(&tree->nodes[node], &bounds));
+    assert(tree->boxes == NULL || tree->least_bytes[node] == joined_bytes(tree, 2 * node));
+  }
+}
+#endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Which unplaced box, of those that live within a stretch of sections, comes first in an order of preference: a k-d
  * tree over the beginnings and ends of the boxes' lives, and over their bytes where these are asked for. The shape is
- * made once for a set of boxes; each order of preference fills it anew.
+ * made once for a set of boxes; each order of preference fills it again.
  */
 #ifndef RONDO_PLAN_INTERVAL_BOX_TREE_H
 #define RONDO_PLAN_INTERVAL_BOX_TREE_H
@@ -66,5 +66,12 @@ typedef struct rondo_box_query {
 
 /* The rank of the preferred unplaced box that is as asked; `before`: there is none. */
 uint32_t rondo_box_tree_first(const rondo_box_tree *tree, const rondo_box_query *query);
+
+/* Asserts that each box has one point, and that each node bounds the unplaced points below it. Linear. */
+#ifdef NDEBUG
+static inline void rondo_box_tree_check(const rondo_box_tree *tree) { (void)tree; }
+#else
+void rondo_box_tree_check(const rondo_box_tree *tree);
+#endif
 
 #endif

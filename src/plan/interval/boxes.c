@@ -3,6 +3,8 @@
  */
 #include "plan/interval/boxes.h"
 
+#include <assert.h>
+
 #include "base/error.h"
 #include "plan/interval/alignment_bound.h"
 #include "plan/interval/live_bytes.h"
@@ -198,6 +200,46 @@ rondo_status rondo_box_set_make(rondo_scratch *scratch, const rondo_plan_problem
   m.room = out->room + problem->obstacle_count;
   if (out->room == 0) return RONDO_OK;
   const rondo_status status = make_set(&m, out);
+  if (status == RONDO_OK) rondo_boxes_check(&out->all);
   rondo_scratch_free(&m.temporary);
   return status;
 }
+
+/* Check ------------------------------------------------------------------------------------------------------------ */
+
+#ifndef NDEBUG
+void rondo_boxes_check(const rondo_boxes *boxes) {
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    const rondo_box *box = &boxes->boxes[i];
+    assert(box->bytes > 0 && box->lower < box->upper && box->upper <= boxes->section_count);
+    assert(i == 0 || box[-1].lower <= box->lower);
+    assert(boxes->alignments == NULL || boxes->alignments[i] < 64);
+  }
+}
+
+/* Whether two half-open ranges overlap. */
+static bool overlap(uint64_t a, uint64_t a_end, uint64_t b, uint64_t b_end) { return a < b_end && b < a_end; }
+
+static void check_overlaps(const rondo_boxes *boxes, const uint64_t *offsets, uint32_t number) {
+  const rondo_box *box = &boxes->boxes[number];
+  const uint64_t offset = offsets[number], end = offset + box->bytes;
+  for (uint32_t i = 0; i < number; i++) {
+    const rondo_box *other = &boxes->boxes[i];
+    if (!overlap(box->lower, box->upper, other->lower, other->upper)) continue;
+    assert(!overlap(offset, end, offsets[i], offsets[i] + other->bytes));
+  }
+  for (uint32_t i = 0; boxes->obstacles != NULL && i < boxes->obstacles->count; i++) {
+    const rondo_obstacle *obstacle = &boxes->obstacles->ranges[i];
+    if (!overlap(box->lower, box->upper, obstacle->lower, obstacle->upper)) continue;
+    assert(!overlap(offset, end, obstacle->offset, obstacle->end));
+  }
+}
+
+void rondo_boxes_check_plan(const rondo_boxes *boxes, const uint64_t *offsets, uint64_t peak) {
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    assert(boxes->boxes[i].bytes <= peak && offsets[i] <= peak - boxes->boxes[i].bytes);
+    assert(boxes->alignments == NULL || rondo_box_offset(boxes, i, offsets[i]) == offsets[i]);
+    if (boxes->count <= RONDO_CHECKED_BOXES) check_overlaps(boxes, offsets, i);
+  }
+}
+#endif

@@ -34,11 +34,33 @@ typedef struct rondo_box_set {
 RONDO_MUST_USE rondo_status rondo_box_set_make(rondo_scratch *scratch, const rondo_plan_problem *problem,
                                                rondo_box_set *out);
 
+/* Checks that look at pairs look at no more boxes than this. */
+#define RONDO_CHECKED_BOXES 32
+
 /* The lowest offset from `height` on to which the box is aligned; UINT64_MAX: there is none. */
 static inline uint64_t rondo_box_offset(const rondo_boxes *boxes, uint32_t box, uint64_t height) {
   if (boxes->alignments == NULL) return height;
   const uint64_t rest = ((uint64_t)1 << boxes->alignments[box]) - 1;
   return height > UINT64_MAX - rest ? UINT64_MAX : (height + rest) & ~rest;
 }
+
+/* Asserts that the boxes are sorted by their first sections and lie within the sections. Linear. */
+#ifdef NDEBUG
+static inline void rondo_boxes_check(const rondo_boxes *boxes) { (void)boxes; }
+#else
+void rondo_boxes_check(const rondo_boxes *boxes);
+#endif
+
+/* Asserts that the offsets are aligned and that no box ends above `peak`; of few boxes, also that no two that live at
+ * once overlap, and none overlaps an obstacle. */
+#ifdef NDEBUG
+static inline void rondo_boxes_check_plan(const rondo_boxes *boxes, const uint64_t *offsets, uint64_t peak) {
+  (void)boxes;
+  (void)offsets;
+  (void)peak;
+}
+#else
+void rondo_boxes_check_plan(const rondo_boxes *boxes, const uint64_t *offsets, uint64_t peak);
+#endif
 
 #endif

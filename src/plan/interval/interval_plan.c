@@ -77,7 +77,7 @@ static bool is_done(const planner *p, const rondo_part *part) {
 
 /* Fast rules ------------------------------------------------------------------------------------------------------- */
 
-/* The highest peak that betters the part's plan. */
+/* The highest peak that improves the part's plan. */
 static uint64_t limit_of(const rondo_part *part) { return part->peak == UINT64_MAX ? RONDO_NO_LIMIT : part->peak - 1; }
 
 static void keep(planner *p, rondo_part *part, uint64_t peak, const char *method) {
@@ -100,16 +100,16 @@ static rondo_status try_rules(planner *p, rondo_part *part, size_t first, size_t
   size_t count = 0;
   const rondo_rule *rules = rondo_skyline_rules(&count);
   if (is_done(p, part)) return RONDO_OK;
-  const rondo_race race = {.rules = rules + first,
-                           .count = (end < count ? end : count) - first,
-                           .limit = limit_of(part),
-                           .target = above_base(p, part),
-                           .deadline_ns = p->deadline,
-                           .threads = p->options->threads};
+  const rondo_rules_task task = {.rules = rules + first,
+                                 .count = (end < count ? end : count) - first,
+                                 .limit = limit_of(part),
+                                 .target = above_base(p, part),
+                                 .deadline_ns = p->deadline,
+                                 .threads = p->options->threads};
   size_t winner = 0;
   uint64_t peak = 0;
-  RONDO_TRY(rondo_race_run(p->scratch.allocator, &race, &p->placer, &winner, &peak));
-  if (winner < race.count) keep(p, part, peak, race.rules[winner].name);
+  RONDO_TRY(rondo_rules_run(p->scratch.allocator, &task, &p->placer, &winner, &peak));
+  if (winner < task.count) keep(p, part, peak, task.rules[winner].name);
   return RONDO_OK;
 }
 
@@ -224,7 +224,7 @@ static rondo_status prepare(planner *p, uint64_t start) {
   return rondo_placer_make(&p->scratch, boxes, sections, &p->placer);
 }
 
-static void hand_out(const planner *p, size_t *offsets, rondo_plan_info *info) {
+static void write_result(const planner *p, size_t *offsets, rondo_plan_info *info) {
   const rondo_part *highest = rondo_parts_highest(&p->parts);
   memset(offsets, 0, p->problem->count * sizeof *offsets);
   for (uint32_t i = 0; i < p->set.all.count; i++) offsets[p->set.all.items[i]] = p->offsets[i];
@@ -248,7 +248,7 @@ rondo_status rondo_interval_plan(const rondo_allocator *allocator, const rondo_p
   rondo_status status = prepare(&p, rondo_clock_ns());
   if (status == RONDO_OK) status = plan_fast(&p);
   if (status == RONDO_OK) status = plan_slow(&p, info);
-  if (status == RONDO_OK) hand_out(&p, offsets, info);
+  if (status == RONDO_OK) write_result(&p, offsets, info);
   rondo_array_free(allocator, &p.parts);
   rondo_scratch_free(&p.scratch);
   return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A range that is met begins before others end and ends behind their beginning: with its beginning and end exchanged,
+ * A range that is met begins before others end and ends after their beginning: with its beginning and end exchanged,
  * it lives within theirs. So the tree of boxes finds the first of them by offset; and those that end too low it leaves
  * out by their bytes, if these are what is above their ends.
  */

@@ -28,7 +28,7 @@ RONDO_MUST_USE rondo_status rondo_obstacles_make(rondo_scratch *scratch, const r
 const rondo_obstacle *rondo_obstacles_above(const rondo_obstacles *obstacles, uint32_t lower, uint32_t upper,
                                             uint64_t height);
 
-/* The lowest peak at which in each section `live[section]` bytes have room beside the obstacles, whatever the sizes.
+/* The lowest peak at which in each section `live[section]` bytes have room next to the obstacles, whatever the sizes.
  * UINT64_MAX when there is none below that. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_obstacles_bound(const rondo_allocator *allocator, const rondo_obstacles *obstacles,
                                                   const uint64_t *live, uint32_t section_count, uint64_t *out_bound);

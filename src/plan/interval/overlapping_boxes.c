@@ -71,7 +71,7 @@ rondo_status rondo_neighbours_make(rondo_scratch *scratch, const rondo_boxes *bo
   return count_overlaps(scratch, out);
 }
 
-/* The first box that begins in `section` or behind it. */
+/* The first box that begins in `section` or after it. */
 static uint32_t first_from(const rondo_boxes *boxes, uint32_t section) {
   uint32_t low = 0, high = boxes->count;
   RONDO_BINARY_SEARCH(low, high, middle, boxes->boxes[middle].lower < section)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which boxes live together with a given one. Boxes stand in the order of their beginnings, so those that begin during
+ * Which boxes live at once with a given one. Boxes stand in the order of their beginnings, so those that begin during
  * its life are a stretch of them; who lives already when it begins is looked up at a checkpoint before. There are as
  * few checkpoints as keep what they list linear in the boxes.
  */
@@ -23,7 +23,7 @@ typedef struct rondo_neighbours {
 RONDO_MUST_USE rondo_status rondo_neighbours_make(rondo_scratch *scratch, const rondo_boxes *boxes,
                                                   rondo_neighbours *out);
 
-/* Finds the boxes that live together with `box`, without itself, in the order in which they stand. */
+/* Finds the boxes that live at once with `box`, without itself, in the order in which they stand. */
 void rondo_neighbours_find(rondo_neighbours *neighbours, uint32_t box);
 
 #endif

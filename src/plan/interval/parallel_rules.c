@@ -14,7 +14,7 @@
 
 typedef struct runner {
   rondo_trial_thread base;
-  const rondo_race *race;
+  const rondo_rules_task *task;
   rondo_placer *placer;
   rondo_placer own;         /* of a thread that is not the caller's */
   _Atomic uint64_t *lowest; /* peak of all threads, or the limit */
@@ -23,8 +23,8 @@ typedef struct runner {
 static void run_rule(runner *r, uint64_t rule) {
   uint64_t peak = 0;
   uint64_t lowest = atomic_load(r->lowest);
-  const uint64_t limit = lowest > r->race->target ? lowest : r->race->target;
-  if (!rondo_placer_by_rule(r->placer, &r->race->rules[rule], limit, &peak) || peak > r->race->limit) return;
+  const uint64_t limit = lowest > r->task->target ? lowest : r->task->target;
+  if (!rondo_placer_by_rule(r->placer, &r->task->rules[rule], limit, &peak) || peak > r->task->limit) return;
   while (peak < lowest && !atomic_compare_exchange_weak(r->lowest, &lowest, peak)) continue;
   rondo_trials_offer(&r->base, rule, peak, r->placer->trial);
 }
@@ -39,13 +39,13 @@ static rondo_status run_rules(void *thread) {
   }
 }
 
-static rondo_status race_with(rondo_scratch *scratch, const rondo_race *race, rondo_trials *trials,
-                              rondo_placer *placer, const rondo_trial_thread **out_best) {
-  _Atomic uint64_t lowest = race->limit;
+static rondo_status run_with(rondo_scratch *scratch, const rondo_rules_task *task, rondo_trials *trials,
+                             rondo_placer *placer, const rondo_trial_thread **out_best) {
+  _Atomic uint64_t lowest = task->limit;
   RONDO_TRY(rondo_trials_make(scratch, trials));
   for (uint32_t i = 0; i < trials->threads; i++) {
     runner *r = rondo_trials_thread(trials, i);
-    r->race = race;
+    r->task = task;
     r->lowest = &lowest;
     r->placer = i == 0 ? placer : &r->own;
     if (i == 0) continue;
@@ -55,21 +55,21 @@ static rondo_status race_with(rondo_scratch *scratch, const rondo_race *race, ro
   return rondo_trials_run(trials, out_best);
 }
 
-rondo_status rondo_race_run(const rondo_allocator *allocator, const rondo_race *race, rondo_placer *placer,
-                            size_t *out_winner, uint64_t *out_peak) {
-  const uint32_t room = placer->boxes->count < FEWEST_BOXES ? 1 : race->threads;
-  rondo_trials trials = {.count = race->count,
-                         .target = race->target,
-                         .deadline_ns = race->deadline_ns,
+rondo_status rondo_rules_run(const rondo_allocator *allocator, const rondo_rules_task *task, rondo_placer *placer,
+                             size_t *out_winner, uint64_t *out_peak) {
+  const uint32_t room = placer->boxes->count < FEWEST_BOXES ? 1 : task->threads;
+  rondo_trials trials = {.count = task->count,
+                         .target = task->target,
+                         .deadline_ns = task->deadline_ns,
                          .boxes = placer->boxes->count,
-                         .threads = room < race->count ? room : (uint32_t)race->count,
+                         .threads = room < task->count ? room : (uint32_t)task->count,
                          .thread_bytes = sizeof(runner),
                          .work = run_rules};
   rondo_scratch scratch = {.allocator = allocator};
   const rondo_trial_thread *best = NULL;
-  assert(race->count > 0);
-  *out_winner = race->count;
-  const rondo_status status = race_with(&scratch, race, &trials, placer, &best);
+  assert(task->count > 0);
+  *out_winner = task->count;
+  const rondo_status status = run_with(&scratch, task, &trials, placer, &best);
   if (status == RONDO_OK && best != NULL) {
     *out_winner = best->number;
     *out_peak = best->peak;

@@ -45,7 +45,7 @@ typedef struct fit {
   uint64_t peak;
 } fit;
 
-/* Puts the box at the offset, behind `place` of the placed ones. */
+/* Puts the box at the offset, after `place` of the placed ones. */
 static bool put(fit *f, uint32_t box, uint32_t place, uint64_t offset) {
   const uint64_t bytes = f->boxes->boxes[box].bytes;
   if (offset > f->limit || bytes > f->limit - offset) return false;
@@ -84,6 +84,7 @@ bool rondo_placer_by_first_fit(rondo_placer *placer, uint64_t limit, uint64_t *o
   for (uint32_t i = 0; i < placer->boxes->count; i++) {
     if (!put_first(&f, placer->order[i])) return false;
   }
+  rondo_boxes_check_plan(placer->boxes, placer->trial, f.peak);
   *out_peak = f.peak;
   return true;
 }
@@ -124,6 +125,7 @@ bool rondo_placer_by_sweep(rondo_placer *placer, uint64_t limit, uint64_t *out_p
     if (i > 0 && boxes->boxes[i].lower > boxes->boxes[i - 1].lower) forget_before(&f, boxes->boxes[i].lower);
     if (!put_best(&f, i)) return false;
   }
+  rondo_boxes_check_plan(placer->boxes, placer->trial, f.peak);
   *out_peak = f.peak;
   return true;
 }
@@ -137,7 +139,7 @@ static bool are_equal(const rondo_boxes *boxes) {
   return true;
 }
 
-/* Walks over the boxes in the order of their beginnings, with their ends beside it. Free slots are on a stack, and a
+/* Walks over the boxes in the order of their beginnings, with their ends next to it. Free slots are on a stack, and a
  * new one is made only when all are taken, as in colouring an interval graph. */
 bool rondo_placer_by_slots(rondo_placer *placer, uint64_t *out_peak) {
   const rondo_boxes *boxes = placer->boxes;
@@ -156,6 +158,7 @@ bool rondo_placer_by_slots(rondo_placer *placer, uint64_t *out_peak) {
     }
     offsets[i] = (free_count > 0 ? slots[--free_count] : made++) * bytes;
   }
+  rondo_boxes_check_plan(boxes, offsets, made * bytes);
   *out_peak = made * bytes;
   return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Working memory for placing boxes again and again: whatever is placed, the offsets lie in `trial` until the next
+ * Working memory for placing boxes repeatedly: whatever is placed, the offsets lie in `trial` until the next
  * attempt. One thread at a time.
  */
 #ifndef RONDO_PLAN_INTERVAL_PLACER_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The proof of a plan: a sweep over time that keeps what is live in the order of offsets. As long as no two live items
- * overlap, a new one can only touch its neighbours in that order. Obstacles may overlap each other, so of them the live
- * one that ends highest is asked for, among those that begin below the end of an item. Shares no code with the placing.
+ * The check of a plan: a sweep over time that keeps the live items sorted by offset. As long as no two live items
+ * overlap, a new one can only touch its neighbours in that order. Obstacles may overlap each other, so a tree
+ * finds the live one that ends highest among those that begin below the end of an item. Shares no code with the
+ * planner.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -129,7 +130,7 @@ static rondo_status fail_pair(const checker *c, uint32_t a, uint32_t b) {
   const rondo_plan_item *y = &c->problem->items[b];
   return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OVERLAP,
                     "items %u (%zu bytes at %zu, steps %u up to %u) and %u (%zu bytes at %zu, steps %u up to %u) of a "
-                    "plan are live together and overlap",
+                    "plan are live at once and overlap",
                     a, x->bytes, c->offsets[a], x->lower, x->upper, b, y->bytes, c->offsets[b], y->lower, y->upper);
 }
 
@@ -146,7 +147,8 @@ static rondo_status fail_obstacle(const checker *c, uint32_t item, uint32_t obst
 static rondo_status check_alone(const rondo_plan_item *item, size_t index, size_t offset) {
   if (item->alignment > 1 && offset % item->alignment != 0) {
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MISALIGNED,
-                      "item %zu of a plan lies at %zu, which is not aligned to %zu", index, offset, item->alignment);
+                      "item %zu of a plan is at offset %zu, which is not aligned to %zu", index, offset,
+                      item->alignment);
   }
   size_t end = 0;
   if (rondo_checked_add(offset, item->bytes, &end)) return RONDO_OK;

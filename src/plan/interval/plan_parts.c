@@ -137,6 +137,7 @@ static rondo_status add_part(cutter *c, const stretch *of) {
     const rondo_box *box = &part.boxes.boxes[i];
     part.boxes.crowding[i] = rondo_profile_most(&profile, box->lower, box->upper);
   }
+  rondo_boxes_check(&part.boxes);
   part.lower_bound = c->lives != NULL ? rondo_profile_peak(&profile) : c->set->lower_bound;
   return rondo_array_push(c->scratch.allocator, c->parts, &part);
 }

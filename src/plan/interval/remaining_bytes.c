@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Updates go from the leaves up, and leave their amount at the nodes that cover the range; a look goes down and adds
- * these amounts to what it compares with. Leaves behind the last section hold nothing.
+ * these amounts to what it compares with. Leaves after the last section hold nothing.
  */
 #include "plan/interval/remaining_bytes.h"
 

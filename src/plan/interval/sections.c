@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A walk over beginnings and ends in order, ends first where they meet: a beginning behind an end opens a section,
+ * A walk over beginnings and ends in order, ends first where they meet: a beginning after an end opens a section,
  * because only there somebody may be gone who met those before.
  */
 #include "plan/interval/sections.h"

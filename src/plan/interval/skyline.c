@@ -3,7 +3,7 @@
  * Which of the segments that are lower than their neighbours comes first does not matter, because none of them changes
  * another: so a walk downhill finds one, near the last one, and no heap is needed. A segment that stands at or in an
  * obstacle is lifted to its end, as far as the obstacle reaches in time. Below an obstacle, a box fits that is not as
- * high as the room below it, or lives before or behind it.
+ * high as the room below it, or lives before or after it.
  */
 #include "plan/interval/skyline.h"
 
@@ -61,7 +61,7 @@ static void cut_back(rondo_skyline *s, uint32_t index, uint32_t section) {
   link_between(s, index, back, whole->next);
 }
 
-/* Gives the time of a segment to its neighbour behind it, of the same height. */
+/* Gives the time of a segment to its neighbour after it, of the same height. */
 static void join_next(rondo_skyline *s, uint32_t index) {
   const segment gone = s->segments[index];
   s->spare[s->spare_count++] = index;
@@ -246,6 +246,33 @@ bool rondo_skyline_place(rondo_skyline *s, const uint32_t *order, uint64_t limit
     r.at = descend(s, r.at);
     if (!step(&r)) return false;
   }
+  if (s->boxes->count <= RONDO_CHECKED_BOXES) {
+    rondo_skyline_check(s);
+    rondo_box_tree_check(&s->tree);
+  }
+  rondo_boxes_check_plan(s->boxes, offsets, r.peak);
   *out_peak = r.peak;
   return true;
 }
+
+/* Check ------------------------------------------------------------------------------------------------------------ */
+
+#ifndef NDEBUG
+void rondo_skyline_check(const rondo_skyline *skyline) {
+  uint32_t first = 0, count = 1;
+  for (bool found = false; !found;) {
+    found = true;
+    for (uint32_t i = 0; i < skyline->spare_count && found; i++) found = skyline->spare[i] != first;
+    if (!found) first++;
+  }
+  while (skyline->segments[first].previous != NONE) first = skyline->segments[first].previous;
+  assert(skyline->segments[first].lower == 0);
+  for (uint32_t at = first, next; (next = skyline->segments[at].next) != NONE; at = next, count++) {
+    assert(skyline->segments[next].previous == at && skyline->segments[at].upper == skyline->segments[next].lower);
+    assert(skyline->segments[at].lower < skyline->segments[at].upper);
+    assert(skyline->segments[at].height != skyline->segments[next].height);
+    assert(skyline->segments[next].next != NONE || skyline->segments[next].upper == skyline->boxes->section_count);
+  }
+  assert(count + skyline->spare_count == skyline->boxes->section_count);
+}
+#endif

@@ -4,7 +4,7 @@
  * whose life fits into it; where none fits, the segment is lifted to its lower neighbour and joins it. An obstacle
  * joins the skyline where a segment reaches it; below it, only boxes that leave it alone fit.
  *
- * A skyline is working memory that is used again and again; one thread at a time.
+ * A skyline is working memory that is used repeatedly; one thread at a time.
  */
 #ifndef RONDO_PLAN_INTERVAL_SKYLINE_H
 #define RONDO_PLAN_INTERVAL_SKYLINE_H
@@ -44,5 +44,13 @@ void rondo_skyline_bind(rondo_skyline *skyline, const rondo_boxes *boxes);
  */
 bool rondo_skyline_place(rondo_skyline *skyline, const uint32_t *order, uint64_t limit, uint64_t *offsets,
                          uint64_t *out_peak);
+
+/* Asserts that the segments cover all sections without a gap, and that neighbours differ in height. After a run that
+ * placed all boxes. Linear. */
+#ifdef NDEBUG
+static inline void rondo_skyline_check(const rondo_skyline *skyline) { (void)skyline; }
+#else
+void rondo_skyline_check(const rondo_skyline *skyline);
+#endif
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lower bounds of a plan on a partial order: bytes that are live together in some execution.
+ * Lower bounds of a plan on a partial order: bytes that are live at once in some execution.
  *
  * A moment of an execution is a set of nodes that have started and, of these, nodes that have ended, with all that
  * comes before a started node ended. The bytes live in it are those of the items whose alloc node has started and whose

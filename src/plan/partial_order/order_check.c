@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The proof of a plan on a partial order: a sweep over the bytes. The items of one branch that hold a byte must come
- * one after another, so they are kept sorted by alloc node, and a new one needs comparing with its two neighbours only:
- * what is before the one or behind the other is so by way of it. With each branch that does not exclude its own it is
- * compared so, and with the obstacles there. All comparisons are questions to rondo_reach_answer.
+ * The check of a plan on a partial order: a sweep over the offsets. The items of one branch that hold the same byte
+ * must form a chain, so they are kept sorted by alloc node. A new item is compared with its two neighbours only: by
+ * transitivity, it then comes after all earlier items and before all later ones. It is compared with the items of each
+ * branch that its own branch does not exclude, and with the obstacles. rondo_reach_answer answers all comparisons.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@
 
 #define QUESTIONS_AT_ONCE ((size_t)1 << 20)
 
-/* Number i is item i, or behind the items obstacle i - count. */
+/* Number i is item i, or after the items obstacle i - count. */
 typedef struct change {
   size_t offset;
   uint32_t number;
   uint32_t begins; /* 0: it ends here; ends come before beginnings at the same offset */
 } change;
 
-/* `first` must be freed before `second` begins, or be the same: then its own free must come behind its alloc. */
+/* `first` must be freed before `second` begins, or be the same: then its own free must come after its alloc. */
 typedef struct pair {
   uint32_t first, second;
 } pair;
@@ -38,7 +38,7 @@ typedef struct checker {
   const rondo_plan_problem *problem;
   const size_t *offsets;
   rondo_branches branches;
-  live_list *lists; /* of each branch; behind them one of the obstacles, in no order */
+  live_list *lists; /* of each branch; after them one of the obstacles, in no order */
   size_t list_count;
   RONDO_ARRAY(pair) pairs; /* of each question asked, by its number */
   RONDO_ARRAY(rondo_reach_question) questions;
@@ -82,8 +82,8 @@ static uint32_t index_of(const checker *c, uint32_t number) {
 static rondo_status fail_pair(const checker *c, uint32_t a, uint32_t b) {
   const char *unit = c->problem->order == NULL ? "steps" : "nodes";
   return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OVERLAP,
-                    "%s %u (%zu bytes at %zu, %s %u to %u) and %s %u (%zu bytes at %zu, %s %u to %u) of a memory plan "
-                    "may live together and overlap",
+                    "%s %u (%zu bytes at %zu, %s %u to %u) and %s %u (%zu bytes at %zu, %s %u to %u) of a plan "
+                    "may live at once and overlap",
                     kind_of(c, a), index_of(c, a), bytes_of(c, a), offset_of(c, a), unit, lower_of(c, a),
                     upper_of(c, a), kind_of(c, b), index_of(c, b), bytes_of(c, b), offset_of(c, b), unit,
                     lower_of(c, b), upper_of(c, b));
@@ -92,7 +92,7 @@ static rondo_status fail_pair(const checker *c, uint32_t a, uint32_t b) {
 static rondo_status fail_answer(const checker *c, const pair *asked) {
   if (asked->first != asked->second) return fail_pair(c, asked->first, asked->second);
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s %u of a plan is freed by node %u, which no edges place behind node %u that allocates it",
+                    "%s %u of a plan is freed by node %u, but no path leads there from node %u, which allocates it",
                     kind_of(c, asked->first), index_of(c, asked->first), upper_of(c, asked->first),
                     lower_of(c, asked->first));
 }
@@ -219,12 +219,12 @@ static rondo_status check_offsets(const rondo_plan_problem *problem, const size_
     const rondo_plan_item *item = &problem->items[i];
     if (item->alignment > 1 && offsets[i] % item->alignment != 0) {
       return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MISALIGNED,
-                        "item %zu of a memory plan lies at %zu, which is not aligned to %zu", i, offsets[i],
+                        "item %zu of a plan is at offset %zu, which is not aligned to %zu", i, offsets[i],
                         item->alignment);
     }
     if (item->bytes > SIZE_MAX - offsets[i]) {
       return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
-                        "item %zu of a memory plan (%zu bytes at %zu) ends past %zu bits", i, item->bytes, offsets[i],
+                        "item %zu of a plan (%zu bytes at %zu) ends past %zu bits", i, item->bytes, offsets[i],
                         8 * sizeof(size_t));
     }
   }

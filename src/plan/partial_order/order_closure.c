@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The greatest weight of a moment, by its dual: each byte that an item needs when it begins may come from an item that
  * ended before. What flows is bytes, from the start of a node that allocates back along the edges to the end of one
- * that frees; what cannot be had so is live together.
+ * that frees; what cannot be had so is live at once.
  *
  * A first flow goes forward once, each node taking over what its predecessors have left; then Dinic's algorithm mends
  * it, with distances from the ends. An edge carries any number of bytes, so the moment that belongs to a flow, all that
@@ -49,7 +49,7 @@ static bool is_over(flow *f) {
 
 /* Each node takes over all bytes left by predecessors of which it is the last successor, and of others what it lacks.
  * `across` then says how many came over each edge, `left` how many nobody took over. */
-static void take_over(flow *f) {
+static void forward_bytes(flow *f) {
   const rondo_plan_order *order = f->order;
   size_t *left = f->left;
   for (uint32_t v = 0; v < f->node_count; v++) {
@@ -316,7 +316,7 @@ size_t rondo_closure_run(rondo_closure *closure, const uint32_t *taken, uint64_t
   closure->deadline_ns = deadline_ns;
   list_predecessors(closure);
   add_items(closure, taken);
-  take_over(closure);
+  forward_bytes(closure);
   keep_used(closure);
   while (send_all(closure) && !is_over(closure)) continue;
   *out_exact = !is_over(closure);

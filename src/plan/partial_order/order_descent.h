@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lowering the best plan of a search by repairs, towards one target after another. Several may go down side by side, a
+ * Lowering the best plan of a search by repairs, towards one target after another. Several may go down in parallel, a
  * thread each, each from the best plan there is.
  */
 #ifndef RONDO_PLAN_PARTIAL_ORDER_ORDER_DESCENT_H
@@ -12,7 +12,7 @@ typedef struct rondo_order_descent {
   rondo_order_best *best;
   uint64_t deadline_ns; /* UINT64_MAX: none */
   uint64_t most_steps;
-  uint32_t number; /* among those side by side: each aims, and begins, in its own way */
+  uint32_t number; /* among those in parallel: each aims, and begins, in its own way */
   size_t *offsets; /* of the plan in hand */
   rondo_order_repair repair;
   uint32_t fails; /* in a row, less one for each success: the more, the less it aims for */

@@ -14,7 +14,7 @@ typedef struct rondo_hull {
   size_t most_live; /* bytes at once */
 } rondo_hull;
 
-/* Steps are the nodes' numbers: an item lives from its alloc node up to behind the last one that allocates something it
+/* Steps are the nodes' numbers: an item lives from its alloc node up to after the last one that allocates something it
  * conflicts with. Branches are left out of account. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_hull_make(rondo_scratch *scratch, const rondo_lives *lives, rondo_hull *out);
 

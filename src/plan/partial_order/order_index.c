@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What begins at a slot that comes neither before a life's alloc nor behind its free conflicts with it, and these slots
+ * What begins at a slot that comes neither before a life's alloc nor after its free conflicts with it, and these slots
  * are a range of each chain. All else that conflicts was there before: it begins before the alloc and is freed neither
  * before it nor by it. Of a chain's own items that means freed from a certain time on, so of those that live for a few
  * slots only the last few begin; of items with two chains, not before the first time that does not come before the
@@ -116,7 +116,7 @@ static rondo_status list_crossing(rondo_scratch *scratch, rondo_order_index *ind
   return RONDO_OK;
 }
 
-/* A kind has a range for each chain of the parts of alloc and free, for what is before and behind these in their
+/* A kind has a range for each chain of the parts of alloc and free, for what is before and after these in their
  * stages, and for what is between the stages. */
 static uint32_t most_ranges(const rondo_relation *relation) {
   uint32_t most = 0;
@@ -166,7 +166,7 @@ static void add_slots(asking *a, uint32_t low, uint32_t high) {
   }
 }
 
-/* The slots of a chain of the alloc's part, or of the free's, that do not come before the one or behind the other. */
+/* The slots of a chain of the alloc's part, or of the free's, that do not come before the one or after the other. */
 static void add_chains(asking *a, const rondo_relation_part *part, bool from_alloc, bool to_free) {
   for (uint32_t c = 0; c < part->chain_count; c++) {
     const bool is_last = c + 1 == part->chain_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A lifetime is kept by the slots that stand for its ends. What comes behind a free, or before an alloc, is all of
+ * A lifetime is kept by the slots that stand for its ends. What comes after a free, or before an alloc, is all of
  * other stages, and of its own part a range of each chain.
  */
 #include "plan/partial_order/order_lives.h"
@@ -26,7 +26,7 @@ static rondo_life life_of(const rondo_lives *lives, uint32_t lower, uint32_t upp
   return life;
 }
 
-/* What both lists of a problem have: number i is item i, or behind the items obstacle i - count. */
+/* What both lists of a problem have: number i is item i, or after the items obstacle i - count. */
 static void nodes_of(const rondo_plan_problem *problem, size_t number, uint32_t *lower, uint32_t *upper) {
   if (number < problem->count) {
     *lower = problem->items[number].lower;
@@ -43,7 +43,7 @@ static rondo_status fail_backward(const rondo_plan_problem *problem, size_t numb
   nodes_of(problem, number, &lower, &upper);
   const bool is_item = number < problem->count;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s %zu of a plan is freed by node %u, which no edges place behind node %u that allocates it",
+                    "%s %zu of a plan is freed by node %u, but no path leads there from node %u, which allocates it",
                     is_item ? "item" : "obstacle", is_item ? number : number - problem->count, upper, lower);
 }
 
@@ -83,7 +83,7 @@ static rondo_status ask_in_bulk(const rondo_allocator *allocator, const rondo_li
   return status;
 }
 
-/* Each free comes behind its alloc. */
+/* Each free comes after its alloc. */
 static rondo_status check_directions(const rondo_allocator *allocator, const rondo_lives *lives) {
   const rondo_plan_problem *problem = lives->problem;
   size_t unknown = 0;
@@ -121,12 +121,12 @@ rondo_status rondo_lives_make(rondo_scratch *scratch, const rondo_plan_problem *
 
 uint32_t rondo_lives_span(const rondo_lives *lives, const rondo_life *life) {
   return lives->relation->slot_count - rondo_relation_count_before(lives->relation, life->alloc) -
-         rondo_relation_count_behind(lives->relation, life->free);
+         rondo_relation_count_after(lives->relation, life->free);
 }
 
 /* Conflicts -------------------------------------------------------------------------------------------------------- */
 
-/* The last time in the free's stage that does not come behind it; slots and times of a stage are the same range. */
+/* The last time in the free's stage that does not come after it; slots and times of a stage are the same range. */
 static uint32_t last_time(const rondo_relation *relation, const rondo_relation_part *part, const uint32_t *future) {
   const uint32_t *bounds = &relation->stage_slot.items[part->stage];
   if (part->first_slot != bounds[0] || part->end_slot != bounds[1]) return bounds[1] - 1;
@@ -150,7 +150,7 @@ static uint32_t first_time(const rondo_relation *relation, const rondo_relation_
   return first;
 }
 
-static void look_behind(const rondo_relation *relation, uint32_t slot, rondo_conflict *conflict) {
+static void read_future(const rondo_relation *relation, uint32_t slot, rondo_conflict *conflict) {
   const rondo_relation_part *part = &relation->parts.items[relation->slot_part[slot]];
   conflict->behind = relation->stage_slot.items[part->stage + 1];
   conflict->free_first = part->first_slot;
@@ -160,7 +160,7 @@ static void look_behind(const rondo_relation *relation, uint32_t slot, rondo_con
   conflict->last = last_time(relation, part, conflict->future);
 }
 
-static void look_before(const rondo_relation *relation, uint32_t slot, rondo_conflict *conflict) {
+static void read_past(const rondo_relation *relation, uint32_t slot, rondo_conflict *conflict) {
   const rondo_relation_part *part = &relation->parts.items[relation->slot_part[slot]];
   conflict->before = relation->stage_slot.items[part->stage];
   conflict->alloc_first = part->first_slot;
@@ -173,10 +173,10 @@ static void look_before(const rondo_relation *relation, uint32_t slot, rondo_con
 rondo_conflict rondo_conflict_of(const rondo_lives *lives, const rondo_life *life) {
   const rondo_relation *relation = lives->relation;
   rondo_conflict conflict = {.branch = life->branch};
-  /* Slots are below UINT32_MAX, so that a life without end has nothing behind it, and none is in its free's part. */
+  /* Slots are below UINT32_MAX, so that a life without end has nothing after it, and none is in its free's part. */
   conflict.behind = conflict.free_first = conflict.free_end = conflict.last = UINT32_MAX;
-  if (life->free != relation->slot_count - 1) look_behind(relation, life->free, &conflict);
-  if (life->alloc != 0) look_before(relation, life->alloc, &conflict);
+  if (life->free != relation->slot_count - 1) read_future(relation, life->free, &conflict);
+  if (life->alloc != 0) read_past(relation, life->alloc, &conflict);
   return conflict;
 }
 

@@ -26,30 +26,30 @@ typedef struct rondo_lives {
 } rondo_lives;
 
 /* The problem must be checked and have an order. Errors: INVALID_ARGUMENT naming an item or obstacle that is freed by a
- * node that does not come behind the one that allocates it; OUT_OF_MEMORY. */
+ * node that does not come after the one that allocates it; OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_lives_make(rondo_scratch *scratch, const rondo_plan_problem *problem,
                                              const rondo_relation *relation, const rondo_branches *branches,
                                              rondo_lives *out);
 
-/* How many slots a life may meet: all but those before its alloc and behind its free. */
+/* How many slots a life may meet: all but those before its alloc and after its free. */
 uint32_t rondo_lives_span(const rondo_lives *lives, const rondo_life *life);
 
 /* One life, made ready for being compared with many. */
 typedef struct rondo_conflict {
   const uint32_t *future, *past;     /* rows of free and alloc */
   uint32_t future_chain, past_chain; /* the chains of their first entries */
-  uint32_t behind;                   /* slots from here on come behind the free */
+  uint32_t behind;                   /* slots from here on come after the free */
   uint32_t free_first, free_end;     /* slots of its part */
   uint32_t before;                   /* slots below come before the alloc */
   uint32_t alloc_first, alloc_end;   /* slots of its part */
-  uint32_t last;                     /* what is allocated at later times comes behind the free */
+  uint32_t last;                     /* what is allocated at later times comes after the free */
   uint32_t first;                    /* what is freed at earlier times comes before the alloc */
   uint32_t branch;
 } rondo_conflict;
 
 rondo_conflict rondo_conflict_of(const rondo_lives *lives, const rondo_life *life);
 
-/* Whether a slot of the chain comes behind the free. */
+/* Whether a slot of the chain comes after the free. */
 static inline bool rondo_conflict_is_behind(const rondo_conflict *conflict, uint32_t slot, uint32_t chain) {
   if (slot >= conflict->behind) return true;
   if (slot < conflict->free_first || slot >= conflict->free_end) return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Placing by lowest offset: again and again, of the items that could lie lowest on top of those already placed, the
+ * Placing by lowest offset: repeatedly, of the items that could lie lowest on top of those already placed, the
  * preferred one is placed there.
  */
 #ifndef RONDO_PLAN_PARTIAL_ORDER_ORDER_PLACE_H

@@ -10,14 +10,14 @@
 
 /* For every checked problem with an order or with branches; options are read. Fills offsets (one an item), and of *info
  * peak, lower_bound, steps, optimal and method. Errors: INVALID_ARGUMENT (an item or obstacle whose free node does not
- * come behind its alloc node), LIMIT_EXCEEDED, OUT_OF_MEMORY. */
+ * come after its alloc node), LIMIT_EXCEEDED, OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_order_plan(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                              const rondo_plan_options *options, size_t *offsets, rondo_plan_info *info);
 
 /* As rondo_plan_check, for such problems. Proves every pair, at any size: items that have a byte in common are a chain
  * of lifetimes, so of all pairs only neighbours need to be looked at, and whether one comes before the other is found
- * by handing bits along the edges. Time: nodes and edges times the number of free nodes / 256 when lifetimes are long,
- * a second for some 100,000. */
+ * by propagating bits along the edges. Time: nodes and edges times the number of free nodes / 256 when lifetimes are
+ * long, a second for some 100,000. */
 RONDO_MUST_USE rondo_status rondo_order_check(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                               const size_t *offsets);
 

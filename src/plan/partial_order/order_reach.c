@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Nodes are in topological order, so one pass over a stretch of them hands on all bits there are: bit k of a node is
+ * Nodes are in topological order, so one pass over a stretch of them propagates all bits there are: bit k of a node is
  * set when the batch's k-th source comes before it.
  */
 #include "plan/partial_order/order_reach.h"
@@ -24,7 +24,7 @@ static int compare_questions(const void *a, const void *b) {
   return (x->number > y->number) - (x->number < y->number);
 }
 
-static void hand_on(const rondo_plan_order *order, uint32_t node, uint32_t last, bits *reached) {
+static void propagate(const rondo_plan_order *order, uint32_t node, uint32_t last, bits *reached) {
   const bits own = reached[node];
   uint64_t any = 0;
   for (size_t w = 0; w < WORDS; w++) any |= own.words[w];
@@ -50,7 +50,7 @@ static void answer_batch(const rondo_plan_order *order, rondo_reach_question *qu
       source++;
       while (next < count && questions[next].from == node) next++;
     }
-    hand_on(order, node, last, reached);
+    propagate(order, node, last, reached);
   }
   source = 0;
   for (size_t i = 0; i < count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Whether one node of a DAG comes before another, asked in bulk: questions are collected and answered 256 nodes at a
- * time, by handing bits along the edges. Knows nothing of chains: what is proved with it does not rest on them.
+ * time, by propagating bits along the edges. Knows nothing of chains: what is proved with it does not rest on them.
  */
 #ifndef RONDO_PLAN_PARTIAL_ORDER_ORDER_REACH_H
 #define RONDO_PLAN_PARTIAL_ORDER_ORDER_REACH_H

@@ -2,10 +2,10 @@
  * Making a relation. A node is a stage of its own when no edge passes over it: every earlier node has a successor no
  * later than it, and every later one a predecessor no earlier. Parts are found by union of what edges join.
  *
- * Chains are made greedily, in topological order: a node goes behind the last node of a chain that comes before it as a
+ * Chains are made greedily, in topological order: a node goes after the last node of a chain that comes before it as a
  * whole. Of several it takes the one whose last node has its next successor latest, or none, for that one would miss
  * the chain least, and of these the latest, because earlier ones suit more of the nodes to come. The rows are what it
- * needs to know for that, so both are made in one pass: when a node is reached, all its predecessors have handed on
+ * needs to know for that, so both are made in one pass: when a node is reached, all its predecessors have propagated
  * their rows.
  */
 #include "plan/partial_order/order_relation.h"
@@ -65,7 +65,7 @@ static uint32_t number_stages(builder *b) {
   uint32_t *latest = b->node_place;
   uint32_t *latest_behind = b->sorted;
   find_spans(b, earliest, latest);
-  uint32_t least = UINT32_MAX; /* over the nodes behind: their latest predecessors' least */
+  uint32_t least = UINT32_MAX; /* over the nodes after: their latest predecessors' least */
   for (uint32_t i = b->node_count; i-- > 0;) {
     latest_behind[i] = least;
     if (latest[i] < least) least = latest[i];
@@ -184,7 +184,7 @@ static void trim_rows(const builder *b, const weaver *w) {
   b->relation->past.count = w->rows + (size_t)w->node_count * w->width;
 }
 
-/* The first successor of u behind a node; UINT32_MAX: none. Of very many successors the last stands for all. */
+/* The first successor of u after a node; UINT32_MAX: none. Of very many successors the last stands for all. */
 static uint32_t next_successor(const builder *b, uint32_t u, uint32_t node) {
   uint32_t count = 0;
   uint32_t next = UINT32_MAX;
@@ -197,14 +197,14 @@ static uint32_t next_successor(const builder *b, uint32_t u, uint32_t node) {
   return next;
 }
 
-/* Whether node u is better than node v as the one that `node` goes behind. */
+/* Whether node u is better than node v as the one that `node` goes after. */
 static bool suits_better(const builder *b, uint32_t node, uint32_t u, uint32_t v) {
   const uint32_t u_next = next_successor(b, u, node);
   const uint32_t v_next = next_successor(b, v, node);
   return u_next != v_next ? u_next > v_next : u > v;
 }
 
-/* The chain that the node goes behind; LOOSE when it comes behind none. */
+/* The chain that the node goes after; LOOSE when it comes after none. */
 static uint32_t choose_chain(const builder *b, const weaver *w, uint32_t node, const uint32_t *row) {
   uint32_t best = RONDO_RELATION_LOOSE;
   for (uint32_t c = 0; c < w->width; c++) {
@@ -229,7 +229,7 @@ static rondo_status put_on_chain(const builder *b, weaver *w, uint32_t node) {
   return RONDO_OK;
 }
 
-static void hand_on(const builder *b, const weaver *w, uint32_t node) {
+static void propagate(const builder *b, const weaver *w, uint32_t node) {
   uint32_t *rows = b->relation->past.items + w->rows;
   const uint32_t *from = rows + (size_t)b->relation->node_row[node] * w->stride;
   uint32_t count = 0;
@@ -312,7 +312,7 @@ static rondo_status weave_part(const builder *b, uint32_t number, uint32_t first
   RONDO_TRY(add_rows(b, &w, w.node_count == 1 ? 1 : 4));
   for (uint32_t i = 0; i < w.node_count; i++) {
     RONDO_TRY(put_on_chain(b, &w, w.nodes[i]));
-    hand_on(b, &w, w.nodes[i]);
+    propagate(b, &w, w.nodes[i]);
   }
   part->chain_count = w.width;
   trim_rows(b, &w);
@@ -396,6 +396,7 @@ rondo_status rondo_relation_make(rondo_scratch *scratch, const rondo_plan_order 
   if (status == RONDO_OK) status = sort_by_part(&b);
   if (status == RONDO_OK) status = weave_all(&b);
   rondo_scratch_free(&b.temporary);
+  if (status == RONDO_OK) rondo_relation_check(out);
   return status;
 }
 
@@ -456,7 +457,7 @@ uint32_t rondo_relation_count_before(const rondo_relation *relation, uint32_t sl
   return count;
 }
 
-uint32_t rondo_relation_count_behind(const rondo_relation *relation, uint32_t slot) {
+uint32_t rondo_relation_count_after(const rondo_relation *relation, uint32_t slot) {
   const rondo_relation_part *part = &relation->parts.items[relation->slot_part[slot]];
   uint32_t count = relation->slot_count - relation->stage_slot.items[part->stage + 1];
   if (slot == 0 || slot == relation->slot_count - 1) return count;
@@ -467,3 +468,46 @@ uint32_t rondo_relation_count_behind(const rondo_relation *relation, uint32_t sl
   }
   return count;
 }
+
+/* Check ------------------------------------------------------------------------------------------------------------ */
+
+#ifndef NDEBUG
+static void check_slots(const rondo_relation *relation) {
+  for (uint32_t node = 0; node < relation->order->node_count; node++) {
+    const uint32_t slot = relation->node_slot[node];
+    assert(slot > 0 && slot < relation->slot_count - 1 && relation->slot_node[slot] == node);
+    const uint32_t chain = relation->slot_chain[slot];
+    if (chain == RONDO_RELATION_LOOSE || slot == relation->chain_slot.items[chain]) continue;
+    assert(relation->slot_chain[slot - 1] == chain && relation->slot_node[slot - 1] < node);
+  }
+}
+
+static void check_parts(const rondo_relation *relation) {
+  uint32_t slot = 0, stage = 0;
+  for (size_t i = 0; i < relation->parts.count; i++) {
+    const rondo_relation_part *part = &relation->parts.items[i];
+    assert(part->first_slot == slot && slot < part->loose_slot && part->loose_slot <= part->end_slot);
+    assert(part->stage == stage || part->stage == stage + 1);
+    assert(part->first_slot >= relation->stage_slot.items[part->stage]);
+    assert(part->end_slot <= relation->stage_slot.items[part->stage + 1]);
+    slot = part->end_slot;
+    stage = part->stage;
+  }
+  assert(slot == relation->slot_count);
+}
+
+void rondo_relation_check(const rondo_relation *relation) {
+  const rondo_plan_order *order = relation->order;
+  check_slots(relation);
+  check_parts(relation);
+  for (uint32_t node = 0; node < order->node_count; node++) {
+    const uint32_t from = relation->node_slot[node];
+    if (relation->slot_chain[from] == RONDO_RELATION_LOOSE) continue;
+    for (uint32_t i = order->successor_start[node]; i < order->successor_start[node + 1]; i++) {
+      const uint32_t to = relation->node_slot[order->successors[i]];
+      assert(rondo_relation_precedes(relation, from, to));
+      assert(relation->slot_chain[to] == RONDO_RELATION_LOOSE || !rondo_relation_precedes(relation, to, from));
+    }
+  }
+}
+#endif

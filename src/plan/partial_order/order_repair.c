@@ -9,6 +9,7 @@
  */
 #include "plan/partial_order/order_repair.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -299,7 +300,7 @@ static bool put_in(rondo_order_repair *r, uint32_t entry) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-/* What begins above the target is in nobody's way. */
+/* What begins above the target overlaps nothing. */
 static void lay_obstacles(rondo_order_repair *r) {
   const rondo_plan_problem *problem = r->index->lives->problem;
   for (uint32_t i = r->index->count; i < r->pieces; i++) {
@@ -329,6 +330,7 @@ void rondo_order_repair_begin(rondo_order_repair *repair, const size_t *offsets,
       repair->highs[i] = repair->lows[i] + repair->bytes[i];
     }
   }
+  rondo_order_repair_check(repair);
 }
 
 bool rondo_order_repair_run(rondo_order_repair *repair, uint64_t steps) {
@@ -357,3 +359,23 @@ void rondo_order_repair_forget(rondo_order_repair *repair, uint64_t seed) {
     repair->costs[i] = repair->weight[i] * (int32_t)(1 + rondo_hash_u64(seed, i) % NOISE);
   }
 }
+
+/* Check ------------------------------------------------------------------------------------------------------------ */
+
+#ifndef NDEBUG
+void rondo_order_repair_check(const rondo_order_repair *repair) {
+  uint32_t out = 0;
+  for (uint32_t i = 0; i < repair->index->count; i++) {
+    if (repair->lows[i] == IS_OUT) {
+      out++;
+      continue;
+    }
+    assert(repair->highs[i] <= repair->target && repair->highs[i] - repair->lows[i] == repair->bytes[i]);
+  }
+  assert(out == repair->out_count);
+  for (uint32_t i = 0; i < repair->out_count; i++) {
+    assert(repair->heap[i] < repair->index->count && repair->lows[repair->heap[i]] == IS_OUT);
+    assert(i == 0 || !is_dearer(repair, repair->heap[i], repair->heap[(i - 1) / 2]));
+  }
+}
+#endif

@@ -17,7 +17,7 @@
 #define WEIGHT_ONE 16U
 #define ORDERS 4U
 #define TIES 3U        /* ways to prefer one of equal ends */
-#define LEAST_LOSS 64U /* what is lost beside it does not matter */
+#define LEAST_LOSS 64U /* what is lost next to it does not matter */
 
 /* What is decided next: at which end of which valley, and about which item there. */
 typedef struct choice {
@@ -381,6 +381,7 @@ static rondo_status restart(rondo_exact *exact) {
     exact->weights[s] = WEIGHT_ONE + (exact->weights[s] - WEIGHT_ONE) / 10 * 9;
   }
   rondo_search_state_reset(&exact->state, exact->state.capacity);
+  rondo_search_state_check(&exact->state);
   exact->goals.count = exact->frames.count = 0;
   exact->steps_left = (500 + 2 * (uint64_t)sections->item_count) * luby(exact->restarts / ORDERS + 1);
   exact->restarts++;

@@ -66,7 +66,7 @@ RONDO_MUST_USE rondo_status rondo_exact_init(rondo_scratch *scratch, const rondo
                                              uint64_t seed, rondo_exact *out);
 void rondo_exact_free(rondo_exact *exact);
 
-/* The next run begins anew, at this capacity (at least the largest load). What was learnt is kept. */
+/* The next run begins again, at this capacity (at least the largest load). What was learnt is kept. */
 void rondo_exact_aim(rondo_exact *exact, uint64_t capacity);
 
 /* Searches for at most `steps` steps; *out_used of them. CLOSED: there is no packing within the capacity. FOUND:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A part's slices double from visit to visit, so that parts that stand out in turn share the budget, and what a visit
- * begins anew costs little.
+ * begins again costs little.
  */
 #include "plan/search/improve_parts.h"
 
@@ -224,6 +224,7 @@ static rondo_status improve(improver *m) {
     const uint64_t before = m->improvement->steps;
     if (part->optimal || rondo_part_top(part) <= m->improvement->target || is_late(m)) return RONDO_OK;
     RONDO_TRY(visit(m, part));
+    rondo_boxes_check_plan(&part->boxes, m->offsets + part->first, part->peak);
     if (m->improvement->steps == before) return RONDO_OK;
   }
 }

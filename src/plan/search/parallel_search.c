@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Several searches (slots) beside each other. They work in rounds: in a round each slot makes a fixed number of steps,
+ * Several searches (slots) in parallel. They work in rounds: in a round each slot makes a fixed number of steps,
  * knowing only what was known when the round began; threads take slots as they come. At the end of the round the
  * results are taken in the order of the slots, up to the first that reached the target. So the outcome does not depend
  * on who ran what when, and a longer budget only goes on where a shorter one ended.
@@ -173,7 +173,7 @@ static void run_round(rondo_search *s, uint32_t threads) {
   while (started > 0) rondo_thread_join(helpers[--started]);
 }
 
-/* Takes the results in order; what comes behind a slot that reached the target was cut short and does not count. */
+/* Takes the results in order; what comes after a slot that reached the target was cut short and does not count. */
 static rondo_status end_round(rondo_search *s) {
   const uint32_t winner = atomic_load(&s->winner);
   for (uint32_t k = 0; k < SLOTS && k <= winner; k++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Improving a packing by search: items live over half-open ranges of steps, and those that live together must not
- * overlap. Exact searches (exact_search.h) work beside each other: some at the bound, some at capacities below the best
+ * Improving a packing by search: items live over half-open ranges of steps, and those that live at once must not
+ * overlap. Exact searches (exact_search.h) work in parallel: some at the bound, some at capacities below the best
  * peak. All place from the bottom up and know how much each section of time can still lose.
  *
  * With a budget of steps the result depends on the problem, the seed and the steps alone: not on time, not on the
@@ -14,7 +14,7 @@
 #include "base/allocation.h"
 
 typedef struct rondo_search_item {
-  uint64_t bytes;        /* with its alignment already in it; 0 is in nobody's way */
+  uint64_t bytes;        /* with its alignment already in it; 0 overlaps nothing */
   uint32_t lower, upper; /* lives while lower <= step < upper */
 } rondo_search_item;
 

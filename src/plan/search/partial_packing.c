@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Placing, raising and taking back. The items to place of a section are the front of its list: placing swaps an item
- * behind the front, taking back the last placement grows the front again.
+ * after the front, taking back the last placement grows the front again.
  *
  * Settling does not cascade: a floor that rises to the lowest minimum of the section's items raises no minimum.
  */
@@ -96,7 +96,7 @@ void rondo_search_state_raise_twins(rondo_search_state *state, uint32_t item, ui
   }
 }
 
-/* Moves the item behind those of the section that are to place. */
+/* Moves the item after those of the section that are to place. */
 static void close_in(rondo_search_state *state, uint32_t item, uint32_t section) {
   const rondo_search_sections *sections = state->sections;
   uint32_t *list = state->cover + sections->cover_start[section];
@@ -227,3 +227,33 @@ bool rondo_search_state_can_lift(const rondo_search_state *state, uint32_t secti
   }
   return false;
 }
+
+/* Check ------------------------------------------------------------------------------------------------------------ */
+
+#ifndef NDEBUG
+static void check_section(const rondo_search_state *state, uint32_t section) {
+  const rondo_search_sections *sections = state->sections;
+  const uint32_t start = sections->cover_start[section];
+  uint64_t to_place = 0, lowest = UINT64_MAX;
+  uint32_t crossing = 0;
+  assert(!state->is_dirty[section]);
+  for (uint32_t k = 0; k < sections->cover_start[section + 1] - start; k++) {
+    const uint32_t i = state->cover[start + k];
+    assert(state->positions[sections->cover_index[i] + (section - sections->lower[i])] == k);
+    assert(state->placed[i] == (k >= state->open[section]));
+    if (state->placed[i]) continue;
+    to_place += sections->bytes[i];
+    crossing += section > sections->lower[i];
+    if (state->minima[i] < lowest) lowest = state->minima[i];
+  }
+  assert(state->crossing[section] == crossing);
+  assert(state->floors[section] + to_place + state->slack[section] == state->capacity);
+  assert(state->open[section] == 0 || state->floors[section] == lowest);
+}
+
+void rondo_search_state_check(const rondo_search_state *state) {
+  if (state->status != RONDO_OK) return;
+  assert(state->dirty_count == 0);
+  for (uint32_t s = 0; s < state->sections->section_count; s++) check_section(state, s);
+}
+#endif

@@ -76,4 +76,11 @@ static inline bool rondo_search_state_fits(const rondo_search_state *state, uint
 /* Whether the section, the end of a valley, can stay without an item on its floor. */
 bool rondo_search_state_can_lift(const rondo_search_state *state, uint32_t section);
 
+/* Asserts the invariant of a settled state, and that the lists of each section agree. Linear in the cover. */
+#ifdef NDEBUG
+static inline void rondo_search_state_check(const rondo_search_state *state) { (void)state; }
+#else
+void rondo_search_state_check(const rondo_search_state *state);
+#endif
+
 #endif

@@ -15,13 +15,13 @@
  * what the best peak is above it. */
 enum { PATIENCE = 16, NEARNESS = 8 };
 
-/* Weights and keys are fixed-point numbers with so many bits behind the point, of logarithms with 16. */
+/* Weights and keys are fixed-point numbers with so many bits after the point, of logarithms with 16. */
 enum { WEIGHT_BITS = 8, KEY_BITS = 16 + WEIGHT_BITS };
 
 typedef struct worker {
   rondo_trial_thread base; /* a run is a trial */
   const rondo_restarts *of;
-  uint64_t peak;          /* of the plan to be bettered */
+  uint64_t peak;          /* of the plan to be improved */
   _Atomic uint64_t *runs; /* of all threads */
   rondo_placer placer;
   rondo_loads loads;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Greedy placing again and again. An episode begins with a key of random weights and aims at a peak between the target
+ * Greedy placing repeatedly. An episode begins with a key of random weights and aims at a peak between the target
  * and the best plan. A run ends as soon as it cannot reach that. Boxes that should have been placed earlier then become
  * more preferred, so that the next run looks after them first (Joslin, Clements 1999, "squeaky wheel optimization"). An
  * aim that is reached is followed by a lower one, and an aim that is missed many times by a higher one.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * When a search that runs beside others has to give up: the budget is stopped or over, or a search before it in the
+ * When a search that runs next to others has to give up: the budget is stopped or over, or a search before it in the
  * order in which results are taken has already reached the target. Reading the clock and the shared words is cheap
  * enough for every few dozen steps.
  */
@@ -13,14 +13,14 @@
 
 typedef enum rondo_search_outcome {
   RONDO_SEARCH_PAUSED, /* the steps are used up, or it gave up: run again to go on */
-  RONDO_SEARCH_FOUND,  /* a packing within the capacity; the next run begins anew */
-  RONDO_SEARCH_CLOSED  /* there is none, or no more to try; the next run begins anew */
+  RONDO_SEARCH_FOUND,  /* a packing within the capacity; the next run begins again */
+  RONDO_SEARCH_CLOSED  /* there is none, or no more to try; the next run begins again */
 } rondo_search_outcome;
 
 typedef struct rondo_search_watch {
   const rondo_search_budget *budget;
   const _Atomic uint32_t *winner; /* the first search that has reached the target; UINT32_MAX: none */
-  uint32_t place;                 /* of this search among those that run beside each other */
+  uint32_t place;                 /* of this search among those that run in parallel */
 } rondo_search_watch;
 
 static inline bool rondo_search_is_over(const rondo_search_budget *budget) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A packing problem as the searches want it: time cut into sections, of which only those are kept that are not covered
- * by a neighbour (the maximal sets of items live together), and for each section who begins, ends and lives there.
+ * by a neighbour (the maximal sets of items live at once), and for each section who begins, ends and lives there.
  * Two items meet in a kept section exactly when their lifetimes overlap. Items without bytes are left out.
  *
  * Never changes once made, so all searching threads share one. Memory: one entry for each pair of an item and a section

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What lives within the window's sections is placed anew; what lives across its ends stays, and what is outside does
+ * What lives within the window's sections is placed again; what lives across its ends stays, and what is outside does
  * not matter.
  */
 #include "plan/search/window_search.h"
@@ -12,7 +12,7 @@ typedef struct view {
   rondo_scratch scratch;
   const rondo_boxes *whole;
   uint32_t lower, upper;   /* sections of the whole */
-  uint32_t *inside;        /* boxes of the whole that are placed anew */
+  uint32_t *inside;        /* boxes of the whole that are placed again */
   rondo_obstacle *outside; /* ranges of boxes that stay */
   uint32_t inside_count, outside_count;
   rondo_obstacles obstacles;
@@ -32,7 +32,7 @@ static uint32_t highest(const rondo_boxes *boxes, const uint64_t *offsets) {
   return found;
 }
 
-/* Boxes stand in the order of their beginnings, so as many begin before the middle one as behind it. */
+/* Boxes stand in the order of their beginnings, so as many begin before the middle one as after it. */
 static void choose_sections(view *v, uint32_t middle, uint32_t boxes) {
   const rondo_box *all = v->whole->boxes;
   const uint32_t half = boxes / 2;

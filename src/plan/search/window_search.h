@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Mending a plan where it is too high: of many boxes a few stand out, and what is around them in time can be placed
- * anew while all else stays, as obstacles. A window costs what its boxes cost, and a look at all.
+ * again while all else stays, as obstacles. A window costs what its boxes cost, and a look at all.
  */
 #ifndef RONDO_PLAN_SEARCH_WINDOW_SEARCH_H
 #define RONDO_PLAN_SEARCH_WINDOW_SEARCH_H
@@ -8,7 +8,7 @@
 #include "plan/search/random_restarts.h"
 
 typedef struct rondo_window {
-  uint32_t boxes;      /* about so many that begin around the highest one are placed anew */
+  uint32_t boxes;      /* about so many that begin around the highest one are placed again */
   uint64_t most_steps; /* boxes placed, in all runs */
   bool lowered;        /* out: whatever stood out there ends lower now */
 } rondo_window;

@@ -64,10 +64,10 @@ static void test_items_are_looked_at(void **state) {
   parts p;
   make_parts(&p, false);
   p.items[1].alignment = 24;
-  assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "item 1 of a plan is to be aligned to 24");
+  assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "item 1 of a plan has alignment 24");
   make_parts(&p, false);
   p.items[1].branch = 3;
-  assert_out_of_range(&p, "item 1 of a plan is in branch 3 (1 + its place) of 2 branches");
+  assert_out_of_range(&p, "item 1 of a plan is in branch 3 of 2: give 1 + the index");
   make_parts(&p, false);
   p.items[0].upper = 0;
   assert_out_of_range(&p, "item 0 of a plan lives from 0 up to 0");
@@ -79,7 +79,8 @@ static void test_items_are_looked_at(void **state) {
   assert_out_of_range(&p, "item 1 of a plan lives from node 4");
   make_parts(&p, false);
   p.items[1].bytes = SIZE_MAX - 63;
-  assert_refused(&p, RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "the bytes of items 0 to 1 of a plan do not add up");
+  assert_refused(&p, RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                 "the sum of the bytes of items 0 to 1 of a plan does not fit");
 }
 
 static void test_obstacles_are_looked_at(void **state) {
@@ -126,7 +127,7 @@ static void test_branches_and_lists_are_looked_at(void **state) {
   parts p;
   make_parts(&p, false);
   p.branches[1].parent = 1;
-  assert_out_of_range(&p, "branch 1 of a plan stands in branch 1");
+  assert_out_of_range(&p, "branch 1 of a plan has parent 1");
   make_parts(&p, false);
   p.problem.items = NULL;
   assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a plan of 2 items without their list");
