@@ -127,10 +127,11 @@ typedef struct rondo_plan_info {
   size_t alignment;     /* the largest of any item, at least 1: what the memory's address needs */
   uint64_t steps;       /* searched */
   uint64_t nanoseconds; /* taken */
-  const char *method;   /* what found the plan, for reports; static: "none" (no items); "stacking" (no choice was left:
-                           each   item lives as long as all items above it); the order in which each item was placed as low
-                           as   possible ("area", "crowding", "first fit", ...), or "slots" of one size; what improved that
-                           ("core", "restarts", "windows", "search"). On a DAG, "order: area" or "order: repair" */
+  const char
+      *method; /* what found the plan, for reports; static: "none" (no items); "stacking" (no choice was left:
+                  each   item lives as long as all items above it); the order in which each item was placed as low
+                  as   possible ("area", "crowding", "first fit", ...), or "slots" of one size; what improved that
+                  ("core", "restarts", "windows", "search"). On a DAG, "order: area" or "order: repair" */
 } rondo_plan_info;
 
 /* Errors: INVALID_ARGUMENT. */

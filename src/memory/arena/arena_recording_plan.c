@@ -5,6 +5,7 @@
  */
 #include "memory/arena/arena_recording_plan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -409,6 +410,31 @@ static rondo_status solve(path_plan *path, const rondo_plan_options *options, do
   return RONDO_OK;
 }
 
+/* Asserts that the offsets are aligned and within the plan's peak; of few items, also that no two that are live at once
+ * overlap, and none overlaps a block. */
+static void check_path(const path_plan *path) {
+#ifndef NDEBUG
+  for (size_t i = 0; i < path->items.count; i++) {
+    assert(path->offsets[i] % RONDO_BLOCK_ALIGNMENT == 0);
+    assert(path->items.items[i].bytes <= path->info.peak);
+    assert(path->offsets[i] <= path->info.peak - path->items.items[i].bytes);
+  }
+  if (path->items.count > RONDO_CHECKED_MEMBERS) return;
+  const rondo_plan_order order = {
+      .node_count = path->node_count, .successor_start = path->starts, .successors = path->successors};
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT,
+                                      .items = path->items.items,
+                                      .count = path->items.count,
+                                      .obstacles = path->obstacles.items,
+                                      .obstacle_count = path->block_count,
+                                      .order = path->is_line ? NULL : &order};
+  const rondo_status status = rondo_plan_check(NULL, &problem, path->offsets);
+  assert(status == RONDO_OK || status == RONDO_OUT_OF_MEMORY);
+#else
+  (void)path;
+#endif
+}
+
 /* Adds the blocks and slots of a recording's space, as items that may be anywhere. */
 static rondo_status add_held(path_plan *path, const rondo_address_space *space) {
   for (size_t i = 0; i < space->held_count; i++) {
@@ -491,6 +517,7 @@ static rondo_status plan_parts(const rondo_arena *arena, const rondo_arena_block
   rondo_status status = fill(&path);
   if (status == RONDO_OK) status = allocate_offsets(&path);
   if (status == RONDO_OK) status = solve(&path, options == NULL ? &defaults : options, worth);
+  if (status == RONDO_OK) check_path(&path);
   if (status == RONDO_OK) status = make_profiles(&path, parts);
   if (status == RONDO_OK) atomic_fetch_add_explicit(&arena->memory->profiles, count, memory_order_relaxed);
   if (status == RONDO_OK && out_info != NULL) *out_info = path.info;

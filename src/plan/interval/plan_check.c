@@ -223,6 +223,7 @@ static rondo_status check_together(checker *c) {
   list_obstacles(c);
   qsort(c->changes, c->change_count, sizeof *c->changes, compare_changes);
   for (size_t i = 0; i < c->change_count; i++) RONDO_TRY(apply(c, &c->changes[i]));
+  rondo_rank_set_check(&c->live);
   return RONDO_OK;
 }
 

@@ -550,8 +550,8 @@ TEST(test_bad_settings) {
   rondo_arena_block blocks[] = {{.address = base, .bytes = BYTES, .name = "a"},
                                 {.address = base + BYTES - 256, .bytes = BYTES, .name = "b"}};
   rondo_arena_setting setting = {.arena = arena, .blocks = blocks, .block_count = 2};
-  assert_error(rondo_capture_begin_in_arena(t->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
-               RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
+  assert_error(rondo_capture_begin_in_arena(t->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_FOREIGN_ADDRESS);
   assert_message("of a recording overlap, so one of them is no longer live");
   blocks[1].address = blocks;
   assert_error(rondo_capture_begin_in_arena(t->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting), RONDO_INVALID_ARGUMENT,
