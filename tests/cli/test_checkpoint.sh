@@ -168,9 +168,9 @@ fails 1 'part20: it is a checkpoint of training with --model character, not gpt'
   --steps 40 --model gpt --resume part20
 tr a-y b-z <text >another
 fails 1 'part20: it is a checkpoint of training on another text' train another "${forty[@]:1}" --resume part20
-fails 1 'part20: 20 steps of its training are done; --stop-after must be more' train "${forty[@]}" --resume part20 \
+fails 1 'part20: 20 steps of its training are done; --stop-after must be larger' train "${forty[@]}" --resume part20 \
   --checkpoint next --stop-after 20
-fails 1 'whole: 40 steps of its training are done; --steps must be more' train "${forty[@]}" --resume whole
+fails 1 'whole: 40 steps of its training are done; --steps must be larger' train "${forty[@]}" --resume whole
 fails 1 "whole.model: it is no checkpoint: its metadata have no 'rondo.checkpoint'" train "${forty[@]}" \
   --resume whole.model
 fails 1 'nowhere' train "${forty[@]}" --resume nowhere
@@ -198,7 +198,7 @@ succeeds train "${small[@]}" --steps 45 --resume whole --json
 json_holds '.steps_before == 40' '.steps_done == 45'
 succeeds train "${small[@]}" --steps 25 --resume part20 --json
 json_holds '.steps_done == 25'
-fails 1 'part20: 20 steps of its training are done; --steps must be more' train "${small[@]}" --steps 20 --resume part20
+fails 1 'part20: 20 steps of its training are done; --steps must be larger' train "${small[@]}" --steps 20 --resume part20
 
 # Damaged anywhere: cut off, or with another byte.
 size=$(stat -c %s part20)

@@ -72,19 +72,19 @@ lie() {
 lie '"hidden":"1"' '"hidden":"2"' "tensor '(hidden.weight|hidden.bias|output.weight)' has the shape"
 lie '"context":"1"' '"context":"0"' "the context in its metadata is '0', not a number from 1"
 lie '"context":"1"' '"cantext":"1"' "this is not a model of rondo train: its metadata has no 'context'"
-lie '"version":"1"' '"version":"2"' "its format is of version '2'"
+lie '"version":"1"' '"version":"2"' "its format has version '2'"
 lie 'rondo-byte-model' 'rando-byte-model' "its format 'rando-byte-model' is unknown"
 lie '"vocabulary":"20' '"vocabulary":"zz' 'the vocabulary in its metadata'
 lie '"vocabulary":"2061' '"vocabulary":"6120' 'the vocabulary in its metadata'
 lie '"opening":"..' '"opening":"00' 'the opening in its metadata'
-lie '"output.bias"' '"output.bios"' "there is no tensor 'output.bias'"
+lie '"output.bias"' '"output.bios"' "it has no tensor 'output.bias'"
 lie '"F32"' '"I32"' "tensor '[a-z.]*' has type i32, not f32"
 
-# A safetensors file of something else, and weights that are not numbers.
+# A safetensors file that is not a model, and weights that are NaN.
 printf '\x02\0\0\0\0\0\0\0{}' >foreign
 fails 1 "foreign: this is not a model of rondo train: its metadata has no 'format'" generate foreign
 { head -c -8 tiny; printf '\xff\xff\xff\xff\xff\xff\xff\xff'; } >nan
-fails 1 'nan: the results of this model are not numbers' generate nan
+fails 1 'nan: the scores of this model are NaN or infinite' generate nan
 
 # A gpt, whose context is filled more than once: with caches and without, recorded and not, the text is the same.
 succeeds train text --model gpt --context 40 --layers 2 --width 16 --heads 2 --batch 4 --steps 30 --save gpt
@@ -109,8 +109,8 @@ for context in 1 2; do
 done
 succeeds train text --model gpt --context 16 --layers 1 --width 8 --heads 2 --batch 2 --steps 2 --save tiny
 without_checksums tiny
-lie '"heads":"2"' '"heads":"3"' 'the sizes in its metadata do not go together: a width of 8 is no multiple of 3 heads'
-lie '"layers":"1"' '"layers":"2"' "there is no tensor 'block1.norm1.scale'"
+lie '"heads":"2"' '"heads":"3"' 'the sizes in its metadata are invalid: width 8 is not a multiple of 3 heads'
+lie '"layers":"1"' '"layers":"2"' "it has no tensor 'block1.norm1.scale'"
 lie '"width":"8"' '"width":"4"' "tensor 'tokens.embedding' has the shape"
 lie '"layers":"1"' '"lajers":"1"' "this is not a model of rondo train: its metadata has no 'layers'"
 size=$(stat -c %s tiny)
@@ -120,4 +120,4 @@ for ((count = 1; count < size; count += 997)); do
 done
 header=$((8 + $(od -An -t u8 -N 8 tiny)))
 { head -c $header tiny; head -c $(($(stat -c %s tiny) - header)) /dev/zero | tr '\0' '\377'; } >nan
-fails 1 'nan: the results of this model are not numbers' generate nan
+fails 1 'nan: the scores of this model are NaN or infinite' generate nan

@@ -77,7 +77,7 @@ for text in '^program_peak ' '^kernels ' '^matmul_f32 ' '^eager '; do
   grep -q "$text" out || die "no '$text' in: $(cat out)"
 done
 fails 2 "--type takes f32, bf16 or f16, not 'i32'" training --type i32
-fails 2 'a width of 30 is no multiple of 4 heads' training --width 30
+fails 2 'width 30 is not a multiple of 4 heads' training --width 30
 fails 1 'nonsense' training --device nonsense
 
 succeeds training --model character --context 8 --embedding 4 --hidden 8 --batch 2 --vocabulary 20 --seconds 0.1 --json

@@ -64,7 +64,7 @@ json_holds '.model == "gpt"' '.identical' '.layers == 2' '.heads == 2' '.embeddi
   '.parameters == 27 * 16 + 16 * 16 + 2 * (12 * 16 * 16 + 13 * 16) + 2 * 16 + 16 * 27'
 succeeds train text "${tiny[@]}" --steps 2
 grep -q '^model    gpt, [0-9]* parameters: context 16, layers 2, width 16, heads 2$' out || die "no sizes: $(cat out)"
-fails 2 'a width of 30 is no multiple of 4 heads' train text --model gpt --width 30 --heads 4
+fails 2 'width 30 is not a multiple of 4 heads' train text --model gpt --width 30 --heads 4
 fails 2 'of a width of 512 each of 2 heads has 256, at most 128 are possible' train text --model gpt --width 512 --heads 2
 fails 2 'the model gpt has no --hidden' train text --model gpt --hidden 8
 fails 2 'the model character has no --layers' train text --layers 2

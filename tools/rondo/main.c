@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The command line tool `rondo`: finds the command and sees to it that no output is lost unnoticed.
+ * The command-line tool `rondo`: finds the command and reports lost output.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 typedef struct command {
   const char *name;
-  const char *full_name; /* what its messages begin with */
+  const char *full_name; /* prefix of its messages */
   int (*run)(int argc, char **argv);
   const char *summary;
 } command;
@@ -51,7 +51,7 @@ static int print_help(void) {
   return TOOL_OK;
 }
 
-/* How many letters have to be put in, left out or changed to make `b` of `a`, which stands for 16 from there on. */
+/* The Levenshtein distance of `a` and `b`; 16 if one of them is longer than that. */
 static size_t distance(const char *a, const char *b) {
   enum { MOST = 16 };
   size_t row[MOST + 1];
@@ -70,7 +70,7 @@ static size_t distance(const char *a, const char *b) {
   return row[length];
 }
 
-/* The command, or the option by its bare word. NULL: farther away than two letters, it is a guess. */
+/* The closest command, or the bare word of an option. NULL if the distance is more than two: that would be a guess. */
 static const char *closest_to(const char *name) {
   static const char *const bare[] = {"--help", "--version"};
   enum { BARE_COUNT = sizeof bare / sizeof bare[0] };
@@ -132,8 +132,8 @@ static int run(int argc, char **argv) {
   return run_command(argc - 1, argv + 1);
 }
 
-/* Puts /dev/null where a standard stream is closed: else the next file opened would take its place and be written to.
- * Tells whether standard output was open. */
+/* Opens /dev/null for each closed standard stream. Otherwise the next opened file would get its descriptor and be
+ * written to. Returns whether standard output was open. */
 static bool open_standard_streams(void) {
   const bool has_output = fcntl(STDOUT_FILENO, F_GETFD) != -1;
   int descriptor = 0;
@@ -145,8 +145,8 @@ static bool open_standard_streams(void) {
 
 int main(int argc, char **argv) {
   const bool has_output = open_standard_streams();
-  signal(SIGPIPE, SIG_IGN); /* a reader that has gone is a write error, said below */
-  signal(SIGXFSZ, SIG_IGN); /* and so is a file that would pass a limit */
+  signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, which is reported below */
+  signal(SIGXFSZ, SIG_IGN); /* and so is a file above a size limit */
   rondo_log_set_sink(tool_log, NULL, RONDO_LOG_WARNING);
   if (!has_output) return tool_fail("standard output is closed");
   const int result = run(argc, argv);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Finding the driver's and the compiler's functions.
+ * Loads the functions of the driver and the compiler.
  */
 #define _GNU_SOURCE
 #include "bench/bare_driver.h"
@@ -13,7 +13,8 @@
 
 #include "common/tool.h"
 
-/* The first of the named libraries that opens, or of the usual ones when no name is given; NULL when none does. */
+/* Opens the first library that loads: the one that the variable names or, without a name, the usual ones. NULL if none
+ * loads. */
 static void *open_library(const char *variable, const char *const *usual) {
   const char *given = secure_getenv(variable);
   void *library = NULL;
@@ -108,7 +109,7 @@ static int compile(const nvrtc_functions *nvrtc, nvrtc_program program, const ch
   return TOOL_OK;
 }
 
-/* Machine code for compute capability major.minor, to be freed. */
+/* The machine code for compute capability major.minor; the caller frees it. */
 static int compile_for(const char *source, int major, int minor, char **out_image) {
   nvrtc_functions nvrtc;
   nvrtc_program program;
@@ -139,7 +140,7 @@ static int load_kernel(bare_device *d, const rondo_kernel_options *kernel) {
   char *image;
   int code = d->driver.device_get_attribute(&major, BARE_CAPABILITY_MAJOR, d->device);
   if (!code) code = d->driver.device_get_attribute(&minor, BARE_CAPABILITY_MINOR, d->device);
-  if (code) return bare_check(code, "asking what a device is");
+  if (code) return bare_check(code, "querying the device");
   if (compile_for(kernel->cuda_source, major, minor, &image) != TOOL_OK) return TOOL_FAILURE;
   code = d->driver.module_load(&d->module, image, 0, NULL, NULL);
   if (!code) code = d->driver.module_get_function(&d->kernel, d->module, kernel->name);

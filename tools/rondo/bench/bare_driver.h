@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA driver without Rondo, for benchmarks to compare with: the functions that they call, found by dlopen as the
- * library finds its own (RONDO_CUDA_LIBRARY, else libcuda.so.1), and a kernel compiled by NVRTC. Types are those
- * of cuda.h, as far as calls need them.
+ * The CUDA driver without Rondo, as a baseline for benchmarks. Its functions are loaded with dlopen from the same
+ * library that Rondo uses (RONDO_CUDA_LIBRARY, or libcuda.so.1), and NVRTC compiles one kernel. The types are the
+ * subset of cuda.h that the calls need.
  */
 #ifndef RONDO_TOOL_BARE_DRIVER_H
 #define RONDO_TOOL_BARE_DRIVER_H
@@ -95,7 +95,7 @@ enum {
   ROW(graph_destroy, "cuGraphDestroy", 10000, (bare_graph graph))                                                     \
   ROW(exec_destroy, "cuGraphExecDestroy", 10000, (bare_exec exec))
 
-/* The same for functions that a driver may lack; NULL then. */
+/* The same for functions that a driver may lack; their pointer is then NULL. */
 #define BARE_OPTIONAL_FUNCTIONS(ROW)                                                                      \
   ROW(graph_mem_get, "cuDeviceGetGraphMemAttribute", 11040, (int device, int attribute, uint64_t *value)) \
   ROW(graph_mem_set, "cuDeviceSetGraphMemAttribute", 11040, (int device, int attribute, uint64_t *value)) \
@@ -108,7 +108,7 @@ typedef struct bare_driver {
 #undef BARE_MEMBER
 } bare_driver;
 
-/* A device in its primary context, which is current on the thread that opened it, with one kernel. */
+/* A device with one kernel. Its primary context is current on the thread that opened it. */
 typedef struct bare_device {
   bare_driver driver;
   int device;
@@ -117,15 +117,15 @@ typedef struct bare_device {
   bare_function kernel;
 } bare_device;
 
-/* Whether a name that Rondo opens a device by is one of a CUDA device. */
+/* Whether a Rondo device name is that of a CUDA device. */
 bool bare_is_cuda(const char *name);
 
-/* Opens the device of such a name and compiles the kernel that Rondo would be given. Returns TOOL_OK, or TOOL_FAILURE
- * having said why, with *out to be closed all the same. The driver stays loaded. */
+/* Opens the CUDA device that `name` names and compiles the kernel from Rondo's options. Returns TOOL_OK, or
+ * TOOL_FAILURE after a message; close *out in both cases. The driver stays loaded. */
 int bare_device_open(const char *name, const rondo_kernel_options *kernel, bare_device *out);
-void bare_device_close(bare_device *device); /* a zeroed one is fine */
+void bare_device_close(bare_device *device); /* may be zeroed */
 
-/* TOOL_OK for 0, else TOOL_FAILURE after a message that the driver refused what was done. */
+/* Returns TOOL_OK if code is 0; otherwise prints a message that names `what` and returns TOOL_FAILURE. */
 int bare_check(int code, const char *what);
 
 #endif

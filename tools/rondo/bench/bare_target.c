@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA driver without Rondo as a target of benchmarks: the objects of rondo_target.c, by the driver's own calls, in
- * the device's primary context. The structure of a kernel's parameters stays ready; only the arguments that it points
- * to change.
+ * The CUDA driver without Rondo as a target of benchmarks: the same objects as in rondo_target.c, made with the
+ * driver's own calls in the device's primary context. The structure of a kernel's parameters is prepared once; only the
+ * arguments that it points to change.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static int elapsed(bench_target *target, double *out_us) {
   float ms = 0;
   const int code = driver_of(target)->event_elapsed(&ms, of(target)->begin, of(target)->end);
   *out_us = (double)ms * 1e3;
-  return bare_check(code, "the time between two events");
+  return bare_check(code, "reading the time between two events");
 }
 
 static int allocate(bench_target *target, size_t bytes, uint64_t *out_address) {
@@ -98,7 +98,7 @@ static int build(bench_target *target, const target_line *line, target_graph *ou
     if (i - line->first_marked < line->marked) out->marked[i - line->first_marked].bare = last;
   }
   out->graph = graph;
-  return bare_check(code, "making a graph");
+  return bare_check(code, "creating a graph");
 }
 
 static int instantiate(bench_target *target, const target_graph *graph, bool uploads, void **out_exec) {
@@ -118,7 +118,8 @@ static int update(bench_target *target, void *exec, const target_graph *graph) {
 static int set(bench_target *target, void *exec, const target_graph *graph, size_t mark, const uint64_t values[2]) {
   bare_target *t = of(target);
   memcpy(t->values, values, sizeof t->values);
-  return bare_check(t->device.driver.exec_set_kernel(exec, graph->marked[mark].bare, &t->params), "setting arguments");
+  return bare_check(t->device.driver.exec_set_kernel(exec, graph->marked[mark].bare, &t->params),
+                    "setting kernel arguments");
 }
 
 static int launch(bench_target *target, void *exec, size_t stream) {
@@ -133,7 +134,7 @@ static int discard_exec(bench_target *target, void *exec) {
   return exec ? bare_check(driver_of(target)->exec_destroy(exec), "destroying an exec") : TOOL_OK;
 }
 
-/* Beginning and end ----------------------------------------------------------------------------------------------- */
+/* Create and destroy ---------------------------------------------------------------------------------------------- */
 
 static void destroy_event(const bare_target *t, bare_event event) {
   if (event) (void)t->device.driver.event_destroy(event);
@@ -172,7 +173,7 @@ static int make_objects(bare_target *t, size_t streams) {
     code = driver->stream_create(&t->streams[i], BARE_NON_BLOCKING);
     if (!code) code = driver->event_create(&t->joins[i], BARE_NO_TIMING);
   }
-  return bare_check(code, "making streams and events");
+  return bare_check(code, "creating streams and events");
 }
 
 int bare_target_create(const char *device_name, const rondo_kernel_options *kernel, size_t streams,

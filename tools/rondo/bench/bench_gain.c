@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo bench gain (FW-8): what recording gains, predicted before anything is recorded and then measured, for several
- * numbers of kernels and of elements. A case is recorded after its prediction; both ways are then measured in
- * alternation.
+ * rondo bench gain (FW-8): the gain of recording for several numbers of kernels and elements, predicted and then
+ * measured. Each case is recorded after its prediction. Then both ways are measured in alternation.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -12,7 +11,7 @@
 enum { COUNTS = 5, SIZES = 5, MOST_ROUNDS = 1000, FEWEST_ROUNDS = 5, WARM_UPS = 20, PREDICTED_REPEATS = 201 };
 static const uint32_t counts[COUNTS] = {1, 4, 16, 64, 256};
 static const uint64_t sizes[SIZES] = {1 << 8, 1 << 12, 1 << 16, 1 << 20, 1 << 24};
-#define MOST_ELEMENTS (UINT64_C(1) << 24) /* of a CPU's run */
+#define MOST_ELEMENTS (UINT64_C(1) << 24) /* elements in one CPU run */
 #define BAR 0.25
 
 typedef struct gain_case {
@@ -32,7 +31,7 @@ typedef struct gain_bench {
   size_t case_count;
 } gain_bench;
 
-/* The work -------------------------------------------------------------------------------------------------------- */
+/* Kernel ---------------------------------------------------------------------------------------------------------- */
 
 static void scale_cpu(rondo_blocks blocks, void *const *args) {
   float *values = *(float *const *)args[0];
@@ -52,7 +51,7 @@ static const rondo_kernel_options kernel_options = {
         "}\n",
     .params = {RONDO_UPDATES, RONDO_SCALAR(uint64_t)}};
 
-/* Blocks of some 16 KiB on a CPU, of 256 threads with up to 8 elements each on CUDA. */
+/* CPU: blocks of about 16 KiB. CUDA: blocks of 256 threads with up to 8 elements each. */
 static rondo_grid grid_of(const gain_bench *b, uint64_t size) {
   const uint64_t share = b->base.info.cuda ? 2048 : 4096, blocks = (size + share - 1) / share;
   return (rondo_grid){.x = (uint32_t)blocks};
@@ -203,7 +202,7 @@ static void report(void *bench, json *out) {
   json_integer(out, "within_25_percent", count_within(b));
 }
 
-/* Preparing and finishing ------------------------------------------------------------------------------------------ */
+/* Prepare and finish ---------------------------------------------------------------------------------------------- */
 
 static int make_cases(gain_bench *b) {
   for (size_t s = 0; s < SIZES; s++) {
@@ -253,9 +252,10 @@ const benchmark bench_gain = {
     .name = "gain",
     .summary = "what recording gains, predicted and measured",
     .description =
-        "Predicts what recording gains, from the times of eager runs and the cost of the device's launches, and\n"
-        "then records and measures it: for 1 to 256 kernels in a line, of 256 to 16 Mi elements each. The gain is\n"
-        "the eager time divided by the recorded time, until the work is done; host_saved is the share of the host's\n"
+        "Predicts what recording gains, from the times of eager runs and the cost of the device's launches. Then\n"
+        "records and measures it, for lines of 1 to 256 kernels of 256 to 16 Mi elements each. The gain is\n"
+        "the eager time divided by the recorded time, both until the work is done. host_saved is the share of the "
+        "host's\n"
         "time that is saved; difference compares the predicted gain with the measured one. Times are microseconds,\n"
         "medians.",
     BENCH_STATE(defaults),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The kernels of benchmarks that compare Rondo with the bare driver: both are made from the same options, so that
+ * The kernels of benchmarks that compare Rondo with the bare driver. Both create them from the same options, so that
  * both run the same code. Each runs one block of one thread.
  */
 #ifndef RONDO_TOOL_BENCH_KERNELS_H

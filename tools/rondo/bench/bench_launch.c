@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * rondo bench launch (GX-6, GX-10): what it costs to launch empty kernels one by one on streams and as one graph, in
- * the shapes of the table of Yao and Li (2021), together with that table and the physical limit; on a CUDA device also
- * in the bare driver, without Rondo. The ways are measured in alternation, so that a slow moment of the machine affects
- * all of them.
+ * rondo bench launch (GX-6, GX-10): the cost to launch empty kernels one by one on streams and as one graph, in the
+ * shapes of the table of Yao and Li (2021), together with that table and the physical limit. On a CUDA device, the bare
+ * driver without Rondo is measured, too. The ways are measured in alternation, so that a slow moment of the machine
+ * affects all of them.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -21,15 +21,15 @@
 
 /* Shapes ---------------------------------------------------------------------------------------------------------- */
 
-/* Empty kernels with an order among them. The same calls enqueue them on a target's streams or, while the first stream
- * captures, make the graph of them. */
+/* Empty kernels and their order. The same calls enqueue them on a target's streams or, during a capture of the first
+ * stream, add them to a graph. */
 typedef struct launch_shape {
   const char *name;
   uint32_t nodes, streams;
   int (*enqueue)(bench_target *target, uint32_t nodes);
 } launch_shape;
 
-/* The document's three shapes of 32 kernels, then straight lines of 320, 3200 and 10,000. */
+/* The three shapes of 32 kernels from the paper cited at `reference_row`, then lines of 320, 3200 and 10,000. */
 enum { SHAPE_LINE, SHAPE_BRANCHES, SHAPE_FORK, SHAPE_LINE_320, SHAPE_LINE_3200, SHAPE_LINE_10000, LAUNCH_SHAPES };
 
 static int enqueue_line(bench_target *target, uint32_t nodes) {
@@ -44,7 +44,7 @@ static int enqueue_branches(bench_target *target, uint32_t nodes) {
   return target->calls->join(target, 1);
 }
 
-/* One kernel, `nodes` - 2 side by side, one kernel. */
+/* One kernel, then `nodes` - 2 parallel kernels, then one kernel. */
 static int enqueue_fork(bench_target *target, uint32_t nodes) {
   CALL(target->calls->enqueue(target, 0));
   CALL(target->calls->fork(target));
@@ -66,7 +66,7 @@ static const launch_shape launch_shapes[LAUNCH_SHAPES] = {
     [SHAPE_LINE_10000] = {"line of 10,000", 10000, 1, enqueue_line},
 };
 
-/* Captures the shape and instantiates it, ready to be launched on the first stream. */
+/* Captures the shape and instantiates the graph for launches on the first stream. */
 static int launch_record(bench_target *target, const launch_shape *shape, void **out_exec) {
   target_graph graph = {0};
   *out_exec = NULL;
@@ -96,7 +96,7 @@ static int measure_device(bench_target *target, const launch_shape *shape, void 
   return TOOL_OK;
 }
 
-/* Does the work `repeats` times with each way of measuring, waiting after each: by streams when exec is NULL. */
+/* Takes `repeats` samples and waits after each. Launches exec; if it is NULL, enqueues the shape on streams. */
 static int launch_measure(bench_target *target, const launch_shape *shape, void *exec, uint32_t repeats, cost *to) {
   for (uint32_t i = 0; i < repeats; i++)
     COST_TIME(to, CALL(enqueue(target, shape, exec)), CALL(target->calls->wait(target, 0)));
@@ -104,7 +104,7 @@ static int launch_measure(bench_target *target, const launch_shape *shape, void 
   return TOOL_OK;
 }
 
-/* Launches exec once and waits; adds the time of the call. */
+/* Launches exec once and waits. Adds the host time of the call. */
 static int launch_measure_call(bench_target *target, void *exec, samples *host) {
   const uint64_t begin = clock_ns();
   CALL(target->calls->launch(target, exec, 0));
@@ -113,7 +113,7 @@ static int launch_measure_call(bench_target *target, void *exec, samples *host) 
   return target->calls->wait(target, 0);
 }
 
-/* Launches exec `count` times in a row; adds the device's time of one. */
+/* Launches exec `count` times in a row. Adds the device time of one launch. */
 static int launch_measure_row(bench_target *target, void *exec, uint32_t count, samples *device) {
   double us = 0;
   CALL(target->calls->mark(target, false));
@@ -135,14 +135,15 @@ typedef struct launch_call {
   void *const *args;
 } launch_call;
 
-/* The physical limit: one thread calls the functions of as many kernels in a loop. Adds the mean of several loops. */
+/* The physical limit: one thread calls as many functions in a loop. Adds the mean of several loops. */
 static void launch_measure_loop(uint32_t nodes, samples *times) {
   enum { CALLS = 10000 };
-  static launch_call calls[CALLS];              /* as a graph holds them: a function and its arguments a node */
-  rondo_cpu_function volatile function = empty; /* volatile: the compiler is not to know whom it calls */
+  static launch_call calls[CALLS];              /* like the nodes of a graph: a function and its arguments */
+  rondo_cpu_function volatile function = empty; /* volatile: the compiler must not inline the call */
   for (uint32_t i = 0; i < nodes; i++) calls[i] = (launch_call){.function = function};
   const rondo_blocks blocks = {.first = 0, .last = 1, .grid = {1, 1, 1}};
-  const uint32_t loops = nodes < 1000 ? 10000 / nodes : 1; /* else shorter than reading the clock */
+  const uint32_t loops =
+      nodes < 1000 ? 10000 / nodes : 1; /* fewer calls would take less time than a read of the clock */
   const uint64_t begin = clock_ns();
   for (uint32_t loop = 0; loop < loops; loop++) {
     for (uint32_t i = 0; i < nodes; i++) calls[i].function(blocks, calls[i].args);
@@ -154,13 +155,13 @@ static void launch_measure_loop(uint32_t nodes, samples *times) {
 
 #define SAMPLE_CAPACITY 200000
 
-/* Shapes measured by streams too; the last is for the launch call only. */
+/* The last shape is measured for the launch call only; the others on streams, too. */
 #define COMPARED_SHAPES SHAPE_LINE_10000
 #define MINIMUM_ROUNDS 3
 
-/* On a CUDA device, launches of Rondo and of the bare driver alternate while there is time. Then some launches in a row
- * give the time of the device, fewer of a very long line. All of it happens in parts with execs of their own: of two
- * equal execs, the driver launches one some tens of nanoseconds faster than the other. */
+/* On a CUDA device, launches of Rondo and of the bare driver alternate until the time is over. Then several launches in
+ * a row measure the device time, fewer for a very long line. All of it is done in several parts, each with its own
+ * execs: the driver launches one of two equal execs some tens of nanoseconds faster than the other. */
 #define COMPARED_PARTS 8
 #define COMPARED_LAUNCHES 10000
 #define FEWEST_LAUNCHES 8
@@ -171,7 +172,7 @@ static void launch_measure_loop(uint32_t nodes, samples *times) {
 static const uint32_t thread_counts[] = {1, 2, 4, 8};
 #define THREAD_ROWS (sizeof thread_counts / sizeof thread_counts[0])
 
-/* J. Yao, C. Li: CUDA Graph in TensorFlow, April 2021: on an A100, graphs of 32 empty kernels, in its own unit. */
+/* J. Yao, C. Li: CUDA Graph in TensorFlow, April 2021: graphs of 32 empty kernels on an A100, in the paper's unit. */
 typedef struct reference_row {
   const char *pattern;
   double graph_host, graph_device, stream_host, stream_device, host_speedup, device_speedup;
@@ -184,27 +185,27 @@ static const reference_row reference[] = {
 };
 #define REFERENCE_ROWS (sizeof reference / sizeof reference[0])
 
-/* The ways to launch a shape; those of the bare driver on CUDA devices alone. */
+/* The ways to launch a shape. The bare driver's exist on CUDA devices only. */
 enum { STREAM, GRAPH, BARE_STREAM, BARE_GRAPH, WAYS };
 
-/* Rondo's launches and the bare driver's, one after the other. */
+/* Rondo's launches and the bare driver's, in alternation. */
 typedef struct compared_launches {
-  summary host, bare_host;     /* the call alone */
-  summary device, bare_device; /* of one launch among those in a row */
-  size_t launches;             /* of each */
+  summary host, bare_host;     /* the launch call only */
+  summary device, bare_device; /* one launch of several in a row */
+  size_t launches;             /* of each target */
 } compared_launches;
 
 typedef struct shape_result {
   summary ways[WAYS][COST_TIMES];
-  compared_launches compared; /* of CUDA devices */
+  compared_launches compared; /* CUDA devices only */
   summary loop;
-  size_t samples; /* of the graph */
+  size_t samples; /* taken of the graph */
 } shape_result;
 
 typedef struct launch_bench {
   bench_base base;
   uint64_t launches;
-  bench_target *rondo, *bare; /* bare: NULL but on a CUDA device */
+  bench_target *rondo, *bare; /* bare: NULL unless the device is a CUDA device */
   cost ways[WAYS];            /* of the current shape */
   samples loop;
   shape_result shapes[LAUNCH_SHAPES];
@@ -218,21 +219,21 @@ static void forget(launch_bench *b) {
   b->loop.count = 0;
 }
 
-/* A shape's execs. */
+/* The execs of one shape. */
 typedef struct recorded_shape {
   const launch_shape *shape;
   void *exec, *bare_exec; /* bare_exec: NULL without a bare driver */
-  bool by_streams;        /* is measured by streams too */
+  bool by_streams;        /* whether it is measured on streams, too */
 } recorded_shape;
 
-/* One sample of each way of a target: by streams, then as a graph. */
+/* Takes one sample of each way of a target: on streams, then as a graph. */
 static int measure_target(bench_target *target, const recorded_shape *r, void *exec, cost ways[2]) {
   const uint32_t repeats = r->shape->nodes < 100 ? 64 : 4;
   if (r->by_streams && launch_measure(target, r->shape, NULL, repeats, &ways[STREAM]) != TOOL_OK) return TOOL_FAILURE;
   return launch_measure(target, r->shape, exec, repeats, &ways[GRAPH]);
 }
 
-/* One sample of each way of all targets. */
+/* Takes one sample of each way of every target. */
 static int measure_round(launch_bench *b, const recorded_shape *r) {
   if (measure_target(b->rondo, r, r->exec, &b->ways[STREAM]) != TOOL_OK) return TOOL_FAILURE;
   launch_measure_loop(r->shape->nodes, &b->loop);
@@ -241,7 +242,7 @@ static int measure_round(launch_bench *b, const recorded_shape *r) {
 }
 
 static int measure_rounds(launch_bench *b, const recorded_shape *r, double seconds) {
-  if (measure_round(b, r) != TOOL_OK) return TOOL_FAILURE; /* wakes everything up and is not counted */
+  if (measure_round(b, r) != TOOL_OK) return TOOL_FAILURE; /* a warm-up, which is not counted */
   forget(b);
   const uint64_t end = clock_ns() + (uint64_t)(seconds * 1e9);
   for (size_t round = 0; round < MINIMUM_ROUNDS || clock_ns() < end; round++) {
@@ -251,7 +252,7 @@ static int measure_rounds(launch_bench *b, const recorded_shape *r, double secon
   return TOOL_OK;
 }
 
-/* The target that goes first changes with each launch. */
+/* Each target launches first in every other round. */
 static int measure_turns(launch_bench *b, const recorded_shape *r, size_t most, uint64_t end) {
   const size_t fewest = b->launches > 0 && r->by_streams ? most : FEWEST_LAUNCHES;
   samples *rondo = &b->ways[GRAPH].samples[COST_HOST], *bare = &b->ways[BARE_GRAPH].samples[COST_HOST];
@@ -280,7 +281,7 @@ static void discard(launch_bench *b, recorded_shape *r) {
   r->exec = r->bare_exec = NULL;
 }
 
-/* For both, if there are both. */
+/* Records the shape for each target. */
 static int record(launch_bench *b, recorded_shape *r, bool bare_first) {
   int result = bare_first && b->bare ? launch_record(b->bare, r->shape, &r->bare_exec) : TOOL_OK;
   if (result == TOOL_OK) result = launch_record(b->rondo, r->shape, &r->exec);
@@ -289,7 +290,7 @@ static int record(launch_bench *b, recorded_shape *r, bool bare_first) {
   return result;
 }
 
-/* A first launch, which is not counted. */
+/* A warm-up launch, which is not counted. */
 static int launch_once(bench_target *target, void *exec) {
   return target->calls->launch(target, exec, 0) == TOOL_OK ? target->calls->wait(target, 0) : TOOL_FAILURE;
 }
@@ -307,7 +308,7 @@ static int measure_part(launch_bench *b, size_t index, size_t part, double secon
   return result;
 }
 
-/* The samples of measure_rounds have been summarised, and give their room. */
+/* Reuses the samples' memory: measure_rounds has summarized them. */
 static int measure_compared(launch_bench *b, size_t index, double seconds, compared_launches *out) {
   forget(b);
   for (size_t part = 0; part < COMPARED_PARTS; part++)
@@ -358,12 +359,12 @@ static void write_way(const summary way[COST_TIMES], const char *name, json *out
   json_end(out);
 }
 
-/* Rondo's graph over streams, of Rondo or of the bare driver. */
+/* Time of Rondo's graph compared with streams, either Rondo's or the bare driver's. */
 static double speedup(const shape_result *result, int streams, int time) {
   return bench_ratio(result->ways[streams][time].median, result->ways[GRAPH][time].median);
 }
 
-/* What Rondo adds to the bare driver's launch. */
+/* The overhead of Rondo's launch over the bare driver's. */
 static void write_compared(const compared_launches *compared, json *out) {
   json_begin_object(out, "beside_bare");
   json_integer(out, "launches", compared->launches);
@@ -377,7 +378,7 @@ static void write_compared(const compared_launches *compared, json *out) {
   json_end(out);
 }
 
-/* Speedups here are those of Rondo's graph over the bare driver's streams. */
+/* Speedups here compare Rondo's graph with the bare driver's streams. */
 static void write_bare(const shape_result *result, bool by_streams, json *out) {
   json_begin_object(out, "bare");
   if (by_streams) write_way(result->ways[BARE_STREAM], "stream", out);
@@ -455,7 +456,7 @@ static void report(void *bench, json *out) {
   json_end(out);
 }
 
-/* Preparing and finishing ------------------------------------------------------------------------------------------ */
+/* Prepare and finish ---------------------------------------------------------------------------------------------- */
 
 static int prepare(void *bench) {
   launch_bench *b = bench;

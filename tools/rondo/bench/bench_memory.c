@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo bench memory (GM-9, GM-13): how many bytes the memory of a graph holds, and what instantiating and launching it
- * cost, placed by Rondo in its three ways and, on a CUDA device, by the driver's own memory nodes.
+ * rondo bench memory (GM-9, GM-13): how many bytes a graph's memory holds, and what instantiating and launching it
+ * cost. Addresses are chosen by Rondo in its three ways and, on a CUDA device, by the driver's own memory nodes.
  */
 #include "bench/bare_driver.h"
 #include "bench/memory_work.h"
@@ -58,7 +58,7 @@ static int measure(void *bench) {
 
 /* Results --------------------------------------------------------------------------------------------------------- */
 
-/* Rounded up to a page of the device: nothing less can be held. */
+/* Rounded up to the device's page size, because a device maps whole pages. */
 static uint64_t page_bound(const memory_bench *b) {
   return (b->work.bound + b->base.info.page_bytes - 1) / b->base.info.page_bytes * b->base.info.page_bytes;
 }
@@ -95,7 +95,7 @@ static void report(void *bench, json *out) {
   json_end(out);
 }
 
-/* Preparing and finishing ------------------------------------------------------------------------------------------ */
+/* Prepare and finish ---------------------------------------------------------------------------------------------- */
 
 static int prepare(void *bench) {
   memory_bench *b = bench;

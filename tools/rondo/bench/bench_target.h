@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What benchmarks compare: Rondo and, on a CUDA device, the bare driver, through one table of calls, so that both do
- * the same work. A target has one kernel, which runs as one block of one thread, and some streams. Work goes to streams
- * kernel by kernel, is captured from the first stream, or is built as a graph that is a line of kernels.
+ * What benchmarks compare: Rondo and, on a CUDA device, the bare driver. Both are called through one table of
+ * functions, so that both do the same work. A target has one kernel, which runs one block of one thread, and some
+ * streams. It can enqueue the kernel on its streams, capture it from the first stream, or build a graph that is a line
+ * of kernels.
  *
  * Calls return TOOL_OK, or TOOL_FAILURE after a message. A target belongs to one thread.
  */
@@ -15,8 +16,9 @@
 
 enum { TARGET_STREAMS = 30, TARGET_MARKED = 16, TARGET_INPUTS = 8 };
 
-/* A line of kernels with two arguments. `arguments` gives those of kernel `index`: addresses, or numbers in the low
- * bytes. The nodes of `marked` kernels from `first_marked` on are kept, so that their arguments can be set. */
+/* A line of kernels with two arguments. `arguments` sets those of kernel `index`: addresses, or numbers in the low
+ * bytes. The nodes of `marked` kernels, beginning with `first_marked`, are kept so that their arguments can be set
+ * later. */
 typedef struct target_line {
   uint32_t nodes, first_marked, marked;
   void (*arguments)(const void *user, uint32_t index, uint64_t values[2]);
@@ -37,20 +39,20 @@ typedef struct bench_target bench_target;
 
 typedef struct target_calls {
   int (*enqueue)(bench_target *target, size_t stream); /* the kernel, without arguments */
-  int (*fork)(bench_target *target);                   /* remembers what the first stream has been given so far */
-  int (*follow)(bench_target *target, size_t stream);  /* the stream waits for that */
-  int (*join)(bench_target *target, size_t stream);    /* the first stream waits for the stream */
+  int (*fork)(bench_target *target);                   /* records an event on the first stream */
+  int (*follow)(bench_target *target, size_t stream);  /* the stream waits for that event */
+  int (*join)(bench_target *target, size_t stream);    /* the first stream waits for this stream */
   int (*wait)(bench_target *target, size_t stream);
-  int (*mark)(bench_target *target, bool is_end); /* the time of the device begins or ends on the first stream */
+  int (*mark)(bench_target *target, bool is_end); /* records the begin or end event on the first stream */
   int (*elapsed)(bench_target *target, double *out_us);
-  int (*allocate)(bench_target *target, size_t bytes, uint64_t *out_address); /* lives as long as the process */
+  int (*allocate)(bench_target *target, size_t bytes, uint64_t *out_address); /* never freed */
   int (*copy)(bench_target *target, uint64_t dst, uint64_t src, size_t bytes);
   int (*begin_capture)(bench_target *target);
   int (*end_capture)(bench_target *target, target_graph *out);
   int (*build)(bench_target *target, const target_line *line, target_graph *out);
   int (*instantiate)(bench_target *target, const target_graph *graph, bool uploads, void **out_exec);
   int (*update)(bench_target *target, void *exec, const target_graph *graph);
-  /* Sets the arguments of a marked kernel. */
+  /* Sets the arguments of a marked kernel node. */
   int (*set)(bench_target *target, void *exec, const target_graph *graph, size_t mark, const uint64_t values[2]);
   int (*launch)(bench_target *target, void *exec, size_t stream);
   int (*discard_graph)(bench_target *target, const target_graph *graph);
@@ -58,23 +60,24 @@ typedef struct target_calls {
   int (*destroy)(bench_target *target);
 } target_calls;
 
-/* The targets' structs begin so. */
+/* Each target's struct begins with this one. */
 struct bench_target {
   const target_calls *calls;
 };
 
-/* With so many streams, at most TARGET_STREAMS. The device is the caller's. *out is NULL after a failure. */
+/* Creates a target with `streams` streams, at most TARGET_STREAMS. The caller owns the device. *out is NULL after a
+ * failure. */
 int rondo_target_create(rondo_device *device, const rondo_kernel_options *kernel, size_t streams, bench_target **out);
-rondo_stream *rondo_target_stream(bench_target *target); /* the first */
-/* *out is NULL, without a failure, for a device that is no CUDA device. */
+rondo_stream *rondo_target_stream(bench_target *target); /* the first one */
+/* Returns TOOL_OK and sets *out to NULL if the device is not a CUDA device. */
 int bare_target_create(const char *device_name, const rondo_kernel_options *kernel, size_t streams, bench_target **out);
 const bare_device *bare_target_device(bench_target *target);
-bare_stream bare_target_stream(bench_target *target); /* the first */
-/* NULL is fine. */
+bare_stream bare_target_stream(bench_target *target); /* the first one */
+/* NULL is allowed. */
 int bench_target_destroy(bench_target *target);
 
-/* The first `readers` kernels of a line read the first of several inputs, the others one of the others; all write
- * `out`. */
+/* The first `readers` kernels of a line read the first input, and each of the others reads one of the other inputs. All
+ * write `out`. */
 typedef struct target_inputs {
   uint32_t readers;
   uint64_t inputs[TARGET_INPUTS], out;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Finding, preparing, running and reporting a benchmark.
+ * Finds, prepares, runs and reports a benchmark.
  */
 #define _GNU_SOURCE
 #include "bench/benchmark.h"
@@ -78,12 +78,12 @@ static int run_steps(const benchmark *of, bench_base *state) {
   return rondo_device_close(state->device) ? tool_fail_status("the device") : result;
 }
 
-/* Runs a program with its output in a file, and prints that as tables. */
+/* Runs the benchmark's program with its output in a temporary file, and prints that output as tables. */
 static int run_for_table(const benchmark *of, int argc, char **argv) {
   FILE *file = tmpfile();
   const int output = dup(STDOUT_FILENO);
   if (!file || output < 0 || dup2(fileno(file), STDOUT_FILENO) < 0)
-    return tool_fail("the output cannot be stored in a temporary file");
+    return tool_fail("a temporary file for the output cannot be created");
   int result = of->program(argc, argv);
   fflush(stdout);
   const long bytes = lseek(STDOUT_FILENO, 0, SEEK_END);
@@ -123,12 +123,12 @@ static int run(const benchmark *of, const char *command, int argc, char **argv) 
   return result;
 }
 
-/* The list --------------------------------------------------------------------------------------------------------- */
+/* List of benchmarks ---------------------------------------------------------------------------------------------- */
 
 static int print_help(const char *command, const benchmark *const *list, size_t count) {
   printf("Usage: %s BENCHMARK [OPTION]...\n\nThe benchmarks:\n\n", command);
   for (size_t i = 0; i < count; i++) printf("  %-12s %s\n", list[i]->name, list[i]->summary);
-  printf("\n'%s BENCHMARK --help' explains one.\n", command);
+  printf("\n'%s BENCHMARK --help' describes one.\n", command);
   return tool_check_output();
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The harness of the benchmarks of `rondo bench` and of bench/. A benchmark says what it is called, which options it
- * has, how it prepares, measures, reports and finishes; the harness parses the options, opens the device, prints the
- * results as JSON or as tables, and takes everything down. All of it runs on the main thread.
+ * The harness of the benchmarks of `rondo bench` and of bench/. A benchmark declares its name and its options, and how
+ * it prepares, measures, reports and finishes. The harness parses the options, opens the device, prints the results as
+ * JSON or as tables, and cleans up. All of it runs on the main thread.
  *
  * The state of a benchmark begins with a bench_base. Steps return TOOL_OK, or TOOL_FAILURE after a message.
  */
@@ -19,8 +19,8 @@
 
 typedef struct bench_base {
   const char *device_name, *operand;
-  uint64_t workers; /* of a CPU device; 0 chooses */
-  double seconds;   /* 0 as a default: the benchmark has no such option */
+  uint64_t workers; /* of a CPU device; 0: automatic */
+  double seconds;   /* 0 in the defaults: the benchmark has no --seconds */
   bool json;
   rondo_device *device;
   rondo_device_info info;
@@ -28,26 +28,27 @@ typedef struct bench_base {
 
 typedef struct benchmark {
   const char *name, *summary;
-  const char *description;            /* of --help */
-  const char *operand, *operand_help; /* a file that is read; NULL: none */
-  const void *defaults;               /* a state with its settings alone */
-  size_t bytes;                       /* of a state */
-  const option_row *rows;             /* options of its own; the harness adds --device, --seconds and --json */
+  const char *description;            /* for --help */
+  const char *operand, *operand_help; /* an input file; NULL: none */
+  const void *defaults;               /* a state in which only the settings are set */
+  size_t bytes;                       /* size of a state */
+  const option_row *rows;             /* the benchmark's own options; the harness adds --device, --seconds and --json */
   size_t row_count;
   const char *seconds_help;         /* NULL: "about how long to measure" */
-  const char *why_cuda;             /* why it needs a CUDA device; NULL: it runs on any */
-  const rondo_allocator *allocator; /* of the device; NULL: the library's own */
-  int (*check)(void *bench);        /* of the settings, before the device is opened: TOOL_OK or TOOL_USAGE */
-  int (*prepare)(void *bench);      /* NULL where there is nothing to do, as is check */
+  const char *why_cuda;             /* why it needs a CUDA device; NULL: it runs on any device */
+  const rondo_allocator *allocator; /* for the device; NULL: the default */
+  int (*check)(void *bench);        /* checks the settings before the device is opened: TOOL_OK or TOOL_USAGE */
+  int (*prepare)(void *bench);      /* check and prepare may be NULL */
   int (*measure)(void *bench);
-  void (*report)(void *bench, json *out); /* after the device's name and description */
-  int (*finish)(void *bench);             /* however far the others came; then the harness closes the device. NULL: the
-                                             process ends after it, and nothing is taken down */
-  int (*program)(int argc, char **argv);  /* instead of all that: prints JSON, with settings from the environment; its
-                                             argv lacks --json, without which the harness prints tables */
+  void (*report)(void *bench, json *out); /* called after the device's name and description are written */
+  int (*finish)(void *bench); /* always called, even after a failure; then the harness closes the device. NULL: the
+                                 process ends without cleanup */
+  int (*program)(int argc,
+                 char **argv); /* replaces all of the above: prints JSON, and takes settings from the environment. Its
+                                  argv has no --json; without --json, the harness prints tables */
 } benchmark;
 
-/* Members of a benchmark: the state with its defaults, and the table of its options. */
+/* Initializers for the state with its defaults, and for the table of options. */
 #define BENCH_STATE(state) .defaults = &(state), .bytes = sizeof(state)
 #define BENCH_OPTIONS(table) .rows = (table), .row_count = sizeof(table) / sizeof((table)[0])
 
@@ -57,12 +58,12 @@ typedef struct benchmark {
         "worker threads of a CPU device; 0: automatic"                    \
   }
 
-/* Finds the benchmark that argv[1] names and runs it; its messages begin with `command` and its name. Returns the exit
+/* Finds the benchmark that argv[1] names and runs it. Messages begin with `command` and its name. Returns the exit
  * status. */
 int benchmarks_run(const char *command, const benchmark *const *list, size_t count, int argc, char **argv);
 
-/* Rounds until the time is over, but at least `fewest` and at most `most`:
- * for (rounds r = rounds_begin(seconds, fewest, most); rounds_next(&r);) */
+/* Repeats until the time is over, but at least `fewest` and at most `most` times: for (rounds r = rounds_begin(seconds,
+ * fewest, most); rounds_next(&r);) */
 typedef struct rounds {
   uint64_t end;
   size_t done, fewest, most;
@@ -71,7 +72,7 @@ typedef struct rounds {
 rounds rounds_begin(double seconds, size_t fewest, size_t most);
 bool rounds_next(rounds *of);
 
-/* a / b; 0 where b is not positive. */
+/* a / b; 0 if b is not positive. */
 double bench_ratio(double a, double b);
 
 #endif

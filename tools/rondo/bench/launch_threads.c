@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Launches from several threads. The kernels count in device memory of their launcher's own, so that a launch that got
- * lost or ran twice shows. Objects are made and taken down by the calling thread; the others only launch.
+ * Launches from several threads. Each launcher's kernels increment its own counter in device memory, which reveals a
+ * launch that was lost or ran twice. The calling thread creates and destroys all objects; the others only launch.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "bench/launch_threads.h"
@@ -19,7 +19,7 @@
 typedef struct launcher {
   pthread_t thread;
   bool is_started;
-  pthread_mutex_t *gate; /* held until all are there */
+  pthread_mutex_t *gate; /* held until all threads have started */
   double seconds;
   rondo_device *device;
   rondo_stream *stream;
@@ -27,7 +27,7 @@ typedef struct launcher {
   void *counter; /* a uint64_t in device memory */
   samples host;
   uint64_t launches;
-  char failure[512]; /* "" when all went well: what rondo_last_error() said, which is the thread's own */
+  char failure[512]; /* "" after success; otherwise a copy of rondo_last_error(), which is per thread */
 } launcher;
 
 static void count(rondo_blocks blocks, void *const *args) {
@@ -44,7 +44,7 @@ static const rondo_kernel_options count_options = {
     .params = {RONDO_UPDATES},
 };
 
-/* A straight line, so that the kernels count one after the other. */
+/* A line, so that the kernels increment the counter one at a time. */
 static rondo_status build_line(rondo_graph *graph, rondo_kernel *kernel, void *const *counter) {
   const rondo_grid one_block = {1, 1, 1};
   rondo_node last, node;
@@ -103,7 +103,7 @@ static void *run_launcher(void *user) {
   return NULL;
 }
 
-/* Starts all at once and waits for them. */
+/* Starts all threads together and waits for them. */
 static int run_all(launcher *launchers, uint32_t threads) {
   pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
   int error = 0;
@@ -121,16 +121,16 @@ static int run_all(launcher *launchers, uint32_t threads) {
   return error ? tool_fail_thread(error) : TOOL_OK;
 }
 
-/* Whether each kernel ran once for each launch. */
+/* Checks that each kernel ran once for each launch. */
 static int check_launcher(launcher *l) {
   uint64_t counted = 0;
-  if (l->failure[0]) return tool_fail("a launch from one of several threads: %s", l->failure);
+  if (l->failure[0]) return tool_fail("a launch from several threads failed: %s", l->failure);
   rondo_status status = rondo_copy_async(l->stream, &counted, l->counter, sizeof counted);
   if (!status) status = rondo_stream_synchronize(l->stream);
   if (status) return tool_fail_status("the counter of a thread");
   if (counted == l->launches * NODES) return TOOL_OK;
-  return tool_fail("%" PRIu64 " launches from one of several threads ran %" PRIu64 " kernels instead of %" PRIu64,
-                   l->launches, counted, l->launches * NODES);
+  return tool_fail("%" PRIu64 " launches from one thread ran %" PRIu64 " kernels instead of %" PRIu64, l->launches,
+                   counted, l->launches * NODES);
 }
 
 static int create_all(rondo_device *device, launcher *launchers, uint32_t threads, double seconds) {
@@ -147,7 +147,7 @@ static int create_all(rondo_device *device, launcher *launchers, uint32_t thread
   return result;
 }
 
-/* Checks all and puts their times together. */
+/* Checks all launchers and merges their times. */
 static int collect(launcher *launchers, uint32_t threads, summary *out_host) {
   samples all;
   if (!samples_create(&all, (size_t)threads * SAMPLE_CAPACITY)) return tool_fail_memory("the times");

@@ -8,9 +8,9 @@
 
 #include "common/timing.h"
 
-/* Launches from `threads` threads for `seconds`, each with an exec of 32 kernels and a stream of its own, and waits
- * after each launch. Checks that every kernel ran once a launch. *out_host: the launch call, over all threads. Returns
- * TOOL_OK, or TOOL_FAILURE after a message. */
+/* Launches from `threads` threads for `seconds`. Each has its own stream and its own exec of 32 kernels, and waits
+ * after each launch. Checks that every kernel ran once for each launch. *out_host: the launch call, over all threads.
+ * Returns TOOL_OK, or TOOL_FAILURE after a message. */
 int launch_from_threads(rondo_device *device, uint32_t threads, double seconds, summary *out_host);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory inside graphs by the CUDA driver without Rondo: the same work captured from its stream-ordered allocator,
- * which leaves the driver's own memory nodes. Bytes held are what the driver says it has reserved for graphs.
+ * Memory inside graphs with the CUDA driver alone: the same work, captured from the driver's stream-ordered allocator,
+ * gives the driver's own memory nodes. The bytes held are those that the driver reports as reserved for graphs.
  */
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ typedef struct bare_memory {
   bench_target *target;
   const memory_work *work;
   target_graph graph;
-  uint64_t *addresses; /* of the buffers */
+  uint64_t *addresses; /* by buffer */
 } bare_memory;
 
 /* Recording ------------------------------------------------------------------------------------------------------- */
@@ -37,7 +37,7 @@ static int record(bare_memory *m) {
 
 /* Measuring ------------------------------------------------------------------------------------------------------- */
 
-/* The driver keeps what graphs freed until it is trimmed. */
+/* The driver keeps the freed memory of graphs until a trim. */
 static int trim(void *self) {
   const bare_memory *m = self;
   const bare_device *device = bare_target_device(m->target);
@@ -53,7 +53,7 @@ static int instantiate(void *self, void **out_exec) {
   return m->target->calls->instantiate(m->target, &m->graph, false, out_exec);
 }
 
-/* How often the driver maps memory again is not known. */
+/* The driver does not tell how often it maps memory again. */
 static int count(void *self, uint64_t *out_bytes, uint64_t *out_remaps) {
   const bare_device *device = bare_target_device(((const bare_memory *)self)->target);
   *out_bytes = *out_remaps = 0;

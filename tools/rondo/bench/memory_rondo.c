@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory inside graphs by Rondo: addresses given as nodes are made, from a profile of the same work, or afresh when the
- * graph is instantiated.
+ * Memory inside graphs with Rondo. Addresses are chosen when nodes are created, from a profile of the same work, or
+ * again when the graph is instantiated.
  */
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ typedef struct rondo_memory {
   rondo_kernel *kernel;
   rondo_graph *graph;
   bool relocates;
-  void **addresses; /* of the buffers */
+  void **addresses; /* by buffer */
 } rondo_memory;
 
 /* Recording ------------------------------------------------------------------------------------------------------- */
@@ -42,7 +42,7 @@ static rondo_status record(rondo_memory *m, rondo_profile *profile) {
   return RONDO_OK;
 }
 
-/* The graph again, with a profile of itself. */
+/* Records the graph again, with a profile of the first graph. */
 static rondo_status record_again(rondo_memory *m, double *out_profile_us) {
   rondo_profile *profile;
   const uint64_t begin = clock_ns();

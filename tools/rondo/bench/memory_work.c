@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Buffers in the order of their lifetimes' ends.
+ * Builds the sequence of allocs and frees from the lifetimes of buffers, and measures it.
  */
 #include "bench/memory_work.h"
 
@@ -7,7 +7,7 @@
 
 #include "common/tool.h"
 
-/* A step with its time. At one time what ends goes before what begins. */
+/* A step and its time. At equal times, frees come before allocs. */
 typedef struct timed_step {
   uint32_t time;
   memory_step step;
@@ -82,7 +82,7 @@ static int launch(const memory_way *way, void *exec, size_t stream, samples *tim
   return way->target->calls->wait(way->target, stream);
 }
 
-/* On the first `count` streams alternately; *most becomes what was mapped again, when that is more. */
+/* Launches on the first `count` streams in alternation. Raises *most to the number of remaps if that is larger. */
 static int launch_on(const memory_way *way, void *exec, size_t count, samples *times, uint64_t *most) {
   uint64_t bytes, before = 0, after = 0;
   int result = way->count(way->self, &bytes, &before);

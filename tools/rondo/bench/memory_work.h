@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The benchmark of memory inside graphs: what is recorded, and what is measured of each way to record it. The work is a
- * line of allocs and frees in the order of a list of buffers, with a kernel after each alloc that writes its first
- * byte.
+ * The benchmark of memory inside graphs: the recorded work, and the measurement of each way to record it. The work is a
+ * line of allocs and frees in the order of a list of buffers. After each alloc, a kernel writes the first byte.
  */
 #ifndef RONDO_TOOL_MEMORY_WORK_H
 #define RONDO_TOOL_MEMORY_WORK_H
@@ -12,7 +11,7 @@
 #include "common/buffer_csv.h"
 #include "common/timing.h"
 
-/* An alloc or free of a buffer. */
+/* An alloc or a free of a buffer. */
 typedef struct memory_step {
   bool is_alloc;
   size_t buffer;
@@ -21,47 +20,47 @@ typedef struct memory_step {
 typedef struct memory_work {
   const char *name;
   const buffer_list *list;
-  memory_step *steps; /* buffers without bytes have none */
+  memory_step *steps; /* buffers of 0 bytes have none */
   size_t step_count;
-  uint64_t bound; /* the most bytes that live at once, each buffer rounded up to a multiple of 256 */
+  uint64_t bound; /* the most bytes that live at once, with each buffer rounded up to a multiple of 256 */
 } memory_work;
 
-/* What one way costs. */
+/* The costs of one way. */
 typedef struct memory_times {
-  uint64_t bytes;                                 /* held after a launch; 0: not known */
-  samples instantiate, first, again, alternating; /* host, of the call: the first launch, later ones, those on two
-                                                     streams in turn */
-  double profile_us;                              /* what making the profile took; 0 without one */
-  uint64_t remaps, moves;                         /* the most that a round's later launches mapped again, on one stream
-                                                     and on two in turn; 0 where that is not known */
+  uint64_t bytes; /* held after a launch; 0: unknown */
+  samples instantiate, first, again,
+      alternating; /* host time of the call: the first launch, later ones, and launches on two streams in alternation */
+  double profile_us; /* time to make the profile; 0 without one */
+  uint64_t remaps,
+      moves; /* the most remaps of a round's later launches: on one stream, and on two in alternation; 0 if unknown */
 } memory_times;
 
 enum { MEMORY_ROUNDS = 5, MEMORY_LAUNCHES = 100 };
 
 /* Return TOOL_OK, or TOOL_FAILURE after a message. */
 int memory_work_create(const char *name, const buffer_list *list, memory_work *out);
-void memory_work_destroy(memory_work *work); /* a zeroed one is fine */
+void memory_work_destroy(memory_work *work); /* may be zeroed */
 int memory_times_create(memory_times *times);
-void memory_times_destroy(memory_times *times); /* likewise */
+void memory_times_destroy(memory_times *times); /* may be zeroed */
 
 /* A way to record the work, for a target with two streams. Each call returns TOOL_OK, or TOOL_FAILURE after a message.
- */
+ * */
 typedef struct memory_way {
   bench_target *target;
-  int (*trim)(void *self); /* gives back what no exec holds */
+  int (*trim)(void *self); /* returns the memory that no exec holds */
   int (*instantiate)(void *self, void **out_exec);
-  int (*count)(void *self, uint64_t *out_bytes, uint64_t *out_remaps); /* held by graphs; mapped again so far */
+  int (*count)(void *self, uint64_t *out_bytes, uint64_t *out_remaps); /* bytes held by graphs; remaps so far */
   void *self;
 } memory_way;
 
-/* Instantiates and launches what a way has recorded. */
+/* Instantiates and launches the graph of a way, and measures both. */
 int memory_measure(const memory_way *way, memory_times *out);
 
-/* How Rondo places the memory. */
+/* How Rondo chooses the addresses. */
 typedef enum memory_placing { MEMORY_ONLINE, MEMORY_PROFILED, MEMORY_RELOCATED } memory_placing;
 
 int memory_measure_rondo(rondo_device *device, const memory_work *work, memory_placing placing, memory_times *out);
-/* By the CUDA driver's own memory nodes. */
+/* The same with the CUDA driver's own memory nodes. */
 int memory_measure_bare(const char *device_name, const memory_work *work, memory_times *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Rondo as a target of benchmarks; and what targets have in common.
+ * Rondo as a target of benchmarks, and what all targets share.
  */
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ static int mark(bench_target *target, bool is_end) {
 }
 
 static int elapsed(bench_target *target, double *out_us) {
-  return check(rondo_event_elapsed(of(target)->begin, of(target)->end, out_us), "the time between two events");
+  return check(rondo_event_elapsed(of(target)->begin, of(target)->end, out_us), "reading the time between two events");
 }
 
 static int allocate(bench_target *target, size_t bytes, uint64_t *out_address) {
@@ -98,7 +98,7 @@ static int build(bench_target *target, const target_line *line, target_graph *ou
   rondo_status status = rondo_graph_create(of(target)->device, NULL, &graph);
   out->graph = graph;
   if (!status) status = add_line(of(target), line, out);
-  return check(status, "making a graph");
+  return check(status, "creating a graph");
 }
 
 static int instantiate(bench_target *target, const target_graph *graph, bool uploads, void **out_exec) {
@@ -120,7 +120,7 @@ static int set(bench_target *target, void *exec, const target_graph *graph, size
   const rondo_node_params params = {
       .kind = RONDO_NODE_KERNEL,
       .as.kernel = {.kernel = of(target)->kernel, .grid = one_block, .args = args, .arg_count = 2}};
-  return check(rondo_exec_set_params(exec, graph->marked[mark].rondo, &params), "setting arguments");
+  return check(rondo_exec_set_params(exec, graph->marked[mark].rondo, &params), "setting kernel arguments");
 }
 
 static int launch(bench_target *target, void *exec, size_t stream) {
@@ -138,7 +138,7 @@ static int discard_exec(bench_target *target, void *exec) {
   return TOOL_OK;
 }
 
-/* Beginning and end ----------------------------------------------------------------------------------------------- */
+/* Create and destroy ---------------------------------------------------------------------------------------------- */
 
 static int destroy(bench_target *target) {
   rondo_target *t = of(target);
@@ -181,7 +181,7 @@ int rondo_target_create(rondo_device *device, const rondo_kernel_options *kernel
     return TOOL_OK;
   }
   const int result = tool_fail_status("the benchmark's kernels and streams");
-  (void)destroy(&t->base); /* the first failure is the one that is said */
+  (void)destroy(&t->base); /* only the first failure is reported */
   return result;
 }
 

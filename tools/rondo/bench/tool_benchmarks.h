@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The benchmarks of `rondo bench`: what launches cost, what memory inside graphs holds, and what recording gains. All
+ * The benchmarks of `rondo bench`: the cost of launches, the memory inside graphs, and the gain of recording. All
  * others are in bench/.
  */
 #ifndef RONDO_TOOL_TOOL_BENCHMARKS_H

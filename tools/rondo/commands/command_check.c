@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * rondo check: looks for ordering and lifetime mistakes of a dumped graph.
+ * rondo check: finds ordering and lifetime mistakes in a dumped graph.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -40,8 +40,8 @@ static const option_table table = {
 typedef struct check_result {
   const char *path;
   rondo_findings *findings;
-  size_t shown;              /* of the findings, errors first */
-  uint64_t errors, warnings; /* those left out do not count */
+  size_t shown;              /* how many findings are shown, errors first */
+  uint64_t errors, warnings; /* findings that --no-warnings hides are not counted */
 } check_result;
 
 static void write_node(json *out, const char *name, rondo_node node) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo devices: what can be opened here, and what cannot and why, and the libraries for work on them, likewise; and
- * the operators that programs on them have.
+ * rondo devices: lists the devices and the libraries for arithmetic, with the reason for each that is unavailable, and
+ * the operators of programs.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -32,7 +32,7 @@ static const option_table table = {
     OPTION_ROWS(rows, defaults),
 };
 
-/* One line of the list; `reason` is "" for a device that can be opened. */
+/* One line of the list. `reason` is "" if the device can be opened. */
 typedef struct device_entry {
   const char *name, *reason;
   rondo_device_info info;
@@ -93,7 +93,7 @@ static rondo_status show_device(size_t index, json *out) {
   device_entry entry = {.name = name};
   const char *found = NULL;
   TOOL_TRY(rondo_device_enumerate(index, &found, &entry.reason));
-  snprintf(name, sizeof name, "%s", found); /* it lives until the next call only */
+  snprintf(name, sizeof name, "%s", found); /* found is valid until the next call only */
   if (!entry.reason[0]) TOOL_TRY(inspect(name, &entry.info));
   if (out) {
     write_entry(&entry, out);
@@ -142,7 +142,7 @@ static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32, 
 
 static bool takes(const rondo_operator_info *info, size_t type) { return (info->types & 1u << types[type]) != 0; }
 
-/* Every operator runs on both kinds of devices. */
+/* Every operator runs on all devices. */
 static void write_operator(const rondo_operator_info *info, json *out) {
   json_begin_object(out, NULL);
   json_text(out, "name", info->name);
@@ -183,7 +183,8 @@ static rondo_status show_operator(size_t index, json *out) {
 
 /* Lists ----------------------------------------------------------------------------------------------------------- */
 
-/* Shows the element at an index, as JSON if there is an object to write to. RONDO_NOT_FOUND past the last. */
+/* Prints the element at `index`, or writes it to `out` if that is not NULL. Returns RONDO_NOT_FOUND after the last one.
+ * */
 typedef rondo_status (*show_element)(size_t index, json *out);
 
 static int show_list(const char *name, show_element show, json *out) {

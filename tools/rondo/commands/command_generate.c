@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo generate: writes text with a model of rondo train, replaying the recorded model once a byte (writer.h).
+ * rondo generate: writes text with a model of rondo train. Replays the recorded model once for each byte
+ * (text_generator.h).
  */
 #include <inttypes.h>
 #include <math.h>
@@ -59,14 +60,14 @@ static const option_table table = {
     OPTION_ROWS(rows, defaults),
 };
 
-/* Of so many bytes the scores are kept, to be compared with those that are made without caches. */
+/* How many bytes' scores are kept to be compared with the scores that are computed without caches. */
 #define COMPARED 256
 
-/* One way of writing the text, with what it took. */
+/* One way to write the text, with its result and its cost. */
 typedef struct written {
   unsigned char *text; /* `length` bytes */
   run_times times;
-  size_t prompt_runs, next_runs; /* of models with caches */
+  size_t prompt_runs, next_runs; /* runs of the models with caches */
 } written;
 
 enum { WAYS = WRITER_RECOMPUTED + 1 };
@@ -77,14 +78,14 @@ typedef struct generation {
   language_model model;
   rondo_device *device;
   writer writer;
-  float *scores, *kept; /* of one byte; of the first, recorded */
-  double difference;    /* the largest between these and the recomputed ones */
+  float *scores, *kept; /* scores: of one byte; kept: of the first bytes, from the recorded run */
+  double difference;    /* the largest one between kept and recomputed scores */
   written ways[WAYS];
 } generation;
 
-/* Making ready ---------------------------------------------------------------------------------------------------- */
+/* Setup ----------------------------------------------------------------------------------------------------------- */
 
-/* The byte as messages show it: 'a', or 0x0a. */
+/* Formats a byte for a message: 'a', or 0x0a. */
 static const char *byte_text(unsigned char byte, char buffer[8]) {
   snprintf(buffer, 8, byte > 0x20 && byte < 0x7f ? "'%c'" : "0x%02x", byte);
   return buffer;
@@ -142,7 +143,7 @@ static uint32_t likeliest(const float *logits, uint32_t count) {
   return best;
 }
 
-/* Draws a token with the probabilities softmax(logits / temperature). */
+/* Samples a token with the probabilities softmax(logits / temperature). */
 static uint32_t draw_token(const float *logits, uint32_t count, double temperature, draw_source *source) {
   const uint32_t best = likeliest(logits, count);
   if (temperature == 0) return best;
@@ -154,10 +155,10 @@ static uint32_t draw_token(const float *logits, uint32_t count, double temperatu
     left -= exp(((double)logits[i] - highest) / temperature);
     if (left < 0) return i;
   }
-  return best; /* the rounding of the two sums differed */
+  return best; /* the two sums were rounded differently */
 }
 
-/* The last `context` bytes of the prompt; in front of it the last of the opening where it must be full. */
+/* Takes the last `context` bytes of the prompt. A window that must be full begins with the end of the opening. */
 static size_t begin_window(const generation *g, int32_t *window) {
   const language_model *model = &g->model;
   const char *prompt = g->settings->prompt;
@@ -174,13 +175,13 @@ static size_t begin_window(const generation *g, int32_t *window) {
 static int check_scores(const generation *g) {
   for (uint32_t i = 0; i < g->model.vocabulary.count; i++) {
     if (!isfinite(g->scores[i]))
-      return tool_fail("%s: the results of this model are not numbers: train it again with a lower --learning-rate",
+      return tool_fail("%s: the scores of this model are NaN or infinite: train it again with a lower --learning-rate",
                        g->path);
   }
   return TOOL_OK;
 }
 
-/* As long as the texts are the same. */
+/* Compares while the texts are equal. */
 static void compare_scores(generation *g, writer_way way, size_t at) {
   const size_t count = g->model.vocabulary.count;
   if (at >= COMPARED) return;
@@ -190,7 +191,7 @@ static void compare_scores(generation *g, writer_way way, size_t at) {
   for (size_t i = 0; i < count; i++) g->difference = fmax(g->difference, fabs((double)kept[i] - (double)g->scores[i]));
 }
 
-/* The whole text; printed as it comes when `is_shown`. */
+/* Writes the whole text. Prints each byte at once if `is_shown`. */
 static int write_text(generation *g, writer_way way, bool is_shown) {
   int32_t window[MODEL_MAX_CONTEXT];
   size_t count = begin_window(g, window);

@@ -38,11 +38,11 @@ static const option_table table = {
 
 typedef struct graph_summary {
   size_t nodes, edges, roots, depth;
-  size_t of_kind[KIND_COUNT]; /* with those of child graphs */
+  size_t of_kind[KIND_COUNT]; /* child graphs included */
   uint64_t fingerprint;
 } graph_summary;
 
-/* Reads a query that fills an array: its nodes, allocated, and their number. */
+/* Calls a query that fills an array. Returns the nodes, which the caller frees, and their number. */
 static int query_nodes(const rondo_graph *graph, rondo_status (*query)(const rondo_graph *, rondo_node *, size_t *),
                        rondo_node **out_nodes, size_t *out_count) {
   *out_nodes = NULL;
@@ -69,8 +69,8 @@ static int count_kinds(const rondo_graph *graph, graph_summary *out) {
   return result;
 }
 
-/* The longest path, in nodes: one more than that of the dependency that has the longest. `order` is topological;
- * `depths`, by number, and `dependencies` have room for all nodes. */
+/* The longest path, in nodes: one more than the longest path of the dependencies. `order` is topological. `depths`,
+ * indexed by number, and `dependencies` have space for all nodes. */
 static int measure_depth(const rondo_graph *graph, const rondo_node *order, size_t count, size_t *depths,
                          rondo_node *dependencies, size_t *out_depth) {
   for (size_t i = 0; i < count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * rondo plan: reads buffers with lifetimes, plans their offsets, and says how good the plan is.
+ * rondo plan: reads buffers with lifetimes, plans their offsets, and reports the quality of the plan.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -59,7 +59,7 @@ typedef struct planning {
   buffer_list list;
   rondo_plan *plan;
   rondo_plan_info info;
-  size_t given_peak; /* of the file's own offsets */
+  size_t given_peak; /* with the offsets in the file */
 } planning;
 
 static bool fits(const planning *p) { return p->settings.capacity == 0 || p->info.peak <= p->settings.capacity; }
@@ -186,7 +186,7 @@ static int report(const planning *p) {
   return result != TOOL_OK || fits(p) ? result : fail_capacity(p);
 }
 
-/* What is as it is by default says nothing. */
+/* Options with their default value are not refused. */
 static int check_fast(const plan_settings *s) {
   const char *option = s->steps != defaults.steps           ? "--steps"
                        : s->budget_ms != defaults.budget_ms ? "--budget-ms"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo serve MODEL --load: a model in a session, loaded from inside the process: how many requests a second there can
- * be, and how long they take when they come at a given rate; recorded and eager in one run, with the same
- * requests.
+ * rondo serve MODEL --load: serves a model in a session, with requests from inside the process. Measures the highest
+ * rate of requests, and response times at a given rate, for recorded and eager runs with the same requests.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -83,15 +82,15 @@ static const option_table table = {
     OPTION_ROWS(rows, defaults),
 };
 
-/* Of a divided model, in one piece. */
+/* The name of the undivided copy of a divided model. */
 static const char whole_name[] = "undivided";
 
-/* What sizes are chosen for, when it is drawn. */
+/* The number of random requests for which sizes are chosen. */
 enum { DRAWN_HISTORY = 2000 };
 
-/* Starting -------------------------------------------------------------------------------------------------------- */
+/* Setup ----------------------------------------------------------------------------------------------------------- */
 
-/* A divided model, or one in one piece. */
+/* Adds the model, divided or whole. */
 static rondo_status add_model(serving *s, const char *name, const rondo_weights *weights, bool divided) {
   rondo_device *const devices[] = {s->device, s->look_ups};
   const rondo_placement_rule look_ups = {.operator_name = "embedding", .place = 1};
@@ -176,7 +175,7 @@ static rondo_status hold_others(const serving *s, size_t number, bool hold) {
   return RONDO_OK;
 }
 
-/* The programs of eager runs are compiled before they are timed, on each stream while the others are held. */
+/* Compiles the programs of eager runs before they are timed. Holds the other streams while it runs on one. */
 static rondo_status warm_up(const serving *s) {
   for (size_t i = 0; i < s->settings.streams; i++) {
     tool_show_progress("warming up stream %zu of %" PRIu64, i + 1, s->settings.streams);
@@ -187,9 +186,9 @@ static rondo_status warm_up(const serving *s) {
   return RONDO_OK;
 }
 
-/* Loading --------------------------------------------------------------------------------------------------------- */
+/* Loads ----------------------------------------------------------------------------------------------------------- */
 
-/* Of requests from the `first`-th on; rate 0: in the closed loop. */
+/* The load of the requests from index `first` on. A rate of 0 is the closed loop. */
 static load load_of(const serving *s, const char *model, rondo_run_mode mode, size_t first, double rate,
                     double seconds) {
   return (load){.session = s->session,
@@ -206,7 +205,7 @@ static load load_of(const serving *s, const char *model, rondo_run_mode mode, si
                 .seed = s->settings.seed};
 }
 
-/* The ways take turns, so that what disturbs the machine for a while disturbs all of them. */
+/* The ways alternate, so that a disturbance of the machine affects all of them. */
 static int run_ways(serving *s, double rate, const char *what, load_result *results) {
   enum { ROUNDS = 4 };
   static const rondo_run_mode ways[SERVE_WAYS] = {RONDO_RUN_RECORDED, RONDO_RUN_EAGER, RONDO_RUN_AUTO,
@@ -252,8 +251,8 @@ static int run_curve(serving *s) {
   return result;
 }
 
-/* What there can be of recorded runs: the median of some closed loops, since one alone may come while the machine does
- * something else; long enough for that, but no longer than the soak is worth. */
+/* The highest rate of recorded runs: the median of several closed loops, because a single one may be disturbed. They
+ * are long enough to measure, but no longer than the soak justifies. */
 static int find_saturation(serving *s) {
   enum { LOOPS = 9, ENOUGH_SECONDS = 20 };
   const double enough = s->settings.soak / 6 < ENOUGH_SECONDS ? s->settings.soak / 6 : ENOUGH_SECONDS;
@@ -342,8 +341,8 @@ static int serve(serving *s) {
   return result;
 }
 
-/* A session that a request is stuck in cannot be waited for, and what is done at an exit takes libraries away from its
- * threads. */
+/* If a request is stuck, the session cannot be waited for, and exit handlers would unload libraries that its threads
+ * use: the process ends at once. */
 static int serve_and_close(serving *s) {
   int result = serve(s);
   if (s->soaked.stuck > 0) _Exit(result);
@@ -355,7 +354,7 @@ static int serve_and_close(serving *s) {
   return result;
 }
 
-/* The command ----------------------------------------------------------------------------------------------------- */
+/* Command --------------------------------------------------------------------------------------------------------- */
 
 static int check(serving *s) {
   const serve_settings *o = &s->settings;

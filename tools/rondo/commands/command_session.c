@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo session plan: which batch sizes a session chooses for a history of requests, what each costs when it is
- * recorded on the device, and what the requests of the history would be run by.
+ * rondo session plan: the batch sizes that a session chooses for a history of requests, the measured cost of each when
+ * recorded on the device, and how the requests of the history would run.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -54,11 +54,11 @@ static const option_table table = {
     OPTION_ROWS(rows, defaults),
 };
 
-/* What becomes of the history. */
+/* How the requests of the history would run. */
 typedef struct outlook {
-  uint64_t by_graph[RONDO_SESSION_MAX_SIZES]; /* requests that begin with it */
+  uint64_t by_graph[RONDO_SESSION_MAX_SIZES]; /* requests whose first graph has this size */
   uint64_t recorded, split, eager;
-  uint64_t rows, run_rows; /* of those that graphs run */
+  uint64_t rows, run_rows; /* of the requests that run on graphs */
   double us;
 } outlook;
 
@@ -69,7 +69,7 @@ typedef struct planning {
   rondo_device *device;
   rondo_session *session;
   rondo_model_info info;
-  rondo_model_bytes planned; /* said without the graphs of these sizes */
+  rondo_model_bytes planned; /* rondo_session_plan's answer, before anything is recorded */
   rondo_model_graph graphs[RONDO_SESSION_MAX_SIZES];
   outlook outlook;
   ladder ladders[LADDERS];
@@ -118,7 +118,7 @@ static rondo_status look_ahead(planning *p, size_t request_rows) {
   return RONDO_OK;
 }
 
-/* In a session of its own, in which nothing was recorded. */
+/* Plans the memory in a new session, in which nothing has been recorded. */
 static rondo_status say_bytes(planning *p, rondo_session *session) {
   const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = recommender_build, .user = &p->model};
   size_t sizes[RONDO_SESSION_MAX_SIZES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * rondo train: trains the model twice from the same seed on the same batches, eager and recorded, and
- * compares the losses bit for bit. Both runs use one compiled program, whose states are set back in between. Here: the
- * command line, making ready and taking down; the rest is said in train.h.
+ * rondo train: trains the model twice from the same seed on the same batches, eager and recorded, and compares the
+ * losses bit for bit. Both runs use one compiled program, whose states are reset in between. This file has the command
+ * line, setup and cleanup; train.h lists the other files.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -52,7 +52,7 @@ static const option_row rows[] = {
     OPTION_ROW_JSON(train_settings),
 };
 
-/* Every Debian has it. */
+/* A file that every Debian installation has. */
 #define DEFAULT_TEXT "/usr/share/common-licenses/GPL-3"
 
 static const option_table table = {
@@ -77,9 +77,9 @@ static const option_table table = {
     OPTION_ROWS(rows, defaults),
 };
 
-/* Making ready ---------------------------------------------------------------------------------------------------- */
+/* Setup ----------------------------------------------------------------------------------------------------------- */
 
-/* What the options leave open is the model's own. */
+/* Fills in the model's own values for options that were not given. */
 static int choose_model(training *t) {
   train_settings *s = &t->settings;
   const model_kind *kind = model_kind_named(s->model);
@@ -99,7 +99,7 @@ static int choose_model(training *t) {
   return TOOL_OK;
 }
 
-/* Who wants to go on is there for the training, not for the comparison. */
+/* With checkpoints, the user wants the training and not the comparison: fewer steps run eagerly. */
 static int choose_stops(train_settings *s) {
   if (!s->checkpoint && s->checkpoint_every) return tool_fail_usage("--checkpoint-every needs --checkpoint");
   if (!s->checkpoint && s->stop_after) return tool_fail_usage("--stop-after needs --checkpoint");
@@ -142,8 +142,8 @@ static int open_device(training *t) {
   return rondo_device_get_info(t->device, &t->device_info) ? tool_fail_status("the device") : TOOL_OK;
 }
 
-/* Refuses what the device cannot hold before memory for it is touched. Counts each activation twice, with its gradient,
- * and each parameter four times, with its gradient and Adam's two moments. */
+/* Fails before allocating if the step does not fit on the device. Counts each activation twice (value and gradient) and
+ * each parameter four times (value, gradient and Adam's two moments). */
 static int check_size(const training *t) {
   const double activations = (double)t->batch.places * t->model.kind->activations(&t->model);
   const double needed = 4 * (2 * activations + 4 * model_parameter_elements(&t->model));
@@ -153,7 +153,7 @@ static int check_size(const training *t) {
                    needed / gib, t->settings.device, held / gib);
 }
 
-/* Rises over the first twentieth of the steps, at most 100, then falls to zero as half a cosine. */
+/* Rises over the first twentieth of the steps, at most 100, then follows half a cosine down to zero. */
 static rondo_rate_options schedule_of(const train_settings *settings) {
   const uint64_t twentieth = (settings->steps + 19) / 20, rise = twentieth < 100 ? twentieth : 100;
   const uint64_t fall = settings->steps > rise ? settings->steps - rise : 1;
@@ -191,7 +191,7 @@ static int prepare(training *t) {
   return result;
 }
 
-/* All ------------------------------------------------------------------------------------------------------------- */
+/* Train and report ------------------------------------------------------------------------------------------------ */
 
 static int report(training *t) {
   train_evaluate(t);
@@ -202,7 +202,7 @@ static int report(training *t) {
   return tool_fail("the losses of the two runs differ");
 }
 
-/* What was learnt is kept before an interrupt may end the process, and reported even when it could not be kept. */
+/* Saves the result before an interrupt can end the process, and reports even if saving failed. */
 static int train_and_report(training *t) {
   interrupt_begin();
   const int trained = train_both(t);

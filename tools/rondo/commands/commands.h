@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The commands. Each gets its own arguments, argv[0] being its name, and returns the exit status of the tool.
+ * The commands. Each receives its own arguments, where argv[0] is its name, and returns the exit status of the tool.
  */
 #ifndef RONDO_TOOL_COMMANDS_H
 #define RONDO_TOOL_COMMANDS_H

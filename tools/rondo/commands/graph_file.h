@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Commands on the dump of a graph: check, graph and report.
+ * Shared by the commands that read the dump of a graph: check, graph and report.
  */
 #ifndef RONDO_TOOL_GRAPH_FILE_H
 #define RONDO_TOOL_GRAPH_FILE_H
@@ -8,13 +8,13 @@
 
 #include "common/options.h"
 
-/* Their operand, as members of an option_table. */
+/* Members of an option_table for the operand of these commands. */
 #define GRAPH_FILE_OPERAND                  \
   .operand = "FILE", .reads_operand = true, \
   .operand_help = "a dump, as rondo_graph_to_json or 'rondo train --dump-graph' writes it; '-' is standard input"
 
-/* Parses the command line, reads the graph, calls `use` with it and the name of its file, and destroys it. `check`,
- * which may be NULL, judges the settings before the file is read: TOOL_OK or TOOL_USAGE. Returns the exit status. */
+/* Parses the command line, reads the graph, calls `use` with it and the file name, and destroys it. `check`, which may
+ * be NULL, checks the settings before the file is read: TOOL_OK or TOOL_USAGE. Returns the exit status. */
 int graph_file_command(const option_table *table, int argc, char **argv, void *settings,
                        int (*check)(const void *settings),
                        int (*use)(const rondo_graph *graph, const char *path, const void *settings));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reading and writing files of buffers. The file is cut up where it lies: fields end in a NUL in the place of what
- * stood after them, and ids stay there. Every message names the file and the line.
+ * Reads and writes files of buffers. The file is split in place: a NUL replaces the character after each field, and ids
+ * point into the file. Every message names the file and the line.
  */
 #include "common/buffer_csv.h"
 
@@ -21,12 +21,12 @@ static const char *const column_names[COLUMNS] = {"id", "lower", "upper", "size"
 
 typedef struct csv_reader {
   const char *name; /* of the file, for messages */
-  char *at;         /* the rest of the file, up to its NUL */
+  char *at;         /* the unread rest of the file, which ends in NUL */
   char *end;
   uint32_t line;
-  char *fields[MOST_FIELDS]; /* of the line */
+  char *fields[MOST_FIELDS]; /* of the current line */
   size_t field_count;
-  size_t columns[COLUMNS]; /* which field; MOST_FIELDS: none */
+  size_t columns[COLUMNS]; /* index of the field with each column; MOST_FIELDS: missing */
   size_t header_count;
 } csv_reader;
 
@@ -37,7 +37,8 @@ static int fail_unquoted(const csv_reader *r, const char *field) {
                    r->name, r->line, SHOWN_BYTES, field);
 }
 
-/* Takes a quoted field, from after its opening quote, and closes it up. *at ends at the comma or the line's end. */
+/* Reads a quoted field from the character after the opening quote and unescapes it in place. Moves *at to the comma or
+ * the end of the line. */
 static int take_quoted(const csv_reader *r, char **at, char **out) {
   char *from = *at, *to = *at;
   *out = to;
@@ -64,7 +65,7 @@ static char *take_plain(char **at) {
   return begin;
 }
 
-/* Cuts a line, which ends in NUL, into fields. */
+/* Splits a NUL-terminated line into fields in place. */
 static int cut(csv_reader *r, char *at) {
   r->field_count = 0;
   for (;;) {
@@ -83,7 +84,7 @@ static int cut(csv_reader *r, char *at) {
   }
 }
 
-/* The next line that is not empty, cut into fields; *out_more is false at the end of the file. */
+/* Reads the next line that is not empty and splits it. Sets *out_more to false at the end of the file. */
 static int next_line(csv_reader *r, bool *out_more) {
   *out_more = false;
   while (r->at < r->end) {
@@ -102,7 +103,7 @@ static int next_line(csv_reader *r, bool *out_more) {
   return TOOL_OK;
 }
 
-/* The line with the names ------------------------------------------------------------------------------------------ */
+/* Header line ----------------------------------------------------------------------------------------------------- */
 
 static int take_column(csv_reader *r, size_t field) {
   const char *name = r->fields[field];
@@ -174,8 +175,8 @@ static int read_buffer(const csv_reader *r, raw_buffer *out) {
 
 static int fail_memory(const csv_reader *r) { return tool_fail_memory("%s", r->name); }
 
-/* Room for as many buffers as there are lines left. Lifetimes are kept in `times`, two a buffer, until they are placed.
- */
+/* Allocates space for one buffer for each line left. `times` holds two times for each buffer, until rank_times replaces
+ * them. */
 static int allocate(const csv_reader *r, buffer_list *out) {
   size_t lines = 1;
   for (const char *at = r->at; at < r->end; at++) lines += *at == '\n';
@@ -219,7 +220,7 @@ static uint64_t hash_text(const char *text) {
   return hash ^ hash >> 32;
 }
 
-/* By a table of twice as many slots, each holding 1 + the number of a buffer. */
+/* A hash table with twice as many slots as buffers. A slot holds 1 + the index of a buffer; 0 is empty. */
 static int find_duplicate(const csv_reader *r, const buffer_list *list, uint32_t *slots, size_t mask) {
   for (size_t i = 0; i < list->count; i++) {
     size_t slot = (size_t)hash_text(list->ids[i]) & mask;
@@ -263,8 +264,8 @@ static uint32_t place_of(const buffer_list *list, uint64_t time) {
   return (uint32_t)low;
 }
 
-/* Turns times into places among all that occur. */
-static int place_times(const csv_reader *r, buffer_list *list) {
+/* Replaces times by their rank among all times. */
+static int rank_times(const csv_reader *r, buffer_list *list) {
   const size_t count = 2 * list->count;
   uint64_t *given = malloc((count + 1) * sizeof *given);
   if (!given) return fail_memory(r);
@@ -281,7 +282,7 @@ static int place_times(const csv_reader *r, buffer_list *list) {
   return TOOL_OK;
 }
 
-/* The whole -------------------------------------------------------------------------------------------------------- */
+/* Read and write -------------------------------------------------------------------------------------------------- */
 
 int buffer_list_parse(const char *name, file_bytes file, buffer_list *out) {
   char *bytes = (char *)file.bytes;
@@ -291,7 +292,7 @@ int buffer_list_parse(const char *name, file_bytes file, buffer_list *out) {
   if (result == TOOL_OK) result = allocate(&r, out);
   if (result == TOOL_OK) result = read_buffers(&r, out);
   if (result == TOOL_OK) result = check_ids(&r, out);
-  if (result == TOOL_OK) result = place_times(&r, out);
+  if (result == TOOL_OK) result = rank_times(&r, out);
   if (result != TOOL_OK) buffer_list_release(out);
   return result;
 }
@@ -327,7 +328,8 @@ static bool overlap(const buffer_list *list, size_t a, size_t b) {
 int buffer_list_check_offsets(const char *path, const buffer_list *list) {
   if (first_are_a_plan(list, list->count)) return TOOL_OK;
   if (rondo_last_error()->status != RONDO_INVALID_DATA) return tool_fail_status("%s", file_display_name(path));
-  size_t fine = 0, wrong = list->count; /* so many from the first on are a plan, and are not */
+  size_t fine = 0,
+         wrong = list->count; /* binary search: the first `fine` buffers form a valid plan, the first `wrong` do not */
   while (wrong - fine > 1) {
     const size_t middle = fine + (wrong - fine) / 2;
     if (first_are_a_plan(list, middle)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Whole files in memory. Reading does not ask for the size first, so pipes and devices are read as files are.
+ * Whole files in memory. Reading does not query the size first, so pipes and devices work like files.
  */
 #define _GNU_SOURCE
 #include "common/file.h"
@@ -18,7 +18,7 @@ static bool is_standard(const char *path) { return strcmp(path, "-") == 0; }
 
 const char *file_display_name(const char *path) { return is_standard(path) ? "standard input" : path; }
 
-/* Makes room for more bytes and the NUL. */
+/* Makes space for more bytes and the NUL. */
 static bool grow(file_bytes *file, size_t *capacity) {
   const size_t wanted = *capacity ? *capacity * 2 : (size_t)64 << 10;
   unsigned char *bytes = realloc(file->bytes, wanted + 1);
@@ -71,14 +71,14 @@ int file_check_writable(const char *path) {
   return rondo_file_check(path) ? tool_fail("%s", rondo_last_error()->message) : TOOL_OK;
 }
 
-/* Of names that nothing has yet: realpath fails, and has followed what is there. */
+/* For two paths that do not exist yet: realpath fails, but has resolved the part that exists. */
 static bool would_be_same_file(const char *a, const char *b) {
   char x[PATH_MAX], y[PATH_MAX];
   const bool are_new = !realpath(a, x) && errno == ENOENT && !realpath(b, y) && errno == ENOENT;
   return are_new && strcmp(x, y) == 0;
 }
 
-/* Devices and pipes take what several write. */
+/* Several writers may share a device or a pipe. */
 bool file_is_same(const char *a, const char *b) {
   struct stat x, y;
   const bool has_a = stat(a, &x) == 0, has_b = stat(b, &y) == 0;

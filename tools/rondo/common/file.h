@@ -18,16 +18,17 @@ typedef struct file_bytes {
 int file_read(const char *path, file_bytes *out);
 void file_release(file_bytes *file);
 
-/* Writes a text as rondo_file_write does. Returns as file_read. */
+/* Writes a text with rondo_file_write. Returns the same as file_read. */
 int file_write(const char *path, const char *text);
 
-/* Finds out whether file_write could write `path`, before the work whose result goes there. Returns as file_read. */
+/* Checks that file_write can write `path`, before the work whose result is written there. Returns the same as
+ * file_read. */
 int file_check_writable(const char *path);
 
-/* Whether both paths lead to the same file, or would if it existed. Never true of devices and pipes. */
+/* Whether both paths lead to the same file, or would if it existed. Always false for devices and pipes. */
 bool file_is_same(const char *a, const char *b);
 
-/* The name that messages use for `path`. */
+/* The name of `path` in messages. */
 const char *file_display_name(const char *path);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Fingerprints of bytes, which tell whether two texts or series of losses are the same: FNV-1a of 64 bits (Fowler, Noll
- * and Vo).
+ * Fingerprints of bytes, to compare texts or sequences of losses: 64-bit FNV-1a (Fowler, Noll and Vo).
  */
 #ifndef RONDO_TOOL_FINGERPRINT_H
 #define RONDO_TOOL_FINGERPRINT_H
@@ -12,7 +11,7 @@
 #define FINGERPRINT_START UINT64_C(0xcbf29ce484222325)
 #define FINGERPRINT_TEXT 17
 
-/* The fingerprint of what was added so far and these bytes. */
+/* Extends the fingerprint of the bytes so far by these bytes. */
 static inline uint64_t fingerprint_add(uint64_t fingerprint, const void *bytes, size_t count) {
   const unsigned char *at = bytes;
   for (size_t i = 0; i < count; i++) fingerprint = (fingerprint ^ at[i]) * UINT64_C(0x100000001b3);

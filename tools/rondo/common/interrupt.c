@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Noting signals. The handler puts all of them back, so that the second one does what it does by itself. It runs on a
- * stack of its own if the signal interrupts the thread of interrupt_begin: code of a library need not have its stack
- * pointer on a stack at that moment.
+ * Catches signals. The handler restores all previous handlers, so that a second signal has its usual effect. If the
+ * signal interrupts the thread that called interrupt_begin, the handler runs on its own stack: library code may use the
+ * stack pointer for other purposes at that moment.
  */
 #define _XOPEN_SOURCE 700
 #include "common/interrupt.h"
@@ -13,10 +13,10 @@
 static const int watched[] = {SIGINT, SIGTERM, SIGHUP};
 enum { WATCHED = sizeof watched / sizeof watched[0] };
 
-static atomic_int noted; /* signals come in any thread */
+static atomic_int noted; /* set in a signal handler, on any thread */
 static struct sigaction before[WATCHED];
 static stack_t stack_before;
-static char stack[1 << 16]; /* the frame of a signal with all of the processor's registers takes some 12 KiB */
+static char stack[1 << 16]; /* a signal frame with all registers of the processor takes about 12 KiB */
 
 static void put_back(void) {
   for (size_t i = 0; i < WATCHED; i++) sigaction(watched[i], &before[i], NULL);
@@ -31,7 +31,8 @@ void interrupt_begin(void) {
   atomic_store(&noted, 0);
   const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
   struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART | SA_ONSTACK};
-  if (sigaltstack(NULL, &stack_before) == 0 && (stack_before.ss_flags & SS_DISABLE) != 0) /* no sanitizer's */
+  if (sigaltstack(NULL, &stack_before) == 0 &&
+      (stack_before.ss_flags & SS_DISABLE) != 0) /* unless a sanitizer has set one */
     (void)sigaltstack(&alternate, NULL);
   sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < WATCHED; i++) sigaddset(&action.sa_mask, watched[i]);

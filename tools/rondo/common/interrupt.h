@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * Ctrl-C, SIGTERM and SIGHUP, so that work ends where it can be gone on from. The first one is only noted; the second
- * ends the process at once, as it would have without this. One user at a time.
+ * Catches SIGINT (Ctrl-C), SIGTERM and SIGHUP, so that work can stop at a point from which it can be resumed. The first
+ * signal is only stored; the second ends the process at once, as it would without a handler. One user at a time.
  */
 #ifndef RONDO_TOOL_INTERRUPT_H
 #define RONDO_TOOL_INTERRUPT_H
 
-/* From here on, until interrupt_end, which also forgets what was noted. A signal that is ignored stays so. */
+/* interrupt_begin catches SIGINT, SIGTERM and SIGHUP until interrupt_end, which also forgets a caught signal. A signal
+ * that is ignored stays ignored. */
 void interrupt_begin(void);
 void interrupt_end(void);
 
-/* The number of the signal that came; 0: none. */
+/* The number of the caught signal; 0: none. */
 int interrupt_signal(void);
 
-/* The exit status of a command that ends for it: 128 and its number, as shells say it. */
+/* The exit status after an interrupt: 128 plus the signal number, as in a shell. */
 int interrupt_status(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A JSON writer on a stream in memory. Standard output sees the text only once it is complete.
+ * A JSON writer that collects the text in memory. Standard output receives it only when it is complete.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "common/json.h"
@@ -15,7 +15,7 @@
 
 void json_begin(json *out) {
   *out = (json){0};
-  (void)text_stream_open(&out->text); /* json_print says when there is no memory */
+  (void)text_stream_open(&out->text); /* json_print reports a lack of memory */
   json_begin_object(out, NULL);
 }
 
@@ -41,7 +41,8 @@ static void write_character(FILE *stream, const unsigned char *text, size_t leng
   } else if (text[0] == '"' || text[0] == '\\') {
     fprintf(stream, "\\%c", text[0]);
   } else if (utf8_is_control(text, length)) {
-    fprintf(stream, "\\u%04x", (unsigned)text[length - 1]); /* of two bytes, the second is the number */
+    fprintf(stream, "\\u%04x",
+            (unsigned)text[length - 1]); /* U+0080 to U+009F: the second byte is the number of the character */
   } else {
     fwrite(text, 1, length, stream);
   }
@@ -59,7 +60,7 @@ static void write_text(FILE *stream, const void *bytes, size_t count) {
   putc('"', stream);
 }
 
-/* Writes what stands before a value. False when there is no stream. */
+/* Writes the separator and the name that precede a value. Returns false if there is no stream. */
 static bool begin_value(json *out, const char *name) {
   assert((name == NULL) == (out->depth > 0 && out->closers[out->depth - 1] == ']') || out->depth == 0);
   if (!out->text.stream) return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Command lines by getopt_long, with messages of our own: getopt's name neither the remedy nor the range.
+ * Command lines with getopt_long, but with our own messages: those of getopt name neither the range nor the fix.
  */
 #define _GNU_SOURCE
 #include "common/options.h"
@@ -16,24 +16,24 @@
 #include "common/file.h"
 #include "common/tool.h"
 
-/* What getopt_long returns for row i, above all characters. */
+/* getopt_long returns FIRST_ROW + i for row i; no character has such a value. */
 enum { FIRST_ROW = 1000, HELP = 999 };
 
-/* What --help fills: lines of a terminal's usual width, the meanings of options from a column on. */
+/* The layout of --help: the usual width of a terminal, and the column at which the descriptions begin. */
 enum { LINE_COLUMNS = 80, HELP_COLUMN = 27 };
 
 static char letter_of(const option_table *table, size_t row) {
   return table->letters && row < strlen(table->letters) ? table->letters[row] : '\0';
 }
 
-/* Of what is not parted at the end of a line: a word, or a default. */
+/* The length of the next unit that is not broken across lines: a word, or "(default ...)". */
 static size_t unit_length(const char *text) {
   const bool is_default = strncmp(text, "(default ", strlen("(default ")) == 0;
   return is_default ? strcspn(text, ")") + 1 : strcspn(text, " \n");
 }
 
-/* Prints the words of a text in filled lines that begin at `indent`, where the first one is already, and ends the last
- * line. An empty line between paragraphs stays. */
+/* Prints text wrapped and indented by `indent`, and ends the last line. The cursor is already at `indent` in the first
+ * line. Empty lines between paragraphs are kept. */
 static void print_filled(size_t indent, const char *text) {
   size_t column = indent;
   while (*text != '\0') {
@@ -56,7 +56,7 @@ static void print_filled(size_t indent, const char *text) {
   putchar('\n');
 }
 
-/* An option or operand, what it means, and, where `value` is not "", its default. */
+/* Prints an option or operand with its description and its default, unless `value` is "". */
 static void print_row(const char *left, const char *help, const char *value) {
   char text[400];
   snprintf(text, sizeof text, "%s%s%s%s", help, value[0] ? " (default " : "", value, value[0] ? ")" : "");
@@ -66,7 +66,7 @@ static void print_row(const char *left, const char *help, const char *value) {
 
 static bool is_text(option_kind kind) { return kind != OPTION_FLAG && kind != OPTION_COUNT && kind != OPTION_REAL; }
 
-/* A number outside the range is none: the option has no default. */
+/* A number out of range means that the option has no default. */
 static void format_default(const option_row *row, const void *defaults, char *out, size_t bytes) {
   const void *value = (const char *)defaults + row->offset;
   const char *text = is_text(row->kind) ? *(const char *const *)value : NULL;
@@ -165,7 +165,7 @@ static int take_operand(const option_table *table, int count, char **rest, const
   return OPTIONS_RUN;
 }
 
-/* Says what getopt_long did not understand. */
+/* Reports what getopt_long rejected. */
 static int refuse(int found, char *const *argv) {
   const char *text = argv[optind - 1];
   if (found == ':') return tool_fail_usage("%s needs a value", text);
@@ -174,7 +174,7 @@ static int refuse(int found, char *const *argv) {
   return tool_fail_usage("there is no option '%s'", text);
 }
 
-/* What getopt_long takes the letters of the options from. */
+/* Builds the string of short options for getopt_long. */
 static void list_letters(const option_table *table, char letters[2 * OPTIONS_MAX + 3]) {
   size_t count = 0;
   letters[count++] = ':';
@@ -187,7 +187,7 @@ static void list_letters(const option_table *table, char letters[2 * OPTIONS_MAX
   letters[count] = '\0';
 }
 
-/* The row that getopt_long found, by its number or its letter. */
+/* The row of an option that getopt_long returned, by its number or its letter. */
 static const option_row *find_row(const option_table *table, int found) {
   if (found >= FIRST_ROW) return &table->rows[found - FIRST_ROW];
   size_t i = 0;
@@ -241,7 +241,7 @@ static int check_apart(const named_file *output, const named_file *other) {
   return tool_fail("%s cannot be written: it is %s; name another file", output->path, other->what);
 }
 
-/* The library opens what RONDO_TRACE names, and says itself what is wrong with it. */
+/* The library opens the file of RONDO_TRACE and reports errors itself. */
 static int check_files(const option_table *table, const void *settings, const char *operand) {
   named_file files[OPTIONS_MAX + 2];
   const size_t count = list_files(table, settings, operand, files);
@@ -250,7 +250,7 @@ static int check_files(const option_table *table, const void *settings, const ch
     if (files[i].kind == OPTION_INPUT) continue;
     if (!files[i].is_trace && file_check_writable(files[i].path) != TOOL_OK) return TOOL_FAILURE;
     for (size_t k = 0; k < count; k++) {
-      const bool is_other = k > i || files[k].kind == OPTION_INPUT; /* two outputs are compared once */
+      const bool is_other = k > i || files[k].kind == OPTION_INPUT; /* compares each pair of outputs once */
       if (is_other && check_apart(&files[i], &files[k]) != TOOL_OK) return TOOL_FAILURE;
     }
   }

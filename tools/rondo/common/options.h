@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The command line of one command: one table gives both what is understood and what --help prints. A row points into
- * the command's struct of settings.
+ * The command line of one command. One table defines both what is parsed and what --help prints. A row points into the
+ * command's struct of settings.
  */
 #ifndef RONDO_TOOL_OPTIONS_H
 #define RONDO_TOOL_OPTIONS_H
@@ -11,9 +11,9 @@
 typedef enum option_kind {
   OPTION_FLAG,    /* bool */
   OPTION_TEXT,    /* const char * */
-  OPTION_INPUT,   /* const char *: a file that is read; NULL: none */
-  OPTION_OUTPUT,  /* const char *: a file that is written; NULL: none */
-  OPTION_UPDATED, /* as OPTION_OUTPUT, and it may be the file of an OPTION_INPUT */
+  OPTION_INPUT,   /* const char *: a file to read; NULL: none */
+  OPTION_OUTPUT,  /* const char *: a file to write; NULL: none */
+  OPTION_UPDATED, /* like OPTION_OUTPUT, but may be the same file as an OPTION_INPUT */
   OPTION_COUNT,   /* uint64_t, from minimum to maximum */
   OPTION_REAL     /* double, from minimum to maximum */
 } option_kind;
@@ -23,11 +23,11 @@ typedef struct option_row {
   const char *argument; /* "N" as --help shows it; NULL for a flag */
   option_kind kind;
   size_t offset;           /* of the value in the settings */
-  double minimum, maximum; /* a maximum of 0 for a count means any */
-  const char *help;        /* what it means; --help appends the default */
+  double minimum, maximum; /* a maximum of 0 means that a count has no limit */
+  const char *help;        /* description; --help appends the default */
 } option_row;
 
-/* Rows that several commands have; the value is the settings' member of that name. */
+/* Rows that several commands share. The settings have a member of that name. */
 #define OPTION_ROW_DEVICE(settings) \
   { "device", "NAME", OPTION_TEXT, offsetof(settings, device), 0, 0, "device to measure" }
 #define OPTION_ROW_SECONDS(settings, help) \
@@ -37,7 +37,7 @@ typedef struct option_row {
 
 #define OPTIONS_MAX 32
 
-/* The members of a table that name its rows and the defaults. */
+/* The members of a table for its rows and its defaults. */
 #define OPTION_ROWS(rows_, defaults_) \
   .defaults = &(defaults_), .rows = (rows_), .count = sizeof(rows_) / sizeof(rows_)[0]
 
@@ -45,26 +45,26 @@ typedef struct option_table {
   const char *command;         /* "rondo train" */
   const char *operand;         /* name of the one operand, "TEXT", or NULL */
   const char *operand_help;    /* likewise */
-  const char *operand_default; /* what stands for one that is not given; NULL: there must be one */
-  bool reads_operand;          /* it is the path of a file, or "-" for standard input */
-  const char *description;     /* of the command: paragraphs, with empty lines between; --help fills their lines */
-  const void *defaults; /* settings as they are when no option is given; numbers out of range are shown as none */
+  const char *operand_default; /* used if there is no operand; NULL: the operand is required */
+  bool reads_operand;          /* the operand is the path of a file, or "-" for standard input */
+  const char *description;     /* of the command: paragraphs separated by empty lines, which --help wraps */
+  const void *defaults;        /* settings without any option; --help omits defaults that are out of range */
   const option_row *rows;
   size_t count;        /* at most OPTIONS_MAX */
-  const char *letters; /* of the first rows, "o" for -o; not "h", which is --help; NULL: none */
+  const char *letters; /* of the first rows, for example "o" for -o; not "h", which is --help; NULL: none */
 } option_table;
 
-/* What options_parse returns when the command is to run. */
+/* The result of options_parse if the command must run. */
 enum { OPTIONS_RUN = -1 };
 
 /* Whether the argument is --help or -h. */
 bool options_ask_for_help(const char *argument);
 
-/* Reads argv[1] and what follows into the settings, which hold the defaults, and the operand or its default into
- * *out_operand, which may be NULL for a table without. The texts are argv's own. Then checks, before anything is done,
- * that no file's name is empty, and that each file to write can be written and is not the same file as another one to
- * write or to read; RONDO_TRACE counts as a file to write. Returns OPTIONS_RUN, or the exit status of a command that is
- * done: TOOL_OK after printing the help, else TOOL_USAGE or TOOL_FAILURE after a message. */
+/* Parses argv[1] and the following arguments into the settings, which hold the defaults, and the operand or its default
+ * into *out_operand, which may be NULL for a table without an operand. The strings point into argv. Then checks that no
+ * file name is empty, that each output file can be written, and that it is not the same file as an input or another
+ * output. RONDO_TRACE counts as an output. Returns OPTIONS_RUN, or the exit status with which the command must end:
+ * TOOL_OK after printing the help, otherwise TOOL_USAGE or TOOL_FAILURE after a message. */
 int options_parse(const option_table *table, int argc, char **argv, void *settings, const char **out_operand);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Random numbers that are the same everywhere for the same seed: SplitMix64 (Steele, Lea and Flood, Fast splittable
- * pseudorandom number generators, OOPSLA 2014). The state counts in steps of an odd constant, and each count is mixed
- * into a number.
+ * Random numbers that are the same on every machine for the same seed: SplitMix64 (Steele, Lea and Flood, Fast
+ * splittable pseudorandom number generators, OOPSLA 2014). The state counts in steps of an odd constant, and each count
+ * is mixed into a number.
  */
 #ifndef RONDO_TOOL_RANDOM_NUMBERS_H
 #define RONDO_TOOL_RANDOM_NUMBERS_H
 
 #include <stdint.h>
 
-/* The next number of the sequence, evenly among all of 64 bits. */
+/* The next number of the sequence, uniform over all 64-bit numbers. */
 static inline uint64_t draw_next(uint64_t *state) {
   uint64_t mixed = *state += 0x9e3779b97f4a7c15u;
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -16,7 +16,7 @@ static inline uint64_t draw_next(uint64_t *state) {
   return mixed ^ (mixed >> 31);
 }
 
-/* Sources of one seed for different purposes give unrelated numbers. */
+/* A stream of random numbers. Streams of one seed with different purposes are unrelated. */
 typedef struct draw_source {
   uint64_t state;
 } draw_source;
@@ -28,12 +28,12 @@ static inline draw_source draw_create(uint64_t seed, draw_purpose purpose) {
   return (draw_source){.state = draw_next(&chosen)};
 }
 
-/* Evenly among 0, 1, ..., limit - 1, with a bias of at most limit / 2^32. */
+/* Uniform over 0, 1, ..., limit - 1, with a bias of at most limit / 2^32. */
 static inline uint32_t draw_below(draw_source *source, uint32_t limit) {
   return (uint32_t)(((draw_next(&source->state) >> 32) * limit) >> 32);
 }
 
-/* Evenly from 0 to 1, 1 excluded, in steps of 2^-53. */
+/* Uniform over [0, 1), in steps of 2^-53. */
 static inline double draw_unit(draw_source *source) { return (double)(draw_next(&source->state) >> 11) * 0x1p-53; }
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Words of a command as a shell reads them.
+ * Quoting of words for a shell.
  */
 #ifndef RONDO_TOOL_SHELL_H
 #define RONDO_TOOL_SHELL_H
 
 #include <stdio.h>
 
-/* Writes a word so that bash, copying it from a terminal, reads it as it is: quoted where need be, control characters
- * and bytes that are not ASCII as $'\xNN'. */
+/* Prints a word so that it can be pasted into bash: quoted if necessary, with control characters and bytes that are not
+ * ASCII as $'\xNN'. */
 void shell_print(FILE *stream, const char *word);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Tables from JSON. The text is what json.c wrote, so it is well-formed. First each object that has values becomes a
- * row; then rows of one scope with the same columns are printed together, in the order of their first appearance.
+ * Tables from JSON. The text comes from json.c and is well-formed. First, each object with values becomes a row. Then
+ * rows of one scope with the same columns are printed together, in the order of their first appearance.
  */
 #define _GNU_SOURCE
 #include "common/table.h"
@@ -18,8 +18,8 @@ typedef struct cell {
 } cell;
 
 typedef struct row {
-  char scope[96]; /* path of the arrays around it */
-  char label[96]; /* the element and the objects that it is inside of; "" for an element itself */
+  char scope[96]; /* path of the enclosing arrays */
+  char label[96]; /* the element and the enclosing objects; "" for an element itself */
   bool in_array, is_printed;
   cell *cells;
   size_t count;
@@ -41,7 +41,7 @@ static const char *skip_text(const char *at) {
   return at + 1;
 }
 
-/* Returns the end of the value that begins at `at`. */
+/* The end of the value that begins at `at`. */
 static const char *skip_value(const char *at) {
   if (*at == '"') return skip_text(at);
   if (*at != '{' && *at != '[') return at + strcspn(at, ",]} \n");
@@ -54,7 +54,7 @@ static const char *skip_value(const char *at) {
   return at;
 }
 
-/* An object, or an array of objects; other arrays are values. */
+/* Whether the value is an object or an array of objects. Other arrays are printed as values. */
 static bool is_group(const char *at) {
   const char *first = at + 1 + strspn(at + 1, " \n");
   return *at == '{' || (*at == '[' && (*first == '{' || *first == ']'));
@@ -76,7 +76,7 @@ static void format_value(cell *to, const char *at, const char *end) {
     snprintf(to->value, sizeof to->value, "%.*f", size < 10 ? 4 : size < 1000 ? 2 : 0, number);
 }
 
-/* Adds a value to its row; the minimum and maximum of a summary go to the median before them. */
+/* Adds a value to its row. The minimum and maximum of a summary are appended to the median before them. */
 static bool add_cell(row *to, const char *name, const char *at, const char *end) {
   cell *last = to->count > 0 ? &to->cells[to->count - 1] : NULL;
   const size_t length = last ? strlen(last->name) : 0;
@@ -97,7 +97,7 @@ static bool add_cell(row *to, const char *name, const char *at, const char *end)
   return true;
 }
 
-/* Calls `use` with each member of an object or element of an array, whose name is "". */
+/* Called for each member of an object, or for each element of an array with the name "". */
 typedef void (*use_member)(row_list *list, size_t index, const char *name, const char *at, const char *end);
 
 static void each_member(row_list *list, size_t index, const char *at, use_member use) {
@@ -122,7 +122,7 @@ static void take_value(row_list *list, size_t index, const char *name, const cha
 
 static void take_group(row_list *list, size_t index, const char *name, const char *at, const char *end);
 
-/* Gives the object a row, and those inside it rows after that. */
+/* Adds a row for the object, then rows for the objects in it. */
 static void take_object(row_list *list, const char *scope, const char *label, bool in_array, const char *at) {
   row *rows = realloc(list->rows, (list->count + 1) * sizeof *rows);
   if (!rows) {
@@ -138,7 +138,7 @@ static void take_object(row_list *list, const char *scope, const char *label, bo
   each_member(list, index, at, take_group);
 }
 
-/* What lines of the objects inside an element begin with: its first text, else its first two whole numbers. */
+/* The label of the objects inside an element: its first text, or else its first two whole numbers. */
 static void label_element(const row *element, char out[96]) {
   snprintf(out, 96, "%s", element->label);
   if (!element->in_array || out[0] != '\0' || element->count == 0) return;
@@ -198,7 +198,7 @@ static void print_line(const row *of, const size_t *widths, bool is_head) {
   putchar('\n');
 }
 
-/* The table of the row at `first`. */
+/* Prints the table that begins with the row at `first`. */
 static bool print_table(row_list *list, size_t first) {
   row *head = &list->rows[first];
   size_t *widths = calloc(head->count + 1, sizeof *widths);

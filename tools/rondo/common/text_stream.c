@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Streams that collect a text: a stream of the C library with a function of our own that takes what it writes, so that
- * a failed allocation is an error of the stream, as a full disk is.
+ * Streams that collect text: a custom stream of the C library, whose write function reports a failed allocation as an
+ * error of the stream, like a full disk.
  */
 #define _GNU_SOURCE
 #include "common/text_stream.h"
@@ -13,7 +13,7 @@
 
 enum { SMALLEST_CAPACITY = 4096 };
 
-/* Makes room for so many bytes more and a NUL. */
+/* Makes space for `more` bytes and a NUL. */
 static bool grow(text_stream *s, size_t more) {
   size_t capacity = s->capacity > 0 ? s->capacity : SMALLEST_CAPACITY;
   while (capacity - s->count <= more) capacity *= 2;
@@ -25,7 +25,7 @@ static bool grow(text_stream *s, size_t more) {
   return true;
 }
 
-/* Returns 0 for a failure, as fopencookie says. */
+/* Returns 0 after a failure, as fopencookie requires. */
 static ssize_t take(void *cookie, const char *bytes, size_t count) {
   text_stream *s = cookie;
   assert(s->count < s->capacity || s->capacity == 0);

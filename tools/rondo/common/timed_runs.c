@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Timed runs, and how they and the memory of a compiled program are shown.
+ * Timed runs, and how they and the memory of a compiled program are printed.
  */
 #include "common/timed_runs.h"
 

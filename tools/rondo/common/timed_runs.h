@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Timed work: how long the host takes to enqueue it, and how long until it is complete. The runs of a compiled program
- * are such work. One thread at a time per cost.
+ * Timed work, such as the runs of a compiled program: how long the host takes to enqueue it, and how long until it is
+ * complete. One thread at a time for each cost.
  */
 #ifndef RONDO_TOOL_TIMED_RUNS_H
 #define RONDO_TOOL_TIMED_RUNS_H
@@ -10,7 +10,7 @@
 #include "common/json.h"
 #include "common/timing.h"
 
-/* What work costs, in microseconds: the host's calls, the time until it is complete and, where it is measured, the time
+/* The cost of work, in microseconds: the host's calls, the time until the work is complete, and optionally the time
  * between two events around it. */
 enum { COST_HOST, COST_TOTAL, COST_DEVICE, COST_TIMES };
 
@@ -19,15 +19,15 @@ typedef struct cost {
   summary result[COST_TIMES];
 } cost;
 
-/* Makes room for `capacity` samples of the host and in total in each of `count` costs. Returns TOOL_OK, or TOOL_FAILURE
- * after a message. */
+/* Allocates `capacity` samples of host and total time for each of `count` costs. Returns TOOL_OK, or TOOL_FAILURE after
+ * a message. */
 int costs_create(cost *costs, size_t count, size_t capacity);
-void costs_destroy(cost *costs, size_t count); /* zeroed ones are fine */
+void costs_destroy(cost *costs, size_t count); /* may be zeroed */
 
-/* Adds a sample from three times of the clock: before the calls, after them, and when their work is complete. */
+/* Adds a sample from three clock values: before the calls, after them, and when the work is complete. */
 void cost_add(cost *to, uint64_t begin, uint64_t enqueued, uint64_t end);
 
-/* Times two statements, which enqueue work and wait for it. `to` may be NULL, for a warm-up. */
+/* Times two statements: one enqueues work, one waits for it. `to` may be NULL for a warm-up. */
 #define COST_TIME(to, enqueue, wait)                           \
   do {                                                         \
     const uint64_t begin_ = clock_ns();                        \
@@ -38,10 +38,10 @@ void cost_add(cost *to, uint64_t begin, uint64_t enqueued, uint64_t end);
     if ((to) != NULL) cost_add((to), begin_, enqueued_, end_); \
   } while (0)
 
-/* Sets the results, which sorts the samples. */
+/* Computes the results; sorts the samples. */
 void costs_summarize(cost *costs, size_t count);
 
-/* Writes host_us and total_us: into the open object, or as an object of that name. */
+/* Writes host_us and total_us, into the open object or into a new object `name`. */
 void cost_to_json(json *out, const cost *of);
 void cost_object_to_json(json *out, const char *name, const cost *of);
 
@@ -56,14 +56,14 @@ typedef struct run_times {
 /* Runs once and waits. */
 rondo_status run_timed(rondo_compiled *compiled, run_function run, cost *to);
 
-/* The object `name` with step_us, host_us (each with _min and _max) and seconds; null when there was no run. */
+/* Writes the object `name` with step_us and host_us (each with _min and _max) and seconds; null if nothing ran. */
 void run_times_to_json(run_times *times, json *out, const char *name);
 
-/* Rows of a table for people. */
+/* Rows of a printed table. */
 void run_times_print_head(const char *step);
 void run_times_print(run_times *times, const char *name);
 
-/* Lower bound, plan and sum of what a compiled program keeps between its operators. */
+/* The lower bound, the plan and the sum of the memory between a compiled program's operators. */
 void memory_to_json(const rondo_compiled_info *info, json *out);
 void memory_print(const rondo_compiled_info *info);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Measured times. Room is taken before measuring, so that adding a sample costs a store.
+ * Measured times. Memory is allocated before measuring, so that adding a sample costs one store.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "common/timing.h"

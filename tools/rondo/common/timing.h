@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The clock, a bounded set of samples, and their summary: the one timing library of the tool and of bench/, whose
- * programs in C++ include it too. A set has one thread at a time.
+ * The clock, a bounded set of samples, and their summary: the only timing code of the tool and of bench/. C++ programs
+ * of bench/ include it, too. One thread at a time for each set.
  */
 #ifndef RONDO_TOOL_TIMING_H
 #define RONDO_TOOL_TIMING_H
@@ -17,17 +17,17 @@ extern "C" {
 uint64_t clock_ns(void);
 void clock_wait_until(uint64_t ns);
 
-/* Microseconds, unless the owner says otherwise. Zero is an empty set without room. */
+/* Microseconds, unless the owner says otherwise. A zeroed one is empty and has no capacity. */
 typedef struct samples {
   double *values;
   size_t count, capacity;
 } samples;
 
-/* False when there is no memory. */
+/* Returns false if out of memory. */
 bool samples_create(samples *set, size_t capacity);
 void samples_destroy(samples *set);
 
-/* A full set takes no more. */
+/* Ignores the value if the set is full. */
 void samples_add(samples *set, double value);
 bool samples_are_full(const samples *set);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Messages of the tool. All are one line of text: bytes in what is quoted that are none, and control characters, are
- * shown as \xNN.
+ * Messages of the tool. Each is one line of text: invalid bytes and control characters in quoted names are printed as
+ * \xNN.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "common/tool.h"
@@ -25,8 +25,8 @@ static bool progress_shown;
 
 void tool_set_command(const char *name) { command_name = name; }
 
-/* Writes the first character of a text as it may be shown: bytes that are none, and control characters, as \xNN.
- * `out` has room for 5 bytes. Returns how many bytes of the text it was. */
+/* Writes the first character of a text in printable form: control characters and invalid bytes as \xNN. `out` has space
+ * for 5 bytes. Returns the number of bytes of `text` that it consumed. */
 static size_t make_showable(const char *text, size_t left, char *out) {
   const unsigned char *bytes = (const unsigned char *)text;
   const size_t length = utf8_length(bytes, left);
@@ -49,7 +49,7 @@ void tool_print_text(const char *text) {
   }
 }
 
-/* A line of standard error, at once: it is not torn by those of other threads. */
+/* Writes one line to standard error with a single call, so that lines of other threads cannot interleave. */
 static void write_line(const char *line) {
   char shown[4 * LINE_BYTES] = "", *end = shown;
   for (size_t left = strlen(line); left > 0;) {
@@ -65,7 +65,7 @@ static void say(const char *text, const char *detail, const char *hint) {
   char line[LINE_BYTES];
   snprintf(line, sizeof line, "%s: %s%s%s%s", command_name, text, detail[0] ? ": " : "", detail, hint);
   tool_clear_progress();
-  (void)fflush(stdout); /* what was found stands above what became of it, in a file of both too */
+  (void)fflush(stdout); /* keeps the order of output and message if both go to one file */
   write_line(line);
 }
 
@@ -100,7 +100,7 @@ int tool_fail_memory(const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(what, sizeof what, format, arguments);
   va_end(arguments);
-  return tool_fail("out of memory for %s: ask for less, or free memory", what);
+  return tool_fail("out of memory for %s: use smaller settings, or free memory", what);
 }
 
 int tool_fail_thread(int error) {
@@ -126,7 +126,7 @@ void tool_warn(const char *format, ...) {
   say(text, "", "");
 }
 
-/* What went wrong may be long ago, with errno set by others since: a further byte is refused for the same reason. */
+/* The write error may be old and errno may have changed since. Writing one more byte reports the cause again. */
 int tool_check_output(void) {
   if (!ferror(stdout)) return TOOL_OK;
   if (write(STDOUT_FILENO, "\n", 1) < 0) return tool_fail("cannot write to standard output: %s", strerror(errno));

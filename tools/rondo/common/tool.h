@@ -1,50 +1,50 @@
 /* SPDX-License-Identifier: MIT
- * What all commands share: how they end, how they say what went wrong, and how they show that they are at work.
- * Results go to standard output, everything else to standard error. Only the main thread uses this, but for tool_log.
+ * Shared by all commands: exit statuses, error messages and the display of progress. Results go to standard output,
+ * everything else to standard error. All functions except tool_log belong to the main thread.
  */
 #ifndef RONDO_TOOL_H
 #define RONDO_TOOL_H
 
 #include <rondo/rondo.h>
 
-/* Exit statuses; that of an interrupted command is in interrupt.h. */
+/* Exit statuses. interrupt.h defines that of an interrupted command. */
 enum { TOOL_OK = 0, TOOL_FAILURE = 1, TOOL_USAGE = 2 };
 
-/* What messages begin with: "rondo train". */
+/* Sets the prefix of all messages, for example "rondo train". */
 void tool_set_command(const char *name);
 
-/* Say in one line why the command fails, and return its exit status. Only the first failure is said: it is the cause of
- * those that follow while things are taken down. tool_fail_status appends the text of rondo_last_error() to the
- * context. */
+/* Print one line that says why the command fails, and return its exit status. Only the first failure is printed,
+ * because later ones, during cleanup, are its consequences. tool_fail_status appends the text of rondo_last_error(). */
 int tool_fail(const char *format, ...) RONDO_PRINTF(1, 2);
 int tool_fail_status(const char *format, ...) RONDO_PRINTF(1, 2);
 int tool_fail_usage(const char *format, ...) RONDO_PRINTF(1, 2);
 
-/* As tool_fail, where memory for this cannot be had, and where pthread_create has failed with this number. */
+/* Like tool_fail: tool_fail_memory after a failed allocation for the named thing, tool_fail_thread after pthread_create
+ * failed with this number. */
 int tool_fail_memory(const char *format, ...) RONDO_PRINTF(1, 2);
 int tool_fail_thread(int error);
 
-/* Says in one line what the user should know of a command that goes on. */
+/* Prints a one-line warning; the command continues. */
 void tool_warn(const char *format, ...) RONDO_PRINTF(1, 2);
 
-/* Prints a text to standard output that comes from a file, the environment or a library: control characters but line
- * ends, and bytes that are no text, are shown as \xNN. */
+/* Prints a text from a file, the environment or a library to standard output. Control characters other than newlines,
+ * and bytes that are not UTF-8, are printed as \xNN. */
 void tool_print_text(const char *text);
 
-/* Call it after writing to standard output: TOOL_OK, or TOOL_FAILURE after a message it cannot be written. */
+/* Call it after writing to standard output. Returns TOOL_OK, or TOOL_FAILURE after a message if a write failed. */
 int tool_check_output(void);
 
-/* What the device is, on a line of standard output, after the heading: "NAME: the processor's own name, 3 workers". */
+/* Prints a heading and a description of the device: "NAME: the processor's own name, 3 workers". */
 void tool_print_device(const char *heading, const char *name, const rondo_device_info *info);
 
-/* Shows how far the command is, on a line that the next one replaces, when standard error is a terminal. */
+/* Shows the progress on a line that the next call replaces, if standard error is a terminal. */
 void tool_show_progress(const char *format, ...) RONDO_PRINTF(1, 2);
 void tool_clear_progress(void);
 
-/* The library's log: each message is a line. Any thread. */
+/* A callback for the library's log; prints each message on a line. Any thread. */
 void tool_log(void *user, rondo_log_level level, const char *area, const char *message);
 
-/* Returns from the calling function when the call was not RONDO_OK. */
+/* Returns from the calling function unless the call returns RONDO_OK. */
 #define TOOL_TRY(call)                        \
   do {                                        \
     const rondo_status tool_status_ = (call); \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Bytes that may be text, one character after the other.
+ * UTF-8 characters in bytes that may not be text.
  */
 #ifndef RONDO_TOOL_UTF8_H
 #define RONDO_TOOL_UTF8_H
@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The length of the UTF-8 character at `text` (RFC 3629, section 4), of which `count` > 0 bytes are there; 0 when there
- * is none. */
+/* The length of the UTF-8 character (RFC 3629, section 4) at `text`, which has `count` > 0 bytes; 0 if the bytes are
+ * invalid. */
 static inline size_t utf8_length(const unsigned char *text, size_t count) {
   if (text[0] < 0x80) return 1;
   const size_t length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
@@ -22,8 +22,7 @@ static inline size_t utf8_length(const unsigned char *text, size_t count) {
   return length;
 }
 
-/* Whether this character of `length` bytes would act on a terminal: the control characters of ASCII, and U+0080 to
- * U+009F. */
+/* Whether this character of `length` bytes is a control character: those of ASCII, and U+0080 to U+009F. */
 static inline bool utf8_is_control(const unsigned char *text, size_t length) {
   if (length == 1) return text[0] < ' ' || text[0] == 0x7f;
   return length == 2 && text[0] == 0xc2 && text[1] < 0xa0;

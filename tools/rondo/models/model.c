@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the kinds of models have in common: the table of them, programs with their parameters, first values.
+ * Shared by the kinds of models: their table, programs with their parameters, and initial values.
  */
 #include "models/model.h"
 
@@ -75,7 +75,7 @@ static rondo_status add_states(const language_model *model, rondo_program *progr
   return RONDO_OK;
 }
 
-/* The kind of the most parameters has no more than there is room for. */
+/* MODEL_MAX_PARAMETERS must suffice for the kind with the most parameters. */
 _Static_assert(MODEL_MAX_PARAMETERS >= 64 * 12 + 5, "the blocks' and five others");
 
 rondo_status model_build(const language_model *model, rondo_program *program, size_t batch, rondo_value *out_logits) {
@@ -112,28 +112,28 @@ rondo_status model_build_step(const language_model *model, rondo_program *progra
   return rondo_program_adam(program, loss, &adam);
 }
 
-/* First values ---------------------------------------------------------------------------------------------------- */
+/* Initial values -------------------------------------------------------------------------------------------------- */
 
 static int write_even(rondo_compiled *compiled, const model_parameter *p, draw_source *source) {
   const size_t count = elements_of(p);
   float *values = calloc(count, sizeof *values);
-  if (!values) return tool_fail_memory("the first values of '%s'", p->name);
+  if (!values) return tool_fail_memory("the initial values of '%s'", p->name);
   for (size_t i = 0; i < count; i++)
     values[i] = p->range > 0 ? p->center + (float)(p->range * (2 * draw_unit(source) - 1)) : p->center;
   const rondo_status status = rondo_compiled_write(compiled, p->name, values, count * sizeof *values);
   free(values);
-  return status ? tool_fail_status("the model's first values") : TOOL_OK;
+  return status ? tool_fail_status("the model's initial values") : TOOL_OK;
 }
 
 static int write_zeros(rondo_compiled *compiled, const rondo_compiled_value *state) {
   void *zeros = calloc(1, state->bytes);
-  if (!zeros) return tool_fail_memory("the first values of '%s'", state->name);
+  if (!zeros) return tool_fail_memory("the initial values of '%s'", state->name);
   const rondo_status status = rondo_compiled_write(compiled, state->name, zeros, state->bytes);
   free(zeros);
-  return status ? tool_fail_status("the model's first values") : TOOL_OK;
+  return status ? tool_fail_status("the model's initial values") : TOOL_OK;
 }
 
-/* The optimizer's states among them. */
+/* Sets all states to zero, including the optimizer's. */
 static int zero_states(rondo_compiled *compiled) {
   for (size_t i = 0;; i++) {
     rondo_compiled_value state = {0};

@@ -25,12 +25,12 @@
 #define MODEL_WHY_BYTES 120
 
 typedef enum model_size {
-  MODEL_CONTEXT,   /* bytes that the model sees */
-  MODEL_EMBEDDING, /* numbers that stand for a byte */
+  MODEL_CONTEXT,   /* number of bytes that the model sees */
+  MODEL_EMBEDDING, /* width of the embedding of a byte */
   MODEL_HIDDEN,    /* width of the hidden layer */
   MODEL_LAYERS,
-  MODEL_WIDTH, /* numbers that stand for a byte in every layer */
-  MODEL_HEADS, /* of attention, in every layer */
+  MODEL_WIDTH, /* width of every layer, and of the embedding of a byte */
+  MODEL_HEADS, /* attention heads in every layer */
   MODEL_SIZES
 } model_size;
 
@@ -44,7 +44,7 @@ typedef struct model_kind model_kind;
 
 typedef struct language_model {
   const model_kind *kind;
-  rondo_type type; /* of what is computed; parameters are F32 in any case */
+  rondo_type type; /* for computation; parameters are always F32 */
   uint32_t sizes[MODEL_SIZES];
   vocabulary vocabulary;
   unsigned char opening[MODEL_MAX_CONTEXT]; /* `context` bytes */
@@ -53,23 +53,23 @@ typedef struct language_model {
 typedef struct model_parameter {
   char name[40];
   size_t rank, shape[2];
-  float center, range; /* starts evenly drawn from center - range to center + range */
+  float center, range; /* initial values are uniform in center - range to center + range */
 } model_parameter;
 
 struct model_kind {
   const char *name;
-  const char *format;          /* of its files */
-  uint32_t sizes[MODEL_SIZES]; /* where nothing else is asked for; 0: it has no such size */
-  uint32_t batch, steps;       /* likewise, to train with */
+  const char *format;          /* "format" in the metadata of its files */
+  uint32_t sizes[MODEL_SIZES]; /* defaults; 0: it has no such size */
+  uint32_t batch, steps;       /* defaults for training */
   double learning_rate;
   float weight_decay;
-  bool predicts_each; /* what follows each byte of the context; false: what follows the last one */
+  bool predicts_each; /* predicts the byte after each position of the context; false: only after the last one */
 
   /* The parameter at the index; false past the last. */
   bool (*parameter)(const language_model *model, size_t index, model_parameter *out);
-  /* What a step keeps of one place of the text, in numbers, about. */
+  /* About how many numbers a training step keeps for one position of the text. */
   double (*activations)(const language_model *model);
-  /* See model_sizes_fit; NULL: any sizes do. */
+  /* See model_sizes_fit; NULL: all sizes are valid. */
   bool (*sizes_fit)(const language_model *model, char why[MODEL_WHY_BYTES]);
   /* See model_build; `states` are the parameters. */
   rondo_status (*build)(const language_model *model, rondo_program *program, const rondo_value *states,
@@ -82,49 +82,51 @@ struct model_kind {
 
 extern const model_kind model_character, model_gpt;
 
-/* By its name, or by the format of its files; NULL: there is none. */
+/* Finds a kind by its name, or by the format of its files. NULL if there is none. */
 const model_kind *model_kind_named(const char *name);
 const model_kind *model_kind_of_format(const char *format);
 /* "character or gpt", for messages. */
 const char *model_kind_names(void);
 
-/* Whether the sizes go together; where they do not, `why` says it. */
+/* Whether the sizes are consistent; if not, `why` explains it. */
 bool model_sizes_fit(const language_model *model, char why[MODEL_WHY_BYTES]);
 
-/* How many labels stand beside a place of the text. */
+/* The number of labels of one sample. */
 size_t model_labels(const language_model *model);
-/* Elements of all parameters. */
+/* Number of elements of all parameters. */
 double model_parameter_elements(const language_model *model);
 /* Whether a state of this name is a parameter of any model. */
 bool model_is_parameter(const char *name);
 
 /* Adds the model to a program: parameters as states, the input "tokens" [batch, context] of type I32, and the scores
- * ("logits") [batch, labels, vocabulary], without the second dimension where a place has one label. */
+ * ("logits") [batch, labels, vocabulary]. Kinds with one label for each sample have no second dimension. */
 rondo_status model_build(const language_model *model, rondo_program *program, size_t batch, rondo_value *out_logits);
 
-/* Programs that write on, of a kind with caches of what was seen, states that they have in common. A prompt begins: the
- * inputs "tokens" [1, length] and "last" [1], the place of the last token that counts, up to which all goes into the
- * caches. Next goes on: the input "tokens" [1, 1] after "length" tokens in the caches, a scalar. All inputs are I32;
- * the output "logits" of both, `vocabulary` numbers, are the scores after the last token. */
+/* Programs that continue a text, for kinds with caches. The caches are states that both programs share. A prompt
+ * program starts a text: it has the inputs "tokens" [1, length] and "last" [1], the position of the last valid token,
+ * and writes all tokens up to it to the caches. A next program continues it: it has the input "tokens" [1, 1] and the
+ * scalar "length", the number of tokens in the caches. All inputs are I32. Both have the output "logits": `vocabulary`
+ * scores after the last token. */
 rondo_status model_build_prompt(const language_model *model, rondo_program *program, size_t length);
 rondo_status model_build_next(const language_model *model, rondo_program *program);
 
-/* A training step: the model, its mean loss over the input "labels" as the output "loss", gradients and Adam, with the
- * rate of the schedule, or, where that is NULL, in the cell "learning_rate", and the kind's weight decay. */
+/* Builds a training step: the model, its mean loss over the input "labels" as the output "loss", gradients and Adam
+ * with the kind's weight decay. The learning rate follows the schedule or, if that is NULL, the cell "learning_rate".
+ * */
 rondo_status model_build_step(const language_model *model, rondo_program *program, size_t batch,
                               const rondo_rate_options *schedule);
 
-/* Gives the parameters their first values, drawn from the seed, and sets all other states to zero. This and what
- * follows return TOOL_OK, or TOOL_FAILURE after a message. */
+/* Initializes the parameters with random values from the seed, and sets all other states to zero. This and the
+ * following functions return TOOL_OK, or TOOL_FAILURE after a message. */
 int model_initialize(const language_model *model, rondo_compiled *compiled, uint64_t seed);
 
-/* Writes the parameters of a compiled program that model_build made to a file. */
+/* Writes the parameters of a compiled program to a file. model_build built the program. */
 int model_save(const language_model *model, rondo_compiled *compiled, const char *path);
 
 /* Reads a file. The caller destroys the weights, whose tensors have the model's shapes. */
 int model_load(const char *path, language_model *out, rondo_weights **out_weights);
 
-/* Reads what a file's weights say of the model; `path` is for messages. */
+/* Reads the model from the metadata of a file's weights. `path` is for messages. */
 int model_read(const char *path, const rondo_weights *weights, language_model *out);
 
 #endif

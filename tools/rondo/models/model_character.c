@@ -7,10 +7,10 @@
 #include "common/tool.h"
 #include "models/model.h"
 
-/* Places in the table of parameters. */
+/* Indices into the table of parameters. */
 enum { EMBEDDING, HIDDEN_WEIGHT, HIDDEN_BIAS, OUTPUT_WEIGHT, OUTPUT_BIAS, PARAMETERS };
 
-/* Keeps the variance of what passes a layer (Glorot and Bengio, AISTATS 2010, equation 16). */
+/* Keeps the variance from layer to layer (Glorot and Bengio, AISTATS 2010, equation 16). */
 static float even_range(size_t inputs, size_t outputs) { return (float)sqrt(6.0 / (double)(inputs + outputs)); }
 
 static size_t inputs_of(const language_model *model) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The language model as a safetensors file. A file is believed only as far as its tensors have the shapes that its
- * metadata promise; that is found out before anything of those sizes is made.
+ * The language model as a safetensors file. Before anything is allocated, the shapes of the tensors are checked against
+ * the metadata.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -62,11 +62,12 @@ static int read_format(const char *path, const rondo_weights *weights, language_
   const char *format = metadata_of(path, weights, "format");
   if (!format) return TOOL_FAILURE;
   out->kind = model_kind_of_format(format);
-  if (!out->kind) return tool_fail("%s: its format '%s' is unknown: give a file of rondo train --save", path, format);
+  if (!out->kind)
+    return tool_fail("%s: its format '%s' is unknown: use a file written by rondo train --save", path, format);
   const char *version = metadata_of(path, weights, "version");
   if (!version) return TOOL_FAILURE;
   if (strcmp(version, FORMAT_VERSION) == 0) return TOOL_OK;
-  return tool_fail("%s: its format is of version '%s'; this rondo reads version " FORMAT_VERSION, path, version);
+  return tool_fail("%s: its format has version '%s'; this rondo reads version " FORMAT_VERSION, path, version);
 }
 
 static int read_number(const char *path, const rondo_weights *weights, const char *key, uint32_t maximum,
@@ -86,7 +87,7 @@ static int digit_value(char digit) {
   return place ? (int)(place - digits) : -1;
 }
 
-/* Reads up to `limit` bytes; SIZE_MAX in *out_count: it is not hexadecimal, or longer. */
+/* Decodes up to `limit` bytes. Sets *out_count to SIZE_MAX if the text is not hexadecimal or too long. */
 static void read_hexadecimal(const char *text, unsigned char *out, size_t limit, size_t *out_count) {
   size_t count = 0;
   for (; text[2 * count]; count++) {
@@ -112,7 +113,8 @@ static int read_vocabulary(const char *path, const rondo_weights *weights, vocab
     is_rising = i == 0 || bytes[i] > bytes[i - 1];
     occurs[bytes[i]] = 1;
   }
-  if (!is_rising) return tool_fail("%s: the vocabulary in its metadata is not at least two rising bytes", path);
+  if (!is_rising)
+    return tool_fail("%s: the vocabulary in its metadata must be two or more bytes in ascending order", path);
   *out = vocabulary_create(occurs);
   return TOOL_OK;
 }
@@ -126,7 +128,7 @@ static int read_opening(const char *path, const rondo_weights *weights, language
   bool is_known = count == context;
   for (size_t i = 0; is_known && i < count; i++) is_known = out->vocabulary.token_of[out->opening[i]] >= 0;
   if (is_known) return TOOL_OK;
-  return tool_fail("%s: the opening in its metadata is not %u bytes of its vocabulary", path, context);
+  return tool_fail("%s: the opening in its metadata must be %u bytes of its vocabulary", path, context);
 }
 
 static int read_sizes(const char *path, const rondo_weights *weights, language_model *out) {
@@ -137,7 +139,7 @@ static int read_sizes(const char *path, const rondo_weights *weights, language_m
   }
   char why[MODEL_WHY_BYTES];
   if (model_sizes_fit(out, why)) return TOOL_OK;
-  return tool_fail("%s: the sizes in its metadata do not go together: %s", path, why);
+  return tool_fail("%s: the sizes in its metadata are invalid: %s", path, why);
 }
 
 static int read_metadata(const char *path, const rondo_weights *weights, language_model *out) {
@@ -161,7 +163,7 @@ static int check_tensor(const char *path, const rondo_weights *weights, const mo
   const rondo_status status = rondo_weights_find(weights, wanted->name, &found);
   if (status == RONDO_UNSUPPORTED) return tool_fail_status("%s cannot be used", path);
   if (status != RONDO_OK) {
-    return tool_fail("%s: there is no tensor '%s' in it", path, wanted->name);
+    return tool_fail("%s: it has no tensor '%s'", path, wanted->name);
   }
   if (found.type != RONDO_F32) {
     return tool_fail("%s: tensor '%s' has type %s, not f32", path, wanted->name, rondo_type_name(found.type));
@@ -172,7 +174,7 @@ static int check_tensor(const char *path, const rondo_weights *weights, const mo
   char has[96], needs[96];
   format_shape(found.rank, found.shape, has, sizeof has);
   format_shape(wanted->rank, wanted->shape, needs, sizeof needs);
-  return tool_fail("%s: tensor '%s' has the shape [%s]; its metadata ask for [%s]", path, wanted->name, has, needs);
+  return tool_fail("%s: tensor '%s' has the shape [%s]; its metadata require [%s]", path, wanted->name, has, needs);
 }
 
 static int check_tensors(const char *path, const rondo_weights *weights, const language_model *model) {

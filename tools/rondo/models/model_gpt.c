@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The transformer: embeddings of bytes and of their places, then blocks that each add to what passes them, first the
- * attention of the normalised, then a hidden layer of it, four times as wide (Radford et al. 2019, section 2.3); last a
- * normalisation and a product without bias. Where the type is not F32, the parameters of products are cast in the
- * program, so that the optimizer changes them in F32.
+ * The transformer (Radford et al. 2019, section 2.3): embeddings of bytes and of their positions; then blocks that add
+ * to a residual stream, first attention of the normalized values, then a hidden layer of them, four times as wide; last
+ * a normalization and a product without bias. If the type is not F32, the program casts the parameters of products, so
+ * that the optimizer updates them in F32.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@
 
 #define EPSILON 1e-5f
 #define WIDER 4
-#define WIDEST_HEAD 128 /* that attention takes */
+#define WIDEST_HEAD 128 /* supported by attention */
 
-/* Places in the table of parameters: the first two, those of each block, then the last. */
+/* Indices into the table of parameters: the first two, those of each block, then the last. */
 enum { TOKENS, PLACES, FIRST_OF_BLOCKS };
 enum {
   NORM1_SCALE,
@@ -42,7 +42,8 @@ static const char *const block_names[OF_BLOCK] = {
 
 /* Parameters ------------------------------------------------------------------------------------------------------ */
 
-/* As widely spread as a normal distribution of deviation 0.02; what blocks add, less, for there are two in a block. */
+/* Same deviation as a normal distribution with deviation 0.02. Weights of the two layers that each block adds to the
+ * residual get less. */
 static float weight_range(void) { return 0.02f * sqrtf(3); }
 static float added_range(uint32_t layers) { return weight_range() / sqrtf(2 * (float)layers); }
 
@@ -87,8 +88,8 @@ static bool parameter(const language_model *model, size_t index, model_parameter
   return true;
 }
 
-/* What is kept for the gradients of a block: what it was given, twice normalised, q, k and v, their attention, the
- * hidden layer before and after its activation, and the two sums. */
+/* Kept for the gradients of a block: its input, normalized twice; q, k and v; their attention; the hidden layer before
+ * and after its activation; and the two sums. */
 static double activations(const language_model *model) {
   const double of_block = (1 + 2 + 3 + 1 + 2 * WIDER + 2) * (double)model->sizes[MODEL_WIDTH];
   return model->sizes[MODEL_CONTEXT] * (model->sizes[MODEL_LAYERS] * of_block + model->vocabulary.count);
@@ -97,10 +98,10 @@ static double activations(const language_model *model) {
 static bool sizes_fit(const language_model *model, char why[MODEL_WHY_BYTES]) {
   const unsigned width = model->sizes[MODEL_WIDTH], heads = model->sizes[MODEL_HEADS];
   if (width % heads != 0)
-    (void)snprintf(why, MODEL_WHY_BYTES, "a width of %u is no multiple of %u heads", width, heads);
+    (void)snprintf(why, MODEL_WHY_BYTES, "width %u is not a multiple of %u heads", width, heads);
   else if (width / heads > WIDEST_HEAD)
     (void)snprintf(why, MODEL_WHY_BYTES,
-                   "of a width of %u each of %u heads has %u, at most %d are possible: more heads", width, heads,
+                   "width %u with %u heads gives heads of size %u; the maximum is %d: use more heads", width, heads,
                    width / heads, WIDEST_HEAD);
   else
     return true;
@@ -109,8 +110,8 @@ static bool sizes_fit(const language_model *model, char why[MODEL_WHY_BYTES]) {
 
 /* Program --------------------------------------------------------------------------------------------------------- */
 
-/* What the program is for: scores after each token; or, with caches of what was seen, after the last token of a
- * prompt, and after one more token. */
+/* What the program computes: scores after each token or, with caches, after the last token of a prompt or after one
+ * more token. */
 typedef enum network_use { TO_SCORE, TO_BEGIN, TO_GO_ON } network_use;
 
 typedef struct network {
@@ -118,7 +119,7 @@ typedef struct network {
   rondo_program *program;
   const rondo_value *states;
   network_use use;
-  rondo_value length; /* to go on: tokens in the caches */
+  rondo_value length; /* TO_GO_ON: tokens in the caches */
 } network;
 
 static const rondo_value *last_states(const network *n) {
@@ -133,12 +134,12 @@ static rondo_status multiply(const network *n, rondo_value x, rondo_value weight
   return rondo_op_matmul_with(n->program, x, weight, &options, out);
 }
 
-/* What passes the blocks: a sum, and what is still to be added to it, if anything. */
+/* The residual stream through the blocks: a sum, and an optional value that is still to be added. */
 typedef struct stream {
   rondo_value sum, addend;
 } stream;
 
-/* Adds it first, for x->sum. */
+/* Adds the pending value first, for x->sum. */
 static rondo_status normalise(const network *n, stream *x, const rondo_value *scale_and_shift, rondo_value *out) {
   const rondo_value scale = scale_and_shift[0], shift = scale_and_shift[1], addend = x->addend;
   if (addend.id == 0) return rondo_op_layer_norm(n->program, x->sum, scale, shift, 1, EPSILON, out);
@@ -180,7 +181,7 @@ static rondo_status add_block(const network *n, size_t block, stream *x) {
   return multiply(n, y, of[OUTPUT_WEIGHT], of[OUTPUT_BIAS], RONDO_ACTIVATION_NONE, &x->addend);
 }
 
-/* From tokens [.., count] and the embeddings of their places to what the last normalisation is given. */
+/* From tokens [.., count] and the embeddings of their positions to the input of the last normalization. */
 static rondo_status add_blocks(const network *n, rondo_value tokens, rondo_value places, stream *x) {
   *x = (stream){{0}, {0}};
   TOOL_TRY(rondo_op_embedding(n->program, n->states[TOKENS], tokens, &x->sum));
@@ -197,7 +198,7 @@ static rondo_status add_head(const network *n, stream *x, rondo_value *out_logit
   return multiply(n, y, last[HEAD], (rondo_value){0}, RONDO_ACTIVATION_NONE, out_logits);
 }
 
-/* The tokens have the batch already. */
+/* The shape of the tokens contains the batch size. */
 static rondo_status build(const language_model *model, rondo_program *program, const rondo_value *states,
                           rondo_value tokens, size_t batch, rondo_value *out_logits) {
   const network n = {.model = model, .program = program, .states = states, .use = TO_SCORE};

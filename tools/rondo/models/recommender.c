@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The recommender: its layers, its states and inputs, all drawn from seeds, so that two runs serve the same. Ids are
- * rows of one table that holds all tables, one after the other.
+ * The recommender: its layers, and its states and inputs. Both are drawn from seeds, so that two runs serve the same
+ * requests. Ids are rows of one table, which is the concatenation of all tables.
  */
 #include "models/recommender.h"
 
@@ -45,7 +45,7 @@ static rondo_status add_layers(rondo_program *program, const char *part, const s
   return RONDO_OK;
 }
 
-/* [rows, tables, width], looked up or given. */
+/* [rows, tables, width], from a look-up or from an input. */
 static rondo_status add_vectors(const recommender *model, size_t rows, rondo_program *program, rondo_value *out) {
   const size_t shape[] = {rows, RECOMMENDER_TABLES, RECOMMENDER_WIDTH};
   const size_t table_shape[] = {RECOMMENDER_TABLES * model->table_rows, RECOMMENDER_WIDTH};
@@ -56,7 +56,7 @@ static rondo_status add_vectors(const recommender *model, size_t rows, rondo_pro
   return rondo_op_embedding(program, tables, ids, out);
 }
 
-/* Each pair of vectors multiplied, beside the first of them. */
+/* The dot products of all pairs of vectors, concatenated with the first vector. */
 static rondo_status add_pairs(rondo_program *program, size_t rows, rondo_value first, rondo_value vectors,
                               rondo_value *out) {
   const size_t one[] = {rows, 1, RECOMMENDER_WIDTH}, flat[] = {rows, PAIRS};
@@ -94,7 +94,7 @@ static rondo_status add_state(rondo_weights *weights, const char *name, size_t r
   const size_t count = rows * (rank == 2 ? columns : 1);
   float *data = malloc(count * sizeof *data);
   if (data == NULL) {
-    tool_fail_memory("the %zu values of '%s'", count, name); /* the status alone would have no message */
+    tool_fail_memory("the %zu values of '%s'", count, name); /* the status alone has no message */
     return RONDO_OUT_OF_MEMORY;
   }
   const double range = rank == 2 ? sqrt(3.0 / (double)rows) : 0.1;
@@ -147,7 +147,7 @@ static void fill_inputs(const recommender *model, size_t rows, uint64_t seed, re
     ((float *)in->looked_up)[i] = draw_real(&random, 1);
 }
 
-/* Of what is looked up, or its result. */
+/* Bytes of one row of ids, or of one row of vectors. */
 static size_t row_bytes_of(const recommender *model) {
   return RECOMMENDER_TABLES * (model->has_tables ? sizeof(int32_t) : RECOMMENDER_WIDTH * sizeof(float));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The programs of a writer, and which of them runs.
+ * The programs of a writer, and the choice of the program that runs.
  */
 #include "models/text_generator.h"
 
@@ -8,7 +8,7 @@
 
 #include "common/tool.h"
 
-/* Making ready ---------------------------------------------------------------------------------------------------- */
+/* Setup ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status build_whole(const language_model *model, rondo_program *program) {
   rondo_value logits;
@@ -16,7 +16,7 @@ static rondo_status build_whole(const language_model *model, rondo_program *prog
   return rondo_program_output(program, "logits", logits);
 }
 
-/* What to build: prompts of a length, or, where that is 0, one more token. */
+/* Builds the program for a prompt of `length` tokens or, if that is 0, for one more token. */
 static rondo_status build(const language_model *model, rondo_program *program, size_t length) {
   if (!model->kind->build_prompt) return build_whole(model, program);
   return length > 0 ? model_build_prompt(model, program, length) : model_build_next(model, program);
@@ -39,7 +39,7 @@ static void choose_lengths(writer *w) {
   w->lengths[w->bucket_count++] = context;
 }
 
-/* The largest first: the others share its arena. */
+/* Compiles the largest program first: the others share its arena. */
 static rondo_status compile_all(writer *w, rondo_device *device) {
   if (!w->model->kind->build_prompt) return compile(w->model, device, 0, NULL, &w->whole);
   choose_lengths(w);
@@ -73,8 +73,8 @@ int writer_destroy(writer *w) {
 
 void writer_begin(writer *w) { w->cached = w->prompt_runs = w->next_runs = 0; }
 
-/* A full window without caches loses its first token; with caches, where that would be a new window each time, its
- * first half. */
+/* A full window without caches drops its first token. With caches it drops its first half, because each drop refills
+ * the caches. */
 void writer_push(writer *w, int32_t *window, size_t *count, int32_t token) {
   const size_t context = w->model->sizes[MODEL_CONTEXT];
   if (*count == context) {
@@ -94,7 +94,7 @@ static rondo_status read_scores(const writer *w, rondo_compiled *compiled, float
   return rondo_compiled_read(compiled, "logits", out, w->model->vocabulary.count * sizeof *out);
 }
 
-/* What is after the window, in a longer program, is seen by nothing that counts. */
+/* A program may be longer than the window: later tokens do not affect the result. */
 static rondo_status run_prompt(writer *w, writer_way way, const int32_t *window, size_t count, cost *times,
                                float *out) {
   int32_t tokens[MODEL_MAX_CONTEXT] = {0};

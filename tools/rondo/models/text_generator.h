@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What a model predicts after the tokens of a window: its scores for the next one. A model without caches runs over
- * the whole window each time. One with caches runs over a window that is new to it by a program for prompts, of which
- * there is one for each doubling of lengths, and over one token more by another, which is the same for every length,
- * since the length lies on the device. All programs have the states, the arena and the stream in common.
+ * Computes a model's scores for the token after a window of tokens. A model without caches runs over the whole window
+ * each time. A model with caches runs a prompt program over a new window, and a single next program for each further
+ * token. There is one prompt program for each power of two of the length; the next program serves all lengths, because
+ * the length is in device memory. All programs share the states, the arena and the stream.
  */
 #ifndef RONDO_TOOL_TEXT_GENERATOR_H
 #define RONDO_TOOL_TEXT_GENERATOR_H
@@ -14,23 +14,23 @@
 #include "common/timed_runs.h"
 #include "models/model.h"
 
-/* Prompts of 8 tokens, 16, .. up to the longest context. */
+/* Lengths of prompt programs: 8 tokens, 16, ... up to the longest context. */
 #define WRITER_SHORTEST 8
 #define WRITER_MAX_BUCKETS 8
 
 typedef struct writer {
   const language_model *model;
-  rondo_compiled *whole, *next; /* one over the window, without caches; one more token */
+  rondo_compiled *whole, *next; /* whole: over the window, without caches; next: one more token */
   size_t bucket_count, lengths[WRITER_MAX_BUCKETS];
   rondo_compiled *prompts[WRITER_MAX_BUCKETS];
-  size_t cached;                 /* tokens of the window whose rows are in the caches */
-  size_t prompt_runs, next_runs; /* since it began */
+  size_t cached;                 /* how many tokens of the window are in the caches */
+  size_t prompt_runs, next_runs; /* since writer_begin */
 } writer;
 
 typedef enum writer_way {
   WRITER_RECORDED,
   WRITER_EAGER,
-  WRITER_RECOMPUTED /* recorded, and over the whole window each time */
+  WRITER_RECOMPUTED /* recorded, over the whole window each time */
 } writer_way;
 
 /* Compiles what the model needs. This and writer_destroy return TOOL_OK, or TOOL_FAILURE after a message. */
@@ -38,16 +38,17 @@ int writer_create(const language_model *model, const rondo_weights *weights, ron
                   writer *out);
 int writer_destroy(writer *w);
 
-/* The caches hold nothing of the window any more. */
+/* Empties the caches. */
 void writer_begin(writer *w);
 
-/* Moves the window on by a token; it has room for `context` of them. */
+/* Appends a token to the window, which has space for `context` tokens. */
 void writer_push(writer *w, int32_t *window, size_t *count, int32_t token);
 
-/* Scores of all tokens of the vocabulary after the window, of 1 to `context` tokens (without caches: of `context`). */
+/* Computes the scores of all tokens of the vocabulary after the window, which has 1 to `context` tokens (without
+ * caches: exactly `context`). */
 rondo_status writer_run(writer *w, writer_way way, const int32_t *window, size_t count, cost *times, float *out_scores);
 
-/* Of the program that makes a byte from the last one, and of the largest, whose arena the others use, too. */
+/* Describes the program for one more byte, and the largest program, whose arena the others share. */
 rondo_status writer_info(const writer *w, rondo_compiled_info *out_next, rondo_compiled_info *out_largest);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One thread a client in the closed loop; in the open loop one that hands requests in when they are due, and one that
- * waits for their tickets in order. What an answer says of its times is what counts, not when it was looked at.
+ * The closed loop has one thread for each client. The open loop has one thread that submits requests when they are due,
+ * and one that waits for their tickets in order. Times come from the answers, not from when a thread looked at them.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "serve/request_load.h"
@@ -115,10 +115,10 @@ static int run_closed(const load *l, load_tally *all) {
 
 /* Open loop ------------------------------------------------------------------------------------------------------- */
 
-/* A request on its way, from the thread that hands it in to the one that waits for it. */
+/* A request in flight: passed from the thread that submits it to the thread that waits for it. */
 typedef struct flight {
   rondo_ticket ticket;
-  uint64_t due_ns, handed_ns;
+  uint64_t due_ns, submitted_ns;
   size_t rows;
 } flight;
 
@@ -127,7 +127,7 @@ typedef struct open_loop {
   pthread_mutex_t lock;
   pthread_cond_t change;
   flight flights[MOST_OUT];
-  size_t begun, ended; /* of all time */
+  size_t begun, ended; /* since the beginning of the load */
   bool is_over;
   load_tally tally;
 } open_loop;
@@ -144,7 +144,7 @@ static void *collect(void *user) {
     pthread_mutex_unlock(&o->lock);
     rondo_answer answer = {.struct_size = sizeof answer};
     const rondo_status status = rondo_ticket_wait(f.ticket, &answer);
-    const double late_us = (double)(f.handed_ns - f.due_ns) / 1e3;
+    const double late_us = (double)(f.submitted_ns - f.due_ns) / 1e3;
     pthread_mutex_lock(&o->lock);
     if (status == RONDO_OK)
       count(&o->tally, &answer, f.rows, late_us + answer.queue_us + answer.run_us);
@@ -157,11 +157,11 @@ static void *collect(void *user) {
   return NULL;
 }
 
-static void hand_in(open_loop *o, size_t index, uint64_t due_ns) {
-  void *output = NULL; /* not wanted: what it costs is in the closed loop */
+static void submit(open_loop *o, size_t index, uint64_t due_ns) {
+  void *output = NULL; /* NULL: not needed; the closed loop measures the cost of outputs */
   const rondo_request request = request_of(o->load, index, &output);
   rondo_ticket ticket = {0};
-  const uint64_t handed = clock_ns();
+  const uint64_t submitted = clock_ns();
   const rondo_status status = rondo_session_submit(o->load->session, o->load->model, &request, &ticket);
   pthread_mutex_lock(&o->lock);
   if (status != RONDO_OK) {
@@ -169,7 +169,7 @@ static void hand_in(open_loop *o, size_t index, uint64_t due_ns) {
     o->tally.failed += status != RONDO_LIMIT_EXCEEDED;
   } else {
     while (o->begun - o->ended == MOST_OUT) pthread_cond_wait(&o->change, &o->lock);
-    o->flights[o->begun++ % MOST_OUT] = (flight){ticket, due_ns, handed, request.rows};
+    o->flights[o->begun++ % MOST_OUT] = (flight){ticket, due_ns, submitted, request.rows};
     pthread_cond_broadcast(&o->change);
   }
   pthread_mutex_unlock(&o->lock);
@@ -183,7 +183,7 @@ static void make_arrivals(open_loop *o) {
   for (size_t i = 0; (due += traffic_draw_gap(&random) / l->rate) < l->seconds; i++) {
     const uint64_t due_ns = begin + (uint64_t)(due * 1e9);
     clock_wait_until(due_ns);
-    hand_in(o, l->first + i, due_ns);
+    submit(o, l->first + i, due_ns);
   }
 }
 
@@ -214,7 +214,7 @@ static int run_open(const load *l, load_tally *all) {
   return error ? tool_fail_thread(error) : TOOL_OK;
 }
 
-/* The whole ------------------------------------------------------------------------------------------------------- */
+/* Load ------------------------------------------------------------------------------------------------------------ */
 
 /* What has run on the device and on the processors so far. */
 typedef struct usage {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sizes of requests: a reader that trusts nothing, and draws that are the same everywhere for a seed.
+ * Sizes of requests: a parser that validates everything, and random sizes that are the same on every machine for a
+ * seed.
  */
 #include "serve/request_sizes.h"
 
@@ -29,8 +30,8 @@ static double draw_normal(uint64_t *state) {
 
 static double normal_below(double x) { return erfc(-x / sqrt(2)) / 2; }
 
-/* The same distribution without chance: the least size that this part of the requests from `least` to `most` is not
- * larger than. */
+/* A quantile of the same distribution, computed without random numbers: the smallest size that is at least as large as
+ * this share of the requests from `least` to `most`. */
 static size_t find_quantile(size_t least, size_t most, double median, double spread, double part) {
   const double low = normal_below(log(((double)least - 0.5) / median) / spread);
   const double high = normal_below(log(((double)most + 0.5) / median) / spread);
@@ -44,7 +45,8 @@ static size_t find_quantile(size_t least, size_t most, double median, double spr
   return least;
 }
 
-/* Sizes outside are drawn again, but not for ever: of a wide distribution, few may be inside. */
+/* Draws again if a size is outside the limits, but only a limited number of times: few sizes of a wide distribution may
+ * be inside. */
 static size_t draw_size(size_t least, size_t most, double median, double spread, uint64_t *state) {
   enum { MOST_DRAWS = 100 };
   for (int i = 0; i < MOST_DRAWS; i++) {
@@ -100,7 +102,7 @@ static int add(const char *path, size_t line, size_t rows, size_t requests, traf
   return TOOL_OK;
 }
 
-/* A whole number from `least` to `most`, with blanks around; NULL when there is none. */
+/* Reads a whole number from `least` to `most` with blanks around it; NULL if there is none. */
 static const char *read_number(const char *at, size_t least, size_t most, size_t *out) {
   char *end;
   while (isblank((unsigned char)*at)) at++;

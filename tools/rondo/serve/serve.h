@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What rondo serve was told, and what it has found.
+ * The settings and the results of rondo serve.
  */
 #ifndef RONDO_TOOL_SERVE_H
 #define RONDO_TOOL_SERVE_H
@@ -20,8 +20,8 @@ typedef struct serve_settings {
 enum {
   CLOSED_RECORDED,
   CLOSED_EAGER,
-  CLOSED_CHOSEN, /* by the session, for each request */
-  CLOSED_WHOLE,  /* recorded, undivided, beside a divided model */
+  CLOSED_CHOSEN, /* the session chooses the mode for each request */
+  CLOSED_WHOLE,  /* recorded and undivided, to compare with a divided model */
   OPEN_RECORDED,
   OPEN_EAGER,
   OPEN_CHOSEN,
@@ -30,43 +30,44 @@ enum {
 };
 enum { SERVE_WAYS = 4 };
 
-/* Rates of the latency curve, as parts of what there can be. */
+/* Points of the latency curve, as parts of the saturation rate. */
 enum { SERVE_POINTS = 8 };
 
 typedef struct serving {
   serve_settings settings;
   const char *name;
   recommender model;
-  traffic history; /* what sizes are chosen for */
-  traffic traffic; /* what comes */
+  traffic history; /* sizes are chosen for these requests */
+  traffic traffic; /* requests that are sent */
   size_t most_rows;
   recommender_inputs inputs;
   rondo_device *device, *look_ups; /* NULL: the model is not divided */
-  bool has_whole;                  /* nor is the one that it is compared with, if there is memory for that */
+  bool has_whole;                  /* whether the undivided model fits into memory and is measured, too */
   rondo_session *session;
   rondo_device_info device_info, look_ups_info;
   rondo_model_info info;
-  size_t sizes[RONDO_SESSION_MAX_SIZES];                                       /* rows of graphs */
-  double run_us[RONDO_SESSION_MAX_SIZES], current_us[RONDO_SESSION_MAX_SIZES]; /* of theirs, measured and at the end */
-  double start_seconds;                                                        /* until all graphs stood */
+  size_t sizes[RONDO_SESSION_MAX_SIZES]; /* rows of graphs */
+  double run_us[RONDO_SESSION_MAX_SIZES],
+      current_us[RONDO_SESSION_MAX_SIZES]; /* of these sizes: measured at the start, and at the end */
+  double start_seconds;                    /* until all graphs were recorded */
   double rate;
-  double saturation; /* requests a second, recorded, before the soak */
-  double decide_ns;  /* to say what runs a request, its model looked up by name */
+  double saturation; /* requests per second, recorded, before the soak */
+  double decide_ns;  /* to choose what runs a request, including the look-up of the model by name */
   load_result results[SERVE_LOADS];
   load_result curve[2][SERVE_POINTS]; /* recorded, eager */
   choice_answer choice;
-  ladder ladders[LADDERS]; /* for --regret, as is the choice */
+  ladder ladders[LADDERS]; /* for --regret, like the choice */
   soak_result soaked;
 } serving;
 
-/* Share of padding in the rows that ran. */
+/* Share of padding in all rows that ran. */
 double serve_padding(const load_result *r);
 
 /* Compared with eager runs: requests a second of a load of the closed loop, the median of one of the open loop. */
 double serve_gain(const serving *s, int closed);
 double serve_median_ratio(const serving *s, int open);
 
-/* Whether there was this load. */
+/* Whether this load was run. */
 bool serve_has_load(const serving *s, int which);
 
 extern const char *const serve_load_labels[SERVE_LOADS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Results of rondo serve as a page: response times against requests a second, recorded and eager, and the loads'
- * figures, ahead of what the library's report says of the recording of a middling size. Response times stand on a
- * logarithmic scale, as they grow without bounds where the load comes near to what there can be.
+ * Results of rondo serve as a page: response times over the rate of requests, recorded and eager, and the figures of
+ * the loads. The library's report on a recording of a medium size follows. Response times use a logarithmic scale,
+ * because they grow without bounds near saturation.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
@@ -24,7 +24,7 @@ static const char *const dashes[WAYS] = {"none", "7 4"};
 typedef struct drawing {
   FILE *out;
   const serving *s;
-  double most_rate, gap; /* requests a second at the right, and between ticks */
+  double most_rate, gap; /* requests per second at the right edge, and between ticks */
   double low, high;      /* decimal logarithms of microseconds at the bottom and the top */
 } drawing;
 
@@ -57,7 +57,7 @@ static double y_of(const drawing *d, double us) {
   return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM);
 }
 
-/* Picture --------------------------------------------------------------------------------------------------------- */
+/* Chart ----------------------------------------------------------------------------------------------------------- */
 
 static void draw_ticks(const drawing *d) {
   static const double steps[] = {1, 2, 5};
@@ -186,7 +186,7 @@ static void write_loads(const serving *s, FILE *out) {
 
 /* Page ------------------------------------------------------------------------------------------------------------ */
 
-/* The text of a section; NULL: there is no memory. The caller frees it. */
+/* Returns the text of a section, which the caller frees; NULL if out of memory. */
 static char *make_section(const serving *s, void (*write)(const serving *s, FILE *out)) {
   text_stream text;
   FILE *out = text_stream_open(&text);
@@ -194,7 +194,7 @@ static char *make_section(const serving *s, void (*write)(const serving *s, FILE
   return text_stream_close(&text);
 }
 
-/* The size in the middle, recorded by itself. */
+/* Compiles a separate program for the middle size. */
 static rondo_status compile_middle(const serving *s, rondo_compiled **out) {
   rondo_program *program = NULL;
   TOOL_TRY(rondo_program_create(NULL, &program));

@@ -36,7 +36,7 @@ double serve_median_ratio(const serving *s, int open) {
   return ratio(s->results[open].median_us, s->results[OPEN_EAGER].median_us);
 }
 
-/* Of a divided model, over undivided. */
+/* The rate of a divided model over that of the undivided model. */
 static double division_gain(const serving *s) {
   return ratio(s->results[CLOSED_RECORDED].rate, s->results[CLOSED_WHOLE].rate);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sizes beside those that a session has chosen. All sizes that are compared are recorded and measured together, in a
- * session that has nothing else to do.
+ * Compares the sizes that a session has chosen with others. All compared sizes are recorded and measured in a session
+ * that has no other work.
  */
 #include "serve/size_comparison.h"
 
@@ -25,8 +25,8 @@ static bool has_size(const size_t *sizes, size_t count, size_t rows) {
   return false;
 }
 
-/* Those of the chosen sizes that requests run in by themselves: up to the smallest that has room for each request, or
- * the largest there is. Returns how many. */
+/* Lists the chosen sizes that single requests use: up to the smallest size that has space for every request, or up to
+ * the largest size. Returns their number. */
 static size_t list_alone(const choice_question *q, size_t *out) {
   const size_t most = traffic_most_rows(q->history);
   size_t cover = 0, count = 0;
@@ -52,7 +52,7 @@ typedef struct trial {
 
 static const char name[] = "tried";
 
-/* In capture mode, the largest first, so that its arena serves the others. Nothing is read from the inputs then. */
+/* Records in capture mode, the largest size first, so that its arena serves the others. The inputs are not read. */
 static rondo_status record_sizes(const trial *t) {
   static const char unread;
   const void *const inputs[] = {&unread, &unread};
@@ -84,14 +84,14 @@ static rondo_status measure_sizes(trial *t) {
 }
 
 static int run(trial *t) {
-  int result = measure_sizes(t) ? tool_fail_status("sizes beside the chosen ones") : TOOL_OK;
+  int result = measure_sizes(t) ? tool_fail_status("sizes other than the chosen ones") : TOOL_OK;
   if (rondo_session_destroy(t->session) && result == TOOL_OK) result = tool_fail_status("the session");
   t->session = NULL;
   return result;
 }
 
-/* Measures `count` sizes, descending and no two alike, on one stream each. A session has room for some of them, so that
- * more take several sessions. */
+/* Measures `count` different sizes, in descending order, on one stream each. A session has a limited number of sizes,
+ * so several sessions may be needed. */
 static int measure(const choice_question *q, const size_t *sizes, size_t count, rondo_size_candidate *out) {
   trial t = {.device = q->device, .model = q->model};
   int result = TOOL_OK;
@@ -110,11 +110,11 @@ typedef struct judging {
   const choice_question *question;
   size_t sizes[MOST_TRIED]; /* descending */
   size_t size_count;
-  rondo_size_demand *demands; /* by requests of the history, ascending */
+  rondo_size_demand *demands; /* by the rows of requests in the history, ascending */
   size_t demand_count;
   rondo_size_candidate tried[MOST_TRIED], chosen[MOST_TRIED];
   size_t chosen_count;
-  uint32_t alone; /* of the chosen: what requests by themselves run in */
+  uint32_t alone; /* how many of the chosen sizes single requests use */
 } judging;
 
 static int by_rows(const void *a, const void *b) {
@@ -133,7 +133,7 @@ static bool list_demands(judging *j) {
   return true;
 }
 
-/* Larger ones than requests need by themselves are for several together. */
+/* Sizes that are larger than any single request needs serve batches only. */
 static void list_sizes(judging *j) {
   j->size_count = list_alone(j->question, j->sizes);
   j->alone = (uint32_t)j->size_count;
@@ -178,7 +178,7 @@ int choice_judge(const choice_question *question, choice_answer *out) {
   if (!list_demands(&j)) return tool_fail_memory("%zu requests", question->history->count);
   list_sizes(&j);
   int result = measure(question, j.sizes, j.size_count, j.tried);
-  if (result == TOOL_OK && judge(&j, out)) result = tool_fail_status("sizes beside the chosen ones");
+  if (result == TOOL_OK && judge(&j, out)) result = tool_fail_status("sizes other than the chosen ones");
   free(j.demands);
   return result;
 }
@@ -199,7 +199,7 @@ static void add_size(ladder *l, size_t rows) {
   if (l->count == 0 || l->sizes[l->count - 1] < rows) l->sizes[l->count++] = rows;
 }
 
-/* None that has no room for the smallest request. */
+/* Skips sizes that have no space for the smallest request. */
 static void make_doubling(const comparing *c, ladder *l) {
   for (size_t rows = 1; rows < c->most; rows *= 2)
     if (rows >= c->least) add_size(l, rows);
@@ -254,7 +254,7 @@ static const rondo_size_candidate *find_measured(const comparing *c, size_t rows
   return &c->measured[i];
 }
 
-/* Where no size has room, the largest as often as it takes. */
+/* If no size has space, runs the largest one as often as necessary. */
 static void run_history(const comparing *c, ladder *l) {
   double us = 0, rows = 0, run_rows = 0;
   for (size_t i = 0; i < c->history->count; i++) {

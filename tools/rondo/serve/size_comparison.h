@@ -25,9 +25,9 @@ typedef struct choice_question {
 } choice_question;
 
 typedef struct choice_answer {
-  size_t tried;   /* sizes, the chosen ones among them */
-  size_t alone;   /* of the chosen: what requests by themselves run in */
-  double best_us; /* of a request of the history, at the mean */
+  size_t tried;   /* number of sizes, including the chosen ones */
+  size_t alone;   /* how many of the chosen sizes single requests use */
+  double best_us; /* mean time of a request of the history */
   double chosen_us;
   double regret; /* chosen_us / best_us - 1 */
 } choice_answer;
@@ -37,27 +37,28 @@ int choice_judge(const choice_question *question, choice_answer *out);
 typedef enum ladder_rule {
   LADDER_CHOSEN,
   LADDER_DOUBLING, /* powers of two, and the largest request */
-  LADDER_HALVES,   /* 1, 2, 3, 4, 6, 8, 12, ...: powers of two, and once and a half them; and the largest request */
-  LADDER_TRITON,   /* what Triton's TensorRT backend records when it is told nothing: 1, 2, 3, 4, 6, 8, 12, 16 and the
-                      largest request */
-  LADDER_FOUR,     /* 1/4, 1/3, 2/3 of the largest request and all of it: 300, 400, 800 and 1200 where that is 1200 */
+  LADDER_HALVES,   /* 1, 2, 3, 4, 6, 8, 12, ...: powers of two and 1.5 times powers of two; and the largest request */
+  LADDER_TRITON, /* what Triton's TensorRT backend records by default: 1, 2, 3, 4, 6, 8, 12, 16 and the largest request
+                  */
+  LADDER_FOUR, /* 1/4, 1/3 and 2/3 of the largest request and the largest request: 300, 400, 800 and 1200 if it has 1200
+                  rows */
   LADDERS
 } ladder_rule;
 
 typedef struct ladder {
-  size_t sizes[RONDO_SESSION_MAX_SIZES]; /* rows, ascending; those of a rule that goes on from the first that there is
-                                            a request for */
+  size_t sizes[RONDO_SESSION_MAX_SIZES]; /* rows, ascending; an unbounded rule begins with the first size that serves a
+                                            request */
   size_t count;
   double padding; /* share of padding in all rows that graphs run */
-  double mean_us; /* of a request of the history, by measured times */
+  double mean_us; /* mean time of a request of the history, from measured times */
   double capture_us;
   uint64_t exec_bytes, arena_bytes; /* of its graphs, on one stream */
 } ladder;
 
-/* Fills out, by rule. */
+/* Fills `out`, indexed by rule. */
 int ladders_compare(const choice_question *question, ladder out[LADDERS]);
 
-/* As the array "ladders", and as a table. */
+/* Writes the array "ladders"; prints the same as a table. */
 void ladders_to_json(const ladder ladders[LADDERS], json *out);
 void ladders_print(const ladder ladders[LADDERS]);
 

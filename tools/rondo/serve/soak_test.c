@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * One thread hands requests in when they are due and cancels some that wait; one collects answers in the order of
- * requests. Requests are runs of rows among the same ones, so that there is one right answer for each row; they begin
- * anywhere, so that an answer of another's is a wrong one.
+ * One thread submits requests when they are due and cancels some that wait. Another thread collects the answers in the
+ * order of the requests. The requests are ranges of the same input rows, so that each row has one correct score. Ranges
+ * begin anywhere, so that another request's answer is detected as wrong.
  *
- * On a CPU device the soak has the processors that the session has. Who collects sleeps until the session calls, as
- * clients do: looking whether there is an answer every 50 us took two processors a sixth of what they did. Who hands in
- * looks after that one, which a request that is stuck keeps for ever.
+ * On a CPU device the soak shares the processors with the session. The collecting thread sleeps until the session calls
+ * it, as clients do: polling for an answer every 50 us cost two processors a sixth of their throughput. The submitting
+ * thread watches the oldest request, because a stuck request blocks the collecting thread.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "serve/soak_test.h"
@@ -21,13 +21,13 @@
 #include "common/timing.h"
 #include "common/tool.h"
 
-#define NOT_WRITTEN (-1.0f) /* in place of a score, which is from 0 to 1 */
-enum { MOST_OUT = 1024, BUCKETS = 2400, MOST_TOLD = 20 };
+#define NOT_WRITTEN (-1.0f) /* initial value of outputs; scores are from 0 to 1 */
+enum { MOST_OUT = 1024, BUCKETS = 2400, MAX_WARNINGS = 20 };
 
-/* What is to become of a request. */
+/* The intended outcome of a request. */
 typedef enum fate { FATE_PLAIN, FATE_CANCELLED, FATE_DEADLINE, FATE_INDEX, FATE_SHAPE, FATE_NOT_A_NUMBER } fate;
 
-/* Times in buckets of 1 % of themselves. */
+/* Times in buckets that are 1 % wide. */
 typedef struct histogram {
   uint64_t counts[BUCKETS], total;
 } histogram;
@@ -35,9 +35,9 @@ typedef struct histogram {
 typedef struct flight {
   rondo_ticket ticket;
   fate fate;
-  uint64_t due_ns, handed_ns;
-  size_t first, rows; /* of the inputs */
-  float *scores;      /* its own, for the largest request */
+  uint64_t due_ns, submitted_ns;
+  size_t first, rows; /* first row and number of rows of the inputs */
+  float *scores;      /* space for the largest request */
 } flight;
 
 typedef struct soaking {
@@ -45,15 +45,15 @@ typedef struct soaking {
   pthread_mutex_t lock;
   pthread_cond_t change;
   flight flights[MOST_OUT];
-  size_t begun, ended;      /* of all time */
-  bool is_over;             /* no more are handed in */
-  uint64_t wrongly_refused; /* by who hands in; wrong ones otherwise by who collects */
+  size_t begun, ended;      /* since the beginning of the soak */
+  bool is_over;             /* no more requests are submitted */
+  uint64_t wrongly_refused; /* counted by the submitting thread; the collecting thread counts other wrong answers */
   uint64_t begin_ns, random;
   float *scores;           /* of all flights */
   size_t rows;             /* of the inputs: twice those of the largest request */
-  float *right;            /* scores of each of them */
-  recommender_inputs good; /* what most requests are runs of */
-  recommender_inputs bad;  /* as that but for the first row: numbers that are none, an index in no table */
+  float *right;            /* the correct score of each row */
+  recommender_inputs good; /* inputs of most requests */
+  recommender_inputs bad;  /* the same except for row 0, which has NaNs and an index outside every table */
   histogram all, window;
   soak_result result;
 } soaking;
@@ -114,21 +114,21 @@ static float right_score(const soaking *s, const flight *f, size_t row) {
 
 static bool is_score(float score, float right) { return isnan(right) ? isnan(score) : fabsf(score - right) <= 1e-4f; }
 
-/* The first row whose score is wrong; the number of rows when none is. */
+/* The first row whose score is wrong; the number of rows if all are correct. */
 static size_t find_wrong_row(const soaking *s, const flight *f) {
   size_t row = 0;
   while (row < f->rows && is_score(f->scores[row], right_score(s, f, row))) row++;
   return row;
 }
 
-/* What a wrong score may come from: it is not written, or that of another row. */
+/* Describes the likely cause of a wrong score: not written, or the score of another row. */
 static void describe_score(const soaking *s, float score, char *text, size_t bytes) {
   size_t row = 0;
   while (row < s->rows && !is_score(score, s->right[row])) row++;
   if (score == NOT_WRITTEN)
-    snprintf(text, bytes, "; nothing was written there");
+    snprintf(text, bytes, "; it was not written");
   else if (!isnan(score) && row < s->rows)
-    snprintf(text, bytes, "; that is the score of row %zu of all", row);
+    snprintf(text, bytes, "; it is the score of input row %zu", row);
   else
     text[0] = '\0';
 }
@@ -147,7 +147,7 @@ static void tell_wrong_scores(const soaking *s, const flight *f, const rondo_ans
 }
 
 static void tell_wrong(const soaking *s, const flight *f, rondo_status status, const rondo_answer *answer) {
-  if (s->result.wrong > MOST_TOLD) return;
+  if (s->result.wrong > MAX_WARNINGS) return;
   if (status) {
     tool_warn("a request of %zu rows: %s", f->rows, rondo_last_error()->message);
   } else if (f->fate == FATE_INDEX) {
@@ -158,7 +158,7 @@ static void tell_wrong(const soaking *s, const flight *f, rondo_status status, c
 }
 
 static void judge(soaking *s, const flight *f, rondo_status status, const rondo_answer *answer) {
-  const double us = (double)(f->handed_ns - f->due_ns) / 1e3 + answer->queue_us + answer->run_us;
+  const double us = (double)(f->submitted_ns - f->due_ns) / 1e3 + answer->queue_us + answer->run_us;
   soak_result *r = &s->result;
   const rondo_reason reason = status ? rondo_last_error()->reason : RONDO_REASON_NONE;
   if (status == RONDO_OK && f->fate != FATE_INDEX && find_wrong_row(s, f) == f->rows) {
@@ -177,7 +177,7 @@ static void judge(soaking *s, const flight *f, rondo_status status, const rondo_
   }
 }
 
-/* The oldest stays among the flights until it is answered. */
+/* The oldest request stays in `flights` until it is answered. */
 static void collect_one(soaking *s, const flight *f) {
   rondo_answer answer = {.struct_size = sizeof answer};
   judge(s, f, rondo_ticket_wait(f->ticket, &answer), &answer);
@@ -202,14 +202,14 @@ static void *collect(void *user) {
   return NULL;
 }
 
-/* Under the lock: the oldest has waited for its answer for longer than it may. */
+/* Call with the lock held. Whether the oldest request has waited for its answer longer than allowed. */
 static bool is_stuck(const soaking *s) {
   if (s->ended == s->begun) return false;
-  const uint64_t waited = clock_ns() - s->flights[s->ended % MOST_OUT].handed_ns;
+  const uint64_t waited = clock_ns() - s->flights[s->ended % MOST_OUT].submitted_ns;
   return (double)waited > s->soak->answer_seconds * 1e9;
 }
 
-/* Under the lock: until no more than so many are out; false when one is stuck. */
+/* Call with the lock held. Waits until at most `most` requests are in flight; returns false if one is stuck. */
 static bool wait_for_room(soaking *s, size_t most) {
   while (s->begun - s->ended > most && !is_stuck(s)) {
     struct timespec until;
@@ -222,7 +222,7 @@ static bool wait_for_room(soaking *s, size_t most) {
 
 /* Requests -------------------------------------------------------------------------------------------------------- */
 
-/* Four of five are plain. */
+/* Four of five requests are ordinary. */
 static fate draw_fate(soaking *s) {
   const double drawn = traffic_draw_unit(&s->random) * 100;
   if (drawn < 6) return FATE_CANCELLED;
@@ -232,7 +232,7 @@ static fate draw_fate(soaking *s) {
   return drawn < 20 ? FATE_NOT_A_NUMBER : FATE_PLAIN;
 }
 
-/* Those in which the first row is to be bad begin with it. */
+/* A request with a bad first row begins at row 0, where the bad row is. */
 static size_t draw_first(soaking *s, const flight *f) {
   const double drawn = traffic_draw_unit(&s->random);
   if (f->fate == FATE_INDEX || f->fate == FATE_NOT_A_NUMBER) return 0;
@@ -254,7 +254,7 @@ static rondo_status submit(const soaking *s, flight *f) {
   const void *inputs[2];
   void *outputs[1];
   const rondo_request request = request_of(s, f, inputs, outputs);
-  f->handed_ns = clock_ns();
+  f->submitted_ns = clock_ns();
   return rondo_session_submit(s->soak->session, s->soak->name, &request, &f->ticket);
 }
 
@@ -263,18 +263,19 @@ static void count_refusal(soaking *s, const flight *f, rondo_status status) {
     s->result.full++;
   else if (f->fate == FATE_SHAPE && rondo_last_error()->reason == RONDO_REASON_ARGUMENT_COUNT)
     s->result.refused_shape++;
-  else if (++s->wrongly_refused <= MOST_TOLD)
+  else if (++s->wrongly_refused <= MAX_WARNINGS)
     tool_warn("a request of %zu rows was refused: %s", f->rows, rondo_last_error()->message);
 }
 
-/* The collecting thread may wait for it just now, or have done so: then there is nothing to take back. */
+/* The request may already be answered, or the collecting thread may be waiting for it: then cancelling has no effect.
+ * */
 static void cancel_latest(const soaking *s) {
   if (s->begun == 0) return;
   const flight *f = &s->flights[(s->begun - 1) % MOST_OUT];
   if (f->fate == FATE_CANCELLED) rondo_ticket_cancel(f->ticket);
 }
 
-/* Room for one more; NULL when one is stuck. */
+/* A free slot for one more request; NULL if a request is stuck. */
 static flight *next_flight(soaking *s) {
   pthread_mutex_lock(&s->lock);
   flight *f = wait_for_room(s, MOST_OUT - 1) ? &s->flights[s->begun % MOST_OUT] : NULL;
@@ -282,7 +283,7 @@ static flight *next_flight(soaking *s) {
   return f;
 }
 
-static bool hand_in(soaking *s, size_t index, uint64_t due_ns) {
+static bool submit_next(soaking *s, size_t index, uint64_t due_ns) {
   flight *f = next_flight(s);
   if (f == NULL) return false;
   const size_t place = (size_t)(f - s->flights);
@@ -303,20 +304,20 @@ static bool hand_in(soaking *s, size_t index, uint64_t due_ns) {
   return true;
 }
 
-/* False when one is stuck. */
+/* Returns false if a request is stuck. */
 static bool make_arrivals(soaking *s) {
   double due = 0; /* seconds */
   for (size_t i = 0; (due += traffic_draw_gap(&s->random) / s->soak->rate) < s->soak->seconds; i++) {
     const uint64_t due_ns = s->begin_ns + (uint64_t)(due * 1e9);
     clock_wait_until(due_ns);
     cancel_latest(s);
-    if (!hand_in(s, i, due_ns)) return false;
+    if (!submit_next(s, i, due_ns)) return false;
     if (i % 256 == 0) tool_show_progress("soaking, %.0f of %.0f seconds", due, s->soak->seconds);
   }
   return true;
 }
 
-/* The whole ------------------------------------------------------------------------------------------------------- */
+/* Soak ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status find_right_scores(soaking *s) {
   const soak *given = s->soak;
@@ -374,7 +375,7 @@ static int conclude(soaking *s) {
   return r->wrong > 0 ? tool_fail("%llu of the soak's answers are wrong", (unsigned long long)r->wrong) : TOOL_OK;
 }
 
-/* Minutes, or a fifth of a shorter soak. */
+/* The length of a window: a fifth of a short soak, otherwise a minute or more. */
 static double choose_window(double seconds) {
   if (seconds < 300) return seconds / 5;
   return seconds / 60 <= SOAK_MOST_WINDOWS ? 60 : seconds / SOAK_MOST_WINDOWS;
@@ -406,7 +407,7 @@ static int destroy(soaking *s) {
   return result;
 }
 
-/* What a request that is stuck has is left to it, and to who waits for it. */
+/* The memory of a stuck request is not freed, because the session and the collecting thread still use it. */
 int soak_run(const soak *given, soak_result *out) {
   soaking *s = create(given);
   if (s == NULL) return tool_fail_memory("the soak");

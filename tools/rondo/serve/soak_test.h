@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A soak: open-loop load on a session for a long time, with requests among it that are cancelled, that have deadlines
- * too short to be met, and that are bad: a wrong number of inputs, an index that is in no table, numbers that are none.
- * Every answer is held beside what it must be. Times by windows of the soak show whether it gets worse.
+ * A soak test: open-loop load on a session for a long time. Some requests are cancelled, some have deadlines that
+ * cannot be met, and some are invalid: a wrong number of inputs, an index outside every table, or NaN inputs. Every
+ * answer is compared with the expected one. Times in windows of the soak show whether it gets slower.
  */
 #ifndef RONDO_TOOL_SOAK_TEST_H
 #define RONDO_TOOL_SOAK_TEST_H
@@ -17,9 +17,9 @@ typedef struct soak {
   const char *name;
   const recommender *model;
   const traffic *traffic;
-  size_t most_rows;      /* of a request */
-  double seconds, rate;  /* requests a second */
-  double answer_seconds; /* in which each request is to be answered; else it is stuck, and the soak ends */
+  size_t most_rows;      /* of one request */
+  double seconds, rate;  /* requests per second */
+  double answer_seconds; /* a request without an answer after this time is stuck, and the soak ends */
   uint64_t seed;
 } soak;
 
@@ -30,16 +30,16 @@ typedef struct soak_window {
 
 typedef struct soak_result {
   double seconds, window_seconds;
-  uint64_t answered, cancelled, timed_out, refused_index, refused_shape, not_numbers; /* as they were to be */
-  uint64_t full;  /* refused, as the queue was full */
-  uint64_t wrong; /* an answer or error that is not what it must be */
-  uint64_t stuck; /* without an answer for so long */
+  uint64_t answered, cancelled, timed_out, refused_index, refused_shape, not_numbers; /* as intended */
+  uint64_t full;  /* refused because the queue was full */
+  uint64_t wrong; /* an unexpected answer or error */
+  uint64_t stuck; /* without an answer after answer_seconds */
   soak_window windows[SOAK_MOST_WINDOWS];
   size_t window_count;
   double median_us, p99_us;
-  double drift;               /* 99th percentile of the last window over that of the second */
+  double drift;               /* 99th percentile of the last window divided by that of the second window */
   uint64_t resident_bytes[2]; /* of the process: after the first window, and at the end */
-  uint64_t mapped_bytes[2];   /* of the device, likewise */
+  uint64_t mapped_bytes[2];   /* of the device: after the first window, and at the end */
 } soak_result;
 
 /* Returns TOOL_OK, or TOOL_FAILURE after a message: also for a wrong or stuck answer. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The text's own bytes are turned into tokens in place.
+ * Converts the text's own bytes to tokens in place.
  */
 #include "train/corpus.h"
 
@@ -47,7 +47,7 @@ void corpus_destroy(corpus *text) {
 void corpus_draw_batch(const corpus *text, draw_source *source, const corpus_batch *batch, int32_t *tokens,
                        int32_t *labels) {
   const uint32_t places = (uint32_t)(text->count - batch->context);
-  const uint32_t first = batch->context - batch->labels + 1; /* with a label, in the window */
+  const uint32_t first = batch->context - batch->labels + 1; /* the first position that has a label */
   for (uint32_t row = 0; row < batch->places; row++) {
     const unsigned char *window = text->tokens + draw_below(source, places);
     for (uint32_t i = 0; i < batch->context; i++) tokens[(size_t)row * batch->context + i] = window[i];

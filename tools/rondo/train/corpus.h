@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A text to learn from, as tokens: each byte value that occurs in it is a token, numbered in the order of the values.
+ * A training text as tokens: each byte value that occurs in it is a token; tokens are numbered in ascending order of
+ * the values.
  */
 #ifndef RONDO_TOOL_CORPUS_H
 #define RONDO_TOOL_CORPUS_H
@@ -9,7 +10,7 @@
 
 #include "common/random_numbers.h"
 
-/* The bytes that have a token, in rising order. */
+/* The bytes that have a token, in ascending order. */
 typedef struct vocabulary {
   uint32_t count;
   unsigned char byte_of[256];
@@ -21,7 +22,7 @@ vocabulary vocabulary_create(const unsigned char occurs[256]);
 
 typedef struct corpus {
   vocabulary vocabulary;
-  unsigned char *tokens; /* a token fits a byte */
+  unsigned char *tokens; /* one byte for each token */
   size_t count;
 } corpus;
 
@@ -30,8 +31,8 @@ typedef struct corpus {
 int corpus_load(const char *path, uint32_t context, corpus *out);
 void corpus_destroy(corpus *text);
 
-/* What a batch is made of: so many places of the text, for each the `context` tokens before it and, as its labels, the
- * token there and the `labels` - 1 before. */
+/* A batch of samples. A sample is a position of the text: the `context` tokens before it, and as its labels the token
+ * at that position and the `labels` - 1 before it. */
 typedef struct corpus_batch {
   uint32_t places, context, labels;
 } corpus_batch;

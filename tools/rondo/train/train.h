@@ -24,23 +24,24 @@
 typedef struct train_settings {
   const char *model, *device, *save, *dump_graph, *trace, *report, *checkpoint, *resume;
   uint64_t sizes[MODEL_SIZES], steps, seed, batch, workers; /* 0 in sizes, steps, batch: the model's own */
-  uint64_t compare;                                         /* TRAIN_COMPARE_UNSET: what goes with the other options */
-  uint64_t checkpoint_every, stop_after;                    /* 0: likewise */
-  double learning_rate;                                     /* 0: the model's own */
+  uint64_t compare;                      /* TRAIN_COMPARE_UNSET: the default depends on the other options */
+  uint64_t checkpoint_every, stop_after; /* 0: the default */
+  double learning_rate;                  /* 0: the model's own */
   bool explain, json;
 } train_settings;
 
-/* Steps `first` to before `end`; arrays have room for all steps of the training and are indexed by step. */
+/* The steps from `first` up to, but not including, `end`. The arrays have space for all steps of the training and are
+ * indexed by step. */
 typedef struct training_run {
   uint64_t first, end;
   float *losses, *step_us;
   run_times times;
 } training_run;
 
-/* How far a training is: what a checkpoint says beside the states. */
+/* The progress of a training. A checkpoint stores it with the states. */
 typedef struct train_progress {
-  uint64_t step;         /* steps that are done */
-  draw_source batches;   /* of the next step */
+  uint64_t step;         /* completed steps */
+  draw_source batches;   /* state of the random numbers for the next step's batch */
   float first_loss;      /* of the first step */
   uint64_t loss_history; /* fingerprint of the losses of all steps */
 } train_progress;
@@ -48,7 +49,7 @@ typedef struct train_progress {
 typedef struct training {
   train_settings settings;
   const char *path;
-  char *const *arguments; /* of the command line, for the command that goes on */
+  char *const *arguments; /* of the command line, to print the command that resumes */
   int argument_count;
   corpus corpus;
   uint64_t text_fingerprint;
@@ -59,47 +60,48 @@ typedef struct training {
   rondo_compiled *compiled;
   rondo_compiled_info info;
   int32_t *tokens, *labels; /* a batch */
-  rondo_weights *resumed;   /* the checkpoint that it goes on from; NULL: it begins */
-  uint64_t resumed_steps;   /* that this checkpoint's training was to have */
+  rondo_weights *resumed;   /* the checkpoint from which it resumes; NULL: it starts from the beginning */
+  uint64_t resumed_steps;   /* the total number of steps of that checkpoint's training */
   train_progress progress;  /* of the recorded run */
-  uint64_t kept_step;       /* of the checkpoint at --checkpoint; 0: none yet */
+  uint64_t kept_step;       /* step of the file of --checkpoint; 0: none yet */
   training_run eager, recorded;
-  bool is_identical, is_saved; /* both runs' losses; the model, to --save */
+  bool is_identical, is_saved; /* whether the losses of both runs are equal; whether --save was written */
   double loss_first, loss_last;
-  char *explanation; /* of --explain, in the form of the results; or NULL */
+  char *explanation; /* text of --explain in the format of the results; may be NULL */
 } training;
 
-/* All functions that return int return an exit status: TOOL_OK, TOOL_FAILURE having said why, and those of training
- * also that of an interrupt, see interrupt.h. */
+/* Functions that return int return an exit status: TOOL_OK, TOOL_FAILURE after a message, or, during training, the
+ * status of an interrupt (interrupt.h). */
 
-/* train_run.c, between interrupt_begin and interrupt_end. Whether the steps that --compare asks for are the same in
- * both runs is found by train_evaluate. */
+/* train_run.c. Call it between interrupt_begin and interrupt_end. train_evaluate finds whether the steps of --compare
+ * are the same in both runs. */
 int train_both(training *t);
-/* Writes where the training stands to --checkpoint and the model to --save: the one even when the other fails. */
+/* Writes the checkpoint to --checkpoint and the model to --save. Tries each even if the other fails. */
 int train_keep(training *t);
-/* The training stopped before its last step because --stop-after asked for it. */
+/* Whether training stopped before its last step because of --stop-after. */
 bool train_is_cut_short(const training *t);
 
-/* train_checkpoint.c: reads the checkpoint of --resume and finds out whether it is of this training, which may have
- * another number of steps, and has the checkpoint's unless it was given; before anything is compiled. */
+/* train_checkpoint.c. Reads the checkpoint of --resume before anything is compiled, and checks that it belongs to this
+ * training. The number of steps may differ; if --steps was not given, it is taken from the checkpoint. */
 int train_checkpoint_load(training *t);
-/* Its second half: of the checkpoint in `resumed`. */
+/* The second half of train_checkpoint_load: checks the checkpoint in `resumed`. */
 int train_checkpoint_check(training *t);
-/* Sets states and progress to those of the checkpoint that was loaded. */
+/* Sets states and progress from the loaded checkpoint. */
 int train_checkpoint_apply(training *t);
-/* Writes one to --checkpoint. False: it could not be written, `problem` says why, and the one before is as it was. */
+/* Writes a checkpoint to --checkpoint. Returns false if that failed: `problem` has the reason, and the previous file is
+ * unchanged. */
 #define TRAIN_PROBLEM_BYTES 600
 bool train_checkpoint_write(training *t, char problem[TRAIN_PROBLEM_BYTES]);
-/* Says on standard error by which command the training goes on. */
+/* Prints the command that resumes the training to standard error. */
 void train_show_how_to_go_on(const training *t);
 
 /* train_show.c */
 void train_evaluate(training *t);
-/* Measures both ways once more, which leaves no trace, and keeps what the library says of it. */
+/* Measures both ways once more without changing any state, and keeps the library's explanation. */
 int train_explain(training *t);
 int train_show(training *t);
 
-/* train_page.c: measuring trains on, so nothing is read or saved after it. */
+/* train_page.c. Its measurement continues the training: do not read or save states after it. */
 int train_write_page(training *t);
 
 #endif

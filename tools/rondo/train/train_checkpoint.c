@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Checkpoints of trainings: the library's, with metadata that say what training it is ("train.steps" and so on: all
- * that decides which numbers come out) and how far it is. One of another training is refused, naming what differs. All
- * is checked before anything is compiled, and again by the library against the states of the compiled step.
+ * Checkpoints of a training: the library's checkpoints with metadata that identify the training ("train.steps" and so
+ * on: everything that affects the numbers) and its progress. A checkpoint of a different training is rejected with a
+ * message that names the difference. All of it is checked before anything is compiled, and the library checks the
+ * states again when the step has been compiled.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,9 +21,9 @@
 
 enum { TRAIT_BYTES = 32, MOST_TRAITS = 16, MOST_KEY_BYTES = 64 };
 
-/* What it is ------------------------------------------------------------------------------------------------------ */
+/* Traits ---------------------------------------------------------------------------------------------------------- */
 
-/* Something that decides which numbers come out; the option of that name sets it. */
+/* A setting that affects the numbers. The option of the same name sets it. */
 typedef struct trait {
   const char *name;
   char value[TRAIT_BYTES];
@@ -76,7 +77,7 @@ static int check_traits(const training *t) {
     char key[MOST_KEY_BYTES];
     if (strcmp(all.items[i].name, "steps") == 0) continue; /* read_steps */
     const char *found = rondo_weights_get_metadata(t->resumed, make_key(key, all.items[i].name));
-    if (!found) return tool_fail("%s: its metadata has no '%s': give a checkpoint of rondo train", path, key);
+    if (!found) return tool_fail("%s: its metadata has no '%s': use a checkpoint written by rondo train", path, key);
     if (strcmp(found, all.items[i].value) != 0) return fail_other_trait(path, &all.items[i], found);
   }
   return TOOL_OK;
@@ -105,7 +106,7 @@ static rondo_status describe(const training *t, rondo_weights *set) {
   return rondo_weights_set_metadata(set, "first_loss", loss);
 }
 
-/* The name of a tensor that has something else than numbers in it; NULL: none has. */
+/* The name of a tensor with NaN or infinite values; NULL if there is none. */
 static const char *find_no_number(const rondo_weights *set) {
   rondo_weight weight;
   for (size_t i = 0; rondo_weights_at(set, i, &weight) == RONDO_OK; i++) {
@@ -133,8 +134,8 @@ bool train_checkpoint_write(training *t, char problem[TRAIN_PROBLEM_BYTES]) {
   if (status) {
     snprintf(problem, TRAIN_PROBLEM_BYTES, "the checkpoint could not be written: %s", rondo_last_error()->message);
   } else if (bad) {
-    snprintf(problem, TRAIN_PROBLEM_BYTES,
-             "no checkpoint is written, because '%s' contains values that are not numbers", bad);
+    snprintf(problem, TRAIN_PROBLEM_BYTES, "no checkpoint is written, because '%s' contains NaN or infinite values",
+             bad);
   } else {
     t->kept_step = t->progress.step;
   }
@@ -144,10 +145,11 @@ bool train_checkpoint_write(training *t, char problem[TRAIN_PROBLEM_BYTES]) {
 
 /* Reading --------------------------------------------------------------------------------------------------------- */
 
-/* NULL: there is none, which was said. */
+/* Returns NULL after a message if there is none. */
 static const char *metadata_of(const training *t, const char *key) {
   const char *text = rondo_weights_get_metadata(t->resumed, key);
-  if (!text) tool_fail("%s: its metadata has no '%s': give a checkpoint of rondo train", t->settings.resume, key);
+  if (!text)
+    tool_fail("%s: its metadata has no '%s': use a checkpoint written by rondo train", t->settings.resume, key);
   return text;
 }
 
@@ -155,7 +157,7 @@ static int fail_no_number(const training *t, const char *key, const char *text) 
   return tool_fail("%s: the '%s' in its metadata is '%s', which is not a number", t->settings.resume, key, text);
 }
 
-/* A number in metadata, written as set_number writes it. */
+/* Reads a number from metadata in the format of set_number. */
 static int read_number(const training *t, const char *key, uint64_t *out) {
   const char *text = metadata_of(t, key);
   if (!text) return TOOL_FAILURE;
@@ -173,7 +175,7 @@ static int read_loss(const training *t, const char *key, float *out) {
   return end != text && *end == '\0' && isfinite(*out) ? TOOL_OK : fail_no_number(t, key, text);
 }
 
-/* It may go on for another number of steps than it was to have. */
+/* The number of steps may differ from that of the checkpoint. */
 static int read_steps(training *t) {
   char key[MOST_KEY_BYTES];
   const int result = read_number(t, make_key(key, "steps"), &t->resumed_steps);
@@ -193,9 +195,9 @@ static int read_progress(training *t, train_progress *out) {
   if (result == TOOL_OK) result = read_loss(t, "first_loss", &out->first_loss);
   if (result != TOOL_OK) return result;
   if (out->step >= steps)
-    return tool_fail("%s: %" PRIu64 " steps of its training are done; --steps must be more", path, out->step);
+    return tool_fail("%s: %" PRIu64 " steps of its training are done; --steps must be larger", path, out->step);
   if (stop_after == 0 || out->step < stop_after) return TOOL_OK;
-  return tool_fail("%s: %" PRIu64 " steps of its training are done; --stop-after must be more", path, out->step);
+  return tool_fail("%s: %" PRIu64 " steps of its training are done; --stop-after must be larger", path, out->step);
 }
 
 int train_checkpoint_load(training *t) {
@@ -220,9 +222,10 @@ int train_checkpoint_apply(training *t) {
   return rondo_checkpoint_apply(t->resumed, t->compiled) ? tool_fail_status("%s", t->settings.resume) : TOOL_OK;
 }
 
-/* Going on -------------------------------------------------------------------------------------------------------- */
+/* Resume ---------------------------------------------------------------------------------------------------------- */
 
-/* How many arguments from this one on give an option that is not meant for going on: --resume FILE, --stop-after=3. */
+/* How many arguments, beginning with this one, form an option that the resuming command must not repeat: --resume FILE,
+ * --stop-after=3. */
 static int count_left_out(char *const *arguments, int left) {
   static const char *const names[] = {"--resume", "--stop-after"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

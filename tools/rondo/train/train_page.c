@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Results of a training as a page: the losses and the times of its steps, ahead of what the library's report says of
- * the recorded step.
+ * Results of a training as a page: the losses and the times of its steps, followed by the library's report on the
+ * recorded step.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "train/train.h"
 #include "train/training_curve.h"
 
-/* What the training says for itself. */
+/* Sections that the tool adds. */
 enum { LOSSES, TIMES, SECTIONS };
 
 static curve_series series_of(const training_run *run, const float *values, const char *name) {
@@ -93,7 +93,7 @@ static char *make_section(training *t, int section) {
   return NULL;
 }
 
-/* So often that it takes a second or two, but at least a few times. */
+/* As many repetitions as take a second or two, but at least a few. */
 static uint32_t count_repeats(training *t) {
   const double step_us = samples_summarize(&t->recorded.times.cost.samples[COST_TOTAL]).median;
   return (uint32_t)fmax(3, fmin(100, 2e6 / fmax(1, step_us)));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The runs of a training. First some or all of the steps run eagerly, from where the training stands, to compare;
- * then, from there again, all steps as the recorded graph: it is this run that checkpoints are made of. An interrupt
- * ends either run after the step that it comes in, and what was learnt is kept.
+ * The runs of a training. First, some or all of the steps run eagerly from the current state, for comparison. Then all
+ * steps run from the same state as the recorded graph; checkpoints are made in this run. An interrupt ends either run
+ * after the current step, and the result is saved.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -21,7 +21,7 @@ static rondo_status write_inputs(training *t) {
   return rondo_compiled_write(t->compiled, "labels", t->labels, places * t->batch.labels * sizeof *t->labels);
 }
 
-/* The next step. */
+/* Runs the next step. */
 static rondo_status train_step(training *t, run_function run, training_run *out) {
   train_progress *progress = &t->progress;
   float *loss = &out->losses[progress->step];
@@ -36,7 +36,7 @@ static rondo_status train_step(training *t, run_function run, training_run *out)
   return RONDO_OK;
 }
 
-/* To the checkpoint, or the first parameters. */
+/* Resets the states to the checkpoint, or to the initial parameters. */
 static int put_back(training *t) {
   if (t->resumed) return train_checkpoint_apply(t);
   t->progress =
@@ -44,7 +44,7 @@ static int put_back(training *t) {
   return model_initialize(&t->model, t->compiled, t->settings.seed);
 }
 
-/* Ends ------------------------------------------------------------------------------------------------------------ */
+/* End of a run ---------------------------------------------------------------------------------------------------- */
 
 static int fail_not_a_number(const training *t, const char *label) {
   char kept[TRAIN_PROBLEM_BYTES] = "";
@@ -56,7 +56,7 @@ static int fail_not_a_number(const training *t, const char *label) {
                    label, t->progress.step, kept);
 }
 
-/* Writes a checkpoint after the last step of a run, unless there is one already. */
+/* Writes a checkpoint after the last step of a run, unless that step already has one. */
 static int keep_checkpoint(training *t) {
   char problem[TRAIN_PROBLEM_BYTES];
   if (!t->settings.checkpoint || t->kept_step == t->progress.step) return TOOL_OK;
@@ -75,7 +75,7 @@ int train_keep(training *t) {
   return kept == TOOL_OK ? saved : kept;
 }
 
-/* Tries again after as many steps when it fails. */
+/* After a failure, tries again at the next interval. */
 static void keep_when_due(training *t) {
   char problem[TRAIN_PROBLEM_BYTES];
   if (!t->settings.checkpoint || t->progress.step % t->settings.checkpoint_every != 0) return;
@@ -93,7 +93,7 @@ static void say_interrupted(const training *t) {
   if (s->checkpoint) train_show_how_to_go_on(t);
 }
 
-/* What either run has learnt is as good. */
+/* The model of either run may be saved: both are equally trained. */
 static int end_interrupted(training *t, const training_run *run) {
   if (run->end == run->first) {
     tool_warn("interrupted before training: there is nothing to save");
@@ -106,7 +106,7 @@ static int end_interrupted(training *t, const training_run *run) {
 
 /* Runs ------------------------------------------------------------------------------------------------------------ */
 
-/* How long the rest takes when its steps take as long as those so far. */
+/* Estimates the remaining time from the mean time of a step so far. */
 static void describe_time_left(uint64_t elapsed_ns, uint64_t done, uint64_t left, char out[32]) {
   const double seconds = (double)elapsed_ns / 1e9 / (double)done * (double)left;
   if (seconds < 100)
@@ -125,8 +125,8 @@ static void show_progress(const training *t, const char *label, uint64_t begin, 
                      (double)run->losses[step - 1], left);
 }
 
-/* From where the training stands to before the step `end`; `keeps` checkpoints on the way. An interrupt is too late
- * only in the last step of the run that keeps. */
+/* Runs the steps up to, but not including, `end`. Writes checkpoints on the way if `keeps` is set. An interrupt in the
+ * last step has no effect in the run that keeps checkpoints. */
 static int run_steps(training *t, const char *label, run_function run, uint64_t end, bool keeps, training_run *out) {
   const uint64_t begin = clock_ns();
   out->first = out->end = t->progress.step;

@@ -11,7 +11,7 @@
 #include "common/tool.h"
 #include "train/train.h"
 
-/* The last twentieth of all steps, as far as they are of this run. */
+/* How many of the last twentieth of all steps belong to this run. */
 static uint64_t last_count(const training *t) {
   const uint64_t wanted = t->settings.steps < 20 ? 1 : t->settings.steps / 20;
   const uint64_t made = t->recorded.end - t->recorded.first;
@@ -59,7 +59,7 @@ static void write_progress(const training *t, json *out) {
   json_text(out, "loss_history", history);
 }
 
-/* Of the steps that this command has made. */
+/* Losses of the steps that this command ran. */
 static void write_losses(const training *t, json *out) {
   json_begin_array(out, "losses");
   for (uint64_t i = t->recorded.first; i < t->recorded.end; i++) json_real(out, NULL, (double)t->recorded.losses[i]);

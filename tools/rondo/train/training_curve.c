@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Drawing curves. Colours are the page's variables of CSS, so that they follow light and dark; the second series is
- * dashed too, for who does not see colours.
+ * Draws curves. Colours are CSS variables of the page, so that they follow its light or dark theme. The second series
+ * is also dashed, for readers who cannot distinguish the colours.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "train/training_curve.h"
@@ -12,48 +12,48 @@
 
 /* In pixels. */
 enum { WIDTH = 1160, HEIGHT = 340, LEFT = 84, RIGHT = 20, TOP = 34, BOTTOM = 44 };
-enum { MOST_PLACES = 480, MOST_ROWS = 40, TICKS = 6 };
+enum { MAX_BINS = 480, MOST_ROWS = 40, TICKS = 6 };
 
-/* Steps that a place or a row stands for, counted from 1 as people do. */
-typedef struct place {
+/* A bin of consecutive steps, counted from 1: a point of the curve or a row of the table. */
+typedef struct bin {
   uint64_t first, last;
   double least, lower, median, upper, most; /* lower and upper: quartiles */
-} place;
+} bin;
 
-typedef struct places {
-  place items[MOST_PLACES];
+typedef struct bins {
+  bin items[MAX_BINS];
   size_t count;
-} places;
+} bins;
 
-/* What is where. */
+/* The chart: its scales and its data. */
 typedef struct drawing {
   FILE *out;
   const curve *drawn;
   uint64_t begin, end;   /* steps */
   double low, high, gap; /* values at the bottom and the top, and between ticks */
-  places of[CURVE_SERIES];
+  bins of[CURVE_SERIES];
 } drawing;
 
-/* Places ---------------------------------------------------------------------------------------------------------- */
+/* Bins ------------------------------------------------------------------------------------------------------------ */
 
 static int compare(const void *left, const void *right) {
   const float a = *(const float *)left, b = *(const float *)right;
   return (a > b) - (a < b);
 }
 
-/* `sorted` is a copy that may be sorted. */
-static place summarize(float *sorted, size_t count) {
+/* Sorts `sorted`, which must be a copy. */
+static bin summarize(float *sorted, size_t count) {
   qsort(sorted, count, sizeof *sorted, compare);
   const double low = (double)sorted[(count - 1) / 2], high = (double)sorted[count / 2];
-  return (place){.least = (double)sorted[0],
-                 .lower = (double)sorted[count / 4],
-                 .median = (low + high) / 2,
-                 .upper = (double)sorted[count - 1 - count / 4],
-                 .most = (double)sorted[count - 1]};
+  return (bin){.least = (double)sorted[0],
+               .lower = (double)sorted[count / 4],
+               .median = (low + high) / 2,
+               .upper = (double)sorted[count - 1 - count / 4],
+               .most = (double)sorted[count - 1]};
 }
 
-/* Cuts a series into `most` places or fewer, all of as many steps but one. */
-static bool make_places(const curve_series *series, size_t most, places *out) {
+/* Divides a series into at most `most` bins; all except the last have the same number of steps. */
+static bool make_bins(const curve_series *series, size_t most, bins *out) {
   out->count = 0;
   if (series->count == 0) return true;
   float *copy = malloc(series->count * sizeof *copy);
@@ -62,7 +62,7 @@ static bool make_places(const curve_series *series, size_t most, places *out) {
   const size_t each = (series->count + most - 1) / most;
   for (size_t at = 0; at < series->count; at += each) {
     const size_t count = series->count - at < each ? series->count - at : each;
-    place *made = &out->items[out->count++];
+    bin *made = &out->items[out->count++];
     *made = summarize(copy + at, count);
     made->first = series->first + at + 1;
     made->last = series->first + at + count;
@@ -72,9 +72,9 @@ static bool make_places(const curve_series *series, size_t most, places *out) {
 }
 
 bool curve_summarize(const curve_series *series, double out[3]) {
-  places all;
-  if (!make_places(series, 1, &all)) return false;
-  const place *whole = &all.items[0];
+  bins all;
+  if (!make_bins(series, 1, &all)) return false;
+  const bin *whole = &all.items[0];
   out[0] = whole->least, out[1] = whole->median, out[2] = whole->most;
   return true;
 }
@@ -88,9 +88,9 @@ static double find_gap(double range) {
   return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
 }
 
-/* A time that nine of ten places do not pass by a quarter. */
-static double find_usual_most(const places *all) {
-  float medians[MOST_PLACES];
+/* 1.25 times the 90th percentile of the bins' medians. */
+static double find_usual_most(const bins *all) {
+  float medians[MAX_BINS];
   for (size_t k = 0; k < all->count; k++) medians[k] = (float)all->items[k].median;
   qsort(medians, all->count, sizeof *medians, compare);
   return 1.25 * (double)medians[(all->count * 9 - 1) / 10];
@@ -99,7 +99,7 @@ static double find_usual_most(const places *all) {
 static void find_values(drawing *d) {
   double low = INFINITY, high = -INFINITY;
   for (size_t i = 0; i < CURVE_SERIES; i++) {
-    const places *all = &d->of[i];
+    const bins *all = &d->of[i];
     if (all->count == 0) continue;
     for (size_t k = 0; k < all->count; k++) low = fmin(low, all->items[k].lower);
     for (size_t k = 0; k < all->count && !d->drawn->is_time; k++) high = fmax(high, all->items[k].upper);
@@ -122,22 +122,20 @@ static void find_steps(drawing *d) {
   }
 }
 
-/* A step, counted from 1, has its place in the middle of its share of the width. */
+/* Steps are counted from 1. The point of a step is in the middle of its share of the width. */
 static double x_of(const drawing *d, double step) {
   const double share = (step - 0.5 - (double)d->begin) / (double)(d->end - d->begin);
   return LEFT + share * (WIDTH - LEFT - RIGHT);
 }
 
-static double x_of_place(const drawing *d, const place *at) {
-  return x_of(d, ((double)at->first + (double)at->last) / 2);
-}
+static double x_of_bin(const drawing *d, const bin *at) { return x_of(d, ((double)at->first + (double)at->last) / 2); }
 
 static double y_of(const drawing *d, double value) {
   const double share = (fmin(value, d->high) - d->low) / (d->high - d->low);
   return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM);
 }
 
-/* Picture --------------------------------------------------------------------------------------------------------- */
+/* Chart ----------------------------------------------------------------------------------------------------------- */
 
 static const char *const colours[CURVE_SERIES] = {"var(--accent)", "var(--warn)"};
 static const char *const dashes[CURVE_SERIES] = {"none", "7 4"};
@@ -178,39 +176,39 @@ static void draw_keys(const drawing *d) {
 }
 
 static void draw_band(const drawing *d, size_t series) {
-  const places *all = &d->of[series];
-  const place *last = &all->items[all->count - 1];
-  if (last->last - all->items[0].first + 1 == all->count) return; /* a place is a step */
+  const bins *all = &d->of[series];
+  const bin *last = &all->items[all->count - 1];
+  if (last->last - all->items[0].first + 1 == all->count) return; /* each bin is one step */
   fprintf(d->out, "<path style=\"fill:%s;opacity:.18\" d=\"M", colours[series]);
   for (size_t k = 0; k < all->count; k++)
-    fprintf(d->out, "%.1f %.1f ", x_of_place(d, &all->items[k]), y_of(d, all->items[k].upper));
+    fprintf(d->out, "%.1f %.1f ", x_of_bin(d, &all->items[k]), y_of(d, all->items[k].upper));
   for (size_t k = all->count; k > 0; k--)
-    fprintf(d->out, "%.1f %.1f ", x_of_place(d, &all->items[k - 1]), y_of(d, all->items[k - 1].lower));
+    fprintf(d->out, "%.1f %.1f ", x_of_bin(d, &all->items[k - 1]), y_of(d, all->items[k - 1].lower));
   fputs("Z\"/>\n", d->out);
 }
 
-/* A line of no length has round ends: a dot. */
+/* A line of zero length is drawn as a dot, because its ends are round. */
 static void draw_line(const drawing *d, size_t series) {
-  const places *all = &d->of[series];
+  const bins *all = &d->of[series];
   fprintf(d->out,
           "<path style=\"fill:none;stroke:%s;stroke-width:%s;stroke-linecap:round;stroke-linejoin:round;"
           "stroke-dasharray:%s\" d=\"M",
           colours[series], all->count == 1 ? "6" : "1.6", dashes[series]);
   for (size_t k = 0; k < all->count; k++)
-    fprintf(d->out, "%.1f %.1f ", x_of_place(d, &all->items[k]), y_of(d, all->items[k].median));
+    fprintf(d->out, "%.1f %.1f ", x_of_bin(d, &all->items[k]), y_of(d, all->items[k].median));
   fputs("h0\"/>\n", d->out);
 }
 
-static void write_steps(FILE *out, const place *at) {
+static void write_steps(FILE *out, const bin *at) {
   fprintf(out, at->first == at->last ? "%" PRIu64 : "%" PRIu64 " to %" PRIu64, at->first, at->last);
 }
 
-/* What the pointer shows: of the first series. */
+/* Tooltips of the first series. */
 static void draw_titles(const drawing *d) {
-  const places *all = &d->of[0];
+  const bins *all = &d->of[0];
   fputs("<g style=\"fill:transparent\">\n", d->out);
   for (size_t k = 0; k < all->count; k++) {
-    const place *at = &all->items[k];
+    const bin *at = &all->items[k];
     const double x = x_of(d, (double)at->first - 0.5);
     fprintf(d->out, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\"><title>step ", x, TOP,
             x_of(d, (double)at->last + 0.5) - x, HEIGHT - TOP - BOTTOM);
@@ -242,7 +240,7 @@ static void draw(const drawing *d) {
 
 /* Table ----------------------------------------------------------------------------------------------------------- */
 
-static void write_row(FILE *out, const char *name, const place *at) {
+static void write_row(FILE *out, const char *name, const bin *at) {
   fprintf(out, "<tr><td>%s</td><td class=\"number\">", name);
   write_steps(out, at);
   fprintf(out, "</td><td class=\"number\">%.6g</td><td class=\"number\">%.6g</td><td class=\"number\">%.6g</td></tr>\n",
@@ -257,8 +255,8 @@ static bool write_table(FILE *out, const curve *drawn) {
           "<tbody>\n",
           drawn->title, drawn->title);
   for (size_t i = 0; i < CURVE_SERIES; i++) {
-    places rows;
-    if (!make_places(&drawn->series[i], MOST_ROWS, &rows)) return false;
+    bins rows;
+    if (!make_bins(&drawn->series[i], MOST_ROWS, &rows)) return false;
     for (size_t k = 0; k < rows.count; k++) write_row(out, drawn->series[i].name, &rows.items[k]);
   }
   fputs("</tbody></table></div></details>\n", out);
@@ -268,7 +266,7 @@ static bool write_table(FILE *out, const curve *drawn) {
 bool curve_write(FILE *out, const curve *drawn) {
   drawing d = {.out = out, .drawn = drawn};
   for (size_t i = 0; i < CURVE_SERIES; i++) {
-    if (!make_places(&drawn->series[i], MOST_PLACES, &d.of[i])) return false;
+    if (!make_bins(&drawn->series[i], MAX_BINS, &d.of[i])) return false;
   }
   find_values(&d);
   find_steps(&d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Curves over the steps of a training, as markup for a report's page: an SVG element, and the same as a table. Where
- * there are more steps than places, a place stands for several: the line is their median, the band holds their middle
- * half; the pointer and the table say the least and the most.
+ * Curves over the steps of a training, as HTML for a report: an SVG element, and the same data as a table. If there are
+ * more steps than bins, a bin stands for several steps: the line is their median, and the band contains their middle
+ * half. Tooltips and the table show the minimum and the maximum.
  */
 #ifndef RONDO_TOOL_TRAINING_CURVE_H
 #define RONDO_TOOL_TRAINING_CURVE_H
@@ -14,22 +14,22 @@
 #define CURVE_SERIES 2
 
 typedef struct curve_series {
-  const char *name;    /* here and below: words that need no escape */
-  const float *values; /* finite; of step `first` on */
+  const char *name;    /* this and other texts must not need an escape */
+  const float *values; /* finite; from step `first` on */
   uint64_t first;
   size_t count;
 } curve_series;
 
 typedef struct curve {
   const char *title, *unit;
-  curve_series series[CURVE_SERIES]; /* the first is the one that matters; one without values is left out */
-  bool is_time;                      /* begins at 0, and what lies far above the usual is cut off */
+  curve_series series[CURVE_SERIES]; /* the first is the main one; a series without values is omitted */
+  bool is_time;                      /* the scale begins at 0, and values far above the usual ones are cut off */
 } curve;
 
-/* Writes both. The first series has a value. False: there is no memory. */
+/* Writes the chart and the table. The first series must have a value. Returns false if out of memory. */
 bool curve_write(FILE *out, const curve *drawn);
 
-/* The least, the median and the most of a series with values. False: there is no memory. */
+/* The minimum, the median and the maximum of a series with values. Returns false if out of memory. */
 bool curve_summarize(const curve_series *series, double out[3]);
 
 #endif
