@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Operators that copy elements: concat and stack along any dimension, split, slice, permute and transpose.
+ * Operators that copy elements (PR-6): concat and stack along any dimension, split, slice, permute and transpose.
  */
 #include "support/test_operator.h"
 #include "support/test_program.h"
