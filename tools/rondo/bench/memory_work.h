@@ -44,7 +44,7 @@ int memory_times_create(memory_times *times);
 void memory_times_destroy(memory_times *times); /* may be zeroed */
 
 /* A way to record the work, for a target with two streams. Each call returns TOOL_OK, or TOOL_FAILURE after a message.
- * */
+ */
 typedef struct memory_way {
   bench_target *target;
   int (*trim)(void *self); /* returns the memory that no exec holds */

@@ -184,7 +184,7 @@ static rondo_status show_operator(size_t index, json *out) {
 /* Lists ----------------------------------------------------------------------------------------------------------- */
 
 /* Prints the element at `index`, or writes it to `out` if that is not NULL. Returns RONDO_NOT_FOUND after the last one.
- * */
+ */
 typedef rondo_status (*show_element)(size_t index, json *out);
 
 static int show_list(const char *name, show_element show, json *out) {

@@ -19,7 +19,7 @@ typedef struct text_stream {
 FILE *text_stream_open(text_stream *out);
 
 /* Closes the stream, which may be NULL. Returns the text, which the caller frees; NULL if memory ran out for any of it.
- * */
+ */
 char *text_stream_close(text_stream *s);
 
 #endif

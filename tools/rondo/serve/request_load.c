@@ -66,7 +66,7 @@ static void destroy_samples(load_tally *t) {
   samples_destroy(&t->waits);
 }
 
-/* Says why not all could be started. */
+/* Prints a message if not all clients could be started. */
 static int start_clients(const load *l, client *clients, uint64_t end_ns, uint32_t *out_started) {
   for (uint32_t i = 0; i < l->clients; i++) {
     client *c = &clients[i];

@@ -31,9 +31,9 @@ typedef struct load {
 typedef struct load_tally {
   samples times, waits; /* until answered; until run */
   uint64_t answered, failed, refused, rows, batched;
-  double padding; /* sum over requests of the padding share of their batch */
+  double padding; /* padding rows: each request counts its share, by rows, of its batch's */
   double seconds, busy_us, processor_seconds;
-  uint64_t batches, batch_requests, graphs; /* of the session, as are the next three lines */
+  uint64_t batches, batch_requests, graphs; /* of the session, as are the next two */
   double batching_us, enqueue_us;
   bool has_no_memory;
 } load_tally;
@@ -53,7 +53,7 @@ typedef struct load_result {
 } load_result;
 
 /* Runs a load and adds its results. The session must measure times. Returns TOOL_OK, or TOOL_FAILURE after a message.
- * */
+ */
 int load_run(const load *l, load_tally *inout);
 
 load_result load_summarize(load_tally *tally);

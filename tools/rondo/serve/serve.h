@@ -63,7 +63,7 @@ typedef struct serving {
 /* Share of padding in all rows that ran. */
 double serve_padding(const load_result *r);
 
-/* Compared with eager runs: requests a second of a load of the closed loop, the median of one of the open loop. */
+/* Compared with eager runs: the rate of a closed-loop load, and the median of an open-loop load. */
 double serve_gain(const serving *s, int closed);
 double serve_median_ratio(const serving *s, int open);
 

@@ -207,7 +207,7 @@ static void print_loads(const serving *s) {
   }
 }
 
-/* What a batch costs the host before the device has it. */
+/* The host's cost for a batch before the device receives it. */
 static void print_host(const load_result *r) {
   printf("batches          of %.2f requests, %.2f us each to form, and %.2f us to enqueue a graph (closed, recorded)\n",
          r->batch_requests, r->batching_us, r->enqueue_us);

@@ -38,16 +38,14 @@ typedef enum ladder_rule {
   LADDER_CHOSEN,
   LADDER_DOUBLING, /* powers of two, and the largest request */
   LADDER_HALVES,   /* 1, 2, 3, 4, 6, 8, 12, ...: powers of two and 1.5 times powers of two; and the largest request */
-  LADDER_TRITON, /* what Triton's TensorRT backend records by default: 1, 2, 3, 4, 6, 8, 12, 16 and the largest request
-                  */
-  LADDER_FOUR, /* 1/4, 1/3 and 2/3 of the largest request and the largest request: 300, 400, 800 and 1200 if it has 1200
-                  rows */
+  LADDER_TRITON,   /* the default of Triton's TensorRT backend: 1, 2, 3, 4, 6, 8, 12, 16, and the largest request */
+  LADDER_FOUR,     /* 1/4, 1/3 and 2/3 of the largest request, and all of it: 300, 400, 800, 1200 for 1200 rows */
   LADDERS
 } ladder_rule;
 
 typedef struct ladder {
-  size_t sizes[RONDO_SESSION_MAX_SIZES]; /* rows, ascending; an unbounded rule begins with the first size that serves a
-                                            request */
+  size_t sizes[RONDO_SESSION_MAX_SIZES]; /* rows, ascending; a rule of powers of two begins with the first size that
+                                            has space for the smallest request */
   size_t count;
   double padding; /* share of padding in all rows that graphs run */
   double mean_us; /* mean time of a request of the history, from measured times */

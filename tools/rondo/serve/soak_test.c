@@ -268,7 +268,7 @@ static void count_refusal(soaking *s, const flight *f, rondo_status status) {
 }
 
 /* The request may already be answered, or the collecting thread may be waiting for it: then cancelling has no effect.
- * */
+ */
 static void cancel_latest(const soaking *s) {
   if (s->begun == 0) return;
   const flight *f = &s->flights[(s->begun - 1) % MOST_OUT];

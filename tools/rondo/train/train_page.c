@@ -82,7 +82,7 @@ static bool write_times(training *t, FILE *out) {
 
 /* Page ------------------------------------------------------------------------------------------------------------ */
 
-/* The text of a section; NULL: there is no memory. The caller frees it. */
+/* Returns the text of a section, which the caller frees; NULL if out of memory. */
 static char *make_section(training *t, int section) {
   text_stream s;
   FILE *out = text_stream_open(&s);
