@@ -22,7 +22,7 @@
 #include "tree/record/demote_inputs.h"
 #include "tree/record/function_body.h"
 #include "tree/record/record_call.h"
-#include "tree/record/record_pays.h"
+#include "tree/record/record_gain.h"
 #include "tree/recorded_calls.h"
 #include "tree/recording_key.h"
 #include "tree/replay.h"

@@ -12,7 +12,7 @@
 #include "tree/function.h"
 #include "tree/path/owned_buffer.h"
 #include "tree/record/function_body.h"
-#include "tree/record/record_pays.h"
+#include "tree/record/record_gain.h"
 
 /* Notes ------------------------------------------------------------------------------------------------------------ */
 

@@ -55,7 +55,7 @@ typedef struct rondo_form {
   size_t order_room;
   bool has_orders;            /* they are known */
   rondo_launch_values values; /* what the last run of the body gave its launches */
-  rondo_meter meter;          /* of the last warm-up, until the form is recorded or not (record_pays.h) */
+  rondo_meter meter;          /* of the last warm-up, until the form is recorded or not (record_gain.h) */
   rondo_gain gain;            /* what recording it was predicted to gain */
   bool has_gain;
   char message[RONDO_TREE_MESSAGE]; /* why `skip` */

@@ -11,7 +11,7 @@
 #include "base/versioned_struct.h"
 #include "exec/launch/declared_access.h"
 #include "exec/launch/exec_check.h"
-#include "exec/launch/relocate.h"
+#include "exec/launch/exec_relocate.h"
 #include "exec/patch/patch_internal.h"
 #include "graph/graph.h"
 #include "memory/memory_errors.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/binary_search.h"
-#include "exec/launch/relocate.h"
+#include "exec/launch/exec_relocate.h"
 #include "exec/patch/patch_internal.h"
 #include "graph/node_params.h"
 #include "memory/allocation_lookup.h"

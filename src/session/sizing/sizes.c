@@ -8,7 +8,7 @@
 #include "base/allocation.h"
 #include "base/error.h"
 #include "base/versioned_struct.h"
-#include "session/sizing/best_sizes.h"
+#include "session/sizing/size_search.h"
 
 #define MOST_ITEMS ((size_t)1 << 20)
 

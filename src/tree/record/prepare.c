@@ -15,7 +15,7 @@
 #include "tree/path/path.h"
 #include "tree/record/demote_inputs.h"
 #include "tree/record/record_call.h"
-#include "tree/record/record_pays.h"
+#include "tree/record/record_gain.h"
 #include "tree/record/save_inputs.h"
 #include "tree/recorded_calls.h"
 #include "tree/recording_key.h"

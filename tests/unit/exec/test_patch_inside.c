@@ -3,7 +3,7 @@
  * findings are kept, and numbers of sites around what fits into one item of a queue.
  */
 #include "device/cpu/cpu.h"
-#include "exec/launch/relocate.h"
+#include "exec/launch/exec_relocate.h"
 #include "exec/patch/patch_internal.h"
 #include "support/rondo_test.h"
 

@@ -2,8 +2,8 @@
  * Whether recording a form pays (FW-8): its last warm-up is metered, and what that says is inspected when it would be
  * recorded. For functions with RONDO_RECORD_AUTO alone. What cannot be metered is recorded.
  */
-#ifndef RONDO_TREE_RECORD_RECORD_PAYS_H
-#define RONDO_TREE_RECORD_RECORD_PAYS_H
+#ifndef RONDO_TREE_RECORD_RECORD_GAIN_H
+#define RONDO_TREE_RECORD_RECORD_GAIN_H
 
 #include "tree/tree_internal.h"
 

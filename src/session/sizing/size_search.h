@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The search for the best sizes, in a problem that was checked and sorted (sizes.c).
  */
-#ifndef RONDO_SESSION_SIZING_BEST_SIZES_H
-#define RONDO_SESSION_SIZING_BEST_SIZES_H
+#ifndef RONDO_SESSION_SIZING_SIZE_SEARCH_H
+#define RONDO_SESSION_SIZING_SIZE_SEARCH_H
 
 #include <rondo/sizes.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Relocating execs: which are relocated, and the way between the addresses of the graph and those of the exec.
  */
-#ifndef RONDO_EXEC_LAUNCH_RELOCATE_H
-#define RONDO_EXEC_LAUNCH_RELOCATE_H
+#ifndef RONDO_EXEC_LAUNCH_EXEC_RELOCATE_H
+#define RONDO_EXEC_LAUNCH_EXEC_RELOCATE_H
 
 #include "exec/launch/exec_internal.h"
 

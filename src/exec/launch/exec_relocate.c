@@ -3,7 +3,7 @@
  * the clone that is lowered. Both clones are of the same graph, so that their nodes have the same slots and their
  * graphs the same sources.
  */
-#include "exec/launch/relocate.h"
+#include "exec/launch/exec_relocate.h"
 
 #include <assert.h>
 

@@ -13,7 +13,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
-#include "session/sizing/best_sizes.h"
+#include "session/sizing/size_search.h"
 
 #define MOST_LABELS ((size_t)1 << 22)
 #define NO_LABEL UINT32_MAX

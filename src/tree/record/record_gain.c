@@ -2,7 +2,7 @@
  * Metering warm-ups and deciding by that. A body that waits for the device in a metered run waits a little longer,
  * once; one with host steps, which wait too, is not metered.
  */
-#include "tree/record/record_pays.h"
+#include "tree/record/record_gain.h"
 
 #include "base/log.h"
 #include "exec/capture/capture_internal.h"
