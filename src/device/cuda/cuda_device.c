@@ -72,6 +72,7 @@ static rondo_status device_synchronize(rondo_device *base) {
 
 static void device_info(const rondo_device *base, rondo_device_info *out) {
   const cuda_device *device = (const cuda_device *)base;
+  out->index = base->index;
   (void)snprintf(out->name, sizeof out->name, "%s", base->name);
   (void)snprintf(out->description, sizeof out->description, "%s", device->description);
   out->processors = (uint32_t)device->processors;

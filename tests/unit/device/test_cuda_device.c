@@ -505,6 +505,7 @@ FAKE_TEST(peers_reach_what_is_and_what_will_be_mapped) {
   uint32_t *early = test_words(t, 4), *late;
   void *out = NULL;
   assert_ok(rondo_device_open("cuda:1", NULL, &other));
+  assert_int_equal(test_device_info(other).index, 1);
   assert_ok(rondo_stream_create(other, NULL, &stream));
   assert_ok(rondo_kernel_create(other, test_kernel_options(TEST_KERNEL_COMBINE), &combine));
   assert_ok(rondo_malloc(other, 16, NULL, &out));
