@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The session and its stream workers. A worker is a stream with a thread. Whoever has claimed a worker, its thread or
- * a caller, alone uses the instances of models on it.
+ * The session and its stream workers. A worker is a stream with a thread. A worker is claimed by its thread or by a
+ * caller; only the claimant uses the instances of models on it.
  *
  * `lock` guards the claims of workers, the queue, the slots, the progress of batches, the list of models and their
  * counters. It is never held during device work or a callback.

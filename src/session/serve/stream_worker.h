@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Stream workers: each stream of the session has a thread. Whoever has claimed a worker, its thread or a caller, alone
- * uses the instances of models on that stream.
+ * Stream workers: each stream of the session has a thread. A worker is claimed by its thread or by a caller; only the
+ * claimant uses the instances of models on that stream.
  */
 #ifndef RONDO_SESSION_SERVE_STREAM_WORKER_H
 #define RONDO_SESSION_SERVE_STREAM_WORKER_H
