@@ -80,7 +80,7 @@ struct rondo_session {
   bool has_outdated;                /* some model became outdated, and no worker has looked at it since */
   bool is_renewing;                 /* a thread makes dispatch tables */
   rondo_session_model *renewed;     /* for this model; NULL: the model changed, and the new tables are dropped */
-  rondo_batch *open;                /* batches with parts that nobody has started */
+  rondo_batch *open;                /* batches with parts that have not been started */
   rondo_event *epoch;               /* NULL: the session is not timed */
   rondo_span_union spans;           /* of work on all streams */
   rondo_session_usage usage;

@@ -20,7 +20,7 @@
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 
-/* For the values of the program before gradients are added, each array by value. */
+/* For the values that the program had before gradients were added. Each array is indexed by value. */
 typedef struct walk {
   rondo_program *program;
   rondo_scratch scratch;
