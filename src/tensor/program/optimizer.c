@@ -30,7 +30,7 @@ typedef struct trainees {
   size_t room;
 } trainees;
 
-/* Values that scale or clip gradients before the updates; RONDO_NO_VALUE for those that do not exist. */
+/* Values that the gradient options add to the program before the updates; RONDO_NO_VALUE: not added. */
 typedef struct gradient_setup {
   rondo_gradient_options given;
   uint32_t runs, scale, good, control;
