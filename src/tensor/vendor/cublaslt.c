@@ -31,7 +31,8 @@ static rondo_status check(int code, const char *what) {
 
 /* Making ready ----------------------------------------------------------------------------------------------------- */
 
-/* The workspace is at most this many times the size of the result. No algorithm makes good use of more. */
+/* The workspace has room for this many F32 copies of the result, within the limits below. No algorithm uses more well.
+ */
 #define PARTS 32
 #define LEAST_WORKSPACE ((uint64_t)64 << 10)
 #define MOST_WORKSPACE ((uint64_t)32 << 20)
