@@ -59,7 +59,7 @@ static rondo_status synchronize_instances(rondo_session *session, size_t number)
   return status;
 }
 
-/* If several threads give the stream back, one succeeds. */
+/* If several threads release the stream, one succeeds. */
 static bool begin_giving(rondo_session *session, size_t number) {
   rondo_stream_worker *worker = &session->workers[number];
   pthread_mutex_lock(&session->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Forecasts the memory of a model before it is captured. Arenas and staging memory are planned as capturing would plan
- * them. The size of an exec is that of one that is recorded for the purpose and destroyed. All workers are claimed
- * while plans are made, and the model is changing.
+ * Forecasts the memory of a model before it is captured. Arenas and staging memory are planned in the same way as for a
+ * capture. The size of an exec is measured: one is recorded and destroyed. All workers are claimed while plans are
+ * made, and the model is changing.
  */
 
 #include "base/versioned_struct.h"

@@ -59,7 +59,7 @@ typedef struct rondo_transfer_memory {
 typedef struct rondo_instance_program {
   rondo_compiled *compiled; /* on the session's device */
   rondo_upstream *upstream; /* its parts on other devices; NULL: none */
-  void **addresses; /* of the model's inputs, then of its outputs; NULL where `compiled` does not have the value */
+  void **addresses;         /* of the model's inputs, then of its outputs; NULL if `compiled` does not have the value */
 } rondo_instance_program;
 
 /* A recorded graph. A function has `function` and `recorded` in place of `program`, `graph` and `exec`. */
@@ -103,7 +103,7 @@ typedef struct rondo_model_instance {
 
 /* Models ----------------------------------------------------------------------------------------------------------- */
 
-/* What is known of a graph, on all streams. */
+/* The properties of a graph, on all streams. */
 typedef struct rondo_session_graph {
   size_t rows;
   uint32_t nodes;
@@ -151,7 +151,7 @@ struct rondo_session_model {
   bool has_given_times;         /* by rondo_session_set_times: they are not tracked */
   bool is_outdated;             /* times have changed since the tables were made */
   uint64_t next_renewal_ns;     /* the tables are not made again before that */
-  double trial_debt_us;         /* time of the last trial that batches have not yet made up for */
+  double trial_debt_us;         /* time of the last trial that batches have not yet compensated */
   bool is_building;             /* a thread is in `build`; one at a time */
   bool is_changing;
   bool is_recording; /* in capture mode, a run records now */
@@ -160,7 +160,7 @@ struct rondo_session_model {
   uint32_t runs;     /* objects of rondo_model_run */
   size_t waiting_rows;
   rondo_slot_list waiting;
-  rondo_waiting_tree waiting_by_way[RONDO_RUN_CAPTURED]; /* the same requests, by the way that they ask for */
+  rondo_waiting_tree waiting_by_way[RONDO_RUN_CAPTURED]; /* the same requests, by requested mode */
   rondo_model_info info;
 };
 

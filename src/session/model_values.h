@@ -9,7 +9,7 @@
 /* Fills the model's inputs and outputs from its programs for two numbers of rows. */
 RONDO_MUST_USE rondo_status rondo_model_probe(rondo_session_model *model);
 
-/* Checks what the options declare of a function, and copies inputs, outputs and constants into the model. */
+/* Checks the function's declared values in the options, and copies inputs, outputs and constants into the model. */
 RONDO_MUST_USE rondo_status rondo_function_model_check(const rondo_model_options *options);
 RONDO_MUST_USE rondo_status rondo_function_model_fill(rondo_session_model *model, const rondo_model_options *options);
 

@@ -42,9 +42,9 @@ enum { RONDO_SLOT_INDEX_BITS = 20 }; /* at most 2^20 slots */
 #define RONDO_SLOT_CLAIMED UINT64_C(1)
 #define RONDO_SLOT_REUSED (UINT64_C(2) << RONDO_SLOT_INDEX_BITS)
 
-/* Requests that run together, and how far they have got. */
+/* Requests that run together, and their progress. */
 typedef struct rondo_batch {
-  struct rondo_batch *next; /* in the list of batches with parts that nobody has started */
+  struct rondo_batch *next; /* in the list of batches with parts that have not been started */
   rondo_session_model *model;
   rondo_slot *requests[RONDO_SESSION_MAX_BATCH];
   size_t first[RONDO_SESSION_MAX_BATCH]; /* row of each request in the batch */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The session and its stream workers. A worker is a stream with a thread. Whoever has claimed a worker, its thread or
- * a caller, alone uses the instances of models on it.
+ * The session and its stream workers. A worker is a stream with a thread. A worker is claimed by its thread or by a
+ * caller; only the claimant uses the instances of models on it.
  *
  * `lock` guards the claims of workers, the queue, the slots, the progress of batches, the list of models and their
  * counters. It is never held during device work or a callback.
@@ -80,7 +80,7 @@ struct rondo_session {
   bool has_outdated;                /* some model became outdated, and no worker has looked at it since */
   bool is_renewing;                 /* a thread makes dispatch tables */
   rondo_session_model *renewed;     /* for this model; NULL: the model changed, and the new tables are dropped */
-  rondo_batch *open;                /* batches with parts that nobody has started */
+  rondo_batch *open;                /* batches with parts that have not been started */
   rondo_event *epoch;               /* NULL: the session is not timed */
   rondo_span_union spans;           /* of work on all streams */
   rondo_session_usage usage;

@@ -11,7 +11,7 @@ RONDO_MUST_USE rondo_status rondo_model_make_program(rondo_session_model *model,
 RONDO_MUST_USE rondo_status rondo_model_make(rondo_session *session, const char *name,
                                              const rondo_model_options *options, rondo_session_model **out);
 
-/* Always frees the model. A failure is one of earlier work that nobody waited for. NULL is fine. */
+/* Always frees the model. A returned failure comes from earlier work that has not been waited for. NULL is allowed. */
 RONDO_MUST_USE rondo_status rondo_model_free(rondo_session_model *model);
 void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What Rondo uses of the C interface to the BLAS ("Basic Linear Algebra Subprograms Technical Forum Standard", 2001,
- * appendix B).
+ * The part of the C interface to the BLAS that Rondo uses ("Basic Linear Algebra Subprograms Technical Forum Standard",
+ * 2001, appendix B).
  */
 #ifndef RONDO_VENDOR_CBLAS_ABI_H
 #define RONDO_VENDOR_CBLAS_ABI_H

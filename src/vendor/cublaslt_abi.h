@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What Rondo uses of cuBLASLt, as cublasLt.h of CUDA 12 and 13 declares it ("cuBLAS", chapter "Using the cuBLASLt
- * API"), so that the library is built without it. A test compares the two where there is a real header.
+ * The part of cuBLASLt that Rondo uses, as cublasLt.h of CUDA 12 and 13 declares it ("cuBLAS", chapter "Using the
+ * cuBLASLt API"). Rondo builds without that header. A test compares the two if a real header is installed.
  */
 #ifndef RONDO_VENDOR_CUBLASLT_ABI_H
 #define RONDO_VENDOR_CUBLASLT_ABI_H
@@ -30,10 +30,10 @@ enum {
   CUBLASLT_PRODUCT_KEPT_STRIDE = 12, /* CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, int64_t */
   CUBLASLT_PRODUCT_KEPT_BATCH = 13,  /* CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, int64_t */
 
-  /* What is done to a result, in this order; together where cublasLt.h has a name for it. */
-  CUBLASLT_EPILOGUE_ADD_BIAS = 4, /* CUBLASLT_EPILOGUE_BIAS: one number a row */
-  CUBLASLT_EPILOGUE_KEEP = 128,   /* as in CUBLASLT_EPILOGUE_GELU_AUX: what gelu is applied to is written, too */
-  CUBLASLT_EPILOGUE_BE_GELU = 32, /* CUBLASLT_EPILOGUE_GELU: the form by tanh */
+  /* The epilogue of a result, applied in this order. cublasLt.h names only some of the combinations. */
+  CUBLASLT_EPILOGUE_ADD_BIAS = 4, /* CUBLASLT_EPILOGUE_BIAS: one number for each row */
+  CUBLASLT_EPILOGUE_KEEP = 128,   /* as in CUBLASLT_EPILOGUE_GELU_AUX: also writes the input of gelu */
+  CUBLASLT_EPILOGUE_BE_GELU = 32, /* CUBLASLT_EPILOGUE_GELU: the tanh approximation */
 
   CUBLASLT_LAYOUT_BATCHES = 5,      /* CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, int32_t */
   CUBLASLT_LAYOUT_BATCH_STRIDE = 6, /* CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, int64_t */

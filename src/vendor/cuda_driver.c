@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Loading the driver. One entry, cuGetProcAddress, is found by name; through it come the functions of
- * cuda_driver_symbols.h, each at a fixed version. After loading, all is constant.
+ * Loads the driver. Only cuGetProcAddress is found by name. It returns the functions of cuda_driver_symbols.h, each at
+ * a fixed version. After loading, everything is constant.
  */
 #include "vendor/cuda_driver.h"
 
@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "vendor/library.h"
 
-/* One row of the table; `offset` is where its pointer lies in cuda_api. */
+/* One row of the table; `offset` is the offset of its pointer in cuda_api. */
 typedef struct symbol_row {
   const char *name;
   int version;
@@ -29,7 +29,7 @@ enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 
 static const char *const entry_symbols[] = {"cuGetProcAddress_v2"};
 
-/* The one function that is found by name. */
+/* The only function that is found by name. */
 static cu_result (*get_address)(const char *symbol, void **out, int version, uint64_t flags, int *found);
 static cuda_api api;
 

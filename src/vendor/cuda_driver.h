@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA driver's library: found and initialised once in the life of the process, at the first question for it, and
- * never unloaded (the driver does not survive that). What went wrong is kept and said each time. Threads: any.
+ * The CUDA driver library. It is found and initialised once for each process, at the first request. It is never
+ * unloaded, because the driver does not survive that. A failure is kept and reported each time. Threads: any.
  */
 #ifndef RONDO_VENDOR_CUDA_DRIVER_H
 #define RONDO_VENDOR_CUDA_DRIVER_H
@@ -22,11 +22,11 @@ typedef struct cuda_api {
 
 enum { CUDA_OLDEST_DRIVER = 12040 };
 
-/* Errors: UNAVAILABLE with NO_DRIVER: no library (each candidate's own error in the message), one that is too old or
- * lacks a function, or no device; the driver's own code where it has one. */
+/* Errors: UNAVAILABLE with NO_DRIVER if there is no library (the message has the error of each candidate), it is too
+ * old or lacks a function, or there is no device. The message has the driver's own code if there is one. */
 RONDO_MUST_USE rondo_status cuda_library_get(const cuda_api **out);
 
-/* The same in words, which stay, for who asks whether there is one: "" where there is; *out is NULL where not. */
+/* The same as text, which stays valid: why there is no driver. "" if there is one; *out is NULL if there is none. */
 const char *cuda_library_why(const cuda_api **out);
 
 /* The driver's name of a code, "CUDA_ERROR_..."; "CUDA_ERROR_UNKNOWN" when it does not know it. */

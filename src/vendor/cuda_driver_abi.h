@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The part of the CUDA driver's binary interface that Rondo uses: handles, codes, parameter blocks. Written from the
- * documentation of the driver API (CUDA Toolkit 12.4 to 13.0), so that Rondo builds without NVIDIA's headers;
- * tests/gpu/abi_layout.c and abi_calls.c hold sizes, offsets, values and prototypes against a real cuda.h. Names are
- * the driver's, in lower case with underscores. Enumerations are the integers that they are passed as.
+ * The part of the CUDA driver's binary interface that Rondo uses: handles, codes, parameter structures. It is written
+ * from the documentation of the driver API (CUDA Toolkit 12.4 to 13.0), so Rondo builds without NVIDIA's headers.
+ * tests/gpu/abi_layout.c and abi_calls.c compare sizes, offsets, values and prototypes with a real cuda.h. Names are
+ * the driver's, in lower case with underscores. Enumerations are the integers that are passed.
  */
 #ifndef RONDO_VENDOR_CUDA_DRIVER_ABI_H
 #define RONDO_VENDOR_CUDA_DRIVER_ABI_H
@@ -175,7 +175,7 @@ typedef struct cu_host_params {
   void *user;
 } cu_host_params;
 
-/* CUDA_MEM_ALLOC_NODE_PARAMS, the pool's properties written out */
+/* CUDA_MEM_ALLOC_NODE_PARAMS, with the properties of the pool inline */
 typedef struct cu_alloc_params {
   int type; /* CU_ALLOCATION_PINNED */
   int handle_types;
@@ -196,7 +196,7 @@ enum {
   CU_GRAPH_MEMORY_RESERVED_HIGH = 3
 };
 
-/* CUstreamBatchMemOpParams: waiting for a value and writing one look the same. */
+/* CUstreamBatchMemOpParams: waiting for a value and writing a value have the same layout. */
 typedef union cu_memory_operation {
   struct {
     int operation; /* CU_OPERATION_ */
@@ -215,7 +215,7 @@ typedef struct cu_memory_operations_params {
   unsigned flags;
 } cu_memory_operations_params;
 
-/* Edges of other than full completion have something other than zero here. */
+/* All fields are zero for a dependency on full completion. */
 typedef struct cu_edge_data {
   unsigned char from_port, to_port, type, reserved[5];
 } cu_edge_data;

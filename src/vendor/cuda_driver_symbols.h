@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The table of the driver's functions that Rondo calls: row(member, symbol, version, (arguments)). All are asked for
- * through cuGetProcAddress at the version given, which fixes the meaning of each for good: a driver that is newer gives
- * the function as it was then. `required`: without it there is no CUDA device. `optional`: NULL without it, and what
- * relies on it says so. Included where rows are expanded, with both macros defined; no include guard on purpose.
- * tests/gpu/abi_calls.c holds each row against the prototypes of a real cudaTypedefs.h.
+ * The table of the driver's functions that Rondo calls: row(member, symbol, version, (arguments)). All are requested
+ * from cuGetProcAddress at the given version. That fixes the behaviour of each: a newer driver returns the function as
+ * it was in that version. `required`: without it there is no CUDA device. `optional`: NULL if it is missing, and
+ * features that need it report that. This file is included where rows are expanded, with both macros defined, so it has
+ * no include guard. tests/gpu/abi_calls.c compares each row with the prototypes of a real cudaTypedefs.h.
  */
 /* clang-format off */
 

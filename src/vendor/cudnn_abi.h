@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What Rondo uses of cuDNN, as cudnn_graph.h of cuDNN 9 declares it ("cuDNN Backend API"), so that the library is built
- * without it. A test compares the two where there is a real header.
+ * The part of cuDNN that Rondo uses, as cudnn_graph.h of cuDNN 9 declares it ("cuDNN Backend API"). Rondo builds
+ * without that header. A test compares the two if a real header is installed.
  *
- * All is said by descriptors: objects of a type that are given attributes, each so many elements of a type, and made
- * final. An attribute's name begins with that of the descriptor that has it.
+ * The interface consists of descriptors. A descriptor has a type, is given attributes, and is then finalized. An
+ * attribute is an array of elements of one type. Its name begins with the name of its descriptor.
  */
 #ifndef RONDO_VENDOR_CUDNN_ABI_H
 #define RONDO_VENDOR_CUDNN_ABI_H
@@ -15,7 +15,7 @@
 enum {
   CUDNN_OK = 0,                /* CUDNN_STATUS_SUCCESS */
   CUDNN_BAD_VALUE = 2000,      /* CUDNN_STATUS_BAD_PARAM */
-  CUDNN_NO_SUCH = 3000,        /* CUDNN_STATUS_NOT_SUPPORTED, the first of its kind */
+  CUDNN_NO_SUCH = 3000,        /* CUDNN_STATUS_NOT_SUPPORTED, the first code of its range */
   CUDNN_BROKEN = 4000,         /* CUDNN_STATUS_INTERNAL_ERROR, likewise */
   CUDNN_NO_HOST_MEMORY = 4003, /* CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED */
   CUDNN_NO_MEMORY = 4004,      /* CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED */
@@ -39,7 +39,7 @@ enum {
   CUDNN_OF_NOTE = 11,       /* CUDNN_TYPE_NUMERICAL_NOTE */
   CUDNN_OF_DESCRIPTOR = 15, /* CUDNN_TYPE_BACKEND_DESCRIPTOR */
 
-  /* What is particular about an engine's arithmetic. */
+  /* Numerical notes: properties of an engine's arithmetic. */
   CUDNN_NOTE_TENSOR_CORE = 0,       /* CUDNN_NUMERICAL_NOTE_TENSOR_CORE */
   CUDNN_NOTE_ROUNDS_FACTORS = 1,    /* CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS */
   CUDNN_NOTE_STRICT_NOT_NUMBER = 9, /* CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP */
@@ -55,13 +55,13 @@ enum {
   CUDNN_WINDOW = 1,            /* CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR */
   CUDNN_WINDOW_COMPUTE = 100,  /* CUDNN_ATTR_CONVOLUTION_COMP_TYPE */
   CUDNN_WINDOW_MODE = 101,     /* CUDNN_ATTR_CONVOLUTION_CONV_MODE */
-  CUDNN_WINDOW_DILATION = 102, /* CUDNN_ATTR_CONVOLUTION_DILATIONS, int64_t an axis */
+  CUDNN_WINDOW_DILATION = 102, /* CUDNN_ATTR_CONVOLUTION_DILATIONS, int64_t for each axis */
   CUDNN_WINDOW_STRIDE = 103,   /* CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, likewise */
   CUDNN_WINDOW_AFTER = 104,    /* CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, likewise */
   CUDNN_WINDOW_BEFORE = 105,   /* CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, likewise */
   CUDNN_WINDOW_AXES = 106,     /* CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t */
 
-  /* Their attributes alpha (float), beta (float), window, weight, x and y have numbers that follow each other. */
+  /* The attributes alpha (float), beta (float), window, weight, x and y of these have consecutive numbers. */
   CUDNN_FORWARD = 10,                /* CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR */
   CUDNN_FORWARD_ALPHA = 700,         /* CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA */
   CUDNN_INPUT_GRADIENT = 12,         /* CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Where each library is found, and what it must have.
+ * Where each library is found, and which functions it must have.
  */
 #include "vendor/libraries.h"
 

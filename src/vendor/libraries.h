@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The libraries that Rondo loads at run time, and their tables of functions, other than oneDNN's and the CUDA driver's
- * (onednn.h, cuda_driver.h, nvrtc.h). A table may be used once rondo_library_find or rondo_library_require has found
- * its library; from then on it is constant. Threads: any.
+ * The libraries that Rondo loads at run time, and their tables of functions. oneDNN and the CUDA driver have their own
+ * headers (onednn.h, cuda_driver.h, nvrtc.h). A table may be used once rondo_library_find or rondo_library_require has
+ * found its library; from then on it is constant. Threads: any.
  */
 #ifndef RONDO_VENDOR_LIBRARIES_H
 #define RONDO_VENDOR_LIBRARIES_H

@@ -23,7 +23,7 @@ static rondo_status find_functions(rondo_library *library) {
   return RONDO_OK;
 }
 
-/* The table of a library that is refused may be partly filled; nobody calls its functions. */
+/* The table of a refused library may be partly filled. Its functions are never called. */
 static rondo_status take(rondo_library *library) {
   assert(library->symbol_count > 0 && library->functions != NULL);
   RONDO_TRY(find_functions(library));
@@ -50,7 +50,7 @@ static size_t index_of(const char *const *names, const char *path) {
   return index;
 }
 
-/* If a file opens but is refused, the search goes on with the names after it. The first refusal is the one reported. */
+/* If a file opens but is refused, the search continues with the next name. The first refusal is reported. */
 static rondo_status open_any(rondo_library *library, const char *const *names, size_t count) {
   assert(count > 0);
   if (rondo_dylib_open(names, count, &library->file) != RONDO_OK)
@@ -88,7 +88,7 @@ static rondo_status open_library(rondo_library *library) {
   return asked[0] != '\0' ? open_any(library, &asked, 1) : open_any(library, library->usual, RONDO_LIBRARY_NAMES);
 }
 
-/* The thread's last error stays as it was. */
+/* Keeps the thread's last error. */
 static int search(rondo_library *library) {
   rondo_saved_error before;
   rondo_error_save(&before);

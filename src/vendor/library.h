@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * One library that is loaded at run time: what it is called, which functions it must have, and whether it was found.
- * vendor/libraries.h lists the libraries. A library is searched for at the first question for it, by the files that its
- * environment variable names, else by its usual names; the value "none" turns it off. It is never unloaded, because
- * other users in the process may hold its state. The reason why a library is not used is kept.
+ * One library that is loaded at run time: its names, the functions that it must have, and whether it was found.
+ * vendor/libraries.h lists the libraries. A library is searched for at the first request: by the files that its
+ * environment variable names, else by its usual names. The value "none" turns it off. It is never unloaded, because
+ * other users in the process may hold its state. If a library is not used, the reason is kept.
  *
- * Threads: any. The upper part of the structure is constant. The lower part is written by the search, under `search`,
- * and constant after it. What the search has to say goes to the log after the lock is released.
+ * Threads: any. The upper part of the structure is constant. The search writes the lower part, under `search`; after
+ * that it is constant. Messages of the search are logged after the lock is released.
  */
 #ifndef RONDO_VENDOR_LIBRARY_H
 #define RONDO_VENDOR_LIBRARY_H
@@ -32,15 +32,15 @@
 typedef struct rondo_library rondo_library;
 struct rondo_library {
   const char *name, *purpose;
-  const char *needed;  /* what has all the functions */
+  const char *needed;  /* the product that has all the functions */
   const char *missing; /* how the message begins if no file opens; may be NULL */
   rondo_option option;
   const char *usual[RONDO_LIBRARY_NAMES]; /* NULL after the last */
   const char *const *symbols;             /* names */
   size_t symbol_count;
   void *functions;              /* the table; written once, before any thread reads it */
-  rondo_library *base;          /* this is a part of that library and uses its file; may be NULL */
-  const char *(*why_not)(void); /* why it is not searched for, or NULL; may be NULL */
+  rondo_library *base;          /* the library that this is a part of, and whose file it uses; may be NULL */
+  const char *(*why_not)(void); /* returns why it is not searched for, or NULL; may be NULL */
   /* Refuses or prepares a file that has all functions. Errors: UNAVAILABLE with NO_DRIVER. May be NULL. */
   rondo_status (*accept)(const rondo_dylib *file);
   bool stays_loaded; /* even if it is refused: it does not survive being unloaded */
@@ -53,12 +53,12 @@ struct rondo_library {
   rondo_saved_error failure; /* why it is not used; its message is "" if it is */
 };
 
-/* Whether the functions can be called. A missing library is no error of the caller: it is logged once, as a warning if
- * the environment names the library or the library is faulty. The thread's last error stays as it was. */
+/* Whether the functions can be called. A missing library is not an error: it is logged once, as a warning if the
+ * environment names the library or the library is faulty. Keeps the thread's last error. */
 bool rondo_library_find(rondo_library *library);
 
-/* The same for a caller that cannot do without. Logs nothing. Errors: UNAVAILABLE with NO_DRIVER, whose message names
- * each file that was tried. */
+/* The same for a caller that requires the library. Logs nothing. Errors: UNAVAILABLE with NO_DRIVER, whose message
+ * names each file that was tried. */
 RONDO_MUST_USE rondo_status rondo_library_require(rondo_library *library);
 
 /* The value of its environment variable: "" if it is not set. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What Rondo uses of NCCL, as nccl.h of NCCL 2 declares it ("NCCL API", in NVIDIA's documentation), so that the library
- * is built without it. A test compares the two where there is a real header.
+ * The part of NCCL that Rondo uses, as nccl.h of NCCL 2 declares it ("NCCL API", in NVIDIA's documentation). Rondo
+ * builds without that header. A test compares the two if a real header is installed.
  */
 #ifndef RONDO_VENDOR_NCCL_ABI_H
 #define RONDO_VENDOR_NCCL_ABI_H

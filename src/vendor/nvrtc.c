@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * NVRTC's functions, and compiling by them.
+ * Loads NVRTC and compiles kernels with it.
  */
 #include "vendor/nvrtc.h"
 
@@ -12,7 +12,7 @@
 
 typedef struct nvrtc_program_ *nvrtc_program;
 
-/* ROW(result, member, symbol, (arguments)); an int is a code, 0 when it succeeds. */
+/* ROW(result, member, symbol, (arguments)); an int is a result code, 0 on success. */
 /* clang-format off */
 #define NVRTC_FUNCTIONS(ROW)                                                                          \
   ROW(int, version, nvrtcVersion, (int *major, int *minor))                                         \
@@ -28,7 +28,7 @@ typedef struct nvrtc_program_ *nvrtc_program;
   ROW(int, code, nvrtcGetCUBIN, (nvrtc_program program, char *code))
 /* clang-format on */
 
-/* nvrtcResult: it does not take an option. */
+/* nvrtcResult: the option is invalid. */
 enum { NVRTC_INVALID_OPTION = 5 };
 
 typedef struct nvrtc_api {
@@ -64,18 +64,19 @@ rondo_status cuda_compiler_version(int *out) {
   return RONDO_OK;
 }
 
-/* As much of the compiler's log as fits: the first errors stand at its beginning. */
+/* Copies as much of the compiler's log as fits. The first errors are at its beginning. */
 static void read_log(const rondo_allocator *allocator, nvrtc_program program, char *out, size_t bytes) {
   size_t whole = 0;
   char *log = NULL;
   out[0] = '\0';
   if (api.log_bytes(program, &whole) != 0 || whole == 0) return;
-  if (rondo_allocate_items(allocator, whole, 1, &log) != RONDO_OK) return; /* the error to tell is the compiler's */
+  if (rondo_allocate_items(allocator, whole, 1, &log) != RONDO_OK)
+    return; /* the compiler's error is reported, not this one */
   if (api.log(program, log) == 0) (void)snprintf(out, bytes, "%s", log);
   rondo_release(allocator, log, whole, 1);
 }
 
-/* An option that it refuses can only be the GPU's architecture: all its releases know the other options. */
+/* An invalid option can only be the GPU's architecture: all releases know the other options. */
 static rondo_status fail_compile(const rondo_allocator *allocator, nvrtc_program program, const char *name,
                                  const char *architecture, int code) {
   char log[RONDO_ERROR_MESSAGE_BYTES];
@@ -125,6 +126,6 @@ rondo_status cuda_compile(const rondo_allocator *allocator, const char *name, co
   code = api.compile(program, 2, options);
   const rondo_status status =
       code != 0 ? fail_compile(allocator, program, name, architecture, code) : take_code(allocator, program, name, out);
-  (void)api.destroy(&program); /* of a program that exists; nothing to tell */
+  (void)api.destroy(&program); /* it exists, so this cannot fail */
   return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Finding oneDNN, and what has to be done around its calls.
+ * Finds oneDNN, and prepares and restores the thread around its calls.
  */
 #include "vendor/onednn.h"
 
@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 
-/* OpenMP's functions, of the runtime that the library is linked to. */
+/* Functions of the OpenMP runtime that the library is linked to. */
 typedef int (*get_threads_function)(void);
 typedef void (*set_threads_function)(int threads);
 
@@ -59,7 +59,7 @@ static rondo_status check_threads(const rondo_dylib *file) {
   return found ? RONDO_OK : refuse(file, "its OpenMP has no omp_set_num_threads");
 }
 
-/* Outside x86-64 its products are plain loops. */
+/* On other processors than x86-64 its products are plain loops. */
 static const char *why_not(void) {
   if (rondo_library_asked(&rondo_cblas)[0] != '\0') return "RONDO_CBLAS_LIBRARY says what makes all products";
 #ifndef __x86_64__
@@ -71,7 +71,7 @@ static const char *why_not(void) {
 
 static const char *const product_symbols[] = {ONEDNN_PRODUCT_FUNCTIONS(RONDO_LIBRARY_NAME)};
 
-/* Release 2 goes before 3: both make products, and convolutions need the interface of 2. */
+/* Release 2 is preferred to 3: both have products, but convolutions need the interface of 2. */
 rondo_library rondo_onednn_products = {.name = "oneDNN",
                                        .purpose = "large matrix products on CPU devices",
                                        .needed = "oneDNN",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What Rondo uses of oneDNN's C interface (oneapi/dnnl/dnnl.h and dnnl_types.h), so that no header of it is needed.
- * Products have the same signature in all releases from 1.0 on. Convolutions use the interface that is the same in all
- * releases called libdnnl.so.2. Only the sizes of descriptors are known; nothing looks into them.
+ * The part of oneDNN's C interface (oneapi/dnnl/dnnl.h and dnnl_types.h) that Rondo uses, so Rondo builds without its
+ * headers. Products have the same signature in all releases from 1.0 on. Convolutions use the interface that all
+ * releases named libdnnl.so.2 share. Only the sizes of descriptors are known; their contents are opaque.
  */
 #ifndef RONDO_VENDOR_ONEDNN_ABI_H
 #define RONDO_VENDOR_ONEDNN_ABI_H
@@ -23,7 +23,7 @@ typedef struct dnnl_engine *onednn_engine;
 typedef struct dnnl_stream *onednn_stream;
 typedef struct dnnl_memory *onednn_memory;
 typedef struct dnnl_primitive *onednn_primitive;
-typedef struct dnnl_primitive_desc *onednn_way; /* how a primitive is to compute */
+typedef struct dnnl_primitive_desc *onednn_way; /* how a primitive computes */
 typedef struct dnnl_primitive_attr *onednn_attributes;
 
 typedef struct onednn_argument { /* dnnl_exec_arg_t */
@@ -39,7 +39,7 @@ enum { ONEDNN_ANY_LAYOUT = 1 };
 enum { ONEDNN_FORWARD = 96, ONEDNN_BACKWARD_DATA = 160, ONEDNN_BACKWARD_WEIGHTS = 192 };
 enum { ONEDNN_DIRECT = 1 };
 enum { ONEDNN_SCRATCH_OF_CALLER = 1 };
-enum { /* what a way is asked for */
+enum { /* queries of a way */
        ONEDNN_OF_SRC = 129,
        ONEDNN_OF_DIFF_SRC,
        ONEDNN_OF_WEIGHTS,

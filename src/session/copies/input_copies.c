@@ -73,7 +73,7 @@ static bool accesses_destination(const moved_copy *copy, const rondo_node_params
   return false;
 }
 
-/* `is_after` tells which slots of `graph` depend on the copy; NULL: none. */
+/* `is_after` says which slots of `graph` depend on the copy; NULL: none. */
 static rondo_status check_graph(const moved_copy *copy, const rondo_graph *graph, const unsigned char *is_after) {
   for (uint32_t i = 0; i < graph->nodes.count; i++) {
     const rondo_graph_node *node = &graph->nodes.items[i];

@@ -125,8 +125,8 @@ static bool changes_states(const rondo_operator *row) { return row->updates != 0
 
 static bool may_fail(const rondo_operator *row) { return row->checks_indices; }
 
-/* Upstream parts run at the same time: a part that changes a state does not learn in time that another one has failed.
- */
+/* Upstream parts run at the same time, so a part that changes a state cannot know in time that another part has failed.
+ * */
 static rondo_status check_updates(const rondo_session_model *model, const rondo_division *division) {
   for (size_t i = 0; i + 1 < division->parts.count; i++) {
     for (size_t k = 0; k + 1 < division->parts.count && has_row(&division->parts.items[i], changes_states); k++) {
@@ -167,7 +167,7 @@ static bool has_state(const rondo_compiled *compiled, const char *name) {
   return false;
 }
 
-/* States stay where they were placed first. A different division would create new ones, filled with zeros. */
+/* States keep their first placement. A different division would create new ones, filled with zeros. */
 static rondo_status check_states(const rondo_session_model *model, const rondo_division_part *part,
                                  const rondo_compiled *anchor, size_t rows) {
   for (size_t i = 0; i < part->program->values.count; i++) {

@@ -67,7 +67,7 @@ RONDO_MUST_USE rondo_status rondo_model_divide(const rondo_model_instance *insta
 RONDO_MUST_USE rondo_status rondo_upstream_compile(const rondo_model_instance *instance, size_t rows,
                                                    const rondo_division *division, const rondo_compiled *compiled,
                                                    rondo_upstream **out);
-/* Always destroys. A failure is one of earlier work that nobody waited for. NULL is fine. */
+/* Always destroys. A kept failure comes from earlier work that has not been waited for. NULL is allowed. */
 void rondo_upstream_destroy(rondo_upstream *upstream, rondo_status *kept);
 /* The part on the device; NULL: there is none. `upstream` may be NULL. */
 rondo_upstream_part *rondo_upstream_find(const rondo_upstream *upstream, const rondo_device *device);

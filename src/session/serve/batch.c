@@ -38,10 +38,10 @@ static bool is_loaded(const rondo_stream_worker *worker) {
 
 /* Requests that could run together, in the order of the queue. */
 typedef struct batch_candidates {
-  const rondo_dispatch_table *table;  /* which dispatches them */
+  const rondo_dispatch_table *table;  /* the table that dispatches them */
   const rondo_dispatch_table *loaded; /* costs as a share of the time of all workers */
   rondo_slot *requests[RONDO_SESSION_MAX_BATCH];
-  size_t rows[RONDO_SESSION_MAX_BATCH]; /* of the requests up to each one, together */
+  size_t rows[RONDO_SESSION_MAX_BATCH]; /* sum of the rows up to and including each request */
   size_t count;
 } batch_candidates;
 
@@ -68,8 +68,8 @@ static void list_candidates(size_t most_requests, rondo_slot *leader, batch_cand
   }
 }
 
-/* Chooses as few of the first candidates as make a row nearly as cheap as any number of them does. The others are left
- * to other workers, and no request waits for others where that saves next to nothing. */
+/* Chooses the smallest number of first candidates whose cost per row is nearly the lowest. Other workers run the rest,
+ * and no request waits for others if that saves little. */
 static size_t choose_count(const batch_candidates *c) {
   double least = INFINITY;
   for (size_t i = 0; i < c->count; i++) least = fmin(least, rondo_dispatch_table_row_us(c->loaded, c->rows[i]));
@@ -118,7 +118,7 @@ static void fill_spare_rows(rondo_session *session, rondo_batch *batch, const ro
   }
 }
 
-/* A request that needs more than the largest graph runs without candidates: they would overtake it time and again.
+/* A request that needs more than the largest graph runs without candidates, because they would overtake it repeatedly.
  * Requests in the padding of its last graph wait for all of it, so they are added only up to twice the rows of the
  * largest graph. */
 static void gather(rondo_session *session, rondo_stream_worker *worker, rondo_slot *leader) {
@@ -130,8 +130,8 @@ static void gather(rondo_session *session, rondo_stream_worker *worker, rondo_sl
   if (c.table != NULL && worker->batch.rows <= c.table->rows) fill_spare_rows(session, &worker->batch, c.table);
 }
 
-/* Several requests run by graphs, because there is no program for the sum of their rows. A batch that was formed would
- * not run eagerly anyway; one half of a batch that failed might. */
+/* Several requests run by graphs, because there is no program for the sum of their rows. A newly formed batch never
+ * runs eagerly here, but one half of a failed batch could. */
 static rondo_dispatch look_up(const rondo_batch *batch, const rondo_dispatch_table *table) {
   const rondo_session_model *model = batch->model;
   const rondo_dispatch found = rondo_dispatch_table_find(table, batch->rows);

@@ -7,14 +7,14 @@
 
 #include "session/session_internal.h"
 
-/* Forms a batch of requests that are ready. Returns false when none is; *out_wait_ns is then the time until one will
- * be, or UINT64_MAX if none waits. */
+/* Forms a batch of ready requests. Returns false if no request is ready; *out_wait_ns is then the time until one
+ * becomes ready, or UINT64_MAX if no request waits. */
 bool rondo_batch_form(rondo_session *session, rondo_stream_worker *worker, uint64_t *out_wait_ns);
 
-/* Runs the worker's batch and answers its requests. Gives the lock up meanwhile. */
+/* Runs the worker's batch and answers its requests. Releases the lock while it runs. */
 void rondo_batch_run(rondo_session *session, rondo_stream_worker *worker);
 
-/* Runs one part of another worker's batch, if one has not been started. Gives the lock up meanwhile. */
+/* Runs one part of another worker's batch, if one has not been started. Releases the lock while it runs. */
 bool rondo_batch_run_other_part(rondo_session *session, rondo_stream_worker *worker);
 
 #endif

@@ -84,7 +84,7 @@ void rondo_batch_delay_remove(rondo_slot *slot) {
   rondo_waiting_tree_remove(&slot->model->waiting_by_way[slot->mode], &slot->waiting);
 }
 
-/* Ways that a request may ask for. */
+/* Modes that a request can have. */
 static const rondo_run_mode ways[] = {RONDO_RUN_AUTO, RONDO_RUN_RECORDED, RONDO_RUN_EAGER};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 

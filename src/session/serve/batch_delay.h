@@ -7,7 +7,7 @@
 
 #include "session/session_internal.h"
 
-/* The table that dispatches requests that ask for this way. NULL: they run eagerly. */
+/* The table that dispatches requests of this mode. NULL: they run eagerly. */
 const rondo_dispatch_table *rondo_model_dispatch_table(const rondo_session_model *model, rondo_run_mode mode,
                                                        bool is_loaded);
 
@@ -18,8 +18,8 @@ size_t rondo_session_count_running(const rondo_session *session);
 void rondo_batch_delay_add(rondo_slot *slot);
 void rondo_batch_delay_remove(rondo_slot *slot);
 
-/* The oldest request that is ready; NULL: none is, and *out_wait_ns is the time until one will be (UINT64_MAX: none
- * waits). */
+/* The oldest ready request; NULL if no request is ready, and *out_wait_ns is then the time until one becomes ready
+ * (UINT64_MAX: no request waits). */
 rondo_slot *rondo_batch_delay_find_ready(const rondo_session *session, uint64_t now, uint64_t *out_wait_ns);
 
 /* A request of the model whose deadline is at or before `now`, or NULL; and the earliest deadline in the session. */

@@ -64,7 +64,7 @@ static void scatter(const rondo_part *part, size_t output, size_t row_bytes, con
 
 /* Copying inputs --------------------------------------------------------------------------------------------------- */
 
-/* Where the rows of an input go: to `address`, which has room for `rows`, through `stage` where needed. */
+/* The destination of the rows of an input: `address`, which has room for `rows`, through `stage` if needed. */
 typedef struct input_target {
   unsigned char *address;
   unsigned char *stage;

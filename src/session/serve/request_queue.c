@@ -248,7 +248,7 @@ static rondo_status read_request(const char *call, rondo_session *session, const
 
 /* Capture mode ----------------------------------------------------------------------------------------------------- */
 
-/* Under the lock, which is given up meanwhile. One thread records at a time. */
+/* Under the lock, which is released during the recording. One thread records at a time. */
 static void record(rondo_session *session, rondo_slot *slot) {
   rondo_session_model *model = slot->model;
   while (model->is_recording) pthread_cond_wait(&session->change, &session->lock);
@@ -294,7 +294,7 @@ static void wait_until_done(rondo_slot *slot) {
   }
 }
 
-/* Hands out the answer and frees the slot. */
+/* Returns the answer and frees the slot. */
 static rondo_status finish_ticket(rondo_slot *slot, rondo_answer *out_answer) {
   rondo_session *session = slot->session;
   const rondo_status status = rondo_error_raise(&slot->error);

@@ -45,7 +45,7 @@ void rondo_waiting_tree_append(rondo_waiting_tree *waiting, rondo_waiting_node *
   update_earliest(node);
 }
 
-/* Merges the node's subtrees into its place. */
+/* Replaces the node by its merged subtrees. */
 void rondo_waiting_tree_remove(rondo_waiting_tree *waiting, const rondo_waiting_node *node) {
   rondo_waiting_node *parent = node->parent, *a = node->left, *b = node->right;
   rondo_waiting_node **link = parent == NULL ? &waiting->root : parent->left == node ? &parent->left : &parent->right;

@@ -157,7 +157,7 @@ static rondo_status probe_doublings(rondo_session_model *model, size_t most, siz
   return measure_doublings(model, *out_count, out);
 }
 
-/* With a budget, sizes beyond the history are chosen only if the user has asked for them. */
+/* With a budget, sizes beyond the history are chosen only if the caller has requested them. */
 static size_t most_rows_of(const rondo_session_model *model, size_t most) {
   if (model->max_batch_rows > 0) return model->max_batch_rows;
   const bool has_budget = model->budget_bytes > 0 || model->budget_startup_us > 0;

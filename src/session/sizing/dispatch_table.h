@@ -52,7 +52,7 @@ RONDO_MUST_USE rondo_status rondo_dispatch_table_make(const rondo_allocator *all
                                                       const rondo_dispatch_input *input, rondo_dispatch_table **out);
 /* Walks the table and asserts that each entry is complete. */
 void rondo_dispatch_table_check(const rondo_dispatch_table *table);
-void rondo_dispatch_table_free(rondo_dispatch_table *table); /* NULL is fine */
+void rondo_dispatch_table_free(rondo_dispatch_table *table); /* NULL is allowed */
 
 /* How a batch runs: `repeats` launches of the largest graph, then what the entry says. */
 typedef struct rondo_dispatch {

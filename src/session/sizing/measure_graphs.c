@@ -163,7 +163,7 @@ static rondo_status measure_overlap(rondo_session_model *model, size_t graph, bo
   return RONDO_OK;
 }
 
-/* Inputs are zeroed first: whatever is in them could be an index out of range. */
+/* Inputs are zeroed first, because stale data could be an index out of range. */
 static rondo_status measure_graph_overlaps(rondo_session_model *model, size_t graph, rondo_session_graph *g) {
   g->overlap = g->eager_overlap = 1;
   if (model->session->options.streams == 1) return RONDO_OK;

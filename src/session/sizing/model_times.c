@@ -259,7 +259,7 @@ static bool may_try(const rondo_session_model *model, const rondo_session_graph 
   return g->trials < FIRST_TRIALS || model->trial_debt_us <= 0;
 }
 
-/* Charges the estimated time, which stands until the actual time is known, or for good if the batch fails. */
+/* Charges the estimated time. The actual time replaces it later, unless the batch fails. */
 static void begin_trial(rondo_batch *batch, rondo_session_graph *g) {
   rondo_session_model *model = batch->model;
   const uint8_t index = (uint8_t)(g - model->graphs.items);

@@ -89,7 +89,7 @@ static bool fits(const search *s, const label *l) {
   return bytes && (in->budget_startup_us <= 0 || l->startup <= in->budget_startup_us);
 }
 
-/* Whether `a` is at least as good as `b` in everything that counts. */
+/* Whether `a` is at least as good as `b` by every criterion. */
 static bool beats(const search *s, const label *a, const label *b) {
   if (a->cost > b->cost) return false;
   if (s->in->budget_bytes > 0 && (a->bytes > b->bytes || a->shared > b->shared)) return false;

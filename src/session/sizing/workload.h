@@ -26,7 +26,7 @@ typedef struct rondo_workload_input {
 
 RONDO_MUST_USE rondo_status rondo_workload_make(const rondo_allocator *allocator, const rondo_workload_input *input,
                                                 rondo_workload *out);
-void rondo_workload_free(rondo_workload *workload); /* a zeroed one is fine */
+void rondo_workload_free(rondo_workload *workload); /* a zeroed workload is allowed */
 
 /* Sorts by rows and joins items with the same rows. Returns the new count. */
 size_t rondo_workload_merge(rondo_size_demand *items, size_t count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * rondo_compiled_explain (FW-7): what is recorded, what is not and why, what that gains, and what would raise it, as a
- * document (base/document/document.h) whose keys and their order are those of <rondo/program.h>. Nothing is run or
- * measured.
+ * rondo_compiled_explain (FW-7): what is recorded, what is not and why, what recording gains, and how to gain more. The
+ * result is a document (base/document/document.h); <rondo/program.h> defines its keys and their order. Nothing is run
+ * or measured.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "tensor/program/shape.h"
 #include "tensor/run/compiled.h"
 
-enum { MOST_NAMED = 8 }; /* states of an optimizer that a text names */
+enum { MOST_NAMED = 8 }; /* at most this many states of an optimizer are named in the text */
 
 /* Recording -------------------------------------------------------------------------------------------------------- */
 
@@ -47,7 +47,7 @@ static void explain_reason(const rondo_compiled *compiled, rondo_document *out) 
 
 /* Why the recorded graph's nodes are parallel, or why they are not. */
 typedef enum branch_state {
-  BRANCH_NONE, /* each operator depends on the one before it */
+  BRANCH_NONE, /* each operator depends on the previous one */
   BRANCH_TAKEN,
   BRANCH_REFUSED, /* RONDO_BRANCHES_NEVER */
   BRANCH_MEMORY,  /* they would take too much memory */
@@ -142,12 +142,12 @@ static void explain_gain(const rondo_compiled *compiled, rondo_document *out) {
 
 /* Advice ----------------------------------------------------------------------------------------------------------- */
 
-#define MUCH 0.25 /* of a recorded run: what nodes cost besides their work */
+#define MUCH 0.25 /* a share of a recorded run: the cost of nodes besides their work */
 #define LITTLE 0.1
-#define FEW_WORKS 8          /* hardly worth a launch of their own */
-#define MANY_BYTES (1 << 16) /* copies of which are worth a thought */
+#define FEW_WORKS 8          /* too few for a launch of their own */
+#define MANY_BYTES (1 << 16) /* copies of this size are worth mentioning */
 
-/* The list of advice, into which each piece is written as it is given. */
+/* The list of advice. Each piece is written when it is added. */
 typedef struct advice {
   rondo_document *out;
   size_t count;
@@ -180,7 +180,7 @@ static void advise_eager(const rondo_compiled *compiled, advice *list) {
            gain->works);
 }
 
-/* What a recorded run is made of. */
+/* Advice on the nodes of a recorded run. */
 static void advise_on_nodes(const rondo_compiled *compiled, advice *list) {
   const rondo_gain *gain = &compiled->gain;
   const rondo_costs *costs = &compiled->costs;
@@ -223,7 +223,7 @@ static void advise_on_inputs(uint64_t input_bytes, advice *list) {
          rondo_size_text(size, input_bytes));
 }
 
-/* What would raise the gain of recording. `input_bytes`: of inputs that are not staged. */
+/* Advice on how to gain more from recording. `input_bytes`: bytes of inputs that are not staged. */
 static void explain_advice(const rondo_compiled *compiled, branch_state branches, uint64_t input_bytes,
                            rondo_document *out) {
   advice list = {.out = out};
@@ -264,7 +264,7 @@ static void explain_executor(const rondo_compiled_info *info, rondo_document *ou
 
 /* Memory ----------------------------------------------------------------------------------------------------------- */
 
-/* How near the plan is to what the order needs, and the order to the program's own. */
+/* Compares the planned memory with what the order needs, and the order with the program's own order. */
 static void explain_memory(const rondo_compiled_info *info, rondo_document *out) {
   const bool is_known = info->lower_bound != 0;
   if (is_known) rondo_document_label(out, "memory");
@@ -279,7 +279,8 @@ static void explain_memory(const rondo_compiled_info *info, rondo_document *out)
 
 /* Updates ---------------------------------------------------------------------------------------------------------- */
 
-/* The state at or after `from` that this optimizer trains; NULL: any optimizer. The number of values: there is none. */
+/* The first state from index `from` on that this optimizer trains; NULL: any optimizer. The number of values if there
+ * is none. */
 static size_t find_trained(const rondo_compiled *compiled, size_t from, const char *optimizer) {
   for (; from < compiled->values.count; from++) {
     const char *by = compiled->values.items[from].trained_by;

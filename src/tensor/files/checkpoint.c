@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Checkpoints: sets of weights with a mark in their metadata and what a program carries besides its weights. The file
- * is that of any set; one without checksums is refused.
+ * Checkpoints: sets of weights with a mark in their metadata, and with the data of a program besides its weights. The
+ * file format is that of any set. A checkpoint without checksums is refused.
  */
 #include <rondo/checkpoint.h>
 
@@ -107,7 +107,7 @@ rondo_status rondo_checkpoint_restore_generator(const rondo_weights *checkpoint,
 
 /* Files ------------------------------------------------------------------------------------------------------------ */
 
-/* Reading the set has found its checksums right, if it has some. */
+/* The checksums, if there are any, were compared when the set was read. */
 static rondo_status check_form(const rondo_weights *set) {
   const char *form = rondo_weights_get_metadata(set, FORM_KEY);
   if (form == NULL) {
@@ -130,7 +130,7 @@ rondo_status rondo_checkpoint_save(rondo_weights *checkpoint, const char *path) 
   return rondo_weights_save(checkpoint, path);
 }
 
-/* Destroys what is no checkpoint. */
+/* Destroys a set that is not a checkpoint. */
 static rondo_status check_read(const char *what, rondo_weights **inout) {
   const rondo_status status = check_form(*inout);
   if (status == RONDO_OK) return RONDO_OK;

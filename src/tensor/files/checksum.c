@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Checksums of sets. Each is rondo_hash_bytes, each step of which is a bijection of the state for a word and of the
- * word for a state, so that no change within one word is missed.
+ * Checksums of sets, computed by rondo_hash_bytes. Each of its steps is a bijection of the state for a given word, and
+ * of the word for a given state. So every change within one word is detected.
  */
 #include "tensor/files/checksum.h"
 
@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-#define DIGITS 16 /* of a checksum */
+#define DIGITS 16 /* of one checksum */
 #define PART_BYTES ((size_t)1 << 20)
 
 bool rondo_checksum_is_key(const char *key) {
@@ -25,7 +25,7 @@ static uint64_t sum_of_pair(uint64_t sum, const char *key, const char *value) {
   return rondo_hash_text(rondo_hash_text(sum, key), value);
 }
 
-/* `form` is what stands at the form's key, or NULL. */
+/* `form` is the value of the key for the form, or NULL. */
 static uint64_t sum_of_description(const rondo_weights *set, const char *form) {
   uint64_t sum = rondo_hash_u64(RONDO_HASH_START, set->entries.count);
   for (size_t i = 0; i < set->entries.count; i++) {
@@ -42,7 +42,7 @@ static uint64_t sum_of_description(const rondo_weights *set, const char *form) {
   return form == NULL ? sum : sum_of_pair(sum, RONDO_CHECKSUM_FORM_KEY, form);
 }
 
-/* In parts, each of which gives its pages of a mapped file back. */
+/* Works in parts, and releases the pages of a mapped file after each part. */
 static uint64_t sum_of_data(const rondo_weights *set, const rondo_weights_entry *entry) {
   assert(entry->data != NULL);
   const unsigned char *data = entry->data;
@@ -56,7 +56,7 @@ static uint64_t sum_of_data(const rondo_weights *set, const rondo_weights_entry 
   return rondo_hash_u64(sum, bytes);
 }
 
-/* Of the description at 0, then of each tensor. */
+/* Index 0 is the description; the tensors follow. */
 static uint64_t sum_at(const rondo_weights *set, const char *form, size_t index) {
   if (index == 0) return sum_of_description(set, form);
   return sum_of_data(set, &set->entries.items[index - 1]);

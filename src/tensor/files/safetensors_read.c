@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Reading safetensors. The header is checked whole before any tensor is read: names once each, shapes whose bytes fit,
- * and ranges that cover the data from the first byte to the last without overlap or gap, as the format asks
+ * Reads safetensors files. The whole header is checked before any tensor is read: names are unique, sizes do not
+ * overflow, and ranges cover the data from the first byte to the last without overlap or gap, as the format requires
  * (huggingface/safetensors, README, "Format" and "Notes": header up to 100 MB, no duplicate keys, no holes). Then the
- * checksums are compared, if the file has them: of the whole header, and of the tensors that are wanted.
+ * checksums are compared, if the file has them: of the whole header, and of the requested tensors.
  *
- * A file is mapped, and its entries point into the mapping; bytes of the caller are copied.
+ * A file is mapped, and its entries point into the mapping. Bytes from the caller are copied.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -139,8 +139,8 @@ static rondo_status read_offsets(const rondo_json_value *tensor, listed *out) {
                     (unsigned long long)(out->end - out->begin));
 }
 
-/* The JSON parser has checked that keys are UTF-8 and occur once. They are sorted at the end, as there may be millions.
- */
+/* The JSON parser has checked that keys are UTF-8 and unique. Keys are sorted once at the end, because there may be
+ * millions. */
 static rondo_status read_metadata(reader *r, const rondo_json_value *metadata) {
   if (!rondo_json_is(metadata, RONDO_JSON_OBJECT)) {
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, RONDO_METADATA_KEY " is not an object");
@@ -185,11 +185,12 @@ static int compare_listed(const void *a, const void *b) {
   const listed *x = a;
   const listed *y = b;
   if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
-  if (x->end != y->end) return x->end < y->end ? -1 : 1; /* an empty tensor before the one that begins there */
+  if (x->end != y->end)
+    return x->end < y->end ? -1 : 1; /* an empty tensor comes before the one that begins at the same offset */
   return strcmp(x->name, y->name);
 }
 
-/* The tensors cover the data from its first byte to its last, each byte once. */
+/* Checks that the tensors cover each byte of the data exactly once. */
 static rondo_status check_cover(reader *r) {
   const uint64_t bytes = r->count - LENGTH_BYTES - r->header_bytes;
   uint64_t covered = 0;
@@ -215,7 +216,7 @@ static bool is_wanted(const rondo_weights_options *options, const char *name) {
   return options->wanted == NULL || options->wanted(name, options->user);
 }
 
-/* Data of a mapped file stay where they are, unless their address is no multiple of their elements' size. */
+/* Data of a mapped file are not copied, unless their address is not aligned to the size of their elements. */
 static rondo_status read_tensor(reader *r, const listed *tensor) {
   rondo_weights *weights = r->weights;
   const size_t offset = LENGTH_BYTES + r->header_bytes + (size_t)tensor->begin;
@@ -261,7 +262,7 @@ static rondo_status read_bytes(const rondo_weights_options *options, const void 
 
 /* API ------------------------------------------------------------------------------------------------------------- */
 
-/* Destroys the set when reading failed. */
+/* Destroys the set if reading failed. */
 static rondo_status finish(rondo_status status, const char *what, rondo_weights *weights, rondo_weights **out_weights) {
   if (status == RONDO_OK) {
     *out_weights = weights;

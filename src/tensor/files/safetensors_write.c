@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Writing safetensors: the header padded with spaces so that the data begin at a multiple of 8, and the tensors in
- * order of the sizes of their elements, the largest first, then of their names. So each tensor lies at a multiple of
- * its element's size, and readers can map it. Checksums are metadata, which readers of the format take as any text.
+ * Writes safetensors files. The header is padded with spaces so that the data begin at a multiple of 8. Tensors are
+ * ordered by the size of their elements, the largest first, then by name. So each tensor is aligned to the size of its
+ * elements, and readers can map it. Checksums are metadata; other readers of the format treat them as text.
  */
 #include <string.h>
 
@@ -48,7 +48,7 @@ static void write_entry(const rondo_weights_entry *entry, uint64_t begin, rondo_
   rondo_json_object_end(text);
 }
 
-/* The entry that comes after `before` in the file, or the first one for NULL; NULL at the end. */
+/* The entry after `before` in the file; the first one if `before` is NULL; NULL at the end. */
 static const rondo_weights_entry *next_entry(const rondo_weights *weights, const rondo_weights_entry *before) {
   if (weights->entries.count == 0) return NULL;
   const rondo_weights_entry *items = weights->entries.items, *end = items + weights->entries.count;

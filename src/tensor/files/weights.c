@@ -82,7 +82,7 @@ static void sort(void *items, size_t count, size_t item_bytes) {
   if (count > 1) qsort(items, count, item_bytes, compare_texts);
 }
 
-/* How many items come before the text. */
+/* The number of items that sort before the text. */
 #define position_of(array, text) position_among((array)->items, (array)->count, sizeof *(array)->items, (text))
 static size_t position_among(const void *items, size_t count, size_t item_bytes, const char *text) {
   size_t low = 0, high = count;
@@ -90,7 +90,7 @@ static size_t position_among(const void *items, size_t count, size_t item_bytes,
   return low;
 }
 
-/* Moves the last item to `at`, and those from there on behind it. */
+/* Moves the last item to index `at`, and the items from `at` on one position up. */
 #define move_last(array, at) move_last_of((array)->items, (array)->count, sizeof *(array)->items, (at))
 static void move_last_of(void *items, size_t count, size_t item_bytes, size_t at) {
   unsigned char last[sizeof(rondo_weights_entry)], *to = (unsigned char *)items + at * item_bytes;
@@ -102,7 +102,7 @@ static void move_last_of(void *items, size_t count, size_t item_bytes, size_t at
 
 /* Entries --------------------------------------------------------------------------------------------------------- */
 
-/* Names are written into JSON, where what is not UTF-8 would become something else (Unicode 15, table 3-7). */
+/* Names are written into JSON, which would not preserve text that is not UTF-8 (Unicode 15, table 3-7). */
 static bool is_utf8(const char *text) {
   const unsigned char *at = (const unsigned char *)text;
   while (*at != 0) {
@@ -127,7 +127,7 @@ static rondo_status check_name(const char *name) {
                     "'%s' cannot be a tensor's name: it must be UTF-8 and not " RONDO_METADATA_KEY, name);
 }
 
-/* Takes the entry's data. */
+/* Takes ownership of the entry's data. */
 static rondo_status append_entry(rondo_weights *weights, const char *name, rondo_weights_entry *entry) {
   assert(entry->name == NULL && rondo_shape_bytes(&entry->shape) > 0);
   rondo_status status = check_name(name);

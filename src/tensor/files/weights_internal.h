@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A set of named tensors: entries sorted by name, metadata sorted by key. An entry owns its data or points into the
- * set's file mapping. Tensors of a file that Rondo cannot represent are in `skipped`, with the
- * reason.
+ * set's file mapping. `skipped` lists tensors of a file that Rondo cannot represent, with the reason.
  */
 #ifndef RONDO_TENSOR_FILES_WEIGHTS_INTERNAL_H
 #define RONDO_TENSOR_FILES_WEIGHTS_INTERNAL_H
@@ -19,7 +18,7 @@
 typedef struct rondo_weights_entry {
   char *name;
   rondo_shape shape;
-  void *data; /* NULL while a file is read: the caller does not want the tensor */
+  void *data; /* NULL while a file is read: the caller did not request the tensor */
   bool owns_data;
 } rondo_weights_entry;
 
@@ -41,19 +40,19 @@ struct rondo_weights {
   RONDO_ARRAY(rondo_weights_skipped) skipped;
 };
 
-/* Adds an entry at the end; the caller sorts after the last one. The set must not have the name. `shape` is one that
- * rondo_shape_make took. _append allocates zeroed data, which the caller fills; _append_view uses the caller's
- * pointer, which may be NULL. Errors: INVALID_ARGUMENT with MALFORMED (a name that cannot be written into a
- * file), OUT_OF_MEMORY. */
+/* Adds an entry at the end. The set must not have the name. The caller sorts the set after the last entry. `shape`
+ * comes from rondo_shape_make. _append allocates zeroed data, which the caller fills; _append_view uses the caller's
+ * pointer, which may be NULL. Errors: INVALID_ARGUMENT with MALFORMED (a name that cannot be written into a file),
+ * OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_weights_append(rondo_weights *weights, const char *name, const rondo_shape *shape,
                                                  void **out_data);
 RONDO_MUST_USE rondo_status rondo_weights_append_view(rondo_weights *weights, const char *name,
                                                       const rondo_shape *shape, void *data);
 
-/* Sorts entries, metadata and skipped tensors, once all are appended. */
+/* Sorts entries, metadata and skipped tensors. Call it after all are appended. */
 void rondo_weights_sort(rondo_weights *weights);
 
-/* The same for metadata: a key that the set does not have, in UTF-8 as the value. OUT_OF_MEMORY. */
+/* The same for metadata. The set must not have the key; key and value are UTF-8. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_weights_append_metadata(rondo_weights *weights, const char *key, const char *value);
 
 /* Removes the entries without data. */
@@ -69,7 +68,8 @@ const rondo_weights_entry *rondo_weights_look_up(const rondo_weights *weights, c
 /* If the set skipped a tensor of this name, UNSUPPORTED with the reason; else RONDO_OK. */
 RONDO_MUST_USE rondo_status rondo_weights_check_skipped(const rondo_weights *weights, const char *name);
 
-/* Moves all entries of `from` into `to`: all, or none and DUPLICATE_NAME or OUT_OF_MEMORY. Both have one allocator. */
+/* Moves all entries of `from` into `to`. On failure (DUPLICATE_NAME, OUT_OF_MEMORY) it moves none. Both sets have the
+ * same allocator. */
 RONDO_MUST_USE rondo_status rondo_weights_move(rondo_weights *to, rondo_weights *from);
 
 /* The names of types in files, and the type of a name; false: it has none. */

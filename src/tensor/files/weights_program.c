@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * States and cells of compiled programs into sets of weights, and back.
+ * Copies states and cells of compiled programs into sets of weights, and back.
  */
 #include "tensor/files/weights_program.h"
 
@@ -7,7 +7,7 @@
 
 #define PIECE_BYTES ((size_t)1 << 20)
 
-/* States come first among a compiled program's values, then cells. */
+/* The states of a compiled program come first among its values, then the cells. */
 static const rondo_named_value *value_at(const rondo_compiled *compiled, size_t index, const rondo_kept_values *kept) {
   if (index >= compiled->values.count) return NULL;
   const rondo_named_value *value = &compiled->values.items[index];
@@ -75,8 +75,8 @@ rondo_status rondo_weights_check_kept(const rondo_weights *weights, const rondo_
   return RONDO_OK;
 }
 
-/* In pieces, each of which gives its pages of the file back, so that the set and the program together never take much
- * more memory than one of them. */
+/* Copies in pieces, and releases the pages of the file after each piece. So the set and the program together never take
+ * much more memory than one of them. */
 static rondo_status write_value(const rondo_weights *weights, rondo_compiled *compiled, const char *name) {
   const rondo_weights_entry *entry = rondo_weights_look_up(weights, name);
   const unsigned char *data = entry->data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What sets of weights and compiled programs exchange: the states, for checkpoints the cells too.
+ * The values that sets of weights and compiled programs exchange: states, and for checkpoints also cells.
  */
 #ifndef RONDO_TENSOR_FILES_WEIGHTS_PROGRAM_H
 #define RONDO_TENSOR_FILES_WEIGHTS_PROGRAM_H
@@ -7,13 +7,13 @@
 #include "tensor/files/weights_internal.h"
 #include "tensor/run/compiled.h"
 
-/* Which values of a compiled program. */
+/* Selects values of a compiled program. */
 typedef struct rondo_kept_values {
-  bool cells;                     /* beside the states */
-  bool (*only)(const char *name); /* those whose name it accepts; NULL: all */
+  bool cells;                     /* in addition to the states */
+  bool (*only)(const char *name); /* only values whose name it accepts; NULL: all */
 } rondo_kept_values;
 
-/* As the public functions of these names. Apply is for weights that were checked. */
+/* As the public functions with these names. The weights passed to apply must have been checked. */
 RONDO_MUST_USE rondo_status rondo_weights_gather_kept(rondo_weights *weights, rondo_compiled *compiled,
                                                       const rondo_kept_values *kept);
 RONDO_MUST_USE rondo_status rondo_weights_check_kept(const rondo_weights *weights, const rondo_compiled *compiled,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Operations that compute the same, found by a table of hashes.
+ * Operations that compute the same, found in a hash table.
  */
 #include "tensor/program/equal_operations.h"
 
@@ -13,7 +13,7 @@ static bool same_input(const rondo_program *program, const uint32_t *owners, uin
   return owners[a] == owners[b] && rondo_shape_same(rondo_program_shape(program, a), rondo_program_shape(program, b));
 }
 
-/* Whether `first` computes all that `second` does. */
+/* Whether the results of `first` include all that `second` computes. */
 static bool stands_for(const rondo_program *program, const uint32_t *owners, const rondo_repeats *repeats,
                        const rondo_operation *first, const rondo_operation *second) {
   if (repeats->keeps_places && first->place != second->place) return false;

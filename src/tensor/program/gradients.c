@@ -20,13 +20,13 @@
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 
-/* For the values of the program before gradients are added, each array by value. */
+/* For the values that the program had before gradients were added. Each array is indexed by value. */
 typedef struct walk {
   rondo_program *program;
   rondo_scratch scratch;
   size_t count;
   bool *depends;       /* a requested value, or computed from one */
-  uint32_t *owners;    /* the first value that is computed alike */
+  uint32_t *owners;    /* the first value that is computed in the same way */
   uint32_t *gradients; /* of owners only. RONDO_NO_VALUE: zeros */
   rondo_repeats repeats;
 } walk;
@@ -67,7 +67,8 @@ rondo_status rondo_program_add_gradient(rondo_program *program, uint32_t gradien
   return RONDO_OK;
 }
 
-/* Marks what was added for an operation, including sums with the gradients of other readers of its inputs. */
+/* Marks the operations that were added for an operation, including sums with the gradients of other readers of its
+ * inputs. */
 static void note_gradients(walk *w, uint32_t index, size_t before) {
   for (size_t i = before; i < w->program->operations.count; i++) {
     rondo_operation *added = &w->program->operations.items[i];

@@ -12,14 +12,15 @@
 RONDO_MUST_USE rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, uint32_t seed,
                                                         const uint32_t *values, size_t count, uint32_t *gradients);
 
-/* For rows' differentiate: adds a gradient to the sum so far, which is RONDO_NO_VALUE before the first. */
+/* For the differentiate functions of rows: adds a gradient to the sum so far, which is RONDO_NO_VALUE before the first.
+ * */
 RONDO_MUST_USE rondo_status rondo_program_add_gradient(rondo_program *program, uint32_t gradient, uint32_t *inout_sum);
 
 /* Sets needed[v] for `value` and for every value that it is computed from. needed: by value, zeroed. */
 void rondo_program_mark_sources(const rondo_program *program, uint32_t value, bool *needed);
 
-/* Defined with the operator in tensor/operators/shape/zeros.c. Zeros of this type and shape: a result, made again in
- * each run. */
+/* Adds zeros of this type and shape, a result that each run computes again. Defined with the operator in
+ * tensor/operators/shape/zeros.c. */
 RONDO_MUST_USE rondo_status rondo_program_add_zeros(rondo_program *program, const rondo_shape *shape,
                                                     uint32_t *out_value);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Adding operators to a program: checking inputs, inferring shapes, making results; and messages about them.
+ * Adds operators to a program: checks inputs, infers shapes, adds results. Also makes the messages about them.
  */
 #include <assert.h>
 #include <stdarg.h>

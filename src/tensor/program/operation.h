@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Adding operators to a program: checking inputs, inferring shapes, making results; and messages about them.
+ * Adds operators to a program: checks inputs, infers shapes, adds results. Also makes the messages about them.
  */
 #ifndef RONDO_TENSOR_PROGRAM_OPERATION_H
 #define RONDO_TENSOR_PROGRAM_OPERATION_H
 
 #include "tensor/program/program_internal.h"
 
-/* Adds an operator. Inputs past `count` are left out. attributes may be NULL. out_results has room for the row's
- * results, or is NULL. */
+/* Adds an operator. Inputs from index `count` on are omitted. attributes may be NULL. out_results has room for the
+ * row's results, or is NULL. */
 RONDO_MUST_USE rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row, const uint32_t *inputs,
                                               uint32_t count, const rondo_attributes *attributes,
                                               uint32_t *out_results);
@@ -49,14 +49,14 @@ const char *rondo_value_text(char buffer[RONDO_CALL_TEXT], const rondo_program *
 /* Whether the value is an input of an operation, or an output. */
 bool rondo_program_reads(const rondo_program *program, uint32_t value);
 
-/* Whether the value has memory: all but spare results that nothing reads. */
+/* Whether the value has memory. Only spare results that nothing reads have none. */
 bool rondo_value_is_made(const rondo_program *program, uint32_t value);
 
-/* The shapes of an operation's inputs; NULL for one left out. */
+/* The shape of an operation's input; NULL if the input is omitted. */
 const rondo_shape *rondo_operation_input(const rondo_program *program, const rondo_operation *operation,
                                          uint32_t input);
 
-/* TYPE or SHAPE unless input `input` has this type, and this rank (RONDO_ANY_RANK: any). OK for one left out. */
+/* TYPE or SHAPE unless input `input` has this type and this rank (RONDO_ANY_RANK: any). OK if the input is omitted. */
 RONDO_MUST_USE rondo_status rondo_require_input(const rondo_program *program, const rondo_operation *operation,
                                                 uint32_t input, rondo_type type, uint32_t rank);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * An operator is one row of the table. tensor/operators/README.md says how to add one. Gradient and update operators
- * are rows too; they only have no public function.
+ * are rows without a public function.
  *
  * Rows are constant. The functions of a row are called by one thread at a time for each program.
  */
@@ -13,7 +13,7 @@
 #define RONDO_MAX_RESULTS 8
 #define RONDO_MAX_SIZES 18
 #define RONDO_NO_VALUE UINT32_MAX
-#define RONDO_MAX_TERMS 3 /* inputs of an operator that works element by element */
+#define RONDO_MAX_TERMS 3 /* inputs of an elementwise operator */
 
 #define RONDO_TYPE_BIT(type) (1u << (type))
 #define RONDO_FLOATS (RONDO_TYPE_BIT(RONDO_F32) | RONDO_TYPE_BIT(RONDO_F16) | RONDO_TYPE_BIT(RONDO_BF16))
@@ -41,14 +41,14 @@ typedef struct rondo_attributes {
 /* An operator applied in a program. Inputs and results are indices of the program's values. */
 typedef struct rondo_operation {
   const rondo_operator *row;
-  uint32_t inputs[RONDO_MAX_OPERANDS]; /* RONDO_NO_VALUE for an optional one that is left out, and past the last */
+  uint32_t inputs[RONDO_MAX_OPERANDS]; /* RONDO_NO_VALUE for an omitted optional input, and after the last input */
   uint32_t results[RONDO_MAX_RESULTS];
   rondo_attributes attributes;
-  uint32_t place;       /* of the device list, plus one; 0: not placed (tensor/divide/operator_placement.h) */
+  uint32_t place;       /* index in the device list, plus one; 0: not placed (tensor/divide/operator_placement.h) */
   uint32_t gradient_of; /* the operation that it passes gradients through, plus one; 0: none */
 } rondo_operation;
 
-/* The loop over the inputs that an operation has. */
+/* A loop over the inputs that an operation has. */
 #define RONDO_EACH_INPUT(k, operation)              \
   for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) \
     if ((operation)->inputs[k] == RONDO_NO_VALUE)   \
@@ -64,8 +64,8 @@ typedef struct rondo_chunk_call {
   void *result; /* numbers, not rounded to the type; overlaps no term */
   size_t first; /* index of the first element in the result, a multiple of 16 */
   size_t count;
-  float numbers[2]; /* the first of the attributes' */
-  size_t size;      /* the first of the attributes' */
+  float numbers[2]; /* the first numbers of the attributes */
+  size_t size;      /* the first size of the attributes */
 } rondo_chunk_call;
 
 /* How an elementwise operator computes each element of its only result from the elements of its inputs at the same
@@ -80,14 +80,13 @@ typedef struct rondo_element {
   uint32_t others; /* how many inputs, the last ones, are not elementwise */
 } rondo_element;
 
-/* Whether all fields are equal. */
 bool rondo_attributes_same(const rondo_attributes *a, const rondo_attributes *b);
 
-/* How operations of one row run as one kernel, if the schedule joins them (tensor/compile/join_updates.h). They are
- * emitted in the place of the first. None of them has a workspace. */
+/* How operations of one row run as one kernel, if the schedule joins them (tensor/compile/join_updates.h). The kernel
+ * is emitted at the position of the first. None of them has a workspace. */
 #define RONDO_MOST_JOINED 30
 typedef struct rondo_join {
-  uint32_t most;          /* operations of one kernel, at most RONDO_MOST_JOINED */
+  uint32_t most;          /* operations in one kernel, at most RONDO_MOST_JOINED */
   uint32_t shared;        /* bit i: input i is the same value for all of them */
   bool is_typed;          /* input 0 has the same type in all of them */
   bool in_order;          /* one may read results of the one before it, which then need no memory */
@@ -109,17 +108,17 @@ struct rondo_operator {
   uint32_t spare_results; /* bit i: result i has an address, and is computed, only if something reads it */
   uint32_t updates;       /* bit i: input i, a state, is changed in place. Such operators run after all others, and
                              do nothing in a run that failed (rondo_emit_gate) */
-  bool is_view;           /* the result shows the bytes of the first input; nothing runs */
+  bool is_view;           /* the result is a view of the bytes of the first input; nothing runs */
   bool is_in_place;    /* the result may take over the bytes of input 0 if nothing else reads them: its emit finds the
                           same address for both, and otherwise copies input 0 first */
   bool checks_indices; /* its emit calls rondo_emit_index_check once. Updates come after it */
   bool always_runs;    /* also if nothing reads its results: an update relies on its index check */
   const char *index_rule; /* the end of the message about a wrong index; NULL: "row 0 was used instead" */
   bool adds_gradients;    /* its differentiate adds to the sum of gradients of input 0 (below) */
-  bool is_late;         /* it runs with the updates, though it changes no state: it sees states after earlier updates */
-  bool stops_gradients; /* no gradient passes from its result to its inputs */
-  uint32_t types;       /* RONDO_TYPE_BITs of input `typed_input`; 0: not a public operator */
-  uint32_t typed_input; /* without inputs, `types` are those of the result */
+  bool is_late;           /* runs with the updates, but changes no state: it reads states after earlier updates */
+  bool stops_gradients;   /* no gradient passes from its result to its inputs */
+  uint32_t types;         /* RONDO_TYPE_BITs of input `typed_input`; 0: not a public operator */
+  uint32_t typed_input;   /* without inputs, `types` are those of the result */
   rondo_element element;
   const void *family; /* data of this row for functions below that several rows share; or NULL */
 
@@ -134,8 +133,8 @@ struct rondo_operator {
   rondo_status (*differentiate)(rondo_program *program, const rondo_operation *operation,
                                 const uint32_t *result_gradients, uint32_t *input_gradients);
 
-  /* Prepares what operation number `operation` needs besides kernels, in the resources, and returns the bytes of its
-   * workspace (rondo_emit_workspace). NULL: it needs neither. */
+  /* Prepares the resources that operation number `operation` needs in addition to kernels, and returns the size of its
+   * workspace in bytes (rondo_emit_workspace). NULL: it needs neither. */
   rondo_status (*prepare)(rondo_resources *resources, const rondo_program *program, uint32_t operation,
                           size_t *out_workspace_bytes);
 
@@ -152,7 +151,7 @@ struct rondo_operator {
 /* The table; *out_count rows. */
 const rondo_operator *const *rondo_operator_table(size_t *out_count);
 
-/* Whether it runs with the updates, after everything that computes. */
+/* Whether it runs with the updates, after all other operators. */
 static inline bool rondo_operator_is_update(const rondo_operator *row) { return row->updates != 0 || row->is_late; }
 
 /* Whether the operation changes its input `input`, a state. */
@@ -160,14 +159,14 @@ static inline bool rondo_operation_updates(const rondo_operation *operation, uin
   return (operation->row->updates >> input & 1u) != 0;
 }
 
-/* Whether the flag of any result is set. flags: by value. */
+/* Whether the flag of any result is set. `flags` is indexed by value. */
 static inline bool rondo_operation_makes_any(const rondo_operation *operation, const bool *flags) {
   for (uint32_t r = 0; r < operation->row->result_count; r++)
     if (flags[operation->results[r]]) return true;
   return false;
 }
 
-/* Inputs of a row, required and optional. */
+/* The number of inputs of a row, required and optional. */
 uint32_t rondo_operator_input_count(const rondo_operator *row);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The list of operators, one line each; operator_table.c makes the table of it.
+ * The list of operators, one on each line; operator_table.c builds the table from it.
  */
 #ifndef RONDO_TENSOR_PROGRAM_OPERATORS_H
 #define RONDO_TENSOR_PROGRAM_OPERATORS_H

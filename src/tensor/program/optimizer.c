@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Optimizers: the gradients of the loss for the states of a list, or for every F32 state that it depends on and that is
- * not frozen, and one update operator for each that has one. All or nothing: a failure rolls the program back.
+ * Optimizers. An optimizer differentiates the loss for the states of a list, or for every F32 state that the loss
+ * depends on and that is not frozen. It adds one update operator for each state that has a gradient. A failure rolls
+ * the program back.
  */
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ typedef struct trainees {
   size_t room;
 } trainees;
 
-/* What is added to gradients before the updates: values of the program, RONDO_NO_VALUE where there is none. */
+/* Values that the gradient options add to the program before the updates; RONDO_NO_VALUE: not added. */
 typedef struct gradient_setup {
   rondo_gradient_options given;
   uint32_t runs, scale, good, control;
@@ -39,7 +40,7 @@ typedef struct gradient_setup {
 typedef rondo_status (*add_update)(const trainees *t, uint32_t state, uint32_t gradient, uint32_t control,
                                    const void *user);
 
-/* Adds what all updates share, which may need the control. NULL: nothing. */
+/* Adds what all updates share. It may need the control. NULL: nothing is shared. */
 typedef rondo_status (*add_shared)(rondo_program *program, uint32_t control, void *user);
 
 typedef struct optimizer {
@@ -132,7 +133,7 @@ static rondo_status collect(trainees *t, uint32_t loss) {
   return status;
 }
 
-/* States without a gradient are not the optimizer's: weight decay would shrink them. Those of a list have one. */
+/* Drops states without a gradient, because weight decay would shrink them. All states of a list have a gradient. */
 static rondo_status keep_differentiable(trainees *t) {
   size_t kept = 0;
   RONDO_TRY(require_gradients(t));
@@ -188,7 +189,7 @@ static bool is_controlled(const rondo_gradient_options *given) {
   return given->accumulate > 1 || given->max_norm > 0 || given->scale_loss || given->norm_output != NULL;
 }
 
-/* The states that must be there before the loss is differentiated. */
+/* Declares the states that must exist before the loss is differentiated. */
 static rondo_status declare_setup(rondo_program *program, gradient_setup *setup) {
   const rondo_shape counter = rondo_shape_scalar(RONDO_I32), scalar = rondo_shape_scalar(RONDO_F32);
   setup->runs = setup->scale = setup->good = setup->control = RONDO_NO_VALUE;
@@ -200,7 +201,7 @@ static rondo_status declare_setup(rondo_program *program, gradient_setup *setup)
                                &setup->scale);
 }
 
-/* A gradient that was made in F16 or BF16 is read as it is: what works with it makes each element an F32. */
+/* Uses F16 and BF16 gradients without a cast: operators that read them convert each element to F32. */
 static void skip_casts(trainees *t) {
   const rondo_program *program = t->program;
   for (size_t i = 0; i < t->count; i++) {
@@ -212,7 +213,7 @@ static void skip_casts(trainees *t) {
   }
 }
 
-/* Sums beside the states take the gradients' places. */
+/* Replaces the gradients by sums that are kept in states of their own. */
 static rondo_status accumulate(trainees *t, const gradient_setup *setup) {
   for (size_t i = 0; i < t->count && setup->given.accumulate > 1; i++) {
     uint32_t inputs[] = {0, t->gradients[i], setup->runs};
@@ -233,7 +234,7 @@ static rondo_status add_squares(const trainees *t, uint32_t *out_parts) {
   return RONDO_OK;
 }
 
-/* A norm that nobody looks at is not computed, but where the loss is scaled: it says whether all is finite. */
+/* The norm is computed only if it is read, or if the loss is scaled: then it shows whether all gradients are finite. */
 static rondo_status add_control(trainees *t, gradient_setup *setup) {
   const rondo_gradient_options *given = &setup->given;
   const rondo_attributes attributes = {
@@ -264,7 +265,7 @@ static rondo_status add_updates(trainees *t, uint32_t loss, gradient_setup *setu
   return RONDO_OK;
 }
 
-/* With the program, the call and the list of `t`. */
+/* `t` has the program, the call and the list. */
 static rondo_status train(trainees t, uint32_t loss, const rondo_gradient_options *gradients, const optimizer *by) {
   gradient_setup setup;
   rondo_program *program = t.program;
@@ -289,7 +290,7 @@ static rondo_status resolve_scalar(const rondo_program *program, rondo_value val
                     "%s: %s is %s, not a scalar f32, such as a cell", call, what, rondo_shape_text(text, shape));
 }
 
-/* Where an optimizer has its rate from. */
+/* The source of an optimizer's learning rate. */
 typedef struct rate_source {
   bool is_scheduled;
   rondo_rate_options schedule;
@@ -305,7 +306,7 @@ static rondo_status read_rate(const rondo_program *program, rondo_value rate, co
                     "%s: both a learning_rate and a schedule are given: leave one out", call);
 }
 
-/* updates: the state that counts them. */
+/* `updates` is the state that counts the updates. */
 static rondo_status add_rate(rondo_program *program, uint32_t updates, rate_source *source) {
   if (!source->is_scheduled) return RONDO_OK;
   const rondo_attributes attributes = rondo_rate_attributes(&source->schedule);
@@ -314,7 +315,7 @@ static rondo_status add_rate(rondo_program *program, uint32_t updates, rate_sour
   return rondo_program_output(program, source->schedule.output, rondo_program_tag(program, source->rate));
 }
 
-/* What both fronts check. */
+/* The checks that both public functions share. */
 static rondo_status check_call(const rondo_program *program, const void *options, rondo_value loss, const char *call,
                                uint32_t *out_loss) {
   RONDO_TRY(rondo_require(call, "program", program));

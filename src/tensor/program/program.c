@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Programs: making them, their named values and outputs, and the values' tags.
+ * Programs: creation, named values and outputs, and the tags of values.
  */
 #include <assert.h>
 #include <stdatomic.h>
@@ -220,8 +220,8 @@ rondo_status rondo_program_cell(rondo_program *program, const char *name, float 
   return RONDO_OK;
 }
 
-/* A view of a state or cell would show later changes of it, by an update or the user. So its output is a copy, which
- * keeps the value that the run computed with. */
+/* A view of a state or cell would show later changes by an update or the caller. So the output is a copy, which keeps
+ * the value that the run computed with. */
 static rondo_status copy_view(rondo_program *program, uint32_t *inout_value) {
   uint32_t root = *inout_value;
   while (program->values.items[root].view_of != RONDO_NO_VALUE) root = program->values.items[root].view_of;

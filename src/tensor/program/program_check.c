@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The invariant of programs, in debug builds. It takes no memory: a value's readers are compared in sum only.
+ * The invariant of programs, in debug builds. The check does not allocate, so it compares only the sum of the readers
+ * of all values.
  */
 #include "tensor/program/program_check.h"
 
@@ -30,7 +31,7 @@ static void check_input(const rondo_program *program, uint32_t number, uint32_t 
   assert(of->kind != RONDO_VALUE_RESULT || of->operation < number);
 }
 
-/* Returns how many inputs it has. */
+/* Returns the number of inputs. */
 static size_t check_operation(const rondo_program *program, uint32_t number) {
   const rondo_operation *operation = &program->operations.items[number];
   const rondo_operator *row = operation->row;

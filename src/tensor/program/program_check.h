@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Whether a program holds together. Debug builds look after each public call that adds several things to it, and before
- * it is compiled.
+ * The consistency check of programs. Debug builds run it after each public call that adds several things to a program,
+ * and before a program is compiled.
  */
 #ifndef RONDO_TENSOR_PROGRAM_PROGRAM_CHECK_H
 #define RONDO_TENSOR_PROGRAM_PROGRAM_CHECK_H
@@ -10,8 +10,8 @@
 #ifdef NDEBUG
 static inline void rondo_program_check(const rondo_program *program) { (void)program; }
 #else
-/* Walks the program and asserts its invariant: operations read what stands before them, values know who makes them and
- * count their readers, and shapes are valid. */
+/* Walks the program and asserts its invariant: operations read earlier values, values know the operation that computes
+ * them and count their readers, and shapes are valid. */
 void rondo_program_check(const rondo_program *program);
 #endif
 

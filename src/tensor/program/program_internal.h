@@ -34,13 +34,13 @@ typedef struct rondo_program_value {
   rondo_value_kind kind;
   rondo_shape shape;
   char *name;         /* inputs, states and cells; else NULL */
-  float initial;      /* of cells, constants and states that are one F32; else 0 */
+  float initial;      /* of cells, constants and scalar F32 states; else 0 */
   bool trained;       /* a state that an optimizer updates */
   bool frozen;        /* a state that no optimizer may update */
   uint32_t operation; /* results: the operation that computes it */
-  uint32_t view_of;   /* the value whose bytes it shows; RONDO_NO_VALUE: it has bytes of its own */
-  uint32_t readers;   /* how many inputs of operations, and outputs, it is */
-  uint32_t place;     /* states: of the device list, plus one; 0: not placed (tensor/divide/operator_placement.h) */
+  uint32_t view_of;   /* the value whose bytes it views; RONDO_NO_VALUE: it has its own bytes */
+  uint32_t readers;   /* how many inputs of operations, and outputs, refer to it */
+  uint32_t place; /* states: index in the device list, plus one; 0: not placed (tensor/divide/operator_placement.h) */
 } rondo_program_value;
 
 typedef struct rondo_named_output {
@@ -59,10 +59,10 @@ struct rondo_program {
   RONDO_ARRAY(rondo_named_output) outputs;
 };
 
-/* Bytes of a buffer for the description of a value or an operation. */
+/* The size of a buffer for the description of a value or an operation. */
 #define RONDO_CALL_TEXT 512
 
-/* For rondo_require_input and its like: no rank is required. */
+/* For rondo_require_input and similar functions: any rank is accepted. */
 #define RONDO_ANY_RANK UINT32_MAX
 
 /* The size of a program at some time. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Choosing ways, running products. The library stores matrices column by column: what is stored row by row is to it the
- * transposed matrix, so it is asked for c transposed, which is b' transposed times a' transposed.
+ * Chooses algorithms and runs products. The library stores matrices by columns, so it sees a matrix that is stored by
+ * rows as its transpose. The code therefore requests the transpose of c, which is the transpose of b' times the
+ * transpose of a'.
  */
 #include "tensor/vendor/cublaslt.h"
 
@@ -14,8 +15,8 @@ struct rondo_product {
   rondo_product_maker *maker;
   rondo_product_shape shape;
   cublaslt_product product;
-  cublaslt_layout a, b, c; /* as the caller calls them */
-  bool has_way;            /* of making it; the next two are the way */
+  cublaslt_layout a, b, c; /* in the caller's order */
+  bool has_way;            /* whether the next two fields hold an algorithm */
   cublaslt_algorithm algorithm;
   size_t workspace_bytes;
   rondo_product_memory memory;
@@ -30,7 +31,8 @@ static rondo_status check(int code, const char *what) {
 
 /* Making ready ----------------------------------------------------------------------------------------------------- */
 
-/* Of more memory than so many parts of a result take no way makes good use. */
+/* The workspace has room for this many F32 copies of the result, within the limits below. No algorithm uses more well.
+ */
 #define PARTS 32
 #define LEAST_WORKSPACE ((uint64_t)64 << 10)
 #define MOST_WORKSPACE ((uint64_t)32 << 20)
@@ -45,7 +47,8 @@ static int type_of(rondo_type type) {
   return type == RONDO_F16 ? CUBLASLT_F16 : type == RONDO_BF16 ? CUBLASLT_BF16 : CUBLASLT_F32;
 }
 
-/* Matrices stored as `rows` rows of `columns`, `stride` elements from one to the next of the batch. */
+/* A batch of matrices, each stored as `rows` rows of `columns` elements; `stride` elements from one matrix to the next.
+ * */
 static int create_layout(const rondo_product_shape *s, size_t rows_stored, size_t columns, size_t stride,
                          cublaslt_layout *out) {
   const int32_t batches = (int32_t)s->batches;
@@ -76,10 +79,10 @@ static int set_distance(cublaslt_product product, int attribute, size_t value) {
   return rondo_cublaslt_api.product_set(product, attribute, &distance, sizeof distance);
 }
 
-/* What is kept has as many elements in a row as the library wants, or a multiple of it. */
+/* The library requires that a row of the kept values has a multiple of this many elements. */
 #define KEPT_UNIT 8
 
-/* Not relu: some of the library's ways lose not-a-number, and what went wrong must not be hidden. Its gelu keeps it
+/* Relu is not supported: some algorithms of the library lose NaNs, which would hide errors. Its gelu propagates them
  * (tests/gpu/cublaslt_nan.c). */
 bool rondo_product_takes(rondo_activation activation, bool keeps_unactivated, size_t columns) {
   if (keeps_unactivated) return activation == RONDO_ACTIVATION_GELU_TANH && columns % KEPT_UNIT == 0;
@@ -112,7 +115,7 @@ static int describe(rondo_product *p) {
   return code == CUBLASLT_OK ? create_layouts(p) : code;
 }
 
-/* Parts of half precision would be rounded before they are added. */
+/* Partial results of half precision would be rounded before they are added. */
 static uint32_t reductions_of(const rondo_product_shape *shape) {
   const uint32_t in_f32 = CUBLASLT_REDUCE_COMPUTE_TYPE;
   return shape->type == RONDO_F32 ? in_f32 | CUBLASLT_REDUCE_OUTPUT_TYPE : in_f32;
@@ -127,16 +130,15 @@ static int wish(const rondo_product *p, cublaslt_wishes wishes) {
              : code;
 }
 
-/* A result of so few rows or columns is hardly more than a matrix times a vector, which own kernels are not made for.
- */
+/* A product with so few rows or columns is nearly a matrix times a vector. Own kernels are not made for that. */
 #define THIN 8
 #define THIN_SHARE 8
 
 static bool is_thin(const rondo_product_shape *shape) { return shape->m <= THIN || shape->n <= THIN; }
 
-/* As few tiles as keep less than this of the device busy, each as deep as the product, take longer than own kernels,
- * whose tiles are smaller and share out their depth: measured on an H200, up to 10.8 times as long in products of 24 to
- * 192 rows. Of no more than SHALLOW steps they did not. */
+/* If the tiles keep less than this share of the device busy, and each tile is as deep as the product, the library takes
+ * longer than own kernels, which have smaller tiles and split the depth. Measured on an H200, it took up to 10.8 times
+ * as long for products of 24 to 192 rows. It did not take longer for products of at most SHALLOW steps. */
 #define LEAST_BUSY (1.0f / 16)
 #define SHALLOW 1024
 
@@ -147,9 +149,9 @@ static bool is_idle(const rondo_product_shape *shape, const cublaslt_choice *cho
          choice->waves < LEAST_BUSY;
 }
 
-/* One result of F32 so small that own kernels, whose tiles are smaller, keep more of the device busy: measured on an
- * H200 with bench_products, the library took 1.1 to 1.6 times as long; with larger ones own kernels did, and with all
- * where the library may use TF32. */
+/* A single F32 result of at most this many elements: own kernels have smaller tiles and keep more of the device busy.
+ * Measured on an H200 with bench_products, the library took 1.1 to 1.6 times as long. For larger results, and for all
+ * results if the library may use TF32, own kernels took longer. */
 #define SMALL_RESULT 65536
 
 static bool is_small(const rondo_product_maker *maker, const rondo_product_shape *shape) {
@@ -166,7 +168,7 @@ static int choose(rondo_product *p) {
   code = wish(p, wishes);
   if (code == CUBLASLT_OK)
     code = rondo_cublaslt_api.choose(p->maker->handle, p->product, p->b, p->a, p->c, p->c, wishes, 1, &choice, &count);
-  (void)rondo_cublaslt_api.wishes_destroy(wishes); /* of wishes that exist; nothing to tell */
+  (void)rondo_cublaslt_api.wishes_destroy(wishes); /* it exists, so this cannot fail */
   if (code == CUBLASLT_NO_SUCH || (code == CUBLASLT_OK && count == 0)) return CUBLASLT_OK;
   p->has_way = code == CUBLASLT_OK && choice.status == CUBLASLT_OK && !is_idle(&p->shape, &choice);
   p->algorithm = choice.algorithm;
@@ -189,7 +191,7 @@ static void log_no_way(const rondo_product_shape *shape) {
             shape->batches, shape->m, shape->n, shape->k, (int)shape->activation);
 }
 
-/* Products of next to nothing take as long either way, and own kernels need no workspace. */
+/* Tiny products take as long either way, and own kernels need no workspace. */
 static bool is_worth_while(const rondo_product_maker *maker, const rondo_product_shape *shape) {
   const double least = (double)rondo_option_number(RONDO_OPTION_CUBLASLT_LEAST);
   const double products = (double)shape->batches * (double)shape->m * (double)shape->n * (double)shape->k;
@@ -215,7 +217,7 @@ rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_produc
   return status;
 }
 
-/* rondo_library_call. Descriptions are host memory; there is nothing to tell. */
+/* rondo_library_call. Descriptors are host memory, so there is no failure to report. */
 static rondo_status free_descriptions(void *user) {
   const rondo_product *p = user;
   if (p->product != NULL) (void)rondo_cublaslt_api.product_destroy(p->product);
@@ -235,7 +237,7 @@ void rondo_product_destroy(rondo_product *product) {
 
 /* rondo_library_call. */
 static rondo_status free_handle(void *user) {
-  (void)rondo_cublaslt_api.destroy(user); /* a lost device has nothing of it any more */
+  (void)rondo_cublaslt_api.destroy(user); /* after the loss of a device, nothing of it remains */
   return RONDO_OK;
 }
 

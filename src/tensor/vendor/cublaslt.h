@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products by cuBLASLt (vendor/libraries.h: RONDO_CUBLASLT_LIBRARY, else libcublasLt.so.13 or .12). How a
- * product is made is chosen once, for its shape, among the ways that give the same bits each time: no way that adds
- * parts as they come. The scratch memory that the way needs is the caller's.
+ * Matrix products by cuBLASLt (vendor/libraries.h: RONDO_CUBLASLT_LIBRARY, else libcublasLt.so.13 or .12). The
+ * algorithm of a product is chosen once, for its shape. Only algorithms that give the same bits each time are used, so
+ * none that adds partial results in order of completion. The caller provides the workspace.
  *
  * Threads: a product and a maker belong to one thread at a time.
  */
@@ -13,57 +13,59 @@
 #include "base/allocation.h"
 #include "vendor/cublaslt_abi.h"
 
-/* c [m, n] = activation of a' b' (+ bias [n]) of matrices stored row by row, as in operators/gemm.h; `batches` of them,
- * whose a and b lie so many elements apart, and c one behind another. All are of one type of float; sums are made in
- * F32, of factors as they are, unless their maker allows TF32. */
+/* c [m, n] = activation of a' b' (+ bias [n]), for matrices stored by rows, as in operators/gemm.h. A batch has
+ * `batches` products; strides give the distance between its matrices a and b in elements, and its matrices c are
+ * contiguous. All have one floating-point type. Sums are accumulated in F32. Factors are not rounded unless the maker
+ * allows TF32. */
 typedef struct rondo_product_shape {
   rondo_type type;
   size_t m, n, k;
   size_t batches, a_stride, b_stride;
   bool transpose_a, transpose_b, has_bias;
   rondo_activation activation; /* see rondo_product_takes */
-  bool keeps_unactivated;      /* what gelu is applied to is written, too */
+  bool keeps_unactivated;      /* also writes the input of gelu */
 } rondo_product_shape;
 
-/* Whether the library can apply this activation to a result of `columns`. Its gelu is the form by tanh. */
+/* Whether the library can apply this activation to a result of `columns` columns. Its gelu is the tanh approximation.
+ * */
 bool rondo_product_takes(rondo_activation activation, bool keeps_unactivated, size_t columns);
 
-/* What products of a device are made with. */
+/* The state that products of a device share. */
 typedef struct rondo_product_maker {
   rondo_device *device;
   rondo_allocator allocator;
   cublaslt_handle handle; /* NULL before the first product */
-  bool allow_tf32;        /* for the factors of F32 products made from now on */
+  bool allow_tf32;        /* for the factors of F32 products that are created from now on */
 } rondo_product_maker;
 
 typedef struct rondo_product rondo_product;
 
-/* Where a product's matrices lie, in memory of the device, aligned to 256. */
+/* The matrices of a product, in device memory, aligned to 256 bytes. */
 typedef struct rondo_product_memory {
   const void *a, *b, *bias;
   void *c, *unactivated;
   void *workspace; /* rondo_product_workspace bytes */
 } rondo_product_memory;
 
-/* Makes one ready. *out becomes NULL, with status OK, where products are to be made otherwise: the device takes no work
- * of libraries, the product is so small that own kernels are quicker (RONDO_CUBLASLT_LEAST; from 1 on, all are the
- * library's), there is no cuBLASLt, or it has no way for this shape that keeps the device busy. Errors: OUT_OF_MEMORY,
- * DEVICE_LOST, EXECUTION_FAILED with the library's code.
- */
+/* Prepares a product. *out is NULL, with status OK, if own kernels are to compute it: the device does not run
+ * libraries, own kernels are faster for so small a product (RONDO_CUBLASLT_LEAST; at 1 or less, the
+ * library computes all),
+ * cuBLASLt is not available, or it has no algorithm for this shape that keeps the device busy. Errors: OUT_OF_MEMORY,
+ * DEVICE_LOST, EXECUTION_FAILED with the library's code. */
 RONDO_MUST_USE rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_product_shape *shape,
                                                  rondo_product **out);
-void rondo_product_destroy(rondo_product *product); /* NULL is fine */
+void rondo_product_destroy(rondo_product *product); /* NULL is allowed */
 
 size_t rondo_product_workspace(const rondo_product *product);
 bool rondo_product_activates(const rondo_product *product); /* its shape has an activation */
 
-/* Fixes the memory, before the first run. Errors: EXECUTION_FAILED with the library's code. */
+/* Sets the memory, before the first run. Errors: EXECUTION_FAILED with the library's code. */
 RONDO_MUST_USE rondo_status rondo_product_bind(rondo_product *product, const rondo_product_memory *memory);
 
-/* Queues the product on the stream, or captures it. Errors: DEVICE_LOST, EXECUTION_FAILED with the library's code. */
+/* Enqueues the product on the stream, or captures it. Errors: DEVICE_LOST, EXECUTION_FAILED with the library's code. */
 RONDO_MUST_USE rondo_status rondo_product_run(const rondo_product *product, rondo_stream *stream);
 
-/* After its products are destroyed. */
+/* Call it after all products of the maker are destroyed. */
 void rondo_product_maker_deinit(rondo_product_maker *maker);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions as graphs of one operation, for which the library's heuristics list ways, the quickest first; the first
- * that may be taken and can be made is. What a plan was made of is kept as long as the plan.
+ * Convolutions as cuDNN graphs with one operation. The library's heuristics list engine configurations, the fastest
+ * first. The first one that is acceptable and builds a plan is used. The descriptors that a plan was built from are
+ * kept as long as the plan.
  */
 #include "tensor/vendor/cudnn.h"
 
@@ -11,18 +12,18 @@
 #include "device/device.h"
 #include "vendor/libraries.h"
 
-/* Descriptors that are kept, in the order in which they are made. */
+/* Descriptors that are kept, in order of creation. */
 enum { X, WEIGHT, Y, WINDOW, OPERATION, GRAPH, CONFIG, PLAN, PACK, DESCRIPTORS };
 
 struct rondo_convolution {
   rondo_convolution_maker *maker;
   rondo_convolution_shape shape;
-  cudnn_descriptor descriptors[DESCRIPTORS]; /* NULL: not made */
-  bool is_lacking;                           /* the library has not what was last asked of it */
+  cudnn_descriptor descriptors[DESCRIPTORS]; /* NULL: not created */
+  bool is_lacking;                           /* the library does not support the last request */
   size_t workspace_bytes;
 };
 
-/* On one line. */
+/* Copies the library's last error message as one line. */
 static void read_words(char *words, size_t room) {
   words[0] = '\0';
   rondo_cudnn_api.last_words(words, room);
@@ -42,7 +43,7 @@ static rondo_status check(int code, const char *what) {
                            words[0] == '\0' ? "" : ": ", words);
 }
 
-/* Not supported, or beyond what it can do; other codes are failures. */
+/* The library does not support it. Other codes are failures. */
 static bool is_lack(int code) {
   return code >= CUDNN_NO_SUCH && code < CUDNN_NOT_RUN && code != CUDNN_NO_MEMORY && code != CUDNN_NO_HOST_MEMORY;
 }
@@ -69,7 +70,7 @@ static int set_all(cudnn_descriptor descriptor, const setting *settings, size_t 
 
 #define SETTINGS(...) (const setting[]){__VA_ARGS__}, sizeof((const setting[]){__VA_ARGS__}) / sizeof(setting)
 
-/* Makes one and gives it these attributes, if the library has such a thing; see is_lacking. */
+/* Creates a descriptor with these attributes. If the library does not support it, sets is_lacking. */
 static rondo_status make(rondo_convolution *c, int which, cudnn_kind kind, const setting *settings, size_t count) {
   RONDO_TRY(check(rondo_cudnn_api.descriptor_create(kind, &c->descriptors[which]), describing));
   const int code = set_all(c->descriptors[which], settings, count);
@@ -78,18 +79,18 @@ static rondo_status make(rondo_convolution *c, int which, cudnn_kind kind, const
 }
 
 static void drop(cudnn_descriptor *descriptor) {
-  if (*descriptor != NULL) (void)rondo_cudnn_api.descriptor_destroy(*descriptor); /* one that exists; nothing to tell */
+  if (*descriptor != NULL) (void)rondo_cudnn_api.descriptor_destroy(*descriptor); /* it exists, so this cannot fail */
   *descriptor = NULL;
 }
 
 #define RANK 4
-#define ALIGNMENT 16 /* that all ways are content with, and values have */
+#define ALIGNMENT 16 /* bytes; all engines accept it, and all values have it */
 
 static int type_of(rondo_type type) {
   return type == RONDO_F16 ? CUDNN_F16 : type == RONDO_BF16 ? CUDNN_BF16 : CUDNN_F32;
 }
 
-/* The number by which the plan knows the tensor is its place among the descriptors. */
+/* The plan identifies the tensor by its index among the descriptors. */
 static rondo_status make_tensor(rondo_convolution *c, int which, size_t count, size_t channels, const size_t *plane) {
   const int64_t sizes[RANK] = {(int64_t)count, (int64_t)channels, (int64_t)plane[0], (int64_t)plane[1]};
   const int64_t strides[RANK] = {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
@@ -170,7 +171,8 @@ static const char choosing[] = "choosing how to make a convolution";
 
 #define MOST_WAYS 64
 
-/* Bytes for one copy of all tensors, in another order or as F32, and some parts: no way makes good use of more. */
+/* The workspace limit: one copy of all tensors, in another layout or as F32, and some partial results. No engine makes
+ * good use of more. */
 #define LEAST_WORKSPACE ((double)(4 << 20))
 
 static double workspace_limit(const rondo_convolution_shape *s) {
@@ -182,7 +184,7 @@ static double workspace_limit(const rondo_convolution_shape *s) {
   return LEAST_WORKSPACE + 2 * elements * (double)rondo_type_bytes(s->type);
 }
 
-/* None but a sum of products of the factors as they are, made in F32 in one order, may be taken. */
+/* Accepts only engines that sum products of unrounded factors in F32, in a fixed order. */
 static bool may_take(const rondo_convolution *c, const int *notes, int64_t count) {
   const bool is_f32 = c->shape.type == RONDO_F32, in_tf32 = is_f32 && c->maker->allow_tf32;
   for (int64_t i = 0; i < count; i++) {
@@ -209,7 +211,7 @@ static rondo_status look_at_engine(const rondo_convolution *c, cudnn_descriptor 
   return status;
 }
 
-/* The plan of this configuration is the convolution's, unless it cannot be made, or wants too much memory. */
+/* Uses the plan of this configuration, unless it cannot be built or needs too much memory. */
 static rondo_status try_config(rondo_convolution *c, cudnn_descriptor config) {
   bool takes = false;
   int64_t bytes = 0, count = 0;
@@ -237,7 +239,7 @@ static rondo_status try_configs(rondo_convolution *c, cudnn_descriptor *configs,
   return RONDO_OK;
 }
 
-/* Lists ways, at most MOST_WAYS, the best first. Descriptors of them belong to the caller, also on failure. */
+/* Lists at most MOST_WAYS configurations, the best first. The caller owns their descriptors, also after a failure. */
 static rondo_status list_configs(cudnn_descriptor heuristic, cudnn_descriptor *configs, int64_t *count) {
   int64_t listed = 0;
   RONDO_TRY(
@@ -252,7 +254,7 @@ static rondo_status list_configs(cudnn_descriptor heuristic, cudnn_descriptor *c
       choosing);
 }
 
-/* Takes one of the ways that the heuristic lists, if there is one to take. */
+/* Uses the first acceptable configuration that the heuristic lists, if there is one. */
 static rondo_status choose_of(rondo_convolution *c, cudnn_descriptor heuristic) {
   cudnn_descriptor configs[MOST_WAYS] = {NULL};
   int64_t count = 0;
@@ -341,7 +343,7 @@ void rondo_convolution_maker_init(rondo_convolution_maker *maker, rondo_device *
 
 /* rondo_library_call. */
 static rondo_status free_handle(void *user) {
-  (void)rondo_cudnn_api.destroy(user); /* a lost device has nothing of it any more */
+  (void)rondo_cudnn_api.destroy(user); /* after the loss of a device, nothing of it remains */
   return RONDO_OK;
 }
 

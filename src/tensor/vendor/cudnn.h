@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions by cuDNN (vendor/libraries.h: RONDO_CUDNN_LIBRARY, else libcudnn.so.9). How one is made is chosen once,
- * for its shape, by the library's own heuristics, among the ways that give the same bits each time and whose arithmetic
- * is a sum of products in F32: none that adds parts as they come, none by transforms (Winograd's, Fourier's). The
- * scratch memory that the way needs is the caller's.
+ * Convolutions by cuDNN (vendor/libraries.h: RONDO_CUDNN_LIBRARY, else libcudnn.so.9). The library's heuristics choose
+ * an engine once for each shape. Only engines are used that give the same bits each time and sum products in F32: none
+ * that adds partial results in order of completion, and none that uses transforms (Winograd, Fourier). The caller
+ * provides the workspace.
  *
- * Threads: a convolution and a maker belong to one thread at a time, but convolutions that are bound may run at once.
+ * Threads: a convolution and a maker belong to one thread at a time, but bound convolutions may run concurrently.
  */
 #ifndef RONDO_TENSOR_VENDOR_CUDNN_H
 #define RONDO_TENSOR_VENDOR_CUDNN_H
@@ -23,23 +23,23 @@ typedef enum rondo_convolution_pass {
 } rondo_convolution_pass;
 
 /* x [images, groups in_channels, in], weight [groups out_channels, in_channels, kernel], y [images, groups
- * out_channels, out], all of one type of float, row by row. Of two sizes the height stands first. */
+ * out_channels, out], all of one floating-point type, stored by rows. Pairs of sizes are height, then width. */
 typedef struct rondo_convolution_shape {
   rondo_convolution_pass pass;
   rondo_type type;
-  bool adds; /* to what the result holds before; of another type than F32 it rounds twice */
+  bool adds; /* adds to the values of the result; unless they are F32, this rounds twice */
   size_t images, groups;
   size_t in_channels, out_channels; /* of a group */
   size_t in[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
 } rondo_convolution_shape;
 
-/* What convolutions of a device are made with. */
+/* The state that convolutions of a device share. */
 typedef struct rondo_convolution_maker {
   rondo_device *device;
   rondo_allocator allocator;
   cudnn_handle handle; /* NULL before the first convolution */
-  bool allow_tf32;     /* for the factors of F32 convolutions made from now on */
-  pthread_mutex_t use; /* of the handle, which has one stream, to queue on it */
+  bool allow_tf32;     /* for the factors of F32 convolutions that are created from now on */
+  pthread_mutex_t use; /* guards the handle, which has one stream, while work is enqueued */
 } rondo_convolution_maker;
 
 void rondo_convolution_maker_init(rondo_convolution_maker *maker, rondo_device *device,
@@ -47,31 +47,31 @@ void rondo_convolution_maker_init(rondo_convolution_maker *maker, rondo_device *
 
 typedef struct rondo_convolution rondo_convolution;
 
-/* Where it all lies, in memory of the device, aligned to 256: x, weight and y, or what is their gradient. */
+/* The tensors of a convolution, in device memory, aligned to 256 bytes: x, weight and y, or their gradients. */
 typedef struct rondo_convolution_memory {
-  const void *x, *weight, *y; /* the one that the pass makes is written */
+  const void *x, *weight, *y; /* the pass writes its result to one of them */
   void *workspace;            /* rondo_convolution_workspace bytes */
 } rondo_convolution_memory;
 
-/* Makes one ready. *out becomes NULL, with status OK, where convolutions are to be made otherwise: the device takes no
- * work of libraries, the convolution is so small that own kernels are quicker (RONDO_CUDNN_LEAST; from 1 on, all are
- * the library's), there is no cuDNN, or it has no such way for this shape. Errors: OUT_OF_MEMORY, DEVICE_LOST,
- * EXECUTION_FAILED with the library's code and words. */
+/* Prepares a convolution. *out is NULL, with status OK, if own kernels are to compute it: the device does not run
+ * libraries, own kernels are faster for so small a convolution (RONDO_CUDNN_LEAST; at 1 or less, the
+ * library computes all), cuDNN is not available, or it has no such engine for this shape. Errors: OUT_OF_MEMORY,
+ * DEVICE_LOST, EXECUTION_FAILED with the library's code and message. */
 RONDO_MUST_USE rondo_status rondo_convolution_create(rondo_convolution_maker *maker,
                                                      const rondo_convolution_shape *shape, rondo_convolution **out);
-void rondo_convolution_destroy(rondo_convolution *convolution); /* NULL is fine */
+void rondo_convolution_destroy(rondo_convolution *convolution); /* NULL is allowed */
 
 size_t rondo_convolution_workspace(const rondo_convolution *convolution);
 
-/* Fixes the memory, once, before the first run. Errors: as rondo_convolution_create. */
+/* Sets the memory, once, before the first run. Errors: as rondo_convolution_create. */
 RONDO_MUST_USE rondo_status rondo_convolution_bind(rondo_convolution *convolution,
                                                    const rondo_convolution_memory *memory);
 
-/* Queues the convolution on the stream, or captures it. Errors: DEVICE_LOST, EXECUTION_FAILED with the library's code
- * and words. */
+/* Enqueues the convolution on the stream, or captures it. Errors: DEVICE_LOST, EXECUTION_FAILED with the library's code
+ * and message. */
 RONDO_MUST_USE rondo_status rondo_convolution_run(const rondo_convolution *convolution, rondo_stream *stream);
 
-/* After its convolutions are destroyed. */
+/* Call it after all convolutions of the maker are destroyed. */
 void rondo_convolution_maker_deinit(rondo_convolution_maker *maker);
 
 #endif

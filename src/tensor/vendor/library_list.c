@@ -7,7 +7,7 @@
 
 #include "base/versioned_struct.h"
 
-/* A part of another library has that library's note. */
+/* A library that is part of another one has the note of that one. */
 static const char *note_of(const rondo_library *library) {
   const char *note = library->base != NULL ? library->base->note : library->note;
   return note == NULL ? "" : note;
