@@ -20,7 +20,7 @@ static bool range_touches_slice(size_t low, size_t high, const rondo_box *box) {
   return touches_pieces(low, high, box->width, box->pitch, box->height, &row);
 }
 
-/* Whether a range overlaps the box. The range overlaps the span of the box. */
+/* Whether the range overlaps a row of the box. */
 static bool range_touches_box(uintptr_t begin, uintptr_t end, const rondo_box *box) {
   if (end <= box->begin || begin >= box->end) return false;
   const size_t low = begin > box->begin ? begin - box->begin : 0, high = end - box->begin;

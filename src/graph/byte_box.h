@@ -22,7 +22,7 @@ typedef enum rondo_overlap { RONDO_OVERLAP_NO = 0, RONDO_OVERLAP_YES = 1, RONDO_
 /* Whether the two share a byte. UNKNOWN for two boxes of different pitches with too many rows to compare. */
 rondo_overlap rondo_box_overlap(const rondo_box *a, const rondo_box *b);
 
-/* False for an address of NULL. An empty box is 0 bytes. */
+/* False for an address of NULL. No number is 0. */
 bool rondo_box_make(const void *address, size_t width, size_t height, size_t pitch, size_t depth, size_t slice_pitch,
                     rondo_box *out);
 

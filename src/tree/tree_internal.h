@@ -232,7 +232,7 @@ struct rondo_tree {
   rondo_buffer *kept_buffers;
   rondo_event *order;    /* between last_stream and another */
   uint64_t *words;       /* scratch of a call */
-  uint32_t *moves;       /* as many as inputs */
+  uint32_t *moves;       /* scratch for outputs, if more are made than requested */
   rondo_buffer **handed; /* outputs beyond the requested ones */
   size_t input_room, word_room, handed_room;
 
