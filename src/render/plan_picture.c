@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Draws a plan: address against time, one shape for each item, and below it the live bytes. Coordinates are whole
  * tenths of a pixel, so neither the locale nor the rounding of the C library affects the text. The colour shows the
- * size of an item. Items too small for a gap are drawn without one, and items too small to see are a tenth of a pixel
- * high.
+ * size of an item. Items too small for a gap are drawn without one, and items too small to see keep a tenth of a pixel.
  */
 #include "render/plan_picture.h"
 
