@@ -15,7 +15,7 @@
 /* Notes that a call of the form ran eagerly after calls that are not recorded. Its outputs are the first `count`
  * buffers and those that the caller did not request. The inputs are those of the tree, and still retained. */
 void rondo_path_warm_up_add(rondo_function *function, rondo_form *form, rondo_buffer *const *outputs, size_t count);
-/* Ends the path and its warm-up. There must be one. */
+/* Called when the path ends. A path warm-up must be in progress. */
 void rondo_path_warm_up_end(rondo_tree *tree);
 
 /* Plans the calls that were warmed up after the path's end, if they begin with the form, and ends the path warm-up.
