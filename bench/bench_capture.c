@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench capture (GX-11, SE-1): what it gains to capture models at once, each in a session and a thread of its
- * own, instead of one after the other. Both record the same graphs, in alternation, in sessions that are new each time.
- * Only the recording is timed: building the program, its memory plan, and the exec.
+ * rondo_bench capture (GX-11, SE-1): how much faster it is to capture several models at once, each in a session and
+ * thread of its own, than one after the other. Both ways record the same graphs, in alternation, in new sessions each
+ * time. Only the recording is timed: building the program, its memory plan, and the exec.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@ typedef struct capture_bench {
   samples times[CASES][WAYS];
 } capture_bench;
 
-/* A model that is captured. */
+/* A model to capture. */
 typedef struct capturer {
   const capture_bench *bench;
   rondo_session *session;
@@ -45,7 +45,7 @@ static void open_session(capturer *c) {
   check(rondo_session_capture_begin(c->session, b->model_name));
 }
 
-/* The largest first. Nothing is read from the inputs in capture mode. */
+/* The largest batch first. Capture mode does not read the inputs. */
 static rondo_status record(const capturer *c) {
   static const char unread;
   const void *const inputs[] = {&unread, &unread};

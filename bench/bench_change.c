@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench change (GX-5): what it costs the host to make an exec, to update it from a whole graph, and to patch one
- * node of it and launch; on a CUDA device also in the bare driver. Both are measured in alternation.
+ * rondo_bench change (GX-5): the host cost of making an exec, of updating it from a whole graph, and of patching one
+ * node and launching; on a CUDA device also in the bare driver. Both are measured in alternation.
  */
 #include "bench/bench_kernels.h"
 #include "bench/bench_target.h"
@@ -56,7 +56,7 @@ static void note(side *s, int quantity, uint64_t begin) {
   samples_add(&s->times[quantity], (double)(clock_ns() - begin) / 1e3);
 }
 
-/* Making the graph node by node counts too. */
+/* The time includes making the graph node by node. */
 static void time_instantiate(const change_bench *b, side *s) {
   target_graph graph;
   const uint64_t begin = clock_ns();

@@ -64,7 +64,7 @@ static bool is_taken(const conv_bench *b, size_t index) {
 
 /* Programs -------------------------------------------------------------------------------------------------------- */
 
-/* What is differentiated is the sum of the result times given slopes, so that these are the result's gradient. */
+/* The derivative is that of the sum of the result times given slopes, so the slopes are the result's gradient. */
 static rondo_status add_gradient(rondo_program *program, rondo_value y, rondo_value slope, rondo_value of,
                                  rondo_value *out) {
   rondo_value loss;
@@ -99,7 +99,7 @@ static rondo_compiled *compile(const conv_bench *b, const conv_case *of, size_t 
   return bench_compile(program, b->base.device, &options);
 }
 
-/* Between -1 and 1: a processor that multiplies zeros would draw less power, and be quicker. */
+/* Between -1 and 1: a processor that multiplies zeros would use less power and be faster. */
 static void draw_element(rondo_type type, draw_source *source, unsigned char *to) {
   const float number = (float)(2 * draw_unit(source) - 1);
   uint32_t bits;
@@ -131,8 +131,8 @@ static void write_inputs(rondo_compiled *compiled) {
   }
 }
 
-/* Whether no kernel of Rondo's own computes it. Those are called conv2d..., but for the one that fills a result with
- * the bias, which there is none of here. */
+/* Whether no kernel of Rondo computes it. Their names begin with conv2d, except that of the bias kernel, which is not
+ * used here. */
 static bool is_by_cudnn(const rondo_compiled *compiled) {
   const rondo_graph *graph = rondo_compiled_graph(compiled);
   size_t count = 0;

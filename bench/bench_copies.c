@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench copies (TR-6): what it costs on a CUDA device to copy the inputs of a graph that are at another address
- * in each launch, in the bare driver: copies enqueued before the launch, one kernel enqueued there, or one kernel node
- * that gets the addresses, its argument given as the driver's list of parameters or as its buffer. All in alternation.
- * The size from which enqueued copies cost less decides what the library does: for functions, whose inputs are in
- * device memory, compared with the kernel node, and for requests, whose inputs are in host memory, with the enqueued
- * kernel.
+ * rondo_bench copies (TR-6): the cost, on a CUDA device and in the bare driver, of copying inputs of a graph that have
+ * another address in each launch. Compares copies enqueued before the launch, one kernel enqueued there, and one kernel
+ * node that receives the addresses, with its argument as the driver's list of parameters or as its buffer. All are in
+ * alternation. The library copies differently from the size at which enqueued copies cost less. For functions, whose
+ * inputs are in device memory, the comparison is with the kernel node; for requests, whose inputs are in host memory,
+ * with the enqueued kernel.
  */
 #include <string.h>
 
@@ -121,7 +121,7 @@ static int queue_copies(const copies_bench *b) {
   return code ? code : b->bare.driver.graph_launch(b->work, b->stream);
 }
 
-/* Of as many blocks as the library's, which leaves processors to other streams. */
+/* With as many blocks as the library's kernel, which leaves processors to other streams. */
 static int queue_kernel(copies_bench *b, const copies_case *of) {
   const unsigned ranges = (unsigned)b->told.count, most = MOST_QUEUED_BLOCKS / ranges + 1;
   void *list[] = {&b->told};
@@ -174,7 +174,8 @@ static double added(const copies_case *of, int way, int time) {
   return of->costs[way].result[time].median - of->costs[LAUNCH].result[time].median;
 }
 
-/* The smallest size from which on queued copies are done sooner than the kernel's at each size; 0: there is none. */
+/* The smallest size from which enqueued copies finish sooner than the kernel, at this and every larger size; 0: there
+ * is none. */
 static uint64_t crossing(const copies_bench *b, size_t c) {
   const int kernel = b->host ? IN_FRONT : LISTED;
   uint64_t at = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench executor (SE-10): what eager runs of programs cost, in a line and by an executor, compared with recorded
- * runs: of the recommender that `rondo serve` serves, of one with a look-up of its own for each table, and of
- * independent branches. The programs share their states and run in alternation.
+ * rondo_bench executor (SE-10): the cost of eager runs of programs, sequentially and by an executor, compared with
+ * recorded runs. The programs are the recommender that `rondo serve` serves, one with a separate look-up for each
+ * table, and independent branches. They share their states and run in alternation.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static rondo_status add_product(rondo_program *program, const char *name, size_t
   return rondo_op_matmul_with(program, *inout, weight, &options, inout);
 }
 
-/* One table: its ids are an input of their own. */
+/* One table, whose ids are an input. */
 static rondo_status look_up(const executor_bench *b, size_t number, size_t batch, rondo_program *program,
                             rondo_value *out) {
   const size_t ids_shape[] = {batch}, table_shape[] = {b->table_rows, RECOMMENDER_WIDTH};
@@ -221,7 +221,7 @@ static void compare(const executor_case *of) {
   free(other);
 }
 
-/* What the executor does in some runs: the difference of its counters. */
+/* Counts the executor's work in some runs, by the difference of its counters. */
 static void count_work(const executor_bench *b, executor_case *of) {
   rondo_executor_info before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
   check(rondo_executor_get_info(b->executor, &before));

@@ -87,7 +87,7 @@ static const char *name_of(const bench *b, const char *what, const char *suffix)
   return measure;
 }
 
-/* What a step takes less than the run and the copy one after the other. */
+/* The share by which a step is shorter than the run and the copy one after the other. */
 static double hidden_share(bench *b, int way) {
   const double run = samples_summarize(&b->run).median, copy = samples_summarize(&b->copy).median;
   const double most = run + copy - samples_summarize(&b->step[way]).median;

@@ -48,7 +48,7 @@ typedef struct perceptron {
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-/* y[row][column] = sum of x[row][i] * w[column][i]: a block each. */
+/* y[row][column] = sum of x[row][i] * w[column][i]: one block for each element. */
 static void multiply_cpu(rondo_blocks blocks, void *const *args) {
   const float *x = *(const float **)args[0], *w = *(const float **)args[1];
   float *y = *(float **)args[2];
@@ -258,7 +258,7 @@ static void time_call(perceptron *p, uint64_t number, cost *to) {
   COST_TIME(to, rondo_buffer_release(call(p, number)), check(rondo_stream_synchronize(p->stream)));
 }
 
-/* Replays must give what eager runs gave, and that must not be all the same. */
+/* Replays must give the results of eager runs, and these must not all be equal. */
 static int compare(const perceptron *p) {
   void *result = bench_allocate(p->bytes, 1);
   bool is_right = memcmp(p->expected[0], p->expected[1], p->bytes) != 0;

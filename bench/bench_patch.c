@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench patch (TR-6): what it costs to launch a graph with an input at another address: by patching the address
- * into the kernels that read it, and by copying the input to where it was recorded; on a CUDA device also in the bare
- * driver. All are measured in alternation. The number of readers from which copying costs less is computed from the
- * costs of patching, which are a line in the number of readers.
+ * rondo_bench patch (TR-6): the cost of launching a graph with an input at another address, by patching the address
+ * into the kernels that read it, and by copying the input to its recorded address; on a CUDA device also in the bare
+ * driver. All are measured in alternation. Patching costs grow linearly with the number of readers. From them the
+ * benchmark computes the number of readers from which copying costs less.
  */
 #include "bench/bench_kernels.h"
 #include "bench/bench_target.h"

@@ -87,7 +87,7 @@ static void plan(const input *in, const way *by) {
   report(in, by, &out);
 }
 
-/* In a process of its own: what one input leaves in the heap would flatter the next. */
+/* In a process of its own, because the heap that one input leaves would distort the next result. */
 static void measure(input *in, const char *budgets, size_t capacity) {
   if (bench_child()) {
     uint32_t longest = 0;
@@ -208,7 +208,7 @@ static void plan_dag(const row *r, const dag *d) {
   report_dag(r, d, &info, bytes);
 }
 
-/* Each in a process of its own: what one DAG leaves in the heap would flatter the next. */
+/* Each in a process of its own, because the heap that one DAG leaves would distort the next result. */
 static void measure_dags(row *r, int shape, int sizes) {
   const int seeds = (int)bench_setting("BENCH_PLAN_SEEDS", r->nodes < LARGE ? 3 : 1);
   r->shape = shape_names[shape];

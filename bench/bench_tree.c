@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench tree (TR-1, TR-4, TR-6): what a replayed call of a function costs, compared with the launch of the same
- * work without a tree and, on a CUDA device, in the bare driver, all in alternation; and the memory that trees hold.
- * Each case is a function in a tree of its own, so that none disturbs another.
+ * rondo_bench tree (TR-1, TR-4, TR-6): the cost of a replayed call of a function, compared with launching the same work
+ * without a tree and, on a CUDA device, in the bare driver, all in alternation; and the memory of trees. Each case is a
+ * function in a tree of its own, so cases do not affect each other.
  */
 #include <inttypes.h>
 #include <stdatomic.h>

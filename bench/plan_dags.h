@@ -93,7 +93,7 @@ static inline void extend(dag *d, uint32_t *last, uint32_t node) {
   *last = node;
 }
 
-/* The node waits for one of an other chain, and may be who frees what that allocated. */
+/* The node waits for one of another chain, and may free what that allocated. */
 static inline void wait_for(dag *d, uint32_t other, uint32_t node) {
   add_edge(d, other, node);
   if (draw(d, 2) == 0) add_item(d, other, node);
@@ -168,7 +168,7 @@ static inline uint32_t follow(const dag *d, uint32_t node) {
   return first < d->successor_start[node + 1] ? d->successors[first] : d->node_count;
 }
 
-/* What each node allocates for those that follow: most of it for a few, some for hundreds. */
+/* What each node allocates for later nodes: most of it for a few, some for hundreds. */
 static inline void add_outputs(dag *d) {
   for (uint32_t v = 0; v < d->node_count; v++) {
     const bool is_long = draw(d, 16) == 0;

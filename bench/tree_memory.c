@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What trees hold: a path whose parts allocate like a list of buffers, and one function of many shapes.
+ * The memory of trees: a path whose parts allocate like a list of buffers, and one function of many shapes.
  */
 #include "tree_memory.h"
 
@@ -29,7 +29,7 @@ static scene open_scene(rondo_device *device, uint32_t per_place) {
   return s;
 }
 
-/* What is measured next starts from an empty device memory. */
+/* The next measurement starts with empty device memory. */
 static void close_scene(const scene *s) {
   check(rondo_tree_destroy(s->tree));
   check(rondo_stream_destroy(s->stream));

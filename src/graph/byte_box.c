@@ -6,8 +6,8 @@
 
 #define MOST_ROWS 65536
 
-/* Whether [low, high), counted from the beginning of `count` pieces of `width` bytes at distances of `pitch`, touches
- * one of them. high > low >= 0. Sets the first piece that reaches past `low`. */
+/* Whether [low, high) overlaps one of `count` pieces of `width` bytes at distances of `pitch`, counted from the first
+ * piece. high > low >= 0. Sets the first piece that ends after `low`. */
 static bool touches_pieces(size_t low, size_t high, size_t width, size_t pitch, size_t count, size_t *out_first) {
   *out_first = 0;
   if (count > 1 && low >= width) *out_first = (low - width) / pitch + 1;
@@ -20,7 +20,7 @@ static bool range_touches_slice(size_t low, size_t high, const rondo_box *box) {
   return touches_pieces(low, high, box->width, box->pitch, box->height, &row);
 }
 
-/* A range that overlaps the whole of what the box spans. */
+/* Whether the range overlaps a row of the box. */
 static bool range_touches_box(uintptr_t begin, uintptr_t end, const rondo_box *box) {
   if (end <= box->begin || begin >= box->end) return false;
   const size_t low = begin > box->begin ? begin - box->begin : 0, high = end - box->begin;
@@ -38,8 +38,8 @@ static bool same_matrix(const rondo_box *a, const rondo_box *b) {
   return a->depth == 1 && b->depth == 1 && a->height > 1 && b->height > 1 && a->pitch == b->pitch;
 }
 
-/* `a` begins first. b's rows begin `rows` rows and `columns` bytes after a's. What passes the end of a row of the
- * matrix is at the beginning of the next. */
+/* `a` begins first. b's rows begin `rows` rows and `columns` bytes after a's. Bytes after the end of a matrix row are
+ * at the beginning of the next row. */
 static bool rectangles_overlap(const rondo_box *a, const rondo_box *b) {
   const size_t distance = b->begin - a->begin;
   const size_t rows = distance / a->pitch, columns = distance % a->pitch;

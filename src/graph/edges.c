@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Edges. Each is kept twice, at the node it leaves and at the one it enters, in sorted vectors. Edges of a list are
- * added or removed one by one. When one of them is refused, those before it are undone. That cannot fail: removing
- * needs no memory, and what was removed has left its room.
+ * Edges. Each is stored twice, at the node it leaves and at the node it enters, in sorted vectors. Edges of a list are
+ * added or removed one by one. If one is refused, those before it are undone. Undoing cannot fail: removing needs no
+ * memory, and a removed edge leaves its room reserved.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -50,7 +50,7 @@ static bool has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) {
   return rondo_slots_find(&rondo_graph_at(graph, to)->dependencies, from, &index);
 }
 
-/* Needs room for it in both vectors. */
+/* Both vectors must have room for the edge. */
 static void put_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
   rondo_graph_note_change(graph);
   rondo_slots_insert(&rondo_graph_at(graph, from)->dependents, to);
@@ -124,7 +124,7 @@ static bool is_before(const rondo_programmatic_edge *edge, uint32_t from, uint32
   return edge->from < from || (edge->from == from && edge->to < to);
 }
 
-/* The index of the first edge that is not before from -> to. */
+/* The index of the first edge that is not less than from -> to. */
 static size_t find_programmatic(const rondo_graph *graph, uint32_t from, uint32_t to) {
   size_t low = 0, high = graph->programmatic.count;
   RONDO_BINARY_SEARCH(low, high, middle, is_before(&graph->programmatic.items[middle], from, to))

@@ -8,25 +8,25 @@
 
 #include "graph/node.h"
 
-/* Where `slot` stands or would stand; true when it is there. */
+/* The index of `slot`, or the index at which to insert it; true if it is there. */
 bool rondo_slots_find(const rondo_slots *slots, uint32_t slot, size_t *out_index);
 void rondo_slots_remove(rondo_slots *slots, uint32_t slot); /* the slot is there */
 
 /* Drops the programmatic edges of a slot. */
 void rondo_graph_cut_programmatic(rondo_graph *graph, uint32_t slot);
 
-/* Edges from[i] -> to[i] between live slots, all or none. Adding fails with SELF_EDGE, DUPLICATE_EDGE (there already,
- * or twice in the lists), UNKNOWN_NODE, OUT_OF_MEMORY; removing with MISSING_EDGE (not there, or twice in the lists)
- * and UNKNOWN_NODE, UNSUPPORTED/FOREIGN_WORK (the graph is bound), never for want of memory. */
+/* Edges from[i] -> to[i] between live slots, all or none. Adding fails with SELF_EDGE, DUPLICATE_EDGE (exists already,
+ * or twice in the lists), UNKNOWN_NODE, OUT_OF_MEMORY; removing with MISSING_EDGE (does not exist, or twice in the
+ * lists), UNKNOWN_NODE and UNSUPPORTED/FOREIGN_WORK (the graph is bound), never because of memory. */
 RONDO_MUST_USE rondo_status rondo_graph_link_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
                                                    size_t count);
 RONDO_MUST_USE rondo_status rondo_graph_erase_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
                                                     size_t count);
 
-/* The same for one programmatic edge; its ends have neither kind of edge between them yet, else DUPLICATE_EDGE. */
+/* The same for one programmatic edge. If its ends already have an edge of either kind, fails with DUPLICATE_EDGE. */
 RONDO_MUST_USE rondo_status rondo_graph_link_programmatic(rondo_graph *graph, const rondo_programmatic_edge *edge);
 
-/* The programmatic edges that leave a slot; *out_count of them from there on. */
+/* The programmatic edges that leave a slot, and their number in *out_count. */
 const rondo_programmatic_edge *rondo_graph_programmatic_from(const rondo_graph *graph, uint32_t slot,
                                                              size_t *out_count);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A graph's life: making, adding and removing nodes, cloning, freeing. What can fail is done first, without a change to
- * the graph. The commit at the end of each function cannot fail, so that a graph is never half changed.
+ * The life of a graph: creating it, adding and removing nodes, cloning and freeing it. Each function first does
+ * everything that can fail, without changing the graph. The commit at its end cannot fail, so a graph is never half
+ * changed.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -16,7 +17,7 @@
 #include "graph/node_name.h"
 #include "graph/node_params.h"
 
-/* Never 0, so that the zero tag is no node. Serials come round after 2^32 graphs. */
+/* Never 0, so the zero tag is not a node. Serials wrap around after 2^32 graphs. */
 static uint32_t next_serial(void) {
   static _Atomic uint32_t last;
   uint32_t serial;
@@ -106,7 +107,7 @@ rondo_graph *rondo_graph_next_child(const rondo_graph *graph, uint32_t *inout_sl
   return NULL;
 }
 
-/* What is known of a graph is known no more, nor of those around it. */
+/* Invalidates what was noted of the graph and of the graphs that contain it. */
 void rondo_graph_note_change(rondo_graph *graph) {
   for (rondo_graph *at = graph; at != NULL; at = at->parent)
     atomic_store_explicit(&at->verified, 0, memory_order_relaxed);
@@ -161,7 +162,7 @@ rondo_status rondo_graph_find_all(const rondo_graph *graph, const char *list, co
 
 /* Adding ---------------------------------------------------------------------------------------------------------- */
 
-/* How many levels of child graphs stand below. */
+/* How many levels of child graphs are below. */
 static unsigned nesting_below(const rondo_graph *graph) {
   const rondo_graph *child;
   unsigned deepest = 0;
@@ -189,7 +190,7 @@ static rondo_status check_number(const rondo_graph *graph, size_t number) {
                     rondo_graph_label(label, graph), RONDO_NO_NODE);
 }
 
-/* Adds one to the node's dependencies, ascending, with room for one more dependent there. */
+/* Adds one dependency to the node, in ascending order, and reserves room for a dependent there. */
 static rondo_status gather_dependency(rondo_graph *graph, const rondo_node *dependencies, size_t at, rondo_slots *out) {
   uint32_t slot;
   size_t index;
@@ -212,7 +213,7 @@ static rondo_status gather_dependencies(rondo_graph *graph, const rondo_node *de
   return RONDO_OK;
 }
 
-/* Memory nodes are marked in all graphs around, because they are run by all of them. */
+/* Memory nodes are noted in all enclosing graphs, because running these runs the node. */
 static void note_memory(rondo_graph *graph, const rondo_node_params *params) {
   const bool memory =
       rondo_node_is_memory(params) || (params->kind == RONDO_NODE_CHILD && params->as.child->has_memory);
@@ -220,8 +221,8 @@ static void note_memory(rondo_graph *graph, const rondo_node_params *params) {
   for (rondo_graph *at = graph; at != NULL; at = at->parent) at->has_memory = true;
 }
 
-/* Lets a finished node in its slot be one; room is reserved in its dependencies' dependents. Slots between are holes.
- */
+/* Makes the finished node in the slot live. Its dependencies' lists of dependents already have room. Slots between are
+ * holes. */
 static inline void commit(rondo_graph *graph, uint32_t slot) {
   rondo_graph_node *node = &graph->nodes.items[slot];
   assert(slot >= graph->nodes.count && slot < graph->nodes.capacity && !node->live);
@@ -259,7 +260,7 @@ rondo_status rondo_graph_insert_checked(rondo_graph *graph, const rondo_node *de
   const size_t number = graph->nodes.count;
   RONDO_TRY(check_number(graph, number));
   if (number == graph->nodes.capacity) RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->nodes, number + 1));
-  rondo_graph_node *node = &graph->nodes.items[number]; /* zero, as all room is */
+  rondo_graph_node *node = &graph->nodes.items[number]; /* zero, as all unused room is */
   RONDO_TRY(rondo_node_contents_make(graph, params, false, node));
   const rondo_status status = gather_dependencies(graph, dependencies, count, &node->dependencies);
   if (status != RONDO_OK) {
@@ -327,7 +328,7 @@ bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_
   const rondo_node_params *now = &graph->nodes.items[slot].params;
   if (params->kind != now->kind || (params->name != now->name && strcmp(params->name, now->name) != 0)) return false;
   if (now->kind == RONDO_NODE_CHILD || rondo_node_is_memory(now)) return false;
-  if (now->kind == RONDO_NODE_FOREIGN) return false; /* its name for what it is has no room */
+  if (now->kind == RONDO_NODE_FOREIGN) return false; /* there is no room for the name of its kind */
   const rondo_kernel_node *kernel = &params->as.kernel, *kernel_now = &now->as.kernel;
   return now->kind != RONDO_NODE_KERNEL ||
          (kernel->kernel == kernel_now->kernel && kernel->arg_bytes == NULL && kernel_now->arg_bytes == NULL);
@@ -357,7 +358,7 @@ rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_
   return RONDO_OK;
 }
 
-/* The first node that cannot be made a second time. There is one. */
+/* The first node that cannot be made again. There is one. */
 static uint32_t find_bound(const rondo_graph *graph) {
   const rondo_graph_node *nodes = graph->nodes.items;
   uint32_t slot = 0;
@@ -416,7 +417,7 @@ rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot) {
 
 /* Cloning --------------------------------------------------------------------------------------------------------- */
 
-/* `out` is all zero before; what is there after a failure is freed with the clone. */
+/* `out` is zero before. After a failure, freeing the clone frees its contents. */
 static rondo_status copy_node(rondo_graph *clone, const rondo_graph_node *from, uint32_t slot, rondo_graph_node *out) {
   if (!from->live) return RONDO_OK;
   RONDO_TRY(rondo_node_contents_copy(clone, from, out));
@@ -432,7 +433,7 @@ static rondo_status copy_node(rondo_graph *clone, const rondo_graph_node *from, 
   return rondo_slots_copy(clone, &from->dependents, &out->dependents);
 }
 
-/* The room is zeros. */
+/* Unused room is zero. */
 static rondo_status copy_nodes(const rondo_graph *graph, rondo_graph *clone) {
   RONDO_TRY(rondo_array_reserve(&clone->allocator, &clone->nodes, graph->nodes.count));
   for (size_t i = 0; i < graph->nodes.count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A graph's life: making, adding and removing nodes, cloning, freeing.
+ * The life of a graph: creating it, adding and removing nodes, cloning and freeing it.
  */
 #ifndef RONDO_GRAPH_GRAPH_H
 #define RONDO_GRAPH_GRAPH_H
@@ -12,17 +12,17 @@
 RONDO_MUST_USE rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rondo_graph *graph,
                                                    rondo_graph **out);
 
-/* Puts a node into the slot `number`, which is not below nodes.count; the slots between become holes. The parameters
- * keep to rondo_node_shape_check, addresses may be NULL; a child is taken over on success. For the JSON reader. */
+/* Inserts a node in the slot `number`, which must be at least nodes.count; slots between become holes. The parameters
+ * must pass rondo_node_shape_check; addresses may be NULL. On success the graph owns the child. For the JSON reader. */
 RONDO_MUST_USE rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t number, const rondo_node_params *params);
 
-/* The graph has changed: what was noted of it, and of those around it, is not valid any more. */
+/* Notes a change to the graph: what was noted of it and of its enclosing graphs becomes invalid. */
 void rondo_graph_note_change(rondo_graph *graph);
 
-/* UNKNOWN_NODE unless a live node is in the slot. */
+/* Fails with UNKNOWN_NODE unless the slot has a live node. */
 RONDO_MUST_USE rondo_status rondo_graph_check_slot(const rondo_graph *graph, uint32_t slot);
 
-/* A graph for a device of which only the identity and the allocator are known here. `allocator` is resolved. */
+/* A graph for a device. This layer uses only the device's identity and the allocator. `allocator` is resolved. */
 RONDO_MUST_USE rondo_status rondo_graph_make(rondo_device *device, const rondo_allocator *allocator, const char *name,
                                              rondo_graph **out);
 
@@ -38,7 +38,7 @@ rondo_graph *rondo_graph_next_child(const rondo_graph *graph, uint32_t *inout_sl
 /* True when a stream captures into the graph or into a child at any depth. */
 bool rondo_graph_is_captured_into(const rondo_graph *graph);
 
-/* The slot of a node id, checked: UNKNOWN_NODE naming the graph. */
+/* The slot of a node id. Fails with UNKNOWN_NODE, which names the graph. */
 RONDO_MUST_USE rondo_status rondo_graph_find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot);
 
 /* The slots of a list, which messages call `list`. */
@@ -48,8 +48,8 @@ rondo_node rondo_graph_id(const rondo_graph *graph, uint32_t slot);
 const char *rondo_graph_label(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph);
 const char *rondo_graph_name_label(char buffer[RONDO_LABEL_BYTES], const char *name);
 
-/* Adds a node of any kind: checks the list of dependencies and the parameters (B2 to B4), copies, retains the kernel,
- * clones the child. For ALLOC the address must be set already; the memory layer has chosen it. Nothing changes on
+/* Adds a node of any kind: checks the list of dependencies and the parameters (B2 to B4), copies them, retains the
+ * kernel and clones the child. For ALLOC, the memory layer has already chosen and set the address. Nothing changes on
  * failure. */
 RONDO_MUST_USE rondo_status rondo_graph_insert(rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                                const rondo_node_params *params, rondo_node *out);
@@ -58,31 +58,31 @@ RONDO_MUST_USE rondo_status rondo_graph_insert(rondo_graph *graph, const rondo_n
 RONDO_MUST_USE rondo_status rondo_graph_insert_checked(rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                                        const rondo_node_params *params, rondo_node *out);
 
-/* Replaces a node's parameters, checked; the old ones stay on failure. NODE_KIND when the kind is another one,
- * UNSUPPORTED for kinds CHILD, ALLOC and FREE. `params` may point into the node. */
+/* Checks and replaces a node's parameters; the old ones stay on failure. NODE_KIND if the kind differs, UNSUPPORTED for
+ * kinds CHILD, ALLOC and FREE. `params` may point into the node. */
 RONDO_MUST_USE rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 
-/* The same in two steps, of which the second cannot fail, with parameters of the node's kind that were checked: makes
- * the contents that a node of the slot would get, and puts them there, or discards them. */
+/* The same in two steps, with checked parameters of the node's kind. The first makes the new contents. The second
+ * installs or discards them, and cannot fail. */
 RONDO_MUST_USE rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_node_params *params,
                                                 rondo_graph_node *out);
 void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepared);
 void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared);
 
-/* Whether rondo_graph_overwrite may put the parameters, resolved, in place of the node's own: a kernel's arguments have
- * room there, and the name is the same. */
+/* Whether rondo_graph_overwrite can store the resolved parameters in the node: there is room for the kernel's
+ * arguments, and the name is the same. */
 bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 
 /* Removes a node with its edges. Errors: UNSUPPORTED/FOREIGN_WORK (the graph is bound); UNKNOWN_NODE (no live node in
- * that slot); INVALID_STATE/CAPTURING_INTO (C12), the graph or the node's child. Never fails for want of memory. What
- * relies on the node's order (address reuse) is the caller's to ask first. The check alone is what erasing begins with;
- * nothing else of it can fail. */
+ * that slot); INVALID_STATE/CAPTURING_INTO (C12), for the graph or the node's child. Never fails because of memory. The
+ * caller first checks users of the node's order (address reuse). The check alone does everything in erasing that can
+ * fail. */
 RONDO_MUST_USE rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot);
 RONDO_MUST_USE rondo_status rondo_graph_check_erase(const rondo_graph *graph, uint32_t slot);
 const char *rondo_graph_bound_text(const rondo_graph *graph, char buffer[RONDO_BOUND_TEXT]);
 
-/* For a graph that is bound: UNSUPPORTED/FOREIGN_WORK with that text. `what` follows the graph's name: "cannot ...". */
+/* Fails with UNSUPPORTED/FOREIGN_WORK for a bound graph. `what` follows the graph's name: "cannot ...". */
 RONDO_MUST_USE rondo_status rondo_graph_refuse_bound(const rondo_graph *graph, const char *what);
 
 #endif

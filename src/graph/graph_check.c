@@ -15,7 +15,7 @@
 
 /* Contents --------------------------------------------------------------------------------------------------------- */
 
-/* The values lie at their offsets in the node's own block, and the list leads to them. */
+/* The values are at their offsets in the node's own block, and the list points to them. */
 static void check_kernel(const rondo_graph_node *node) {
   const rondo_kernel_node *work = &node->params.as.kernel;
   const rondo_kernel *kernel = work->kernel;
@@ -62,7 +62,7 @@ static void check_contents(const rondo_graph *graph, const rondo_graph_node *nod
 
 /* Edges ------------------------------------------------------------------------------------------------------------ */
 
-/* One side of a node's edges: ascending, between live nodes, and known at the other end too. */
+/* One side of a node's edges: ascending, between live nodes, and stored at the other end too. */
 static void check_edges(const rondo_graph *graph, uint32_t slot, bool forward) {
   const rondo_graph_node *node = rondo_graph_at(graph, slot);
   const rondo_slots *slots = forward ? &node->dependents : &node->dependencies;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Comparing graphs and hashing them. Both walk nodes in topological order and describe an edge by the places of its
- * ends in that order, so that node numbers, which depend on how a graph was built, do not count. Two graphs without a
- * difference (addresses ignored) have one fingerprint.
+ * Compares and hashes graphs. Both walk nodes in topological order and describe an edge by the indices of its ends in
+ * that order. So node numbers, which depend on how a graph was built, have no effect. Two graphs without a difference
+ * (addresses ignored) have the same fingerprint.
  */
 #include <assert.h>
 #include <string.h>
@@ -15,10 +15,10 @@
 #include "graph/node_params.h"
 #include "graph/topological_order.h"
 
-/* A graph with the order of its nodes and, for each slot, its place in the order. */
+/* A graph with the order of its nodes and, for each slot, its index in the order. */
 typedef struct ordered_graph {
   const rondo_graph *graph;
-  const rondo_graph *root; /* the graph that the caller gave, from which errors count */
+  const rondo_graph *root; /* the graph that the caller passed, for errors */
   uint32_t *order;
   uint32_t *place;
 } ordered_graph;
@@ -51,7 +51,7 @@ static const rondo_graph_node *node_at(const ordered_graph *ordered, uint32_t pl
 typedef struct graph_comparison {
   ordered_graph a, b;
   bool ignore_addresses;
-  uint32_t *stamps; /* by place: 1 + the place of the last node that a has an edge to from there */
+  uint32_t *stamps; /* by index: 1 + the index of the last node to which a has an edge from there */
   rondo_difference *differences;
   size_t room, count;
 } graph_comparison;
@@ -76,7 +76,7 @@ static bool same_dependencies(graph_comparison *comparison, uint32_t place) {
   return true;
 }
 
-/* By the edges that leave a place; those of b are as many. */
+/* Compares the edges that leave an index. b has the same number. */
 static bool same_programmatic(const graph_comparison *comparison, uint32_t place) {
   const ordered_graph *a = &comparison->a, *b = &comparison->b;
   size_t a_count, b_count, matched = 0;
@@ -116,7 +116,7 @@ static rondo_status compare_all(graph_comparison *comparison) {
   return RONDO_OK;
 }
 
-/* A place of b's may lie past a's nodes, so there are stamps for the longer of the two. */
+/* Indices of b may exceed a's, so there are stamps for the longer of the two. */
 static rondo_status compare_with_stamps(graph_comparison *comparison) {
   const rondo_graph *a = comparison->a.graph, *b = comparison->b.graph;
   const uint32_t places = a->live_count > b->live_count ? a->live_count : b->live_count;
@@ -139,7 +139,7 @@ static rondo_status compare_graphs(const rondo_graph *a, const rondo_graph *b, g
   return status;
 }
 
-/* Of two child graphs in those that are compared around them. */
+/* Compares two child graphs; `around` compares the graphs that contain them. */
 static rondo_status count_differences(const graph_comparison *around, const rondo_graph *a, const rondo_graph *b,
                                       size_t *out_count) {
   graph_comparison comparison = {
@@ -203,7 +203,8 @@ static rondo_status hash_params(const rondo_node_params *params, const rondo_gra
   return RONDO_OK;
 }
 
-/* Places of dependencies come in the order of slots, which must not count: a sum of hashes does not see the order. */
+/* Dependencies are in the order of slots, which must not affect the hash. A sum of hashes does not depend on the order.
+ * */
 static uint64_t hash_dependencies(uint64_t state, const ordered_graph *ordered, const rondo_slots *dependencies) {
   uint64_t sum = 0;
   for (size_t i = 0; i < dependencies->count; i++)
@@ -211,7 +212,7 @@ static uint64_t hash_dependencies(uint64_t state, const ordered_graph *ordered, 
   return rondo_hash_u64(rondo_hash_u64(state, dependencies->count), sum);
 }
 
-/* As the dependencies; nothing is added for a graph without any. */
+/* Like dependencies. A graph without programmatic edges adds nothing. */
 static uint64_t hash_programmatic(uint64_t state, const ordered_graph *ordered, uint32_t slot) {
   size_t count;
   const rondo_programmatic_edge *edges = rondo_graph_programmatic_from(ordered->graph, slot, &count);

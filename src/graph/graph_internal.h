@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A graph, for this layer and those above: exec/ builds, captures, lowers and updates through it, memory/ asks for
- * order. A node stays in the slot of its number; a removed one leaves a hole. Dependencies and dependents are sorted
- * slot numbers, so that a duplicate edge is found by a binary search (B5). Node ids have the graph's serial in their
- * upper half, so that a node of another graph is noticed. Zeros that mean defaults are replaced when a node is
- * made.
+ * A graph, for this layer and those above. exec/ builds, captures, lowers and updates through it, and memory/ queries
+ * its order. The index of a node's slot is its number; a removed node leaves a hole. Dependencies and dependents are
+ * sorted slot numbers, so a binary search finds a duplicate edge (B5). The upper half of a node id is the graph's
+ * serial, so a node of another graph is detected. Zeros that mean defaults are replaced when a node is made.
  *
  * Threads: a graph is thread-compatible, without a lock. Serials come from a process-wide atomic.
  */
@@ -23,40 +22,40 @@
 /* Slot numbers, ascending. */
 typedef RONDO_ARRAY(uint32_t) rondo_slots;
 
-/* How an event begins, which belongs to a layer above. Nodes that name it retain it. */
+/* The first fields of an event, whose type belongs to a layer above. Nodes that refer to it retain it. */
 typedef struct rondo_counted_event {
   void (*retain)(rondo_event *event);
   void (*release)(rondo_event *event);
 } rondo_counted_event;
 
 typedef struct rondo_graph_node {
-  bool live;                  /* false: removed, the slot is a hole and all else is zero */
-  rondo_node_params params;   /* own copies, resolved; params.name and as.alloc.name are never NULL */
-  void *arguments;            /* kernel: values at the kernel's offsets, in one block with the list; copy, fill: numbers
-                                 that were given and do not count (rondo_given_numbers); NULL */
+  bool live;                /* false: removed, the slot is a hole and all else is zero */
+  rondo_node_params params; /* own copies, resolved; params.name and as.alloc.name are never NULL */
+  void *arguments; /* kernel: values at the kernel's offsets, in one block with the list; copy, fill: given numbers that
+                      have no effect (rondo_given_numbers); NULL */
   const void **argument_list; /* params.as.kernel.args */
   rondo_slots dependencies;
   rondo_slots dependents;
   uint32_t clone_source; /* number in the graph this one was cloned from; RONDO_NO_NODE when made here */
-  uint64_t captured;     /* the driver's name of it in what its graph's `captured` holds; 0 when there is none */
+  uint64_t captured;     /* the driver's handle of the node in its graph's `captured`; 0 if there is none */
 } rondo_graph_node;
 
-/* An edge that gives no order (rondo_graph_programmatic_edges). Ports and type are the driver's. */
+/* An edge that imposes no order (rondo_graph_programmatic_edges). Ports and type are the driver's. */
 typedef struct rondo_programmatic_edge {
   uint32_t from, to;
   uint8_t from_port, to_port, type;
 } rondo_programmatic_edge;
 
-/* Something of a layer above that a graph and its clones hold. */
+/* An object of a layer above that a graph and its clones retain. */
 typedef struct rondo_graph_attachment {
-  void *object; /* NULL when none */
+  void *object; /* NULL if there is none */
   void (*retain)(void *object);
   void (*release)(void *object);
 } rondo_graph_attachment;
 
 struct rondo_graph {
   rondo_allocator allocator;
-  rondo_slab slab;       /* has the contents and edges of nodes */
+  rondo_slab slab;       /* allocates the contents and edges of nodes */
   rondo_allocator small; /* the slab's */
   rondo_device *device;  /* identity only; NULL = data only */
   char *name;
@@ -65,19 +64,18 @@ struct rondo_graph {
   RONDO_ARRAY(rondo_graph_node) nodes;
   uint32_t live_count;
   uint32_t child_count;      /* child nodes among them */
-  _Atomic uint64_t verified; /* what the layer above noted when verification found nothing; 0 after every change */
-  uint32_t captures;         /* captures adding to it now */
+  _Atomic uint64_t verified; /* what the layer above noted when verification had no findings; 0 after every change */
+  uint32_t captures;         /* captures in progress that add to the graph */
   bool is_child;             /* belongs to a child node, of `parent` */
   bool has_memory;           /* an alloc or free node was ever added, also in a child at any depth */
-  bool is_bound;             /* has bound nodes: it runs as the driver captured it (rondo_foreign_node). Never of
-                                data */
+  bool is_bound; /* has bound nodes: it runs as the driver captured it (rondo_foreign_node). Never true of data */
   RONDO_ARRAY(rondo_programmatic_edge) programmatic; /* ascending by from, then to */
   rondo_graph *parent;                               /* the graph whose child node owns this one; NULL when none */
   uint32_t parent_slot;                              /* that child node */
   rondo_graph_attachment memory;                     /* graph memory, set by the memory layer */
   rondo_graph_attachment hold; /* keeps the device open, set by the layer that makes a graph for a device. Clones and
                                   children, which this layer makes, retain it; rondo_graph_free releases it */
-  rondo_graph_attachment captured; /* keeps what the driver captured for nodes of it; as `hold` */
+  rondo_graph_attachment captured; /* keeps what the driver captured for nodes of the graph; as `hold` */
   rondo_graph_attachment
       random; /* what it draws from generators of random numbers, set by the layer above; as `hold` */
 };
@@ -87,11 +85,12 @@ static inline rondo_graph_node *rondo_graph_at(const rondo_graph *graph, uint32_
   return &graph->nodes.items[slot];
 }
 
-/* Where a node stands, for messages (node_name.c). */
+/* The position of a node, for messages (node_name.c). */
 typedef struct rondo_node_where {
-  uint32_t number;    /* for rondo_error.node: in the graph around all, of the node or of the child node it is inside */
+  uint32_t number;    /* for rondo_error.node: in the outermost graph, the number of the node or of the child node that
+                         contains it */
   uint32_t own;       /* its number in its own graph */
-  const char *inside; /* of a node of a child graph "child 'inner' (node 7)", the child node; else NULL */
+  const char *inside; /* for a node of a child graph, the child node: "child 'inner' (node 7)"; else NULL */
 } rondo_node_where;
 
 /* The bytes of what messages call graphs and nodes (graph.h, node_name.h): "graph 'step'", or "the graph" without a
@@ -101,7 +100,7 @@ typedef struct rondo_node_where {
 #define RONDO_EDGE_TEXT 64     /* "an edge 2 -> 5" */
 #define RONDO_INSIDE_BYTES 160 /* rondo_node_where.inside */
 
-/* A range of bytes that a copy or fill accesses, from its first to past its last; `what` names it in messages. */
+/* The range of bytes that a copy or fill accesses, from its first to one past its last; `what` names it in messages. */
 typedef struct rondo_extent {
   const char *what;
   const void *address;
@@ -119,7 +118,7 @@ static inline bool rondo_node_is_memory(const rondo_node_params *params) {
   return params->kind == RONDO_NODE_ALLOC || params->kind == RONDO_NODE_FREE;
 }
 
-/* Resolved: not a copy or fill of more than one dimension. */
+/* Whether the resolved node is not a copy or fill of more than one dimension. */
 static inline bool rondo_node_is_plain(const rondo_node_params *params) {
   if (params->kind == RONDO_NODE_COPY) return params->as.copy.height == 1 && params->as.copy.depth == 1;
   return params->kind != RONDO_NODE_FILL || params->as.fill.height == 1;

@@ -18,7 +18,7 @@
 #include "graph/node_fields.h"
 #include "graph/node_params.h"
 
-#define MAX_NODES (UINT32_C(1) << 20) /* in a document, with all child graphs */
+#define MAX_NODES (UINT32_C(1) << 20) /* in a document, including all child graphs */
 #define MAX_HOLES (UINT32_C(1) << 16)
 #define SHOWN_BYTES 64 /* of a text from outside, in a message */
 static const rondo_node_fields no_fields = {0};
@@ -27,7 +27,7 @@ typedef struct json_reader {
   rondo_allocator allocator;
   RONDO_ARRAY(rondo_kernel *) kernels;
   uint32_t nodes, holes; /* so far */
-  unsigned depth;        /* of the child graph that is read */
+  unsigned depth;        /* of the child graph that is being read */
 } json_reader;
 
 /* Fields ---------------------------------------------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ static bool is_field(const char *key, rondo_node_fields fields) {
   return i < fields.count;
 }
 
-/* Every key of the object must be in the list, which ends in NULL, or be the name of one of the fields. */
+/* Every key of the object must be in the list, which ends with NULL, or name one of the fields. */
 static rondo_status check_keys(const rondo_json_value *object, const char *const *keys, rondo_node_fields fields) {
   RONDO_TRY(require_object(object));
   const rondo_json_value *member = rondo_json_first(object);
@@ -71,7 +71,7 @@ static rondo_status check_keys(const rondo_json_value *object, const char *const
   return RONDO_OK;
 }
 
-/* `key` names the field in messages only. */
+/* `key` names the field only in messages. */
 static rondo_status read_integer(const rondo_json_value *value, const char *key, uint64_t max, uint64_t *out) {
   *out = 0;
   if (value == NULL) return fail_field(key, "is missing");
@@ -140,7 +140,7 @@ static rondo_status read_address(const rondo_json_value *value, const char *key,
   return RONDO_OK;
 }
 
-/* NULL when the field is not there: addresses may be left out. */
+/* NULL if the field is missing; addresses are optional. */
 static rondo_status get_address(const rondo_json_value *object, const char *key, void **out) {
   const rondo_json_value *value = rondo_json_get(object, key);
   uintptr_t address = 0;
@@ -192,7 +192,7 @@ static rondo_status read_kernel_options(const rondo_json_value *object, rondo_pa
   return RONDO_OK;
 }
 
-/* What is wrong with a graph in itself is, in a text from outside, wrong data. */
+/* An invalid graph in a text from outside is invalid data. */
 static rondo_status as_invalid_data(rondo_status status) {
   if (status != RONDO_INVALID_ARGUMENT) return status;
   rondo_saved_error error;
@@ -224,10 +224,10 @@ static rondo_status read_kernels(json_reader *reader, const rondo_json_value *do
 
 /* Nodes by kind --------------------------------------------------------------------------------------------------- */
 
-/* A node's parameters while they are read, with room for what they point to. */
+/* The parameters of a node that is being read, with room for what they point to. */
 typedef struct node_draft {
   rondo_node_params params;
-  unsigned char *values; /* of a kernel's arguments, zeroed; value_bytes of them */
+  unsigned char *values; /* of a kernel's arguments, zeroed; value_bytes in total */
   size_t value_bytes;
   const void *args[RONDO_MAX_PARAMETERS];
   size_t arg_bytes[RONDO_MAX_PARAMETERS];
@@ -279,7 +279,7 @@ static rondo_status read_arguments(const rondo_json_value *object, const rondo_k
   return RONDO_OK;
 }
 
-/* May be missing: then nothing is known. */
+/* Optional. If missing, nothing is known. */
 static rondo_status read_argument_bytes(const rondo_json_value *object, const rondo_kernel *kernel, node_draft *draft) {
   const rondo_json_value *bytes;
   draft->params.as.kernel.arg_bytes = NULL;
@@ -321,7 +321,7 @@ static rondo_status read_kernel_node(json_reader *reader, const rondo_json_value
   return read_argument_bytes(object, reader->kernels.items[index], draft);
 }
 
-/* Numbers of devices, each once and below 64; may be missing. */
+/* Device numbers, each at most once and below 64. Optional. */
 static rondo_status read_peers(const rondo_json_value *object, uint64_t *out) {
   const rondo_json_value *peers;
   *out = 0;
@@ -337,7 +337,7 @@ static rondo_status read_peers(const rondo_json_value *object, uint64_t *out) {
   return RONDO_OK;
 }
 
-/* Reads a field into the draft. What is SPECIAL was read before. */
+/* Reads a field into the draft. SPECIAL fields were read before. */
 static rondo_status read_field(const rondo_json_value *object, const rondo_node_field *field, node_draft *draft) {
   void *out = (char *)&draft->params + field->offset, *dropped;
   const rondo_json_value *value = rondo_json_get(object, field->name);
@@ -380,7 +380,7 @@ static rondo_status read_kind(const rondo_json_value *object, rondo_node_kind *o
                     shown(buffer, name));
 }
 
-/* Numbers ascend; what they skip was removed. */
+/* Numbers ascend. Missing numbers are removed nodes. */
 static rondo_status read_number(json_reader *reader, const rondo_graph *graph, const rondo_json_value *object,
                                 uint32_t *out) {
   RONDO_TRY(get_u32(object, "number", out));
@@ -433,7 +433,7 @@ static rondo_status read_node(json_reader *reader, rondo_graph *graph, const ron
   return status;
 }
 
-/* An edge to a node that is not there is a mistake in the graph, not in the text. */
+/* An edge to a missing node is an error of the graph, not of the text. */
 static rondo_status as_invalid_graph(rondo_status status, const char *list, size_t index) {
   rondo_saved_error error;
   if (status == RONDO_OK) return RONDO_OK;
@@ -461,7 +461,7 @@ static rondo_status read_port(const rondo_json_value *value, uint8_t *out) {
   return RONDO_OK;
 }
 
-/* May be missing: then there are none. */
+/* Optional. If missing, there are none. */
 static rondo_status read_programmatic(rondo_graph *graph, uint32_t number, const rondo_json_value *object) {
   const rondo_json_value *edges;
   if (rondo_json_get(object, "programmatic") == NULL) return RONDO_OK;
@@ -486,7 +486,7 @@ static rondo_status read_edges(rondo_graph *graph, uint32_t number, const rondo_
   return read_programmatic(graph, number, object);
 }
 
-/* First all nodes, then all edges: an edge may come from a node that stands later in the text. */
+/* Reads all nodes before all edges, because an edge may come from a node that is later in the text. */
 static rondo_status read_nodes(json_reader *reader, rondo_graph *graph, const rondo_json_value *object) {
   const rondo_json_value *nodes;
   RONDO_TRY(get_array(object, "nodes", &nodes));
@@ -502,7 +502,7 @@ static rondo_status read_nodes(json_reader *reader, rondo_graph *graph, const ro
   return RONDO_OK;
 }
 
-/* A graph from an object with the fields "name" and "nodes". */
+/* Reads a graph from an object with the fields "name" and "nodes". */
 static rondo_status read_graph(json_reader *reader, const rondo_json_value *object, rondo_graph **out) {
   const char *name;
   *out = NULL;

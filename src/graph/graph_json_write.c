@@ -13,7 +13,7 @@
 #include "graph/node.h"
 #include "graph/node_fields.h"
 
-/* A kernel and its place in the text's list of kernels. */
+/* A kernel and its index in the text's list of kernels. */
 typedef struct listed_kernel {
   const rondo_kernel *kernel;
   uint32_t index;
@@ -22,8 +22,8 @@ typedef struct listed_kernel {
 typedef struct json_writer {
   rondo_text text;
   bool with_addresses;
-  RONDO_ARRAY(listed_kernel) kernels;       /* sorted by address, for finding */
-  RONDO_ARRAY(const rondo_kernel *) listed; /* by place */
+  RONDO_ARRAY(listed_kernel) kernels;       /* sorted by address, for searching */
+  RONDO_ARRAY(const rondo_kernel *) listed; /* by index */
 } json_writer;
 
 /* Kernels --------------------------------------------------------------------------------------------------------- */
@@ -74,7 +74,7 @@ static void put_numbers(rondo_text *text, const uint64_t *numbers, size_t count)
   rondo_json_array_end(text);
 }
 
-/* One kernel and one node a line, so that texts can be compared line by line. */
+/* One line for each kernel and node, so texts can be compared line by line. */
 static void begin_line(rondo_text *text) {
   rondo_text_add_bytes(text, "\n", 1);
   rondo_json_object_begin(text);
@@ -149,7 +149,7 @@ static void put_kernel_node(json_writer *writer, const rondo_kernel_node *node) 
   rondo_json_array_end(text);
 }
 
-/* The numbers of the devices; left out when there are none. */
+/* The numbers of the devices. Omitted if there are none. */
 static void put_peers(rondo_text *text, const char *key, uint64_t peers) {
   if (peers == 0) return;
   rondo_json_key(text, key);
@@ -204,7 +204,7 @@ static void put_params(json_writer *writer, const rondo_node_params *params) {
   for (size_t i = 0; i < fields.count; i++) put_field(writer, &fields.items[i], params);
 }
 
-/* Those that lead to the node, each as [from, from_port, to_port, type]; left out when there are none. */
+/* The edges that lead to the node, each as [from, from_port, to_port, type]. Omitted if there are none. */
 static void put_programmatic(rondo_text *text, const rondo_graph *graph, uint32_t slot) {
   bool has_any = false;
   for (size_t i = 0; i < graph->programmatic.count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reading a graph (B7). All queries use one writer, which counts the nodes, keeps those that fit and clears the rest.
+ * Queries of a graph (B7). All use one writer, which counts the nodes, stores those that fit and clears the rest.
  */
 #include <string.h>
 
@@ -53,7 +53,7 @@ rondo_status rondo_graph_roots(const rondo_graph *graph, rondo_node *nodes, size
   return list_nodes("rondo_graph_roots", graph, true, nodes, inout_count);
 }
 
-/* Both arrays or neither. */
+/* Requires both arrays or neither. */
 static rondo_status begin_edges(const char *call, const rondo_graph *graph, rondo_node *from, rondo_node *to,
                                 const size_t *inout_count, node_writer *from_writer, node_writer *to_writer) {
   if (from != NULL || to != NULL) {

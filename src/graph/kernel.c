@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Kernels as data: checking what rondo_kernel_create was told, laying the arguments out, counting references.
- * Invariant: parameters are valid, offsets are aligned and ascending, name and cuda_source are never NULL.
- * Immutable after making but for the count, so any thread may read.
+ * Kernels as data: checks the options of rondo_kernel_create, computes the layout of the arguments, counts references.
+ * Invariant: parameters are valid, offsets are aligned and ascending, name and cuda_source are never NULL. Except for
+ * the count, a kernel is immutable after creation, so any thread may read it.
  */
 #include "graph/kernel.h"
 
@@ -13,14 +13,14 @@
 #include "base/versioned_struct.h"
 
 #define DEFAULT_BLOCK_THREADS 256
-#define MAX_BLOCK_THREADS 1024 /* CUDA's bound on every architecture */
+#define MAX_BLOCK_THREADS 1024 /* CUDA's limit on every architecture */
 #define MAX_ALIGNMENT 64
-#define LEAST_ALIGNMENT 16 /* of the arguments together */
+#define LEAST_ALIGNMENT 16 /* of the argument block */
 #define MAX_BLOCKS (UINT64_C(1) << 40)
 
 const char *const rondo_access_names[RONDO_ACCESS_COUNT] = {"", "scalar", "read", "write", "read_write"};
 
-/* Kernels of data only may be those of libraries, which take what the driver allows. */
+/* Kernels that are only data may come from libraries, so the driver's limit applies to them. */
 static uint32_t most_bytes(const rondo_kernel *kernel) {
   return kernel->device == NULL ? RONDO_MOST_ARGUMENT_BYTES : RONDO_MAX_PARAMETER_BYTES;
 }
@@ -51,7 +51,7 @@ static rondo_status check_parameter(const char *name, uint32_t most, size_t inde
   return RONDO_OK;
 }
 
-/* How many of params there are: they end at the first whose bytes are 0. */
+/* The number of params. They end at the first whose bytes are 0. */
 static rondo_status count_inline(const char *name, const rondo_parameter *params, uint32_t *out_count) {
   uint32_t count = 0;
   while (count < RONDO_MAX_INLINE_PARAMETERS && params[count].bytes != 0) count++;

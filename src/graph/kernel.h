@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A kernel as data: what rondo_kernel_create was told, with a count of references. It lives in this layer because
- * graphs name kernels; nothing here runs one. `device` is only compared, never followed. Nothing changes after
- * creation but the count and the driver's slot, which the driver fills before the user gets the kernel.
+ * A kernel as data: the options of rondo_kernel_create and a reference count. It is in this layer because graphs refer
+ * to kernels; nothing here runs one. `device` is only compared, never dereferenced. After creation, only the count and
+ * the driver's slot change. The driver fills its slot before the user gets the kernel.
  */
 #ifndef RONDO_GRAPH_KERNEL_H
 #define RONDO_GRAPH_KERNEL_H
@@ -13,13 +13,13 @@
 
 #include "base/allocation.h"
 
-/* What the driver of a device may let a kernel of a library's take (CUDA since 12.1). */
+/* The most argument bytes that a device's driver may accept for a library kernel (CUDA since 12.1). */
 #define RONDO_MOST_ARGUMENT_BYTES 32764
 
-/* What a kernel that copies is told, as its one argument: up to RONDO_MOST_RANGES ranges, which have no byte in
- * common but where one is its own source and nothing is to be copied. Work that contains such a kernel gives it the
- * places that stay, and at each launch those that do not: sources, or with `is_back` destinations. Analyses see a
- * scalar in it: the caller that adds such a node must order it before, or after, all nodes that use the ranges. */
+/* The single argument of a copying kernel: up to RONDO_MOST_RANGES ranges. The ranges share no byte, except that a
+ * range may be its own source, and then nothing is copied. The graph that contains the kernel sets the fixed addresses.
+ * Each launch sets the variable ones: sources or, with `is_back`, destinations. Analyses see the argument as a scalar,
+ * so the caller must order the node before, or after, all nodes that use the ranges. */
 #define RONDO_MOST_RANGES 16
 typedef struct rondo_range_copy {
   void *dst;
@@ -31,15 +31,15 @@ typedef struct rondo_range_copies {
   rondo_range_copy ranges[RONDO_MOST_RANGES];
 } rondo_range_copies;
 
-/* Likewise for one that is enqueued by itself and is in no graph. The argument is copied at each launch, and 4 KiB is
- * what every driver takes. */
+/* The same for a kernel that is enqueued outside a graph. Each launch copies the argument, and every driver accepts 4
+ * KiB. */
 #define RONDO_MOST_QUEUED_RANGES 64
 typedef struct rondo_queued_ranges {
   uint64_t count;
   rondo_range_copy ranges[RONDO_MOST_QUEUED_RANGES];
 } rondo_queued_ranges;
 
-/* The names of rondo_access in JSON, by their numbers; "" for 0. */
+/* The names of rondo_access in JSON, by value; "" for 0. */
 #define RONDO_ACCESS_COUNT 5
 extern const char *const rondo_access_names[RONDO_ACCESS_COUNT];
 
@@ -50,12 +50,13 @@ struct rondo_kernel {
   char *name;
   rondo_cpu_function cpu;
   char *cuda_source;      /* "" when none */
-  const void *cuda_image; /* the caller's, while the kernel is being made; else NULL */
+  const void *cuda_image; /* the caller's, while the kernel is being created; otherwise NULL */
   void *cuda_function;    /* the caller's; NULL when none */
   uint32_t block_threads;
-  bool is_foreign;    /* a library's, found in a capture: all its arguments are one scalar, with unset bytes in it */
-  bool has_gaps;      /* between arguments lie bytes of none */
-  bool copies_ranges; /* its one argument is a rondo_range_copies; block (x, y) has a share of range y */
+  bool is_foreign;    /* a library's kernel, found in a capture: its arguments are one scalar, some of whose bytes are
+                         unset */
+  bool has_gaps;      /* some bytes between arguments belong to no argument */
+  bool copies_ranges; /* its one argument is a rondo_range_copies; block (x, y) copies a share of range y */
   uint32_t parameter_count;
   uint32_t argument_bytes; /* all arguments, each at its offset */
   uint32_t argument_alignment;
@@ -63,11 +64,11 @@ struct rondo_kernel {
   uint32_t offsets[RONDO_MAX_PARAMETERS];
   void *driver_data; /* the driver's compiled form; freed by driver_release */
   void (*driver_release)(void *driver_data);
-  void *kept; /* data for the kernel's code, of the layer that made it; kept_release releases it */
+  void *kept; /* data for the kernel's code, owned by the layer that made it; kept_release releases it */
   void (*kept_release)(void *kept);
 };
 
-/* Checks the options and copies them. `device` may be NULL. One reference is the caller's. */
+/* Checks and copies the options. `device` may be NULL. The caller gets one reference. */
 RONDO_MUST_USE rondo_status rondo_kernel_make(rondo_device *device, const rondo_allocator *allocator,
                                               const rondo_kernel_options *options, rondo_kernel **out);
 static inline void rondo_kernel_retain(rondo_kernel *kernel) {
@@ -75,7 +76,7 @@ static inline void rondo_kernel_retain(rondo_kernel *kernel) {
 }
 void rondo_kernel_release(rondo_kernel *kernel); /* frees with the last; NULL is fine */
 
-/* Copies an argument's value. Most are pointers or words: then it is a load and a store. */
+/* Copies an argument's value. Most are pointers or words, which take one load and one store. */
 static inline void rondo_argument_set(void *to, const void *from, uint32_t bytes) {
   if (bytes == sizeof(uint64_t))
     memmove(to, from, sizeof(uint64_t));
@@ -90,8 +91,8 @@ static inline rondo_grid rondo_grid_resolve(rondo_grid grid) {
   return (rondo_grid){.x = grid.x, .y = grid.y == 0 ? 1 : grid.y, .z = grid.z == 0 ? 1 : grid.z};
 }
 
-/* Arguments of a graph's node as one block: each value at its offset, and zeros where there is none, up to whole words.
- * So blocks of a kernel are compared and copied without looking at its parameters; mostly they are a few words. */
+/* The arguments of a graph node as one block: each value at its offset, and zeros elsewhere, up to whole words. So
+ * blocks of a kernel can be compared and copied without its parameters. Most have a few words. */
 static inline size_t rondo_argument_words(const rondo_kernel *kernel) {
   return (kernel->argument_bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Contents of a node: its own copies of all that its parameters point to. Arguments of a kernel lie at the kernel's
- * offsets in one block aligned for any parameter, followed by the list of their addresses. The kernel and an event are
- * retained; a child graph is the node's alone. Copies and fills are kept in their normal form, with the numbers that
- * were given.
+ * Contents of a node: its own copies of all that its parameters point to. The arguments of a kernel are at the kernel's
+ * offsets in one block, which is aligned for any parameter; the list of their addresses follows. The node retains its
+ * kernel and event, and owns its child graph. Copies and fills are stored in normal form, together with the numbers
+ * that were given.
  */
 #include "graph/node.h"
 
@@ -38,7 +38,7 @@ static inline void clear_gaps(const rondo_kernel *kernel, void *block) {
     memset((char *)block + list_offset(kernel) - sizeof(uint64_t), 0, sizeof(uint64_t));
 }
 
-/* `values` are the arguments as they lie in another node's block; NULL: each is where the parameters say. */
+/* `values` are the arguments in the layout of another node's block; NULL: each is where the parameters say. */
 static inline rondo_status copy_arguments(rondo_graph *owner, const rondo_kernel_node *from, const void *values,
                                           rondo_graph_node *out) {
   const rondo_kernel *kernel = from->kernel;
@@ -61,7 +61,7 @@ static inline rondo_status copy_arguments(rondo_graph *owner, const rondo_kernel
   return RONDO_OK;
 }
 
-/* Zeros alone say nothing: such a list is left out, so that it makes no difference. */
+/* A list of zeros gives no information. It is omitted, so that it makes no difference. */
 static rondo_status copy_argument_bytes(const rondo_graph *owner, const rondo_kernel_node *from,
                                         rondo_graph_node *out) {
   const uint32_t count = from->kernel->parameter_count;
@@ -122,7 +122,7 @@ static rondo_status make_alloc(rondo_graph *owner, const rondo_node_params *para
   return copy_text(owner, own == NULL ? out->params.name : own, &out->params.as.alloc.name);
 }
 
-/* Of a copy, or of a fill, which has one pitch and a value. They say nothing of what the node does. */
+/* Numbers of a copy, or of a fill, which has one pitch and a value. They do not affect what the node does. */
 typedef struct rondo_given_numbers {
   size_t pitches[4];
   uint32_t value;
@@ -138,7 +138,7 @@ static rondo_given_numbers numbers_of(const rondo_node_params *params) {
       .pitches = {copy->dst_pitch, copy->src_pitch, copy->dst_slice_pitch, copy->src_slice_pitch}};
 }
 
-/* Where resolving changed more than zeros. */
+/* Only if resolving changed more than zeros. */
 static rondo_status keep_given(const rondo_graph *owner, const rondo_node_params *params, rondo_graph_node *out) {
   if (params->kind != RONDO_NODE_COPY && params->kind != RONDO_NODE_FILL) return RONDO_OK;
   rondo_given_numbers given = numbers_of(params), resolved = numbers_of(&out->params), *kept;

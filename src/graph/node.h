@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the files of this layer share and no other layer uses: the contents of a node, and sorted vectors of slots.
+ * Contents of a node and sorted vectors of slots: what the files of this layer share and no other layer uses.
  */
 #ifndef RONDO_GRAPH_NODE_H
 #define RONDO_GRAPH_NODE_H
@@ -21,10 +21,11 @@ RONDO_MUST_USE rondo_status rondo_node_contents_copy(rondo_graph *owner, const r
                                                      rondo_graph_node *out);
 void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node);
 
-/* The node's parameters as they were given, with defaults in the place of zeros: a pitch of one row, and the bytes of a
- * fill's value beyond its element, are not in params. */
+/* The node's parameters as given, with defaults for zeros. params lacks some of the given numbers: the pitch of a
+ * single row, and the bytes of a fill's value beyond its element. */
 rondo_node_params rondo_node_given_params(const rondo_graph_node *node);
-/* Gives a node that is no kernel's other parameters, which are resolved and need no room; its name stays. */
+/* Replaces the parameters of a node that is not a kernel. The new ones are resolved and need no room. The name stays.
+ * */
 void rondo_node_overwrite(rondo_graph *owner, rondo_graph_node *node, const rondo_node_params *params);
 
 /* Vectors of a node of the graph: room for `want` in all; a copy in `out`, which is empty, with no more room than that.

@@ -13,7 +13,7 @@
 #include "graph/node_name.h"
 #include "graph/node_params.h"
 
-/* What the outermost part of a path takes at most, and the brackets of all parts. */
+/* The most bytes for the outermost part of a path, including the brackets of all parts. */
 enum { TAIL_BYTES = 48, CHILD_BYTES = 72 };
 
 /* "child 'inner' (node 7": the child node that has the graph, without its bracket. */
@@ -105,7 +105,7 @@ const char *rondo_kind_label(char buffer[RONDO_LABEL_BYTES], rondo_node_kind kin
   return buffer;
 }
 
-/* Its own, or that of its kernel or of its graph. */
+/* Its own name, or that of its kernel or graph. */
 static const char *name_of(const rondo_node_params *params) {
   if (params->name != NULL && params->name[0] != '\0') return params->name;
   if (params->kind == RONDO_NODE_KERNEL && params->as.kernel.kernel != NULL) return params->as.kernel.kernel->name;

@@ -11,11 +11,11 @@ const char *rondo_node_label(char buffer[RONDO_LABEL_BYTES], const rondo_node_pa
 const char *rondo_node_label_at(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params,
                                 const rondo_node_where *where);
 
-/* Of the node in the slot of a graph; `root` as below. */
+/* Names the node in the slot of a graph; `root` as below. */
 const char *rondo_node_label_in(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph, const rondo_graph *root,
                                 uint32_t slot);
 
-/* Of what is left of a node: its kind and its name, "" or NULL when it has none. NULL for `where`: of work in a stream,
+/* Names a node by its kind and name, which is "" or NULL if it has none. If `where` is NULL, names work in a stream:
  * "kernel 'saxpy'", "a copy". */
 const char *rondo_kind_label(char buffer[RONDO_LABEL_BYTES], rondo_node_kind kind, const char *name,
                              const rondo_node_where *where);
@@ -27,13 +27,13 @@ const char *rondo_node_where_text(char buffer[RONDO_LABEL_BYTES], const rondo_no
 const char *rondo_node_edge_text(char buffer[RONDO_EDGE_TEXT], const rondo_node_where *from,
                                  const rondo_node_where *to);
 
-/* Where the node in the slot of a graph is, which may be a child graph of `root`, or, when that is NULL, of any. Its
- * `inside`, which rondo_graph_inside writes, points into the buffer. */
+/* The position of the node in the slot of a graph. The graph may be a child graph of `root` or, if that is NULL, of any
+ * graph. Its `inside`, which rondo_graph_inside writes, points into the buffer. */
 rondo_node_where rondo_node_where_in(char buffer[RONDO_INSIDE_BYTES], const rondo_graph *graph, const rondo_graph *root,
                                      uint32_t slot);
 const char *rondo_graph_inside(char buffer[RONDO_INSIDE_BYTES], const rondo_graph *graph, const rondo_graph *root);
 
-/* The number of the outermost child node that the graph is inside of, in `root`; `slot` when it is inside of none. */
+/* The number, in `root`, of the outermost child node that contains the graph; `slot` if there is none. */
 uint32_t rondo_graph_outer_number(const rondo_graph *graph, const rondo_graph *root, uint32_t slot);
 
 /* With a text of its own, taken from the allocator, and freed there. */

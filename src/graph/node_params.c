@@ -27,7 +27,8 @@ typedef struct box_shape {
   size_t pitch, slice_pitch;
 } box_shape;
 
-/* Gives the zeros their meaning and what does not count its default. Returns false when a number does not fit. */
+/* Replaces zeros by their meaning, and values without effect by their defaults. Returns false if a number does not fit.
+ * */
 static bool resolve_box(box_shape *box) {
   if (box->height == 0) box->height = 1;
   if (box->depth == 0) box->depth = 1;
@@ -38,7 +39,7 @@ static bool resolve_box(box_shape *box) {
   return box->depth > 1 || rondo_checked_multiply(box->pitch, box->height, &box->slice_pitch);
 }
 
-/* Bytes from the first to past the last of a resolved box; false when that is past PTRDIFF_MAX. */
+/* Bytes from the first to one past the last of a resolved box; false if that exceeds PTRDIFF_MAX. */
 static bool measure_box(const box_shape *box, size_t *out) {
   size_t slices, rows, slice, total;
   if (!rondo_checked_multiply(box->depth - 1, box->slice_pitch, &slices)) return false;
@@ -225,7 +226,7 @@ static rondo_status check_range(const char *where, const char *what, const void 
                     address);
 }
 
-/* Boxes of so many rows and different pitches that looking would take long are taken on trust. */
+/* Boxes of different pitches with too many rows to compare are accepted without a check. */
 static bool have_common_bytes(const rondo_copy *copy, const box_shape *destination, const box_shape *source) {
   rondo_box to, from;
   return rondo_box_make(copy->dst, destination->width, destination->height, destination->pitch, destination->depth,
@@ -271,7 +272,7 @@ static rondo_status check_kernel(const char *where, const rondo_device *device, 
   return check_device(where, device, node->kernel->device, "kernel", node->kernel->name);
 }
 
-/* The parameters have passed rondo_node_shape_check; they are no kernel's. */
+/* The parameters have passed rondo_node_shape_check, and are not those of a kernel. */
 static rondo_status check_identities(const char *where, const rondo_device *device, const rondo_node_params *params) {
   switch (params->kind) {
     case RONDO_NODE_CHILD:
@@ -359,7 +360,7 @@ void rondo_node_params_resolve(rondo_node_params *params) {
 
 /* Comparing ------------------------------------------------------------------------------------------------------- */
 
-/* By what a dump tells of them: two recordings, or two processes, make kernels of their own. */
+/* Compares descriptions as in a dump, because two recordings, or two processes, make kernels of their own. */
 static bool same_kernel_description(const rondo_kernel *a, const rondo_kernel *b) {
   if (strcmp(a->name, b->name) != 0 || a->block_threads != b->block_threads) return false;
   if (a->parameter_count != b->parameter_count) return false;
@@ -389,7 +390,7 @@ static int compare_kernel_nodes(const rondo_kernel_node *a, const rondo_kernel_n
 
 static bool same_text(const char *a, const char *b) { return strcmp(a == NULL ? "" : a, b == NULL ? "" : b) == 0; }
 
-/* Of two nodes of one kind: whether their plain fields are the same. Mostly they are, to the byte. */
+/* Whether the plain fields of two nodes of one kind are the same. Usually all bytes are. */
 static bool same_fields(const rondo_node_params *a, const rondo_node_params *b, bool ignore_addresses) {
   const rondo_node_fields fields = rondo_node_fields_of(a->kind);
   if (memcmp(&a->as, &b->as, sizeof a->as) == 0) return true;

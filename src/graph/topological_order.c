@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Order: topological sorting (A. B. Kahn, "Topological sorting of large networks", CACM 5 (1962)) with a heap, so that
- * the lowest number comes first among the free ones and the order is a function of the graph alone; finding a cycle
- * when there is no order; and who comes before whom.
+ * Topological sorting (A. B. Kahn, "Topological sorting of large networks", CACM 5 (1962)). A heap yields the lowest
+ * number first among the ready nodes, so the order depends only on the graph. Also finds a cycle if there is no order,
+ * and tells which nodes come before others.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -49,14 +49,14 @@ static uint32_t heap_pop(slot_heap *heap) {
   return top;
 }
 
-/* One of the slot's dependencies came out. */
+/* One of the slot's dependencies was removed from the heap. */
 static void come_nearer(uint32_t *waiting, slot_heap *ready, uint32_t slot) {
   assert(waiting[slot] > 0);
   if (--waiting[slot] == 0) heap_push(ready, slot);
 }
 
-/* Kahn's algorithm. Returns how many nodes came out; `waiting` keeps, for each slot, how many of its dependencies did
- * not. */
+/* Kahn's algorithm. Returns how many nodes were ordered; `waiting` has, for each slot, how many of its dependencies
+ * were not. */
 static size_t sort_slots(const rondo_graph *graph, uint32_t *waiting, slot_heap *ready, uint32_t *order) {
   size_t sorted = 0;
   for (size_t i = 0; i < graph->nodes.count; i++) {
@@ -79,7 +79,7 @@ static size_t sort_slots(const rondo_graph *graph, uint32_t *waiting, slot_heap 
   return sorted;
 }
 
-/* A dependency of `slot` that is waiting too: of a node that did not come out there is always one. */
+/* A dependency of `slot` that was not ordered. A node that was not ordered always has one. */
 static uint32_t waiting_dependency(const rondo_graph *graph, const uint32_t *waiting, uint32_t slot) {
   const rondo_slots *dependencies = &rondo_graph_at(graph, slot)->dependencies;
   for (size_t i = 0; i < dependencies->count; i++)
@@ -90,7 +90,8 @@ static uint32_t waiting_dependency(const rondo_graph *graph, const uint32_t *wai
   return edge->from;
 }
 
-/* The lowest number on a cycle: as many steps back as there are nodes end on one, then once around. */
+/* The lowest number on a cycle. Following dependencies as many times as there are nodes leads onto a cycle; then it
+ * walks once around. */
 static uint32_t find_on_cycle(const rondo_graph *graph, const uint32_t *waiting, size_t *out_length) {
   uint32_t at = 0;
   while (waiting[at] == 0) at++;
@@ -132,7 +133,8 @@ static rondo_status fail_cycle(const rondo_graph *graph, const rondo_graph *root
                          rondo_node_label_in(node_label, graph, root, slot), path);
 }
 
-/* Every node has a higher number than all it depends on, as when edges came with the nodes: then that is the order. */
+/* Whether every node has a higher number than its dependencies, as when edges are added with the nodes. That is then
+ * the order. */
 static bool is_ascending(const rondo_graph *graph) {
   for (size_t i = 0; i < graph->nodes.count; i++) {
     const rondo_slots *dependencies = &graph->nodes.items[i].dependencies;

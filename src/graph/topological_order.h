@@ -6,9 +6,9 @@
 
 #include "graph/graph_internal.h"
 
-/* Slots in topological order, lowest number first among the free ones; *out has live_count entries, freed with
- * rondo_release(allocator of the graph). INVALID_GRAPH/CYCLE names a node on the cycle. Programmatic edges
- * count. Does not look into children. The graph may be a child graph of `root`, from which the error counts. */
+/* Slots in topological order, the lowest number first among the ready ones. *out has live_count entries and is freed
+ * with rondo_release(allocator of the graph). INVALID_GRAPH/CYCLE names a node on the cycle. Programmatic edges count.
+ * Child graphs are not visited. The graph may be a child graph of `root`, to which the error refers. */
 RONDO_MUST_USE rondo_status rondo_graph_order_in(const rondo_graph *graph, const rondo_graph *root, uint32_t **out);
 RONDO_MUST_USE static inline rondo_status rondo_graph_order(const rondo_graph *graph, uint32_t **out) {
   return rondo_graph_order_in(graph, graph, out);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Drawing graphs. Coordinates are whole pixels. A node's kind is its colour, said in words under the pointer too; what
- * is critical or faulty has another outline. In the form with edges a node is a box with its name above its kind and
- * time.
+ * Draws graphs. Coordinates are whole pixels. The colour of a node is its kind, which its tooltip also names. Critical
+ * and faulty nodes have another outline. In the form with edges, a node is a box with its name above its kind and time.
  */
 #include "render/graph_drawing.h"
 
@@ -128,7 +127,7 @@ static int32_t top_of(const rondo_layers *layers, uint32_t place) {
   return (int32_t)layers->layer[place] * LAYER_HEIGHT + MARGIN;
 }
 
-/* From below one place, straight or in a soft bend, to above another. */
+/* From below one position to above another, straight or in a soft bend. */
 static void add_stretch(painter *p, const rondo_layers *layers, uint32_t from, uint32_t to) {
   const int32_t begin = top_of(layers, from) + BOX_HEIGHT, end = top_of(layers, to), middle = (begin + end) / 2;
   const int32_t x = x_of(layers, to);
@@ -208,7 +207,7 @@ static rondo_status add_layers(painter *p, const rondo_layers_input *input) {
 /* Nodes in the order in which they can run, those of one depth together. */
 typedef struct cell_grid {
   uint32_t *depth, *sorted; /* of each place; places by depth */
-  uint32_t *depth_start;    /* one a depth, and the end */
+  uint32_t *depth_start;    /* one for each depth, and the end */
   uint32_t depths;
   int32_t x, y, lowest; /* where the next cell goes; the lowest of the line */
   size_t room;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * A graph as an SVG element, for pages that the layers above write. Small graphs are drawn in layers, with their edges;
- * large ones as one cell a node, in the same order, without edges but with the numbers of the nodes that each depends
- * on. Child graphs are single nodes here. The same graph always gives the same text.
+ * A graph as an SVG element, for pages that the layers above write. Small graphs are drawn in layers, with their edges.
+ * Large graphs are drawn in the same order as one cell for each node, with the numbers of its dependencies instead of
+ * edges. Child graphs are single nodes here. The same graph always gives the same text.
  */
 #ifndef RONDO_RENDER_GRAPH_DRAWING_H
 #define RONDO_RENDER_GRAPH_DRAWING_H
 
 #include "graph/graph_internal.h"
 
-/* What is known of a node beside the graph. */
+/* What is known of a node in addition to the graph. */
 typedef struct rondo_drawing_mark {
   bool critical;          /* on the critical path */
   uint32_t next_critical; /* the slot that follows on it, if that is in the same graph; else RONDO_NO_NODE */
   bool faulty;            /* an error was found in it */
-  double share;           /* of its time in the longest; 0: none */
+  double share;           /* its time as a share of the longest; 0: none */
   char time[32];          /* to be shown on it; "": none */
 } rondo_drawing_mark;
 
@@ -24,8 +24,8 @@ typedef struct rondo_drawing {
   const char *prefix;              /* node 3 has the id PREFIX3 and links to #row-PREFIX3 */
   bool links;                      /* whether there are such rows */
   size_t most_cells;               /* of the form for large graphs; the rest is left out */
-  const char *label;               /* for those who cannot see it */
-  /* Writes what the pointer shows of a node, escaped. */
+  const char *label;               /* for screen readers */
+  /* Writes the text of a node's tooltip, escaped. */
   void (*describe)(rondo_text *text, const void *user, const rondo_graph *graph, uint32_t slot);
   const void *user;
 } rondo_drawing;

@@ -36,7 +36,7 @@ static uint32_t edge_count_of(const rondo_layers_input *input) {
   return input->node_count == 0 ? 0 : input->start[input->node_count];
 }
 
-/* Nodes that depend on nothing stand right above the first that needs them. */
+/* Nodes without dependencies are directly above their first dependent. */
 static void find_layers(const rondo_layers_input *input, bool *has_above, uint32_t *layer) {
   for (uint32_t i = 0; i < input->node_count; i++) {
     for (uint32_t e = input->start[i]; e < input->start[i + 1]; e++) {
@@ -285,7 +285,7 @@ static void add_neighbours(const placer *p, const neighbour_lists *toward, uint3
 
 typedef enum direction { DOWNWARDS, UPWARDS, BOTH } direction;
 
-/* Where a place would like to stand. */
+/* The desired position of a place. */
 static double wish_of(const placer *p, uint32_t place, direction to) {
   double sum = 0, count = 0;
   if (to != UPWARDS) add_neighbours(p, &p->ordering->above, place, &sum, &count);
@@ -410,7 +410,7 @@ static void free_ordering(layer_order *o) {
   rondo_release(allocator, o->position, o->layers->place_count, sizeof *o->position);
 }
 
-/* Asserts the invariant of an ordering: each place stands once, in its own layer, where its position says. */
+/* Asserts the invariant of an ordering: each place occurs once, in its own layer, at its position. */
 static void check_order(const layer_order *o) {
   for (uint32_t l = 0; l < o->layers->layer_count; l++) {
     assert(o->row_start[l] <= o->row_start[l + 1]);

@@ -18,7 +18,7 @@ typedef struct rondo_layers_input {
   uint32_t gap;           /* between neighbours in a layer */
 } rondo_layers_input;
 
-/* Places: the nodes, by number, and behind them the bends. */
+/* Places: the nodes, by number, and then the bends. */
 typedef struct rondo_layers {
   rondo_allocator allocator;
   rondo_layers_input input;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Drawing a plan: address against time, one shape an item, and below it the bytes that are live. Coordinates are whole
- * tenths of a pixel, so that no locale and no rounding of the C library shows in the text. Colours say how large an
- * item is; items too small for a gap around them are drawn without, those too small to see keep a tenth of a pixel.
+ * Draws a plan: address against time, one shape for each item, and below it the live bytes. Coordinates are whole
+ * tenths of a pixel, so neither the locale nor the rounding of the C library affects the text. The colour shows the
+ * size of an item. Items too small for a gap are drawn without one, and items too small to see keep a tenth of a pixel.
  */
 #include "render/plan_picture.h"
 
@@ -47,7 +47,7 @@ typedef struct painter {
   size_t peak, bound; /* where the items end; most bytes live at once */
   size_t least, most; /* bytes of an item, those without bytes left out */
   int width, height;  /* of the plot, in tenths */
-  size_t *columns;    /* most bytes live, one a pixel */
+  size_t *columns;    /* most bytes live, one entry for each pixel */
   size_t column_count;
 } painter;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The picture of a plan, for the layers above: an SVG element that stands in a page or, with its style, in a file of
- * its own. Numbers and texts in, text out; the same input always gives the same text.
+ * The picture of a plan, for the layers above: an SVG element for a page or, with its style, for a file of its own. The
+ * same input always gives the same text.
  */
 #ifndef RONDO_RENDER_PLAN_PICTURE_H
 #define RONDO_RENDER_PLAN_PICTURE_H
@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-/* What the pointer shows of an item, written into the text. */
+/* Writes the tooltip of an item into the text. */
 typedef void (*rondo_picture_describe)(rondo_text *text, const void *user, size_t item);
 
 typedef struct rondo_picture {

@@ -30,7 +30,7 @@ static size_t make_ranges(const rondo_compiled *compiled, const rondo_node *node
   return count;
 }
 
-/* The user's ranges, and behind them those of the arena. */
+/* The user's ranges, followed by those of the arena. */
 static rondo_status report_with(const rondo_compiled *compiled, rondo_report_options *options, const rondo_node *nodes,
                                 char **out_text) {
   const size_t room = compiled->held.count + options->range_count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The memory of a report: which allocations lie where and live when, how much of the address space they take together,
- * and what they would need at least. Addresses come in groups, because memory that outlives its graph lies elsewhere:
- * a stretch without allocations that is longer than all of them together is left out of the map.
+ * The memory of a report: the address and lifetime of each allocation, the address space that they take together, and
+ * the least that they need. Addresses come in groups, because memory that outlives its graph is elsewhere. The map
+ * omits an unused range that is longer than all allocations together.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Making the model of a report: one walk through the graph and its children gives the list and its edges, then times
- * are looked up, depths and the critical path follow by dynamic programming along the list.
+ * Makes the model of a report. One walk through the graph and its children gives the list and its edges. Then times are
+ * looked up, and dynamic programming along the list gives depths and the critical path.
  */
 #include "render/report_model.h"
 
@@ -147,7 +147,7 @@ static double cost_of(const rondo_report_model *m, const rondo_report_node *node
   return m->timed ? node->us : 1;
 }
 
-/* `paths` holds for each entry what comes before it, until it is its turn. */
+/* `paths` has for each entry its predecessor, until the entry is visited. */
 static void find_paths(rondo_report_model *m, const longest *paths) {
   size_t edge = 0;
   for (uint32_t i = 0; i < m->nodes.count; i++) {

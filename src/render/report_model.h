@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a report says, before it is written: the graph and its children as one list of nodes in an order in which they
- * can run, with times, depths, the critical path, and the memory that is live from node to node. Reads the graph, owns
- * what it makes of it. One thread.
+ * The content of a report before it is written: the graph and its children as one list of nodes in an order in which
+ * they can run, with times, depths, the critical path, and the memory that is live between nodes. Reads the graph, and
+ * owns the model. One thread.
  */
 #ifndef RONDO_RENDER_REPORT_MODEL_H
 #define RONDO_RENDER_REPORT_MODEL_H
@@ -73,7 +73,7 @@ void rondo_report_model_free(rondo_report_model *model);
   rondo_report_time_text((char[RONDO_REPORT_TIME_TEXT]){""}, (us), (ms_decimals))
 const char *rondo_report_time_text(char out[RONDO_REPORT_TIME_TEXT], double us, int ms_decimals);
 
-/* Where a node of the user's stands in the list, its begin; UNKNOWN_NODE naming `what`. */
+/* The index in the list of the begin of a node of the user's graph; UNKNOWN_NODE, naming `what`. */
 RONDO_MUST_USE rondo_status rondo_report_find(const rondo_report_model *model, const char *what, rondo_node node,
                                               uint32_t *out_place);
 

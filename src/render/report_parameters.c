@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a report says of one node, in words: the same under the pointer and in the table.
+ * Describes one node of a report in words, for the tooltip and the table.
  */
 #include <inttypes.h>
 #include <string.h>

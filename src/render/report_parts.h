@@ -33,7 +33,7 @@ void rondo_report_add_number(rondo_text *text, const rondo_report_model *model, 
 
 /* Memory (report_memory.c) ----------------------------------------------------------------------------------------- */
 
-/* Which allocations lie where and live when, how much of the address space they take, and what they need at least. */
+/* The address and lifetime of each allocation, the address space that they take, and the least that they need. */
 typedef struct rondo_report_memory {
   const rondo_report_model *model;
   rondo_plan_item *items; /* one for each allocation that is shown; lifetimes are places in the list of nodes */

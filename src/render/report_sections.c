@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The sections of a report's page but for the memory: figures, findings, drawings, nodes.
+ * The sections of a report's page except for memory: figures, findings, drawings, nodes.
  */
 #include <inttypes.h>
 #include <rondo/verify.h>

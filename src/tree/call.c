@@ -30,7 +30,7 @@
 #include "tree/tree.h"
 #include "tree/tree_check.h"
 
-/* Given references go, whatever became of the call. */
+/* Releases the references that the caller gave up, whether the call succeeded or not. */
 static void drop_given(const rondo_input *given, size_t count) {
   for (size_t i = 0; given != NULL && i < count; i++)
     if (given[i].give) rondo_buffer_release(given[i].buffer);
@@ -38,13 +38,13 @@ static void drop_given(const rondo_input *given, size_t count) {
 
 /* Steps ------------------------------------------------------------------------------------------------------------ */
 
-/* Without marks and scopes each call is a step, unless a backward is to come. */
+/* Without marked steps or scopes, each call is a step, unless a backward call is to follow. */
 static void begin_step(rondo_tree *tree) {
   if (tree->scopes == 0 && !tree->is_marking && !tree->is_backward_pending) tree->step++;
 }
 
-/* A call of a new step begins a new path; so does one when nobody holds anything of the old path. The first `inputs` of
- * tree->inputs are the call's: all, or none where they are raw. */
+/* A call of a new step begins a new path. So does a call when no output of the old path is retained. The first `inputs`
+ * of tree->inputs are the call's: all of them, or none if they are raw. */
 static rondo_status enter_path(rondo_function *function, rondo_stream *stream, size_t inputs) {
   rondo_tree *tree = function->tree;
   const bool is_new_step = tree->step != tree->path_step, is_dead = rondo_path_is_dead(tree);
@@ -69,8 +69,8 @@ typedef struct rondo_asked {
   size_t output_count;
   size_t key_count;
   uint64_t hash;
-  bool is_demoted;        /* this call demoted inputs of its */
-  const rondo_input *raw; /* as they are given, where they are raw and not resolved; NULL */
+  bool is_demoted;        /* this call demoted inputs of its own */
+  const rondo_input *raw; /* raw inputs as given, not resolved; NULL if they were resolved */
 } rondo_asked;
 
 static void note_outcome(const rondo_function *function, rondo_call_outcome outcome, rondo_skip skip,
@@ -90,7 +90,7 @@ static void note_skip(const rondo_function *function, rondo_call_outcome outcome
   (void)snprintf(tree->message, sizeof tree->message, "%s", message);
 }
 
-/* The call ran eagerly for once; so do those after it. */
+/* The call ran eagerly, so later calls of the path do too. */
 static void begin_eager(const rondo_asked *asked, rondo_form *form) {
   rondo_tree *tree = asked->function->tree;
   tree->is_eager = true;
@@ -111,7 +111,7 @@ static rondo_status run_eager(const rondo_asked *asked, rondo_form *form, rondo_
   return RONDO_OK;
 }
 
-/* Recordings of the function after the path's end. */
+/* Counts the recordings of the function after the path's end. */
 static uint32_t count_siblings(const rondo_function *function) {
   const rondo_tree *tree = function->tree;
   uint32_t count = 0;
@@ -129,7 +129,7 @@ static bool is_asked_for(const rondo_function *function) {
   return options->should_record == NULL || options->should_record(options->user, &question);
 }
 
-/* In the same place; the one that was made last. */
+/* After the same parent; the most recent one. */
 static const rondo_recorded_call *find_latest(const rondo_tree *tree, const rondo_form *form) {
   const rondo_recorded_call *call = tree->current == NULL ? tree->roots : tree->current->children;
   const rondo_recorded_call *latest = NULL;
@@ -150,9 +150,9 @@ static void note_moved(rondo_function *function, bool is_full, size_t input, con
             function->moved);
 }
 
-/* The key of the call is in tree->words. Compares it with the latest recording of the form in the same place. Whether a
- * static input is not where it was, which then is noted in function->moved (FW-7): a pointer that moves is the usual
- * reason why a function is recorded again and again. */
+/* Compares the call's key, in tree->words, with the latest recording of the form after the same parent. Returns whether
+ * a static input moved, and notes it in function->moved (FW-7). A moving pointer is the usual reason why a function is
+ * recorded repeatedly. */
 static bool find_moved(rondo_function *function, const rondo_form *form, bool is_full) {
   const rondo_tree *tree = function->tree;
   const rondo_recorded_call *latest = find_latest(tree, form);
@@ -253,7 +253,7 @@ static rondo_status run_new(rondo_asked *asked) {
   if (form->warm_ups > 0) return run_eager(asked, form, RONDO_SKIP_WARM_UP, "");
   if (!tree->is_eager && !asked->is_demoted) {
     RONDO_TRY(rondo_demoted_look(function, form, tree->inputs, asked->key_count, &asked->is_demoted));
-    if (asked->is_demoted) return dispatch(asked); /* its key is another one now */
+    if (asked->is_demoted) return dispatch(asked); /* the key has changed */
   }
   const rondo_skip skip = rondo_call_look_for_skip(function, form, &message);
   if (skip != RONDO_SKIP_NONE) return run_eager(asked, form, skip, message);
@@ -284,8 +284,8 @@ static rondo_status replay(const rondo_asked *asked, rondo_recorded_call *call) 
   return finish_recorded(asked, call, RONDO_CALL_REPLAYED);
 }
 
-/* The recorded call, if it is ready to be launched once the addresses of its raw inputs are set. NULL: the inputs were
- * resolved instead. */
+/* The recorded call, if only the addresses of its raw inputs had to be set before its launch. Otherwise NULL, and the
+ * inputs were resolved. */
 static rondo_recorded_call *set_raw_addresses(rondo_asked *asked) {
   assert(asked->raw != NULL && asked->function->takes_raw);
   rondo_function *function = asked->function;
@@ -318,7 +318,7 @@ static rondo_status dispatch(rondo_asked *asked) {
   return call != NULL ? replay(asked, call) : run_new(asked);
 }
 
-/* A training step's calls belong together until its backward. */
+/* The calls of a training step belong together until its backward call. */
 static void note_kind(const rondo_function *function) {
   if (function->options.kind == RONDO_FUNCTION_FORWARD) function->tree->is_backward_pending = true;
   if (function->options.kind == RONDO_FUNCTION_BACKWARD) function->tree->is_backward_pending = false;
@@ -352,7 +352,7 @@ static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given)
   return status;
 }
 
-/* The work becomes a part of that of the body, or capture, that the call is inside of. */
+/* The work becomes part of the enclosing body or capture. */
 static rondo_status call_inside(const rondo_asked *asked, const rondo_input *given, rondo_skip skip) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
@@ -375,8 +375,8 @@ static rondo_status call_nested(const rondo_asked *asked, const rondo_input *giv
   return call_inside(asked, given, RONDO_SKIP_NESTED);
 }
 
-/* What calls inside the body allocate, and it does not keep, is freed in the capture. The capture is the caller's, or
- * another tree's; a stream that none has is stray. */
+/* Allocations of calls inside the body are freed in the capture unless the body keeps them. The capture belongs to the
+ * caller or to another tree. A stream without a capture is stray. */
 static rondo_status call_into_capture(const rondo_asked *asked, const rondo_input *given) {
   rondo_tree *tree = asked->function->tree;
   rondo_capture_watch watch;

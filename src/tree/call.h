@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * What calls, and what prepares them, have in common (call.c).
+ * What calls share with the code that prepares them (call.c).
  */
 #ifndef RONDO_TREE_CALL_H
 #define RONDO_TREE_CALL_H
 
 #include "tree/tree_internal.h"
 
-/* The argument checks of `call`, which is not NULL. */
+/* Checks the arguments of `call`, which is not NULL. */
 RONDO_MUST_USE rondo_status rondo_call_check(const char *call, const rondo_function *function,
                                              const rondo_stream *stream, const rondo_input *inputs, size_t input_count);
 
 /* CAPTURE_REFUSED while the stream captures. */
 RONDO_MUST_USE rondo_status rondo_call_refuse_capture(const char *call, rondo_stream *stream);
 
-/* Why a form that is warm is not recorded after the path's end, with inputs as tree->inputs; NONE. */
+/* Why a warm form is not recorded after the path's end, with the inputs in tree->inputs; NONE if it can be. */
 rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *form, const char **out_message);
 
 #define RONDO_INPUTS_ARE_SHARED                                                                \
@@ -23,7 +23,7 @@ rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *
   "all recordings that the tree may have (rondo_tree_options.max_recordings) belong to the " \
   "path of this step, or are held: raise the limit, or make steps of fewer calls"
 
-/* Recordings in a row that may fail; no more are tried of the form then. */
+/* The form is not recorded any more after so many recordings failed in a row. */
 enum { RONDO_MOST_FAILURES = 3 };
 
 #endif

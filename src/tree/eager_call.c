@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Runs a body eagerly: its work is enqueued, and its outputs are memory of the tree's pool. A warm-up also notes what
- * the body allocates, for the plan of the recording that follows. Notes reach from one host step to the next, as
+ * Runs a body eagerly. Its work is enqueued, and its outputs are memory from the tree's pool. A warm-up also notes what
+ * the body allocates, for the plan of the recording that follows. Notes extend from one host step to the next, as
  * segments do.
  */
 #include "tree/eager_call.h"
@@ -38,7 +38,7 @@ static void free_notes(rondo_call *call) {
   rondo_array_free(&call->tree->allocator, &call->notes);
 }
 
-/* The form's notes are those of the last run that has all. */
+/* The form keeps the notes of the last run that has all of them. */
 static void keep_notes(rondo_form *form, rondo_call *call) {
   assert(!call->is_noting);
   if (call->notes.count == 0 || call->is_warm_up_unnoted) return;
@@ -101,7 +101,7 @@ static rondo_status hand_out(rondo_call *call, rondo_buffer **outputs, size_t co
   return status;
 }
 
-/* For path_warm_ups, which do without where there is no memory for it. */
+/* For path warm-ups, which work without the orders if there is no memory for them. */
 static void learn_orders(rondo_form *form, const rondo_call *call) {
   const rondo_allocator *allocator = &call->tree->allocator;
   const size_t count = call->outputs.count;
@@ -125,7 +125,7 @@ void rondo_form_forget_orders(const rondo_tree *tree, rondo_form *form) {
   form->has_orders = false;
 }
 
-/* What changes from run to run without being an input is not recorded. */
+/* A form whose launches get values that change from run to run, without being inputs, is not recorded. */
 static bool learn_values(rondo_form *form, rondo_call *call) {
   char message[RONDO_TREE_MESSAGE];
   if (!rondo_body_compare_values(form, call, message)) return false;
@@ -133,7 +133,7 @@ static bool learn_values(rondo_form *form, rondo_call *call) {
   return true;
 }
 
-/* What the run taught about the form. */
+/* Updates the form from the run. */
 static void learn(rondo_form *form, rondo_call *call) {
   if (call->refused != RONDO_SKIP_NONE) rondo_form_skip(form, call->refused, call->message);
   if (call->host_steps > 0 && call->tree->options.no_host_steps)
@@ -148,8 +148,8 @@ static void learn(rondo_form *form, rondo_call *call) {
   keep_notes(form, call);
 }
 
-/* Where lifetimes are watched, the body may find that memory of its call does not live yet: what a stream allocates
- * lives once the stream has come to it. What it made of that is not worth having. */
+/* If lifetimes are watched, the body may access memory of its call that is not alive yet: an allocation on a stream is
+ * alive only once the stream reaches it. The results of such a run are invalid. */
 static rondo_status run_body(rondo_call *call) {
   rondo_device *device = call->tree->device;
   const bool is_watched = device->ops->guard != NULL && call->tree->active == NULL;

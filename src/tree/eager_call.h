@@ -15,7 +15,7 @@ RONDO_MUST_USE rondo_status rondo_eager_host_step(rondo_call *call, rondo_host_f
 void rondo_form_forget_notes(const rondo_tree *tree, rondo_form *form);
 void rondo_form_forget_orders(const rondo_tree *tree, rondo_form *form);
 
-/* What fresh memory is. */
+/* Where fresh memory comes from. */
 typedef enum rondo_output_source {
   RONDO_OUTPUTS_EAGER,
   RONDO_OUTPUTS_CAPTURED, /* by the caller */
@@ -23,11 +23,10 @@ typedef enum rondo_output_source {
   RONDO_OUTPUTS_RECORDED
 } rondo_output_source;
 
-/* Room for handing out fewer than so many outputs. */
+/* Reserves buffers for fewer than so many outputs. */
 RONDO_MUST_USE rondo_status rondo_outputs_reserve(rondo_tree *tree, size_t count);
-/* Buffers for the first `count` of the outputs that were made, each held once by the caller; the others' are released.
- * The memory of the first *out_handed_out ones belongs to buffers then, also on failure: OUT_OF_MEMORY. There is room
- * for all. */
+/* Makes buffers for the first `count` outputs, each with one reference of the caller's, and releases the others.
+ * Buffers own the memory of the first *out_handed_out ones, on failure too: OUT_OF_MEMORY. There is room for all. */
 RONDO_MUST_USE rondo_status rondo_outputs_hand_out(rondo_function *function, rondo_output_source source,
                                                    const rondo_output *made, size_t made_count,
                                                    const rondo_resolved_input *inputs, rondo_buffer **outputs,

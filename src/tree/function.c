@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Functions: registered bodies with what is known of each form of their inputs.
+ * Functions: registered bodies, with what is known of each form of their inputs.
  */
 #include "tree/function.h"
 
@@ -30,14 +30,14 @@ void rondo_form_skip(rondo_form *form, rondo_skip skip, const char *message) {
   (void)snprintf(form->message, sizeof form->message, "%s", message);
 }
 
-/* What is written may be an output of the path at another call. */
+/* A written input may be an output of the path in another call. */
 bool rondo_form_is_skipped(const rondo_form *form, const rondo_resolved_input *inputs) {
   if (form->skip != RONDO_SKIP_MUTATED_INPUT) return form->skip != RONDO_SKIP_NONE;
   const rondo_resolved_input *written = &inputs[form->written_input];
   return written->way != RONDO_WAY_MANAGED && !written->is_mutated;
 }
 
-/* What is known before the first call of the form. */
+/* Applies what is known before the first call of the form. */
 static void decide_skip(const rondo_function *function, rondo_form *form) {
   const rondo_function_options *options = &function->options;
   if (options->record == RONDO_RECORD_NEVER)
@@ -76,7 +76,8 @@ static rondo_status make_form(rondo_function *function, const uint64_t *words, s
   return RONDO_OK;
 }
 
-/* Beyond what is recorded, forms share one that says so: an endless number of shapes takes no memory. */
+/* Above the limit of recordings, forms share one that says so. So an unlimited number of shapes takes no more memory.
+ * */
 static rondo_form *find_last_form(const rondo_function *function) {
   const bool is_full = function->form_count > function->options.max_shapes ||
                        (function->options.static_shapes && function->form_count > 1);
@@ -168,7 +169,7 @@ static rondo_status read_options(const rondo_function_options *given, rondo_func
   return rondo_padding_check(out);
 }
 
-/* The scratch of a call is as large as the largest function asks. */
+/* The scratch memory of a call is as large as the largest function needs. */
 static rondo_status reserve_scratch(rondo_tree *tree, size_t input_count) {
   const rondo_allocator *allocator = &tree->allocator;
   const size_t words = rondo_key_room(input_count);
@@ -265,7 +266,7 @@ void rondo_function_free(rondo_function *function) {
   rondo_release(&tree->allocator, function, 1, sizeof *function);
 }
 
-/* What is handed out of a recording stays valid for its step, which so has no recorded path any more. */
+/* Outputs of a removed recording stay valid for their step. The step then has no recorded path any more. */
 static void leave_path(rondo_tree *tree, const rondo_function *function) {
   for (const rondo_recorded_call *at = tree->current; at != NULL; at = at->parent)
     if (at->function == function) {
@@ -285,7 +286,7 @@ void rondo_function_forget_recordings(rondo_function *function) {
     next = call->next;
     if (call->function != function) continue;
     rondo_recorded_remove(tree, call);
-    next = tree->first; /* what was after it went too */
+    next = tree->first; /* the recordings after it were removed too */
   }
 }
 
@@ -345,7 +346,7 @@ rondo_status rondo_function_get_info(const rondo_function *function, rondo_funct
 
 /* Watched devices -------------------------------------------------------------------------------------------------- */
 
-/* What the path made is the tree's, and may be written undeclared. */
+/* The tree owns the outputs of the path. They may be written without a declaration. */
 static bool is_of_path(const rondo_tree *tree, const rondo_resolved_input *input) {
   if (input->buffer == NULL) return false;
   const rondo_buffer *base = input->buffer->base != NULL ? input->buffer->base : input->buffer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Padding to buckets. The memory that inputs are padded in stays at one place, so that a recording need not be told of
- * another one; calls of a tree come one after another, so that one is enough.
+ * Padding to buckets. The memory for padded inputs has a fixed address, so recordings need no patches. Calls of a tree
+ * run one after another, so one block for each input is enough.
  */
 #include "tree/pad_to_bucket.h"
 
@@ -134,7 +134,7 @@ static rondo_status fill_rest(const rondo_padding *padding, rondo_stream *stream
   return rondo_fill_async(stream, &fill);
 }
 
-/* The input is in the function's memory from now on, with the bucket's rows. */
+/* Copies the input to the function's memory, with the bucket's rows. */
 static rondo_status pad(rondo_tree *tree, rondo_stream *stream, const rondo_padding *padding,
                         rondo_padded_input *padded, rondo_resolved_input *input) {
   const size_t row_bytes = input->bytes / padding->rows, bytes = row_bytes * padding->padded_rows;

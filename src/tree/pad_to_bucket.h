@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Padding to buckets (rondo_function_options.buckets, TR-7): inputs with fewer rows than the next bucket come to memory
- * of the function's own, before all that a call does with them, so that the call is one of the bucket; outputs
- * with rows are handed out as their first ones.
+ * Padding to buckets (rondo_function_options.buckets, TR-7). Before a call does anything else, inputs with fewer rows
+ * than the next bucket are copied to memory of the function. The call is then a call of the bucket. An output with rows
+ * returns only its first rows.
  */
 #ifndef RONDO_TREE_PAD_TO_BUCKET_H
 #define RONDO_TREE_PAD_TO_BUCKET_H
@@ -10,9 +10,9 @@
 
 /* An input whose rows are padded. */
 typedef struct rondo_padded_input {
-  char *memory; /* of the tree's pool; NULL before it is needed */
+  char *memory; /* from the tree's pool; NULL until needed */
   size_t room;
-  char *given; /* of the call in progress: where the caller has it, */
+  char *given; /* of the current call: the caller's address, */
   size_t given_bytes;
   size_t shape[RONDO_TREE_MAX_RANK]; /* ... and its shape with the bucket's rows */
 } rondo_padded_input;
@@ -25,10 +25,10 @@ typedef struct rondo_bucket {
 struct rondo_padding {
   rondo_bucket *buckets; /* ascending */
   size_t bucket_count;
-  rondo_padded_input *inputs; /* by input */
+  rondo_padded_input *inputs; /* one for each input */
   size_t input_count;
   uint32_t word;
-  size_t rows, padded_rows; /* of the call in progress; both 0 when nothing is padded */
+  size_t rows, padded_rows; /* of the current call; both 0 if nothing is padded */
 };
 
 RONDO_MUST_USE rondo_status rondo_padding_check(const rondo_function_options *options);
@@ -36,13 +36,13 @@ RONDO_MUST_USE rondo_status rondo_padding_create(const rondo_tree *tree, const r
                                                  rondo_padding **out);
 void rondo_padding_free(rondo_tree *tree, rondo_padding *padding); /* NULL is fine */
 
-/* The function's call in progress, with tree->inputs: begins; ends, with what was written given back. `call` is for
- * messages. A function without buckets is left alone. */
+/* Begins the padding of the current call, in tree->inputs; ends it and copies written inputs back. `call` is for
+ * messages. Does nothing for a function without buckets. */
 RONDO_MUST_USE rondo_status rondo_padding_begin(const char *call, rondo_function *function, rondo_stream *stream,
                                                 bool counts);
 RONDO_MUST_USE rondo_status rondo_padding_end(const rondo_function *function, rondo_stream *stream, bool writes_back);
 
-/* What is handed out of an output with rows. */
+/* Reduces an output with rows to the rows of the caller. */
 void rondo_padding_cut(const rondo_function *function, rondo_buffer_layout *extent);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The recorded calls of a tree: the table that finds one by its key, their family, and which of them go when there are
- * too many. Invariant: each stands in the table, in the tree's list and with its parent's children (or the roots), or
- * in none of them.
+ * The recorded calls of a tree: the table that finds one by its key, the links between them, and which are evicted when
+ * there are too many.
+ *
+ * Invariant: each is in the table, in the tree's list and among its parent's children (or the roots), or in none of
+ * these.
  */
 #include <assert.h>
 #include <string.h>
@@ -88,7 +90,7 @@ void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
 
 /* Taking out ------------------------------------------------------------------------------------------------------- */
 
-/* Where lifetimes are watched, those of slots end with the recording: its launches are done by then. */
+/* If lifetimes are watched, those of slots end with the recording. Its launches must be done by then. */
 static void wait_where_watched(const rondo_tree *tree) {
   const rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
   if (tree->is_watched && stream != NULL)
@@ -151,7 +153,7 @@ static void take_from_list(rondo_tree *tree, rondo_recorded_call *call) {
     call->next->previous = call->previous;
 }
 
-/* One that nothing is after. */
+/* Removes a recorded call that no other comes after. */
 static void remove_leaf(rondo_tree *tree, rondo_recorded_call *call) {
   assert(call->children == NULL);
   assert(call != tree->current && call != tree->aside);
@@ -180,12 +182,12 @@ void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call) {
 
 /* Bounds ----------------------------------------------------------------------------------------------------------- */
 
-/* Only leaves are asked for, so that ends are inspected alone. */
+/* Only for leaves, so it is enough to compare with the ends of paths. */
 static bool is_on_path(const rondo_tree *tree, const rondo_recorded_call *call) {
   return call == tree->current || call == tree->aside;
 }
 
-/* The leaf that was not used for longest; NULL when all there are belong to the path. */
+/* The least recently used leaf; NULL if all remaining calls belong to the path. */
 static rondo_recorded_call *find_oldest(const rondo_tree *tree) {
   rondo_recorded_call *oldest = NULL;
   for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Keys. A key begins with the numbers of the function and of the recorded call before it, and goes on with the inputs,
- * each as many words as its way says: so two keys of one function that are equal as far as they go have one length.
+ * Keys. A key begins with the numbers of the function and of the preceding recorded call. The inputs follow; the number
+ * of words of each depends on its way. So two keys of one function that are equal in their common length have the same
+ * length.
  */
 #include "tree/tree_internal.h"
 
@@ -69,7 +70,7 @@ static const uint64_t *match_value(const uint64_t *key, const rondo_resolved_inp
   return key[1] == input->bytes ? key + 2 : NULL;
 }
 
-/* Where the key goes on if the input is as it says there; else NULL. */
+/* The rest of the key if the input matches; otherwise NULL. */
 static inline const uint64_t *match_input(const uint64_t *key, const rondo_resolved_input *input) {
   if (__builtin_expect(input->way > RONDO_WAY_MANAGED, 0)) return match_value(key, input);
   const uint32_t low = way_word(input) | input->rank << 16;
@@ -113,7 +114,7 @@ size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_
   return (size_t)(at - words);
 }
 
-/* Keys have ways, forms the kinds that are declared. */
+/* Keys contain ways; forms contain the declared kinds. */
 static rondo_input_way way_of(uint64_t head, bool is_form) {
   static const rondo_input_way ways[] = {[RONDO_INPUT_MOVING] = RONDO_WAY_MOVING,
                                          [RONDO_INPUT_STATIC] = RONDO_WAY_STATIC,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Launching what was recorded. This is what a call costs once all is warm: an address a moving input, and one launch.
- * Nothing here allocates or locks but for inputs that have to be saved from the path that ends, which loops that feed a
- * step's outputs to the next one without a common step do.
+ * Launches recorded calls. This is the cost of a warm call: setting one address for each moving input, and one launch.
+ * Nothing here allocates or locks, except to save inputs from a path that ends. That happens in loops that pass a
+ * step's outputs to the next step without a common step.
  */
 #include "tree/replay.h"
 
@@ -13,14 +13,14 @@
 #include "tree/path/owned_buffer.h"
 #include "tree/record/shared_execs.h"
 
-/* Copy nodes take any memory. Memory of the tree, or of the device, is known without asking the driver. */
+/* Copy nodes accept any memory. Memory of the tree or of the device is known without a driver call. */
 bool rondo_input_can_be_copied(const rondo_tree *tree, const char *address, size_t bytes) {
   if (!tree->has_copy_kernel) return true;
   return rondo_memory_is_plain(tree->memory, address, bytes) || rondo_arena_owns(tree->arena, address) ||
          tree->device->ops->has_address(tree->device, address);
 }
 
-/* An input whose bytes the work may write before they are copied: in the arena, in another slot's place. */
+/* Whether the work may write the input before it is copied, because it is in the arena or in another slot. */
 static bool is_in_slots(const rondo_recorded_call *call, const rondo_resolved_input *input) {
   for (size_t i = 0; i < call->bound_count; i++) {
     const rondo_bound_input *bound = &call->bound[i];
@@ -29,7 +29,7 @@ static bool is_in_slots(const rondo_recorded_call *call, const rondo_resolved_in
   return false;
 }
 
-/* It lies where copies of inputs, its own or another's, are written. */
+/* Whether the input overlaps a slot into which inputs are copied, its own or another. */
 static bool is_endangered(const rondo_recorded_call *call, const rondo_bound_input *bound,
                           const rondo_resolved_input *input) {
   return input->is_of_ending && input->address != bound->slot && is_in_slots(call, input);
@@ -43,8 +43,8 @@ static rondo_status copy_in(rondo_tree *tree, rondo_stream *stream, const rondo_
   return source == bound->slot ? RONDO_OK : rondo_stream_copy(stream, bound->slot, source, bound->bytes);
 }
 
-/* What the path that ended left must be copied before the launch where that may write it, and is not written back: its
- * place may be an output's by then, and nobody can read it any more. */
+/* Whether an output of the path that ended must be copied before the launch, because the launch may write it. It is not
+ * written back: its memory may be that of an output by then, and no one can read it any more. */
 static bool is_copied_before(const rondo_recorded_call *call, const rondo_bound_input *bound,
                              const rondo_resolved_input *input) {
   return input->is_of_ending && (bound->is_mutated || is_in_slots(call, input));
@@ -54,8 +54,8 @@ static inline bool is_patched_now(const rondo_bound_input *bound, const rondo_re
   return bound->way == RONDO_BOUND_PATCHED && !input->is_of_ending && rondo_patch_fits(bound->recorded, input->address);
 }
 
-/* Where launches have the input now: its own place, or its slot, into which it is copied then, from where it was saved
- * if it was. */
+/* Sets the address that the launch uses: the input's own, or its slot. In the latter case the input is copied into the
+ * slot, from its saved copy if there is one. */
 static rondo_status bind_input(rondo_tree *tree, rondo_stream *stream, const rondo_recorded_call *call,
                                const rondo_bound_input *bound, const rondo_resolved_input *input, const void *saved,
                                const void **out_address) {
@@ -74,7 +74,7 @@ static rondo_status bind_input(rondo_tree *tree, rondo_stream *stream, const ron
   return copy_in(tree, stream, bound, saved != NULL ? saved : input->address);
 }
 
-/* `saved`: by bound input, NULL where it is not; or NULL when none is. */
+/* `saved`: one entry for each bound input, NULL if not saved; or NULL if none is. */
 static rondo_status bind_inputs(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                                 const rondo_resolved_input *inputs, void *const *saved) {
   for (size_t i = 0; i < call->bound_count; i++) {
@@ -85,7 +85,7 @@ static rondo_status bind_inputs(rondo_tree *tree, const rondo_recorded_call *cal
   return RONDO_OK;
 }
 
-/* Inputs that copies would be written over come to memory of their own, before any copy is made. */
+/* Before any copy, saves inputs that the copies would overwrite. */
 static rondo_status save_inputs(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                                 const rondo_resolved_input *inputs, void **saved) {
   for (size_t i = 0; i < call->bound_count; i++) {
@@ -104,7 +104,7 @@ static void drop_saved(rondo_tree *tree, const rondo_recorded_call *call, rondo_
   for (size_t i = 0; i < call->bound_count; i++) rondo_owned_free_address(tree, stream, saved[i]);
 }
 
-/* By way of that memory, which goes again after the copies. */
+/* Binds the inputs through their saved copies, which are freed after the copies. */
 static rondo_status bind_saved(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                                const rondo_resolved_input *inputs) {
   void **saved;
@@ -120,7 +120,7 @@ static rondo_status bind_saved(rondo_tree *tree, const rondo_recorded_call *call
   return status;
 }
 
-/* Whether setting its address is all there is to do. `last` is the address that was set last. */
+/* Whether the address only has to be set. `last` is the address that was set last. */
 static inline bool is_settable(const rondo_tree *tree, const rondo_bound_input *bound, const char *address,
                                const void *last) {
   if (__builtin_expect(bound->way == RONDO_BOUND_PATCHED, 1)) return rondo_patch_fits(bound->recorded, address);
@@ -128,8 +128,8 @@ static inline bool is_settable(const rondo_tree *tree, const rondo_bound_input *
          (address == last || rondo_input_can_be_copied(tree, address, bound->bytes));
 }
 
-/* The usual case: addresses are set, and there is nothing else to do. False if an input needs more than that. They
- * are in `given`, or else in `inputs`. */
+/* The usual case: sets addresses, which is all there is to do. False if an input needs more. The addresses are in
+ * `given`, or in `inputs` if that is NULL. */
 static inline __attribute__((always_inline)) bool set_addresses(rondo_tree *tree, const rondo_recorded_call *call,
                                                                 const rondo_input *given,
                                                                 const rondo_resolved_input *inputs) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Why calls are run eagerly: names, counters, the log's line, and the error that a strict tree makes of it.
+ * Why calls run eagerly: names, counters, the log line, and the error in a strict tree.
  */
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,7 @@ const char *rondo_skip_name(rondo_skip skip) {
   return number < sizeof names / sizeof names[0] && names[number] != NULL ? names[number] : "UNKNOWN";
 }
 
-/* Is kept while it is the reason's last one. That there is no memory for it costs the explanation a line. */
+/* Keeps the message of the latest skip for each reason. If there is no memory, the explanation omits a line. */
 static void keep_message(rondo_function *function, rondo_skip skip, const char *message) {
   const rondo_allocator *allocator = &function->tree->allocator;
   char **place = &function->messages[skip], *kept;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Trees: making and ending them, their steps, and what can be asked of them.
+ * Trees: creation, destruction, steps and queries.
  */
 #include <assert.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static rondo_status make_memory(rondo_tree *tree) {
   return tree->options.initial_bytes == 0 ? RONDO_OK : rondo_arena_back(tree->arena, tree->options.initial_bytes);
 }
 
-/* What is released from now on is nobody's; what was is settled. */
+/* Buffers released from now on are freed at once. Earlier ones are settled. */
 static void seal(rondo_tree *tree) {
   rondo_path_settle(tree, NULL);
   rondo_owned_free_all(tree);
@@ -143,13 +143,13 @@ rondo_status rondo_tree_create(rondo_device *device, const rondo_tree_options *o
   return RONDO_OK;
 }
 
-/* Of the last call; NULL when there was none, or the stream is gone. */
+/* The stream of the last call; NULL if there was no call or the stream is gone. */
 static rondo_stream *last_stream(const rondo_tree *tree) {
   return tree->last_stream == NULL ? NULL : tree->last_stream->stream;
 }
 
-/* Waits for the last call's stream, which comes after all earlier ones. CAPTURE_REFUSED: memory cannot be given back
- * now, and nothing was done. */
+/* Waits for the last call's stream, which comes after all earlier ones. CAPTURE_REFUSED: memory cannot be freed now,
+ * and nothing was done. */
 static rondo_status wait_for_work(const char *call, const rondo_tree *tree) {
   rondo_stream *stream = last_stream(tree);
   RONDO_TRY(rondo_capture_refuse_unsafe(call));
@@ -176,7 +176,7 @@ rondo_status rondo_tree_destroy(rondo_tree *tree) {
     return status;
   }
   rondo_tree_check(tree);
-  rondo_stream_tie_release(tree->last_stream); /* what ends from now on ends at once */
+  rondo_stream_tie_release(tree->last_stream); /* lifetimes that end from now on end at once */
   tree->last_stream = NULL;
   free_functions(tree);
   free_tree(tree);
@@ -244,7 +244,7 @@ static void forget_all(rondo_tree *tree) {
     rondo_function_forget_recordings(function);
 }
 
-/* Clones are made on a stream of their own where there is none any more. */
+/* If the stream is gone, clones are made on a new one. */
 static rondo_status finish_path(rondo_tree *tree) {
   rondo_stream *stream = last_stream(tree);
   if (stream != NULL || tree->options.outputs != RONDO_OUTPUTS_CLONE || rondo_path_is_dead(tree))
@@ -259,7 +259,7 @@ static rondo_status finish_path(rondo_tree *tree) {
   return copied == RONDO_OK ? ended : copied;
 }
 
-/* Buffers of the arena are of the path, which is over then: nothing of the arena is needed, and nothing runs. */
+/* Ends the path, and with it all buffers of the arena. Afterwards nothing in the arena is needed, and nothing runs. */
 static rondo_status end_path(const char *call, rondo_tree *tree) {
   RONDO_TRY(wait_for_work(call, tree));
   rondo_path_settle(tree, last_stream(tree));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Trees: making and ending them, their steps, and what can be asked of them.
+ * Trees: creation, destruction, steps and queries.
  */
 #ifndef RONDO_TREE_TREE_H
 #define RONDO_TREE_TREE_H
@@ -10,7 +10,7 @@
 RONDO_MUST_USE rondo_status rondo_tree_enter(rondo_tree *tree, const char *call);
 static inline void rondo_tree_leave(rondo_tree *tree) { atomic_store_explicit(&tree->owner, 0, memory_order_release); }
 bool rondo_tree_is_owner(const rondo_tree *tree); /* of the call in progress, which is in a body */
-/* Whether the calling thread is inside a call of the tree: in a body. */
+/* Whether the calling thread is in a body of the tree. */
 static inline bool rondo_tree_is_mine(const rondo_tree *tree) {
   return __builtin_expect(atomic_load_explicit(&tree->owner, memory_order_relaxed) != 0, 0) &&
          rondo_tree_is_owner(tree);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Walks a tree and asserts its invariants. Debug builds do this at the end of public calls: of the path after each call
- * of a function, of the whole tree where a call is not on the way of a replay.
+ * Walks a tree and asserts its invariants. Debug builds do this at the end of public calls: for the path after each
+ * call of a function, and for the whole tree after calls that are not part of a replay.
  *
  * Threads: the thread that is inside a call of the tree.
  */
@@ -40,7 +40,7 @@ void rondo_path_check(const rondo_tree *tree) {
   assert(tree->path_bits <= tree->bit_room);
   for (size_t bit = 0; bit < tree->bit_room; bit++) check_bit(tree, bit);
   if (tree->current == NULL) return;
-  /* Outputs of recordings that were taken out stay valid for their step, so that the path may have more bits. */
+  /* Outputs of removed recordings stay valid for their step, so the path may have more bits. */
   assert(tree->path_bits >= (size_t)tree->current->first_bit + tree->current->bit_count);
   for (const rondo_recorded_call *at = tree->current; at != NULL; at = at->parent) check_place(at);
 }

@@ -37,26 +37,26 @@ typedef struct rondo_demoted rondo_demoted; /* demote_inputs.h */
 
 #define RONDO_TREE_MESSAGE 400
 
-/* What a function's inputs are but for their addresses, and what is known of calls with such. */
+/* The description of a function's inputs without addresses, and what is known of calls with such inputs. */
 typedef struct rondo_form {
-  struct rondo_form *next; /* of the function */
+  struct rondo_form *next; /* the next form of the function */
   uint64_t *words;         /* the key without the call before it and without addresses */
   size_t word_count;
-  uint32_t number;               /* in the order of their first calls, from 1 */
-  uint32_t warm_ups;             /* that are still to do */
-  uint32_t recordings;           /* that there are */
-  rondo_skip skip;               /* permanently; NONE: it may be recorded */
-  uint32_t written_input;        /* of MUTATED_INPUT, which holds only while this one is none of the path's outputs */
+  uint32_t number;        /* in the order of their first calls, from 1 */
+  uint32_t warm_ups;      /* still to do */
+  uint32_t recordings;    /* existing ones */
+  rondo_skip skip;        /* permanently; NONE: it may be recorded */
+  uint32_t written_input; /* for MUTATED_INPUT, which applies only while this input is not an output of the path */
   rondo_noted_lifetimes **noted; /* what a warm-up allocated, from one host step to the next; NULL: not known */
   size_t noted_count, noted_room;
-  uint32_t failures; /* recordings in a row that were taken back, for no reason that is there permanently */
+  uint32_t failures;               /* consecutive recordings that were undone for a temporary reason */
   size_t output_count, host_steps; /* of the last run */
-  uint32_t *output_orders;         /* ... and when each output was made among the fresh ones, from 1; 0: it is none */
+  uint32_t *output_orders; /* ... and the index of each output among the fresh ones, from 1; 0: it is not fresh */
   size_t order_room;
   bool has_orders;            /* they are known */
-  rondo_launch_values values; /* what the last run of the body gave its launches */
+  rondo_launch_values values; /* values that launches received in the last run of the body */
   rondo_meter meter;          /* of the last warm-up, until the form is recorded or not (record_gain.h) */
-  rondo_gain gain;            /* what recording it was predicted to gain */
+  rondo_gain gain;            /* the predicted gain of recording it */
   bool has_gain;
   char message[RONDO_TREE_MESSAGE]; /* why `skip` */
 } rondo_form;
@@ -71,7 +71,8 @@ struct rondo_function {
   bool has_written;        /* inputs that are RONDO_INPUT_MUTATED */
   bool has_written_moving; /* ... and RONDO_INPUT_MOVING */
   bool takes_raw;          /* inputs that are raw need not be resolved for a replay */
-  uint32_t *by_address;    /* inputs, as they lay at the last call: scratch of rondo_inputs_are_written_shared */
+  uint32_t *by_address;    /* input numbers, in the order of addresses at the last call: scratch of
+                              rondo_inputs_are_written_shared */
   rondo_padding *padding;  /* NULL without buckets */
   rondo_form *forms;
   uint32_t form_count, recordings;
@@ -80,8 +81,8 @@ struct rondo_function {
   rondo_skip last_skip;
   char message[RONDO_TREE_MESSAGE];
   char *messages[RONDO_SKIP_ROOM]; /* the last one of each reason, for rondo_tree_explain; NULL: none */
-  uint64_t moved_count;            /* static inputs that were elsewhere than recorded; */
-  char moved[RONDO_TREE_MESSAGE];  /* ... the last one in words */
+  uint64_t moved_count;            /* static inputs that were not at their recorded address; */
+  char moved[RONDO_TREE_MESSAGE];  /* ... the last one as a message */
 };
 
 /* Where an output of a recorded call is. */
@@ -102,24 +103,24 @@ typedef struct rondo_output {
   rondo_buffer_layout extent;
 } rondo_output;
 
-/* How a moving input comes to the recorded work. */
+/* How the recorded work gets a moving input. */
 typedef enum rondo_bound_way {
-  RONDO_BOUND_PATCHED = 1,  /* its address is put into the nodes that use it */
-  RONDO_BOUND_COPIED,       /* a node copies it into its slot, alone or with others, from an address that is set */
+  RONDO_BOUND_PATCHED = 1,  /* its address is patched into the nodes that use it */
+  RONDO_BOUND_COPIED,       /* a node copies it into its slot, alone or with others, from an address that is patched */
   RONDO_BOUND_COPIED_BEFORE /* a copy into its slot is enqueued before the launch */
 } rondo_bound_way;
 
 typedef struct rondo_bound_input {
   rondo_bound_way way;
   uint32_t input;
-  bool is_mutated; /* what was copied is copied back after the work */
-  uint32_t sites;  /* that its address has in the work */
-  char *slot;      /* where the work has it, unless it is patched elsewhere */
+  bool is_mutated; /* its slot is copied back after the work */
+  uint32_t sites;  /* of its address in the work */
+  char *slot;      /* its address in the work, unless it is patched to another */
   size_t bytes;
   const void *recorded; /* the address that its patches were made with */
 } rondo_bound_input;
 
-/* An output of the path that a recorded call was given, and its key where the work gives it up. */
+/* An output of the path that a recorded call received, and its key if the work gives it up. */
 typedef struct rondo_given_up {
   uint64_t key;
   uint32_t bit;
@@ -130,7 +131,7 @@ typedef struct rondo_segment {
   rondo_tree_exec *tree_exec; /* what launches it (shared_execs.h); */
   rondo_exec *exec;           /* ... its exec */
   rondo_graph *graph;         /* to update a shared exec from; NULL where execs are not shared */
-  uint64_t number;            /* of all segments that the tree had */
+  uint64_t number;            /* counts all segments that the tree ever had */
   rondo_patch_set *patches;   /* its inputs are the call's bound ones; NULL when it has none */
   rondo_host_function step;   /* after it; NULL after the last */
   void *user;
@@ -141,7 +142,7 @@ struct rondo_recorded_call {
   rondo_form *form;
   rondo_recorded_call *parent; /* NULL: a root */
   rondo_recorded_call *children, *sibling;
-  rondo_recorded_call *guess;           /* the child that the path went on with last */
+  rondo_recorded_call *guess;           /* the child with which the path continued last */
   rondo_recorded_call *same_place;      /* in the table */
   rondo_recorded_call *previous, *next; /* all of the tree, in the order of making */
   uint32_t number, depth;               /* depth: 1 for roots */
@@ -160,21 +161,21 @@ struct rondo_recorded_call {
   rondo_segment *segments;
   size_t segment_count;
   size_t arena_end;             /* bytes of the arena that must have memory */
-  size_t arena_minimum;         /* most bytes that live at once, with what lives of the path: none can do with less */
+  size_t arena_minimum;         /* most bytes alive at once, including those of the path: the lower bound of any plan */
   rondo_noted_lifetimes *noted; /* what its work allocates; NULL: not one segment, or nothing is planned */
   rondo_given_up *given_up;
   size_t given_up_count, given_up_room;
   uint64_t plan; /* that it was recorded with; 0: with none of its path */
   uint32_t plan_part;
-  bool is_planned;        /* ... or planning its path brings nothing */
+  bool is_planned;        /* ... or a plan of its path saves nothing */
   uint32_t *moves;        /* of each input, when there were any; NULL */
-  rondo_demoted *demoted; /* of functions after it */
+  rondo_demoted *demoted; /* after it, for each function */
   uint64_t exec_bytes[2]; /* of the execs that were made for it: host, device */
-  uint64_t replays, used; /* used: when last, by the tree's tick */
+  uint64_t replays, used; /* used: the tree's tick of the last use */
 };
 
 struct rondo_tree {
-  /* What each replay reads or writes, close together. */
+  /* Fields that each replay reads or writes, close together. */
   _Atomic uint64_t owner; /* thread of the call in progress; 0 */
   rondo_tree_commons *commons;
   rondo_device *device;
@@ -182,15 +183,15 @@ struct rondo_tree {
   struct rondo_resolved_input *inputs; /* scratch of a call */
   rondo_stream_tie *last_stream;       /* NULL before the first call */
   rondo_recorded_call *current;        /* the path's end; NULL when it is empty */
-  rondo_recorded_call *guess;          /* the root that a path began with last */
+  rondo_recorded_call *guess;          /* the root of the last path that began */
   uint64_t step, path_step;            /* path_step: of the path's calls */
   uint64_t *live;                      /* by bit of the path */
-  rondo_buffer **holders;              /* by bit: the buffer that was handed out */
+  rondo_buffer **holders;              /* by bit: the buffer of the output */
   size_t path_bits;                    /* of the path: all bits at and above are clear */
   size_t bit_room;                     /* of `live` and `holders`, a multiple of 64 */
   uint32_t scopes;
-  uint32_t calm_paths;            /* that began since a recording was made */
-  uint32_t calm_after;            /* that many, and the path that needs most may be planned again */
+  uint32_t calm_paths;            /* that began since the last recording */
+  uint32_t calm_after;            /* after so many, the path that needs most may be planned again */
   rondo_path_warm_up *warming_up; /* of the path in progress; NULL */
   bool is_off;
   bool is_watched;      /* the device watches lifetimes */
@@ -198,8 +199,8 @@ struct rondo_tree {
   bool is_eager;        /* a call on the path warmed up: addresses after it are not fixed */
   bool is_marking;      /* rondo_tree_mark_step was called */
   bool is_backward_pending;
-  bool is_preparing;                     /* what is recorded is not launched */
-  bool is_aside;                         /* ... and outputs live in the arena that the path does not know of */
+  bool is_preparing;                     /* recordings are not launched */
+  bool is_aside;                         /* ... and outputs that the path does not know live in the arena */
   rondo_buffer *step_buffers;            /* OWNED ones of a step; of no step */
   rondo_buffer *unfreed;                 /* settled; their memory is freed with the next call, by `next` */
   RONDO_ARRAY(void *) unfreed_addresses; /* likewise, of no buffer */
@@ -227,12 +228,12 @@ struct rondo_tree {
   rondo_tree_exec *execs;
   uint64_t segments_made;
 
-  rondo_recorded_call *aside; /* the end of the path that waits while another one is prepared; NULL */
+  rondo_recorded_call *aside; /* the end of the path that is suspended while another is prepared; NULL */
   rondo_buffer *kept_buffers;
   rondo_event *order;    /* between last_stream and another */
   uint64_t *words;       /* scratch of a call */
-  uint32_t *moves;       /* as many as inputs */
-  rondo_buffer **handed; /* outputs, more than are asked for */
+  uint32_t *moves;       /* scratch for outputs, if more are made than requested */
+  rondo_buffer **handed; /* outputs beyond the requested ones */
   size_t input_room, word_room, handed_room;
 
   uint64_t recorded, prepared, evicted, rolled_back;
@@ -257,7 +258,7 @@ typedef enum rondo_input_way {
 typedef struct rondo_resolved_input {
   rondo_input_way way;
   bool is_mutated;   /* declared; or demoted, and it may be written */
-  bool is_sole;      /* an output of the path, or one of the warm-up: given, and no one else holds it */
+  bool is_sole;      /* an output of the path or of the warm-up that the caller gives up and no one else retains */
   bool is_dropped;   /* ... and the body needs it no more */
   bool is_of_ending; /* in the arena, of the path that ends with this call */
   uint32_t type, rank;
@@ -268,7 +269,7 @@ typedef struct rondo_resolved_input {
   const size_t *shape; /* of `rank` dimensions; not set when there are none */
 } rondo_resolved_input;
 
-/* Nothing that was dead when it was made is live. */
+/* Whether no output is live that was dead when the call was recorded. */
 static inline bool rondo_recorded_fits(const rondo_tree *tree, const uint64_t *dead_before, uint32_t first_bit) {
   const size_t words = ((size_t)first_bit + 63) / 64;
   for (size_t i = 0; i < words; i++)

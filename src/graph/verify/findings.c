@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Findings as the user reads them. When the room is used up, errors replace warnings, so that many warnings never hide
- * an error.
+ * Findings as the user reads them. Once the list is full, errors replace warnings, so warnings never hide an error.
  */
 #include "graph/verify/findings.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The list of what a verification found: errors and warnings, each in the order found. What exceeds the bound is only
+ * The findings of a verification: errors and warnings, each in the order found. Findings beyond the limit are only
  * counted.
  */
 #ifndef RONDO_GRAPH_VERIFY_FINDINGS_H
@@ -15,7 +15,7 @@ RONDO_MUST_USE rondo_status rondo_findings_make(const rondo_allocator *allocator
 
 /* Counts a finding; true when it will be kept, which rondo_findings_add then does. */
 bool rondo_findings_count_one(rondo_findings *findings, rondo_severity severity);
-/* Counts findings that nothing is known of but their number. */
+/* Counts findings of which only the number is known. */
 void rondo_findings_count_more(rondo_findings *findings, uint64_t errors, uint64_t warnings);
 /* `number` is for rondo_error.node. */
 RONDO_MUST_USE rondo_status rondo_findings_add(rondo_findings *findings, const rondo_finding *finding, uint32_t number);

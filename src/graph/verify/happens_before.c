@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Chains, clocks and masks. A batch of masks has one bit for each of at most 256 nodes on one side of the pairs, and
- * runs along the edges from there: forward when the pairs have fewer different nodes before, backward when they have
- * fewer after.
+ * Chains, clocks and masks. A batch of masks has one bit for each of at most 256 nodes on one side of the pairs. It
+ * moves along the edges from there: forward if the pairs have fewer different first nodes, backward if they have fewer
+ * second nodes.
  */
 #include "graph/verify/happens_before.h"
 
@@ -12,7 +12,7 @@
 #include "base/hash.h"
 
 #define MOST_CLOCK_ENTRIES (SIZE_MAX >> 4 < (size_t)1 << 24 ? SIZE_MAX >> 4 : (size_t)1 << 24)
-#define NODE_WORDS 4 /* that a node has in the block of chains, places and ways */
+#define NODE_WORDS 4 /* words of a node in the block of chains, indices and ways */
 #define STEPS 8      /* that shorten a pair */
 #define LOOK_AHEAD 8 /* successors that are looked at one by one */
 
@@ -23,7 +23,7 @@ static void begin_chain(rondo_verify_order *order, uint32_t node) {
   order->place[node] = 1;
 }
 
-/* One walk over the edges. Each node hands its chain to the first successor that has none. */
+/* One walk over the edges. Each node passes its chain to the first successor that has none. */
 static void cover(rondo_verify_order *order) {
   const rondo_flat_edges *edges = &order->edges;
   for (uint32_t i = 0; i < edges->node_count; i++) {
@@ -95,8 +95,8 @@ static bool is_edge(const rondo_flat_edges *edges, uint32_t before, uint32_t aft
   return false;
 }
 
-/* A node with one way in is reached from another by that way only, a node with one way out reaches others by that way
- * only. Shortens the pair so; true when that decides it. */
+/* Another node reaches a node with one way in only through that way, and a node with one way out reaches others only
+ * through that way. Shortens the pair accordingly; true if that decides it. */
 static bool shorten(const rondo_verify_order *order, uint32_t *before, uint32_t *after, bool *out_ordered) {
   *out_ordered = false;
   for (int step = 0; step < STEPS; step++) {
@@ -139,7 +139,7 @@ typedef struct node_mask {
   uint64_t words[MASK_WORDS];
 } node_mask;
 
-/* A pair that could not be shortened away, once. */
+/* A pair that shortening did not decide, once. */
 typedef struct hard_pair {
   uint32_t before, after;
   bool ordered;
@@ -147,11 +147,11 @@ typedef struct hard_pair {
 
 typedef struct hard_pairs {
   const rondo_verify_order *order;
-  hard_pair *items; /* as many as were asked for at most */
+  hard_pair *items; /* at most as many as requested */
   size_t count;
   uint32_t *table; /* a hash table of numbers of items, each plus 1 */
   size_t table_mask;
-  uint32_t *asked;  /* of each pair that was asked for: the number of its item plus 1; 0 when it is answered */
+  uint32_t *asked;  /* for each requested pair, the number of its item plus 1; 0 if it is answered */
   uint32_t *starts; /* by node: where the items with this source begin in `by_source`; one more than nodes */
   uint32_t *by_source;
   node_mask *masks; /* by node */

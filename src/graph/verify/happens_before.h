@@ -25,7 +25,7 @@ typedef struct rondo_flat_edges {
   const uint32_t *successors; /* may be NULL when there are no edges */
 } rondo_flat_edges;
 
-/* Whether `before` comes before `after`. The rest is the asker's. */
+/* Whether `before` comes before `after`. The other fields belong to the caller. */
 typedef struct rondo_order_pair {
   uint32_t before, after;
   uint32_t subject, object;
@@ -39,10 +39,10 @@ typedef struct rondo_order_pair {
 typedef struct rondo_verify_order {
   const rondo_allocator *allocator;
   rondo_flat_edges edges;
-  uint32_t *chain, *place;    /* of each node: its chain, and its place there from 1; one block with the ways */
+  uint32_t *chain, *place;    /* of each node: its chain, and its index there from 1; one block with the ways */
   uint32_t *way_in, *way_out; /* the only node before and after it: NONE, MANY or that */
   uint32_t chain_count;
-  uint32_t *clocks; /* chain_count a node; NULL for a single chain, and when there are too many */
+  uint32_t *clocks; /* chain_count for each node; NULL for a single chain, and if there are too many */
 } rondo_verify_order;
 
 /* Most pairs are of one chain. */
@@ -56,7 +56,7 @@ RONDO_MUST_USE rondo_status rondo_verify_order_make(const rondo_allocator *alloc
                                                     uint32_t widest, rondo_verify_order *out);
 void rondo_verify_order_free(rondo_verify_order *order);
 
-/* Answers the pair if that takes next to nothing; false when it has to be put to rondo_verify_order_check. */
+/* Answers the pair if that is cheap; false if it needs rondo_verify_order_check. */
 bool rondo_verify_order_decide(const rondo_verify_order *order, uint32_t before, uint32_t after, bool *out_ordered);
 
 /* Answers all pairs. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The verifier visits the nodes in order and keeps the state of each cell. An access belongs to the alloc node that
- * covers its first byte at that moment. If the access lies in the life of any alloc node, it is that one, because
- * allocations that share bytes live one after another.
+ * covers its first byte at that moment. Allocations that share bytes live one after another. So if the access is within
+ * the lifetime of any alloc node, it is that one.
  */
 #include "graph/verify/verifier.h"
 
@@ -61,7 +61,7 @@ rondo_status rondo_verify_require(rondo_verifier *verifier, rondo_mistake_kind k
 
 /* The walk -------------------------------------------------------------------------------------------------------- */
 
-/* What had the cell's bytes before must be freed before. */
+/* The previous allocation of the cell's bytes must be freed before. */
 static rondo_status check_prior(rondo_verifier *verifier, uint32_t prior, uint32_t index) {
   rondo_region *region = &verifier->regions.items[index];
   const rondo_region *earlier = &verifier->regions.items[prior];
@@ -101,7 +101,7 @@ static rondo_status note_access(rondo_verifier *verifier, rondo_mistake_kind kin
   return rondo_verify_note(verifier, kind, true, verifier->accesses.items[access].node, access, region);
 }
 
-/* An access that begins in no allocation may run into one all the same. */
+/* An access that begins outside every allocation may still extend into one. */
 static rondo_status check_cells(rondo_verifier *verifier, uint32_t access) {
   const rondo_access_use *use = &verifier->accesses.items[access];
   const uint32_t first = verifier->points.items[use->begin].cell, past = verifier->points.items[use->end].cell;
@@ -119,7 +119,7 @@ static rondo_status check_extent(rondo_verifier *verifier, uint32_t access, uint
   return note_access(verifier, RONDO_MISTAKE_BEYOND, access, index);
 }
 
-/* All nodes are ordered with all others: no two can race. */
+/* Whether all nodes are ordered. Then no two can race. */
 static bool is_line(const rondo_verifier *verifier) { return verifier->order.chain_count == 1; }
 
 static rondo_status walk_access(rondo_verifier *verifier, uint32_t access) {
@@ -176,7 +176,8 @@ static bool has_pointer(const rondo_node_params *params) {
   }
 }
 
-/* A graph without an address: of a device, it does without memory; of data, perhaps nothing could be looked at. */
+/* A graph without an address: a graph of a device uses no memory; in a graph of data, possibly nothing could be
+ * checked. */
 static rondo_status note_no_address(rondo_verifier *verifier) {
   if (verifier->input->knows_all) return RONDO_OK;
   for (uint32_t i = 0; i < verifier->input->edges.node_count; i++) {

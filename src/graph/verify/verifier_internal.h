@@ -30,7 +30,7 @@ typedef struct rondo_point {
   bool is_freed;    /* ... a free node's address: the region that begins here, if there is one */
 } rondo_point;
 
-/* What one node does to one range of bytes. */
+/* The access of one node to one range of bytes. */
 typedef struct rondo_access_use {
   uint32_t node;
   uint32_t begin, end; /* points; end is NONE when the extent is not known */
@@ -42,7 +42,7 @@ typedef struct rondo_access_use {
   bool is_scanned; /* a word of an undeclared parameter */
 } rondo_access_use;
 
-/* Accesses of which one at least has no known extent, in a region. */
+/* Accesses in a region, at least one of which has unknown extent. */
 typedef struct rondo_loose_state {
   uint32_t writer;  /* the last one, an access */
   uint32_t readers; /* since, a list */
@@ -56,7 +56,7 @@ typedef struct rondo_region {
   uint32_t range;      /* in `ranges`; NONE for an alloc node's */
   uint32_t next;       /* of those that begin at the same point, a list */
   uint32_t last_user;  /* the last node that was found to access it; NONE */
-  uint32_t last_prior; /* the region whose bytes it was found to have last */
+  uint32_t last_prior; /* the last region found to have had its bytes before */
   bool is_loose;       /* some access of it has no known extent */
   bool is_dead;        /* its range is */
   bool is_refused;     /* the graph's device may not access its range */
@@ -115,7 +115,7 @@ typedef enum rondo_mistake_kind {
 typedef struct rondo_mistake {
   rondo_mistake_kind kind;
   bool is_error;
-  uint32_t node; /* whose it is */
+  uint32_t node; /* the node that made it */
   uint32_t subject, object;
 } rondo_mistake;
 
@@ -148,7 +148,7 @@ typedef struct rondo_verifier {
   RONDO_ARRAY(rondo_order_pair) pairs;
   uint64_t unsure_count; /* of requirements, those that were not at once known to be met */
   RONDO_ARRAY(rondo_mistake) mistakes;
-  uint64_t dropped_errors, dropped_warnings; /* mistakes that there was no room for */
+  uint64_t dropped_errors, dropped_warnings; /* mistakes for which there was no room */
 } rondo_verifier;
 
 static inline const rondo_node_params *rondo_verifier_params(const rondo_verifier *verifier, uint32_t node) {
@@ -170,7 +170,7 @@ static inline bool rondo_verifier_knows_order(const rondo_verifier *verifier, ui
 /* Notes that `before` must come before `after`, or a mistake. */
 RONDO_MUST_USE rondo_status rondo_verify_require(rondo_verifier *verifier, rondo_mistake_kind kind, uint32_t before,
                                                  uint32_t after, uint32_t subject, uint32_t object);
-/* The mistake of a node; errors and warnings for which there is no room are counted. */
+/* Notes the mistake of a node. Errors and warnings for which there is no room are counted. */
 RONDO_MUST_USE rondo_status rondo_verify_note(rondo_verifier *verifier, rondo_mistake_kind kind, bool is_error,
                                               uint32_t node, uint32_t subject, uint32_t object);
 

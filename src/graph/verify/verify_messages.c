@@ -367,7 +367,7 @@ static const struct {
   rondo_status (*write)(report *self);
   rondo_status status;
   rondo_reason reason;
-  which access, region; /* of an access without a region, its own */
+  which access, region; /* of an access without a region: its own */
 } kinds[] = {
     [RONDO_MISTAKE_LIFE] = {report_life, RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, NEITHER, SUBJECT},
     [RONDO_MISTAKE_REUSE] = {report_reuse, RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED, NEITHER, OBJECT},
@@ -399,7 +399,7 @@ static void set_region(report *self, uint32_t index) {
   if (region->alloc != RONDO_NONE) self->finding.alloc = tag_of(self->verifier, region->alloc);
 }
 
-/* What all findings have; the function of the kind writes the words. */
+/* Writes the common part of all findings; the function of the kind writes the message. */
 static rondo_status write_report(report *self, const rondo_mistake *mistake) {
   const rondo_verifier *verifier = self->verifier;
   const rondo_flat_node *at = flat_node(verifier, mistake->node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Graphed callables: what is asked for is checked and copied, then called in its order until all is recorded.
+ * Graphed callables. Checks and copies the options, then calls the parts in their order until all are recorded.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static size_t find_in_order(const rondo_callables *callables, int32_t entry) {
   return at;
 }
 
-/* Each part once, a backward after its forward. */
+/* Each part occurs once, and a backward after its forward. */
 static rondo_status check_order(const rondo_callables *callables, const rondo_callables_options *options) {
   size_t parts = 0;
   for (size_t i = 0; i < options->callable_count; i++) {
@@ -101,7 +101,7 @@ static rondo_status make_order(rondo_callables *callables, const rondo_callables
     for (size_t i = 0; i < count; i++) callables->order_count += options->callables[i].backward != NULL;
   }
   const size_t room = callables->order_count;
-  callables->order_count = 0; /* until there is one to free */
+  callables->order_count = 0; /* there is no order to free yet */
   RONDO_TRY(rondo_allocate_items(&callables->allocator, room, sizeof *callables->order, &callables->order));
   callables->order_count = room;
   if (options->order != NULL) {
@@ -126,7 +126,7 @@ static rondo_status allocate_part(const rondo_allocator *allocator, rondo_callab
   return RONDO_OK;
 }
 
-/* All inputs are where the samples are. */
+/* All inputs are static, at the addresses of the samples. */
 static rondo_status make_function(const rondo_callables *callables, rondo_callable_part *part, const char *name,
                                   rondo_function_body body, void *user, uint32_t warm_ups) {
   uint32_t *kinds;
@@ -157,7 +157,7 @@ static rondo_status make_forward(const rondo_callables *callables, rondo_callabl
   return make_function(callables, part, asked->name, asked->forward, asked->user, warm_ups);
 }
 
-/* After the gradients, the inputs and outputs of the forward, which the backward must not write. */
+/* The inputs and outputs of the forward follow the gradients. The backward must not write them. */
 static rondo_status make_backward(const rondo_callables *callables, rondo_callable_part *part,
                                   const rondo_callable *asked, uint32_t warm_ups) {
   const size_t gradients = asked->gradient_count, inputs = asked->input_count;
@@ -184,7 +184,7 @@ static rondo_status make_parts(rondo_callables *callables, const rondo_callables
   return RONDO_OK;
 }
 
-/* Nothing is recorded later than now: no body may be called again. */
+/* Later calls must not run a body, so nothing is recorded after this. */
 static rondo_status make_tree(rondo_callables *callables, rondo_device *device,
                               const rondo_callables_options *options) {
   const size_t recordings = 2 * callables->order_count;
@@ -202,7 +202,7 @@ static rondo_status make_tree(rondo_callables *callables, rondo_device *device,
 
 /* Recording -------------------------------------------------------------------------------------------------------- */
 
-/* One round; whether no body ran eagerly. */
+/* Calls one round. Reports whether all bodies were recorded or replayed. */
 static rondo_status call_round(rondo_callables *callables, rondo_stream *stream, bool *out_is_recorded) {
   *out_is_recorded = true;
   for (size_t i = 0; i < callables->order_count; i++) {
@@ -212,7 +212,7 @@ static rondo_status call_round(rondo_callables *callables, rondo_stream *stream,
   return RONDO_OK;
 }
 
-/* What departs from its profile is recorded in the next round. */
+/* A part that departs from its profile is recorded in the next round. */
 static rondo_status call_rounds(rondo_callables *callables, rondo_stream *stream, uint32_t warm_ups) {
   bool is_recorded = false;
   for (uint32_t i = 0; !is_recorded && i < warm_ups + 1 + RONDO_MOST_FAILURES; i++)
@@ -230,7 +230,7 @@ static rondo_status save_part(const rondo_callables *callables, rondo_stream *st
   return rondo_save(tree, stream, part->function, tree->inputs, out);
 }
 
-/* The first failure counts. */
+/* Returns the first failure. */
 static rondo_status end_saves(const rondo_callables *callables, rondo_stream *stream, rondo_saved *saves,
                               size_t count) {
   rondo_status first = RONDO_OK;
@@ -241,7 +241,7 @@ static rondo_status end_saves(const rondo_callables *callables, rondo_stream *st
   return first;
 }
 
-/* The rounds, with what they write and draw as it was. */
+/* Calls the rounds, then restores what they write and the random numbers they draw. */
 static rondo_status record_saved(rondo_callables *callables, rondo_stream *stream, uint32_t warm_ups,
                                  rondo_saved *saves) {
   size_t saved = 0;
@@ -297,7 +297,7 @@ static rondo_status make(rondo_callables *callables, rondo_device *device, rondo
   return record(callables, stream, options->warm_ups);
 }
 
-/* Of a creation that fails. */
+/* Frees what a failed creation made. */
 static void discard(rondo_callables *callables) {
   rondo_saved_error error;
   rondo_error_save(&error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Calling graphed callables: the order is inspected, inputs that are elsewhere are copied to where the recorded work
- * has them, and the part is replayed. Nothing is allocated.
+ * Calls graphed callables: checks the order, copies inputs that are elsewhere to their recorded addresses, and replays
+ * the part. Nothing is allocated.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ void rondo_callables_end_round(rondo_callables *callables) {
   }
 }
 
-/* What the forward made stands after the gradients and the forward's inputs. */
+/* The outputs of the forward follow the gradients and the forward's inputs. */
 static void set_forward_outputs(const rondo_callables *callables, const rondo_callable_part *part) {
   const int32_t entry = callables->order[callables->position];
   if (entry > 0) return;
@@ -40,7 +40,7 @@ static void set_forward_outputs(const rondo_callables *callables, const rondo_ca
     part->values[first + i] = (rondo_input){.buffer = forward->outputs[i]};
 }
 
-/* Outputs of the round before are held until the first call of this one. */
+/* Outputs of the previous round are retained until the first call of this one. */
 rondo_status rondo_callables_call_next(rondo_callables *callables, rondo_stream *stream) {
   rondo_callable_part *part = rondo_callables_part(callables, callables->position);
   if (callables->position == 0) {
@@ -62,7 +62,7 @@ static const char *name_of(const rondo_callables *callables, size_t position) {
   return rondo_callables_part(callables, position)->function->origin->name;
 }
 
-/* The whole order as far as it fits: "a, b, b backward, a backward". */
+/* As much of the order as fits: "a, b, b backward, a backward". */
 static void write_order(const rondo_callables *callables, char *text, size_t room) {
   size_t used = 0;
   text[0] = '\0';
@@ -114,8 +114,8 @@ static rondo_status check_input(const char *call, const rondo_callable_part *par
   return RONDO_OK;
 }
 
-/* The input lies in another sample's memory, which is written with that input before this one is read, or before what
- * this one is written back to is. */
+/* Fails if the input overlaps the memory of another sample, when that sample is written before this input is read or
+ * before the write-back. */
 static rondo_status check_apart(const char *call, const rondo_callable_part *part, size_t index,
                                 const rondo_resolved_input *inputs) {
   const rondo_resolved_input *given = &inputs[index];
@@ -134,7 +134,7 @@ static rondo_status check_apart(const char *call, const rondo_callable_part *par
   return RONDO_OK;
 }
 
-/* Where the caller's inputs are, into tree->inputs. */
+/* Writes the addresses of the caller's inputs to tree->inputs. */
 static rondo_status look_at_inputs(const char *call, const rondo_callables *callables, const rondo_callable_part *part,
                                    const rondo_input *inputs) {
   rondo_tree *tree = callables->tree;
@@ -154,7 +154,7 @@ static rondo_status copy_in(rondo_callables *callables, rondo_stream *stream, co
   for (size_t i = 0; i < part->caller_count; i++) {
     const rondo_input *sample = &part->values[i];
     const char *address = tree->inputs[i].address;
-    part->given[i].address = tree->inputs[i].address; /* for the way back: a call uses tree->inputs */
+    part->given[i].address = tree->inputs[i].address; /* for the write-back, because a call uses tree->inputs */
     if (address == sample->address) continue;
     RONDO_TRY(rondo_copy_async(stream, sample->address, address, sample->bytes));
     callables->copied_inputs++;
@@ -228,7 +228,7 @@ static rondo_status call_checked(const char *call, rondo_callables *callables, c
   return call_part(call, callables, part, stream, inputs, outputs, output_count);
 }
 
-/* Given references go, whatever became of the call. */
+/* Releases the references that the caller gave up, whether the call succeeded or not. */
 static void drop_given(const rondo_input *inputs, size_t count) {
   for (size_t i = 0; inputs != NULL && i < count; i++)
     if (inputs[i].give) rondo_buffer_release(inputs[i].buffer);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Graphed callables inside: a tree whose only path is the order. Each forward and backward is a *part*, a function
- * of the tree all of whose inputs are static; a round is a step. All outputs of a round are held to its end, so that
- * nothing that was recorded as live or dead can be otherwise later, and every call fits.
+ * Internals of graphed callables: a tree whose only path is the order. Each forward and backward is a *part*, a
+ * function of the tree with static inputs only. A round is a step. All outputs of a round are retained until it ends.
+ * So what was live or dead during recording is so in every later round, and every call fits its recording.
  *
- * Threads: one at a time, which the tree watches over.
+ * Threads: one at a time, which the tree enforces.
  */
 #ifndef RONDO_TREE_CALLABLES_CALLABLES_INTERNAL_H
 #define RONDO_TREE_CALLABLES_CALLABLES_INTERNAL_H
@@ -13,12 +13,13 @@
 #include "tree/record/save_inputs.h"
 
 typedef struct rondo_callable_part {
-  rondo_function *function; /* NULL: there is no such part */
-  uint32_t *kinds;          /* of all inputs, as given: the caller's, then a backward's others */
-  rondo_input *values;      /* of all inputs: the samples; a backward's others point to what the forward has */
-  rondo_input *given;       /* scratch of a call: the same with the caller's in front */
+  rondo_function *function; /* NULL: the part does not exist */
+  uint32_t *kinds;          /* of all inputs, as given: the caller's, then the additional ones of a backward */
+  rondo_input *values; /* of all inputs: the samples; the additional ones of a backward point to inputs and outputs of
+                          the forward */
+  rondo_input *given;  /* scratch of a call: the same, but with the caller's inputs first */
   size_t caller_count, value_count;
-  rondo_buffer **outputs; /* of the round in progress, each held; NULL before the call */
+  rondo_buffer **outputs; /* of the current round, each retained; NULL before the call */
   size_t output_count;
 } rondo_callable_part;
 
@@ -33,20 +34,20 @@ struct rondo_callables {
   size_t count;
   int32_t *order; /* as in the options */
   size_t order_count;
-  size_t position; /* in it, of the call that is due */
+  size_t position; /* index in it of the next call */
   uint64_t rounds, calls, copied_inputs, copied_bytes;
 };
 
-/* The part at a place of the order. */
+/* The part at an index of the order. */
 static inline rondo_callable_part *rondo_callables_part(const rondo_callables *callables, size_t position) {
   const int32_t entry = callables->order[position];
   rondo_callable_state *state = &callables->states[(entry > 0 ? entry : -entry) - 1];
   return entry > 0 ? &state->forward : &state->backward;
 }
 
-/* Calls the part that is due with its inputs where the samples are. */
+/* Calls the next part, with its inputs at the addresses of the samples. */
 RONDO_MUST_USE rondo_status rondo_callables_call_next(rondo_callables *callables, rondo_stream *stream);
-/* The round is over: its outputs are not held any more, and the first call is due. */
+/* Ends the round: releases its outputs. The first call is next. */
 void rondo_callables_end_round(rondo_callables *callables);
 
 #endif

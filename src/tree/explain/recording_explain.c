@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What rondo_tree_explain says of recordings: their place in the tree, their work, inputs, outputs and findings. The
- * text goes through the tree depth first and indents each recording below the one before it; JSON lists recordings in
- * the order in which they were made.
+ * The part of rondo_tree_explain about recordings: their position in the tree, work, inputs, outputs and findings. The
+ * text visits the tree depth first and indents each recording below its parent. JSON lists recordings in the order in
+ * which they were made.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ static bool contains(const rondo_output *output, const char *address) {
   return output->place == RONDO_OUTPUT_FRESH && address >= begin && address < begin + output->extent.bytes;
 }
 
-/* The recorded output that has the address. If several had it one after the other, it is the latest of them. */
+/* The recorded output at the address; if there were several over time, the latest. */
 static void explain_source(const rondo_recorded_call *call, const char *address, rondo_document *out) {
   for (const rondo_recorded_call *at = call->parent; at != NULL; at = at->parent)
     for (size_t i = 0; i < at->output_count; i++) {
@@ -175,7 +175,7 @@ static void explain_findings(const rondo_recorded_call *call, rondo_document *ou
 
 /* Recordings ------------------------------------------------------------------------------------------------------- */
 
-/* From the root to the call. A call knows the calls before it alone, so each is looked up by its depth. */
+/* From the root to the call. A call only knows its parent, so each call is looked up by its depth. */
 static void explain_path_to(const rondo_tree *tree, const rondo_recorded_call *call, rondo_document *out) {
   rondo_document_list_begin(out, "path");
   for (uint32_t depth = 1; depth <= call->depth; depth++) {
@@ -242,14 +242,14 @@ static void explain_recording(const rondo_tree *tree, const rondo_recorded_call 
   rondo_document_object_end(out);
 }
 
-/* Among calls after the same one, the one made after `last`; the first with NULL. */
+/* The child of the same parent that was made after `last`; the first if that is NULL. */
 static const rondo_recorded_call *next_sibling(const rondo_recorded_call *siblings, const rondo_recorded_call *last) {
   const rondo_recorded_call *next = NULL;
   for (const rondo_recorded_call *at = siblings; at != NULL && at != last; at = at->sibling) next = at;
   return next;
 }
 
-/* The next one depth first; the first with NULL. */
+/* The next recording depth first; the first if NULL is passed. */
 static const rondo_recorded_call *next_depth_first(const rondo_tree *tree, const rondo_recorded_call *last) {
   if (last == NULL) return next_sibling(tree->roots, NULL);
   if (last->children != NULL) return next_sibling(last->children, NULL);

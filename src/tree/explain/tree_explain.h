@@ -10,10 +10,10 @@
 #include "tree/recording_key.h"
 #include "tree/tree_internal.h"
 
-/* tree_explain.c: the fields of an input, of an open object. The phrase is that of its kind. */
+/* tree_explain.c: adds the fields of an input to the open object. The phrase is that of its kind. */
 void rondo_explain_input(const rondo_keyed_input *input, const char *phrase, rondo_document *out);
 
-/* recording_explain.c: a list of all recordings. The text has each after the one that it follows on its path. */
+/* recording_explain.c: a list of all recordings. The text has each after its parent. */
 void rondo_explain_recordings(const rondo_tree *tree, rondo_document *out);
 
 #endif

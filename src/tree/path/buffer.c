@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Handles, and their way back to the tree. What a buffer's memory is, and who frees it, is path.c's and
- * owned_buffer.c's.
+ * Handles, and how they return to the tree. path.c and owned_buffer.c manage the memory of buffers.
  */
 #include "tree/path/buffer.h"
 
@@ -11,7 +10,7 @@
 #include "base/versioned_struct.h"
 #include "exec/api_check.h"
 
-/* What `released` is when nobody takes buffers over any more. */
+/* The value of `released` once the tree accepts no more buffers. */
 static rondo_buffer sealed;
 
 rondo_status rondo_commons_create(const rondo_allocator *allocator, rondo_tree_commons **out) {
@@ -121,7 +120,7 @@ void rondo_buffer_retain(rondo_buffer *buffer) {
   if (buffer != NULL) atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);
 }
 
-/* The tree is gone, and the memory with it. */
+/* Frees a buffer whose tree, and memory, are gone. */
 static void free_orphan(rondo_buffer *buffer) {
   rondo_tree_commons *commons = buffer->commons;
   rondo_buffer *base = buffer->base;
@@ -134,7 +133,7 @@ void rondo_buffer_push(rondo_buffer *buffer) {
   rondo_tree_commons *commons = buffer->commons;
   rondo_buffer *first = atomic_load_explicit(&commons->released, memory_order_acquire);
   do {
-    if (first == &sealed) { /* whose acquire sees the references that were counted before */
+    if (first == &sealed) { /* the acquire sees the references that were counted before */
       free_orphan(buffer);
       return;
     }

@@ -19,7 +19,7 @@
 #define RONDO_NO_GENERATION 0 /* of buffers that belong to no step; generations are counted from 1 */
 #define RONDO_NESTED_GENERATION (UINT64_C(1) << 63) /* those of recordings in progress are counted from here */
 
-/* Bytes, with their type and shape. */
+/* The size of a buffer, with its type and shape. */
 typedef struct rondo_buffer_layout {
   size_t bytes;
   uint32_t type, rank;
@@ -27,11 +27,11 @@ typedef struct rondo_buffer_layout {
   size_t shape[RONDO_TREE_MAX_RANK];
 } rondo_buffer_layout;
 
-/* A function's name: stays while buffers of it are out. */
+/* The name of a function. It exists as long as buffers refer to it. */
 typedef struct rondo_origin {
   struct rondo_origin *next;
   char *name;
-  size_t buffers; /* that name it */
+  size_t buffers; /* that refer to it */
   bool is_retired;
 } rondo_origin;
 
@@ -39,22 +39,23 @@ typedef struct rondo_origin {
 typedef struct rondo_tree_commons {
   rondo_allocator allocator;
   rondo_tree *tree;
-  atomic_size_t references; /* since the tree is gone: one a buffer that is not spare */
-  size_t buffers_out;       /* before: how many those are; the tree's own count, so that it need not be atomic */
-  _Atomic bool is_gone;     /* the tree was destroyed */
+  atomic_size_t references; /* after the tree is gone: one for each buffer that is not spare */
+  size_t buffers_out;   /* before that: the number of such buffers; only the tree counts them, so it is not atomic */
+  _Atomic bool is_gone; /* the tree was destroyed */
   uint64_t generation;
-  uint64_t nested_generation; /* of NESTED buffers while the recording that they are of is in progress;
-                                 RONDO_NO_GENERATION */
+  uint64_t
+      nested_generation; /* generation of NESTED buffers while their recording is in progress; RONDO_NO_GENERATION */
   uint64_t nested_captures;
   _Atomic(rondo_buffer *) released; /* by `next`; SEALED when the tree is gone */
-  rondo_origin *origins;            /* all, but for those that went */
+  rondo_origin *origins;            /* all that still exist */
   rondo_buffer *spare;              /* by `next` */
 } rondo_tree_commons;
 
 typedef enum rondo_buffer_kind {
   RONDO_BUFFER_ARENA = 1, /* a fresh output of a recording */
   RONDO_BUFFER_OWNED,     /* memory of the tree's pool */
-  RONDO_BUFFER_BORROWED,  /* the caller's memory, handed through a function, or of the caller's capture; or none */
+  RONDO_BUFFER_BORROWED,  /* the caller's memory, passed through a function, or memory of the caller's capture; or none
+                           */
   RONDO_BUFFER_PART,      /* of `base` */
   RONDO_BUFFER_NESTED     /* of a call inside a body that is recorded or captured: freed there */
 } rondo_buffer_kind;
@@ -72,7 +73,7 @@ struct rondo_buffer {
   uint32_t bit;                 /* ARENA; OWNED: where it is in the warm-up */
   size_t room;                  /* ARENA: its bytes in the arena, of which the extent may be the first rows */
   bool is_recorded;             /* by a call that was recorded or replayed; a PART's is its base's */
-  bool is_of_warm_up;           /* OWNED: an output of a call that a path warm-up has */
+  bool is_of_warm_up;           /* OWNED: an output of a call in a path warm-up */
   rondo_buffer *base;           /* PART; a reference; never a PART itself */
   rondo_buffer *next;           /* released, or spare */
   rondo_buffer *before, *after; /* OWNED: in one of the tree's lists */
@@ -80,13 +81,13 @@ struct rondo_buffer {
 
 /* Commons of a tree. */
 RONDO_MUST_USE rondo_status rondo_commons_create(const rondo_allocator *allocator, rondo_tree_commons **out);
-/* The tree is gone: what is released from now on is freed at once, and with the last of it the commons. Returns what
- * was released before. */
+/* Called when the tree is destroyed. From now on, each released buffer is freed at once, and the last one frees the
+ * commons. Returns the buffers that were released before. */
 rondo_buffer *rondo_commons_seal(rondo_tree_commons *commons);
-/* The tree releases the commons that it sealed. */
+/* The tree releases the commons after sealing them. */
 void rondo_commons_release(rondo_tree_commons *commons);
 
-/* NESTED buffers are valid from the begin of what they are captured in to its end. */
+/* NESTED buffers are valid from the begin of their capture to its end. */
 static inline void rondo_commons_begin_nested(rondo_tree_commons *commons) {
   commons->nested_generation = RONDO_NESTED_GENERATION + ++commons->nested_captures;
 }
@@ -95,25 +96,25 @@ static inline void rondo_commons_end_nested(rondo_tree_commons *commons) {
 }
 
 RONDO_MUST_USE rondo_status rondo_origin_create(rondo_tree_commons *commons, const char *name, rondo_origin **out);
-/* The function is gone; the name goes with the last buffer. */
+/* Called when the function is destroyed. The last buffer frees the name. */
 void rondo_origin_retire(rondo_tree_commons *commons, rondo_origin *origin);
 
-/* A buffer that one holds, all zero otherwise: a spare one, or a new one, which is counted in *inout_allocations. */
+/* A spare or new buffer with one reference, otherwise zero. Counts a new one in *inout_allocations. */
 RONDO_MUST_USE rondo_status rondo_buffer_acquire(rondo_tree_commons *commons, rondo_origin *origin,
                                                  uint64_t *inout_allocations, rondo_buffer **out);
-/* It is settled, in no list, and holds nothing: it becomes a spare one. */
+/* Makes a settled buffer spare. It is in no list and retains nothing. */
 void rondo_buffer_put_back(rondo_buffer *buffer);
 
-/* Puts a buffer that nobody holds where the tree takes it over; frees it when the tree is gone. */
+/* Pushes a buffer without references onto the list that the tree empties. Frees it if the tree is gone. */
 void rondo_buffer_push(rondo_buffer *buffer);
 
-/* Its tree was destroyed, or, of a part, that of its base. */
+/* Whether its tree was destroyed; for a part, the tree of its base. */
 static inline bool rondo_buffer_is_gone(const rondo_buffer *buffer) {
   return atomic_load_explicit(&buffer->commons->is_gone, memory_order_relaxed) ||
          (buffer->base != NULL && atomic_load_explicit(&buffer->base->commons->is_gone, memory_order_relaxed));
 }
 
-/* Whether it may be read now; and the error that says why not, for `call`. */
+/* Whether the buffer may be read now; and the error, for `call`, if it may not. */
 static inline bool rondo_buffer_is_current(const rondo_buffer *buffer) {
   const rondo_buffer *memory = buffer->base != NULL ? buffer->base : buffer;
   const rondo_tree_commons *commons = memory->commons;
@@ -123,20 +124,20 @@ static inline bool rondo_buffer_is_current(const rondo_buffer *buffer) {
 }
 rondo_status rondo_buffer_refuse_stale(const char *call, const rondo_buffer *buffer);
 
-/* Whether it is memory that the path warm-up of the tree's path in progress has as an output, or a part of that. */
+/* Whether it is an output, or a part of one, in the path warm-up of the tree's current path. */
 static inline bool rondo_buffer_is_of_warm_up(const rondo_buffer *buffer, const rondo_tree_commons *commons) {
   const rondo_buffer *memory = buffer->base != NULL ? buffer->base : buffer;
   return memory->is_of_warm_up && memory->kind == RONDO_BUFFER_OWNED && memory->commons == commons &&
          memory->generation == commons->generation;
 }
 
-/* Where it is, whether it may be read or not. */
+/* Its address, whether it may be read or not. */
 static inline char *rondo_buffer_memory(const rondo_buffer *buffer) {
   if (buffer->base == NULL) return buffer->address;
   return buffer->base->address == NULL ? NULL : buffer->base->address + buffer->offset;
 }
 
-/* Bytes with the type and shape of the options, which may be NULL; and their name, "" when there is none. */
+/* Reads type and shape from the options, which may be NULL; and the name, "" if there is none. */
 RONDO_MUST_USE rondo_status rondo_layout_read(const char *call, size_t bytes, const rondo_output_options *options,
                                               rondo_buffer_layout *out, const char **out_name);
 

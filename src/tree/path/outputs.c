@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Handing outputs out: a buffer for each, wherever its memory is. Nothing is allocated while there are spare buffers.
+ * Makes a buffer for each output, wherever its memory is. Allocates nothing while there are spare buffers.
  */
 #include <assert.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static rondo_status make_buffer(rondo_tree *tree, rondo_function *function, rond
   return RONDO_OK;
 }
 
-/* Fresh memory of the arena: held on the path from now on. */
+/* Fresh memory of the arena. The path retains it from now on. */
 static rondo_status make_recorded(rondo_tree *tree, rondo_function *function, const rondo_output *output,
                                   rondo_buffer **out) {
   RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_ARENA, output, out));
@@ -74,7 +74,7 @@ static rondo_status make_nested(rondo_tree *tree, rondo_function *function, cons
   return RONDO_OK;
 }
 
-/* Memory of the caller's graph, which frees it or keeps it. */
+/* Memory of the caller's graph, which frees or keeps it. */
 static rondo_status make_captured(rondo_tree *tree, rondo_function *function, const rondo_output *output,
                                   rondo_buffer **out) {
   RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, out));
@@ -118,7 +118,7 @@ static rondo_status make_one(rondo_tree *tree, rondo_function *function, rondo_o
   return make_fresh(tree, function, source, output, out);
 }
 
-/* All of them; on failure those that were taken are released, and the rest of the fresh memory is the caller's. */
+/* Makes all buffers. On failure releases those that were made. The caller keeps the rest of the fresh memory. */
 static rondo_status make_all(rondo_tree *tree, rondo_function *function, rondo_output_source source,
                              const rondo_output *made, size_t made_count, const rondo_resolved_input *inputs,
                              rondo_buffer **outputs, size_t *out_handed_out) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Buffers with memory of their own, from the tree's pool: outputs of calls that ran as they are, which belong to their
- * step, and what belongs to none: clones, and what the user asked for. They stand in one of two lists by that.
+ * Buffers with memory of their own from the tree's pool. There are two lists. One has buffers that belong to a step:
+ * the outputs of eager calls. The other has buffers that belong to no step: clones, and buffers that the user created.
  */
 #include "tree/path/owned_buffer.h"
 
@@ -56,8 +56,8 @@ rondo_status rondo_owned_allocate(const rondo_tree *tree, rondo_stream *stream, 
   return rondo_malloc_async(stream, bytes, &options, out);
 }
 
-/* False when it is to be tried again: there was no host memory to free it with, or the stream did not take it. On a
- * lost device nothing runs that could use the memory, and it is freed at once. */
+/* Returns false if the free must be retried: there was no host memory for it, or the stream refused it. On a lost
+ * device no work can use the memory, so it is freed at once. */
 static bool free_address(const rondo_tree *tree, rondo_stream *stream, void *address) {
   if (address == NULL) return true;
   rondo_status status = stream == NULL ? rondo_free(tree->device, address) : rondo_free_async(stream, address);
@@ -66,7 +66,7 @@ static bool free_address(const rondo_tree *tree, rondo_stream *stream, void *add
   return status == RONDO_OK;
 }
 
-/* The list itself may not grow, for want of host memory. */
+/* The list may fail to grow because host memory is exhausted. */
 static void keep_address(rondo_tree *tree, rondo_stream *stream, void *address) {
   if (rondo_array_push(&tree->allocator, &tree->unfreed_addresses, &address) == RONDO_OK) return;
   if (stream != NULL && rondo_stream_await(stream, "rondo_function_call") == RONDO_OK &&
@@ -91,7 +91,7 @@ static void forget_memory(rondo_tree *tree, rondo_buffer *buffer) {
   buffer->kind = RONDO_BUFFER_BORROWED;
 }
 
-/* What cannot be freed now stays in its list, which is swept again with the next call. */
+/* A buffer that cannot be freed now stays in its list, which the next call sweeps again. */
 void rondo_owned_expire(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
   if (!free_address(tree, stream, buffer->address)) return;
   link_out(tree, buffer);
@@ -145,7 +145,7 @@ void rondo_owned_keep(rondo_tree *tree, rondo_buffer *buffer) {
   link_in(tree, buffer);
 }
 
-/* All its room: a part may lie beyond the rows that were handed out of it. */
+/* Clones all of its room, because a part may be beyond the rows that the output has. */
 rondo_status rondo_owned_clone(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
   assert(buffer->kind == RONDO_BUFFER_ARENA && buffer->room >= buffer->extent.bytes);
   void *address;
@@ -167,7 +167,7 @@ rondo_status rondo_owned_clone(rondo_tree *tree, rondo_stream *stream, rondo_buf
   return RONDO_OK;
 }
 
-/* The tree goes, and nothing is tried again. */
+/* The tree is destroyed, so no free is retried. */
 static void drop(rondo_tree *tree, rondo_buffer *buffer) {
   (void)free_address(tree, NULL, buffer->address);
   forget_memory(tree, buffer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The path: what of it lives, how it goes on, how it ends, and what comes back from those who held its buffers.
+ * The path: which of its outputs are alive, how it continues and ends, and what happens to buffers that users release.
  *
- * Invariant: bit b is set exactly while the holder of b, a buffer of the generation, was not settled; all bits at and
- * above the path's number of them are clear.
+ * Invariant: bit b is set exactly while holders[b], a buffer of the current generation, is not settled. All bits at and
+ * above path_bits are clear.
  */
 #include <assert.h>
 #include <string.h>
@@ -63,8 +63,8 @@ void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call) {
 
 /* Settling --------------------------------------------------------------------------------------------------------- */
 
-/* Where lifetimes end after the tree's work: on the stream, else on that of the last call, which has all of it; NULL
- * when that is gone, and the work done. */
+/* The queue on which lifetimes end after the tree's work: that of the stream, otherwise that of the last call, which
+ * comes after all of the work. NULL if the stream of the last call is gone and the work is done. */
 static rondo_queue *queue_behind(const rondo_tree *tree, const rondo_stream *stream) {
   if (stream == NULL && tree->last_stream != NULL) stream = tree->last_stream->stream;
   return stream == NULL ? NULL : stream->queue;
@@ -78,7 +78,7 @@ void rondo_path_let_go(rondo_tree *tree, rondo_stream *stream, const rondo_buffe
   rondo_arena_end_life(tree->arena, queue_behind(tree, stream), buffer->address);
 }
 
-/* What nobody holds any more; a part gives its base up. */
+/* Settles a buffer without references. A part releases its base. */
 static void settle(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
   assert(buffer->commons == tree->commons);
   rondo_buffer *base = buffer->base;
@@ -106,8 +106,7 @@ static bool is_nested(const rondo_buffer *buffer) {
   return buffer->kind == RONDO_BUFFER_NESTED || (buffer->base != NULL && buffer->base->kind == RONDO_BUFFER_NESTED);
 }
 
-/* The free of a buffer of a call inside a recorded body is recorded. A part gives its base up, which is such a buffer.
- */
+/* Records the free of a buffer of a call inside a recorded body. A part releases its base, which is such a buffer. */
 static rondo_status free_nested(rondo_stream *stream, rondo_buffer *buffer) {
   rondo_buffer *base = buffer->base;
   const rondo_status status = buffer->address == NULL ? RONDO_OK : rondo_free_async(stream, buffer->address);
@@ -139,7 +138,7 @@ rondo_status rondo_path_settle_nested(rondo_tree *tree, rondo_stream *stream) {
 
 /* Ending ----------------------------------------------------------------------------------------------------------- */
 
-/* What is held of the path stays, in memory of its own. Memory of the pool needs no copy: it stays where it is. */
+/* Moves retained outputs of the path to memory of their own. Memory of the pool is kept without a copy. */
 static rondo_status clone_held(rondo_tree *tree, rondo_stream *stream) {
   for (size_t bit = 0; bit < tree->path_bits; bit++) {
     if (tree->live[bit / 64] == 0) {
@@ -160,8 +159,8 @@ static bool is_input(const rondo_tree *tree, size_t input_count, const rondo_buf
   return false;
 }
 
-/* On a device that watches lifetimes, those of what is held are over; of what the call that begins reads, when it is
- * allocated again. */
+/* On a device that watches lifetimes, ends the lifetimes of retained outputs. For inputs of the new call, they end when
+ * the memory is allocated again. */
 static void end_lives(rondo_tree *tree, const rondo_stream *stream, size_t input_count) {
   for (size_t bit = 0; bit < tree->path_bits; bit++) {
     const rondo_buffer *holder = tree->holders[bit];
@@ -195,7 +194,7 @@ void rondo_path_sweep(rondo_tree *tree, rondo_stream *stream) {
 
 /* Order ------------------------------------------------------------------------------------------------------------ */
 
-/* The stream that was worked on last is another one, and still there. */
+/* Orders the stream after the last one, if that is another stream and still exists. */
 static rondo_status join_streams(rondo_tree *tree, rondo_stream *last, rondo_stream *stream) {
   if (rondo_stream_find_capture(last) != NULL)
     return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,

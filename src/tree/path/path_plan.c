@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Planning the paths again that need most of the arena. What is planned is a path's calls from the first one on that
- * was not planned with its path, so that planning one path leaves another with the same beginning as it is, and comes
- * to an end: recordings that were planned stay so until they are forgotten, or all is planned again on demand.
+ * Plans again the paths that need most of the arena. A plan covers the calls of a path from the first one that was not
+ * planned with its path. So planning one path does not change another path with the same beginning, and planning
+ * terminates: planned recordings stay planned until they are removed, or until all paths are planned again on request.
  */
 #include "tree/path/path_plan.h"
 
@@ -22,8 +22,8 @@ typedef struct path_worth {
 static const path_worth worth_calm = {.planning = 1.05, .recording = 0.97, .in_pages = true};
 static const path_worth worth_asked = {.planning = 1.005, .recording = 0.995};
 
-/* Paths that begin without a recording made before one is planned by itself: at first, and at most, when each such plan
- * has doubled it. */
+/* How many paths without a new recording must begin before a path is planned automatically: at first, and at most. Each
+ * such plan doubles the number. */
 enum { FEWEST_CALM = 2, MOST_CALM = 64, MOST_PLANS = 16 };
 
 typedef struct rondo_planned_part {
@@ -32,7 +32,7 @@ typedef struct rondo_planned_part {
   size_t slot_count;
   uint32_t first_bit;
   uint64_t *dead_before;
-  rondo_given_up *given_up; /* that it relies on */
+  rondo_given_up *given_up; /* that the part relies on */
   size_t given_up_count, given_up_room;
   rondo_profile *profile;
   bool is_recorded;
@@ -73,14 +73,14 @@ static rondo_path_plan *find_plan(const rondo_tree *tree, uint64_t number) {
   return plan;
 }
 
-/* The part that comes after the path's end; `count` when none does. */
+/* The part that comes after the path's end; `count` if there is none. */
 static size_t next_part(const rondo_tree *tree, const rondo_path_plan *plan) {
   const rondo_recorded_call *current = tree->current;
   if (plan->after == (current == NULL ? 0 : current->number)) return 0;
   return current != NULL && current->plan == plan->number ? (size_t)current->plan_part + 1 : plan->count;
 }
 
-/* What is given up there is given now. */
+/* Whether the input that the part gives up is passed now. */
 static bool is_given(const rondo_planned_part *part, const rondo_resolved_input *inputs) {
   for (size_t i = 0; i < part->given_up_count; i++) {
     const rondo_resolved_input *input = &inputs[part->given_up[i].key - 1];
@@ -150,7 +150,7 @@ void rondo_path_plan_forget(rondo_tree *tree, const rondo_function *function) {
   }
 }
 
-/* A new one is the tree's; the oldest ones, whose calls did not come, go. */
+/* Adds a new plan to the tree and drops the oldest ones, whose calls did not come. */
 static void keep_plan(rondo_tree *tree, rondo_path_plan *plan) {
   size_t count = 1;
   plan->number = ++tree->plans_made;
@@ -193,13 +193,14 @@ static size_t find_least(const rondo_tree *tree) {
   return least;
 }
 
-/* The end of the path that goes on as it did last. */
+/* The end of the path, where each call is followed by the one that followed it last. */
 static rondo_recorded_call *find_end(rondo_recorded_call *call) {
   while (call->children != NULL) call = call->guess != NULL ? call->guess : call->children;
   return call;
 }
 
-/* From the first call on that is not planned; empty where one of them cannot be, for what it allocates is not known. */
+/* Lists calls from the first one that is not planned. Lists none if one of them cannot be planned because its
+ * allocations are not known. */
 static rondo_status list_calls(planned_path *path, rondo_recorded_call *largest) {
   rondo_recorded_call *end = find_end(largest);
   size_t count = 0;
@@ -221,7 +222,7 @@ static bool is_dead_before(const rondo_recorded_call *call, uint32_t bit) {
   return (call->dead_before[bit / 64] >> bit % 64 & 1) != 0;
 }
 
-/* The key of the end that the output has in the call's noted lifetimes; 0 when it has none. */
+/* The key of the end of the output in the call's noted lifetimes; 0 if it has none. */
 static uint64_t key_of_end(const rondo_recorded_call *call, uint32_t bit) {
   for (size_t i = 0; i < call->given_up_count; i++)
     if (call->given_up[i].bit == bit && rondo_noted_find_end(call->noted, call->given_up[i].key) != NULL)
@@ -229,7 +230,7 @@ static uint64_t key_of_end(const rondo_recorded_call *call, uint32_t bit) {
   return 0;
 }
 
-/* Where the life of an output from before part `from` ends; false: nowhere on the path. */
+/* Where the lifetime of an output from before part `from` ends. False: not on the path. */
 static bool find_life_end(const planned_path *path, size_t from, uint32_t bit, rondo_path_end *out) {
   for (size_t i = from; i < path->count; i++) {
     const rondo_recorded_call *call = path->calls[i];
@@ -270,7 +271,7 @@ static rondo_status fill_parts(planned_path *path) {
   return RONDO_OK;
 }
 
-/* What lives of the calls before the first one that is planned. */
+/* What is alive of the calls before the first planned call. */
 static rondo_status fill_blocks(planned_path *path) {
   const rondo_recorded_call *first = path->calls[0];
   path->block_room = first->first_bit;
@@ -300,7 +301,7 @@ static void free_path(const planned_path *path) {
 
 /* Planning --------------------------------------------------------------------------------------------------------- */
 
-/* What must be so for the plan to fit. */
+/* Fills the premises of the plan. */
 static rondo_status fill_premises(const rondo_allocator *allocator, const rondo_recorded_call *call,
                                   rondo_planned_part *out) {
   const size_t words = ((size_t)call->first_bit + 63) / 64;
@@ -332,7 +333,7 @@ static rondo_status fill_plan(planned_path *path, rondo_path_plan *plan) {
   return RONDO_OK;
 }
 
-/* The path's profiles become a plan of the tree. */
+/* Makes the profiles of the path a plan of the tree. */
 static rondo_status make_plan(planned_path *path) {
   rondo_path_plan *plan;
   RONDO_TRY(rondo_allocate_items(&path->tree->allocator, 1, sizeof *plan, &plan));
@@ -350,7 +351,7 @@ static bool is_worth_recording(const planned_path *path, size_t peak, const path
   return !worth->in_pages || (peak + page - 1) / page < (path->need + page - 1) / page;
 }
 
-/* Recordings for which there is a better plan go, with all after them. */
+/* Removes recordings that have a better plan now, and all recordings after them. */
 static rondo_status use_plan(planned_path *path, const rondo_plan_info *info) {
   rondo_tree *tree = path->tree;
   rondo_recorded_call *first = path->calls[0];
@@ -370,7 +371,7 @@ static void leave_as_it_is(const planned_path *path) {
   for (size_t i = 0; i < path->count; i++) path->calls[i]->is_planned = true;
 }
 
-/* Of the calls that are listed. */
+/* Plans the listed calls. */
 static rondo_status plan_parts(planned_path *path, rondo_plan_info *out_info) {
   const rondo_tree *tree = path->tree;
   const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .gap = 1.005, .budget_ms = tree->options.plan_ms};
@@ -411,9 +412,8 @@ rondo_status rondo_path_plan_warmed_up(rondo_tree *tree, rondo_recorded_call *co
   return status;
 }
 
-/* Plans the path of the recording that needs most of the arena, if that is more than it is worth. No path is in
- * progress.
- */
+/* Plans the path of the recording that needs most of the arena, if that exceeds the threshold. No path is in progress.
+ * */
 static rondo_status plan_largest(rondo_tree *tree, const path_worth *worth, bool *out_planned) {
   rondo_recorded_call *largest = find_largest(tree);
   *out_planned = false;
@@ -425,7 +425,7 @@ static rondo_status plan_largest(rondo_tree *tree, const path_worth *worth, bool
   return status;
 }
 
-/* Gives back what recordings that are gone needed. Nothing runs and nothing of the arena is held. */
+/* Frees arena memory that only removed recordings needed. Nothing runs, and nothing in the arena is retained. */
 static rondo_status trim(const rondo_tree *tree) {
   rondo_arena_info arena;
   rondo_arena_get_info(tree->arena, &arena);
@@ -435,7 +435,7 @@ static rondo_status trim(const rondo_tree *tree) {
 
 /* By itself -------------------------------------------------------------------------------------------------------- */
 
-/* Inputs of the call that begins may be what the path before left in the arena. */
+/* Whether inputs of the new call may be memory that the previous path left in the arena. */
 static bool is_arena_read(const rondo_tree *tree, size_t input_count) {
   for (size_t i = 0; i < input_count; i++)
     if (tree->inputs[i].is_of_ending) return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Path warm-ups: notes eager calls as parts of a path that will be recorded. Nothing here fails a call. A call that
- * cannot be noted ends the path warm-up; the calls before it are planned all the same.
+ * Path warm-ups: notes eager calls as parts of a path that will be recorded. Failures here do not fail a call. A call
+ * that cannot be noted ends the path warm-up, but the calls before it are still planned.
  */
 #include "tree/path/path_warm_up.h"
 
@@ -13,7 +13,7 @@
 enum { MOST_PATH_WARM_UPS = 16 };
 
 struct rondo_path_warm_up {
-  rondo_path_warm_up *next; /* of those that are over, newest first */
+  rondo_path_warm_up *next; /* of those that have ended, newest first */
   uint32_t after;           /* number of the recording before the first call; 0: none */
   bool is_closed;           /* nothing is added any more */
   RONDO_ARRAY(rondo_recorded_call *) calls;
@@ -49,7 +49,7 @@ void rondo_path_warm_up_forget(rondo_tree *tree, const rondo_function *function)
   }
   if (tree->warming_up == NULL || !has_function(tree->warming_up, function)) return;
   drop_calls(tree, tree->warming_up);
-  tree->warming_up->is_closed = true; /* what comes would be after what is not known */
+  tree->warming_up->is_closed = true; /* later calls would come after an unknown one */
 }
 
 void rondo_path_warm_up_forget_all(rondo_tree *tree) {
@@ -64,7 +64,7 @@ void rondo_path_warm_up_forget_all(rondo_tree *tree) {
 
 /* Adding ----------------------------------------------------------------------------------------------------------- */
 
-/* The first bit after the path and what was warmed up. */
+/* The first bit after the path and the calls that were warmed up. */
 static uint32_t next_bit(const rondo_tree *tree) {
   const rondo_path_warm_up *warm_up = tree->warming_up;
   assert(warm_up != NULL);
@@ -73,7 +73,7 @@ static uint32_t next_bit(const rondo_tree *tree) {
   return last->first_bit + last->bit_count;
 }
 
-/* The how manieth of what the form leaves each fresh output is, among its noted lifetimes. */
+/* Finds the index of each fresh output among the form's noted lifetimes. */
 static bool find_allocation(const rondo_noted_lifetimes *noted, uint32_t order, uint32_t *out) {
   for (size_t i = 0; i < noted->lifetimes.count; i++)
     if (noted->lifetimes.items[i].freed == RONDO_PLAN_FOREVER && order-- == 0) {
@@ -83,7 +83,7 @@ static bool find_allocation(const rondo_noted_lifetimes *noted, uint32_t order, 
   return false;
 }
 
-/* What it leaves are its fresh outputs, in the order of their making. */
+/* Its fresh outputs, in the order in which they are made. */
 static bool fill_outputs(const rondo_form *form, rondo_recorded_call *call) {
   uint32_t none;
   for (size_t i = 0; i < call->output_count; i++) {
@@ -96,7 +96,7 @@ static bool fill_outputs(const rondo_form *form, rondo_recorded_call *call) {
   return !find_allocation(call->noted, call->bit_count, &none);
 }
 
-/* What nobody holds when the call begins, of the path and of what was warmed up. */
+/* Which outputs of the path and of warmed-up calls are released when the call begins. */
 static void fill_dead_before(const rondo_tree *tree, rondo_recorded_call *call) {
   const size_t words = ((size_t)call->first_bit + 63) / 64;
   for (size_t i = 0; i < words; i++) call->dead_before[i] = i < tree->bit_room / 64 ? ~tree->live[i] : ~UINT64_C(0);
@@ -106,7 +106,7 @@ static void fill_dead_before(const rondo_tree *tree, rondo_recorded_call *call) 
       call->dead_before[buffer->bit / 64] &= ~(UINT64_C(1) << buffer->bit % 64);
 }
 
-/* When it is recorded, an output of the path has no slot. */
+/* In the recording, an output of the path has no slot. */
 static bool has_slot(const rondo_tree *tree, const rondo_resolved_input *input) {
   if (input->way != RONDO_WAY_MOVING || input->bytes == 0) return false;
   return input->buffer == NULL || !rondo_buffer_is_of_warm_up(input->buffer, tree->commons);
@@ -152,7 +152,7 @@ static rondo_status open_warm_up(rondo_tree *tree) {
   return RONDO_OK;
 }
 
-/* What the form leaves must be known, and be its outputs. */
+/* The memory that the form leaves must be known, and be its outputs. */
 static rondo_status add(rondo_function *function, rondo_form *form, rondo_recorded_call **out) {
   rondo_tree *tree = function->tree;
   rondo_recorded_call *call;
@@ -201,12 +201,12 @@ void rondo_path_warm_up_add(rondo_function *function, rondo_form *form, rondo_bu
 
 /* Ending ----------------------------------------------------------------------------------------------------------- */
 
-/* Another one that begins so: a newer one represents both. */
+/* Whether the two begin alike. The newer one then represents both. */
 static bool is_like(const rondo_path_warm_up *a, const rondo_path_warm_up *b) {
   return a->after == b->after && a->calls.items[0]->form == b->calls.items[0]->form;
 }
 
-/* The older ones of the same beginning go, and what is beyond the bound. */
+/* Drops older ones with the same beginning, and those beyond the limit. */
 static void drop_older(rondo_tree *tree, rondo_path_warm_up *newest) {
   size_t count = 1;
   for (rondo_path_warm_up **place = &newest->next; *place != NULL;) {
@@ -221,7 +221,7 @@ static void drop_older(rondo_tree *tree, rondo_path_warm_up *newest) {
   }
 }
 
-/* One call alone is planned when it is recorded. */
+/* A single call is planned when it is recorded. */
 void rondo_path_warm_up_end(rondo_tree *tree) {
   rondo_path_warm_up *warm_up = tree->warming_up;
   tree->warming_up = NULL;

@@ -12,17 +12,17 @@
 
 #include "tree/tree_internal.h"
 
-/* A call of the form ran eagerly, after calls that are not recorded. Its outputs are the first `count` of the buffers,
- * and those that nobody asked for. The inputs are the tree's, and still held. */
+/* Notes that a call of the form ran eagerly after calls that are not recorded. Its outputs are the first `count`
+ * buffers and those that the caller did not request. The inputs are those of the tree, and still retained. */
 void rondo_path_warm_up_add(rondo_function *function, rondo_form *form, rondo_buffer *const *outputs, size_t count);
-/* The path is over, of which there is one. */
+/* Called when the path ends. A path warm-up must be in progress. */
 void rondo_path_warm_up_end(rondo_tree *tree);
 
-/* Plans what was warmed up after the path's end, if that begins with the form; it is no warm-up then any more.
- * False: there is nothing, or it failed, which the log says. */
+/* Plans the calls that were warmed up after the path's end, if they begin with the form, and ends the path warm-up.
+ * False: there is none, or planning failed, which is logged. */
 bool rondo_path_warm_up_plan(rondo_tree *tree, const rondo_form *form);
 
-/* Path warm-ups that the function is part of are dropped; all. */
+/* Drops the path warm-ups that the function is part of; or all. */
 void rondo_path_warm_up_forget(rondo_tree *tree, const rondo_function *function);
 void rondo_path_warm_up_forget_all(rondo_tree *tree);
 

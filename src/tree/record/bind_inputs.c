@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * From a recorded graph to an exec whose moving inputs can be told at each launch. Where all nodes that use an input
- * are known, by what they declare or by what was found (find_inputs.c), its address is patched in them; else a node in
- * front of all others copies it into its slot, and that node's source is what is patched: a copy node, or on devices
- * that have it one kernel for several inputs, with a second one after all others that copies back what is written.
- * Where the graph cannot get such nodes, or that costs more, copies are queued around the launch.
+ * Turns a recorded graph into an exec whose moving inputs can get new addresses at each launch. If all nodes that use
+ * an input are known, from declarations or from find_inputs.c, the address is patched in these nodes. Otherwise a node
+ * at the start of the graph copies the input into its slot, and the source of this node is patched. It is a copy node
+ * or, on devices that have it, one kernel for several inputs. A second node at the end of the graph copies written
+ * inputs back. If the graph cannot get such nodes, or if they cost more, copies are enqueued around the launch.
  *
- * Invariant: an input's way is decided once for its recording, here; replay.c departs from it for single calls alone.
+ * Invariant: the binding of an input is chosen once for each recording, here. replay.c departs from it only for single
+ * calls.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -20,10 +21,10 @@
 #include "tree/recorded_calls.h"
 #include "tree/replay.h"
 
-/* What is known of an input, and how it comes to the work. */
+/* What is known of an input, and how the work gets it. */
 typedef struct rondo_binding_choice {
   rondo_patch_input_info info;
-  size_t bytes;     /* that are copied, back as well where it is written */
+  size_t bytes;     /* to copy; a written input is copied back as well */
   bool is_in_graph; /* its copy, if it is copied */
   bool is_patched;
 } rondo_binding_choice;
@@ -49,7 +50,7 @@ static double cost_of_all(const rondo_costs *costs, const rondo_binding_choice *
   return sum + (has_patches ? costs->input_patched : 0) + (has_copies ? costs->input_copied : 0);
 }
 
-/* By RONDO_BINDING_AUTOMATIC: each for itself. */
+/* RONDO_BINDING_AUTOMATIC: each input by itself. */
 static void bind_each(const rondo_costs *costs, rondo_binding_choice *choices, size_t count, rondo_binding way) {
   for (size_t i = 0; i < count; i++) {
     rondo_binding_choice *choice = &choices[i];
@@ -59,8 +60,8 @@ static void bind_each(const rondo_costs *costs, rondo_binding_choice *choices, s
   }
 }
 
-/* The way that costs least: all patched, all copied, or each as is better for itself once both are there. No other can
- * cost less: what either takes at all is paid once. */
+/* Chooses the cheapest of: all patched, all copied, or each input the cheaper way once both mechanisms exist. No other
+ * choice can cost less, because the fixed cost of each mechanism is paid once. */
 static void choose(rondo_device *device, rondo_binding_choice *choices, size_t count) {
   static const rondo_binding ways[] = {RONDO_BINDING_PATCH, RONDO_BINDING_AUTOMATIC, RONDO_BINDING_COPY};
   double least = INFINITY;
@@ -77,7 +78,7 @@ static void choose(rondo_device *device, rondo_binding_choice *choices, size_t c
   bind_each(&costs, choices, count, best);
 }
 
-/* The graph's exec, a new one or a shared one. On trial, nothing has to go for it yet. */
+/* The exec of the graph, new or shared. During a trial, nothing is evicted for it. */
 static rondo_status acquire_exec(rondo_recorder *recorder, rondo_graph *graph, bool is_trial, rondo_segment *segment) {
   bool is_made;
   const rondo_status status = is_trial ? rondo_tree_exec_try(recorder->tree, graph, segment, &is_made)
@@ -126,7 +127,8 @@ static rondo_status find_patches(rondo_recorder *recorder, rondo_exec *exec, con
   return create_patches(recorder, exec, lists, out);
 }
 
-/* The sites of the inputs, where the exec has them now. Recordings that are not of the same work tell nothing. */
+/* Finds the sites of the inputs, with the addresses that the exec has now. Recordings of different work give no
+ * information. */
 static rondo_status make_patches(rondo_recorder *recorder, rondo_exec *exec, rondo_patch_set **out) {
   const rondo_allocator *allocator = &recorder->tree->allocator;
   const size_t count = recorder->made->bound_count;
@@ -152,8 +154,8 @@ static rondo_status refuse_written(rondo_recorder *recorder, const rondo_bound_i
   return rondo_recorder_give_up(recorder, RONDO_SKIP_MUTATED_INPUT, true, message);
 }
 
-/* Bytes that two copied inputs have in common cannot be distinguished by their addresses; and what the path that ended
- * left in the arena is nothing that the recording knows of. */
+/* False if two copied inputs share bytes, because their addresses do not distinguish them. False also for what the
+ * previous path left in the arena, which the recording does not know. */
 static bool can_be_source(const rondo_recorder *recorder, size_t index) {
   const rondo_bound_input *bound = recorder->made->bound;
   const char *begin = recorder->given[bound[index].input].address;
@@ -164,7 +166,7 @@ static bool can_be_source(const rondo_recorder *recorder, size_t index) {
   return !recorder->given[bound[index].input].is_of_ending;
 }
 
-/* Other work has the address too: a static input, or memory that the body knows of. */
+/* Whether other work also has the address: a static input, or memory that the body knows. */
 static rondo_status is_used(const rondo_recorder *recorder, rondo_exec *exec, size_t index, bool *out) {
   const rondo_bound_input *bound = &recorder->made->bound[index];
   rondo_patch_look look;
@@ -174,7 +176,7 @@ static rondo_status is_used(const rondo_recorder *recorder, rondo_exec *exec, si
   return RONDO_OK;
 }
 
-/* Whether a copy in the graph can begin where the input is, and be found by that. */
+/* Whether a copy in the graph can start at the input's address and be found by that address. */
 static rondo_status is_source(const rondo_recorder *recorder, rondo_exec *exec, size_t index, bool *out) {
   bool has_others = true;
   *out = false;
@@ -184,7 +186,8 @@ static rondo_status is_source(const rondo_recorder *recorder, rondo_exec *exec, 
   return RONDO_OK;
 }
 
-/* What the exec does with an input; the reason not to record it when it writes what is not declared. */
+/* What the exec does with an input. Refuses the recording if the exec writes an input that is not declared as written.
+ * */
 static rondo_status look_at_input(rondo_recorder *recorder, const rondo_patch_set *patches, size_t index,
                                   rondo_patch_input_info *out) {
   const rondo_bound_input *bound = &recorder->made->bound[index];
@@ -202,8 +205,8 @@ static size_t most_by_kernel(const void *from, const void *to) {
   return ((uintptr_t)from - (uintptr_t)to) % PIECE == 0 ? MOST_BYTES_BY_KERNEL : MOST_BYTES_ONE_BY_ONE;
 }
 
-/* Whether a copy is better a node of the graph than enqueued before its launch, and can be. To give a copy node
- * another source takes a GPU's driver 6 microseconds. */
+/* Whether copying in a graph node is possible, and better than enqueuing the copy before the launch. A GPU driver takes
+ * 6 microseconds to change the source of a copy node. */
 static rondo_status is_copied_in_graph(const rondo_recorder *recorder, rondo_exec *exec, size_t index, bool *out) {
   const rondo_bound_input *bound = &recorder->made->bound[index];
   const rondo_tree *tree = recorder->tree;
@@ -238,7 +241,7 @@ static void bind_as_chosen(rondo_recorder *recorder, const rondo_binding_choice 
   }
 }
 
-/* How each input comes to the work, by what the set of the first exec knows. */
+/* Chooses the binding of each input from what the patch set of the first exec knows. */
 static rondo_status decide(rondo_recorder *recorder, rondo_exec *exec, rondo_patch_set *patches) {
   const rondo_allocator *allocator = &recorder->tree->allocator;
   const rondo_binding policy = recorder->function->options.binding;
@@ -255,13 +258,13 @@ static rondo_status decide(rondo_recorder *recorder, rondo_exec *exec, rondo_pat
   }
   rondo_release(allocator, choices, count, sizeof *choices);
   RONDO_TRY(status);
-  return rondo_patch_rebase(patches,
-                            recorder->made->addresses); /* no address is known yet: the exec's current one again */
+  return rondo_patch_rebase(
+      patches, recorder->made->addresses); /* no address is known yet: use the current one of the exec again */
 }
 
 /* Copies in the graph ---------------------------------------------------------------------------------------------- */
 
-/* The nodes that nothing comes before, or (is_end) after. */
+/* The nodes without predecessors or, with is_end, without successors. */
 typedef struct rondo_graph_border {
   rondo_node *nodes;
   size_t count, room;
@@ -291,7 +294,7 @@ static void free_border(const rondo_recorder *recorder, const rondo_graph_border
   rondo_release(&recorder->tree->allocator, border->nodes, border->room, sizeof(rondo_node));
 }
 
-/* A copy of a moving input into its slot before all that was recorded, or back after it. */
+/* Copies a moving input into its slot before all recorded work, or back after it. */
 static rondo_status add_copy(const rondo_recorder *recorder, rondo_graph *graph, const rondo_graph_border *border,
                              const rondo_bound_input *bound, bool is_back) {
   char *source = recorder->given[bound->input].address;
@@ -304,7 +307,7 @@ static rondo_status add_copy(const rondo_recorder *recorder, rondo_graph *graph,
   return RONDO_OK;
 }
 
-/* One kernel, of which each range is its own source until it is told another. */
+/* Adds one kernel. Each range is its own source until the source is patched. */
 static rondo_status add_kernel(const rondo_recorder *recorder, rondo_graph *graph, const rondo_graph_border *border,
                                const rondo_range_copies *copies) {
   const rondo_device *device = recorder->tree->device;
@@ -323,7 +326,7 @@ static rondo_status add_kernel(const rondo_recorder *recorder, rondo_graph *grap
   return RONDO_OK;
 }
 
-/* The copied inputs from the bound one `*index` on, as many as one kernel takes; *index becomes the next. */
+/* Fills the ranges of one kernel, from bound input `*index` on. Sets *index to the first input that did not fit. */
 static void fill_ranges(const rondo_recorded_call *made, bool is_back, size_t *index, rondo_range_copies *out) {
   *out = (rondo_range_copies){.is_back = is_back};
   for (; *index < made->bound_count && out->count < RONDO_MOST_RANGES; (*index)++) {
@@ -369,7 +372,7 @@ static rondo_status add_copies(const rondo_recorder *recorder, rondo_graph *grap
   return add_one_way(recorder, graph, false);
 }
 
-/* Where the exec has what is patched. A kernel that copies has nothing of it yet. */
+/* Notes the addresses that the exec has in patched inputs. A copy kernel has none of them yet. */
 static void note_recorded(rondo_recorder *recorder) {
   for (size_t i = 0; i < recorder->made->bound_count; i++) {
     rondo_bound_input *bound = &recorder->made->bound[i];
@@ -391,7 +394,7 @@ static void copy_before(rondo_recorder *recorder) {
 
 /* Binding ---------------------------------------------------------------------------------------------------------- */
 
-/* Whether the graph, and what it is compared with, can get nodes. */
+/* Whether nodes can be added to the graph and to the graphs that it is compared with. */
 static bool takes_nodes(const rondo_recorder *recorder, const rondo_graph *graph) {
   if (graph->is_bound) return false;
   if (recorder->moved == NULL) return true;
@@ -399,7 +402,8 @@ static bool takes_nodes(const rondo_recorder *recorder, const rondo_graph *graph
          (recorder->again == NULL || !recorder->again->is_bound);
 }
 
-/* Each input is still where it was found to be: else none is told, and all are copied to where the work has them. */
+/* Checks that each input is still where it was found. If not, no input is patched, and all are copied to the addresses
+ * in the work. */
 static rondo_status confirm(rondo_recorder *recorder, const rondo_patch_set *patches) {
   rondo_recorded_call *made = recorder->made;
   bool is_as_decided = true;
@@ -439,7 +443,7 @@ static rondo_status bind_whole(rondo_recorder *recorder, rondo_graph *graph, ron
   return RONDO_OK;
 }
 
-/* One of several segments has its inputs in their slots. */
+/* A segment of several has its inputs in their slots. */
 static rondo_status bind_segment(rondo_recorder *recorder, rondo_exec *exec) {
   rondo_patch_set *patches;
   rondo_patch_input_info info;

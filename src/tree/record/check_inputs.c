@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Whether addresses that were found by comparing recordings are all there are. The work runs twice on the same
- * contents: with its inputs where it was recorded, and with those that are to be patched elsewhere and zeros where they
- * were. Only when all that it leaves is the same, bit for bit, is it trusted; else all its inputs are copied. An
- * address that it keeps in memory, or in pieces, leads to the zeros.
+ * Checks whether the addresses that were found by comparing recordings are all that the work uses. The work runs twice
+ * on the same contents. The first run has its inputs where they were recorded. The second has the patched inputs
+ * elsewhere, with zeros at their recorded addresses. If the work keeps an address in memory, or in pieces, it reads the
+ * zeros. The patches are used only if both runs leave the same bits; otherwise all inputs are copied.
  *
- * Both runs are taken back: what they write but outputs, and what they give up, was saved, and what they draw is drawn
- * again. Nothing is told by inputs that are zeros already, nor by work that never gives the same twice.
+ * Both runs are undone: whatever they write except outputs, and the memory that they give up, is saved before and
+ * restored after, and random numbers are drawn again. The check learns nothing from inputs that are zero already, or
+ * from work that is not deterministic.
  */
 #include <string.h>
 
@@ -18,20 +19,20 @@
 
 enum { CHUNK_BYTES = 65536 };
 
-/* What the work leaves, in the one run and in the other. */
+/* Memory that the work leaves, in the first run and in the second. */
 typedef struct rondo_left {
   char *first, *second;
-  void *copy; /* of the first */
+  void *copy; /* of the contents after the first run */
   size_t bytes;
 } rondo_left;
 
 typedef struct rondo_check {
   rondo_recorder *recorder;
   void **elsewhere;            /* copies of the bound inputs */
-  rondo_resolved_input *saved; /* the call's inputs; as written are also outputs of the path, if only as they are given
-                                  up, and static inputs that the work writes without saying so */
+  rondo_resolved_input *saved; /* the call's inputs; listed as written are also outputs of the path, even if the work
+                                  only gives them up, and static inputs that the work writes without a declaration */
   RONDO_ARRAY(rondo_left) left;
-  char *chunks; /* two of the host's */
+  char *chunks; /* two, in host memory */
   bool is_same;
 } rondo_check;
 
@@ -68,7 +69,7 @@ static rondo_status add_left(rondo_check *check, void *first, void *second, size
   return RONDO_OK;
 }
 
-/* Or may write it, for all that the recorded work says. */
+/* True also if the recorded work does not show whether it writes the memory. */
 static rondo_status writes(const rondo_recorder *recorder, const rondo_resolved_input *input, bool *out) {
   rondo_patch_look look;
   *out = input->is_mutated || input->way == RONDO_WAY_MANAGED;
@@ -90,7 +91,7 @@ static rondo_status list_saved(rondo_check *check) {
   return RONDO_OK;
 }
 
-/* Outputs, and inputs that it writes. */
+/* Outputs, and inputs that the work writes. */
 static rondo_status list_left(rondo_check *check) {
   const rondo_recorder *recorder = check->recorder;
   const rondo_recorded_call *made = recorder->made;
@@ -119,7 +120,7 @@ static rondo_status read_chunk(const rondo_check *check, int which, const void *
   return rondo_stream_drain(check->recorder->stream, "rondo_function_call");
 }
 
-/* Two ranges of the device; the second NULL: zeros. */
+/* Compares two ranges of device memory. If the second is NULL, compares with zeros. */
 static rondo_status compare(const rondo_check *check, const char *a, const char *b, size_t bytes, bool *out_same) {
   memset(check->chunks + CHUNK_BYTES, 0, CHUNK_BYTES);
   *out_same = true;
@@ -192,7 +193,7 @@ static rondo_status run_and_take_back(rondo_check *check, bool is_elsewhere) {
   return status == RONDO_OK ? ended : rondo_error_raise(&error);
 }
 
-/* What the path before left in the arena may have been written over. */
+/* The work may have overwritten what the previous path left in the arena. */
 static rondo_status put_back(const rondo_check *check) {
   const rondo_recorder *recorder = check->recorder;
   if (recorder->tree->device->ops->guard != NULL) return RONDO_OK; /* nothing shares bytes there */
@@ -248,7 +249,7 @@ static bool gives_up(const rondo_recorder *recorder) {
   return false;
 }
 
-/* NULL: it can be tried. */
+/* Why the check cannot run; NULL if it can. */
 static const char *find_obstacle(const rondo_recorder *recorder) {
   if (recorder->tree->is_aside)
     return "it is prepared while outputs of the previous step are held, so it cannot be tested";

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Demoting inputs that move: PyTorch's CUDAGraph Trees call it re-recording for managed inputs
- * (torch/_inductor/cudagraph_trees.py, cudagraph_managed_input_rerecord_limit). An input is held to account for a
- * recording when it alone, or with others, sets the call apart from the recording there that is most like it. So what
- * stays where it is is never demoted, however others move; and of one function in one place there are no more
- * recordings for moved outputs than its inputs times the limit.
+ * Demotes inputs that move. PyTorch's CUDAGraph Trees call this re-recording for managed inputs
+ * (torch/_inductor/cudagraph_trees.py, cudagraph_managed_input_rerecord_limit). A new recording counts against an input
+ * if the input, alone or with others, distinguishes the call from the most similar recording after the same parent. So
+ * an input that does not move is never demoted, however others move. One function has, after one parent, at most as
+ * many recordings for moved outputs as its number of inputs times the limit.
  *
- * An input that the work writes, declared or not, or may write, is written back when it is copied: it was written in
- * place while it was an output of the path.
+ * If the work writes a demoted input, or may write it, the copy is written back, declared or not: as an output of the
+ * path, the input was written in place.
  */
 #include "tree/record/demote_inputs.h"
 
@@ -22,7 +22,7 @@
 
 /* Asking ----------------------------------------------------------------------------------------------------------- */
 
-/* NULL when nothing is demoted of the function there. HOT: inspects one where calls repeat. */
+/* NULL if no input of the function is demoted there. HOT: inspects one entry if calls repeat. */
 static const rondo_demoted *find_demoted(rondo_recorded_call *parent, const rondo_function *function) {
   for (rondo_demoted **place = &parent->demoted; *place != NULL; place = &(*place)->next) {
     rondo_demoted *found = *place;
@@ -84,7 +84,8 @@ static size_t count_moved(const rondo_recorded_call *call, const uint64_t *key, 
   return moved;
 }
 
-/* The recording that is most like the call, of several the newest. Moves are at least what any of them counted. */
+/* The recording most similar to the call; of several, the newest. `moves` become at least the counts of each such
+ * recording. */
 static const rondo_recorded_call *find_closest(const rondo_tree *tree, const rondo_form *form, size_t key_count,
                                                size_t input_count) {
   const rondo_recorded_call *closest = NULL;
@@ -112,7 +113,7 @@ rondo_status rondo_demoted_keep_moves(const rondo_tree *tree, rondo_recorded_cal
 
 /* What recordings write -------------------------------------------------------------------------------------------- */
 
-/* Its exec is the recording's now, with addresses where the patches know them to be. */
+/* The recording takes its exec back, with addresses where its patches expect them. */
 static rondo_status take_exec(rondo_tree *tree, const rondo_recorded_call *call, const rondo_segment *segment) {
   assert(segment->tree_exec != NULL);
   return segment->tree_exec->holds == segment->number ? RONDO_OK : rondo_tree_exec_switch(tree, call, segment);
@@ -124,7 +125,7 @@ static rondo_status give_exec_back(const rondo_recorded_call *call, const rondo_
   return rondo_patch_rebase(segment->patches, call->patched_at);
 }
 
-/* Whether a segment writes to the memory, or has the address where nothing says what for. */
+/* Whether a segment writes the memory, or has its address in an unknown role. */
 static rondo_status look_at_segment(const rondo_segment *segment, const rondo_keyed_input *input, bool *inout_written) {
   rondo_patch_look look;
   RONDO_TRY(rondo_patch_look_for("rondo_function_call", segment->exec, input->address, input->bytes, &look));
@@ -153,7 +154,7 @@ static rondo_status look_for_writes(rondo_tree *tree, const rondo_recorded_call 
     const rondo_segment *segment = &call->segments[i];
     RONDO_TRY(take_exec(tree, call, segment));
     const rondo_status status = look_at_inputs(call, segment, demoted);
-    RONDO_TRY(give_exec_back(call, segment)); /* also then: the recording stays */
+    RONDO_TRY(give_exec_back(call, segment)); /* on failure too: the recording stays */
     RONDO_TRY(status);
   }
   return RONDO_OK;
@@ -168,7 +169,7 @@ static void free_one(rondo_tree *tree, rondo_demoted *demoted) {
   tree->demoted_places--;
 }
 
-/* What is demoted of the function after the path's end; *out stays NULL where there are as many as may be. */
+/* The demotions of the function after the path's end. *out stays NULL if their number has reached the limit. */
 static rondo_status open_demoted(rondo_tree *tree, const rondo_function *function, rondo_demoted **out) {
   const rondo_allocator *allocator = &tree->allocator;
   *out = find_demoted(tree->current, function) == NULL ? NULL : tree->current->demoted;
@@ -192,7 +193,7 @@ static bool is_too_many(const rondo_function *function, uint32_t moves) {
   return moves >= (function->options.demote_after < most ? function->options.demote_after : most);
 }
 
-/* `demoted`: what is so far; NULL when nothing is. */
+/* `demoted`: the existing demotions; NULL if there are none. */
 static bool is_to_demote(const rondo_function *function, const rondo_resolved_input *inputs,
                          const rondo_demoted *demoted, size_t index) {
   return inputs[index].way == RONDO_WAY_MANAGED && (function->options.inputs[index] & 0xff) == RONDO_INPUT_MOVING &&
@@ -226,7 +227,7 @@ static bool is_shared_there(const rondo_recorded_call *call, size_t index, const
   return false;
 }
 
-/* It has a demoted input as an output of the path, which no call has any more. */
+/* Whether the recording has a demoted input as an output of the path. No call matches it any more. */
 static bool is_over(const rondo_recorded_call *call, const rondo_demoted *demoted) {
   const uint64_t *words = rondo_key_inputs(call->key);
   if (call->function != demoted->function) return false;

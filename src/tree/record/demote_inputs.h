@@ -13,32 +13,32 @@
 #include "tree/tree_internal.h"
 
 typedef struct rondo_demoted_input {
-  uint32_t after;  /* recordings; 0: it is none of the demoted */
-  bool is_written; /* or may be, for all that the recorded work says */
+  uint32_t after;  /* recordings; 0: the input is not demoted */
+  bool is_written; /* also true if the recorded work does not show whether it writes the input */
 } rondo_demoted_input;
 
-/* Of one function after one recording. */
+/* The demoted inputs of one function after one recording. */
 struct rondo_demoted {
-  rondo_demoted *next; /* after the same recording: the one that was asked for last comes first */
+  rondo_demoted *next; /* after the same recording; the most recently used comes first */
   const rondo_function *function;
-  rondo_demoted_input *inputs; /* all of the function's */
-  bool has_written;            /* some input may be, so that bytes in common matter */
+  rondo_demoted_input *inputs; /* one for each input of the function */
+  bool has_written;            /* some input may be written, so shared bytes matter */
 };
 
-/* Makes inputs of a call after the path's end moving ones that are demoted there, but for those that have bytes in
- * common with another input, where one may be written. HOT: neither allocates nor locks. */
+/* Treats inputs of a call after the path's end as moving if they are demoted there. Exception: an input that shares
+ * bytes with another, if one of the two may be written. HOT: neither allocates nor locks. */
 void rondo_demoted_apply(const rondo_function *function, rondo_resolved_input *inputs);
 
-/* A call with these inputs, whose key is in tree->words, is about to be recorded: counts what moved since other
- * recordings there, for rondo_demoted_keep_moves. *out_demoted: that was once too often for some input, which is
- * demoted now, so that the key is another one; recordings of the function that cannot come again went. */
+/* Called before a call with these inputs is recorded; its key is in tree->words. Counts which inputs moved since other
+ * recordings there, for rondo_demoted_keep_moves. Sets *out_demoted if an input reached the limit and is demoted now.
+ * The key then changes, and recordings of the function that no call can match any more are removed. */
 RONDO_MUST_USE rondo_status rondo_demoted_look(rondo_function *function, const rondo_form *form,
                                                const rondo_resolved_input *inputs, size_t key_count, bool *out_demoted);
 
-/* The counts become those of the recording that is made. */
+/* Stores the counts in the recording that was made. */
 RONDO_MUST_USE rondo_status rondo_demoted_keep_moves(const rondo_tree *tree, rondo_recorded_call *made);
 
-/* Whether calls with such inputs are run eagerly there (RONDO_DEMOTION_SKIP). */
+/* Whether calls with such inputs run eagerly there (RONDO_DEMOTION_SKIP). */
 bool rondo_demoted_skips(const rondo_function *function, const rondo_resolved_input *inputs);
 
 void rondo_demoted_free_all(rondo_tree *tree, rondo_recorded_call *parent); /* and its moves */

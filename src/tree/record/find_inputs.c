@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Finding what no parameter declares: the body is recorded twice more, with its moving inputs elsewhere and then where
- * they were, and the patch set compares the recordings. None of this runs on the device, and none of it is kept.
+ * Finds addresses that no parameter declares. The body is recorded twice more, with its moving inputs elsewhere and
+ * then at their first addresses, and the patch set compares the recordings. These recordings never run on the device,
+ * and are not kept.
  */
 #include <string.h>
 
@@ -9,19 +10,19 @@
 #include "tree/record/function_body.h"
 #include "tree/record/record_call.h"
 
-/* One more recording of the body, with its own slots in addition to `block_count` of the recorder's blocks. */
+/* An additional recording of the body, with its own slots after the first `block_count` of the recorder's blocks. */
 typedef struct rondo_further {
   rondo_recorder *recorder;
   rondo_arena_slot *slots;
   rondo_resolved_input *inputs;
   size_t block_count, slot_count;
-  bool is_planned; /* as the first one; else one place is given out after the other */
+  bool is_planned; /* as the first one was; otherwise memory is placed sequentially */
 } rondo_further;
 
-/* After the slots at the other addresses, so that later allocations of the body move by another distance than they. */
+/* Placed after the other slots, so that later allocations of the body move by a different distance than the slots. */
 enum { GAP_BYTES = 4096 };
 
-/* No input was given up yet, and those that move are in the slots. */
+/* No input was given up yet, and moving inputs are in the slots. */
 static void show_inputs(const rondo_further *further) {
   const rondo_recorder *recorder = further->recorder;
   const rondo_recorded_call *made = recorder->made;
@@ -59,7 +60,7 @@ static bool is_in_place(const rondo_further *further) {
   return true;
 }
 
-/* At other addresses: next to the slots of the first recording, which are blocks of this one. */
+/* Records with the inputs elsewhere: next to the slots of the first recording, which are blocks of this one. */
 static rondo_status capture_moved(rondo_further *further) {
   rondo_recorder *recorder = further->recorder;
   const size_t count = recorder->made->bound_count;
@@ -71,8 +72,9 @@ static rondo_status capture_moved(rondo_further *further) {
   return RONDO_OK;
 }
 
-/* Where they were; without that, noise in what libraries launch cannot be told from what moved, and nothing is
- * compared. A device that watches lifetimes never gives the same place out again, and takes no work of libraries. */
+/* Records with the inputs at their first addresses. Without this recording, noise in the launches of libraries cannot
+ * be distinguished from moved addresses, so nothing is compared. A device that watches lifetimes never reuses an
+ * address, and does not accept the work of libraries. */
 static rondo_status capture_again(rondo_further *further) {
   if (further->recorder->tree->device->ops->guard != NULL) return RONDO_OK;
   further->block_count = further->recorder->path_blocks;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a body sees of its call: stream, inputs, places for outputs, host steps, and ways to say what it must not be
- * recorded for. The same code runs in recorded and in eager calls: an output is memory allocated on the stream in both.
+ * The interface of a call for its body: stream, inputs, outputs, host steps, and ways to refuse recording. Recorded and
+ * eager calls use the same code, because an output is memory allocated on the stream in both.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
-/* Places after the last output that was made are of calls that were refused. */
+/* Entries after the last successful output belong to calls that were refused. */
 static rondo_status settle_outputs(rondo_call *call) {
   while (call->outputs.count > 0 && !call->outputs.items[call->outputs.count - 1].is_made) call->outputs.count--;
   for (size_t i = 0; i < call->outputs.count; i++)
@@ -117,7 +117,7 @@ rondo_status rondo_call_get_input(const rondo_call *call, size_t index, rondo_in
 
 /* Outputs ---------------------------------------------------------------------------------------------------------- */
 
-/* The place of output `index`, which was not made yet. */
+/* The entry of output `index`, which must not exist yet. */
 static rondo_status open_output(const char *name, rondo_call *call, size_t index, rondo_made_output **out) {
   RONDO_TRY(rondo_require(name, "the call", call));
   if (index >= MOST_OUTPUTS)
@@ -133,7 +133,7 @@ static rondo_status open_output(const char *name, rondo_call *call, size_t index
                     call->function->origin->name);
 }
 
-/* Messages call an output by its name, or by function and number. */
+/* Messages name an output by its name, or by function and number. */
 static void name_output(const rondo_call *call, size_t index, const char *name, rondo_made_output *made) {
   if (name[0] != '\0')
     (void)snprintf(made->name, sizeof made->name, "%.60s", name);
@@ -162,7 +162,7 @@ rondo_status rondo_call_output(rondo_call *call, size_t index, size_t bytes, con
   return RONDO_OK;
 }
 
-/* An output of memory that there is. */
+/* Makes an output in existing memory. */
 static rondo_status make_part(const char *name, rondo_made_output *made, size_t whole, size_t offset, size_t bytes,
                               const rondo_output_options *options) {
   const char *label;
@@ -210,7 +210,7 @@ rondo_status rondo_call_output_of_output(rondo_call *call, size_t index, size_t 
   made->output.place = RONDO_OUTPUT_OF_OUTPUT;
   made->output.of = (uint32_t)output;
   if (whole->place == RONDO_OUTPUT_FRESH || whole->place == RONDO_OUTPUT_EMPTY) return RONDO_OK;
-  /* A part of a part is one of the whole. */
+  /* A part of a part is a part of the whole. */
   made->output.place = whole->place;
   made->output.of = whole->of;
   made->output.offset += whole->offset;
@@ -219,7 +219,7 @@ rondo_status rondo_call_output_of_output(rondo_call *call, size_t index, size_t 
 
 /* Saying ----------------------------------------------------------------------------------------------------------- */
 
-/* An output holds the input that it is of. */
+/* Whether an output refers to the input and retains it. */
 static bool is_handed_out(const rondo_call *call, size_t input) {
   for (size_t i = 0; i < call->outputs.count; i++) {
     const rondo_made_output *made = &call->outputs.items[i];
@@ -255,7 +255,7 @@ rondo_status rondo_call_warm_up_again(rondo_call *call) {
   return RONDO_OK;
 }
 
-/* What the body said counts for the form of the whole call, unless it is one of those that depend on the tree. */
+/* The refusal counts for the form of the outermost call, unless the reason depends on the tree. */
 rondo_status rondo_call_refuse(rondo_call *call, rondo_skip reason, const char *what) {
   const char *const name = "rondo_call_refuse";
   RONDO_TRY(rondo_require(name, "the call", call));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Preparing: what a call would warm up and record, without being one. Runs of the body are saved and taken back; what
- * is recorded is not launched; and the path is at the end what it was, as is what can be read of it.
+ * Prepares a call: warms up and records what the call would, without being a call. Runs of the body are saved and
+ * undone, and recordings are not launched. At the end the path is unchanged, and so is everything that can be read of
+ * it.
  */
 #include "base/log.h"
 
@@ -24,7 +25,7 @@
 
 #define CALL "rondo_function_prepare"
 
-/* A body that says again and again that it is not warm (rondo_call_warm_up_again). */
+/* For a body that repeatedly says that it is not warm (rondo_call_warm_up_again). */
 enum { MOST_WARM_UPS = 64 };
 
 typedef struct rondo_preparation {
@@ -86,7 +87,7 @@ static rondo_status record_once(const rondo_preparation *p, size_t key_count, ro
   return RONDO_OK;
 }
 
-/* What departs from its profile is taken again with what it did. */
+/* A recording that departs from its profile is made again from what it did. */
 static rondo_status record(const rondo_preparation *p, size_t key_count) {
   rondo_record_result result;
   for (int i = 0; i < RONDO_MOST_FAILURES; i++) {
@@ -152,7 +153,7 @@ static rondo_status prepare_padded(rondo_preparation *p) {
 
 /* The path --------------------------------------------------------------------------------------------------------- */
 
-/* Where the path ends, while it is put aside for one that begins. */
+/* The end of a path that is suspended while another one begins. */
 typedef struct rondo_path_aside {
   size_t bits;
   bool is_eager;

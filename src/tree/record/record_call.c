@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Recording a call: the body runs while the stream captures into the arena, where what lives of the path is left alone
- * and the moving inputs have slots. A body with host steps is recorded in segments; what a segment leaves to the next
- * is a block of that. Nothing runs, and no step is taken, before the body is done and all of it is known to stand: so a
- * recording that is given up has done nothing, and the body can run eagerly.
+ * Records a call. The body runs while the stream captures into the arena. Live outputs of the path keep their memory
+ * there, and moving inputs have slots. A body with host steps is recorded in segments. What one segment leaves for the
+ * next is a block of the next segment. Nothing is launched, and no host step runs, until the body has returned and the
+ * whole recording is known to be valid. So a recording that is given up has had no effect, and the body can run
+ * eagerly.
  */
 #include "tree/record/record_call.h"
 
@@ -38,7 +39,7 @@ rondo_status rondo_recorder_give_up(rondo_recorder *recorder, rondo_skip skip, b
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s", recorder->message);
 }
 
-/* What was given up inside the body stays so, whatever it made of that. */
+/* Refusals inside the body remain in force, whatever the body did after them. */
 static rondo_status check_stands(rondo_recorder *recorder) {
   return recorder->skip == RONDO_SKIP_NONE
              ? RONDO_OK
@@ -58,14 +59,15 @@ rondo_skip rondo_skip_of_error(void) {
   return error->status == RONDO_OUT_OF_MEMORY ? RONDO_SKIP_MEMORY_LIMIT : RONDO_SKIP_OTHER_WORK;
 }
 
-/* What made the capture invalid. The error that the body met advises whoever made the capture, which is the tree. */
+/* Notes what invalidated the capture. The error that the body received addresses the owner of the capture, which is the
+ * tree. */
 static void note_cause(rondo_recorder *recorder) {
   const rondo_capture *capture = recorder->cause[0] == '\0' ? rondo_stream_capture(recorder->stream) : NULL;
   if (capture != NULL && !rondo_capture_find_cause(capture, recorder->cause, sizeof recorder->cause))
     recorder->cause[0] = '\0';
 }
 
-/* It waits, asks, or does at once what a recording would leave out. */
+/* The body waits, queries, or acts at once on something that a recording would omit. */
 static rondo_status give_up_for_host_work(rondo_recorder *recorder) {
   char message[RONDO_TREE_MESSAGE];
   note_cause(recorder);
@@ -76,8 +78,8 @@ static rondo_status give_up_for_host_work(rondo_recorder *recorder) {
   return rondo_recorder_give_up(recorder, RONDO_SKIP_HOST_WORK, true, message);
 }
 
-/* What an error of the body, or of the capture's end, says of it. Stray work comes first: it was refused whatever the
- * body made of that. */
+/* Gives up because of an error of the body or of the end of the capture. Stray work is tested first, because it was
+ * refused whatever the body did after that. */
 static rondo_status give_up_by_error(rondo_recorder *recorder, const rondo_call *call, rondo_status status) {
   const rondo_error *error = rondo_last_error();
   if (recorder->skip != RONDO_SKIP_NONE || status == RONDO_DEVICE_LOST) return status;
@@ -98,7 +100,7 @@ static rondo_status give_up_by_error(rondo_recorder *recorder, const rondo_call 
 
 /* Beginning -------------------------------------------------------------------------------------------------------- */
 
-/* The number of the input that gives this buffer up, and one; 0 when none does, or when that is not to be relied on. */
+/* The number of the input that gives up this buffer, plus one. 0 if no input does, or if that is not reliable. */
 static uint64_t key_of_block(const rondo_recorder *recorder, const rondo_buffer *buffer) {
   if (recorder->form->host_steps > 0) return 0;
   for (size_t i = 0; i < recorder->function->options.input_count; i++)
@@ -106,7 +108,7 @@ static uint64_t key_of_block(const rondo_recorder *recorder, const rondo_buffer 
   return 0;
 }
 
-/* What lives of the path. */
+/* Lists what is alive on the path. */
 static rondo_status list_blocks(rondo_recorder *recorder) {
   const rondo_tree *tree = recorder->tree;
   for (size_t bit = 0; bit < tree->path_bits; bit++) {
@@ -122,7 +124,7 @@ static rondo_status list_blocks(rondo_recorder *recorder) {
   return RONDO_OK;
 }
 
-/* A slot and a place in the recorded call for each moving input. */
+/* Gives each moving input a slot and an entry in the recorded call. */
 static rondo_status list_slots(rondo_recorder *recorder) {
   const rondo_allocator *allocator = &recorder->tree->allocator;
   const size_t input_count = recorder->function->options.input_count;
@@ -202,7 +204,7 @@ static size_t used_bytes(const rondo_recorder *recorder, const rondo_graph *grap
   return used;
 }
 
-/* Ends the watch of the host too: recorder->access is where it accessed memory that was not there. */
+/* Also ends watching the host. recorder->access is where the host accessed memory that did not exist. */
 static rondo_status end_capture(rondo_recorder *recorder, rondo_graph **out) {
   rondo_saved_error error;
   rondo_arena_access access;
@@ -217,13 +219,13 @@ static rondo_status end_capture(rondo_recorder *recorder, rondo_graph **out) {
   return status == RONDO_OK ? ended : rondo_error_raise(&error);
 }
 
-/* Whether memory has a byte of what the host accessed. */
+/* Whether the memory includes a byte that the host accessed. */
 static bool is_touched(const rondo_recorder *recorder, const void *address, size_t bytes) {
   const uintptr_t begin = (uintptr_t)address, at = (uintptr_t)recorder->access.address;
   return begin < at + recorder->access.bytes && at < begin + bytes;
 }
 
-/* Slots and allocations that the host may have accessed: several where they share a page. */
+/* Names the slots and allocations that the host may have accessed. There are several if they share a page. */
 static void name_touched(const rondo_recorder *recorder, const rondo_graph *graph, char *out, size_t room) {
   char bytes[RONDO_SIZE_TEXT];
   size_t length = 0;
@@ -243,7 +245,7 @@ static void name_touched(const rondo_recorder *recorder, const rondo_graph *grap
   }
 }
 
-/* What it read would be nothing, and what it wrote would be gone. */
+/* The host would read undefined contents, and its writes would be lost. */
 static rondo_status give_up_for_access(rondo_recorder *recorder, const rondo_graph *graph) {
   char message[RONDO_TREE_MESSAGE], name[160];
   name_touched(recorder, graph, name, sizeof name);
@@ -254,7 +256,7 @@ static rondo_status give_up_for_access(rondo_recorder *recorder, const rondo_gra
   return rondo_recorder_give_up(recorder, RONDO_SKIP_HOST_WORK, true, message);
 }
 
-/* The arena has memory for what was recorded, within the tree's bound. */
+/* Backs the arena with memory for the recording, within the tree's limit. */
 static rondo_status back_arena(rondo_recorder *recorder, size_t need) {
   const uint64_t most = recorder->tree->options.max_bytes;
   if (most != 0 && need > most) {
@@ -272,7 +274,7 @@ static rondo_status back_arena(rondo_recorder *recorder, size_t need) {
              : rondo_recorder_give_up(recorder, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
 }
 
-/* Blocks that the segment gave up are gone; what it left is there. */
+/* Removes the blocks that the segment gave up and adds those that it left. */
 static rondo_status take_over_blocks(rondo_recorder *recorder, const rondo_arena_recording *recording) {
   for (size_t i = recording->ended_count; i > 0; i--) {
     const size_t gone = recording->ended[i - 1];
@@ -290,7 +292,7 @@ static rondo_status take_over_blocks(rondo_recorder *recorder, const rondo_arena
   return RONDO_OK;
 }
 
-/* What the form is known to allocate from now on. */
+/* Stores what the form is known to allocate. */
 static rondo_status note_form(rondo_form *form, size_t segment, const rondo_graph *graph) {
   if (segment >= form->noted_count) return RONDO_OK;
   rondo_noted_lifetimes *noted;
@@ -300,7 +302,7 @@ static rondo_status note_form(rondo_form *form, size_t segment, const rondo_grap
   return RONDO_OK;
 }
 
-/* It did not allocate as it did before: what it does now is what the next recording is planned from. */
+/* The segment allocated differently than before. The next recording is planned from its new behavior. */
 static rondo_status note_departure(rondo_recorder *recorder, const rondo_graph *graph) {
   if (recorder->profile != NULL) rondo_path_plan_depart(recorder->tree, recorder->place);
   RONDO_TRY(note_form(recorder->form, recorder->segments.count, graph));
@@ -312,7 +314,7 @@ static rondo_status note_departure(rondo_recorder *recorder, const rondo_graph *
           : "its allocations differ from those of the previous run; it is recorded again at the next call");
 }
 
-/* For a plan of the whole path. Where lifetimes are watched nothing is planned. */
+/* Notes lifetimes for a plan of the whole path. Nothing is planned if lifetimes are watched. */
 static rondo_status note_lifetimes(const rondo_recorder *recorder, const rondo_graph *graph) {
   const rondo_allocator *allocator = &recorder->tree->allocator;
   const size_t count = recorder->function->options.input_count;
@@ -365,7 +367,7 @@ static rondo_status give_up_foreign(rondo_recorder *recorder, rondo_graph *graph
                                 "its body ended the capture that recorded it, and began another one");
 }
 
-/* The graph goes, since its exec has all that it needs, unless that is shared. */
+/* Frees the graph unless it is shared, because the exec has all that it needs. */
 static rondo_status end_segment(rondo_recorder *recorder, const rondo_call *call, bool is_last) {
   rondo_graph *graph = NULL;
   rondo_status status = end_capture(recorder, &graph);
@@ -387,7 +389,7 @@ static rondo_status end_segment(rondo_recorder *recorder, const rondo_call *call
 
 /* In the body ------------------------------------------------------------------------------------------------------ */
 
-/* What it does must depend on the form of its inputs alone. */
+/* The work of the body must depend only on the form of its inputs. */
 static rondo_status give_up_as_changed(rondo_recorder *recorder, const rondo_call *call) {
   const rondo_form *form = recorder->form;
   char message[RONDO_TREE_MESSAGE];
@@ -425,7 +427,7 @@ static rondo_status begin_next_segment(rondo_recorder *recorder, const rondo_cal
   return begin_segment(recorder);
 }
 
-/* What is between segments is the library's own work. */
+/* The library's own work runs between segments. */
 rondo_status rondo_recorder_host_step(rondo_call *call, rondo_host_function step, void *user) {
   rondo_recorder *recorder = call->recorder;
   if (recorder->tree->options.no_host_steps)
@@ -457,7 +459,7 @@ static bool is_output(const rondo_call *call, const void *address) {
   return false;
 }
 
-/* All that the body left in the arena must be its outputs, and the other way round. */
+/* Everything that the body left in the arena must be an output, and every fresh output must be left there. */
 static rondo_status check_left(rondo_recorder *recorder, const rondo_call *call) {
   size_t fresh = 0, left = 0;
   char message[RONDO_TREE_MESSAGE], bytes[RONDO_SIZE_TEXT];
@@ -476,7 +478,7 @@ static rondo_status check_left(rondo_recorder *recorder, const rondo_call *call)
   return rondo_recorder_give_up(recorder, RONDO_SKIP_CHANGED, true, "its body freed one of its outputs");
 }
 
-/* Which of the body's allocations an output is; without host steps, as else nothing asks. */
+/* Which allocation of the body an output is. Only for bodies without host steps, because only those need it. */
 static uint32_t allocation_of(const rondo_recorder *recorder, const void *address) {
   const size_t first = recorder->path_blocks + recorder->slots.count;
   for (size_t i = 0; i < recorder->allocations.count && first + i < recorder->blocks.count; i++)
@@ -571,7 +573,7 @@ static rondo_status keep_segments(rondo_recorder *recorder) {
   return RONDO_OK;
 }
 
-/* It runs as it will from now on, with its host steps, and becomes the tree's. */
+/* Runs the recording, with its host steps, as every replay will, and adds it to the tree. */
 static rondo_status stand(rondo_recorder *recorder) {
   assert(recorder->skip == RONDO_SKIP_NONE);
   rondo_tree *tree = recorder->tree;
@@ -601,7 +603,7 @@ static void finish(rondo_recorder *recorder) {
   rondo_recorded_free(recorder->tree, recorder->made);
 }
 
-/* The capture is over, whatever became of it. */
+/* Ends the capture, whatever happened to it. */
 static void abandon_capture(rondo_recorder *recorder) {
   if (!recorder->is_capturing) return;
   rondo_graph *graph = NULL;
@@ -613,7 +615,7 @@ static void abandon_capture(rondo_recorder *recorder) {
   rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
 }
 
-/* Outputs that were made when nothing captured: by a host step. */
+/* Frees outputs that a host step made, while nothing was capturing. */
 static void free_uncaptured(const rondo_recorder *recorder, const rondo_call *call) {
   for (size_t i = 0; i < call->outputs.count; i++) {
     const rondo_output *output = &call->outputs.items[i].output;
@@ -622,7 +624,7 @@ static void free_uncaptured(const rondo_recorder *recorder, const rondo_call *ca
   }
 }
 
-/* A recording that does not stand leaves nothing; if that is an error, the thread's last one says so. */
+/* Undoes a recording that failed. If that is an error, the thread's last error describes it. */
 static void take_back(rondo_recorder *recorder) {
   rondo_saved_error error;
   rondo_error_save(&error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Recording a call (record_call.c) and making its execs (bind_inputs.c). A *recorder* is a recording in progress: until
- * it stands, nothing of the tree has changed, and giving it up leaves nothing after (TR-15).
+ * Records a call (record_call.c) and makes its execs (bind_inputs.c). A *recorder* is a recording in progress. It
+ * changes nothing in the tree until it succeeds, and a recorder that is given up leaves nothing (TR-15).
  */
 #ifndef RONDO_TREE_RECORD_RECORD_CALL_H
 #define RONDO_TREE_RECORD_RECORD_CALL_H
@@ -17,32 +17,34 @@ struct rondo_recorder {
   rondo_form *form;
   rondo_stream *stream;
   const rondo_resolved_input *given; /* the call's inputs */
-  rondo_resolved_input *inputs;      /* what the body sees: moving ones in their slots */
+  rondo_resolved_input *inputs;      /* what the body sees: moving inputs are in their slots */
   rondo_recorded_call *made;
-  RONDO_ARRAY(rondo_arena_block) blocks; /* alive when the segment in progress began */
+  RONDO_ARRAY(rondo_arena_block) blocks; /* that are alive at the start of the current segment */
   RONDO_ARRAY(rondo_arena_slot) slots;   /* of the moving inputs, in their order */
   RONDO_ARRAY(rondo_segment) segments;
   RONDO_ARRAY(uint32_t) allocations; /* of a body of one segment: numbers of those that it leaves, as blocks */
-  rondo_profile *profile;            /* of a plan of the whole path; the plan's; NULL */
-  rondo_plan_place place;            /* ... and its place there */
-  rondo_graph *moved, *again;        /* the same work with the inputs elsewhere, and once more in their slots; NULL */
-  const void **elsewhere;            /* where, of the bound inputs; NULL with `moved` */
-  size_t path_blocks;                /* of the blocks, those of the path; after them the slots and what segments left */
+  rondo_profile *profile;            /* from a plan of the whole path, which owns it; NULL */
+  rondo_plan_place place;            /* ... and its part there */
+  rondo_graph *moved,
+      *again; /* the same work recorded with the inputs elsewhere, and again with them in their slots; NULL */
+  const void **elsewhere; /* where, of the bound inputs; NULL with `moved` */
+  size_t path_blocks;     /* of the blocks, those of the path; after them the slots and what segments left */
   bool is_capturing;
-  rondo_arena_access access; /* of the body's on the host to memory that was not there */
+  rondo_arena_access access; /* of the body on the host, to memory that does not exist */
   rondo_capture_watch watch; /* of the last run of the body */
   rondo_skip skip;           /* why it is given up; NONE */
-  bool is_for_good;          /* ... by the form, from now on */
+  bool is_for_good;          /* ... permanently, for the form */
   char message[RONDO_TREE_MESSAGE];
-  char cause[RONDO_TREE_MESSAGE]; /* what made its capture invalid; "" */
+  char cause[RONDO_TREE_MESSAGE]; /* what invalidated its capture; "" */
 };
 
-/* Gives the recorder up: the reason, from the thread's last error unless a message is given. Returns INVALID_STATE. */
+/* Gives the recorder up and sets the reason. The message is the thread's last error unless one is passed. Returns
+ * INVALID_STATE. */
 rondo_status rondo_recorder_give_up(rondo_recorder *recorder, rondo_skip skip, bool is_for_good, const char *message);
-/* Which reason the thread's last error is where it says nothing of the capture. */
+/* The reason that matches the thread's last error, if the error is not about the capture. */
 rondo_skip rondo_skip_of_error(void);
 
-/* Runs the body into the capture, watched for stray work, with the frees of what calls inside it leave. */
+/* Runs the body into the capture and watches for stray work. Includes the frees of what inner calls leave. */
 RONDO_MUST_USE rondo_status rondo_recorder_run_body(rondo_recorder *recorder, rondo_call *call);
 
 /* Why a call was not recorded; NONE: it was. */
@@ -58,12 +60,12 @@ RONDO_MUST_USE rondo_status rondo_record_call(rondo_function *function, rondo_fo
                                               const rondo_resolved_input *inputs, size_t key_count, uint64_t hash,
                                               rondo_record_result *out_result, rondo_recorded_call **out);
 
-/* In a body that is recorded: a call inside must be on a stream of the recording. */
+/* In a body that is being recorded: an inner call must be on a stream of the recording. */
 RONDO_MUST_USE rondo_status rondo_recorder_require_stream(rondo_recorder *recorder, const rondo_function *function,
                                                           rondo_stream *stream);
 
-/* In a body that is recorded: between two segments what was enqueued so far runs, then the step; and an input is given
- * up. */
+/* In a body that is being recorded: the first takes a host step, which at replay runs after the work enqueued before
+ * it. The second gives up an input. */
 RONDO_MUST_USE rondo_status rondo_recorder_host_step(rondo_call *call, rondo_host_function step, void *user);
 RONDO_MUST_USE rondo_status rondo_recorder_drop_input(rondo_call *call, size_t index);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Copies of what a run may write, in the order of its stream: taken before it, put back after it, bit for bit.
+ * Copies of what a run may write, made in stream order before the run and restored after it, bit for bit.
  */
 #include "tree/record/save_inputs.h"
 
@@ -20,7 +20,7 @@ static rondo_status save_one(rondo_tree *tree, rondo_stream *stream, const rondo
   return status;
 }
 
-/* The first failure counts; all copies are freed. */
+/* Returns the first failure. All copies are freed. */
 static rondo_status end_inputs(rondo_tree *tree, rondo_stream *stream, rondo_saved *saved, bool is_kept) {
   rondo_status first = RONDO_OK;
   for (size_t i = saved->inputs.count; i > 0; i--) {

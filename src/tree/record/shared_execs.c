@@ -25,7 +25,7 @@ static void give(rondo_tree_exec *tree_exec, rondo_segment *segment) {
   segment->exec = tree_exec->exec;
 }
 
-/* Another recording's exec for the graph. One that does not take the update has other work after all. */
+/* Uses another recording's exec for the graph. If it rejects the update, its work is different after all. */
 static bool share(rondo_tree *tree, rondo_graph *graph, uint64_t fingerprint, rondo_segment *segment) {
   for (rondo_tree_exec *tree_exec = tree->execs; tree_exec != NULL; tree_exec = tree_exec->next) {
     if (tree_exec->fingerprint != fingerprint) continue;
@@ -68,7 +68,7 @@ static rondo_status make(rondo_tree *tree, rondo_graph *graph, uint64_t fingerpr
   return RONDO_OK;
 }
 
-/* Recordings are evicted until execs, but for so many bytes of them, have less than the bound. */
+/* Evicts recordings until all execs, except for `besides` bytes of them, use less than the limit. */
 static void keep_bound(rondo_tree *tree, uint64_t besides) {
   const uint64_t most = tree->options.max_exec_bytes;
   if (most == 0 || exec_bytes(tree) - besides < most) return;
@@ -122,7 +122,7 @@ void rondo_tree_exec_release(rondo_tree *tree, rondo_segment *segment) {
   rondo_release(&tree->allocator, tree_exec, 1, sizeof *tree_exec);
 }
 
-/* Where the segment's graph has its inputs. */
+/* The addresses of inputs in the segment's graph. */
 static rondo_status rebase(const rondo_recorded_call *call, const rondo_segment *segment) {
   if (segment->patches == NULL) return RONDO_OK;
   for (size_t i = 0; i < call->bound_count; i++) call->patched_at[i] = call->bound[i].recorded;

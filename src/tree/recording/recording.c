@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Recordings: a capture, its graph, an exec and a private heap in one object. Everything is made when the capture ends,
- * and whatever fails there is taken back, so that a recording is empty or ready and a replay is the launch of an exec.
+ * Recordings: a capture, its graph, an exec and a private heap in one object. The end of the capture makes everything,
+ * and undoes all of it on failure. So a recording is empty or ready, and a replay is one launch of an exec.
  */
 #include <stdio.h>
 
@@ -86,7 +86,7 @@ static void forget_capture(rondo_recording *recording) {
   recording->capture = NULL;
 }
 
-/* What it made of a capture. Nothing runs there when the memory goes. */
+/* Frees what it made of a capture. Nothing may run when the memory is freed. */
 static void discard(rondo_recording *recording) {
   rondo_host_watch_end(&recording->watch);
   if (recording->graph != NULL) rondo_graph_free(recording->graph);
@@ -95,7 +95,7 @@ static void discard(rondo_recording *recording) {
   recording->graph = NULL;
 }
 
-/* Another thread's capture cannot be ended from here, nor one whose stream is destroyed. */
+/* This thread cannot end another thread's capture, or one whose stream is destroyed. */
 static void drop_capture(rondo_recording *recording) {
   rondo_graph *graph = NULL;
   rondo_stream *origin = recording->capture->origin;
@@ -144,7 +144,7 @@ rondo_status rondo_recording_capture_begin(rondo_recording *recording, rondo_str
   return RONDO_OK;
 }
 
-/* Everything that a replay needs, of a graph that is the recording's already. */
+/* Makes everything that a replay needs, from a graph that the recording owns. */
 static rondo_status make_ready(rondo_recording *recording, const char *call, rondo_stream *stream) {
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .auto_free_on_launch = true,
                                              .relocate = recording->relocate, .plan = &recording->plan};
@@ -169,7 +169,7 @@ static rondo_status check_end(const char *call, const rondo_recording *recording
                     recording->label, recording->capture->origin_name, stream->label);
 }
 
-/* What made it invalid is most often a wait for what will not run, or a call that acts at once. */
+/* The usual causes of an invalid capture are a wait for captured work and a call that acts immediately. */
 static rondo_status fail_end(const rondo_recording *recording, rondo_status status) {
   if (status != RONDO_CAPTURE_INVALID) return rondo_fail_context(status, "%s", recording->label);
   return rondo_fail_context(

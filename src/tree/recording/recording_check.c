@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a captured graph may not hold: work that the host would have to decide on again, and copies of host memory that
- * nobody promised to keep. Kernels may be given any address that the device reaches; of host memory that the library
- * gave out they only make it watched.
+ * Checks what a captured graph must not contain: work that the host would have to decide again, and copies of host
+ * memory that may be freed. Kernels may receive any address that the device can access. Host memory of the library that
+ * they use is watched.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static rondo_status refuse_host_memory(const visit *at, const rondo_node_address
       freed ? "which rondo_host_free has freed" : "which the library does not know");
 }
 
-/* Memory that a library's work allocates in the same capture, which may have no pages yet. */
+/* Whether work of a library allocates the memory in the same capture. It may have no pages yet. */
 static bool is_captured_memory(const visit *at, const char *address) {
   for (size_t i = 0; i < at->graph->nodes.count; i++) {
     const rondo_graph_node *node = &at->graph->nodes.items[i];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * A recording inside: what recording.c keeps and recording_check.c looks through.
+ * Internals of recordings: what recording.c stores and recording_check.c inspects.
  *
- * It is in one of three states: empty (no capture, graph or exec), capturing (`capture` is set and not over) or ready
- * (`exec`, `graph`). A capture that somebody else ended is over and counts as none.
+ * A recording is in one of three states: empty (no capture, graph or exec), capturing (`capture` is set and not over)
+ * or ready (`exec`, `graph`). A capture that someone else ended counts as none.
  *
- * Threads: one at a time, but for freeing host memory that `watch` is about.
+ * Threads: one at a time. Exception: any thread may free host memory that `watch` observes.
  */
 #ifndef RONDO_TREE_RECORDING_RECORDING_INTERNAL_H
 #define RONDO_TREE_RECORDING_RECORDING_INTERNAL_H
@@ -25,13 +25,13 @@ struct rondo_recording {
   rondo_profile *profile; /* a reference; NULL when none */
   rondo_plan_options plan;
   bool relocate, lasting_host_memory;
-  bool was_reset; /* it held or made a capture once, and was reset */
+  bool was_reset; /* it once had or made a capture, and was reset */
   uint64_t captures, replays, resets;
   char label[RONDO_RECORDING_LABEL]; /* "recording 'step'" */
 };
 
-/* Looks through the captured graph for what cannot be replayed, and watches the host memory that it names: the errors
- * of rondo_recording_capture_end about nodes. */
+/* Searches the captured graph for what cannot be replayed, and watches the host memory that it uses. Errors: those of
+ * rondo_recording_capture_end about nodes. */
 RONDO_MUST_USE rondo_status rondo_recording_check(rondo_recording *recording, const char *call);
 
 #endif
