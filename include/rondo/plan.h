@@ -103,9 +103,8 @@ typedef struct rondo_plan_options {
 /* Makes a plan. options may be NULL. The caller destroys the plan. Memory and the time of the fast path are O(n log n)
  * in the items. On a DAG, the time of the fast path also grows with the items times the obstacles, and up to the square
  * of the items if the DAG is as wide as it is long. The first placement always runs to its end, whatever the budget.
- * Errors:
- * INVALID_ARGUMENT naming the item, obstacle, branch or edge (lower >= upper, an alignment that is no power of two, a
- * node or branch that does not exist, an edge that does not go forward, a gap below 1, more than 256 threads);
+ * Errors: INVALID_ARGUMENT naming the item, obstacle, branch or edge (lower >= upper, an alignment that is no power of
+ * two, a node or branch that does not exist, an edge that does not go forward, a gap below 1, more than 256 threads);
  * LIMIT_EXCEEDED (sizes whose sum does not fit in a size_t, more than 2^30 items); OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_plan_make(const rondo_plan_problem *problem,
                                                       const rondo_plan_options *options, rondo_plan **out_plan);
@@ -127,20 +126,20 @@ typedef struct rondo_plan_info {
   size_t alignment;     /* the largest of any item, at least 1: what the memory's address needs */
   uint64_t steps;       /* searched */
   uint64_t nanoseconds; /* taken */
-  const char
-      *method; /* what found the plan, for reports; static: "none" (no items); "stacking" (no choice was left:
-                  each   item lives as long as all items above it); the order in which each item was placed as low
-                  as   possible ("area", "crowding", "first fit", ...), or "slots" of one size; what improved that
-                  ("core", "restarts", "windows", "search"). On a DAG, "order: area" or "order: repair" */
+  /* What found the plan, for reports; a static string: "none" (no items); "stacking" (no choice was left: each item
+   * lives as long as all items above it); the order in which each item was placed as low as possible ("area",
+   * "crowding", "first fit", ...), or "slots" of one size; what improved that ("core": the most crowded items by
+   * themselves; "restarts", "windows", "search"). On a DAG, "order: area" or "order: repair". */
+  const char *method;
 } rondo_plan_info;
 
 /* Errors: INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_plan_get_info(const rondo_plan *plan, rondo_plan_info *out_info);
 
 /* Checks `offsets` (one for each item): each is aligned, and no two items that may live at once overlap, nor an item
- * and an obstacle. Shares no code with the planner. allocator may be NULL. Errors: as
- * rondo_plan_make for the problem; INVALID_DATA with OVERLAP, MISALIGNED or OUT_OF_RANGE, naming the item or pair by
- * number with offsets, sizes and lifetimes; OUT_OF_MEMORY. */
+ * and an obstacle. Does not use how the plan was made. allocator may be NULL. Errors: as rondo_plan_make for the
+ * problem; INVALID_DATA with OVERLAP, MISALIGNED or OUT_OF_RANGE, naming the item or pair by number with offsets, sizes
+ * and lifetimes; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_plan_check(const rondo_allocator *allocator,
                                                        const rondo_plan_problem *problem, const size_t *offsets);
 

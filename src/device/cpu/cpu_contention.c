@@ -2,8 +2,8 @@
  * Contention: at least as many long runs of executables as processors. The header states what follows from it.
  *
  * A run is counted on the processor where it is, as its thread last saw it. A worker is bound to its processor. When a
- * run arrives there while another processor has no run, the worker that notices moves this one to the other processor:
- * a thread that runs nodes, or one that goes to sleep and leaves its processor.
+ * run arrives there while another processor has no run, the thread that notices moves the worker to the other
+ * processor: a thread that runs nodes, or one that goes to sleep and leaves its processor.
  */
 #include <assert.h>
 
