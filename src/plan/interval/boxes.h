@@ -44,22 +44,18 @@ static inline uint64_t rondo_box_offset(const rondo_boxes *boxes, uint32_t box, 
   return height > UINT64_MAX - rest ? UINT64_MAX : (height + rest) & ~rest;
 }
 
-/* Asserts that the boxes are sorted by their first sections and lie within the sections. Linear. */
 #ifdef NDEBUG
 static inline void rondo_boxes_check(const rondo_boxes *boxes) { (void)boxes; }
-#else
-void rondo_boxes_check(const rondo_boxes *boxes);
-#endif
-
-/* Asserts that the offsets are aligned and that no box ends above `peak`; of few boxes, also that no two that live at
- * once overlap, and none overlaps an obstacle. */
-#ifdef NDEBUG
 static inline void rondo_boxes_check_plan(const rondo_boxes *boxes, const uint64_t *offsets, uint64_t peak) {
   (void)boxes;
   (void)offsets;
   (void)peak;
 }
 #else
+/* Asserts that the boxes are sorted by their first sections and are within the sections. Linear. */
+void rondo_boxes_check(const rondo_boxes *boxes);
+/* Asserts that the offsets are aligned and that no box ends above `peak`; of few boxes, also that no two that live at
+ * once overlap, and none overlaps an obstacle. */
 void rondo_boxes_check_plan(const rondo_boxes *boxes, const uint64_t *offsets, uint64_t peak);
 #endif
 

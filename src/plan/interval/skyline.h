@@ -45,12 +45,4 @@ void rondo_skyline_bind(rondo_skyline *skyline, const rondo_boxes *boxes);
 bool rondo_skyline_place(rondo_skyline *skyline, const uint32_t *order, uint64_t limit, uint64_t *offsets,
                          uint64_t *out_peak);
 
-/* Asserts that the segments cover all sections without a gap, and that neighbours differ in height. After a run that
- * placed all boxes. Linear. */
-#ifdef NDEBUG
-static inline void rondo_skyline_check(const rondo_skyline *skyline) { (void)skyline; }
-#else
-void rondo_skyline_check(const rondo_skyline *skyline);
-#endif
-
 #endif

@@ -380,6 +380,53 @@ static uint32_t limit_chains(uint32_t nodes, uint32_t wanted) {
   return most < nodes ? (uint32_t)most : nodes;
 }
 
+#ifndef NDEBUG
+static void check_slots(const rondo_relation *relation) {
+  for (uint32_t node = 0; node < relation->order->node_count; node++) {
+    const uint32_t slot = relation->node_slot[node];
+    assert(slot > 0 && slot < relation->slot_count - 1 && relation->slot_node[slot] == node);
+    const uint32_t chain = relation->slot_chain[slot];
+    if (chain == RONDO_RELATION_LOOSE || slot == relation->chain_slot.items[chain]) continue;
+    assert(relation->slot_chain[slot - 1] == chain && relation->slot_node[slot - 1] < node);
+  }
+}
+
+static void check_parts(const rondo_relation *relation) {
+  uint32_t slot = 0, stage = 0;
+  for (size_t i = 0; i < relation->parts.count; i++) {
+    const rondo_relation_part *part = &relation->parts.items[i];
+    assert(part->first_slot == slot && slot < part->loose_slot && part->loose_slot <= part->end_slot);
+    assert(part->stage == stage || part->stage == stage + 1);
+    assert(part->first_slot >= relation->stage_slot.items[part->stage]);
+    assert(part->end_slot <= relation->stage_slot.items[part->stage + 1]);
+    slot = part->end_slot;
+    stage = part->stage;
+  }
+  assert(slot == relation->slot_count);
+}
+#endif
+
+/* Asserts that nodes and slots correspond, that parts and stages are ranges of slots in order, that chains are in
+ * topological order, and that each edge is in the closure. Linear in nodes, edges and rows. */
+static void check(const rondo_relation *relation) {
+#ifdef NDEBUG
+  (void)relation;
+#else
+  const rondo_plan_order *order = relation->order;
+  check_slots(relation);
+  check_parts(relation);
+  for (uint32_t node = 0; node < order->node_count; node++) {
+    const uint32_t from = relation->node_slot[node];
+    if (relation->slot_chain[from] == RONDO_RELATION_LOOSE) continue;
+    for (uint32_t i = order->successor_start[node]; i < order->successor_start[node + 1]; i++) {
+      const uint32_t to = relation->node_slot[order->successors[i]];
+      assert(rondo_relation_precedes(relation, from, to));
+      assert(relation->slot_chain[to] == RONDO_RELATION_LOOSE || !rondo_relation_precedes(relation, to, from));
+    }
+  }
+#endif
+}
+
 rondo_status rondo_relation_make(rondo_scratch *scratch, const rondo_plan_order *order, uint32_t most_chains,
                                  rondo_relation *out) {
   *out = (rondo_relation){0};
@@ -396,7 +443,7 @@ rondo_status rondo_relation_make(rondo_scratch *scratch, const rondo_plan_order 
   if (status == RONDO_OK) status = sort_by_part(&b);
   if (status == RONDO_OK) status = weave_all(&b);
   rondo_scratch_free(&b.temporary);
-  if (status == RONDO_OK) rondo_relation_check(out);
+  if (status == RONDO_OK) check(out);
   return status;
 }
 
@@ -468,46 +515,3 @@ uint32_t rondo_relation_count_after(const rondo_relation *relation, uint32_t slo
   }
   return count;
 }
-
-/* Check ------------------------------------------------------------------------------------------------------------ */
-
-#ifndef NDEBUG
-static void check_slots(const rondo_relation *relation) {
-  for (uint32_t node = 0; node < relation->order->node_count; node++) {
-    const uint32_t slot = relation->node_slot[node];
-    assert(slot > 0 && slot < relation->slot_count - 1 && relation->slot_node[slot] == node);
-    const uint32_t chain = relation->slot_chain[slot];
-    if (chain == RONDO_RELATION_LOOSE || slot == relation->chain_slot.items[chain]) continue;
-    assert(relation->slot_chain[slot - 1] == chain && relation->slot_node[slot - 1] < node);
-  }
-}
-
-static void check_parts(const rondo_relation *relation) {
-  uint32_t slot = 0, stage = 0;
-  for (size_t i = 0; i < relation->parts.count; i++) {
-    const rondo_relation_part *part = &relation->parts.items[i];
-    assert(part->first_slot == slot && slot < part->loose_slot && part->loose_slot <= part->end_slot);
-    assert(part->stage == stage || part->stage == stage + 1);
-    assert(part->first_slot >= relation->stage_slot.items[part->stage]);
-    assert(part->end_slot <= relation->stage_slot.items[part->stage + 1]);
-    slot = part->end_slot;
-    stage = part->stage;
-  }
-  assert(slot == relation->slot_count);
-}
-
-void rondo_relation_check(const rondo_relation *relation) {
-  const rondo_plan_order *order = relation->order;
-  check_slots(relation);
-  check_parts(relation);
-  for (uint32_t node = 0; node < order->node_count; node++) {
-    const uint32_t from = relation->node_slot[node];
-    if (relation->slot_chain[from] == RONDO_RELATION_LOOSE) continue;
-    for (uint32_t i = order->successor_start[node]; i < order->successor_start[node + 1]; i++) {
-      const uint32_t to = relation->node_slot[order->successors[i]];
-      assert(rondo_relation_precedes(relation, from, to));
-      assert(relation->slot_chain[to] == RONDO_RELATION_LOOSE || !rondo_relation_precedes(relation, to, from));
-    }
-  }
-}
-#endif

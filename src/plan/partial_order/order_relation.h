@@ -75,12 +75,4 @@ static inline const uint32_t *rondo_relation_future(const rondo_relation *relati
          (size_t)relation->node_row[relation->slot_node[slot]] * part->chain_count;
 }
 
-/* Asserts that nodes and slots correspond, that parts and stages are ranges of slots in order, that chains are in
- * topological order, and that each edge is in the closure. Linear in nodes, edges and rows. */
-#ifdef NDEBUG
-static inline void rondo_relation_check(const rondo_relation *relation) { (void)relation; }
-#else
-void rondo_relation_check(const rondo_relation *relation);
-#endif
-
 #endif

@@ -314,6 +314,27 @@ static void lay_obstacles(rondo_order_repair *r) {
   }
 }
 
+/* Asserts that what is in ends at or below the target, that the heap has what is out, and its order. Linear. */
+static void check(const rondo_order_repair *repair) {
+#ifdef NDEBUG
+  (void)repair;
+#else
+  uint32_t out = 0;
+  for (uint32_t i = 0; i < repair->index->count; i++) {
+    if (repair->lows[i] == IS_OUT) {
+      out++;
+      continue;
+    }
+    assert(repair->highs[i] <= repair->target && repair->highs[i] - repair->lows[i] == repair->bytes[i]);
+  }
+  assert(out == repair->out_count);
+  for (uint32_t i = 0; i < repair->out_count; i++) {
+    assert(repair->heap[i] < repair->index->count && repair->lows[repair->heap[i]] == IS_OUT);
+    assert(i == 0 || !is_dearer(repair, repair->heap[i], repair->heap[(i - 1) / 2]));
+  }
+#endif
+}
+
 void rondo_order_repair_begin(rondo_order_repair *repair, const size_t *offsets, size_t target) {
   const rondo_order_index *index = repair->index;
   target /= repair->unit;
@@ -330,7 +351,7 @@ void rondo_order_repair_begin(rondo_order_repair *repair, const size_t *offsets,
       repair->highs[i] = repair->lows[i] + repair->bytes[i];
     }
   }
-  rondo_order_repair_check(repair);
+  check(repair);
 }
 
 bool rondo_order_repair_run(rondo_order_repair *repair, uint64_t steps) {
@@ -359,23 +380,3 @@ void rondo_order_repair_forget(rondo_order_repair *repair, uint64_t seed) {
     repair->costs[i] = repair->weight[i] * (int32_t)(1 + rondo_hash_u64(seed, i) % NOISE);
   }
 }
-
-/* Check ------------------------------------------------------------------------------------------------------------ */
-
-#ifndef NDEBUG
-void rondo_order_repair_check(const rondo_order_repair *repair) {
-  uint32_t out = 0;
-  for (uint32_t i = 0; i < repair->index->count; i++) {
-    if (repair->lows[i] == IS_OUT) {
-      out++;
-      continue;
-    }
-    assert(repair->highs[i] <= repair->target && repair->highs[i] - repair->lows[i] == repair->bytes[i]);
-  }
-  assert(out == repair->out_count);
-  for (uint32_t i = 0; i < repair->out_count; i++) {
-    assert(repair->heap[i] < repair->index->count && repair->lows[repair->heap[i]] == IS_OUT);
-    assert(i == 0 || !is_dearer(repair, repair->heap[i], repair->heap[(i - 1) / 2]));
-  }
-}
-#endif

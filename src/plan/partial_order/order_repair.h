@@ -48,11 +48,4 @@ size_t rondo_order_repair_read(const rondo_order_repair *repair, size_t *offsets
 /* Nothing is known any more of how hard items are to place, but for a little that is made up from the seed. */
 void rondo_order_repair_forget(rondo_order_repair *repair, uint64_t seed);
 
-/* Asserts that what is in ends at or below the target, that the heap has what is out, and its order. Linear. */
-#ifdef NDEBUG
-static inline void rondo_order_repair_check(const rondo_order_repair *repair) { (void)repair; }
-#else
-void rondo_order_repair_check(const rondo_order_repair *repair);
-#endif
-
 #endif
