@@ -98,8 +98,8 @@ static inline rondo_allocation *rondo_allocation_table_find(const rondo_allocati
   return rondo_allocation_starts_find(&table->starts, address);
 }
 
-/* The allocation that the address is in, the one that reaches farthest when there are several; NULL when there is none.
- * In time that grows with the logarithm of the count. */
+/* The allocation that contains the address, or NULL. Of several, the one with the highest end. In time that grows with
+ * the logarithm of the count. */
 rondo_allocation *rondo_allocation_table_around(const rondo_allocation_table *table, const void *address);
 
 /* Calls `visit` with each allocation that the address is in, as its owner, until it returns false. */

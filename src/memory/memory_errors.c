@@ -343,7 +343,8 @@ static rondo_status check_not_found(rondo_device_memory *memory, const checked_r
   char text[RANGE_TEXT], into[INTO_TEXT], label[RONDO_ARENA_LABEL];
   if (arena == NULL) return check_freed(memory, self, now);
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
-                    "%s: the %s %s %s, of which only the first %zu bytes have memory: use the address of a live output",
+                    "%s: the %s %s %s, of which the first %zu bytes have memory, and nothing is allocated there: use "
+                    "the address of a live output",
                     self->call, range_text(text, self), into_text(into, rondo_arena_base(arena), self->address, true),
                     rondo_arena_label(label, arena), arena->allocation.bytes);
 }

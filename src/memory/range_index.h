@@ -37,8 +37,8 @@ uint32_t rondo_range_enter(const rondo_allocator *allocator, rondo_range_index *
                            uint32_t tag, void *owner);
 void rondo_range_leave(rondo_range_index *index, uint32_t place);
 
-/* The index of the range that the address is in, of several the one that reaches farthest; 0 when there is none, apart
- * from missing ones. */
+/* The index of the range that contains the address, or 0. Of several, the one with the highest end. Ranges that are
+ * missing for lack of memory are not found. */
 uint32_t rondo_range_place(const rondo_range_index *index, const void *address);
 
 /* The owner of that range; NULL for none. */

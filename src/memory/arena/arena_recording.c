@@ -80,21 +80,14 @@ static rondo_status add_blocks(rondo_address_space *space, const rondo_arena_set
 
 /* Slots ----------------------------------------------------------------------------------------------------------- */
 
-static bool is_free(const rondo_address_space *space, const char *begin, size_t bytes) {
-  for (size_t i = 0; i < space->allocations.count; i++) {
-    const rondo_graph_allocation *at = space->allocations.items[i];
-    if (at->base.address < begin + bytes && at->base.address + rondo_graph_allocation_rounded(at) > begin) return false;
-  }
-  return true;
-}
-
 /* The address that the plan has for the slot. NULL if it has none, or if a block that it does not know is there. */
 static char *planned_slot(const rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes) {
   if (profile == NULL || index >= profile->slots.count) return NULL;
   const rondo_planned_alloc *at = &profile->slots.items[index];
   char *const address = space->first.base + at->offset;
   const bool fits = at->bytes == bytes && at->offset <= space->first.bytes && bytes <= space->first.bytes - at->offset;
-  return fits && is_free(space, address, bytes) ? address : NULL;
+  const bool is_free = rondo_range_is_free(space->allocations.items, space->allocations.count, address, bytes);
+  return fits && is_free ? address : NULL;
 }
 
 /* NULL when there is no room. */

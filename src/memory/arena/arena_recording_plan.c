@@ -171,8 +171,8 @@ static rondo_status add_part(path_plan *path, size_t part) {
     size_t rounded;
     if (!rondo_pool_round(at->slots[i], &rounded))
       return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                        "part %zu of a path: slot %zu has %zu bytes, more than the address space", part, i,
-                        at->slots[i]);
+                        "part %zu of a path: slot %zu has %zu bytes, more than the address space: use smaller slots",
+                        part, i, at->slots[i]);
     RONDO_TRY(push_item(path, rounded, path->begins[part], end_of(path, part)));
   }
   for (size_t i = 0; i < at->end_count; i++) RONDO_TRY(apply_end(path, part, &at->ends[i], path->items.items + first));
@@ -234,18 +234,25 @@ static void free_path(path_plan *path) {
 
 /* Planning -------------------------------------------------------------------------------------------------------- */
 
+/* The problem of the path's order. `order` must live as long as the problem. */
+static rondo_plan_problem problem_of(const path_plan *path, const rondo_plan_item *items, size_t count,
+                                     size_t obstacles, rondo_plan_order *order) {
+  *order = (rondo_plan_order){
+      .node_count = path->node_count, .successor_start = path->starts, .successors = path->successors};
+  return (rondo_plan_problem){RONDO_PLAN_PROBLEM_INIT,
+                              .items = items,
+                              .count = count,
+                              .obstacles = path->obstacles.items,
+                              .obstacle_count = obstacles,
+                              .order = path->is_line ? NULL : order};
+}
+
 static rondo_status make_plan(const path_plan *path, const rondo_plan_item *items, size_t count, size_t obstacles,
                               const rondo_plan_options *options, rondo_plan **out) {
   rondo_plan_options asked = *options;
   if (asked.allocator == NULL) asked.allocator = path->allocator;
-  const rondo_plan_order order = {
-      .node_count = path->node_count, .successor_start = path->starts, .successors = path->successors};
-  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT,
-                                      .items = items,
-                                      .count = count,
-                                      .obstacles = path->obstacles.items,
-                                      .obstacle_count = obstacles,
-                                      .order = path->is_line ? NULL : &order};
+  rondo_plan_order order;
+  const rondo_plan_problem problem = problem_of(path, items, count, obstacles, &order);
   return rondo_plan_make(&problem, &asked, out);
 }
 
@@ -420,15 +427,9 @@ static void check_path(const path_plan *path) {
     assert(path->offsets[i] <= path->info.peak - path->items.items[i].bytes);
   }
   if (path->items.count > RONDO_CHECKED_MEMBERS) return;
-  const rondo_plan_order order = {
-      .node_count = path->node_count, .successor_start = path->starts, .successors = path->successors};
-  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT,
-                                      .items = path->items.items,
-                                      .count = path->items.count,
-                                      .obstacles = path->obstacles.items,
-                                      .obstacle_count = path->block_count,
-                                      .order = path->is_line ? NULL : &order};
-  const rondo_status status = rondo_plan_check(NULL, &problem, path->offsets);
+  rondo_plan_order order;
+  const rondo_plan_problem problem = problem_of(path, path->items.items, path->items.count, path->block_count, &order);
+  const rondo_status status = rondo_plan_check(path->allocator, &problem, path->offsets);
   assert(status == RONDO_OK || status == RONDO_OUT_OF_MEMORY);
 #else
   (void)path;

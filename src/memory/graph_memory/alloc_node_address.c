@@ -46,8 +46,8 @@ void rondo_gaps_search(const rondo_address_range *range, rondo_graph_allocation 
 
 bool rondo_range_is_free(rondo_graph_allocation *const *records, size_t count, const char *begin, size_t bytes) {
   for (size_t i = 0; i < count; i++) {
-    if (records[i]->base.address >= begin + bytes) return true;
-    if (records[i]->base.address + rondo_graph_allocation_rounded(records[i]) > begin) return false;
+    const char *at = records[i]->base.address;
+    if (at < begin + bytes && at + rondo_graph_allocation_rounded(records[i]) > begin) return false;
   }
   return true;
 }

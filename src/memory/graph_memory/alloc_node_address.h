@@ -19,7 +19,7 @@ typedef struct rondo_gap_search {
 void rondo_gaps_search(const rondo_address_range *range, rondo_graph_allocation *const *records, size_t count,
                        const rondo_graph_point *freed_before, size_t bytes, rondo_gap_search *search);
 
-/* Whether none of the records, which are sorted by address, has bytes there. */
+/* Whether none of the records, in any order, has bytes there. */
 bool rondo_range_is_free(rondo_graph_allocation *const *records, size_t count, const char *begin, size_t bytes);
 
 /* On a guarded device: an address for `bytes`, rounded, on pages that nothing else of the space has or had; NULL when

@@ -84,7 +84,8 @@ static rondo_status allocate_order(rondo_ordered_graph *ordered) {
   for (size_t i = 0; i < graph->nodes.count; i++) edges += graph->nodes.items[i].dependencies.count;
   if (edges > UINT32_MAX)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "a graph of %zu edges cannot be planned: at most %" PRIu32 " are supported", edges, UINT32_MAX);
+                      "a graph of %zu edges cannot be planned: at most %" PRIu32 " are supported: split the graph",
+                      edges, UINT32_MAX);
   RONDO_TRY(rondo_allocate_items(allocator, graph->nodes.count, sizeof(uint32_t), &ordered->places));
   RONDO_TRY(rondo_allocate_items(allocator, (size_t)graph->live_count + 1, sizeof(uint32_t), &ordered->starts));
   RONDO_TRY(rondo_allocate_items(allocator, edges, sizeof(uint32_t), &ordered->successors));
