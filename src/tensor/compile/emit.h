@@ -124,7 +124,6 @@ typedef struct rondo_gate_memory {
 } rondo_gate_memory;
 #define RONDO_GATE_PARAMETERS RONDO_SCALAR(uint32_t), RONDO_READS, RONDO_UPDATES
 #define RONDO_GATE_ARGUMENTS(gate) &(gate).count, &(gate).marks, &(gate).next
-#define RONDO_GATE_COUNT 3 /* arguments */
 rondo_gate_memory rondo_emit_gate(rondo_emitter *emitter);
 
 #endif

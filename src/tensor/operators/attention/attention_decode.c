@@ -204,9 +204,10 @@ static rondo_status infer_fill(const rondo_program *program, const rondo_operati
   RONDO_TRY(require_caches(program, operation, FILL_K, false, &dims, &fits));
   RONDO_TRY(require_states(program, operation, FILL_K, FILL_V));
   if (fits && rondo_operation_input(program, operation, FILL_K)->dims[2] >= qkv->dims[1]) return RONDO_OK;
-  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                              "the caches must be [b, g, s, d] with s at least t: here g is %zu and d %zu", groups,
-                              size);
+  return rondo_fail_operation(
+      program, operation, RONDO_REASON_SHAPE,
+      "the caches must be [b, g, s, d] with s at least t and at most 2147483647: here g is %zu and d %zu", groups,
+      size);
 }
 
 static rondo_status emit_fill(rondo_emitter *emitter, const rondo_operation *operation) {

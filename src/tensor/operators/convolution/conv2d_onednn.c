@@ -529,12 +529,12 @@ static void run_own(const rondo_onednn_convolution *c, call *made) {
                                        : c->pass == RONDO_CONVOLUTION_INPUT_GRADIENT ? rondo_conv2d_input_gradient(s)
                                                                                      : rondo_conv2d_weight_gradient(s);
   const size_t tiles = rondo_conv2d_tiles(s, product);
+  assert(tiles > 0 && tiles <= UINT32_MAX);
   const rondo_blocks all = {.first = 0, .last = tiles, .grid = {.x = (uint32_t)tiles, .y = 1, .z = 1}};
   if (c->pass == RONDO_CONVOLUTION_FORWARD)
     rondo_conv2d_cpu(RONDO_F32, all, (void *[]){s, &of[X], &of[WEIGHT], &made->bias, &of[Y]});
   if (c->pass == RONDO_CONVOLUTION_INPUT_GRADIENT)
     rondo_conv2d_input_gradient_cpu(RONDO_F32, all, (void *[]){s, &of[WEIGHT], &of[Y], &of[X]});
-  assert(tiles > 0 && tiles <= UINT32_MAX);
   if (makes_weights(c)) rondo_conv2d_weight_gradient_cpu(RONDO_F32, all, (void *[]){s, &of[X], &of[Y], &of[WEIGHT]});
 }
 

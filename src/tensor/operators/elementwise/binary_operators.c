@@ -52,9 +52,9 @@ static rondo_status differentiate_div(rondo_program *program, const rondo_operat
 /* The gradient goes to the larger input, or for minimum to the smaller one. Equal inputs get half of it each. */
 static rondo_status differentiate_maximum(rondo_program *program, const rondo_operation *operation,
                                           const uint32_t *result_gradients, uint32_t *input_gradients) {
-  const uint32_t larger = operation->row == &rondo_operator_minimum ? 1 : 0;
+  const uint32_t swapped = operation->row == &rondo_operator_minimum ? 1 : 0;
   for (uint32_t i = 0; i < 2; i++) {
-    const uint32_t terms[] = {result_gradients[0], operation->inputs[i ^ larger], operation->inputs[i ^ larger ^ 1]};
+    const uint32_t terms[] = {result_gradients[0], operation->inputs[i ^ swapped], operation->inputs[i ^ swapped ^ 1]};
     RONDO_TRY(add_gradient(program, operation, &rondo_operator_maximum_gradient, terms, i, input_gradients));
   }
   return RONDO_OK;

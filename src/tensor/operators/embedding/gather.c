@@ -89,7 +89,8 @@ static rondo_status require_pickable(const rondo_program *program, const rondo_o
     return RONDO_OK;
   }
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                              "the dimension has %zu elements, more than an i32 can count", value->dims[dimension]);
+                              "the dimension has %zu elements, more than an i32 can count: use i64 indices",
+                              value->dims[dimension]);
 }
 
 static rondo_status infer_gather(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {

@@ -125,7 +125,8 @@ static rondo_status require_logits_and_labels(const rondo_program *program, cons
   }
   if (labels->type == RONDO_I32 && rondo_shape_last(logits) > INT32_MAX) {
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "the logits have %zu columns, more than an i32 can count", rondo_shape_last(logits));
+                                "the logits have %zu columns, more than an i32 can count: use i64 labels",
+                                rondo_shape_last(logits));
   }
   return RONDO_OK;
 }

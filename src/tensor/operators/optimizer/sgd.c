@@ -97,6 +97,7 @@ static rondo_status emit_sgd(rondo_emitter *emitter, const rondo_operation *oper
   const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[PARAMETER]));
   const float decay = operation->attributes.numbers[DECAY];
   const uint32_t type = rondo_emit_shape(emitter, operation->inputs[GRADIENT])->type;
+  assert((operation->inputs[VELOCITY] == RONDO_NO_VALUE) == (operation->row == &rondo_operator_sgd));
   assert((operation->inputs[VELOCITY] == RONDO_NO_VALUE) == (operation->inputs[MOMENTUM] == RONDO_NO_VALUE));
   return rondo_emit_operands(emitter, operation, &sgd_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
                              RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(decay), RONDO_INPUT(RATE), RONDO_INPUT(CONTROL),

@@ -221,8 +221,7 @@ static rondo_status insert_dimension(rondo_program *program, rondo_value value, 
   if (dimension > rank || rank == RONDO_MAX_DIMENSIONS) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
                       "stack: dimension %zu cannot be inserted into a value with %zu dimensions: choose 0 to %zu; a "
-                      "result has at most "
-                      "%d",
+                      "result has at most %d dimensions",
                       dimension, rank, rank, RONDO_MAX_DIMENSIONS);
   }
   memmove(dims + dimension + 1, dims + dimension, (rank - dimension) * sizeof *dims);

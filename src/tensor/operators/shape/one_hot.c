@@ -52,7 +52,7 @@ static rondo_status infer_one_hot(const rondo_program *program, const rondo_oper
   }
   if (indices->type == RONDO_I32 && sizes[SIZE] > INT32_MAX) {
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "a row has %zu elements, more than an i32 can count", sizes[SIZE]);
+                                "a row has %zu elements, more than an i32 can count: use i64 indices", sizes[SIZE]);
   }
   size_t dims[RONDO_MAX_DIMENSIONS];
   memcpy(dims, indices->dims, sizeof dims);
