@@ -142,8 +142,8 @@ static void launch_measure_loop(uint32_t nodes, samples *times) {
   rondo_cpu_function volatile function = empty; /* volatile: the compiler must not inline the call */
   for (uint32_t i = 0; i < nodes; i++) calls[i] = (launch_call){.function = function};
   const rondo_blocks blocks = {.first = 0, .last = 1, .grid = {1, 1, 1}};
-  const uint32_t loops =
-      nodes < 1000 ? 10000 / nodes : 1; /* fewer calls would take less time than a read of the clock */
+  /* Fewer calls would take less time than a read of the clock. */
+  const uint32_t loops = nodes < 1000 ? 10000 / nodes : 1;
   const uint64_t begin = clock_ns();
   for (uint32_t loop = 0; loop < loops; loop++) {
     for (uint32_t i = 0; i < nodes; i++) calls[i].function(blocks, calls[i].args);

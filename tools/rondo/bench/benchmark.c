@@ -83,7 +83,8 @@ static int run_for_table(const benchmark *of, int argc, char **argv) {
   FILE *file = tmpfile();
   const int output = dup(STDOUT_FILENO);
   if (!file || output < 0 || dup2(fileno(file), STDOUT_FILENO) < 0)
-    return tool_fail("a temporary file for the output cannot be created");
+    return tool_fail(
+        "the output cannot be redirected to a temporary file: check the space in /tmp and the limit of open files");
   int result = of->program(argc, argv);
   fflush(stdout);
   const long bytes = lseek(STDOUT_FILENO, 0, SEEK_END);

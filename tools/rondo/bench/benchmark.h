@@ -43,9 +43,9 @@ typedef struct benchmark {
   void (*report)(void *bench, json *out); /* called after the device's name and description are written */
   int (*finish)(void *bench); /* always called, even after a failure; then the harness closes the device. NULL: the
                                  process ends without cleanup */
-  int (*program)(int argc,
-                 char **argv); /* replaces all of the above: prints JSON, and takes settings from the environment. Its
-                                  argv has no --json; without --json, the harness prints tables */
+  /* Replaces all of the above: prints JSON, and takes settings from the environment. Its argv has no --json; without
+   * --json, the harness prints tables. */
+  int (*program)(int argc, char **argv);
 } benchmark;
 
 /* Initializers for the state with its defaults, and for the table of options. */

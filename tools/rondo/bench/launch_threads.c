@@ -124,7 +124,7 @@ static int run_all(launcher *launchers, uint32_t threads) {
 /* Checks that each kernel ran once for each launch. */
 static int check_launcher(launcher *l) {
   uint64_t counted = 0;
-  if (l->failure[0]) return tool_fail("a launch from several threads failed: %s", l->failure);
+  if (l->failure[0]) return tool_fail("a launch from one of several threads failed: %s", l->failure);
   rondo_status status = rondo_copy_async(l->stream, &counted, l->counter, sizeof counted);
   if (!status) status = rondo_stream_synchronize(l->stream);
   if (status) return tool_fail_status("the counter of a thread");

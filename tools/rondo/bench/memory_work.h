@@ -28,11 +28,11 @@ typedef struct memory_work {
 /* The costs of one way. */
 typedef struct memory_times {
   uint64_t bytes; /* held after a launch; 0: unknown */
-  samples instantiate, first, again,
-      alternating; /* host time of the call: the first launch, later ones, and launches on two streams in alternation */
+  /* Host time of the call: the first launch, later ones, and launches on two streams in alternation. */
+  samples instantiate, first, again, alternating;
   double profile_us; /* time to make the profile; 0 without one */
-  uint64_t remaps,
-      moves; /* the most remaps of a round's later launches: on one stream, and on two in alternation; 0 if unknown */
+  /* The most remaps of a round's later launches: on one stream, and on two in alternation. 0 if unknown. */
+  uint64_t remaps, moves;
 } memory_times;
 
 enum { MEMORY_ROUNDS = 5, MEMORY_LAUNCHES = 100 };

@@ -328,8 +328,8 @@ static bool overlap(const buffer_list *list, size_t a, size_t b) {
 int buffer_list_check_offsets(const char *path, const buffer_list *list) {
   if (first_are_a_plan(list, list->count)) return TOOL_OK;
   if (rondo_last_error()->status != RONDO_INVALID_DATA) return tool_fail_status("%s", file_display_name(path));
-  size_t fine = 0,
-         wrong = list->count; /* binary search: the first `fine` buffers form a valid plan, the first `wrong` do not */
+  /* Binary search: the first `fine` buffers form a valid plan, the first `wrong` do not. */
+  size_t fine = 0, wrong = list->count;
   while (wrong - fine > 1) {
     const size_t middle = fine + (wrong - fine) / 2;
     if (first_are_a_plan(list, middle)) {

@@ -31,8 +31,8 @@ void interrupt_begin(void) {
   atomic_store(&noted, 0);
   const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
   struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART | SA_ONSTACK};
-  if (sigaltstack(NULL, &stack_before) == 0 &&
-      (stack_before.ss_flags & SS_DISABLE) != 0) /* unless a sanitizer has set one */
+  /* A sanitizer may have set a stack. */
+  if (sigaltstack(NULL, &stack_before) == 0 && (stack_before.ss_flags & SS_DISABLE) != 0)
     (void)sigaltstack(&alternate, NULL);
   sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < WATCHED; i++) sigaddset(&action.sa_mask, watched[i]);

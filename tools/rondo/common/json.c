@@ -41,8 +41,8 @@ static void write_character(FILE *stream, const unsigned char *text, size_t leng
   } else if (text[0] == '"' || text[0] == '\\') {
     fprintf(stream, "\\%c", text[0]);
   } else if (utf8_is_control(text, length)) {
-    fprintf(stream, "\\u%04x",
-            (unsigned)text[length - 1]); /* U+0080 to U+009F: the second byte is the number of the character */
+    /* U+0080 to U+009F: the second byte is the number of the character. */
+    fprintf(stream, "\\u%04x", (unsigned)text[length - 1]);
   } else {
     fwrite(text, 1, length, stream);
   }

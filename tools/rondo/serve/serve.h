@@ -47,9 +47,9 @@ typedef struct serving {
   rondo_device_info device_info, look_ups_info;
   rondo_model_info info;
   size_t sizes[RONDO_SESSION_MAX_SIZES]; /* rows of graphs */
-  double run_us[RONDO_SESSION_MAX_SIZES],
-      current_us[RONDO_SESSION_MAX_SIZES]; /* of these sizes: measured at the start, and at the end */
-  double start_seconds;                    /* until all graphs were recorded */
+  /* Of these sizes: measured at the start, and at the end. */
+  double run_us[RONDO_SESSION_MAX_SIZES], current_us[RONDO_SESSION_MAX_SIZES];
+  double start_seconds; /* until all graphs were recorded */
   double rate;
   double saturation; /* requests per second, recorded, before the soak */
   double decide_ns;  /* to choose what runs a request, including the look-up of the model by name */
