@@ -179,6 +179,16 @@ void scene_assert_words(test_scene *scene, const uint32_t *words, uint32_t first
   assert_read(values, first, step, __FILE__, __LINE__);
 }
 
+rondo_status scene_body_outputs(rondo_call *call, void *user) {
+  const size_t *bytes = user;
+  for (size_t i = 0; bytes[i] != 0; i++) {
+    void *out;
+    assert_ok(rondo_call_output(call, i, bytes[i], NULL, &out));
+    assert_ok(rondo_copy_async(rondo_call_stream(call), out, rondo_call_input(call, 0), SCENE_BYTES));
+  }
+  return RONDO_OK;
+}
+
 void scene_assert_stale(const rondo_buffer *buffer, const char *function) {
   void *address;
   rondo_buffer_info info = {.struct_size = sizeof info};

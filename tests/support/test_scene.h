@@ -57,6 +57,8 @@ void scene_change(rondo_call *call, uint32_t *words, uint32_t factor, uint32_t t
 uint32_t *scene_combine(rondo_call *call, size_t index, const uint32_t *a, const uint32_t *b);
 /* A body: output 0 = input 0 * 31 + input 1. */
 rondo_status scene_body_combine(rondo_call *call, void *user);
+/* Outputs of the given numbers of bytes; `user` is a size_t array that ends with 0. */
+rondo_status scene_body_outputs(rondo_call *call, void *user);
 /* In a body: its test_work, whose runs it counts; and its input. */
 test_work *scene_enter(void *user);
 uint32_t *scene_input(rondo_call *call, size_t index);

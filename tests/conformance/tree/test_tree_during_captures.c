@@ -114,17 +114,6 @@ SCENE_TEST(test_tr6_inputs_are_found_beside_captures) {
   during_captures(s, find_inputs);
 }
 
-/* Outputs of so many bytes. */
-static rondo_status wide_body(rondo_call *call, void *user) {
-  const size_t *bytes = user;
-  for (size_t i = 0; bytes[i] != 0; i++) {
-    void *out;
-    assert_ok(rondo_call_output(call, i, bytes[i], NULL, &out));
-    assert_ok(rondo_copy_async(rondo_call_stream(call), out, rondo_call_input(call, 0), SCENE_BYTES));
-  }
-  return RONDO_OK;
-}
-
 static void warm_up(test_scene *s, rondo_function *function, size_t outputs) {
   rondo_buffer *outs[2];
   scene_begin(s);
@@ -139,8 +128,8 @@ static void warm_up(test_scene *s, rondo_function *function, size_t outputs) {
 static void plan_calm(test_scene *s, const capturing *capture) {
   static size_t first[] = {4 << 20, 2 << 20, 0}, second[] = {6 << 20, 0};
   use_tree(s, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .plan_after = 2, .plan_ms = 1000});
-  rondo_function *f = SCENE_FUNCTION(s, "first", wide_body, first, RONDO_INPUTS(RONDO_INPUT_MOVING));
-  rondo_function *g = SCENE_FUNCTION(s, "second", wide_body, second, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  rondo_function *f = SCENE_FUNCTION(s, "first", scene_body_outputs, first, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  rondo_function *g = SCENE_FUNCTION(s, "second", scene_body_outputs, second, RONDO_INPUTS(RONDO_INPUT_MOVING));
   const rondo_input x = scene_at(s->places[0]);
   warm_up(s, f, 2);
   warm_up(s, g, 1);

@@ -462,17 +462,6 @@ SCENE_TEST(test_tr3_two_hundred_shapes) {
   assert_int_equal(all, test_whole_pages(at.fixture, used_by_all));
 }
 
-/* Outputs of so many bytes. */
-static rondo_status wide_body(rondo_call *call, void *user) {
-  const size_t *bytes = user;
-  for (size_t i = 0; bytes[i] != 0; i++) {
-    void *out;
-    assert_ok(rondo_call_output(call, i, bytes[i], NULL, &out));
-    assert_ok(rondo_copy_async(rondo_call_stream(call), out, rondo_call_input(call, 0), SCENE_BYTES));
-  }
-  return RONDO_OK;
-}
-
 /* A step in which those that are not NULL are called. */
 static void call_wide(test_scene *s, rondo_function *f, rondo_function *g, rondo_input x) {
   rondo_buffer *outs[3] = {NULL};
@@ -488,8 +477,8 @@ static void call_wide(test_scene *s, rondo_function *f, rondo_function *g, rondo
 SCENE_TEST(test_tr3_planning_when_calm_loses_no_failure) {
   static size_t first[] = {4 << 20, 2 << 20, 0}, second[] = {6 << 20, 0};
   SCENE_TREE(s, .plan_after = 2, .plan_ms = 1000);
-  rondo_function *f = SCENE_FUNCTION(s, "first", wide_body, first, RONDO_INPUTS(RONDO_INPUT_MOVING));
-  rondo_function *g = SCENE_FUNCTION(s, "second", wide_body, second, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  rondo_function *f = SCENE_FUNCTION(s, "first", scene_body_outputs, first, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  rondo_function *g = SCENE_FUNCTION(s, "second", scene_body_outputs, second, RONDO_INPUTS(RONDO_INPUT_MOVING));
   const rondo_input x = scene_at(scene_words(s, 1));
   call_wide(s, f, NULL, x);
   call_wide(s, NULL, g, x);
