@@ -25,7 +25,7 @@
 
 typedef struct arena_item {
   rondo_place *place;
-  const uint32_t *users; /* positions, rising */
+  const uint32_t *users; /* positions, rising; NULL: none */
   uint32_t user_count;
   size_t bytes;
   bool from_start, to_end; /* it is live from the start of the run, and until its end */
@@ -47,11 +47,12 @@ typedef struct arena {
 static rondo_status add_item(arena *a, uint32_t number, rondo_place *place, size_t bytes, bool from_start,
                              bool to_end) {
   const rondo_edges *users = &a->layout->users;
+  const uint32_t user_count = users->start[number + 1] - users->start[number];
   assert(a->count < a->room && bytes > 0);
   arena_item *item = &a->items[a->count++];
   *item = (arena_item){.place = place,
-                       .users = users->items + users->start[number],
-                       .user_count = users->start[number + 1] - users->start[number],
+                       .users = user_count == 0 ? NULL : users->items + users->start[number],
+                       .user_count = user_count,
                        .from_start = from_start,
                        .to_end = to_end};
   if (rondo_checked_align(bytes, RONDO_VALUE_ALIGNMENT, &item->bytes)) return RONDO_OK;
