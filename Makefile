@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# The front door: each target installs what it needs (scripts/setup) and hands over to CMake (CMakePresets.json).
+# Each target installs what it needs (scripts/setup), then runs CMake (CMakePresets.json).
 #
 #   make demo    trains a small language model eager and recorded, then generates text with it
 #   make test    builds everything with warnings as errors and runs the tests
-#   make bench   measures Rondo beside the engines that this machine has (bench/comparison.py --help)
+#   make bench   measures Rondo and the other engines on this machine (bench/comparison.py --help)
 #   make check   format, layers, headers, the binary interface, the thread sanitizer
 #   make fuzz    all tests and each fuzz target with clang's address and undefined-behaviour sanitizers
 #   make docs    pages of the public headers, in build/docs/html

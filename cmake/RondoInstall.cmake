@@ -28,7 +28,7 @@ if(RONDO_BUILD_TOOL)
 endif()
 install(FILES "${PROJECT_SOURCE_DIR}/docs/man/rondo-environment.7" DESTINATION "${CMAKE_INSTALL_MANDIR}/man7")
 
-# What README.md links to lies beside it, as in the project.
+# README.md and the files that it links to keep their relative paths.
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/CHANGELOG.md"
               "${PROJECT_SOURCE_DIR}/SECURITY.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${CMAKE_INSTALL_DOCDIR}"

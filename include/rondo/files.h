@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Writing whole files: texts that the library hands out (graphs, reports, pictures), and anything else that must never
+ * Writing whole files: texts that the library returns (graphs, reports, pictures), and anything else that must never
  * be found half written.
  *
  *   RONDO_TRY(rondo_graph_to_json(graph, true, &text));

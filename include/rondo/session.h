@@ -240,12 +240,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_plan(rondo_session *session,
  * what a row of the largest request costs. Of the choices whose cost is within 0.2 % of the best, one with the fewest
  * sizes is taken.
  *
- * Times are the lowest of several rounds in which all sizes take turns, recorded and eager. While the two lowest times
- * of a size differ by more than 5 %, as under other load, there are more rounds, for up to 1.2 s and one round. For the
- * choice of sizes, no row of a size costs more than one of a smaller size. One graph runs a request unless several
- * graphs, or an eager run, are at least 3 % cheaper: in time while nothing else runs, otherwise in their share of all
- * streams' time. An eager run also costs the compilation of a program, for the share of the history whose rows have no
- * cached program (rondo_session_options.max_eager_programs).
+ * Times are the lowest of several rounds that run all sizes in alternation, recorded and eager. While the two lowest
+ * times of a size differ by more than 5 %, as under other load, there are more rounds, for up to 1.2 s and one round.
+ * For the choice of sizes, no row of a size costs more than one of a smaller size. One graph runs a request unless
+ * several graphs, or an eager run, are at least 3 % cheaper: in time while nothing else runs, otherwise in their share
+ * of all streams' time. An eager run also costs the compilation of a program, for the share of the history whose rows
+ * have no cached program (rondo_session_options.max_eager_programs).
  *
  * After a failure the model has no graphs. Errors: as a run in capture mode; INVALID_STATE with ALREADY_CAPTURED (it
  * has graphs), ALREADY_CAPTURING; INVALID_ARGUMENT/NONE (no history); LIMIT_EXCEEDED (the budgets); what rondo_compile,
