@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "vendor/library.h"
+#include "vendor/library_loader.h"
 
 /* One row of the table; `offset` is the offset of its pointer in cuda_api. */
 typedef struct symbol_row {

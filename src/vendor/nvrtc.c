@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "vendor/library.h"
+#include "vendor/library_loader.h"
 
 typedef struct nvrtc_program_ *nvrtc_program;
 

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "device/device.h"
-#include "vendor/libraries.h"
+#include "vendor/vendor_libraries.h"
 
 /* Descriptors that are kept, in order of creation. */
 enum { X, WEIGHT, Y, WINDOW, OPERATION, GRAPH, CONFIG, PLAN, PACK, DESCRIPTORS };

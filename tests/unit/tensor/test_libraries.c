@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
-#include "vendor/libraries.h"
+#include "vendor/vendor_libraries.h"
 
 typedef struct functions {
   void *first;
