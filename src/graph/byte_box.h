@@ -31,6 +31,17 @@ bool rondo_box_make(const void *address, size_t width, size_t height, size_t pit
 size_t rondo_box_of_node(const rondo_node_params *params, rondo_box out[RONDO_MOST_EXTENTS],
                          bool writes[RONDO_MOST_EXTENTS]);
 
+/* The bytes from the first to one past the last that a resolved copy or fill accesses, on one side. */
+static inline size_t rondo_copy_src_bytes(const rondo_copy *copy) {
+  return (copy->depth - 1) * copy->src_slice_pitch + (copy->height - 1) * copy->src_pitch + copy->width;
+}
+static inline size_t rondo_copy_dst_bytes(const rondo_copy *copy) {
+  return (copy->depth - 1) * copy->dst_slice_pitch + (copy->height - 1) * copy->dst_pitch + copy->width;
+}
+static inline size_t rondo_fill_bytes(const rondo_fill *fill) {
+  return (fill->height - 1) * fill->pitch + fill->width * fill->element_bytes;
+}
+
 static inline bool rondo_box_is_range(const rondo_box *box) { return box->end - box->begin == box->width; }
 
 #endif

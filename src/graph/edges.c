@@ -5,7 +5,6 @@
  */
 #include <assert.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/binary_search.h"
 #include "base/error.h"
@@ -27,9 +26,7 @@ void rondo_slots_insert_before(rondo_slots *slots, uint32_t slot) {
   const bool found = rondo_slots_find(slots, slot, &index);
   assert(!found && slots->count < slots->capacity);
   (void)found;
-  memmove(slots->items + index + 1, slots->items + index, (slots->count - index) * sizeof *slots->items);
-  slots->items[index] = slot;
-  slots->count++;
+  rondo_array_insert(slots, index, slot);
 }
 
 void rondo_slots_remove(rondo_slots *slots, uint32_t slot) {
@@ -37,15 +34,14 @@ void rondo_slots_remove(rondo_slots *slots, uint32_t slot) {
   const bool found = rondo_slots_find(slots, slot, &index);
   assert(found);
   (void)found;
-  slots->count--;
-  memmove(slots->items + index, slots->items + index + 1, (slots->count - index) * sizeof *slots->items);
+  rondo_array_remove(slots, index);
 }
 
 rondo_status rondo_slots_grow(rondo_graph *graph, rondo_slots *slots, size_t want) {
   return rondo_array_reserve(&graph->small, slots, want);
 }
 
-static bool has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) {
+bool rondo_graph_has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) {
   size_t index;
   return rondo_slots_find(&rondo_graph_at(graph, to)->dependencies, from, &index);
 }
@@ -77,7 +73,7 @@ static rondo_status link_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
   RONDO_TRY(rondo_graph_check_slot(graph, to));
   if (from == to)
     return fail_edge(graph, RONDO_REASON_SELF_EDGE, from, to, "leads from a node to itself: name two nodes");
-  if (has_edge(graph, from, to))
+  if (rondo_graph_has_edge(graph, from, to))
     return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, from, to, "is there already, or is given twice: leave it out");
   rondo_slots *dependents = &rondo_graph_at(graph, from)->dependents;
   rondo_slots *dependencies = &rondo_graph_at(graph, to)->dependencies;
@@ -100,7 +96,7 @@ rondo_status rondo_graph_link_edges(rondo_graph *graph, const uint32_t *from, co
 static rondo_status unlink_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
   RONDO_TRY(rondo_graph_check_slot(graph, from));
   RONDO_TRY(rondo_graph_check_slot(graph, to));
-  if (!has_edge(graph, from, to))
+  if (!rondo_graph_has_edge(graph, from, to))
     return fail_edge(graph, RONDO_REASON_MISSING_EDGE, from, to,
                      "is not there, or is given twice: rondo_graph_edges lists those that are");
   cut_edge(graph, from, to);
@@ -150,11 +146,10 @@ rondo_status rondo_graph_link_programmatic(rondo_graph *graph, const rondo_progr
   if (edge->from == edge->to)
     return fail_edge(graph, RONDO_REASON_SELF_EDGE, edge->from, edge->to,
                      "leads from a node to itself: name two nodes");
-  if (is_there || has_edge(graph, edge->from, edge->to))
+  if (is_there || rondo_graph_has_edge(graph, edge->from, edge->to))
     return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, edge->from, edge->to, "is there already");
-  RONDO_TRY(rondo_array_push(&graph->allocator, &graph->programmatic, edge));
-  memmove(graph->programmatic.items + at + 1, graph->programmatic.items + at, (count - at) * sizeof *edge);
-  graph->programmatic.items[at] = *edge;
+  RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->programmatic, count + 1));
+  rondo_array_insert(&graph->programmatic, at, *edge);
   return RONDO_OK;
 }
 

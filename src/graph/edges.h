@@ -12,6 +12,9 @@
 bool rondo_slots_find(const rondo_slots *slots, uint32_t slot, size_t *out_index);
 void rondo_slots_remove(rondo_slots *slots, uint32_t slot); /* the slot is there */
 
+/* Whether the graph has a full edge between the live slots. */
+bool rondo_graph_has_edge(const rondo_graph *graph, uint32_t from, uint32_t to);
+
 /* Drops the programmatic edges of a slot. */
 void rondo_graph_cut_programmatic(rondo_graph *graph, uint32_t slot);
 

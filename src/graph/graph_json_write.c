@@ -41,10 +41,8 @@ static rondo_status list_kernel(json_writer *writer, const rondo_kernel *kernel)
   if (find_kernel(writer, kernel, &at)) return RONDO_OK;
   RONDO_TRY(rondo_array_reserve(allocator, &writer->kernels, writer->kernels.count + 1));
   RONDO_TRY(rondo_array_push(allocator, &writer->listed, &kernel));
-  listed_kernel *items = writer->kernels.items;
-  memmove(items + at + 1, items + at, (writer->kernels.count - at) * sizeof *items);
-  items[at] = (listed_kernel){.kernel = kernel, .index = (uint32_t)(writer->listed.count - 1)};
-  writer->kernels.count++;
+  const listed_kernel listed = {.kernel = kernel, .index = (uint32_t)(writer->listed.count - 1)};
+  rondo_array_insert(&writer->kernels, at, listed);
   return RONDO_OK;
 }
 

@@ -142,25 +142,29 @@ static rondo_status check_kernel_shape(const char *where, const rondo_kernel_nod
   return check_argument_bytes(where, node);
 }
 
-static rondo_status check_copy_shape(const char *where, const rondo_copy *copy) {
-  box_shape destination = destination_box(copy), source = source_box(copy);
-  size_t extent;
-  RONDO_TRY(check_box(where, BOX_DESTINATION, &destination, &extent));
-  return check_box(where, BOX_SOURCE, &source, &extent);
+/* A copy's boxes, resolved, and the bytes from the first to one past the last of each. */
+typedef struct copy_boxes {
+  box_shape destination, source;
+  size_t destination_bytes, source_bytes;
+} copy_boxes;
+
+static rondo_status check_copy_shape(const char *where, const rondo_copy *copy, copy_boxes *out) {
+  *out = (copy_boxes){.destination = destination_box(copy), .source = source_box(copy)};
+  RONDO_TRY(check_box(where, BOX_DESTINATION, &out->destination, &out->destination_bytes));
+  return check_box(where, BOX_SOURCE, &out->source, &out->source_bytes);
 }
 
-static rondo_status check_fill_shape(const char *where, const rondo_fill *fill) {
+static rondo_status check_fill_shape(const char *where, const rondo_fill *fill, size_t *out_bytes) {
   if (fill->element_bytes != 1 && fill->element_bytes != 2 && fill->element_bytes != 4)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: a fill with elements of %" PRIu32 " bytes: 1, 2 and 4 are possible", where,
                       fill->element_bytes);
   box_shape box;
-  size_t extent;
   if (!fill_box(fill, &box))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: a fill of %zu elements of %" PRIu32 " bytes does not fit the address space", where,
                       fill->width, fill->element_bytes);
-  RONDO_TRY(check_box(where, BOX_FILL, &box, &extent));
+  RONDO_TRY(check_box(where, BOX_FILL, &box, out_bytes));
   if (box.pitch % fill->element_bytes != 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: a fill with elements of %" PRIu32
@@ -180,13 +184,15 @@ static rondo_status check_alloc_shape(const char *where, const rondo_alloc_node 
 }
 
 rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *params) {
+  copy_boxes boxes;
+  size_t bytes;
   switch (params->kind) {
     case RONDO_NODE_KERNEL:
       return check_kernel_shape(where, &params->as.kernel);
     case RONDO_NODE_COPY:
-      return check_copy_shape(where, &params->as.copy);
+      return check_copy_shape(where, &params->as.copy, &boxes);
     case RONDO_NODE_FILL:
-      return check_fill_shape(where, &params->as.fill);
+      return check_fill_shape(where, &params->as.fill, &bytes);
     case RONDO_NODE_CHILD:
       return params->as.child == NULL ? fail_null(where, "the child graph is NULL") : RONDO_OK;
     case RONDO_NODE_ALLOC:
@@ -227,7 +233,8 @@ static rondo_status check_range(const char *where, const char *what, const void 
 }
 
 /* Boxes of different pitches with too many rows to compare are accepted without a check. */
-static bool have_common_bytes(const rondo_copy *copy, const box_shape *destination, const box_shape *source) {
+static bool have_common_bytes(const rondo_copy *copy, const copy_boxes *boxes) {
+  const box_shape *destination = &boxes->destination, *source = &boxes->source;
   rondo_box to, from;
   return rondo_box_make(copy->dst, destination->width, destination->height, destination->pitch, destination->depth,
                         destination->slice_pitch, &to) &&
@@ -236,30 +243,24 @@ static bool have_common_bytes(const rondo_copy *copy, const box_shape *destinati
          rondo_box_overlap(&to, &from) == RONDO_OVERLAP_YES;
 }
 
-static rondo_status check_copy_addresses(const char *where, const rondo_copy *copy) {
-  box_shape destination = destination_box(copy), source = source_box(copy);
-  size_t dst_extent, src_extent;
-  RONDO_TRY(check_box(where, BOX_DESTINATION, &destination, &dst_extent));
-  RONDO_TRY(check_box(where, BOX_SOURCE, &source, &src_extent));
-  RONDO_TRY(check_range(where, "destination", copy->dst, dst_extent));
-  RONDO_TRY(check_range(where, "source", copy->src, src_extent));
-  if (have_common_bytes(copy, &destination, &source))
+static rondo_status check_copy(const char *where, const rondo_copy *copy) {
+  copy_boxes boxes;
+  RONDO_TRY(check_copy_shape(where, copy, &boxes));
+  RONDO_TRY(check_range(where, "destination", copy->dst, boxes.destination_bytes));
+  RONDO_TRY(check_range(where, "source", copy->src, boxes.source_bytes));
+  if (have_common_bytes(copy, &boxes))
     return rondo_fail(
         RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
         "%s: the destination of %zu bytes at %p and the source of %zu bytes at %p overlap: copy through a "
         "third buffer",
-        where, dst_extent, copy->dst, src_extent, copy->src);
+        where, boxes.destination_bytes, copy->dst, boxes.source_bytes, copy->src);
   return RONDO_OK;
 }
 
-static rondo_status check_fill_address(const char *where, const rondo_fill *fill) {
-  box_shape box;
-  size_t extent;
-  const bool fits = fill_box(fill, &box);
-  assert(fits);
-  (void)fits;
-  RONDO_TRY(check_box(where, BOX_FILL, &box, &extent));
-  RONDO_TRY(check_range(where, "fill", fill->dst, extent));
+static rondo_status check_fill(const char *where, const rondo_fill *fill) {
+  size_t bytes;
+  RONDO_TRY(check_fill_shape(where, fill, &bytes));
+  RONDO_TRY(check_range(where, "fill", fill->dst, bytes));
   if ((uintptr_t)fill->dst % fill->element_bytes != 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: a fill with elements of %" PRIu32 " bytes at %p: the address must be a multiple of %" PRIu32,
@@ -272,36 +273,28 @@ static rondo_status check_kernel(const char *where, const rondo_device *device, 
   return check_device(where, device, node->kernel->device, "kernel", node->kernel->name);
 }
 
-/* The parameters have passed rondo_node_shape_check, and are not those of a kernel. */
-static rondo_status check_identities(const char *where, const rondo_device *device, const rondo_node_params *params) {
+rondo_status rondo_node_params_check(const char *where, const rondo_device *device, const rondo_node_params *params) {
+  if (params == NULL) return rondo_refuse_null(where, "the node's parameters");
   switch (params->kind) {
+    case RONDO_NODE_KERNEL:
+      return check_kernel(where, device, &params->as.kernel);
+    case RONDO_NODE_COPY:
+      return check_copy(where, &params->as.copy);
+    case RONDO_NODE_FILL:
+      return check_fill(where, &params->as.fill);
     case RONDO_NODE_CHILD:
+      RONDO_TRY(rondo_node_shape_check(where, params));
       return check_device(where, device, params->as.child->device, "child graph", params->as.child->name);
     case RONDO_NODE_HOST:
       return params->as.host.function == NULL ? fail_null(where, "the host function is NULL") : RONDO_OK;
-    case RONDO_NODE_COPY:
-      return check_copy_addresses(where, &params->as.copy);
-    case RONDO_NODE_FILL:
-      return check_fill_address(where, &params->as.fill);
     case RONDO_NODE_EVENT_RECORD:
     case RONDO_NODE_EVENT_WAIT:
       return params->as.event == NULL ? fail_null(where, "the event is NULL") : RONDO_OK;
     case RONDO_NODE_FREE:
       return params->as.free_address == NULL ? fail_null(where, "the address to free is NULL") : RONDO_OK;
-    case RONDO_NODE_KERNEL:
-    case RONDO_NODE_EMPTY:
-    case RONDO_NODE_ALLOC:
-    case RONDO_NODE_FOREIGN:
-      return RONDO_OK;
+    default:
+      return rondo_node_shape_check(where, params);
   }
-  return RONDO_OK;
-}
-
-rondo_status rondo_node_params_check(const char *where, const rondo_device *device, const rondo_node_params *params) {
-  if (params == NULL) return rondo_refuse_null(where, "the node's parameters");
-  if (params->kind == RONDO_NODE_KERNEL) return check_kernel(where, device, &params->as.kernel);
-  RONDO_TRY(rondo_node_shape_check(where, params));
-  return check_identities(where, device, params);
 }
 
 /* Extents --------------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/edges.h"
 #include "graph/graph.h"
 #include "graph/node_name.h"
 #include "graph/verify/verifier_internal.h"
@@ -96,13 +97,6 @@ static bool find_edge(const rondo_verifier *verifier, uint32_t before, uint32_t 
   return *out_from != *out_to;
 }
 
-static bool has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) {
-  const rondo_slots *dependents = &rondo_graph_at(graph, from)->dependents;
-  for (size_t i = 0; i < dependents->count; i++)
-    if (dependents->items[i] == to) return true;
-  return false;
-}
-
 static rondo_status is_ordered(const rondo_verifier *verifier, uint32_t before, uint32_t after, bool *out) {
   rondo_order_pair pair = {.before = before, .after = after};
   RONDO_TRY(rondo_verify_order_check(&verifier->order, &pair, 1));
@@ -136,7 +130,8 @@ static rondo_status suggest_edge(report *self, uint32_t before, uint32_t after, 
   name_graph(where, sizeof where, graph, verifier->input->root);
   if (backwards) {
     snprintf(self->remedy, sizeof self->remedy, "Remove the %s %" PRIu32 " -> %" PRIu32 "%s%s%s",
-             has_edge(graph, to, from) ? "edge" : "order", to, from, where, else_do[0] == '\0' ? "" : " or ", else_do);
+             rondo_graph_has_edge(graph, to, from) ? "edge" : "order", to, from, where,
+             else_do[0] == '\0' ? "" : " or ", else_do);
     return RONDO_OK;
   }
   self->finding.from = tag_in(verifier, graph, from);
