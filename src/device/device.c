@@ -14,6 +14,7 @@
 
 #include "base/environment.h"
 #include "base/error.h"
+#include "base/linked_list.h"
 #include "base/log.h"
 #include "base/trace.h"
 #include "base/versioned_struct.h"
@@ -122,19 +123,13 @@ static rondo_status watch_forks(void) {
 static void enter_list(rondo_device *device) {
   device->process = (int)getpid();
   pthread_mutex_lock(&list_lock);
-  device->next_open = open_list;
-  if (open_list != NULL) open_list->previous_open = device;
-  open_list = device;
+  RONDO_LIST_INSERT(open_list, device, next_open, open_link);
   pthread_mutex_unlock(&list_lock);
 }
 
 static void leave_list(rondo_device *device) {
   pthread_mutex_lock(&list_lock);
-  if (device->previous_open != NULL)
-    device->previous_open->next_open = device->next_open;
-  else
-    open_list = device->next_open;
-  if (device->next_open != NULL) device->next_open->previous_open = device->previous_open;
+  RONDO_LIST_REMOVE(device, next_open, open_link);
   pthread_mutex_unlock(&list_lock);
 }
 

@@ -54,7 +54,7 @@ struct rondo_device {
   bool is_inherited;          /* a parent process opened it: it cannot be used in this process */
   int process;                /* that opened it */
   rondo_device_tables tables; /* constant except after a fork; nothing next to the queues' table is ever written */
-  rondo_device *previous_open, *next_open;
+  rondo_device *next_open, **open_link;           /* in the list of open devices */
   atomic_uint reservations;                       /* ranges of addresses that it has; memory/peer_access.c */
   rondo_device_uses uses;                         /* live objects that keep it open */
   rondo_device_slot memory;                       /* memory/: pools and heaps */
@@ -138,6 +138,10 @@ RONDO_MUST_USE static inline rondo_status rondo_device_call_library(rondo_device
   if (use == RONDO_LIBRARY_WORK) rondo_thread_count_work();
   return device->ops->call_library(device, use, call, user);
 }
+
+/* For drivers: the index in a device's name. "" is 0; else a number of at most three digits, without sign or leading
+ * zeros. False for all other texts. */
+bool rondo_device_parse_index(const char *text, uint32_t *out);
 
 /* Finds the driver and opens (driver_registry.c). */
 RONDO_MUST_USE rondo_status rondo_registry_open(const char *name, const rondo_device_options *options,

@@ -4,7 +4,6 @@
  */
 #define _GNU_SOURCE
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -136,16 +135,6 @@ static const rondo_device_ops device_ops = {
     .host_release = cpu_host_release,
 };
 
-/* "" is 0; else a number without sign or leading zeros, below CPU_DEVICES. */
-static bool parse_index(const char *rest, uint32_t *out) {
-  *out = 0;
-  if (rest[0] == '\0') return true;
-  if (strlen(rest) > 2 || strspn(rest, "0123456789") != strlen(rest)) return false;
-  if (rest[0] == '0' && rest[1] != '\0') return false;
-  *out = (uint32_t)strtoul(rest, NULL, 10);
-  return *out < CPU_DEVICES;
-}
-
 /* At most what the machine has, where it says. */
 static uint64_t choose_memory_limit(const cpu_device *device, uint64_t asked) {
   const long pages = sysconf(_SC_PHYS_PAGES);
@@ -191,7 +180,7 @@ static rondo_status cpu_open(const char *rest, const rondo_device_options *optio
   const char *index_text;
   *out = NULL;
   const bool checking = parse_checking(rest, &index_text);
-  if (!parse_index(index_text, &index)) {
+  if (!rondo_device_parse_index(index_text, &index) || index >= CPU_DEVICES) {
     return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE,
                       "there is no device 'cpu:%s': CPU devices are 'cpu', 'cpu:0' to 'cpu:%d', and, with checks, "
                       "'cpu:check', 'cpu:check:0' to 'cpu:check:%d'",

@@ -127,7 +127,7 @@ struct cuda_queue {
   _Atomic uint64_t kernels, launches; /* enqueued so far; only the owner counts */
   _Atomic(cuda_executable *) last;    /* launched last and not waited for; NULL: none */
   char label[RONDO_STREAM_LABEL];     /* for messages: "stream 3" */
-  cuda_queue *previous, *next;        /* in the device's list, or the list of dead queues */
+  cuda_queue *next, **link;           /* in the device's list of queues, or of dead queues */
   _Atomic(cuda_host_work *) unused;   /* pushed by the threads that ran them; popped only by the owner */
   cuda_host_work *records;            /* all records, by next_of_queue */
   cuda_gate *gate;                    /* of its host functions; NULL before the first */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/allocation.h"
+#include "base/linked_list.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_executable.h"
 #include "device/cuda/cuda_host_function.h"
@@ -236,9 +237,7 @@ void cuda_queues_name_launched(const cuda_device *device, char *text, size_t byt
 
 static void link_queue(cuda_device *device, cuda_queue *queue) {
   pthread_mutex_lock(&device->lock);
-  queue->next = device->queues;
-  if (queue->next != NULL) queue->next->previous = queue;
-  device->queues = queue;
+  RONDO_LIST_INSERT(device->queues, queue, next, link);
   pthread_mutex_unlock(&device->lock);
 }
 
@@ -246,11 +245,7 @@ static void unlink_queue(cuda_device *device, cuda_queue *queue) {
   pthread_mutex_lock(&device->lock);
   device->kernels += atomic_load_explicit(&queue->kernels, memory_order_relaxed);
   device->launches += atomic_load_explicit(&queue->launches, memory_order_relaxed);
-  if (queue->previous != NULL)
-    queue->previous->next = queue->next;
-  else
-    device->queues = queue->next;
-  if (queue->next != NULL) queue->next->previous = queue->previous;
+  RONDO_LIST_REMOVE(queue, next, link);
   pthread_mutex_unlock(&device->lock);
 }
 
