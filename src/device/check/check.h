@@ -43,7 +43,10 @@ typedef struct check_area {
 /* One of several things that do not overlap, by address. */
 typedef struct check_range {
   char *begin, *end;
-  void *object;
+  union {
+    void *object;
+    int file; /* of a mapping */
+  };
 } check_range;
 
 typedef RONDO_ARRAY(check_range) check_index;
@@ -121,21 +124,17 @@ typedef struct check_state {
   _Atomic uint32_t spin;
   check_index regions;  /* check_region */
   check_index areas;    /* check_area, by their pages */
-  check_index mappings; /* of physical memory: check_mapping */
+  check_index mappings; /* of physical memory. Files are duplicates, which exist as long as the mapping */
   check_index hosts;    /* host memory from the device; no objects */
   check_scratch scratches[CHECK_SCRATCHES];
   uint32_t scratch_count;
   check_region *oldest, **newest; /* the quarantine */
   size_t quarantine_bytes, quarantine_count;
 
-  _Atomic uint32_t gate; /* works that run, and whether a launch is being explored */
-  _Atomic uint32_t failed;
-  rondo_saved_error failure; /* of no queue; under `edit` */
-  atomic_bool said_once;     /* that some graphs are not explored */
+  _Atomic uint32_t gate;       /* works that run, and whether a launch is being explored */
+  rondo_first_failure failure; /* of no queue */
+  atomic_bool said_once;       /* that some graphs are not explored */
 } check_state;
-
-/* Reports (check_findings.c) */
-enum { CHECK_LABEL_BYTES = RONDO_LABEL_BYTES };
 
 /* Works (check_work.c) */
 void check_run_work(rondo_blocks blocks, void *const *args);

@@ -172,8 +172,8 @@ static rondo_status enter_area(check_state *check, const check_area *area) {
   assert(area->pages <= area->begin && area->begin + area->bytes <= area->pages + area->page_bytes);
   RONDO_TRY(rondo_allocate(&check->allocator, 1, sizeof *area, &memory));
   memcpy(memory, area, sizeof *area);
-  const rondo_status status =
-      check_index_insert(check, &check->areas, (check_range){area->pages, area->pages + area->page_bytes, memory});
+  const rondo_status status = check_index_insert(
+      check, &check->areas, (check_range){area->pages, area->pages + area->page_bytes, .object = memory});
   if (status != RONDO_OK) rondo_release(&check->allocator, memory, 1, sizeof *area);
   return status;
 }
@@ -203,7 +203,7 @@ rondo_status check_area_make(check_state *check, size_t bytes, const char *name,
     if (status != RONDO_OK) rondo_status_ignore(check_unreserve(device, base, reserved), "the first failure counts");
   }
   if (status != RONDO_OK) give_mappings();
-  *out_address = area.begin;
+  *out_address = status == RONDO_OK ? area.begin : NULL;
   return status;
 }
 
@@ -284,10 +284,10 @@ void check_area_set_read_only(check_state *check, const char *address, bool read
 }
 
 void check_areas_forget(check_state *check, const char *begin, const char *end) {
-  void *object;
+  check_range range;
   check_lock(check);
-  while (check_index_remove(check, &check->areas, begin, end, &object)) {
-    check_area *area = object;
+  while (check_index_remove(check, &check->areas, begin, end, &range)) {
+    check_area *area = range.object;
     if (area->life == CHECK_LIVE) check_area_shut(check, area, CHECK_ENDED);
     rondo_release(&check->allocator, area, 1, sizeof *area);
   }

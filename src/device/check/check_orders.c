@@ -207,11 +207,11 @@ static const check_entry *try_order(explorer *e, const uint32_t *order, size_t *
   return check_snapshot_compare(&e->snapshot, out_offset);
 }
 
-static const char *label_node(const explorer *e, uint32_t position, char buffer[CHECK_LABEL_BYTES]) {
+static const char *label_node(const explorer *e, uint32_t position, char buffer[RONDO_LABEL_BYTES]) {
   const check_work *work = check_work_of(&e->executable->nodes[position]);
   if (work != NULL) return check_label(buffer, work);
   const char *name = e->executable->names[position];
-  (void)snprintf(buffer, CHECK_LABEL_BYTES, name[0] == '\0' ? "a node%s" : "node '%s'", name);
+  (void)snprintf(buffer, RONDO_LABEL_BYTES, name[0] == '\0' ? "a node%s" : "node '%s'", name);
   return buffer;
 }
 
@@ -233,7 +233,7 @@ static const char *memory_label(char buffer[MEMORY_LABEL], const check_entry *en
 }
 
 static void report_pair(const explorer *e, uint32_t earlier, uint32_t later, const check_entry *entry, size_t offset) {
-  char a[CHECK_LABEL_BYTES], b[CHECK_LABEL_BYTES], edge[RONDO_EDGE_TEXT], memory[MEMORY_LABEL];
+  char a[RONDO_LABEL_BYTES], b[RONDO_LABEL_BYTES], edge[RONDO_EDGE_TEXT], memory[MEMORY_LABEL];
   const rondo_node_where *from = where_of(e, earlier), *to = where_of(e, later);
   rondo_saved_error before;
   rondo_error_save(&before);

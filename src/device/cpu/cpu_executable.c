@@ -46,16 +46,11 @@ static rondo_status make_storage(cpu_executable *executable, cpu_node_detail *de
 
 static rondo_status make_kernel(cpu_executable *executable, cpu_node_detail *detail, const rondo_kernel_node *work) {
   const rondo_kernel *kernel = work->kernel;
-  assert(kernel->cpu != NULL); /* the caller has called kernel_check */
   void *values;
   RONDO_TRY(make_storage(executable, detail, kernel->parameter_count, kernel->argument_bytes, &values));
-  void **args = detail->storage;
-  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
-    args[i] = (unsigned char *)values + kernel->offsets[i];
-    memcpy(args[i], work->args[i], kernel->parameters[i].bytes);
-  }
+  cpu_copy_arguments(work, detail->storage, values);
   detail->node.function = kernel->cpu;
-  detail->node.blocks = (rondo_blocks){0, (size_t)rondo_grid_blocks(work->grid), work->grid};
+  detail->node.blocks = cpu_kernel_blocks(work);
   return RONDO_OK;
 }
 

@@ -270,16 +270,6 @@ cpu_item *cpu_queue_begin(cpu_queue *queue, cpu_operation operation, size_t byte
 
 void cpu_queue_publish(cpu_queue *queue, uint64_t head) { publish(queue, head); }
 
-static void copy_argument(void *to, const void *from, uint32_t bytes) {
-  if (bytes == 8) {
-    memcpy(to, from, 8);
-  } else if (bytes == 4) {
-    memcpy(to, from, 4);
-  } else {
-    memcpy(to, from, bytes);
-  }
-}
-
 static void keep_name(cpu_item *item, size_t name_at, const char *name) {
   item->name_at = (uint32_t)name_at;
   (void)snprintf((char *)item + name_at, NAME_BYTES, "%s", name);
@@ -288,38 +278,36 @@ static void keep_name(cpu_item *item, size_t name_at, const char *name) {
 static rondo_status submit_kernel(cpu_queue *queue, const rondo_node_params *params) {
   const rondo_kernel_node *work = &params->as.kernel;
   const rondo_kernel *kernel = work->kernel;
-  assert(kernel->cpu != NULL); /* the caller has called kernel_check */
-  const size_t count = kernel->parameter_count;
-  const size_t values_at = cpu_align(sizeof(cpu_item) + count * sizeof(void *), CPU_GRANULE);
+  const size_t values_at = cpu_align(sizeof(cpu_item) + kernel->parameter_count * sizeof(void *), CPU_GRANULE);
   const size_t name_at = values_at + kernel->argument_bytes;
   const bool traced = rondo_trace_on();
   uint64_t head;
   cpu_item *item = begin_item(queue, CPU_KERNEL, name_at + (traced ? NAME_BYTES : 0), &head);
   if (__builtin_expect(traced, 0)) keep_name(item, name_at, params->name != NULL ? params->name : kernel->name);
   void **args = (void **)(void *)(item + 1);
-  unsigned char *values = (unsigned char *)item + values_at;
-  for (size_t i = 0; i < count; i++) {
-    args[i] = values + kernel->offsets[i];
-    copy_argument(args[i], work->args[i], kernel->parameters[i].bytes);
-  }
+  cpu_copy_arguments(work, args, (unsigned char *)item + values_at);
   item->as.work.function = kernel->cpu;
   item->as.work.args = args;
-  item->as.work.blocks = (rondo_blocks){0, (size_t)rondo_grid_blocks(work->grid), work->grid};
+  item->as.work.blocks = cpu_kernel_blocks(work);
   publish(queue, head);
   return RONDO_OK;
 }
 
-static void submit_described(cpu_queue *queue, const rondo_node_params *params) {
-  const cpu_description described = cpu_describe(params);
-  const size_t described_at = sizeof(cpu_item) + sizeof(void *);
-  uint64_t head;
-  cpu_item *item = begin_item(queue, CPU_WORK, described_at + described.bytes, &head);
+/* An item with a copy of the description's data, which is its only argument and is returned. */
+static void *begin_described(cpu_queue *queue, cpu_description described, uint64_t *out_head) {
+  const size_t data_at = sizeof(cpu_item) + sizeof(void *);
+  cpu_item *item = begin_item(queue, CPU_WORK, data_at + described.bytes, out_head);
   void **args = (void **)(void *)(item + 1);
-  args[0] = (unsigned char *)item + described_at;
-  memcpy(args[0], described.data, described.bytes);
+  args[0] = memcpy((unsigned char *)item + data_at, described.data, described.bytes);
   item->as.work.function = described.function;
   item->as.work.args = args;
   item->as.work.blocks = cpu_all_blocks(described.blocks);
+  return args[0];
+}
+
+static void submit_described(cpu_queue *queue, const rondo_node_params *params) {
+  uint64_t head;
+  (void)begin_described(queue, cpu_describe(params), &head);
   publish(queue, head);
 }
 
@@ -332,18 +320,10 @@ typedef struct named_host_work {
 static void submit_host(cpu_queue *queue, const rondo_node_params *params) {
   named_host_work host = {.work = {.host = params->as.host}, .queue = queue};
   if (params->name != NULL) (void)snprintf(host.name, sizeof host.name, "%s", params->name);
-  const size_t described_at = sizeof(cpu_item) + sizeof(void *);
   uint64_t head;
-  cpu_item *item = begin_item(queue, CPU_WORK, described_at + sizeof host, &head);
-  void **args = (void **)(void *)(item + 1);
-  named_host_work *kept = (named_host_work *)(void *)((unsigned char *)item + described_at);
-  *kept = host;
+  named_host_work *kept = begin_described(queue, (cpu_description){cpu_run_host, 1, &host, sizeof host}, &head);
   kept->work.name = kept->name;
   kept->work.queue = &kept->queue;
-  args[0] = &kept->work;
-  item->as.work.function = cpu_run_host;
-  item->as.work.args = args;
-  item->as.work.blocks = cpu_all_blocks(1);
   publish(queue, head);
 }
 

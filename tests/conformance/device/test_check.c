@@ -85,7 +85,7 @@ TEST(test_gm18_use_after_an_immediate_free) {
   gone = test_allocate(t, BYTES, NULL);
   assert_ok(rondo_free(t->device, gone));
   poke_on(t, t->stream, gone, 100, 1);
-  assert_found(t, RONDO_REASON_USE_AFTER_FREE, "kernel 'poke'", "byte 100 of an unnamed allocation (4.0 KiB)");
+  assert_found(t, RONDO_REASON_USE_AFTER_FREE, "kernel 'poke'", "byte 100 of allocation (no name, 4.0 KiB)");
 }
 
 TEST(test_gm18_use_after_a_stream_ordered_free) {
