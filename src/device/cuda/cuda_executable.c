@@ -3,7 +3,6 @@
  * that was built again comes after the launches of the one that it replaces: uploading the old one waits for them.
  */
 #include <assert.h>
-#include <string.h>
 
 #include "base/allocation.h"
 #include "device/cuda/cuda_context.h"
@@ -18,23 +17,16 @@
 
 /* Edges ------------------------------------------------------------------------------------------------------------ */
 
-static rondo_status copy_list(const cuda_executable *executable, const void *from, size_t count, size_t bytes,
-                              void *out_pointer) {
-  void *copy = NULL;
-  RONDO_TRY(rondo_allocate_copy(cuda_allocator_of(executable), from, count, bytes, &copy));
-  memcpy(out_pointer, &copy, sizeof copy);
-  return RONDO_OK;
-}
-
 /* Topology does not change with updates. */
 static rondo_status keep_edges(cuda_executable *executable, const rondo_lowered_graph *graph) {
+  const rondo_allocator *allocator = cuda_allocator_of(executable);
   const size_t edges = graph->predecessor_start[graph->node_count];
-  RONDO_TRY(copy_list(executable, graph->predecessor_start, graph->node_count + 1, sizeof(uint32_t),
-                      &executable->predecessor_start));
-  RONDO_TRY(copy_list(executable, graph->predecessors, edges, sizeof(uint32_t), &executable->predecessors));
+  RONDO_TRY(rondo_allocate_copy(allocator, graph->predecessor_start, graph->node_count + 1, sizeof(uint32_t),
+                                &executable->predecessor_start));
+  RONDO_TRY(rondo_allocate_copy(allocator, graph->predecessors, edges, sizeof(uint32_t), &executable->predecessors));
   executable->edge_count = edges;
-  RONDO_TRY(copy_list(executable, graph->programmatic, graph->programmatic_count, sizeof *graph->programmatic,
-                      &executable->programmatic));
+  RONDO_TRY(rondo_allocate_copy(allocator, graph->programmatic, graph->programmatic_count, sizeof *graph->programmatic,
+                                &executable->programmatic));
   executable->programmatic_count = graph->programmatic_count;
   if (graph->captured != NULL) rondo_captured_retain(executable->captured = graph->captured);
   return RONDO_OK;

@@ -11,6 +11,7 @@
 #include "device/cuda/cuda_graph_build.h"
 #include "device/cuda/cuda_graph_node.h"
 #include "device/cuda/cuda_placeholder_memory.h"
+#include "graph/byte_box.h"
 
 /* Leaving nodes out ------------------------------------------------------------------------------------------------ */
 
@@ -237,16 +238,13 @@ static bool needs_placeholders(const cuda_node *node, bool is_in_bound) {
   return node->kind == RONDO_NODE_COPY || (node->kind == RONDO_NODE_FILL && is_in_bound && node->captured != 0);
 }
 
-static rondo_status add_fill(cuda_placeholders *to, const rondo_fill *fill) {
-  return cuda_placeholders_add(to, fill->dst, (fill->height - 1) * fill->pitch + fill->width * fill->element_bytes);
-}
-
 static rondo_status add_placeholders(const cuda_executable *executable, bool is_in_bound, cuda_placeholders *to) {
   for (size_t i = 0; i < executable->count; i++) {
     const cuda_node *node = &executable->nodes[i];
     if (!needs_placeholders(node, is_in_bound)) continue;
-    RONDO_TRY(node->kind == RONDO_NODE_COPY ? cuda_placeholders_add_copy(to, &node->as.copy)
-                                            : add_fill(to, &node->as.fill));
+    RONDO_TRY(node->kind == RONDO_NODE_COPY
+                  ? cuda_placeholders_add_copy(to, &node->as.copy)
+                  : cuda_placeholders_add(to, node->as.fill.dst, rondo_fill_bytes(&node->as.fill)));
   }
   return RONDO_OK;
 }
@@ -278,7 +276,7 @@ typedef struct building {
 static rondo_status build_and_instantiate(cuda_executable *executable, void *user) {
   const building *self = user;
   if (is_bound(executable))
-    RONDO_TRY(cuda_bound_build(executable, self->built, self->handles));
+    RONDO_TRY(cuda_build_captured(executable, self->built, self->handles));
   else
     RONDO_TRY(build_graph(executable, &self->built->graph, self->handles));
   return cuda_instantiate(executable, self->built, self->handles);

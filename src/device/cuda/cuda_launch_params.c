@@ -56,12 +56,6 @@ void cuda_copy_params(const rondo_copy *copy, size_t part, cu_copy *out) {
                    .depth = is_whole ? shape.depth : 1};
 }
 
-void cuda_copy_extents(const rondo_copy *copy, size_t *out_src, size_t *out_dst) {
-  const copy_shape shape = shape_of(copy);
-  *out_src = (shape.depth - 1) * shape.src_slice + (shape.height - 1) * shape.src_pitch + copy->width;
-  *out_dst = (shape.depth - 1) * shape.dst_slice + (shape.height - 1) * shape.dst_pitch + copy->width;
-}
-
 cu_result cuda_copy_submit(const cuda_api *api, cu_stream stream, const rondo_copy *copy) {
   if (copy->height == 1 && copy->depth == 1)
     return api->copy_async(cuda_address(copy->dst), cuda_address(copy->src), copy->width, stream);

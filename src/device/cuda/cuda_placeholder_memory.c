@@ -14,8 +14,8 @@
 #include "base/error.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/cuda_context.h"
-#include "device/cuda/cuda_launch_params.h"
 #include "device/cuda/cuda_memory.h"
+#include "graph/byte_box.h"
 
 /* Setting the access to a mapping costs the same for one page as for many (docs/cuda-probes.md, 35). So long runs are
  * mapped in pieces of this size. */
@@ -115,10 +115,8 @@ rondo_status cuda_placeholders_add(cuda_placeholders *self, const void *memory, 
 }
 
 rondo_status cuda_placeholders_add_copy(cuda_placeholders *self, const rondo_copy *copy) {
-  size_t src, dst;
-  cuda_copy_extents(copy, &src, &dst);
-  RONDO_TRY(cuda_placeholders_add(self, copy->src, src));
-  return cuda_placeholders_add(self, copy->dst, dst);
+  RONDO_TRY(cuda_placeholders_add(self, copy->src, rondo_copy_src_bytes(copy)));
+  return cuda_placeholders_add(self, copy->dst, rondo_copy_dst_bytes(copy));
 }
 
 /* Unmapping -------------------------------------------------------------------------------------------------------- */

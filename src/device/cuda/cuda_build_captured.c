@@ -208,7 +208,7 @@ static rondo_status build(binding *b, cuda_built *out) {
   return bind_edges(b);
 }
 
-rondo_status cuda_bound_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles) {
+rondo_status cuda_build_captured(cuda_executable *executable, cuda_built *out, cu_graph_node *handles) {
   binding b = {.executable = executable, .device = cuda_device_of(executable->base.device), .handles = handles};
   const rondo_status status = build(&b, out);
   rondo_release(allocator_of(&b), b.entries, executable->count, sizeof *b.entries);
