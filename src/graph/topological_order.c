@@ -156,23 +156,19 @@ static rondo_status order_by_number(const rondo_graph *graph, uint32_t **out) {
 rondo_status rondo_graph_order_in(const rondo_graph *graph, const rondo_graph *root, uint32_t **out) {
   *out = NULL;
   if (is_ascending(graph)) return order_by_number(graph, out);
-  const rondo_allocator *allocator = &graph->allocator;
-  void *order = NULL, *ready = NULL, *waiting = NULL;
-  rondo_status status = rondo_allocate(allocator, graph->live_count, sizeof(uint32_t), &order);
-  if (status == RONDO_OK) status = rondo_allocate(allocator, graph->live_count, sizeof(uint32_t), &ready);
-  if (status == RONDO_OK) status = rondo_allocate(allocator, graph->nodes.count, sizeof(uint32_t), &waiting);
-  if (status == RONDO_OK) {
-    slot_heap heap = {.items = ready};
-    if (sort_slots(graph, waiting, &heap, order) < graph->live_count) status = fail_cycle(graph, root, waiting);
+  rondo_scratch scratch = {.allocator = &graph->allocator};
+  slot_heap ready = {0};
+  uint32_t *waiting;
+  rondo_status status = rondo_scratch_take(&scratch, graph->live_count, sizeof *ready.items, &ready.items);
+  if (status == RONDO_OK) status = rondo_scratch_take(&scratch, graph->nodes.count, sizeof *waiting, &waiting);
+  if (status == RONDO_OK) status = rondo_allocate_items(&graph->allocator, graph->live_count, sizeof **out, out);
+  if (status == RONDO_OK && sort_slots(graph, waiting, &ready, *out) < graph->live_count) {
+    status = fail_cycle(graph, root, waiting);
+    rondo_release(&graph->allocator, *out, graph->live_count, sizeof **out);
+    *out = NULL;
   }
-  rondo_release(allocator, waiting, graph->nodes.count, sizeof(uint32_t));
-  rondo_release(allocator, ready, graph->live_count, sizeof(uint32_t));
-  if (status != RONDO_OK) {
-    rondo_release(allocator, order, graph->live_count, sizeof(uint32_t));
-    return status;
-  }
-  *out = order;
-  return RONDO_OK;
+  rondo_scratch_free(&scratch);
+  return status;
 }
 
 rondo_status rondo_graph_mark_ancestors(const rondo_graph *graph, const uint32_t *from, size_t count, bool *marks) {

@@ -51,6 +51,7 @@ typedef struct cpu_timeline {
   atomic_uint references;
   bool stamped; /* event-record nodes of timing events: stamp_ns is the time of the last advance */
   _Atomic uint64_t stamp_ns;
+  cpu_device *device;
   void (*release)(struct cpu_timeline *timeline); /* called with the last reference */
 } cpu_timeline;
 
@@ -72,7 +73,6 @@ typedef struct cpu_semaphore {
   _Atomic uint64_t asked;
   _Atomic bool failed; /* set after the failure */
   rondo_saved_error failure;
-  cpu_device *device;
   void (*end)(void *user);
   void *user;
 } cpu_semaphore;

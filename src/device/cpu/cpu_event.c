@@ -86,24 +86,13 @@ rondo_status cpu_event_create(rondo_device *device, bool timing, rondo_device_ev
   return RONDO_OK;
 }
 
-/* A timeline with the device it was allocated from. */
-typedef struct own_timeline {
-  cpu_timeline timeline;
-  cpu_device *device;
-} own_timeline;
-
-static void free_own(cpu_timeline *timeline) {
-  own_timeline *own = (own_timeline *)timeline;
-  rondo_release(&own->device->base.allocator, own, 1, sizeof *own);
+static void free_timeline(cpu_timeline *timeline) {
+  rondo_release(&timeline->device->base.allocator, timeline, 1, sizeof *timeline);
 }
 
 rondo_status cpu_timeline_create(cpu_device *device, cpu_timeline **out) {
-  own_timeline *own;
-  *out = NULL;
-  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof *own, &own));
-  own->device = device;
-  cpu_timeline_init(&own->timeline, free_own);
-  *out = &own->timeline;
+  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof **out, out));
+  cpu_timeline_init(*out, device, free_timeline);
   return RONDO_OK;
 }
 
@@ -115,7 +104,7 @@ static cpu_semaphore *semaphore_of(const rondo_device_event *event) {
 
 static void free_semaphore(cpu_timeline *timeline) {
   cpu_semaphore *semaphore = (cpu_semaphore *)timeline;
-  const rondo_allocator *allocator = &semaphore->device->base.allocator;
+  const rondo_allocator *allocator = &timeline->device->base.allocator;
   semaphore->end(semaphore->user); /* which stops raising it */
   rondo_release(allocator, semaphore, 1, sizeof *semaphore);
 }
@@ -130,8 +119,7 @@ static rondo_status semaphore_create(rondo_device *device, void (*end)(void *use
     *out = NULL;
     return status;
   }
-  cpu_timeline_init(&semaphore->timeline, free_semaphore);
-  semaphore->device = (cpu_device *)device;
+  cpu_timeline_init(&semaphore->timeline, (cpu_device *)device, free_semaphore);
   semaphore->end = end;
   semaphore->user = user;
   /* The first reference is the event's. */

@@ -644,7 +644,7 @@ rondo_status cpu_queue_create(rondo_device *base, const char *label, rondo_queue
     queue->device = device;
     queue->ring = ring;
     (void)snprintf(queue->label, sizeof queue->label, "%s", label);
-    cpu_timeline_init(&queue->timeline, free_struct);
+    cpu_timeline_init(&queue->timeline, device, free_struct);
     status = enter_table(device, queue);
     if (status == RONDO_OK) {
       *out = &queue->base;

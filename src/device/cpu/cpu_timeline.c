@@ -11,8 +11,8 @@
 #include "device/cpu/cpu_queue.h"
 #include "device/cpu/cpu_timeline.h"
 
-void cpu_timeline_init(cpu_timeline *timeline, void (*release)(cpu_timeline *)) {
-  *timeline = (cpu_timeline){.release = release};
+void cpu_timeline_init(cpu_timeline *timeline, cpu_device *device, void (*release)(cpu_timeline *)) {
+  *timeline = (cpu_timeline){.device = device, .release = release};
   atomic_init(&timeline->references, 1);
 }
 

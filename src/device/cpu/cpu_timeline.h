@@ -8,7 +8,7 @@
 
 #include "device/cpu/cpu.h"
 
-void cpu_timeline_init(cpu_timeline *timeline, void (*release)(cpu_timeline *));
+void cpu_timeline_init(cpu_timeline *timeline, cpu_device *device, void (*release)(cpu_timeline *));
 void cpu_timeline_retain(cpu_timeline *timeline);
 void cpu_timeline_release(cpu_timeline *timeline);
 void cpu_timeline_advance(cpu_timeline *timeline, uint64_t value);

@@ -56,16 +56,12 @@ static void run_clocks(rondo_verify_order *order) {
   }
 }
 
-static rondo_status take(const rondo_verify_order *order, size_t count, uint32_t **out) {
-  return rondo_allocate_items(order->allocator, count, sizeof **out, out);
-}
-
 rondo_status rondo_verify_order_make(const rondo_allocator *allocator, const rondo_flat_edges *edges, uint32_t widest,
                                      rondo_verify_order *out) {
   const size_t count = edges->node_count;
   *out = (rondo_verify_order){.allocator = allocator, .edges = *edges};
   if (count == 0) return RONDO_OK;
-  RONDO_TRY(take(out, NODE_WORDS * count, &out->chain));
+  RONDO_TRY(rondo_allocate_items(allocator, NODE_WORDS * count, sizeof *out->chain, &out->chain));
   out->place = out->chain + count;
   out->way_in = out->place + count;
   out->way_out = out->way_in + count;
@@ -73,7 +69,7 @@ rondo_status rondo_verify_order_make(const rondo_allocator *allocator, const ron
   cover(out);
   if (out->chain_count == 1 || out->chain_count > widest || count > MOST_CLOCK_ENTRIES / out->chain_count)
     return RONDO_OK;
-  RONDO_TRY(take(out, count * out->chain_count, &out->clocks));
+  RONDO_TRY(rondo_allocate_items(allocator, count * out->chain_count, sizeof *out->clocks, &out->clocks));
   run_clocks(out);
   return RONDO_OK;
 }
@@ -147,7 +143,8 @@ typedef struct hard_pair {
 
 typedef struct hard_pairs {
   const rondo_verify_order *order;
-  hard_pair *items; /* at most as many as requested */
+  rondo_scratch scratch; /* owns the arrays */
+  hard_pair *items;      /* at most as many as requested */
   size_t count;
   uint32_t *table; /* a hash table of numbers of items, each plus 1 */
   size_t table_mask;
@@ -258,9 +255,9 @@ static rondo_status check_by_masks(hard_pairs *hard, rondo_order_pair *pairs, si
   const size_t nodes = hard->order->edges.node_count;
   shorten_all(hard, pairs, count);
   if (hard->count == 0) return RONDO_OK;
-  RONDO_TRY(take(hard->order, nodes + 1, &hard->starts));
-  RONDO_TRY(take(hard->order, count, &hard->by_source));
-  RONDO_TRY(rondo_allocate_items(hard->order->allocator, nodes, sizeof(node_mask), &hard->masks));
+  RONDO_TRY(rondo_scratch_take(&hard->scratch, nodes + 1, sizeof *hard->starts, &hard->starts));
+  RONDO_TRY(rondo_scratch_take(&hard->scratch, count, sizeof *hard->by_source, &hard->by_source));
+  RONDO_TRY(rondo_scratch_take(&hard->scratch, nodes, sizeof *hard->masks, &hard->masks));
   answer_hard(hard);
   for (size_t i = 0; i < count; i++)
     if (hard->asked[i] != 0) pairs[i].ordered = hard->items[hard->asked[i] - 1].ordered;
@@ -271,26 +268,20 @@ static rondo_status make_table(hard_pairs *hard, size_t count) {
   size_t room = 16;
   while (room < 2 * count) room *= 2;
   hard->table_mask = room - 1;
-  RONDO_TRY(rondo_allocate_items(hard->order->allocator, count, sizeof(hard_pair), &hard->items));
-  RONDO_TRY(take(hard->order, room, &hard->table));
-  return take(hard->order, count, &hard->asked);
+  RONDO_TRY(rondo_scratch_take(&hard->scratch, count, sizeof *hard->items, &hard->items));
+  RONDO_TRY(rondo_scratch_take(&hard->scratch, room, sizeof *hard->table, &hard->table));
+  return rondo_scratch_take(&hard->scratch, count, sizeof *hard->asked, &hard->asked);
 }
 
 rondo_status rondo_verify_order_check(const rondo_verify_order *order, rondo_order_pair *pairs, size_t count) {
-  const size_t nodes = order->edges.node_count;
   if (order->clocks != NULL || order->chain_count <= 1 || count == 0) {
     for (size_t i = 0; i < count; i++)
       (void)rondo_verify_order_decide(order, pairs[i].before, pairs[i].after, &pairs[i].ordered);
     return RONDO_OK;
   }
-  hard_pairs hard = {.order = order};
+  hard_pairs hard = {.order = order, .scratch = {.allocator = order->allocator}};
   rondo_status status = make_table(&hard, count);
   if (status == RONDO_OK) status = check_by_masks(&hard, pairs, count);
-  rondo_release(order->allocator, hard.items, count, sizeof(hard_pair));
-  rondo_release(order->allocator, hard.table, hard.table_mask + 1, sizeof(uint32_t));
-  rondo_release(order->allocator, hard.asked, count, sizeof(uint32_t));
-  rondo_release(order->allocator, hard.starts, nodes + 1, sizeof(uint32_t));
-  rondo_release(order->allocator, hard.by_source, count, sizeof(uint32_t));
-  rondo_release(order->allocator, hard.masks, nodes, sizeof(node_mask));
+  rondo_scratch_free(&hard.scratch);
   return status;
 }
