@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Edges. Each is stored twice, at the node it leaves and at the node it enters, in sorted vectors. Edges of a list are
- * added or removed one by one. If one is refused, those before it are undone. Undoing cannot fail: removing needs no
- * memory, and a removed edge leaves its room reserved.
+ * Edges. Each is stored twice, in sorted arrays: in the node that it leaves and in the node that it enters. Lists of
+ * edges are added or removed one by one. If one is refused, those before it are undone. Undoing cannot fail: removing
+ * needs no memory, and a removed edge leaves its capacity reserved.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -46,7 +46,7 @@ bool rondo_graph_has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) 
   return rondo_slots_find(&rondo_graph_at(graph, to)->dependencies, from, &index);
 }
 
-/* Both vectors must have room for the edge. */
+/* Both lists must have capacity for the edge. */
 static void put_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
   rondo_graph_note_change(graph);
   rondo_slots_insert(&rondo_graph_at(graph, from)->dependents, to);
@@ -72,9 +72,10 @@ static rondo_status link_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
   RONDO_TRY(rondo_graph_check_slot(graph, from));
   RONDO_TRY(rondo_graph_check_slot(graph, to));
   if (from == to)
-    return fail_edge(graph, RONDO_REASON_SELF_EDGE, from, to, "leads from a node to itself: name two nodes");
+    return fail_edge(graph, RONDO_REASON_SELF_EDGE, from, to, "leads from a node to itself: pass two different nodes");
   if (rondo_graph_has_edge(graph, from, to))
-    return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, from, to, "is there already, or is given twice: leave it out");
+    return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, from, to,
+                     "exists already, or is twice in the list: remove it from the list");
   rondo_slots *dependents = &rondo_graph_at(graph, from)->dependents;
   rondo_slots *dependencies = &rondo_graph_at(graph, to)->dependencies;
   RONDO_TRY(rondo_slots_reserve(graph, dependents, dependents->count + 1));
@@ -98,7 +99,7 @@ static rondo_status unlink_edge(rondo_graph *graph, uint32_t from, uint32_t to) 
   RONDO_TRY(rondo_graph_check_slot(graph, to));
   if (!rondo_graph_has_edge(graph, from, to))
     return fail_edge(graph, RONDO_REASON_MISSING_EDGE, from, to,
-                     "is not there, or is given twice: rondo_graph_edges lists those that are");
+                     "does not exist, or is twice in the list: rondo_graph_edges lists the edges of the graph");
   cut_edge(graph, from, to);
   return RONDO_OK;
 }
@@ -145,9 +146,10 @@ rondo_status rondo_graph_link_programmatic(rondo_graph *graph, const rondo_progr
   const bool is_there = at < count && items[at].from == edge->from && items[at].to == edge->to;
   if (edge->from == edge->to)
     return fail_edge(graph, RONDO_REASON_SELF_EDGE, edge->from, edge->to,
-                     "leads from a node to itself: name two nodes");
+                     "leads from a node to itself: pass two different nodes");
   if (is_there || rondo_graph_has_edge(graph, edge->from, edge->to))
-    return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, edge->from, edge->to, "is there already");
+    return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, edge->from, edge->to,
+                     "exists already: remove it from the list");
   RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->programmatic, count + 1));
   rondo_array_insert(&graph->programmatic, at, *edge);
   return RONDO_OK;
@@ -162,13 +164,13 @@ void rondo_graph_cut_programmatic(rondo_graph *graph, uint32_t slot) {
   graph->programmatic.count = kept;
 }
 
-/* Lists of the user's --------------------------------------------------------------------------------------------- */
+/* Public functions ------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_graph_add_edges(rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count) {
   RONDO_TRY(rondo_require("rondo_graph_add_edges", "the graph", graph));
   if (count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_require("rondo_graph_add_edges", "the list of nodes that edges come from", from));
-  RONDO_TRY(rondo_require("rondo_graph_add_edges", "the list of nodes that edges lead to", to));
+  RONDO_TRY(rondo_require("rondo_graph_add_edges", "the list of nodes that the edges leave", from));
+  RONDO_TRY(rondo_require("rondo_graph_add_edges", "the list of nodes that the edges enter", to));
   void *from_slots, *to_slots;
   RONDO_TRY(rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &from_slots));
   rondo_status status = rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &to_slots);

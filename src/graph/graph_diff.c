@@ -76,7 +76,7 @@ static bool same_dependencies(graph_comparison *comparison, uint32_t place) {
   return true;
 }
 
-/* Compares the edges that leave an index. b has the same number. */
+/* Compares the programmatic edges that leave the nodes at an index. */
 static bool same_programmatic(const graph_comparison *comparison, uint32_t place) {
   const ordered_graph *a = &comparison->a, *b = &comparison->b;
   size_t a_count, b_count, matched = 0;
@@ -116,7 +116,7 @@ static rondo_status compare_all(graph_comparison *comparison) {
   return RONDO_OK;
 }
 
-/* Indices of b may exceed a's, so there are stamps for the longer of the two. */
+/* b may have more nodes than a, so there are stamps for the longer of the two. */
 static rondo_status compare_with_stamps(graph_comparison *comparison) {
   const rondo_graph *a = comparison->a.graph, *b = comparison->b.graph;
   const uint32_t places = a->live_count > b->live_count ? a->live_count : b->live_count;
@@ -203,8 +203,7 @@ static rondo_status hash_params(const rondo_node_params *params, const rondo_gra
   return RONDO_OK;
 }
 
-/* Dependencies are in the order of slots, which must not affect the hash. A sum of hashes does not depend on the order.
- * */
+/* Dependencies are in the order of slots, which must not affect the hash. A sum of hashes does not depend on order. */
 static uint64_t hash_dependencies(uint64_t state, const ordered_graph *ordered, const rondo_slots *dependencies) {
   uint64_t sum = 0;
   for (size_t i = 0; i < dependencies->count; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A graph as JSON (<rondo/graph.h> describes the format). Each kernel is listed once, in the order in which nodes first
- * name it. Nodes come by number, and children inside their node. The same graph always gives the same text.
+ * A graph as JSON (<rondo/graph.h> describes the format). Each kernel is listed once, in the order of the first nodes
+ * that use them. Nodes are in the order of their numbers, and a child graph is inside its node. The same graph always
+ * gives the same text.
  */
 #include <inttypes.h>
 #include <stdint.h>

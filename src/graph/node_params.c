@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Parameters of nodes: the checks of public calls (B2 to B4), defaults for zeros, and comparing.
- * The same functions serve nodes and stream operations. Nothing here allocates or keeps state; any thread.
+ * Parameters of nodes: the checks of public calls (B2 to B4), defaults for zeros, and comparing. The same functions
+ * serve nodes and stream operations.
+ *
+ * Threads: any. Nothing here allocates or keeps state.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -27,8 +29,7 @@ typedef struct box_shape {
   size_t pitch, slice_pitch;
 } box_shape;
 
-/* Replaces zeros by their meaning, and values without effect by their defaults. Returns false if a number does not fit.
- * */
+/* Replaces zeros by their defaults, and also values without effect. False if a size does not fit. */
 static bool resolve_box(box_shape *box) {
   if (box->height == 0) box->height = 1;
   if (box->depth == 0) box->depth = 1;
@@ -39,7 +40,7 @@ static bool resolve_box(box_shape *box) {
   return box->depth > 1 || rondo_checked_multiply(box->pitch, box->height, &box->slice_pitch);
 }
 
-/* Bytes from the first to one past the last of a resolved box; false if that exceeds PTRDIFF_MAX. */
+/* The bytes from the first to one past the last of a resolved box. False if they exceed PTRDIFF_MAX. */
 static bool measure_box(const box_shape *box, size_t *out) {
   size_t slices, rows, slice, total;
   if (!rondo_checked_multiply(box->depth - 1, box->slice_pitch, &slices)) return false;
@@ -49,13 +50,13 @@ static bool measure_box(const box_shape *box, size_t *out) {
   return total <= PTRDIFF_MAX && box->pitch <= PTRDIFF_MAX && box->slice_pitch <= PTRDIFF_MAX;
 }
 
-/* Whose box it is. */
+/* What the box is of. */
 typedef enum box_role { BOX_DESTINATION, BOX_SOURCE, BOX_FILL } box_role;
 
 static const char *const box_names[] = {
     [BOX_DESTINATION] = "destination", [BOX_SOURCE] = "source", [BOX_FILL] = "fill"};
 
-/* A fill's width counts elements. */
+/* The width of a fill counts elements. */
 static rondo_status fail_empty(const char *where, box_role role, const box_shape *box) {
   const bool is_fill = role == BOX_FILL;
   const char *const kind = is_fill ? "fill" : "copy";
@@ -63,8 +64,8 @@ static rondo_status fail_empty(const char *where, box_role role, const box_shape
   char rows[64] = "";
   if (height > 1 || depth > 1) (void)snprintf(rows, sizeof rows, " x %zu rows x %zu slices", height, depth);
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                    "%s: a %s of 0 %s%s: give at least 1, or leave the %s out", where, kind,
-                    is_fill ? "elements" : "bytes", rows, kind);
+                    "%s: a %s of 0 %s%s: pass at least 1, or omit the %s", where, kind, is_fill ? "elements" : "bytes",
+                    rows, kind);
 }
 
 /* Resolves the box and checks its geometry. */
@@ -74,19 +75,22 @@ static rondo_status check_box(const char *where, box_role role, box_shape *box, 
   const size_t given = box->pitch;
   if (box->width == 0) return fail_empty(where, role, box);
   if (!resolve_box(box) || (box->pitch >= box->width && !measure_box(box, out_extent)))
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "%s: the %s of %zu bytes x %zu rows x %zu slices, %zu bytes from row to row, does not fit the "
-                      "address space",
-                      where, what, box->width, box->height, box->depth, given);
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+        "%s: the %s of %zu bytes x %zu rows x %zu slices with a pitch of %zu bytes does not fit the address "
+        "space",
+        where, what, box->width, box->height, box->depth, given);
   if (box->pitch < box->width)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "%s: the %s has rows of %zu bytes but a pitch of %zu: the pitch must be at least the row", where,
-                      what, box->width, box->pitch);
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+        "%s: the %s has rows of %zu bytes but a pitch of %zu: the pitch must be at least the width of a row", where,
+        what, box->width, box->pitch);
   const size_t slice = (box->height - 1) * box->pitch + box->width;
   if (box->depth > 1 && box->slice_pitch < slice)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "%s: the %s has slices of %zu bytes but a slice pitch of %zu: it must be at least the slice",
-                      where, what, slice, box->slice_pitch);
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+        "%s: the %s has slices of %zu bytes but a slice pitch of %zu: it must be at least the size of a slice", where,
+        what, slice, box->slice_pitch);
   return RONDO_OK;
 }
 
@@ -97,7 +101,7 @@ static box_shape source_box(const rondo_copy *copy) {
   return (box_shape){copy->width, copy->height, copy->depth, copy->src_pitch, copy->src_slice_pitch};
 }
 
-/* A fill's box in bytes; false when its rows do not fit. */
+/* A fill's box in bytes. False if its rows do not fit. */
 static bool fill_box(const rondo_fill *fill, box_shape *out) {
   *out = (box_shape){.height = fill->height, .depth = 1, .pitch = fill->pitch};
   return rondo_checked_multiply(fill->width, fill->element_bytes, &out->width);
@@ -111,10 +115,9 @@ static rondo_status check_argument_bytes(const char *where, const rondo_kernel_n
   for (size_t i = 0; i < node->arg_count; i++) {
     const bool scalar = kernel->parameters[i].access == RONDO_ACCESS_SCALAR;
     if (node->arg_bytes[i] > (scalar ? 0 : PTRDIFF_MAX))
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                        "%s: argument %zu of kernel '%s' is said to give access to %zu bytes, %s", where, i,
-                        kernel->name, node->arg_bytes[i],
-                        scalar ? "but is no pointer: give 0" : "which do not fit the address space");
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: arg_bytes[%zu] of kernel '%s' is %zu, %s",
+                        where, i, kernel->name, node->arg_bytes[i],
+                        scalar ? "but the argument is not a pointer: pass 0" : "which does not fit the address space");
   }
   return RONDO_OK;
 }
@@ -127,18 +130,19 @@ static rondo_status check_kernel_shape(const char *where, const rondo_kernel_nod
   if (status != RONDO_OK) return rondo_fail_context(status, "%s", where);
   if (node->arg_count != kernel->parameter_count)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
-                      "%s: kernel '%s' has %" PRIu32 " parameter%s, %zu %s given: give as many", where, kernel->name,
-                      kernel->parameter_count, kernel->parameter_count == 1 ? "" : "s", node->arg_count,
-                      node->arg_count == 1 ? "argument was" : "arguments were");
+                      "%s: kernel '%s' has %" PRIu32 " parameter%s, but %zu %s passed: pass one for each parameter",
+                      where, kernel->name, kernel->parameter_count, kernel->parameter_count == 1 ? "" : "s",
+                      node->arg_count, node->arg_count == 1 ? "argument was" : "arguments were");
   if (node->arg_count > 0 && node->args == NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
                       "%s: the list of the %zu arguments of kernel '%s' is NULL", where, node->arg_count, kernel->name);
   for (size_t i = 0; i < node->arg_count; i++)
     if (node->args[i] == NULL)
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
-                        "%s: argument %zu of kernel '%s' is NULL: arguments are given by the addresses of their "
-                        "values, for a pointer too",
-                        where, i, kernel->name);
+      return rondo_fail(
+          RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
+          "%s: argument %zu of kernel '%s' is NULL: pass the address of its value, also if the value is a "
+          "pointer",
+          where, i, kernel->name);
   return check_argument_bytes(where, node);
 }
 
@@ -176,7 +180,7 @@ static rondo_status check_fill_shape(const char *where, const rondo_fill *fill, 
 static rondo_status check_alloc_shape(const char *where, const rondo_alloc_node *alloc) {
   if (alloc->bytes == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "%s: an allocation of 0 bytes: give at least 1, or leave the alloc node out", where);
+                      "%s: an allocation of 0 bytes: pass at least 1, or omit the alloc node", where);
   if (alloc->bytes > PTRDIFF_MAX)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: an allocation of %zu bytes does not fit the address space", where, alloc->bytes);
@@ -204,10 +208,10 @@ rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *
     case RONDO_NODE_FREE:
       return RONDO_OK;
     case RONDO_NODE_FOREIGN:
-      return params->as.foreign.what == NULL ? fail_null(where, "a foreign node that says not what it is") : RONDO_OK;
+      return params->as.foreign.what == NULL ? fail_null(where, "the foreign node has no name of its kind") : RONDO_OK;
   }
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, "%s: %d is no kind of node: use a RONDO_NODE_ name",
-                    where, (int)params->kind);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND,
+                    "%s: %d is not a kind of node: use one of RONDO_NODE_", where, (int)params->kind);
 }
 
 /* Identities: addresses, functions, devices ----------------------------------------------------------------------- */
@@ -216,8 +220,9 @@ static rondo_status check_device(const char *where, const rondo_device *device, 
                                  const char *what, const char *name) {
   if (device == other) return RONDO_OK;
   const bool is_named = name[0] != '\0';
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE, "%s: %s%s%s%s%s was made %s: make one %s", where,
-                    is_named ? "" : "the ", what, is_named ? " '" : "", name, is_named ? "'" : "",
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
+                    "%s: %s%s%s%s%s was made %s: use one that was made %s", where, is_named ? "" : "the ", what,
+                    is_named ? " '" : "", name, is_named ? "'" : "",
                     other == NULL ? "without a device" : "for another device",
                     device == NULL ? "without a device" : "for this device");
 }

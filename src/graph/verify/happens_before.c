@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Chains, clocks and masks. A batch of masks has one bit for each of at most 256 nodes on one side of the pairs. It
- * moves along the edges from there: forward if the pairs have fewer different first nodes, backward if they have fewer
- * second nodes.
+ * Chains, clocks and masks. A mask has one bit for each of at most 256 nodes on one side of the pairs. Masks move along
+ * the edges from these nodes: forward if the pairs have fewer different first nodes, backward if they have fewer
+ * different second nodes.
  */
 #include "graph/verify/happens_before.h"
 
@@ -12,9 +12,9 @@
 #include "base/hash.h"
 
 #define MOST_CLOCK_ENTRIES (SIZE_MAX >> 4 < (size_t)1 << 24 ? SIZE_MAX >> 4 : (size_t)1 << 24)
-#define NODE_WORDS 4 /* words of a node in the block of chains, indices and ways */
-#define STEPS 8      /* that shorten a pair */
-#define LOOK_AHEAD 8 /* successors that are looked at one by one */
+#define NODE_WORDS 4 /* words for each node in the block of chains, indices, predecessors and successors */
+#define STEPS 8      /* to shorten a pair */
+#define LOOK_AHEAD 8 /* successors that are compared one by one */
 
 /* Chains ---------------------------------------------------------------------------------------------------------- */
 
@@ -23,7 +23,7 @@ static void begin_chain(rondo_verify_order *order, uint32_t node) {
   order->place[node] = 1;
 }
 
-/* One walk over the edges. Each node passes its chain to the first successor that has none. */
+/* Finds the chains in one walk over the edges. Each node passes its chain to its first successor without one. */
 static void cover(rondo_verify_order *order) {
   const rondo_flat_edges *edges = &order->edges;
   for (uint32_t i = 0; i < edges->node_count; i++) {
@@ -83,7 +83,7 @@ void rondo_verify_order_free(rondo_verify_order *order) {
 
 /* One pair -------------------------------------------------------------------------------------------------------- */
 
-/* Most pairs are edges. False also for a node of too many successors to look through. */
+/* Whether there is an edge, as in most pairs. False also if `before` has too many successors to compare. */
 static bool is_edge(const rondo_flat_edges *edges, uint32_t before, uint32_t after) {
   const uint32_t first = edges->successor_start[before], past = edges->successor_start[before + 1];
   for (uint32_t k = first; k < past && past - first <= LOOK_AHEAD; k++)
@@ -91,8 +91,8 @@ static bool is_edge(const rondo_flat_edges *edges, uint32_t before, uint32_t aft
   return false;
 }
 
-/* Another node reaches a node with one way in only through that way, and a node with one way out reaches others only
- * through that way. Shortens the pair accordingly; true if that decides it. */
+/* A node with a single predecessor is reached only through it, and a node with a single successor reaches others only
+ * through that. Shortens the pair accordingly. True if this answers it. */
 static bool shorten(const rondo_verify_order *order, uint32_t *before, uint32_t *after, bool *out_ordered) {
   *out_ordered = false;
   for (int step = 0; step < STEPS; step++) {
@@ -135,7 +135,7 @@ typedef struct node_mask {
   uint64_t words[MASK_WORDS];
 } node_mask;
 
-/* A pair that shortening did not decide, once. */
+/* A pair that shortening did not answer. Each is listed once. */
 typedef struct hard_pair {
   uint32_t before, after;
   bool ordered;
@@ -144,12 +144,12 @@ typedef struct hard_pair {
 typedef struct hard_pairs {
   const rondo_verify_order *order;
   rondo_scratch scratch; /* owns the arrays */
-  hard_pair *items;      /* at most as many as requested */
+  hard_pair *items;      /* at most as many as there are requested pairs */
   size_t count;
-  uint32_t *table; /* a hash table of numbers of items, each plus 1 */
+  uint32_t *table; /* a hash table of indices of items, each plus 1 */
   size_t table_mask;
-  uint32_t *asked;  /* for each requested pair, the number of its item plus 1; 0 if it is answered */
-  uint32_t *starts; /* by node: where the items with this source begin in `by_source`; one more than nodes */
+  uint32_t *asked;  /* for each requested pair, the index of its item plus 1; 0 if it is answered */
+  uint32_t *starts; /* by node: where the items with this source begin in `by_source`; one entry more than nodes */
   uint32_t *by_source;
   node_mask *masks; /* by node */
 } hard_pairs;
@@ -175,7 +175,7 @@ static void shorten_all(hard_pairs *hard, rondo_order_pair *pairs, size_t count)
 static uint32_t source_of(const hard_pair *item, bool forward) { return forward ? item->before : item->after; }
 static uint32_t target_of(const hard_pair *item, bool forward) { return forward ? item->after : item->before; }
 
-/* Sorts the items by source; returns how many different sources there are. */
+/* Sorts the items by source. Returns how many different sources there are. */
 static size_t group(hard_pairs *hard, bool forward) {
   const size_t nodes = hard->order->edges.node_count;
   size_t sources = 0;
@@ -199,7 +199,7 @@ static inline void merge(node_mask *into, const node_mask *from) {
   for (int w = 0; w < MASK_WORDS; w++) into->words[w] |= from->words[w];
 }
 
-/* Runs the masks of the nodes low .. high along the edges among them. */
+/* Moves the masks of the nodes from `low` to `high` along the edges between them. */
 static void spread(const hard_pairs *hard, bool forward, uint32_t low, uint32_t high) {
   const rondo_flat_edges *edges = &hard->order->edges;
   node_mask *masks = hard->masks;
@@ -216,7 +216,7 @@ static void spread(const hard_pairs *hard, bool forward, uint32_t low, uint32_t 
   }
 }
 
-/* The sources are `sources`, ascending. */
+/* Answers the items of these sources, which are in ascending order. */
 static void answer_batch(const hard_pairs *hard, bool forward, const uint32_t *sources, size_t count) {
   uint32_t low = sources[0], high = sources[count - 1];
   for (size_t s = 0; s < count; s++)
