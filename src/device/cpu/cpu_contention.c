@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Contention: at least as many long runs of executables as processors. The header states what follows from it.
+ * Contention. The header describes its effects.
  *
- * A run is counted on the processor where it is, as its thread last saw it. A worker is bound to its processor. When a
- * run arrives there while another processor has no run, the thread that notices moves the worker to the other
- * processor: a thread that runs nodes, or one that goes to sleep and leaves its processor.
+ * A run is counted on the processor where its thread last saw it. A worker is bound to its processor. If a run arrives
+ * there while another processor has no run, the thread that notices this moves the worker to the other processor: a
+ * thread that runs nodes, or one that goes to sleep and leaves its processor.
  */
 #include <assert.h>
 
@@ -43,7 +43,7 @@ bool cpu_contention_has_run_beside(const cpu_pool *pool, const cpu_participant *
   return atomic_load_explicit(&pool->occupants[worker->place], memory_order_relaxed) > own;
 }
 
-/* One that the process may not have used when the device was opened counts as the first. */
+/* A processor that the process could not use when the device was opened counts as the first. */
 static uint32_t place_of(const cpu_pool *pool, int processor) {
   for (uint32_t i = 0; i < pool->processor_count; i++)
     if (pool->processors[i] == processor) return i;

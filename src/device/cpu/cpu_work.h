@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Work that is no kernel: copies, fills and host functions, in a kernel's form, so that streams and graphs run all
- * work alike.
+ * Work that is not a kernel: copies, fills and host functions, with functions like those of kernels. So streams and
+ * graphs run all work in the same way.
  */
 #ifndef RONDO_DEVICE_CPU_CPU_WORK_H
 #define RONDO_DEVICE_CPU_CPU_WORK_H

@@ -64,7 +64,7 @@ CPU_TEST(destroying_an_idle_queue_waits_for_no_worker) {
 
 static rondo_status fail_inside(void *user) {
   (void)user;
-  return rondo_fail(RONDO_IO_ERROR, RONDO_REASON_NONE, "what the function met");
+  return rondo_fail(RONDO_IO_ERROR, RONDO_REASON_NONE, "fix the cause");
 }
 
 static rondo_status fail_inside_and_go_on(void *user) {
