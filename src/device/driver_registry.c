@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The list of drivers. No other file names them. A device's name is the name of its driver, or that and a colon and a
- * rest that the driver understands. The table is constant. Thread-safe.
+ * The list of drivers. No other file names them. The name of a device is the name of its driver, optionally followed by
+ * a colon and a text that the driver understands. The table is constant. Threads: any.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -53,8 +53,8 @@ struct rondo_library {
   rondo_saved_error failure; /* why it is not used; its message is "" if it is */
 };
 
-/* Whether the functions can be called. A missing library is not an error: it is logged once, as a warning if the
- * environment names the library or the library is faulty. Keeps the thread's last error. */
+/* Whether the functions can be called. A missing library is not an error. It is logged once, as a warning if the
+ * environment names the library or the library is faulty. The last error of the thread stays. */
 bool rondo_library_find(rondo_library *library);
 
 /* The same for a caller that requires the library. Logs nothing. Errors: UNAVAILABLE with NO_DRIVER, whose message

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The text of findings: which work, which allocation, what is wrong and what to do. They are made after the work's
- * function has returned, on the thread that ran it. A failure goes to the work's queue. If the work has none, it goes
+ * The text of findings: which work, which allocation, what is wrong and what to do. They are made after the function of
+ * the work has returned, on the thread that ran it. A failure goes to the queue of the work. If there is none, it goes
  * to the device, whose next synchronisation returns it.
  */
 #include <assert.h>
@@ -32,11 +32,11 @@ static const struct {
                              " before its alloc was reached: order it after the alloc"},
     [CHECK_MISTAKE_ENDED] = {RONDO_REASON_USE_AFTER_FREE, NULL,
                              " after it was freed: order it before the free, or free later"},
-    [CHECK_MISTAKE_AFTER_END] = {RONDO_REASON_OUT_OF_RANGE, "past the end of", ": look at its sizes and indices"},
+    [CHECK_MISTAKE_AFTER_END] = {RONDO_REASON_OUT_OF_RANGE, "past the end of", ": check its sizes and indices"},
     [CHECK_MISTAKE_BEFORE_BEGIN] = {RONDO_REASON_OUT_OF_RANGE, "before the beginning of",
-                                    ": look at its sizes and indices"},
+                                    ": check its sizes and indices"},
     [CHECK_MISTAKE_READ_ONLY] = {RONDO_REASON_NO_ACCESS, NULL,
-                                 ", which it was given to read: declare that it is written, or write a copy"},
+                                 ", which it may only read: declare that it is written, or write a copy"},
     [CHECK_MISTAKE_FOREIGN] = {RONDO_REASON_FOREIGN_ADDRESS, NULL, ""},
 };
 
@@ -52,7 +52,7 @@ static void describe(char *buffer, size_t bytes, const check_fault *fault, const
   const char *const advice = is_early_on_host ? early_on_host : reports[fault->mistake].advice;
   rondo_named_size(allocation, fault->name, fault->bytes);
   if (fault->mistake == CHECK_MISTAKE_FOREIGN)
-    (void)snprintf(buffer, bytes, "%p, where no allocation of device %s is: look at the pointers it is given",
+    (void)snprintf(buffer, bytes, "%p, where device %s has no allocation: check the pointers that it gets",
                    (const void *)fault->address, check->device->base.name);
   else if (where == NULL)
     (void)snprintf(buffer, bytes, "byte %zu of allocation %s%s", fault->distance, allocation, advice);

@@ -20,7 +20,7 @@
 
 /* What writes ------------------------------------------------------------------------------------------------------ */
 
-/* At first there is an entry for each write. */
+/* Adds an entry for a write. merge_entries removes duplicates. */
 static bool add_entry(check_snapshot *snapshot, check_area *area, char *begin, size_t bytes) {
   const check_life life = area == NULL ? CHECK_LIVE : area->life;
   const check_entry entry = {.area = area, .begin = begin, .bytes = bytes, .life_before = life, .life_after = life};

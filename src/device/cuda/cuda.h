@@ -43,7 +43,7 @@ typedef struct cuda_hosts {
   cuda_host_thread *threads;
 } cuda_hosts;
 
-/* Addresses of a mapping or of a reservation. */
+/* The addresses of a mapping or of a reservation. */
 typedef struct cuda_range {
   cu_address address;
   size_t bytes;
@@ -87,7 +87,7 @@ typedef struct cuda_device {
   pthread_mutex_t lock; /* of what follows */
   uint64_t admitted;    /* bit N: cuda:N was given access */
   cuda_ranges mappings, reservations;
-  cu_stream side; /* for waiting for an executable; made at the first use */
+  cu_stream side; /* waits for executables; made at the first use */
   cuda_queue *queues;
   uint64_t kernels, launches; /* of destroyed queues */
   cuda_queue *dead_queues;    /* destroyed on a lost device; host functions may still use them */

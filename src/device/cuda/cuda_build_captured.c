@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Executables of graphs with bound nodes. Memory that the driver manages, and some other kinds of nodes, exist only in
- * the graph that they were captured in. So that graph becomes the executable's graph. Rondo's own nodes that have only
- * an empty node in it are added after this node, and whatever depends on the empty node then depends on them too. Nodes
- * that were added after the capture are added as well. The driver cannot remove nodes from such a graph, so it is used
- * for one executable only. Threads: the thread that makes the executable.
+ * Builds an executable with bound nodes from a captured graph. Memory that the driver manages, and some other kinds of
+ * nodes, exist only in the graph that they were captured in. So that graph becomes the graph of the executable. Some
+ * nodes of Rondo are only an empty node in it. They are added after this empty node, and nodes that depend on the empty
+ * node then depend on them too. Nodes that were added after the capture are added as well. The driver cannot remove
+ * nodes from such a graph, so it is used for one executable only. Threads: the thread that makes the executable.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ typedef struct edge_pair {
   cu_graph_node from, to;
 } edge_pair;
 
-/* Where the executable's nodes are in the captured graph. */
+/* The nodes of the executable in the captured graph. */
 typedef struct binding {
   cuda_executable *executable;
   cuda_device *device;
@@ -28,8 +28,8 @@ typedef struct binding {
   rondo_scratch scratch;    /* owns `edges` and `entries` */
   edge_pair *edges;         /* of the captured graph, ascending */
   size_t edge_count;
-  cu_graph_node *entries; /* of each node: edges to it lead here */
-  cu_graph_node *handles; /* the parts of each node: edges from it begin at the last */
+  cu_graph_node *entries; /* for each node, where edges to it end */
+  cu_graph_node *handles; /* the parts of each node; edges from it begin at the last part */
 } binding;
 
 static int compare_addresses(const void *a, const void *b) {

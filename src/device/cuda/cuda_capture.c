@@ -217,7 +217,7 @@ static rondo_status capture_place(rondo_captured *base, const rondo_node_params 
   return status;
 }
 
-/* The kernel's node is the one that the next node depends on. */
+/* The node of the kernel is the node that the next one depends on. */
 static rondo_status find_launched(cuda_captured *captured, const cuda_queue *queue, uint64_t *out) {
   cuda_device *device = device_of(captured);
   bool is_active;
@@ -263,7 +263,7 @@ static rondo_status capture_end(rondo_captured *base, rondo_queue *base_queue) {
   cuda_enter_to_free(device, &scope);
   const cu_result code = device->api->capture_end(queue->stream, &captured->graph);
   if (code != CU_OK && captured->graph != NULL) {
-    (void)device->api->graph_destroy(captured->graph); /* it came with an error of other code */
+    (void)device->api->graph_destroy(captured->graph); /* returned together with an error that other code caused */
     captured->graph = NULL;
   }
   cuda_placeholders_drop(device, &captured->shown);

@@ -191,23 +191,23 @@ static void executable_destroy(rondo_executable *base) {
 
 /* Launching -------------------------------------------------------------------------------------------------------- */
 
-/* Host functions report to the queue of their launch. They are told which in the order of the stream: after earlier
- * launches, before this one. */
+/* Host functions report failures to the queue of their launch. This queue is set in the order of the stream: after
+ * earlier launches, before this one. */
 static rondo_status launch_with_hosts(cuda_executable *executable, cuda_queue *queue, cu_graph_exec exec) {
   cuda_device *device = cuda_device_of(queue->base.device);
   const cuda_api *api = device->api;
   cu_result code = api->stream_wait_event(queue->stream, executable->last, 0);
-  if (code == CU_OK && executable->queue_told != queue) {
-    RONDO_TRY(cuda_queue_tell(queue, &executable->queue));
-    executable->queue_told = queue;
+  if (code == CU_OK && executable->queue_set != queue) {
+    RONDO_TRY(cuda_queue_store_self(queue, &executable->queue));
+    executable->queue_set = queue;
   }
   if (code == CU_OK) code = api->exec_launch(exec, queue->stream);
   if (code == CU_OK && api->event_record(executable->last, queue->stream) != CU_OK)
-    code = api->stream_synchronize(queue->stream); /* what cannot be recorded is waited for */
+    code = api->stream_synchronize(queue->stream); /* if it cannot be recorded, wait for it */
   return cuda_check(device, code, "launching %s with host functions on %s", executable->label, queue->label);
 }
 
-/* The driver does not have the nodes as they are: the executable is built again. */
+/* The driver's nodes differ from ours, so the executable is built again. */
 static rondo_status rebuild_stale(cuda_executable *executable) {
   CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(cuda_device_of(executable->base.device), &scope));
@@ -233,7 +233,7 @@ static rondo_status launch_singly(cuda_executable *executable, cuda_queue *queue
   CUDA_SCOPE(scope);
   rondo_status status = RONDO_OK;
   RONDO_TRY(cuda_enter(device, &scope));
-  executable->queue = executable->queue_told = queue;
+  executable->queue = executable->queue_set = queue;
   for (size_t i = 0; i < executable->count && status == RONDO_OK; i++) {
     const cuda_node *node = &executable->nodes[i];
     if (!node->enabled) continue;
@@ -328,7 +328,7 @@ static rondo_status side_stream(cuda_device *device, cu_stream *out) {
   return RONDO_OK;
 }
 
-/* Uploads wait for all launches of what they upload. */
+/* An upload waits for all launches of the executable graph. */
 static rondo_status executable_synchronize(rondo_executable *base) {
   cuda_executable *executable = (cuda_executable *)base;
   cuda_device *device = cuda_device_of(base->device);

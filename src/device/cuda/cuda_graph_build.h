@@ -8,27 +8,29 @@
 #include "device/cuda/cuda_executable.h"
 
 /* Nodes that only order others (empty nodes, allocs and frees) each cost a call of the driver and one more node to
- * instantiate. They are left out where edges between the nodes before and after them can stand for them without
- * becoming more. The order of all other nodes is the same. */
+ * instantiate. They are left out where edges between the nodes before and after them can replace them without
+ * increasing the number of edges. The order of all other nodes is the same. */
 
-/* One node. It comes after before[first .. first + count). If it is left out, so do its successors. */
+/* The order of one node. It comes after before[first .. first + count). If it is left out, its successors come after
+ * these. */
 typedef struct cuda_way {
   size_t first;
   uint32_t count;
   uint32_t successors;
-  uint32_t listed; /* the last list that it is in, as the number of its node plus 1 */
+  uint32_t listed; /* the last node whose list it is in, plus 1 */
   bool is_left_out;
 } cuda_way;
 
 typedef struct cuda_order {
   const cuda_executable *executable;
-  cuda_way *ways;               /* of each node; NULL when none is order alone: each comes after its predecessors */
+  /* for each node; NULL if no node only orders others: then each node comes after its predecessors */
+  cuda_way *ways;
   RONDO_ARRAY(uint32_t) before; /* nodes that are not left out */
-  size_t node_count;            /* of ways */
-  size_t most;                  /* the longest list of a node that is not left out */
+  size_t node_count;            /* length of `ways` */
+  size_t most;                  /* the length of the longest list of a node that is not left out */
 } cuda_order;
 
-/* Of executable->nodes and predecessors. Free it on failure too. */
+/* Made from executable->nodes and predecessors. Free it after a failure too. */
 RONDO_MUST_USE rondo_status cuda_order_make(const cuda_executable *executable, cuda_order *out);
 void cuda_order_free(const rondo_allocator *allocator, cuda_order *order);
 
@@ -57,8 +59,8 @@ RONDO_MUST_USE rondo_status cuda_build(cuda_executable *executable, cuda_built *
 /* Builds the executable again from its nodes as they are now. In the device's context. */
 RONDO_MUST_USE rondo_status cuda_executable_rebuild(cuda_executable *executable);
 
-/* Calls `make` while what the executable's copies and captured fills name can be seen to be a device's memory
- * (cuda_placeholders). */
+/* Calls `make` while placeholder memory is mapped for the copies and captured fills of the executable
+ * (cuda_placeholders), so that the driver takes their addresses for memory of a device. */
 RONDO_MUST_USE rondo_status cuda_with_placeholders(cuda_executable *executable,
                                                    rondo_status (*make)(cuda_executable *executable, void *user),
                                                    void *user);

@@ -42,7 +42,7 @@ static void complain(const char *what, const char *path) {
   rondo_log(RONDO_LOG_WARNING, "cuda", "the cache of compiled kernels: %s %s: %s", path, what, strerror(errno));
 }
 
-/* Places ----------------------------------------------------------------------------------------------------------- */
+/* Folders ---------------------------------------------------------------------------------------------------------- */
 
 /* False if the cache is turned off, or has no place, as in a program with raised privileges. */
 static bool find_folder(char *out, size_t bytes) {
@@ -186,9 +186,9 @@ bool cuda_cache_find(const rondo_allocator *allocator, const cuda_cache_key *key
   return is_found;
 }
 
-/* Room ------------------------------------------------------------------------------------------------------------- */
+/* Size ------------------------------------------------------------------------------------------------------------- */
 
-/* What the files of the cache take. */
+/* The total size of the files, and the oldest file. */
 typedef struct survey {
   uint64_t bytes;
   char oldest[NAME_MAX + 1]; /* "" when there is none */
@@ -243,10 +243,11 @@ static size_t keep_to_bound(int descriptor, const char *path) {
   }
   (void)closedir(folder);
   if (evicted > 0)
-    rondo_log(RONDO_LOG_INFO, "cuda",
-              "the cache of compiled kernels: %zu files of %s went, more than RONDO_CUDA_CACHE_BYTES (%" PRIu64
-              ") were kept",
-              evicted, path, bound);
+    rondo_log(
+        RONDO_LOG_INFO, "cuda",
+        "the cache of compiled kernels: %zu files were removed from %s, which exceeded RONDO_CUDA_CACHE_BYTES (%" PRIu64
+        ")",
+        evicted, path, bound);
   return evicted;
 }
 
@@ -289,7 +290,7 @@ static bool write_file(int folder, const char *name, const cuda_cache_key *key, 
   return close(file) == 0 && is_written;
 }
 
-/* Writes the file under another name first, so that nobody reads a part of it. */
+/* Writes the file under another name first, so that nobody reads an incomplete file. */
 static bool replace_file(int folder, const cuda_cache_key *key, const cuda_code *code) {
   static atomic_uint serial;
   char name[NAME_MAX + 1], temporary[2 * NAME_MAX];

@@ -98,17 +98,17 @@ static rondo_status submit_host(cuda_queue *queue, const rondo_host_node *host) 
   return cuda_check(device, code, "a host function on %s", queue->label);
 }
 
-static void run_tell(void *user) {
+static void run_store_self(void *user) {
   cuda_host_work *work = user;
   *work->queue = work->owner;
   cuda_host_put_unused(work->owner, work);
 }
 
-rondo_status cuda_queue_tell(cuda_queue *queue, cuda_queue **place) {
+rondo_status cuda_queue_store_self(cuda_queue *queue, cuda_queue **place) {
   cuda_host_work *work;
   RONDO_TRY(take_unused(queue, &work));
   *work = (cuda_host_work){.queue = place, .owner = queue, .next_of_queue = work->next_of_queue};
-  return enqueue_record(queue, work, run_tell);
+  return enqueue_record(queue, work, run_store_self);
 }
 
 static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *work) {
@@ -168,7 +168,8 @@ void cuda_queues_settle(cuda_device *device, uint64_t epoch) {
     uint64_t settled = atomic_load_explicit(&queue->settled, memory_order_relaxed);
     while (settled < epoch && !atomic_compare_exchange_weak(&queue->settled, &settled, epoch)) {
     }
-    atomic_store_explicit(&queue->last, NULL, memory_order_relaxed); /* one that is launched meanwhile is not named */
+    /* an executable that is launched meanwhile is not named */
+    atomic_store_explicit(&queue->last, NULL, memory_order_relaxed);
   }
   pthread_mutex_unlock(&device->lock);
   cuda_kernels_look(device);
@@ -180,7 +181,7 @@ static rondo_status queue_await(rondo_queue *base) {
   const uint64_t epoch = atomic_load(&device->epoch);
   CUDA_SCOPE(scope);
   RONDO_TRY(cuda_require(device));
-  cuda_enter_to_free(device, &scope); /* callers rely on it that this waits */
+  cuda_enter_to_free(device, &scope); /* callers rely on this wait */
   const cu_result code = device->api->stream_synchronize(queue->stream);
   RONDO_TRY(cuda_check(device, code, "waiting for %s", queue->label));
   settle(queue, epoch);
@@ -344,7 +345,7 @@ rondo_status cuda_queue_create(rondo_device *base, const char *label, rondo_queu
 
 /* Events ----------------------------------------------------------------------------------------------------------- */
 
-/* What waits for a record stays: the driver sees to that. */
+/* Work that waits for a record still does, which the driver ensures. */
 static void event_destroy(rondo_device_event *base) {
   cuda_event *event = (cuda_event *)base;
   cuda_device *device = cuda_device_of(base->device);

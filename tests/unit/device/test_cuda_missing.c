@@ -176,9 +176,9 @@ UNIT_TEST(a_driver_without_devices_is_refused) {
 }
 
 UNIT_TEST(a_driver_that_does_not_start_is_refused) {
-  assert_says(with_refused("cuInit", NO_DEVICE), NO_DEVICE, "does not start", "CUDA_ERROR_NO_DEVICE");
+  assert_says(with_refused("cuInit", NO_DEVICE), NO_DEVICE, "cannot be initialised", "CUDA_ERROR_NO_DEVICE");
   assert_says(with_refused("cuDriverGetVersion", NOT_INITIALIZED), NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED");
-  assert_says(with_refused("cuDeviceGetCount", NOT_INITIALIZED), NOT_INITIALIZED, "shows no device",
+  assert_says(with_refused("cuDeviceGetCount", NOT_INITIALIZED), NOT_INITIALIZED, "has no device",
               "CUDA_ERROR_NOT_INITIALIZED");
 }
 
@@ -207,7 +207,7 @@ UNIT_TEST(a_function_that_the_driver_lacks_is_named) {
 UNIT_TEST(a_compiler_that_does_not_know_the_gpu_is_named) {
   const outcome *is = in_a_child(with("RONDO_TEST_FAKE_NVRTC_NEWEST", "89"), make_kernels);
   assert_int_equal(is->status, RONDO_UNAVAILABLE);
-  assert_non_null(strstr(is->message, "version 12.4 does not take --gpu-architecture=sm_90"));
+  assert_non_null(strstr(is->message, "version 12.4 does not support --gpu-architecture=sm_90"));
   assert_non_null(strstr(is->message, "NVRTC_ERROR_INVALID_OPTION"));
   assert_non_null(strstr(is->message, "RONDO_NVRTC_LIBRARY"));
   assert_true(is->is_said_again);
