@@ -99,7 +99,7 @@ typedef enum rondo_protection {
 } rondo_protection;
 
 /* Lifetimes of allocations, for a device that prevents accesses outside of them. On such a device, memory/ gives each
- * allocation its own addresses, which no other allocation gets soon, and tells the device about it. Allocations of
+ * allocation its own addresses, which no other allocation gets soon, and reports them to the device. Allocations of
  * pools and of rondo_malloc get their address here. Alloc and free nodes are lowered as usual, with addresses on their
  * own pages. All any. With `queue` NULL at once, else in the order of the queue (owner). */
 typedef struct rondo_guard_ops {
@@ -181,7 +181,7 @@ typedef struct rondo_captured_work {
 struct rondo_capture_ops {
   /* Captures what is enqueued from now on. The caller gets a reference. */
   rondo_status (*begin)(rondo_queue *queue, rondo_capture_mode mode, rondo_captured **out);
-  /* The driver's number of the capture that the queue is part of, whoever began it. 0 if there is none. */
+  /* The driver's number of the capture that the queue is part of, also if other code began it. 0 if there is none. */
   uint64_t (*capture_of)(const rondo_queue *queue);
   /* What the next node of the queue will depend on. *out_is_active is false if the queue is no longer part of the
    * capture, or the capture is invalid. */
@@ -300,12 +300,12 @@ typedef struct rondo_device_ops {
   rondo_status (*host_allocate)(rondo_device *device, size_t bytes, void **out_address);
   void (*host_release)(rondo_device *device, void *address, size_t bytes);
 
-  /* Whether the driver knows an address, whoever allocated it: memory of a device (*out_is_device), or page-locked host
-   * memory. May be NULL: it only knows the device's own. any */
+  /* Whether the driver knows an address, also if other code allocated it: memory of a device (*out_is_device), or
+   * page-locked host memory. May be NULL: it only knows the device's own. any */
   bool (*knows_address)(rondo_device *device, const void *address, bool *out_is_device);
 
-  /* Whether the address is memory of this device, which its copy_kernel can use, whoever allocated it. May be NULL if
-   * copy_kernel is. any */
+  /* Whether the address is memory of this device, which its copy_kernel can use, also if other code allocated it. May
+   * be NULL if copy_kernel is. any */
   bool (*has_address)(rondo_device *device, const void *address);
 
   const rondo_capture_ops *capture; /* NULL: captured work does not reach the driver */

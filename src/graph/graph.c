@@ -327,7 +327,7 @@ bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_
   const rondo_node_params *now = &graph->nodes.items[slot].params;
   if (params->kind != now->kind || (params->name != now->name && strcmp(params->name, now->name) != 0)) return false;
   if (now->kind == RONDO_NODE_CHILD || rondo_node_is_memory(now)) return false;
-  if (now->kind == RONDO_NODE_FOREIGN) return false; /* the name of its kind would not fit */
+  if (now->kind == RONDO_NODE_FOREIGN) return false; /* it owns `what`, which overwriting would replace */
   const rondo_kernel_node *kernel = &params->as.kernel, *kernel_now = &now->as.kernel;
   return now->kind != RONDO_NODE_KERNEL ||
          (kernel->kernel == kernel_now->kernel && kernel->arg_bytes == NULL && kernel_now->arg_bytes == NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Topological sorting (A. B. Kahn, "Topological sorting of large networks", CACM 5 (1962)). A heap yields the lowest
  * number first among the ready nodes, so the order depends only on the graph. Also finds a cycle if there is no order,
- * and tells which nodes come before others.
+ * and which nodes come before others.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 
 #define LONGEST_PRINTED_CYCLE 8
 
-/* A binary heap, the lowest number on top. It starts at `items`, and has room for every node. */
+/* A binary heap with the lowest number on top, and with capacity for every node. */
 typedef struct slot_heap {
   uint32_t *items;
   size_t count;
@@ -49,8 +49,8 @@ static uint32_t heap_pop(slot_heap *heap) {
   return top;
 }
 
-/* One of the slot's dependencies was removed from the heap. */
-static void come_nearer(uint32_t *waiting, slot_heap *ready, uint32_t slot) {
+/* One of the slot's dependencies was ordered. */
+static void count_down(uint32_t *waiting, slot_heap *ready, uint32_t slot) {
   assert(waiting[slot] > 0);
   if (--waiting[slot] == 0) heap_push(ready, slot);
 }
@@ -73,8 +73,8 @@ static size_t sort_slots(const rondo_graph *graph, uint32_t *waiting, slot_heap 
     const rondo_programmatic_edge *edges = rondo_graph_programmatic_from(graph, slot, &count);
     assert(sorted < graph->live_count);
     order[sorted++] = slot;
-    for (size_t i = 0; i < dependents->count; i++) come_nearer(waiting, ready, dependents->items[i]);
-    for (size_t i = 0; i < count; i++) come_nearer(waiting, ready, edges[i].to);
+    for (size_t i = 0; i < dependents->count; i++) count_down(waiting, ready, dependents->items[i]);
+    for (size_t i = 0; i < count; i++) count_down(waiting, ready, edges[i].to);
   }
   return sorted;
 }

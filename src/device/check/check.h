@@ -103,7 +103,7 @@ typedef struct check_run {
   const check_work *work;
   uint32_t count;
   uint32_t retries;
-  uint32_t passing; /* how many other handlers were called for a signal and called this one again */
+  uint32_t passing; /* how many other handlers are being called, one inside another, for a signal */
   const void *retried;
   check_fault faults[CHECK_FAULTS]; /* the first of `count` */
 } check_run;

@@ -51,7 +51,7 @@ const check_range *check_index_find(const check_index *index, const void *addres
   return at < index->count && (const void *)index->items[at].begin <= address ? &index->items[at] : NULL;
 }
 
-/* Asserts the invariant around a place that has changed. */
+/* Asserts the invariant around an index that has changed. */
 static void check_index_check(const check_index *index, size_t at) {
   const size_t from = at > 0 ? at - 1 : 0;
   assert(index->count <= index->capacity);

@@ -126,11 +126,11 @@ static void make_order(explorer *e, bool latest) {
     if (e->pending[i] == 0) e->ready[ready_count++] = i;
   }
   while (ready_count > 0) {
-    const uint32_t place = choose(e, ready_count, latest), number = e->ready[place];
+    const uint32_t chosen = choose(e, ready_count, latest), number = e->ready[chosen];
     const rondo_task *task = &executable->graph.tasks[number];
     e->order[made++] = task->first + e->taken[number]++;
     if (e->taken[number] < task->count) continue;
-    e->ready[place] = e->ready[--ready_count];
+    e->ready[chosen] = e->ready[--ready_count];
     release_successors(e, task, &ready_count);
   }
   assert(made == e->count);
@@ -177,11 +177,11 @@ static void make_between(explorer *e, uint64_t exchanges, uint32_t *out_moved, u
   for (uint32_t i = 0; i < at; i++) e->sums[e->rank[e->first[i]]] = e->first[i] + 1;
   for (uint32_t rank = 0; rank < e->count; rank++)
     if (e->sums[rank] != 0) e->between[sorted++] = e->sums[rank] - 1;
-  for (uint32_t place = at; place > at - steps; place--) {
-    *out_moved = e->between[place];
-    *out_passed = e->between[place - 1];
-    e->between[place - 1] = *out_moved;
-    e->between[place] = *out_passed;
+  for (uint32_t i = at; i > at - steps; i--) {
+    *out_moved = e->between[i];
+    *out_passed = e->between[i - 1];
+    e->between[i - 1] = *out_moved;
+    e->between[i] = *out_passed;
   }
 }
 

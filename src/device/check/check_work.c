@@ -117,7 +117,7 @@ static rondo_status guard_host_end(rondo_device *device, void *watch, const char
 }
 
 /* A system call with an address that cannot be accessed fails without a signal. So memory is mapped there meanwhile,
- * and its pages tell whether they were accessed. The signal handler takes accesses to all other addresses. */
+ * and its pages show whether they were accessed. The signal handler notes accesses to all other addresses. */
 void *check_host_watch_begin(rondo_device *device, void *address, size_t bytes) {
   host_watch *watch = guard_host_begin(device);
   if (watch != NULL && bytes > 0) watch->opened = cpu_host_watch_begin(device, address, bytes);

@@ -114,16 +114,16 @@ struct cpu_participant {
   cpu_grid_job job;
   alignas(RONDO_CACHE_LINE) cpu_device *device;
   uint32_t index;
-  cpu_queue *watched;    /* the queue that a worker is attached to: a reference; or NULL */
-  uint32_t next_slot;    /* the slot at which the next search for a ready queue begins */
-  uint32_t place;        /* index in pool.processors of a bound worker's processor; changed by the mover */
-  _Atomic int processor; /* the system's number of this processor */
-  uint64_t drained;      /* how many items it ran the last time it ran a queue */
-  uint32_t drains;       /* how often it has run the watched queue since it attached to it */
-  uint32_t reserve;      /* how often the time until its next check of that queue is doubled */
-  bool brief;            /* the last check found little to do */
-  int run_processor;     /* where its long run was last: the processor, and its index in pool.processors */
-  uint32_t run_place;
+  cpu_queue *watched;       /* the queue that a worker is attached to: a reference; or NULL */
+  uint32_t next_slot;       /* the slot at which the next search for a ready queue begins */
+  uint32_t processor_index; /* index in pool.processors of a bound worker's processor; changed by the mover */
+  _Atomic int processor;    /* the system's number of this processor */
+  uint64_t drained;         /* how many items it ran the last time it ran a queue */
+  uint32_t drains;          /* how often it has run the watched queue since it attached to it */
+  uint32_t reserve;         /* how often the time until its next check of that queue is doubled */
+  bool brief;               /* the last check found little to do */
+  int run_processor;        /* where its long run was last: the processor, and its index in pool.processors */
+  uint32_t run_index;
   _Atomic bool runs_long;   /* it has a long run now */
   uint32_t ran_alone;       /* how many nodes of graphs it ran without help */
   _Atomic uint64_t kernels; /* how many it ran; written only by itself */
@@ -254,7 +254,7 @@ struct cpu_queue {
   /* how many threads sleep (cpu_queue_begin_sleep); in the upper half, how often they were woken */
   _Atomic uint64_t sleeping;
   cpu_timeline timeline; /* references to it keep this struct, but not the ring */
-  _Atomic bool detach;   /* the producer wants the worker to detach */
+  _Atomic bool detach;   /* the producer requests that the worker detaches */
   alignas(RONDO_CACHE_LINE) rondo_first_failure failure;
   char label[RONDO_STREAM_LABEL]; /* for messages */
 };

@@ -22,7 +22,7 @@ uint64_t cpu_contention_count(const cpu_pool *pool);
 
 /* Whether the processor at an index of pool.processors has a long run; whether a worker's processor has a long run that
  * is not the worker's own (for the mover). */
-bool cpu_contention_has_run_at(const cpu_pool *pool, uint32_t place);
+bool cpu_contention_has_run_at(const cpu_pool *pool, uint32_t index);
 bool cpu_contention_has_run_beside(const cpu_pool *pool, const cpu_participant *worker);
 
 /* The thread of a long run calls enter before it, leave after it, and follow now and then in between. */

@@ -8,7 +8,7 @@
  * afterwards.
  *
  * A launch wakes nobody if a worker would only take a processor from a long run, and the host that launched is expected
- * to wait and to run the launch itself. The queue is ready all the same, and one worker checks it every GUARD_NS.
+ * to wait and to run the launch itself. The queue is still marked as ready, and one worker checks it every GUARD_NS.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -48,17 +48,17 @@ void cpu_pool_note_host(cpu_pool *pool) {
 }
 
 /* Binds a worker to its processor. If the system refuses, the worker runs anywhere, only slower. */
-static void take_place(cpu_pool *pool, cpu_participant *worker) {
-  const int processor = pool->processors[worker->place];
+static void bind_worker(cpu_pool *pool, cpu_participant *worker) {
+  const int processor = pool->processors[worker->processor_index];
   atomic_store_explicit(&worker->processor, processor, memory_order_relaxed);
   (void)rondo_thread_bind(pool->threads[worker->index], processor);
 }
 
-static void exchange_places(cpu_pool *pool, cpu_participant *worker) {
-  const uint32_t place = worker->place;
-  worker->place = pool->spare;
-  pool->spare = place;
-  take_place(pool, worker);
+static void exchange_processors(cpu_pool *pool, cpu_participant *worker) {
+  const uint32_t index = worker->processor_index;
+  worker->processor_index = pool->spare;
+  pool->spare = index;
+  bind_worker(pool, worker);
 }
 
 /* Whether a long run of another thread is on the worker's processor, and none on the spare one. For the mover. */
@@ -71,7 +71,7 @@ static bool is_beside_run(const cpu_pool *pool, const cpu_participant *worker) {
 static void move_to_spare(cpu_pool *pool, cpu_participant *workers, uint32_t count, bool if_runs) {
   if (atomic_exchange_explicit(&pool->moving, true, memory_order_acquire)) return;
   for (uint32_t i = 0; i < count; i++)
-    if (!if_runs || is_beside_run(pool, &workers[i])) exchange_places(pool, &workers[i]);
+    if (!if_runs || is_beside_run(pool, &workers[i])) exchange_processors(pool, &workers[i]);
   atomic_store_explicit(&pool->moving, false, memory_order_release);
 }
 
@@ -378,7 +378,7 @@ static rondo_status make_participants(cpu_device *device) {
     pool->participants[i].device = device;
     pool->participants[i].index = i;
     pool->participants[i].tasks.list = RONDO_TASK_LIST_EMPTY;
-    pool->participants[i].place = (i + 1 + device->base.index) % pool->processor_count;
+    pool->participants[i].processor_index = (i + 1 + device->base.index) % pool->processor_count;
   }
   RONDO_TRY(rondo_allocate_items(allocator, pool->worker_count, sizeof(rondo_thread), &pool->threads));
   RONDO_TRY(rondo_allocate_items(allocator, pool->processor_count, sizeof(int), &pool->processors));
@@ -396,7 +396,7 @@ static rondo_status start_workers(cpu_device *device) {
     (void)snprintf(name, sizeof name, "rondo-%u-%u", device->base.index, i);
     status = rondo_thread_start(&pool->threads[i], name, worker_main, &pool->participants[i]);
     if (status == RONDO_OK) pool->threads_started++;
-    if (status == RONDO_OK && pool->bound) take_place(pool, &pool->participants[i]);
+    if (status == RONDO_OK && pool->bound) bind_worker(pool, &pool->participants[i]);
   }
   atomic_store_explicit(&pool->moving, false, memory_order_release);
   return status;

@@ -164,12 +164,12 @@ static uint64_t finish_task(const cpu_executable *executable, cpu_participant *s
   return next;
 }
 
-/* The same for `done` tasks whose only successor is at `place` in the successors. */
-static uint64_t finish_alike(const cpu_executable *executable, cpu_participant *self, uint32_t place, uint32_t done,
+/* The same for `done` tasks whose only successor is at `at` in the successors. */
+static uint64_t finish_alike(const cpu_executable *executable, cpu_participant *self, uint32_t at, uint32_t done,
                              uint64_t next) {
-  if (!rondo_task_count_down(&executable->graph.tasks[executable->graph.successors[place]], done)) return next;
+  if (!rondo_task_count_down(&executable->graph.tasks[executable->graph.successors[at]], done)) return next;
   if (next != RONDO_DEQUE_EMPTY) give(executable, self, next);
-  return make_entry(executable, place, 1);
+  return make_entry(executable, at, 1);
 }
 
 /* Prefetches the counters of the successors, which another processor may have changed last. They arrive while the task
@@ -216,15 +216,15 @@ static uint64_t settle_done(const cpu_executable *executable, cpu_participant *s
   uint64_t next = RONDO_DEQUE_EMPTY;
   done->count = 0;
   for (uint32_t i = 0; i < count;) {
-    const uint32_t first = i, place = done->tasks[i]->successors_first;
+    const uint32_t first = i, at = done->tasks[i]->successors_first;
     if (successor_count(done->tasks[i++]) > 1) {
       next = finish_task(executable, self, done->tasks[first], next);
       continue;
     }
     while (i < count && successor_count(done->tasks[i]) == 1 &&
-           successors[done->tasks[i]->successors_first] == successors[place])
+           successors[done->tasks[i]->successors_first] == successors[at])
       i++;
-    next = finish_alike(executable, self, place, i - first, next);
+    next = finish_alike(executable, self, at, i - first, next);
   }
   return next;
 }

@@ -221,7 +221,7 @@ static rondo_status catch_up(cuda_executable *executable, const cuda_queue *queu
   RONDO_TRY(cuda_enter_for_work(device, &scope));
   const cu_result code = device->api->exec_upload(executable->before, queue->stream);
   RONDO_TRY(cuda_check(device, code, "ordering %s after its earlier launches on %s", executable->label, queue->label));
-  (void)device->api->exec_destroy(executable->before); /* its launches go on */
+  (void)device->api->exec_destroy(executable->before); /* its launches continue */
   executable->before = NULL;
   cuda_note_direct(executable);
   return RONDO_OK;
@@ -311,7 +311,7 @@ rondo_status cuda_queue_upload(rondo_queue *base, rondo_executable *base_executa
 
 /* Waiting ---------------------------------------------------------------------------------------------------------- */
 
-/* A stream that nobody captures. In the device's context. */
+/* A stream that is never captured. Call it in the device's context. */
 static rondo_status side_stream(cuda_device *device, cu_stream *out) {
   pthread_mutex_lock(&device->lock);
   *out = device->side;
@@ -354,8 +354,8 @@ static uint64_t executable_host_bytes(const rondo_executable *base) {
 }
 
 /* Device memory that the driver takes for an executable graph with work, and for each kernel and copy in it, as
- * measured (docs/cuda-probes.md, 40). The driver cannot be asked: it takes memory in larger pieces and keeps what is
- * freed. */
+ * measured (docs/cuda-probes.md, 40). The driver does not report it: it allocates memory in larger pieces and keeps
+ * what is freed. */
 enum { EXEC_BYTES = 105 << 10, NODE_BYTES = 2577 };
 
 static uint64_t executable_device_bytes(const rondo_executable *base) {

@@ -2,11 +2,11 @@
  * A lowered graph on a CUDA device: the driver's executable graph, and for each node what is needed to make it again:
  * when the driver refuses a change, for timing, and to run node by node. Child graphs are flattened. A node is one or
  * several of the driver's nodes, in a row (cuda_node_parts). A node that is order alone (empty, alloc, free) is left
- * out where edges can stand for it, else it is an empty node (cuda_graph_build.h).
+ * out where edges can replace it, else it is an empty node (cuda_graph_build.h).
  *
  * The records of host functions are needed until the launches that call them are done. So an executable with host
- * functions records an event after each launch and is freed after that event. Before a launch, a host function tells
- * the records which queue they run on. Without host functions, the driver does all this.
+ * functions records an event after each launch and is freed after that event. Before a launch, a host function sets
+ * the queue that the records run on. Without host functions, the driver does all this.
  *
  * Threads: the owner, as driver.h says. The driver's thread and the device's threads read records of host functions.
  */

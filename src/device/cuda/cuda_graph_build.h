@@ -13,20 +13,20 @@
 
 /* The order of one node. It comes after before[first .. first + count). If it is left out, its successors come after
  * these. */
-typedef struct cuda_way {
+typedef struct cuda_node_order {
   size_t first;
   uint32_t count;
   uint32_t successors;
   uint32_t listed; /* the last node whose list it is in, plus 1 */
   bool is_left_out;
-} cuda_way;
+} cuda_node_order;
 
 typedef struct cuda_order {
   const cuda_executable *executable;
   /* for each node; NULL if no node only orders others: then each node comes after its predecessors */
-  cuda_way *ways;
+  cuda_node_order *nodes;
   RONDO_ARRAY(uint32_t) before; /* nodes that are not left out */
-  size_t node_count;            /* length of `ways` */
+  size_t node_count;            /* length of `nodes` */
   size_t most;                  /* the length of the longest list of a node that is not left out */
 } cuda_order;
 
@@ -37,16 +37,16 @@ void cuda_order_free(const rondo_allocator *allocator, cuda_order *order);
 /* The *out_count nodes that the node comes after; or, if it is left out, that its successors come after. */
 static inline const uint32_t *cuda_order_before(const cuda_order *order, size_t node, size_t *out_count) {
   const cuda_executable *executable = order->executable;
-  if (order->ways == NULL) {
+  if (order->nodes == NULL) {
     *out_count = executable->predecessor_start[node + 1] - executable->predecessor_start[node];
     return *out_count == 0 ? NULL : executable->predecessors + executable->predecessor_start[node];
   }
-  *out_count = order->ways[node].count;
-  return *out_count == 0 ? NULL : order->before.items + order->ways[node].first;
+  *out_count = order->nodes[node].count;
+  return *out_count == 0 ? NULL : order->before.items + order->nodes[node].first;
 }
 
 static inline bool cuda_order_leaves_out(const cuda_order *order, size_t node) {
-  return order->ways != NULL && order->ways[node].is_left_out;
+  return order->nodes != NULL && order->nodes[node].is_left_out;
 }
 
 /* Whether `to` comes directly after `from`. Neither is left out. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Kernels and copies as the driver takes them, on streams and in graphs. Addresses are unified: the driver tells host
- * from device memory by the address. Threads: any.
+ * Kernels and copies as the driver takes them, on streams and in graphs. Addresses are unified: the driver finds the
+ * kind of memory by the address. Threads: any.
  */
 #include "device/cuda/cuda_launch_params.h"
 

@@ -36,8 +36,8 @@ static bool find(const cuda_ranges *list, cu_address address, cu_address *end) {
   return false;
 }
 
-/* Whether the address is reserved and neither mapped nor a placeholder. The answer holds up to *out_end, at most `end`.
- */
+/* Whether the address is reserved, not mapped, and without a placeholder. The answer holds up to *out_end, at most
+ * `end`. */
 static bool find_bare(const cuda_placeholders *self, cu_address address, cu_address end, cu_address *out_end) {
   cuda_device *device = self->device;
   *out_end = end;
@@ -83,7 +83,7 @@ static cu_result map_run(cuda_device *device, cuda_range *mapped, size_t bytes) 
   return code;
 }
 
-/* Reserves room to note all that the driver may not unmap. */
+/* Reserves capacity to note everything that the driver may refuse to unmap. */
 static rondo_status add_range(cuda_placeholders *self, cuda_range at) {
   cuda_device *device = self->device;
   const rondo_allocator *allocator = &device->base.allocator;

@@ -104,10 +104,10 @@ static void run_store_self(void *user) {
   cuda_host_put_unused(work->owner, work);
 }
 
-rondo_status cuda_queue_store_self(cuda_queue *queue, cuda_queue **place) {
+rondo_status cuda_queue_store_self(cuda_queue *queue, cuda_queue **out) {
   cuda_host_work *work;
   RONDO_TRY(take_unused(queue, &work));
-  *work = (cuda_host_work){.queue = place, .owner = queue, .next_of_queue = work->next_of_queue};
+  *work = (cuda_host_work){.queue = out, .owner = queue, .next_of_queue = work->next_of_queue};
   return enqueue_record(queue, work, run_store_self);
 }
 

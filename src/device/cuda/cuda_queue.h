@@ -28,7 +28,7 @@ void cuda_queues_settle(cuda_device *device, uint64_t epoch);
 /* Frees queues that were destroyed on a lost device, when no host function is called any more. */
 void cuda_dead_queues_free(cuda_device *device);
 
-/* Sets *place to the queue, in the order of the queue's work. */
-RONDO_MUST_USE rondo_status cuda_queue_store_self(cuda_queue *queue, cuda_queue **place);
+/* Sets *out to the queue, in the order of the queue's work. */
+RONDO_MUST_USE rondo_status cuda_queue_store_self(cuda_queue *queue, cuda_queue **out);
 
 #endif

@@ -20,7 +20,7 @@
 
 static void begin_chain(rondo_verify_order *order, uint32_t node) {
   order->chain[node] = order->chain_count++;
-  order->place[node] = 1;
+  order->index[node] = 1;
 }
 
 /* Finds the chains in one walk over the edges. Each node passes its chain to its first successor without one. */
@@ -29,16 +29,16 @@ static void cover(rondo_verify_order *order) {
   for (uint32_t i = 0; i < edges->node_count; i++) {
     const uint32_t first = edges->successor_start[i], past = edges->successor_start[i + 1];
     bool is_last = true; /* of its chain */
-    if (order->place[i] == 0) begin_chain(order, i);
-    if (past - first > 0) order->way_out[i] = past - first == 1 ? edges->successors[first] : RONDO_ORDER_MANY;
+    if (order->index[i] == 0) begin_chain(order, i);
+    if (past - first > 0) order->only_successor[i] = past - first == 1 ? edges->successors[first] : RONDO_ORDER_MANY;
     for (uint32_t k = first; k < past; k++) {
       const uint32_t next = edges->successors[k];
       assert(next > i && next < edges->node_count); /* the numbers are a topological order */
-      order->way_in[next] = order->way_in[next] == RONDO_ORDER_NONE ? i : RONDO_ORDER_MANY;
-      if (!is_last || order->place[next] != 0) continue;
+      order->only_predecessor[next] = order->only_predecessor[next] == RONDO_ORDER_NONE ? i : RONDO_ORDER_MANY;
+      if (!is_last || order->index[next] != 0) continue;
       is_last = false;
       order->chain[next] = order->chain[i];
-      order->place[next] = order->place[i] + 1;
+      order->index[next] = order->index[i] + 1;
     }
   }
 }
@@ -48,7 +48,7 @@ static void run_clocks(rondo_verify_order *order) {
   const size_t width = order->chain_count;
   for (uint32_t i = 0; i < edges->node_count; i++) {
     uint32_t *clock = order->clocks + i * width;
-    clock[order->chain[i]] = order->place[i];
+    clock[order->chain[i]] = order->index[i];
     for (uint32_t k = edges->successor_start[i]; k < edges->successor_start[i + 1]; k++) {
       uint32_t *next = order->clocks + edges->successors[k] * width;
       for (size_t c = 0; c < width; c++) next[c] = next[c] > clock[c] ? next[c] : clock[c];
@@ -62,10 +62,10 @@ rondo_status rondo_verify_order_make(const rondo_allocator *allocator, const ron
   *out = (rondo_verify_order){.allocator = allocator, .edges = *edges};
   if (count == 0) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(allocator, NODE_WORDS * count, sizeof *out->chain, &out->chain));
-  out->place = out->chain + count;
-  out->way_in = out->place + count;
-  out->way_out = out->way_in + count;
-  memset(out->way_in, 0xff, 2 * count * sizeof(uint32_t)); /* RONDO_ORDER_NONE */
+  out->index = out->chain + count;
+  out->only_predecessor = out->index + count;
+  out->only_successor = out->only_predecessor + count;
+  memset(out->only_predecessor, 0xff, 2 * count * sizeof(uint32_t)); /* RONDO_ORDER_NONE */
   cover(out);
   if (out->chain_count == 1 || out->chain_count > widest || count > MOST_CLOCK_ENTRIES / out->chain_count)
     return RONDO_OK;
@@ -97,7 +97,7 @@ static bool shorten(const rondo_verify_order *order, uint32_t *before, uint32_t 
   *out_ordered = false;
   for (int step = 0; step < STEPS; step++) {
     if (*before >= *after) return true;
-    const uint32_t in = order->way_in[*after], out = order->way_out[*before];
+    const uint32_t in = order->only_predecessor[*after], out = order->only_successor[*before];
     if (in == RONDO_ORDER_NONE || out == RONDO_ORDER_NONE) return true;
     if (in == *before || out == *after || is_edge(&order->edges, *before, *after)) {
       *out_ordered = true;
@@ -120,9 +120,9 @@ bool rondo_verify_order_decide(const rondo_verify_order *order, uint32_t before,
     return true;
   }
   if (order->clocks == NULL) return shorten(order, &before, &after, out_ordered);
-  assert(order->place[before] > 0 && order->chain[before] < order->chain_count);
+  assert(order->index[before] > 0 && order->chain[before] < order->chain_count);
   *out_ordered = before < after &&
-                 order->clocks[after * (size_t)order->chain_count + order->chain[before]] >= order->place[before];
+                 order->clocks[after * (size_t)order->chain_count + order->chain[before]] >= order->index[before];
   return true;
 }
 

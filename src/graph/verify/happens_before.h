@@ -39,9 +39,10 @@ typedef struct rondo_order_pair {
 typedef struct rondo_verify_order {
   const rondo_allocator *allocator;
   rondo_flat_edges edges;
-  /* of each node: its chain, and its index there from 1. One block with way_in and way_out */
-  uint32_t *chain, *place;
-  uint32_t *way_in, *way_out; /* the only direct predecessor and the only direct successor; or NONE, MANY */
+  /* of each node: its chain, and its index there from 1. One block with only_predecessor and only_successor */
+  uint32_t *chain, *index;
+  uint32_t *only_predecessor,
+      *only_successor; /* the only direct predecessor and the only direct successor; or NONE, MANY */
   uint32_t chain_count;
   uint32_t *clocks; /* chain_count for each node; NULL if there is one chain or if there are too many */
 } rondo_verify_order;

@@ -78,15 +78,15 @@ typedef struct rondo_reader {
   uint32_t next;
 } rondo_reader;
 
-/* Reads of the same range of many cells, which are kept once for all cells. `reader_way` and `writer_way` are the only
- * predecessor of a node. The condition that is known to hold for this node holds for all nodes with the same only
- * predecessor. MANY if none is known. */
+/* Reads of the same range of many cells, which are kept once for all cells. `reader_predecessor` and
+ * `writer_predecessor` are the only predecessor of a node. The condition that is known to hold for this node holds for
+ * all nodes with the same only predecessor. MANY if none is known. */
 typedef struct rondo_wide_read {
-  uint32_t first, past;       /* cells */
-  uint32_t readers;           /* the readers that still matter, a list */
-  uint32_t last_in, last_out; /* way_in and way_out of the last reader */
-  uint32_t reader_way;        /* readers with this predecessor come after the writers of the cells */
-  uint32_t writer_way;        /* writers with this predecessor come after all the readers; a write closes the list */
+  uint32_t first, past;        /* cells */
+  uint32_t readers;            /* the readers that still matter, a list */
+  uint32_t last_in, last_out;  /* only predecessor and only successor of the last reader */
+  uint32_t reader_predecessor; /* readers with this predecessor come after the writers of the cells */
+  uint32_t writer_predecessor; /* writers with this predecessor come after all the readers; a write closes the list */
   uint32_t next;
 } rondo_wide_read;
 

@@ -121,48 +121,49 @@ static rondo_status open_wide(rondo_verifier *verifier, rondo_cluster *cluster) 
                                  .readers = RONDO_NONE,
                                  .last_in = RONDO_ORDER_MANY,
                                  .last_out = RONDO_ORDER_MANY,
-                                 .reader_way = RONDO_ORDER_MANY,
-                                 .writer_way = RONDO_ORDER_MANY,
+                                 .reader_predecessor = RONDO_ORDER_MANY,
+                                 .writer_predecessor = RONDO_ORDER_MANY,
                                  .next = cluster->wide};
   cluster->open = cluster->wide = (uint32_t)verifier->wide_reads.count;
   return rondo_array_push(verifier->allocator, &verifier->wide_reads, &fresh);
 }
 
-static rondo_status follow_writers(rondo_verifier *verifier, rondo_wide_read *wide, uint32_t access, uint32_t way_in) {
+static rondo_status follow_writers(rondo_verifier *verifier, rondo_wide_read *wide, uint32_t access,
+                                   uint32_t predecessor) {
   const uint64_t unsure = verifier->unsure_count;
-  if (way_in != RONDO_ORDER_MANY && way_in == wide->reader_way) return RONDO_OK;
+  if (predecessor != RONDO_ORDER_MANY && predecessor == wide->reader_predecessor) return RONDO_OK;
   for (uint32_t i = wide->first; i < wide->past; i++) {
     const uint32_t writer = verifier->cells.items[i].writer;
     if (writer != RONDO_NONE) RONDO_TRY(require_order(verifier, RONDO_MISTAKE_RACE, writer, access));
   }
-  if (verifier->unsure_count == unsure) wide->reader_way = way_in;
+  if (verifier->unsure_count == unsure) wide->reader_predecessor = predecessor;
   return RONDO_OK;
 }
 
 static rondo_status read_wide(rondo_verifier *verifier, rondo_cluster *cluster, uint32_t access) {
   const uint32_t node = use_at(verifier, access)->node;
-  const uint32_t way_in = verifier->order.way_in[node], way_out = verifier->order.way_out[node];
+  const uint32_t predecessor = verifier->order.only_predecessor[node], successor = verifier->order.only_successor[node];
   if (cluster->open == RONDO_NONE) RONDO_TRY(open_wide(verifier, cluster));
   rondo_wide_read *wide = wide_at(verifier, cluster->open);
-  const bool is_single = way_in != RONDO_ORDER_MANY && way_out != RONDO_ORDER_MANY;
-  if (is_single && wide->last_in == way_in && wide->last_out == way_out) return RONDO_OK;
-  wide->last_in = way_in;
-  wide->last_out = way_out;
-  RONDO_TRY(follow_writers(verifier, wide, access, way_in));
+  const bool is_single = predecessor != RONDO_ORDER_MANY && successor != RONDO_ORDER_MANY;
+  if (is_single && wide->last_in == predecessor && wide->last_out == successor) return RONDO_OK;
+  wide->last_in = predecessor;
+  wide->last_out = successor;
+  RONDO_TRY(follow_writers(verifier, wide, access, predecessor));
   return add_reader(verifier, &wide->readers, access);
 }
 
 /* The writer must come after the wide reads that it touches. Those that it covers are removed. */
 static rondo_status follow_wide(rondo_verifier *verifier, rondo_cluster *cluster, uint32_t first, uint32_t past,
                                 uint32_t access) {
-  const uint32_t way_in = verifier->order.way_in[use_at(verifier, access)->node];
+  const uint32_t predecessor = verifier->order.only_predecessor[use_at(verifier, access)->node];
   for (uint32_t at = cluster->wide; at != RONDO_NONE; at = wide_at(verifier, at)->next) {
     rondo_wide_read *wide = wide_at(verifier, at);
     if (wide->first >= past || wide->past <= first) continue;
-    if (way_in != RONDO_ORDER_MANY && way_in == wide->writer_way) continue;
+    if (predecessor != RONDO_ORDER_MANY && predecessor == wide->writer_predecessor) continue;
     const uint64_t unsure = verifier->unsure_count;
     RONDO_TRY(require_readers(verifier, wide->readers, access));
-    if (verifier->unsure_count == unsure) wide->writer_way = way_in;
+    if (verifier->unsure_count == unsure) wide->writer_predecessor = predecessor;
   }
   forget_wide(verifier, cluster, first, past);
   return RONDO_OK;
