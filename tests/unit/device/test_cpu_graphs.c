@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Executables of the CPU driver from below: order of random graphs under all plans and several numbers of workers,
- * also when none has time, grids, changes that travel with launches, event nodes inside graphs, destruction in flight,
- * failing allocations.
+ * Executables of the CPU driver, through its tables: order of random graphs with all methods and several numbers of
+ * workers, also when all workers are busy; grids; changes that belong to launches; event nodes in graphs; destruction
+ * while launches run; failing allocations.
  */
 #include "device/cpu/cpu.h"
 #include "device_tests.h"
@@ -9,7 +9,7 @@
 
 typedef struct order_check {
   edge_lists *graph;
-  atomic_uint *runs; /* blocks run, a node, over all launches */
+  atomic_uint *runs; /* for each node: blocks that ran in all launches */
   uint32_t blocks;   /* a node's */
   atomic_uint bad;
 } order_check;
@@ -19,7 +19,7 @@ typedef struct order_argument {
   uint32_t node;
 } order_argument;
 
-/* Each node runs all its blocks once a launch, after all blocks of all its predecessors. */
+/* Each node runs all its blocks once for each launch, after all blocks of all its predecessors. */
 static void check_order(rondo_blocks blocks, void *const *args) {
   const order_argument *argument = *(order_argument *const *)args[0];
   order_check *check = argument->check;
@@ -97,7 +97,7 @@ CPU_TEST(random_graphs_run_in_order_gx_4) {
   }
 }
 
-/* The thread that waits gets a graph done alone, whatever it was planned for. */
+/* The thread that waits can run a graph alone, however it was planned. */
 CPU_TEST(random_graphs_run_while_all_workers_are_held_gx_4) {
   enum { WORKERS = 3 };
   rondo_queue *held[WORKERS];
@@ -275,7 +275,7 @@ CPU_TEST(failing_guarded_allocations_return_no_address) {
   guard->release(f->device, NULL, address);
 }
 
-/* Allocation N fails, for all N: an error comes out or nothing was lost by it, and nothing leaks. */
+/* Allocation N fails, for all N: an error is returned or nothing was lost, and nothing leaks. */
 CPU_TEST(failing_allocations_leak_nothing) {
   bool all_passed = false;
   for (size_t n = 1; !all_passed; n++) {

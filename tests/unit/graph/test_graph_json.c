@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Graphs from JSON: the text comes back as it was; whatever is wrong with a text is refused with words, at every field
- * and every byte; nothing leaks.
+ * Graphs from JSON: a text is written again as it was. Every error in a text is refused with a message, in each field
+ * and at each byte. Nothing leaks.
  */
 #include <stdio.h>
 
@@ -51,7 +51,7 @@ GRAPH_TEST(test_gx7_round_trip) {
   expect_round_trip(fixture, fixture->graph);
 }
 
-/* Graphs that are as deep or as many as writing allows can be read. */
+/* Graphs of the maximum depth and number that can be written can be read. */
 GRAPH_TEST(test_round_trip_of_the_deepest) {
   rondo_graph *at = fixture->graph, *leaf = make_graph(fixture, "leaf");
   const rondo_node_params kernel = kernel_params(fixture);
@@ -94,7 +94,8 @@ GRAPH_TEST(test_round_trip_of_numbers_without_effect) {
   assert_int_equal(read.as.fill.value, 0x12345678);
 }
 
-/* What is read is data only, has the same fingerprint, and is the same graph but for what a process alone knows. */
+/* The graph that is read is only data, has the same fingerprint, and is the same except for what only a process knows.
+ */
 GRAPH_TEST(test_what_is_read) {
   add_all_kinds(fixture, fixture->graph);
   rondo_graph *back = read_back(fixture, json(fixture, fixture->graph, true));
@@ -296,7 +297,7 @@ GRAPH_TEST(test_nesting_bound) {
   assert_error(read_text(fixture, text, &graph), RONDO_INVALID_DATA, RONDO_REASON_MALFORMED);
 }
 
-/* Cut off anywhere, and with any byte changed, a text is refused or is another graph, and never more than that. */
+/* Truncated anywhere, or with any byte changed, a text is refused or is another graph. */
 GRAPH_TEST(test_every_byte) {
   add_all_kinds(fixture, fixture->graph);
   char *text;
