@@ -90,11 +90,13 @@ rondo_status rondo_reallocate(const rondo_allocator *allocator, void *old, size_
 }
 
 rondo_status rondo_allocate_copy(const rondo_allocator *allocator, const void *from, size_t count, size_t bytes,
-                                 void **out) {
+                                 void *out) {
+  void *copy;
   size_t total;
-  RONDO_TRY(allocate(allocator, count, bytes, BASIC_ALIGNMENT, &total, out));
-  if (total > 0) memcpy(*out, from, total);
-  return RONDO_OK;
+  const rondo_status status = allocate(allocator, count, bytes, BASIC_ALIGNMENT, &total, &copy);
+  if (status == RONDO_OK && total > 0) memcpy(copy, from, total);
+  memcpy(out, &copy, sizeof copy);
+  return status;
 }
 
 rondo_status rondo_allocate(const rondo_allocator *allocator, size_t count, size_t bytes, void **out) {

@@ -27,9 +27,9 @@ RONDO_MUST_USE rondo_status rondo_allocate(const rondo_allocator *allocator, siz
 RONDO_MUST_USE rondo_status rondo_reallocate(const rondo_allocator *allocator, void *old, size_t old_count,
                                              size_t count, size_t bytes, void **out);
 
-/* A copy of a block of `count` items. */
+/* A copy of a block of `count` items. `out` is as of rondo_allocate_items. */
 RONDO_MUST_USE rondo_status rondo_allocate_copy(const rondo_allocator *allocator, const void *from, size_t count,
-                                                size_t bytes, void **out);
+                                                size_t bytes, void *out);
 
 /* rondo_allocate for a pointer of any type: `out` is its address. It is written as bytes, because a void ** would
  * violate strict aliasing. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The public calls of devices: they check arguments and states, then call the driver. The allocator of a device is
- * wrapped so that its calls are counted; the wrapper is freed after the driver's struct. Thread-safe. The layers above
- * change the counts of live objects, which are atomics.
+ * wrapped to count its calls, and the wrapper is freed after the driver's struct. Threads: any. The layers above change
+ * the counts of live objects, which are atomics.
  */
 #include "device/device.h"
 
@@ -14,11 +14,12 @@
 
 #include "base/environment.h"
 #include "base/error.h"
+#include "base/linked_list.h"
 #include "base/log.h"
 #include "base/trace.h"
 #include "base/versioned_struct.h"
 
-/* Counts the calls that go through it. */
+/* An allocator that counts calls. */
 typedef struct counting_allocator {
   rondo_allocator inner;
   _Atomic uint64_t calls;
@@ -52,8 +53,8 @@ static void free_counter(const rondo_allocator *allocator) {
   rondo_release(&inner, counter, 1, sizeof *counter);
 }
 
-/* RONDO_TRACE: the file is begun with the first device and ended with the last, so that it is complete. Counting
- * devices and beginning or ending the file happen under one lock. The log is written without it. */
+/* RONDO_TRACE: the file begins with the first device and ends with the last one, so it is complete. One lock is held
+ * while devices are counted and the file begins or ends. The log is written without it. */
 static pthread_mutex_t trace_file_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned open_devices;
 static bool trace_file_is_ours;
@@ -107,7 +108,7 @@ static void after_fork_in_child(void) {
   pthread_mutex_unlock(&list_lock);
 }
 
-/* The C library forgets the handlers when it unloads this library. */
+/* The C library removes the handlers when it unloads this library. */
 static int handlers_error;
 static void set_handlers(void) { handlers_error = pthread_atfork(before_fork, after_fork, after_fork_in_child); }
 
@@ -122,23 +123,17 @@ static rondo_status watch_forks(void) {
 static void enter_list(rondo_device *device) {
   device->process = (int)getpid();
   pthread_mutex_lock(&list_lock);
-  device->next_open = open_list;
-  if (open_list != NULL) open_list->previous_open = device;
-  open_list = device;
+  RONDO_LIST_INSERT(open_list, device, next_open, open_link);
   pthread_mutex_unlock(&list_lock);
 }
 
 static void leave_list(rondo_device *device) {
   pthread_mutex_lock(&list_lock);
-  if (device->previous_open != NULL)
-    device->previous_open->next_open = device->next_open;
-  else
-    open_list = device->next_open;
-  if (device->next_open != NULL) device->next_open->previous_open = device->previous_open;
+  RONDO_LIST_REMOVE(device, next_open, open_link);
   pthread_mutex_unlock(&list_lock);
 }
 
-/* Asserts that the driver has filled what every device has. Slots that may be NULL are left out. */
+/* Asserts that the driver has set everything that each device has. Slots that may be NULL are not checked. */
 static void check_device(const rondo_device *device) {
   const rondo_device_ops *ops = &device->tables.device;
   const rondo_queue_ops *queue = &device->tables.queue;
@@ -197,7 +192,7 @@ void rondo_device_end_use(rondo_device *device, const rondo_device_use *use) {
   (void)before;
 }
 
-/* "2 streams, 1 graph" of what is alive; "" when nothing is. */
+/* "2 streams, 1 graph": the live objects; "" if there are none. */
 static const char *list_users(rondo_device *device, char *text, size_t bytes) {
   size_t length = 0;
   text[0] = '\0';
@@ -321,8 +316,8 @@ rondo_status rondo_device_check_grid(const rondo_device *device, const rondo_ker
   if (asked.x <= most.x && asked.y <= most.y && asked.z <= most.z) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                     "kernel '%s': a grid of %" PRIu32 " x %" PRIu32 " x %" PRIu32
-                    " blocks, device '%s' runs at most %" PRIu32 " x %" PRIu32 " x %" PRIu32
-                    ": put the longest direction in x, or give each block more work",
+                    " blocks, but device '%s' runs at most %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                    ": use x for the longest dimension, or give each block more work",
                     kernel->name, asked.x, asked.y, asked.z, device->name, most.x, most.y, most.z);
 }
 
@@ -335,7 +330,7 @@ void rondo_kernel_destroy(rondo_kernel *kernel) {
 
 /* Failures --------------------------------------------------------------------------------------------------------- */
 
-/* Waits while another is written or read: after a read, this one is the first. */
+/* Waits while another failure is written or read. After a read, this failure is the first. */
 void rondo_first_failure_keep(rondo_first_failure *first, const rondo_saved_error *failure) {
   for (uint32_t expected = 0; !atomic_compare_exchange_strong(&first->state, &expected, 1); expected = 0) {
     if (expected == 2) return;
@@ -376,7 +371,7 @@ rondo_status rondo_refuse_in_callback(const char *call) {
                     "%s was called inside a host function: host functions must not call Rondo", call);
 }
 
-/* What drivers capture --------------------------------------------------------------------------------------------- */
+/* Captures of drivers ---------------------------------------------------------------------------------------------- */
 
 void rondo_captured_retain(void *captured) {
   atomic_fetch_add_explicit(&((rondo_captured *)captured)->references, 1, memory_order_relaxed);

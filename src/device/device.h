@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The device as the layers above see it: the beginning of every driver's device struct. It counts the objects that use
- * the device, so that a device with live objects is not closed, and has slots for the per-device state of the layers
- * above. Each layer owns its slot and frees it through its function when the device closes.
+ * The device as the layers above see it: the beginning of the device struct of every driver. It counts the objects that
+ * use the device, so a device with live objects is not closed. It has slots for the state of the layers above. Each
+ * layer owns its slot and frees it by its function when the device closes.
  */
 #ifndef RONDO_DEVICE_DEVICE_H
 #define RONDO_DEVICE_DEVICE_H
@@ -12,15 +12,14 @@
 #include "device/driver.h"
 #include "graph/graph_internal.h"
 
-/* Per-device state of a layer above. rondo_device_close calls `release` before the driver's close, when no object is
- * left. */
+/* State of a layer above. rondo_device_close calls `release` before the driver's close, when no object is left. */
 typedef struct rondo_device_slot {
   _Atomic(void *) state;
   void (*release)(void *state);
 } rondo_device_slot;
 
-/* A device's own copies of its driver's tables, which its objects use. In a forked child they are filled again
- * (forked_device.c), so that no call has to ask which process it is in. */
+/* The device's own copies of the tables of its driver, which its objects use. In a forked child they get other
+ * functions (forked_device.c), so no call has to check which process it is in. */
 typedef struct rondo_device_tables {
   rondo_device_ops device;
   rondo_queue_ops queue;
@@ -38,7 +37,7 @@ typedef struct rondo_device_use {
 
 enum { RONDO_DEVICE_USES = 16 };
 
-/* By rank. A name is NULL until the first object of the kind. */
+/* Indexed by rank. A name is NULL until the first object of the kind is made. */
 typedef struct rondo_device_uses {
   _Atomic(const char *) names[RONDO_DEVICE_USES];
   atomic_uint counts[RONDO_DEVICE_USES];
@@ -46,29 +45,29 @@ typedef struct rondo_device_uses {
 
 struct rondo_device {
   const rondo_device_ops *ops; /* &tables.device */
-  rondo_grid most_blocks;      /* of a grid, in each direction; by the driver */
-  rondo_allocator allocator;   /* resolved; counts its calls for the statistics */
+  rondo_grid most_blocks;      /* of a grid, in each dimension; set by the driver */
+  rondo_allocator allocator;   /* counts its calls for the statistics */
   char name[32];               /* "cpu:0" */
-  uint32_t index;              /* N of the name: among the devices of its driver */
+  uint32_t index;              /* N of "cpu:N": the index among the devices of its driver */
   bool synchronous;
-  bool is_inherited;          /* a parent process opened it: it cannot be used in this process */
-  int process;                /* that opened it */
-  rondo_device_tables tables; /* constant except after a fork; nothing next to the queues' table is ever written */
-  rondo_device *previous_open, *next_open;
-  atomic_uint reservations;                       /* ranges of addresses that it has; memory/peer_access.c */
-  rondo_device_uses uses;                         /* live objects that keep it open */
-  rondo_device_slot memory;                       /* memory/: pools and heaps */
-  rondo_device_slot exec;                         /* exec/: free list of events */
-  rondo_device_slot random;                       /* exec/: cells of random numbers that launches still read */
-  rondo_device_slot costs;                        /* exec/: what launches and nodes cost */
+  bool is_inherited;                    /* a parent process opened it, so this process cannot use it */
+  int process;                          /* that opened it */
+  rondo_device_tables tables;           /* constant except after a fork. Nothing near the table of queues is written */
+  rondo_device *next_open, **open_link; /* in the list of open devices */
+  atomic_uint reservations;             /* reserved ranges of addresses; for memory/peer_access.c */
+  rondo_device_uses uses;               /* live objects that keep it open */
+  rondo_device_slot memory;             /* memory/: pools and heaps */
+  rondo_device_slot exec;               /* exec/: free list of events */
+  rondo_device_slot random;             /* exec/: random numbers that launches still read */
+  rondo_device_slot costs;              /* exec/: what launches and nodes cost */
   _Atomic uint64_t events_created, events_reused; /* counted by exec/, read by the statistics (GX-9) */
-  _Atomic uint64_t streams_created;               /* by exec/: the number of the next, by which messages name it */
-  /* How many allocations have ended, by memory/: while it stays the same, what was allocated still is. Launches compare
-   * it with what it was when they were checked. */
+  _Atomic uint64_t streams_created;               /* by exec/: messages name streams by this number */
+  /* How many allocations have been freed, counted by memory/. While it stays the same, everything that was allocated
+   * still is. A launch compares it with its value when the launch was checked. */
   _Atomic uint64_t allocations_ended;
 };
 
-/* Counts an object of the kind that is made or destroyed. Any thread. */
+/* Count an object of the kind that is made or destroyed. Any thread. */
 void rondo_device_begin_use(rondo_device *device, const rondo_device_use *use);
 void rondo_device_end_use(rondo_device *device, const rondo_device_use *use);
 
@@ -77,22 +76,23 @@ bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner)
 
 /* For drivers: the first failure of a queue's work that no synchronisation has returned yet. Any thread. */
 typedef struct rondo_first_failure {
-  _Atomic uint32_t state; /* 0 none, 1 being written or read, 2 there */
+  _Atomic uint32_t state; /* 0: none; 1: it is written or read now; 2: there is one */
   rondo_saved_error error;
 } rondo_first_failure;
 void rondo_first_failure_keep(rondo_first_failure *first, const rondo_saved_error *failure);
-/* Raises it in the calling thread. OK if there is none. */
+/* Raises the failure in the calling thread and clears it. OK if there is none. */
 RONDO_MUST_USE rondo_status rondo_first_failure_take(rondo_first_failure *first);
 
-/* INVALID_ARGUMENT/BAD_SIZE, with both sizes, if the device does not run grids of this size. */
+/* INVALID_ARGUMENT/BAD_SIZE, with both sizes, if the grid exceeds most_blocks. */
 RONDO_MUST_USE rondo_status rondo_device_check_grid(const rondo_device *device, const rondo_kernel *kernel,
                                                     rondo_grid grid);
 
-/* Fills the tables of a device for a forked child: calls that work or wait are refused, calls that free do nothing. */
+/* Fills the tables of a device for a forked child: calls that work or wait are refused, and calls that free do nothing.
+ */
 void rondo_device_inherit(rondo_device *device);
 
-/* Called in a forked child, which has a single thread. For what a layer above knows of the parent's devices; set once.
- */
+/* Called in a forked child, which has a single thread. Set once, by a layer above that must forget the devices of the
+ * parent. */
 extern _Atomic(void (*)(void)) rondo_device_forget_parent;
 
 /* INVALID_STATE/OTHER_PROCESS for `call` if the device is inherited. NULL is not. */
@@ -102,17 +102,18 @@ RONDO_MUST_USE static inline rondo_status rondo_device_require_own(const char *c
   return __builtin_expect(is_own, 1) ? RONDO_OK : rondo_device_refuse_inherited(call, device);
 }
 
-/* What a launch must know about its thread. In a library that is loaded while a program runs, each access to this costs
- * a call, so it is not accessed while no thread is watched. */
+/* The state of a thread that launches need. In a library that is loaded while a program runs, each access to it costs a
+ * call. So it is accessed only while threads are watched. */
 typedef struct rondo_thread_state {
-  uint64_t works_queued;   /* while the thread is watched, on streams of all devices: kernels, copies, fills, host
-                              functions, calls of libraries */
-  unsigned callback_depth; /* nested host functions that run on the thread */
-  struct rondo_launch_values *values; /* exec/: where launches note their values; or NULL */
+  /* while the thread is watched: kernels, copies, fills, host functions and calls of libraries, on streams of all
+   * devices */
+  uint64_t works_queued;
+  unsigned callback_depth;            /* nested host functions that run on the thread */
+  struct rondo_launch_values *values; /* exec/: where launches write their values; or NULL */
 } rondo_thread_state;
 extern _Thread_local rondo_thread_state rondo_this_thread;
 
-/* How often threads are watched: once for each running host function, meter, and thread that notes values. */
+/* How many reasons there are to watch threads: running host functions, meters, and threads that note values. */
 extern atomic_uint rondo_threads_watched;
 static inline bool rondo_is_thread_watched(void) {
   return __builtin_expect(atomic_load_explicit(&rondo_threads_watched, memory_order_relaxed) != 0, 0);
@@ -129,7 +130,7 @@ static inline void rondo_thread_count_work(void) {
   if (rondo_is_thread_watched()) rondo_this_thread.works_queued++;
 }
 
-/* Whether libraries of the driver can enqueue work on the device; and calling them (rondo_device_ops). */
+/* Whether libraries of the driver can enqueue work on the device; and a call of such a library (rondo_device_ops). */
 static inline bool rondo_device_takes_libraries(const rondo_device *device) {
   return device->ops->call_library != NULL;
 }
@@ -139,25 +140,29 @@ RONDO_MUST_USE static inline rondo_status rondo_device_call_library(rondo_device
   return device->ops->call_library(device, use, call, user);
 }
 
-/* Finds the driver and opens (driver_registry.c). */
+/* For drivers: the index in a device's name. "" is 0; else a number of at most three digits, without sign or leading
+ * zeros. False for all other texts. */
+bool rondo_device_parse_index(const char *text, uint32_t *out);
+
+/* Find the driver of a name, and open the device; list the devices (driver_registry.c). */
 RONDO_MUST_USE rondo_status rondo_registry_open(const char *name, const rondo_device_options *options,
                                                 const rondo_allocator *allocator, rondo_device **out);
 RONDO_MUST_USE rondo_status rondo_registry_enumerate(size_t index, const char **out_name, const char **out_unavailable);
 
-/* References to what a driver captured. Attaching adds a reference of the graph that `attachment` belongs to, besides
- * the earlier ones. A copy of the attachment has references to all. */
+/* References to a capture of a driver. Attaching adds a reference of the graph that `attachment` belongs to, in
+ * addition to its earlier ones. A copy of the attachment has references to all. */
 void rondo_captured_retain(void *captured);
 void rondo_captured_release(void *captured);
 void rondo_captured_attach(rondo_captured *captured, rondo_graph_attachment *attachment);
 
-/* Lets what was captured keep a reference to an object, once. The reference stays the caller's if this fails or
- * *out_is_new is false. For the layer that captures. */
+/* For the layer that captures: the capture keeps a reference to an object, once. The reference stays with the caller if
+ * this fails or *out_is_new is false. */
 RONDO_MUST_USE rondo_status rondo_captured_keep(rondo_captured *captured, void *object, void (*release)(void *object),
                                                 bool *out_is_new);
-/* For drivers: what was captured is freed. */
+/* For drivers: releases what a capture keeps, when the capture is freed. */
 void rondo_captured_let_go(rondo_captured *captured);
 
-/* True while a host function of any device runs on this thread: then calls of the API are refused (IN_CALLBACK). */
+/* Whether a host function of any device runs on this thread. Then calls of the API are refused (IN_CALLBACK). */
 static inline bool rondo_in_callback(void) { return rondo_is_thread_watched() && rondo_this_thread.callback_depth > 0; }
 void rondo_callback_enter(void);
 void rondo_callback_leave(void);

@@ -39,7 +39,7 @@ typedef struct rondo_lowered_node {
   const rondo_node_params *params; /* valid during the call; see rondo_executable_ops */
   rondo_device_event *event;       /* of EVENT_RECORD and EVENT_WAIT; else NULL */
   rondo_node_where where;          /* for messages */
-  uint64_t captured;               /* its name in a captured graph; 0 when it has none */
+  uint64_t captured;               /* its id in a captured graph; 0 if it has none */
 } rondo_lowered_node;
 
 /* What a lowered node is changed to. */
@@ -99,7 +99,7 @@ typedef enum rondo_protection {
 } rondo_protection;
 
 /* Lifetimes of allocations, for a device that prevents accesses outside of them. On such a device, memory/ gives each
- * allocation its own addresses, which no other allocation gets soon, and tells the device about it. Allocations of
+ * allocation its own addresses, which no other allocation gets soon, and reports them to the device. Allocations of
  * pools and of rondo_malloc get their address here. Alloc and free nodes are lowered as usual, with addresses on their
  * own pages. All any. With `queue` NULL at once, else in the order of the queue (owner). */
 typedef struct rondo_guard_ops {
@@ -111,18 +111,19 @@ typedef struct rondo_guard_ops {
   /* Begins the lifetime of a graph allocation without an alloc node. `release` ends it. OUT_OF_MEMORY, LIMIT_EXCEEDED.
    */
   rondo_status (*hold)(rondo_device *device, void *address, size_t bytes, const char *name);
-  /* Graph memory from `address` on will be used again or unmapped: forgets the allocations there. */
+  /* The graph memory from `address` on will be used again or unmapped: forgets the allocations there. */
   void (*forget)(rondo_device *device, void *address, size_t bytes);
-  /* Whether work may write the live allocation that begins at the address, until it ends or this is called again. */
+  /* Sets whether work may write the live allocation that begins at the address. Holds until the allocation ends or this
+   * is called again. */
   void (*set_read_only)(rondo_device *device, rondo_queue *queue, void *address, bool read_only);
-  /* Watches the accesses of the calling thread that are not work's. Between the two calls, an access to memory that is
-   * not live does not end the process: it is noted, and continues on temporary memory. `end` gets what `begin`
-   * returned, and returns EXECUTION_FAILED for the first such access, made by `who`. If `begin` returns NULL, it cannot
-   * watch, and `end` is not called. */
+  /* Watches accesses of the calling thread outside of work. Between the two calls, an access to memory that is not
+   * allocated does not end the process: it is noted and continues on temporary memory. `end` gets what `begin`
+   * returned. It returns EXECUTION_FAILED for the first such access, which the message attributes to `who`. If `begin`
+   * returns NULL, it cannot watch, and `end` is not called. */
   void *(*host_begin)(rondo_device *device);
   rondo_status (*host_end)(rondo_device *device, void *watch, const char *who);
-  /* The watch, from host_watch_begin, also notes system calls that access the released allocation that begins at the
-   * address. Meanwhile no work may use that address: its accesses would be taken for the host's. */
+  /* A watch from host_watch_begin also notes system calls that access the released allocation that begins at the
+   * address. Meanwhile no work may use this address: its accesses would be attributed to the host. */
   void (*host_cover)(rondo_device *device, void *watch, const void *address);
 } rondo_guard_ops;
 
@@ -140,14 +141,14 @@ typedef struct rondo_captured {
   rondo_device *device;
   atomic_uint references;
   uint64_t id;                    /* the driver's number of the capture */
-  struct rondo_captured *earlier; /* of the same graph: a reference, or NULL */
+  struct rondo_captured *earlier; /* an earlier capture into the same graph: a reference; or NULL */
   rondo_kept *kept;               /* until the driver calls rondo_captured_let_go */
 } rondo_captured;
 
 /* For a device whose queues can wait for something that no queue runs. A semaphore is an event that the layer above
- * completes. It has two numbers that only grow: up to which it is asked for, and up to which it is raised. A wait for
- * it, by a queue or by an EVENT_WAIT node, ends when it is raised as far as it was requested when the wait began.
- * Meanwhile only later work of the queue or graph waits. It is not recorded, queried or synchronised. All any. */
+ * completes. It has two numbers that only grow: a requested one and a raised one. A wait for it, by a queue or by an
+ * EVENT_WAIT node, ends when the raised number reaches the number that was requested when the wait began. Meanwhile
+ * only later work of the queue or graph waits. It is not recorded, queried or synchronised. All any. */
 typedef struct rondo_semaphore_ops {
   /* `end` is called with `user` after the event was destroyed and no queue or executable can wait for it any more. */
   rondo_status (*create)(rondo_device *device, void (*end)(void *user), void *user, rondo_device_event **out);
@@ -170,31 +171,31 @@ typedef struct rondo_captured_edge {
 /* A captured node: KERNEL, COPY, FILL, EMPTY, CHILD or FOREIGN. */
 typedef struct rondo_captured_work {
   rondo_node_params params; /* the caller gets a reference to a KERNEL's kernel; a CHILD's graph is NULL */
-  uint64_t child;           /* the driver's name of a CHILD's graph */
+  uint64_t child;           /* the driver's id of a CHILD's graph */
 } rondo_captured_work;
 
-/* For a device whose driver captures what libraries enqueue on a queue's native handle. During such a capture, the
- * driver keeps the order of the nodes: exec/ asks it what the next node depends on, makes nodes for work that it does
- * not know, and tells it about its own. Owner, like the queue; any after `end`, and for the references. Lists belong to
- * `captured` and are valid until the next call with it. Errors are the driver's. */
+/* For a device whose driver captures what libraries enqueue on the native handle of a queue. During such a capture, the
+ * driver keeps the order of the nodes. exec/ asks it what the next node depends on, makes nodes for work that the
+ * driver does not know, and reports its own nodes. Owner, like the queue; any after `end`, and for the references.
+ * Lists belong to `captured` and are valid until the next call with it. Errors are those of the driver. */
 struct rondo_capture_ops {
   /* Captures what is enqueued from now on. The caller gets a reference. */
   rondo_status (*begin)(rondo_queue *queue, rondo_capture_mode mode, rondo_captured **out);
-  /* The driver's number of the capture that the queue is part of, whoever began it. 0 if there is none. */
+  /* The driver's number of the capture that the queue is part of, also if other code began it. 0 if there is none. */
   uint64_t (*capture_of)(const rondo_queue *queue);
   /* What the next node of the queue will depend on. *out_is_active is false if the queue is no longer part of the
    * capture, or the capture is invalid. */
   rondo_status (*frontier)(rondo_captured *captured, rondo_queue *queue, bool *out_is_active,
                            const rondo_captured_edge **out, size_t *out_count);
   rondo_status (*set_frontier)(rondo_captured *captured, rondo_queue *queue, const uint64_t *nodes, size_t count);
-  /* A node in the capture's graph for one of exec/: for a COPY a copy, if the driver can do it in one node; else, and
-   * for NULL, an empty node. */
+  /* Adds a node to the capture's graph for a node of exec/. For a COPY that the driver can make in one node, a copy;
+   * else, and for NULL, an empty node. */
   rondo_status (*place)(rondo_captured *captured, const rondo_node_params *copy, const uint64_t *before, size_t count,
                         uint64_t *out);
   /* Launches a KERNEL, which has code for the device, into the capture. */
   rondo_status (*launch)(rondo_captured *captured, rondo_queue *queue, const rondo_node_params *kernel, uint64_t *out);
-  /* Graph memory that is not mapped yet: until the end of the capture, the driver takes it for the device's memory in
-   * work of libraries. */
+  /* Makes the driver treat graph memory that is not mapped yet as memory of the device, in work of libraries, until the
+   * capture ends. */
   rondo_status (*show)(rondo_captured *captured, const void *memory, size_t bytes);
   /* Ends the capture. If this fails, its graph is destroyed. UNJOINED if forked work was not joined. `queue` is the one
    * that the capture began on. */
@@ -226,9 +227,9 @@ typedef struct rondo_device_ops {
    * refused where it is used. May be NULL: there is nothing to prepare. any */
   rondo_status (*kernel_prepare)(rondo_device *device, rondo_kernel *kernel);
 
-  /* The kernel that copies ranges of the device's memory in graphs (rondo_range_copies), if that costs less per launch
-   * than copy nodes with changed sources. It belongs to the device. NULL if there is none. *out_blocks: how many blocks
-   * a range of so many bytes should have. May be NULL: there is none. any */
+  /* The kernel that copies ranges of the device's memory in graphs (rondo_range_copies), if a launch with it costs less
+   * than with copy nodes whose sources change. It belongs to the device. NULL if there is none. *out_blocks is how many
+   * blocks a range of `bytes` should have. May be NULL: there is none. any */
   rondo_kernel *(*copy_kernel)(const rondo_device *device, size_t bytes, uint32_t *out_blocks);
 
   /* The kernel that copies ranges before work (rondo_queued_ranges), also from page-locked memory of host_allocate, if
@@ -236,13 +237,13 @@ typedef struct rondo_device_ops {
    * loaded. May be NULL: there is none. any */
   rondo_kernel *(*queued_copy_kernel)(const rondo_device *device);
 
-  /* How many blocks of it each range should have, if all ranges together have `bytes` and the largest has `largest`.
-   * NULL if queued_copy_kernel is. any */
+  /* How many blocks of this kernel each range should have, if all ranges together have `bytes` and the largest has
+   * `largest`. NULL if queued_copy_kernel is. any */
   uint32_t (*queued_copy_blocks)(const rondo_device *device, size_t bytes, size_t largest);
 
-  /* OK if the device can run the node: there is code for its kernel, else INVALID_GRAPH/NO_FUNCTION with the kernel's
-   * name and what to provide; and its grid is within rondo_device.most_blocks (rondo_device_check_grid). Callers ask
-   * before each use: submit, executable_create and set_params only get what has passed. any */
+  /* OK if the device can run the node. INVALID_GRAPH/NO_FUNCTION, with the kernel's name and what to provide, if there
+   * is no code for its kernel; INVALID_ARGUMENT if its grid exceeds rondo_device.most_blocks (rondo_device_check_grid).
+   * Called before each use: submit, executable_create and set_params only get nodes that have passed. any */
   rondo_status (*kernel_check)(const rondo_device *device, const rondo_kernel_node *node);
 
   /* The devices of this driver that can be given access to this one's memory: bit N is device N. The same function for
@@ -299,12 +300,12 @@ typedef struct rondo_device_ops {
   rondo_status (*host_allocate)(rondo_device *device, size_t bytes, void **out_address);
   void (*host_release)(rondo_device *device, void *address, size_t bytes);
 
-  /* Whether the driver knows an address, whoever allocated it: memory of a device (*out_is_device), or page-locked host
-   * memory. May be NULL: it only knows the device's own. any */
+  /* Whether the driver knows an address, also if other code allocated it: memory of a device (*out_is_device), or
+   * page-locked host memory. May be NULL: it only knows the device's own. any */
   bool (*knows_address)(rondo_device *device, const void *address, bool *out_is_device);
 
-  /* Whether the address is memory of this device, which its copy_kernel can use, whoever allocated it. May be NULL if
-   * copy_kernel is. any */
+  /* Whether the address is memory of this device, which its copy_kernel can use, also if other code allocated it. May
+   * be NULL if copy_kernel is. any */
   bool (*has_address)(rondo_device *device, const void *address);
 
   const rondo_capture_ops *capture; /* NULL: captured work does not reach the driver */
@@ -340,8 +341,8 @@ typedef struct rondo_queue_ops {
   rondo_status (*launch_patched)(rondo_queue *queue, rondo_executable *executable, const rondo_patch_change *changes,
                                  size_t count);
 
-  /* Does early, in the order of the queue, what the first launch of the executable would do besides running it. May be
-   * NULL: there is nothing to do. */
+  /* Does in advance, in the order of the queue, what the first launch of the executable would do besides running it.
+   * May be NULL: there is nothing to do. */
   rondo_status (*upload)(rondo_queue *queue, rondo_executable *executable);
 
   /* Waits, and helps with the work. Returns the first asynchronous failure since the last time, and clears it. */
@@ -372,29 +373,29 @@ typedef struct rondo_event_ops {
 
 /* A lowered graph. owner. `index` counts lowered nodes. Changes hold for later launches only (U1).
  *
- * A driver need not copy names, places (rondo_node_where) and the arguments of kernels. It may read them later at the
- * addresses that it was given, and launch_patched may write its sites there. They stay valid until the executable is
- * destroyed or gets others. After a successful set_params or set_many, the caller writes the new arguments to the old
- * addresses or calls rebind. */
+ * A driver need not copy names, positions (rondo_node_where) and the arguments of kernels. It may read them later at
+ * the addresses that it was given, and launch_patched may write its sites there. They stay valid until the executable
+ * is destroyed or gets others. After a successful set_params or set_many, the caller writes the new arguments to the
+ * old addresses or calls rebind. */
 typedef struct rondo_executable_ops {
-  void (*destroy)(rondo_executable *executable); /* does not wait: freed after its launches (L2) */
+  void (*destroy)(rondo_executable *executable); /* does not wait: it is freed after its launches (L2) */
   /* Other parameters of the same kind, which are checked. `event` for event nodes. */
   rondo_status (*set_params)(rondo_executable *executable, size_t index, const rondo_lowered_node *node);
   /* The same for several nodes, in order, with what must be done for the device done once. If it fails, the first
    * *out_done nodes have their new parameters, and the others their old ones. May be NULL. */
   rondo_status (*set_many)(rondo_executable *executable, const rondo_node_change *changes, size_t count,
                            size_t *out_done);
-  /* The name, the place and the arguments of a node are now at other addresses, with the values that the executable
-   * has. With `node` NULL they are gone, because a change could not be taken back; the next change brings others. May
-   * be NULL: the driver copies them. */
+  /* The name, the position and the arguments of a node are now at other addresses, with the values that the executable
+   * has. With `node` NULL they do not exist any more, because a change could not be undone; the next change brings
+   * others. May be NULL: the driver copies them. */
   void (*rebind)(rondo_executable *executable, size_t index, const rondo_lowered_node *node);
   rondo_status (*set_enabled)(rondo_executable *executable, size_t index, bool enabled);
   /* Waits until all launches so far are done. */
   rondo_status (*synchronize)(rondo_executable *executable);
   uint64_t (*host_bytes)(const rondo_executable *executable);
   uint64_t (*device_bytes)(const rondo_executable *executable);
-  /* While it is on, launches measure how long each node runs. Called when no launch is running, as far as waiting for
-   * them succeeded. Turning it off only frees. */
+  /* While it is on, launches measure how long each node runs. Called when no launch is running, unless waiting for the
+   * launches failed. Turning it off only frees. */
   rondo_status (*set_timing)(rondo_executable *executable, bool on);
   /* The times of the last launch, which is done: nanoseconds by index, from the beginning of a node to the end of all
    * its blocks. The time that an event-wait node waits does not count. Called while timing is on. */

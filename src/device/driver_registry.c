@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The list of drivers. No other file names them. A device's name is the name of its driver, or that and a colon and a
- * rest that the driver understands. The table is constant. Thread-safe.
+ * The list of drivers. No other file names them. The name of a device is the name of its driver, optionally followed by
+ * a colon and a text that the driver understands. The table is constant. Threads: any.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -11,6 +12,15 @@ extern const rondo_driver rondo_cpu_driver, rondo_cuda_driver;
 
 static const rondo_driver *const drivers[] = {&rondo_cpu_driver, &rondo_cuda_driver};
 enum { DRIVER_COUNT = sizeof drivers / sizeof drivers[0] };
+
+bool rondo_device_parse_index(const char *text, uint32_t *out) {
+  const size_t length = strlen(text);
+  *out = 0;
+  if (length == 0) return true;
+  if (length > 3 || strspn(text, "0123456789") != length || (text[0] == '0' && length > 1)) return false;
+  *out = (uint32_t)strtoul(text, NULL, 10);
+  return true;
+}
 
 rondo_status rondo_registry_open(const char *name, const rondo_device_options *options,
                                  const rondo_allocator *allocator, rondo_device **out) {

@@ -23,61 +23,60 @@ rondo_status rondo_device_refuse_inherited(const char *call, const rondo_device 
   return rondo_fail_context(refuse(device), "%s", call);
 }
 
-/* The device ------------------------------------------------------------------------------------------------------- */
+/* Functions of the tables, one in each row: its name, what names the device, its parameters. `out` becomes NULL. */
+/* clang-format off */
+#define REFUSE(name, device, ...)           static rondo_status name(__VA_ARGS__) { return refuse(device); }
+#define REFUSE_TO_MAKE(name, device, ...)   static rondo_status name(__VA_ARGS__) { *out = NULL; return refuse(device); }
+#define DO_NOTHING(name, ...)               static void name(__VA_ARGS__) {}
 
-static void no_statistics(const rondo_device *device, rondo_device_statistics *out) {}
+/* Devices */
+REFUSE(no_kernel, device, rondo_device *device, rondo_kernel *kernel)
+REFUSE(no_admission, device, rondo_device *device, uint64_t peers)
+REFUSE(no_waiting_for_device, device, rondo_device *device)
+REFUSE_TO_MAKE(no_queue, device, rondo_device *device, const char *label, rondo_queue **out)
+REFUSE_TO_MAKE(no_event, device, rondo_device *device, bool timing, rondo_device_event **out)
+REFUSE_TO_MAKE(no_executable, device, rondo_device *device, const rondo_lowered_graph *graph, rondo_executable **out)
+DO_NOTHING(no_statistics, const rondo_device *device, rondo_device_statistics *out)
 
-static rondo_status no_kernel(rondo_device *device, rondo_kernel *kernel) { return refuse(device); }
+/* Memory */
+REFUSE(no_mapping, device, rondo_device *device, void *address, rondo_physical *physical)
+REFUSE(no_protection, device, rondo_device *device, void *address, size_t bytes, rondo_protection protection)
+REFUSE_TO_MAKE(no_reservation, device, rondo_device *device, size_t bytes, size_t alignment, void **out)
+REFUSE_TO_MAKE(no_physical, device, rondo_device *device, size_t bytes, rondo_physical **out)
+REFUSE_TO_MAKE(no_host_memory, device, rondo_device *device, size_t bytes, void **out)
+DO_NOTHING(leave_physical, rondo_physical *physical)
+DO_NOTHING(leave_memory, rondo_device *device, void *address, size_t bytes)
 
-static rondo_status no_admission(rondo_device *device, uint64_t peers) { return refuse(device); }
+/* Lifetimes */
+REFUSE(no_hold, device, rondo_device *device, void *address, size_t bytes, const char *name)
+REFUSE(leave_host, device, rondo_device *device, void *watch, const char *who)
+REFUSE_TO_MAKE(no_allocation, device, rondo_device *device, rondo_queue *queue, size_t bytes, const char *name, void **out)
+DO_NOTHING(leave_allocation, rondo_device *device, rondo_queue *queue, void *address)
+DO_NOTHING(leave_read_only, rondo_device *device, rondo_queue *queue, void *address, bool read_only)
+
+/* Queues */
+REFUSE(no_work, queue->device, rondo_queue *queue, const rondo_node_params *work)
+REFUSE(no_event_on, queue->device, rondo_queue *queue, rondo_device_event *event)
+REFUSE(no_launch, queue->device, rondo_queue *queue, rondo_executable *executable)
+REFUSE(no_patched_launch, queue->device, rondo_queue *queue, rondo_executable *executable,
+       const rondo_patch_change *changes, size_t count)
+REFUSE(no_waiting, queue->device, rondo_queue *queue)
+
+/* Events and executables */
+REFUSE(no_waiting_for_event, event->device, rondo_device_event *event)
+DO_NOTHING(leave_event, rondo_device_event *event)
+REFUSE(no_change, executable->device, rondo_executable *executable, size_t index, const rondo_lowered_node *node)
+REFUSE(no_switch, executable->device, rondo_executable *executable, size_t index, bool enabled)
+REFUSE(no_waiting_for_executable, executable->device, rondo_executable *executable)
+REFUSE(no_timing, executable->device, rondo_executable *executable, bool on)
+DO_NOTHING(leave_executable, rondo_executable *executable)
+/* clang-format on */
 
 static rondo_status no_library(rondo_device *device, rondo_library_use use, rondo_library_call call, void *user) {
   return use == RONDO_LIBRARY_FREE ? RONDO_OK : refuse(device);
 }
 
-static rondo_status no_queue(rondo_device *device, const char *label, rondo_queue **out) {
-  *out = NULL;
-  return refuse(device);
-}
-
-static rondo_status no_event(rondo_device *device, bool timing, rondo_device_event **out) {
-  *out = NULL;
-  return refuse(device);
-}
-
-static rondo_status no_executable(rondo_device *device, const rondo_lowered_graph *graph, rondo_executable **out) {
-  *out = NULL;
-  return refuse(device);
-}
-
-/* Memory ----------------------------------------------------------------------------------------------------------- */
-
-static rondo_status no_reservation(rondo_device *device, size_t bytes, size_t alignment, void **out_address) {
-  *out_address = NULL;
-  return refuse(device);
-}
-
 static rondo_status leave_range(rondo_device *device, void *address, size_t bytes) { return RONDO_OK; }
-
-static rondo_status no_physical(rondo_device *device, size_t bytes, rondo_physical **out) {
-  *out = NULL;
-  return refuse(device);
-}
-
-static void leave_physical(rondo_physical *physical) {}
-
-static rondo_status no_mapping(rondo_device *device, void *address, rondo_physical *physical) { return refuse(device); }
-
-static rondo_status no_protection(rondo_device *device, void *address, size_t bytes, rondo_protection protection) {
-  return refuse(device);
-}
-
-static rondo_status no_host_memory(rondo_device *device, size_t bytes, void **out_address) {
-  *out_address = NULL;
-  return refuse(device);
-}
-
-static void leave_host_memory(rondo_device *device, void *address, size_t bytes) {}
 
 static void *no_watch(rondo_device *device, void *address, size_t bytes) { return NULL; }
 
@@ -93,68 +92,13 @@ static bool knows_nothing(rondo_device *device, const void *address, bool *out_i
 
 static bool has_nothing(rondo_device *device, const void *address) { return false; }
 
-/* Lifetimes -------------------------------------------------------------------------------------------------------- */
-
-static rondo_status no_allocation(rondo_device *device, rondo_queue *queue, size_t bytes, const char *name,
-                                  void **out_address) {
-  *out_address = NULL;
-  return refuse(device);
-}
-
-static void leave_allocation(rondo_device *device, rondo_queue *queue, void *address) {}
-
-static rondo_status no_hold(rondo_device *device, void *address, size_t bytes, const char *name) {
-  return refuse(device);
-}
-
-static void forget_nothing(rondo_device *device, void *address, size_t bytes) {}
-
-static void leave_read_only(rondo_device *device, rondo_queue *queue, void *address, bool read_only) {}
-
 static void *no_host_begin(rondo_device *device) { return NULL; }
 
-static rondo_status leave_host(rondo_device *device, void *watch, const char *who) { return refuse(device); }
-
-static const rondo_guard_ops guard_ops = {.host_begin = no_host_begin,
-                                          .host_end = leave_host,
-                                          .allocate = no_allocation,
-                                          .release = leave_allocation,
-                                          .hold = no_hold,
-                                          .forget = forget_nothing,
-                                          .set_read_only = leave_read_only};
-
-/* Queues ----------------------------------------------------------------------------------------------------------- */
-
 static rondo_status leave_queue(rondo_queue *queue) { return RONDO_OK; }
-
-static rondo_status no_work(rondo_queue *queue, const rondo_node_params *work) { return refuse(queue->device); }
-
-static rondo_status no_event_on(rondo_queue *queue, rondo_device_event *event) { return refuse(queue->device); }
-
-static rondo_status no_launch(rondo_queue *queue, rondo_executable *executable) { return refuse(queue->device); }
-
-static rondo_status no_patched_launch(rondo_queue *queue, rondo_executable *executable,
-                                      const rondo_patch_change *changes, size_t count) {
-  return refuse(queue->device);
-}
-
-static rondo_status no_waiting(rondo_queue *queue) { return refuse(queue->device); }
-
-/* Events and executables ------------------------------------------------------------------------------------------- */
-
-static void leave_event(rondo_device_event *event) {}
-
-static rondo_status no_waiting_for_event(rondo_device_event *event) { return refuse(event->device); }
 
 static rondo_status no_time(const rondo_device_event *begin, const rondo_device_event *end, int64_t *out_ns) {
   *out_ns = 0;
   return refuse(begin->device);
-}
-
-static void leave_executable(rondo_executable *executable) {}
-
-static rondo_status no_change(rondo_executable *executable, size_t index, const rondo_lowered_node *node) {
-  return refuse(executable->device);
 }
 
 static rondo_status no_changes(rondo_executable *executable, const rondo_node_change *changes, size_t count,
@@ -163,15 +107,15 @@ static rondo_status no_changes(rondo_executable *executable, const rondo_node_ch
   return refuse(executable->device);
 }
 
-static rondo_status no_switch(rondo_executable *executable, size_t index, bool enabled) {
-  return refuse(executable->device);
-}
-
-static rondo_status no_waiting_for_executable(rondo_executable *executable) { return refuse(executable->device); }
-
-static rondo_status no_timing(rondo_executable *executable, bool on) { return refuse(executable->device); }
-
 /* The tables ------------------------------------------------------------------------------------------------------- */
+
+static const rondo_guard_ops guard_ops = {.host_begin = no_host_begin,
+                                          .host_end = leave_host,
+                                          .allocate = no_allocation,
+                                          .release = leave_allocation,
+                                          .hold = no_hold,
+                                          .forget = leave_memory,
+                                          .set_read_only = leave_read_only};
 
 /* Slots that are NULL stay NULL, because they say what the device is. */
 static void inherit_device(rondo_device_ops *ops) {
@@ -199,7 +143,7 @@ static void inherit_memory(rondo_device_ops *ops) {
   if (ops->host_watch_begin != NULL) ops->host_watch_begin = no_watch;
   if (ops->host_watch_end != NULL) ops->host_watch_end = leave_watch;
   ops->host_allocate = no_host_memory;
-  ops->host_release = leave_host_memory;
+  ops->host_release = leave_memory;
   if (ops->knows_address != NULL) ops->knows_address = knows_nothing;
   if (ops->has_address != NULL) ops->has_address = has_nothing;
 }
@@ -225,8 +169,6 @@ static void inherit_executables(rondo_executable_ops *ops) {
   ops->synchronize = no_waiting_for_executable;
   ops->set_timing = no_timing;
 }
-
-static rondo_status no_waiting_for_device(rondo_device *device) { return refuse(device); }
 
 void rondo_device_inherit(rondo_device *device) {
   device->is_inherited = true;

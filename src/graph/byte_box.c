@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Overlap of boxes. For a range and a box a few divisions suffice for a box of any size. The same holds for two boxes
- * of one pitch, which are rectangles in one matrix. Any other two are compared row by row.
+ * Overlap of boxes. A range and a box of any size need a few divisions only. So do two boxes of the same pitch, which
+ * are rectangles in one matrix. All other pairs are compared row by row.
  */
 #include "graph/byte_box.h"
 
 #define MOST_ROWS 65536
 
-/* Whether [low, high) overlaps one of `count` pieces of `width` bytes at distances of `pitch`, counted from the first
- * piece. high > low >= 0. Sets the first piece that ends after `low`. */
+/* Whether [low, high) overlaps one of `count` pieces of `width` bytes, `pitch` bytes apart. Offsets count from the
+ * first piece; high > low >= 0. *out_first becomes the first piece that ends after `low`. */
 static bool touches_pieces(size_t low, size_t high, size_t width, size_t pitch, size_t count, size_t *out_first) {
   *out_first = 0;
   if (count > 1 && low >= width) *out_first = (low - width) / pitch + 1;
@@ -38,8 +38,8 @@ static bool same_matrix(const rondo_box *a, const rondo_box *b) {
   return a->depth == 1 && b->depth == 1 && a->height > 1 && b->height > 1 && a->pitch == b->pitch;
 }
 
-/* `a` begins first. b's rows begin `rows` rows and `columns` bytes after a's. Bytes after the end of a matrix row are
- * at the beginning of the next row. */
+/* For two boxes of one pitch, of which `a` begins first: b's first row begins `rows` rows and `columns` bytes after
+ * a's. The bytes after the end of a matrix row are at the beginning of the next row. */
 static bool rectangles_overlap(const rondo_box *a, const rondo_box *b) {
   const size_t distance = b->begin - a->begin;
   const size_t rows = distance / a->pitch, columns = distance % a->pitch;

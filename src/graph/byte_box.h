@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The bytes that a node accesses: rows of one width at equal distances, as in copies and fills. So two columns of one
- * matrix are known not to overlap. One row is a plain range.
+ * The bytes that a node accesses: rows of one width at equal distances, as in copies and fills. So the verifier can
+ * tell that two columns of one matrix do not overlap. One row is a plain range.
  */
 #ifndef RONDO_GRAPH_VERIFY_BYTE_BOX_H
 #define RONDO_GRAPH_VERIFY_BYTE_BOX_H
@@ -12,17 +12,16 @@
 typedef struct rondo_box {
   uintptr_t begin, end; /* from the first byte to one past the last */
   size_t width;         /* of a row */
-  size_t height,
-      pitch; /* rows of a slice, and their distance; if the height is at most 1, the distance has no meaning */
+  size_t height, pitch; /* rows of a slice, and the distance between them, which has no meaning if the height is 1 */
   size_t depth, slice_pitch;
 } rondo_box;
 
 typedef enum rondo_overlap { RONDO_OVERLAP_NO = 0, RONDO_OVERLAP_YES = 1, RONDO_OVERLAP_UNKNOWN = 2 } rondo_overlap;
 
-/* Whether the two share a byte. UNKNOWN for two boxes of different pitches with too many rows to compare. */
+/* Whether two boxes share a byte. UNKNOWN if they have different pitches and too many rows to compare. */
 rondo_overlap rondo_box_overlap(const rondo_box *a, const rondo_box *b);
 
-/* False for an address of NULL. No number is 0. */
+/* Makes a box of sizes that are not 0. Returns false if the address is NULL. */
 bool rondo_box_make(const void *address, size_t width, size_t height, size_t pitch, size_t depth, size_t slice_pitch,
                     rondo_box *out);
 
@@ -30,6 +29,17 @@ bool rondo_box_make(const void *address, size_t width, size_t height, size_t pit
  * Omits an address of NULL. */
 size_t rondo_box_of_node(const rondo_node_params *params, rondo_box out[RONDO_MOST_EXTENTS],
                          bool writes[RONDO_MOST_EXTENTS]);
+
+/* The bytes from the first to one past the last that a resolved copy or fill accesses, on one side. */
+static inline size_t rondo_copy_src_bytes(const rondo_copy *copy) {
+  return (copy->depth - 1) * copy->src_slice_pitch + (copy->height - 1) * copy->src_pitch + copy->width;
+}
+static inline size_t rondo_copy_dst_bytes(const rondo_copy *copy) {
+  return (copy->depth - 1) * copy->dst_slice_pitch + (copy->height - 1) * copy->dst_pitch + copy->width;
+}
+static inline size_t rondo_fill_bytes(const rondo_fill *fill) {
+  return (fill->height - 1) * fill->pitch + fill->width * fill->element_bytes;
+}
 
 static inline bool rondo_box_is_range(const rondo_box *box) { return box->end - box->begin == box->width; }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Edges. Each is stored twice, at the node it leaves and at the node it enters, in sorted vectors. Edges of a list are
- * added or removed one by one. If one is refused, those before it are undone. Undoing cannot fail: removing needs no
- * memory, and a removed edge leaves its room reserved.
+ * Edges. Each is stored twice, in sorted arrays: in the node that it leaves and in the node that it enters. Lists of
+ * edges are added or removed one by one. If one is refused, those before it are undone. Undoing cannot fail: removing
+ * needs no memory, and a removed edge leaves its capacity reserved.
  */
 #include <assert.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/binary_search.h"
 #include "base/error.h"
@@ -27,9 +26,7 @@ void rondo_slots_insert_before(rondo_slots *slots, uint32_t slot) {
   const bool found = rondo_slots_find(slots, slot, &index);
   assert(!found && slots->count < slots->capacity);
   (void)found;
-  memmove(slots->items + index + 1, slots->items + index, (slots->count - index) * sizeof *slots->items);
-  slots->items[index] = slot;
-  slots->count++;
+  rondo_array_insert(slots, index, slot);
 }
 
 void rondo_slots_remove(rondo_slots *slots, uint32_t slot) {
@@ -37,20 +34,19 @@ void rondo_slots_remove(rondo_slots *slots, uint32_t slot) {
   const bool found = rondo_slots_find(slots, slot, &index);
   assert(found);
   (void)found;
-  slots->count--;
-  memmove(slots->items + index, slots->items + index + 1, (slots->count - index) * sizeof *slots->items);
+  rondo_array_remove(slots, index);
 }
 
 rondo_status rondo_slots_grow(rondo_graph *graph, rondo_slots *slots, size_t want) {
   return rondo_array_reserve(&graph->small, slots, want);
 }
 
-static bool has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) {
+bool rondo_graph_has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) {
   size_t index;
   return rondo_slots_find(&rondo_graph_at(graph, to)->dependencies, from, &index);
 }
 
-/* Both vectors must have room for the edge. */
+/* Both lists must have capacity for the edge. */
 static void put_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
   rondo_graph_note_change(graph);
   rondo_slots_insert(&rondo_graph_at(graph, from)->dependents, to);
@@ -76,9 +72,10 @@ static rondo_status link_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
   RONDO_TRY(rondo_graph_check_slot(graph, from));
   RONDO_TRY(rondo_graph_check_slot(graph, to));
   if (from == to)
-    return fail_edge(graph, RONDO_REASON_SELF_EDGE, from, to, "leads from a node to itself: name two nodes");
-  if (has_edge(graph, from, to))
-    return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, from, to, "is there already, or is given twice: leave it out");
+    return fail_edge(graph, RONDO_REASON_SELF_EDGE, from, to, "leads from a node to itself: pass two different nodes");
+  if (rondo_graph_has_edge(graph, from, to))
+    return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, from, to,
+                     "exists already, or is twice in the list: remove it from the list");
   rondo_slots *dependents = &rondo_graph_at(graph, from)->dependents;
   rondo_slots *dependencies = &rondo_graph_at(graph, to)->dependencies;
   RONDO_TRY(rondo_slots_reserve(graph, dependents, dependents->count + 1));
@@ -100,9 +97,9 @@ rondo_status rondo_graph_link_edges(rondo_graph *graph, const uint32_t *from, co
 static rondo_status unlink_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
   RONDO_TRY(rondo_graph_check_slot(graph, from));
   RONDO_TRY(rondo_graph_check_slot(graph, to));
-  if (!has_edge(graph, from, to))
+  if (!rondo_graph_has_edge(graph, from, to))
     return fail_edge(graph, RONDO_REASON_MISSING_EDGE, from, to,
-                     "is not there, or is given twice: rondo_graph_edges lists those that are");
+                     "does not exist, or is twice in the list: rondo_graph_edges lists the edges of the graph");
   cut_edge(graph, from, to);
   return RONDO_OK;
 }
@@ -149,12 +146,12 @@ rondo_status rondo_graph_link_programmatic(rondo_graph *graph, const rondo_progr
   const bool is_there = at < count && items[at].from == edge->from && items[at].to == edge->to;
   if (edge->from == edge->to)
     return fail_edge(graph, RONDO_REASON_SELF_EDGE, edge->from, edge->to,
-                     "leads from a node to itself: name two nodes");
-  if (is_there || has_edge(graph, edge->from, edge->to))
-    return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, edge->from, edge->to, "is there already");
-  RONDO_TRY(rondo_array_push(&graph->allocator, &graph->programmatic, edge));
-  memmove(graph->programmatic.items + at + 1, graph->programmatic.items + at, (count - at) * sizeof *edge);
-  graph->programmatic.items[at] = *edge;
+                     "leads from a node to itself: pass two different nodes");
+  if (is_there || rondo_graph_has_edge(graph, edge->from, edge->to))
+    return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, edge->from, edge->to,
+                     "exists already: remove it from the list");
+  RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->programmatic, count + 1));
+  rondo_array_insert(&graph->programmatic, at, *edge);
   return RONDO_OK;
 }
 
@@ -167,13 +164,13 @@ void rondo_graph_cut_programmatic(rondo_graph *graph, uint32_t slot) {
   graph->programmatic.count = kept;
 }
 
-/* Lists of the user's --------------------------------------------------------------------------------------------- */
+/* Public functions ------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_graph_add_edges(rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count) {
   RONDO_TRY(rondo_require("rondo_graph_add_edges", "the graph", graph));
   if (count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_require("rondo_graph_add_edges", "the list of nodes that edges come from", from));
-  RONDO_TRY(rondo_require("rondo_graph_add_edges", "the list of nodes that edges lead to", to));
+  RONDO_TRY(rondo_require("rondo_graph_add_edges", "the list of nodes that the edges leave", from));
+  RONDO_TRY(rondo_require("rondo_graph_add_edges", "the list of nodes that the edges enter", to));
   void *from_slots, *to_slots;
   RONDO_TRY(rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &from_slots));
   rondo_status status = rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &to_slots);

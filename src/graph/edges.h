@@ -8,22 +8,26 @@
 
 #include "graph/node.h"
 
-/* The index of `slot`, or the index at which to insert it; true if it is there. */
+/* Whether the slot is in the list. *out_index is its index, or the index at which to insert it. */
 bool rondo_slots_find(const rondo_slots *slots, uint32_t slot, size_t *out_index);
 void rondo_slots_remove(rondo_slots *slots, uint32_t slot); /* the slot is there */
 
-/* Drops the programmatic edges of a slot. */
+/* Whether the graph has a full edge between the live slots. */
+bool rondo_graph_has_edge(const rondo_graph *graph, uint32_t from, uint32_t to);
+
+/* Removes all programmatic edges of a slot. */
 void rondo_graph_cut_programmatic(rondo_graph *graph, uint32_t slot);
 
-/* Edges from[i] -> to[i] between live slots, all or none. Adding fails with SELF_EDGE, DUPLICATE_EDGE (exists already,
- * or twice in the lists), UNKNOWN_NODE, OUT_OF_MEMORY; removing with MISSING_EDGE (does not exist, or twice in the
- * lists), UNKNOWN_NODE and UNSUPPORTED/FOREIGN_WORK (the graph is bound), never because of memory. */
+/* Adds or removes the edges from[i] -> to[i] between live slots, all or none. Adding fails with SELF_EDGE,
+ * DUPLICATE_EDGE (it exists already, or is twice in the lists), UNKNOWN_NODE or OUT_OF_MEMORY. Removing fails with
+ * MISSING_EDGE (it does not exist, or is twice in the lists), UNKNOWN_NODE or UNSUPPORTED/FOREIGN_WORK (the graph is
+ * bound), but never because of memory. */
 RONDO_MUST_USE rondo_status rondo_graph_link_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
                                                    size_t count);
 RONDO_MUST_USE rondo_status rondo_graph_erase_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
                                                     size_t count);
 
-/* The same for one programmatic edge. If its ends already have an edge of either kind, fails with DUPLICATE_EDGE. */
+/* Adds one programmatic edge. Fails with DUPLICATE_EDGE if its ends already have an edge of either kind. */
 RONDO_MUST_USE rondo_status rondo_graph_link_programmatic(rondo_graph *graph, const rondo_programmatic_edge *edge);
 
 /* The programmatic edges that leave a slot, and their number in *out_count. */

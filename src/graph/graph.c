@@ -107,13 +107,12 @@ rondo_graph *rondo_graph_next_child(const rondo_graph *graph, uint32_t *inout_sl
   return NULL;
 }
 
-/* Invalidates what was noted of the graph and of the graphs that contain it. */
 void rondo_graph_note_change(rondo_graph *graph) {
   for (rondo_graph *at = graph; at != NULL; at = at->parent)
     atomic_store_explicit(&at->verified, 0, memory_order_relaxed);
 }
 
-/* Node tags ------------------------------------------------------------------------------------------------------- */
+/* Node ids -------------------------------------------------------------------------------------------------------- */
 
 rondo_node rondo_graph_id(const rondo_graph *graph, uint32_t slot) {
   return (rondo_node){.id = (uint64_t)graph->serial << 32 | slot};
@@ -132,13 +131,13 @@ static rondo_status fail_find(const rondo_graph *graph, rondo_node node) {
   const uint32_t number = rondo_node_number(node);
   if (node.id == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE,
-                      "%s: the tag is 0 and names no node: pass the one that adding the node returned",
+                      "%s: the node id is 0 and names no node: pass the id that adding the node returned",
                       rondo_graph_label(label, graph));
   if (node.id >> 32 == graph->serial) return rondo_graph_check_slot(graph, number);
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE,
-                    "the tag 0x%" PRIx64
-                    " is of another graph than %s, or of none: pass the one that adding the node to this graph "
-                    "returned, or for a clone the one that rondo_graph_find_in_clone gives",
+                    "the node id 0x%" PRIx64
+                    " does not belong to %s: pass the id that adding the node to this graph returned, or for a clone "
+                    "the id from rondo_graph_find_in_clone",
                     node.id, rondo_graph_label(label, graph));
 }
 
@@ -162,7 +161,7 @@ rondo_status rondo_graph_find_all(const rondo_graph *graph, const char *list, co
 
 /* Adding ---------------------------------------------------------------------------------------------------------- */
 
-/* How many levels of child graphs are below. */
+/* How many levels of child graphs the graph contains. */
 static unsigned nesting_below(const rondo_graph *graph) {
   const rondo_graph *child;
   unsigned deepest = 0;
@@ -179,7 +178,7 @@ static rondo_status check_nesting(const rondo_graph *graph, const rondo_graph *c
   if (levels <= RONDO_GRAPH_MAX_NESTING) return RONDO_OK;
   char label[RONDO_LABEL_BYTES];
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                    "%s: child graphs would stand %u deep, at most %d are possible: add the nodes themselves",
+                    "%s: child graphs would nest %u levels deep, and at most %d are possible: add the nodes themselves",
                     rondo_graph_label(label, graph), levels, RONDO_GRAPH_MAX_NESTING);
 }
 
@@ -190,7 +189,7 @@ static rondo_status check_number(const rondo_graph *graph, size_t number) {
                     rondo_graph_label(label, graph), RONDO_NO_NODE);
 }
 
-/* Adds one dependency to the node, in ascending order, and reserves room for a dependent there. */
+/* Adds one dependency of the new node, in ascending order, and reserves capacity for its dependent. */
 static rondo_status gather_dependency(rondo_graph *graph, const rondo_node *dependencies, size_t at, rondo_slots *out) {
   uint32_t slot;
   size_t index;
@@ -198,7 +197,7 @@ static rondo_status gather_dependency(rondo_graph *graph, const rondo_node *depe
   RONDO_TRY(find_in_list(graph, "dependencies", dependencies, at, &slot));
   if (out->count > 0 && rondo_slots_find(out, slot, &index))
     return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_EDGE, slot,
-                           "%s is twice among the dependencies of the new node: name it once",
+                           "%s is listed twice in the dependencies of the new node: list it once",
                            rondo_node_label(label, &rondo_graph_at(graph, slot)->params, slot));
   rondo_slots_insert(out, slot);
   rondo_slots *dependents = &rondo_graph_at(graph, slot)->dependents;
@@ -213,7 +212,7 @@ static rondo_status gather_dependencies(rondo_graph *graph, const rondo_node *de
   return RONDO_OK;
 }
 
-/* Memory nodes are noted in all enclosing graphs, because running these runs the node. */
+/* A memory node is noted in all enclosing graphs too, because they run it. */
 static void note_memory(rondo_graph *graph, const rondo_node_params *params) {
   const bool memory =
       rondo_node_is_memory(params) || (params->kind == RONDO_NODE_CHILD && params->as.child->has_memory);
@@ -221,8 +220,8 @@ static void note_memory(rondo_graph *graph, const rondo_node_params *params) {
   for (rondo_graph *at = graph; at != NULL; at = at->parent) at->has_memory = true;
 }
 
-/* Makes the finished node in the slot live. Its dependencies' lists of dependents already have room. Slots between are
- * holes. */
+/* Makes the finished node in the slot live. The lists of dependents have capacity for it. Slots before it that are not
+ * live become holes. */
 static inline void commit(rondo_graph *graph, uint32_t slot) {
   rondo_graph_node *node = &graph->nodes.items[slot];
   assert(slot >= graph->nodes.count && slot < graph->nodes.capacity && !node->live);
@@ -260,7 +259,7 @@ rondo_status rondo_graph_insert_checked(rondo_graph *graph, const rondo_node *de
   const size_t number = graph->nodes.count;
   RONDO_TRY(check_number(graph, number));
   if (number == graph->nodes.capacity) RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->nodes, number + 1));
-  rondo_graph_node *node = &graph->nodes.items[number]; /* zero, as all unused room is */
+  rondo_graph_node *node = &graph->nodes.items[number]; /* zero, as all unused capacity is */
   RONDO_TRY(rondo_node_contents_make(graph, params, false, node));
   const rondo_status status = gather_dependencies(graph, dependencies, count, &node->dependencies);
   if (status != RONDO_OK) {
@@ -298,7 +297,7 @@ static rondo_status check_replacement(const rondo_graph *graph, uint32_t slot, c
                            rondo_node_kind_name(params->kind));
   if (kind == RONDO_NODE_CHILD || kind == RONDO_NODE_FOREIGN || rondo_node_is_memory(&node->params))
     return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, slot,
-                           "%s: nodes of this kind keep their parameters: %s", label,
+                           "%s: the parameters of nodes of this kind cannot change: %s", label,
                            kind == RONDO_NODE_CHILD ? "edit the child graph" : "remove it and add another");
   return rondo_node_params_check(label, graph->device, params);
 }
@@ -328,7 +327,7 @@ bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_
   const rondo_node_params *now = &graph->nodes.items[slot].params;
   if (params->kind != now->kind || (params->name != now->name && strcmp(params->name, now->name) != 0)) return false;
   if (now->kind == RONDO_NODE_CHILD || rondo_node_is_memory(now)) return false;
-  if (now->kind == RONDO_NODE_FOREIGN) return false; /* there is no room for the name of its kind */
+  if (now->kind == RONDO_NODE_FOREIGN) return false; /* it owns `what`, which overwriting would replace */
   const rondo_kernel_node *kernel = &params->as.kernel, *kernel_now = &now->as.kernel;
   return now->kind != RONDO_NODE_KERNEL ||
          (kernel->kernel == kernel_now->kernel && kernel->arg_bytes == NULL && kernel_now->arg_bytes == NULL);
@@ -358,7 +357,7 @@ rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_
   return RONDO_OK;
 }
 
-/* The first node that cannot be made again. There is one. */
+/* The first bound node. There is one. */
 static uint32_t find_bound(const rondo_graph *graph) {
   const rondo_graph_node *nodes = graph->nodes.items;
   uint32_t slot = 0;
@@ -373,9 +372,9 @@ const char *rondo_graph_bound_text(const rondo_graph *graph, char buffer[RONDO_B
   const rondo_foreign_node *foreign = &graph->nodes.items[slot].params.as.foreign;
   snprintf(buffer, RONDO_BOUND_TEXT,
            "a library left a %s of %" PRIu64 " bytes (node %" PRIu32
-           ") in the capture, which exists in the driver's own "
-           "graph alone: keep such work out of it (for memory: give the library a workspace before, with "
-           "cublasSetWorkspace or its like, or allocate with rondo_malloc_async)",
+           ") in the capture, which only the driver's own graph can contain: keep such work out of the capture (for "
+           "memory: give the library a workspace first, for example with cublasSetWorkspace, or allocate with "
+           "rondo_malloc_async)",
            foreign->what, foreign->bytes, slot);
   return buffer;
 }
@@ -417,7 +416,7 @@ rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot) {
 
 /* Cloning --------------------------------------------------------------------------------------------------------- */
 
-/* `out` is zero before. After a failure, freeing the clone frees its contents. */
+/* `out` is zero before the call. After a failure, freeing the clone frees its contents. */
 static rondo_status copy_node(rondo_graph *clone, const rondo_graph_node *from, uint32_t slot, rondo_graph_node *out) {
   if (!from->live) return RONDO_OK;
   RONDO_TRY(rondo_node_contents_copy(clone, from, out));
@@ -433,7 +432,7 @@ static rondo_status copy_node(rondo_graph *clone, const rondo_graph_node *from, 
   return rondo_slots_copy(clone, &from->dependents, &out->dependents);
 }
 
-/* Unused room is zero. */
+/* The nodes are zero before they are copied to: unused capacity is zero. */
 static rondo_status copy_nodes(const rondo_graph *graph, rondo_graph *clone) {
   RONDO_TRY(rondo_array_reserve(&clone->allocator, &clone->nodes, graph->nodes.count));
   for (size_t i = 0; i < graph->nodes.count; i++) {
@@ -477,14 +476,14 @@ rondo_status rondo_graph_find_in_clone(const rondo_graph *clone, rondo_node node
   char label[RONDO_LABEL_BYTES];
   if (node.id == 0 || node.id >> 32 != clone->source_serial)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE,
-                      "rondo_graph_find_in_clone: %s was not cloned from the graph of the tag 0x%" PRIx64
-                      ": pass the clone, and the tag of a node of the graph that was cloned",
+                      "rondo_graph_find_in_clone: %s was not cloned from the graph of the node id 0x%" PRIx64
+                      ": pass the clone, and the id of a node of the graph that was cloned",
                       rondo_graph_label(label, clone), node.id);
   if (number >= clone->nodes.count || clone->nodes.items[number].clone_source != number ||
       !clone->nodes.items[number].live)
     return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
                            "rondo_graph_find_in_clone: %s has no copy of node %" PRIu32
-                           ": it was added after the cloning, or the copy removed",
+                           ": it was added after the graph was cloned, or its copy was removed",
                            rondo_graph_label(label, clone), number);
   *out_node = rondo_graph_id(clone, number);
   return RONDO_OK;

@@ -12,11 +12,12 @@
 RONDO_MUST_USE rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rondo_graph *graph,
                                                    rondo_graph **out);
 
-/* Inserts a node in the slot `number`, which must be at least nodes.count; slots between become holes. The parameters
- * must pass rondo_node_shape_check; addresses may be NULL. On success the graph owns the child. For the JSON reader. */
+/* For the JSON reader: inserts a node in the slot `number`, which must be at least nodes.count. The slots between
+ * become holes. The parameters must pass rondo_node_shape_check; addresses may be NULL. On success the graph owns the
+ * child. */
 RONDO_MUST_USE rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t number, const rondo_node_params *params);
 
-/* Notes a change to the graph: what was noted of it and of its enclosing graphs becomes invalid. */
+/* The graph has changed: invalidates what was noted about it and about the graphs that contain it. */
 void rondo_graph_note_change(rondo_graph *graph);
 
 /* Fails with UNKNOWN_NODE unless the slot has a live node. */
@@ -26,7 +27,7 @@ RONDO_MUST_USE rondo_status rondo_graph_check_slot(const rondo_graph *graph, uin
 RONDO_MUST_USE rondo_status rondo_graph_make(rondo_device *device, const rondo_allocator *allocator, const char *name,
                                              rondo_graph **out);
 
-/* rondo_graph_clone, also of a bound graph: for its exec. */
+/* As rondo_graph_clone, but also for a bound graph: the copy for an exec. */
 RONDO_MUST_USE rondo_status rondo_graph_copy(const rondo_graph *graph, rondo_graph **out);
 void rondo_graph_free(rondo_graph *graph); /* without the checks of rondo_graph_destroy; NULL is fine */
 
@@ -48,9 +49,8 @@ rondo_node rondo_graph_id(const rondo_graph *graph, uint32_t slot);
 const char *rondo_graph_label(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph);
 const char *rondo_graph_name_label(char buffer[RONDO_LABEL_BYTES], const char *name);
 
-/* Adds a node of any kind: checks the list of dependencies and the parameters (B2 to B4), copies them, retains the
- * kernel and clones the child. For ALLOC, the memory layer has already chosen and set the address. Nothing changes on
- * failure. */
+/* Adds a node of any kind. Checks the list of dependencies and the parameters (B2 to B4), copies them, retains the
+ * kernel and clones the child. The memory layer has already set the address of an ALLOC. Nothing changes on failure. */
 RONDO_MUST_USE rondo_status rondo_graph_insert(rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                                const rondo_node_params *params, rondo_node *out);
 
@@ -62,22 +62,22 @@ RONDO_MUST_USE rondo_status rondo_graph_insert_checked(rondo_graph *graph, const
  * kinds CHILD, ALLOC and FREE. `params` may point into the node. */
 RONDO_MUST_USE rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 
-/* The same in two steps, with checked parameters of the node's kind. The first makes the new contents. The second
- * installs or discards them, and cannot fail. */
+/* The same in two steps, with checked parameters of the node's kind. `prepare` makes the new contents. `put` installs
+ * them, and `discard` frees them; neither can fail. */
 RONDO_MUST_USE rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_node_params *params,
                                                 rondo_graph_node *out);
 void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepared);
 void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared);
 
-/* Whether rondo_graph_overwrite can store the resolved parameters in the node: there is room for the kernel's
- * arguments, and the name is the same. */
+/* Whether rondo_graph_overwrite can store the resolved parameters in the memory of the node: its arguments fit, and its
+ * name is the same. */
 bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 
-/* Removes a node with its edges. Errors: UNSUPPORTED/FOREIGN_WORK (the graph is bound); UNKNOWN_NODE (no live node in
- * that slot); INVALID_STATE/CAPTURING_INTO (C12), for the graph or the node's child. Never fails because of memory. The
- * caller first checks users of the node's order (address reuse). The check alone does everything in erasing that can
- * fail. */
+/* Removes a node with its edges. Errors: UNSUPPORTED/FOREIGN_WORK (the graph is bound), UNKNOWN_NODE (the slot has no
+ * live node), INVALID_STATE/CAPTURING_INTO (C12; for the graph or the node's child). Never fails because of memory.
+ * Before it, the caller checks whether the node's order is needed (address reuse). rondo_graph_check_erase makes the
+ * checks only. */
 RONDO_MUST_USE rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot);
 RONDO_MUST_USE rondo_status rondo_graph_check_erase(const rondo_graph *graph, uint32_t slot);
 const char *rondo_graph_bound_text(const rondo_graph *graph, char buffer[RONDO_BOUND_TEXT]);

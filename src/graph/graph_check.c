@@ -15,7 +15,7 @@
 
 /* Contents --------------------------------------------------------------------------------------------------------- */
 
-/* The values are at their offsets in the node's own block, and the list points to them. */
+/* The values are at their offsets in the block of the node, and the list points to them. */
 static void check_kernel(const rondo_graph_node *node) {
   const rondo_kernel_node *work = &node->params.as.kernel;
   const rondo_kernel *kernel = work->kernel;

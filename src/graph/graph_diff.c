@@ -20,30 +20,30 @@ typedef struct ordered_graph {
   const rondo_graph *graph;
   const rondo_graph *root; /* the graph that the caller passed, for errors */
   uint32_t *order;
-  uint32_t *place;
+  uint32_t *index;
 } ordered_graph;
 
 static void close_order(ordered_graph *ordered) {
   const rondo_graph *graph = ordered->graph;
   rondo_release(&graph->allocator, ordered->order, graph->live_count, sizeof(uint32_t));
-  rondo_release(&graph->allocator, ordered->place, graph->nodes.count, sizeof(uint32_t));
+  rondo_release(&graph->allocator, ordered->index, graph->nodes.count, sizeof(uint32_t));
 }
 
 static rondo_status open_order(const rondo_graph *graph, const rondo_graph *root, ordered_graph *out) {
   *out = (ordered_graph){.graph = graph, .root = root};
   RONDO_TRY(rondo_graph_order_in(graph, root, &out->order));
   const rondo_status status =
-      rondo_allocate_items(&graph->allocator, graph->nodes.count, sizeof(uint32_t), &out->place);
+      rondo_allocate_items(&graph->allocator, graph->nodes.count, sizeof(uint32_t), &out->index);
   if (status != RONDO_OK) {
     close_order(out);
     return status;
   }
-  for (uint32_t i = 0; i < graph->live_count; i++) out->place[out->order[i]] = i;
+  for (uint32_t i = 0; i < graph->live_count; i++) out->index[out->order[i]] = i;
   return RONDO_OK;
 }
 
-static const rondo_graph_node *node_at(const ordered_graph *ordered, uint32_t place) {
-  return rondo_graph_at(ordered->graph, ordered->order[place]);
+static const rondo_graph_node *node_at(const ordered_graph *ordered, uint32_t index) {
+  return rondo_graph_at(ordered->graph, ordered->order[index]);
 }
 
 /* Differences ----------------------------------------------------------------------------------------------------- */
@@ -56,35 +56,35 @@ typedef struct graph_comparison {
   size_t room, count;
 } graph_comparison;
 
-static void report(graph_comparison *comparison, rondo_difference_kind kind, uint32_t place) {
+static void report(graph_comparison *comparison, rondo_difference_kind kind, uint32_t index) {
   if (comparison->count < comparison->room) {
     rondo_difference *out = &comparison->differences[comparison->count];
     *out = (rondo_difference){.kind = kind};
-    if (kind != RONDO_DIFFERENCE_NODE_EXTRA) out->a = rondo_graph_id(comparison->a.graph, comparison->a.order[place]);
-    if (kind != RONDO_DIFFERENCE_NODE_MISSING) out->b = rondo_graph_id(comparison->b.graph, comparison->b.order[place]);
+    if (kind != RONDO_DIFFERENCE_NODE_EXTRA) out->a = rondo_graph_id(comparison->a.graph, comparison->a.order[index]);
+    if (kind != RONDO_DIFFERENCE_NODE_MISSING) out->b = rondo_graph_id(comparison->b.graph, comparison->b.order[index]);
   }
   comparison->count++;
 }
 
-static bool same_dependencies(graph_comparison *comparison, uint32_t place) {
-  const rondo_slots *a = &node_at(&comparison->a, place)->dependencies;
-  const rondo_slots *b = &node_at(&comparison->b, place)->dependencies;
+static bool same_dependencies(graph_comparison *comparison, uint32_t index) {
+  const rondo_slots *a = &node_at(&comparison->a, index)->dependencies;
+  const rondo_slots *b = &node_at(&comparison->b, index)->dependencies;
   if (a->count != b->count) return false;
-  for (size_t i = 0; i < a->count; i++) comparison->stamps[comparison->a.place[a->items[i]]] = place + 1;
+  for (size_t i = 0; i < a->count; i++) comparison->stamps[comparison->a.index[a->items[i]]] = index + 1;
   for (size_t i = 0; i < b->count; i++)
-    if (comparison->stamps[comparison->b.place[b->items[i]]] != place + 1) return false;
+    if (comparison->stamps[comparison->b.index[b->items[i]]] != index + 1) return false;
   return true;
 }
 
-/* Compares the edges that leave an index. b has the same number. */
-static bool same_programmatic(const graph_comparison *comparison, uint32_t place) {
+/* Compares the programmatic edges that leave the nodes at an index. */
+static bool same_programmatic(const graph_comparison *comparison, uint32_t index) {
   const ordered_graph *a = &comparison->a, *b = &comparison->b;
   size_t a_count, b_count, matched = 0;
-  const rondo_programmatic_edge *of_a = rondo_graph_programmatic_from(a->graph, a->order[place], &a_count);
-  const rondo_programmatic_edge *of_b = rondo_graph_programmatic_from(b->graph, b->order[place], &b_count);
+  const rondo_programmatic_edge *of_a = rondo_graph_programmatic_from(a->graph, a->order[index], &a_count);
+  const rondo_programmatic_edge *of_b = rondo_graph_programmatic_from(b->graph, b->order[index], &b_count);
   for (size_t i = 0; i < a_count; i++)
     for (size_t k = 0; k < b_count; k++)
-      matched += a->place[of_a[i].to] == b->place[of_b[k].to] && of_a[i].from_port == of_b[k].from_port &&
+      matched += a->index[of_a[i].to] == b->index[of_b[k].to] && of_a[i].from_port == of_b[k].from_port &&
                  of_a[i].to_port == of_b[k].to_port && of_a[i].type == of_b[k].type;
   return a_count == b_count && matched == a_count;
 }
@@ -92,18 +92,18 @@ static bool same_programmatic(const graph_comparison *comparison, uint32_t place
 static rondo_status count_differences(const graph_comparison *around, const rondo_graph *a, const rondo_graph *b,
                                       size_t *out_count);
 
-static rondo_status compare_nodes(graph_comparison *comparison, uint32_t place) {
-  const rondo_node_params *a = &node_at(&comparison->a, place)->params;
-  const rondo_node_params *b = &node_at(&comparison->b, place)->params;
+static rondo_status compare_nodes(graph_comparison *comparison, uint32_t index) {
+  const rondo_node_params *a = &node_at(&comparison->a, index)->params;
+  const rondo_node_params *b = &node_at(&comparison->b, index)->params;
   int difference = rondo_node_params_compare(a, b, comparison->ignore_addresses);
   if (difference == 0 && a->kind == RONDO_NODE_CHILD) {
     size_t inside;
     RONDO_TRY(count_differences(comparison, a->as.child, b->as.child, &inside));
     if (inside > 0) difference = RONDO_DIFFERENCE_PARAMS;
   }
-  if (difference != 0) report(comparison, (rondo_difference_kind)difference, place);
-  if (!same_dependencies(comparison, place) || !same_programmatic(comparison, place))
-    report(comparison, RONDO_DIFFERENCE_EDGES, place);
+  if (difference != 0) report(comparison, (rondo_difference_kind)difference, index);
+  if (!same_dependencies(comparison, index) || !same_programmatic(comparison, index))
+    report(comparison, RONDO_DIFFERENCE_EDGES, index);
   return RONDO_OK;
 }
 
@@ -116,13 +116,13 @@ static rondo_status compare_all(graph_comparison *comparison) {
   return RONDO_OK;
 }
 
-/* Indices of b may exceed a's, so there are stamps for the longer of the two. */
+/* b may have more nodes than a, so there are stamps for the longer of the two. */
 static rondo_status compare_with_stamps(graph_comparison *comparison) {
   const rondo_graph *a = comparison->a.graph, *b = comparison->b.graph;
-  const uint32_t places = a->live_count > b->live_count ? a->live_count : b->live_count;
-  RONDO_TRY(rondo_allocate_items(&a->allocator, places, sizeof(uint32_t), &comparison->stamps));
+  const uint32_t stamp_count = a->live_count > b->live_count ? a->live_count : b->live_count;
+  RONDO_TRY(rondo_allocate_items(&a->allocator, stamp_count, sizeof(uint32_t), &comparison->stamps));
   const rondo_status status = compare_all(comparison);
-  rondo_release(&a->allocator, comparison->stamps, places, sizeof(uint32_t));
+  rondo_release(&a->allocator, comparison->stamps, stamp_count, sizeof(uint32_t));
   return status;
 }
 
@@ -203,12 +203,11 @@ static rondo_status hash_params(const rondo_node_params *params, const rondo_gra
   return RONDO_OK;
 }
 
-/* Dependencies are in the order of slots, which must not affect the hash. A sum of hashes does not depend on the order.
- * */
+/* Dependencies are in the order of slots, which must not affect the hash. A sum of hashes does not depend on order. */
 static uint64_t hash_dependencies(uint64_t state, const ordered_graph *ordered, const rondo_slots *dependencies) {
   uint64_t sum = 0;
   for (size_t i = 0; i < dependencies->count; i++)
-    sum += rondo_hash_u64(RONDO_HASH_START, ordered->place[dependencies->items[i]]);
+    sum += rondo_hash_u64(RONDO_HASH_START, ordered->index[dependencies->items[i]]);
   return rondo_hash_u64(rondo_hash_u64(state, dependencies->count), sum);
 }
 
@@ -219,7 +218,7 @@ static uint64_t hash_programmatic(uint64_t state, const ordered_graph *ordered, 
   uint64_t sum = 0;
   for (size_t i = 0; i < count; i++) {
     const uint64_t kind = (uint64_t)edges[i].from_port << 16 | (uint64_t)edges[i].to_port << 8 | edges[i].type;
-    sum += rondo_hash_u64(rondo_hash_u64(RONDO_HASH_START, ordered->place[edges[i].to]), kind);
+    sum += rondo_hash_u64(rondo_hash_u64(RONDO_HASH_START, ordered->index[edges[i].to]), kind);
   }
   return count == 0 ? state : rondo_hash_u64(rondo_hash_u64(state, count), sum);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * A graph, for this layer and those above. exec/ builds, captures, lowers and updates through it, and memory/ queries
- * its order. The index of a node's slot is its number; a removed node leaves a hole. Dependencies and dependents are
- * sorted slot numbers, so a binary search finds a duplicate edge (B5). The upper half of a node id is the graph's
- * serial, so a node of another graph is detected. Zeros that mean defaults are replaced when a node is made.
+ * A graph, for this layer and those above. exec/ builds, captures, lowers and updates graphs through it, and memory/
+ * queries their order. A node's number is the index of its slot; a removed node leaves a hole. Dependencies and
+ * dependents are sorted slot numbers, so a binary search finds a duplicate edge (B5). The upper half of a node id is
+ * the graph's serial, by which a node of another graph is detected. Zeros that mean defaults are replaced when a node
+ * is made.
  *
- * Threads: a graph is thread-compatible, without a lock. Serials come from a process-wide atomic.
+ * Threads: a graph is thread-compatible and has no lock. Serials come from an atomic of the process.
  */
 #ifndef RONDO_GRAPH_GRAPH_INTERNAL_H
 #define RONDO_GRAPH_GRAPH_INTERNAL_H
@@ -29,14 +30,14 @@ typedef struct rondo_counted_event {
 } rondo_counted_event;
 
 typedef struct rondo_graph_node {
-  bool live;                /* false: removed, the slot is a hole and all else is zero */
+  bool live;                /* false: a hole, and all else is zero */
   rondo_node_params params; /* own copies, resolved; params.name and as.alloc.name are never NULL */
   void *arguments; /* kernel: values at the kernel's offsets, in one block with the list; copy, fill: given numbers that
                       have no effect (rondo_given_numbers); NULL */
   const void **argument_list; /* params.as.kernel.args */
   rondo_slots dependencies;
   rondo_slots dependents;
-  uint32_t clone_source; /* number in the graph this one was cloned from; RONDO_NO_NODE when made here */
+  uint32_t clone_source; /* its number in the graph that this one was cloned from; RONDO_NO_NODE if made here */
   uint64_t captured;     /* the driver's handle of the node in its graph's `captured`; 0 if there is none */
 } rondo_graph_node;
 
@@ -56,28 +57,30 @@ typedef struct rondo_graph_attachment {
 struct rondo_graph {
   rondo_allocator allocator;
   rondo_slab slab;       /* allocates the contents and edges of nodes */
-  rondo_allocator small; /* the slab's */
+  rondo_allocator small; /* allocates from the slab */
   rondo_device *device;  /* identity only; NULL = data only */
   char *name;
   uint32_t serial;        /* unique in the process, never 0 */
-  uint32_t source_serial; /* graph this was cloned from; 0 when none */
+  uint32_t source_serial; /* of the graph that this one was cloned from; 0 if none */
   RONDO_ARRAY(rondo_graph_node) nodes;
   uint32_t live_count;
   uint32_t child_count;      /* child nodes among them */
-  _Atomic uint64_t verified; /* what the layer above noted when verification had no findings; 0 after every change */
+  _Atomic uint64_t verified; /* noted by the layer above when verification had no findings; 0 after every change */
   uint32_t captures;         /* captures in progress that add to the graph */
   bool is_child;             /* belongs to a child node, of `parent` */
   bool has_memory;           /* an alloc or free node was ever added, also in a child at any depth */
-  bool is_bound; /* has bound nodes: it runs as the driver captured it (rondo_foreign_node). Never true of data */
+  /* has bound nodes: it runs as the driver captured it (rondo_foreign_node). Never true for a graph that is only data
+   */
+  bool is_bound;
   RONDO_ARRAY(rondo_programmatic_edge) programmatic; /* ascending by from, then to */
-  rondo_graph *parent;                               /* the graph whose child node owns this one; NULL when none */
-  uint32_t parent_slot;                              /* that child node */
+  rondo_graph *parent;                               /* the graph whose child node owns this one; or NULL */
+  uint32_t parent_slot;                              /* its slot in `parent` */
   rondo_graph_attachment memory;                     /* graph memory, set by the memory layer */
-  rondo_graph_attachment hold; /* keeps the device open, set by the layer that makes a graph for a device. Clones and
-                                  children, which this layer makes, retain it; rondo_graph_free releases it */
+  /* keeps the device open; set by the layer that makes graphs for a device. Clones and children retain it, and
+   * rondo_graph_free releases it */
+  rondo_graph_attachment hold;
   rondo_graph_attachment captured; /* keeps what the driver captured for nodes of the graph; as `hold` */
-  rondo_graph_attachment
-      random; /* what it draws from generators of random numbers, set by the layer above; as `hold` */
+  rondo_graph_attachment random;   /* its random numbers, set by the layer above; as `hold` */
 };
 
 static inline rondo_graph_node *rondo_graph_at(const rondo_graph *graph, uint32_t slot) { /* slot of a live node */
@@ -93,9 +96,9 @@ typedef struct rondo_node_where {
   const char *inside; /* for a node of a child graph, the child node: "child 'inner' (node 7)"; else NULL */
 } rondo_node_where;
 
-/* The bytes of what messages call graphs and nodes (graph.h, node_name.h): "graph 'step'", or "the graph" without a
- * name; "kernel 'saxpy' (node 2)", "copy (node 3)" without a name, and in a child graph "copy (node 3 of child 'inner'
- * (node 7))"; of work in a stream "a copy of 4.0 KiB to 0x7f0000". */
+/* Buffer sizes for what messages call graphs and nodes (graph.h, node_name.h): "graph 'step'", or "the graph" without a
+ * name; "kernel 'saxpy' (node 2)", or "copy (node 3)" without a name; in a child graph "copy (node 3 of child 'inner'
+ * (node 7))"; for work in a stream "a copy of 4.0 KiB to 0x7f0000". */
 #define RONDO_LABEL_BYTES 272
 #define RONDO_EDGE_TEXT 64     /* "an edge 2 -> 5" */
 #define RONDO_INSIDE_BYTES 160 /* rondo_node_where.inside */
@@ -118,7 +121,7 @@ static inline bool rondo_node_is_memory(const rondo_node_params *params) {
   return params->kind == RONDO_NODE_ALLOC || params->kind == RONDO_NODE_FREE;
 }
 
-/* Whether the resolved node is not a copy or fill of more than one dimension. */
+/* False for a resolved copy or fill of more than one dimension. */
 static inline bool rondo_node_is_plain(const rondo_node_params *params) {
   if (params->kind == RONDO_NODE_COPY) return params->as.copy.height == 1 && params->as.copy.depth == 1;
   return params->kind != RONDO_NODE_FILL || params->as.fill.height == 1;

@@ -18,9 +18,9 @@
 #include "graph/node_fields.h"
 #include "graph/node_params.h"
 
-#define MAX_NODES (UINT32_C(1) << 20) /* in a document, including all child graphs */
+#define MAX_NODES (UINT32_C(1) << 20) /* in a document, with all child graphs */
 #define MAX_HOLES (UINT32_C(1) << 16)
-#define SHOWN_BYTES 64 /* of a text from outside, in a message */
+#define SHOWN_BYTES 64 /* of text from the document, in a message */
 static const rondo_node_fields no_fields = {0};
 
 typedef struct json_reader {
@@ -36,7 +36,7 @@ static rondo_status fail_field(const char *key, const char *what) {
   return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "field '%s' %s", key, what);
 }
 
-/* Text from outside, made printable for messages. */
+/* Text from the document, made printable for messages. */
 static const char *shown(char buffer[SHOWN_BYTES], const char *text) {
   rondo_json_escape(buffer, SHOWN_BYTES, text);
   return buffer;
@@ -102,7 +102,7 @@ static rondo_status get_text(const rondo_json_value *object, const char *key, co
   const rondo_json_value *value = rondo_json_get(object, key);
   *out = rondo_json_text_of(value);
   if (*out != NULL) return RONDO_OK;
-  return fail_field(key, value == NULL ? "is missing" : "must be a text");
+  return fail_field(key, value == NULL ? "is missing" : "must be a string");
 }
 
 static rondo_status get_flag(const rondo_json_value *object, const char *key, bool *out) {
@@ -182,7 +182,7 @@ static rondo_status read_kernel_options(const rondo_json_value *object, rondo_pa
   const size_t count = parameters->count;
   if (count > RONDO_MAX_PARAMETERS)
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
-                      "field 'parameters' has %zu entries, a kernel has at most %d", count, RONDO_MAX_PARAMETERS);
+                      "field 'parameters' has %zu entries, but a kernel has at most %d", count, RONDO_MAX_PARAMETERS);
   const rondo_json_value *item = rondo_json_first(parameters);
   for (size_t i = 0; i < parameters->count; i++, item = rondo_json_next(item)) {
     RONDO_TRY(rondo_fail_context(read_parameter(item, &list[i]), "parameters[%zu]", i));
@@ -224,7 +224,7 @@ static rondo_status read_kernels(json_reader *reader, const rondo_json_value *do
 
 /* Nodes by kind --------------------------------------------------------------------------------------------------- */
 
-/* The parameters of a node that is being read, with room for what they point to. */
+/* The parameters of a node that is being read, and memory for what they point to. */
 typedef struct node_draft {
   rondo_node_params params;
   unsigned char *values; /* of a kernel's arguments, zeroed; value_bytes in total */
@@ -266,7 +266,7 @@ static rondo_status read_arguments(const rondo_json_value *object, const rondo_k
   const size_t count = arguments->count;
   if (count != kernel->parameter_count)
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_ARGUMENT_COUNT,
-                      "field 'arguments' has %zu entries, the kernel has %" PRIu32 " parameters", count,
+                      "field 'arguments' has %zu entries, but the kernel has %" PRIu32 " parameters", count,
                       kernel->parameter_count);
   const rondo_json_value *item = rondo_json_first(arguments);
   for (size_t i = 0; i < arguments->count; i++, item = rondo_json_next(item)) {
@@ -287,7 +287,7 @@ static rondo_status read_argument_bytes(const rondo_json_value *object, const ro
   RONDO_TRY(get_array(object, "argument_bytes", &bytes));
   if (bytes->count != kernel->parameter_count)
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_ARGUMENT_COUNT,
-                      "field 'argument_bytes' has %" PRIu32 " entries, the kernel has %" PRIu32 " parameters",
+                      "field 'argument_bytes' has %" PRIu32 " entries, but the kernel has %" PRIu32 " parameters",
                       bytes->count, kernel->parameter_count);
   const rondo_json_value *item = rondo_json_first(bytes);
   for (size_t i = 0; i < bytes->count; i++, item = rondo_json_next(item)) {
@@ -376,7 +376,7 @@ static rondo_status read_kind(const rondo_json_value *object, rondo_node_kind *o
     return RONDO_OK;
   }
   char buffer[SHOWN_BYTES];
-  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NODE_KIND, "field 'kind' is '%s', which is no kind of node",
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NODE_KIND, "field 'kind' is '%s', which is not a kind of node",
                     shown(buffer, name));
 }
 
@@ -390,10 +390,10 @@ static rondo_status read_number(json_reader *reader, const rondo_graph *graph, c
   const uint32_t holes = *out - (uint32_t)graph->nodes.count;
   if (holes > MAX_HOLES - reader->holes)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "field 'number' is %" PRIu32 " after %zu: a document may skip %" PRIu32 " numbers at most", *out,
+                      "field 'number' is %" PRIu32 " after %zu: a document may skip at most %" PRIu32 " numbers", *out,
                       graph->nodes.count, MAX_HOLES);
   if (reader->nodes == MAX_NODES)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "a document may have %" PRIu32 " nodes at most",
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "a document may have at most %" PRIu32 " nodes",
                       MAX_NODES);
   reader->holes += holes;
   reader->nodes++;
@@ -471,7 +471,7 @@ static rondo_status read_programmatic(rondo_graph *graph, uint32_t number, const
     const rondo_json_value *entry = item;
     rondo_programmatic_edge edge = {.to = number};
     if (!rondo_json_is(entry, RONDO_JSON_ARRAY) || entry->count != 4)
-      return fail_field("programmatic", "must hold arrays of four numbers");
+      return fail_field("programmatic", "must contain arrays of four numbers");
     RONDO_TRY(read_u32(rondo_json_item(entry, 0), "programmatic", &edge.from));
     RONDO_TRY(read_port(rondo_json_item(entry, 1), &edge.from_port));
     RONDO_TRY(read_port(rondo_json_item(entry, 2), &edge.to_port));
@@ -519,8 +519,8 @@ static rondo_status read_child_graph(json_reader *reader, const rondo_json_value
   static const char *const keys[] = {"name", "nodes", NULL};
   *out = NULL;
   if (reader->depth == RONDO_GRAPH_MAX_NESTING)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "child graphs stand deeper than %d inside each other", RONDO_GRAPH_MAX_NESTING);
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "child graphs nest deeper than %d levels",
+                      RONDO_GRAPH_MAX_NESTING);
   RONDO_TRY(check_keys(child, keys, no_fields));
   reader->depth++;
   const rondo_status status = read_graph(reader, child, out);

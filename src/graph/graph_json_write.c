@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A graph as JSON (<rondo/graph.h> describes the format). Each kernel is listed once, in the order in which nodes first
- * name it. Nodes come by number, and children inside their node. The same graph always gives the same text.
+ * A graph as JSON (<rondo/graph.h> describes the format). Each kernel is listed once, in the order of the first nodes
+ * that use them. Nodes are in the order of their numbers, and a child graph is inside its node. The same graph always
+ * gives the same text.
  */
 #include <inttypes.h>
 #include <stdint.h>
@@ -41,10 +42,8 @@ static rondo_status list_kernel(json_writer *writer, const rondo_kernel *kernel)
   if (find_kernel(writer, kernel, &at)) return RONDO_OK;
   RONDO_TRY(rondo_array_reserve(allocator, &writer->kernels, writer->kernels.count + 1));
   RONDO_TRY(rondo_array_push(allocator, &writer->listed, &kernel));
-  listed_kernel *items = writer->kernels.items;
-  memmove(items + at + 1, items + at, (writer->kernels.count - at) * sizeof *items);
-  items[at] = (listed_kernel){.kernel = kernel, .index = (uint32_t)(writer->listed.count - 1)};
-  writer->kernels.count++;
+  const listed_kernel listed = {.kernel = kernel, .index = (uint32_t)(writer->listed.count - 1)};
+  rondo_array_insert(&writer->kernels, at, listed);
   return RONDO_OK;
 }
 

@@ -8,10 +8,11 @@
 #include "graph/node.h"
 #include "graph/topological_order.h"
 
+/* Writes nodes to `from`, or edges to `from` and `to`. An array may be NULL. */
 typedef struct node_writer {
   const rondo_graph *graph;
-  rondo_node *nodes; /* NULL: count only */
-  size_t room;
+  rondo_node *from, *to;
+  size_t capacity; /* of each array */
   size_t count;
 } node_writer;
 
@@ -19,17 +20,25 @@ static rondo_status begin(const char *call, const rondo_graph *graph, rondo_node
                           node_writer *out) {
   RONDO_TRY(rondo_require(call, "the graph", graph));
   RONDO_TRY(rondo_require(call, "the count", inout_count));
-  *out = (node_writer){.graph = graph, .nodes = nodes, .room = nodes == NULL ? 0 : *inout_count};
+  *out = (node_writer){.graph = graph, .from = nodes, .capacity = nodes == NULL ? 0 : *inout_count};
   return RONDO_OK;
 }
 
-static void put(node_writer *writer, uint32_t slot) {
-  if (writer->count < writer->room) writer->nodes[writer->count] = rondo_graph_id(writer->graph, slot);
+static void store(const node_writer *writer, size_t index, rondo_node from, rondo_node to) {
+  writer->from[index] = from;
+  if (writer->to != NULL) writer->to[index] = to;
+}
+
+static void put_edge(node_writer *writer, uint32_t from, uint32_t to) {
+  if (writer->count < writer->capacity)
+    store(writer, writer->count, rondo_graph_id(writer->graph, from), rondo_graph_id(writer->graph, to));
   writer->count++;
 }
 
+static void put(node_writer *writer, uint32_t slot) { put_edge(writer, slot, slot); }
+
 static rondo_status finish(const node_writer *writer, size_t *inout_count) {
-  for (size_t i = writer->count; i < writer->room; i++) writer->nodes[i] = (rondo_node){0};
+  for (size_t i = writer->count; i < writer->capacity; i++) store(writer, i, (rondo_node){0}, (rondo_node){0});
   *inout_count = writer->count;
   return RONDO_OK;
 }
@@ -55,39 +64,33 @@ rondo_status rondo_graph_roots(const rondo_graph *graph, rondo_node *nodes, size
 
 /* Requires both arrays or neither. */
 static rondo_status begin_edges(const char *call, const rondo_graph *graph, rondo_node *from, rondo_node *to,
-                                const size_t *inout_count, node_writer *from_writer, node_writer *to_writer) {
+                                const size_t *inout_count, node_writer *out) {
   if (from != NULL || to != NULL) {
     RONDO_TRY(rondo_require(call, "one of the two arrays", from));
     RONDO_TRY(rondo_require(call, "one of the two arrays", to));
   }
-  RONDO_TRY(begin(call, graph, from, inout_count, from_writer));
-  return begin(call, graph, to, inout_count, to_writer);
+  RONDO_TRY(begin(call, graph, from, inout_count, out));
+  out->to = to;
+  return RONDO_OK;
 }
 
 rondo_status rondo_graph_programmatic_edges(const rondo_graph *graph, rondo_node *from, rondo_node *to,
                                             size_t *inout_count) {
-  node_writer from_writer, to_writer;
-  RONDO_TRY(begin_edges("rondo_graph_programmatic_edges", graph, from, to, inout_count, &from_writer, &to_writer));
-  for (size_t i = 0; i < graph->programmatic.count; i++) {
-    put(&from_writer, graph->programmatic.items[i].from);
-    put(&to_writer, graph->programmatic.items[i].to);
-  }
-  RONDO_TRY(finish(&from_writer, inout_count));
-  return finish(&to_writer, inout_count);
+  node_writer writer;
+  RONDO_TRY(begin_edges("rondo_graph_programmatic_edges", graph, from, to, inout_count, &writer));
+  for (size_t i = 0; i < graph->programmatic.count; i++)
+    put_edge(&writer, graph->programmatic.items[i].from, graph->programmatic.items[i].to);
+  return finish(&writer, inout_count);
 }
 
 rondo_status rondo_graph_edges(const rondo_graph *graph, rondo_node *from, rondo_node *to, size_t *inout_count) {
-  node_writer from_writer, to_writer;
-  RONDO_TRY(begin_edges("rondo_graph_edges", graph, from, to, inout_count, &from_writer, &to_writer));
+  node_writer writer;
+  RONDO_TRY(begin_edges("rondo_graph_edges", graph, from, to, inout_count, &writer));
   for (size_t i = 0; i < graph->nodes.count; i++) {
     const rondo_slots *dependents = &graph->nodes.items[i].dependents;
-    for (size_t d = 0; d < dependents->count; d++) {
-      put(&from_writer, (uint32_t)i);
-      put(&to_writer, dependents->items[d]);
-    }
+    for (size_t d = 0; d < dependents->count; d++) put_edge(&writer, (uint32_t)i, dependents->items[d]);
   }
-  RONDO_TRY(finish(&from_writer, inout_count));
-  return finish(&to_writer, inout_count);
+  return finish(&writer, inout_count);
 }
 
 static rondo_status find_node(const char *call, const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {

@@ -28,7 +28,7 @@ static uint32_t most_bytes(const rondo_kernel *kernel) {
 static rondo_status check_parameter(const char *name, uint32_t most, size_t index, const rondo_parameter *parameter) {
   if (parameter->access < RONDO_ACCESS_SCALAR || parameter->access > RONDO_ACCESS_READ_WRITE)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "kernel '%s': parameter %zu has the access %d, which is none: use RONDO_SCALAR(type), "
+                      "kernel '%s': parameter %zu has the invalid access %d: use RONDO_SCALAR(type), "
                       "RONDO_READS, RONDO_WRITES or RONDO_UPDATES",
                       name, index, (int)parameter->access);
   if (parameter->alignment == 0 || parameter->alignment > MAX_ALIGNMENT ||
@@ -41,17 +41,18 @@ static rondo_status check_parameter(const char *name, uint32_t most, size_t inde
                       index);
   if (parameter->bytes > most)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "kernel '%s': parameter %zu has %" PRIu32 " bytes, at most %" PRIu32 " fit: pass a pointer to it",
+                      "kernel '%s': parameter %zu has %" PRIu32 " bytes, and at most %" PRIu32
+                      " are possible: pass a pointer to it",
                       name, index, parameter->bytes, most);
   if (parameter->access != RONDO_ACCESS_SCALAR && parameter->bytes != sizeof(void *))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "kernel '%s': parameter %zu is a pointer of %" PRIu32
-                      " bytes, and pointers have %zu: use RONDO_READS, RONDO_WRITES or RONDO_UPDATES",
+                      " bytes, but pointers have %zu: use RONDO_READS, RONDO_WRITES or RONDO_UPDATES",
                       name, index, parameter->bytes, sizeof(void *));
   return RONDO_OK;
 }
 
-/* The number of params. They end at the first whose bytes are 0. */
+/* Counts params, which end at the first whose bytes are 0. */
 static rondo_status count_inline(const char *name, const rondo_parameter *params, uint32_t *out_count) {
   uint32_t count = 0;
   while (count < RONDO_MAX_INLINE_PARAMETERS && params[count].bytes != 0) count++;
@@ -60,7 +61,7 @@ static rondo_status count_inline(const char *name, const rondo_parameter *params
     if (params[i].bytes != 0)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                         "kernel '%s': parameter %" PRIu32 " has 0 bytes but parameter %zu has %" PRIu32
-                        ": leave no gap",
+                        ": leave no gap in params",
                         name, count, i, params[i].bytes);
   return RONDO_OK;
 }
@@ -70,7 +71,7 @@ static rondo_status count_parameters(const rondo_kernel_options *options, uint32
   if (options->param_list == NULL && options->param_count == 0) return RONDO_OK;
   if (*out_count > 0 || options->param_list == NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "kernel '%s': %s: give params, or param_list with param_count", options->name,
+                      "kernel '%s': %s: set params, or param_list with param_count", options->name,
                       *out_count > 0 ? "it has parameters both in params and in a list" : "param_list is NULL");
   *out_count = options->param_count;
   if (options->param_count <= RONDO_MAX_PARAMETERS) return RONDO_OK;
@@ -108,8 +109,9 @@ static rondo_status lay_out(const char *name, const rondo_parameter *params, uin
 static rondo_status read_options(const rondo_kernel_options *given, rondo_kernel_options *out) {
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_kernel_options", given, out));
   if (out->name == NULL || out->name[0] == '\0')
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
-                      "a kernel needs a name: messages, dumps and CUDA source know it by that");
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
+        "the kernel has no name: set rondo_kernel_options.name, which messages, dumps and CUDA source use");
   if (out->block_threads > MAX_BLOCK_THREADS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "kernel '%s': blocks of %" PRIu32 " threads, at most %d are possible: use more blocks", out->name,
@@ -173,8 +175,7 @@ rondo_status rondo_grid_check(const char *kernel_name, rondo_grid grid, rondo_gr
   *out = rondo_grid_resolve(grid);
   if (grid.x == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "kernel '%s': a grid of 0 blocks in x: leave the launch out when there is nothing to do",
-                      kernel_name);
+                      "kernel '%s': a grid of 0 blocks in x: skip the launch if there is nothing to do", kernel_name);
   uint64_t blocks;
   if (__builtin_mul_overflow((uint64_t)out->x * out->y, out->z, &blocks) || blocks > MAX_BLOCKS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,

@@ -13,7 +13,7 @@
 
 #include "base/allocation.h"
 
-/* The most argument bytes that a device's driver may accept for a library kernel (CUDA since 12.1). */
+/* The maximum of argument bytes that a driver accepts for a kernel of a library (CUDA since 12.1). */
 #define RONDO_MOST_ARGUMENT_BYTES 32764
 
 /* The single argument of a copying kernel: up to RONDO_MOST_RANGES ranges. The ranges share no byte, except that a
@@ -50,11 +50,11 @@ struct rondo_kernel {
   char *name;
   rondo_cpu_function cpu;
   char *cuda_source;      /* "" when none */
-  const void *cuda_image; /* the caller's, while the kernel is being created; otherwise NULL */
+  const void *cuda_image; /* the caller's, only while the kernel is created; then NULL */
   void *cuda_function;    /* the caller's; NULL when none */
   uint32_t block_threads;
-  bool is_foreign;    /* a library's kernel, found in a capture: its arguments are one scalar, some of whose bytes are
-                         unset */
+  /* a library's kernel, found in a capture: all its arguments are one scalar, of which some bytes are unset */
+  bool is_foreign;
   bool has_gaps;      /* some bytes between arguments belong to no argument */
   bool copies_ranges; /* its one argument is a rondo_range_copies; block (x, y) copies a share of range y */
   uint32_t parameter_count;
@@ -91,7 +91,7 @@ static inline rondo_grid rondo_grid_resolve(rondo_grid grid) {
   return (rondo_grid){.x = grid.x, .y = grid.y == 0 ? 1 : grid.y, .z = grid.z == 0 ? 1 : grid.z};
 }
 
-/* The arguments of a graph node as one block: each value at its offset, and zeros elsewhere, up to whole words. So
+/* The arguments of a graph node are one block of whole words: each value at its offset, and zeros elsewhere. So two
  * blocks of a kernel can be compared and copied without its parameters. Most have a few words. */
 static inline size_t rondo_argument_words(const rondo_kernel *kernel) {
   return (kernel->argument_bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Contents of a node: its own copies of all that its parameters point to. The arguments of a kernel are at the kernel's
- * offsets in one block, which is aligned for any parameter; the list of their addresses follows. The node retains its
- * kernel and event, and owns its child graph. Copies and fills are stored in normal form, together with the numbers
- * that were given.
+ * Contents of a node: its own copies of everything that its parameters point to. A kernel's arguments are at the
+ * kernel's offsets in one block, which is aligned for any parameter; the list of their addresses follows them. The node
+ * retains its kernel and event, and owns its child graph. Copies and fills are stored in normal form, together with the
+ * numbers that the caller gave.
  */
 #include "graph/node.h"
 
@@ -13,7 +13,7 @@
 #include "graph/graph.h"
 #include "graph/node_params.h"
 
-/* A slab has no other alignment. */
+/* A slab aligns to RONDO_SLAB_STEP only. */
 static const rondo_allocator *arguments_allocator(const rondo_graph *owner, const rondo_kernel *kernel) {
   return kernel->argument_alignment > RONDO_SLAB_STEP ? &owner->allocator : &owner->small;
 }
@@ -30,7 +30,7 @@ static rondo_status take_block(rondo_graph *owner, const rondo_kernel *kernel, v
   return rondo_allocate_aligned(&owner->allocator, block_bytes(kernel), 1, kernel->argument_alignment, out);
 }
 
-/* The bytes between the values, and after them up to a whole word, are compared too. */
+/* Blocks are compared with the bytes between the values, and after them up to a whole word. */
 static inline void clear_gaps(const rondo_kernel *kernel, void *block) {
   if (kernel->has_gaps)
     memset(block, 0, list_offset(kernel));
@@ -38,7 +38,7 @@ static inline void clear_gaps(const rondo_kernel *kernel, void *block) {
     memset((char *)block + list_offset(kernel) - sizeof(uint64_t), 0, sizeof(uint64_t));
 }
 
-/* `values` are the arguments in the layout of another node's block; NULL: each is where the parameters say. */
+/* `values` are the arguments in the layout of another node's block. If it is NULL, the parameters point to each. */
 static inline rondo_status copy_arguments(rondo_graph *owner, const rondo_kernel_node *from, const void *values,
                                           rondo_graph_node *out) {
   const rondo_kernel *kernel = from->kernel;
@@ -138,7 +138,7 @@ static rondo_given_numbers numbers_of(const rondo_node_params *params) {
       .pitches = {copy->dst_pitch, copy->src_pitch, copy->dst_slice_pitch, copy->src_slice_pitch}};
 }
 
-/* Only if resolving changed more than zeros. */
+/* Keeps the given numbers if resolving changed more than zeros. */
 static rondo_status keep_given(const rondo_graph *owner, const rondo_node_params *params, rondo_graph_node *out) {
   if (params->kind != RONDO_NODE_COPY && params->kind != RONDO_NODE_FILL) return RONDO_OK;
   rondo_given_numbers given = numbers_of(params), resolved = numbers_of(&out->params), *kept;
@@ -173,7 +173,7 @@ static void forget_given(rondo_graph *owner, rondo_graph_node *node) {
   node->arguments = NULL;
 }
 
-/* Graphs that were read from JSON have nodes without their events. */
+/* Event nodes of graphs from JSON have no event. */
 static rondo_counted_event *event_of(const rondo_node_params *params) {
   return rondo_node_names_event(params) ? (rondo_counted_event *)(void *)params->as.event : NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Contents of a node and sorted vectors of slots: what the files of this layer share and no other layer uses.
+ * What the files of this layer share and no other layer uses: contents of nodes and sorted lists of slots.
  */
 #ifndef RONDO_GRAPH_NODE_H
 #define RONDO_GRAPH_NODE_H
@@ -12,8 +12,8 @@
 /* Child graphs nest at most this deep, so that recursion over them is bounded. */
 #define RONDO_GRAPH_MAX_NESTING 16
 
-/* Makes the contents (params, arguments) of a node of `owner` from checked parameters. A child graph is cloned, or with
- * `take_child` taken over when the call succeeds. `out` is all zero before, and after a failure. */
+/* Makes the contents (params, arguments) of a node of `owner` from checked parameters. A child graph is cloned; with
+ * `take_child`, the node owns it if the call succeeds. `out` is zero before the call and after a failure. */
 RONDO_MUST_USE rondo_status rondo_node_contents_make(rondo_graph *owner, const rondo_node_params *params,
                                                      bool take_child, rondo_graph_node *out);
 /* The same from the contents of a node of any graph. A child graph is cloned. */
@@ -24,12 +24,12 @@ void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node);
 /* The node's parameters as given, with defaults for zeros. params lacks some of the given numbers: the pitch of a
  * single row, and the bytes of a fill's value beyond its element. */
 rondo_node_params rondo_node_given_params(const rondo_graph_node *node);
-/* Replaces the parameters of a node that is not a kernel. The new ones are resolved and need no room. The name stays.
- * */
+/* Replaces the parameters of a node that is not a kernel, except its name. The new ones are resolved and have no memory
+ * of their own. */
 void rondo_node_overwrite(rondo_graph *owner, rondo_graph_node *node, const rondo_node_params *params);
 
-/* Vectors of a node of the graph: room for `want` in all; a copy in `out`, which is empty, with no more room than that.
- * Nothing changes on failure. Most nodes have no more than a few. */
+/* Lists of a node of the graph. `grow` and `reserve` make capacity for `want` slots in all. `copy` copies to `out`,
+ * which is empty, without spare capacity. Nothing changes on failure. Most lists have a few slots. */
 #define RONDO_FIRST_SLOTS 4
 RONDO_MUST_USE rondo_status rondo_slots_grow(rondo_graph *graph, rondo_slots *slots, size_t want);
 RONDO_MUST_USE static inline rondo_status rondo_slots_take(rondo_graph *graph, rondo_slots *slots, size_t room) {
@@ -56,8 +56,8 @@ RONDO_MUST_USE static inline rondo_status rondo_slots_copy(rondo_graph *graph, c
   return RONDO_OK;
 }
 
-/* Room is reserved, and the slot is not there. Most are added in ascending order. */
-void rondo_slots_insert_before(rondo_slots *slots, uint32_t slot); /* others */
+/* There is capacity, and the slot is not in the list. Most slots are added in ascending order. */
+void rondo_slots_insert_before(rondo_slots *slots, uint32_t slot); /* any order */
 static inline void rondo_slots_insert(rondo_slots *slots, uint32_t slot) {
   assert(slots->count < slots->capacity);
   if (slots->count == 0 || slots->items[slots->count - 1] < slot)

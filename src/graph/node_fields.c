@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table of the kinds of nodes, and what follows from the type of a field alone.
+ * The table of the kinds of nodes, and the functions that depend on the type of a field alone.
  */
 #include "graph/node_fields.h"
 
@@ -70,7 +70,7 @@ rondo_node_fields rondo_node_fields_of(rondo_node_kind kind) {
   return is_kind(kind) ? kinds[kind].fields : (rondo_node_fields){0};
 }
 
-/* Of the value; 0 for SPECIAL. */
+/* The size of the value; 0 for SPECIAL. */
 static size_t field_bytes(const rondo_node_field *field) {
   static const unsigned char bytes[] = {
       [RONDO_FIELD_ADDRESS] = sizeof(void *),    [RONDO_FIELD_HANDLE] = sizeof(void *),

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What messages call nodes: kind, name and number, and for a node inside child graphs the way from it outwards, as in
- * "kernel 'saxpy' (node 3 of child 'inner' (node 7))". The number that rondo_error.node gets is that of the outermost
- * child node, which is the one in the graph that the caller gave. A path that is too long keeps its two ends. Reads
- * graphs and allocates nothing, but for copies; any thread that may read the graph.
+ * Names of nodes for messages. The header describes them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,10 +10,10 @@
 #include "graph/node_name.h"
 #include "graph/node_params.h"
 
-/* The most bytes for the outermost part of a path, including the brackets of all parts. */
+/* The maximum of bytes for the outermost part of a path, including the brackets of all parts; and for a child. */
 enum { TAIL_BYTES = 48, CHILD_BYTES = 72 };
 
-/* "child 'inner' (node 7": the child node that has the graph, without its bracket. */
+/* "child 'inner' (node 7": the child node that contains the graph, without the closing bracket. */
 static int child_text(char buffer[CHILD_BYTES], const rondo_graph *graph) {
   const rondo_node_params *params = &graph->parent->nodes.items[graph->parent_slot].params;
   const char *name = params->name == NULL || params->name[0] == '\0' ? graph->name : params->name;
@@ -105,14 +102,14 @@ const char *rondo_kind_label(char buffer[RONDO_LABEL_BYTES], rondo_node_kind kin
   return buffer;
 }
 
-/* Its own name, or that of its kernel or graph. */
+/* The node's own name, or that of its kernel or child graph. */
 static const char *name_of(const rondo_node_params *params) {
   if (params->name != NULL && params->name[0] != '\0') return params->name;
   if (params->kind == RONDO_NODE_KERNEL && params->as.kernel.kernel != NULL) return params->as.kernel.kernel->name;
   return params->kind == RONDO_NODE_CHILD && params->as.child != NULL ? params->as.child->name : "";
 }
 
-/* Of a stream's copy or fill, which has no number either: what and where. */
+/* For a copy or fill on a stream, which has no number: its size and address. */
 static const char *work_label(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params) {
   char size[RONDO_SIZE_TEXT];
   rondo_extent extents[RONDO_MOST_EXTENTS];

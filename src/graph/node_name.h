@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * How messages name nodes: by kind, name and number. A node inside child graphs is followed by the child nodes around
- * it, the innermost first, as in "kernel 'saxpy' (node 3 of child 'inner' (node 7))".
+ * How messages name nodes: by kind, name and number. For a node in child graphs, the child nodes that contain it
+ * follow, the innermost first, as in "kernel 'saxpy' (node 3 of child 'inner' (node 7))". rondo_error.node is the
+ * number of the outermost child node, in the graph that the caller passed. A path that is too long keeps its two ends.
+ *
+ * Threads: any thread that may read the graph. Only copies allocate.
  */
 #ifndef RONDO_GRAPH_NODE_NAME_H
 #define RONDO_GRAPH_NODE_NAME_H
@@ -11,7 +14,7 @@ const char *rondo_node_label(char buffer[RONDO_LABEL_BYTES], const rondo_node_pa
 const char *rondo_node_label_at(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params,
                                 const rondo_node_where *where);
 
-/* Names the node in the slot of a graph; `root` as below. */
+/* Names the node in the slot of a graph. For `root` see rondo_node_where_in. */
 const char *rondo_node_label_in(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph, const rondo_graph *root,
                                 uint32_t slot);
 
@@ -23,12 +26,12 @@ const char *rondo_kind_label(char buffer[RONDO_LABEL_BYTES], rondo_node_kind kin
 /* The part in brackets: "node 3 of child 'inner' (node 7)". */
 const char *rondo_node_where_text(char buffer[RONDO_LABEL_BYTES], const rondo_node_where *where);
 
-/* The edge that orders one node after another: "an edge 2 -> 5", in the outermost graph where that is possible. */
+/* The edge that orders one node after another: "an edge 2 -> 5", if possible in the outermost graph. */
 const char *rondo_node_edge_text(char buffer[RONDO_EDGE_TEXT], const rondo_node_where *from,
                                  const rondo_node_where *to);
 
-/* The position of the node in the slot of a graph. The graph may be a child graph of `root` or, if that is NULL, of any
- * graph. Its `inside`, which rondo_graph_inside writes, points into the buffer. */
+/* The position of the node in the slot of a graph, which may be a child graph of `root` or, if that is NULL, of any
+ * graph. Its `inside`, from rondo_graph_inside, points into the buffer. */
 rondo_node_where rondo_node_where_in(char buffer[RONDO_INSIDE_BYTES], const rondo_graph *graph, const rondo_graph *root,
                                      uint32_t slot);
 const char *rondo_graph_inside(char buffer[RONDO_INSIDE_BYTES], const rondo_graph *graph, const rondo_graph *root);
@@ -36,7 +39,7 @@ const char *rondo_graph_inside(char buffer[RONDO_INSIDE_BYTES], const rondo_grap
 /* The number, in `root`, of the outermost child node that contains the graph; `slot` if there is none. */
 uint32_t rondo_graph_outer_number(const rondo_graph *graph, const rondo_graph *root, uint32_t slot);
 
-/* With a text of its own, taken from the allocator, and freed there. */
+/* A copy with its own text from the allocator; and freeing that text. */
 RONDO_MUST_USE rondo_status rondo_node_where_copy(const rondo_allocator *allocator, const rondo_node_where *from,
                                                   rondo_node_where *out);
 void rondo_node_where_free(const rondo_allocator *allocator, rondo_node_where *where);

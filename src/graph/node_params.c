@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Parameters of nodes: the checks of public calls (B2 to B4), defaults for zeros, and comparing.
- * The same functions serve nodes and stream operations. Nothing here allocates or keeps state; any thread.
+ * Parameters of nodes: the checks of public calls (B2 to B4), defaults for zeros, and comparing. The same functions
+ * serve nodes and stream operations.
+ *
+ * Threads: any. Nothing here allocates or keeps state.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -27,8 +29,7 @@ typedef struct box_shape {
   size_t pitch, slice_pitch;
 } box_shape;
 
-/* Replaces zeros by their meaning, and values without effect by their defaults. Returns false if a number does not fit.
- * */
+/* Replaces zeros by their defaults, and also values without effect. False if a size does not fit. */
 static bool resolve_box(box_shape *box) {
   if (box->height == 0) box->height = 1;
   if (box->depth == 0) box->depth = 1;
@@ -39,7 +40,7 @@ static bool resolve_box(box_shape *box) {
   return box->depth > 1 || rondo_checked_multiply(box->pitch, box->height, &box->slice_pitch);
 }
 
-/* Bytes from the first to one past the last of a resolved box; false if that exceeds PTRDIFF_MAX. */
+/* The bytes from the first to one past the last of a resolved box. False if they exceed PTRDIFF_MAX. */
 static bool measure_box(const box_shape *box, size_t *out) {
   size_t slices, rows, slice, total;
   if (!rondo_checked_multiply(box->depth - 1, box->slice_pitch, &slices)) return false;
@@ -49,13 +50,13 @@ static bool measure_box(const box_shape *box, size_t *out) {
   return total <= PTRDIFF_MAX && box->pitch <= PTRDIFF_MAX && box->slice_pitch <= PTRDIFF_MAX;
 }
 
-/* Whose box it is. */
+/* What the box is of. */
 typedef enum box_role { BOX_DESTINATION, BOX_SOURCE, BOX_FILL } box_role;
 
 static const char *const box_names[] = {
     [BOX_DESTINATION] = "destination", [BOX_SOURCE] = "source", [BOX_FILL] = "fill"};
 
-/* A fill's width counts elements. */
+/* The width of a fill counts elements. */
 static rondo_status fail_empty(const char *where, box_role role, const box_shape *box) {
   const bool is_fill = role == BOX_FILL;
   const char *const kind = is_fill ? "fill" : "copy";
@@ -63,8 +64,8 @@ static rondo_status fail_empty(const char *where, box_role role, const box_shape
   char rows[64] = "";
   if (height > 1 || depth > 1) (void)snprintf(rows, sizeof rows, " x %zu rows x %zu slices", height, depth);
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                    "%s: a %s of 0 %s%s: give at least 1, or leave the %s out", where, kind,
-                    is_fill ? "elements" : "bytes", rows, kind);
+                    "%s: a %s of 0 %s%s: pass at least 1, or omit the %s", where, kind, is_fill ? "elements" : "bytes",
+                    rows, kind);
 }
 
 /* Resolves the box and checks its geometry. */
@@ -74,19 +75,22 @@ static rondo_status check_box(const char *where, box_role role, box_shape *box, 
   const size_t given = box->pitch;
   if (box->width == 0) return fail_empty(where, role, box);
   if (!resolve_box(box) || (box->pitch >= box->width && !measure_box(box, out_extent)))
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "%s: the %s of %zu bytes x %zu rows x %zu slices, %zu bytes from row to row, does not fit the "
-                      "address space",
-                      where, what, box->width, box->height, box->depth, given);
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+        "%s: the %s of %zu bytes x %zu rows x %zu slices with a pitch of %zu bytes does not fit the address "
+        "space",
+        where, what, box->width, box->height, box->depth, given);
   if (box->pitch < box->width)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "%s: the %s has rows of %zu bytes but a pitch of %zu: the pitch must be at least the row", where,
-                      what, box->width, box->pitch);
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+        "%s: the %s has rows of %zu bytes but a pitch of %zu: the pitch must be at least the width of a row", where,
+        what, box->width, box->pitch);
   const size_t slice = (box->height - 1) * box->pitch + box->width;
   if (box->depth > 1 && box->slice_pitch < slice)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "%s: the %s has slices of %zu bytes but a slice pitch of %zu: it must be at least the slice",
-                      where, what, slice, box->slice_pitch);
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+        "%s: the %s has slices of %zu bytes but a slice pitch of %zu: it must be at least the size of a slice", where,
+        what, slice, box->slice_pitch);
   return RONDO_OK;
 }
 
@@ -97,7 +101,7 @@ static box_shape source_box(const rondo_copy *copy) {
   return (box_shape){copy->width, copy->height, copy->depth, copy->src_pitch, copy->src_slice_pitch};
 }
 
-/* A fill's box in bytes; false when its rows do not fit. */
+/* A fill's box in bytes. False if its rows do not fit. */
 static bool fill_box(const rondo_fill *fill, box_shape *out) {
   *out = (box_shape){.height = fill->height, .depth = 1, .pitch = fill->pitch};
   return rondo_checked_multiply(fill->width, fill->element_bytes, &out->width);
@@ -111,10 +115,9 @@ static rondo_status check_argument_bytes(const char *where, const rondo_kernel_n
   for (size_t i = 0; i < node->arg_count; i++) {
     const bool scalar = kernel->parameters[i].access == RONDO_ACCESS_SCALAR;
     if (node->arg_bytes[i] > (scalar ? 0 : PTRDIFF_MAX))
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                        "%s: argument %zu of kernel '%s' is said to give access to %zu bytes, %s", where, i,
-                        kernel->name, node->arg_bytes[i],
-                        scalar ? "but is no pointer: give 0" : "which do not fit the address space");
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: arg_bytes[%zu] of kernel '%s' is %zu, %s",
+                        where, i, kernel->name, node->arg_bytes[i],
+                        scalar ? "but the argument is not a pointer: pass 0" : "which does not fit the address space");
   }
   return RONDO_OK;
 }
@@ -127,40 +130,45 @@ static rondo_status check_kernel_shape(const char *where, const rondo_kernel_nod
   if (status != RONDO_OK) return rondo_fail_context(status, "%s", where);
   if (node->arg_count != kernel->parameter_count)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
-                      "%s: kernel '%s' has %" PRIu32 " parameter%s, %zu %s given: give as many", where, kernel->name,
-                      kernel->parameter_count, kernel->parameter_count == 1 ? "" : "s", node->arg_count,
-                      node->arg_count == 1 ? "argument was" : "arguments were");
+                      "%s: kernel '%s' has %" PRIu32 " parameter%s, but %zu %s passed: pass one for each parameter",
+                      where, kernel->name, kernel->parameter_count, kernel->parameter_count == 1 ? "" : "s",
+                      node->arg_count, node->arg_count == 1 ? "argument was" : "arguments were");
   if (node->arg_count > 0 && node->args == NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
                       "%s: the list of the %zu arguments of kernel '%s' is NULL", where, node->arg_count, kernel->name);
   for (size_t i = 0; i < node->arg_count; i++)
     if (node->args[i] == NULL)
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
-                        "%s: argument %zu of kernel '%s' is NULL: arguments are given by the addresses of their "
-                        "values, for a pointer too",
-                        where, i, kernel->name);
+      return rondo_fail(
+          RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
+          "%s: argument %zu of kernel '%s' is NULL: pass the address of its value, also if the value is a "
+          "pointer",
+          where, i, kernel->name);
   return check_argument_bytes(where, node);
 }
 
-static rondo_status check_copy_shape(const char *where, const rondo_copy *copy) {
-  box_shape destination = destination_box(copy), source = source_box(copy);
-  size_t extent;
-  RONDO_TRY(check_box(where, BOX_DESTINATION, &destination, &extent));
-  return check_box(where, BOX_SOURCE, &source, &extent);
+/* A copy's boxes, resolved, and the bytes from the first to one past the last of each. */
+typedef struct copy_boxes {
+  box_shape destination, source;
+  size_t destination_bytes, source_bytes;
+} copy_boxes;
+
+static rondo_status check_copy_shape(const char *where, const rondo_copy *copy, copy_boxes *out) {
+  *out = (copy_boxes){.destination = destination_box(copy), .source = source_box(copy)};
+  RONDO_TRY(check_box(where, BOX_DESTINATION, &out->destination, &out->destination_bytes));
+  return check_box(where, BOX_SOURCE, &out->source, &out->source_bytes);
 }
 
-static rondo_status check_fill_shape(const char *where, const rondo_fill *fill) {
+static rondo_status check_fill_shape(const char *where, const rondo_fill *fill, size_t *out_bytes) {
   if (fill->element_bytes != 1 && fill->element_bytes != 2 && fill->element_bytes != 4)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: a fill with elements of %" PRIu32 " bytes: 1, 2 and 4 are possible", where,
                       fill->element_bytes);
   box_shape box;
-  size_t extent;
   if (!fill_box(fill, &box))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: a fill of %zu elements of %" PRIu32 " bytes does not fit the address space", where,
                       fill->width, fill->element_bytes);
-  RONDO_TRY(check_box(where, BOX_FILL, &box, &extent));
+  RONDO_TRY(check_box(where, BOX_FILL, &box, out_bytes));
   if (box.pitch % fill->element_bytes != 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: a fill with elements of %" PRIu32
@@ -172,7 +180,7 @@ static rondo_status check_fill_shape(const char *where, const rondo_fill *fill) 
 static rondo_status check_alloc_shape(const char *where, const rondo_alloc_node *alloc) {
   if (alloc->bytes == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "%s: an allocation of 0 bytes: give at least 1, or leave the alloc node out", where);
+                      "%s: an allocation of 0 bytes: pass at least 1, or omit the alloc node", where);
   if (alloc->bytes > PTRDIFF_MAX)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: an allocation of %zu bytes does not fit the address space", where, alloc->bytes);
@@ -180,13 +188,15 @@ static rondo_status check_alloc_shape(const char *where, const rondo_alloc_node 
 }
 
 rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *params) {
+  copy_boxes boxes;
+  size_t bytes;
   switch (params->kind) {
     case RONDO_NODE_KERNEL:
       return check_kernel_shape(where, &params->as.kernel);
     case RONDO_NODE_COPY:
-      return check_copy_shape(where, &params->as.copy);
+      return check_copy_shape(where, &params->as.copy, &boxes);
     case RONDO_NODE_FILL:
-      return check_fill_shape(where, &params->as.fill);
+      return check_fill_shape(where, &params->as.fill, &bytes);
     case RONDO_NODE_CHILD:
       return params->as.child == NULL ? fail_null(where, "the child graph is NULL") : RONDO_OK;
     case RONDO_NODE_ALLOC:
@@ -198,10 +208,10 @@ rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *
     case RONDO_NODE_FREE:
       return RONDO_OK;
     case RONDO_NODE_FOREIGN:
-      return params->as.foreign.what == NULL ? fail_null(where, "a foreign node that says not what it is") : RONDO_OK;
+      return params->as.foreign.what == NULL ? fail_null(where, "the foreign node has no name of its kind") : RONDO_OK;
   }
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, "%s: %d is no kind of node: use a RONDO_NODE_ name",
-                    where, (int)params->kind);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND,
+                    "%s: %d is not a kind of node: use one of RONDO_NODE_", where, (int)params->kind);
 }
 
 /* Identities: addresses, functions, devices ----------------------------------------------------------------------- */
@@ -210,8 +220,9 @@ static rondo_status check_device(const char *where, const rondo_device *device, 
                                  const char *what, const char *name) {
   if (device == other) return RONDO_OK;
   const bool is_named = name[0] != '\0';
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE, "%s: %s%s%s%s%s was made %s: make one %s", where,
-                    is_named ? "" : "the ", what, is_named ? " '" : "", name, is_named ? "'" : "",
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
+                    "%s: %s%s%s%s%s was made %s: use one that was made %s", where, is_named ? "" : "the ", what,
+                    is_named ? " '" : "", name, is_named ? "'" : "",
                     other == NULL ? "without a device" : "for another device",
                     device == NULL ? "without a device" : "for this device");
 }
@@ -227,7 +238,8 @@ static rondo_status check_range(const char *where, const char *what, const void 
 }
 
 /* Boxes of different pitches with too many rows to compare are accepted without a check. */
-static bool have_common_bytes(const rondo_copy *copy, const box_shape *destination, const box_shape *source) {
+static bool have_common_bytes(const rondo_copy *copy, const copy_boxes *boxes) {
+  const box_shape *destination = &boxes->destination, *source = &boxes->source;
   rondo_box to, from;
   return rondo_box_make(copy->dst, destination->width, destination->height, destination->pitch, destination->depth,
                         destination->slice_pitch, &to) &&
@@ -236,30 +248,24 @@ static bool have_common_bytes(const rondo_copy *copy, const box_shape *destinati
          rondo_box_overlap(&to, &from) == RONDO_OVERLAP_YES;
 }
 
-static rondo_status check_copy_addresses(const char *where, const rondo_copy *copy) {
-  box_shape destination = destination_box(copy), source = source_box(copy);
-  size_t dst_extent, src_extent;
-  RONDO_TRY(check_box(where, BOX_DESTINATION, &destination, &dst_extent));
-  RONDO_TRY(check_box(where, BOX_SOURCE, &source, &src_extent));
-  RONDO_TRY(check_range(where, "destination", copy->dst, dst_extent));
-  RONDO_TRY(check_range(where, "source", copy->src, src_extent));
-  if (have_common_bytes(copy, &destination, &source))
+static rondo_status check_copy(const char *where, const rondo_copy *copy) {
+  copy_boxes boxes;
+  RONDO_TRY(check_copy_shape(where, copy, &boxes));
+  RONDO_TRY(check_range(where, "destination", copy->dst, boxes.destination_bytes));
+  RONDO_TRY(check_range(where, "source", copy->src, boxes.source_bytes));
+  if (have_common_bytes(copy, &boxes))
     return rondo_fail(
         RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
         "%s: the destination of %zu bytes at %p and the source of %zu bytes at %p overlap: copy through a "
         "third buffer",
-        where, dst_extent, copy->dst, src_extent, copy->src);
+        where, boxes.destination_bytes, copy->dst, boxes.source_bytes, copy->src);
   return RONDO_OK;
 }
 
-static rondo_status check_fill_address(const char *where, const rondo_fill *fill) {
-  box_shape box;
-  size_t extent;
-  const bool fits = fill_box(fill, &box);
-  assert(fits);
-  (void)fits;
-  RONDO_TRY(check_box(where, BOX_FILL, &box, &extent));
-  RONDO_TRY(check_range(where, "fill", fill->dst, extent));
+static rondo_status check_fill(const char *where, const rondo_fill *fill) {
+  size_t bytes;
+  RONDO_TRY(check_fill_shape(where, fill, &bytes));
+  RONDO_TRY(check_range(where, "fill", fill->dst, bytes));
   if ((uintptr_t)fill->dst % fill->element_bytes != 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "%s: a fill with elements of %" PRIu32 " bytes at %p: the address must be a multiple of %" PRIu32,
@@ -272,36 +278,28 @@ static rondo_status check_kernel(const char *where, const rondo_device *device, 
   return check_device(where, device, node->kernel->device, "kernel", node->kernel->name);
 }
 
-/* The parameters have passed rondo_node_shape_check, and are not those of a kernel. */
-static rondo_status check_identities(const char *where, const rondo_device *device, const rondo_node_params *params) {
+rondo_status rondo_node_params_check(const char *where, const rondo_device *device, const rondo_node_params *params) {
+  if (params == NULL) return rondo_refuse_null(where, "the node's parameters");
   switch (params->kind) {
+    case RONDO_NODE_KERNEL:
+      return check_kernel(where, device, &params->as.kernel);
+    case RONDO_NODE_COPY:
+      return check_copy(where, &params->as.copy);
+    case RONDO_NODE_FILL:
+      return check_fill(where, &params->as.fill);
     case RONDO_NODE_CHILD:
+      RONDO_TRY(rondo_node_shape_check(where, params));
       return check_device(where, device, params->as.child->device, "child graph", params->as.child->name);
     case RONDO_NODE_HOST:
       return params->as.host.function == NULL ? fail_null(where, "the host function is NULL") : RONDO_OK;
-    case RONDO_NODE_COPY:
-      return check_copy_addresses(where, &params->as.copy);
-    case RONDO_NODE_FILL:
-      return check_fill_address(where, &params->as.fill);
     case RONDO_NODE_EVENT_RECORD:
     case RONDO_NODE_EVENT_WAIT:
       return params->as.event == NULL ? fail_null(where, "the event is NULL") : RONDO_OK;
     case RONDO_NODE_FREE:
       return params->as.free_address == NULL ? fail_null(where, "the address to free is NULL") : RONDO_OK;
-    case RONDO_NODE_KERNEL:
-    case RONDO_NODE_EMPTY:
-    case RONDO_NODE_ALLOC:
-    case RONDO_NODE_FOREIGN:
-      return RONDO_OK;
+    default:
+      return rondo_node_shape_check(where, params);
   }
-  return RONDO_OK;
-}
-
-rondo_status rondo_node_params_check(const char *where, const rondo_device *device, const rondo_node_params *params) {
-  if (params == NULL) return rondo_refuse_null(where, "the node's parameters");
-  if (params->kind == RONDO_NODE_KERNEL) return check_kernel(where, device, &params->as.kernel);
-  RONDO_TRY(rondo_node_shape_check(where, params));
-  return check_identities(where, device, params);
 }
 
 /* Extents --------------------------------------------------------------------------------------------------------- */

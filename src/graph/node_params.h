@@ -8,26 +8,27 @@
 
 #include "graph/node.h"
 
-/* The part of rondo_node_params_check without addresses, functions and devices. A graph read from a file must pass it
- * too. */
+/* The checks of rondo_node_params_check except those of addresses, functions and devices. Graphs from files must pass
+ * them too. */
 RONDO_MUST_USE rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *params);
 
 /* The checks that rondo_graph_insert makes on the parameters (not the dependencies; the address of an ALLOC may still
- * be NULL). `where` is the call that received them and starts the message, so an error reads the same whether the work
+ * be NULL). `where` is the call that received them and begins the message, so an error reads the same whether the work
  * is enqueued or captured. Does not allocate. */
 RONDO_MUST_USE rondo_status rondo_node_params_check(const char *where, const rondo_device *device,
                                                     const rondo_node_params *params);
 
-/* Replaces zeros of checked parameters by defaults, as rondo_graph_insert does: no grid, height, depth or pitch is
- * zero; a number without effect (the pitch of one row) has its default; a fill's value has no bits past its element. */
+/* Replaces zeros of checked parameters by defaults, as rondo_graph_insert does. Afterwards no grid, height, depth or
+ * pitch is zero, a number without effect (the pitch of one row) has its default, and a fill's value has no bits beyond
+ * its element. */
 void rondo_node_params_resolve(rondo_node_params *params);
 
 /* The ranges of a copy or fill, resolved or not; returns their number, 0 for other kinds. Ranges that
  * rondo_node_params_check would refuse are left out. */
 size_t rondo_node_extents(const rondo_node_params *params, rondo_extent out[RONDO_MOST_EXTENTS]);
 
-/* What differs between two nodes' parameters; 0 if nothing does. See rondo_graph_diff. Both are resolved. Does not
- * compare child graphs, because that can fail. */
+/* How the resolved parameters of two nodes differ (rondo_difference_kind), or 0. Child graphs are not compared, because
+ * that can fail. */
 int rondo_node_params_compare(const rondo_node_params *a, const rondo_node_params *b, bool ignore_addresses);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Topological sorting (A. B. Kahn, "Topological sorting of large networks", CACM 5 (1962)). A heap yields the lowest
  * number first among the ready nodes, so the order depends only on the graph. Also finds a cycle if there is no order,
- * and tells which nodes come before others.
+ * and which nodes come before others.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 
 #define LONGEST_PRINTED_CYCLE 8
 
-/* A binary heap, the lowest number on top. It starts at `items`, and has room for every node. */
+/* A binary heap with the lowest number on top, and with capacity for every node. */
 typedef struct slot_heap {
   uint32_t *items;
   size_t count;
@@ -49,8 +49,8 @@ static uint32_t heap_pop(slot_heap *heap) {
   return top;
 }
 
-/* One of the slot's dependencies was removed from the heap. */
-static void come_nearer(uint32_t *waiting, slot_heap *ready, uint32_t slot) {
+/* One of the slot's dependencies was ordered. */
+static void count_down(uint32_t *waiting, slot_heap *ready, uint32_t slot) {
   assert(waiting[slot] > 0);
   if (--waiting[slot] == 0) heap_push(ready, slot);
 }
@@ -73,8 +73,8 @@ static size_t sort_slots(const rondo_graph *graph, uint32_t *waiting, slot_heap 
     const rondo_programmatic_edge *edges = rondo_graph_programmatic_from(graph, slot, &count);
     assert(sorted < graph->live_count);
     order[sorted++] = slot;
-    for (size_t i = 0; i < dependents->count; i++) come_nearer(waiting, ready, dependents->items[i]);
-    for (size_t i = 0; i < count; i++) come_nearer(waiting, ready, edges[i].to);
+    for (size_t i = 0; i < dependents->count; i++) count_down(waiting, ready, dependents->items[i]);
+    for (size_t i = 0; i < count; i++) count_down(waiting, ready, edges[i].to);
   }
   return sorted;
 }
@@ -156,23 +156,19 @@ static rondo_status order_by_number(const rondo_graph *graph, uint32_t **out) {
 rondo_status rondo_graph_order_in(const rondo_graph *graph, const rondo_graph *root, uint32_t **out) {
   *out = NULL;
   if (is_ascending(graph)) return order_by_number(graph, out);
-  const rondo_allocator *allocator = &graph->allocator;
-  void *order = NULL, *ready = NULL, *waiting = NULL;
-  rondo_status status = rondo_allocate(allocator, graph->live_count, sizeof(uint32_t), &order);
-  if (status == RONDO_OK) status = rondo_allocate(allocator, graph->live_count, sizeof(uint32_t), &ready);
-  if (status == RONDO_OK) status = rondo_allocate(allocator, graph->nodes.count, sizeof(uint32_t), &waiting);
-  if (status == RONDO_OK) {
-    slot_heap heap = {.items = ready};
-    if (sort_slots(graph, waiting, &heap, order) < graph->live_count) status = fail_cycle(graph, root, waiting);
+  rondo_scratch scratch = {.allocator = &graph->allocator};
+  slot_heap ready = {0};
+  uint32_t *waiting;
+  rondo_status status = rondo_scratch_take(&scratch, graph->live_count, sizeof *ready.items, &ready.items);
+  if (status == RONDO_OK) status = rondo_scratch_take(&scratch, graph->nodes.count, sizeof *waiting, &waiting);
+  if (status == RONDO_OK) status = rondo_allocate_items(&graph->allocator, graph->live_count, sizeof **out, out);
+  if (status == RONDO_OK && sort_slots(graph, waiting, &ready, *out) < graph->live_count) {
+    status = fail_cycle(graph, root, waiting);
+    rondo_release(&graph->allocator, *out, graph->live_count, sizeof **out);
+    *out = NULL;
   }
-  rondo_release(allocator, waiting, graph->nodes.count, sizeof(uint32_t));
-  rondo_release(allocator, ready, graph->live_count, sizeof(uint32_t));
-  if (status != RONDO_OK) {
-    rondo_release(allocator, order, graph->live_count, sizeof(uint32_t));
-    return status;
-  }
-  *out = order;
-  return RONDO_OK;
+  rondo_scratch_free(&scratch);
+  return status;
 }
 
 rondo_status rondo_graph_mark_ancestors(const rondo_graph *graph, const uint32_t *from, size_t count, bool *marks) {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "vendor/library.h"
+#include "vendor/library_loader.h"
 
 /* One row of the table; `offset` is the offset of its pointer in cuda_api. */
 typedef struct symbol_row {
@@ -60,7 +60,7 @@ static rondo_status fail_code(cu_result code, const char *path, const char *what
 static rondo_status initialize(const rondo_dylib *file) {
   RONDO_TRY(find_symbols(file->path));
   cu_result code = api.init(0);
-  if (code != CU_OK) return fail_code(code, file->path, "does not start");
+  if (code != CU_OK) return fail_code(code, file->path, "cannot be initialised");
   code = api.driver_get_version(&api.version);
   if (code == CU_OK && api.version < CUDA_OLDEST_DRIVER)
     return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER,
@@ -68,7 +68,7 @@ static rondo_status initialize(const rondo_dylib *file) {
                       api.version / 1000, api.version % 1000 / 10);
   if (code == CU_OK) code = api.device_get_count(&api.device_count);
   if (code == CU_OK && api.device_count == 0) code = CU_NO_DEVICE;
-  return code == CU_OK ? RONDO_OK : fail_code(code, file->path, "shows no device");
+  return code == CU_OK ? RONDO_OK : fail_code(code, file->path, "has no device");
 }
 
 static rondo_library driver = {
@@ -91,6 +91,6 @@ rondo_status cuda_library_get(const cuda_api **out) {
 }
 
 const char *cuda_library_why(const cuda_api **out) {
-  rondo_status_ignore(cuda_library_get(out), "whoever asks tells it");
+  rondo_status_ignore(cuda_library_get(out), "the caller reports it");
   return driver.failure.message;
 }

@@ -189,13 +189,6 @@ typedef struct cu_alloc_params {
   cu_address address; /* out */
 } cu_alloc_params;
 
-enum {
-  CU_GRAPH_MEMORY_USED = 0,
-  CU_GRAPH_MEMORY_USED_HIGH = 1,
-  CU_GRAPH_MEMORY_RESERVED = 2,
-  CU_GRAPH_MEMORY_RESERVED_HIGH = 3
-};
-
 /* CUstreamBatchMemOpParams: waiting for a value and writing a value have the same layout. */
 typedef union cu_memory_operation {
   struct {

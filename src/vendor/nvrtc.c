@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "vendor/library.h"
+#include "vendor/library_loader.h"
 
 typedef struct nvrtc_program_ *nvrtc_program;
 
@@ -42,20 +42,21 @@ static int compiler_version;
 static rondo_status read_version(const rondo_dylib *file) {
   int major = 0, minor = 0;
   if (api.version(&major, &minor) != 0)
-    return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s does not say its version", file->path);
+    return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s does not report its version", file->path);
   compiler_version = major * 1000 + minor * 10;
   return RONDO_OK;
 }
 
-static rondo_library compiler = {.name = "NVRTC",
-                                 .purpose = "compiling kernels for CUDA devices",
-                                 .needed = "NVRTC of CUDA 12 or 13",
-                                 .missing = "no NVRTC to compile kernels with (RONDO_NVRTC_LIBRARY names one)",
-                                 .option = RONDO_OPTION_NVRTC_LIBRARY,
-                                 .usual = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
-                                 RONDO_LIBRARY_FUNCTIONS(symbols, api),
-                                 .accept = read_version,
-                                 .search = PTHREAD_MUTEX_INITIALIZER};
+static rondo_library compiler = {
+    .name = "NVRTC",
+    .purpose = "compiling kernels for CUDA devices",
+    .needed = "NVRTC of CUDA 12 or 13",
+    .missing = "NVRTC, which compiles kernels, was not found (install it, or set RONDO_NVRTC_LIBRARY)",
+    .option = RONDO_OPTION_NVRTC_LIBRARY,
+    .usual = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
+    RONDO_LIBRARY_FUNCTIONS(symbols, api),
+    .accept = read_version,
+    .search = PTHREAD_MUTEX_INITIALIZER};
 
 rondo_status cuda_compiler_version(int *out) {
   RONDO_TRY(rondo_library_require(&compiler));
@@ -84,8 +85,8 @@ static rondo_status fail_compile(const rondo_allocator *allocator, nvrtc_program
   read_log(allocator, program, log, sizeof log);
   if (code == NVRTC_INVALID_OPTION)
     return rondo_fail_driver(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, code, code_name,
-                             "kernel '%s': %s of version %d.%d does not take %s, for this GPU: a newer NVRTC is needed "
-                             "(RONDO_NVRTC_LIBRARY names one)",
+                             "kernel '%s': %s of version %d.%d does not support %s of this GPU: install a newer NVRTC, "
+                             "or set RONDO_NVRTC_LIBRARY",
                              name, compiler.file.path, compiler_version / 1000, compiler_version % 1000 / 10,
                              architecture);
   return rondo_fail_driver(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, code, code_name,
@@ -107,7 +108,7 @@ static rondo_status take_code(const rondo_allocator *allocator, nvrtc_program pr
     rondo_release(allocator, memory, bytes, 1);
   }
   return rondo_fail_driver(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, code, api.error_name(code),
-                           "NVRTC made no code of kernel '%s'", name);
+                           "NVRTC returned no code for kernel '%s'", name);
 }
 
 rondo_status cuda_compile(const rondo_allocator *allocator, const char *name, const char *source, int major, int minor,
@@ -122,7 +123,7 @@ rondo_status cuda_compile(const rondo_allocator *allocator, const char *name, co
   int code = api.create(&program, source, name, 0, NULL, NULL);
   if (code != 0)
     return rondo_fail_driver(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, code, api.error_name(code),
-                             "NVRTC takes no program for kernel '%s'", name);
+                             "NVRTC could not make a program for kernel '%s'", name);
   code = api.compile(program, 2, options);
   const rondo_status status =
       code != 0 ? fail_compile(allocator, program, name, architecture, code) : take_code(allocator, program, name, out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Compiles CUDA C at run time with NVRTC, which is loaded (vendor/library.h) at the first compilation. Threads: any.
+ * Compiles CUDA C at run time with NVRTC, which is loaded (vendor/library_loader.h) at the first compilation. Threads:
+ * any.
  */
 #ifndef RONDO_VENDOR_NVRTC_H
 #define RONDO_VENDOR_NVRTC_H

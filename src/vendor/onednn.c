@@ -41,7 +41,8 @@ static void check_stack(void) {
 #endif
   moves_stack = is_x86 && is_before(rondo_onednn_product_api.version(), 3, 11, 2);
   rondo_onednn_products.note =
-      moves_stack ? "releases before 3.11.2 use the stack pointer for other things: signals wait during its calls" : "";
+      moves_stack ? "releases before 3.11.2 use the stack pointer for other data: signals are blocked during its calls"
+                  : "";
 }
 
 static rondo_status refuse(const rondo_dylib *file, const char *why) {
@@ -54,17 +55,17 @@ static rondo_status check_threads(const rondo_dylib *file) {
   get_threads = NULL;
   if (runtime == ONEDNN_RUNTIME_SEQUENTIAL) return RONDO_OK;
   if (runtime != ONEDNN_RUNTIME_OPENMP)
-    return refuse(file, "its threads are not OpenMP's, so that it cannot be told to use one");
+    return refuse(file, "its threads are not those of OpenMP, so it cannot be limited to one thread");
   const bool found = find(file, "omp_get_max_threads", &get_threads) && find(file, "omp_set_num_threads", &set_threads);
   return found ? RONDO_OK : refuse(file, "its OpenMP has no omp_set_num_threads");
 }
 
 /* On other processors than x86-64 its products are plain loops. */
 static const char *why_not(void) {
-  if (rondo_library_asked(&rondo_cblas)[0] != '\0') return "RONDO_CBLAS_LIBRARY says what makes all products";
+  if (rondo_library_asked(&rondo_cblas)[0] != '\0') return "RONDO_CBLAS_LIBRARY is set, which is used for all products";
 #ifndef __x86_64__
   if (rondo_library_asked(&rondo_onednn_products)[0] == '\0')
-    return "it is quicker on x86-64 alone; RONDO_ONEDNN_LIBRARY names one all the same";
+    return "it is faster only on x86-64; set RONDO_ONEDNN_LIBRARY to use it anyway";
 #endif
   return NULL;
 }
@@ -89,7 +90,7 @@ static rondo_status make_engine(const rondo_dylib *file) {
   const int code = rondo_onednn.engine_create(&rondo_onednn.engine, ONEDNN_CPU, 0);
   if (code == ONEDNN_OK) return RONDO_OK;
   rondo_onednn_convolutions.is_faulty = true;
-  return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s: it makes no engine for the CPU (code %d)",
+  return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s: it cannot make an engine for the CPU (code %d)",
                     file->path, code);
 }
 

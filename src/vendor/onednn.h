@@ -14,8 +14,8 @@
 #ifndef RONDO_VENDOR_ONEDNN_H
 #define RONDO_VENDOR_ONEDNN_H
 
-#include "vendor/libraries.h"
 #include "vendor/onednn_abi.h"
+#include "vendor/vendor_libraries.h"
 
 typedef struct onednn_products_api {
   ONEDNN_PRODUCT_FUNCTIONS(RONDO_LIBRARY_MEMBER)

@@ -76,15 +76,15 @@ enum { /* arguments of primitives */
   ROW(int, describe_forward, dnnl_dilated_convolution_forward_desc_init,                                              \
       (onednn_description * out, int pass, int algorithm, const onednn_layout *src, const onednn_layout *weights,     \
        const onednn_layout *bias, const onednn_layout *dst, const int64_t *strides, const int64_t *dilates,           \
-       const int64_t *before, const int64_t *behind))                                                                 \
+       const int64_t *before, const int64_t *after))                                                                  \
   ROW(int, describe_backward_data, dnnl_dilated_convolution_backward_data_desc_init,                                  \
       (onednn_description * out, int algorithm, const onednn_layout *src, const onednn_layout *weights,               \
        const onednn_layout *dst, const int64_t *strides, const int64_t *dilates, const int64_t *before,               \
-       const int64_t *behind))                                                                                        \
+       const int64_t *after))                                                                                         \
   ROW(int, describe_backward_weights, dnnl_dilated_convolution_backward_weights_desc_init,                            \
       (onednn_description * out, int algorithm, const onednn_layout *src, const onednn_layout *weights,               \
        const onednn_layout *bias, const onednn_layout *dst, const int64_t *strides, const int64_t *dilates,           \
-       const int64_t *before, const int64_t *behind))                                                                 \
+       const int64_t *before, const int64_t *after))                                                                  \
   ROW(int, way_create, dnnl_primitive_desc_create,                                                                    \
       (onednn_way * out, const onednn_description *description, onednn_attributes attributes, onednn_engine engine,   \
        onednn_way forward))                                                                                           \

@@ -26,7 +26,7 @@ grep -q '^cuDNN  *not available for convolutions on CUDA devices: none of the li
   out || die "no reason for there being no cuDNN: $(cat out)"
 grep -q '^cuBLASLt .*: RONDO_CUBLASLT_LIBRARY is none$' out || die "no reason for there being no cuBLASLt: $(cat out)"
 RONDO_CBLAS_LIBRARY=none succeeds devices
-grep -q '^oneDNN .*: RONDO_CBLAS_LIBRARY says what makes all products$' out || die "oneDNN beside CBLAS: $(cat out)"
+grep -q '^oneDNN .*: RONDO_CBLAS_LIBRARY is set, which is used for all products$' out || die "oneDNN beside CBLAS: $(cat out)"
 grep -q '^CBLAS .*: RONDO_CBLAS_LIBRARY is none$' out || die "no reason for there being no CBLAS: $(cat out)"
 unset RONDO_CBLAS_LIBRARY # of whoever runs this
 RONDO_LOG=error RONDO_ONEDNN_LIBRARY=libc.so.6 succeeds devices

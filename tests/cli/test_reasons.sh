@@ -10,7 +10,7 @@ small=(--context 4 --embedding 8 --hidden 16 --batch 4 --steps 2)
 status=0
 (ulimit -f 4 && exec "$tool" train text "${small[@]}" >out 2>err) || status=$?
 [ "$status" -eq 1 ] || die "ulimit -f: exit status $status: $(cat err)"
-grep -q 'limit on the size of files, which holds for the memory of CPU devices too: raise it (ulimit -f)' err ||
+grep -q 'limit on the size of files, which applies to the memory of CPU devices too: raise it (ulimit -f)' err ||
   die "ulimit -f: $(cat err)"
 if grep -Eq '__asan_init|__tsan_init' "$tool"; then
   echo "a sanitizer takes more addresses than a limit would leave"

@@ -337,12 +337,12 @@ static const struct {
     {CUDNN_WINDOW, CUDNN_WINDOW_AFTER, CUDNN_OF_INT64, 2},
     {CUDNN_WINDOW, CUDNN_WINDOW_BEFORE, CUDNN_OF_INT64, 2},
     {CUDNN_WINDOW, CUDNN_WINDOW_AXES, CUDNN_OF_INT64, 1},
-#define OPERATION(kind, first)                                                                  \
-  {kind, first, CUDNN_OF_FLOAT, 1}, {kind, first + CUDNN_BEHIND_ALPHA_BETA, CUDNN_OF_FLOAT, 1}, \
-      {kind, first + CUDNN_BEHIND_ALPHA_WINDOW, CUDNN_OF_DESCRIPTOR, 1},                        \
-      {kind, first + CUDNN_BEHIND_ALPHA_WEIGHT, CUDNN_OF_DESCRIPTOR, 1},                        \
-      {kind, first + CUDNN_BEHIND_ALPHA_X, CUDNN_OF_DESCRIPTOR, 1}, {                           \
-    kind, first + CUDNN_BEHIND_ALPHA_Y, CUDNN_OF_DESCRIPTOR, 1                                  \
+#define OPERATION(kind, first)                                                                 \
+  {kind, first, CUDNN_OF_FLOAT, 1}, {kind, first + CUDNN_AFTER_ALPHA_BETA, CUDNN_OF_FLOAT, 1}, \
+      {kind, first + CUDNN_AFTER_ALPHA_WINDOW, CUDNN_OF_DESCRIPTOR, 1},                        \
+      {kind, first + CUDNN_AFTER_ALPHA_WEIGHT, CUDNN_OF_DESCRIPTOR, 1},                        \
+      {kind, first + CUDNN_AFTER_ALPHA_X, CUDNN_OF_DESCRIPTOR, 1}, {                           \
+    kind, first + CUDNN_AFTER_ALPHA_Y, CUDNN_OF_DESCRIPTOR, 1                                  \
   }
     OPERATION(CUDNN_FORWARD, CUDNN_FORWARD_ALPHA),
     OPERATION(CUDNN_INPUT_GRADIENT, CUDNN_INPUT_GRADIENT_ALPHA),
@@ -444,12 +444,12 @@ static bool fits(const problem *p, size_t y_images) {
 }
 
 static int read_problem(descriptor *d, int first, problem *p) {
-  descriptor *x = named(d, first + CUDNN_BEHIND_ALPHA_X), *y = named(d, first + CUDNN_BEHIND_ALPHA_Y);
-  descriptor *weight = named(d, first + CUDNN_BEHIND_ALPHA_WEIGHT), *w = named(d, first + CUDNN_BEHIND_ALPHA_WINDOW);
+  descriptor *x = named(d, first + CUDNN_AFTER_ALPHA_X), *y = named(d, first + CUDNN_AFTER_ALPHA_Y);
+  descriptor *weight = named(d, first + CUDNN_AFTER_ALPHA_WEIGHT), *w = named(d, first + CUDNN_AFTER_ALPHA_WINDOW);
   const int type = find(x, CUDNN_TENSOR_TYPE)->of.word;
   *p = (problem){.pass = (size_t)d->kind, .images = size_at(x, 0), .in_channels = size_at(x, 1)};
   p->type = type == CUDNN_F16 ? RONDO_F16 : type == CUDNN_BF16 ? RONDO_BF16 : RONDO_F32;
-  p->adds = find(d, first + CUDNN_BEHIND_ALPHA_BETA)->of.factor == 1;
+  p->adds = find(d, first + CUDNN_AFTER_ALPHA_BETA)->of.factor == 1;
   p->out_channels = size_at(weight, 0);
   p->group_in = size_at(weight, 1);
   p->group_out = p->out_channels / (p->in_channels / p->group_in);

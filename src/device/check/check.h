@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * The checking CPU device, "cpu:check". Each allocation has its own pages between guard pages, and can be accessed only
- * during its lifetime. What work does wrong becomes a finding, and launches are run in several orders. Plain devices
- * have none of this: a checking device has other functions in its tables, and wraps its works and nodes (check_work.c).
+ * during its lifetime. Errors of work become findings, and launches are run in several orders. Other CPU devices do
+ * nothing of this: a checking device has other functions in its tables, and wraps its works and nodes (check_work.c).
  *
- * An *area* is an allocation. A *region* is a reservation of addresses, which stays reserved for a while after it was
+ * An *area* is an allocation. A *region* is a reservation of addresses. It stays reserved for a while after it was
  * released (quarantine), so that stale pointers fault. The signal handler notes a *fault* of a work in the *run* of its
- * thread and maps *scratch* memory at the address. When the work's function returns, the run's faults become the
- * queue's failure and the scratch memory is unmapped (check_fault.c, check_findings.c).
+ * thread and maps *scratch* memory at the address. When the function of the work returns, the faults of the run become
+ * the failure of the queue, and the scratch memory is unmapped (check_fault.c, check_findings.c).
  *
- * Threads: `edit` is held while the tables are changed or walked, and also `spin` while tables change that the signal
- * handler reads. The handler takes only `spin`. The code of works never runs with either held, so a thread that faults
- * there holds neither. The gate keeps works and changes of lifetimes away while a launch is explored.
+ * Threads: `edit` is held while the tables are changed or walked. `spin` is held too while tables change that the
+ * signal handler reads. The handler takes only `spin`. The code of works never runs while either is held, so a thread
+ * that faults there holds neither. The gate blocks works and changes of lifetimes while a launch is explored.
  */
 #ifndef RONDO_DEVICE_CHECK_CHECK_H
 #define RONDO_DEVICE_CHECK_CHECK_H
@@ -27,23 +27,26 @@ enum { CHECK_NAME_BYTES = 64, CHECK_SCRATCHES = 64, CHECK_FAULTS = 4 };
 
 typedef enum check_life { CHECK_EARLY = 0, CHECK_LIVE = 1, CHECK_ENDED = 2 } check_life;
 
-/* An area is at the end of its pages, as far as its alignment allows. The rest before and after it holds canaries while
- * it is live. */
+/* An area is at the end of its pages, as far as its alignment allows. While it is live, the bytes before and after it
+ * on these pages hold canaries. */
 typedef struct check_area {
   char *begin;
   size_t bytes; /* as requested */
   char *pages;
   size_t page_bytes;
   check_life life;
-  bool graph;     /* of an alloc node: memory/ maps its pages, and it is live again with each launch */
+  bool graph;     /* of an alloc node: memory/ maps its pages, and each launch begins its life again */
   bool read_only; /* live, and no work may write it */
   char name[CHECK_NAME_BYTES];
 } check_area;
 
-/* One of several things that do not overlap, by address. */
+/* A range of addresses. The ranges of an index do not overlap. */
 typedef struct check_range {
   char *begin, *end;
-  void *object;
+  union {
+    void *object;
+    int file; /* of a mapping */
+  };
 } check_range;
 
 typedef RONDO_ARRAY(check_range) check_index;
@@ -59,8 +62,8 @@ typedef struct check_scratch {
 
 struct check_state;
 
-/* A wrapped work or node: the real function, and what a finding says about it. It is in the queue's item or the node's
- * storage. Its own address is the only argument of check_run_work. */
+/* A wrapped work or node: the real function, and what findings say about it. It is in the item of the queue or the
+ * storage of the node. Its own address is the only argument of check_run_work. */
 typedef struct check_work {
   struct check_work *self;
   rondo_cpu_function function;
@@ -89,8 +92,8 @@ typedef struct check_fault {
   check_mistake mistake;
   bool writes, known; /* known: whether it reads or writes */
   const char *address;
-  size_t distance; /* or the offset in the area */
-  size_t bytes;    /* the area's */
+  size_t distance; /* or the offset in the allocation */
+  size_t bytes;    /* of the allocation */
   char name[CHECK_NAME_BYTES];
 } check_fault;
 
@@ -100,7 +103,7 @@ typedef struct check_run {
   const check_work *work;
   uint32_t count;
   uint32_t retries;
-  uint32_t passing; /* handlers that a signal was passed on to and that came back to this one */
+  uint32_t passing; /* how many other handlers are being called, one inside another, for a signal */
   const void *retried;
   check_fault faults[CHECK_FAULTS]; /* the first of `count` */
 } check_run;
@@ -113,7 +116,7 @@ typedef struct check_state {
   cpu_device *device;
   rondo_allocator allocator;
   rondo_device_ops plain; /* the plain device's functions */
-  uint32_t orders;        /* how many each launch is run in */
+  uint32_t orders;        /* in how many each launch is run */
   uint64_t seed;
   _Atomic uint64_t orders_run, findings;
 
@@ -121,21 +124,17 @@ typedef struct check_state {
   _Atomic uint32_t spin;
   check_index regions;  /* check_region */
   check_index areas;    /* check_area, by their pages */
-  check_index mappings; /* of physical memory: check_mapping */
+  check_index mappings; /* of physical memory. Files are duplicates, which exist as long as the mapping */
   check_index hosts;    /* host memory from the device; no objects */
   check_scratch scratches[CHECK_SCRATCHES];
   uint32_t scratch_count;
   check_region *oldest, **newest; /* the quarantine */
   size_t quarantine_bytes, quarantine_count;
 
-  _Atomic uint32_t gate; /* works that run, and whether a launch is being explored */
-  _Atomic uint32_t failed;
-  rondo_saved_error failure; /* of no queue; under `edit` */
-  atomic_bool said_once;     /* that some graphs are not explored */
+  _Atomic uint32_t gate;       /* how many works run, and whether a launch is explored */
+  rondo_first_failure failure; /* of no queue */
+  atomic_bool said_once;       /* it was logged that some graphs are not explored */
 } check_state;
-
-/* Reports (check_findings.c) */
-enum { CHECK_LABEL_BYTES = RONDO_LABEL_BYTES };
 
 /* Works (check_work.c) */
 void check_run_work(rondo_blocks blocks, void *const *args);

@@ -25,7 +25,7 @@
 #define POISON_BYTES ((size_t)64 << 20)
 #define GUARD_BYTES ((size_t)64 << 10) /* on each side of an area of the pools: only addresses, no memory */
 
-/* The limit of the system's on mappings ---------------------------------------------------------------------------- */
+/* The system's limit on mappings ----------------------------------------------------------------------------------- */
 
 /* Live areas of the process. Each divides the mapping around it into three. */
 static _Atomic uint64_t live_areas;
@@ -111,7 +111,7 @@ void check_area_set_canaries(const check_area *area) {
   set_canaries(area->begin + area->bytes, area->pages + area->page_bytes);
 }
 
-/* Damage after the area is more common, so it is looked for first. */
+/* Searches after the area first, where damage is more common. */
 const char *check_area_damage(const check_area *area) {
   const char *after = find_damage(area->begin + area->bytes, area->pages + area->page_bytes);
   return after != NULL ? after : find_damage(area->pages, area->begin);
@@ -141,11 +141,12 @@ rondo_status check_area_inspect(check_area *area, uint32_t node, const char *who
   const bool is_after = at >= area->begin;
   const size_t distance = is_after ? (size_t)(at - area->begin) - area->bytes + 1 : (size_t)(area->begin - at);
   check_area_set_canaries(area);
-  return rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE, node,
-                         "%s: allocation %s was written outside, %zu byte%s %s: look at the sizes and indices of what "
-                         "writes it",
-                         who, rondo_named_size(label, area->name, area->bytes), distance, distance == 1 ? "" : "s",
-                         is_after ? "past its end" : "before its beginning");
+  return rondo_fail_node(
+      RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE, node,
+      "%s: allocation %s was written outside of its bounds, %zu byte%s %s: check the sizes and indices of "
+      "the work that writes it",
+      who, rondo_named_size(label, area->name, area->bytes), distance, distance == 1 ? "" : "s",
+      is_after ? "past its end" : "before its beginning");
 }
 
 rondo_status check_areas_inspect(check_state *check, const char *who) {
@@ -172,8 +173,8 @@ static rondo_status enter_area(check_state *check, const check_area *area) {
   assert(area->pages <= area->begin && area->begin + area->bytes <= area->pages + area->page_bytes);
   RONDO_TRY(rondo_allocate(&check->allocator, 1, sizeof *area, &memory));
   memcpy(memory, area, sizeof *area);
-  const rondo_status status =
-      check_index_insert(check, &check->areas, (check_range){area->pages, area->pages + area->page_bytes, memory});
+  const rondo_status status = check_index_insert(
+      check, &check->areas, (check_range){area->pages, area->pages + area->page_bytes, .object = memory});
   if (status != RONDO_OK) rondo_release(&check->allocator, memory, 1, sizeof *area);
   return status;
 }
@@ -203,12 +204,12 @@ rondo_status check_area_make(check_state *check, size_t bytes, const char *name,
     if (status != RONDO_OK) rondo_status_ignore(check_unreserve(device, base, reserved), "the first failure counts");
   }
   if (status != RONDO_OK) give_mappings();
-  *out_address = area.begin;
+  *out_address = status == RONDO_OK ? area.begin : NULL;
   return status;
 }
 
-/* An address of graph memory belongs to one allocation as long as it is reserved. Nodes of the same name and size share
- * it. */
+/* While an address of graph memory is reserved, it belongs to one allocation. Nodes of the same name and size share it.
+ */
 rondo_status check_area_note(check_state *check, char *address, size_t bytes, const char *name) {
   const size_t page = check->device->page_bytes;
   const uintptr_t first = (uintptr_t)address / page * page;
@@ -284,10 +285,10 @@ void check_area_set_read_only(check_state *check, const char *address, bool read
 }
 
 void check_areas_forget(check_state *check, const char *begin, const char *end) {
-  void *object;
+  check_range range;
   check_lock(check);
-  while (check_index_remove(check, &check->areas, begin, end, &object)) {
-    check_area *area = object;
+  while (check_index_remove(check, &check->areas, begin, end, &range)) {
+    check_area *area = range.object;
     if (area->life == CHECK_LIVE) check_area_shut(check, area, CHECK_ENDED);
     rondo_release(&check->allocator, area, 1, sizeof *area);
   }
@@ -296,7 +297,7 @@ void check_areas_forget(check_state *check, const char *begin, const char *end) 
 
 static rondo_status fail_unknown(const check_state *check, const char *address) {
   return rondo_fail(RONDO_EXECUTION_FAILED, RONDO_REASON_FOREIGN_ADDRESS,
-                    "device %s: no allocation begins at %p: its memory was given back meanwhile",
+                    "device '%s': no allocation begins at %p: its memory was released meanwhile",
                     check->device->base.name, (const void *)address);
 }
 
@@ -304,7 +305,7 @@ static rondo_status fail_unknown(const check_state *check, const char *address) 
 static rondo_status begin_area(check_state *check, const char *address) {
   check_area *area = check_area_around(check, address);
   if (area == NULL || area->begin != address) return fail_unknown(check, address);
-  if (!area->graph && area->life != CHECK_EARLY) return RONDO_OK; /* freed before its stream got here */
+  if (!area->graph && area->life != CHECK_EARLY) return RONDO_OK; /* freed before its stream reached the alloc */
   const rondo_status damage = check_area_inspect(area, RONDO_NO_NODE, "at the end of its lifetime");
   RONDO_TRY(check_area_open(check, area, CHECK_LIVE));
   poison(area);

@@ -6,15 +6,15 @@
 
 #include "device/check/check.h"
 
-/* With `edit` held only where it says so. */
+/* Call these without `edit` held, unless a comment says otherwise. */
 RONDO_MUST_USE rondo_status check_area_make(check_state *check, size_t bytes, const char *name, void **out_address);
 RONDO_MUST_USE rondo_status check_area_note(check_state *check, char *address, size_t bytes, const char *name);
 
-/* A lifetime begins, with poison in the area and canaries around it; or it ends. Damage that is found is returned. */
+/* Begins a lifetime, with poison in the area and canaries around it; or ends it. Returns damage that is found. */
 RONDO_MUST_USE rondo_status check_area_begin(check_state *check, char *address);
 RONDO_MUST_USE rondo_status check_area_end(check_state *check, char *address);
 
-/* With `edit` held: allows access or not. The contents stay if the memory does. */
+/* With `edit` held: allow access to the area, or forbid it. The contents stay if the memory does. */
 RONDO_MUST_USE rondo_status check_area_open(check_state *check, check_area *area, check_life life);
 void check_area_shut(check_state *check, check_area *area, check_life life);
 

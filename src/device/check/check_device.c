@@ -19,19 +19,19 @@ static check_state *check_of(const rondo_device *device) { return ((const cpu_de
 
 /* Queues ----------------------------------------------------------------------------------------------------------- */
 
-static const char *name_synchronisation(char buffer[CHECK_LABEL_BYTES], const cpu_queue *queue) {
+static const char *name_synchronisation(char buffer[RONDO_LABEL_BYTES], const cpu_queue *queue) {
   if (queue == NULL)
-    (void)snprintf(buffer, CHECK_LABEL_BYTES, "found when the device was synchronised");
+    (void)snprintf(buffer, RONDO_LABEL_BYTES, "found when the device was synchronised");
   else
-    (void)snprintf(buffer, CHECK_LABEL_BYTES, "found when %s was synchronised", queue->label);
+    (void)snprintf(buffer, RONDO_LABEL_BYTES, "found when %s was synchronised", queue->label);
   return buffer;
 }
 
 /* Adds what is found at a synchronisation, unless the work itself failed. */
 static rondo_status finish_synchronisation(check_state *check, const cpu_queue *queue, rondo_status status) {
-  char who[CHECK_LABEL_BYTES];
+  char who[RONDO_LABEL_BYTES];
   if (status != RONDO_OK) return status;
-  RONDO_TRY(check_take_failure(check));
+  RONDO_TRY(rondo_first_failure_take(&check->failure));
   return check_areas_inspect(check, name_synchronisation(who, queue));
 }
 

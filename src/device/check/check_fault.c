@@ -26,11 +26,11 @@
 
 enum { DEVICES = 64, EARLIER = 16, MOST_RETRIES = 3 };
 
-/* The most scratch memory around an address without an area, on each side. */
+/* The maximum of scratch memory around an address without an area, on each side. */
 #define SCRATCH_BYTES ((size_t)1 << 20)
 
-/* The thread's innermost run, and the alternate stack that it got here. These are keys, because pthread_getspecific
- * never allocates; thread-local variables of a library that is loaded late do, at a thread's first use. */
+/* The innermost run of the thread, and the alternate stack that it got here. These are keys because pthread_getspecific
+ * never allocates. Thread-local variables of a library that is loaded later do so at the first use in a thread. */
 static pthread_once_t keys_once = PTHREAD_ONCE_INIT;
 static pthread_key_t run_key, stack_key;
 static int keys_error;
@@ -257,7 +257,7 @@ static bool is_function(const struct sigaction *action) {
   return (action->sa_flags & SA_SIGINFO) != 0 || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
-/* As the system would call it, except for the stack. */
+/* Calls a handler as the system would, except for the stack. */
 static void call_handler(const struct sigaction *action, int number, siginfo_t *info, void *context) {
   const struct sigaction standard = {.sa_handler = SIG_DFL};
   sigset_t blocked = action->sa_mask, before;

@@ -15,7 +15,4 @@ const char *check_handler_unavailable(void); /* why it cannot be set in this pro
 void check_run_begin(check_run *run, const check_work *work);
 void check_run_end(check_run *run);
 
-void *check_host_begin(rondo_device *device);
-rondo_status check_host_end(rondo_device *device, void *watch, const char *who);
-
 #endif

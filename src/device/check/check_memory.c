@@ -28,11 +28,6 @@ struct check_region {
   check_region *next; /* in the quarantine, the oldest first */
 };
 
-/* Physical memory at an address. The file is a duplicate, so it exists as long as the mapping. */
-typedef struct check_mapping {
-  int file;
-} check_mapping;
-
 /* Locks ------------------------------------------------------------------------------------------------------------ */
 
 void check_lock(check_state *check) { pthread_mutex_lock(&check->edit); }
@@ -56,7 +51,7 @@ const check_range *check_index_find(const check_index *index, const void *addres
   return at < index->count && (const void *)index->items[at].begin <= address ? &index->items[at] : NULL;
 }
 
-/* Asserts the invariant around a place that has changed. */
+/* Asserts the invariant around an index that has changed. */
 static void check_index_check(const check_index *index, size_t at) {
   const size_t from = at > 0 ? at - 1 : 0;
   assert(index->count <= index->capacity);
@@ -83,23 +78,19 @@ rondo_status check_index_insert(check_state *check, check_index *index, check_ra
   }
   check_spin_lock(check);
   const size_t at = check_index_seek(index, range.begin);
-  check_range *place = index->items + at;
-  memmove(place + 1, place, (index->count - at) * sizeof range);
-  *place = range;
-  index->count++;
+  rondo_array_insert(index, at, range);
   check_index_check(index, at);
   check_spin_unlock(check);
   rondo_release(&check->allocator, old, old_capacity, sizeof range);
   return RONDO_OK;
 }
 
-bool check_index_remove(check_state *check, check_index *index, const char *begin, const char *end, void **out) {
+bool check_index_remove(check_state *check, check_index *index, const char *begin, const char *end, check_range *out) {
   const size_t at = check_index_seek(index, begin);
   if (at == index->count || index->items[at].begin >= end) return false;
-  *out = index->items[at].object;
+  *out = index->items[at];
   check_spin_lock(check);
-  index->count--;
-  memmove(index->items + at, index->items + at + 1, (index->count - at) * sizeof *index->items);
+  rondo_array_remove(index, at);
   check_index_check(index, at);
   check_spin_unlock(check);
   return true;
@@ -108,16 +99,16 @@ bool check_index_remove(check_state *check, check_index *index, const char *begi
 /* Regions ---------------------------------------------------------------------------------------------------------- */
 
 static void forget_areas(check_state *check, const check_region *region) {
-  void *area;
+  check_range area;
   while (check_index_remove(check, &check->areas, region->base, region->base + region->bytes, &area))
-    rondo_release(&check->allocator, area, 1, sizeof(check_area));
+    rondo_release(&check->allocator, area.object, 1, sizeof(check_area));
 }
 
 /* With `edit` held. */
 static rondo_status destroy_region(check_state *check, check_region *region) {
-  void *object;
+  check_range range;
   forget_areas(check, region);
-  if (check_index_remove(check, &check->regions, region->base, region->base + region->bytes, &object)) {
+  if (check_index_remove(check, &check->regions, region->base, region->base + region->bytes, &range)) {
     check_spin_lock(check);
     check_scratch_clear(check, NULL, region->base, region->base + region->bytes);
     check_spin_unlock(check);
@@ -170,7 +161,8 @@ static rondo_status make_region(check_state *check, size_t bytes, size_t alignme
   if (status == RONDO_OK) {
     region->base = *out;
     region->bytes = bytes;
-    status = check_index_insert(check, &check->regions, (check_range){region->base, region->base + bytes, region});
+    status =
+        check_index_insert(check, &check->regions, (check_range){region->base, region->base + bytes, .object = region});
     if (status != RONDO_OK)
       rondo_status_ignore(cpu_unreserve(&check->device->base, region->base, bytes), "the first failure is reported");
   }
@@ -202,30 +194,20 @@ rondo_status check_unreserve(rondo_device *device, void *address, size_t bytes) 
 /* Mappings --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status note_mapping(check_state *check, char *address, const rondo_physical *physical) {
-  void *memory;
-  RONDO_TRY(rondo_allocate(&check->allocator, 1, sizeof(check_mapping), &memory));
-  check_mapping *mapping = memory;
-  mapping->file = fcntl(cpu_physical_file(physical), F_DUPFD_CLOEXEC, 0);
-  rondo_status status = RONDO_OK;
-  if (mapping->file < 0)
-    status = rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_NONE,
-                        "device %s: no file is left for a mapping: raise the limit on open files (ulimit -n)",
-                        check->device->base.name);
-  if (status == RONDO_OK)
-    status = check_index_insert(check, &check->mappings, (check_range){address, address + physical->bytes, mapping});
-  if (status == RONDO_OK) return RONDO_OK;
-  if (mapping->file >= 0) (void)close(mapping->file);
-  rondo_release(&check->allocator, mapping, 1, sizeof *mapping);
+  check_range range = {.begin = address, .end = address + physical->bytes};
+  range.file = fcntl(cpu_physical_file(physical), F_DUPFD_CLOEXEC, 0);
+  if (range.file < 0)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_NONE,
+                      "device %s: no file is left for a mapping: raise the limit on open files (ulimit -n)",
+                      check->device->base.name);
+  const rondo_status status = check_index_insert(check, &check->mappings, range);
+  if (status != RONDO_OK) (void)close(range.file); /* nothing was written to it */
   return status;
 }
 
 static void forget_mappings(check_state *check, const char *begin, const char *end) {
-  void *object;
-  while (check_index_remove(check, &check->mappings, begin, end, &object)) {
-    check_mapping *mapping = object;
-    (void)close(mapping->file);
-    rondo_release(&check->allocator, mapping, 1, sizeof *mapping);
-  }
+  check_range range;
+  while (check_index_remove(check, &check->mappings, begin, end, &range)) (void)close(range.file);
 }
 
 rondo_status check_map(rondo_device *device, void *address, rondo_physical *physical) {
@@ -263,8 +245,7 @@ static void put_back(const check_state *check, char *begin, char *end) {
     if (range->begin >= end) break;
     char *from = range->begin > begin ? range->begin : begin;
     const char *to = range->end < end ? range->end : end;
-    const int file = ((const check_mapping *)range->object)->file;
-    (void)mmap(from, (size_t)(to - from), PROT_NONE, MAP_SHARED | MAP_FIXED, file, (off_t)(from - range->begin));
+    (void)mmap(from, (size_t)(to - from), PROT_NONE, MAP_SHARED | MAP_FIXED, range->file, (off_t)(from - range->begin));
     (void)madvise(from, (size_t)(to - from), MADV_DONTFORK);
   }
 }
@@ -285,7 +266,8 @@ rondo_status check_host_allocate(rondo_device *device, size_t bytes, void **out_
   RONDO_TRY(cpu_host_allocate(device, bytes, out_address));
   char *begin = *out_address;
   check_lock(check);
-  const rondo_status status = check_index_insert(check, &check->hosts, (check_range){begin, begin + bytes, NULL});
+  const rondo_status status =
+      check_index_insert(check, &check->hosts, (check_range){begin, begin + bytes, .object = NULL});
   check_unlock(check);
   if (status != RONDO_OK) {
     cpu_host_release(device, begin, bytes);
@@ -296,10 +278,10 @@ rondo_status check_host_allocate(rondo_device *device, size_t bytes, void **out_
 
 void check_host_release(rondo_device *device, void *address, size_t bytes) {
   check_state *check = ((cpu_device *)device)->check;
-  void *object;
+  check_range range;
   char *begin = address;
   check_lock(check);
-  (void)check_index_remove(check, &check->hosts, begin, begin + bytes, &object);
+  (void)check_index_remove(check, &check->hosts, begin, begin + bytes, &range);
   check_unlock(check);
   cpu_host_release(device, address, bytes);
 }

@@ -16,7 +16,7 @@ const check_range *check_index_find(const check_index *index, const void *addres
 RONDO_MUST_USE rondo_status check_index_insert(struct check_state *check, check_index *index, check_range range);
 
 /* Removes the first range that overlaps [begin, end). False if there is none. With `edit` held. */
-bool check_index_remove(check_state *check, check_index *index, const char *begin, const char *end, void **out_object);
+bool check_index_remove(check_state *check, check_index *index, const char *begin, const char *end, check_range *out);
 void check_memory_init(check_state *check);
 void check_memory_deinit(check_state *check);
 RONDO_MUST_USE rondo_status check_reserve(rondo_device *device, size_t bytes, size_t alignment, void **out_address);

@@ -80,8 +80,8 @@ typedef struct explorer {
   check_snapshot snapshot;
   uint64_t random;
   uint32_t count;  /* nodes */
-  uint32_t *first; /* positions, as they stand: the order whose result is kept */
-  uint32_t *order; /* being tried */
+  uint32_t *first; /* positions in ascending order: the order whose result is kept */
+  uint32_t *order; /* the order that is tried */
   uint32_t *between;
   uint32_t *rank;  /* by position: in `order` */
   uint32_t *ready; /* tasks; `taken` of each have run, `pending` predecessors have not */
@@ -126,11 +126,11 @@ static void make_order(explorer *e, bool latest) {
     if (e->pending[i] == 0) e->ready[ready_count++] = i;
   }
   while (ready_count > 0) {
-    const uint32_t place = choose(e, ready_count, latest), number = e->ready[place];
+    const uint32_t chosen = choose(e, ready_count, latest), number = e->ready[chosen];
     const rondo_task *task = &executable->graph.tasks[number];
     e->order[made++] = task->first + e->taken[number]++;
     if (e->taken[number] < task->count) continue;
-    e->ready[place] = e->ready[--ready_count];
+    e->ready[chosen] = e->ready[--ready_count];
     release_successors(e, task, &ready_count);
   }
   assert(made == e->count);
@@ -148,8 +148,8 @@ static uint32_t ranks_below(const explorer *e, uint32_t rank) {
   return sum;
 }
 
-/* The number of exchanges from the first order to `order`, moving one node after another to its place. It stops at
- * `limit`: then *out_at is the node being moved and *out_steps how far it was moved. */
+/* The number of exchanges of neighbours from the first order to `order`, if one node after another is moved to its
+ * position. It stops at `limit`: then *out_at is the node being moved and *out_steps how far it was moved. */
 static uint64_t count_exchanges(explorer *e, uint64_t limit, uint32_t *out_at, uint32_t *out_steps) {
   uint64_t done = 0;
   memset(e->sums, 0, e->count * sizeof *e->sums);
@@ -168,20 +168,20 @@ static uint64_t count_exchanges(explorer *e, uint64_t limit, uint32_t *out_at, u
   return done;
 }
 
-/* The order after `exchanges` exchanges into `between`. The last one made brought *out_moved before *out_passed. */
+/* Writes the order after `exchanges` exchanges to `between`. The last exchange moved *out_moved before *out_passed. */
 static void make_between(explorer *e, uint64_t exchanges, uint32_t *out_moved, uint32_t *out_passed) {
   uint32_t at = 0, steps = 0, sorted = 0;
   (void)count_exchanges(e, exchanges, &at, &steps);
   memcpy(e->between, e->first, e->count * sizeof *e->between);
-  memset(e->sums, 0, e->count * sizeof *e->sums); /* by rank: what was moved already, plus one */
+  memset(e->sums, 0, e->count * sizeof *e->sums); /* by rank: the nodes that were moved already, plus one */
   for (uint32_t i = 0; i < at; i++) e->sums[e->rank[e->first[i]]] = e->first[i] + 1;
   for (uint32_t rank = 0; rank < e->count; rank++)
     if (e->sums[rank] != 0) e->between[sorted++] = e->sums[rank] - 1;
-  for (uint32_t place = at; place > at - steps; place--) {
-    *out_moved = e->between[place];
-    *out_passed = e->between[place - 1];
-    e->between[place - 1] = *out_moved;
-    e->between[place] = *out_passed;
+  for (uint32_t i = at; i > at - steps; i--) {
+    *out_moved = e->between[i];
+    *out_passed = e->between[i - 1];
+    e->between[i - 1] = *out_moved;
+    e->between[i] = *out_passed;
   }
 }
 
@@ -207,11 +207,11 @@ static const check_entry *try_order(explorer *e, const uint32_t *order, size_t *
   return check_snapshot_compare(&e->snapshot, out_offset);
 }
 
-static const char *label_node(const explorer *e, uint32_t position, char buffer[CHECK_LABEL_BYTES]) {
+static const char *label_node(const explorer *e, uint32_t position, char buffer[RONDO_LABEL_BYTES]) {
   const check_work *work = check_work_of(&e->executable->nodes[position]);
   if (work != NULL) return check_label(buffer, work);
   const char *name = e->executable->names[position];
-  (void)snprintf(buffer, CHECK_LABEL_BYTES, name[0] == '\0' ? "a node%s" : "node '%s'", name);
+  (void)snprintf(buffer, RONDO_LABEL_BYTES, name[0] == '\0' ? "a node%s" : "node '%s'", name);
   return buffer;
 }
 
@@ -233,21 +233,21 @@ static const char *memory_label(char buffer[MEMORY_LABEL], const check_entry *en
 }
 
 static void report_pair(const explorer *e, uint32_t earlier, uint32_t later, const check_entry *entry, size_t offset) {
-  char a[CHECK_LABEL_BYTES], b[CHECK_LABEL_BYTES], edge[RONDO_EDGE_TEXT], memory[MEMORY_LABEL];
+  char a[RONDO_LABEL_BYTES], b[RONDO_LABEL_BYTES], edge[RONDO_EDGE_TEXT], memory[MEMORY_LABEL];
   const rondo_node_where *from = where_of(e, earlier), *to = where_of(e, later);
   rondo_saved_error before;
   rondo_error_save(&before);
   if (rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_RACE, to->number,
                       "the result depends on the order of %s and %s, which no edge orders: %s "
-                      "differs from byte %zu on when they change places (RONDO_CHECK_SEED=%" PRIu64 ", launch %" PRIu64
-                      "). Add %s, or the other way round",
+                      "differs from byte %zu on when they are exchanged (RONDO_CHECK_SEED=%" PRIu64 ", launch %" PRIu64
+                      "). Add %s, or the reverse edge",
                       label_node(e, earlier, a), label_node(e, later, b), memory_label(memory, entry), offset,
                       e->check->seed, e->executable->runs_begun, rondo_node_edge_text(edge, from, to)) != RONDO_OK)
     check_fail(e->check, e->executable->queue, &before);
 }
 
-/* A launch that differs from itself says nothing about orders: a kernel has state elsewhere, or draws random numbers.
- */
+/* If a launch is run twice in one order and the results differ, orders cannot be compared: a kernel has state
+ * elsewhere, or draws random numbers. */
 static bool is_repeatable(explorer *e) {
   size_t offset = 0;
   const check_entry *entry = try_order(e, e->first, &offset);
@@ -302,7 +302,7 @@ static void record_events(const explorer *e) {
   }
 }
 
-/* Events tell others how far the launch is, so they are recorded after the last order has run. */
+/* Events show others the progress of the launch, so they are recorded after the last order has run. */
 static void explore(explorer *e) {
   e->found_before = atomic_load(&e->check->findings);
   run_order(e, e->first, rondo_trace_on());

@@ -16,10 +16,11 @@
 #include "device/check/check_allocation.h"
 #include "device/check/check_memory.h"
 #include "device/check/check_snapshot.h"
+#include "graph/byte_box.h"
 
 /* What writes ------------------------------------------------------------------------------------------------------ */
 
-/* At first there is an entry for each write. */
+/* Adds an entry for a write. merge_entries removes duplicates. */
 static bool add_entry(check_snapshot *snapshot, check_area *area, char *begin, size_t bytes) {
   const check_life life = area == NULL ? CHECK_LIVE : area->life;
   const check_entry entry = {.area = area, .begin = begin, .bytes = bytes, .life_before = life, .life_after = life};
@@ -78,24 +79,14 @@ static bool add_kernel(check_snapshot *snapshot, const check_work *work, bool *o
   return true;
 }
 
-/* From the first byte that is written to the last. */
-static bool add_copy(check_snapshot *snapshot, const rondo_copy *copy) {
-  const size_t slices = (copy->depth - 1) * copy->dst_slice_pitch, rows = (copy->height - 1) * copy->dst_pitch;
-  return add_written(snapshot, copy->dst, slices + rows + copy->width);
-}
-
-static bool add_fill(check_snapshot *snapshot, const rondo_fill *fill) {
-  return add_written(snapshot, fill->dst, (fill->height - 1) * fill->pitch + fill->width * fill->element_bytes);
-}
-
 static bool add_work(check_snapshot *snapshot, const check_work *work, bool *out_anything) {
   switch (work->kind) {
     case RONDO_NODE_KERNEL:
       return add_kernel(snapshot, work, out_anything);
     case RONDO_NODE_COPY:
-      return add_copy(snapshot, work->args[0]);
+      return add_written(snapshot, ((const rondo_copy *)work->args[0])->dst, rondo_copy_dst_bytes(work->args[0]));
     case RONDO_NODE_FILL:
-      return add_fill(snapshot, work->args[0]);
+      return add_written(snapshot, ((const rondo_fill *)work->args[0])->dst, rondo_fill_bytes(work->args[0]));
     case RONDO_NODE_ALLOC:
     case RONDO_NODE_FREE:
       return add_written(snapshot, work->address, 0);

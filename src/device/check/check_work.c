@@ -32,7 +32,7 @@ const char *check_work_name(rondo_cpu_function function, void *const *args) {
 
 /* Checks the area that the address belongs to. */
 static rondo_status inspect_around(const check_work *work, const void *address) {
-  char label[CHECK_LABEL_BYTES];
+  char label[RONDO_LABEL_BYTES];
   check_area *area = check_area_around(work->check, address);
   if (area == NULL || area->life != CHECK_LIVE || check_area_damage(area) == NULL) return RONDO_OK;
   return check_area_inspect(area, work->where.number, check_label(label, work));
@@ -91,7 +91,7 @@ typedef struct host_watch {
   void *opened; /* addresses without memory that can be accessed meanwhile; or NULL */
 } host_watch;
 
-void *check_host_begin(rondo_device *device) {
+static void *guard_host_begin(rondo_device *device) {
   check_state *check = ((cpu_device *)device)->check;
   host_watch *watch;
   rondo_saved_error before;
@@ -105,7 +105,7 @@ void *check_host_begin(rondo_device *device) {
   return watch;
 }
 
-rondo_status check_host_end(rondo_device *device, void *watch, const char *who) {
+static rondo_status guard_host_end(rondo_device *device, void *watch, const char *who) {
   check_state *check = ((cpu_device *)device)->check;
   host_watch *host = watch;
   assert(host->run.work == NULL);
@@ -117,16 +117,16 @@ rondo_status check_host_end(rondo_device *device, void *watch, const char *who) 
 }
 
 /* A system call with an address that cannot be accessed fails without a signal. So memory is mapped there meanwhile,
- * and its pages tell whether they were accessed. The signal handler takes accesses to all other addresses. */
+ * and its pages show whether they were accessed. The signal handler notes accesses to all other addresses. */
 void *check_host_watch_begin(rondo_device *device, void *address, size_t bytes) {
-  host_watch *watch = check_host_begin(device);
+  host_watch *watch = guard_host_begin(device);
   if (watch != NULL && bytes > 0) watch->opened = cpu_host_watch_begin(device, address, bytes);
   return watch;
 }
 
 /* Maps scratch memory for one area, as long as half of all scratch memory is left. Other freed areas get none, so that
  * work that uses one after its free still faults. */
-void check_host_cover(rondo_device *device, void *watch, const void *address) {
+static void guard_host_cover(rondo_device *device, void *watch, const void *address) {
   check_state *check = ((cpu_device *)device)->check;
   const host_watch *host = watch;
   check_lock(check);
@@ -291,16 +291,12 @@ static check_item *begin_work(cpu_queue *queue, const rondo_node_params *params,
 static void submit_kernel(cpu_queue *queue, const rondo_node_params *params) {
   const rondo_kernel_node *work = &params->as.kernel;
   const rondo_kernel *kernel = work->kernel;
-  assert(kernel->cpu != NULL); /* kernel_check was called before */
   uint64_t head;
   void *values;
   check_item *item = begin_work(queue, params, kernel->parameter_count, kernel->argument_bytes, &values, &head);
-  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
-    item->args[i] = (unsigned char *)values + kernel->offsets[i];
-    memcpy(item->args[i], work->args[i], kernel->parameters[i].bytes);
-  }
+  cpu_copy_arguments(work, item->args, values);
   item->work.function = kernel->cpu;
-  item->item.as.work.blocks = (rondo_blocks){0, (size_t)rondo_grid_blocks(work->grid), work->grid};
+  item->item.as.work.blocks = cpu_kernel_blocks(work);
   cpu_queue_publish(queue, head);
 }
 
@@ -416,6 +412,6 @@ const rondo_guard_ops check_guard_ops = {.allocate = guard_allocate,
                                          .hold = guard_hold,
                                          .forget = guard_forget,
                                          .set_read_only = guard_set_read_only,
-                                         .host_begin = check_host_begin,
-                                         .host_end = check_host_end,
-                                         .host_cover = check_host_cover};
+                                         .host_begin = guard_host_begin,
+                                         .host_end = guard_host_end,
+                                         .host_cover = guard_host_cover};

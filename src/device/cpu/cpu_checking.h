@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a checking device ("cpu:check") does differently, as far as device/cpu has to call it: device/check implements
- * the table, and device/cpu knows it by its name alone. The functions that a checking device replaces as a whole are in
- * its tables of driver functions instead (rondo_device_tables). Threads: see the headers of device/check.
+ * The functions of a checking device ("cpu:check") that device/cpu calls. device/check implements this table, and
+ * device/cpu knows only its name. Driver functions that a checking device replaces completely are in its tables instead
+ * (rondo_device_tables). Threads: see the headers of device/check.
  */
 #ifndef RONDO_DEVICE_CPU_CPU_CHECKING_H
 #define RONDO_DEVICE_CPU_CPU_CHECKING_H
@@ -9,17 +9,18 @@
 #include "device/cpu/cpu.h"
 
 typedef struct cpu_checking_ops {
-  /* Makes a new device a checking one. Errors: UNAVAILABLE if the process's signal handlers cannot be set. */
+  /* Turns a new device into a checking device. Errors: UNAVAILABLE if the signal handlers of the process cannot be set.
+   */
   rondo_status (*open)(cpu_device *device, const rondo_device_options *options);
-  /* Why `open` would fail in this process; "" if it would not. */
+  /* Returns why `open` would fail in this process, or "". */
   const char *(*unavailable)(void);
 
-  size_t node_bytes; /* room that wrap_node needs after a node's arguments and data */
-  /* Wraps a node, so that its function runs under supervision. Errors: OUT_OF_MEMORY. */
+  size_t node_bytes; /* bytes that wrap_node needs after the arguments and data of a node */
+  /* Wraps a node, so that its function runs supervised. Errors: OUT_OF_MEMORY. */
   rondo_status (*wrap_node)(cpu_executable *executable, cpu_node_detail *detail, const rondo_node_params *params);
-  /* The name of wrapped work, for traces; NULL if this is no wrapped work. */
+  /* Returns the name of wrapped work, for traces. NULL if the work is not wrapped. */
   const char *(*name_of)(rondo_cpu_function function, void *const *args);
-  /* Runs a launch in several orders; false if it is to run as on other devices. */
+  /* Runs a launch in several orders. False if it must run as on other devices. */
   bool (*explore)(cpu_executable *executable, cpu_queue *queue);
 } cpu_checking_ops;
 

@@ -6,9 +6,9 @@
 #include <assert.h>
 
 enum {
-  MOST_ALONE = 48,  /* samples without helpers, after which there are none */
-  SPREAD = 16,      /* where stealing alone is slow, one run of so many is such a sample */
-  ALONE_COST = 16,  /* stealing alone is as good as the loop if it takes at most this part longer */
+  MOST_ALONE = 48,  /* after so many samples without helpers, none are expected */
+  SPREAD = 16,      /* if stealing alone is slow, one run of so many is such a sample */
+  ALONE_COST = 16,  /* stealing alone is as good as the loop if it takes at most this fraction longer */
   MOST_LONELY = 64, /* runs */
   HOLDS_AT_LEAST = 16,
   HOLDS_AT_MOST = 20000,
@@ -22,19 +22,19 @@ void cpu_choice_open(cpu_choice *choice) {
   choice->runs = choice->lonely = 0;
 }
 
-/* Notes a sample. With the last one *middle_ns becomes the one that is neither the shortest nor the longest: one that
- * was disturbed does not matter, and what disturbs most of them does. */
-static void note_sample(uint8_t *count, uint64_t samples[CPU_SAMPLES], uint64_t ns, uint64_t *middle_ns) {
+/* Notes a sample. With the last one, *median_ns becomes the median. So one disturbed sample has no effect, but a
+ * disturbance of most samples has. */
+static void note_sample(uint8_t *count, uint64_t samples[CPU_SAMPLES], uint64_t ns, uint64_t *median_ns) {
   assert(*count < CPU_SAMPLES);
   samples[(*count)++] = ns;
   if (*count < CPU_SAMPLES) return;
   const uint64_t low = samples[0] < samples[1] ? samples[0] : samples[1];
   const uint64_t high = samples[0] < samples[1] ? samples[1] : samples[0];
-  *middle_ns = ns < low ? low : (ns > high ? high : ns);
+  *median_ns = ns < low ? low : (ns > high ? high : ns);
 }
 
-/* A result that comes again holds for longer each time, and a clear one for much longer. A new one is soon tried again:
- * a busy machine may have caused it. */
+/* A repeated result holds for longer each time, and a clear one for much longer. A new result is tried again soon,
+ * because a busy machine may have caused it. */
 static void close_trial(cpu_choice *choice, bool steals, bool is_clear) {
   const uint32_t longer = choice->holds * (is_clear ? 8 : 2);
   choice->holds = HOLDS_AT_LEAST;
@@ -50,7 +50,7 @@ static bool is_cheap_alone(const cpu_choice *choice) {
   return choice->alone > 0 && choice->alone_ns <= choice->loop_ns + choice->loop_ns / ALONE_COST;
 }
 
-/* Stealing takes more than twice as long without helpers, which no helper makes up for. */
+/* Without helpers, stealing takes more than twice as long as the loop, which helpers cannot make up for. */
 static bool is_hopeless(const cpu_choice *choice) {
   return choice->helped == 0 && choice->alone >= CPU_SAMPLES && choice->alone_ns > 2 * choice->loop_ns;
 }

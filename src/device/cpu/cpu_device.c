@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The CPU driver's front: opening "cpu", "cpu:N", "cpu:check" and "cpu:check:N", what a device is, closing it. Devices
- * of one process share nothing; each has workers and memory of its own. All slots may be called by any thread.
+ * The CPU driver: opens "cpu", "cpu:N", "cpu:check" and "cpu:check:N", describes devices, and closes them. Devices
+ * share nothing: each has its own workers and memory. Threads: any may call any slot.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,7 +46,7 @@ static rondo_status device_close(rondo_device *base) {
   return status;
 }
 
-/* "model name : ..." of the first processor; the architecture's name where there is none. */
+/* The "model name" of the first processor; "processor" if there is none. */
 static void processor_name(char *out, size_t bytes) {
   char line[256];
   FILE *file = fopen("/proc/cpuinfo", "re");
@@ -104,7 +103,7 @@ static rondo_status kernel_check(const rondo_device *device, const rondo_kernel_
                     kernel->name, device->name);
 }
 
-/* All of a process see the same addresses. */
+/* All devices of a process use the same addresses. */
 static uint64_t peers(const rondo_device *device) {
   (void)device;
   return (UINT64_C(1) << CPU_DEVICES) - 1;
@@ -136,17 +135,7 @@ static const rondo_device_ops device_ops = {
     .host_release = cpu_host_release,
 };
 
-/* "" is 0; else a number without sign or leading zeros, below CPU_DEVICES. */
-static bool parse_index(const char *rest, uint32_t *out) {
-  *out = 0;
-  if (rest[0] == '\0') return true;
-  if (strlen(rest) > 2 || strspn(rest, "0123456789") != strlen(rest)) return false;
-  if (rest[0] == '0' && rest[1] != '\0') return false;
-  *out = (uint32_t)strtoul(rest, NULL, 10);
-  return *out < CPU_DEVICES;
-}
-
-/* At most what the machine has, where it says. */
+/* At most the memory of the machine, if it is known. */
 static uint64_t choose_memory_limit(const cpu_device *device, uint64_t asked) {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const uint64_t there = pages > 0 ? (uint64_t)pages * device->page_bytes : UINT64_MAX;
@@ -162,7 +151,7 @@ static void set_up_memory(cpu_device *device, const rondo_device_options *option
   device->has_nodes = device->has_pools && !options->no_memory_nodes && strcmp(lacks, "memory_nodes") != 0;
 }
 
-/* "check" and "check:N" ask for a checking device; *out_index is what is left. */
+/* "check" and "check:N" request a checking device. *out_index is the rest. */
 static bool parse_checking(const char *rest, const char **out_index) {
   static const char word[] = "check";
   const size_t length = sizeof word - 1;
@@ -191,7 +180,7 @@ static rondo_status cpu_open(const char *rest, const rondo_device_options *optio
   const char *index_text;
   *out = NULL;
   const bool checking = parse_checking(rest, &index_text);
-  if (!parse_index(index_text, &index)) {
+  if (!rondo_device_parse_index(index_text, &index) || index >= CPU_DEVICES) {
     return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE,
                       "there is no device 'cpu:%s': CPU devices are 'cpu', 'cpu:0' to 'cpu:%d', and, with checks, "
                       "'cpu:check', 'cpu:check:0' to 'cpu:check:%d'",

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Events: points on timelines. Recording on a queue costs nothing but for timing events, which queue a stamp. Time
- * stamps carry the number of their record, so that a late one of an earlier record does not overwrite the last.
- * Counted: the handle holds one reference, each queued stamp and each executable with a node for it another.
+ * Events are points on timelines. Only timing events cost something when a queue records them: they enqueue a stamp.
+ * Stamps have the number of their record, so a late stamp of an earlier record does not overwrite the last one. The
+ * handle, each enqueued stamp, and each executable with a node for the event have a reference to it.
  *
- * A semaphore is a timeline that the layers above advance, from any thread. An ordinary event represents it, with a
- * point that tells waits to look what is asked for when they are come to. Queues that were set aside and executables
- * that wait hold the timeline, so the semaphore ends after all of them.
+ * A semaphore is a timeline that the layers above advance, from any thread. An ordinary event represents it. Its point
+ * has the value CPU_AS_ASKED, so a wait reads the requested value when it begins. Queues that were set aside and
+ * executables that wait have references to the timeline, so the semaphore ends after all of them.
  */
 #include <assert.h>
 
@@ -25,7 +25,8 @@ void cpu_event_release(cpu_event *event) {
   rondo_release(&event->device->base.allocator, event, 1, sizeof *event);
 }
 
-/* Stamps of one event come at once when it was recorded on several queues: then the later record's stays. */
+/* If an event is recorded on several queues, its stamps may come at the same time. The stamp of the latest record
+ * stays. */
 void cpu_event_stamp(cpu_event *event, uint64_t serial) {
   uint64_t before = atomic_load_explicit(&event->stamp_serial, memory_order_relaxed);
   do {
@@ -86,24 +87,13 @@ rondo_status cpu_event_create(rondo_device *device, bool timing, rondo_device_ev
   return RONDO_OK;
 }
 
-/* A timeline with the device it was allocated from. */
-typedef struct own_timeline {
-  cpu_timeline timeline;
-  cpu_device *device;
-} own_timeline;
-
-static void free_own(cpu_timeline *timeline) {
-  own_timeline *own = (own_timeline *)timeline;
-  rondo_release(&own->device->base.allocator, own, 1, sizeof *own);
+static void free_timeline(cpu_timeline *timeline) {
+  rondo_release(&timeline->device->base.allocator, timeline, 1, sizeof *timeline);
 }
 
 rondo_status cpu_timeline_create(cpu_device *device, cpu_timeline **out) {
-  own_timeline *own;
-  *out = NULL;
-  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof *own, &own));
-  own->device = device;
-  cpu_timeline_init(&own->timeline, free_own);
-  *out = &own->timeline;
+  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof **out, out));
+  cpu_timeline_init(*out, device, free_timeline);
   return RONDO_OK;
 }
 
@@ -115,8 +105,8 @@ static cpu_semaphore *semaphore_of(const rondo_device_event *event) {
 
 static void free_semaphore(cpu_timeline *timeline) {
   cpu_semaphore *semaphore = (cpu_semaphore *)timeline;
-  const rondo_allocator *allocator = &semaphore->device->base.allocator;
-  semaphore->end(semaphore->user); /* which stops raising it */
+  const rondo_allocator *allocator = &timeline->device->base.allocator;
+  semaphore->end(semaphore->user); /* after which it is not raised any more */
   rondo_release(allocator, semaphore, 1, sizeof *semaphore);
 }
 
@@ -130,11 +120,10 @@ static rondo_status semaphore_create(rondo_device *device, void (*end)(void *use
     *out = NULL;
     return status;
   }
-  cpu_timeline_init(&semaphore->timeline, free_semaphore);
-  semaphore->device = (cpu_device *)device;
+  cpu_timeline_init(&semaphore->timeline, (cpu_device *)device, free_semaphore);
   semaphore->end = end;
   semaphore->user = user;
-  /* The first reference is the event's. */
+  /* The event owns the first reference. */
   ((cpu_event *)*out)->point = (cpu_point){&semaphore->timeline, CPU_AS_ASKED};
   return RONDO_OK;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Making, changing and freeing executables.
  *
- * Two sides share one: the caller's (details, changes, last) and the side that runs it (nodes, names, run state). A
- * change made while nothing is in flight takes effect at once; otherwise it travels with the next launch, and launches
- * queued before run as they were (U1). What a change replaced is freed by the caller's side once it is spent. An
- * executable destroyed in flight goes to the device's zombies and is freed when its last launch is done.
+ * An executable has two sides: the caller's (details, changes, last) and the side that runs it (nodes, names, the state
+ * of a run). A change that is made while no launch is running takes effect at once. Otherwise it is enqueued with the
+ * next launch, and earlier launches run unchanged (U1). After a change was applied, the caller's side frees what it
+ * replaced. An executable that is destroyed while launches run goes to the device's zombies and is freed after its last
+ * launch.
  */
 #include <assert.h>
 #include <string.h>
@@ -25,8 +26,8 @@ static const rondo_allocator *allocator_of(const cpu_executable *executable) {
 
 /* Details --------------------------------------------------------------------------------------------------------- */
 
-/* Storage of a node: `addresses` argument addresses, then `bytes` at *out_data, then its name. On a checking device
- * cpu_checking.node_bytes follow. */
+/* The storage of a node: `addresses` addresses of arguments, then `bytes` at *out_data, then its name. On a checking
+ * device, cpu_checking.node_bytes follow. */
 static rondo_status make_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses, size_t bytes,
                                  void **out_data) {
   const size_t data_at = cpu_align(addresses * sizeof(void *), CPU_GRANULE), name_at = data_at + bytes;
@@ -46,16 +47,11 @@ static rondo_status make_storage(cpu_executable *executable, cpu_node_detail *de
 
 static rondo_status make_kernel(cpu_executable *executable, cpu_node_detail *detail, const rondo_kernel_node *work) {
   const rondo_kernel *kernel = work->kernel;
-  assert(kernel->cpu != NULL); /* the caller has called kernel_check */
   void *values;
   RONDO_TRY(make_storage(executable, detail, kernel->parameter_count, kernel->argument_bytes, &values));
-  void **args = detail->storage;
-  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
-    args[i] = (unsigned char *)values + kernel->offsets[i];
-    memcpy(args[i], work->args[i], kernel->parameters[i].bytes);
-  }
+  cpu_copy_arguments(work, detail->storage, values);
   detail->node.function = kernel->cpu;
-  detail->node.blocks = (rondo_blocks){0, (size_t)rondo_grid_blocks(work->grid), work->grid};
+  detail->node.blocks = cpu_kernel_blocks(work);
   return RONDO_OK;
 }
 
@@ -100,7 +96,7 @@ static rondo_status make_node(cpu_executable *executable, cpu_node_detail *detai
       return make_host(executable, detail, params);
     case RONDO_NODE_EVENT_RECORD:
       return make_record(executable, detail);
-    default: /* empty, alloc, free; an event wait is done before its task */
+    default: /* empty, alloc, free; an event wait is over before its task runs */
       return make_storage(executable, detail, 0, 0, &unused);
   }
 }
@@ -149,7 +145,7 @@ void cpu_executable_apply(cpu_executable *executable, cpu_change_list *changes) 
     executable->kernel_count += (size_t)change->more_kernels;
     if (change->node.blocks.last > 1) executable->parallel = true;
   }
-  cpu_choice_open(&executable->choice); /* the other way may be better now */
+  cpu_choice_open(&executable->choice); /* the other method may be better now */
   changes->next = atomic_load_explicit(&executable->spent_changes, memory_order_relaxed);
   while (!atomic_compare_exchange_weak(&executable->spent_changes, &changes->next, changes)) {
   }
@@ -187,7 +183,7 @@ static rondo_status add_change(cpu_executable *executable, const cpu_change *cha
   return RONDO_OK;
 }
 
-/* Applies what was changed when no launch is in flight. */
+/* Applies the changes if no launch is running. */
 static void settle(cpu_executable *executable) {
   if (executable->changes != NULL && cpu_point_reached(executable->last)) {
     cpu_executable_apply(executable, executable->changes);
@@ -196,7 +192,7 @@ static void settle(cpu_executable *executable) {
   free_changes(executable, atomic_exchange(&executable->spent_changes, NULL));
 }
 
-/* Event-wait nodes change on the caller's side alone: launches read them there. */
+/* Event-wait nodes change only on the caller's side, where launches read them. */
 static void change_wait(cpu_node_detail *detail, rondo_device_event *event) {
   cpu_event_retain((cpu_event *)event);
   cpu_event_release(detail->event);
@@ -397,7 +393,7 @@ static rondo_status make_nodes(cpu_executable *executable, const rondo_lowered_g
   return RONDO_OK;
 }
 
-/* Gives each event-wait node its waiter and its task its place in the bindings. */
+/* Makes a waiter for each event-wait node, and sets the mark of its task. */
 static rondo_status make_waiters(cpu_executable *executable) {
   rondo_task_graph *graph = &executable->graph;
   RONDO_TRY(rondo_allocate_items(allocator_of(executable), executable->wait_count, sizeof *executable->waiters,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Making, changing and freeing executables. Invariant: tasks partition the nodes in an order that the edges allow. A
- * change is noted by the caller and applied by the launch that it belongs to. Threads: the caller's side, except
- * cpu_executable_apply, which the queue's owner calls.
+ * Making, changing and freeing executables. Invariant: tasks partition the nodes, in an order that the edges allow. The
+ * caller notes a change, and the launch that it belongs to applies it. Threads: the caller's side, except
+ * cpu_executable_apply, which the owner of the queue calls.
  */
 #ifndef RONDO_DEVICE_CPU_CPU_EXECUTABLE_H
 #define RONDO_DEVICE_CPU_CPU_EXECUTABLE_H
@@ -11,9 +11,9 @@
 RONDO_MUST_USE rondo_status cpu_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
                                                   rondo_executable **out);
 
-/* Frees destroyed executables whose launches are done; all, waiting for them, when `wait`. */
+/* Frees destroyed executables whose launches are done. With `wait`, waits for the others and frees all. */
 void cpu_executable_reap(cpu_device *device, bool wait);
-/* Asserts the invariants. While it does not run. */
+/* Asserts the invariants. Call it while the executable does not run. */
 void cpu_executable_check(const cpu_executable *executable);
 void cpu_executable_apply(cpu_executable *executable, cpu_change_list *changes);
 

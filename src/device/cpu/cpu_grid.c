@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Splitting the blocks of one kernel over participants. The owner of the kernel runs a first piece alone and times it;
- * if what is left is longer than sharing costs, it opens its grid job, from which all take chunks by one counter.
+ * Sharing the blocks of one kernel between participants. The owner of the kernel runs a first piece alone and times it.
+ * If the rest takes longer than sharing costs, it opens its grid job, from which all take chunks by one counter.
  *
- * A participant that looks at a job first adds itself to `users`, then checks that the job is open; the owner closes
- * it, then waits until nobody uses it, before the job's fields change. Both sides are sequentially consistent.
+ * A participant that reads a job first adds itself to `users`, then checks that the job is open. The owner closes the
+ * job and then waits until there are no users, before it changes the fields. Both sides are sequentially consistent.
  */
 #include "device/cpu/cpu_grid.h"
 
@@ -16,12 +16,13 @@
 #include "device/cpu/cpu_wait.h"
 
 enum {
-  PIECES = 256,            /* the first piece is this part of the grid, chunks twice that */
-  SHARE_FROM_NS = 1500,    /* shorter work is done sooner by one thread */
-  WAKE_FROM_NS = 40 * 1000 /* waking a parked worker pays from here on */
+  PIECES = 256,            /* the first piece is this fraction of the grid, and chunks are twice as large */
+  SHARE_FROM_NS = 1500,    /* one thread finishes shorter work sooner */
+  WAKE_FROM_NS = 40 * 1000 /* for work of at least this time, a parked worker is woken */
 };
 
-/* Until there are none; a guest (not NULL: its pool) leaves them to the owner under contention. */
+/* Runs chunks until there are none. A guest (its pool; NULL for the owner) leaves them to the owner under contention.
+ */
 static uint64_t take_chunks(cpu_grid_job *job, rondo_cpu_function function, void *const *args, rondo_grid grid,
                             uint64_t blocks, uint64_t chunk, const cpu_pool *guest) {
   uint64_t mine = 0, first;
@@ -34,7 +35,7 @@ static uint64_t take_chunks(cpu_grid_job *job, rondo_cpu_function function, void
   return mine;
 }
 
-/* Each that comes wakes one more while there is something for it. */
+/* Each participant that comes wakes another one while there are blocks left. */
 static void wake_another(cpu_pool *pool, cpu_grid_job *job) {
   if (!job->wakes || atomic_load_explicit(&job->next, memory_order_relaxed) >= job->blocks) return;
   if (!cpu_queue_wake_waiters(atomic_load_explicit(&job->queue, memory_order_relaxed))) cpu_pool_wake(pool);
@@ -68,7 +69,7 @@ bool cpu_grid_join(cpu_participant *self, cpu_participant *owner, const cpu_queu
   return mine > 0;
 }
 
-/* True if others ran some. */
+/* True if others ran some blocks. */
 static bool share(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
                   rondo_blocks rest, uint64_t rest_ns) {
   cpu_pool *pool = &self->device->pool;

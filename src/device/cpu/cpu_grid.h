@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * Splitting the blocks of one kernel over participants.
+ * Sharing the blocks of one kernel between participants.
  */
 #ifndef RONDO_DEVICE_CPU_CPU_GRID_H
 #define RONDO_DEVICE_CPU_CPU_GRID_H
 
 #include "device/cpu/cpu.h"
 
-/* Runs all blocks of a kernel, and shares them if that pays. True if others ran some of them. */
+/* Runs all blocks of a kernel, and shares them if that is faster. True if others ran some of them. */
 bool cpu_grid_run(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
                   rondo_blocks all);
 
-/* Takes part in what `owner` shares; false when there is nothing to do, or it is not `queue`'s (any, when NULL). */
+/* Runs blocks that `owner` shares. False if there are none, or if they are not of `queue` (NULL: any queue). */
 bool cpu_grid_join(cpu_participant *self, cpu_participant *owner, const cpu_queue *queue);
 
-/* Whether there is something left to take part in. */
+/* Whether there are blocks that could be run. */
 bool cpu_grid_has_more(cpu_participant *owner, const cpu_queue *queue);
 
 #endif

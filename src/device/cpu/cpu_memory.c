@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Virtual memory of a CPU device: address space is reserved without access; physical memory is an anonymous file
- * (memfd), mapped shared, so that several addresses can show the same bytes. Unmapping maps the reservation back over
- * the range and never leaves a hole, in which another thread's mapping could land. Files do not outlive exec, mappings
- * are not inherited by fork. All thread-safe.
+ * Virtual memory of a CPU device. Address space is reserved without access. Physical memory is an anonymous file
+ * (memfd) that is mapped shared, so the same bytes can be at several addresses. Unmapping maps the reservation over the
+ * range again, so there is never a hole that another thread's mapping could get. Files do not survive exec, and forked
+ * children do not inherit the mappings. Threads: any.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -19,7 +19,8 @@
 
 typedef struct cpu_physical {
   rondo_physical base;
-  int file; /* -1 once it is sealed: memory that stays where it is must not take a file of the process's few */
+  /* -1 after it was sealed: memory that is not mapped again should not use one of the few files of the process */
+  int file;
 } cpu_physical;
 
 enum { RESERVATION = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
@@ -29,15 +30,15 @@ static bool has_address_limit(void) {
   return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* The limit that was met, and how to raise it. */
+/* Describes the limit that was reached, and how to raise it. */
 static const char *describe_limit(int error) {
   if (error == EFBIG)
-    return "the process has a limit on the size of files, which holds for the memory of CPU devices too: raise it "
+    return "the process has a limit on the size of files, which applies to the memory of CPU devices too: raise it "
            "(ulimit -f)";
-  if (error == EMFILE) return "the process has as many open files as it may have: raise the limit (ulimit -n)";
-  if (error == ENFILE) return "the system has as many open files as it may have: raise fs.file-max";
+  if (error == EMFILE) return "the process has the maximum number of open files: raise the limit (ulimit -n)";
+  if (error == ENFILE) return "the system has the maximum number of open files: raise fs.file-max";
   if (has_address_limit()) return "the process has a limit on its address space: raise it (ulimit -v)";
-  return "the process may have no more mappings (raise vm.max_map_count), or the system gives no more memory away: "
+  return "the process has the maximum number of mappings (raise vm.max_map_count), or the system has no more memory: "
          "free some";
 }
 
@@ -47,23 +48,26 @@ static rondo_status fail_mapping(int error, const char *what, size_t bytes) {
                           describe_limit(error));
 }
 
-/* Which limit it was that left no range: a single page tells. */
+/* Finds out which limit was reached by reserving a single page. */
 static rondo_status fail_reserving(int error, size_t bytes, size_t page) {
   char size[RONDO_SIZE_TEXT];
-  const char *what = "the process has no free range of addresses so large: destroy graphs with memory nodes or trees";
+  const char *what =
+      "the process has no free range of addresses of this size: destroy graphs with memory nodes or trees";
   (void)rondo_size_text(size, bytes);
   if (has_address_limit()) what = describe_limit(error);
   void *one = mmap(NULL, page, PROT_NONE, RESERVATION, -1, 0);
   if (one == MAP_FAILED && error == ENOMEM)
-    what = "the process may have no more mappings: raise vm.max_map_count, or ulimit -v where that is set";
+    what = "the process has the maximum number of mappings: raise vm.max_map_count, or ulimit -v if it is set";
   if (one != MAP_FAILED) (void)munmap(one, page);
   return rondo_fail_errno(RONDO_OUT_OF_MEMORY, error, "reserving %s of addresses failed: %s", size, what);
 }
 
-/* A process that has as many mappings as it may have cannot even replace one by a reservation. So the first device that
- * reserves addresses makes one more, which is given up for that moment. Shared, so that it is merged with no other. */
+/* A process with the maximum number of mappings cannot even replace a mapping by a reservation. So the first device
+ * that reserves addresses makes a spare mapping, which is unmapped for that moment. It is shared, so that the system
+ * does not merge it with another one. */
 static _Atomic(void *) spare_mapping;
-static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER; /* so that each thread at the limit gets the spare */
+/* so that each thread at the limit can use the spare mapping */
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void make_spare_locked(size_t page) {
   if (atomic_load_explicit(&spare_mapping, memory_order_relaxed) != NULL) return;
@@ -92,7 +96,7 @@ static bool replace_with_spare_locked(void *address, size_t bytes, size_t page) 
   return replaced;
 }
 
-/* False, with errno, when that fails. */
+/* Replaces a range by a reservation. False, with errno, on failure. */
 static bool map_reservation(void *address, size_t bytes, size_t page) {
   if (replace(address, bytes)) return true;
   if (errno != ENOMEM) return false;
@@ -123,18 +127,18 @@ rondo_status cpu_reserve(rondo_device *base, size_t bytes, size_t alignment, voi
 
 rondo_status cpu_unreserve(rondo_device *device, void *address, size_t bytes) {
   (void)device;
-  if (munmap(address, bytes) != 0) return fail_mapping(errno, "giving back address space", bytes);
+  if (munmap(address, bytes) != 0) return fail_mapping(errno, "releasing address space", bytes);
   return RONDO_OK;
 }
 
-/* Pages are made when they are first touched, so what the machine has must be counted here. */
+/* Pages are allocated when they are first accessed, so the memory of the machine is counted here. */
 static rondo_status count_physical(cpu_device *device, size_t bytes) {
   uint64_t held = atomic_load_explicit(&device->physical_bytes, memory_order_relaxed);
   do {
     if (bytes <= device->memory_limit && held <= device->memory_limit - bytes) continue;
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED,
-                      "%zu bytes beside the %" PRIu64 " that %s holds would pass its limit of %" PRIu64
-                      " bytes: free or trim something, or open the device with another memory_limit_bytes "
+                      "%zu bytes in addition to the %" PRIu64 " of device '%s' would exceed its limit of %" PRIu64
+                      " bytes: free or trim memory, or open the device with another memory_limit_bytes "
                       "(RONDO_CPU_MEMORY_LIMIT)",
                       bytes, held, device->base.name, device->memory_limit);
   } while (!atomic_compare_exchange_weak_explicit(&device->physical_bytes, &held, held + bytes, memory_order_relaxed,
@@ -146,7 +150,7 @@ static void uncount_physical(rondo_device *device, size_t bytes) {
   atomic_fetch_sub_explicit(&((cpu_device *)device)->physical_bytes, bytes, memory_order_relaxed);
 }
 
-/* The kernel ends a process, by SIGXFSZ, that makes a file larger than its limit. */
+/* The system ends a process by SIGXFSZ if it makes a file larger than its limit. */
 static int resize(int file, size_t bytes) {
   if (bytes > INT64_MAX) return ENOMEM;
   if (rondo_file_limit_forbids(bytes)) return EFBIG;
@@ -223,11 +227,11 @@ rondo_status cpu_protect(rondo_device *device, void *address, size_t bytes, rond
 
 /* Watching the host ------------------------------------------------------------------------------------------------ */
 
-/* The reservation can be accessed for a while: a page that somebody accesses becomes resident. */
+/* Makes the reservation accessible. A page that is accessed becomes resident. */
 void *cpu_host_watch_begin(rondo_device *device, void *address, size_t bytes) {
   (void)device;
   if (bytes == 0 || mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) return NULL;
-  (void)madvise(address, bytes, MADV_NOHUGEPAGE); /* else one access makes many pages resident */
+  (void)madvise(address, bytes, MADV_NOHUGEPAGE); /* else one access would make many pages resident */
   return address;
 }
 

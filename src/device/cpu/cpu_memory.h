@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Virtual memory of a CPU device: address space is reserved without access; physical memory is an anonymous file
- * (memfd), mapped shared, so that several addresses can show the same bytes.
+ * Virtual memory of a CPU device. Address space is reserved without access. Physical memory is an anonymous file
+ * (memfd) that is mapped shared, so the same bytes can be at several addresses.
  */
 #ifndef RONDO_DEVICE_CPU_CPU_MEMORY_H
 #define RONDO_DEVICE_CPU_CPU_MEMORY_H

@@ -3,11 +3,12 @@
  * shared grids.
  *
  * A worker stays attached to the queue that it served last and watches it, so the next launch needs no wake. An idle
- * worker pauses, yields now and then, and parks after spin_ns. Before it parks it lets its queue go, counts itself
- * among the sleepers, and looks at everything once more. The thread that makes work ready reads that count afterwards.
+ * worker pauses, yields now and then, and parks after spin_ns. Before it parks, it detaches from its queue, counts
+ * itself among the sleepers, and looks for work once more. The thread that makes work ready reads that count
+ * afterwards.
  *
- * A launch wakes nobody if a woken worker would only take a processor from a long run, while the host that launched is
- * known to wait and run the launch itself. The queue is ready all the same, and one worker looks every GUARD_NS.
+ * A launch wakes nobody if a worker would only take a processor from a long run, and the host that launched is expected
+ * to wait and to run the launch itself. The queue is still marked as ready, and one worker checks it every GUARD_NS.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -46,31 +47,31 @@ void cpu_pool_note_host(cpu_pool *pool) {
     atomic_store_explicit(&pool->host_processor, processor, memory_order_relaxed);
 }
 
-/* Binds a worker to its processor; refused, it runs anywhere, only slower. */
-static void take_place(cpu_pool *pool, cpu_participant *worker) {
-  const int processor = pool->processors[worker->place];
+/* Binds a worker to its processor. If the system refuses, the worker runs anywhere, only slower. */
+static void bind_worker(cpu_pool *pool, cpu_participant *worker) {
+  const int processor = pool->processors[worker->processor_index];
   atomic_store_explicit(&worker->processor, processor, memory_order_relaxed);
   (void)rondo_thread_bind(pool->threads[worker->index], processor);
 }
 
-static void exchange_places(cpu_pool *pool, cpu_participant *worker) {
-  const uint32_t place = worker->place;
-  worker->place = pool->spare;
-  pool->spare = place;
-  take_place(pool, worker);
+static void exchange_processors(cpu_pool *pool, cpu_participant *worker) {
+  const uint32_t index = worker->processor_index;
+  worker->processor_index = pool->spare;
+  pool->spare = index;
+  bind_worker(pool, worker);
 }
 
-/* Another's long run is on the worker's processor, and none on the spare one. By the mover. */
+/* Whether a long run of another thread is on the worker's processor, and none on the spare one. For the mover. */
 static bool is_beside_run(const cpu_pool *pool, const cpu_participant *worker) {
   return cpu_contention_has_run_beside(pool, worker) && !cpu_contention_has_run_at(pool, pool->spare);
 }
 
-/* Exchanges processors of workers for the spare one: each worker's, or of those that a run is beside. Whoever comes
- * while another moves some leaves it. */
+/* Exchanges the processors of workers for the spare one: of each worker, or only of those with another's run on their
+ * processor. Does nothing while another thread moves workers. */
 static void move_to_spare(cpu_pool *pool, cpu_participant *workers, uint32_t count, bool if_runs) {
   if (atomic_exchange_explicit(&pool->moving, true, memory_order_acquire)) return;
   for (uint32_t i = 0; i < count; i++)
-    if (!if_runs || is_beside_run(pool, &workers[i])) exchange_places(pool, &workers[i]);
+    if (!if_runs || is_beside_run(pool, &workers[i])) exchange_processors(pool, &workers[i]);
   atomic_store_explicit(&pool->moving, false, memory_order_release);
 }
 
@@ -78,7 +79,7 @@ void cpu_pool_spread(cpu_pool *pool) {
   if (pool->bound && cpu_contention_is_uneven(pool)) move_to_spare(pool, pool->participants, pool->worker_count, true);
 }
 
-/* A worker that sleeps on the caller's processor could not run there when woken, and could not move away by itself. */
+/* A worker that sleeps on the caller's processor could not run there when it is woken, and could not move itself. */
 static void clear_processor(cpu_pool *pool) {
   const int processor = rondo_processor_now();
   for (uint32_t i = 0; i < pool->worker_count; i++) {
@@ -115,7 +116,7 @@ void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant) {
   atomic_fetch_and_explicit(&pool->hosts, ~bit, memory_order_release);
 }
 
-/* The participant after `index` that may have work to share: workers, then the hosts that work along now. */
+/* The next participant after `index` that may share work: workers first, then the hosts that are participants now. */
 static uint32_t next_participant(const cpu_pool *pool, uint32_t hosts, uint32_t index) {
   if (++index < pool->worker_count) return index;
   const uint32_t host = index - pool->worker_count;
@@ -133,7 +134,7 @@ bool cpu_pool_help_grid(cpu_pool *pool, cpu_participant *self, const cpu_queue *
   return false;
 }
 
-/* An entry of `queue`'s run, or of any run if it is NULL. */
+/* Finds an entry of a run of `queue`, or of any run if it is NULL. */
 static bool find_entry(rondo_steal_deque *deque, const cpu_queue *queue, rondo_steal *out) {
   return rondo_deque_peek(deque, out) && (queue == NULL || rondo_task_entry_tag(out->entry) == queue->slot);
 }
@@ -153,7 +154,7 @@ static bool help_run(cpu_pool *pool, cpu_participant *self, const cpu_queue *que
   return false;
 }
 
-/* What runs gets done without help. */
+/* A run is completed without helpers too. */
 bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue) {
   if (cpu_contention_is_full(pool)) return false;
   return cpu_pool_help_grid(pool, self, queue) || help_run(pool, self, queue);
@@ -171,7 +172,7 @@ bool cpu_pool_has_shared(cpu_pool *pool, const cpu_participant *self, const cpu_
   return false;
 }
 
-/* Takes the next ready queue after the one taken last. */
+/* Takes the next ready queue after the one that was taken last. */
 static cpu_queue *take_ready(cpu_device *device, cpu_participant *self) {
   cpu_pool *pool = &device->pool;
   for (uint32_t n = 0; n <= CPU_QUEUE_WORDS; n++) {
@@ -192,7 +193,7 @@ static cpu_queue *take_ready(cpu_device *device, cpu_participant *self) {
   return NULL;
 }
 
-/* Clears the summary of words that are empty, and looks again, so that no bit is overlooked. */
+/* Clears the bits of the summary whose words are 0, and checks again, so that no queue is missed. */
 static void tidy_summary(cpu_pool *pool) {
   uint64_t words = atomic_load(&pool->ready_summary);
   while (words != 0) {
@@ -205,7 +206,7 @@ static void tidy_summary(cpu_pool *pool) {
   }
 }
 
-static void let_go(cpu_participant *self) {
+static void detach(cpu_participant *self) {
   cpu_queue *queue = self->watched;
   if (queue == NULL) return;
   self->watched = NULL;
@@ -215,7 +216,7 @@ static void let_go(cpu_participant *self) {
 }
 
 void cpu_pool_turn_to(cpu_participant *self, const cpu_queue *queue) {
-  if (self->watched != queue) let_go(self);
+  if (self->watched != queue) detach(self);
 }
 
 static bool switch_queue(cpu_device *device, cpu_participant *self) {
@@ -223,7 +224,7 @@ static bool switch_queue(cpu_device *device, cpu_participant *self) {
   cpu_queue *next = take_ready(device, self);
   tidy_summary(&device->pool);
   if (next == NULL) return false;
-  let_go(self);
+  detach(self);
   cpu_queue_retain(next);
   atomic_store(&next->attached, CPU_ATTACHED);
   self->watched = next;
@@ -232,8 +233,9 @@ static bool switch_queue(cpu_device *device, cpu_participant *self) {
   return true;
 }
 
-/* After brief work the producer may get ahead, so that its lines stay with it: the farther, the longer the worker has
- * served this queue alone. Between queues, which often wait for each other, it hurries. */
+/* After brief work the worker waits, so that the producer can get ahead and keeps its cache lines: the longer the
+ * worker has served only this queue, the longer it waits. If it serves several queues, which often wait for each other,
+ * it does not wait. */
 static void set_pace(cpu_participant *self, uint64_t spent_ns) {
   const bool alone = ++self->drains >= ALONE_DRAINS;
   self->brief = spent_ns < WATCH_NS + (alone ? BRIEF_ITEM_NS * self->drained : 0);
@@ -243,12 +245,12 @@ static void set_pace(cpu_participant *self, uint64_t spent_ns) {
     self->reserve++;
 }
 
-/* Looks at the queue that the worker watches; false when there was nothing to do. */
+/* Runs the queue that the worker watches. False if there was nothing to do. */
 static bool watch(cpu_device *device, cpu_participant *self) {
   cpu_queue *queue = self->watched;
   if (queue == NULL) return false;
   if (atomic_load_explicit(&queue->detach, memory_order_relaxed)) {
-    let_go(self);
+    detach(self);
     return false;
   }
   if (!cpu_queue_pending(queue)) return false;
@@ -259,16 +261,16 @@ static bool watch(cpu_device *device, cpu_participant *self) {
   return true;
 }
 
-/* Now and then, and less often the more reserve there is, unless somebody waits for the queue. */
+/* True now and then: less often if `reserve` is high, unless something waits for the queue. */
 static bool is_time_to_watch(const cpu_pool *pool, const cpu_participant *self, uint32_t turn) {
   if (turn % pool->watch_turns != 0) return false;
   if (turn % (pool->watch_turns << self->reserve) == 0) return true;
   return self->watched != NULL && atomic_load_explicit(&self->watched->timeline.waiters, memory_order_relaxed) != NULL;
 }
 
-/* One look at everything a worker can do; false when there was nothing. Segments that have waited come first: no host
- * thread does them, and a queue that is never empty would keep them waiting. The watched queue is looked at in some
- * turns only: each look takes its lines from the thread that launches, which mostly waits next and then runs the work
+/* Looks for one piece of work of any kind. False if there is none. Tasks that have waited come first: no host thread
+ * runs them, and a queue that is never empty would keep them waiting. The watched queue is checked in some turns only:
+ * each check takes its cache lines from the thread that launches, which usually waits next and then runs the work
  * itself. */
 static bool work_once(cpu_device *device, cpu_participant *self, uint32_t turn) {
   cpu_pool *pool = &device->pool;
@@ -281,8 +283,8 @@ bool cpu_pool_leaves_to_host(const cpu_pool *pool) {
   return cpu_contention_is_near(pool) && atomic_load(&pool->guarded);
 }
 
-/* Sleeps until woken. Where launches may be left to their hosts one worker stays on guard: a host that does not wait
- * after all has its work begun when that one looks next. True when this one was. */
+/* Sleeps until woken. If launches may be left to their hosts, one worker stays on guard: if a host does not wait, its
+ * work begins at the next check of the guard. True if this worker was on guard. */
 static bool sleep_till_woken(cpu_pool *pool, uint32_t epoch) {
   if (!cpu_contention_is_near(pool) || atomic_exchange(&pool->guarded, true)) {
     rondo_sleepers_sleep(&pool->sleepers, epoch);
@@ -293,8 +295,8 @@ static bool sleep_till_woken(cpu_pool *pool, uint32_t epoch) {
   return true;
 }
 
-/* A worker for each queue that is ready: nobody was woken for those left to hosts, and the first thing that the guard
- * takes up may keep it from the others. */
+/* Wakes a worker for each ready queue. Nobody was woken for queues that were left to hosts, and the first work that the
+ * guard takes may keep it from the others. */
 static void end_guard(cpu_pool *pool) {
   for (uint32_t word = 0; word < CPU_QUEUE_WORDS; word++)
     for (uint64_t bits = atomic_load(&pool->ready[word]); bits != 0; bits &= bits - 1) cpu_pool_wake(pool);
@@ -303,7 +305,7 @@ static void end_guard(cpu_pool *pool) {
 static void park(cpu_device *device, cpu_participant *self) {
   cpu_pool *pool = &device->pool;
   bool was_on_guard = false;
-  let_go(self);
+  detach(self);
   const uint32_t epoch = rondo_sleepers_enter(&pool->sleepers);
   tidy_summary(pool);
   const bool is_idle = atomic_load(&pool->ready_summary) == 0 && atomic_load(&pool->injected) == NULL &&
@@ -316,9 +318,9 @@ static void park(cpu_device *device, cpu_participant *self) {
   if (was_on_guard) end_guard(pool);
 }
 
-/* A host thread waits on this worker's processor, where both would stand in each other's way while another is idle
- * (kernels do pack threads so): the worker moves to the spare one, and leaves its own to the host. So it does from
- * where long runs are stacked; a single one the kernel moves sooner itself. */
+/* If a host thread waits on this worker's processor, the two would slow each other down while another processor is idle
+ * (systems do pack threads this way). So the worker moves to the spare processor. It also moves if several long runs
+ * share its processor; the system moves a single one sooner itself. */
 static void make_way(cpu_pool *pool, cpu_participant *self) {
   if (!pool->bound) return;
   if (atomic_load_explicit(&pool->host_processor, memory_order_relaxed) ==
@@ -334,7 +336,7 @@ static void *worker_main(void *argument) {
   cpu_backoff backoff = {0};
   while (!atomic_load_explicit(&device->pool.stop, memory_order_relaxed)) {
     if (work_once(device, self, backoff.turns)) {
-      backoff = (cpu_backoff){.turns = self->brief ? 1 : 0}; /* after brief work let the producer get ahead */
+      backoff = (cpu_backoff){.turns = self->brief ? 1 : 0}; /* after brief work the producer can get ahead */
       self->brief = false;
     } else if (cpu_backoff_step(&backoff, &device->pool)) {
       park(device, self);
@@ -342,11 +344,12 @@ static void *worker_main(void *argument) {
     }
     if (backoff.turns % TURNS_A_YIELD == 0) make_way(&device->pool, self);
   }
-  let_go(self);
+  detach(self);
   return NULL;
 }
 
-/* Turns of an idle worker between two looks at its queue: about WATCH_NS, pauses differ tenfold between processors. */
+/* Turns of an idle worker between two checks of its queue: about WATCH_NS. The length of a pause differs tenfold
+ * between processors. */
 static uint32_t measure_watch_turns(void) {
   enum { PAUSES = 256 };
   const uint64_t begun = rondo_clock_ns();
@@ -375,7 +378,7 @@ static rondo_status make_participants(cpu_device *device) {
     pool->participants[i].device = device;
     pool->participants[i].index = i;
     pool->participants[i].tasks.list = RONDO_TASK_LIST_EMPTY;
-    pool->participants[i].place = (i + 1 + device->base.index) % pool->processor_count;
+    pool->participants[i].processor_index = (i + 1 + device->base.index) % pool->processor_count;
   }
   RONDO_TRY(rondo_allocate_items(allocator, pool->worker_count, sizeof(rondo_thread), &pool->threads));
   RONDO_TRY(rondo_allocate_items(allocator, pool->processor_count, sizeof(int), &pool->processors));
@@ -383,7 +386,7 @@ static rondo_status make_participants(cpu_device *device) {
   return rondo_allocate_items(allocator, pool->processor_count, sizeof *pool->occupants, &pool->occupants);
 }
 
-/* Nobody is moved before all have their places. */
+/* No worker is moved before all have their processors. */
 static rondo_status start_workers(cpu_device *device) {
   cpu_pool *pool = &device->pool;
   rondo_status status = RONDO_OK;
@@ -393,7 +396,7 @@ static rondo_status start_workers(cpu_device *device) {
     (void)snprintf(name, sizeof name, "rondo-%u-%u", device->base.index, i);
     status = rondo_thread_start(&pool->threads[i], name, worker_main, &pool->participants[i]);
     if (status == RONDO_OK) pool->threads_started++;
-    if (status == RONDO_OK && pool->bound) take_place(pool, &pool->participants[i]);
+    if (status == RONDO_OK && pool->bound) bind_worker(pool, &pool->participants[i]);
   }
   atomic_store_explicit(&pool->moving, false, memory_order_release);
   return status;
@@ -404,7 +407,8 @@ rondo_status cpu_pool_start(cpu_device *device, uint32_t workers) {
   const uint32_t want = choose_worker_count(workers);
   if (want > CPU_MAX_WORKERS) {
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                      "device '%s': %u workers; at most %d are possible: set fewer in the options or RONDO_CPU_WORKERS",
+                      "device '%s': %u workers, and at most %d are possible: set fewer in rondo_device_options.workers "
+                      "or RONDO_CPU_WORKERS",
                       device->base.name, want, CPU_MAX_WORKERS);
   }
   pool->spin_ns = rondo_option_number(RONDO_OPTION_CPU_SPIN_US) * 1000;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The workers of a CPU device, and how they find work: queues that are ready, tasks of running graphs, grids
- * that are shared.
+ * The workers of a CPU device, and how they find work: queues that are ready, tasks of running graphs, shared grids.
  */
 #ifndef RONDO_DEVICE_CPU_CPU_POOL_H
 #define RONDO_DEVICE_CPU_CPU_POOL_H
@@ -10,38 +9,39 @@
 RONDO_MUST_USE rondo_status cpu_pool_start(cpu_device *device, uint32_t workers);
 void cpu_pool_stop(cpu_device *device);
 
-/* Whether a host thread that is going to wait for what it launches is best left to run it: others have long runs on all
- * processors but its own, and a worker looks soon whether it did. */
+/* Whether to leave a launch to the host thread that will wait for it: all processors but its own have long runs of
+ * others, and a worker soon checks whether the host ran the launch. */
 bool cpu_pool_leaves_to_host(const cpu_pool *pool);
 
-/* Wakes one sleeping worker when there is one. */
+/* Wakes one sleeping worker, if there is one. */
 void cpu_pool_wake(cpu_pool *pool);
 
-/* A participant for a host thread, or NULL when all are taken. */
+/* A participant for a host thread. NULL if all are taken. */
 cpu_participant *cpu_pool_join(cpu_pool *pool);
 void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant);
 
-/* Does a bit of `queue`'s work that is shared now (any queue's when NULL): a grid's blocks, a stolen task. False
- * when there was none. */
+/* Runs some of the shared work of `queue` (NULL: of any queue): blocks of a grid, or a stolen task. False if there is
+ * none. */
 bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
 
-/* The same, only for grids. */
+/* The same for grids only. */
 bool cpu_pool_help_grid(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
 
-/* Whether there is something left that it would do, in the order of what wakes sleepers (cpu_queue_begin_sleep). */
+/* Whether cpu_pool_help would find work. Ordered with what wakes sleepers (cpu_queue_begin_sleep). */
 bool cpu_pool_has_shared(cpu_pool *pool, const cpu_participant *self, const cpu_queue *queue);
 
-/* To be called before work of `queue`'s: lets another queue go that the participant watches, since it will not look at
- * that one for now. */
+/* Call it before work of `queue`. Detaches the participant from the queue that it watches, if that is another one,
+ * because it will not check that queue for now. */
 void cpu_pool_turn_to(cpu_participant *self, const cpu_queue *queue);
 
-/* One turn; true when it is time to sleep: soon where each processor has a long run; never without a pool. */
+/* One turn of a waiting loop. True if it is time to sleep, which is soon if each processor has a long run. Never true
+ * if `pool` is NULL. */
 bool cpu_backoff_step(cpu_backoff *backoff, const cpu_pool *pool);
 
-/* Moves workers off processors where others' long runs are while one has none. */
+/* Moves workers away from processors with long runs of others while another processor has none. */
 void cpu_pool_spread(cpu_pool *pool);
 
-/* A host thread that works along tells the workers which processor to leave to it. */
+/* A host thread that is a participant calls this, so that workers leave its processor to it. */
 void cpu_pool_note_host(cpu_pool *pool);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Queues: a ring of items, written by the stream's user, consumed by one owner at a time.
+ * Queues: a ring of items, which the user of the stream writes and one owner at a time runs.
  *
- * To enqueue an item means to write it, to store `head` sequentially consistently, and to look whether a worker
- * watches; only if none does, one is requested. A host thread that waits takes the ownership itself when it is free, so
- * a launch followed by a wait needs no other thread. The ring is freed when all is consumed and nobody owns the queue;
- * the struct goes with the last reference to its timeline.
+ * To enqueue an item, the producer writes it, stores `head` sequentially consistently, and reads whether a worker
+ * watches the queue. Only if none does, it requests one. A host thread that waits takes the ownership itself if it is
+ * free, so a launch followed by a wait needs no other thread. The ring is freed when everything is consumed and nobody
+ * owns the queue. The struct is freed with the last reference to its timeline.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
 #include "device/cpu/cpu_wait.h"
 #include "device/cpu/cpu_work.h"
 
-enum { PREFETCH_GRANULES = 16, NAME_BYTES = 64 /* kept of a name */ };
+enum { PREFETCH_GRANULES = 16, NAME_BYTES = 64 /* of a name, which may be truncated */ };
 
 static cpu_queue *queue_with(cpu_timeline *timeline) {
   return (cpu_queue *)(void *)((char *)timeline - offsetof(cpu_queue, timeline));
@@ -40,7 +40,7 @@ static cpu_item *item_at(cpu_queue *queue, uint64_t granule) {
   return (cpu_item *)(void *)(queue->ring + granule % CPU_RING_GRANULES * CPU_GRANULE);
 }
 
-/* The item at the tail is done. */
+/* Removes the item at the tail, which is done. */
 static void consume(cpu_queue *queue, const cpu_item *item) {
   const bool counts = item->operation != CPU_SKIP;
   const uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed) + item->granules;
@@ -50,7 +50,7 @@ static void consume(cpu_queue *queue, const cpu_item *item) {
   if (counts) cpu_timeline_advance(&queue->timeline, ++queue->completed);
 }
 
-/* True when the point is reached; else the queue is set aside and must not be touched any more. */
+/* Waits for a point. False if the queue was set aside: then it must not be used any more. */
 static bool pass(cpu_queue *queue, const cpu_item *item) {
   const cpu_point point = cpu_point_now(item->as.wait);
   if (cpu_point_reached(point)) return true;
@@ -106,7 +106,7 @@ static bool run_checked_graph(cpu_queue *queue, cpu_participant *self, cpu_item 
   return cpu_checking.explore(executable, queue) || cpu_executable_run(executable, queue, self, item);
 }
 
-/* False when the queue was set aside. */
+/* False if the queue was set aside. */
 static bool run_item(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
   switch ((cpu_operation)item->operation) {
     case CPU_KERNEL:
@@ -138,7 +138,7 @@ static bool run_item(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
   return true;
 }
 
-/* Runs what is in the queue now; false when it was set aside. */
+/* Runs the items that are in the queue now. False if it was set aside. */
 static bool run_batch(cpu_queue *queue, cpu_participant *self, uint64_t budget) {
   const uint64_t head = atomic_load(&queue->head);
   uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
@@ -151,7 +151,7 @@ static bool run_batch(cpu_queue *queue, cpu_participant *self, uint64_t budget) 
   return true;
 }
 
-/* Who runs the queue, as a hint for the next launch. */
+/* Notes who runs the queue, as a hint for the next launch. */
 static void note_runner(cpu_queue *queue, const cpu_participant *self) {
   const uint32_t before = atomic_load_explicit(&queue->hosted, memory_order_relaxed);
   const bool is_host = self->index >= queue->device->pool.worker_count;
@@ -159,8 +159,8 @@ static void note_runner(cpu_queue *queue, const cpu_participant *self) {
   if (now != before) atomic_store_explicit(&queue->hosted, now, memory_order_relaxed);
 }
 
-/* What was published since then is its worker's business; one that let the queue go while it was owned here left it to
- * the owner. */
+/* An attached worker runs what was published since then. If the worker detached while the queue was owned here, it left
+ * this to the owner. */
 bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint64_t budget) {
   uint32_t expected = CPU_FREE;
   if (!atomic_compare_exchange_strong(&queue->owner, &expected, CPU_OWNED)) return false;
@@ -173,7 +173,7 @@ bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint64_t budget) {
 }
 
 void cpu_queue_resume(cpu_queue *queue) {
-  cpu_queue_retain(queue); /* once it is free, its user may finish and destroy it */
+  cpu_queue_retain(queue); /* after it is free, its user may wait for it and destroy it */
   atomic_store(&queue->owner, CPU_FREE);
   if (atomic_load(&queue->attached) == CPU_DETACHED) cpu_queue_schedule(queue);
   cpu_queue_release(queue);
@@ -186,7 +186,7 @@ void cpu_queue_finish_graph(cpu_queue *queue) {
   cpu_queue_release(queue);
 }
 
-/* Its user has waited for it each time lately, as if it would again. */
+/* Whether its user has waited for the last launches, and is expected to do so again. */
 static bool is_left_to_host(const cpu_queue *queue) {
   return atomic_load_explicit(&queue->hosted, memory_order_relaxed) == CPU_HABIT &&
          cpu_pool_leaves_to_host(&queue->device->pool);
@@ -207,20 +207,20 @@ void cpu_queue_schedule(cpu_queue *queue) {
 
 /* The producer's side --------------------------------------------------------------------------------------------- */
 
-/* Whether `granules` more fit after `head`. */
+/* Whether the ring has capacity for `granules` after `head`. */
 static bool has_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
   queue->tail_seen = atomic_load_explicit(&queue->tail, memory_order_acquire);
   return head + granules - queue->tail_seen <= CPU_RING_GRANULES;
 }
 
-/* Waits, working along, until there is room. */
+/* Waits until there is capacity, and meanwhile helps with the work. */
 static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
   cpu_pool *pool = &queue->device->pool;
   cpu_backoff backoff = {0};
   cpu_participant *self = cpu_pool_join(pool);
   for (;;) {
-    /* Read before the tail: an item consumed after the look at the tail then ends the sleep. (A skip does not, but the
-     * item after it does.) */
+    /* This is read before the tail, so an item that is consumed after the check of the tail ends the sleep. (A skip
+     * does not, but the item after it does.) */
     const uint64_t completed = atomic_load_explicit(&queue->timeline.value, memory_order_acquire);
     if (has_room(queue, head, granules)) break;
     if (self != NULL && cpu_queue_pending(queue) && cpu_queue_drain(queue, self, CPU_BUDGET)) continue;
@@ -230,8 +230,8 @@ static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
   cpu_pool_leave(pool, self);
 }
 
-/* Room for an item of `bytes`, to be published by publish. Items do not wrap: a skip fills the end of the ring. It is
- * inline for the sake of launches, whose items have a size that is known then. */
+/* Returns memory for an item of `bytes`, which publish enqueues. Items do not wrap around: a skip fills the end of the
+ * ring. It is inline for launches, whose size is a constant. */
 __attribute__((always_inline)) static inline cpu_item *begin_item(cpu_queue *queue, cpu_operation operation,
                                                                   size_t bytes, uint64_t *out_head) {
   uint64_t head = atomic_load_explicit(&queue->head, memory_order_relaxed);
@@ -259,7 +259,7 @@ static void publish(cpu_queue *queue, uint64_t head) {
   const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_relaxed) + 1;
   atomic_store_explicit(&queue->submitted, submitted, memory_order_relaxed);
   atomic_store(&queue->head, head);
-  /* The consumer read this line one lap ago; asked for now, it is back when it is written. */
+  /* The consumer read this cache line one lap ago. With the prefetch it is back when it is written. */
   rondo_prefetch_for_write(item_at(queue, head + PREFETCH_GRANULES));
   if (atomic_load(&queue->attached) == CPU_DETACHED) cpu_queue_schedule(queue);
 }
@@ -270,16 +270,6 @@ cpu_item *cpu_queue_begin(cpu_queue *queue, cpu_operation operation, size_t byte
 
 void cpu_queue_publish(cpu_queue *queue, uint64_t head) { publish(queue, head); }
 
-static void copy_argument(void *to, const void *from, uint32_t bytes) {
-  if (bytes == 8) {
-    memcpy(to, from, 8);
-  } else if (bytes == 4) {
-    memcpy(to, from, 4);
-  } else {
-    memcpy(to, from, bytes);
-  }
-}
-
 static void keep_name(cpu_item *item, size_t name_at, const char *name) {
   item->name_at = (uint32_t)name_at;
   (void)snprintf((char *)item + name_at, NAME_BYTES, "%s", name);
@@ -288,38 +278,36 @@ static void keep_name(cpu_item *item, size_t name_at, const char *name) {
 static rondo_status submit_kernel(cpu_queue *queue, const rondo_node_params *params) {
   const rondo_kernel_node *work = &params->as.kernel;
   const rondo_kernel *kernel = work->kernel;
-  assert(kernel->cpu != NULL); /* the caller has called kernel_check */
-  const size_t count = kernel->parameter_count;
-  const size_t values_at = cpu_align(sizeof(cpu_item) + count * sizeof(void *), CPU_GRANULE);
+  const size_t values_at = cpu_align(sizeof(cpu_item) + kernel->parameter_count * sizeof(void *), CPU_GRANULE);
   const size_t name_at = values_at + kernel->argument_bytes;
   const bool traced = rondo_trace_on();
   uint64_t head;
   cpu_item *item = begin_item(queue, CPU_KERNEL, name_at + (traced ? NAME_BYTES : 0), &head);
   if (__builtin_expect(traced, 0)) keep_name(item, name_at, params->name != NULL ? params->name : kernel->name);
   void **args = (void **)(void *)(item + 1);
-  unsigned char *values = (unsigned char *)item + values_at;
-  for (size_t i = 0; i < count; i++) {
-    args[i] = values + kernel->offsets[i];
-    copy_argument(args[i], work->args[i], kernel->parameters[i].bytes);
-  }
+  cpu_copy_arguments(work, args, (unsigned char *)item + values_at);
   item->as.work.function = kernel->cpu;
   item->as.work.args = args;
-  item->as.work.blocks = (rondo_blocks){0, (size_t)rondo_grid_blocks(work->grid), work->grid};
+  item->as.work.blocks = cpu_kernel_blocks(work);
   publish(queue, head);
   return RONDO_OK;
 }
 
-static void submit_described(cpu_queue *queue, const rondo_node_params *params) {
-  const cpu_description described = cpu_describe(params);
-  const size_t described_at = sizeof(cpu_item) + sizeof(void *);
-  uint64_t head;
-  cpu_item *item = begin_item(queue, CPU_WORK, described_at + described.bytes, &head);
+/* An item with a copy of the description's data, which is its only argument and is returned. */
+static void *begin_described(cpu_queue *queue, cpu_description described, uint64_t *out_head) {
+  const size_t data_at = sizeof(cpu_item) + sizeof(void *);
+  cpu_item *item = begin_item(queue, CPU_WORK, data_at + described.bytes, out_head);
   void **args = (void **)(void *)(item + 1);
-  args[0] = (unsigned char *)item + described_at;
-  memcpy(args[0], described.data, described.bytes);
+  args[0] = memcpy((unsigned char *)item + data_at, described.data, described.bytes);
   item->as.work.function = described.function;
   item->as.work.args = args;
   item->as.work.blocks = cpu_all_blocks(described.blocks);
+  return args[0];
+}
+
+static void submit_described(cpu_queue *queue, const rondo_node_params *params) {
+  uint64_t head;
+  (void)begin_described(queue, cpu_describe(params), &head);
   publish(queue, head);
 }
 
@@ -332,18 +320,10 @@ typedef struct named_host_work {
 static void submit_host(cpu_queue *queue, const rondo_node_params *params) {
   named_host_work host = {.work = {.host = params->as.host}, .queue = queue};
   if (params->name != NULL) (void)snprintf(host.name, sizeof host.name, "%s", params->name);
-  const size_t described_at = sizeof(cpu_item) + sizeof(void *);
   uint64_t head;
-  cpu_item *item = begin_item(queue, CPU_WORK, described_at + sizeof host, &head);
-  void **args = (void **)(void *)(item + 1);
-  named_host_work *kept = (named_host_work *)(void *)((unsigned char *)item + described_at);
-  *kept = host;
+  named_host_work *kept = begin_described(queue, (cpu_description){cpu_run_host, 1, &host, sizeof host}, &head);
   kept->work.name = kept->name;
   kept->work.queue = &kept->queue;
-  args[0] = &kept->work;
-  item->as.work.function = cpu_run_host;
-  item->as.work.args = args;
-  item->as.work.blocks = cpu_all_blocks(1);
   publish(queue, head);
 }
 
@@ -357,7 +337,7 @@ static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *par
       submit_described(queue, params);
       return RONDO_OK;
     default:
-      assert(params->kind == RONDO_NODE_HOST); /* the front queues no other kinds */
+      assert(params->kind == RONDO_NODE_HOST); /* the public calls enqueue no other kinds */
       submit_host(queue, params);
       return RONDO_OK;
   }
@@ -395,7 +375,7 @@ static rondo_status queue_record(rondo_queue *base, rondo_device_event *base_eve
   return RONDO_OK;
 }
 
-/* What the launch's event-wait nodes wait for: what is recorded now. */
+/* The points that event-wait nodes of this launch wait for: those that are recorded now. */
 static rondo_status bind_waits(cpu_executable *executable, cpu_bindings **out) {
   *out = NULL;
   if (executable->wait_count == 0) return RONDO_OK;
@@ -417,7 +397,8 @@ static rondo_status bind_waits(cpu_executable *executable, cpu_bindings **out) {
   return RONDO_OK;
 }
 
-/* Changes made since the last launch: applied at once when nothing is in flight, else they travel with this launch. */
+/* The changes since the last launch. They are applied at once if no launch is running, else enqueued with this launch.
+ */
 static cpu_change_list *take_changes(cpu_executable *executable) {
   cpu_change_list *changes = executable->changes;
   executable->changes = NULL;
@@ -426,12 +407,12 @@ static cpu_change_list *take_changes(cpu_executable *executable) {
   return NULL;
 }
 
-/* Changes of inputs, being turned into stores. */
+/* Changes of inputs that are turned into stores. */
 typedef struct store_source {
   const cpu_executable *executable;
-  const rondo_patch_change *change; /* the one that is next */
-  size_t site;                      /* ... of it */
-  size_t left;                      /* stores, of it and those after it */
+  const rondo_patch_change *change; /* the next one */
+  size_t site;                      /* the next site of it */
+  size_t left;                      /* how many stores are left */
 } store_source;
 
 static store_source stores_of(const cpu_executable *executable, const rondo_patch_change *changes, size_t count) {
@@ -440,8 +421,8 @@ static store_source stores_of(const cpu_executable *executable, const rondo_patc
   return source;
 }
 
-/* Where a site is, as the caller's side last set its node. The storage of kernels, copies and fills begins with the
- * addresses of their values. */
+/* The address of a site, as the caller's side last set its node. The storage of kernels, copies and fills begins with
+ * the addresses of their values. */
 static void *find_site(const cpu_executable *executable, const rondo_patch_site *site) {
   void *const *values = executable->details[site->node].storage;
   switch (executable->details[site->node].kind) {
@@ -455,7 +436,7 @@ static void *find_site(const cpu_executable *executable, const rondo_patch_site 
   }
 }
 
-/* The next `count` stores, after the item. */
+/* Writes the next `count` stores after the item. */
 static void put_stores(store_source *source, cpu_item *item, uint32_t count) {
   cpu_store *stores = (cpu_store *)(void *)(item + 1);
   source->left -= count;
@@ -469,7 +450,7 @@ static void put_stores(store_source *source, cpu_item *item, uint32_t count) {
   }
 }
 
-/* Items for all stores that the graph's own has no room for. */
+/* Enqueues items for the stores that do not fit into the item of the graph. */
 static void submit_stores(cpu_queue *queue, store_source *source) {
   while (source->left > CPU_MOST_STORES) {
     uint64_t head;
@@ -480,8 +461,8 @@ static void submit_stores(cpu_queue *queue, store_source *source) {
   }
 }
 
-/* Enqueues a graph. `source` is NULL without changes. It is inline so that a launch with neither waits nor changes, as
- * most are, does not pay for them. */
+/* Enqueues a graph. `source` is NULL if no inputs move. It is inline so that most launches, which have neither waits
+ * nor changes, do not pay for them. */
 __attribute__((always_inline)) static inline void submit_graph(cpu_queue *queue, cpu_executable *executable,
                                                                cpu_operation operation, cpu_bindings *bindings,
                                                                store_source *source) {
@@ -569,13 +550,13 @@ cpu_queue *cpu_queue_with(cpu_timeline *timeline) {
 void cpu_queue_retain(cpu_queue *queue) { cpu_timeline_retain(&queue->timeline); }
 void cpu_queue_release(cpu_queue *queue) { cpu_timeline_release(&queue->timeline); }
 
-/* Takes a scheduled queue back from the pool; false when a worker has it, or it is not there yet. */
+/* Takes a scheduled queue back from the pool. False if a worker has it, or if it is not there yet. */
 static bool unschedule(cpu_queue *queue) {
   const uint64_t bit = UINT64_C(1) << queue->slot % 64;
   return (atomic_fetch_and(&queue->device->pool.ready[queue->slot / 64], ~bit) & bit) != 0;
 }
 
-/* Until no worker can come to the queue any more; does not wait for one to have time. */
+/* Waits until no worker can come to the queue any more. Does not wait for a worker to be idle. */
 static void retire(cpu_queue *queue) {
   cpu_backoff backoff = {0};
   atomic_store(&queue->detach, true);
@@ -648,8 +629,7 @@ static rondo_status enter_table(cpu_device *device, cpu_queue *queue) {
   pthread_mutex_unlock(&device->lock);
   if (slot < CPU_MAX_QUEUES) return RONDO_OK;
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                    "device '%s' has %d streams, the most it can have: destroy one first", device->base.name,
-                    CPU_MAX_QUEUES);
+                    "device '%s' has the maximum of %d streams: destroy one first", device->base.name, CPU_MAX_QUEUES);
 }
 
 rondo_status cpu_queue_create(rondo_device *base, const char *label, rondo_queue **out) {
@@ -664,7 +644,7 @@ rondo_status cpu_queue_create(rondo_device *base, const char *label, rondo_queue
     queue->device = device;
     queue->ring = ring;
     (void)snprintf(queue->label, sizeof queue->label, "%s", label);
-    cpu_timeline_init(&queue->timeline, free_struct);
+    cpu_timeline_init(&queue->timeline, device, free_struct);
     status = enter_table(device, queue);
     if (status == RONDO_OK) {
       *out = &queue->base;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Queues: a ring of items, written by the stream's user and consumed by one owner at a time (a worker, or a host thread
- * that waits). Invariant: tail <= head <= tail + CPU_RING_GRANULES; each item but a skip counts once on the timeline.
- * Threads: begin and publish are the producer's. Any thread may drain, schedule or resume; the owner word decides who
- * runs the queue.
+ * Queues: a ring of items. The user of the stream writes them, and one owner at a time runs them (a worker, or a host
+ * thread that waits). Invariant: tail <= head <= tail + CPU_RING_GRANULES; each item except a skip counts once on the
+ * timeline. Threads: the producer calls begin and publish. Any thread may drain, schedule or resume; the owner word
+ * decides who runs the queue.
  */
 #ifndef RONDO_DEVICE_CPU_CPU_QUEUE_H
 #define RONDO_DEVICE_CPU_CPU_QUEUE_H
@@ -11,26 +11,26 @@
 
 RONDO_MUST_USE rondo_status cpu_queue_create(rondo_device *device, const char *label, rondo_queue **out);
 
-/* Room for an item of `bytes`, which may wait until there is some; what is written there is in the queue once it is
- * published with *out_head. */
+/* Returns memory for an item of `bytes`. Waits until the ring has capacity. The item is in the queue after
+ * cpu_queue_publish with *out_head. */
 cpu_item *cpu_queue_begin(cpu_queue *queue, cpu_operation operation, size_t bytes, uint64_t *out_head);
 void cpu_queue_publish(cpu_queue *queue, uint64_t head);
 
-/* Owns the queue and runs what is in it, at most `budget` items; false when somebody else has it. The caller keeps the
+/* Takes ownership of the queue and runs at most `budget` items. False if another thread owns it. The caller keeps the
  * struct alive. */
 bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint64_t budget);
 
-/* Lets a queue go on that was set aside: for a waiter, or after the last task of its graph. */
+/* Resumes a queue that was set aside: for a waiter, or after the last task of its graph. */
 void cpu_queue_resume(cpu_queue *queue);
 void cpu_queue_finish_graph(cpu_queue *queue);
 
-/* Makes sure that a worker looks at the queue. */
+/* Makes sure that a worker checks the queue. */
 void cpu_queue_schedule(cpu_queue *queue);
 
-/* Asserts the invariants of a queue whose work is done. While no other thread uses it. */
+/* Asserts the invariants of a queue whose work is done. Call it while no other thread uses the queue. */
 void cpu_queue_check(const cpu_queue *queue);
 
-/* The queue whose timeline it is; NULL when it is another one. */
+/* The queue that has this timeline. NULL if it is not the timeline of a queue. */
 cpu_queue *cpu_queue_with(cpu_timeline *timeline);
 void cpu_queue_retain(cpu_queue *queue);
 void cpu_queue_release(cpu_queue *queue);

@@ -2,14 +2,14 @@
  * Running an executable: in a plain loop, or by work stealing (base/tasks/task_graph.h). README.md describes both, and
  * cpu_choice.c chooses.
  *
- * By stealing, the starter, who owns the queue, runs the sources. The participant that counts down a task's last
- * predecessor continues with it, and puts what else became ready where others take it. The starter works along until
- * the last sink is done. An executable that waits for events inside is set aside instead, since its starter must not
- * hold a worker; whoever finishes its last sink finishes the queue's item, and `sinks_left` counts one more for the
- * starter. Nothing of an executable is read after its last sink.
+ * To run by stealing, the starter, which owns the queue, runs the sources. The participant that counts down the last
+ * predecessor of a task continues with this task. It puts other tasks that become ready where others can take them. The
+ * starter helps until the last sink is done. An executable that waits for events is different, because its starter must
+ * not hold a worker: the queue is set aside, and the participant that finishes the last sink finishes the queue's item.
+ * Then `sinks_left` counts one more, for the starter. Nothing of an executable is read after its last sink.
  *
- * Under contention (cpu_contention.c) times tell nothing, and a stealing run would wait for processors that others
- * have: a long run goes node by node there. One that is brief even then is known to be brief.
+ * Under contention (cpu_contention.c) times mean nothing, and a stealing run would wait for processors that others use.
+ * So a long run goes node by node. A run that is brief even then is known to be brief.
  */
 #include <assert.h>
 
@@ -25,7 +25,7 @@
 #include "device/cpu/cpu_timeline.h"
 #include "device/cpu/cpu_wait.h"
 
-enum { LONG_RUN_NS = 20 * 1000 /* shorter ones are not worth counting */, MOST_PREFETCHED = 4, MOST_DONE = 8 };
+enum { LONG_RUN_NS = 20 * 1000 /* shorter runs are not counted */, MOST_PREFETCHED = 4, MOST_DONE = 8 };
 
 /* Nodes ----------------------------------------------------------------------------------------------------------- */
 
@@ -39,7 +39,7 @@ static inline void run_grid(const cpu_executable *executable, cpu_participant *s
     self->ran_alone--;
 }
 
-/* Shares grids with others, unless `self` is NULL, as in the plain loop. */
+/* Runs nodes with traces and times. Shares grids with others unless `self` is NULL, as in the plain loop. */
 static void run_watched(const cpu_executable *executable, cpu_participant *self, uint32_t first, uint32_t count) {
   for (uint32_t i = first; i < first + count; i++) {
     const cpu_node *node = &executable->nodes[i];
@@ -54,8 +54,8 @@ static void run_watched(const cpu_executable *executable, cpu_participant *self,
   }
 }
 
-/* Aligned, and not a part of its callers: a loop that lies across two cache lines takes a quarter longer for nodes that
- * do nothing, and where it lies would hang on what else is in the library. */
+/* Aligned and not inlined. If the loop crosses two cache lines, it takes a quarter longer for nodes that do nothing.
+ * Without the alignment, that would depend on the other code of the library. */
 __attribute__((aligned(RONDO_CACHE_LINE), noinline)) static void run_loop(const cpu_executable *executable) {
   if (__builtin_expect(is_watched(executable), 0)) {
     run_watched(executable, NULL, 0, (uint32_t)executable->node_count);
@@ -86,8 +86,8 @@ void cpu_run_record(rondo_blocks blocks, void *const *args) {
 
 static cpu_pool *pool_of(const cpu_executable *executable) { return &executable->device->pool; }
 
-/* Lets thieves in. Here and in what follows, nothing is stored that is there already: thieves keep the lines that they
- * have read in the run before. */
+/* Lets thieves in. Here and below, a value that is already there is not stored again: thieves keep the cache lines that
+ * they have read in the run before. */
 static void enter_run(cpu_executable *executable) {
   cpu_pool *pool = pool_of(executable);
   cpu_queue *queue = executable->queue;
@@ -97,7 +97,7 @@ static void enter_run(cpu_executable *executable) {
   atomic_fetch_add(&pool->active_runs, 1);
 }
 
-/* No thief is in it any more. */
+/* Ends a run that no thief takes part in any more. */
 static void leave_run(cpu_executable *executable) {
   cpu_pool *pool = pool_of(executable);
   cpu_bindings *bindings = executable->bindings;
@@ -115,7 +115,7 @@ void cpu_run_wake_starters(cpu_pool *pool) {
   if (rondo_sleepers_exist(&pool->starters)) rondo_sleepers_wake(&pool->starters, UINT32_MAX);
 }
 
-/* So many sinks are done. */
+/* Counts sinks that are done. */
 static void finish_sinks(cpu_executable *executable, uint32_t done) {
   cpu_pool *pool = pool_of(executable);
   const bool suspends = executable->wait_count > 0;
@@ -131,15 +131,14 @@ static void finish_sinks(cpu_executable *executable, uint32_t done) {
   cpu_queue_finish_graph(queue);
 }
 
-/* Others, who may all be asleep, can take so many entries more: wakes those who wait for this queue anyway, and then
- * workers. */
+/* Others, who may all sleep, can take so many more entries. Wakes first those who wait for this queue, then workers. */
 static void offer(const cpu_executable *executable, uint32_t entries) {
   if (!executable->wakes) return;
   for (; entries > 0; entries--)
     if (!cpu_queue_wake_waiters(executable->queue)) cpu_pool_wake(pool_of(executable));
 }
 
-/* Something became ready in addition to what the participant continues with. */
+/* Offers an entry that is ready in addition to the one that the participant continues with. */
 static void give(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
   if (executable->is_short)
     rondo_task_keep(&self->tasks, &executable->graph, entry);
@@ -153,7 +152,7 @@ static uint64_t make_entry(const cpu_executable *executable, uint32_t first, uin
 
 static uint32_t successor_count(const rondo_task *task) { return task->successors_end - task->successors_first; }
 
-/* A task is done that has several successors. Returns an entry of what is ready now, to go on with, after `next`. */
+/* A task with several successors is done. Returns an entry of ready tasks to continue with, after `next`. */
 static uint64_t finish_task(const cpu_executable *executable, cpu_participant *self, const rondo_task *task,
                             uint64_t next) {
   const uint32_t end = task->successors_end;
@@ -165,16 +164,16 @@ static uint64_t finish_task(const cpu_executable *executable, cpu_participant *s
   return next;
 }
 
-/* The same for so many tasks whose only successor is at `place` in the successors. */
-static uint64_t finish_alike(const cpu_executable *executable, cpu_participant *self, uint32_t place, uint32_t done,
+/* The same for `done` tasks whose only successor is at `at` in the successors. */
+static uint64_t finish_alike(const cpu_executable *executable, cpu_participant *self, uint32_t at, uint32_t done,
                              uint64_t next) {
-  if (!rondo_task_count_down(&executable->graph.tasks[executable->graph.successors[place]], done)) return next;
+  if (!rondo_task_count_down(&executable->graph.tasks[executable->graph.successors[at]], done)) return next;
   if (next != RONDO_DEQUE_EMPTY) give(executable, self, next);
-  return make_entry(executable, place, 1);
+  return make_entry(executable, at, 1);
 }
 
-/* Asks for the counters of what comes next, which another processor may have counted last: they are here by the time
- * the task has run. */
+/* Prefetches the counters of the successors, which another processor may have changed last. They arrive while the task
+ * runs. */
 static void prefetch_successors(const rondo_task_graph *graph, const rondo_task *task) {
   uint32_t end = task->successors_end;
   if (end - task->successors_first > MOST_PREFETCHED) end = task->successors_first + MOST_PREFETCHED;
@@ -203,29 +202,29 @@ static inline bool run_task(cpu_executable *executable, cpu_participant *self, u
   return true;
 }
 
-/* Tasks that a participant has run, but not counted down. */
+/* Tasks that a participant has run but not counted down yet. */
 typedef struct done_tasks {
   const rondo_task *tasks[MOST_DONE];
   uint32_t count;
   uint32_t sinks;
 } done_tasks;
 
-/* Counts them down; those that only lead to the same task at once. Returns an entry to go on with. Nothing of the run
- * may be read after this unless something is ready, or a sink is left to count. */
+/* Counts them down. Tasks whose only successor is the same are counted down together. Returns an entry to continue
+ * with. After this, nothing of the run may be read unless something is ready or a sink is left to count. */
 static uint64_t settle_done(const cpu_executable *executable, cpu_participant *self, done_tasks *done) {
   const uint32_t *successors = executable->graph.successors, count = done->count;
   uint64_t next = RONDO_DEQUE_EMPTY;
   done->count = 0;
   for (uint32_t i = 0; i < count;) {
-    const uint32_t first = i, place = done->tasks[i]->successors_first;
+    const uint32_t first = i, at = done->tasks[i]->successors_first;
     if (successor_count(done->tasks[i++]) > 1) {
       next = finish_task(executable, self, done->tasks[first], next);
       continue;
     }
     while (i < count && successor_count(done->tasks[i]) == 1 &&
-           successors[done->tasks[i]->successors_first] == successors[place])
+           successors[done->tasks[i]->successors_first] == successors[at])
       i++;
-    next = finish_alike(executable, self, place, i - first, next);
+    next = finish_alike(executable, self, at, i - first, next);
   }
   return next;
 }
@@ -237,18 +236,19 @@ static inline void note_done(done_tasks *done, const rondo_task *task) {
     done->tasks[done->count++] = task;
 }
 
-/* Asks for what the next task reads: its node is mostly here already. */
+/* Prefetches the arguments of the next task. Its node is usually in the cache. */
 static inline void prefetch_kept(const cpu_executable *executable, const cpu_participant *self) {
   const rondo_task_graph *graph = &executable->graph;
   if (self->tasks.kept_count == 0) return;
   const uint64_t entry = self->tasks.kept[self->tasks.kept_count - 1];
   const rondo_task *task = &graph->tasks[graph->successors[rondo_task_entry_first(entry)]];
-  const uintptr_t arguments = (uintptr_t)executable->nodes[task->first].args; /* 0 without any, which is fine */
+  /* 0 without arguments, which is allowed */
+  const uintptr_t arguments = (uintptr_t)executable->nodes[task->first].args;
   __builtin_prefetch((const void *)arguments);
   __builtin_prefetch((const void *)(arguments + CPU_GRANULE));
 }
 
-/* For those who sleep all is put that they could do. */
+/* Shares kept tasks. If others sleep who should be woken, shares all that they could run. */
 static void share_kept(const cpu_executable *executable, cpu_participant *self) {
   const bool is_anyone_asleep = atomic_load_explicit(&pool_of(executable)->sleepers.count, memory_order_relaxed) != 0 ||
                                 cpu_queue_has_sleepers(executable->queue);
@@ -257,8 +257,8 @@ static void share_kept(const cpu_executable *executable, cpu_participant *self) 
   if (shared > 0) offer(executable, shared);
 }
 
-/* Runs tasks that the participant keeps, as many as `done` has room for and while others have something to take. Few
- * instructions a task: while one is at its end, the processor has begun with the next. */
+/* Runs tasks that the participant keeps, while `done` has capacity and others have something to take. There are few
+ * instructions between tasks, so the processor begins a task while it finishes the one before. */
 static void run_kept(const cpu_executable *executable, cpu_participant *self, done_tasks *done) {
   const rondo_task_graph *graph = &executable->graph;
   assert(done->count == 0 && executable->wait_count == 0);
@@ -272,7 +272,8 @@ static void run_kept(const cpu_executable *executable, cpu_participant *self, do
   } while (self->tasks.kept_count > 0 && done->count < MOST_DONE && !rondo_deque_looks_empty(&self->tasks.deque));
 }
 
-/* One task: the first of the entry, or one that the participant's deque had no room for. False if there is none. */
+/* Runs one task: the first of the entry, or one that did not fit into the participant's deque. False if there is none.
+ */
 static bool run_one(cpu_executable *executable, cpu_participant *self, uint64_t entry, done_tasks *done) {
   uint32_t shared = 0;
   const uint32_t number = entry == RONDO_DEQUE_EMPTY
@@ -284,8 +285,8 @@ static bool run_one(cpu_executable *executable, cpu_participant *self, uint64_t 
   return true;
 }
 
-/* Works from an entry on until the participant has nothing left. Once all is counted down the run may be over; only
- * sinks are counted last. */
+/* Runs an entry and all tasks that follow, until the participant has nothing left. Sinks are counted last, because the
+ * run may be over after that. */
 static void run_from(cpu_executable *executable, cpu_participant *self, uint64_t entry) {
   const bool is_short = executable->is_short;
   done_tasks done = {.count = 0};
@@ -316,7 +317,8 @@ static void put_back_injected(cpu_pool *pool, cpu_waiter *first) {
   }
 }
 
-/* Runs one of them; the others are left to other participants, since what follows from one may take any. */
+/* Takes one injected task. The others are left to other participants, because what follows from one may take any time.
+ */
 static cpu_waiter *take_injected(cpu_pool *pool) {
   cpu_waiter *waiter = atomic_exchange(&pool->injected, NULL);
   if (waiter == NULL || waiter->next == NULL) return waiter;
@@ -349,7 +351,7 @@ static void run_sources(cpu_executable *executable, cpu_participant *self) {
   run_from(executable, self, make_entry(executable, first, end - first));
 }
 
-/* True when it was woken for something to do. */
+/* True if it was woken for work. */
 static bool sleep_as_starter(const cpu_executable *executable, const cpu_participant *self) {
   cpu_pool *pool = pool_of(executable);
   const uint32_t epoch = rondo_sleepers_enter(&pool->starters);
@@ -388,9 +390,9 @@ static void run_stealing(cpu_executable *executable, cpu_participant *self) {
   leave_run(executable);
 }
 
-/* With event-wait nodes inside. True when it is over already. */
+/* Runs an executable with event-wait nodes. True if the run is over already. */
 static bool run_suspending(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
-  executable->wakes = true; /* it is not measured */
+  executable->wakes = true; /* it has no samples */
   atomic_store_explicit(&executable->sinks_left, executable->graph.sink_count + 1, memory_order_relaxed);
   enter_run(executable);
   run_sources(executable, self);
@@ -403,7 +405,7 @@ static bool run_suspending(cpu_executable *executable, cpu_queue *queue, cpu_par
 
 /* Loop or stealing ------------------------------------------------------------------------------------------------ */
 
-/* Helpers came in time if they took part in a quarter of the nodes that others can run. */
+/* Whether helpers came in time: they ran at least a quarter of the nodes that others can run. */
 static bool came_in_time(const cpu_executable *executable, uint32_t helped) {
   const uint32_t nodes = executable->graph.item_count, participants = executable->device->pool.worker_count + 1;
   const uint32_t beside_path = nodes - executable->graph.longest_path, beside_own = nodes - nodes / participants;
@@ -411,14 +413,14 @@ static bool came_in_time(const cpu_executable *executable, uint32_t helped) {
   return helped > 0 && helped >= (beside_path < beside_own ? beside_path : beside_own) / 4;
 }
 
-/* By stealing. Returns whether helpers came in time. */
+/* Runs by stealing. Returns whether helpers came in time. */
 static bool run_with_helpers(cpu_executable *executable, cpu_participant *self) {
   const uint32_t before = self->ran_alone;
   run_stealing(executable, self);
   return came_in_time(executable, executable->graph.item_count - (self->ran_alone - before));
 }
 
-/* A sample. One during which contention began tells nothing. */
+/* Runs a sample. It is dropped if contention began meanwhile. */
 static void run_sample(cpu_executable *executable, cpu_participant *self, bool steals) {
   bool in_time = false;
   const uint64_t begun = rondo_clock_ns();
@@ -444,9 +446,9 @@ static void run_by_choice(cpu_executable *executable, cpu_participant *self) {
     run_loop(executable);
 }
 
-/* What always runs beside others would be measured for ever, and counted among the long runs however brief it is. So a
- * few of its runs are timed: others only add to that time. One that proves long stays in its trial, which costs nothing
- * there, for when it is alone. */
+/* An executable that always runs under contention would never get samples, and would be counted among the long runs
+ * even if it is brief. So a few of its runs are timed: other runs can only increase the time. If it proves to be long,
+ * its trial stays open, which costs nothing under contention, until it runs alone. */
 static void probe(cpu_executable *executable) {
   const uint64_t begun = rondo_clock_ns();
   run_loop(executable);
@@ -460,17 +462,17 @@ static void run_contended(cpu_executable *executable, cpu_participant *self) {
   }
 }
 
-/* Whether there was contention in this run, or since the one before. */
-static bool has_company(cpu_executable *executable) {
+/* Whether there is contention, or was since the last run. */
+static bool has_contention(cpu_executable *executable) {
   const uint64_t before = executable->contentions_seen;
   executable->contentions_seen = cpu_contention_count(pool_of(executable));
   return executable->contentions_seen != before;
 }
 
-/* Counted among the long ones. */
+/* Runs an executable that is counted among the long runs. */
 static void run_long(cpu_executable *executable, cpu_participant *self) {
   cpu_contention_enter(self);
-  if (!has_company(executable))
+  if (!has_contention(executable))
     run_by_choice(executable, self);
   else if (!executable->choice.is_closed && executable->choice.probes < CPU_MOST_PROBES)
     probe(executable);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Timelines: numbers that only grow, and those who wait for them. A waiter pushes itself on the stack, then looks at
- * the value again; the thread that advances stores the value, then reads the stack: one of the two sees the other.
- * Stacks are taken whole, those who are not due yet are put back, so that there is no ABA and no lock.
+ * Timelines: numbers that only grow, and their waiters. A waiter pushes itself on the stack, then reads the value
+ * again. The thread that advances the timeline stores the value, then reads the stack. So one of the two sees the
+ * other. Stacks are taken as a whole, and waiters that are not due are put back, so there is no ABA problem and no
+ * lock.
  */
 #include <assert.h>
 
@@ -11,8 +12,8 @@
 #include "device/cpu/cpu_queue.h"
 #include "device/cpu/cpu_timeline.h"
 
-void cpu_timeline_init(cpu_timeline *timeline, void (*release)(cpu_timeline *)) {
-  *timeline = (cpu_timeline){.release = release};
+void cpu_timeline_init(cpu_timeline *timeline, cpu_device *device, void (*release)(cpu_timeline *)) {
+  *timeline = (cpu_timeline){.device = device, .release = release};
   atomic_init(&timeline->references, 1);
 }
 
@@ -60,7 +61,7 @@ static void fire(cpu_waiter *waiter) {
   cpu_pool_wake(pool);
 }
 
-/* Fires those who are due. The caller keeps the timeline alive. */
+/* Fires the waiters that are due. The caller keeps the timeline alive. */
 static void flush(cpu_timeline *timeline) {
   bool put_back;
   uint64_t value;
@@ -110,7 +111,8 @@ void cpu_timeline_raise(cpu_timeline *timeline, uint64_t value) {
 bool cpu_timeline_pass_or_wait(cpu_timeline *timeline, cpu_waiter *waiter) {
   if (atomic_load_explicit(&timeline->value, memory_order_acquire) >= waiter->target) return true;
   const uint64_t target = waiter->target;
-  cpu_timeline_retain(timeline); /* what the waiter belongs to holds a reference, but may be gone once it is fired */
+  /* the owner of the waiter has a reference, but may be freed once the waiter is fired */
+  cpu_timeline_retain(timeline);
   push_waiter(timeline, waiter);
   if (atomic_load(&timeline->value) >= target) flush(timeline);
   cpu_timeline_release(timeline);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Host threads that wait for a queue or a point on a timeline: they help with the work of that queue only, and sleep
- * when there is nothing to do for them; and what wakes those who sleep when there is (cpu.h, cpu_queue_begin_sleep).
+ * Host threads that wait, and how they are woken. The header describes both.
  */
 #include "device/cpu/cpu.h"
 
@@ -30,7 +29,7 @@ bool cpu_queue_wake_waiters(cpu_queue *queue) {
   return true;
 }
 
-/* True when it was woken for something to do. Without a participant it cannot work along. */
+/* True if it was woken for work. Without a participant it cannot help. */
 static bool sleep_over(cpu_queue *queue, const cpu_participant *self, uint64_t target) {
   const uint32_t signal = atomic_load(&queue->timeline.signal);
   if (self == NULL) {
@@ -51,7 +50,7 @@ void cpu_queue_await(cpu_queue *queue, uint64_t target) {
   cpu_backoff backoff = {0};
   uint64_t value;
   while ((value = atomic_load_explicit(&queue->timeline.value, memory_order_acquire)) < target) {
-    /* No more than is waited for: what is queued after that may take any time. */
+    /* No more items than it waits for: later items may take any time. */
     if (self != NULL && ((cpu_queue_pending(queue) && cpu_queue_drain(queue, self, target - value)) ||
                          cpu_pool_help(pool, self, queue))) {
       backoff = (cpu_backoff){0};
@@ -65,7 +64,7 @@ void cpu_queue_await(cpu_queue *queue, uint64_t target) {
 
 void cpu_point_await(cpu_device *device, cpu_point point) {
   if (cpu_point_reached(point)) return;
-  cpu_timeline_retain(point.timeline); /* the queue may be destroyed now, the event recorded again */
+  cpu_timeline_retain(point.timeline); /* the queue may be destroyed meanwhile, and the event recorded again */
   cpu_queue *queue = cpu_queue_with(point.timeline);
   if (queue != NULL) cpu_queue_await(queue, point.value);
   cpu_backoff backoff = {0};

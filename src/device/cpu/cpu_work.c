@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Work that is no kernel: copies, fills and host functions, in a kernel's form, so that streams and graphs run all work
- * alike. Copies and fills are cut into blocks of about 256 KiB, by bytes when they are one row, else by rows, so that
- * large ones are split over workers.
+ * Work that is not a kernel: copies, fills and host functions. Copies and fills are divided into blocks of about 256
+ * KiB, by bytes if they are one row, else by rows, so that workers can share large ones.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +20,7 @@ static void fail_host_function(const cpu_host_work *work, rondo_status status) {
   char label[RONDO_LABEL_BYTES];
   (void)rondo_fail_node(
       RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, work->is_node ? work->where.number : RONDO_NO_NODE,
-      "%s: %s failed with %s: fix what the function met, or let it return RONDO_OK", (*work->queue)->label,
+      "%s: %s failed with %s: fix the cause, or let the function return RONDO_OK", (*work->queue)->label,
       rondo_kind_label(label, RONDO_NODE_HOST, work->name, work->is_node ? &work->where : NULL),
       rondo_status_name(status));
   rondo_saved_error failure;
@@ -29,7 +28,7 @@ static void fail_host_function(const cpu_host_work *work, rondo_status status) {
   rondo_first_failure_keep(&(*work->queue)->failure, &failure);
 }
 
-/* A thread that waits runs it as well as a worker does, and the last error of a wait that succeeds stays. */
+/* A waiting thread may run it too. The thread's last error stays, because its wait may succeed. */
 void cpu_run_host(rondo_blocks blocks, void *const *args) {
   const cpu_host_work *work = args[0];
   rondo_saved_error before;
@@ -42,7 +41,7 @@ void cpu_run_host(rondo_blocks blocks, void *const *args) {
   rondo_error_restore(&before);
 }
 
-/* Rows of `width` bytes that make a block. */
+/* How many rows of `width` bytes are a block. */
 static uint64_t rows_a_block(size_t width) { return width >= BLOCK_BYTES ? 1 : BLOCK_BYTES / width; }
 
 static uint64_t block_count(size_t width, uint64_t rows) {
@@ -90,7 +89,7 @@ void cpu_run_fill(rondo_blocks blocks, void *const *args) {
   const rondo_fill *fill = args[0];
   const size_t rows = fill->height, row_bytes = fill->width * fill->element_bytes;
   if (rows == 1) {
-    const size_t first = blocks.first * BLOCK_BYTES; /* a multiple of any element */
+    const size_t first = blocks.first * BLOCK_BYTES; /* a multiple of the size of any element */
     const size_t last = smaller(blocks.last * BLOCK_BYTES, row_bytes);
     fill_elements((char *)fill->dst + first, fill->value, fill->element_bytes, (last - first) / fill->element_bytes);
     return;

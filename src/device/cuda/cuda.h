@@ -43,7 +43,7 @@ typedef struct cuda_hosts {
   cuda_host_thread *threads;
 } cuda_hosts;
 
-/* Addresses of a mapping or of a reservation. */
+/* The addresses of a mapping or of a reservation. */
 typedef struct cuda_range {
   cu_address address;
   size_t bytes;
@@ -87,7 +87,7 @@ typedef struct cuda_device {
   pthread_mutex_t lock; /* of what follows */
   uint64_t admitted;    /* bit N: cuda:N was given access */
   cuda_ranges mappings, reservations;
-  cu_stream side; /* for waiting for an executable; made at the first use */
+  cu_stream side; /* waits for executables; made at the first use */
   cuda_queue *queues;
   uint64_t kernels, launches; /* of destroyed queues */
   cuda_queue *dead_queues;    /* destroyed on a lost device; host functions may still use them */
@@ -127,7 +127,7 @@ struct cuda_queue {
   _Atomic uint64_t kernels, launches; /* enqueued so far; only the owner counts */
   _Atomic(cuda_executable *) last;    /* launched last and not waited for; NULL: none */
   char label[RONDO_STREAM_LABEL];     /* for messages: "stream 3" */
-  cuda_queue *previous, *next;        /* in the device's list, or the list of dead queues */
+  cuda_queue *next, **link;           /* in the device's list of queues, or of dead queues */
   _Atomic(cuda_host_work *) unused;   /* pushed by the threads that ran them; popped only by the owner */
   cuda_host_work *records;            /* all records, by next_of_queue */
   cuda_gate *gate;                    /* of its host functions; NULL before the first */

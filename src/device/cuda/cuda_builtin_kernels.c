@@ -34,6 +34,44 @@ static uint32_t blocks_for(uint64_t pieces, uint64_t most) {
   return (uint32_t)(blocks < most ? blocks : most);
 }
 
+/* Parts of the code ------------------------------------------------------------------------------------------------ */
+
+/* clang-format off */
+/* Sets %first to the number of the thread in its row or range, and %step to how many these have. Uses %a to %c. */
+#define SET_FIRST_AND_STEP           \
+  "  mov.u32 %a, %ctaid.x;\n"        \
+  "  mov.u32 %b, %ntid.x;\n"         \
+  "  mul.wide.u32 %first, %a, %b;\n" \
+  "  mov.u32 %a, %tid.x;\n"          \
+  "  cvt.u64.u32 %c, %a;\n"          \
+  "  add.u64 %first, %first, %c;\n"  \
+  "  mov.u32 %a, %nctaid.x;\n"       \
+  "  mul.wide.u32 %step, %a, %b;\n"
+
+/* Shifts the byte of %value for an offset in a row to the lowest bits of %byte. Uses %a. */
+#define SET_BYTE(offset)            \
+  "  cvt.u32.u64 %a, " offset ";\n" \
+  "  and.b32 %a, %a, 3;\n"          \
+  "  shl.b32 %a, %a, 3;\n"          \
+  "  shr.u32 %byte, %value, %a;\n"
+
+/* Copies one piece at an offset, or sets it to zero, with values of a type in these registers. */
+#define COPY_PIECE(offset, type, values)              \
+  "  add.u64 %from, %src, " offset ";\n"              \
+  "  add.u64 %to, %dst, " offset ";\n"                \
+  "  @%has ld.global." type " " values ", [%from];\n" \
+  "  st.global." type " [%to], " values ";\n"
+
+/* Copies the pieces at %at, %at + %c and so on that begin before %body, then continues at `done`. */
+#define COPY_PIECES(label, done, type, values) \
+  label ":\n"                                  \
+  "  setp.ge.u64 %done, %at, %body;\n"         \
+  "  @%done bra " done ";\n"                   \
+  COPY_PIECE("%at", type, values)              \
+  "  add.u64 %at, %at, %c;\n"                  \
+  "  bra " label ";\n"
+/* clang-format on */
+
 /* Filling ---------------------------------------------------------------------------------------------------------- */
 
 /* Writes the part of each row that is aligned to 16 in pieces of 16 bytes, and the bytes before and after it one by
@@ -54,14 +92,7 @@ static const char fill_source[] =
     "  ld.param.u64 %width, [p_width];\n"
     "  ld.param.u64 %height, [p_height];\n"
     "  ld.param.u32 %value, [p_value];\n"
-    "  mov.u32 %a, %ctaid.x;\n"
-    "  mov.u32 %b, %ntid.x;\n"
-    "  mul.wide.u32 %first, %a, %b;\n"
-    "  mov.u32 %a, %tid.x;\n"
-    "  cvt.u64.u32 %c, %a;\n"
-    "  add.u64 %first, %first, %c;\n" /* this thread among those of a row */
-    "  mov.u32 %a, %nctaid.x;\n"
-    "  mul.wide.u32 %step, %a, %b;\n"
+    SET_FIRST_AND_STEP
     "  mov.u32 %a, %nctaid.y;\n"
     "  cvt.u64.u32 %rows, %a;\n"
     "  mov.u32 %a, %ctaid.y;\n"
@@ -90,10 +121,7 @@ static const char fill_source[] =
     "edges:\n"
     "  setp.ge.u64 %done, %first, %head;\n"
     "  @%done bra after;\n"
-    "  cvt.u32.u64 %a, %first;\n"
-    "  and.b32 %a, %a, 3;\n"
-    "  shl.b32 %a, %a, 3;\n"
-    "  shr.u32 %byte, %value, %a;\n"
+    SET_BYTE("%first")
     "  add.u64 %at, %row, %first;\n"
     "  st.global.u8 [%at], %byte;\n"
     "after:\n"
@@ -101,10 +129,7 @@ static const char fill_source[] =
     "  setp.ge.u64 %done, %at, %end;\n"
     "  @%done bra row_done;\n"
     "  sub.u64 %c, %at, %row;\n"
-    "  cvt.u32.u64 %a, %c;\n"
-    "  and.b32 %a, %a, 3;\n"
-    "  shl.b32 %a, %a, 3;\n"
-    "  shr.u32 %byte, %value, %a;\n"
+    SET_BYTE("%c")
     "  st.global.u8 [%at], %byte;\n"
     "row_done:\n"
     "  add.u64 %y, %y, %rows;\n"
@@ -169,14 +194,7 @@ static const char copy_body[] =
     "  ld.param.u64 %bytes, [%at+24];\n"
     "  setp.eq.u64 %done, %dst, %src;\n"
     "  @%done bra finished;\n"
-    "  mov.u32 %a, %ctaid.x;\n"
-    "  mov.u32 %b, %ntid.x;\n"
-    "  mul.wide.u32 %first, %a, %b;\n"
-    "  mov.u32 %a, %tid.x;\n"
-    "  cvt.u64.u32 %c, %a;\n"
-    "  add.u64 %first, %first, %c;\n" /* this thread among those of the range */
-    "  mov.u32 %a, %nctaid.x;\n"
-    "  mul.wide.u32 %step, %a, %b;\n"
+    SET_FIRST_AND_STEP
     "  mov.u64 %unit, 16;\n"
     "  mov.u32 %v0, 0;\n"
     "  mov.u32 %v1, 0;\n"
@@ -209,48 +227,18 @@ static const char copy_body[] =
     "  @%done bra next_word;\n"
     "  setp.eq.u64 %done, %unit, 1;\n"
     "  @%done bra next_byte;\n"
-    "next_piece:\n"
-    "  setp.ge.u64 %done, %at, %body;\n"
-    "  @%done bra edges;\n"
-    "  add.u64 %from, %src, %at;\n"
-    "  add.u64 %to, %dst, %at;\n"
-    "  @%has ld.global.v4.u32 {%v0, %v1, %v2, %v3}, [%from];\n"
-    "  st.global.v4.u32 [%to], {%v0, %v1, %v2, %v3};\n"
-    "  add.u64 %at, %at, %c;\n"
-    "  bra next_piece;\n"
-    "next_word:\n"
-    "  setp.ge.u64 %done, %at, %body;\n"
-    "  @%done bra edges;\n"
-    "  add.u64 %from, %src, %at;\n"
-    "  add.u64 %to, %dst, %at;\n"
-    "  @%has ld.global.u32 %v0, [%from];\n"
-    "  st.global.u32 [%to], %v0;\n"
-    "  add.u64 %at, %at, %c;\n"
-    "  bra next_word;\n"
-    "next_byte:\n"
-    "  setp.ge.u64 %done, %at, %body;\n"
-    "  @%done bra finished;\n" /* no bytes are left over */
-    "  add.u64 %from, %src, %at;\n"
-    "  add.u64 %to, %dst, %at;\n"
-    "  @%has ld.global.u8 %v0, [%from];\n"
-    "  st.global.u8 [%to], %v0;\n"
-    "  add.u64 %at, %at, %c;\n"
-    "  bra next_byte;\n"
+    COPY_PIECES("next_piece", "edges", "v4.u32", "{%v0, %v1, %v2, %v3}")
+    COPY_PIECES("next_word", "edges", "u32", "%v0")
+    COPY_PIECES("next_byte", "finished", "u8", "%v0") /* no bytes are left over */
     "edges:\n" /* fewer than 16 bytes each, of which a block's threads are more */
     "  setp.ge.u64 %done, %first, %head;\n"
     "  @%done bra after;\n"
-    "  add.u64 %from, %src, %first;\n"
-    "  add.u64 %to, %dst, %first;\n"
-    "  @%has ld.global.u8 %v0, [%from];\n"
-    "  st.global.u8 [%to], %v0;\n"
+    COPY_PIECE("%first", "u8", "%v0")
     "after:\n"
     "  add.u64 %at, %body, %first;\n"
     "  setp.ge.u64 %done, %at, %bytes;\n"
     "  @%done bra finished;\n"
-    "  add.u64 %from, %src, %at;\n"
-    "  add.u64 %to, %dst, %at;\n"
-    "  @%has ld.global.u8 %v0, [%from];\n"
-    "  st.global.u8 [%to], %v0;\n"
+    COPY_PIECE("%at", "u8", "%v0")
     "finished:\n"
     "  ret;\n"
     "}\n";

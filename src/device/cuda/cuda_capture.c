@@ -217,7 +217,7 @@ static rondo_status capture_place(rondo_captured *base, const rondo_node_params 
   return status;
 }
 
-/* The kernel's node is the one that the next node depends on. */
+/* The node of the kernel is the node that the next one depends on. */
 static rondo_status find_launched(cuda_captured *captured, const cuda_queue *queue, uint64_t *out) {
   cuda_device *device = device_of(captured);
   bool is_active;
@@ -263,7 +263,7 @@ static rondo_status capture_end(rondo_captured *base, rondo_queue *base_queue) {
   cuda_enter_to_free(device, &scope);
   const cu_result code = device->api->capture_end(queue->stream, &captured->graph);
   if (code != CU_OK && captured->graph != NULL) {
-    (void)device->api->graph_destroy(captured->graph); /* it came with an error of other code */
+    (void)device->api->graph_destroy(captured->graph); /* returned together with an error that other code caused */
     captured->graph = NULL;
   }
   cuda_placeholders_drop(device, &captured->shown);
@@ -324,6 +324,10 @@ static rondo_status capture_before(rondo_captured *base, uint64_t name, const ro
   return RONDO_OK;
 }
 
+/* A bound node exists only in the captured graph. Of the types after CU_NODE_EVENT_RECORD, and of types that this
+ * version does not know, all are. */
+static bool is_bound_type(cu_node_type type) { return type > CU_NODE_EVENT_RECORD; }
+
 static void set_foreign(rondo_captured_work *out, const char *what, bool is_bound) {
   out->params.kind = RONDO_NODE_FOREIGN;
   out->params.as.foreign = (rondo_foreign_node){.what = what, .is_bound = is_bound};
@@ -367,29 +371,19 @@ static cu_result read_free(const cuda_api *api, cu_graph_node node, rondo_captur
   return code;
 }
 
-/* Kinds of nodes that are kept as they are. A bound node exists only in the captured graph. */
-static const struct {
-  cu_node_type type;
-  const char *what;
-  bool is_bound;
-} foreign_nodes[] = {
-    {CU_NODE_HOST, "host function", false},
-    {CU_NODE_EVENT_WAIT, "event wait", false},
-    {CU_NODE_EVENT_RECORD, "event record", false},
-    {CU_NODE_SEMAPHORE_SIGNAL, "semaphore signal", true},
-    {CU_NODE_SEMAPHORE_WAIT, "semaphore wait", true},
-    {CU_NODE_BATCH_MEMORY_OPERATION, "batch of memory operations", true},
-    {CU_NODE_CONDITIONAL, RONDO_FOREIGN_CONDITIONAL, true},
-};
+/* The names of nodes that are kept as they are, by type. */
+static const char *const foreign_names[] = {[CU_NODE_HOST] = "host function",
+                                            [CU_NODE_EVENT_WAIT] = "event wait",
+                                            [CU_NODE_EVENT_RECORD] = "event record",
+                                            [CU_NODE_SEMAPHORE_SIGNAL] = "semaphore signal",
+                                            [CU_NODE_SEMAPHORE_WAIT] = "semaphore wait",
+                                            [CU_NODE_BATCH_MEMORY_OPERATION] = "batch of memory operations",
+                                            [CU_NODE_CONDITIONAL] = RONDO_FOREIGN_CONDITIONAL};
 
 static void read_foreign(cu_node_type type, rondo_captured_work *out) {
-  set_foreign(out, "node of a kind that this version does not know", true);
-  for (size_t i = 0; i < sizeof foreign_nodes / sizeof foreign_nodes[0]; i++)
-    if (foreign_nodes[i].type == type) set_foreign(out, foreign_nodes[i].what, foreign_nodes[i].is_bound);
-}
-
-static bool is_bound_type(cu_node_type type) {
-  return type == CU_NODE_ALLOC || type == CU_NODE_FREE || type > CU_NODE_EVENT_RECORD;
+  const bool is_known = type < sizeof foreign_names / sizeof foreign_names[0] && foreign_names[type] != NULL;
+  set_foreign(out, is_known ? foreign_names[type] : "node of a kind that this version does not know",
+              is_bound_type(type));
 }
 
 /* Whether a graph or one of its child graphs has a bound node. */

@@ -3,8 +3,6 @@
  * GPU's primary context, which it shares with the CUDA runtime and with every library of the process.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "device/cuda/cuda_builtin_kernels.h"
@@ -139,16 +137,6 @@ static const rondo_device_ops device_ops = {
 
 /* Opening ---------------------------------------------------------------------------------------------------------- */
 
-/* "" is 0; else a number without sign or leading zeros. */
-static bool parse_ordinal(const char *rest, int *out) {
-  const size_t length = strlen(rest);
-  *out = 0;
-  if (length == 0) return true;
-  if (length > 3 || strspn(rest, "0123456789") != length || (rest[0] == '0' && length > 1)) return false;
-  *out = (int)strtol(rest, NULL, 10);
-  return true;
-}
-
 /* Returns the first code that is not CU_OK. */
 static cu_result ask_attributes(cuda_device *device) {
   const cuda_api *api = device->api;
@@ -236,11 +224,11 @@ static rondo_status cuda_open(const char *rest, const rondo_device_options *opti
                               rondo_device **out) {
   const cuda_api *api;
   const char *const colon = rest[0] == '\0' ? "" : ":"; /* "cuda" is 'cuda:0' */
-  int ordinal;
+  uint32_t ordinal;
   (void)options; /* they are for CPU devices */
   *out = NULL;
   RONDO_TRY(rondo_fail_context(cuda_library_get(&api), "device 'cuda%s%.64s'", colon, rest));
-  if (!parse_ordinal(rest, &ordinal) || ordinal >= api->device_count)
+  if (!rondo_device_parse_index(rest, &ordinal) || ordinal >= (uint32_t)api->device_count)
     return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE,
                       "there is no device 'cuda%s%.64s': the driver shows %d, 'cuda:0' to 'cuda:%d'", colon, rest,
                       api->device_count, api->device_count - 1);
@@ -254,9 +242,9 @@ static rondo_status cuda_open(const char *rest, const rondo_device_options *opti
   device->base.ops = &device->base.tables.device;
   device->base.allocator = *allocator;
   device->api = api;
-  device->ordinal = ordinal;
-  device->base.index = (uint32_t)ordinal;
-  (void)snprintf(device->base.name, sizeof device->base.name, "cuda:%d", ordinal);
+  device->ordinal = (int)ordinal;
+  device->base.index = ordinal;
+  (void)snprintf(device->base.name, sizeof device->base.name, "cuda:%u", ordinal);
   const rondo_status status = set_up(device);
   if (status == RONDO_OK) {
     *out = &device->base;

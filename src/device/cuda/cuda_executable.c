@@ -3,7 +3,6 @@
  * that was built again comes after the launches of the one that it replaces: uploading the old one waits for them.
  */
 #include <assert.h>
-#include <string.h>
 
 #include "base/allocation.h"
 #include "device/cuda/cuda_context.h"
@@ -18,23 +17,16 @@
 
 /* Edges ------------------------------------------------------------------------------------------------------------ */
 
-static rondo_status copy_list(const cuda_executable *executable, const void *from, size_t count, size_t bytes,
-                              void *out_pointer) {
-  void *copy = NULL;
-  RONDO_TRY(rondo_allocate_copy(cuda_allocator_of(executable), from, count, bytes, &copy));
-  memcpy(out_pointer, &copy, sizeof copy);
-  return RONDO_OK;
-}
-
 /* Topology does not change with updates. */
 static rondo_status keep_edges(cuda_executable *executable, const rondo_lowered_graph *graph) {
+  const rondo_allocator *allocator = cuda_allocator_of(executable);
   const size_t edges = graph->predecessor_start[graph->node_count];
-  RONDO_TRY(copy_list(executable, graph->predecessor_start, graph->node_count + 1, sizeof(uint32_t),
-                      &executable->predecessor_start));
-  RONDO_TRY(copy_list(executable, graph->predecessors, edges, sizeof(uint32_t), &executable->predecessors));
+  RONDO_TRY(rondo_allocate_copy(allocator, graph->predecessor_start, graph->node_count + 1, sizeof(uint32_t),
+                                &executable->predecessor_start));
+  RONDO_TRY(rondo_allocate_copy(allocator, graph->predecessors, edges, sizeof(uint32_t), &executable->predecessors));
   executable->edge_count = edges;
-  RONDO_TRY(copy_list(executable, graph->programmatic, graph->programmatic_count, sizeof *graph->programmatic,
-                      &executable->programmatic));
+  RONDO_TRY(rondo_allocate_copy(allocator, graph->programmatic, graph->programmatic_count, sizeof *graph->programmatic,
+                                &executable->programmatic));
   executable->programmatic_count = graph->programmatic_count;
   if (graph->captured != NULL) rondo_captured_retain(executable->captured = graph->captured);
   return RONDO_OK;
@@ -199,23 +191,23 @@ static void executable_destroy(rondo_executable *base) {
 
 /* Launching -------------------------------------------------------------------------------------------------------- */
 
-/* Host functions report to the queue of their launch. They are told which in the order of the stream: after earlier
- * launches, before this one. */
+/* Host functions report failures to the queue of their launch. This queue is set in the order of the stream: after
+ * earlier launches, before this one. */
 static rondo_status launch_with_hosts(cuda_executable *executable, cuda_queue *queue, cu_graph_exec exec) {
   cuda_device *device = cuda_device_of(queue->base.device);
   const cuda_api *api = device->api;
   cu_result code = api->stream_wait_event(queue->stream, executable->last, 0);
-  if (code == CU_OK && executable->queue_told != queue) {
-    RONDO_TRY(cuda_queue_tell(queue, &executable->queue));
-    executable->queue_told = queue;
+  if (code == CU_OK && executable->queue_set != queue) {
+    RONDO_TRY(cuda_queue_store_self(queue, &executable->queue));
+    executable->queue_set = queue;
   }
   if (code == CU_OK) code = api->exec_launch(exec, queue->stream);
   if (code == CU_OK && api->event_record(executable->last, queue->stream) != CU_OK)
-    code = api->stream_synchronize(queue->stream); /* what cannot be recorded is waited for */
+    code = api->stream_synchronize(queue->stream); /* if it cannot be recorded, wait for it */
   return cuda_check(device, code, "launching %s with host functions on %s", executable->label, queue->label);
 }
 
-/* The driver does not have the nodes as they are: the executable is built again. */
+/* The driver's nodes differ from ours, so the executable is built again. */
 static rondo_status rebuild_stale(cuda_executable *executable) {
   CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(cuda_device_of(executable->base.device), &scope));
@@ -229,7 +221,7 @@ static rondo_status catch_up(cuda_executable *executable, const cuda_queue *queu
   RONDO_TRY(cuda_enter_for_work(device, &scope));
   const cu_result code = device->api->exec_upload(executable->before, queue->stream);
   RONDO_TRY(cuda_check(device, code, "ordering %s after its earlier launches on %s", executable->label, queue->label));
-  (void)device->api->exec_destroy(executable->before); /* its launches go on */
+  (void)device->api->exec_destroy(executable->before); /* its launches continue */
   executable->before = NULL;
   cuda_note_direct(executable);
   return RONDO_OK;
@@ -241,7 +233,7 @@ static rondo_status launch_singly(cuda_executable *executable, cuda_queue *queue
   CUDA_SCOPE(scope);
   rondo_status status = RONDO_OK;
   RONDO_TRY(cuda_enter(device, &scope));
-  executable->queue = executable->queue_told = queue;
+  executable->queue = executable->queue_set = queue;
   for (size_t i = 0; i < executable->count && status == RONDO_OK; i++) {
     const cuda_node *node = &executable->nodes[i];
     if (!node->enabled) continue;
@@ -319,7 +311,7 @@ rondo_status cuda_queue_upload(rondo_queue *base, rondo_executable *base_executa
 
 /* Waiting ---------------------------------------------------------------------------------------------------------- */
 
-/* A stream that nobody captures. In the device's context. */
+/* A stream that is never captured. Call it in the device's context. */
 static rondo_status side_stream(cuda_device *device, cu_stream *out) {
   pthread_mutex_lock(&device->lock);
   *out = device->side;
@@ -336,7 +328,7 @@ static rondo_status side_stream(cuda_device *device, cu_stream *out) {
   return RONDO_OK;
 }
 
-/* Uploads wait for all launches of what they upload. */
+/* An upload waits for all launches of the executable graph. */
 static rondo_status executable_synchronize(rondo_executable *base) {
   cuda_executable *executable = (cuda_executable *)base;
   cuda_device *device = cuda_device_of(base->device);
@@ -362,8 +354,8 @@ static uint64_t executable_host_bytes(const rondo_executable *base) {
 }
 
 /* Device memory that the driver takes for an executable graph with work, and for each kernel and copy in it, as
- * measured (docs/cuda-probes.md, 40). The driver cannot be asked: it takes memory in larger pieces and keeps what is
- * freed. */
+ * measured (docs/cuda-probes.md, 40). The driver does not report it: it allocates memory in larger pieces and keeps
+ * what is freed. */
 enum { EXEC_BYTES = 105 << 10, NODE_BYTES = 2577 };
 
 static uint64_t executable_device_bytes(const rondo_executable *base) {

@@ -2,11 +2,11 @@
  * A lowered graph on a CUDA device: the driver's executable graph, and for each node what is needed to make it again:
  * when the driver refuses a change, for timing, and to run node by node. Child graphs are flattened. A node is one or
  * several of the driver's nodes, in a row (cuda_node_parts). A node that is order alone (empty, alloc, free) is left
- * out where edges can stand for it, else it is an empty node (cuda_graph_build.h).
+ * out where edges can replace it, else it is an empty node (cuda_graph_build.h).
  *
  * The records of host functions are needed until the launches that call them are done. So an executable with host
- * functions records an event after each launch and is freed after that event. Before a launch, a host function tells
- * the records which queue they run on. Without host functions, the driver does all this.
+ * functions records an event after each launch and is freed after that event. Before a launch, a host function sets
+ * the queue that the records run on. Without host functions, the driver does all this.
  *
  * Threads: the owner, as driver.h says. The driver's thread and the device's threads read records of host functions.
  */
@@ -21,7 +21,7 @@
 struct cuda_node {
   rondo_node_kind kind;
   const void *const *args; /* a kernel's arguments, in the memory of the exec (rondo_executable_ops) */
-  size_t first;            /* its parts are handles[first] and so on; NULL if it is left out */
+  size_t first;            /* its parts are handles[first] and so on, which are NULL if it is left out */
   uint64_t patched;        /* the last run of patches that set it (cuda_update.c) */
   bool is_foreign;         /* a library's kernel */
   bool enabled;
@@ -52,7 +52,7 @@ static inline size_t cuda_node_parts(const cuda_node *node) {
   return node->kind == RONDO_NODE_HOST ? 2 : 1;
 }
 
-/* It does nothing when it runs. */
+/* Whether it only orders other nodes and does nothing when it runs. */
 static inline bool cuda_is_order_alone(const cuda_node *node) {
   return node->kind == RONDO_NODE_EMPTY || node->kind == RONDO_NODE_ALLOC || node->kind == RONDO_NODE_FREE;
 }
@@ -83,13 +83,13 @@ struct cuda_executable {
   rondo_lowered_edge *programmatic; /* besides these; from and to are nodes */
   size_t programmatic_count;
   rondo_captured *captured; /* what its graph was captured as: a reference, or NULL */
-  cu_graph_exec before;     /* replaced by `built` and not launched since; the next launch waits for it; or NULL */
+  cu_graph_exec before;     /* replaced by `built`; the next launch waits for it; or NULL */
   uint64_t patch_runs;      /* so far */
   /* Only with host functions. */
   cu_event last;            /* recorded after the last launch */
   cuda_host_work *replaced; /* records that earlier launches may still call; by next */
   cuda_queue *queue;        /* where the current launch reports failures; written by the driver's thread */
-  cuda_queue *queue_told;   /* the last queue that was set, in the order of launches */
+  cuda_queue *queue_set;    /* the last queue that was set by a launch */
   /* Timing: another executable graph with event records around each node. All NULL while it is off. */
   cuda_built timed;
   cu_event *stamps;           /* two for each node: before it and after it */

@@ -8,6 +8,7 @@
 
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_kernel.h"
+#include "graph/node_params.h"
 
 /* Tags in the list by which a kernel may get its arguments (CU_LAUNCH_PARAM_). */
 enum { LAUNCH_END = 0, LAUNCH_BUFFER = 1, LAUNCH_BUFFER_BYTES = 2 };
@@ -53,12 +54,10 @@ static rondo_status gather_argument(cuda_captured *captured, const cu_kernel_par
 static rondo_status gather_arguments(cuda_captured *captured, const cu_kernel_params *params,
                                      cuda_foreign_kernel *out) {
   bool is_there = true;
-  void *offsets;
   captured->values.count = captured->offsets.count = 0;
   for (size_t i = 0; is_there; i++) RONDO_TRY(gather_argument(captured, params, i, &is_there));
   RONDO_TRY(rondo_allocate_copy(&captured->base.device->allocator, captured->offsets.items, captured->offsets.count,
-                                sizeof *out->offsets, &offsets));
-  out->offsets = offsets;
+                                sizeof *out->offsets, &out->offsets));
   out->count = captured->offsets.count;
   out->bytes = captured->values.count;
   captured->arguments = captured->values.items;
@@ -216,16 +215,11 @@ bool cuda_foreign_copy_read(const cu_copy *from, rondo_copy *out) {
   return !is_row || (to > at ? to - at : at - to) >= from->width;
 }
 
-static size_t at_least_one(size_t count) { return count > 1 ? count : 1; }
-
-/* Fields that have no effect are not compared. */
-static bool is_same_copy(const rondo_copy *a, const rondo_copy *b) {
-  const bool has_rows = at_least_one(a->height) > 1, has_slices = at_least_one(a->depth) > 1;
-  if (a->dst != b->dst || a->src != b->src || a->width != b->width) return false;
-  if (at_least_one(a->height) != at_least_one(b->height) || at_least_one(a->depth) != at_least_one(b->depth))
-    return false;
-  if (has_rows && (a->dst_pitch != b->dst_pitch || a->src_pitch != b->src_pitch)) return false;
-  return !has_slices || (a->dst_slice_pitch == b->dst_slice_pitch && a->src_slice_pitch == b->src_slice_pitch);
+/* Whether the captured copy is the resolved copy `b`. Fields that have no effect are not compared. */
+static bool is_same_copy(const rondo_copy *captured, const rondo_copy *b) {
+  rondo_node_params params = {.kind = RONDO_NODE_COPY, .as.copy = *captured};
+  rondo_node_params_resolve(&params);
+  return memcmp(&params.as.copy, b, sizeof *b) == 0;
 }
 
 /* As the source, except for the type of memory, which the driver is to find by the address: graph memory was not mapped

@@ -75,6 +75,6 @@ cu_result cuda_foreign_add(const cuda_device *device, cu_graph_node source, cu_g
 
 /* Makes the captured graph the graph of an executable with bound nodes, and adds what it lacks. In the device's
  * context, when the executable is made. */
-RONDO_MUST_USE rondo_status cuda_bound_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles);
+RONDO_MUST_USE rondo_status cuda_build_captured(cuda_executable *executable, cuda_built *out, cu_graph_node *handles);
 
 #endif

@@ -11,6 +11,7 @@
 #include "device/cuda/cuda_graph_build.h"
 #include "device/cuda/cuda_graph_node.h"
 #include "device/cuda/cuda_placeholder_memory.h"
+#include "graph/byte_box.h"
 
 /* Leaving nodes out ------------------------------------------------------------------------------------------------ */
 
@@ -21,35 +22,36 @@
 
 static void count_successors(const cuda_executable *executable, cuda_order *order) {
   const size_t edges = executable->predecessor_start[executable->count];
-  for (size_t e = 0; e < edges; e++) order->ways[executable->predecessors[e]].successors++;
+  for (size_t e = 0; e < edges; e++) order->nodes[executable->predecessors[e]].successors++;
 }
 
 static rondo_status list_once(const rondo_allocator *allocator, cuda_order *order, uint32_t i, uint32_t before) {
-  cuda_way *way = &order->ways[before];
-  assert(before < i && !way->is_left_out);
-  if (way->listed == i + 1) return RONDO_OK;
-  way->listed = i + 1;
-  order->ways[i].count++;
+  cuda_node_order *node_order = &order->nodes[before];
+  assert(before < i && !node_order->is_left_out);
+  if (node_order->listed == i + 1) return RONDO_OK;
+  node_order->listed = i + 1;
+  order->nodes[i].count++;
   return rondo_array_push(allocator, &order->before, &before);
 }
 
 /* Lists what the node comes after because of one of its predecessors. */
 static rondo_status list_before(const rondo_allocator *allocator, cuda_order *order, uint32_t i, uint32_t predecessor) {
-  const cuda_way way = order->ways[predecessor];
-  if (!way.is_left_out) return list_once(allocator, order, i, predecessor);
-  for (size_t k = 0; k < way.count; k++) RONDO_TRY(list_once(allocator, order, i, order->before.items[way.first + k]));
+  const cuda_node_order node_order = order->nodes[predecessor];
+  if (!node_order.is_left_out) return list_once(allocator, order, i, predecessor);
+  for (size_t k = 0; k < node_order.count; k++)
+    RONDO_TRY(list_once(allocator, order, i, order->before.items[node_order.first + k]));
   return RONDO_OK;
 }
 
 /* If its only predecessor is left out, it shares the list of that. */
 static rondo_status list(const cuda_executable *executable, cuda_order *order, uint32_t i) {
   const uint32_t first = executable->predecessor_start[i], past = executable->predecessor_start[i + 1];
-  const cuda_way *only = past - first == 1 ? &order->ways[executable->predecessors[first]] : NULL;
-  cuda_way *way = &order->ways[i];
-  way->first = order->before.count;
+  const cuda_node_order *only = past - first == 1 ? &order->nodes[executable->predecessors[first]] : NULL;
+  cuda_node_order *node_order = &order->nodes[i];
+  node_order->first = order->before.count;
   if (only != NULL && only->is_left_out) {
-    way->first = only->first;
-    way->count = only->count;
+    node_order->first = only->first;
+    node_order->count = only->count;
     return RONDO_OK;
   }
   for (uint32_t e = first; e < past; e++)
@@ -57,9 +59,10 @@ static rondo_status list(const cuda_executable *executable, cuda_order *order, u
   return RONDO_OK;
 }
 
-static bool can_be_left_out(const cuda_node *node, const cuda_way *way) {
+static bool can_be_left_out(const cuda_node *node, const cuda_node_order *node_order) {
   if (!cuda_is_order_alone(node)) return false;
-  return way->count <= 1 || way->successors == 0 || (way->successors == 1 && way->count <= LONGEST_LEFT_OUT);
+  return node_order->count <= 1 || node_order->successors == 0 ||
+         (node_order->successors == 1 && node_order->count <= LONGEST_LEFT_OUT);
 }
 
 /* True if all nodes stay, each after its predecessors. *out_most is the most predecessors of a node. */
@@ -74,29 +77,29 @@ static bool is_plain(const cuda_executable *executable, size_t *out_most) {
   return true;
 }
 
-static rondo_status make_ways(const cuda_executable *executable, cuda_order *out) {
+static rondo_status make_node_orders(const cuda_executable *executable, cuda_order *out) {
   const rondo_allocator *allocator = cuda_allocator_of(executable);
   const size_t count = out->node_count = executable->count;
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->ways, &out->ways));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->nodes, &out->nodes));
   RONDO_TRY(rondo_array_reserve(allocator, &out->before, executable->predecessor_start[count]));
   count_successors(executable, out);
   for (uint32_t i = 0; i < count; i++) {
-    cuda_way *way = &out->ways[i];
+    cuda_node_order *node_order = &out->nodes[i];
     RONDO_TRY(list(executable, out, i));
-    way->is_left_out = can_be_left_out(&executable->nodes[i], way);
-    if (!way->is_left_out && way->count > out->most) out->most = way->count;
+    node_order->is_left_out = can_be_left_out(&executable->nodes[i], node_order);
+    if (!node_order->is_left_out && node_order->count > out->most) out->most = node_order->count;
   }
   return RONDO_OK;
 }
 
 rondo_status cuda_order_make(const cuda_executable *executable, cuda_order *out) {
   *out = (cuda_order){.executable = executable};
-  return is_plain(executable, &out->most) ? RONDO_OK : make_ways(executable, out);
+  return is_plain(executable, &out->most) ? RONDO_OK : make_node_orders(executable, out);
 }
 
 void cuda_order_free(const rondo_allocator *allocator, cuda_order *order) {
   rondo_array_free(allocator, &order->before);
-  rondo_release(allocator, order->ways, order->node_count, sizeof *order->ways);
+  rondo_release(allocator, order->nodes, order->node_count, sizeof *order->nodes);
 }
 
 bool cuda_order_has_edge(const cuda_order *order, uint32_t from, uint32_t to) {
@@ -135,7 +138,7 @@ static rondo_status fail_edge(const cuda_executable *executable, cu_result code,
   return cuda_check_node(cuda_device_of(executable->base.device), code, to, doing, executable->label);
 }
 
-/* A programmatic edge adds nothing where a full edge stands for a node that is left out. */
+/* A programmatic edge is not needed if a full edge replaces a node between the two that is left out. */
 static rondo_status add_programmatic(cuda_executable *executable, cu_graph graph, const cu_graph_node *handles,
                                      const cuda_order *order) {
   cuda_device *device = cuda_device_of(executable->base.device);
@@ -237,16 +240,13 @@ static bool needs_placeholders(const cuda_node *node, bool is_in_bound) {
   return node->kind == RONDO_NODE_COPY || (node->kind == RONDO_NODE_FILL && is_in_bound && node->captured != 0);
 }
 
-static rondo_status add_fill(cuda_placeholders *to, const rondo_fill *fill) {
-  return cuda_placeholders_add(to, fill->dst, (fill->height - 1) * fill->pitch + fill->width * fill->element_bytes);
-}
-
 static rondo_status add_placeholders(const cuda_executable *executable, bool is_in_bound, cuda_placeholders *to) {
   for (size_t i = 0; i < executable->count; i++) {
     const cuda_node *node = &executable->nodes[i];
     if (!needs_placeholders(node, is_in_bound)) continue;
-    RONDO_TRY(node->kind == RONDO_NODE_COPY ? cuda_placeholders_add_copy(to, &node->as.copy)
-                                            : add_fill(to, &node->as.fill));
+    RONDO_TRY(node->kind == RONDO_NODE_COPY
+                  ? cuda_placeholders_add_copy(to, &node->as.copy)
+                  : cuda_placeholders_add(to, node->as.fill.dst, rondo_fill_bytes(&node->as.fill)));
   }
   return RONDO_OK;
 }
@@ -278,7 +278,7 @@ typedef struct building {
 static rondo_status build_and_instantiate(cuda_executable *executable, void *user) {
   const building *self = user;
   if (is_bound(executable))
-    RONDO_TRY(cuda_bound_build(executable, self->built, self->handles));
+    RONDO_TRY(cuda_build_captured(executable, self->built, self->handles));
   else
     RONDO_TRY(build_graph(executable, &self->built->graph, self->handles));
   return cuda_instantiate(executable, self->built, self->handles);

@@ -8,43 +8,45 @@
 #include "device/cuda/cuda_executable.h"
 
 /* Nodes that only order others (empty nodes, allocs and frees) each cost a call of the driver and one more node to
- * instantiate. They are left out where edges between the nodes before and after them can stand for them without
- * becoming more. The order of all other nodes is the same. */
+ * instantiate. They are left out where edges between the nodes before and after them can replace them without
+ * increasing the number of edges. The order of all other nodes is the same. */
 
-/* One node. It comes after before[first .. first + count). If it is left out, so do its successors. */
-typedef struct cuda_way {
+/* The order of one node. It comes after before[first .. first + count). If it is left out, its successors come after
+ * these. */
+typedef struct cuda_node_order {
   size_t first;
   uint32_t count;
   uint32_t successors;
-  uint32_t listed; /* the last list that it is in, as the number of its node plus 1 */
+  uint32_t listed; /* the last node whose list it is in, plus 1 */
   bool is_left_out;
-} cuda_way;
+} cuda_node_order;
 
 typedef struct cuda_order {
   const cuda_executable *executable;
-  cuda_way *ways;               /* of each node; NULL when none is order alone: each comes after its predecessors */
+  /* for each node; NULL if no node only orders others: then each node comes after its predecessors */
+  cuda_node_order *nodes;
   RONDO_ARRAY(uint32_t) before; /* nodes that are not left out */
-  size_t node_count;            /* of ways */
-  size_t most;                  /* the longest list of a node that is not left out */
+  size_t node_count;            /* length of `nodes` */
+  size_t most;                  /* the length of the longest list of a node that is not left out */
 } cuda_order;
 
-/* Of executable->nodes and predecessors. Free it on failure too. */
+/* Made from executable->nodes and predecessors. Free it after a failure too. */
 RONDO_MUST_USE rondo_status cuda_order_make(const cuda_executable *executable, cuda_order *out);
 void cuda_order_free(const rondo_allocator *allocator, cuda_order *order);
 
 /* The *out_count nodes that the node comes after; or, if it is left out, that its successors come after. */
 static inline const uint32_t *cuda_order_before(const cuda_order *order, size_t node, size_t *out_count) {
   const cuda_executable *executable = order->executable;
-  if (order->ways == NULL) {
+  if (order->nodes == NULL) {
     *out_count = executable->predecessor_start[node + 1] - executable->predecessor_start[node];
     return *out_count == 0 ? NULL : executable->predecessors + executable->predecessor_start[node];
   }
-  *out_count = order->ways[node].count;
-  return *out_count == 0 ? NULL : order->before.items + order->ways[node].first;
+  *out_count = order->nodes[node].count;
+  return *out_count == 0 ? NULL : order->before.items + order->nodes[node].first;
 }
 
 static inline bool cuda_order_leaves_out(const cuda_order *order, size_t node) {
-  return order->ways != NULL && order->ways[node].is_left_out;
+  return order->nodes != NULL && order->nodes[node].is_left_out;
 }
 
 /* Whether `to` comes directly after `from`. Neither is left out. */
@@ -57,8 +59,8 @@ RONDO_MUST_USE rondo_status cuda_build(cuda_executable *executable, cuda_built *
 /* Builds the executable again from its nodes as they are now. In the device's context. */
 RONDO_MUST_USE rondo_status cuda_executable_rebuild(cuda_executable *executable);
 
-/* Calls `make` while what the executable's copies and captured fills name can be seen to be a device's memory
- * (cuda_placeholders). */
+/* Calls `make` while placeholder memory is mapped for the copies and captured fills of the executable
+ * (cuda_placeholders), so that the driver takes their addresses for memory of a device. */
 RONDO_MUST_USE rondo_status cuda_with_placeholders(cuda_executable *executable,
                                                    rondo_status (*make)(cuda_executable *executable, void *user),
                                                    void *user);

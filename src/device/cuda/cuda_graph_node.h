@@ -10,15 +10,16 @@
 /* Fills a node, which is zero before the call and after a failure. The arguments of a kernel are not copied. */
 RONDO_MUST_USE rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_node *lowered,
                                            cuda_node *out);
-/* Lets a kernel node read its arguments at `args`. With NULL it has none, and cannot be added to a graph. */
+/* Makes a kernel node read its arguments at `args`. With NULL it has none and cannot be added to a graph. */
 void cuda_node_bind(cuda_node *node, const void *const *args);
 void cuda_node_free(cuda_executable *executable, cuda_node *node);
 
-/* Adds it to a driver's graph after `count` nodes; what follows it stands after the last of its parts. */
+/* Adds it to a driver's graph after `count` nodes. Nodes that come after it depend on the last of its parts. */
 cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
                         const cu_graph_node *before, size_t count, cu_graph_node *out_parts);
 
-/* Changes it in the driver's executable, for later launches. Some parts may be changed when it fails. */
+/* Change it in the driver's executable, or switch it on or off, for later launches. After a failure some parts may be
+ * changed. */
 cu_result cuda_node_change(const cuda_executable *executable, const cuda_built *built, const cuda_node *node);
 cu_result cuda_node_switch(const cuda_executable *executable, const cuda_built *built, const cu_graph_node *handles,
                            const cuda_node *node, bool enabled);

@@ -46,13 +46,13 @@ static cuda_kernel *take_dead(cuda_device *device, bool all, bool code) {
   cuda_kernel *over = NULL;
   pthread_mutex_lock(&device->lock);
   const uint64_t settled = all ? UINT64_MAX : last_settled(device);
-  for (cuda_kernel **place = &device->dead_kernels; *place != NULL;) {
-    cuda_kernel *kernel = *place;
+  for (cuda_kernel **link = &device->dead_kernels; *link != NULL;) {
+    cuda_kernel *kernel = *link;
     if (kernel->epoch > settled || (kernel->module != NULL && !code)) {
-      place = &kernel->next;
+      link = &kernel->next;
       continue;
     }
-    *place = kernel->next;
+    *link = kernel->next;
     kernel->next = over;
     over = kernel;
   }
@@ -135,7 +135,7 @@ static rondo_status check_parameter(const rondo_kernel *kernel, uint32_t index, 
                     kernel->name, index, kernel->parameters[index].bytes, kernel->offsets[index], bytes, offset);
 }
 
-/* Compares the declared parameters with those of the code, as far as the driver tells. */
+/* Compares the declared parameters with those of the code, as far as the driver reports them. */
 static rondo_status check_parameters(const cuda_device *device, const rondo_kernel *kernel, cu_function function) {
   size_t offset = 0, bytes = 0;
   if (device->api->function_param_info == NULL) return RONDO_OK;

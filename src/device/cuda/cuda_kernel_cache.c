@@ -42,9 +42,9 @@ static void complain(const char *what, const char *path) {
   rondo_log(RONDO_LOG_WARNING, "cuda", "the cache of compiled kernels: %s %s: %s", path, what, strerror(errno));
 }
 
-/* Places ----------------------------------------------------------------------------------------------------------- */
+/* Folders ---------------------------------------------------------------------------------------------------------- */
 
-/* False if the cache is turned off, or has no place, as in a program with raised privileges. */
+/* False if the cache is turned off, or if no folder is known, as in a program with raised privileges. */
 static bool find_folder(char *out, size_t bytes) {
   const char *given = rondo_option_text(RONDO_OPTION_CUDA_CACHE), *base = secure_getenv("XDG_CACHE_HOME");
   const char *home = secure_getenv("HOME");
@@ -72,8 +72,8 @@ static void name_file(const cuda_cache_key *key, char out[NAME_MAX + 1]) {
 /* Warns, but does not repeat a warning for each kernel. */
 static void distrust(const char *folder, const char *name, const char *reason) {
   static atomic_uint_least64_t last;
-  const uint64_t place = rondo_hash_text(rondo_hash_text(RONDO_HASH_START, folder), name);
-  const uint64_t hash = rondo_hash_text(place, reason);
+  const uint64_t path = rondo_hash_text(rondo_hash_text(RONDO_HASH_START, folder), name);
+  const uint64_t hash = rondo_hash_text(path, reason);
   if (atomic_exchange(&last, hash) == hash) return;
   rondo_log(RONDO_LOG_WARNING, "cuda", "the cache of compiled kernels: %s%s%s is not used: %s", folder,
             name[0] != '\0' ? "/" : "", name, reason);
@@ -85,7 +85,7 @@ static bool is_trusted(int descriptor, const char *folder, const char *name) {
   struct stat info;
   char reason[128];
   if (fstat(descriptor, &info) != 0) {
-    complain("cannot be looked at", folder);
+    complain("cannot be examined", folder);
     return false;
   }
   if (info.st_uid != 0 && info.st_uid != geteuid())
@@ -186,9 +186,9 @@ bool cuda_cache_find(const rondo_allocator *allocator, const cuda_cache_key *key
   return is_found;
 }
 
-/* Room ------------------------------------------------------------------------------------------------------------- */
+/* Size ------------------------------------------------------------------------------------------------------------- */
 
-/* What the files of the cache take. */
+/* The total size of the files, and the oldest file. */
 typedef struct survey {
   uint64_t bytes;
   char oldest[NAME_MAX + 1]; /* "" when there is none */
@@ -243,10 +243,11 @@ static size_t keep_to_bound(int descriptor, const char *path) {
   }
   (void)closedir(folder);
   if (evicted > 0)
-    rondo_log(RONDO_LOG_INFO, "cuda",
-              "the cache of compiled kernels: %zu files of %s went, more than RONDO_CUDA_CACHE_BYTES (%" PRIu64
-              ") were kept",
-              evicted, path, bound);
+    rondo_log(
+        RONDO_LOG_INFO, "cuda",
+        "the cache of compiled kernels: %zu files were removed from %s, which exceeded RONDO_CUDA_CACHE_BYTES (%" PRIu64
+        ")",
+        evicted, path, bound);
   return evicted;
 }
 
@@ -289,7 +290,7 @@ static bool write_file(int folder, const char *name, const cuda_cache_key *key, 
   return close(file) == 0 && is_written;
 }
 
-/* Writes the file under another name first, so that nobody reads a part of it. */
+/* Writes the file under another name first, so that nobody reads an incomplete file. */
 static bool replace_file(int folder, const cuda_cache_key *key, const cuda_code *code) {
   static atomic_uint serial;
   char name[NAME_MAX + 1], temporary[2 * NAME_MAX];

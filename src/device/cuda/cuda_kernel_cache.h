@@ -2,9 +2,9 @@
  * Compiled kernels on disk, so that a machine compiles each source once. The files are in RONDO_CUDA_CACHE (else
  * $XDG_CACHE_HOME/rondo or ~/.cache/rondo). Together they have at most RONDO_CUDA_CACHE_BYTES; the least recently used
  * are removed first. A file holds everything that its code depends on, and is used only if that is the same byte for
- * byte. It is renamed into place, so that nobody sees a part of it. Folders and files are private to their owner (0700
- * and 0600). Those of a user other than root and the caller, or that other users can write to, are not used. A problem
- * with the cache is logged, and the kernel is compiled. Threads and processes: any.
+ * byte. It is renamed into place, so an incomplete file is never read. Folders and files are private to their owner
+ * (0700 and 0600). Those of a user other than root and the caller, or that other users can write to, are not used. A
+ * problem with the cache is logged, and the kernel is compiled. Threads and processes: any.
  */
 #ifndef RONDO_DEVICE_CUDA_CUDA_KERNEL_CACHE_H
 #define RONDO_DEVICE_CUDA_CUDA_KERNEL_CACHE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Kernels and copies as the driver takes them, on streams and in graphs. Addresses are unified: the driver tells host
- * from device memory by the address. Threads: any.
+ * Kernels and copies as the driver takes them, on streams and in graphs. Addresses are unified: the driver finds the
+ * kind of memory by the address. Threads: any.
  */
 #include "device/cuda/cuda_launch_params.h"
 
@@ -54,12 +54,6 @@ void cuda_copy_params(const rondo_copy *copy, size_t part, cu_copy *out) {
                    .width = copy->width,
                    .height = shape.height,
                    .depth = is_whole ? shape.depth : 1};
-}
-
-void cuda_copy_extents(const rondo_copy *copy, size_t *out_src, size_t *out_dst) {
-  const copy_shape shape = shape_of(copy);
-  *out_src = (shape.depth - 1) * shape.src_slice + (shape.height - 1) * shape.src_pitch + copy->width;
-  *out_dst = (shape.depth - 1) * shape.dst_slice + (shape.height - 1) * shape.dst_pitch + copy->width;
 }
 
 cu_result cuda_copy_submit(const cuda_api *api, cu_stream stream, const rondo_copy *copy) {

@@ -6,9 +6,6 @@
 
 #include "device/cuda/cuda.h"
 
-/* The bytes from the first to the last on each side of a copy. */
-void cuda_copy_extents(const rondo_copy *copy, size_t *out_src, size_t *out_dst);
-
 /* Launch on a stream. */
 cu_result cuda_launch_params(const cuda_api *api, cu_stream stream, const cu_kernel_params *params);
 cu_result cuda_kernel_submit(const cuda_api *api, cu_stream stream, const rondo_kernel_node *kernel);

@@ -14,8 +14,8 @@
 /* Working memory for making the second graph. */
 typedef struct timed_parts {
   cu_graph_node *ends;   /* the second record of each node so far */
-  cu_graph_node *before; /* room for the predecessors of a node */
-  cu_graph_node *inner;  /* room for the parts of a node */
+  cu_graph_node *before; /* working memory for the predecessors of a node */
+  cu_graph_node *inner;  /* working memory for the parts of a node */
 } timed_parts;
 
 /* Node i between stamps 2i and 2i + 1. A disabled node is an empty one. */

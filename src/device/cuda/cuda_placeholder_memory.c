@@ -14,8 +14,8 @@
 #include "base/error.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/cuda_context.h"
-#include "device/cuda/cuda_launch_params.h"
 #include "device/cuda/cuda_memory.h"
+#include "graph/byte_box.h"
 
 /* Setting the access to a mapping costs the same for one page as for many (docs/cuda-probes.md, 35). So long runs are
  * mapped in pieces of this size. */
@@ -36,8 +36,8 @@ static bool find(const cuda_ranges *list, cu_address address, cu_address *end) {
   return false;
 }
 
-/* Whether the address is reserved and neither mapped nor a placeholder. The answer holds up to *out_end, at most `end`.
- */
+/* Whether the address is reserved, not mapped, and without a placeholder. The answer holds up to *out_end, at most
+ * `end`. */
 static bool find_bare(const cuda_placeholders *self, cu_address address, cu_address end, cu_address *out_end) {
   cuda_device *device = self->device;
   *out_end = end;
@@ -83,7 +83,7 @@ static cu_result map_run(cuda_device *device, cuda_range *mapped, size_t bytes) 
   return code;
 }
 
-/* Reserves room to note all that the driver may not unmap. */
+/* Reserves capacity to note everything that the driver may refuse to unmap. */
 static rondo_status add_range(cuda_placeholders *self, cuda_range at) {
   cuda_device *device = self->device;
   const rondo_allocator *allocator = &device->base.allocator;
@@ -115,10 +115,8 @@ rondo_status cuda_placeholders_add(cuda_placeholders *self, const void *memory, 
 }
 
 rondo_status cuda_placeholders_add_copy(cuda_placeholders *self, const rondo_copy *copy) {
-  size_t src, dst;
-  cuda_copy_extents(copy, &src, &dst);
-  RONDO_TRY(cuda_placeholders_add(self, copy->src, src));
-  return cuda_placeholders_add(self, copy->dst, dst);
+  RONDO_TRY(cuda_placeholders_add(self, copy->src, rondo_copy_src_bytes(copy)));
+  return cuda_placeholders_add(self, copy->dst, rondo_copy_dst_bytes(copy));
 }
 
 /* Unmapping -------------------------------------------------------------------------------------------------------- */

@@ -30,7 +30,8 @@ void cuda_placeholders_drop(cuda_device *device, cuda_ranges *kept);
  * to unmap what is there. */
 RONDO_MUST_USE rondo_status cuda_placeholders_yield(cuda_device *device, cuda_range at);
 
-/* With the mapping lock: reserves room to note one mapping; unmaps a useless mapping, or notes it. */
+/* With the mapping lock: reserve capacity to note one mapping; unmap a useless mapping, or note it if the driver
+ * refuses. */
 RONDO_MUST_USE rondo_status cuda_placeholders_reserve_left(cuda_device *device);
 void cuda_placeholders_take_back(cuda_device *device, cuda_range at);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/allocation.h"
+#include "base/linked_list.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_executable.h"
 #include "device/cuda/cuda_host_function.h"
@@ -97,17 +98,17 @@ static rondo_status submit_host(cuda_queue *queue, const rondo_host_node *host) 
   return cuda_check(device, code, "a host function on %s", queue->label);
 }
 
-static void run_tell(void *user) {
+static void run_store_self(void *user) {
   cuda_host_work *work = user;
   *work->queue = work->owner;
   cuda_host_put_unused(work->owner, work);
 }
 
-rondo_status cuda_queue_tell(cuda_queue *queue, cuda_queue **place) {
+rondo_status cuda_queue_store_self(cuda_queue *queue, cuda_queue **out) {
   cuda_host_work *work;
   RONDO_TRY(take_unused(queue, &work));
-  *work = (cuda_host_work){.queue = place, .owner = queue, .next_of_queue = work->next_of_queue};
-  return enqueue_record(queue, work, run_tell);
+  *work = (cuda_host_work){.queue = out, .owner = queue, .next_of_queue = work->next_of_queue};
+  return enqueue_record(queue, work, run_store_self);
 }
 
 static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *work) {
@@ -167,7 +168,8 @@ void cuda_queues_settle(cuda_device *device, uint64_t epoch) {
     uint64_t settled = atomic_load_explicit(&queue->settled, memory_order_relaxed);
     while (settled < epoch && !atomic_compare_exchange_weak(&queue->settled, &settled, epoch)) {
     }
-    atomic_store_explicit(&queue->last, NULL, memory_order_relaxed); /* one that is launched meanwhile is not named */
+    /* an executable that is launched meanwhile is not named */
+    atomic_store_explicit(&queue->last, NULL, memory_order_relaxed);
   }
   pthread_mutex_unlock(&device->lock);
   cuda_kernels_look(device);
@@ -179,7 +181,7 @@ static rondo_status queue_await(rondo_queue *base) {
   const uint64_t epoch = atomic_load(&device->epoch);
   CUDA_SCOPE(scope);
   RONDO_TRY(cuda_require(device));
-  cuda_enter_to_free(device, &scope); /* callers rely on it that this waits */
+  cuda_enter_to_free(device, &scope); /* callers rely on this wait */
   const cu_result code = device->api->stream_synchronize(queue->stream);
   RONDO_TRY(cuda_check(device, code, "waiting for %s", queue->label));
   settle(queue, epoch);
@@ -236,9 +238,7 @@ void cuda_queues_name_launched(const cuda_device *device, char *text, size_t byt
 
 static void link_queue(cuda_device *device, cuda_queue *queue) {
   pthread_mutex_lock(&device->lock);
-  queue->next = device->queues;
-  if (queue->next != NULL) queue->next->previous = queue;
-  device->queues = queue;
+  RONDO_LIST_INSERT(device->queues, queue, next, link);
   pthread_mutex_unlock(&device->lock);
 }
 
@@ -246,11 +246,7 @@ static void unlink_queue(cuda_device *device, cuda_queue *queue) {
   pthread_mutex_lock(&device->lock);
   device->kernels += atomic_load_explicit(&queue->kernels, memory_order_relaxed);
   device->launches += atomic_load_explicit(&queue->launches, memory_order_relaxed);
-  if (queue->previous != NULL)
-    queue->previous->next = queue->next;
-  else
-    device->queues = queue->next;
-  if (queue->next != NULL) queue->next->previous = queue->previous;
+  RONDO_LIST_REMOVE(queue, next, link);
   pthread_mutex_unlock(&device->lock);
 }
 
@@ -349,7 +345,7 @@ rondo_status cuda_queue_create(rondo_device *base, const char *label, rondo_queu
 
 /* Events ----------------------------------------------------------------------------------------------------------- */
 
-/* What waits for a record stays: the driver sees to that. */
+/* Work that waits for a record still does, which the driver ensures. */
 static void event_destroy(rondo_device_event *base) {
   cuda_event *event = (cuda_event *)base;
   cuda_device *device = cuda_device_of(base->device);

@@ -12,7 +12,7 @@ RONDO_MUST_USE rondo_status cuda_event_create(rondo_device *device, bool timing,
 /* Whether the queue is part of a capture, and of which. On a lost device, of none. */
 cu_capture_status cuda_queue_capture(const cuda_queue *queue, uint64_t *out_id);
 
-/* An executable is about to be destroyed: no queue may name it any more. */
+/* Call it before an executable is destroyed: removes it from all queues. */
 void cuda_queues_forget(cuda_device *device, cuda_executable *executable);
 
 /* With the device's lock: names the graph that each queue launched last and has not waited for, as the end of a
@@ -28,7 +28,7 @@ void cuda_queues_settle(cuda_device *device, uint64_t epoch);
 /* Frees queues that were destroyed on a lost device, when no host function is called any more. */
 void cuda_dead_queues_free(cuda_device *device);
 
-/* In the queue's order, *place becomes the queue. */
-RONDO_MUST_USE rondo_status cuda_queue_tell(cuda_queue *queue, cuda_queue **place);
+/* Sets *out to the queue, in the order of the queue's work. */
+RONDO_MUST_USE rondo_status cuda_queue_store_self(cuda_queue *queue, cuda_queue **out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Collectives by NCCL, which vendor/libraries.h loads when a communicator is made. Its work goes to the stream's native
- * handle, through the driver's slot for libraries, and is captured and imported as that of any library. No node of the
- * graph can retain the communicator, so what the driver captured does: NCCL's communicator ends after the driver's
- * graphs that have its kernels in them. (ncclCommDestroy waits for such graphs.)
+ * Collectives by NCCL, which vendor/vendor_libraries.h loads when a communicator is made. Its work goes to the stream's
+ * native handle, through the driver's slot for libraries, and is captured and imported as that of any library. No node
+ * of the graph can retain the communicator, so what the driver captured does: NCCL's communicator ends after the
+ * driver's graphs that have its kernels in them. (ncclCommDestroy waits for such graphs.)
  *
  * NCCL connects ranks when an algorithm is first used (since 2.22, unless NCCL_RUNTIME_CONNECT=0), also during a
  * capture, and for that it enables peer access between devices of one process, which captures forbid. So all its calls
@@ -15,7 +15,7 @@
 
 #include "exec/capture/capture_internal.h"
 #include "exec/collective/communicator.h"
-#include "vendor/libraries.h"
+#include "vendor/vendor_libraries.h"
 
 _Static_assert(sizeof(nccl_unique_id) == RONDO_GROUP_TOKEN_BYTES, "the group's token is NCCL's id");
 

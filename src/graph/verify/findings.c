@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Findings as the user reads them. Once the list is full, errors replace warnings, so warnings never hide an error.
+ * The findings that the user reads. If the list is full, errors replace warnings, so warnings never hide an error.
  */
 #include "graph/verify/findings.h"
 
@@ -104,8 +104,8 @@ rondo_status rondo_findings_get(const rondo_findings *findings, size_t index, ro
   RONDO_TRY(rondo_require("rondo_findings_get", "findings", findings));
   if (index >= rondo_findings_count(findings))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "rondo_findings_get: there are %zu findings, so none at %zu", rondo_findings_count(findings),
-                      index);
+                      "rondo_findings_get: there are %zu findings, and none at index %zu",
+                      rondo_findings_count(findings), index);
   const size_t errors = findings->errors.count;
   const rondo_finding *at = index < errors ? &findings->errors.items[index] : &findings->warnings.items[index - errors];
   return rondo_versioned_write("rondo_finding", at, out_finding, sizeof *at);

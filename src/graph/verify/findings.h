@@ -13,7 +13,7 @@
 
 RONDO_MUST_USE rondo_status rondo_findings_make(const rondo_allocator *allocator, uint32_t max, rondo_findings **out);
 
-/* Counts a finding; true when it will be kept, which rondo_findings_add then does. */
+/* Counts a finding. True if it is kept: then call rondo_findings_add. */
 bool rondo_findings_count_one(rondo_findings *findings, rondo_severity severity);
 /* Counts findings of which only the number is known. */
 void rondo_findings_count_more(rondo_findings *findings, uint64_t errors, uint64_t warnings);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Chains, clocks and masks. A batch of masks has one bit for each of at most 256 nodes on one side of the pairs. It
- * moves along the edges from there: forward if the pairs have fewer different first nodes, backward if they have fewer
- * second nodes.
+ * Chains, clocks and masks. A mask has one bit for each of at most 256 nodes on one side of the pairs. Masks move along
+ * the edges from these nodes: forward if the pairs have fewer different first nodes, backward if they have fewer
+ * different second nodes.
  */
 #include "graph/verify/happens_before.h"
 
@@ -12,33 +12,33 @@
 #include "base/hash.h"
 
 #define MOST_CLOCK_ENTRIES (SIZE_MAX >> 4 < (size_t)1 << 24 ? SIZE_MAX >> 4 : (size_t)1 << 24)
-#define NODE_WORDS 4 /* words of a node in the block of chains, indices and ways */
-#define STEPS 8      /* that shorten a pair */
-#define LOOK_AHEAD 8 /* successors that are looked at one by one */
+#define NODE_WORDS 4 /* words for each node in the block of chains, indices, predecessors and successors */
+#define STEPS 8      /* to shorten a pair */
+#define LOOK_AHEAD 8 /* successors that are compared one by one */
 
 /* Chains ---------------------------------------------------------------------------------------------------------- */
 
 static void begin_chain(rondo_verify_order *order, uint32_t node) {
   order->chain[node] = order->chain_count++;
-  order->place[node] = 1;
+  order->index[node] = 1;
 }
 
-/* One walk over the edges. Each node passes its chain to the first successor that has none. */
+/* Finds the chains in one walk over the edges. Each node passes its chain to its first successor without one. */
 static void cover(rondo_verify_order *order) {
   const rondo_flat_edges *edges = &order->edges;
   for (uint32_t i = 0; i < edges->node_count; i++) {
     const uint32_t first = edges->successor_start[i], past = edges->successor_start[i + 1];
     bool is_last = true; /* of its chain */
-    if (order->place[i] == 0) begin_chain(order, i);
-    if (past - first > 0) order->way_out[i] = past - first == 1 ? edges->successors[first] : RONDO_ORDER_MANY;
+    if (order->index[i] == 0) begin_chain(order, i);
+    if (past - first > 0) order->only_successor[i] = past - first == 1 ? edges->successors[first] : RONDO_ORDER_MANY;
     for (uint32_t k = first; k < past; k++) {
       const uint32_t next = edges->successors[k];
       assert(next > i && next < edges->node_count); /* the numbers are a topological order */
-      order->way_in[next] = order->way_in[next] == RONDO_ORDER_NONE ? i : RONDO_ORDER_MANY;
-      if (!is_last || order->place[next] != 0) continue;
+      order->only_predecessor[next] = order->only_predecessor[next] == RONDO_ORDER_NONE ? i : RONDO_ORDER_MANY;
+      if (!is_last || order->index[next] != 0) continue;
       is_last = false;
       order->chain[next] = order->chain[i];
-      order->place[next] = order->place[i] + 1;
+      order->index[next] = order->index[i] + 1;
     }
   }
 }
@@ -48,7 +48,7 @@ static void run_clocks(rondo_verify_order *order) {
   const size_t width = order->chain_count;
   for (uint32_t i = 0; i < edges->node_count; i++) {
     uint32_t *clock = order->clocks + i * width;
-    clock[order->chain[i]] = order->place[i];
+    clock[order->chain[i]] = order->index[i];
     for (uint32_t k = edges->successor_start[i]; k < edges->successor_start[i + 1]; k++) {
       uint32_t *next = order->clocks + edges->successors[k] * width;
       for (size_t c = 0; c < width; c++) next[c] = next[c] > clock[c] ? next[c] : clock[c];
@@ -56,24 +56,20 @@ static void run_clocks(rondo_verify_order *order) {
   }
 }
 
-static rondo_status take(const rondo_verify_order *order, size_t count, uint32_t **out) {
-  return rondo_allocate_items(order->allocator, count, sizeof **out, out);
-}
-
 rondo_status rondo_verify_order_make(const rondo_allocator *allocator, const rondo_flat_edges *edges, uint32_t widest,
                                      rondo_verify_order *out) {
   const size_t count = edges->node_count;
   *out = (rondo_verify_order){.allocator = allocator, .edges = *edges};
   if (count == 0) return RONDO_OK;
-  RONDO_TRY(take(out, NODE_WORDS * count, &out->chain));
-  out->place = out->chain + count;
-  out->way_in = out->place + count;
-  out->way_out = out->way_in + count;
-  memset(out->way_in, 0xff, 2 * count * sizeof(uint32_t)); /* RONDO_ORDER_NONE */
+  RONDO_TRY(rondo_allocate_items(allocator, NODE_WORDS * count, sizeof *out->chain, &out->chain));
+  out->index = out->chain + count;
+  out->only_predecessor = out->index + count;
+  out->only_successor = out->only_predecessor + count;
+  memset(out->only_predecessor, 0xff, 2 * count * sizeof(uint32_t)); /* RONDO_ORDER_NONE */
   cover(out);
   if (out->chain_count == 1 || out->chain_count > widest || count > MOST_CLOCK_ENTRIES / out->chain_count)
     return RONDO_OK;
-  RONDO_TRY(take(out, count * out->chain_count, &out->clocks));
+  RONDO_TRY(rondo_allocate_items(allocator, count * out->chain_count, sizeof *out->clocks, &out->clocks));
   run_clocks(out);
   return RONDO_OK;
 }
@@ -87,7 +83,7 @@ void rondo_verify_order_free(rondo_verify_order *order) {
 
 /* One pair -------------------------------------------------------------------------------------------------------- */
 
-/* Most pairs are edges. False also for a node of too many successors to look through. */
+/* Whether there is an edge, as in most pairs. False also if `before` has too many successors to compare. */
 static bool is_edge(const rondo_flat_edges *edges, uint32_t before, uint32_t after) {
   const uint32_t first = edges->successor_start[before], past = edges->successor_start[before + 1];
   for (uint32_t k = first; k < past && past - first <= LOOK_AHEAD; k++)
@@ -95,13 +91,13 @@ static bool is_edge(const rondo_flat_edges *edges, uint32_t before, uint32_t aft
   return false;
 }
 
-/* Another node reaches a node with one way in only through that way, and a node with one way out reaches others only
- * through that way. Shortens the pair accordingly; true if that decides it. */
+/* A node with a single predecessor is reached only through it, and a node with a single successor reaches others only
+ * through that. Shortens the pair accordingly. True if this answers it. */
 static bool shorten(const rondo_verify_order *order, uint32_t *before, uint32_t *after, bool *out_ordered) {
   *out_ordered = false;
   for (int step = 0; step < STEPS; step++) {
     if (*before >= *after) return true;
-    const uint32_t in = order->way_in[*after], out = order->way_out[*before];
+    const uint32_t in = order->only_predecessor[*after], out = order->only_successor[*before];
     if (in == RONDO_ORDER_NONE || out == RONDO_ORDER_NONE) return true;
     if (in == *before || out == *after || is_edge(&order->edges, *before, *after)) {
       *out_ordered = true;
@@ -124,9 +120,9 @@ bool rondo_verify_order_decide(const rondo_verify_order *order, uint32_t before,
     return true;
   }
   if (order->clocks == NULL) return shorten(order, &before, &after, out_ordered);
-  assert(order->place[before] > 0 && order->chain[before] < order->chain_count);
+  assert(order->index[before] > 0 && order->chain[before] < order->chain_count);
   *out_ordered = before < after &&
-                 order->clocks[after * (size_t)order->chain_count + order->chain[before]] >= order->place[before];
+                 order->clocks[after * (size_t)order->chain_count + order->chain[before]] >= order->index[before];
   return true;
 }
 
@@ -139,7 +135,7 @@ typedef struct node_mask {
   uint64_t words[MASK_WORDS];
 } node_mask;
 
-/* A pair that shortening did not decide, once. */
+/* A pair that shortening did not answer. Each is listed once. */
 typedef struct hard_pair {
   uint32_t before, after;
   bool ordered;
@@ -147,12 +143,13 @@ typedef struct hard_pair {
 
 typedef struct hard_pairs {
   const rondo_verify_order *order;
-  hard_pair *items; /* at most as many as requested */
+  rondo_scratch scratch; /* owns the arrays */
+  hard_pair *items;      /* at most as many as there are requested pairs */
   size_t count;
-  uint32_t *table; /* a hash table of numbers of items, each plus 1 */
+  uint32_t *table; /* a hash table of indices of items, each plus 1 */
   size_t table_mask;
-  uint32_t *asked;  /* for each requested pair, the number of its item plus 1; 0 if it is answered */
-  uint32_t *starts; /* by node: where the items with this source begin in `by_source`; one more than nodes */
+  uint32_t *asked;  /* for each requested pair, the index of its item plus 1; 0 if it is answered */
+  uint32_t *starts; /* by node: where the items with this source begin in `by_source`; one entry more than nodes */
   uint32_t *by_source;
   node_mask *masks; /* by node */
 } hard_pairs;
@@ -178,7 +175,7 @@ static void shorten_all(hard_pairs *hard, rondo_order_pair *pairs, size_t count)
 static uint32_t source_of(const hard_pair *item, bool forward) { return forward ? item->before : item->after; }
 static uint32_t target_of(const hard_pair *item, bool forward) { return forward ? item->after : item->before; }
 
-/* Sorts the items by source; returns how many different sources there are. */
+/* Sorts the items by source. Returns how many different sources there are. */
 static size_t group(hard_pairs *hard, bool forward) {
   const size_t nodes = hard->order->edges.node_count;
   size_t sources = 0;
@@ -202,7 +199,7 @@ static inline void merge(node_mask *into, const node_mask *from) {
   for (int w = 0; w < MASK_WORDS; w++) into->words[w] |= from->words[w];
 }
 
-/* Runs the masks of the nodes low .. high along the edges among them. */
+/* Moves the masks of the nodes from `low` to `high` along the edges between them. */
 static void spread(const hard_pairs *hard, bool forward, uint32_t low, uint32_t high) {
   const rondo_flat_edges *edges = &hard->order->edges;
   node_mask *masks = hard->masks;
@@ -219,7 +216,7 @@ static void spread(const hard_pairs *hard, bool forward, uint32_t low, uint32_t 
   }
 }
 
-/* The sources are `sources`, ascending. */
+/* Answers the items of these sources, which are in ascending order. */
 static void answer_batch(const hard_pairs *hard, bool forward, const uint32_t *sources, size_t count) {
   uint32_t low = sources[0], high = sources[count - 1];
   for (size_t s = 0; s < count; s++)
@@ -258,9 +255,9 @@ static rondo_status check_by_masks(hard_pairs *hard, rondo_order_pair *pairs, si
   const size_t nodes = hard->order->edges.node_count;
   shorten_all(hard, pairs, count);
   if (hard->count == 0) return RONDO_OK;
-  RONDO_TRY(take(hard->order, nodes + 1, &hard->starts));
-  RONDO_TRY(take(hard->order, count, &hard->by_source));
-  RONDO_TRY(rondo_allocate_items(hard->order->allocator, nodes, sizeof(node_mask), &hard->masks));
+  RONDO_TRY(rondo_scratch_take(&hard->scratch, nodes + 1, sizeof *hard->starts, &hard->starts));
+  RONDO_TRY(rondo_scratch_take(&hard->scratch, count, sizeof *hard->by_source, &hard->by_source));
+  RONDO_TRY(rondo_scratch_take(&hard->scratch, nodes, sizeof *hard->masks, &hard->masks));
   answer_hard(hard);
   for (size_t i = 0; i < count; i++)
     if (hard->asked[i] != 0) pairs[i].ordered = hard->items[hard->asked[i] - 1].ordered;
@@ -271,26 +268,20 @@ static rondo_status make_table(hard_pairs *hard, size_t count) {
   size_t room = 16;
   while (room < 2 * count) room *= 2;
   hard->table_mask = room - 1;
-  RONDO_TRY(rondo_allocate_items(hard->order->allocator, count, sizeof(hard_pair), &hard->items));
-  RONDO_TRY(take(hard->order, room, &hard->table));
-  return take(hard->order, count, &hard->asked);
+  RONDO_TRY(rondo_scratch_take(&hard->scratch, count, sizeof *hard->items, &hard->items));
+  RONDO_TRY(rondo_scratch_take(&hard->scratch, room, sizeof *hard->table, &hard->table));
+  return rondo_scratch_take(&hard->scratch, count, sizeof *hard->asked, &hard->asked);
 }
 
 rondo_status rondo_verify_order_check(const rondo_verify_order *order, rondo_order_pair *pairs, size_t count) {
-  const size_t nodes = order->edges.node_count;
   if (order->clocks != NULL || order->chain_count <= 1 || count == 0) {
     for (size_t i = 0; i < count; i++)
       (void)rondo_verify_order_decide(order, pairs[i].before, pairs[i].after, &pairs[i].ordered);
     return RONDO_OK;
   }
-  hard_pairs hard = {.order = order};
+  hard_pairs hard = {.order = order, .scratch = {.allocator = order->allocator}};
   rondo_status status = make_table(&hard, count);
   if (status == RONDO_OK) status = check_by_masks(&hard, pairs, count);
-  rondo_release(order->allocator, hard.items, count, sizeof(hard_pair));
-  rondo_release(order->allocator, hard.table, hard.table_mask + 1, sizeof(uint32_t));
-  rondo_release(order->allocator, hard.asked, count, sizeof(uint32_t));
-  rondo_release(order->allocator, hard.starts, nodes + 1, sizeof(uint32_t));
-  rondo_release(order->allocator, hard.by_source, count, sizeof(uint32_t));
-  rondo_release(order->allocator, hard.masks, nodes, sizeof(node_mask));
+  rondo_scratch_free(&hard.scratch);
   return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The verifier visits the nodes in order and keeps the state of each cell. An access belongs to the alloc node that
- * covers its first byte at that moment. Allocations that share bytes live one after another. So if the access is within
- * the lifetime of any alloc node, it is that one.
+ * The verifier visits the nodes in order and keeps the state of each cell (verifier_internal.h). An access belongs to
+ * the alloc node that covers its first byte at that moment: allocations that share bytes live one after another, so if
+ * the access is within the lifetime of any of them, it is that one.
  */
 #include "graph/verify/verifier.h"
 
@@ -61,7 +61,7 @@ rondo_status rondo_verify_require(rondo_verifier *verifier, rondo_mistake_kind k
 
 /* The walk -------------------------------------------------------------------------------------------------------- */
 
-/* The previous allocation of the cell's bytes must be freed before. */
+/* The previous allocation of the cell's bytes must be freed before this one. */
 static rondo_status check_prior(rondo_verifier *verifier, uint32_t prior, uint32_t index) {
   rondo_region *region = &verifier->regions.items[index];
   const rondo_region *earlier = &verifier->regions.items[prior];
@@ -76,7 +76,7 @@ static rondo_status walk_alloc(rondo_verifier *verifier, uint32_t index) {
   const uint32_t first = verifier->points.items[verifier->region_points.items[2 * (size_t)index]].cell;
   const uint32_t past = verifier->points.items[verifier->region_points.items[2 * (size_t)index + 1]].cell;
   assert(index < verifier->alloc_count && first <= past && past < verifier->cells.count);
-  /* They are equal for an address of a dump that is the last there is. */
+  /* They are equal if the address, from a dump, is the last one possible. */
   for (uint32_t i = first; i < past; i++) {
     rondo_cell *cell = &verifier->cells.items[i];
     RONDO_TRY(check_prior(verifier, cell->region, index));
@@ -101,7 +101,7 @@ static rondo_status note_access(rondo_verifier *verifier, rondo_mistake_kind kin
   return rondo_verify_note(verifier, kind, true, verifier->accesses.items[access].node, access, region);
 }
 
-/* An access that begins outside every allocation may still extend into one. */
+/* An access that begins outside all allocations may still extend into one. */
 static rondo_status check_cells(rondo_verifier *verifier, uint32_t access) {
   const rondo_access_use *use = &verifier->accesses.items[access];
   const uint32_t first = verifier->points.items[use->begin].cell, past = verifier->points.items[use->end].cell;
@@ -119,7 +119,7 @@ static rondo_status check_extent(rondo_verifier *verifier, uint32_t access, uint
   return note_access(verifier, RONDO_MISTAKE_BEYOND, access, index);
 }
 
-/* Whether all nodes are ordered. Then no two can race. */
+/* Whether every pair of nodes is ordered. Then there are no races. */
 static bool is_line(const rondo_verifier *verifier) { return verifier->order.chain_count == 1; }
 
 static rondo_status walk_access(rondo_verifier *verifier, uint32_t access) {
@@ -138,7 +138,7 @@ static rondo_status walk_access(rondo_verifier *verifier, uint32_t access) {
   return is_line(verifier) ? RONDO_OK : rondo_verify_race(verifier, access);
 }
 
-/* Alloc and free nodes access nothing, so that each node is either among the accesses or among the regions. */
+/* Alloc and free nodes access nothing, so a node is either among the accesses or among the regions. */
 static rondo_status walk(rondo_verifier *verifier) {
   uint32_t alloc = 0;
   for (uint32_t i = 0; i < verifier->accesses.count; i++) {
@@ -176,7 +176,7 @@ static bool has_pointer(const rondo_node_params *params) {
   }
 }
 
-/* A graph without an address: a graph of a device uses no memory; in a graph of data, possibly nothing could be
+/* For a graph without an address. A graph of a device uses no memory; in a graph that is only data, nothing could be
  * checked. */
 static rondo_status note_no_address(rondo_verifier *verifier) {
   if (verifier->input->knows_all) return RONDO_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory as the verifier sees it: points, cells and regions; what nodes access; which free belongs to which alloc.
- * Everything is collected in one walk over the nodes, and sorted once.
+ * Steps 1 and 2 of the verifier: points, cells and regions; what nodes access; which free belongs to which alloc.
+ * Everything is collected in one walk over the nodes and sorted once.
  */
 #include <assert.h>
 #include <string.h>
@@ -91,7 +91,7 @@ static rondo_status sort_points(rondo_verifier *verifier) {
 
 /* Accesses -------------------------------------------------------------------------------------------------------- */
 
-/* Sets where it begins and ends. */
+/* Adds an access from `begin` to `end`. If `end` is not after `begin`, its extent is unknown. */
 static rondo_status add_access(rondo_verifier *verifier, rondo_access_use *use, uintptr_t begin, uintptr_t end) {
   use->region = RONDO_NONE;
   use->end = RONDO_NONE;
@@ -141,7 +141,7 @@ static rondo_status collect_boxes(rondo_verifier *verifier, uint32_t node, const
   return RONDO_OK;
 }
 
-/* From the lowest to past the highest address whose lifetime the graph's own nodes decide. */
+/* The addresses whose lifetimes the graph's own nodes determine, from the lowest to one past the highest. */
 typedef struct address_span {
   uintptr_t low, high;
 } address_span;
@@ -170,7 +170,7 @@ static rondo_status collect_scanned(rondo_verifier *verifier, uint32_t node, con
 
 /* Alloc and free nodes -------------------------------------------------------------------------------------------- */
 
-/* An allocation of which nothing is known yet but where it is, and whose: a node's, or, for NONE, from outside. */
+/* A region of which only the location and the origin are known: an alloc node, or for NONE a range from outside. */
 static rondo_region region_of(const void *address, size_t bytes, uint32_t alloc, uint32_t range) {
   const uintptr_t begin = (uintptr_t)address;
   return (rondo_region){.begin = begin,
@@ -184,7 +184,7 @@ static rondo_region region_of(const void *address, size_t bytes, uint32_t alloc,
                         .loose = {RONDO_NONE, RONDO_NONE}};
 }
 
-/* Cells are cut where the next region, which covers cells, begins and ends. */
+/* The next region covers cells, so cells begin where it begins and ends. */
 static rondo_status cut_cells(rondo_verifier *verifier, uintptr_t begin, uintptr_t end, address_span *span) {
   uint32_t first, past;
   assert(verifier->region_points.count == 2 * verifier->regions.count);
@@ -205,7 +205,7 @@ static rondo_status collect_alloc(rondo_verifier *verifier, uint32_t node, const
   return rondo_array_push(verifier->allocator, &verifier->regions, &region);
 }
 
-/* What an alloc node before it has allocated is in the span already. */
+/* An allocation of an alloc node before it is in the span already. */
 static void widen_to_freed(const rondo_verifier *verifier, const rondo_point *point, address_span *span) {
   const rondo_verify_input *input = verifier->input;
   rondo_known_range range = {.begin = NULL};
@@ -235,7 +235,7 @@ static rondo_status add_range(rondo_verifier *verifier, const rondo_known_range 
   return rondo_array_push(verifier->allocator, &verifier->regions, &region);
 }
 
-/* Allocations around the graph are in cells as alloc nodes are. */
+/* Allocations around the graph cover cells like alloc nodes do. */
 static rondo_status collect_held(rondo_verifier *verifier, address_span *span) {
   const rondo_verify_input *input = verifier->input;
   for (size_t i = 0; i < input->held_count; i++) {
@@ -272,7 +272,7 @@ static rondo_status collect_accesses(rondo_verifier *verifier, const address_spa
 
 /* Cells ----------------------------------------------------------------------------------------------------------- */
 
-/* The cell at a point begins at the last boundary that is not after it; cell 0 is before all. */
+/* The cell of a point begins at the last boundary that is not after the point. Cell 0 is before all boundaries. */
 static rondo_status make_cells(rondo_verifier *verifier) {
   uint32_t cell = 0;
   for (size_t i = 0; i < verifier->sorted.count; i++) {
@@ -290,7 +290,7 @@ static rondo_status make_cells(rondo_verifier *verifier) {
 
 static uint32_t cell_at(const rondo_verifier *verifier, uint32_t point) { return verifier->points.items[point].cell; }
 
-/* Numbers the clusters; `joins[i]` counts the ranges over both cell i - 1 and cell i, as differences. */
+/* Numbers the clusters. The sum of joins[0] to joins[i] is the number of ranges over both cell i - 1 and cell i. */
 static rondo_status number_clusters(rondo_verifier *verifier, const uint32_t *joins) {
   uint32_t over = 0, cluster = 0;
   for (size_t i = 0; i < verifier->cells.count; i++) {
@@ -328,7 +328,7 @@ static rondo_status make_clusters(rondo_verifier *verifier) {
   return RONDO_OK;
 }
 
-/* Sums up where accesses of no known extent begin, for the regions that cover cells. */
+/* Fills loose_before. Only regions that cover cells need it. */
 static rondo_status count_loose(rondo_verifier *verifier) {
   const size_t count = verifier->cells.count + 1;
   if (verifier->covering_count == 0) return RONDO_OK;
@@ -365,14 +365,14 @@ static void cover_cells_by(rondo_verifier *verifier, size_t index) {
   region->is_loose = verifier->loose_before.items[past] > verifier->loose_before.items[first];
 }
 
-/* The earliest alloc node stays in each cell, unless something is there before all of them. */
+/* Each cell gets its first alloc node, or what is allocated there before all of them. */
 static void cover_cells(rondo_verifier *verifier) {
   for (size_t i = verifier->alloc_count; i-- > 0;) cover_cells_by(verifier, i);
   for (size_t i = verifier->alloc_count; i < verifier->covering_count; i++) cover_cells_by(verifier, i);
 }
 
-/* Where no alloc node of the graph has its bytes, a point may be in an allocation from outside. Most points follow
- * others of the same allocation. */
+/* A point outside of all cells of regions may be in an allocation from outside. Most points follow others of the same
+ * allocation. */
 static rondo_status find_ranges(rondo_verifier *verifier) {
   const rondo_verify_input *input = verifier->input;
   uint32_t last = RONDO_NONE;
@@ -415,7 +415,8 @@ static rondo_status free_outside(rondo_verifier *verifier, uint32_t node, uint32
   return RONDO_OK;
 }
 
-/* A free that the walk found nothing open for: it may be missing an edge from an alloc that comes later in the walk. */
+/* For a free without an allocation before it in the order of nodes. An edge from an alloc that comes later in this
+ * order may be missing. */
 static rondo_status settle_stray(rondo_verifier *verifier, uint32_t node, uint32_t point, uint32_t first_here) {
   uint32_t freed = RONDO_NONE;
   for (uint32_t i = first_here; i != RONDO_NONE; i = verifier->regions.items[i].next) {
@@ -433,14 +434,15 @@ static rondo_status settle_stray(rondo_verifier *verifier, uint32_t node, uint32
 }
 
 typedef struct free_pairing {
-  uint32_t *here;  /* by point: the regions of alloc nodes that begin there, a list */
-  uint32_t *open;  /* by point: the one that the walk has allocated and not freed */
-  uint32_t *stray; /* numbers of frees */
+  uint32_t *here;  /* by point: list of the regions of alloc nodes that begin there */
+  uint32_t *open;  /* by point: the region that is allocated and not freed yet */
+  uint32_t *stray; /* indices of frees without an allocation */
   size_t stray_count;
 } free_pairing;
 
-/* In the order of the nodes, alloc and free nodes of one address take turns; what is found may be freed first. */
-static void pair_in_turns(rondo_verifier *verifier, free_pairing *pairing) {
+/* In the order of the nodes, alloc and free nodes of one address alternate. Graph memory that is allocated when the
+ * graph begins may be freed first. */
+static void pair_in_order(rondo_verifier *verifier, free_pairing *pairing) {
   size_t alloc = 0;
   for (size_t i = verifier->alloc_count; i < verifier->covering_count; i++)
     if (verifier->ranges.items[verifier->regions.items[i].range].is_graph_memory)
@@ -465,7 +467,7 @@ static rondo_status pair_all(rondo_verifier *verifier, free_pairing *pairing) {
     verifier->regions.items[i].next = *here;
     *here = (uint32_t)i;
   }
-  pair_in_turns(verifier, pairing);
+  pair_in_order(verifier, pairing);
   for (size_t i = 0; i < pairing->stray_count; i++) {
     const uint32_t at = pairing->stray[i], point = verifier->free_points.items[at];
     RONDO_TRY(settle_stray(verifier, verifier->frees.items[at], point, pairing->here[point]));

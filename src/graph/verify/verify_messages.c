@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From mistakes to findings: which nodes, which edge would correct it, and the message. Mistakes are sorted by their
- * nodes, errors first. Only those that are kept get messages.
+ * From mistakes to findings: which nodes they concern, which edge would correct them, and the message. Mistakes are
+ * sorted by their nodes, errors first. Only findings that are kept get messages.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/edges.h"
 #include "graph/graph.h"
 #include "graph/node_name.h"
 #include "graph/verify/verifier_internal.h"
@@ -18,8 +19,8 @@
 #define ALLOCATION_TEXT (RONDO_LABEL_BYTES + 128)
 #define PART_TEXT 96
 
-/* A finding that is being written, with what most messages need: the node whose mistake it is, and the access and the
- * allocation, where there are such. */
+/* A finding that is being written, and what most messages need: the node with the mistake, and the access and the
+ * allocation if there are any. */
 typedef struct report {
   rondo_verifier *verifier;
   const rondo_mistake *mistake;
@@ -28,7 +29,7 @@ typedef struct report {
   char node[NODE_TEXT];
   char allocation[ALLOCATION_TEXT];
   rondo_finding finding;
-  uint32_t number; /* of finding.node, or of the child node around it, in the graph that is verified */
+  uint32_t number; /* of finding.node, or of the child node that contains it, in the graph that is verified */
   char message[RONDO_FINDING_MESSAGE];
   char remedy[400];
 } report;
@@ -79,7 +80,7 @@ static void step_up(const rondo_graph **graph, uint32_t *slot) {
   *graph = (*graph)->parent;
 }
 
-/* The edge between two nodes of one graph that orders the two; false when one contains the other. */
+/* Finds the edge between two nodes of one graph that would order the two. False if one node contains the other. */
 static bool find_edge(const rondo_verifier *verifier, uint32_t before, uint32_t after, const rondo_graph **out_graph,
                       uint32_t *out_from, uint32_t *out_to) {
   const rondo_graph *from = flat_node(verifier, before)->graph, *to = flat_node(verifier, after)->graph;
@@ -94,13 +95,6 @@ static bool find_edge(const rondo_verifier *verifier, uint32_t before, uint32_t 
   }
   *out_graph = from;
   return *out_from != *out_to;
-}
-
-static bool has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) {
-  const rondo_slots *dependents = &rondo_graph_at(graph, from)->dependents;
-  for (size_t i = 0; i < dependents->count; i++)
-    if (dependents->items[i] == to) return true;
-  return false;
 }
 
 static rondo_status is_ordered(const rondo_verifier *verifier, uint32_t before, uint32_t after, bool *out) {
@@ -118,8 +112,8 @@ static void name_graph(char *buffer, size_t room, const rondo_graph *graph, cons
   snprintf(buffer, room, "%s%s", path == NULL ? "" : " in ", path == NULL ? "" : path);
 }
 
-/* `before` must come before `after` and does not. An edge helps, unless it comes after; then `else_do` says what else
- * there is to do. */
+/* `before` must come before `after`, but does not. Suggests an edge, unless `after` already comes before it; then
+ * suggests `else_do` too. */
 static rondo_status suggest_edge(report *self, uint32_t before, uint32_t after, const char *else_do) {
   const rondo_verifier *verifier = self->verifier;
   const rondo_graph *graph = NULL;
@@ -136,7 +130,8 @@ static rondo_status suggest_edge(report *self, uint32_t before, uint32_t after, 
   name_graph(where, sizeof where, graph, verifier->input->root);
   if (backwards) {
     snprintf(self->remedy, sizeof self->remedy, "Remove the %s %" PRIu32 " -> %" PRIu32 "%s%s%s",
-             has_edge(graph, to, from) ? "edge" : "order", to, from, where, else_do[0] == '\0' ? "" : " or ", else_do);
+             rondo_graph_has_edge(graph, to, from) ? "edge" : "order", to, from, where,
+             else_do[0] == '\0' ? "" : " or ", else_do);
     return RONDO_OK;
   }
   self->finding.from = tag_in(verifier, graph, from);
@@ -180,9 +175,9 @@ static void say(report *self, const char *format, ...) {
   va_end(arguments);
 }
 
-/* What the node does: "reads", "writes", or is given. */
+/* What the node does with the memory. */
 static const char *verb_of(const rondo_access_use *use) {
-  if (use->is_scanned) return "is given an address in";
+  if (use->is_scanned) return "gets an address in";
   return use->writes ? "writes" : "reads";
 }
 
@@ -232,16 +227,16 @@ static rondo_status report_reuse(report *self) {
   region_text(first, verifier, self->mistake->subject);
   if (self->mistake->kind == RONDO_MISTAKE_STILL_ALIVE) {
     if (earlier->alloc != RONDO_NONE) set_other(self, earlier->alloc);
-    say(self, "%s is given bytes of %s, which %s. Free that before, or launch the two in graphs of their own",
-        self->allocation, first,
-        earlier->alloc == RONDO_NONE ? "lives when the graph begins and is not freed by it"
+    say(self, "%s gets bytes of %s, which %s. Free that first, or launch the two in separate graphs", self->allocation,
+        first,
+        earlier->alloc == RONDO_NONE ? "is allocated when the graph begins and not freed by it"
                                      : "the graph does not free");
     return RONDO_OK;
   }
   set_other(self, earlier->freed);
   RONDO_TRY(suggest_edge(self, earlier->freed, self->region->alloc, "order the two"));
   say(self,
-      "%s is given bytes of %s but is not ordered after its free (%s). %s. One memory graph cannot stand twice in "
+      "%s gets bytes of %s but is not ordered after its free (%s). %s. A graph with memory nodes cannot be twice in "
       "branches that may run at once",
       self->allocation, first, where_text(where, verifier, earlier->freed), self->remedy);
   return RONDO_OK;
@@ -263,18 +258,18 @@ static rondo_status report_foreign(report *self) {
   if (self->region == NULL)
     say(self,
         "%s frees 0x%" PRIxPTR
-        ", where no alloc node that is known has an allocation. Free what an alloc node returned, while its graph or "
-        "an exec of it exists",
+        ", where no known alloc node has an allocation. Free an address from an alloc node, while its graph or an exec "
+        "of it exists",
         self->node, (uintptr_t)address);
   else
-    say(self, "%s frees 0x%" PRIxPTR ", which is %s %s. Free nodes free what alloc nodes returned", self->node,
-        (uintptr_t)address, inside ? "inside" : "the address of", self->allocation);
+    say(self, "%s frees 0x%" PRIxPTR ", which is %s %s. A free node must free an address from an alloc node",
+        self->node, (uintptr_t)address, inside ? "inside" : "the address of", self->allocation);
   return RONDO_OK;
 }
 
 static rondo_status report_beyond(report *self) {
   const uintptr_t begin = rondo_verifier_address(self->verifier, self->use->begin), start = self->region->begin;
-  say(self, "%s %s %" PRIuPTR " bytes from %s%" PRIuPTR " of %s, and so passes its %s. Access less, or allocate more",
+  say(self, "%s %s %" PRIuPTR " bytes from %s%" PRIuPTR " of %s, and so exceeds its %s. Access less, or allocate more",
       self->node, verb_of(self->use), rondo_verifier_address(self->verifier, self->use->end) - begin,
       begin < start ? "byte -" : "byte ", begin < start ? start - begin : begin - start, self->allocation,
       begin < start ? "beginning" : "end");
@@ -283,7 +278,7 @@ static rondo_status report_beyond(report *self) {
 
 static rondo_status report_no_access(report *self) {
   say(self,
-      "%s %s %s, which is on device '%s' and not accessible from the graph's. Give this device access to it, or "
+      "%s %s %s, which is on device '%s' and not accessible from the graph's device. Give this device access to it, or "
       "copy it",
       self->node, verb_of(self->use), self->allocation, self->verifier->ranges.items[self->region->range].no_access);
   return RONDO_OK;
@@ -298,27 +293,26 @@ static rondo_status report_dead(report *self) {
   (void)snprintf(access, sizeof access, "%s %s%s 0x%" PRIxPTR ", byte %" PRIuPTR " of", self->node, verb_of(self->use),
                  scanned_text(part, self->use), begin, begin - self->region->begin);
   if (verifier->ranges.items[self->region->range].was_freed)
-    say(self,
-        "%s %s, which was freed. Instantiate before the free and launch before it, or give the node memory that is "
-        "allocated",
-        access, self->allocation);
+    say(self, "%s %s, which was freed. Launch before it is freed, or pass memory that is allocated", access,
+        self->allocation);
   else
     say(self,
-        "%s %s%s%s, where nothing lives that the recording was told of: it was freed, or belongs to another recording. "
-        "Name it among what lives when the recording begins, or keep it alive",
+        "%s %s%s%s, where the recording has no allocation: it was freed, or belongs to another recording. List it "
+        "among "
+        "what is allocated when the recording begins, or keep it alive",
         access, is_named ? "arena '" : "an arena", name, is_named ? "'" : "");
   return RONDO_OK;
 }
 
 static rondo_status report_no_address(report *self) {
   say(self,
-      "%s has no address, and no other node has one: what touches which memory is not known, and was not looked at. "
-      "Dump the graph with its addresses",
+      "%s has no address, and no other node has one, so accesses to memory were not checked. Dump the graph with its "
+      "addresses",
       self->node);
   return RONDO_OK;
 }
 
-/* "bytes 0 to 4096 of allocation 'x' (...)": what both touch, if that is known and in one piece. */
+/* "bytes 0 to 4096 of allocation 'x' (...)": the bytes that both touch, if they are known and consecutive. */
 static void shared_text(char *buffer, size_t room, const rondo_verifier *verifier, const rondo_access_use *a,
                         const rondo_access_use *b) {
   const uintptr_t a_begin = rondo_verifier_address(verifier, a->begin);
@@ -360,14 +354,14 @@ static rondo_status report_race(report *self) {
 
 /* Kinds of mistakes ------------------------------------------------------------------------------------------------ */
 
-/* Which of a mistake's two numbers is meant. */
+/* Selects a number of a mistake. */
 typedef enum which { NEITHER, SUBJECT, OBJECT } which;
 
 static const struct {
   rondo_status (*write)(report *self);
   rondo_status status;
   rondo_reason reason;
-  which access, region; /* of an access without a region: its own */
+  which access, region; /* for an access without a region here: the region of the access */
 } kinds[] = {
     [RONDO_MISTAKE_LIFE] = {report_life, RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, NEITHER, SUBJECT},
     [RONDO_MISTAKE_REUSE] = {report_reuse, RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED, NEITHER, OBJECT},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Turns mistakes into findings: which nodes they concern, which edge would correct them, and the text.
+ * Turns mistakes into findings: which nodes they concern, which edge would correct them, and the message.
  */
 #ifndef RONDO_GRAPH_VERIFY_VERIFY_MESSAGES_H
 #define RONDO_GRAPH_VERIFY_VERIFY_MESSAGES_H

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Races. For each cell it is enough to know the last writer and the readers since: a reader must come after the writer,
- * and the next writer after all those readers, or after the last writer when there are none. If each of these pairs is
- * ordered, so are all accesses before them, because order is transitive; if one is not, that pair is a race itself.
+ * Races. For each cell it is enough to know the last writer and the readers since then. A reader must come after the
+ * writer. The next writer must come after all these readers, or after the last writer if there are none. If each of
+ * these pairs is ordered, all earlier accesses are ordered too, because order is transitive. If one is not, this pair
+ * is a race.
  *
- * What keeps the work small. Of two readers on one chain only the later one is kept. Reads over the same many cells
- * are kept once for all of them. If a node comes after all nodes of a set, so do all nodes with the same single
- * dependency. If two readers have the same single dependency and the same single dependent, any node that is ordered
- * with one of them is ordered with the other.
+ * Some rules keep the work small. Of two readers on one chain, only the later one is kept. Reads of the same range of
+ * many cells are kept once for all cells. If a node comes after all nodes of a set, so do all nodes with the same only
+ * predecessor. If two readers have the same only predecessor and the same only successor, any node that is ordered with
+ * one of them is ordered with the other.
  *
- * In clusters with boxes of several rows cells mean nothing; there each access is compared with those before it, and
- * one that writes a whole range makes those inside it superfluous. Accesses of unknown extent are kept a region, and
- * may race with all that ends after their beginning. Only the last writer and the readers since are compared, because
- * this gives warnings only.
+ * In clusters with boxes of several rows, cells have no meaning. There each access is compared with those before it,
+ * and an access that writes a whole range replaces those inside it. Accesses of unknown extent are kept for each
+ * region, and may race with everything that ends after they begin. For them, only the last writer and the readers since
+ * then are compared, because this gives only warnings.
  */
 #include <assert.h>
 
@@ -30,7 +31,7 @@ static rondo_status require_order(rondo_verifier *verifier, rondo_mistake_kind k
   if (rondo_verifier_knows_order(verifier, earlier, later)) return RONDO_OK;
   const uint32_t before = use_at(verifier, earlier)->node, after = use_at(verifier, later)->node;
   if (before == after) {
-    verifier->unsure_count++; /* known of this node, not of others */
+    verifier->unsure_count++; /* met for this node, not for others */
     return RONDO_OK;
   }
   return rondo_verify_require(verifier, kind, before, after, earlier, later);
@@ -38,7 +39,7 @@ static rondo_status require_order(rondo_verifier *verifier, rondo_mistake_kind k
 
 /* Lists of readers ------------------------------------------------------------------------------------------------ */
 
-/* The new one takes the place of one on its chain that is among the first. */
+/* Adds a reader. It replaces a reader on the same chain if one is among the first of the list. */
 static rondo_status add_reader(rondo_verifier *verifier, uint32_t *list, uint32_t access) {
   const uint32_t chain = verifier->order.chain[use_at(verifier, access)->node];
   uint32_t at = *list;
@@ -81,7 +82,7 @@ static rondo_wide_read *wide_at(const rondo_verifier *verifier, uint32_t wide) {
   return &verifier->wide_reads.items[wide];
 }
 
-/* Drops those that lie in the cells. */
+/* Removes the wide reads within the cells. */
 static void forget_wide(const rondo_verifier *verifier, rondo_cluster *cluster, uint32_t first, uint32_t past) {
   uint32_t *link = &cluster->wide;
   while (*link != RONDO_NONE) {
@@ -104,7 +105,7 @@ void rondo_verify_forget(rondo_verifier *verifier, uint32_t first, uint32_t past
   }
 }
 
-/* True for a read over many cells that follows one over the same. */
+/* True for a read of many cells if the read before it was of the same cells. */
 static bool is_wide(rondo_cluster *cluster, uint32_t first, uint32_t past) {
   if (past - first <= MANY_CELLS) return false;
   if (cluster->last_first == first && cluster->last_past == past) return true;
@@ -120,48 +121,49 @@ static rondo_status open_wide(rondo_verifier *verifier, rondo_cluster *cluster) 
                                  .readers = RONDO_NONE,
                                  .last_in = RONDO_ORDER_MANY,
                                  .last_out = RONDO_ORDER_MANY,
-                                 .reader_way = RONDO_ORDER_MANY,
-                                 .writer_way = RONDO_ORDER_MANY,
+                                 .reader_predecessor = RONDO_ORDER_MANY,
+                                 .writer_predecessor = RONDO_ORDER_MANY,
                                  .next = cluster->wide};
   cluster->open = cluster->wide = (uint32_t)verifier->wide_reads.count;
   return rondo_array_push(verifier->allocator, &verifier->wide_reads, &fresh);
 }
 
-static rondo_status follow_writers(rondo_verifier *verifier, rondo_wide_read *wide, uint32_t access, uint32_t way_in) {
+static rondo_status follow_writers(rondo_verifier *verifier, rondo_wide_read *wide, uint32_t access,
+                                   uint32_t predecessor) {
   const uint64_t unsure = verifier->unsure_count;
-  if (way_in != RONDO_ORDER_MANY && way_in == wide->reader_way) return RONDO_OK;
+  if (predecessor != RONDO_ORDER_MANY && predecessor == wide->reader_predecessor) return RONDO_OK;
   for (uint32_t i = wide->first; i < wide->past; i++) {
     const uint32_t writer = verifier->cells.items[i].writer;
     if (writer != RONDO_NONE) RONDO_TRY(require_order(verifier, RONDO_MISTAKE_RACE, writer, access));
   }
-  if (verifier->unsure_count == unsure) wide->reader_way = way_in;
+  if (verifier->unsure_count == unsure) wide->reader_predecessor = predecessor;
   return RONDO_OK;
 }
 
 static rondo_status read_wide(rondo_verifier *verifier, rondo_cluster *cluster, uint32_t access) {
   const uint32_t node = use_at(verifier, access)->node;
-  const uint32_t way_in = verifier->order.way_in[node], way_out = verifier->order.way_out[node];
+  const uint32_t predecessor = verifier->order.only_predecessor[node], successor = verifier->order.only_successor[node];
   if (cluster->open == RONDO_NONE) RONDO_TRY(open_wide(verifier, cluster));
   rondo_wide_read *wide = wide_at(verifier, cluster->open);
-  const bool is_single = way_in != RONDO_ORDER_MANY && way_out != RONDO_ORDER_MANY;
-  if (is_single && wide->last_in == way_in && wide->last_out == way_out) return RONDO_OK;
-  wide->last_in = way_in;
-  wide->last_out = way_out;
-  RONDO_TRY(follow_writers(verifier, wide, access, way_in));
+  const bool is_single = predecessor != RONDO_ORDER_MANY && successor != RONDO_ORDER_MANY;
+  if (is_single && wide->last_in == predecessor && wide->last_out == successor) return RONDO_OK;
+  wide->last_in = predecessor;
+  wide->last_out = successor;
+  RONDO_TRY(follow_writers(verifier, wide, access, predecessor));
   return add_reader(verifier, &wide->readers, access);
 }
 
-/* The writer must come after the wide reads that it touches; those that it covers need not be looked at again. */
+/* The writer must come after the wide reads that it touches. Those that it covers are removed. */
 static rondo_status follow_wide(rondo_verifier *verifier, rondo_cluster *cluster, uint32_t first, uint32_t past,
                                 uint32_t access) {
-  const uint32_t way_in = verifier->order.way_in[use_at(verifier, access)->node];
+  const uint32_t predecessor = verifier->order.only_predecessor[use_at(verifier, access)->node];
   for (uint32_t at = cluster->wide; at != RONDO_NONE; at = wide_at(verifier, at)->next) {
     rondo_wide_read *wide = wide_at(verifier, at);
     if (wide->first >= past || wide->past <= first) continue;
-    if (way_in != RONDO_ORDER_MANY && way_in == wide->writer_way) continue;
+    if (predecessor != RONDO_ORDER_MANY && predecessor == wide->writer_predecessor) continue;
     const uint64_t unsure = verifier->unsure_count;
     RONDO_TRY(require_readers(verifier, wide->readers, access));
-    if (verifier->unsure_count == unsure) wide->writer_way = way_in;
+    if (verifier->unsure_count == unsure) wide->writer_predecessor = predecessor;
   }
   forget_wide(verifier, cluster, first, past);
   return RONDO_OK;
@@ -199,16 +201,16 @@ static bool same_box(const rondo_box *a, const rondo_box *b) {
          a->pitch == b->pitch && a->depth == b->depth;
 }
 
-/* A node that has to be ordered with the earlier one has to be ordered with the later one too. */
+/* Whether a node that must be ordered with the earlier access must also be ordered with the later one. */
 static bool replaces(const rondo_access_use *later, const rondo_box *box, const rondo_box *earlier_box) {
   if (!later->writes) return false;
   if (same_box(box, earlier_box)) return true;
   return rondo_box_is_range(box) && earlier_box->begin >= box->begin && earlier_box->end <= box->end;
 }
 
-/* Looks at one that may have to come before the access; *out_replaced when it need not be looked at again. */
-static rondo_status meet_box(rondo_verifier *verifier, uint32_t earlier, uint32_t access, const rondo_box *box,
-                             bool *out_replaced) {
+/* Compares an access with an earlier one. *out_replaced is true if the earlier one does not matter any more. */
+static rondo_status compare_box(rondo_verifier *verifier, uint32_t earlier, uint32_t access, const rondo_box *box,
+                                bool *out_replaced) {
   const rondo_access_use *before = use_at(verifier, earlier), *use = use_at(verifier, access);
   *out_replaced = false;
   if (!use->writes && !before->writes) return RONDO_OK;
@@ -228,7 +230,7 @@ static rondo_status touch_boxes(rondo_verifier *verifier, uint32_t access, rondo
   while (*link != RONDO_NONE) {
     rondo_reader *at = &verifier->readers.items[*link];
     bool replaced;
-    RONDO_TRY(meet_box(verifier, at->access, access, &box, &replaced));
+    RONDO_TRY(compare_box(verifier, at->access, access, &box, &replaced));
     if (replaced)
       *link = at->next;
     else

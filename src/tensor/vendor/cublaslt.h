@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products by cuBLASLt (vendor/libraries.h: RONDO_CUBLASLT_LIBRARY, else libcublasLt.so.13 or .12). The
+ * Matrix products by cuBLASLt (vendor/vendor_libraries.h: RONDO_CUBLASLT_LIBRARY, else libcublasLt.so.13 or .12). The
  * algorithm of a product is chosen once, for its shape. Only algorithms that give the same bits each time are used, so
  * none that adds partial results in order of completion. The caller provides the workspace.
  *

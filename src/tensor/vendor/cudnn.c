@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "device/device.h"
-#include "vendor/libraries.h"
+#include "vendor/vendor_libraries.h"
 
 /* Descriptors that are kept, in order of creation. */
 enum { X, WEIGHT, Y, WINDOW, OPERATION, GRAPH, CONFIG, PLAN, PACK, DESCRIPTORS };
@@ -145,11 +145,11 @@ static rondo_status make_operation(rondo_convolution *c) {
   const cudnn_descriptor *of = c->descriptors;
   const float one = 1, before = c->shape.adds ? 1 : 0;
   return make(c, OPERATION, passes[c->shape.pass].kind,
-              SETTINGS({first, CUDNN_OF_FLOAT, 1, &one}, {first + CUDNN_BEHIND_ALPHA_BETA, CUDNN_OF_FLOAT, 1, &before},
-                       {first + CUDNN_BEHIND_ALPHA_WINDOW, CUDNN_OF_DESCRIPTOR, 1, &of[WINDOW]},
-                       {first + CUDNN_BEHIND_ALPHA_WEIGHT, CUDNN_OF_DESCRIPTOR, 1, &of[WEIGHT]},
-                       {first + CUDNN_BEHIND_ALPHA_X, CUDNN_OF_DESCRIPTOR, 1, &of[X]},
-                       {first + CUDNN_BEHIND_ALPHA_Y, CUDNN_OF_DESCRIPTOR, 1, &of[Y]}));
+              SETTINGS({first, CUDNN_OF_FLOAT, 1, &one}, {first + CUDNN_AFTER_ALPHA_BETA, CUDNN_OF_FLOAT, 1, &before},
+                       {first + CUDNN_AFTER_ALPHA_WINDOW, CUDNN_OF_DESCRIPTOR, 1, &of[WINDOW]},
+                       {first + CUDNN_AFTER_ALPHA_WEIGHT, CUDNN_OF_DESCRIPTOR, 1, &of[WEIGHT]},
+                       {first + CUDNN_AFTER_ALPHA_X, CUDNN_OF_DESCRIPTOR, 1, &of[X]},
+                       {first + CUDNN_AFTER_ALPHA_Y, CUDNN_OF_DESCRIPTOR, 1, &of[Y]}));
 }
 
 static rondo_status make_graph(rondo_convolution *c) {

@@ -85,7 +85,7 @@ TEST(test_gm18_use_after_an_immediate_free) {
   gone = test_allocate(t, BYTES, NULL);
   assert_ok(rondo_free(t->device, gone));
   poke_on(t, t->stream, gone, 100, 1);
-  assert_found(t, RONDO_REASON_USE_AFTER_FREE, "kernel 'poke'", "byte 100 of an unnamed allocation (4.0 KiB)");
+  assert_found(t, RONDO_REASON_USE_AFTER_FREE, "kernel 'poke'", "byte 100 of allocation (no name, 4.0 KiB)");
 }
 
 TEST(test_gm18_use_after_a_stream_ordered_free) {
@@ -154,7 +154,7 @@ TEST(test_damage_is_seen_at_a_synchronisation) {
   unsigned char *small = test_allocate(t, 100, "small");
   small[100]++;
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
-  assert_message("'small' (100 B) was written outside, 1 byte past its end");
+  assert_message("'small' (100 B) was written outside of its bounds, 1 byte past its end");
   assert_ok(rondo_stream_synchronize(t->stream));
   small[101]++;
   assert_ok(rondo_free(t->device, small)); /* and at the end of its lifetime, to be said at the next */
@@ -278,7 +278,8 @@ TEST(test_the_node_that_wrote_too_far_is_named) {
   assert_ok(rondo_graph_add_free(graph, &node, 1, second, &node));
   rondo_exec *exec = instantiate_unverified(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_found(t, RONDO_REASON_OUT_OF_RANGE, "kernel 'poke' (node 3)", "'second' (300 B) was written outside, 1 byte");
+  assert_found(t, RONDO_REASON_OUT_OF_RANGE, "kernel 'poke' (node 3)",
+               "'second' (300 B) was written outside of its bounds, 1 byte");
 }
 
 /* Memory that outlives its graph: freed in stream order, then stale. */

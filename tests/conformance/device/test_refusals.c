@@ -235,7 +235,7 @@ TEST(test_gx1_kernels) {
     rondo_reason reason;
     const char *said;
   } rows[] = {
-      {{.params = {{(rondo_access)9, 8, 8}}}, RONDO_REASON_BAD_OPTIONS, "parameter 0 has the access 9, which is none"},
+      {{.params = {{(rondo_access)9, 8, 8}}}, RONDO_REASON_BAD_OPTIONS, "parameter 0 has the invalid access 9"},
       {{.params = {{RONDO_ACCESS_SCALAR, 4, 4}, {RONDO_ACCESS_SCALAR, 4, 3}}},
        RONDO_REASON_BAD_SIZE,
        "parameter 1 has the alignment 3: it must be a power of two"},
@@ -245,11 +245,11 @@ TEST(test_gx1_kernels) {
        "parameter 0 has 1048576 bytes, at most"},
       {{.params = {{RONDO_ACCESS_SCALAR, 0, 4}, {RONDO_ACCESS_SCALAR, 4, 4}}},
        RONDO_REASON_BAD_SIZE,
-       "parameter 0 has 0 bytes but parameter 1 has 4: leave no gap"},
+       "parameter 0 has 0 bytes but parameter 1 has 4: leave no gap in params"},
       {{.params = {{RONDO_ACCESS_SCALAR, 4, 4}}, .param_list = &number, .param_count = 1},
        RONDO_REASON_BAD_OPTIONS,
        "it has parameters both in params and in a list"},
-      {{.param_count = 1}, RONDO_REASON_BAD_OPTIONS, "param_list is NULL: give params, or param_list with param_count"},
+      {{.param_count = 1}, RONDO_REASON_BAD_OPTIONS, "param_list is NULL: set params, or param_list with param_count"},
       {{.param_list = &number, .param_count = 100000}, RONDO_REASON_BAD_SIZE, "100000 parameters, at most"},
       {{.block_threads = 1025}, RONDO_REASON_BAD_SIZE, "blocks of 1025 threads, at most 1024 are possible"},
       {{.cuda_source = "void k() {}", .cuda_image = "x"},
@@ -283,9 +283,10 @@ TEST(test_gx1_edges_and_nodes) {
       {a, a, RONDO_REASON_SELF_EDGE,
        "rondo_graph_add_edges: the graph: the edge from empty (node 0) to empty (node 0) leads from a node to itself"},
       {a, b, RONDO_REASON_DUPLICATE_EDGE,
-       "the edge from empty (node 0) to empty (node 1) is there already, or is given twice"},
-      {a, none, RONDO_REASON_UNKNOWN_NODE, "rondo_graph_add_edges: to[0]: the graph: the tag is 0 and names no node"},
-      {a, c, RONDO_REASON_UNKNOWN_NODE, "is of another graph than the graph, or of none: pass the one that"},
+       "the edge from empty (node 0) to empty (node 1) exists already, or is twice in the list"},
+      {a, none, RONDO_REASON_UNKNOWN_NODE,
+       "rondo_graph_add_edges: to[0]: the graph: the node id is 0 and names no node"},
+      {a, c, RONDO_REASON_UNKNOWN_NODE, "does not belong to the graph: pass the id that"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     assert_invalid(rondo_graph_add_edges(graph, &rows[i].from, &rows[i].to, 1), rows[i].reason);
@@ -293,9 +294,9 @@ TEST(test_gx1_edges_and_nodes) {
   }
   assert_invalid(rondo_graph_remove_edges(graph, &b, &a, 1), RONDO_REASON_MISSING_EDGE);
   assert_message(
-      "rondo_graph_remove_edges: the graph: the edge from empty (node 1) to empty (node 0) is not there, or");
+      "rondo_graph_remove_edges: the graph: the edge from empty (node 1) to empty (node 0) does not exist, or");
   assert_invalid(rondo_graph_add_empty(graph, twice, 2, &c), RONDO_REASON_DUPLICATE_EDGE);
-  assert_message("rondo_graph_add_empty: empty (node 0) is twice among the dependencies of the new node");
+  assert_message("rondo_graph_add_empty: empty (node 0) is listed twice in the dependencies of the new node");
   assert_ok(rondo_graph_remove(graph, b));
   assert_invalid(rondo_graph_remove(graph, b), RONDO_REASON_UNKNOWN_NODE);
   assert_message("rondo_graph_remove: the graph has no node 1: it was removed");
@@ -317,7 +318,7 @@ TEST(test_gx1_copies_and_fills) {
       {{.dst = (char *)words + 2, .element_bytes = 4, .width = 1}, "the address must be a multiple of 4"},
       {{.dst = words, .element_bytes = 4, .width = SIZE_MAX / 2}, "does not fit the address space"},
       {{.dst = words, .element_bytes = 4, .height = 2},
-       "rondo_graph_add_fill: a fill of 0 elements x 2 rows x 1 slices: give at least 1, or leave the fill out"},
+       "rondo_graph_add_fill: a fill of 0 elements x 2 rows x 1 slices: pass at least 1, or omit the fill"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     assert_invalid(rondo_graph_add_fill(graph, NULL, 0, &rows[i].fill, &node), RONDO_REASON_BAD_SIZE);
@@ -326,12 +327,12 @@ TEST(test_gx1_copies_and_fills) {
   assert_invalid(rondo_graph_add_copy(graph, NULL, 0, &overlapping, &node), RONDO_REASON_OUT_OF_RANGE);
   assert_message("overlap: copy through a third buffer");
   assert_invalid(rondo_copy_async(t->stream, words, words + 8, 0), RONDO_REASON_BAD_SIZE);
-  assert_message("rondo_copy_async: a copy of 0 bytes: give at least 1, or leave the copy out");
+  assert_message("rondo_copy_async: a copy of 0 bytes: pass at least 1, or omit the copy");
   const rondo_copy empty = {.dst = words, .src = words + 8, .height = 5};
   assert_invalid(rondo_graph_add_copy(graph, NULL, 0, &empty, &node), RONDO_REASON_BAD_SIZE);
-  assert_message("a copy of 0 bytes x 5 rows x 1 slices: give at least 1, or leave the copy out");
+  assert_message("a copy of 0 bytes x 5 rows x 1 slices: pass at least 1, or omit the copy");
   assert_invalid(rondo_graph_add_alloc(graph, NULL, 0, 0, NULL, &address, &node), RONDO_REASON_BAD_SIZE);
-  assert_message("an allocation of 0 bytes: give at least 1, or leave the alloc node out");
+  assert_message("an allocation of 0 bytes: pass at least 1, or omit the alloc node");
 }
 
 #define assert_unknown(call, said)                     \
@@ -349,10 +350,11 @@ TEST(test_gx1_tags) {
   assert_ok(rondo_graph_add_empty(other, NULL, 0, &node));
   assert_invalid(rondo_graph_get_params(graph, (rondo_node){0}, &params), RONDO_REASON_UNKNOWN_NODE);
   assert_message(
-      "rondo_graph_get_params: the graph: the tag is 0 and names no node: pass the one that adding the node returned");
+      "rondo_graph_get_params: the graph: the node id is 0 and names no node: pass the id that adding the node "
+      "returned");
   assert_invalid(rondo_graph_get_params(graph, node, &params), RONDO_REASON_UNKNOWN_NODE);
-  assert_message("rondo_graph_get_params: the tag 0x");
-  assert_message("is of another graph than the graph, or of none");
+  assert_message("rondo_graph_get_params: the node id 0x");
+  assert_message("does not belong to the graph");
   assert_int_equal(rondo_last_error()->node, RONDO_NO_NODE);
   const rondo_node wrong[] = {node, {0}};
   rondo_node none = {0};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The choice between the plain loop and stealing, without threads: what samples it takes, what it makes of them, and
- * that an unlucky one is corrected.
+ * The choice between the plain loop and stealing, without threads: which samples it takes, what it concludes from them,
+ * and that an unlucky sample is corrected.
  */
 #include "device/cpu/cpu_choice.h"
 #include "support/rondo_test.h"
 
-/* What runs take: alone is stealing without helpers. */
+/* How long runs take. `alone` is stealing without helpers. */
 typedef struct world {
   uint64_t loop_ns, helped_ns, alone_ns;
   bool has_helpers;
@@ -55,7 +55,7 @@ UNIT_TEST(the_loop_is_kept_where_helpers_make_it_slower) {
   assert_in_range(run(&choice, &useless, 100000).samples, 6, 60); /* trials become rare */
 }
 
-/* Helpers that do not come tell nothing about stealing, and cost nothing where it is cheap alone. */
+/* Runs without helpers show nothing about stealing with helpers, and cost nothing where stealing is cheap alone. */
 UNIT_TEST(helpers_that_come_later_are_used) {
   cpu_choice choice = {0};
   (void)run(&choice, &away, 200);
@@ -64,7 +64,7 @@ UNIT_TEST(helpers_that_come_later_are_used) {
   assert_true(choice.steals && choice.relies_on_helpers);
 }
 
-/* Where stealing alone costs, the loop runs meanwhile, and one run of sixteen looks for helpers. */
+/* Where stealing alone is slow, the loop runs meanwhile, and one run of sixteen tries whether helpers come. */
 UNIT_TEST(dear_samples_are_spread) {
   cpu_choice choice = {0};
   (void)run(&choice, &dear, 6);
@@ -76,7 +76,7 @@ UNIT_TEST(dear_samples_are_spread) {
   assert_true(choice.is_closed && choice.steals && choice.relies_on_helpers);
 }
 
-/* All samples of a trial are unlucky: the helper lost its processor in each. The next trial is near. */
+/* All samples of a trial are unlucky: the helper lost its processor in each. The next trial comes soon. */
 UNIT_TEST(an_unlucky_trial_is_corrected) {
   cpu_choice choice = {0};
   const world unlucky = {32000, 3000000, 33000, true};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Long runs of executables at the same time: when there is a crowd of them, and that each does all of its work once
- * whatever the others do meanwhile; and that trying how it runs best ends.
+ * Long runs of executables at the same time: when there is contention, that each run does all of its work once whatever
+ * the others do, and that trials of executables which always run under contention end.
  */
 #include <pthread.h>
 
@@ -96,7 +96,7 @@ static void *crowd_on_one_processor(void *user) {
 
 UNIT_TEST(runs_on_one_processor_leave_the_others_to_helpers_gx_10) { run_crowd(crowd_on_one_processor); }
 
-/* All runs on the first worker's processor: it is given the spare one, and stays where it is from then on. */
+/* All runs are on the first worker's processor. The worker gets the spare one, and stays there. */
 static void *crowd_on_a_workers_processor(void *user) {
   crowd *c = user;
   const uint32_t count = c->pool->processor_count;
@@ -197,7 +197,7 @@ UNIT_TEST(runs_in_a_crowd_do_all_of_their_work_once_gx_10) {
 
 enum { LONGER_THAN_BRIEF_NS = 40000, TRIES = 100, LAUNCHES = 30 };
 
-/* Two blocks, so that it counts among what others could help with; the argument says if it is long. */
+/* Two blocks, so that others could help. The argument says whether it is long. */
 static void be_brief_or_long(rondo_blocks blocks, void *const *args) {
   const uint64_t begun = rondo_clock_ns();
   (void)blocks;
@@ -214,7 +214,7 @@ static rondo_executable *make_one(rondo_device *device, rondo_kernel *kernel, co
   return executable;
 }
 
-/* Launches it; returns how many of the launches were counted among the long runs, with a crowd there. */
+/* Launches it. Returns how many of the launches were counted among the long runs, under contention. */
 static uint64_t launch_in_crowd(const crowd *c, rondo_queue *queue, rondo_executable *executable) {
   const uint64_t before = cpu_contention_count(c->pool);
   for (int i = 0; i < LAUNCHES; i++) {
@@ -257,7 +257,7 @@ UNIT_TEST(what_always_runs_with_others_is_not_tried_for_ever_gx_10) { run_crowd(
 
 enum { QUEUES = 2, MOST_TRIES = 1000 };
 
-/* A device on all processors of which but one there is a long run. */
+/* A device with long runs on all processors but one. */
 typedef struct guarded {
   rondo_device *device;
   cpu_pool *pool;
@@ -296,7 +296,7 @@ static void close_guarded(guarded *g) {
   assert_ok(rondo_device_close(g->device));
 }
 
-/* All workers are held meanwhile, so that this thread runs what it waits for. */
+/* All workers are held meanwhile, so this thread runs the work that it waits for. */
 static void get_into_the_habit_of_waiting(const guarded *g) {
   const uint32_t workers = g->pool->worker_count;
   atomic_uint count = 0;
@@ -319,7 +319,7 @@ static void wait_for_guard(cpu_pool *pool) {
   while (!cpu_pool_leaves_to_host(pool) || atomic_load(&pool->sleepers.count) < pool->worker_count) rondo_yield();
 }
 
-/* Then does not wait for once. False where the worker was not on guard any more when that was launched. */
+/* Then launches once without waiting. False if the worker was not on guard any more at that launch. */
 static bool launch_without_waking(const guarded *g) {
   rondo_queue *queue = g->queues[0];
   atomic_uint count = 0;
@@ -327,7 +327,7 @@ static bool launch_without_waking(const guarded *g) {
   const uint64_t wakes = atomic_load(&g->pool->wakes);
   submit_count(queue, &count);
   const bool is_left = atomic_load(&g->pool->wakes) == wakes;
-  while (atomic_load(&count) == 0) rondo_yield(); /* without working along: the worker gets it done */
+  while (atomic_load(&count) == 0) rondo_yield(); /* without helping: the worker runs it */
   assert_int_equal(atomic_load(&((cpu_queue *)queue)->hosted), 0);
   assert_ok(queue->ops->synchronize(queue));
   return is_left;
@@ -345,7 +345,7 @@ UNIT_TEST(a_launch_left_to_a_host_that_does_not_wait_is_run_gx_10) {
   close_guarded(&g);
 }
 
-/* Two launches, of which one keeps whoever runs it until the other is done. */
+/* Two launches. One of them holds the thread that runs it until the other is done. */
 static bool launch_two_without_waking(const guarded *g, size_t keeper) {
   atomic_uint count = 0;
   gate at = {false, false};

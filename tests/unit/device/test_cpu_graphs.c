@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Executables of the CPU driver from below: order of random graphs under all plans and several numbers of workers,
- * also when none has time, grids, changes that travel with launches, event nodes inside graphs, destruction in flight,
- * failing allocations.
+ * Executables of the CPU driver, through its tables: order of random graphs with all methods and several numbers of
+ * workers, also when all workers are busy; grids; changes that belong to launches; event nodes in graphs; destruction
+ * while launches run; failing allocations.
  */
 #include "device/cpu/cpu.h"
 #include "device_tests.h"
@@ -9,7 +9,7 @@
 
 typedef struct order_check {
   edge_lists *graph;
-  atomic_uint *runs; /* blocks run, a node, over all launches */
+  atomic_uint *runs; /* for each node: blocks that ran in all launches */
   uint32_t blocks;   /* a node's */
   atomic_uint bad;
 } order_check;
@@ -19,7 +19,7 @@ typedef struct order_argument {
   uint32_t node;
 } order_argument;
 
-/* Each node runs all its blocks once a launch, after all blocks of all its predecessors. */
+/* Each node runs all its blocks once for each launch, after all blocks of all its predecessors. */
 static void check_order(rondo_blocks blocks, void *const *args) {
   const order_argument *argument = *(order_argument *const *)args[0];
   order_check *check = argument->check;
@@ -97,7 +97,7 @@ CPU_TEST(random_graphs_run_in_order_gx_4) {
   }
 }
 
-/* The thread that waits gets a graph done alone, whatever it was planned for. */
+/* The thread that waits can run a graph alone, however it was planned. */
 CPU_TEST(random_graphs_run_while_all_workers_are_held_gx_4) {
   enum { WORKERS = 3 };
   rondo_queue *held[WORKERS];
@@ -128,60 +128,70 @@ static rondo_kernel *append_kernel(rondo_device *device) {
   return kernel;
 }
 
-CPU_TEST(changes_do_not_touch_queued_launches_gx_5) {
+/* A graph of one node, which appends `value` to `values`. */
+typedef struct log_graph {
+  uint32_t values[64], value;
+  uint32_t *log;
+  const void *args[2];
+  rondo_kernel *kernel;
+  edge_lists *graph;
   rondo_executable *executable;
-  uint32_t log_values[32] = {0}, value = 0;
-  uint32_t *log = log_values;
+} log_graph;
+
+static void make_log_graph(log_graph *out, rondo_device *device) {
+  *out = (log_graph){.kernel = append_kernel(device), .graph = make_lists(1, 0)};
+  out->log = out->values;
+  out->args[0] = &out->log;
+  out->args[1] = &out->value;
+  set_test_kernel(out->graph, 0, out->kernel, 1, out->args);
+  assert_ok(lower_lists(device, out->graph, &out->executable));
+}
+
+static void free_log_graph(log_graph *graph) {
+  graph->executable->ops->destroy(graph->executable);
+  free_lists(graph->graph);
+  rondo_kernel_destroy(graph->kernel);
+}
+
+CPU_TEST(changes_do_not_touch_queued_launches_gx_5) {
+  log_graph g;
   rondo_device *device = use_workers(f, 0);
   rondo_queue *queue = make_queue(f, "q");
-  rondo_kernel *kernel = append_kernel(device);
-  edge_lists *graph = make_lists(1, 0);
-  const void *args[] = {&log, &value};
-  set_test_kernel(graph, 0, kernel, 1, args);
-  assert_ok(lower_lists(device, graph, &executable));
+  make_log_graph(&g, device);
   gate at = {false, false};
   close_queue_behind(queue, &at);
-  for (value = 1; value <= 9; value++) {
-    assert_ok(executable->ops->set_params(executable, 0, &graph->nodes[0]));
-    if (value == 5) assert_ok(executable->ops->set_enabled(executable, 0, false));
-    if (value == 7) assert_ok(executable->ops->set_enabled(executable, 0, true));
-    assert_ok(queue->ops->launch(queue, executable));
+  for (g.value = 1; g.value <= 9; g.value++) {
+    assert_ok(g.executable->ops->set_params(g.executable, 0, &g.graph->nodes[0]));
+    if (g.value == 5) assert_ok(g.executable->ops->set_enabled(g.executable, 0, false));
+    if (g.value == 7) assert_ok(g.executable->ops->set_enabled(g.executable, 0, true));
+    assert_ok(queue->ops->launch(queue, g.executable));
   }
-  assert_int_equal(log_values[0], 0);
+  assert_int_equal(g.values[0], 0);
   atomic_store(&at.open, true);
   assert_ok(queue->ops->synchronize(queue));
   const uint32_t expected[] = {7, 1, 2, 3, 4, 7, 8, 9};
-  assert_memory_equal(log_values, expected, sizeof expected);
-  executable->ops->destroy(executable);
-  free_lists(graph);
-  rondo_kernel_destroy(kernel);
+  assert_memory_equal(g.values, expected, sizeof expected);
+  free_log_graph(&g);
 }
 
 /* Launches of one executable on two queues come one after another, in the order of the calls (L1). */
 CPU_TEST(launches_of_one_executable_are_ordered_gx_4) {
   rondo_queue *queues[2];
-  rondo_executable *executable;
-  uint32_t log_values[64] = {0}, value = 0;
-  uint32_t *log = log_values;
+  log_graph g;
   rondo_device *device = use_workers(f, 3);
   for (int i = 0; i < 2; i++) queues[i] = make_queue(f, "q");
-  rondo_kernel *kernel = append_kernel(device);
-  edge_lists *graph = make_lists(1, 0);
-  const void *args[] = {&log, &value};
-  set_test_kernel(graph, 0, kernel, 1, args);
-  assert_ok(lower_lists(device, graph, &executable));
+  make_log_graph(&g, device);
   gate at = {false, false};
   close_queue_behind(queues[0], &at);
-  for (value = 1; value <= 20; value++) {
-    assert_ok(executable->ops->set_params(executable, 0, &graph->nodes[0]));
-    assert_ok(queues[value % 2 == 0]->ops->launch(queues[value % 2 == 0], executable));
+  for (g.value = 1; g.value <= 20; g.value++) {
+    rondo_queue *queue = queues[g.value % 2 == 0];
+    assert_ok(g.executable->ops->set_params(g.executable, 0, &g.graph->nodes[0]));
+    assert_ok(queue->ops->launch(queue, g.executable));
   }
   atomic_store(&at.open, true);
   for (int i = 0; i < 2; i++) assert_ok(queues[i]->ops->synchronize(queues[i]));
-  for (uint32_t i = 0; i <= 20; i++) assert_int_equal(log_values[i], i == 0 ? 20 : i);
-  executable->ops->destroy(executable);
-  free_lists(graph);
-  rondo_kernel_destroy(kernel);
+  for (uint32_t i = 0; i <= 20; i++) assert_int_equal(g.values[i], i == 0 ? 20 : i);
+  free_log_graph(&g);
 }
 
 /* One graph: records `first`, then waits for `second`, which another queue records only after `first`. A driver that
@@ -236,28 +246,36 @@ CPU_TEST(event_nodes_do_not_hold_the_worker_gx_1) {
 }
 
 CPU_TEST(destroyed_in_flight_it_still_runs_gx_4) {
-  rondo_executable *executable;
-  uint32_t log_values[8] = {0}, value = 1;
-  uint32_t *log = log_values;
+  log_graph g;
   rondo_device *device = use_workers(f, 1);
   rondo_queue *queue = make_queue(f, "q");
-  rondo_kernel *kernel = append_kernel(device);
-  edge_lists *graph = make_lists(1, 0);
-  const void *args[] = {&log, &value};
-  set_test_kernel(graph, 0, kernel, 1, args);
-  assert_ok(lower_lists(device, graph, &executable));
+  make_log_graph(&g, device);
   gate at = {false, false};
   close_queue_behind(queue, &at);
-  assert_ok(queue->ops->launch(queue, executable));
-  executable->ops->destroy(executable);
-  rondo_kernel_destroy(kernel);
-  free_lists(graph);
+  assert_ok(queue->ops->launch(queue, g.executable));
+  free_log_graph(&g);
   atomic_store(&at.open, true);
   assert_ok(queue->ops->synchronize(queue));
-  assert_int_equal(log_values[0], 1);
+  assert_int_equal(g.values[0], 1);
 }
 
-/* Allocation N fails, for all N: an error comes out or nothing was lost by it, and nothing leaks. */
+/* Allocation N fails, for all N: cpu:check returns an allocation or NULL with an error. */
+CPU_TEST(failing_guarded_allocations_return_no_address) {
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1, .allocator = &f->allocator.table};
+  void *address = NULL;
+  assert_ok(rondo_device_open("cpu:check", &options, &f->device));
+  const rondo_guard_ops *guard = f->device->ops->guard;
+  for (size_t n = 1; address == NULL; n++) {
+    address = &address;
+    atomic_store(&f->allocator.fail_at, atomic_load(&f->allocator.calls) + n);
+    const rondo_status status = guard->allocate(f->device, NULL, 64, "guarded", &address);
+    atomic_store(&f->allocator.fail_at, 0);
+    assert_true((status == RONDO_OK) == (address != NULL));
+  }
+  guard->release(f->device, NULL, address);
+}
+
+/* Allocation N fails, for all N: an error is returned or nothing was lost, and nothing leaks. */
 CPU_TEST(failing_allocations_leak_nothing) {
   bool all_passed = false;
   for (size_t n = 1; !all_passed; n++) {

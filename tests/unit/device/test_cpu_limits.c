@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Limits of the process that the memory of CPU devices meets: the message names the limit, and the process goes on.
- * Each test runs in a process of its own, in which signals do what they do by default.
+ * Limits of the process that the memory of CPU devices can reach: the message names the limit, and the process
+ * continues. Each test runs in its own process, in which signals have their default effect.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -13,7 +13,7 @@
 
 enum { SMALL = 1 << 20, LARGE = 8 << 20, REFUSED = 42 };
 
-/* Of the size of files, or of the number of those that are open. */
+/* A limit on the size of files, or on the number of open files. */
 static int set_limit(bool of_size, rlim_t most) {
   struct rlimit limit;
   if ((of_size ? getrlimit(RLIMIT_FSIZE, &limit) : getrlimit(RLIMIT_NOFILE, &limit)) != 0) return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Unmapping where the process has as many mappings as it may have: it takes the spare mapping for that moment, and each
- * of several threads gets it. Left out where the process may have so many that making them takes too long.
+ * Unmapping in a process with the maximum number of mappings: it uses the spare mapping for that moment, and each of
+ * several threads gets it. Skipped if the maximum is so high that the test would take too long.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -19,7 +19,7 @@ typedef struct unmapper {
   uint32_t failed;
 } unmapper;
 
-/* Without memory there before, which unmapping does not need: so the number of mappings stays the same. */
+/* Unmaps addresses without memory, which is allowed, so the number of mappings stays the same. */
 static void *unmap_often(void *user) {
   unmapper *u = user;
   atomic_fetch_add(u->ready, 1);
@@ -37,7 +37,7 @@ static size_t most_mappings(void) {
   return most;
 }
 
-/* Splits the range until the process may split no more, and makes mappings until it may have no more. */
+/* Splits the range until the system refuses, and makes mappings until it refuses these too. */
 static size_t eat(char *range, size_t pages, size_t page, void *last[LAST_ONES]) {
   size_t count = 0;
   for (size_t i = 1; i < pages; i += 2)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * That the CPU driver goes on whatever its workers are at: queues handed from thread to thread, queues destroyed while
- * all workers are busy, many graphs that wait inside, workers that help others, event nodes that change their event.
- * A defect here is mostly a hang, which the test's timeout ends.
+ * The CPU driver makes progress whatever its workers do: queues that move from thread to thread, queues destroyed while
+ * all workers are busy, many graphs that wait for events, workers that help others, event nodes whose event changes. A
+ * defect here usually is a hang, which the timeout of the test ends.
  */
 #include <pthread.h>
 
 #include "device/cpu/cpu.h"
 #include "device_tests.h"
 
-/* Without working along: only workers get it done. */
+/* Waits without helping, so only workers run the work. */
 static void wait_for(const atomic_uint *counter, unsigned value) {
   while (atomic_load(counter) < value) rondo_yield();
 }
@@ -18,7 +18,7 @@ static void *synchronize_device(void *device) {
   return NULL;
 }
 
-/* The worker leaves a queue while a host thread owns it, whose wait ends before the last item. */
+/* The worker detaches from a queue while a host thread owns it, whose wait ends before the last item. */
 CPU_TEST(what_a_host_thread_leaves_is_taken_up_gx_2) {
   pthread_t host;
   atomic_uint of_first = 0, of_second = 0;
@@ -44,7 +44,7 @@ CPU_TEST(what_a_host_thread_leaves_is_taken_up_gx_2) {
   assert_int_equal(pthread_join(host, NULL), 0);
 }
 
-/* Its work is done, so nothing is to be waited for but that. */
+/* Its work is done, so only its destruction is waited for. */
 CPU_TEST(destroying_an_idle_queue_waits_for_no_worker) {
   rondo_queue *idle;
   gate at = {false, false};
@@ -64,7 +64,7 @@ CPU_TEST(destroying_an_idle_queue_waits_for_no_worker) {
 
 static rondo_status fail_inside(void *user) {
   (void)user;
-  return rondo_fail(RONDO_IO_ERROR, RONDO_REASON_NONE, "what the function met");
+  return rondo_fail(RONDO_IO_ERROR, RONDO_REASON_NONE, "fix the cause");
 }
 
 static rondo_status fail_inside_and_go_on(void *user) {
@@ -175,7 +175,7 @@ CPU_TEST(a_busy_queue_does_not_starve_a_graph_that_waited_gx_1) {
   rondo_queue *waiting = make_queue(f, "waiting");
   rondo_queue *recording = make_queue(f, "recording");
   rondo_executable *executable = make_waiting_graph(device, event);
-  close_queue_behind(busy, &at); /* so that the graph is looked at before its event is complete */
+  close_queue_behind(busy, &at); /* so that the graph runs before its event is complete */
   submit_count(recording, &count);
   assert_ok(recording->ops->record(recording, event));
   assert_ok(waiting->ops->launch(waiting, executable));
@@ -208,7 +208,7 @@ static rondo_status make_meeting_kernel(rondo_device *device, rondo_kernel **out
   return rondo_kernel_create(device, &options, out);
 }
 
-/* Two nodes side by side, each of which runs until the meeting is open. */
+/* Two parallel nodes, each of which runs until the meeting is open. */
 static rondo_executable *make_meeting_graph(rondo_device *device, rondo_kernel *kernel, meeting **at) {
   rondo_executable *executable;
   edge_lists *graph = make_lists(2, 0);
@@ -248,7 +248,7 @@ CPU_TEST(a_worker_that_helps_holds_no_queue) {
   rondo_kernel_destroy(kernel);
 }
 
-/* Since the clock's own beginning, where an event stands that was never recorded. */
+/* Since the beginning of the clock, which is the time of an event that was never recorded. */
 static int64_t time_of(rondo_device_event *event) {
   const cpu_event never = {0};
   int64_t time_ns = 0;
@@ -257,8 +257,7 @@ static int64_t time_of(rondo_device_event *event) {
   return time_ns;
 }
 
-/* An event keeps its time when the node that recorded it goes on to record another; a launch in flight records the
- * event that it was launched with. */
+/* An event keeps its time when its node records another event. A running launch records the event of its launch. */
 CPU_TEST(a_record_node_may_change_its_event_gx_5) {
   rondo_executable *executable;
   rondo_device_event *plain, *events[3];
@@ -292,7 +291,7 @@ CPU_TEST(a_record_node_may_change_its_event_gx_5) {
   for (int i = 0; i < 3; i++) events[i]->ops->destroy(events[i]);
 }
 
-/* An event-wait node, and after it one that comes to the meeting. */
+/* An event-wait node, then a node that joins the meeting. */
 static rondo_executable *make_late_graph(rondo_device *device, rondo_device_event *event, rondo_kernel *kernel,
                                          meeting **at) {
   rondo_executable *executable;
@@ -307,7 +306,7 @@ static rondo_executable *make_late_graph(rondo_device *device, rondo_device_even
   return executable;
 }
 
-/* What waited for one event goes on side by side, one graph on each worker. */
+/* Graphs that waited for one event continue in parallel, one on each worker. */
 CPU_TEST(graphs_that_waited_run_side_by_side_gx_1) {
   enum { GRAPHS = 3 };
   rondo_queue *queues[GRAPHS];
@@ -448,8 +447,8 @@ static rondo_executable *make_full_graph(rondo_device *device, full_meeting **at
   return executable;
 }
 
-/* The host is asleep when the work comes up, and so is whoever started the graph: a worker in some rounds, which the
- * host then waits for, and the host itself in others. */
+/* The host sleeps when the work becomes ready, and so does the thread that started the graph: in some rounds a worker,
+ * which the host then waits for, and in others the host itself. */
 CPU_TEST(waiting_hosts_are_woken_for_what_comes_late) {
   enum { WORKERS = 2, ROUNDS = 6 };
   rondo_queue *queue;

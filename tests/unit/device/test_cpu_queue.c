@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Queues and memory of the CPU driver from below: the ring wraps and pushes back, kernels keep their arguments,
- * two queues wait for each other's events, failures come out once, an idle device sleeps, thieves lose nothing, aliases
- * show the same bytes, what runs is traced by name.
+ * Queues and memory of the CPU driver, through its tables: the ring wraps around and blocks when it is full, kernels
+ * keep their arguments, two queues wait for each other's events, failures are returned once, an idle device sleeps,
+ * stealing loses nothing, aliases show the same bytes, and work is traced by name.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -55,7 +55,7 @@ CPU_TEST(ring_wraps_and_arguments_are_copied) {
   rondo_kernel_destroy(kernel);
 }
 
-/* A host thread that works along gets a participant that no other has, until it leaves. */
+/* A host thread that helps gets a participant that no other thread has, until it leaves. */
 CPU_TEST(as_many_hosts_join_as_there_are_participants) {
   cpu_pool *pool = &((cpu_device *)use_workers(f, 2))->pool;
   cpu_participant *hosts[CPU_HOSTS];
@@ -118,7 +118,7 @@ static rondo_status refuse(void *user) {
   return RONDO_IO_ERROR;
 }
 
-/* The only worker is held by another queue. The thread that launches finds no room in the ring, so it runs the work. */
+/* The only worker is held by another queue. The thread that launches finds the ring full, so it runs the work. */
 CPU_TEST(a_launch_into_a_full_ring_allocates_nothing) {
   enum { LAUNCHES = 2 * CPU_RING_GRANULES };
   gate at = {false, false};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Semaphores of the CPU driver: what waits for one holds no worker, goes on when it is raised as far as it was asked,
- * fails when it fails; and it ends after all that may still use it (TR-16).
+ * Semaphores of the CPU driver: a wait for one holds no worker, continues when it is raised to the requested value, and
+ * fails when the semaphore fails. It ends after everything that may still use it (TR-16).
  */
 #include "device/cpu/cpu.h"
 #include "device_tests.h"
@@ -38,7 +38,7 @@ UNIT_TEST(a_wait_ends_when_raised_and_holds_no_worker_tr_16) {
   scene s;
   open_scene(&s);
   const rondo_semaphore_ops *ops = s.device->ops->semaphore;
-  assert_ok(s.first->ops->wait(s.first, s.semaphore)); /* asked for nothing: over */
+  assert_ok(s.first->ops->wait(s.first, s.semaphore)); /* nothing is requested, so the wait is over */
   submit_count(s.first, &s.count);
   await(&s, 1);
   ops->ask(s.semaphore, 2);
@@ -66,7 +66,7 @@ static rondo_executable *make_waiting_graph(const scene *s) {
   return executable;
 }
 
-/* Each launch waits for what is asked when it runs. */
+/* Each launch waits for the value that is requested when it runs. */
 UNIT_TEST(graphs_wait_for_what_is_asked_when_they_run_tr_16) {
   scene s;
   open_scene(&s);
@@ -83,7 +83,7 @@ UNIT_TEST(graphs_wait_for_what_is_asked_when_they_run_tr_16) {
     await(&s, 2 * i);
   }
   s.semaphore->ops->destroy(s.semaphore);
-  assert_int_equal(atomic_load(&s.ends), 0); /* the executable may come to it */
+  assert_int_equal(atomic_load(&s.ends), 0); /* the executable may reach its wait */
   executable->ops->destroy(executable);
   close_scene(&s);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * How many copies of a kernel's arguments the library holds, from the capture to the driver. The blocks of the device's
- * allocator are searched for the bytes of an argument, so that each copy is seen, whoever made it. The copies of the
- * driver are in its memory and do not count.
+ * How many copies of a kernel's arguments the library makes, from the capture to the driver. The blocks of the device's
+ * allocator are searched for the bytes of an argument, so all copies are found. The driver's copies are in its own
+ * memory and do not count.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The cache of compiled kernels: what is found in it, what is not used, how it keeps to its bound, that kernels are
- * compiled once, and that nothing is used that another user may have written.
+ * The cache of compiled kernels: what is found in it, what is not used, how it keeps to its size, that kernels are
+ * compiled once, and that files which another user may have written are not used.
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
@@ -26,7 +26,7 @@ static void set_bound(const char *bytes) {
   rondo_options_reload();
 }
 
-/* The cache is two folders below one that is there. */
+/* The cache is two folders below an existing one. */
 static int set_up(void **state) {
   const char *temporary = getenv("TMPDIR");
   char path[PATH_MAX + 16];
@@ -40,7 +40,7 @@ static int set_up(void **state) {
   return 0;
 }
 
-/* Calls `visit` for each file of the cache; how many there are. */
+/* Calls `visit` for each file of the cache. Returns how many there are. */
 static size_t each_file(void (*visit)(const char *path)) {
   char path[PATH_MAX + 16], file[2 * PATH_MAX];
   size_t count = 0;
@@ -136,7 +136,7 @@ CACHE_TEST(broken_files_are_not_used) {
   assert_found(&first, NULL);
 }
 
-/* Three files fit; the one that was used longest ago goes. */
+/* Three files fit. The least recently used one is removed. */
 CACHE_TEST(the_longest_unused_goes) {
   char sources[5][32];
   cuda_cache_key keys[5];
@@ -163,7 +163,7 @@ CACHE_TEST(the_longest_unused_goes) {
   assert_int_equal(each_file(NULL), 0);
 }
 
-/* Nothing fits: what is put goes at once. */
+/* Nothing fits: a new file is removed at once. */
 CACHE_TEST(what_goes_is_counted_by_the_device) {
   static const test_kernel_id kinds[] = {TEST_KERNEL_SET, TEST_KERNEL_EMPTY};
   rondo_device *device = NULL;

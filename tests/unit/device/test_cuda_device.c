@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA device where it does more than hand calls on, on the fake driver: host functions on threads of their own,
- * code that is kept while it runs, updates that the driver refuses, contexts, synchronous launches, the loss of the
+ * The CUDA device where it does more than forward calls, on the fake driver: host functions on their own threads, code
+ * that is kept while it runs, updates that the driver refuses, contexts, synchronous launches, and the loss of the
  * device.
  */
 #include <rondo/rondo.h>
@@ -45,7 +45,7 @@ FAKE_TEST(host_functions_in_branches_do_not_hold_each_other_up) {
   assert_ok(rondo_stream_synchronize(t->stream));
 }
 
-/* The function is called only when the stream will wait for it. */
+/* The function is called only if the stream will wait for it. */
 FAKE_TEST(a_host_function_that_is_refused_is_not_called) {
   atomic_int calls = 0;
   fake->fail_call("cuStreamWaitValue32", 1, 1, false);
@@ -59,7 +59,7 @@ FAKE_TEST(a_host_function_that_is_refused_is_not_called) {
   assert_int_equal(atomic_load(&calls), 3);
 }
 
-/* What an earlier launch still calls stays when the node gets another function. */
+/* A function that an earlier launch still calls stays valid when the node gets another function. */
 FAKE_TEST(a_host_node_changes_while_a_launch_stands_at_it) {
   rondo_graph *graph = test_graph(t);
   rondo_node node;
@@ -138,7 +138,7 @@ FAKE_TEST(code_goes_when_other_code_comes) {
   }
 }
 
-/* Kernels from images and functions that are there; what is not right about code is said where it is given. */
+/* Kernels from images and from loaded functions. Errors of code are reported where the code is given. */
 
 static const char empty_ptx[] = ".version 6.3\n.target sm_52\n.address_size 64\n.visible .entry from_ptx()\n{ ret; }\n";
 
@@ -261,8 +261,8 @@ static void one_set_make(test_fixture *t, one_set *out) {
   out->params = set_params(t, &out->two, &out->word, out->args);
 }
 
-/* An exec that was built again keeps what was switched off, and runs after the launches of the one before, on any
- * stream. */
+/* An exec that was built again keeps its disabled nodes, and runs after the launches of the one before, on any stream.
+ */
 FAKE_TEST(what_the_driver_refuses_to_change_is_made_anew) {
   rondo_stream *other = test_stream(t, "other");
   rondo_graph *graph = test_graph(t);
@@ -290,7 +290,7 @@ FAKE_TEST(what_the_driver_refuses_to_change_is_made_anew) {
   assert_int_equal(test_word(t, second), 0);
 }
 
-/* Slices at a distance that is no number of rows are a copy each, which are switched one by one. */
+/* Slices whose distance is not a number of rows are one copy each, and these are switched one by one. */
 FAKE_TEST(a_copy_is_not_switched_in_part) {
   rondo_graph *graph = test_graph(t);
   uint32_t *from = test_words(t, 32), *to = test_words(t, 32), values[32];
@@ -316,7 +316,7 @@ FAKE_TEST(a_copy_is_not_switched_in_part) {
   assert_ok(rondo_exec_set_enabled(exec, node, false));
 }
 
-/* Measuring that fails while its launches are waited for leaves the exec to run as usual, also when it is changed. */
+/* If measuring fails while it waits for launches, the exec runs as usual, also after changes. */
 FAKE_TEST(what_cannot_be_measured_runs_as_before) {
   rondo_node_time times[1];
   size_t count = 1;
@@ -341,7 +341,7 @@ FAKE_TEST(when_that_fails_too_the_first_refusal_comes_out) {
   launch_and_expect(t, s.exec, s.word, 2);
 }
 
-/* How often the driver was called since the last time it was asked for. */
+/* How often the driver was called since the last query. */
 typedef struct change_calls {
   uint64_t set, current, mode;
 } change_calls;
@@ -373,8 +373,8 @@ static void lines_make(test_fixture *t, const uint32_t values[][LINE], int count
   }
 }
 
-/* GX-5: the device is entered once an update, and the driver asked once a node that changes; a patch does not touch the
- * capture mode. */
+/* GX-5: an update enters the device once and calls the driver once for each node that changes. A patch does not change
+ * the capture mode. */
 FAKE_TEST(an_update_enters_the_device_once) {
   static const uint32_t values[3][LINE] = {
       {1, 2, 3, 4, 5, 6, 7, 8}, {1, 3, 4, 5, 6, 7, 8, 7}, {1, 3, 2, 5, 6, 7, 8, 7}};
@@ -403,8 +403,8 @@ FAKE_TEST(an_update_enters_the_device_once) {
   launch_and_expect(t, l.execs[0], l.word, value);
 }
 
-/* GX-5, U3: at whichever node the driver has no memory left, all is as before; what it does not change in place is made
- * again in the midst of the others. */
+/* GX-5, U3: if the driver has no memory for some node, everything is as before. A node that cannot be changed in place
+ * is made again among the others. */
 FAKE_TEST(an_update_is_whole) {
   static const uint32_t values[2][LINE] = {{1, 2, 3, 4, 5, 6, 7, 8}, {9, 10, 11, 12, 13, 14, 15, 16}};
   lines l;
@@ -445,7 +445,7 @@ static rondo_graph *make_pair(test_fixture *t, bool sets_first, uint32_t second,
   return graph;
 }
 
-/* U3: a node has the kernel of an update that failed, whose arguments are freed; the next update gives it others. */
+/* U3: a node has the kernel of an update that failed, whose arguments are freed. The next update gives it others. */
 FAKE_TEST(a_kernel_that_cannot_be_taken_back_is_given_again) {
   uint32_t *words = test_words(t, 2);
   rondo_graph *first = make_pair(t, true, 2, words), *second = make_pair(t, false, 3, words);
@@ -461,7 +461,7 @@ FAKE_TEST(a_kernel_that_cannot_be_taken_back_is_given_again) {
   assert_int_equal(test_word(t, words), 1);
 }
 
-/* GX-12: by kernels and copies; empty nodes take nothing. */
+/* GX-12: memory depends on kernels and copies. Empty nodes take none. */
 FAKE_TEST(device_memory_of_execs_is_accounted) {
   uint32_t *words = test_words(t, 2);
   uint64_t bytes[3];
@@ -480,7 +480,7 @@ FAKE_TEST(device_memory_of_execs_is_accounted) {
   assert_true(bytes[1] > 100000 && bytes[2] > bytes[1] + 2000 && bytes[2] < bytes[1] + 4000);
 }
 
-/* What a stream was given counts when it is gone too. */
+/* Work of a destroyed stream counts too. */
 FAKE_TEST(what_was_launched_stays_counted) {
   const uint32_t value = 7;
   one_set s;
@@ -591,7 +591,7 @@ static void open_again(test_fixture *t) {
   assert_ok(rondo_stream_create(t->device, NULL, &t->stream));
 }
 
-/* Every later call says so, with the driver's code; what is left can be freed; CPU devices go on. */
+/* Every later call reports the loss with the driver's code. Objects can be freed, and CPU devices continue. */
 FAKE_TEST(a_fault_loses_the_device) {
   rondo_kernel *kernel = make_kernel(t, "fault_here");
   rondo_graph *graph = test_graph(t);
@@ -628,7 +628,7 @@ static rondo_exec *launch_named(test_fixture *t, const char *name, rondo_stream 
   return exec;
 }
 
-/* What was launched last and not waited for, and is still there. */
+/* Graphs that were launched last, were not waited for and still exist. */
 FAKE_TEST(a_loss_names_the_graphs_that_may_have_been_at_fault) {
   rondo_stream *streams[4];
   rondo_exec *execs[4];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Where there is no CUDA device to be had, or no compiler: opening says why, in one line, each time it is asked; the
- * CPU device is there all the same. The driver is loaded once in the life of a process, so that each case is a process
- * of its own; this one never loads it.
+ * Without a CUDA device or a compiler: opening reports why, in one line, each time. The CPU device still works. The
+ * driver is loaded once in a process, so each case runs in its own process; this one never loads it.
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
@@ -19,7 +18,7 @@
 
 enum { NO_DEVICE = 100, NOT_INITIALIZED = 3 };
 
-/* What is different from the fake driver as it is. */
+/* How the case differs from the normal fake driver. */
 typedef struct setting {
   const char *variable, *value; /* of the environment; or NULL */
   const char *hidden;           /* a function that the driver lacks; or NULL */
@@ -27,9 +26,9 @@ typedef struct setting {
   unsigned code;
 } setting;
 
-/* What a child found; shared with it. */
+/* Results of a child process, in shared memory. */
 typedef struct outcome {
-  bool is_done;        /* it came to its end */
+  bool is_done;        /* it reached its end */
   bool is_said_again;  /* the second call said the same; or the kernel of an image ran */
   bool has_cpu;        /* the CPU device opened */
   rondo_status status; /* of the call */
@@ -176,13 +175,13 @@ UNIT_TEST(a_driver_without_devices_is_refused) {
 }
 
 UNIT_TEST(a_driver_that_does_not_start_is_refused) {
-  assert_says(with_refused("cuInit", NO_DEVICE), NO_DEVICE, "does not start", "CUDA_ERROR_NO_DEVICE");
+  assert_says(with_refused("cuInit", NO_DEVICE), NO_DEVICE, "cannot be initialised", "CUDA_ERROR_NO_DEVICE");
   assert_says(with_refused("cuDriverGetVersion", NOT_INITIALIZED), NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED");
-  assert_says(with_refused("cuDeviceGetCount", NOT_INITIALIZED), NOT_INITIALIZED, "shows no device",
+  assert_says(with_refused("cuDeviceGetCount", NOT_INITIALIZED), NOT_INITIALIZED, "has no device",
               "CUDA_ERROR_NOT_INITIALIZED");
 }
 
-/* Each of them; without an optional one there is a device that runs kernels. */
+/* Without each function in turn. Without an optional one there is a device that runs kernels. */
 UNIT_TEST(a_function_that_the_driver_lacks_is_named) {
   static const struct {
     const char *name;
@@ -207,7 +206,7 @@ UNIT_TEST(a_function_that_the_driver_lacks_is_named) {
 UNIT_TEST(a_compiler_that_does_not_know_the_gpu_is_named) {
   const outcome *is = in_a_child(with("RONDO_TEST_FAKE_NVRTC_NEWEST", "89"), make_kernels);
   assert_int_equal(is->status, RONDO_UNAVAILABLE);
-  assert_non_null(strstr(is->message, "version 12.4 does not take --gpu-architecture=sm_90"));
+  assert_non_null(strstr(is->message, "version 12.4 does not support --gpu-architecture=sm_90"));
   assert_non_null(strstr(is->message, "NVRTC_ERROR_INVALID_OPTION"));
   assert_non_null(strstr(is->message, "RONDO_NVRTC_LIBRARY"));
   assert_true(is->is_said_again);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Nodes that the driver's graph leaves out: what is ordered stays ordered and nothing else becomes so, edges do not
- * become more, and graphs with memory are made of their kernels alone.
+ * Nodes that the driver's graph leaves out: the order of all other nodes stays the same, there are not more edges, and
+ * graphs with memory consist only of their kernels.
  */
 #include "device/cuda/cuda_graph_build.h"
 
@@ -120,7 +120,7 @@ UNIT_TEST(edges_that_stand_for_nodes_are_found) {
 
 /* On the fake driver ---------------------------------------------------------------------------------------------- */
 
-/* Instantiates, launches, and frees it; the driver's nodes of the two kinds are counted. */
+/* Instantiates, launches and frees it, and counts the driver's nodes of the two kinds. */
 static void run_counted(test_fixture *t, rondo_graph *graph, uint64_t kernels, uint64_t empties) {
   fake->forget();
   rondo_exec *exec = test_instantiate(graph);
@@ -158,7 +158,7 @@ FAKE_TEST(nodes_between_several_and_several_stay) {
   for (uint32_t i = 0; i < 3; i++) assert_int_equal(test_word(t, words + 2 - i), 2 + i);
 }
 
-/* Order alone, from beginning to end: there is nothing to launch. */
+/* Only nodes that order others: there is nothing to launch. */
 FAKE_TEST(graphs_of_order_alone_are_empty) {
   rondo_graph *graph = test_graph(t);
   rondo_node nodes[2], last;

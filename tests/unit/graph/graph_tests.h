@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the tests of this layer share: a fixture with a graph and a kernel whose teardown looks for leaks, and short
- * forms for adding nodes. No device is needed: graphs compare devices and never follow them.
+ * What the tests of this layer share: a fixture with a graph and a kernel, whose teardown detects leaks, and short
+ * functions that add nodes. No device is needed, because graphs only compare devices.
  */
 #ifndef RONDO_TESTS_GRAPH_TESTS_H
 #define RONDO_TESTS_GRAPH_TESTS_H
@@ -19,7 +19,7 @@
 static rondo_device device_identities[2];
 #define TEST_DEVICE (&device_identities[0])
 #define OTHER_DEVICE (&device_identities[1])
-/* Of an event only how it is held is known here. */
+/* This layer knows only how to retain and release an event. */
 static inline void ignore_event(rondo_event *event) { (void)event; }
 static rondo_counted_event counted_events[2] = {{ignore_event, ignore_event}, {ignore_event, ignore_event}};
 #define TEST_EVENT ((rondo_event *)(void *)&counted_events[0])
@@ -94,7 +94,7 @@ TEXT_MAKER const char *dot(graph_fixture *fixture, const rondo_graph *graph, boo
   return keep(fixture, text, true);
 }
 
-/* Frees what was kept after the first `count` objects. Every graph must be in order. */
+/* Frees the kept objects after the first `count`. Every graph must pass its check. */
 static inline void free_kept(graph_fixture *fixture, size_t count) {
   while (fixture->kept_count > count) {
     void *const object = fixture->kept[--fixture->kept_count].object;

@@ -211,7 +211,7 @@ static int attached;
 static void retain_attachment(void *object) { (void)object, attached++; }
 static void release_attachment(void *object) { (void)object, attached--; }
 
-/* Whoever holds the device for graphs hears of every graph that this layer makes. */
+/* The layer that keeps devices open is called for every graph that this layer makes. */
 GRAPH_TEST(test_attachments) {
   rondo_graph *graph = make_graph(fixture, "held"), *sole = make_graph(fixture, "sole");
   const rondo_graph_attachment attachment = {fixture, retain_attachment, release_attachment};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What captures bring into a graph (GX-8): programmatic edges, which are in the order of nodes and in dumps but order
- * nothing; foreign nodes; graphs that are bound to the driver's; kernels with more arguments than Rondo's own have.
+ * Contents that only captures bring into a graph (GX-8): programmatic edges, which are in the topological order and in
+ * dumps but impose no order; foreign nodes; bound graphs; kernels with more arguments than Rondo's own.
  */
 #include <stdio.h>
 #include <stdlib.h>

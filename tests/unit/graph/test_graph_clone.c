@@ -73,7 +73,7 @@ GRAPH_TEST(test_bad_clones) {
   assert_invalid(rondo_graph_clone(fixture->graph, NULL), RONDO_REASON_NULL_ARGUMENT);
 }
 
-/* Later edits of the given graph do not show, edits of the node's own do. */
+/* Later changes of the given graph do not affect the child, but changes of the node's own graph do. */
 GRAPH_TEST(test_b9_a_child_is_a_clone) {
   rondo_graph *given = make_graph(fixture, "layer");
   const rondo_node inner = add_empty(given, NULL, 0);
@@ -117,7 +117,7 @@ GRAPH_TEST(test_nesting_has_a_bound) {
   dot(fixture, fixture->graph, true);
 }
 
-/* Memory in a child is memory of all graphs around it, whenever it comes. */
+/* Memory nodes of a child graph count in all graphs that contain it, whenever they are added. */
 GRAPH_TEST(test_memory_is_noted_upwards) {
   rondo_graph *given = make_graph(fixture, "inner");
   rondo_graph *middle = child_of(fixture->graph, add_child(fixture->graph, given));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Differences and fingerprints: the same work gives none and one, however it was built (GX-2); each kind of difference
- * is found where it is.
+ * Differences and fingerprints: the same work has no differences and the same fingerprint, however it was built (GX-2).
+ * Each kind of difference is found where it is.
  */
 #include "unit/graph/graph_tests.h"
 
@@ -35,7 +35,7 @@ GRAPH_TEST(test_gx2_same_work_twice) {
   fixture->kernel = kernel;
 }
 
-/* Fork and join, built in two orders: numbers differ, places do not. */
+/* Fork and join, built in two orders: the numbers differ, but the topological order does not. */
 GRAPH_TEST(test_gx2_numbers_do_not_matter) {
   rondo_graph *a = fixture->graph, *b = make_graph(fixture, "");
   const rondo_node_params fill = fill_params(fixture), copy = copy_params(fixture);
@@ -127,7 +127,7 @@ GRAPH_TEST(test_inside_a_child) {
   assert_error(rondo_graph_fingerprint(clone, &value), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
 }
 
-/* Each of what a fingerprint looks at changes it. */
+/* Each property that a fingerprint depends on changes it. */
 GRAPH_TEST(test_what_a_fingerprint_sees) {
   rondo_node_params variants[10];
   for (size_t i = 0; i < 3; i++) variants[i] = copy_params(fixture);

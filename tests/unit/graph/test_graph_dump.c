@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Dumps (GX-7): the exact texts of a small graph, stable from run to run, and names that try to break out of them.
+ * Dumps (GX-7): the exact texts of a small graph, which are the same in each run, and names with special characters.
  */
 #include <stdio.h>
 
@@ -57,7 +57,7 @@ GRAPH_TEST(test_gx7_json) {
       ",{\"number\":9,\"kind\":\"free\",\"name\":\"\",\"dependencies\":[8]}]}\n");
 }
 
-/* What the program's own addresses look like in either text. */
+/* How addresses of the program appear in either text. */
 static void expect_address(const char *text, const void *address) {
   char printed[32];
   snprintf(printed, sizeof printed, "0x%llx", (unsigned long long)(uintptr_t)address);
@@ -116,7 +116,7 @@ GRAPH_TEST(test_kernels_are_listed_once) {
   for (size_t i = 0; i < 4; i++) rondo_kernel_release(kernels[i]);
 }
 
-/* A graph that no one can instantiate can still be looked at. */
+/* A graph that cannot be instantiated can still be dumped. */
 GRAPH_TEST(test_gx7_of_a_cycle) {
   const rondo_node a = add_empty(fixture->graph, NULL, 0), b = add_empty(fixture->graph, &a, 1);
   add_edge(fixture->graph, b, a);

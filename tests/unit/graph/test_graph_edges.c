@@ -66,7 +66,7 @@ GRAPH_TEST(test_random_edges) {
   expect_matrix(fixture->graph, nodes, (const bool(*)[SIDE])edges);
 }
 
-/* A node that thousands depend on, and one that depends on thousands, given in descending order. */
+/* A node with thousands of dependents, and one with thousands of dependencies, in descending order. */
 GRAPH_TEST(test_many_edges_at_one_node) {
   enum { COUNT = 5000 };
   rondo_graph *graph = fixture->graph;

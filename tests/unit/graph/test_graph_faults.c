@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Every allocation that a call makes fails once, each in turn: the call says OUT_OF_MEMORY, the graph is as it was
- * before (B2), nothing leaks, and the same call then succeeds.
+ * Every allocation of a call fails once, one after another. The call returns OUT_OF_MEMORY, the graph is as before
+ * (B2), nothing leaks, and the same call then succeeds.
  */
 #include "unit/graph/graph_tests.h"
 
@@ -11,8 +11,8 @@
 
 typedef rondo_status (*attempt_function)(graph_fixture *fixture);
 
-/* Returns how many times the attempt failed before it succeeded. Every failure leaves the live blocks as they were, but
- * for arrays that grew, of which there can be `may_grow`. */
+/* Returns how often the attempt failed before it succeeded. A failure leaves all live blocks as they were, except
+ * arrays that grew, of which there may be `may_grow`. */
 static size_t sweep(graph_fixture *fixture, attempt_function attempt, size_t may_grow) {
   test_allocator *allocator = &fixture->allocator;
   const uint64_t before = fingerprint(fixture->graph);
@@ -98,7 +98,7 @@ static rondo_status add_some_edges(graph_fixture *fixture) {
 
 GRAPH_TEST(test_edges) {
   for (int i = 0; i < 4; i++) add_empty(fixture->graph, NULL, 0);
-  assert_true(sweep(fixture, add_some_edges, 6) >= 5); /* room stays from one try to the next */
+  assert_true(sweep(fixture, add_some_edges, 6) >= 5); /* capacity stays from one attempt to the next */
   assert_int_equal(test_edge_count(fixture->graph), 3);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Graphs from JSON: the text comes back as it was; whatever is wrong with a text is refused with words, at every field
- * and every byte; nothing leaks.
+ * Graphs from JSON: a text is written again as it was. Every error in a text is refused with a message, in each field
+ * and at each byte. Nothing leaks.
  */
 #include <stdio.h>
 
@@ -51,7 +51,7 @@ GRAPH_TEST(test_gx7_round_trip) {
   expect_round_trip(fixture, fixture->graph);
 }
 
-/* Graphs that are as deep or as many as writing allows can be read. */
+/* Graphs of the maximum depth and number that can be written can be read. */
 GRAPH_TEST(test_round_trip_of_the_deepest) {
   rondo_graph *at = fixture->graph, *leaf = make_graph(fixture, "leaf");
   const rondo_node_params kernel = kernel_params(fixture);
@@ -94,7 +94,8 @@ GRAPH_TEST(test_round_trip_of_numbers_without_effect) {
   assert_int_equal(read.as.fill.value, 0x12345678);
 }
 
-/* What is read is data only, has the same fingerprint, and is the same graph but for what a process alone knows. */
+/* The graph that is read is only data, has the same fingerprint, and is the same except for what only a process knows.
+ */
 GRAPH_TEST(test_what_is_read) {
   add_all_kinds(fixture, fixture->graph);
   rondo_graph *back = read_back(fixture, json(fixture, fixture->graph, true));
@@ -158,11 +159,11 @@ static const bad_text bad_documents[] = {
     {"{\"rondo_graph\":1,\"name\":\"\",\"nodes\":[]}", "'kernels' is missing"},
     {"{\"rondo_graph\":1,\"name\":\"\",\"kernels\":{},\"nodes\":[]}", "'kernels' must be an array"},
     {"{\"rondo_graph\":1,\"name\":\"\",\"kernels\":[]}", "'nodes' is missing"},
-    {"{\"rondo_graph\":1,\"name\":7,\"kernels\":[],\"nodes\":[]}", "'name' must be a text"},
+    {"{\"rondo_graph\":1,\"name\":7,\"kernels\":[],\"nodes\":[]}", "'name' must be a string"},
     {"{\"rondo_graph\":1,\"kernels\":[],\"nodes\":[]}", "'name' is missing"},
     {KERNELS("7"), "kernels[0]: an object is expected"},
     {KERNELS("{}"), "kernels[0]: field 'name' is missing"},
-    {KERNELS("{\"name\":\"\",\"block_threads\":0,\"parameters\":[]}"), "kernels[0]: a kernel needs a name"},
+    {KERNELS("{\"name\":\"\",\"block_threads\":0,\"parameters\":[]}"), "kernels[0]: the kernel has no name"},
     {KERNELS("{\"name\":\"k\",\"block_threads\":2000,\"parameters\":[]}"), "2000 threads"},
     {KERNELS("{\"name\":\"k\",\"block_threads\":0,\"parameters\":[7]}"), "parameters[0]: an object"},
     {KERNELS("{\"name\":\"k\",\"block_threads\":0,\"parameters\":[{\"access\":\"\",\"bytes\":4,\"alignment\":4}]}"),
@@ -182,7 +183,7 @@ static const bad_text bad_documents[] = {
 static const bad_text bad_nodes[] = {
     {NODES("[]"), "nodes[0]: an object is expected"},
     {NODES("{}"), "nodes[0]: field 'kind' is missing"},
-    {NODES("{\"kind\":\"unknown\"}"), "'unknown', which is no kind"},
+    {NODES("{\"kind\":\"unknown\"}"), "'unknown', which is not a kind"},
     {NODES("{\"kind\":\"empty\",\"name\":\"\",\"dependencies\":[]}"), "'number' is missing"},
     {NODES("{\"kind\":\"empty\",\"number\":0,\"dependencies\":[]}"), "'name' is missing"},
     {NODES("{\"kind\":\"empty\",\"number\":0,\"name\":\"\"}"), "'dependencies' is missing"},
@@ -196,7 +197,7 @@ static const bad_text bad_nodes[] = {
     {NODES(KERNEL_NODE("0", "7", "[\"00000000\",null]")), "'grid' must be an array"},
     {NODES(KERNEL_NODE("0", "[0,1,1]", "[\"00000000\",null]")), "a grid of 0 blocks"},
     {NODES(KERNEL_NODE("0", "[4294967295,4294967295,1]", "[\"00000000\",null]")), "at most 2^40"},
-    {NODES(KERNEL_NODE("0", "[1,1,1]", "[\"00000000\"]")), "'arguments' has 1 entries, the kernel has 2"},
+    {NODES(KERNEL_NODE("0", "[1,1,1]", "[\"00000000\"]")), "'arguments' has 1 entries, but the kernel has 2"},
     {NODES(KERNEL_NODE("0", "[1,1,1]", "[\"0000000\",null]")), "arguments[0]: must be the 8 hexadecimal digits"},
     {NODES(KERNEL_NODE("0", "[1,1,1]", "[\"0000000G\",null]")), "arguments[0]: must be the 8 hexadecimal digits"},
     {NODES(KERNEL_NODE("0", "[1,1,1]", "[null,null]")), "arguments[0]: must be the 8 hexadecimal digits"},
@@ -208,7 +209,8 @@ static const bad_text bad_nodes[] = {
     {NODES(NODE("\"kind\":\"event_wait\",\"event\":null")), "'event' must be an address"},
     {NODES(NODE("\"kind\":\"foreign\",\"what\":\"w\",\"bytes\":4")), "'bound' is missing"},
     {NODES(NODE("\"kind\":\"foreign\",\"what\":\"w\",\"bytes\":4,\"bound\":1")), "'bound' must be true or false"},
-    {NODES(NODE("\"kind\":\"empty\",\"programmatic\":[[0,1,0]]")), "'programmatic' must hold arrays of four numbers"},
+    {NODES(NODE("\"kind\":\"empty\",\"programmatic\":[[0,1,0]]")),
+     "'programmatic' must contain arrays of four numbers"},
     {NODES(NODE("\"kind\":\"copy\"")), "'width' is missing"},
     {NODES(COPY_NODE("0", "0")), "its parameters: a copy of 0 bytes x 2 rows x 1 slices"},
     {NODES(COPY_NODE("16", "15")), "a pitch of 15"},
@@ -295,7 +297,7 @@ GRAPH_TEST(test_nesting_bound) {
   assert_error(read_text(fixture, text, &graph), RONDO_INVALID_DATA, RONDO_REASON_MALFORMED);
 }
 
-/* Cut off anywhere, and with any byte changed, a text is refused or is another graph, and never more than that. */
+/* Truncated anywhere, or with any byte changed, a text is refused or is another graph. */
 GRAPH_TEST(test_every_byte) {
   add_all_kinds(fixture, fixture->graph);
   char *text;

@@ -20,7 +20,7 @@ static void expect_lowest(const uint32_t *waiting, uint32_t slot) {
   for (uint32_t i = 0; i < slot; i++) assert_int_not_equal(waiting[i], 0);
 }
 
-/* Each node comes once, after what it depends on, the lowest free one first (looked at in small graphs only). */
+/* Each node comes once, after its dependencies, and the lowest ready number first (checked in small graphs only). */
 static void expect_right_order(const rondo_graph *graph, const uint32_t *order) {
   const size_t slots = graph->nodes.count;
   uint32_t *waiting = test_calloc(slots + 1, sizeof *waiting);
@@ -148,7 +148,7 @@ GRAPH_TEST(test_b6_long_cycle) {
   expect_cycle(fixture->graph, 9, "90 nodes around");
 }
 
-/* Whatever node is named: from it a way leads back to it. */
+/* Whichever node is reported, a path leads from it back to it. */
 GRAPH_TEST(test_b6_named_node_is_on_a_cycle) {
   uint64_t random = 4;
   int cycles = 0;
@@ -175,7 +175,7 @@ GRAPH_TEST(test_b6_named_node_is_on_a_cycle) {
   assert_true(cycles > 20 && cycles < 180);
 }
 
-/* The order is a graph's own: who instantiates looks into the children. */
+/* The order is of one graph. Instantiating visits the child graphs. */
 GRAPH_TEST(test_b6_cycle_in_a_child) {
   rondo_graph *given = make_graph(fixture, "inner");
   add_many(given, 2);

@@ -99,9 +99,9 @@ GRAPH_TEST(test_copy_sizes) { /* B4 */
       {.width = 16, .height = 4},
       {.width = 16, .height = 4, .depth = 3, .src_pitch = 16, .src_slice_pitch = 64},
       {.width = 16, .height = 2, .dst_pitch = 16, .src_pitch = 17},
-      {.width = 16, .dst_pitch = 3, .src_pitch = SIZE_MAX},               /* one row: not looked at */
-      {.width = 16, .height = 2, .src_slice_pitch = 5},                   /* one slice: not looked at */
-      {.width = 16, .depth = 2, .src_slice_pitch = 16, .src_pitch = 999}, /* one row a slice */
+      {.width = 16, .dst_pitch = 3, .src_pitch = SIZE_MAX},               /* one row: no effect */
+      {.width = 16, .height = 2, .src_slice_pitch = 5},                   /* one slice: no effect */
+      {.width = 16, .depth = 2, .src_slice_pitch = 16, .src_pitch = 999}, /* one row for each slice */
       {.width = 16, .height = 2, .depth = 2, .src_pitch = 20, .src_slice_pitch = 36},
   };
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) assert_ok(check_copy(fixture, good[i]));

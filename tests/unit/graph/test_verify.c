@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * GM-5, GM-18: the verifier against brute force, which knows the transitive closure of each random graph and every byte
- * that each node touches: an error is found exactly when there is one, with clocks and with masks. Then failing
- * allocations, what comes from outside, and the bound on findings.
+ * that each node touches. The verifier finds an error exactly if there is one, with clocks and with masks. Then failing
+ * allocations, allocations from outside, and the limit on findings.
  */
 #include "graph/verify/verifier.h"
 
@@ -13,7 +13,7 @@
 
 enum { MOST = 48, MOST_ACCESSES = 4 * MOST, MEMORY = 256 };
 
-/* A graph being tried: the verifier's form, and what brute force knows. */
+/* The graph of a test: the input of the verifier, and what brute force knows. */
 typedef struct trial {
   graph_fixture *fixture;
   rondo_graph *graph;
@@ -207,7 +207,7 @@ static void add_to_round(race_trial *self, uint32_t kind, uint64_t *random) {
   add_kernel(&self->base, random, 0, begins, bytes);
 }
 
-/* Rounds of nodes of one kind, from join to join, of which some edges are missing and some go elsewhere. */
+/* Rounds of nodes of one kind between joins. Some edges are missing and some lead elsewhere. */
 static void make_round_trial(race_trial *self, graph_fixture *fixture, uint64_t *random) {
   bool wanted[MOST];
   uint32_t join = MOST;
@@ -232,7 +232,7 @@ static void make_round_trial(race_trial *self, graph_fixture *fixture, uint64_t 
   flatten(&self->base);
 }
 
-/* Every race found is one, and every byte with a race has one that is found. */
+/* Every race that is found is a race, and for every byte with a race one is found. */
 static void compare_races(race_trial *self, uint32_t widest) {
   static bool found[MOST][MOST], all[MOST][MOST];
   rondo_findings *findings = verify(&self->base, widest);
@@ -310,7 +310,7 @@ GRAPH_TEST(test_suggested_edges_mend_random_graphs) {
 
 enum { MOST_LIVES = 6 };
 
-/* An allocation and what frees it, as the graph was made; which free goes with which is tried in all ways. */
+/* An allocation and its free, as the graph was made. All pairings of frees and allocations are tried. */
 typedef struct life {
   size_t begin, bytes;
   uint32_t alloc, freed; /* MOST: none */
@@ -402,7 +402,7 @@ static bool lives_are_right(const life_trial *self) {
   return true;
 }
 
-/* Whether the free nodes from `from` on can be given to allocations so that all is right. */
+/* Whether the free nodes from `from` on can be paired with allocations without errors. */
 static bool can_be_right(life_trial *self, size_t from) {
   if (from == self->free_count || from == MOST_LIVES) return lives_are_right(self);
   for (size_t i = 0; i < self->life_count; i++) {
@@ -469,8 +469,9 @@ static void expect_finding(const rondo_findings *findings, size_t index, rondo_s
   assert_int_equal(rondo_node_number(at.node), node);
 }
 
-/* A consumer of another graph's memory: used, freed, used again and freed again; memory of a device that is out of
- * reach; accesses past the end; frees of what is no allocation, which only a graph that knows all can be sure of. */
+/* A graph that uses memory of another graph: used, freed, used again and freed again; memory of a device that is not
+ * accessible; accesses past the end; frees of addresses without an allocation, which are errors only if all allocations
+ * are known. */
 GRAPH_TEST(test_allocations_from_outside) {
   trial self;
   uint64_t random = 6;
@@ -544,7 +545,7 @@ GRAPH_TEST(test_words_that_point_into_memory_from_outside) {
 
 /* Bounds and failures ---------------------------------------------------------------------------------------------- */
 
-/* All are counted, some are kept, errors before warnings. */
+/* All findings are counted and some are kept, errors before warnings. */
 GRAPH_TEST(test_findings_are_bounded) {
   trial self;
   uint64_t random = 7;
@@ -577,7 +578,7 @@ GRAPH_TEST(test_findings_are_bounded) {
   end_trial(&self);
 }
 
-/* Every allocation fails once: nothing is left behind, and the next try finds the same. */
+/* Every allocation fails once: nothing leaks, and the next attempt finds the same. */
 GRAPH_TEST(test_failing_allocations) {
   static race_trial self;
   uint64_t random = 8;

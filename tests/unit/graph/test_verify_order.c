@@ -136,7 +136,7 @@ UNIT_TEST(test_boxes_overlap_where_bytes_do) {
   assert_true(overlaps > cases / 200);
 }
 
-/* Rows in one piece are a range; a copy has two boxes; an address that is missing has none. */
+/* Adjacent rows are a range. A copy has two boxes. A missing address has none. */
 UNIT_TEST(test_boxes_of_nodes) {
   rondo_box boxes[RONDO_MOST_EXTENTS];
   bool writes[RONDO_MOST_EXTENTS];
@@ -164,7 +164,7 @@ UNIT_TEST(test_boxes_of_nodes) {
   assert_true(writes[0] && boxes[0].width == 16 && boxes[0].end == 0x130);
 }
 
-/* Boxes of millions of rows and different pitches are not looked at row by row. */
+/* Boxes of millions of rows with different pitches are not compared row by row. */
 UNIT_TEST(test_huge_boxes_are_not_walked) {
   const rondo_box a = {.begin = 0x100000,
                        .end = 0x100000 + ((UINT64_C(1) << 24) - 1) * 64 + 4,

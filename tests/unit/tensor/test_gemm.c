@@ -3,7 +3,7 @@
  * storing, sizes around the edges of blocks, rows that are longer than the tile, and adding to what is there.
  */
 #include "tensor/operators/matmul/gemm.h"
-#include "vendor/libraries.h"
+#include "vendor/vendor_libraries.h"
 
 #include <dlfcn.h>
 #include <math.h>

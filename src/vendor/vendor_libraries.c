@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Where each library is found, and which functions it must have.
  */
-#include "vendor/libraries.h"
+#include "vendor/vendor_libraries.h"
 
 rondo_cublaslt_table rondo_cublaslt_api;
 rondo_cudnn_table rondo_cudnn_api;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * One library that is loaded at run time: its names, the functions that it must have, and whether it was found.
- * vendor/libraries.h lists the libraries. A library is searched for at the first request: by the files that its
+ * vendor/vendor_libraries.h lists the libraries. A library is searched for at the first request: by the files that its
  * environment variable names, else by its usual names. The value "none" turns it off. It is never unloaded, because
  * other users in the process may hold its state. If a library is not used, the reason is kept.
  *
  * Threads: any. The upper part of the structure is constant. The search writes the lower part, under `search`; after
  * that it is constant. Messages of the search are logged after the lock is released.
  */
-#ifndef RONDO_VENDOR_LIBRARY_H
-#define RONDO_VENDOR_LIBRARY_H
+#ifndef RONDO_VENDOR_LIBRARY_LOADER_H
+#define RONDO_VENDOR_LIBRARY_LOADER_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -53,8 +53,8 @@ struct rondo_library {
   rondo_saved_error failure; /* why it is not used; its message is "" if it is */
 };
 
-/* Whether the functions can be called. A missing library is not an error: it is logged once, as a warning if the
- * environment names the library or the library is faulty. Keeps the thread's last error. */
+/* Whether the functions can be called. A missing library is not an error. It is logged once, as a warning if the
+ * environment names the library or the library is faulty. The last error of the thread stays. */
 bool rondo_library_find(rondo_library *library);
 
 /* The same for a caller that requires the library. Logs nothing. Errors: UNAVAILABLE with NO_DRIVER, whose message

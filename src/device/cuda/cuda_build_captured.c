@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Executables of graphs with bound nodes. Memory that the driver manages, and some other kinds of nodes, exist only in
- * the graph that they were captured in. So that graph becomes the executable's graph. Rondo's own nodes that have only
- * an empty node in it are added after this node, and whatever depends on the empty node then depends on them too. Nodes
- * that were added after the capture are added as well. The driver cannot remove nodes from such a graph, so it is used
- * for one executable only. Threads: the thread that makes the executable.
+ * Builds an executable with bound nodes from a captured graph. Memory that the driver manages, and some other kinds of
+ * nodes, exist only in the graph that they were captured in. So that graph becomes the graph of the executable. Some
+ * nodes of Rondo are only an empty node in it. They are added after this empty node, and nodes that depend on the empty
+ * node then depend on them too. Nodes that were added after the capture are added as well. The driver cannot remove
+ * nodes from such a graph, so it is used for one executable only. Threads: the thread that makes the executable.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -19,20 +19,18 @@ typedef struct edge_pair {
   cu_graph_node from, to;
 } edge_pair;
 
-/* Where the executable's nodes are in the captured graph. */
+/* The nodes of the executable in the captured graph. */
 typedef struct binding {
   cuda_executable *executable;
   cuda_device *device;
   cuda_captured *captured;
-  cuda_graph_nodes members;     /* nodes of the captured graph, ascending */
-  RONDO_ARRAY(edge_pair) edges; /* its edges, ascending */
-  cuda_graph_nodes ends;        /* working memory for reading edges, like `data` */
-  RONDO_ARRAY(cu_edge_data) data;
-  cu_graph_node *entries; /* of each node: edges to it lead here */
-  cu_graph_node *handles; /* the parts of each node: edges from it begin at the last */
+  cuda_graph_nodes members; /* nodes of the captured graph, ascending */
+  rondo_scratch scratch;    /* owns `edges` and `entries` */
+  edge_pair *edges;         /* of the captured graph, ascending */
+  size_t edge_count;
+  cu_graph_node *entries; /* for each node, where edges to it end */
+  cu_graph_node *handles; /* the parts of each node; edges from it begin at the last part */
 } binding;
-
-static const rondo_allocator *allocator_of(const binding *b) { return &b->device->base.allocator; }
 
 static int compare_addresses(const void *a, const void *b) {
   return ((uintptr_t)a > (uintptr_t)b) - ((uintptr_t)a < (uintptr_t)b);
@@ -55,7 +53,7 @@ static bool is_member(const binding *b, cu_graph_node node) {
 
 static bool has_edge(const binding *b, cu_graph_node from, cu_graph_node to) {
   const edge_pair pair = {from, to};
-  return b->edges.count > 0 && bsearch(&pair, b->edges.items, b->edges.count, sizeof pair, compare_pairs) != NULL;
+  return b->edge_count > 0 && bsearch(&pair, b->edges, b->edge_count, sizeof pair, compare_pairs) != NULL;
 }
 
 /* Reading the captured graph --------------------------------------------------------------------------------------- */
@@ -68,21 +66,22 @@ static rondo_status read_members(binding *b) {
 }
 
 static rondo_status read_edges(binding *b) {
-  const rondo_allocator *allocator = allocator_of(b);
   const cuda_api *api = b->device->api;
   const cu_graph graph = b->captured->graph;
+  cu_graph_node *from;
+  cu_edge_data *data;
   size_t count = 0;
   RONDO_TRY(cuda_check(b->device, api->graph_get_edges(graph, NULL, NULL, NULL, &count), "counting captured edges"));
-  RONDO_TRY(rondo_array_reserve(allocator, &b->edges, count));
-  RONDO_TRY(rondo_array_reserve(allocator, &b->ends, 2 * count));
-  RONDO_TRY(rondo_array_reserve(allocator, &b->data, count));
   if (count == 0) return RONDO_OK;
-  cu_graph_node *const from = b->ends.items, *const to = from + count;
-  RONDO_TRY(cuda_check(b->device, api->graph_get_edges(graph, from, to, b->data.items, &count),
+  RONDO_TRY(rondo_scratch_take(&b->scratch, count, sizeof *b->edges, &b->edges));
+  RONDO_TRY(rondo_scratch_take(&b->scratch, 2 * count, sizeof *from, &from));
+  RONDO_TRY(rondo_scratch_take(&b->scratch, count, sizeof *data, &data));
+  const cu_graph_node *const to = from + count;
+  RONDO_TRY(cuda_check(b->device, api->graph_get_edges(graph, from, from + count, data, &count),
                        "listing %zu captured edges", count));
-  for (size_t i = 0; i < count; i++) b->edges.items[i] = (edge_pair){from[i], to[i]};
-  b->edges.count = count;
-  qsort(b->edges.items, count, sizeof(edge_pair), compare_pairs);
+  for (size_t i = 0; i < count; i++) b->edges[i] = (edge_pair){from[i], to[i]};
+  b->edge_count = count;
+  qsort(b->edges, count, sizeof(edge_pair), compare_pairs);
   return RONDO_OK;
 }
 
@@ -200,7 +199,7 @@ static rondo_status bind_edges(const binding *b) {
 static rondo_status build(binding *b, cuda_built *out) {
   RONDO_TRY(find_captured(b));
   RONDO_TRY(read_edges(b));
-  RONDO_TRY(rondo_allocate_items(allocator_of(b), b->executable->count, sizeof *b->entries, &b->entries));
+  RONDO_TRY(rondo_scratch_take(&b->scratch, b->executable->count, sizeof *b->entries, &b->entries));
   RONDO_TRY(take(b));
   out->graph = b->captured->graph;
   out->is_captured = true;
@@ -208,13 +207,13 @@ static rondo_status build(binding *b, cuda_built *out) {
   return bind_edges(b);
 }
 
-rondo_status cuda_bound_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles) {
-  binding b = {.executable = executable, .device = cuda_device_of(executable->base.device), .handles = handles};
+rondo_status cuda_build_captured(cuda_executable *executable, cuda_built *out, cu_graph_node *handles) {
+  binding b = {.executable = executable,
+               .device = cuda_device_of(executable->base.device),
+               .handles = handles,
+               .scratch = {.allocator = cuda_allocator_of(executable)}};
   const rondo_status status = build(&b, out);
-  rondo_release(allocator_of(&b), b.entries, executable->count, sizeof *b.entries);
-  rondo_array_free(allocator_of(&b), &b.edges);
-  rondo_array_free(allocator_of(&b), &b.ends);
-  rondo_array_free(allocator_of(&b), &b.data);
-  rondo_array_free(allocator_of(&b), &b.members);
+  rondo_scratch_free(&b.scratch);
+  rondo_array_free(cuda_allocator_of(executable), &b.members);
   return status;
 }

@@ -3,13 +3,13 @@
  * headers (onednn.h, cuda_driver.h, nvrtc.h). A table may be used once rondo_library_find or rondo_library_require has
  * found its library; from then on it is constant. Threads: any.
  */
-#ifndef RONDO_VENDOR_LIBRARIES_H
-#define RONDO_VENDOR_LIBRARIES_H
+#ifndef RONDO_VENDOR_VENDOR_LIBRARIES_H
+#define RONDO_VENDOR_VENDOR_LIBRARIES_H
 
 #include "vendor/cblas_abi.h"
 #include "vendor/cublaslt_abi.h"
 #include "vendor/cudnn_abi.h"
-#include "vendor/library.h"
+#include "vendor/library_loader.h"
 #include "vendor/nccl_abi.h"
 
 typedef struct rondo_cublaslt_table {

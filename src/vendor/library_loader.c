@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Finding a library and its functions. The header states the rules.
  */
-#include "vendor/library.h"
+#include "vendor/library_loader.h"
 
 #include <assert.h>
 #include <stdio.h>
