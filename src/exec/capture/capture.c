@@ -84,9 +84,7 @@ static uint64_t next_id(void) {
 static rondo_status check_begin(const char *call, rondo_stream *stream, rondo_capture_mode mode) {
   RONDO_TRY(rondo_check_call(call, "the stream", stream));
   RONDO_TRY(rondo_device_require_own(call, stream->device));
-  if (mode != RONDO_CAPTURE_THREAD_LOCAL && mode != RONDO_CAPTURE_GLOBAL && mode != RONDO_CAPTURE_RELAXED)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: %d is no capture mode: use a RONDO_CAPTURE_ name", call, (int)mode);
+  RONDO_TRY(rondo_capture_mode_check(call, mode));
   const rondo_capture *capture = rondo_stream_find_capture(stream);
   if (capture != NULL)
     return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_ALREADY_CAPTURING,
@@ -112,69 +110,53 @@ static rondo_status make_capture(rondo_stream *stream, rondo_capture_mode mode, 
   return RONDO_OK;
 }
 
-/* On failure nothing has begun. */
-static rondo_status start(rondo_capture *capture, rondo_graph *graph, bool given) {
+/* Begins a capture whose first node depends on the stream's frontier. `is_given`: the graph is the user's. On failure
+ * no capture has begun. */
+static rondo_status start(rondo_stream *stream, rondo_capture_mode mode, rondo_graph *graph, bool is_given) {
+  rondo_capture *capture;
+  RONDO_TRY(make_capture(stream, mode, &capture));
   capture->graph = graph;
-  capture->into_given = given;
-  RONDO_TRY(rondo_capture_begin_driver(capture));
+  capture->into_given = is_given;
+  const rondo_status status = rondo_capture_begin_driver(capture);
+  if (status != RONDO_OK) {
+    rondo_capture_release(capture);
+    return status;
+  }
   graph->captures++;
-  capture->origin->last = (rondo_node){0};
+  stream->last = (rondo_node){0};
   rondo_capture_list_add(capture);
   return RONDO_OK;
 }
 
 /* Begins in an empty graph, which is destroyed on failure. */
-static rondo_status start_in_new(rondo_capture *capture, rondo_graph *graph) {
-  rondo_stream *stream = capture->origin;
+static rondo_status start_in_new(rondo_stream *stream, rondo_capture_mode mode, rondo_graph *graph) {
   stream->frontier.count = 0;
-  const rondo_status status = start(capture, graph, false);
+  const rondo_status status = start(stream, mode, graph, false);
   if (status != RONDO_OK) rondo_graph_free(graph);
   return status;
 }
 
-static rondo_status start_with(const char *call, rondo_capture *capture, const rondo_capture_options *options) {
-  const rondo_stream *stream = capture->origin;
+static rondo_status begin(const char *call, rondo_stream *stream, const rondo_capture_options *options) {
   rondo_graph *graph;
+  RONDO_TRY(check_begin(call, stream, options->mode));
   const rondo_graph_options graph_options = {RONDO_GRAPH_OPTIONS_INIT, .name = stream->name,
                                              .profile = options->profile, .relocate = options->relocate};
   RONDO_TRY(rondo_build_graph(call, stream->device, &graph_options, &graph));
-  return start_in_new(capture, graph);
-}
-
-static rondo_status begin(const char *call, rondo_stream *stream, const rondo_capture_options *options) {
-  RONDO_TRY(check_begin(call, stream, options->mode));
-  rondo_capture *capture;
-  RONDO_TRY(make_capture(stream, options->mode, &capture));
-  const rondo_status status = start_with(call, capture, options);
-  if (status != RONDO_OK) rondo_capture_release(capture);
-  return status;
-}
-
-static rondo_status start_in_arena(rondo_capture *capture, rondo_address_space *space, rondo_profile *profile) {
-  const rondo_stream *stream = capture->origin;
-  rondo_graph *graph;
-  RONDO_TRY(rondo_build_graph_in(stream->device, stream->name, space, profile, false, &graph));
-  return start_in_new(capture, graph);
-}
-
-static rondo_status begin_in_arena(rondo_capture *capture, const rondo_arena_setting *setting) {
-  rondo_address_space *space;
-  rondo_profile *profile;
-  RONDO_TRY(rondo_arena_begin(setting, &space, &profile));
-  const rondo_status status = start_in_arena(capture, space, profile);
-  if (profile != NULL) rondo_profile_release(profile);
-  rondo_address_space_release(space);
-  return status;
+  return start_in_new(stream, options->mode, graph);
 }
 
 rondo_status rondo_capture_begin_in_arena(rondo_stream *stream, rondo_capture_mode mode, rondo_arena_setting *setting) {
   const char *const call = "a recording";
-  rondo_capture *capture;
+  rondo_address_space *space;
+  rondo_profile *profile;
+  rondo_graph *graph;
   RONDO_TRY(check_begin(call, stream, mode));
   RONDO_TRY(rondo_require_device(call, "the arena", stream->device, rondo_arena_device(setting->arena)));
-  RONDO_TRY(make_capture(stream, mode, &capture));
-  const rondo_status status = begin_in_arena(capture, setting);
-  if (status != RONDO_OK) rondo_capture_release(capture);
+  RONDO_TRY(rondo_arena_begin(setting, &space, &profile));
+  rondo_status status = rondo_build_graph_in(stream->device, stream->name, space, profile, false, &graph);
+  if (status == RONDO_OK) status = start_in_new(stream, mode, graph);
+  if (profile != NULL) rondo_profile_release(profile);
+  rondo_address_space_release(space);
   return status;
 }
 
@@ -198,6 +180,13 @@ static void finish(rondo_capture *capture, bool keep_graph) {
   if (keep_graph) rondo_graph_check(graph);
   if (!keep_graph && !capture->into_given) rondo_graph_free(graph);
   rondo_capture_release(capture);
+}
+
+/* Ends the capture and the driver's capture. If `status` is a failure, or ending fails, the graph is not kept. */
+static rondo_status end(rondo_capture *capture, rondo_status status) {
+  status = rondo_capture_end_driver(capture, status);
+  finish(capture, status == RONDO_OK);
+  return status;
 }
 
 /* Sets the frontier to nodes of the graph, each once. */
@@ -233,19 +222,10 @@ rondo_status rondo_capture_begin_to_graph(rondo_stream *stream, rondo_graph *gra
   const char *const call = "rondo_capture_begin_to_graph";
   RONDO_TRY(check_begin(call, stream, mode));
   RONDO_TRY(check_target(call, stream, graph));
-  rondo_capture *capture;
-  RONDO_TRY(make_capture(stream, mode, &capture));
-  rondo_status status = set_frontier(call, stream, graph, dependencies, count, true);
-  if (status == RONDO_OK) status = start(capture, graph, true);
-  if (status != RONDO_OK) {
-    rondo_capture_release(capture);
-    return status;
-  }
-  status = rondo_capture_tell_frontier(stream, call);
-  if (status == RONDO_OK) return RONDO_OK;
-  status = rondo_capture_end_driver(capture, status);
-  finish(capture, false);
-  return status;
+  RONDO_TRY(set_frontier(call, stream, graph, dependencies, count, true));
+  RONDO_TRY(start(stream, mode, graph, true));
+  const rondo_status status = rondo_capture_tell_frontier(stream, call);
+  return status == RONDO_OK ? RONDO_OK : end(rondo_stream_capture(stream), status);
 }
 
 /* Adding ---------------------------------------------------------------------------------------------------------- */
@@ -415,9 +395,8 @@ rondo_status rondo_capture_end(rondo_stream *stream, rondo_graph **out_graph) {
   RONDO_TRY(rondo_device_require_own(call, stream->device));
   rondo_capture *capture = rondo_stream_find_capture(stream);
   RONDO_TRY(check_end(call, stream, capture, out_graph));
-  const rondo_status status = rondo_capture_end_driver(capture, finish_order(call, stream, capture));
   rondo_graph *graph = capture->graph;
-  finish(capture, status == RONDO_OK);
+  const rondo_status status = end(capture, finish_order(call, stream, capture));
   if (status == RONDO_OK && out_graph != NULL) *out_graph = graph;
   return status;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/linked_list.h"
 #include "base/thread.h"
 #include "exec/capture/capture_internal.h"
 #include "graph/node_name.h"
@@ -36,11 +37,11 @@ void rondo_capture_release(rondo_capture *capture) {
 #ifndef NDEBUG
 /* Under the lock. Asserts that the list is linked in both directions and that members refer to their capture. */
 static void check_list(void) {
-  const rondo_capture *previous = NULL;
-  for (const rondo_capture *at = captures; at != NULL; previous = at, at = at->next) {
+  rondo_capture *const *link = &captures;
+  for (const rondo_capture *at = captures; at != NULL; link = &at->next, at = at->next) {
     const uint32_t state = atomic_load_explicit(&at->state, memory_order_relaxed);
     bool has_origin = at->origin == NULL;
-    assert(at->previous == previous);
+    assert(at->link == link);
     assert(atomic_load_explicit(&at->references, memory_order_relaxed) > 0);
     assert(state != RONDO_CAPTURE_OVER && (state == RONDO_CAPTURE_ACTIVE || at->cause[0] != '\0'));
     assert(!has_origin || state == RONDO_CAPTURE_INVALIDATED);
@@ -61,10 +62,7 @@ void rondo_capture_list_add(rondo_capture *capture) {
   origin->next_member = NULL;
   capture->members = origin;
   atomic_store_explicit(&origin->capture, capture, memory_order_relaxed);
-  capture->previous = NULL;
-  capture->next = captures;
-  if (captures != NULL) captures->previous = capture;
-  captures = capture;
+  RONDO_LIST_INSERT(captures, capture, next, link);
   check_list();
   pthread_mutex_unlock(&lock);
   atomic_fetch_add_explicit(&rondo_capture_count, 1, memory_order_release);
@@ -76,11 +74,7 @@ void rondo_capture_list_remove(rondo_capture *capture) {
     atomic_store_explicit(&member->capture, NULL, memory_order_relaxed);
   capture->members = NULL;
   atomic_store_explicit(&capture->state, RONDO_CAPTURE_OVER, memory_order_release);
-  if (capture->previous != NULL)
-    capture->previous->next = capture->next;
-  else
-    captures = capture->next;
-  if (capture->next != NULL) capture->next->previous = capture->previous;
+  RONDO_LIST_REMOVE(capture, next, link);
   check_list();
   pthread_mutex_unlock(&lock);
   atomic_fetch_sub_explicit(&rondo_capture_count, 1, memory_order_release);
@@ -228,45 +222,48 @@ rondo_status rondo_capture_refuse_event(const rondo_event *event, const char *ca
                          call, capture->origin_name, state == RONDO_CAPTURE_ACTIVE ? ", which is now invalid," : "");
 }
 
-/* A capture that refused, for the message. */
+/* The table of C9. */
+static bool forbids_unsafe(const rondo_capture *capture) {
+  if (capture->thread == rondo_thread_id()) return capture->mode != RONDO_CAPTURE_RELAXED;
+  return thread_mode == RONDO_CAPTURE_GLOBAL && capture->mode == RONDO_CAPTURE_GLOBAL;
+}
+
+/* The first capture that forbids a call, for the message. */
 typedef struct gate_refusal {
-  unsigned count;
   char origin_name[RONDO_STREAM_LABEL];
   bool own;
   capture_position position;
 } gate_refusal;
 
-/* Under the lock. */
-static void refuse_by(rondo_capture *capture, const char *cause, bool own, gate_refusal *out) {
-  capture_position position;
-  find_position(capture, &position);
-  snprintf(capture->cause, sizeof capture->cause, "%s%s", cause, position.text);
-  atomic_store_explicit(&capture->state, RONDO_CAPTURE_INVALIDATED, memory_order_release);
-  if (out->count++ > 0) return;
-  memcpy(out->origin_name, capture->origin_name, sizeof out->origin_name);
-  out->own = own;
-  out->position = position;
+/* Makes all captures invalid that forbid the call: those on the device or, if it is NULL, those that forbid unsafe
+ * calls. False if there are none. */
+static bool invalidate_forbidding(const rondo_device *device, const char *call, gate_refusal *out) {
+  bool any = false;
+  pthread_mutex_lock(&lock);
+  for (rondo_capture *capture = captures; capture != NULL; capture = capture->next) {
+    capture_position position;
+    if (!is_active(capture) || !(device != NULL ? capture->device == device : forbids_unsafe(capture))) continue;
+    find_position(capture, &position);
+    snprintf(capture->cause, sizeof capture->cause, "%s%s", call, position.text);
+    atomic_store_explicit(&capture->state, RONDO_CAPTURE_INVALIDATED, memory_order_release);
+    if (any) continue;
+    any = true;
+    memcpy(out->origin_name, capture->origin_name, sizeof out->origin_name);
+    out->own = capture->thread == rondo_thread_id();
+    out->position = position;
+  }
+  pthread_mutex_unlock(&lock);
+  return any;
 }
 
 rondo_status rondo_capture_refuse_device(rondo_device *device, const char *call) {
+  gate_refusal refusal;
   if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return RONDO_OK;
-  const uint64_t self = rondo_thread_id();
-  gate_refusal refusal = {0};
-  pthread_mutex_lock(&lock);
-  for (rondo_capture *capture = captures; capture != NULL; capture = capture->next)
-    if (capture->device == device && is_active(capture)) refuse_by(capture, call, capture->thread == self, &refusal);
-  pthread_mutex_unlock(&lock);
-  if (refusal.count == 0) return RONDO_OK;
+  if (!invalidate_forbidding(device, call, &refusal)) return RONDO_OK;
   return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, refusal.position.node,
                          "%s: device '%s' cannot be waited for while a capture is going on; the capture on %s is now "
                          "invalid%s: end it, and wait before or after",
                          call, device->name, refusal.origin_name, refusal.position.text);
-}
-
-/* The table of C9. */
-static bool forbids(const rondo_capture *capture, rondo_capture_mode caller, bool own) {
-  if (own) return capture->mode != RONDO_CAPTURE_RELAXED;
-  return caller == RONDO_CAPTURE_GLOBAL && capture->mode == RONDO_CAPTURE_GLOBAL;
 }
 
 /* What to call instead of `call` during a capture. */
@@ -279,15 +276,8 @@ static const char *captured_form(const char *call) {
 rondo_status rondo_capture_refuse_unsafe(const char *call) {
   if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return RONDO_OK;
   if (thread_mode == RONDO_CAPTURE_RELAXED) return RONDO_OK;
-  const uint64_t self = rondo_thread_id();
-  gate_refusal refusal = {0};
-  pthread_mutex_lock(&lock);
-  for (rondo_capture *capture = captures; capture != NULL; capture = capture->next) {
-    const bool own = capture->thread == self;
-    if (is_active(capture) && forbids(capture, thread_mode, own)) refuse_by(capture, call, own, &refusal);
-  }
-  pthread_mutex_unlock(&lock);
-  if (refusal.count == 0) return RONDO_OK;
+  gate_refusal refusal;
+  if (!invalidate_forbidding(NULL, call, &refusal)) return RONDO_OK;
   return rondo_fail_node(
       RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, refusal.position.node,
       "%s acts at once, which the capture on %s (begun by %s) forbids; the capture is now invalid%s: call it before "
@@ -308,13 +298,19 @@ bool rondo_capture_is_begun_here(const rondo_device *device) {
   return capture != NULL;
 }
 
+rondo_status rondo_capture_mode_check(const char *call, rondo_capture_mode mode) {
+  if (mode == RONDO_CAPTURE_THREAD_LOCAL || mode == RONDO_CAPTURE_GLOBAL || mode == RONDO_CAPTURE_RELAXED)
+    return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                    "%s: %d is not a capture mode: use one of RONDO_CAPTURE_GLOBAL, _THREAD_LOCAL and _RELAXED", call,
+                    (int)mode);
+}
+
 rondo_status rondo_capture_exchange_thread_mode(rondo_capture_mode *inout_mode) {
-  RONDO_TRY(rondo_check_call("rondo_capture_exchange_thread_mode", "inout_mode", inout_mode));
+  const char *const call = "rondo_capture_exchange_thread_mode";
+  RONDO_TRY(rondo_check_call(call, "inout_mode", inout_mode));
   const rondo_capture_mode mode = *inout_mode;
-  if (mode != RONDO_CAPTURE_THREAD_LOCAL && mode != RONDO_CAPTURE_GLOBAL && mode != RONDO_CAPTURE_RELAXED)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "rondo_capture_exchange_thread_mode: %d is no capture mode: use a RONDO_CAPTURE_ name",
-                      (int)mode);
+  RONDO_TRY(rondo_capture_mode_check(call, mode));
   *inout_mode = thread_mode;
   thread_mode = mode;
   return RONDO_OK;

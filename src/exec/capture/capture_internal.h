@@ -20,7 +20,7 @@
 #define RONDO_CAPTURE_OVER 3u /* beyond the states of rondo_capture_state */
 
 struct rondo_capture {
-  rondo_capture *previous, *next; /* in the process's list */
+  rondo_capture *next, **link; /* in the process's list */
   atomic_uint references;
   rondo_allocator allocator;
   rondo_device *device;
@@ -88,6 +88,8 @@ RONDO_MUST_USE rondo_status rondo_capture_add(rondo_stream *stream, const char *
 /* While the stream or the event belongs to a capture: recording and waiting (C3, C7). */
 RONDO_MUST_USE rondo_status rondo_capture_record_event(rondo_stream *stream, rondo_event *event);
 RONDO_MUST_USE rondo_status rondo_capture_wait_event(rondo_stream *stream, rondo_event *event);
+
+RONDO_MUST_USE rondo_status rondo_capture_mode_check(const char *call, rondo_capture_mode mode);
 
 /* Gates. `call` is what is refused; a refusal makes the captures that refuse invalid. */
 

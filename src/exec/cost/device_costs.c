@@ -85,10 +85,7 @@ static void init_slot(void *state, const rondo_allocator *allocator) {
 
 static rondo_status slot_of(rondo_device *device, costs_slot **out) {
   static const rondo_state_kind kind = {sizeof(costs_slot), init_slot, release_slot};
-  void *state;
-  const rondo_status status = rondo_device_state(device, &device->costs, &kind, &state);
-  *out = state;
-  return status;
+  return rondo_device_state(device, &device->costs, &kind, out);
 }
 
 rondo_status rondo_costs_gates(rondo_device *device, rondo_gates **out) {

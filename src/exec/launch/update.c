@@ -356,26 +356,23 @@ static rondo_status commit_nodes(rondo_exec *exec, const rondo_exec_draft *draft
   return status;
 }
 
-/* The draft becomes the exec's own, and what it replaced becomes the draft. */
+#define SWAP(a, b)                   \
+  do {                               \
+    const __typeof__(a) kept_ = (a); \
+    (a) = (b);                       \
+    (b) = kept_;                     \
+  } while (0)
+
+/* The exec takes what the draft has, and the draft what the exec had. */
 static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_changed) {
   rondo_lowering_move_tags(&exec->lowering, &draft->lowering);
-  const rondo_exec_draft fresh = *draft;
-  draft->graph = exec->graph;
-  draft->placed = exec->placed;
-  draft->relocation = exec->relocation;
-  draft->random = exec->random;
-  draft->lowering = exec->lowering;
-  draft->findings = exec->findings;
-  exec->graph = fresh.graph;
-  exec->placed = fresh.placed;
-  exec->relocation = fresh.relocation;
-  exec->random = fresh.random;
-  exec->lowering = fresh.lowering;
-  exec->findings = fresh.findings;
-  if (memory_changed) {
-    draft->memory = exec->memory;
-    exec->memory = fresh.memory;
-  }
+  SWAP(exec->graph, draft->graph);
+  SWAP(exec->placed, draft->placed);
+  SWAP(exec->relocation, draft->relocation);
+  SWAP(exec->random, draft->random);
+  SWAP(exec->lowering, draft->lowering);
+  SWAP(exec->findings, draft->findings);
+  if (memory_changed) SWAP(exec->memory, draft->memory);
   for (uint32_t i = 0; i < exec->lowering.nodes.count; i++) rondo_exec_rebind(exec, i);
   exec->broken = false;
   exec->updates++;

@@ -54,10 +54,7 @@ static void init_store(void *state, const rondo_allocator *allocator) {
 
 static rondo_status store_of(rondo_device *device, event_store **out) {
   static const rondo_state_kind kind = {sizeof(event_store), init_store, release_store};
-  void *state;
-  const rondo_status status = rondo_device_state(device, &device->exec, &kind, &state);
-  *out = state;
-  return status;
+  return rondo_device_state(device, &device->exec, &kind, out);
 }
 
 static bool is_complete(const rondo_event *event) { return event->driver->ops->query(event->driver) == RONDO_OK; }
