@@ -171,13 +171,13 @@ static rondo_status refuse_unfinished(const char *call, const rondo_graph *child
 /* The random numbers that the child draws count for the graph. */
 static rondo_status build_child(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                 const rondo_node_params *params, rondo_node *out_node) {
-  rondo_random_embedding embedding;
+  rondo_random_reservations *reservations;
   RONDO_TRY(refuse_unfinished(call, params->as.child));
-  RONDO_TRY(rondo_random_embed_begin(call, graph, params->as.child, &embedding));
+  RONDO_TRY(rondo_random_embed_begin(call, graph, params->as.child, &reservations));
   const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
   rondo_graph *embedded =
       status == RONDO_OK ? rondo_graph_at(graph, rondo_node_number(*out_node))->params.as.child : NULL;
-  rondo_random_embed_end(graph, embedded, &embedding);
+  rondo_random_embed_end(graph, embedded, reservations);
   return rondo_fail_context(status, "%s", call);
 }
 

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/versioned_struct.h"
@@ -39,17 +40,34 @@ static const rondo_costs gpu_inputs = {.input_patched = 3,
                                        .input_queued_each = 8.5,
                                        .input_copied_kib = 0.0006};
 
-static double given_or(double given, double own) { return given != 0 ? given : own; }
+#define COST(member) \
+  { #member, offsetof(rondo_costs, member) }
+static const struct {
+  const char *name;
+  size_t offset;
+} fields[] = {COST(stream_host),        COST(stream_host_kernel),
+              COST(stream_latency),     COST(stream_kernel),
+              COST(launch_host),        COST(launch_host_node),
+              COST(launch_host_cold),   COST(launch_latency),
+              COST(launch_kernel),      COST(record),
+              COST(record_node),        COST(input_patched),
+              COST(input_patched_node), COST(input_copied),
+              COST(input_copied_each),  COST(input_queued_each),
+              COST(input_copied_kib)};
+enum { FIELDS = sizeof fields / sizeof fields[0] };
 
-/* Those that were not given. */
+static double cost_of(const rondo_costs *costs, size_t field) {
+  double cost;
+  memcpy(&cost, (const char *)costs + fields[field].offset, sizeof cost);
+  return cost;
+}
+
+/* Adds the costs of moving inputs, unless they were given. */
 static void add_inputs(const rondo_device *device, rondo_costs *costs) {
   const rondo_costs *own = device->ops->copy_kernel != NULL ? &gpu_inputs : &cpu_inputs;
-  costs->input_patched = given_or(costs->input_patched, own->input_patched);
-  costs->input_patched_node = given_or(costs->input_patched_node, own->input_patched_node);
-  costs->input_copied = given_or(costs->input_copied, own->input_copied);
-  costs->input_copied_each = given_or(costs->input_copied_each, own->input_copied_each);
-  costs->input_queued_each = given_or(costs->input_queued_each, own->input_queued_each);
-  costs->input_copied_kib = given_or(costs->input_copied_kib, own->input_copied_kib);
+  for (size_t i = 0; i < FIELDS; i++)
+    if (cost_of(costs, i) == 0)
+      memcpy((char *)costs + fields[i].offset, (const char *)own + fields[i].offset, sizeof(double));
 }
 
 /* The slot --------------------------------------------------------------------------------------------------------- */
@@ -273,10 +291,15 @@ static rondo_status run_cold(laboratory *lab) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-/* A straight line through what two lengths cost; neither part is less than nothing. */
+/* Fits a straight line through what two lengths cost. Neither the base nor the slope is negative. */
 static void fit(double first, double second, double *out_base, double *out_each) {
   *out_each = fmax(0, (second - first) / (lengths[1] - lengths[0]));
   *out_base = fmax(0, first - lengths[0] * *out_each);
+}
+
+/* The same for the medians of two lists of samples. */
+static void fit_medians(const laboratory *lab, double *first, double *second, double *out_base, double *out_each) {
+  fit(rondo_median(first, lab->rounds), rondo_median(second, lab->rounds), out_base, out_each);
 }
 
 /* A line that the device ran while it was queued shows what the host takes of it: then a kernel of a stream is taken to
@@ -288,21 +311,17 @@ static void correct_stream_kernel(const laboratory *lab, rondo_costs *inout) {
 }
 
 static void conclude(laboratory *lab, rondo_costs *out) {
-  line_samples *at = lab->lines;
+  line_samples *a = &lab->lines[0], *b = &lab->lines[1];
   double unused;
-  *out = (rondo_costs){.stream_latency = rondo_median(at[0].stream_beyond, lab->rounds)};
-  fit(rondo_median(at[0].stream_device, lab->rounds), rondo_median(at[1].stream_device, lab->rounds), &unused,
-      &out->stream_kernel);
-  fit(rondo_median(at[0].launch_host, lab->rounds), rondo_median(at[1].launch_host, lab->rounds), &out->launch_host,
-      &out->launch_host_node);
-  fit(rondo_median(at[0].launch_total, lab->rounds), rondo_median(at[1].launch_total, lab->rounds),
-      &out->launch_latency, &out->launch_kernel);
-  fit(rondo_median(at[0].stream_host, lab->rounds), rondo_median(at[1].stream_host, lab->rounds), &out->stream_host,
-      &out->stream_host_kernel);
+  *out = (rondo_costs){.stream_latency = rondo_median(a->stream_beyond, lab->rounds)};
+  fit_medians(lab, a->stream_device, b->stream_device, &unused, &out->stream_kernel);
+  fit_medians(lab, a->launch_host, b->launch_host, &out->launch_host, &out->launch_host_node);
+  fit_medians(lab, a->launch_total, b->launch_total, &out->launch_latency, &out->launch_kernel);
+  fit_medians(lab, a->stream_host, b->stream_host, &out->stream_host, &out->stream_host_kernel);
   correct_stream_kernel(lab, out);
   const double hot = out->launch_host + lengths[0] * out->launch_host_node;
   out->launch_host_cold = fmax(0, rondo_median(lab->cold, FEWEST_ROUNDS) - hot);
-  fit(at[0].record_us, at[1].record_us, &out->record, &out->record_node);
+  fit(a->record_us, b->record_us, &out->record, &out->record_node);
 }
 
 static rondo_status work_in(laboratory *lab, rondo_device *device, rondo_costs *out) {
@@ -409,25 +428,12 @@ rondo_status rondo_device_get_costs(rondo_device *device, rondo_costs *out_costs
 }
 
 static rondo_status check_costs(const rondo_costs *costs) {
-#define COST(member) \
-  { #member, costs->member }
-  const struct {
-    const char *name;
-    double us;
-  } all[] = {COST(stream_host),        COST(stream_host_kernel),
-             COST(stream_latency),     COST(stream_kernel),
-             COST(launch_host),        COST(launch_host_node),
-             COST(launch_host_cold),   COST(launch_latency),
-             COST(launch_kernel),      COST(record),
-             COST(record_node),        COST(input_patched),
-             COST(input_patched_node), COST(input_copied),
-             COST(input_copied_each),  COST(input_queued_each),
-             COST(input_copied_kib)};
-#undef COST
-  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-    if (!isfinite(all[i].us) || all[i].us < 0)
+  for (size_t i = 0; i < FIELDS; i++) {
+    const double us = cost_of(costs, i);
+    if (!isfinite(us) || us < 0)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "rondo_device_set_costs: %s is %g microseconds: give 0 or more", all[i].name, all[i].us);
+                        "rondo_device_set_costs: %s is %g microseconds: give 0 or more", fields[i].name, us);
+  }
   return RONDO_OK;
 }
 

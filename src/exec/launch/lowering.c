@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tasks/task_graph.h"
 #include "exec/stream/stream_internal.h"
 #include "graph/node_name.h"
 #include "graph/topological_order.h"
@@ -250,7 +251,6 @@ static rondo_status walk_graph(graph_walker *walker, rondo_graph *graph, ends ar
 
 /* Edges ----------------------------------------------------------------------------------------------------------- */
 
-/* Counting sort by what they come from, filled in from the end: each node's successors ascend. */
 static rondo_status invert_edges(graph_walker *walker) {
   rondo_lowering *lowering = walker->lowering;
   const size_t nodes = lowering->nodes.count, edges = lowering->predecessors.count;
@@ -261,12 +261,8 @@ static rondo_status invert_edges(graph_walker *walker) {
   RONDO_TRY(rondo_array_push(walker->allocator, &lowering->predecessor_start, &past));
   RONDO_TRY(rondo_allocate_items(walker->allocator, nodes + 1, sizeof(uint32_t), &lowering->successor_start));
   RONDO_TRY(rondo_allocate_items(walker->allocator, edges, sizeof(uint32_t), &lowering->successors));
-  const uint32_t *predecessors = lowering->predecessors.items, *from = lowering->predecessor_start.items;
-  uint32_t *start = lowering->successor_start;
-  for (size_t e = 0; e < edges; e++) start[predecessors[e]]++;
-  for (size_t i = 1; i <= nodes; i++) start[i] += start[i - 1];
-  for (size_t to = nodes; to-- > 0;)
-    for (uint32_t e = from[to]; e < from[to + 1]; e++) lowering->successors[--start[predecessors[e]]] = (uint32_t)to;
+  rondo_edges_invert(nodes, lowering->predecessor_start.items, lowering->predecessors.items, lowering->successor_start,
+                     lowering->successors);
   return RONDO_OK;
 }
 

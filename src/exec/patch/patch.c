@@ -142,8 +142,10 @@ static rondo_status require_exec(const char *call, const rondo_patch_set *set) {
                     "%s: the exec that the patch set was made for is destroyed", call);
 }
 
-rondo_status rondo_patch_rebase(rondo_patch_set *set, const void *const *addresses) {
+rondo_status rondo_patch_set_rebase(rondo_patch_set *set, const void *const *addresses) {
   const char *const call = "rondo_patch_set_rebase";
+  RONDO_TRY(rondo_check_call(call, "the patch set", set));
+  if (addresses == NULL && set->slot_count > 0) return rondo_refuse_null(call, "the list of addresses");
   RONDO_TRY(require_exec(call, set));
   rondo_patch_settle(set->exec);
   for (uint32_t i = 0; i < set->slot_count; i++) {
@@ -411,8 +413,8 @@ rondo_status rondo_patch_create(const char *call, rondo_exec *exec, const rondo_
   return RONDO_OK;
 }
 
-void rondo_patch_destroy(rondo_patch_set *set) {
-  if (set == NULL) return;
+void rondo_patch_set_destroy(rondo_patch_set *set) {
+  if (set == NULL || (set->exec != NULL && set->exec->device->is_inherited)) return;
   rondo_exec *exec = set->exec;
   if (exec != NULL) {
     if (exec->patched == set) {
@@ -460,11 +462,6 @@ rondo_status rondo_patch_set_create(rondo_exec *exec, const rondo_patch_input *i
   return rondo_patch_create(call, exec, inputs, count, NULL, &known, out_set);
 }
 
-void rondo_patch_set_destroy(rondo_patch_set *set) {
-  if (set != NULL && set->exec != NULL && set->exec->device->is_inherited) return;
-  rondo_patch_destroy(set);
-}
-
 rondo_status rondo_patch_set_check(const rondo_patch_set *set, uint32_t input, const void *address) {
   const char *const call = "rondo_patch_set_check";
   RONDO_TRY(rondo_check_call(call, "the patch set", set));
@@ -482,13 +479,6 @@ rondo_status rondo_patch_set_launch(rondo_patch_set *set, rondo_stream *stream, 
   for (uint32_t i = 0; i < set->slot_count; i++)
     if (addresses[i] != NULL) RONDO_TRY(check_address(call, set, i, addresses[i]));
   return rondo_patch_launch(set, stream, addresses);
-}
-
-rondo_status rondo_patch_set_rebase(rondo_patch_set *set, const void *const *addresses) {
-  const char *const call = "rondo_patch_set_rebase";
-  RONDO_TRY(rondo_check_call(call, "the patch set", set));
-  if (addresses == NULL && set->slot_count > 0) return rondo_refuse_null(call, "the list of addresses");
-  return rondo_patch_rebase(set, addresses);
 }
 
 static uint64_t host_bytes(const rondo_patch_set *set) {

@@ -4,7 +4,7 @@
  * A *slot* is an input of the set, by its number: the address that the exec has for it, and its sites. An exec has what
  * was patched last. Its clone of the graph gets it (rondo_patch_settle) before anything reads the clone. One set at a
  * time is the exec's current one. The other sets of the exec, and a set whose sites an update changed, are *stale*
- * until rondo_patch_rebase says where their inputs are.
+ * until rondo_patch_set_rebase says where their inputs are.
  *
  * Threads: as the exec.
  */
@@ -28,8 +28,6 @@ static inline bool rondo_patch_fits(const void *recorded, const void *address) {
 RONDO_MUST_USE rondo_status rondo_patch_create(const char *call, rondo_exec *exec, const rondo_patch_input *inputs,
                                                size_t count, const bool *told, const rondo_patch_options *options,
                                                rondo_patch_set **out);
-/* Before or after its exec; launches under way are not touched. NULL is fine. */
-void rondo_patch_destroy(rondo_patch_set *set);
 
 /* What the work of an exec does with memory, or may do for all that it says; launches and sets stay as they are. */
 typedef struct rondo_patch_look {
@@ -51,10 +49,6 @@ RONDO_MUST_USE rondo_status rondo_patch_look_for(const char *call, rondo_exec *e
  * failed on a synchronous device, perhaps the new addresses: the set knows. */
 RONDO_MUST_USE rondo_status rondo_patch_launch(rondo_patch_set *set, rondo_stream *stream,
                                                const void *const *addresses);
-
-/* The exec was updated (from another recording of the same form, say) and has input i at addresses[i] now: the set is
- * the current one again. Errors: INVALID_STATE/STALE_PATCHES naming the first site that does not hold that address. */
-RONDO_MUST_USE rondo_status rondo_patch_rebase(rondo_patch_set *set, const void *const *addresses);
 
 /* Writes what the exec holds into its clones of the graph. Before they are read, compared or changed. Cannot fail. */
 void rondo_patch_settle(rondo_exec *exec);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Generators: making, state, and reserving ranges of offsets. An eager reservation is one addition to the offset. While
- * the stream captures, a reservation becomes a need of the capture's graph (random_needs.c).
+ * Generators: creating them, their state, and reserving ranges of offsets. An eager reservation is one addition to the
+ * offset. While the stream captures, a reservation belongs to the capture's graph (random_reservations.c).
  *
- * Threads: any; the offset is atomic. No thread may draw while seed and offset are set.
+ * Threads: any; the offset is atomic. No thread may draw while another thread sets seed and offset.
  */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/linked_list.h"
 #include "base/versioned_struct.h"
 #include "exec/capture/capture_internal.h"
-#include "exec/random/random_cells.h"
 #include "exec/random/random_internal.h"
 
 static const rondo_device_use generator_use = {.rank = 10, .name = "generator"};
@@ -25,14 +25,14 @@ const char *rondo_generator_label(char buffer[RONDO_GENERATOR_LABEL], const rond
   return buffer;
 }
 
-/* With the lock: linked both ways, and all cells between the store's bounds. */
+/* With the lock. Asserts that the list is linked in both directions and all cells are within the store's bounds. */
 static void check_list(const rondo_random_store *store) {
 #ifdef NDEBUG
   (void)store;
 #else
-  const rondo_generator *previous = NULL;
-  for (const rondo_generator *at = store->generators; at != NULL; previous = at, at = at->next) {
-    assert(at->previous == previous);
+  rondo_generator *const *link = &store->generators;
+  for (const rondo_generator *at = store->generators; at != NULL; link = &at->next, at = at->next) {
+    assert(at->link == link);
     assert((uintptr_t)at->cells >= atomic_load_explicit(&store->first, memory_order_relaxed));
     assert((uintptr_t)at->cells + RONDO_CELL_BYTES - 1 <= atomic_load_explicit(&store->last, memory_order_relaxed));
   }
@@ -51,21 +51,14 @@ static void widen(rondo_random_store *store, const void *cells) {
 static void enter(rondo_random_store *store, rondo_generator *generator) {
   pthread_mutex_lock(&store->lock);
   widen(store, generator->cells);
-  generator->next = store->generators;
-  if (generator->next != NULL) generator->next->previous = generator;
-  generator->previous = NULL;
-  store->generators = generator;
+  RONDO_LIST_INSERT(store->generators, generator, next, link);
   check_list(store);
   pthread_mutex_unlock(&store->lock);
 }
 
 static void leave(rondo_random_store *store, rondo_generator *generator) {
   pthread_mutex_lock(&store->lock);
-  if (generator->previous != NULL)
-    generator->previous->next = generator->next;
-  else
-    store->generators = generator->next;
-  if (generator->next != NULL) generator->next->previous = generator->previous;
+  RONDO_LIST_REMOVE(generator, next, link);
   check_list(store);
   pthread_mutex_unlock(&store->lock);
 }

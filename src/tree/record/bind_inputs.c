@@ -258,7 +258,7 @@ static rondo_status decide(rondo_recorder *recorder, rondo_exec *exec, rondo_pat
   }
   rondo_release(allocator, choices, count, sizeof *choices);
   RONDO_TRY(status);
-  return rondo_patch_rebase(
+  return rondo_patch_set_rebase(
       patches, recorder->made->addresses); /* no address is known yet: use the current one of the exec again */
 }
 
@@ -453,7 +453,7 @@ static rondo_status bind_segment(rondo_recorder *recorder, rondo_exec *exec) {
   rondo_status status = RONDO_OK;
   for (size_t i = 0; status == RONDO_OK && i < recorder->made->bound_count; i++)
     status = look_at_input(recorder, patches, i, &info);
-  rondo_patch_destroy(patches);
+  rondo_patch_set_destroy(patches);
   return status;
 }
 

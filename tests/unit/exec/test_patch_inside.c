@@ -71,7 +71,7 @@ TEST(test_numbers_of_sites_around_an_item) {
     rondo_patch_set *set = make_set(make_exec(t, copy, in[0], out, counts[i], false), in[0]);
     assert_int_equal(set->site_count, counts[i]);
     for (int round = 0; round < 6; round++) launch_and_expect(t, set, in[round % 2], out, counts[i]);
-    rondo_patch_destroy(set);
+    rondo_patch_set_destroy(set);
   }
 }
 
@@ -101,7 +101,7 @@ static void settle_both(test_fixture *t, bool relocate) {
   rondo_patch_settle(exec);
   assert_ptr_equal(address_in(rondo_exec_params(exec, place)), in[1]);
   assert_ptr_equal(address_in(rondo_exec_given_params(exec, place)), in[1]);
-  rondo_patch_destroy(set);
+  rondo_patch_set_destroy(set);
   assert_null(exec->patched);
   assert_null(exec->patch_sets);
   rondo_kernel_destroy(copy);
@@ -122,7 +122,7 @@ TEST(test_addresses_are_not_checked) {
   assert_false(rondo_patch_fits(elsewhere, elsewhere + 1));
   assert_true(rondo_patch_fits(in, in) && rondo_patch_fits((const char *)in + 512, in));
   launch_and_expect(t, set, elsewhere + 1, out, WORDS);
-  rondo_patch_destroy(set);
+  rondo_patch_set_destroy(set);
 }
 
 static rondo_status refuse(void *user) {
@@ -155,7 +155,7 @@ DEVICE_TEST(test_launches_that_fail_when_they_run) {
     assert_fails(rondo_exec_launch(exec, t.stream), RONDO_EXECUTION_FAILED);
     assert_int_equal(out[0], 100 * i);
   }
-  rondo_patch_destroy(set);
+  rondo_patch_set_destroy(set);
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
   rondo_kernel_destroy(copy);
@@ -189,5 +189,5 @@ TEST(test_findings_have_a_bound) {
   assert_ok(rondo_patch_set_get_finding(set, RONDO_PATCH_MOST_FINDINGS - 1, &finding));
   assert_int_equal(rondo_node_number(finding.node), RONDO_PATCH_MOST_FINDINGS - 1);
   assert_false(set->slots[0].is_patchable);
-  rondo_patch_destroy(set);
+  rondo_patch_set_destroy(set);
 }
