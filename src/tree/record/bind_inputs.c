@@ -169,9 +169,9 @@ static bool can_be_source(const rondo_recorder *recorder, size_t index) {
 /* Whether other work also has the address: a static input, or memory that the body knows. */
 static rondo_status is_used(const rondo_recorder *recorder, rondo_exec *exec, size_t index, bool *out) {
   const rondo_bound_input *bound = &recorder->made->bound[index];
-  rondo_patch_look look;
+  rondo_patch_use look;
   RONDO_TRY(
-      rondo_patch_look_for("rondo_function_call", exec, recorder->given[bound->input].address, bound->bytes, &look));
+      rondo_patch_find_use("rondo_function_call", exec, recorder->given[bound->input].address, bound->bytes, &look));
   *out = look.is_used;
   return RONDO_OK;
 }

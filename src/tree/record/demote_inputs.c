@@ -127,8 +127,8 @@ static rondo_status give_exec_back(const rondo_recorded_call *call, const rondo_
 
 /* Whether a segment writes the memory, or has its address in an unknown role. */
 static rondo_status look_at_segment(const rondo_segment *segment, const rondo_keyed_input *input, bool *inout_written) {
-  rondo_patch_look look;
-  RONDO_TRY(rondo_patch_look_for("rondo_function_call", segment->exec, input->address, input->bytes, &look));
+  rondo_patch_use look;
+  RONDO_TRY(rondo_patch_find_use("rondo_function_call", segment->exec, input->address, input->bytes, &look));
   *inout_written |= look.is_written;
   return RONDO_OK;
 }

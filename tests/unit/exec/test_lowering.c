@@ -76,8 +76,8 @@ LOWERING_TEST(test_children_stand_where_their_node_stood) {
   const rondo_lowering *lowering = lower(outer, &draft);
   const uint32_t head_at = rondo_lowering_find(lowering, head), tail_at = rondo_lowering_find(lowering, tail);
   const uint32_t apart_at = rondo_lowering_find(lowering, apart);
-  assert_int_equal(rondo_lowering_find(lowering, child), RONDO_PLACE_CHILD);
-  assert_int_equal(rondo_lowering_find(lowering, a), RONDO_PLACE_NONE); /* the graph that was copied in */
+  assert_int_equal(rondo_lowering_find(lowering, child), RONDO_INDEX_CHILD);
+  assert_int_equal(rondo_lowering_find(lowering, a), RONDO_INDEX_NONE); /* the graph that was copied in */
   const rondo_node inside[3] = {{own->serial * (UINT64_C(1) << 32) + rondo_node_number(a)},
                                 {own->serial * (UINT64_C(1) << 32) + rondo_node_number(b)},
                                 {own->serial * (UINT64_C(1) << 32) + rondo_node_number(c)}};
