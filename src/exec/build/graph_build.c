@@ -57,7 +57,7 @@ rondo_status rondo_build_graph(const char *call, rondo_device *device, const ron
   rondo_address_space *space;
   if (options->profile != NULL && options->relocate)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: a graph with relocate has no use for a profile: leave one of them out", call);
+                      "%s: a profile has no effect on a graph with relocate: set one of them", call);
   RONDO_TRY(rondo_device_memory_of(device, &memory));
   RONDO_TRY(rondo_address_space_create(memory, &space));
   const rondo_status status =
@@ -122,7 +122,7 @@ static rondo_status check_memory(const char *call, const rondo_graph *graph, con
   char label[RONDO_LABEL_BYTES];
   if (graph->device == NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                      "%s: %s was made without a device and cannot hold memory nodes: make it for one", call,
+                      "%s: %s was created without a device and cannot have memory nodes: create it for a device", call,
                       rondo_graph_label(label, graph));
   RONDO_TRY(rondo_device_memory_require_nodes(rondo_address_space_of(graph)->memory, call));
   if (params->kind == RONDO_NODE_FREE || params->as.alloc.bytes <= PTRDIFF_MAX) return RONDO_OK;
@@ -168,7 +168,7 @@ static rondo_status refuse_unfinished(const char *call, const rondo_graph *child
                     rondo_graph_label(label, child));
 }
 
-/* The random numbers that the child draws count for the graph. */
+/* The graph reserves the random numbers that the child draws. */
 static rondo_status build_child(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                 const rondo_node_params *params, rondo_node *out_node) {
   rondo_random_reservations *reservations;

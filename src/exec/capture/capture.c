@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Captures: beginning, adding nodes, forking and joining through events, ending. capture_internal.h says which thread
- * may touch what; capture_gates.c refuses calls that a capture forbids.
+ * may touch what; capture_refusals.c refuses calls that a capture forbids.
  */
 #include "exec/capture/capture_internal.h"
 
@@ -35,8 +35,7 @@ static int by_id(const void *a, const void *b) {
   return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Removes duplicates. */
-static void frontier_thin(rondo_frontier *frontier) {
+static void frontier_remove_duplicates(rondo_frontier *frontier) {
   size_t kept = 0;
   qsort(frontier->items, frontier->count, sizeof *frontier->items, by_id);
   for (size_t i = 0; i < frontier->count; i++)
@@ -45,13 +44,14 @@ static void frontier_thin(rondo_frontier *frontier) {
   frontier->count = kept;
 }
 
-/* The frontier has room for all nodes. A few are searched linearly; there may also be as many as a graph has nodes. */
+/* Adds the nodes to the frontier, which has the capacity. A few nodes are compared one by one; more are sorted, because
+ * there can be as many as the graph has. */
 static void frontier_unite(rondo_frontier *frontier, const rondo_node *nodes, size_t count) {
   assert(frontier->count + count <= frontier->capacity);
   const bool is_long = count > FEW_NODES;
   for (size_t i = 0; i < count; i++)
     if (is_long || !frontier_has(frontier, nodes[i])) frontier->items[frontier->count++] = nodes[i];
-  if (is_long) frontier_thin(frontier);
+  if (is_long) frontier_remove_duplicates(frontier);
 }
 
 /* Asserts that the frontier holds nodes of the capture's graph, each once. */
@@ -88,7 +88,7 @@ static rondo_status check_begin(const char *call, rondo_stream *stream, rondo_ca
   const rondo_capture *capture = rondo_stream_find_capture(stream);
   if (capture != NULL)
     return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_ALREADY_CAPTURING,
-                      "%s: %s is part of the capture that began on %s: end that first", call, stream->label,
+                      "%s: %s is part of the capture that began on %s: end that capture first", call, stream->label,
                       capture->origin_name);
   return RONDO_OK;
 }
@@ -189,7 +189,7 @@ static rondo_status end(rondo_capture *capture, rondo_status status) {
   return status;
 }
 
-/* Sets the frontier to nodes of the graph, each once. */
+/* Sets the frontier to nodes of the graph, or adds them to it, each once. */
 static rondo_status set_frontier(const char *call, rondo_stream *stream, const rondo_graph *graph,
                                  const rondo_node *nodes, size_t count, bool replace) {
   if (nodes == NULL && count > 0) return rondo_refuse_null(call, "the list of nodes");
@@ -322,11 +322,11 @@ static rondo_status fail_unjoined(const rondo_capture *capture, const rondo_stre
   const uint32_t slot = rondo_node_number(stream->last);
   assert(stream->last.id != 0 && stream != capture->origin);
   char node[RONDO_LABEL_BYTES];
-  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED, slot,
-                         "rondo_capture_end: %s was forked off and not joined again, its last node is %s: record an "
-                         "event there and let %s wait for it before the end",
-                         stream->label, rondo_node_label(node, &rondo_graph_at(capture->graph, slot)->params, slot),
-                         capture->origin_name);
+  return rondo_fail_node(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED, slot,
+      "rondo_capture_end: %s was forked and not joined again, its last node is %s: record an event there "
+      "and let %s wait for it before the end",
+      stream->label, rondo_node_label(node, &rondo_graph_at(capture->graph, slot)->params, slot), capture->origin_name);
 }
 
 /* Marks the predecessors of the origin's frontier. Each member's last node must be among them (C5). */
@@ -354,7 +354,7 @@ static rondo_status check_joined(const rondo_capture *capture, const rondo_strea
 }
 
 /* Checks that the capture may end on this stream and thread: anywhere once its origin is destroyed. */
-static rondo_status check_place(const char *call, const rondo_stream *stream, const rondo_capture *capture) {
+static rondo_status check_origin(const char *call, const rondo_stream *stream, const rondo_capture *capture) {
   const rondo_stream *origin = capture->origin;
   if (origin == NULL) return RONDO_OK;
   if (stream != origin)
@@ -373,7 +373,7 @@ static rondo_status check_end(const char *call, const rondo_stream *stream, cons
                               rondo_graph **out_graph) {
   if (capture == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING, "%s: %s is not capturing", call, stream->label);
-  RONDO_TRY(check_place(call, stream, capture));
+  RONDO_TRY(check_origin(call, stream, capture));
   if (out_graph == NULL && !capture->into_given) return rondo_refuse_null(call, "out_graph");
   return RONDO_OK;
 }
@@ -417,10 +417,10 @@ void rondo_capture_forget_stream(rondo_stream *stream) {
   if (rondo_capture_list_leave(capture, stream)) finish(capture, false);
 }
 
-/* Looking in ------------------------------------------------------------------------------------------------------ */
+/* Information ----------------------------------------------------------------------------------------------------- */
 
 /* Updates the stream's frontier. A failure shows in the capture's state. */
-static rondo_status look(rondo_stream *stream, const rondo_capture *capture) {
+static rondo_status update_frontier(rondo_stream *stream, const rondo_capture *capture) {
   if (atomic_load_explicit(&capture->state, memory_order_acquire) != RONDO_CAPTURE_ACTIVE) return RONDO_OK;
   const rondo_status status = rondo_capture_follow(stream, "rondo_capture_get_info");
   return status == RONDO_CAPTURE_INVALID ? RONDO_OK : status;
@@ -434,7 +434,7 @@ rondo_status rondo_capture_get_info(const rondo_stream *stream, rondo_capture_in
   rondo_stream *own = (rondo_stream *)(uintptr_t)stream;
   const rondo_capture *capture = rondo_stream_find_capture(own);
   if (capture != NULL) {
-    RONDO_TRY(look(own, capture));
+    RONDO_TRY(update_frontier(own, capture));
     info.state = (rondo_capture_state)atomic_load_explicit(&capture->state, memory_order_acquire);
     info.id = capture->id;
   }

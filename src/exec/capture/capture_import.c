@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Importing nodes of a driver's capture; see capture_import.h.
+ * See capture_import.h.
  */
 #include "exec/capture/capture_import.h"
 
@@ -142,7 +142,7 @@ static rondo_status collect_edges(rondo_importer *importer, uint64_t name) {
   return complete_order(importer);
 }
 
-/* There is room. If there is also a full edge, the programmatic edge is dropped. */
+/* The capacity is reserved. If there is also a full edge, the programmatic edge is dropped. */
 static void link_loose(rondo_importer *importer, uint32_t slot) {
   for (size_t i = 0; i < importer->loose.count; i++) {
     rondo_programmatic_edge edge = importer->loose.items[i];

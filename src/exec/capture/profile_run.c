@@ -13,10 +13,11 @@ rondo_status rondo_profile_begin(rondo_stream *stream) {
   rondo_device_memory *memory;
   RONDO_TRY(rondo_check_call(call, "the stream", stream));
   if (rondo_stream_find_capture(stream) != NULL)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
-                      "%s: %s captures, so that its work does not run: end the capture first, or make the profile of "
-                      "its graph",
-                      call, stream->label);
+    return rondo_fail(
+        RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
+        "%s: %s captures, so its work does not run: end the capture first, or create the profile from its "
+        "graph",
+        call, stream->label);
   RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
   RONDO_TRY(rondo_device_memory_require_pools(memory, call));
   return rondo_warm_up_begin(memory, &stream->order, stream->label);

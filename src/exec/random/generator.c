@@ -154,7 +154,7 @@ static rondo_status refuse_while_capturing(const char *call, const rondo_generat
   const bool is_watched = rondo_capture_watch_spoil(call);
   if (!is_drawn && !is_watched && !rondo_capture_is_begun_here(generator->device)) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                    "%s: %s, which a launch of what is being recorded would not repeat: call it before the capture "
+                    "%s: %s, and a launch of the recording would not repeat this call: call it before the capture "
                     "begins or after its end; each launch begins with the state that %s has then",
                     call,
                     is_drawn     ? "an unfinished capture draws from it"
@@ -196,7 +196,7 @@ rondo_status rondo_generator_set_state(rondo_generator *generator, const rondo_g
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_generator_state", state, &known));
   if (known.offset % RONDO_RANDOM_STEP != 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s: the offset %" PRIu64 " is no multiple of %d: give back what rondo_generator_get_state gave",
+                      "%s: the offset %" PRIu64 " is not a multiple of %d: pass a state from rondo_generator_get_state",
                       call, known.offset, RONDO_RANDOM_STEP);
   RONDO_TRY(refuse_while_capturing(call, generator));
   set_state(generator, known.seed, known.offset);
@@ -210,13 +210,13 @@ static rondo_status check_reserve(const char *call, const rondo_generator *gener
   const uint64_t increment = *inout_increment;
   if (increment == 0 || increment > RONDO_RANDOM_MOST)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "%s: an increment of %" PRIu64 ": ask for 1 to 2^62 numbers of each subsequence", call,
+                      "%s: an increment of %" PRIu64 ": reserve 1 to 2^62 numbers of each subsequence", call,
                       increment);
   *inout_increment = (increment + RONDO_RANDOM_STEP - 1) / RONDO_RANDOM_STEP * RONDO_RANDOM_STEP;
   return RONDO_OK;
 }
 
-/* The capture keeps its generators from being seeded until it is over. */
+/* Notes that the capture draws from the generator, which cannot be seeded before the capture ends. */
 static rondo_status note_draw(rondo_capture *capture, rondo_generator *generator) {
   for (size_t i = 0; i < capture->generators.count; i++)
     if (capture->generators.items[i] == generator) return RONDO_OK;

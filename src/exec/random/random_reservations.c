@@ -112,8 +112,8 @@ static rondo_status check_limit(const char *call, const rondo_graph *graph, cons
   const rondo_random_reservation *reservation = find_reservation(rondo_random_reservations_of(graph), generator);
   if (reservation == NULL || increment <= RONDO_RANDOM_MOST - reservation->increment) return RONDO_OK;
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                    "%s: %s would need over 2^62 random numbers of each subsequence: reserve less, or make several "
-                    "graphs",
+                    "%s: %s would draw more than 2^62 random numbers of each subsequence: reserve less, or create "
+                    "several graphs",
                     call, rondo_graph_label(label, graph));
 }
 
@@ -167,10 +167,10 @@ static rondo_status check_words(const char *call, const rondo_graph *graph, cons
     memcpy(&word, value + at, sizeof word);
     const rondo_generator *generator = rondo_generator_find(graph->device, word, label);
     if (generator != NULL && find_reservation(rondo_random_reservations_of(graph), generator) == NULL)
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                        "%s: kernel '%s' is given cells of %s, of which %s reserves nothing: reserve in the graph that "
-                        "the node is for",
-                        call, kernel->name, label, rondo_graph_label(of, graph));
+      return rondo_fail(
+          RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+          "%s: kernel '%s' gets cells of %s, of which %s reserves nothing: reserve in the graph of the node", call,
+          kernel->name, label, rondo_graph_label(of, graph));
   }
   return RONDO_OK;
 }

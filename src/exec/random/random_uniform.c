@@ -42,7 +42,7 @@ static void fill_groups(float *dst, size_t first, size_t last, size_t count, con
   }
 }
 
-/* Blocks have equal shares of the groups, the last what is left. */
+/* Each block fills an equal share of the groups, and the last one the rest. */
 static void uniform_cpu(rondo_blocks blocks, void *const *args) {
   float *dst = *(float *const *)args[DESTINATION];
   const rondo_random random = rondo_random_begin(args + CELLS);
@@ -62,7 +62,7 @@ static const rondo_kernel_options uniform_code = {
     .cuda_source = rondo_cuda_random_uniform,
     .params = {RONDO_WRITES, RONDO_RANDOM_PARAMETERS, RONDO_SCALAR(size_t), RONDO_SCALAR(float), RONDO_SCALAR(float)}};
 
-/* It is no user's and is not counted by the device. */
+/* The device does not count this kernel. */
 static rondo_status make_kernel(rondo_device *device, rondo_kernel **out) {
   RONDO_TRY(rondo_kernel_make(device, &device->allocator, &uniform_code, out));
   const rondo_status status =
@@ -91,8 +91,7 @@ static rondo_status check_fill(const char *call, const float *dst, size_t count,
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: %zu elements: fill 1 to 2^48", call, count);
   if (isfinite(low) && isfinite(high) && low <= high && isfinite(high - low)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s: numbers from %g up to %g: give finite bounds, the lower one first, that are no further apart "
-                    "than the largest float",
+                    "%s: numbers from %g to %g: pass finite bounds, the lower one first, whose difference is finite",
                     call, (double)low, (double)high);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory as users see it. A capture may forbid the calls that act at once (C9). The calls in stream order become nodes
- * while the stream captures (C15).
+ * The public functions of memory. A capture may forbid the calls that act at once (C9). The calls in stream order
+ * become nodes while the stream captures (C15).
  */
 #include <rondo/memory.h>
 
@@ -40,7 +40,7 @@ static rondo_status check_request(const char *call, size_t bytes, void **out_add
   *out_address = NULL;
   if (bytes > 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                    "%s: an allocation of 0 bytes: ask for at least 1, or leave it out", call);
+                    "%s: an allocation of 0 bytes: allocate at least 1, or omit the call", call);
 }
 
 rondo_status rondo_malloc(rondo_device *device, size_t bytes, const char *name, void **out_address) {
@@ -71,12 +71,12 @@ rondo_status rondo_host_free(rondo_device *device, void *address) {
   return rondo_memory_host_free(memory, address);
 }
 
-/* The pool named, if any, must be the device's; while capturing it has no other part. */
+/* A pool that is passed must belong to the device. While capturing it is used only for its peers. */
 static rondo_status check_pool(const char *call, const rondo_device *device, const rondo_pool *pool) {
   return pool == NULL ? RONDO_OK : rondo_require_device(call, "the pool", device, pool->device);
 }
 
-/* The node keeps the access that the pool gives now (GM-17). */
+/* The node stores which peers have access to the pool now (GM-17). */
 static rondo_status capture_malloc(rondo_stream *stream, size_t bytes, const rondo_malloc_options *options,
                                    void **out_address) {
   rondo_device_memory *memory;
@@ -205,7 +205,7 @@ static rondo_status check_peer(const char *call, const rondo_device *owner, cons
   RONDO_TRY(rondo_check_call(call, "the peer", peer));
   if (rondo_device_reaches(peer, owner)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                    "%s: device %s cannot access memory of %s (rondo_device_can_access_peer tells): copy through the "
+                    "%s: device '%s' cannot access memory of '%s' (see rondo_device_can_access_peer): copy through the "
                     "host",
                     call, peer->name, owner->name);
 }
@@ -216,7 +216,7 @@ static rondo_status set_access(const char *call, rondo_pool *pool, const rondo_d
   const bool own = bit == rondo_device_peer_bit(pool->device);
   if (own && !access)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NO_ACCESS,
-                      "%s: %s always has access to its own memory, which cannot be taken away", call, peer->name);
+                      "%s: device '%s' always has access to its own memory: pass another device", call, peer->name);
   if (own) return RONDO_OK;
   if (access) RONDO_TRY(rondo_fail_context(rondo_peers_admit(pool->device, bit), "%s", call));
   if (access)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The process's list of captures, and the gates: the checks of calls that a capture may forbid (C6, C9, C10). While
- * there is no capture in the process, a gate is one load.
+ * The process's list of captures, and the refusals: the checks of calls that a capture may forbid (C6, C9, C10). While
+ * there is no capture in the process, a check is one load.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -80,7 +80,7 @@ void rondo_capture_list_remove(rondo_capture *capture) {
   atomic_fetch_sub_explicit(&rondo_capture_count, 1, memory_order_release);
 }
 
-/* If it is not active, its cause can be read: the cause is written before the state and does not change later. A
+/* If a capture is not active, its cause can be read: it is written before the state and does not change later. A
  * capture of a parent process forbids nothing. */
 static bool is_active(const rondo_capture *capture) {
   return atomic_load_explicit(&capture->state, memory_order_acquire) == RONDO_CAPTURE_ACTIVE &&
@@ -168,7 +168,7 @@ rondo_status rondo_capture_require_sound(const rondo_capture *capture, const cha
                     capture->origin_name, capture->cause);
 }
 
-/* Where a capture is (FW-7) ---------------------------------------------------------------------------------------- */
+/* The position in a capture (FW-7) --------------------------------------------------------------------------------- */
 
 /* The last captured node before the refused call: its number, and " after kernel 'relu' (node 12)". */
 typedef struct capture_position {
@@ -191,7 +191,7 @@ static void find_position(const rondo_capture *capture, capture_position *out) {
   (void)snprintf(out->text, sizeof out->text, " after %s", rondo_node_label(label, params, out->node));
 }
 
-/* Gates ----------------------------------------------------------------------------------------------------------- */
+/* Refusals -------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_capture_refuse_stream(rondo_stream *stream, const char *call) {
   rondo_capture *capture = rondo_stream_capture(stream);
@@ -200,10 +200,11 @@ rondo_status rondo_capture_refuse_stream(rondo_stream *stream, const char *call)
   RONDO_TRY(rondo_capture_require_active(capture, call));
   find_position(capture, &position);
   rondo_capture_invalidate(capture, "%s on %s%s", call, stream->label, position.text);
-  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, position.node,
-                         "%s: %s captures, nothing runs on it before the graph is launched; the capture on %s is now "
-                         "invalid%s: end it, and call this before the capture or after a launch",
-                         call, stream->label, capture->origin_name, position.text);
+  return rondo_fail_node(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, position.node,
+      "%s: %s captures, so nothing runs on it before the graph is launched; the capture on %s is now "
+      "invalid%s: end it, and call this before the capture or after a launch",
+      call, stream->label, capture->origin_name, position.text);
 }
 
 rondo_status rondo_capture_refuse_event(const rondo_event *event, const char *call) {
@@ -229,15 +230,15 @@ static bool forbids_unsafe(const rondo_capture *capture) {
 }
 
 /* The first capture that forbids a call, for the message. */
-typedef struct gate_refusal {
+typedef struct capture_refusal {
   char origin_name[RONDO_STREAM_LABEL];
   bool own;
   capture_position position;
-} gate_refusal;
+} capture_refusal;
 
 /* Makes all captures invalid that forbid the call: those on the device or, if it is NULL, those that forbid unsafe
  * calls. False if there are none. */
-static bool invalidate_forbidding(const rondo_device *device, const char *call, gate_refusal *out) {
+static bool invalidate_forbidding(const rondo_device *device, const char *call, capture_refusal *out) {
   bool any = false;
   pthread_mutex_lock(&lock);
   for (rondo_capture *capture = captures; capture != NULL; capture = capture->next) {
@@ -257,13 +258,14 @@ static bool invalidate_forbidding(const rondo_device *device, const char *call, 
 }
 
 rondo_status rondo_capture_refuse_device(rondo_device *device, const char *call) {
-  gate_refusal refusal;
+  capture_refusal refusal;
   if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return RONDO_OK;
   if (!invalidate_forbidding(device, call, &refusal)) return RONDO_OK;
-  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, refusal.position.node,
-                         "%s: device '%s' cannot be waited for while a capture is going on; the capture on %s is now "
-                         "invalid%s: end it, and wait before or after",
-                         call, device->name, refusal.origin_name, refusal.position.text);
+  return rondo_fail_node(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, refusal.position.node,
+      "%s: device '%s' cannot be waited for during a capture; the capture on %s is now invalid%s: end it, "
+      "and wait before it begins or after it ends",
+      call, device->name, refusal.origin_name, refusal.position.text);
 }
 
 /* What to call instead of `call` during a capture. */
@@ -276,7 +278,7 @@ static const char *captured_form(const char *call) {
 rondo_status rondo_capture_refuse_unsafe(const char *call) {
   if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return RONDO_OK;
   if (thread_mode == RONDO_CAPTURE_RELAXED) return RONDO_OK;
-  gate_refusal refusal;
+  capture_refusal refusal;
   if (!invalidate_forbidding(NULL, call, &refusal)) return RONDO_OK;
   return rondo_fail_node(
       RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, refusal.position.node,
