@@ -154,7 +154,7 @@ static rondo_status nccl_break_off(rondo_link *base) {
 static rondo_status nccl_close(rondo_link *base) {
   nccl_link *link = link_of(base);
   if (link->last->ops->synchronize(link->last) != RONDO_OK)
-    rondo_status_ignore(nccl_break_off(base), "the streams tell what has failed");
+    rondo_status_ignore(nccl_break_off(base), "the streams report the failure");
   return release_link(link);
 }
 
@@ -233,7 +233,7 @@ static rondo_status run_work(void *user) {
 }
 
 static void release_object(void *object) {
-  rondo_status_ignore(release_link(object), "nobody is there to be told that NCCL did not end well");
+  rondo_status_ignore(release_link(object), "no caller can handle the failure");
 }
 
 /* The graph that comes of the capture needs the communicator. */

@@ -115,10 +115,10 @@ DEVICE_TEST(test_fw7_too_small_a_graph_is_said_with_numbers) {
   rondo_gain_explain(&gain, (rondo_gain_bar){0}, message, sizeof message);
   assert_non_null(strstr(message, "2 kernels and copies take 108.0 us, 5.0 us of it the host's"));
   assert_non_null(strstr(message, "predicted to take 110.0 us and 4.0 us recorded, 1.01 times as fast"));
-  assert_non_null(strstr(message, "where 1.10 are asked for: record more in one piece"));
+  assert_non_null(strstr(message, "but least_gain is 1.10: record more work at once"));
   gain = estimate(64, 0.5);
   rondo_gain_explain(&gain, (rondo_gain_bar){.runs = 1}, message, sizeof message);
-  assert_non_null(strstr(message, "repays the 242 us of recording after 2 runs, where 1 are expected"));
+  assert_non_null(strstr(message, "repays the 242 us of recording after 2 runs, but 1 are expected"));
   rondo_gain_explain(&gain, (rondo_gain_bar){0}, message, 8); /* is cut, not written beyond */
   assert_int_equal(strlen(message), 7);
 }
