@@ -73,6 +73,13 @@ void rondo_build_uncount(rondo_graph *graph) {
   for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;) rondo_build_uncount(child);
 }
 
+rondo_status rondo_build_refuse_captured(const char *call, const rondo_graph *graph) {
+  char label[RONDO_LABEL_BYTES];
+  if (!rondo_graph_is_captured_into(graph)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
+                    "%s: a stream captures into %s: end the capture first", call, rondo_graph_label(label, graph));
+}
+
 rondo_status rondo_graph_create(rondo_device *device, const rondo_graph_options *options, rondo_graph **out_graph) {
   RONDO_TRY(rondo_check_call("rondo_graph_create", "out_graph", out_graph));
   *out_graph = NULL;
@@ -103,10 +110,7 @@ rondo_status rondo_graph_destroy(rondo_graph *graph) {
                       "rondo_graph_destroy: %s belongs to a child node: remove that node, or destroy the graph that "
                       "contains it",
                       rondo_graph_label(label, graph));
-  if (rondo_graph_is_captured_into(graph))
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
-                      "rondo_graph_destroy: a stream captures into %s: end the capture first",
-                      rondo_graph_label(label, graph));
+  RONDO_TRY(rondo_build_refuse_captured("rondo_graph_destroy", graph));
   const rondo_device *device = graph->device;
   rondo_device_memory *memory = device == NULL ? NULL : rondo_device_memory_made(device);
   rondo_graph_free(graph);
@@ -160,19 +164,11 @@ static rondo_status build_free(const char *call, rondo_graph *graph, const rondo
   return rondo_fail_context(status, "%s", call);
 }
 
-static rondo_status refuse_unfinished(const char *call, const rondo_graph *child) {
-  char label[RONDO_LABEL_BYTES];
-  if (!rondo_graph_is_captured_into(child)) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
-                    "%s: a stream captures into the child, %s: end the capture first", call,
-                    rondo_graph_label(label, child));
-}
-
 /* The graph reserves the random numbers that the child draws. */
 static rondo_status build_child(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                 const rondo_node_params *params, rondo_node *out_node) {
   rondo_random_reservations *reservations;
-  RONDO_TRY(refuse_unfinished(call, params->as.child));
+  RONDO_TRY(rondo_build_refuse_captured(call, params->as.child));
   RONDO_TRY(rondo_random_embed_begin(call, graph, params->as.child, &reservations));
   const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
   rondo_graph *embedded =

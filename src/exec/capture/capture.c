@@ -70,10 +70,6 @@ static void check_frontier(const rondo_stream *stream) {
 #endif
 }
 
-static rondo_status frontier_reserve(const rondo_device *device, rondo_frontier *frontier, size_t count) {
-  return rondo_array_reserve(&device->allocator, frontier, count);
-}
-
 /* Beginning ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t next_id(void) {
@@ -201,7 +197,7 @@ static rondo_status set_frontier(const char *call, rondo_stream *stream, const r
   const bool own = count > 0 && at >= begin && at < begin + stream->frontier.count * sizeof *nodes;
   if (own && !replace) return RONDO_OK; /* they are the frontier itself, from rondo_capture_get_info */
   const size_t kept = replace ? 0 : stream->frontier.count;
-  RONDO_TRY(frontier_reserve(stream->device, &stream->frontier, kept + count));
+  RONDO_TRY(rondo_array_reserve(&stream->device->allocator, &stream->frontier, kept + count));
   stream->frontier.count = kept;
   frontier_unite(&stream->frontier, nodes, count);
   return RONDO_OK;
@@ -235,7 +231,7 @@ rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_nod
   rondo_node node;
   RONDO_TRY(rondo_capture_require_active(capture, call));
   RONDO_TRY(rondo_capture_follow(stream, call));
-  RONDO_TRY(frontier_reserve(stream->device, &stream->frontier, 1));
+  RONDO_TRY(rondo_array_reserve(&stream->device->allocator, &stream->frontier, 1));
   RONDO_TRY(rondo_build_node(call, capture->graph, stream->frontier.items, stream->frontier.count, params, &node));
   RONDO_TRY(rondo_capture_tell(stream, call, node));
   stream->frontier.items[0] = node;
@@ -251,7 +247,7 @@ rondo_status rondo_capture_record_event(rondo_stream *stream, rondo_event *event
   rondo_capture *capture = rondo_stream_capture(stream);
   RONDO_TRY(rondo_capture_require_active(capture, "rondo_event_record"));
   RONDO_TRY(rondo_capture_follow(stream, "rondo_event_record"));
-  RONDO_TRY(frontier_reserve(event->device, &event->frontier, stream->frontier.count));
+  RONDO_TRY(rondo_array_reserve(&event->device->allocator, &event->frontier, stream->frontier.count));
   rondo_capture_retain(capture);
   rondo_event_leave_capture(event);
   event->capture = capture;
@@ -294,7 +290,7 @@ static rondo_status refuse_over(const rondo_stream *stream, const rondo_capture 
 
 static rondo_status join(rondo_stream *stream, rondo_event *event) {
   rondo_capture *capture = event->capture;
-  RONDO_TRY(frontier_reserve(stream->device, &stream->frontier, event->frontier.count));
+  RONDO_TRY(rondo_array_reserve(&stream->device->allocator, &stream->frontier, event->frontier.count));
   RONDO_TRY(rondo_capture_list_join(capture, stream));
   stream->frontier.count = 0;
   stream->last = (rondo_node){0};
@@ -311,7 +307,8 @@ rondo_status rondo_capture_wait_event(rondo_stream *stream, rondo_event *event) 
   if (own != NULL && own != other) return refuse_merge(stream, own, other);
   RONDO_TRY(rondo_capture_require_active(other, "rondo_stream_wait_event"));
   if (own == NULL) return join(stream, event);
-  RONDO_TRY(frontier_reserve(stream->device, &stream->frontier, stream->frontier.count + event->frontier.count));
+  RONDO_TRY(rondo_array_reserve(&stream->device->allocator, &stream->frontier,
+                                stream->frontier.count + event->frontier.count));
   frontier_unite(&stream->frontier, event->frontier.items, event->frontier.count);
   return rondo_capture_tell_wait(stream, event);
 }

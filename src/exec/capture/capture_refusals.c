@@ -240,6 +240,7 @@ typedef struct capture_refusal {
  * calls. False if there are none. */
 static bool invalidate_forbidding(const rondo_device *device, const char *call, capture_refusal *out) {
   bool any = false;
+  if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return false;
   pthread_mutex_lock(&lock);
   for (rondo_capture *capture = captures; capture != NULL; capture = capture->next) {
     capture_position position;
@@ -259,7 +260,6 @@ static bool invalidate_forbidding(const rondo_device *device, const char *call, 
 
 rondo_status rondo_capture_refuse_device(rondo_device *device, const char *call) {
   capture_refusal refusal;
-  if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return RONDO_OK;
   if (!invalidate_forbidding(device, call, &refusal)) return RONDO_OK;
   return rondo_fail_node(
       RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, refusal.position.node,
@@ -276,10 +276,8 @@ static const char *captured_form(const char *call) {
 }
 
 rondo_status rondo_capture_refuse_unsafe(const char *call) {
-  if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return RONDO_OK;
-  if (thread_mode == RONDO_CAPTURE_RELAXED) return RONDO_OK;
   capture_refusal refusal;
-  if (!invalidate_forbidding(NULL, call, &refusal)) return RONDO_OK;
+  if (thread_mode == RONDO_CAPTURE_RELAXED || !invalidate_forbidding(NULL, call, &refusal)) return RONDO_OK;
   return rondo_fail_node(
       RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, refusal.position.node,
       "%s acts at once, which the capture on %s (begun by %s) forbids; the capture is now invalid%s: call it before "

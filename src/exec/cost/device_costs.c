@@ -149,10 +149,9 @@ typedef struct measurement {
 static double microseconds(uint64_t begin, uint64_t end) { return (double)(end - begin) / 1e3; }
 
 /* Chains ----------------------------------------------------------------------------------------------------------- */
-* /
 
-    /* A kernel that only reads its arguments. */
-    static void run_empty(rondo_blocks blocks, void *const *args) {
+/* A kernel that only reads its arguments. */
+static void run_empty(rondo_blocks blocks, void *const *args) {
   volatile size_t sum = blocks.first;
   for (size_t i = 0; i < ARGUMENTS; i++) sum += *(const size_t *)args[i];
   (void)sum;
@@ -169,14 +168,7 @@ static rondo_status make_kernel(rondo_device *device, rondo_kernel **out) {
       .cpu = run_empty,
       .params = {RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_SCALAR(size_t)},
       .cuda_image = ptx};
-  RONDO_TRY(rondo_kernel_make(device, &device->allocator, &options, out));
-  const rondo_status status =
-      device->ops->kernel_prepare == NULL ? RONDO_OK : device->ops->kernel_prepare(device, *out);
-  (*out)->cuda_image = NULL;
-  if (status == RONDO_OK) return RONDO_OK;
-  rondo_kernel_release(*out);
-  *out = NULL;
-  return status;
+  return rondo_device_make_kernel(device, &options, out);
 }
 
 /* User data of enqueue_chain, which is a rondo_stream_work. */

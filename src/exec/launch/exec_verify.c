@@ -25,24 +25,23 @@
 
 /* The user's list, sorted by address. Of several at one address, the last one here is the first in the user's list that
  * is not empty. */
-typedef struct given_list {
-  const rondo_allocator *allocator;
-  const rondo_verify_allocation **sorted;
-  const rondo_verify_allocation **farthest; /* of those up to the same index, the one that ends last */
-  size_t count;
-} given_list;
+typedef struct given_allocation {
+  const rondo_verify_allocation *allocation;
+  const rondo_verify_allocation *farthest; /* of those up to this index, the one that ends last */
+} given_allocation;
 
 /* What is known about memory outside the graph. */
 typedef struct surroundings {
   rondo_device_memory *memory; /* NULL: no device, or no allocations */
-  given_list given;
+  given_allocation *given;
+  size_t given_count;
   RONDO_ARRAY(const rondo_graph *) recordings; /* those of the graphs that were recorded into an arena */
   rondo_known_ranges held; /* memory that is live throughout them; first the ranges that are live before all nodes */
 } surroundings;
 
 static int compare_given(const void *a, const void *b) {
-  const rondo_verify_allocation *x = *(const rondo_verify_allocation *const *)a;
-  const rondo_verify_allocation *y = *(const rondo_verify_allocation *const *)b;
+  const rondo_verify_allocation *x = ((const given_allocation *)a)->allocation;
+  const rondo_verify_allocation *y = ((const given_allocation *)b)->allocation;
   const uintptr_t left = (uintptr_t)x->address, right = (uintptr_t)y->address;
   if (left != right) return left < right ? -1 : 1;
   if ((x->bytes == 0) != (y->bytes == 0)) return x->bytes == 0 ? -1 : 1;
@@ -56,23 +55,18 @@ static uintptr_t last_of(const rondo_verify_allocation *at) {
   return at->bytes - 1 < UINTPTR_MAX - begin ? begin + (at->bytes - 1) : UINTPTR_MAX;
 }
 
-static void free_given(given_list *list) {
-  rondo_release(list->allocator, list->sorted, list->count, sizeof *list->sorted);
-  rondo_release(list->allocator, list->farthest, list->count, sizeof *list->farthest);
-}
-
-/* `list` has an allocator. */
-static rondo_status sort_given(given_list *list, const rondo_verify_options *options) {
+static rondo_status sort_given(const rondo_allocator *allocator, const rondo_verify_options *options,
+                               surroundings *around) {
   const size_t count = options->allocation_count;
-  list->count = count;
   if (count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_allocate_items(list->allocator, count, sizeof *list->sorted, &list->sorted));
-  RONDO_TRY(rondo_allocate_items(list->allocator, count, sizeof *list->farthest, &list->farthest));
-  for (size_t i = 0; i < count; i++) list->sorted[i] = &options->allocations[i];
-  qsort(list->sorted, count, sizeof *list->sorted, compare_given);
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *around->given, &around->given));
+  around->given_count = count;
+  for (size_t i = 0; i < count; i++) around->given[i].allocation = &options->allocations[i];
+  qsort(around->given, count, sizeof *around->given, compare_given);
   for (size_t i = 0; i < count; i++) {
-    const rondo_verify_allocation *at = list->sorted[i], *before = i == 0 ? at : list->farthest[i - 1];
-    list->farthest[i] = last_of(at) > last_of(before) ? at : before;
+    const rondo_verify_allocation *at = around->given[i].allocation,
+                                  *before = i == 0 ? at : around->given[i - 1].farthest;
+    around->given[i].farthest = last_of(at) > last_of(before) ? at : before;
   }
   return RONDO_OK;
 }
@@ -81,15 +75,15 @@ static bool is_in(uintptr_t address, const rondo_verify_allocation *at) {
   return at->bytes > 0 && address >= (uintptr_t)at->address && address <= last_of(at);
 }
 
-/* The allocation that begins at the address. If there is none, the one that contains the address and ends last, or
- * NULL.
- */
-static const rondo_verify_allocation *find_given(const given_list *list, const void *address) {
+/* The user's allocation that begins at the address. If there is none, the one that contains the address and ends last.
+ * If there is none, NULL. */
+static const rondo_verify_allocation *find_given(const surroundings *around, const void *address) {
   const uintptr_t sought = (uintptr_t)address;
-  size_t low = 0, high = list->count;
-  RONDO_BINARY_SEARCH(low, high, middle, (uintptr_t)list->sorted[middle]->address <= sought)
+  size_t low = 0, high = around->given_count;
+  RONDO_BINARY_SEARCH(low, high, middle, (uintptr_t)around->given[middle].allocation->address <= sought)
   if (low == 0) return NULL;
-  const rondo_verify_allocation *before = list->sorted[low - 1], *farthest = list->farthest[low - 1];
+  const rondo_verify_allocation *before = around->given[low - 1].allocation,
+                                *farthest = around->given[low - 1].farthest;
   if ((uintptr_t)before->address == sought && before->bytes > 0) return before;
   return is_in(sought, farthest) ? farthest : NULL;
 }
@@ -110,7 +104,7 @@ static bool find_in_arena(const surroundings *around, const void *address, rondo
 
 static bool find_range(void *user, const void *address, rondo_known_range *out) {
   const surroundings *around = user;
-  const rondo_verify_allocation *given = find_given(&around->given, address);
+  const rondo_verify_allocation *given = find_given(around, address);
   if (given == NULL) {
     if (find_in_arena(around, address, out)) return true;
     return around->memory != NULL && rondo_memory_find_range(around->memory, address, out);
@@ -186,7 +180,7 @@ static rondo_status collect_live_ranges(rondo_verify_input *input, const rondo_g
 }
 
 static void free_surroundings(const rondo_allocator *allocator, surroundings *around) {
-  free_given(&around->given);
+  rondo_release(allocator, around->given, around->given_count, sizeof *around->given);
   rondo_array_free(allocator, &around->recordings);
   rondo_array_free(allocator, &around->held);
 }
@@ -194,14 +188,14 @@ static void free_surroundings(const rondo_allocator *allocator, surroundings *ar
 /* The caller has set nodes, edges and clone_tags in `input`. `root` is the outermost graph. */
 static rondo_status verify_flat(rondo_verify_input *input, const rondo_graph *root, const rondo_device *device,
                                 const rondo_verify_options *options, rondo_findings **out) {
-  surroundings around = {.given = {.allocator = input->allocator}};
+  surroundings around = {0};
   if (device != NULL) around.memory = rondo_device_memory_made(device);
   input->root = root;
   input->find = find_range;
   input->user = &around;
   input->knows_all = device != NULL;
   input->max_findings = options->max_findings;
-  rondo_status status = sort_given(&around.given, options);
+  rondo_status status = sort_given(input->allocator, options, &around);
   if (status == RONDO_OK) status = collect_live_ranges(input, root, &around);
   if (status == RONDO_OK) status = rondo_verify(input, out);
   input->user = NULL;
@@ -303,7 +297,8 @@ static bool same_pointers(const rondo_kernel_node *now, const rondo_kernel_node 
   return true;
 }
 
-static bool same_accesses(const rondo_node_params *now, const rondo_node_params *then) {
+bool rondo_exec_same_accesses(const rondo_exec *exec, uint32_t index, const rondo_node_params *then) {
+  const rondo_node_params *now = rondo_exec_params(exec, index);
   if (then->kind == RONDO_NODE_KERNEL) return same_pointers(&now->as.kernel, &then->as.kernel);
   const bool accesses = then->kind == RONDO_NODE_COPY || then->kind == RONDO_NODE_FILL;
   return !accesses || rondo_node_params_compare(now, then, false) == 0;
@@ -355,10 +350,6 @@ bool rondo_exec_accesses_plain(const rondo_exec *exec, const rondo_kernel_node *
     if (!rondo_memory_is_plain(memory, address, bytes_of(node, i))) return false;
   }
   return true;
-}
-
-bool rondo_exec_same_accesses(const rondo_exec *exec, uint32_t index, const rondo_node_params *params) {
-  return same_accesses(rondo_exec_params(exec, index), params);
 }
 
 rondo_status rondo_exec_verify_node(const rondo_exec *exec, uint32_t index, const rondo_node_params *params) {

@@ -36,10 +36,7 @@ static rondo_status check_graph(const char *call, const rondo_graph *graph) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
                       "%s: %s was created without a device and is only data: create it for a device", call,
                       rondo_graph_label(label, graph));
-  if (rondo_graph_is_captured_into(graph))
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
-                      "%s: a stream captures into %s: end the capture first", call, rondo_graph_label(label, graph));
-  return RONDO_OK;
+  return rondo_build_refuse_captured(call, graph);
 }
 
 /* Only the exec uses the clone. So the device does not count it as a graph, nor the address space as a user. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/versioned_struct.h"
+#include "exec/build/graph_build.h"
 #include "exec/launch/declared_access.h"
 #include "exec/launch/exec_check.h"
 #include "exec/launch/exec_relocate.h"
@@ -328,9 +329,7 @@ static rondo_status check_input(const char *call, const rondo_patch_input *input
 static rondo_status check_recording(const char *call, const rondo_exec *exec, const rondo_graph *graph) {
   if (graph == NULL) return RONDO_OK;
   RONDO_TRY(rondo_require_device(call, "a recording", exec->device, graph->device));
-  if (!rondo_graph_is_captured_into(graph)) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
-                    "%s: a stream captures into a recording: end the capture first", call);
+  return rondo_build_refuse_captured(call, graph);
 }
 
 static rondo_status check_all(const char *call, const rondo_exec *exec, const rondo_patch_input *inputs, size_t count,

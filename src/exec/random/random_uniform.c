@@ -62,20 +62,11 @@ static const rondo_kernel_options uniform_code = {
     .cuda_source = rondo_cuda_random_uniform,
     .params = {RONDO_WRITES, RONDO_RANDOM_PARAMETERS, RONDO_SCALAR(size_t), RONDO_SCALAR(float), RONDO_SCALAR(float)}};
 
-/* The device does not count this kernel. */
-static rondo_status make_kernel(rondo_device *device, rondo_kernel **out) {
-  RONDO_TRY(rondo_kernel_make(device, &device->allocator, &uniform_code, out));
-  const rondo_status status =
-      device->ops->kernel_prepare == NULL ? RONDO_OK : device->ops->kernel_prepare(device, *out);
-  if (status != RONDO_OK) rondo_kernel_release(*out);
-  return status;
-}
-
 static rondo_status kernel_of(rondo_generator *generator, rondo_kernel **out) {
   *out = atomic_load_explicit(&generator->uniform, memory_order_acquire);
   if (*out != NULL) return RONDO_OK;
   rondo_kernel *made, *first = NULL;
-  RONDO_TRY(make_kernel(generator->device, &made));
+  RONDO_TRY(rondo_device_make_kernel(generator->device, &uniform_code, &made));
   const bool is_first = atomic_compare_exchange_strong_explicit(&generator->uniform, &first, made, memory_order_acq_rel,
                                                                 memory_order_acquire);
   *out = is_first ? made : first;
