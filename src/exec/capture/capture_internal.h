@@ -75,7 +75,7 @@ void rondo_capture_release(rondo_capture *capture);
 void rondo_capture_invalidate(rondo_capture *capture, const char *format, ...) RONDO_PRINTF(2, 3);
 
 /* Writes the cause of an invalid capture; false if it is not invalid. */
-bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t room);
+bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t capacity);
 
 /* CAPTURE_INVALID/INVALIDATED naming the cause, unless the capture is active. */
 RONDO_MUST_USE rondo_status rondo_capture_require_active(const rondo_capture *capture, const char *call);

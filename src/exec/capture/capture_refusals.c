@@ -145,10 +145,10 @@ void rondo_capture_invalidate(rondo_capture *capture, const char *format, ...) {
   pthread_mutex_unlock(&lock);
 }
 
-bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t room) {
+bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t capacity) {
   pthread_mutex_lock(&lock);
   const bool is_invalid = !is_active(capture) && capture->cause[0] != '\0';
-  if (is_invalid) (void)snprintf(out, room, "%s", capture->cause);
+  if (is_invalid) (void)snprintf(out, capacity, "%s", capture->cause);
   pthread_mutex_unlock(&lock);
   return is_invalid;
 }

@@ -63,21 +63,21 @@ const char *rondo_patch_slot_label(char buffer[RONDO_SLOT_LABEL], const rondo_pa
   return buffer;
 }
 
-static void describe_word(const rondo_exec *exec, const word *at, char *buffer, size_t room) {
+static void describe_word(const rondo_exec *exec, const word *at, char *buffer, size_t capacity) {
   const rondo_node_params *params = rondo_exec_params(exec, at->node);
   char label[RONDO_LABEL_BYTES];
   (void)rondo_lowering_label(&exec->lowering, at->node, label);
   if (params->kind == RONDO_NODE_KERNEL && params->as.kernel.kernel->is_foreign)
-    (void)snprintf(buffer, room, "%s, which a library launched, at byte %" PRIu32 " of its arguments", label,
+    (void)snprintf(buffer, capacity, "%s, which a library launched, at byte %" PRIu32 " of its arguments", label,
                    at->offset);
   else if (params->kind == RONDO_NODE_KERNEL)
-    (void)snprintf(buffer, room, "%s, argument %" PRIu32 " at byte %" PRIu32, label, at->parameter, at->offset);
+    (void)snprintf(buffer, capacity, "%s, argument %" PRIu32 " at byte %" PRIu32, label, at->parameter, at->offset);
   else if (params->kind == RONDO_NODE_HOST)
-    (void)snprintf(buffer, room, "%s, its user pointer", label);
+    (void)snprintf(buffer, capacity, "%s, its user pointer", label);
   else if (at->bytes < WORD)
-    (void)snprintf(buffer, room, "%s, its value", label);
+    (void)snprintf(buffer, capacity, "%s, its value", label);
   else
-    (void)snprintf(buffer, room, "%s, its %s", label, at->parameter == RONDO_SITE_SRC ? "source" : "address");
+    (void)snprintf(buffer, capacity, "%s, its %s", label, at->parameter == RONDO_SITE_SRC ? "source" : "address");
 }
 
 static rondo_status keep_finding(finder *f, const rondo_patch_finding *finding, const char *message) {
