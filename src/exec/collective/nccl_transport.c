@@ -65,7 +65,7 @@ static rondo_status init_rank(void *user) {
                "joining NCCL's group");
 }
 
-/* rondo_library_call. A lost device has nothing of it any more. */
+/* rondo_library_call. An aborted communicator is already destroyed. */
 static rondo_status end_comm(void *user) {
   nccl_link *link = user;
   if (link->comm == NULL || atomic_load(&link->broken)) return RONDO_OK;

@@ -36,20 +36,17 @@ struct rondo_exec {
   rondo_heap *heap;                   /* for its memory on every stream; NULL: the heap of the stream that launches */
   rondo_graph *graph;                 /* the clone */
   rondo_graph *placed;                /* the second clone, or NULL */
-  rondo_relocation
-      *relocation;           /* from the addresses of the first clone to the second; NULL: graph memory is not moved */
-  rondo_exec_random *random; /* cells of the second clone; NULL: it draws no random numbers */
-  rondo_lowering
-      lowering; /* of the second clone if there is one, else of the first; tags are those of the original graph */
-  RONDO_ARRAY(uint32_t) records; /* indices of the event-record nodes */
-  rondo_plan_options plan;       /* options for relocating, also for updates */
-  bool *disabled;                /* by index */
+  rondo_relocation *relocation;       /* of addresses in the second clone; NULL: graph memory is not moved */
+  rondo_exec_random *random;          /* cells of the second clone; NULL: it draws no random numbers */
+  rondo_lowering lowering;            /* of the second clone, else of the first; tags are those of the original graph */
+  RONDO_ARRAY(uint32_t) records;      /* indices of the event-record nodes */
+  rondo_plan_options plan;            /* options for relocating, also for updates */
+  bool *disabled;                     /* by index */
   size_t disabled_count;
   rondo_findings *findings; /* warnings of the last verification; NULL: none */
 };
 
-/* An exec without an executable. Instantiating completes it; an update exchanges its contents with those of the exec.
- */
+/* An exec without an executable. Instantiating completes it, and an update exchanges its contents with the exec's. */
 typedef struct rondo_exec rondo_exec_draft;
 
 /* Whether a launch can skip the check that all memory is allocated that the nodes declare to access

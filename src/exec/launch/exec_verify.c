@@ -75,8 +75,7 @@ static bool is_in(uintptr_t address, const rondo_verify_allocation *at) {
   return at->bytes > 0 && address >= (uintptr_t)at->address && address <= last_of(at);
 }
 
-/* The user's allocation that begins at the address. If there is none, the one that contains the address and ends last.
- * If there is none, NULL. */
+/* The user's allocation that begins at the address; else the one that contains the address and ends last; else NULL. */
 static const rondo_verify_allocation *find_given(const surroundings *around, const void *address) {
   const uintptr_t sought = (uintptr_t)address;
   size_t low = 0, high = around->given_count;
@@ -252,8 +251,7 @@ static void log_warnings(const char *call, const rondo_graph *graph, const rondo
             call, rondo_graph_label(label, graph), (unsigned long long)warnings, first.message);
 }
 
-/* A number that changes with every allocation and free on the device, including host memory and graph memory. Never 0.
- */
+/* A number that changes with every allocation and free on the device, also of host and graph memory. Never 0. */
 static uint64_t allocations_stamp(const rondo_device *device) {
   rondo_device_memory *memory = rondo_device_memory_made(device);
   if (memory == NULL) return 1;

@@ -23,8 +23,7 @@ typedef struct graph_walker {
   RONDO_ARRAY(uint32_t) pool; /* indices, in ranges */
 } graph_walker;
 
-/* One of the graphs, while it is walked. A successor of a node depends on its index, or, for a child node, on its ends.
- */
+/* One of the graphs, while it is walked. A successor of a node depends on its index or, for a child node, its ends. */
 typedef struct graph_level {
   rondo_graph *graph;
   ends around;       /* the predecessors of its roots */
@@ -199,7 +198,7 @@ static rondo_status walk_nodes(graph_walker *walker, graph_level *level) {
 static rondo_status add_indices(graph_walker *walker, const rondo_graph *graph, uint32_t **out) {
   const size_t count = graph->nodes.count;
   RONDO_TRY(rondo_allocate_items(walker->allocator, count, sizeof **out, out));
-  if (count > 0) memset(*out, 0xff, count * sizeof **out); /* RONDO_PLACE_NONE */
+  if (count > 0) memset(*out, 0xff, count * sizeof **out); /* RONDO_INDEX_NONE */
   const rondo_graph_indices entry = {.serial = graph->source_serial,
                                      .count = count,
                                      .indices = *out,

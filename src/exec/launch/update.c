@@ -334,8 +334,7 @@ static rondo_status draft_memory(const rondo_exec *exec, rondo_graph *graph, ron
 
 /* Whole graphs: committing ----------------------------------------------------------------------------------------- */
 
-/* Whether the driver needs the parameters: empty nodes and joins run nothing, and memory nodes only on guarded devices.
- */
+/* Whether the driver needs the parameters. Empty nodes and joins run nothing; memory nodes do on guarded devices. */
 static bool needs_params(const rondo_exec *exec, const rondo_node_params *params) {
   return params->kind != RONDO_NODE_EMPTY && (exec->device->ops->guard != NULL || !rondo_node_is_memory(params));
 }

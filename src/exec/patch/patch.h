@@ -29,8 +29,7 @@ RONDO_MUST_USE rondo_status rondo_patch_create(const char *call, rondo_exec *exe
                                                size_t count, const bool *copied, const rondo_patch_options *options,
                                                rondo_patch_set **out);
 
-/* How the work of an exec uses memory, as far as it is declared: true if in doubt. Changes neither launches nor sets.
- */
+/* How the work of an exec uses memory, as far as it is declared: true if in doubt. Changes nothing. */
 typedef struct rondo_patch_use {
   bool is_used, is_written;
 } rondo_patch_use;

@@ -205,7 +205,10 @@ rondo_status rondo_generator_set_state(rondo_generator *generator, const rondo_g
 
 /* Reserving ------------------------------------------------------------------------------------------------------- */
 
-static rondo_status check_reserve(const char *call, const rondo_generator *generator, uint64_t *inout_increment) {
+static rondo_status check_reserve(const char *call, const rondo_generator *generator, uint64_t *inout_increment,
+                                  rondo_random *out_random) {
+  if (out_random == NULL) return rondo_refuse_null(call, "out_random");
+  *out_random = (rondo_random){0};
   RONDO_TRY(rondo_check_call(call, "the generator", generator));
   const uint64_t increment = *inout_increment;
   if (increment == 0 || increment > RONDO_RANDOM_MOST)
@@ -253,9 +256,7 @@ static rondo_status draw_captured(const char *call, rondo_capture *capture, rond
 rondo_status rondo_generator_reserve(rondo_generator *generator, rondo_stream *stream, uint64_t increment,
                                      rondo_random *out_random) {
   const char *const call = "rondo_generator_reserve";
-  if (out_random == NULL) return rondo_refuse_null(call, "out_random");
-  *out_random = (rondo_random){0};
-  RONDO_TRY(check_reserve(call, generator, &increment));
+  RONDO_TRY(check_reserve(call, generator, &increment, out_random));
   if (stream == NULL) return rondo_refuse_null(call, "the stream");
   RONDO_TRY(rondo_require_device(call, "the stream", generator->device, stream->device));
   rondo_capture *capture = rondo_stream_find_capture(stream);
@@ -278,9 +279,7 @@ void rondo_generator_give_back(rondo_generator *generator, rondo_stream *stream,
 rondo_status rondo_generator_reserve_in_graph(rondo_generator *generator, rondo_graph *graph, uint64_t increment,
                                               rondo_random *out_random) {
   const char *const call = "rondo_generator_reserve_in_graph";
-  if (out_random == NULL) return rondo_refuse_null(call, "out_random");
-  *out_random = (rondo_random){0};
-  RONDO_TRY(check_reserve(call, generator, &increment));
+  RONDO_TRY(check_reserve(call, generator, &increment, out_random));
   if (graph == NULL) return rondo_refuse_null(call, "the graph");
   RONDO_TRY(rondo_require_device(call, "the graph", generator->device, graph->device));
   return draw_in_graph(call, graph, generator, increment, out_random);

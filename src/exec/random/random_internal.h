@@ -152,8 +152,7 @@ void rondo_random_free(rondo_device *device, void *address);
 typedef struct rondo_exec_random rondo_exec_random;
 
 /* Assigns slots to all reservations of the graph, a clone for an exec, and writes their addresses into the clone's
- * kernels. Uses the slots of `like` if there are as many; `like` may be NULL. *out is NULL if the graph draws nothing.
- */
+ * kernels. Uses the slots of `like`, which may be NULL, if there are as many. *out: NULL if it draws nothing. */
 RONDO_MUST_USE rondo_status rondo_exec_random_create(rondo_graph *graph, const rondo_exec_random *like,
                                                      rondo_exec_random **out);
 void rondo_exec_random_destroy(rondo_exec_random *random); /* does not wait; NULL is allowed */

@@ -51,16 +51,15 @@ struct rondo_event {
   rondo_counted_event counted; /* must be the first field: graphs retain the event by it */
   rondo_device *device;
   rondo_device_event *driver;
-  atomic_uint
-      references; /* one of the user, and one of each node that names it; the last one moves it to the free list */
-  bool recorded;  /* at least once, on a queue or by a launch */
+  atomic_uint references;   /* one of the user, and one of each node that names it */
+  bool recorded;            /* at least once, on a queue or by a launch */
   rondo_event_order order;  /* the frees that the last record comes after */
   rondo_capture *capture;   /* in which it was last recorded; a reference. NULL: recorded on a queue, or never */
   rondo_device_event *mark; /* that record in the driver's own capture, or NULL */
   rondo_frontier frontier;
   rondo_event *next; /* in a list of destroyed events of the device */
-  /* If it is set, the event represents an object of another folder, and the release of the last reference calls this
-   * function. */
+  /* The release of the last reference moves the event to these lists or, if this is set, calls it. Then the event
+   * represents an object of another folder. */
   void (*ended)(rondo_event *event);
 };
 

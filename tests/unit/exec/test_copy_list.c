@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "exec/stream/copy_batch.h"
+#include "exec/stream/copy_list.h"
 #include "support/rondo_test.h"
 
 enum { ROOM = 1 << 20, APART = 16, SENTINEL = 0xa5 };

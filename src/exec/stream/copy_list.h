@@ -7,8 +7,8 @@
  * Nothing here allocates or locks. A list belongs to one thread at a time; zeros are valid. Its stream does not
  * capture.
  */
-#ifndef RONDO_EXEC_STREAM_COPY_BATCH_H
-#define RONDO_EXEC_STREAM_COPY_BATCH_H
+#ifndef RONDO_EXEC_STREAM_COPY_LIST_H
+#define RONDO_EXEC_STREAM_COPY_LIST_H
 
 #include <rondo/stream.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * See copy_batch.h.
+ * See copy_list.h.
  */
-#include "exec/stream/copy_batch.h"
+#include "exec/stream/copy_list.h"
 
 #include <assert.h>
 
