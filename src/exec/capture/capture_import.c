@@ -32,6 +32,7 @@ static rondo_status add_in_order(rondo_importer *importer, const rondo_handle_ma
                                  rondo_status (*push_missing)(rondo_importer *importer, uint64_t key),
                                  rondo_status (*add)(rondo_importer *importer, uint64_t key)) {
   uint64_t value;
+  assert(key != 0);
   if (rondo_handle_map_get(added, key, &value)) return RONDO_OK;
   importer->pending.count = 0;
   RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &key));

@@ -412,6 +412,7 @@ static rondo_status fill_slots(const rondo_exec_random *random, rondo_queue *que
 
 rondo_status rondo_exec_random_begin(rondo_exec_random *random, rondo_queue *queue) {
   const random_cells *cells = random->cells;
+  assert(cells->references > 0 && cells->count == random->slots.count);
   if (cells->queue != NULL && cells->queue != queue) RONDO_TRY(queue->ops->wait(queue, cells->event));
   draw(random);
   const rondo_status status = fill_slots(random, queue);
