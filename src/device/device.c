@@ -289,6 +289,17 @@ rondo_status rondo_device_enumerate(size_t index, const char **out_name, const c
   return rondo_registry_enumerate(index, out_name, out_unavailable);
 }
 
+rondo_status rondo_device_make_kernel(rondo_device *device, const rondo_kernel_options *options, rondo_kernel **out) {
+  RONDO_TRY(rondo_kernel_make(device, &device->allocator, options, out));
+  const rondo_status status =
+      device->ops->kernel_prepare == NULL ? RONDO_OK : device->ops->kernel_prepare(device, *out);
+  (*out)->cuda_image = NULL; /* the caller's, and no longer needed */
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_kernel_release(*out);
+  *out = NULL;
+  return status;
+}
+
 rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_options *options, rondo_kernel **out_kernel) {
   const char *const call = "rondo_kernel_create";
   RONDO_TRY(rondo_require(call, "out_kernel", out_kernel));
@@ -297,17 +308,8 @@ rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_option
   RONDO_TRY(rondo_require(call, "options", options));
   RONDO_TRY(rondo_refuse_in_callback(call));
   RONDO_TRY(rondo_device_require_own(call, device));
-  rondo_kernel *kernel;
-  RONDO_TRY(rondo_kernel_make(device, &device->allocator, options, &kernel));
-  const rondo_status status =
-      device->ops->kernel_prepare == NULL ? RONDO_OK : device->ops->kernel_prepare(device, kernel);
-  kernel->cuda_image = NULL;
-  if (status != RONDO_OK) {
-    rondo_kernel_release(kernel);
-    return status;
-  }
+  RONDO_TRY(rondo_device_make_kernel(device, options, out_kernel));
   rondo_device_begin_use(device, &kernel_use);
-  *out_kernel = kernel;
   return RONDO_OK;
 }
 

@@ -83,6 +83,10 @@ void rondo_first_failure_keep(rondo_first_failure *first, const rondo_saved_erro
 /* Raises the failure in the calling thread and clears it. OK if there is none. */
 RONDO_MUST_USE rondo_status rondo_first_failure_take(rondo_first_failure *first);
 
+/* Creates a kernel and prepares it for the device, which does not count it. *out is NULL on failure. */
+RONDO_MUST_USE rondo_status rondo_device_make_kernel(rondo_device *device, const rondo_kernel_options *options,
+                                                     rondo_kernel **out);
+
 /* INVALID_ARGUMENT/BAD_SIZE, with both sizes, if the grid exceeds most_blocks. */
 RONDO_MUST_USE rondo_status rondo_device_check_grid(const rondo_device *device, const rondo_kernel *kernel,
                                                     rondo_grid grid);

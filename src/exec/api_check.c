@@ -4,6 +4,7 @@
 #include "exec/api_check.h"
 
 #include <pthread.h>
+#include <string.h>
 
 rondo_status rondo_check_call(const char *call, const char *what, const void *pointer) {
   RONDO_TRY(rondo_refuse_in_callback(call));
@@ -27,13 +28,16 @@ static rondo_status make_state(rondo_device *device, rondo_device_slot *slot, co
 }
 
 rondo_status rondo_device_state(rondo_device *device, rondo_device_slot *slot, const rondo_state_kind *kind,
-                                void **out) {
+                                void *out) {
   static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-  *out = atomic_load_explicit(&slot->state, memory_order_acquire);
-  if (*out != NULL) return RONDO_OK;
-  pthread_mutex_lock(&making);
-  *out = atomic_load_explicit(&slot->state, memory_order_relaxed);
-  const rondo_status status = *out == NULL ? make_state(device, slot, kind, out) : RONDO_OK;
-  pthread_mutex_unlock(&making);
+  void *state = atomic_load_explicit(&slot->state, memory_order_acquire);
+  rondo_status status = RONDO_OK;
+  if (state == NULL) {
+    pthread_mutex_lock(&making);
+    state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+    if (state == NULL) status = make_state(device, slot, kind, &state);
+    pthread_mutex_unlock(&making);
+  }
+  memcpy(out, &state, sizeof state);
   return status;
 }

@@ -15,13 +15,13 @@ RONDO_MUST_USE rondo_status rondo_require_device(const char *call, const char *w
                                                  const rondo_device *actual);
 
 /* State in a slot of a device. The first call allocates `bytes` zeros, which `init` completes; `release` frees them
- * when the device closes. Any thread. */
+ * when the device closes. `out` is the address of a pointer of any type. Any thread. */
 typedef struct rondo_state_kind {
   size_t bytes;
   void (*init)(void *state, const rondo_allocator *allocator);
   void (*release)(void *state);
 } rondo_state_kind;
 RONDO_MUST_USE rondo_status rondo_device_state(rondo_device *device, rondo_device_slot *slot,
-                                               const rondo_state_kind *kind, void **out);
+                                               const rondo_state_kind *kind, void *out);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "base/thread.h"
 #include "device/device.h"
-#include "exec/stream/copy_batch.h"
+#include "exec/stream/copy_list.h"
 #include "session/request_types.h"
 #include "session/serve/span_union.h"
 

@@ -98,7 +98,7 @@ static void wait_where_watched(const rondo_tree *tree) {
 }
 
 void rondo_segment_free(rondo_tree *tree, rondo_segment *segment) {
-  rondo_patch_destroy(segment->patches);
+  rondo_patch_set_destroy(segment->patches);
   segment->patches = NULL;
   rondo_tree_exec_release(tree, segment);
   rondo_status_ignore(rondo_graph_destroy(segment->graph), "it belongs to nobody else");

@@ -94,6 +94,18 @@ static rondo_status allocate_graph(const rondo_allocator *allocator, rondo_task_
                               &graph->successors);
 }
 
+/* A counting sort, filled from the end. */
+void rondo_edges_invert(size_t count, const uint32_t *before_start, const uint32_t *before, uint32_t *after_start,
+                        uint32_t *after) {
+  for (uint32_t e = 0; e < before_start[count]; e++) {
+    assert(before[e] < count);
+    after_start[before[e]]++;
+  }
+  for (size_t i = 1; i <= count; i++) after_start[i] += after_start[i - 1];
+  for (size_t to = count; to-- > 0;)
+    for (uint32_t e = before_start[to]; e < before_start[to + 1]; e++) after[--after_start[before[e]]] = (uint32_t)to;
+}
+
 rondo_status rondo_task_graph_make(const rondo_allocator *allocator, uint32_t item_count,
                                    const uint32_t *successor_start, const uint32_t *successors,
                                    bool (*alone)(const void *user, uint32_t item), const void *user,

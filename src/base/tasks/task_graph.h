@@ -46,6 +46,12 @@ typedef struct rondo_task_graph {
   uint32_t *position;   /* of each item */
 } rondo_task_graph;
 
+/* Converts lists of predecessors to lists of successors, each in ascending order. The list of item i is
+ * before[before_start[i]] up to before[before_start[i + 1]]; the results have the same form. `after_start` must hold
+ * count + 1 zeros. */
+void rondo_edges_invert(size_t count, const uint32_t *before_start, const uint32_t *before, uint32_t *after_start,
+                        uint32_t *after);
+
 /* The successors of item i are successors[successor_start[i]] up to successors[successor_start[i + 1]], all greater
  * than i. `is_alone` may be NULL. Errors: OUT_OF_MEMORY. Free the graph also after a failure. */
 RONDO_MUST_USE rondo_status rondo_task_graph_make(const rondo_allocator *allocator, uint32_t item_count,

@@ -57,7 +57,7 @@ rondo_status rondo_build_graph(const char *call, rondo_device *device, const ron
   rondo_address_space *space;
   if (options->profile != NULL && options->relocate)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: a graph with relocate has no use for a profile: leave one of them out", call);
+                      "%s: a profile has no effect on a graph with relocate: set one of them", call);
   RONDO_TRY(rondo_device_memory_of(device, &memory));
   RONDO_TRY(rondo_address_space_create(memory, &space));
   const rondo_status status =
@@ -71,6 +71,13 @@ void rondo_build_uncount(rondo_graph *graph) {
   graph->hold.object = NULL;
   rondo_graph *child;
   for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;) rondo_build_uncount(child);
+}
+
+rondo_status rondo_build_refuse_captured(const char *call, const rondo_graph *graph) {
+  char label[RONDO_LABEL_BYTES];
+  if (!rondo_graph_is_captured_into(graph)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
+                    "%s: a stream captures into %s: end the capture first", call, rondo_graph_label(label, graph));
 }
 
 rondo_status rondo_graph_create(rondo_device *device, const rondo_graph_options *options, rondo_graph **out_graph) {
@@ -103,10 +110,7 @@ rondo_status rondo_graph_destroy(rondo_graph *graph) {
                       "rondo_graph_destroy: %s belongs to a child node: remove that node, or destroy the graph that "
                       "contains it",
                       rondo_graph_label(label, graph));
-  if (rondo_graph_is_captured_into(graph))
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
-                      "rondo_graph_destroy: a stream captures into %s: end the capture first",
-                      rondo_graph_label(label, graph));
+  RONDO_TRY(rondo_build_refuse_captured("rondo_graph_destroy", graph));
   const rondo_device *device = graph->device;
   rondo_device_memory *memory = device == NULL ? NULL : rondo_device_memory_made(device);
   rondo_graph_free(graph);
@@ -122,7 +126,7 @@ static rondo_status check_memory(const char *call, const rondo_graph *graph, con
   char label[RONDO_LABEL_BYTES];
   if (graph->device == NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                      "%s: %s was made without a device and cannot hold memory nodes: make it for one", call,
+                      "%s: %s was created without a device and cannot have memory nodes: create it for a device", call,
                       rondo_graph_label(label, graph));
   RONDO_TRY(rondo_device_memory_require_nodes(rondo_address_space_of(graph)->memory, call));
   if (params->kind == RONDO_NODE_FREE || params->as.alloc.bytes <= PTRDIFF_MAX) return RONDO_OK;
@@ -160,24 +164,16 @@ static rondo_status build_free(const char *call, rondo_graph *graph, const rondo
   return rondo_fail_context(status, "%s", call);
 }
 
-static rondo_status refuse_unfinished(const char *call, const rondo_graph *child) {
-  char label[RONDO_LABEL_BYTES];
-  if (!rondo_graph_is_captured_into(child)) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
-                    "%s: a stream captures into the child, %s: end the capture first", call,
-                    rondo_graph_label(label, child));
-}
-
-/* The random numbers that the child draws count for the graph. */
+/* The graph reserves the random numbers that the child draws. */
 static rondo_status build_child(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                 const rondo_node_params *params, rondo_node *out_node) {
-  rondo_random_embedding embedding;
-  RONDO_TRY(refuse_unfinished(call, params->as.child));
-  RONDO_TRY(rondo_random_embed_begin(call, graph, params->as.child, &embedding));
+  rondo_random_reservations *reservations;
+  RONDO_TRY(rondo_build_refuse_captured(call, params->as.child));
+  RONDO_TRY(rondo_random_embed_begin(call, graph, params->as.child, &reservations));
   const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
   rondo_graph *embedded =
       status == RONDO_OK ? rondo_graph_at(graph, rondo_node_number(*out_node))->params.as.child : NULL;
-  rondo_random_embed_end(graph, embedded, &embedding);
+  rondo_random_embed_end(graph, embedded, reservations);
   return rondo_fail_context(status, "%s", call);
 }
 

@@ -23,6 +23,9 @@ rondo_graph_attachment rondo_build_hold(rondo_device *device);
 RONDO_MUST_USE rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_node *dependencies,
                                              size_t count, rondo_node_params *params, rondo_node *out_node);
 
+/* INVALID_STATE/CAPTURING_INTO if a stream captures into the graph or a graph inside it. */
+RONDO_MUST_USE rondo_status rondo_build_refuse_captured(const char *call, const rondo_graph *graph);
+
 /* Removes the graph and its children from the device's count of graphs: for graphs that the user does not own. */
 void rondo_build_uncount(rondo_graph *graph);
 

@@ -2,8 +2,8 @@
  * Captures into an arena (memory/arena/arena.h), planned from a profile: the lifetimes that were logged in an earlier
  * run of the same work. The capture ends with rondo_capture_end, and rondo_arena_recording_read reads its graph.
  *
- * During the capture rondo_malloc_async on its streams returns addresses of the arena. rondo_free_async takes those,
- * and blocks of the setting, whose bytes the recording may use again after the free.
+ * During the capture rondo_malloc_async on its streams returns addresses of the arena. rondo_free_async frees
+ * those, and blocks of the setting, whose bytes the recording may use again after the free.
  *
  * Threads: as for captures.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Captures: beginning, adding nodes, forking and joining through events, ending. capture_internal.h says which thread
- * may touch what; capture_gates.c refuses calls that a capture forbids.
+ * may touch what; capture_refusals.c refuses calls that a capture forbids.
  */
 #include "exec/capture/capture_internal.h"
 
@@ -35,8 +35,7 @@ static int by_id(const void *a, const void *b) {
   return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Removes duplicates. */
-static void frontier_thin(rondo_frontier *frontier) {
+static void frontier_remove_duplicates(rondo_frontier *frontier) {
   size_t kept = 0;
   qsort(frontier->items, frontier->count, sizeof *frontier->items, by_id);
   for (size_t i = 0; i < frontier->count; i++)
@@ -45,13 +44,14 @@ static void frontier_thin(rondo_frontier *frontier) {
   frontier->count = kept;
 }
 
-/* The frontier has room for all nodes. A few are searched linearly; there may also be as many as a graph has nodes. */
+/* Adds the nodes to the frontier, which has the capacity. A few nodes are compared one by one; more are sorted, because
+ * there can be as many as the graph has. */
 static void frontier_unite(rondo_frontier *frontier, const rondo_node *nodes, size_t count) {
   assert(frontier->count + count <= frontier->capacity);
   const bool is_long = count > FEW_NODES;
   for (size_t i = 0; i < count; i++)
     if (is_long || !frontier_has(frontier, nodes[i])) frontier->items[frontier->count++] = nodes[i];
-  if (is_long) frontier_thin(frontier);
+  if (is_long) frontier_remove_duplicates(frontier);
 }
 
 /* Asserts that the frontier holds nodes of the capture's graph, each once. */
@@ -70,10 +70,6 @@ static void check_frontier(const rondo_stream *stream) {
 #endif
 }
 
-static rondo_status frontier_reserve(const rondo_device *device, rondo_frontier *frontier, size_t count) {
-  return rondo_array_reserve(&device->allocator, frontier, count);
-}
-
 /* Beginning ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t next_id(void) {
@@ -84,13 +80,11 @@ static uint64_t next_id(void) {
 static rondo_status check_begin(const char *call, rondo_stream *stream, rondo_capture_mode mode) {
   RONDO_TRY(rondo_check_call(call, "the stream", stream));
   RONDO_TRY(rondo_device_require_own(call, stream->device));
-  if (mode != RONDO_CAPTURE_THREAD_LOCAL && mode != RONDO_CAPTURE_GLOBAL && mode != RONDO_CAPTURE_RELAXED)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: %d is no capture mode: use a RONDO_CAPTURE_ name", call, (int)mode);
+  RONDO_TRY(rondo_capture_mode_check(call, mode));
   const rondo_capture *capture = rondo_stream_find_capture(stream);
   if (capture != NULL)
     return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_ALREADY_CAPTURING,
-                      "%s: %s is part of the capture that began on %s: end that first", call, stream->label,
+                      "%s: %s is part of the capture that began on %s: end that capture first", call, stream->label,
                       capture->origin_name);
   return RONDO_OK;
 }
@@ -112,69 +106,54 @@ static rondo_status make_capture(rondo_stream *stream, rondo_capture_mode mode, 
   return RONDO_OK;
 }
 
-/* On failure nothing has begun. */
-static rondo_status start(rondo_capture *capture, rondo_graph *graph, bool given) {
+/* Begins a capture whose first node depends on the stream's frontier. `is_given`: the graph is the user's. On failure
+ * no capture has begun. */
+static rondo_status start(rondo_stream *stream, rondo_capture_mode mode, rondo_graph *graph, bool is_given) {
+  rondo_capture *capture;
+  assert(rondo_stream_capture(stream) == NULL);
+  RONDO_TRY(make_capture(stream, mode, &capture));
   capture->graph = graph;
-  capture->into_given = given;
-  RONDO_TRY(rondo_capture_begin_driver(capture));
+  capture->into_given = is_given;
+  const rondo_status status = rondo_capture_begin_driver(capture);
+  if (status != RONDO_OK) {
+    rondo_capture_release(capture);
+    return status;
+  }
   graph->captures++;
-  capture->origin->last = (rondo_node){0};
+  stream->last = (rondo_node){0};
   rondo_capture_list_add(capture);
   return RONDO_OK;
 }
 
 /* Begins in an empty graph, which is destroyed on failure. */
-static rondo_status start_in_new(rondo_capture *capture, rondo_graph *graph) {
-  rondo_stream *stream = capture->origin;
+static rondo_status start_in_new(rondo_stream *stream, rondo_capture_mode mode, rondo_graph *graph) {
   stream->frontier.count = 0;
-  const rondo_status status = start(capture, graph, false);
+  const rondo_status status = start(stream, mode, graph, false);
   if (status != RONDO_OK) rondo_graph_free(graph);
   return status;
 }
 
-static rondo_status start_with(const char *call, rondo_capture *capture, const rondo_capture_options *options) {
-  const rondo_stream *stream = capture->origin;
+static rondo_status begin(const char *call, rondo_stream *stream, const rondo_capture_options *options) {
   rondo_graph *graph;
+  RONDO_TRY(check_begin(call, stream, options->mode));
   const rondo_graph_options graph_options = {RONDO_GRAPH_OPTIONS_INIT, .name = stream->name,
                                              .profile = options->profile, .relocate = options->relocate};
   RONDO_TRY(rondo_build_graph(call, stream->device, &graph_options, &graph));
-  return start_in_new(capture, graph);
-}
-
-static rondo_status begin(const char *call, rondo_stream *stream, const rondo_capture_options *options) {
-  RONDO_TRY(check_begin(call, stream, options->mode));
-  rondo_capture *capture;
-  RONDO_TRY(make_capture(stream, options->mode, &capture));
-  const rondo_status status = start_with(call, capture, options);
-  if (status != RONDO_OK) rondo_capture_release(capture);
-  return status;
-}
-
-static rondo_status start_in_arena(rondo_capture *capture, rondo_address_space *space, rondo_profile *profile) {
-  const rondo_stream *stream = capture->origin;
-  rondo_graph *graph;
-  RONDO_TRY(rondo_build_graph_in(stream->device, stream->name, space, profile, false, &graph));
-  return start_in_new(capture, graph);
-}
-
-static rondo_status begin_in_arena(rondo_capture *capture, const rondo_arena_setting *setting) {
-  rondo_address_space *space;
-  rondo_profile *profile;
-  RONDO_TRY(rondo_arena_begin(setting, &space, &profile));
-  const rondo_status status = start_in_arena(capture, space, profile);
-  if (profile != NULL) rondo_profile_release(profile);
-  rondo_address_space_release(space);
-  return status;
+  return start_in_new(stream, options->mode, graph);
 }
 
 rondo_status rondo_capture_begin_in_arena(rondo_stream *stream, rondo_capture_mode mode, rondo_arena_setting *setting) {
   const char *const call = "a recording";
-  rondo_capture *capture;
+  rondo_address_space *space;
+  rondo_profile *profile;
+  rondo_graph *graph;
   RONDO_TRY(check_begin(call, stream, mode));
   RONDO_TRY(rondo_require_device(call, "the arena", stream->device, rondo_arena_device(setting->arena)));
-  RONDO_TRY(make_capture(stream, mode, &capture));
-  const rondo_status status = begin_in_arena(capture, setting);
-  if (status != RONDO_OK) rondo_capture_release(capture);
+  RONDO_TRY(rondo_arena_begin(setting, &space, &profile));
+  rondo_status status = rondo_build_graph_in(stream->device, stream->name, space, profile, false, &graph);
+  if (status == RONDO_OK) status = start_in_new(stream, mode, graph);
+  if (profile != NULL) rondo_profile_release(profile);
+  rondo_address_space_release(space);
   return status;
 }
 
@@ -200,7 +179,14 @@ static void finish(rondo_capture *capture, bool keep_graph) {
   rondo_capture_release(capture);
 }
 
-/* Sets the frontier to nodes of the graph, each once. */
+/* Ends the capture and the driver's capture. If `status` is a failure, or ending fails, the graph is not kept. */
+static rondo_status end(rondo_capture *capture, rondo_status status) {
+  status = rondo_capture_end_driver(capture, status);
+  finish(capture, status == RONDO_OK);
+  return status;
+}
+
+/* Sets the frontier to nodes of the graph, or adds them to it, each once. */
 static rondo_status set_frontier(const char *call, rondo_stream *stream, const rondo_graph *graph,
                                  const rondo_node *nodes, size_t count, bool replace) {
   if (nodes == NULL && count > 0) return rondo_refuse_null(call, "the list of nodes");
@@ -212,7 +198,7 @@ static rondo_status set_frontier(const char *call, rondo_stream *stream, const r
   const bool own = count > 0 && at >= begin && at < begin + stream->frontier.count * sizeof *nodes;
   if (own && !replace) return RONDO_OK; /* they are the frontier itself, from rondo_capture_get_info */
   const size_t kept = replace ? 0 : stream->frontier.count;
-  RONDO_TRY(frontier_reserve(stream->device, &stream->frontier, kept + count));
+  RONDO_TRY(rondo_array_reserve(&stream->device->allocator, &stream->frontier, kept + count));
   stream->frontier.count = kept;
   frontier_unite(&stream->frontier, nodes, count);
   return RONDO_OK;
@@ -233,19 +219,10 @@ rondo_status rondo_capture_begin_to_graph(rondo_stream *stream, rondo_graph *gra
   const char *const call = "rondo_capture_begin_to_graph";
   RONDO_TRY(check_begin(call, stream, mode));
   RONDO_TRY(check_target(call, stream, graph));
-  rondo_capture *capture;
-  RONDO_TRY(make_capture(stream, mode, &capture));
-  rondo_status status = set_frontier(call, stream, graph, dependencies, count, true);
-  if (status == RONDO_OK) status = start(capture, graph, true);
-  if (status != RONDO_OK) {
-    rondo_capture_release(capture);
-    return status;
-  }
-  status = rondo_capture_tell_frontier(stream, call);
-  if (status == RONDO_OK) return RONDO_OK;
-  status = rondo_capture_end_driver(capture, status);
-  finish(capture, false);
-  return status;
+  RONDO_TRY(set_frontier(call, stream, graph, dependencies, count, true));
+  RONDO_TRY(start(stream, mode, graph, true));
+  const rondo_status status = rondo_capture_tell_frontier(stream, call);
+  return status == RONDO_OK ? RONDO_OK : end(rondo_stream_capture(stream), status);
 }
 
 /* Adding ---------------------------------------------------------------------------------------------------------- */
@@ -255,7 +232,7 @@ rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_nod
   rondo_node node;
   RONDO_TRY(rondo_capture_require_active(capture, call));
   RONDO_TRY(rondo_capture_follow(stream, call));
-  RONDO_TRY(frontier_reserve(stream->device, &stream->frontier, 1));
+  RONDO_TRY(rondo_array_reserve(&stream->device->allocator, &stream->frontier, 1));
   RONDO_TRY(rondo_build_node(call, capture->graph, stream->frontier.items, stream->frontier.count, params, &node));
   RONDO_TRY(rondo_capture_tell(stream, call, node));
   stream->frontier.items[0] = node;
@@ -271,7 +248,7 @@ rondo_status rondo_capture_record_event(rondo_stream *stream, rondo_event *event
   rondo_capture *capture = rondo_stream_capture(stream);
   RONDO_TRY(rondo_capture_require_active(capture, "rondo_event_record"));
   RONDO_TRY(rondo_capture_follow(stream, "rondo_event_record"));
-  RONDO_TRY(frontier_reserve(event->device, &event->frontier, stream->frontier.count));
+  RONDO_TRY(rondo_array_reserve(&event->device->allocator, &event->frontier, stream->frontier.count));
   rondo_capture_retain(capture);
   rondo_event_leave_capture(event);
   event->capture = capture;
@@ -314,7 +291,7 @@ static rondo_status refuse_over(const rondo_stream *stream, const rondo_capture 
 
 static rondo_status join(rondo_stream *stream, rondo_event *event) {
   rondo_capture *capture = event->capture;
-  RONDO_TRY(frontier_reserve(stream->device, &stream->frontier, event->frontier.count));
+  RONDO_TRY(rondo_array_reserve(&stream->device->allocator, &stream->frontier, event->frontier.count));
   RONDO_TRY(rondo_capture_list_join(capture, stream));
   stream->frontier.count = 0;
   stream->last = (rondo_node){0};
@@ -331,7 +308,8 @@ rondo_status rondo_capture_wait_event(rondo_stream *stream, rondo_event *event) 
   if (own != NULL && own != other) return refuse_merge(stream, own, other);
   RONDO_TRY(rondo_capture_require_active(other, "rondo_stream_wait_event"));
   if (own == NULL) return join(stream, event);
-  RONDO_TRY(frontier_reserve(stream->device, &stream->frontier, stream->frontier.count + event->frontier.count));
+  RONDO_TRY(rondo_array_reserve(&stream->device->allocator, &stream->frontier,
+                                stream->frontier.count + event->frontier.count));
   frontier_unite(&stream->frontier, event->frontier.items, event->frontier.count);
   return rondo_capture_tell_wait(stream, event);
 }
@@ -342,11 +320,11 @@ static rondo_status fail_unjoined(const rondo_capture *capture, const rondo_stre
   const uint32_t slot = rondo_node_number(stream->last);
   assert(stream->last.id != 0 && stream != capture->origin);
   char node[RONDO_LABEL_BYTES];
-  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED, slot,
-                         "rondo_capture_end: %s was forked off and not joined again, its last node is %s: record an "
-                         "event there and let %s wait for it before the end",
-                         stream->label, rondo_node_label(node, &rondo_graph_at(capture->graph, slot)->params, slot),
-                         capture->origin_name);
+  return rondo_fail_node(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED, slot,
+      "rondo_capture_end: %s was forked and not joined again, its last node is %s: record an event there "
+      "and let %s wait for it before the end",
+      stream->label, rondo_node_label(node, &rondo_graph_at(capture->graph, slot)->params, slot), capture->origin_name);
 }
 
 /* Marks the predecessors of the origin's frontier. Each member's last node must be among them (C5). */
@@ -374,7 +352,7 @@ static rondo_status check_joined(const rondo_capture *capture, const rondo_strea
 }
 
 /* Checks that the capture may end on this stream and thread: anywhere once its origin is destroyed. */
-static rondo_status check_place(const char *call, const rondo_stream *stream, const rondo_capture *capture) {
+static rondo_status check_origin(const char *call, const rondo_stream *stream, const rondo_capture *capture) {
   const rondo_stream *origin = capture->origin;
   if (origin == NULL) return RONDO_OK;
   if (stream != origin)
@@ -393,7 +371,7 @@ static rondo_status check_end(const char *call, const rondo_stream *stream, cons
                               rondo_graph **out_graph) {
   if (capture == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING, "%s: %s is not capturing", call, stream->label);
-  RONDO_TRY(check_place(call, stream, capture));
+  RONDO_TRY(check_origin(call, stream, capture));
   if (out_graph == NULL && !capture->into_given) return rondo_refuse_null(call, "out_graph");
   return RONDO_OK;
 }
@@ -415,9 +393,8 @@ rondo_status rondo_capture_end(rondo_stream *stream, rondo_graph **out_graph) {
   RONDO_TRY(rondo_device_require_own(call, stream->device));
   rondo_capture *capture = rondo_stream_find_capture(stream);
   RONDO_TRY(check_end(call, stream, capture, out_graph));
-  const rondo_status status = rondo_capture_end_driver(capture, finish_order(call, stream, capture));
   rondo_graph *graph = capture->graph;
-  finish(capture, status == RONDO_OK);
+  const rondo_status status = end(capture, finish_order(call, stream, capture));
   if (status == RONDO_OK && out_graph != NULL) *out_graph = graph;
   return status;
 }
@@ -438,10 +415,10 @@ void rondo_capture_forget_stream(rondo_stream *stream) {
   if (rondo_capture_list_leave(capture, stream)) finish(capture, false);
 }
 
-/* Looking in ------------------------------------------------------------------------------------------------------ */
+/* Information ----------------------------------------------------------------------------------------------------- */
 
 /* Updates the stream's frontier. A failure shows in the capture's state. */
-static rondo_status look(rondo_stream *stream, const rondo_capture *capture) {
+static rondo_status update_frontier(rondo_stream *stream, const rondo_capture *capture) {
   if (atomic_load_explicit(&capture->state, memory_order_acquire) != RONDO_CAPTURE_ACTIVE) return RONDO_OK;
   const rondo_status status = rondo_capture_follow(stream, "rondo_capture_get_info");
   return status == RONDO_CAPTURE_INVALID ? RONDO_OK : status;
@@ -455,7 +432,7 @@ rondo_status rondo_capture_get_info(const rondo_stream *stream, rondo_capture_in
   rondo_stream *own = (rondo_stream *)(uintptr_t)stream;
   const rondo_capture *capture = rondo_stream_find_capture(own);
   if (capture != NULL) {
-    RONDO_TRY(look(own, capture));
+    RONDO_TRY(update_frontier(own, capture));
     info.state = (rondo_capture_state)atomic_load_explicit(&capture->state, memory_order_acquire);
     info.id = capture->id;
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A capture and the driver's own capture; see capture_driver.h.
+ * See capture_driver.h.
  */
 #include "exec/capture/capture_driver.h"
 
@@ -25,14 +25,14 @@ static const char *last_good(const rondo_capture *capture, char buffer[RONDO_LAB
 static rondo_status fail_broken(rondo_capture *capture, const char *call) {
   char label[RONDO_LABEL_BYTES];
   rondo_capture_invalidate(capture,
-                           "a call of a library's or on the driver itself, between %s and %s, that cannot be captured",
+                           "a call of a library, or on the driver itself, between %s and %s, that cannot be captured",
                            last_good(capture, label), call);
   return rondo_capture_require_active(capture, call);
 }
 
 /* The driver refused a call: makes the capture invalid. The cause is this call, unless the driver's capture was broken
  * before. */
-static rondo_status fail_told(rondo_stream *stream, const char *call, rondo_status status) {
+static rondo_status fail_refused(rondo_stream *stream, const char *call, rondo_status status) {
   rondo_capture *capture = rondo_stream_capture(stream);
   rondo_captured *captured = capture->importer.captured;
   const rondo_captured_edge *edges;
@@ -86,7 +86,7 @@ static rondo_status import_frontier(rondo_stream *stream) {
   for (size_t i = 0; i < capture->driver_frontier.count; i++)
     RONDO_TRY(rondo_importer_add(importer, capture->driver_frontier.items[i]));
   RONDO_TRY(rondo_importer_order_after(importer, capture->driver_frontier.items, capture->driver_frontier.count));
-  RONDO_TRY(rondo_importer_reserve(importer)); /* for the node that rondo_capture_tell will tell of */
+  RONDO_TRY(rondo_importer_reserve(importer)); /* for the node that rondo_capture_tell adds */
   RONDO_TRY(rondo_array_reserve(&stream->device->allocator, &stream->frontier, importer->order.count));
   for (size_t i = 0; i < importer->order.count; i++) stream->frontier.items[i] = importer->order.items[i];
   stream->frontier.count = importer->order.count;
@@ -104,7 +104,7 @@ rondo_status rondo_capture_follow(rondo_stream *stream, const char *call) {
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s", call);
 }
 
-/* Telling --------------------------------------------------------------------------------------------------------- */
+/* Passing on to the driver ---------------------------------------------------------------------------------------- */
 
 static rondo_status place_node(rondo_stream *stream, const rondo_node_params *copy, uint64_t *out) {
   const rondo_capture *capture = rondo_stream_capture(stream);
@@ -124,7 +124,8 @@ static rondo_status give_node(rondo_stream *stream, const rondo_node_params *par
   return captured->ops->launch(captured, stream->queue, params, out);
 }
 
-/* If that memory cannot be shown, libraries' calls that use it may be refused. */
+/* Makes memory of an alloc node visible to the driver. Without that, it may refuse libraries' calls that use the
+ * memory. */
 static rondo_status show_memory(rondo_captured *captured, const rondo_alloc_node *alloc) {
   rondo_saved_error before;
   rondo_error_save(&before);
@@ -143,7 +144,7 @@ rondo_status rondo_capture_tell(rondo_stream *stream, const char *call, rondo_no
   rondo_status status = RONDO_OK;
   if (params->kind == RONDO_NODE_ALLOC) status = show_memory(capture->importer.captured, &params->as.alloc);
   if (status == RONDO_OK) status = give_node(stream, params, &name);
-  if (status != RONDO_OK) return fail_told(stream, call, rondo_fail_context(status, "node %u", slot));
+  if (status != RONDO_OK) return fail_refused(stream, call, rondo_fail_context(status, "node %u", slot));
   rondo_importer_know(&capture->importer, name, slot);
   return RONDO_OK;
 }
@@ -166,7 +167,7 @@ rondo_status rondo_capture_tell_frontier(rondo_stream *stream, const char *call)
   if (status == RONDO_OK)
     status = captured->ops->set_frontier(captured, stream->queue, capture->driver_frontier.items,
                                          capture->driver_frontier.count);
-  return status == RONDO_OK ? RONDO_OK : fail_told(stream, call, status);
+  return status == RONDO_OK ? RONDO_OK : fail_refused(stream, call, status);
 }
 
 /* The driver gets an event that Rondo does not use otherwise: the driver refuses all questions about an event
@@ -179,7 +180,7 @@ rondo_status rondo_capture_tell_record(rondo_stream *stream, rondo_event *event)
   const rondo_status status = stream->queue->ops->record(stream->queue, mark);
   if (status != RONDO_OK) {
     mark->ops->destroy(mark);
-    return fail_told(stream, "rondo_event_record", status);
+    return fail_refused(stream, "rondo_event_record", status);
   }
   event->mark = mark;
   return RONDO_OK;
@@ -188,7 +189,7 @@ rondo_status rondo_capture_tell_record(rondo_stream *stream, rondo_event *event)
 rondo_status rondo_capture_tell_wait(rondo_stream *stream, const rondo_event *event) {
   if (event->mark == NULL) return RONDO_OK;
   const rondo_status status = stream->queue->ops->wait(stream->queue, event->mark);
-  return status == RONDO_OK ? RONDO_OK : fail_told(stream, "rondo_stream_wait_event", status);
+  return status == RONDO_OK ? RONDO_OK : fail_refused(stream, "rondo_stream_wait_event", status);
 }
 
 /* Beginning and ending -------------------------------------------------------------------------------------------- */
@@ -216,7 +217,8 @@ rondo_capture *rondo_capture_adopt(rondo_stream *stream) {
 static void warn_of_bound(const rondo_graph *graph) {
   char text[RONDO_BOUND_TEXT];
   if (graph->is_bound && rondo_log_on(RONDO_LOG_WARNING))
-    rondo_log(RONDO_LOG_WARNING, "exec", "rondo_capture_end: the graph can be instantiated once, and not be cloned: %s",
+    rondo_log(RONDO_LOG_WARNING, "exec",
+              "rondo_capture_end: the graph can be instantiated only once and cannot be cloned: %s",
               rondo_graph_bound_text(graph, text));
 }
 
@@ -229,10 +231,11 @@ static rondo_status import_rest(rondo_capture *capture) {
 
 static rondo_status fail_end(const rondo_capture *capture, rondo_status status) {
   if (rondo_last_error()->reason == RONDO_REASON_UNJOINED)
-    return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED,
-                      "rondo_capture_end: a stream that is not Rondo's was forked off from the capture on %s and not "
-                      "joined again: let its library join it, with an event that %s waits for, before the end",
-                      capture->origin_name, capture->origin_name);
+    return rondo_fail(
+        RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED,
+        "rondo_capture_end: a stream of a library was forked from the capture on %s and not joined again: "
+        "let the library join it, with an event that %s waits for, before the end",
+        capture->origin_name, capture->origin_name);
   return rondo_fail_context(status, "rondo_capture_end: the capture on %s", capture->origin_name);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Importing nodes of a driver's capture; see capture_import.h.
+ * See capture_import.h.
  */
 #include "exec/capture/capture_import.h"
 
@@ -26,6 +26,28 @@ static bool is_known(const rondo_importer *importer, uint64_t name) {
   return find_slot(importer, name, &slot);
 }
 
+/* Adds a node after all nodes that it depends on: depth first, with the stack `pending`. `added` maps the keys of the
+ * nodes that are already there. `push_missing` pushes the dependencies of a node that are not there. */
+static rondo_status add_in_order(rondo_importer *importer, const rondo_handle_map *added, uint64_t key,
+                                 rondo_status (*push_missing)(rondo_importer *importer, uint64_t key),
+                                 rondo_status (*add)(rondo_importer *importer, uint64_t key)) {
+  uint64_t value;
+  assert(key != 0);
+  if (rondo_handle_map_get(added, key, &value)) return RONDO_OK;
+  importer->pending.count = 0;
+  RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &key));
+  while (importer->pending.count > 0) {
+    const size_t count = importer->pending.count;
+    const uint64_t top = importer->pending.items[count - 1];
+    const bool is_there = rondo_handle_map_get(added, top, &value);
+    if (!is_there) RONDO_TRY(push_missing(importer, top));
+    if (importer->pending.count > count) continue;
+    if (!is_there) RONDO_TRY(add(importer, top));
+    importer->pending.count--;
+  }
+  return RONDO_OK;
+}
+
 rondo_status rondo_importer_reserve(rondo_importer *importer) {
   RONDO_TRY(rondo_handle_map_reserve(allocator_of(importer), &importer->slots));
   return rondo_handle_map_reserve(allocator_of(importer), &importer->names);
@@ -39,8 +61,9 @@ void rondo_importer_know(rondo_importer *importer, uint64_t name, uint32_t slot)
   if (node->captured == 0) node->captured = name; /* else it is from an earlier capture into the same graph */
 }
 
-/* Adds the slot to the driver's graph. All its dependencies have names. */
-static rondo_status place(rondo_importer *importer, uint32_t slot) {
+/* Adds the slot key - 1 to the driver's graph. All its dependencies have names. */
+static rondo_status place(rondo_importer *importer, uint64_t key) {
+  const uint32_t slot = (uint32_t)(key - 1);
   const rondo_slots *dependencies = &rondo_graph_at(importer->graph, slot)->dependencies;
   const rondo_allocator *allocator = allocator_of(importer);
   uint64_t *before, name;
@@ -56,34 +79,21 @@ static rondo_status place(rondo_importer *importer, uint32_t slot) {
   return status;
 }
 
-/* Pushes the slot's dependencies without a name on the stack `pending`; false if there are none. */
-static rondo_status push_nameless(rondo_importer *importer, uint32_t slot, bool *out_any) {
-  const rondo_slots *dependencies = &rondo_graph_at(importer->graph, slot)->dependencies;
-  *out_any = false;
+/* Pushes the dependencies without a name of the slot key - 1 on the stack `pending`. */
+static rondo_status push_nameless(rondo_importer *importer, uint64_t key) {
+  const rondo_slots *dependencies = &rondo_graph_at(importer->graph, (uint32_t)(key - 1))->dependencies;
   for (size_t i = 0; i < dependencies->count; i++) {
-    const uint64_t key = (uint64_t)dependencies->items[i] + 1;
+    const uint64_t dependency = (uint64_t)dependencies->items[i] + 1;
     uint64_t name;
-    if (rondo_handle_map_get(&importer->names, key, &name)) continue;
-    *out_any = true;
-    RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &key));
+    if (!rondo_handle_map_get(&importer->names, dependency, &name))
+      RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &dependency));
   }
   return RONDO_OK;
 }
 
 rondo_status rondo_importer_name(rondo_importer *importer, uint32_t slot, uint64_t *out) {
   const uint64_t wanted = (uint64_t)slot + 1;
-  if (rondo_handle_map_get(&importer->names, wanted, out)) return RONDO_OK;
-  importer->pending.count = 0;
-  RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &wanted));
-  while (importer->pending.count > 0) {
-    const uint64_t key = importer->pending.items[importer->pending.count - 1];
-    bool has_nameless = false;
-    if (!rondo_handle_map_get(&importer->names, key, out)) {
-      RONDO_TRY(push_nameless(importer, (uint32_t)(key - 1), &has_nameless));
-      if (!has_nameless) RONDO_TRY(place(importer, (uint32_t)(key - 1)));
-    }
-    if (!has_nameless) importer->pending.count--;
-  }
+  RONDO_TRY(add_in_order(importer, &importer->names, wanted, push_nameless, place));
   (void)rondo_handle_map_get(&importer->names, wanted, out);
   assert(*out != 0);
   return RONDO_OK;
@@ -142,7 +152,7 @@ static rondo_status collect_edges(rondo_importer *importer, uint64_t name) {
   return complete_order(importer);
 }
 
-/* There is room. If there is also a full edge, the programmatic edge is dropped. */
+/* The capacity is reserved. If there is also a full edge, the programmatic edge is dropped. */
 static void link_loose(rondo_importer *importer, uint32_t slot) {
   for (size_t i = 0; i < importer->loose.count; i++) {
     rondo_programmatic_edge edge = importer->loose.items[i];
@@ -200,34 +210,19 @@ static rondo_status import_node(rondo_importer *importer, uint64_t name) {
 }
 
 /* Pushes the node's unknown dependencies on the stack `pending`. */
-static rondo_status push_unknown(rondo_importer *importer, uint64_t name, bool *out_any) {
+static rondo_status push_unknown(rondo_importer *importer, uint64_t name) {
   rondo_captured *captured = importer->captured;
   const rondo_captured_edge *edges;
   size_t count;
-  *out_any = false;
   RONDO_TRY(captured->ops->before(captured, name, &edges, &count));
-  for (size_t i = 0; i < count; i++) {
-    if (is_known(importer, edges[i].node)) continue;
-    *out_any = true;
-    RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &edges[i].node));
-  }
+  for (size_t i = 0; i < count; i++)
+    if (!is_known(importer, edges[i].node))
+      RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &edges[i].node));
   return RONDO_OK;
 }
 
 rondo_status rondo_importer_add(rondo_importer *importer, uint64_t name) {
-  if (is_known(importer, name)) return RONDO_OK;
-  importer->pending.count = 0;
-  RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &name));
-  while (importer->pending.count > 0) {
-    const uint64_t top = importer->pending.items[importer->pending.count - 1];
-    bool has_unknown = false;
-    if (!is_known(importer, top)) {
-      RONDO_TRY(push_unknown(importer, top, &has_unknown));
-      if (!has_unknown) RONDO_TRY(import_node(importer, top));
-    }
-    if (!has_unknown) importer->pending.count--;
-  }
-  return RONDO_OK;
+  return add_in_order(importer, &importer->slots, name, push_unknown, import_node);
 }
 
 /* Copies the driver's list, which is valid only until the next call. */

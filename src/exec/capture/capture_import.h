@@ -24,9 +24,9 @@ typedef struct rondo_importer {
   rondo_graph *graph;
   rondo_handle_map slots;                     /* the driver's name of a node -> 1 + its slot */
   rondo_handle_map names;                     /* the reverse */
-  RONDO_ARRAY(uint64_t) pending;              /* working memory: a stack of nodes to import */
-  RONDO_ARRAY(rondo_node) order;              /* ... dependencies of the current node */
-  RONDO_ARRAY(rondo_programmatic_edge) loose; /* ... its programmatic edges, whose `to` is not yet set */
+  RONDO_ARRAY(uint64_t) pending;              /* workspace: a stack of nodes to import */
+  RONDO_ARRAY(rondo_node) order;              /* workspace: dependencies of the current node */
+  RONDO_ARRAY(rondo_programmatic_edge) loose; /* workspace: its programmatic edges, whose `to` is not yet set */
 } rondo_importer;
 
 /* Imports the node and, first, its dependencies, unless they are known. Errors: OUT_OF_MEMORY and what the driver and
@@ -36,7 +36,7 @@ RONDO_MUST_USE rondo_status rondo_importer_add(rondo_importer *importer, uint64_
 /* Imports all nodes of a child's graph, in the driver's name, or of the captured graph itself for 0. */
 RONDO_MUST_USE rondo_status rondo_importer_add_all(rondo_importer *importer, uint64_t graph);
 
-/* Room for rondo_importer_know, which then cannot fail: from now on the slot is the driver's node `name`. */
+/* `reserve` allocates for one `know`, which then cannot fail: from then on the slot is the driver's node `name`. */
 RONDO_MUST_USE rondo_status rondo_importer_reserve(rondo_importer *importer);
 void rondo_importer_know(rondo_importer *importer, uint64_t name, uint32_t slot);
 

@@ -17,30 +17,30 @@
 #include "exec/capture/stray_work.h"
 #include "exec/stream/stream_internal.h"
 
-#define RONDO_CAPTURE_OVER 3u /* beyond the states of rondo_capture_state */
+#define RONDO_CAPTURE_OVER 3u /* in addition to the states of rondo_capture_state */
 
 struct rondo_capture {
-  rondo_capture *previous, *next; /* in the process's list */
+  rondo_capture *next, **link; /* in the process's list */
   atomic_uint references;
   rondo_allocator allocator;
   rondo_device *device;
   uint64_t id;
   rondo_graph *graph;
   bool into_given;                /* the graph is the user's */
-  _Atomic(rondo_stream *) origin; /* NULL when it is destroyed: the capture is invalid, and ends on any other member */
+  _Atomic(rondo_stream *) origin; /* NULL after it was destroyed: the capture is invalid, and can end on any member */
   uint64_t thread;
   rondo_capture_mode mode;
   _Atomic uint32_t state;
   char origin_name[RONDO_STREAM_LABEL];
-  char cause[RONDO_LABEL_BYTES + 144];              /* what made it invalid */
+  char cause[RONDO_LABEL_BYTES + 144];              /* the reason why it is invalid */
   uint64_t driver_id;                               /* the driver's capture, if the driver captures too; else 0 */
-  rondo_importer importer;                          /* nodes of the driver's capture, if there is one */
-  RONDO_ARRAY(uint64_t) driver_frontier;            /* ... working memory: the driver's names of a frontier */
+  rondo_importer importer;                          /* of nodes of the driver's capture, if there is one */
+  RONDO_ARRAY(uint64_t) driver_frontier;            /* workspace: the driver's names of a frontier */
   rondo_stream *members;                            /* by next_member */
-  RONDO_ARRAY(struct rondo_generator *) generators; /* drawn from; references */
+  RONDO_ARRAY(struct rondo_generator *) generators; /* from which it drew; references */
 };
 
-/* The capture that the stream is part of, or NULL. A library may have made the stream join with its own events. */
+/* The capture that the stream is part of, or NULL. A library may have joined the stream with its own events. */
 rondo_capture *rondo_capture_adopt(rondo_stream *stream);
 static inline rondo_capture *rondo_stream_find_capture(rondo_stream *stream) {
   rondo_capture *capture = rondo_stream_capture(stream);
@@ -48,48 +48,50 @@ static inline rondo_capture *rondo_stream_find_capture(rondo_stream *stream) {
   return rondo_capture_adopt(stream);
 }
 
-/* Whether work on the stream runs: no capture takes it, and no watch refuses it as stray. */
+/* Whether work on the stream runs at once: the stream does not capture, and no watch refuses the work as stray. */
 static inline bool rondo_stream_runs_at_once(rondo_stream *stream) {
   if (rondo_stream_capture(stream) != NULL) return false;
   return atomic_load_explicit(&rondo_capture_count, memory_order_relaxed) == 0 || rondo_capture_watch_allows(stream);
 }
 
-/* The process's list of captures (capture_gates.c): for the files of this folder. Functions that change it or a
- * capture's members take the lock. A capture that is added has its origin for its first member; one that is removed
- * has none, and is over. */
+/* The process's list of captures (capture_refusals.c), for the files of this folder. Functions that change it or a
+ * capture's members take the lock. Adding a capture makes its origin the first member. Removing it removes all members
+ * and sets its state to RONDO_CAPTURE_OVER. */
 void rondo_capture_list_add(rondo_capture *capture);
 void rondo_capture_list_remove(rondo_capture *capture);
 
 /* Makes the stream a member of the active capture with this driver's capture id; NULL if there is none. */
 rondo_capture *rondo_capture_list_adopt(rondo_stream *stream, uint64_t driver_id);
 
-/* The stream becomes a member, or ceases to be. Joining fails when the capture is no longer active. Leaving returns
- * whether it was the last member; if not, the capture may be over when it returns. */
+/* Add or remove a member. Joining fails if the capture is not active any more. Leaving returns whether the stream was
+ * the last member; if not, another thread may end the capture at any time. */
 RONDO_MUST_USE rondo_status rondo_capture_list_join(rondo_capture *capture, rondo_stream *stream);
 bool rondo_capture_list_leave(rondo_capture *capture, rondo_stream *stream);
 
 void rondo_capture_retain(rondo_capture *capture);
 void rondo_capture_release(rondo_capture *capture);
 
-/* Makes an active capture invalid; the text says what did. */
+/* Makes an active capture invalid. The text is the cause. */
 void rondo_capture_invalidate(rondo_capture *capture, const char *format, ...) RONDO_PRINTF(2, 3);
 
-/* That text of an invalid capture; false when it is not invalid. */
-bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t room);
+/* Writes the cause of an invalid capture; false if it is not invalid. */
+bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t capacity);
 
 /* CAPTURE_INVALID/INVALIDATED naming the cause, unless the capture is active. */
 RONDO_MUST_USE rondo_status rondo_capture_require_active(const rondo_capture *capture, const char *call);
-/* The same for the call that ends it, even if that call fails. */
+/* The same for the call that ends the capture, also if that call fails. */
 RONDO_MUST_USE rondo_status rondo_capture_require_sound(const rondo_capture *capture, const char *call);
 
-/* Adds a node that depends on the frontier of a capturing stream, and becomes the frontier. */
+/* Adds a node that depends on the frontier of a capturing stream. The node becomes the frontier. */
 RONDO_MUST_USE rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_node_params *params);
 
-/* While the stream or the event belongs to a capture: recording and waiting (C3, C7). */
+/* Recording and waiting for an event, if the stream or the event belongs to a capture (C3, C7). */
 RONDO_MUST_USE rondo_status rondo_capture_record_event(rondo_stream *stream, rondo_event *event);
 RONDO_MUST_USE rondo_status rondo_capture_wait_event(rondo_stream *stream, rondo_event *event);
 
-/* Gates. `call` is what is refused; a refusal makes the captures that refuse invalid. */
+RONDO_MUST_USE rondo_status rondo_capture_mode_check(const char *call, rondo_capture_mode mode);
+
+/* Refusals. `call` is the call that is checked. A refusal makes the captures that forbid the call invalid. */
 
 /* C6: a call that queries the state of a stream that captures. */
 RONDO_MUST_USE rondo_status rondo_capture_refuse_stream(rondo_stream *stream, const char *call);
@@ -97,13 +99,13 @@ RONDO_MUST_USE rondo_status rondo_capture_refuse_stream(rondo_stream *stream, co
 RONDO_MUST_USE rondo_status rondo_capture_refuse_event(const rondo_event *event, const char *call);
 /* C6: a call that queries the whole device. */
 RONDO_MUST_USE rondo_status rondo_capture_refuse_device(rondo_device *device, const char *call);
-/* C9: a call that acts at once, unseen by captures. */
+/* C9: a call that acts at once and cannot be captured. */
 RONDO_MUST_USE rondo_status rondo_capture_refuse_unsafe(const char *call);
 
-/* Whether this thread began a capture on the device that has not ended and is not RELAXED. */
+/* Whether a capture on the device, not RELAXED, was begun by this thread and has not ended. */
 bool rondo_capture_is_begun_here(const rondo_device *device);
 
-/* The stream is being destroyed. */
+/* Removes a stream that is being destroyed from its capture. */
 void rondo_capture_forget_stream(rondo_stream *stream);
 
 #endif

@@ -8,31 +8,31 @@
 #include "base/error.h"
 #include "base/hash.h"
 
-enum { FIRST_ROOM = 64 };
+enum { FIRST_CAPACITY = 64 };
 
 /* The index of the key, or the free index where it would be inserted. */
 static size_t find(const rondo_handle_map *map, uint64_t key) {
-  size_t at = (size_t)rondo_hash_u64(RONDO_HASH_START, key) & (map->room - 1);
-  while (map->pairs[at].key != 0 && map->pairs[at].key != key) at = (at + 1) & (map->room - 1);
+  size_t at = (size_t)rondo_hash_u64(RONDO_HASH_START, key) & (map->capacity - 1);
+  while (map->pairs[at].key != 0 && map->pairs[at].key != key) at = (at + 1) & (map->capacity - 1);
   return at;
 }
 
 static rondo_status grow(const rondo_allocator *allocator, rondo_handle_map *map) {
-  rondo_handle_map larger = {.room = map->room == 0 ? FIRST_ROOM : 2 * map->room, .count = map->count};
-  RONDO_TRY(rondo_allocate_items(allocator, larger.room, sizeof *larger.pairs, &larger.pairs));
-  for (size_t i = 0; i < map->room; i++)
+  rondo_handle_map larger = {.capacity = map->capacity == 0 ? FIRST_CAPACITY : 2 * map->capacity, .count = map->count};
+  RONDO_TRY(rondo_allocate_items(allocator, larger.capacity, sizeof *larger.pairs, &larger.pairs));
+  for (size_t i = 0; i < map->capacity; i++)
     if (map->pairs[i].key != 0) larger.pairs[find(&larger, map->pairs[i].key)] = map->pairs[i];
-  rondo_release(allocator, map->pairs, map->room, sizeof *map->pairs);
+  rondo_release(allocator, map->pairs, map->capacity, sizeof *map->pairs);
   *map = larger;
   return RONDO_OK;
 }
 
 rondo_status rondo_handle_map_reserve(const rondo_allocator *allocator, rondo_handle_map *map) {
-  return 2 * (map->count + 1) > map->room ? grow(allocator, map) : RONDO_OK;
+  return 2 * (map->count + 1) > map->capacity ? grow(allocator, map) : RONDO_OK;
 }
 
 void rondo_handle_map_put(rondo_handle_map *map, uint64_t key, uint64_t value) {
-  assert(key != 0 && map->count < map->room);
+  assert(key != 0 && map->count < map->capacity);
   rondo_handle_pair *pair = &map->pairs[find(map, key)];
   assert(pair->key == 0);
   *pair = (rondo_handle_pair){key, value};
@@ -48,6 +48,6 @@ bool rondo_handle_map_get(const rondo_handle_map *map, uint64_t key, uint64_t *o
 }
 
 void rondo_handle_map_free(const rondo_allocator *allocator, rondo_handle_map *map) {
-  rondo_release(allocator, map->pairs, map->room, sizeof *map->pairs);
+  rondo_release(allocator, map->pairs, map->capacity, sizeof *map->pairs);
   *map = (rondo_handle_map){0};
 }

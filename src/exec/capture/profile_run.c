@@ -13,23 +13,24 @@ rondo_status rondo_profile_begin(rondo_stream *stream) {
   rondo_device_memory *memory;
   RONDO_TRY(rondo_check_call(call, "the stream", stream));
   if (rondo_stream_find_capture(stream) != NULL)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
-                      "%s: %s captures, so that its work does not run: end the capture first, or make the profile of "
-                      "its graph",
-                      call, stream->label);
+    return rondo_fail(
+        RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
+        "%s: %s captures, so its work does not run: end the capture first, or create the profile from its "
+        "graph",
+        call, stream->label);
   RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
   RONDO_TRY(rondo_device_memory_require_pools(memory, call));
   return rondo_warm_up_begin(memory, &stream->order, stream->label);
 }
 
-static rondo_status end_run(rondo_stream *stream, rondo_noted_lifetimes **out) {
+rondo_status rondo_profile_end_noted(rondo_stream *stream, rondo_noted_lifetimes **out) {
   rondo_device_memory *memory;
+  *out = NULL;
   RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
   rondo_warm_up *run = rondo_warm_up_end(memory, &stream->order);
-  if (run == NULL) {
+  if (run == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_PROFILING,
                       "rondo_profile_end: no profile was begun on %s: call rondo_profile_begin first", stream->label);
-  }
   const rondo_status status = rondo_warm_up_note(run, out);
   rondo_warm_up_destroy(run);
   return status;
@@ -39,7 +40,7 @@ static rondo_status plan_run(rondo_stream *stream, const rondo_plan_options *opt
   rondo_device_memory *memory;
   rondo_noted_lifetimes *noted;
   RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
-  RONDO_TRY(end_run(stream, &noted));
+  RONDO_TRY(rondo_profile_end_noted(stream, &noted));
   const rondo_status status = rondo_profile_of_noted(noted, options, out);
   rondo_noted_lifetimes_release(noted);
   RONDO_TRY(status);
@@ -58,11 +59,6 @@ rondo_status rondo_profile_end(rondo_stream *stream, const rondo_plan_options *p
   RONDO_TRY(rondo_versioned_read("rondo_plan_options", plan_options, &known, sizeof known));
   known.struct_size = sizeof known;
   return plan_run(stream, &known, out_profile);
-}
-
-rondo_status rondo_profile_end_noted(rondo_stream *stream, rondo_noted_lifetimes **out) {
-  *out = NULL;
-  return end_run(stream, out);
 }
 
 void rondo_profile_note_end(rondo_stream *stream, uint64_t key) {

@@ -46,27 +46,29 @@ static void describe(char message[RONDO_STRAY_MESSAGE], const rondo_capture_watc
                      const char *call) {
   const rondo_stream *own = watch->stream;
   if (stream == own)
-    (void)snprintf(message, RONDO_STRAY_MESSAGE,
-                   "%s: %s does not capture any more, but '%.60s', which was being recorded there, still runs: what it "
-                   "enqueues now would not be in the recording; return the error that ended the recording",
-                   call, stream->label, watch->name);
+    (void)snprintf(
+        message, RONDO_STRAY_MESSAGE,
+        "%s: %s does not capture any more, but '%.60s', which was being recorded there, still runs: its work would "
+        "be missing from the recording; return the error that ended the recording",
+        call, stream->label, watch->name);
   else if (stream->device != own->device)
     (void)snprintf(message, RONDO_STRAY_MESSAGE,
                    "%s: %s is of device '%s', and '%.60s' is being recorded on %s of device '%s': this work would run "
-                   "once, now, and be missing from replays; give it to a function of a tree of its own device",
+                   "once, now, and be missing from replays; move it to a function of a tree of its own device",
                    call, stream->label, stream->device->name, watch->name, own->label, own->device->name);
   else
-    (void)snprintf(message, RONDO_STRAY_MESSAGE,
-                   "%s: '%.60s' is being recorded on %s, of which %s is no part: this work would run once, now, and be "
-                   "missing from replays; fork %s with an event of %s that it waits for, and join it before the end "
-                   "(rondo_event_record, rondo_stream_wait_event)",
-                   call, watch->name, own->label, stream->label, stream->label, own->label);
+    (void)snprintf(
+        message, RONDO_STRAY_MESSAGE,
+        "%s: '%.60s' is being recorded on %s, and %s is not part of it: this work would run once, now, and be "
+        "missing from replays; fork %s with an event of %s that it waits for, and join it before the end "
+        "(rondo_event_record, rondo_stream_wait_event)",
+        call, watch->name, own->label, stream->label, stream->label, own->label);
 }
 
 /* The first stray work of a watch counts. */
 static void note(rondo_capture_watch *watch, const rondo_stream *stream, const char *call) {
   rondo_capture *capture = rondo_stream_capture(watch->stream);
-  if (capture != NULL) rondo_capture_invalidate(capture, "%s on %s, which is no part of it", call, stream->label);
+  if (capture != NULL) rondo_capture_invalidate(capture, "%s on %s, which is not part of it", call, stream->label);
   if (watch->stray != RONDO_STRAY_NONE) return;
   watch->stray = stray_of(watch, stream);
   describe(watch->message, watch, stream, call);

@@ -31,8 +31,8 @@ typedef enum rondo_stray {
 
 typedef struct rondo_capture_watch {
   struct rondo_capture_watch *outer; /* the enclosing watch */
-  const char *name;                  /* whose work is captured, for messages */
-  rondo_stream *stream;              /* that it was given */
+  const char *name;                  /* of the code whose work is captured, for messages */
+  rondo_stream *stream;              /* on which that code enqueues */
   rondo_stray stray;
   char message[RONDO_STRAY_MESSAGE]; /* of the refusal */
 } rondo_capture_watch;
@@ -50,21 +50,21 @@ void rondo_capture_watch_resume(rondo_capture_watch *paused);
  * that is recorded. */
 void rondo_capture_watch_note_wait(const rondo_capture *capture, const char *which, const char *remedy);
 
-/* Whether the thread is watched: then what `call` changes at once, which replays would not, makes the watched captures
- * invalid. The caller refuses it. */
+/* For a call that changes something at once, which replays would not repeat. If the thread is watched, the watched
+ * captures become invalid, and the caller must refuse the call. */
 bool rondo_capture_watch_spoil(const char *call);
 
-/* How many captures there are in the process, and watches: all that captures forbid is one load when there is none. */
+/* The number of captures and watches in the process. While it is 0, the checks for captures are this one load. */
 extern atomic_uint rondo_capture_count;
 
-/* CAPTURE_REFUSED/STRAY_WORK for what `call` would run at once on the stream, where the thread is watched. */
+/* CAPTURE_REFUSED/STRAY_WORK if the thread is watched and `call` would run work at once on the stream. */
 RONDO_MUST_USE rondo_status rondo_capture_watch_refuse(rondo_stream *stream, const char *call);
 RONDO_MUST_USE static inline rondo_status rondo_capture_refuse_stray(rondo_stream *stream, const char *call) {
   if (__builtin_expect(atomic_load_explicit(&rondo_capture_count, memory_order_relaxed) == 0, 1)) return RONDO_OK;
   return rondo_capture_watch_refuse(stream, call);
 }
 
-/* Whether it would not be refused, on a stream that no capture is known to have. */
+/* Whether work would not be refused, on a stream that is not known to capture. */
 bool rondo_capture_watch_allows(rondo_stream *stream);
 
 #endif

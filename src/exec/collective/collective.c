@@ -7,7 +7,7 @@
 #include "exec/collective/collective_reduce.h"
 #include "exec/collective/communicator.h"
 
-/* How many of `count` elements a buffer has: none, as many, or as many for each rank. */
+/* The size of a buffer: no elements, `count` elements, or `count` elements for each rank. */
 typedef enum extent { NOTHING, ONE_PART, ALL_PARTS } extent;
 
 static const struct {
@@ -42,10 +42,10 @@ static bool sends(const rondo_communicator *communicator, const rondo_collective
 static rondo_status check_types(const char *call, const rondo_collective *work) {
   if (rondo_type_bytes(work->type) == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
-                      "%s: %d is no type: use RONDO_F32 or another RONDO_ name", call, (int)work->type);
+                      "%s: %d is not a type: use RONDO_F32 or another value of rondo_type", call, (int)work->type);
   if (!operations[work->operation].reduces || rondo_reduction_is_known(work->reduction)) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "%s: %d is no reduction: use a RONDO_REDUCE_ name", call,
-                    (int)work->reduction);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
+                    "%s: %d is not a reduction: use RONDO_REDUCE_SUM, _MAX or _MIN", call, (int)work->reduction);
 }
 
 static rondo_status check_buffer(const char *call, const char *what, const void *buffer, const rondo_collective *work) {
@@ -66,9 +66,11 @@ static rondo_status check_overlap(const char *call, const rondo_communicator *co
   const size_t own = part * communicator->rank;
   const bool in_place = from.begin + (src == ALL_PARTS ? own : 0) == to.begin + (dst == ALL_PARTS ? own : 0);
   if (in_place || !overlap(from, to)) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s: source %p (%zu bytes) and destination %p (%zu bytes) overlap, and not as they may in place",
-                    call, work->src, from.bytes, work->dst, to.bytes);
+  return rondo_fail(
+      RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+      "%s: source %p (%zu bytes) and destination %p (%zu bytes) overlap: separate them, or use the exact in-place "
+      "address",
+      call, work->src, from.bytes, work->dst, to.bytes);
 }
 
 static rondo_status check_buffers(const char *call, const rondo_communicator *communicator,
@@ -76,7 +78,7 @@ static rondo_status check_buffers(const char *call, const rondo_communicator *co
   size_t part, all;
   if (work->count == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "%s: 0 elements: leave the call out on all ranks, or use rondo_barrier", call);
+                      "%s: 0 elements: omit the call on all ranks, or use rondo_barrier", call);
   if (!rondo_checked_multiply(work->count, rondo_type_bytes(work->type), &part) ||
       !rondo_checked_multiply(part, communicator->world_size, &all) || all > PTRDIFF_MAX)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
@@ -98,7 +100,8 @@ static rondo_status check(const char *call, const rondo_communicator *communicat
   RONDO_TRY(check_types(call, work));
   if (work->root >= communicator->world_size)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s: root %" PRIu32 " is none of %" PRIu32 " ranks", call, work->root, communicator->world_size);
+                      "%s: root %" PRIu32 " is out of range: the group has %" PRIu32 " ranks", call, work->root,
+                      communicator->world_size);
   RONDO_TRY(check_buffers(call, communicator, work));
   const rondo_transport *transport = communicator->link->transport;
   return transport->check == NULL ? RONDO_OK : transport->check(communicator->link, call, work);

@@ -37,10 +37,10 @@ static rondo_status read_options(const char *call, const rondo_communicator_opti
 static rondo_status check_ranks(const char *call, uint32_t rank, uint32_t world_size) {
   if (world_size == 0 || world_size > RONDO_MAX_RANKS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s: a group of %" PRIu32 " ranks: there are 1 to %d", call, world_size, RONDO_MAX_RANKS);
+                      "%s: a group of %" PRIu32 " ranks: use 1 to %d", call, world_size, RONDO_MAX_RANKS);
   if (rank < world_size) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s: rank %" PRIu32 " of %" PRIu32 ": ranks count from 0", call, rank, world_size);
+                    "%s: rank %" PRIu32 " of %" PRIu32 " is out of range: ranks count from 0", call, rank, world_size);
 }
 
 static rondo_status find_transport(const char *call, const rondo_device *device, const rondo_transport **out) {
@@ -48,7 +48,8 @@ static rondo_status find_transport(const char *call, const rondo_device *device,
   if (rondo_device_takes_libraries(device)) *out = &rondo_nccl_transport;
   if (device->ops->semaphore != NULL) *out = &rondo_exchange_transport;
   if (*out != NULL) return RONDO_OK;
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE, "%s: device '%s' has no collectives", call,
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
+                    "%s: device '%s' does not support collectives: use a device of kind cpu or cuda", call,
                     device->name);
 }
 
@@ -177,7 +178,7 @@ static rondo_status plan_all(joining *j, rondo_device *const *devices) {
     RONDO_TRY(find_transport(j->call, devices[i], &transport));
     if (i > 0 && transport != j->transport)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_MISMATCH,
-                        "%s: devices '%s' and '%s' are of different kinds: a group is of one kind of devices", j->call,
+                        "%s: devices '%s' and '%s' are of different kinds: use one kind of device in a group", j->call,
                         devices[0]->name, devices[i]->name);
     j->transport = transport;
     j->plans[i] = plan_of(j, devices[i], i, j->count);

@@ -41,10 +41,11 @@ static bool claim(rondo_exchange *exchange, const rondo_piece *piece) {
   uint64_t current = 0;
   if (rondo_exchange_has_failed(exchange)) return false;
   if (atomic_compare_exchange_strong(&exchange->current, &current, piece->tag) || current == piece->tag) return true;
-  rondo_exchange_fail(exchange, RONDO_REASON_OVERLAP,
-                      "%s began while another collective of this communicator was under way: queue them on one stream, "
-                      "order the streams by events, or use two communicators",
-                      rondo_operation_name((rondo_operation)piece->operation));
+  rondo_exchange_fail(
+      exchange, RONDO_REASON_OVERLAP,
+      "%s began while another collective of this communicator was in progress: enqueue them on one stream, "
+      "order the streams by events, or use two communicators",
+      rondo_operation_name((rondo_operation)piece->operation));
   return false;
 }
 
@@ -62,7 +63,7 @@ static bool may_arrive(rondo_exchange *exchange, const rondo_piece *piece) {
   if (!claim(exchange, piece)) return false;
   if (atomic_exchange(&exchange->has_arrived, 1) == 0) return true;
   rondo_exchange_fail(exchange, RONDO_REASON_OVERLAP,
-                      "%s of two execs ran at once: order them, or give each a communicator of its own",
+                      "%s of two execs ran at once: order them, or give each exec its own communicator",
                       rondo_operation_name((rondo_operation)piece->operation));
   return false;
 }

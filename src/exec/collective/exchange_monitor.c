@@ -83,8 +83,8 @@ static void fail_difference(rondo_exchange *exchange, uint64_t number, uint32_t 
   const rondo_group_work first = members[0].works[number % 2], other = members[rank].works[number % 2];
   char of_first[DESCRIPTION_BYTES], of_other[DESCRIPTION_BYTES];
   rondo_exchange_fail(exchange, RONDO_REASON_MISMATCH,
-                      "rank 0 calls %s, rank %" PRIu32 " calls %s at the same place (piece %" PRIu64
-                      "): all ranks must call the same collectives in the same order",
+                      "rank 0 calls %s, but rank %" PRIu32 " calls %s (piece %" PRIu64
+                      "): call the same collectives in the same order on all ranks",
                       describe(of_first, &first), rank, describe(of_other, &other), number);
 }
 
@@ -153,8 +153,8 @@ static bool look_for_lost(rondo_exchange *exchange, uint64_t number) {
     if (is_lost(exchange, rank, number)) return true;
     if (waited_ns < exchange->timeout_ns) continue;
     rondo_exchange_fail(exchange, RONDO_REASON_TIMED_OUT,
-                        "%s: rank %" PRIu32 " did not come within %" PRIu64
-                        " ms: it made fewer calls, or is busy: raise timeout_ms for that",
+                        "%s: rank %" PRIu32 " did not arrive within %" PRIu64
+                        " ms: it made fewer calls, or is busy: then raise timeout_ms",
                         describe_last(work, exchange), rank, exchange->timeout_ns / UINT64_C(1000000));
     return true;
   }

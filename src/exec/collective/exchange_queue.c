@@ -18,7 +18,7 @@ rondo_status rondo_exchange_check(const rondo_link *link, const char *call, cons
   (void)link;
   if (work->reduction == 0 || rondo_reduce_find(work->type, work->reduction) != NULL) return RONDO_OK;
   return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE,
-                    "%s: CPU devices do not combine %s: convert to f32, or gather and combine yourself", call,
+                    "%s: CPU devices do not reduce %s: convert to f32, or gather and reduce yourself", call,
                     rondo_type_name(work->type));
 }
 
@@ -162,7 +162,7 @@ static void break_off(const sending *s) {
   if (s->capture != NULL)
     rondo_capture_invalidate(s->capture, "%s, of which a part was captured when it failed", s->call);
   else
-    rondo_exchange_fail(s->exchange, RONDO_REASON_ABORTED, "%s failed when a part of it was queued", s->call);
+    rondo_exchange_fail(s->exchange, RONDO_REASON_ABORTED, "%s failed when a part of it was enqueued", s->call);
 }
 
 static rondo_status run_by_calls(sending *s) {

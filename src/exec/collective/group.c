@@ -43,7 +43,7 @@ static void unlock(int file, uint32_t byte) {
   (void)fcntl(file, F_OFD_SETLK, &lock); /* of a file that is open */
 }
 
-/* By another open file: one's own locks do not show. */
+/* Whether another open file has the lock. */
 static bool is_locked(int file, uint32_t byte) {
   struct flock lock = lock_of(F_WRLCK, byte);
   return fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
@@ -57,8 +57,7 @@ static rondo_status lock_entrance(int file, const char *path, uint64_t deadline_
     if (rondo_clock_ns() >= deadline_ns)
       return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_TIMED_OUT,
                         "rendezvous '%s': another rank holds the lock for joining, perhaps stopped by a debugger: let "
-                        "it continue or end it, and "
-                        "join again",
+                        "it continue or end it, and join again",
                         path);
     const struct timespec turn = {.tv_nsec = (long)TURN_NS};
     (void)nanosleep(&turn, NULL);
@@ -84,18 +83,18 @@ static rondo_status read_head(const rondo_group *group, rondo_group_header *out)
   if (got < 0) return rondo_fail_errno(RONDO_IO_ERROR, errno, "rendezvous '%s' cannot be read", group->path);
   static const rondo_group_header nothing;
   if (atomic_load(&out->magic) == MAGIC || memcmp(out, &nothing, sizeof nothing) == 0) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
-                    "rendezvous '%s' is no rendezvous of this version of Rondo, but another file: name one that does "
-                    "not exist",
-                    group->path);
+  return rondo_fail(
+      RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
+      "rendezvous '%s' is not a rendezvous file of this version of Rondo: pass a path that does not exist",
+      group->path);
 }
 
 /* A rank other than this one. */
-static bool has_come(const rondo_group *group, uint32_t rank) {
+static bool has_joined(const rondo_group *group, uint32_t rank) {
   return atomic_load(&group->header->members[rank].present) != 0 && is_locked(group->file, rank);
 }
 
-static bool is_anybody_there(const rondo_group *group, uint32_t world_size) {
+static bool has_any_rank(const rondo_group *group, uint32_t world_size) {
   for (uint32_t rank = 0; rank < world_size; rank++)
     if (is_locked(group->file, rank)) return true;
   return false;
@@ -104,18 +103,18 @@ static bool is_anybody_there(const rondo_group *group, uint32_t world_size) {
 static rondo_status compare(const rondo_group *group, const rondo_group_header *head, const rondo_group_options *own) {
   if (head->world_size != own->world_size)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_MISMATCH,
-                      "rendezvous '%s': rank %" PRIu32 " says that there are %" PRIu32
-                      " ranks, who came first said %" PRIu32 ": give all the same world_size",
+                      "rendezvous '%s': rank %" PRIu32 " has world_size %" PRIu32
+                      ", but the first rank that joined has %" PRIu32 ": pass the same world_size on all ranks",
                       group->path, own->rank, own->world_size, head->world_size);
   if (head->kind != own->kind)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_MISMATCH,
                       "rendezvous '%s': rank %" PRIu32
-                      " has a device of another kind than who came first: a group is of one kind of devices",
+                      " has another kind of device than the first rank that joined: use one kind of device in a group",
                       group->path, own->rank);
   if (head->piece_bytes != own->piece_bytes)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_MISMATCH,
-                      "rendezvous '%s': rank %" PRIu32 " says pieces of %" PRIu32 " bytes, who came first said %" PRIu32
-                      ": give all the same piece_bytes",
+                      "rendezvous '%s': rank %" PRIu32 " has piece_bytes %" PRIu32
+                      ", but the first rank that joined has %" PRIu32 ": pass the same piece_bytes on all ranks",
                       group->path, own->rank, own->piece_bytes, head->piece_bytes);
   return RONDO_OK;
 }
@@ -140,16 +139,16 @@ static rondo_status enter_file(rondo_group *group) {
     RONDO_TRY(open_file(group));
     RONDO_TRY(lock_entrance(group->file, group->path, group->deadline_ns));
     if (fstat(group->file, &about) != 0)
-      return rondo_fail_errno(RONDO_IO_ERROR, errno, "rendezvous '%s' cannot be looked at", group->path);
+      return rondo_fail_errno(RONDO_IO_ERROR, errno, "rendezvous '%s': fstat failed", group->path);
     if (!S_ISREG(about.st_mode))
       return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
-                        "rendezvous '%s' is no plain file: name one that does not exist", group->path);
+                        "rendezvous '%s' is not a regular file: pass a path that does not exist", group->path);
     if (about.st_nlink > 0) return RONDO_OK;
     close_file(group);
   }
 }
 
-/* No other rank is there: all zero, and as large as the group needs. */
+/* Sets the file to zeros, with the size that the group needs. No other rank has it open. */
 static rondo_status make_file(const rondo_group *group) {
   if (rondo_file_limit_forbids(whole_bytes(group))) /* SIGXFSZ would end the process */
     return rondo_fail_errno(RONDO_IO_ERROR, EFBIG,
@@ -182,14 +181,14 @@ static rondo_status take_rank(const rondo_group *group) {
   if (try_lock(group->file, group->rank)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_RANK_TAKEN,
                     "rendezvous '%s': rank %" PRIu32 " of %" PRIu32
-                    " has come already: give each communicator a rank of its own",
+                    " has joined already: give each communicator its own rank",
                     group->path, group->rank, group->world_size);
 }
 
-static void complete_if_all_are_there(rondo_group *group) {
+static void complete_if_all_joined(rondo_group *group) {
   for (uint32_t rank = 0; rank < group->world_size; rank++)
-    if (rank != group->rank && !has_come(group, rank)) return;
-  (void)unlink(group->path); /* who still opens it by its name finds the group complete */
+    if (rank != group->rank && !has_joined(group, rank)) return;
+  (void)unlink(group->path); /* a process that has opened it meanwhile finds the group complete */
   atomic_store(&group->header->complete, 1);
   rondo_futex_wake_shared(&group->header->complete, UINT32_MAX);
 }
@@ -202,22 +201,22 @@ static void describe_group(rondo_group *group, const rondo_group_options *option
   header->kind = options->kind;
 }
 
-/* A rank may come again in the place of one that ended before all were there. */
-static void be_present(rondo_group *group, const rondo_group_options *options) {
+/* A rank that ended before all had joined can be replaced by another process. */
+static void mark_present(rondo_group *group, const rondo_group_options *options) {
   rondo_group_member *self = rondo_group_self(group);
   atomic_store(&self->left, 0);
   atomic_store(&self->failed, 0);
   atomic_store(&self->arrived, 0);
   if (options->token != NULL) memcpy(group->header->token, options->token, RONDO_GROUP_TOKEN_BYTES);
   atomic_store(&self->present, 1);
-  complete_if_all_are_there(group);
+  complete_if_all_joined(group);
 }
 
 /* With the entrance locked. */
-static rondo_status come_in(rondo_group *group, const rondo_group_options *options) {
+static rondo_status join_file(rondo_group *group, const rondo_group_options *options) {
   rondo_group_header head;
   RONDO_TRY(read_head(group, &head));
-  const bool is_new = atomic_load(&head.magic) == 0 || !is_anybody_there(group, head.world_size);
+  const bool is_new = atomic_load(&head.magic) == 0 || !has_any_rank(group, head.world_size);
   if (is_new)
     RONDO_TRY(make_file(group));
   else
@@ -225,19 +224,19 @@ static rondo_status come_in(rondo_group *group, const rondo_group_options *optio
   RONDO_TRY(take_rank(group));
   RONDO_TRY(map_file(group));
   if (is_new) describe_group(group, options);
-  be_present(group, options);
+  mark_present(group, options);
   return RONDO_OK;
 }
 
 /* The entrance is locked. */
-static void remove_if_left_alone(const rondo_group *group) {
-  if (!is_anybody_there(group, group->world_size)) (void)unlink(group->path);
+static void remove_if_unused(const rondo_group *group) {
+  if (!has_any_rank(group, group->world_size)) (void)unlink(group->path);
 }
 
 static rondo_status enter(rondo_group *group, const rondo_group_options *options) {
   RONDO_TRY(enter_file(group));
-  const rondo_status status = come_in(group, options);
-  if (status != RONDO_OK && status != RONDO_INVALID_DATA) remove_if_left_alone(group);
+  const rondo_status status = join_file(group, options);
+  if (status != RONDO_OK && status != RONDO_INVALID_DATA) remove_if_unused(group);
   unlock(group->file, ENTRANCE);
   return status;
 }
@@ -254,7 +253,7 @@ rondo_status rondo_group_enter(const rondo_allocator *allocator, const rondo_gro
   *out = NULL;
   if (strlen(options->path) >= RONDO_GROUP_PATH)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "rendezvous '%.40s...': a name of %zu bytes, at most %d are possible", options->path,
+                      "rendezvous '%.40s...': the path has %zu bytes: use at most %d", options->path,
                       strlen(options->path), RONDO_GROUP_PATH - 1);
   rondo_group *group;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *group, &group));
@@ -276,12 +275,12 @@ rondo_status rondo_group_enter(const rondo_allocator *allocator, const rondo_gro
 
 /* Waiting for the others ------------------------------------------------------------------------------------------ */
 
-/* "1, 3 and others". */
+/* Writes "1, 3 and others". */
 static void list_missing(const rondo_group *group, char *text, size_t bytes) {
   size_t length = 0;
   text[0] = '\0';
   for (uint32_t rank = 0; rank < group->world_size; rank++) {
-    if (rank == group->rank || has_come(group, rank)) continue;
+    if (rank == group->rank || has_joined(group, rank)) continue;
     if (length + 24 > bytes) {
       (void)snprintf(text + length, bytes - length, " and others");
       return;
@@ -300,8 +299,8 @@ static rondo_status give_up(rondo_group *group) {
   if (is_complete) return RONDO_OK;
   list_missing(group, missing, sizeof missing);
   return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_TIMED_OUT,
-                    "rendezvous '%s': rank %" PRIu32 " has waited in vain for these of %" PRIu32
-                    " ranks: %s: start them, or raise join_timeout_ms",
+                    "rendezvous '%s': rank %" PRIu32 " of %" PRIu32
+                    " timed out: these ranks have not joined: %s: start them, or raise join_timeout_ms",
                     group->path, group->rank, group->world_size, missing);
 }
 
@@ -324,7 +323,7 @@ void rondo_group_leave(rondo_group *group) {
   if (atomic_load(&group->header->complete) == 0 &&
       lock_entrance(group->file, group->path, rondo_clock_ns() + ENTRANCE_NS) == RONDO_OK) {
     atomic_store(&rondo_group_self(group)->present, 0);
-    if (atomic_load(&group->header->complete) == 0) remove_if_left_alone(group);
+    if (atomic_load(&group->header->complete) == 0) remove_if_unused(group);
   }
   free_group(group);
 }
@@ -339,10 +338,10 @@ rondo_status rondo_group_reserve(rondo_group *group, size_t bytes) {
     const off_t at = (off_t)(rondo_group_slot(group, group->rank, piece) - (unsigned char *)group->header);
     const int failed = posix_fallocate(group->file, at, (off_t)pages);
     if (failed != 0)
-      return rondo_fail_errno(failed == ENOSPC ? RONDO_OUT_OF_MEMORY : RONDO_IO_ERROR, failed,
-                              "rendezvous '%s': no shared memory of %zu bytes: make the file system larger, or "
-                              "piece_bytes smaller",
-                              group->path, pages);
+      return rondo_fail_errno(
+          failed == ENOSPC ? RONDO_OUT_OF_MEMORY : RONDO_IO_ERROR, failed,
+          "rendezvous '%s': no shared memory of %zu bytes: enlarge the file system, or reduce piece_bytes", group->path,
+          pages);
   }
   atomic_store_explicit(&group->reserved_bytes, pages, memory_order_relaxed);
   return RONDO_OK;
@@ -371,7 +370,7 @@ rondo_status rondo_rendezvous_make(char out_rendezvous[RONDO_RENDEZVOUS_BYTES]) 
   RONDO_TRY(rondo_require("rondo_rendezvous_make", "out_rendezvous", out_rendezvous));
   out_rendezvous[0] = '\0';
   if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-    return rondo_fail_errno(RONDO_IO_ERROR, errno, "rondo_rendezvous_make: the system gives no random numbers");
+    return rondo_fail_errno(RONDO_IO_ERROR, errno, "rondo_rendezvous_make: getrandom failed");
   for (size_t i = 0; i < sizeof random; i++) (void)snprintf(digits + 2 * i, 3, "%02x", random[i]);
   const char *const folder = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
   (void)snprintf(out_rendezvous, RONDO_RENDEZVOUS_BYTES, "%s/rondo-%s", folder, digits);

@@ -29,7 +29,7 @@ static rondo_status check(nccl_result result, const char *what) {
 
 typedef struct nccl_link {
   rondo_link link;
-  atomic_uint references; /* the user's, and one each capture */
+  atomic_uint references; /* one of the user, and one of each capture */
   rondo_device *device;
   rondo_allocator allocator;
   rondo_group *group;
@@ -65,7 +65,7 @@ static rondo_status init_rank(void *user) {
                "joining NCCL's group");
 }
 
-/* rondo_library_call. A lost device has nothing of it any more. */
+/* rondo_library_call. An aborted communicator is already destroyed. */
 static rondo_status end_comm(void *user) {
   nccl_link *link = user;
   if (link->comm == NULL || atomic_load(&link->broken)) return RONDO_OK;
@@ -102,7 +102,7 @@ static rondo_status make_link(const rondo_communicator_plan *plan, rondo_group *
   return RONDO_OK;
 }
 
-/* Ranks of one thread begin together: each waits for all. */
+/* Ranks of one thread begin in one group of calls, because each waits for all. */
 static rondo_status init_all(rondo_link **links, uint32_t count) {
   RONDO_TRY(check(rondo_nccl_api.group_start(), "beginning a group of calls"));
   rondo_status status = RONDO_OK;
@@ -133,7 +133,7 @@ static rondo_status nccl_open(const rondo_communicator_plan *plans, rondo_group 
   rondo_saved_error error;
   rondo_error_save(&error);
   for (uint32_t i = 0; i < count && out[i] != NULL; i++) {
-    link_of(out[i])->group = NULL; /* it stays the caller's */
+    link_of(out[i])->group = NULL; /* the caller keeps it */
     rondo_status_ignore(free_link(link_of(out[i])), "the first error counts");
   }
   return rondo_error_raise(&error);
@@ -150,15 +150,15 @@ static rondo_status nccl_break_off(rondo_link *base) {
   return rondo_device_call_library(link->device, RONDO_LIBRARY_FREE, break_comm, link);
 }
 
-/* What cannot be waited for may run for ever, and NCCL would wait for it. */
+/* If waiting fails, the work may never end, and NCCL would wait for it. So the communicator is aborted. */
 static rondo_status nccl_close(rondo_link *base) {
   nccl_link *link = link_of(base);
   if (link->last->ops->synchronize(link->last) != RONDO_OK)
-    rondo_status_ignore(nccl_break_off(base), "the streams tell what has failed");
+    rondo_status_ignore(nccl_break_off(base), "the streams report the failure");
   return release_link(link);
 }
 
-/* Asking and running ---------------------------------------------------------------------------------------------- */
+/* Running --------------------------------------------------------------------------------------------------------- */
 
 static nccl_result async_error(const nccl_link *link) {
   nccl_result result = NCCL_OK;
@@ -205,7 +205,7 @@ static nccl_result run_inside(const nccl_run *run) {
     case RONDO_ALL_REDUCE:
       return rondo_nccl_api.all_reduce(w->src, w->dst, w->count, types[w->type], reductions[w->reduction], comm,
                                        run->stream);
-    case RONDO_BROADCAST: /* which looks at the source of the root alone */
+    case RONDO_BROADCAST: /* which only reads the source of the root */
       return rondo_nccl_api.broadcast(w->src != NULL ? w->src : w->dst, w->dst, w->count, types[w->type], (int)w->root,
                                       comm, run->stream);
     case RONDO_ALL_GATHER:
@@ -233,10 +233,10 @@ static rondo_status run_work(void *user) {
 }
 
 static void release_object(void *object) {
-  rondo_status_ignore(release_link(object), "nobody is there to be told that NCCL did not end well");
+  rondo_status_ignore(release_link(object), "no caller can handle the failure");
 }
 
-/* The graph that comes of the capture needs the communicator. */
+/* The captured graph retains the communicator. */
 static rondo_status keep(nccl_link *link, rondo_capture *capture, const char *call) {
   bool is_new;
   RONDO_TRY(rondo_capture_require_active(capture, call));
@@ -246,7 +246,7 @@ static rondo_status keep(nccl_link *link, rondo_capture *capture, const char *ca
   return status;
 }
 
-/* Work that cannot be marked is waited for at once. */
+/* If the event cannot be recorded, waits for the work. */
 static rondo_status note_queued(nccl_link *link, rondo_stream *stream, const char *call) {
   const rondo_status marked = stream->queue->ops->record(stream->queue, link->last);
   if (marked == RONDO_OK) return stream->synchronous ? rondo_stream_settle(stream, call) : RONDO_OK;
@@ -269,7 +269,7 @@ static rondo_status nccl_run_work(rondo_link *base, rondo_stream *stream, const 
   return note_queued(link, stream, call);
 }
 
-/* It needs no check, since it has reductions of all types. */
+/* No `check`, because NCCL has reductions of all types. */
 const rondo_transport rondo_nccl_transport = {
     .kind = 2,
     .prepare = nccl_prepare,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Measuring what a device costs. Lines of empty kernels, of two lengths, run on a stream and as execs in alternation,
- * so that a slow moment affects all of them. The medians of the two lengths give a straight line: a base, and the cost
- * of each kernel.
+ * Measuring the costs of a device. Chains of empty kernels, of two lengths, run on a stream and as execs in
+ * alternation, so that a slow moment affects all of them. A straight line through the medians of the two lengths gives
+ * a base and the cost of each kernel.
  */
 #include "exec/cost/device_costs.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/versioned_struct.h"
@@ -19,17 +20,18 @@ enum {
   RECORDINGS = 3,
   FEWEST_ROUNDS = 5,
   MOST_ROUNDS = 25,
-  WARM_ROUNDS = 10 /* a CPU device tries its ways to run an exec in the first launches */
+  WARM_ROUNDS = 10 /* a CPU device tries its methods to run an exec in the first launches */
 };
 static const uint32_t lengths[LENGTHS] = {8, 96};
 #define OTHER_BYTES ((size_t)4 << 20)
 #define ROUNDS_END_NS UINT64_C(8000000)
 #define GATE_NS UINT64_C(5000000)
 
-/* The additional costs of moving inputs. A GPU, measured on an H200 (bench/results/2026-11-22-h200-copies.md): a launch
- * that was told other arguments takes the driver longer until it is done, however few, so that up to 2 MiB a copy is
- * done before one patched reader. A CPU, measured on two cores of a Xeon (bench/results/2026-11-21-patching.md, of 1 to
- * 16 readers): 0.005 a node until the work is done; copies of 4 to 256 KiB grow by 0.042 to 0.047 for each KiB. */
+/* The additional costs of moving inputs, in microseconds. GPU, measured on an H200
+ * (bench/results/2026-11-22-h200-copies.md): a launch with changed arguments, however few, is done later, so that a
+ * copy of up to 2 MiB is faster than patching one reader. CPU, measured on two cores of a Xeon
+ * (bench/results/2026-11-21-patching.md, 1 to 16 readers): 0.005 for each patched node until the work is done; copies
+ * of 4 to 256 KiB take 0.042 to 0.047 for each KiB. */
 static const rondo_costs cpu_inputs = {
     .input_patched_node = 0.005, .input_copied_each = 0.06, .input_queued_each = 0.4, .input_copied_kib = 0.042};
 static const rondo_costs gpu_inputs = {.input_patched = 3,
@@ -39,17 +41,34 @@ static const rondo_costs gpu_inputs = {.input_patched = 3,
                                        .input_queued_each = 8.5,
                                        .input_copied_kib = 0.0006};
 
-static double given_or(double given, double own) { return given != 0 ? given : own; }
+#define COST(member) \
+  { #member, offsetof(rondo_costs, member) }
+static const struct {
+  const char *name;
+  size_t offset;
+} fields[] = {COST(stream_host),        COST(stream_host_kernel),
+              COST(stream_latency),     COST(stream_kernel),
+              COST(launch_host),        COST(launch_host_node),
+              COST(launch_host_cold),   COST(launch_latency),
+              COST(launch_kernel),      COST(record),
+              COST(record_node),        COST(input_patched),
+              COST(input_patched_node), COST(input_copied),
+              COST(input_copied_each),  COST(input_queued_each),
+              COST(input_copied_kib)};
+enum { FIELDS = sizeof fields / sizeof fields[0] };
 
-/* Those that were not given. */
+static double cost_of(const rondo_costs *costs, size_t field) {
+  double cost;
+  memcpy(&cost, (const char *)costs + fields[field].offset, sizeof cost);
+  return cost;
+}
+
+/* Adds the costs of moving inputs, unless they were given. */
 static void add_inputs(const rondo_device *device, rondo_costs *costs) {
   const rondo_costs *own = device->ops->copy_kernel != NULL ? &gpu_inputs : &cpu_inputs;
-  costs->input_patched = given_or(costs->input_patched, own->input_patched);
-  costs->input_patched_node = given_or(costs->input_patched_node, own->input_patched_node);
-  costs->input_copied = given_or(costs->input_copied, own->input_copied);
-  costs->input_copied_each = given_or(costs->input_copied_each, own->input_copied_each);
-  costs->input_queued_each = given_or(costs->input_queued_each, own->input_queued_each);
-  costs->input_copied_kib = given_or(costs->input_copied_kib, own->input_copied_kib);
+  for (size_t i = 0; i < FIELDS; i++)
+    if (cost_of(costs, i) == 0)
+      memcpy((char *)costs + fields[i].offset, (const char *)own + fields[i].offset, sizeof(double));
 }
 
 /* The slot --------------------------------------------------------------------------------------------------------- */
@@ -85,10 +104,7 @@ static void init_slot(void *state, const rondo_allocator *allocator) {
 
 static rondo_status slot_of(rondo_device *device, costs_slot **out) {
   static const rondo_state_kind kind = {sizeof(costs_slot), init_slot, release_slot};
-  void *state;
-  const rondo_status status = rondo_device_state(device, &device->costs, &kind, &state);
-  *out = state;
-  return status;
+  return rondo_device_state(device, &device->costs, &kind, out);
 }
 
 rondo_status rondo_costs_gates(rondo_device *device, rondo_gates **out) {
@@ -111,31 +127,31 @@ double rondo_median(double *samples, size_t count) {
   return (samples[(count - 1) / 2] + samples[count / 2]) / 2;
 }
 
-/* Of a length. */
-typedef struct line_samples {
-  double stream_device[MOST_ROUNDS], stream_beyond[MOST_ROUNDS]; /* beyond: what the whole has more than the larger of
-                                                                    the host's and the device's time */
+/* Of the chains of one length. */
+typedef struct chain_samples {
+  double stream_device[MOST_ROUNDS];
+  double stream_beyond[MOST_ROUNDS]; /* the total time minus the larger of the host's and the device's time */
   double stream_host[MOST_ROUNDS];
   double launch_host[MOST_ROUNDS], launch_total[MOST_ROUNDS];
   double record_us;
-} line_samples;
+} chain_samples;
 
-typedef struct laboratory {
+typedef struct measurement {
   rondo_stream *stream;
-  rondo_kernel *kernel; /* no user's, and not counted by the device */
+  rondo_kernel *kernel; /* not counted by the device */
   rondo_exec *execs[LENGTHS];
   size_t rounds;
-  line_samples lines[LENGTHS];
-  double cold[FEWEST_ROUNDS]; /* the host's time of a launch of the shorter line */
-  unsigned char *other;       /* memory to fill the processor's caches with */
-} laboratory;
+  chain_samples chains[LENGTHS];
+  double cold[FEWEST_ROUNDS]; /* the host's time for a launch of the shorter chain */
+  unsigned char *other;       /* memory that fills the processor's caches */
+} measurement;
 
 static double microseconds(uint64_t begin, uint64_t end) { return (double)(end - begin) / 1e3; }
 
-/* Lines ------------------------------------------------------------------------------------------------------------ */
+/* Chains ----------------------------------------------------------------------------------------------------------- */
 
-/* Reads its arguments, as any kernel does. */
-static void do_little(rondo_blocks blocks, void *const *args) {
+/* A kernel that only reads its arguments. */
+static void run_empty(rondo_blocks blocks, void *const *args) {
   volatile size_t sum = blocks.first;
   for (size_t i = 0; i < ARGUMENTS; i++) sum += *(const size_t *)args[i];
   (void)sum;
@@ -149,200 +165,194 @@ static rondo_status make_kernel(rondo_device *device, rondo_kernel **out) {
       RONDO_KERNEL_OPTIONS_INIT,
       .name = "rondo_little",
       .block_threads = 32,
-      .cpu = do_little,
+      .cpu = run_empty,
       .params = {RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_SCALAR(size_t)},
       .cuda_image = ptx};
-  RONDO_TRY(rondo_kernel_make(device, &device->allocator, &options, out));
-  const rondo_status status =
-      device->ops->kernel_prepare == NULL ? RONDO_OK : device->ops->kernel_prepare(device, *out);
-  (*out)->cuda_image = NULL;
-  if (status == RONDO_OK) return RONDO_OK;
-  rondo_kernel_release(*out);
-  *out = NULL;
-  return status;
+  return rondo_device_make_kernel(device, &options, out);
 }
 
-/* A line to be queued: rondo_stream_work. */
-typedef struct line_work {
+/* User data of enqueue_chain, which is a rondo_stream_work. */
+typedef struct chain_work {
   rondo_kernel *kernel;
   uint32_t length;
-} line_work;
+} chain_work;
 
-static rondo_status queue_line(rondo_stream *stream, void *user) {
-  const line_work *line = user;
-  for (uint32_t i = 0; i < line->length; i++) {
+static rondo_status enqueue_chain(rondo_stream *stream, void *user) {
+  const chain_work *chain = user;
+  for (uint32_t i = 0; i < chain->length; i++) {
     const size_t number = i;
-    RONDO_TRY(rondo_launch(stream, line->kernel, (rondo_grid){.x = 1}, RONDO_ARGS(&number, &number, &number, &number)));
+    RONDO_TRY(
+        rondo_launch(stream, chain->kernel, (rondo_grid){.x = 1}, RONDO_ARGS(&number, &number, &number, &number)));
   }
   return RONDO_OK;
 }
 
-/* The captures that measurements have open, on all devices. They do not keep other measurements from starting. */
+/* The number of captures that measurements have begun, on all devices. Other measurements can start during these. */
 static _Atomic uint32_t own_captures;
 
-static rondo_status capture_work(const laboratory *lab, uint32_t length, rondo_graph **out) {
-  RONDO_TRY(rondo_capture_begin(lab->stream, RONDO_CAPTURE_RELAXED));
-  const rondo_status status = queue_line(lab->stream, &(line_work){lab->kernel, length});
+static rondo_status capture_work(const measurement *m, uint32_t length, rondo_graph **out) {
+  RONDO_TRY(rondo_capture_begin(m->stream, RONDO_CAPTURE_RELAXED));
+  const rondo_status status = enqueue_chain(m->stream, &(chain_work){m->kernel, length});
   rondo_saved_error error;
   rondo_error_save(&error);
-  const rondo_status ended = rondo_capture_end(lab->stream, out);
+  const rondo_status ended = rondo_capture_end(m->stream, out);
   return status == RONDO_OK ? ended : rondo_error_raise(&error);
 }
 
-static rondo_status capture_line(const laboratory *lab, uint32_t length, rondo_graph **out) {
+static rondo_status capture_chain(const measurement *m, uint32_t length, rondo_graph **out) {
   atomic_fetch_add_explicit(&own_captures, 1, memory_order_acq_rel);
-  const rondo_status status = capture_work(lab, length, out);
+  const rondo_status status = capture_work(m, length, out);
   atomic_fetch_sub_explicit(&own_captures, 1, memory_order_acq_rel);
   return status;
 }
 
-static rondo_status run_exec(const laboratory *lab, rondo_exec *exec, double *out_host, double *out_total) {
-  return rondo_time_run(lab->stream, rondo_queue_launch, exec, out_host, out_total);
+static rondo_status run_exec(const measurement *m, rondo_exec *exec, double *out_host, double *out_total) {
+  return rondo_time_run(m->stream, rondo_queue_launch, exec, out_host, out_total);
 }
 
-static rondo_status record_line(laboratory *lab, uint32_t length, rondo_exec **out) {
-  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .upload_stream = lab->stream};
+static rondo_status record_chain(measurement *m, uint32_t length, rondo_exec **out) {
+  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .upload_stream = m->stream};
   rondo_graph *graph = NULL;
   double host, total;
-  rondo_status status = capture_line(lab, length, &graph);
+  rondo_status status = capture_chain(m, length, &graph);
   if (status == RONDO_OK) status = rondo_instantiate(graph, &options, out);
-  if (status == RONDO_OK) status = run_exec(lab, *out, &host, &total);
+  if (status == RONDO_OK) status = run_exec(m, *out, &host, &total);
   const rondo_status gone = rondo_graph_destroy(graph);
   return status == RONDO_OK ? gone : status;
 }
 
-/* The last one is kept. */
-static rondo_status time_recording(laboratory *lab, size_t line) {
+/* Records the chain several times and keeps the last exec. */
+static rondo_status time_recording(measurement *m, size_t chain) {
   double samples[RECORDINGS];
   for (size_t i = 0; i < RECORDINGS; i++) {
-    rondo_exec_destroy(lab->execs[line]);
-    lab->execs[line] = NULL;
+    rondo_exec_destroy(m->execs[chain]);
+    m->execs[chain] = NULL;
     const uint64_t begin = rondo_clock_ns();
-    RONDO_TRY(record_line(lab, lengths[line], &lab->execs[line]));
+    RONDO_TRY(record_chain(m, lengths[chain], &m->execs[chain]));
     samples[i] = microseconds(begin, rondo_clock_ns());
   }
-  lab->lines[line].record_us = rondo_median(samples, RECORDINGS);
+  m->chains[chain].record_us = rondo_median(samples, RECORDINGS);
   return RONDO_OK;
 }
 
-/* The first of all makes more ready than itself. */
-static rondo_status record_lines(laboratory *lab) {
+/* The first recording of all is slower, and is not measured. */
+static rondo_status record_chains(measurement *m) {
   rondo_exec *first = NULL;
-  const rondo_status status = record_line(lab, lengths[0], &first);
+  const rondo_status status = record_chain(m, lengths[0], &first);
   rondo_exec_destroy(first);
   RONDO_TRY(status);
-  for (size_t i = 0; i < LENGTHS; i++) RONDO_TRY(time_recording(lab, i));
+  for (size_t i = 0; i < LENGTHS; i++) RONDO_TRY(time_recording(m, i));
   return RONDO_OK;
 }
 
 /* Rounds ----------------------------------------------------------------------------------------------------------- */
 
-static rondo_status take_samples(laboratory *lab, size_t line, size_t round) {
-  line_samples *samples = &lab->lines[line];
-  line_work work = {lab->kernel, lengths[line]};
+static rondo_status take_samples(measurement *m, size_t chain, size_t round) {
+  chain_samples *samples = &m->chains[chain];
+  chain_work work = {m->kernel, lengths[chain]};
   rondo_gain metered = {0};
   double total;
-  RONDO_TRY(rondo_time_run(lab->stream, queue_line, &work, &samples->stream_host[round], &total));
-  RONDO_TRY(rondo_meter_run(lab->stream, queue_line, &work, GATE_NS, &metered));
+  RONDO_TRY(rondo_time_run(m->stream, enqueue_chain, &work, &samples->stream_host[round], &total));
+  RONDO_TRY(rondo_meter_run(m->stream, enqueue_chain, &work, GATE_NS, &metered));
   samples->stream_device[round] = metered.device_us;
   samples->stream_beyond[round] = fmax(0, total - fmax(metered.host_us, metered.device_us));
-  return run_exec(lab, lab->execs[line], &samples->launch_host[round], &samples->launch_total[round]);
+  return run_exec(m, m->execs[chain], &samples->launch_host[round], &samples->launch_total[round]);
 }
 
-static rondo_status run_rounds(laboratory *lab) {
+static rondo_status run_rounds(measurement *m) {
   for (size_t i = 0; i < WARM_ROUNDS; i++)
-    for (size_t line = 0; line < LENGTHS; line++) RONDO_TRY(take_samples(lab, line, 0));
+    for (size_t chain = 0; chain < LENGTHS; chain++) RONDO_TRY(take_samples(m, chain, 0));
   const uint64_t end = rondo_clock_ns() + ROUNDS_END_NS;
-  while (lab->rounds < FEWEST_ROUNDS || (lab->rounds < MOST_ROUNDS && rondo_clock_ns() < end)) {
-    for (size_t line = 0; line < LENGTHS; line++) RONDO_TRY(take_samples(lab, line, lab->rounds));
-    lab->rounds++;
+  while (m->rounds < FEWEST_ROUNDS || (m->rounds < MOST_ROUNDS && rondo_clock_ns() < end)) {
+    for (size_t chain = 0; chain < LENGTHS; chain++) RONDO_TRY(take_samples(m, chain, m->rounds));
+    m->rounds++;
   }
   return RONDO_OK;
 }
 
-/* Evicts the processor's caches. */
-static void forget(laboratory *lab) {
-  for (size_t i = 0; i < OTHER_BYTES; i += RONDO_CACHE_LINE) lab->other[i]++;
+static void evict_caches(measurement *m) {
+  for (size_t i = 0; i < OTHER_BYTES; i += RONDO_CACHE_LINE) m->other[i]++;
 }
 
-static rondo_status run_cold(laboratory *lab) {
+static rondo_status run_cold(measurement *m) {
   double total;
   for (size_t i = 0; i < FEWEST_ROUNDS; i++) {
-    forget(lab);
-    RONDO_TRY(run_exec(lab, lab->execs[0], &lab->cold[i], &total));
+    evict_caches(m);
+    RONDO_TRY(run_exec(m, m->execs[0], &m->cold[i], &total));
   }
   return RONDO_OK;
 }
 
-/* The whole -------------------------------------------------------------------------------------------------------- */
+/* All costs -------------------------------------------------------------------------------------------------------- */
 
-/* A straight line through what two lengths cost; neither part is less than nothing. */
+/* Fits a straight line through what two lengths cost. Neither the base nor the slope is negative. */
 static void fit(double first, double second, double *out_base, double *out_each) {
   *out_each = fmax(0, (second - first) / (lengths[1] - lengths[0]));
   *out_base = fmax(0, first - lengths[0] * *out_each);
 }
 
-/* A line that the device ran while it was queued shows what the host takes of it: then a kernel of a stream is taken to
- * cost the device what one of an exec does, by whose code it runs on a CPU. Such lines are nearly as slow as the host,
- * others at most a third of it. */
-static void correct_stream_kernel(const laboratory *lab, rondo_costs *inout) {
-  if (rondo_meter_holds(lab->stream) || inout->stream_kernel < inout->stream_host_kernel / 2) return;
+/* The same for the medians of two lists of samples. */
+static void fit_medians(const measurement *m, double *first, double *second, double *out_base, double *out_each) {
+  fit(rondo_median(first, m->rounds), rondo_median(second, m->rounds), out_base, out_each);
+}
+
+/* If the device ran the chain while the host enqueued it, the device's time is that of the host. Then a kernel on a
+ * stream is assumed to cost the device as much as one in an exec, which runs with the same code on a CPU. The time of
+ * such chains is nearly that of the host; other chains take at most a third of it. */
+static void correct_stream_kernel(const measurement *m, rondo_costs *inout) {
+  if (rondo_meter_holds(m->stream) || inout->stream_kernel < inout->stream_host_kernel / 2) return;
   inout->stream_kernel = fmin(inout->stream_kernel, inout->launch_kernel);
 }
 
-static void conclude(laboratory *lab, rondo_costs *out) {
-  line_samples *at = lab->lines;
+static void conclude(measurement *m, rondo_costs *out) {
+  chain_samples *a = &m->chains[0], *b = &m->chains[1];
   double unused;
-  *out = (rondo_costs){.stream_latency = rondo_median(at[0].stream_beyond, lab->rounds)};
-  fit(rondo_median(at[0].stream_device, lab->rounds), rondo_median(at[1].stream_device, lab->rounds), &unused,
-      &out->stream_kernel);
-  fit(rondo_median(at[0].launch_host, lab->rounds), rondo_median(at[1].launch_host, lab->rounds), &out->launch_host,
-      &out->launch_host_node);
-  fit(rondo_median(at[0].launch_total, lab->rounds), rondo_median(at[1].launch_total, lab->rounds),
-      &out->launch_latency, &out->launch_kernel);
-  fit(rondo_median(at[0].stream_host, lab->rounds), rondo_median(at[1].stream_host, lab->rounds), &out->stream_host,
-      &out->stream_host_kernel);
-  correct_stream_kernel(lab, out);
+  *out = (rondo_costs){.stream_latency = rondo_median(a->stream_beyond, m->rounds)};
+  fit_medians(m, a->stream_device, b->stream_device, &unused, &out->stream_kernel);
+  fit_medians(m, a->launch_host, b->launch_host, &out->launch_host, &out->launch_host_node);
+  fit_medians(m, a->launch_total, b->launch_total, &out->launch_latency, &out->launch_kernel);
+  fit_medians(m, a->stream_host, b->stream_host, &out->stream_host, &out->stream_host_kernel);
+  correct_stream_kernel(m, out);
   const double hot = out->launch_host + lengths[0] * out->launch_host_node;
-  out->launch_host_cold = fmax(0, rondo_median(lab->cold, FEWEST_ROUNDS) - hot);
-  fit(at[0].record_us, at[1].record_us, &out->record, &out->record_node);
+  out->launch_host_cold = fmax(0, rondo_median(m->cold, FEWEST_ROUNDS) - hot);
+  fit(a->record_us, b->record_us, &out->record, &out->record_node);
 }
 
-static rondo_status work_in(laboratory *lab, rondo_device *device, rondo_costs *out) {
+static rondo_status measure_all(measurement *m, rondo_device *device, rondo_costs *out) {
   const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = "costs"};
-  RONDO_TRY(rondo_stream_create(device, &options, &lab->stream));
-  RONDO_TRY(make_kernel(device, &lab->kernel));
-  RONDO_TRY(record_lines(lab));
-  RONDO_TRY(run_rounds(lab));
-  RONDO_TRY(rondo_allocate_items(&device->allocator, OTHER_BYTES, 1, &lab->other));
-  RONDO_TRY(run_cold(lab));
-  conclude(lab, out);
+  RONDO_TRY(rondo_stream_create(device, &options, &m->stream));
+  RONDO_TRY(make_kernel(device, &m->kernel));
+  RONDO_TRY(record_chains(m));
+  RONDO_TRY(run_rounds(m));
+  RONDO_TRY(rondo_allocate_items(&device->allocator, OTHER_BYTES, 1, &m->other));
+  RONDO_TRY(run_cold(m));
+  conclude(m, out);
   return RONDO_OK;
 }
 
 /* `status` takes precedence over the failure of destroying the stream. */
-static rondo_status leave(laboratory *lab, const rondo_allocator *allocator, rondo_status status) {
+static rondo_status finish(measurement *m, const rondo_allocator *allocator, rondo_status status) {
   rondo_saved_error error;
   rondo_error_save(&error);
-  for (size_t i = 0; i < LENGTHS; i++) rondo_exec_destroy(lab->execs[i]);
-  const rondo_status gone = rondo_stream_destroy(lab->stream);
-  if (lab->kernel != NULL) rondo_kernel_release(lab->kernel);
-  rondo_release(allocator, lab->other, OTHER_BYTES, 1);
+  for (size_t i = 0; i < LENGTHS; i++) rondo_exec_destroy(m->execs[i]);
+  const rondo_status gone = rondo_stream_destroy(m->stream);
+  if (m->kernel != NULL) rondo_kernel_release(m->kernel);
+  rondo_release(allocator, m->other, OTHER_BYTES, 1);
   return status == RONDO_OK ? gone : rondo_error_raise(&error);
 }
 
 /* Measures in the capture mode that does not disturb a capture of another thread. */
 static rondo_status measure(rondo_device *device, rondo_costs *out) {
-  laboratory *lab;
+  measurement *m;
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
-  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *lab, &lab));
+  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *m, &m));
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   if (status == RONDO_OK) {
-    status = leave(lab, &device->allocator, work_in(lab, device, out));
+    status = finish(m, &device->allocator, measure_all(m, device, out));
     rondo_status_ignore(rondo_capture_exchange_thread_mode(&mode), "it was the thread's mode before");
   }
-  rondo_release(&device->allocator, lab, 1, sizeof *lab);
-  return rondo_fail_context(status, "measuring what device '%s' costs", device->name);
+  rondo_release(&device->allocator, m, 1, sizeof *m);
+  return rondo_fail_context(status, "measuring the costs of device '%s'", device->name);
 }
 
 /* Public calls ----------------------------------------------------------------------------------------------------- */
@@ -351,12 +361,12 @@ static rondo_status refuse_while_capturing(const char *call, const rondo_device 
   const uint32_t own = atomic_load_explicit(&own_captures, memory_order_acquire);
   if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) <= own) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                    "%s: the costs of device '%s' were not measured yet, and cannot be during a capture: call it "
-                    "before, or set them with rondo_device_set_costs; the capture stays valid",
+                    "%s: the costs of device '%s' were not measured yet, and cannot be measured during a capture: call "
+                    "this before the capture, or set the costs with rondo_device_set_costs; the capture stays valid",
                     call, device->name);
 }
 
-/* Whether the caller is to measure. With the lock. */
+/* Whether the caller must measure. With the lock. */
 static bool wait_or_begin(costs_slot *slot) {
   while (slot->state == BEING_MEASURED) pthread_cond_wait(&slot->changed, &slot->lock);
   if (slot->state == KNOWN) return false;
@@ -364,7 +374,7 @@ static bool wait_or_begin(costs_slot *slot) {
   return true;
 }
 
-/* Costs that were given meanwhile stay. */
+/* Ends a measurement. Costs that were set in the meantime stay. */
 static void settle(costs_slot *slot, rondo_status status, const rondo_costs *costs) {
   pthread_mutex_lock(&slot->lock);
   if (slot->state == BEING_MEASURED) {
@@ -412,25 +422,12 @@ rondo_status rondo_device_get_costs(rondo_device *device, rondo_costs *out_costs
 }
 
 static rondo_status check_costs(const rondo_costs *costs) {
-#define COST(member) \
-  { #member, costs->member }
-  const struct {
-    const char *name;
-    double us;
-  } all[] = {COST(stream_host),        COST(stream_host_kernel),
-             COST(stream_latency),     COST(stream_kernel),
-             COST(launch_host),        COST(launch_host_node),
-             COST(launch_host_cold),   COST(launch_latency),
-             COST(launch_kernel),      COST(record),
-             COST(record_node),        COST(input_patched),
-             COST(input_patched_node), COST(input_copied),
-             COST(input_copied_each),  COST(input_queued_each),
-             COST(input_copied_kib)};
-#undef COST
-  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-    if (!isfinite(all[i].us) || all[i].us < 0)
+  for (size_t i = 0; i < FIELDS; i++) {
+    const double us = cost_of(costs, i);
+    if (!isfinite(us) || us < 0)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "rondo_device_set_costs: %s is %g microseconds: give 0 or more", all[i].name, all[i].us);
+                        "rondo_device_set_costs: %s is %g microseconds: give 0 or more", fields[i].name, us);
+  }
   return RONDO_OK;
 }
 

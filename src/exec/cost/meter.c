@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Meters. One meter at a time has a gate, until the gate's function has returned.
+ * See meter.h. A gate belongs to one meter at a time, until the gate's function has returned.
  */
 #include "exec/cost/meter.h"
 
@@ -11,7 +11,7 @@
 #include "exec/cost/device_costs.h"
 
 struct rondo_gate {
-  rondo_gate *next; /* of the device */
+  rondo_gate *next; /* in the device's list */
   _Atomic uint32_t is_open;
   atomic_bool is_taken;
   uint64_t most_ns, thread;
@@ -19,7 +19,7 @@ struct rondo_gate {
 
 /* Gates ------------------------------------------------------------------------------------------------------------ */
 
-/* The thread that opens the gate does not wait at it, should it work along while the stream's queue is full. */
+/* The thread that opens the gate does not wait at it: it may run the stream's work itself when the queue is full. */
 static rondo_status hold_up(void *user) {
   rondo_gate *gate = user;
   const uint64_t end = rondo_clock_ns() + gate->most_ns;
@@ -85,7 +85,8 @@ static rondo_status queue_gate(rondo_meter *meter, uint64_t most_ns) {
   return status;
 }
 
-/* Its function may be over since long, and the gate another meter's, which then waits for less: it only measures. */
+/* The gate's function may have ended long ago, and the gate may belong to another meter. Then that meter's gate opens
+ * early, which only affects its measurement. */
 static void open_gate(rondo_meter *meter) {
   if (meter->gate == NULL) return;
   atomic_store_explicit(&meter->gate->is_open, 1, memory_order_release);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Metering a run of work on a stream: how many pieces of work are enqueued, how long the host takes for that, and how
- * long the device takes with all of it enqueued before it starts. For the last a *gate* comes first: a host function
- * that blocks the stream until the meter's end, or for a bounded time.
+ * Metering a run of work on a stream: the number of pieces of work, the time of the host to enqueue them, and the time
+ * of the device when all of them are enqueued before it starts. For the last, a *gate* is enqueued first: a host
+ * function that blocks the stream until the meter's end, or for a bounded time.
  *
- * A gate belongs to its device, since its function may still run when the meter is gone. A gate in which no function
- * runs is used again. Synchronous devices, which wait after each call, have no gates. Neither have CPUs, where a gate
- * would wake a worker that small work does not need: there the device's time is the host's when the host is slower.
+ * A gate belongs to its device, because its function may still run after the meter is freed. A gate whose function has
+ * ended is reused. Synchronous devices, which wait after each call, have no gates. CPUs have none either, because a
+ * gate would wake a worker that small work does not need. There the device's time is the host's if the host is slower.
  *
- * Threads: a meter belongs to its stream's thread. Until its end nothing else meters on that thread.
+ * Threads: a meter belongs to its stream's thread. Until its end no other meter begins on that thread.
  */
 #ifndef RONDO_EXEC_COST_METER_H
 #define RONDO_EXEC_COST_METER_H
@@ -22,38 +22,38 @@ typedef struct rondo_gate rondo_gate;
 typedef struct rondo_meter {
   rondo_stream *stream;     /* NULL: nothing is metered */
   rondo_event *begin, *end; /* with timing */
-  rondo_gate *gate;         /* NULL: it is open */
+  rondo_gate *gate;         /* NULL: open, or none */
   uint64_t began_ns, host_ns;
-  uint64_t works; /* first of the thread, at the end of the run */
-  bool counts;    /* the thread's works, until the end */
+  uint64_t works; /* the thread's count at the begin; the difference after the end */
+  bool counts;    /* the thread counts its works: until the end */
 } rondo_meter;
 
-/* Whether metered work on the stream waits until all of it is enqueued. */
+/* Whether meters on the stream have a gate. */
 bool rondo_meter_holds(const rondo_stream *stream);
 
-/* Begins: what is queued until the end counts, and waits until then, for `most_ns` at most. Nothing has begun when it
- * fails; the meter is then as one of zeros. Errors: OUT_OF_MEMORY, and what events and host functions return. */
+/* Begins. Work that is enqueued until the end counts, and waits at the gate until then, for at most `most_ns`. After a
+ * failure the meter is zeros. Errors: OUT_OF_MEMORY, and those of events and host functions. */
 RONDO_MUST_USE rondo_status rondo_meter_begin(rondo_meter *meter, rondo_stream *stream, uint64_t most_ns);
-/* Lets the device run, and stops counting. On failure the meter is stopped and reports nothing. */
+/* Stops counting and opens the gate. After a failure the meter reports nothing. */
 RONDO_MUST_USE rondo_status rondo_meter_end(rondo_meter *meter);
-/* Opens the gate; the meter then reports nothing. For work that waits before the end. */
+/* Opens the gate early, for work that waits before the end. The meter then reports nothing. */
 void rondo_meter_stop(rondo_meter *meter);
 
-/* Of a meter that has ended: waits until its run is done, and writes works, host_us and device_us. */
+/* Waits until the run of a meter that has ended is done. Writes works, host_us and device_us. */
 RONDO_MUST_USE rondo_status rondo_meter_read(const rondo_meter *meter, rondo_gain *out);
 
 /* Resets the meter to zeros; its run may still be in progress. */
 void rondo_meter_free(rondo_meter *meter);
 
-/* Meters one run of the work, which waits for `most_ns` at most. */
+/* Meters one run of the work. */
 RONDO_MUST_USE rondo_status rondo_meter_run(rondo_stream *stream, rondo_stream_work work, void *user, uint64_t most_ns,
                                             rondo_gain *out);
 
 /* Work for rondo_meter_run: enqueues a launch of the exec. */
 RONDO_MUST_USE rondo_status rondo_queue_launch(rondo_stream *stream, void *exec);
 
-/* Runs the work on the stream, which is idle then, and waits for it: how long the host took to queue it, and how long
- * all of it took, in microseconds. */
+/* Runs the work on the idle stream and waits for it. Writes the host's time to enqueue it and the total time, in
+ * microseconds. */
 RONDO_MUST_USE rondo_status rondo_time_run(rondo_stream *stream, rondo_stream_work work, void *user, double *out_host,
                                            double *out_total);
 
@@ -62,6 +62,6 @@ typedef struct rondo_gates {
   pthread_mutex_t lock;
   rondo_gate *first;
 } rondo_gates;
-void rondo_gates_free(rondo_gates *gates, const rondo_allocator *allocator); /* nothing of the device runs any more */
+void rondo_gates_free(rondo_gates *gates, const rondo_allocator *allocator); /* when the device closes */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What recording gains: predicting it, deciding by it, and describing it. Owns nothing.
+ * The gain of recording: predicting, measuring and describing it, and deciding by it. Owns nothing.
  */
 #include "exec/cost/recording_gain.h"
 
@@ -13,11 +13,11 @@
 #include "exec/cost/device_costs.h"
 
 enum { MOST_REPEATS = 1000, CHOSEN_REPEATS = 25 };
-#define CHOSEN_NS 10e6 /* of each kind of run, where the number of repeats is left to it */
+#define CHOSEN_NS 10e6 /* time of each kind of run if the caller leaves the number of repeats open */
 #define LEAST_GAIN 1.1
 #define EXPECTED_RUNS 1000
 #define MOST_GATE_NS UINT64_C(20000000)
-#define MOST_RUNS 1e18 /* beyond, it is never */
+#define MOST_RUNS 1e18 /* more than this is never */
 
 /* Predicting ------------------------------------------------------------------------------------------------------- */
 
@@ -25,8 +25,8 @@ static double saved_us(const rondo_gain *gain) {
   return fmax(0, fmax(gain->total_us - gain->recorded_total_us, gain->host_us - gain->recorded_host_us));
 }
 
-/* The most that recording takes off the whole: what the host does between, and what a stream and its kernels cost more.
- * Where the device's time was measured to be less than the rest, its runs and those of the whole were not alike. */
+/* The max that recording can save of the total: the host's time, and the additional costs of a stream and its kernels.
+ * If the rest is more than the measured device time, the runs differed. */
 static double most_saved_us(const rondo_costs *costs, const rondo_gain *gain) {
   return gain->host_us + costs->stream_latency +
          (double)gain->works * fmax(0, costs->stream_kernel - costs->launch_kernel);
@@ -70,7 +70,7 @@ rondo_status rondo_gain_estimate(const rondo_costs *costs, rondo_gain *inout_gai
 static double least_of(rondo_gain_bar bar) { return bar.least == 0 ? LEAST_GAIN : bar.least; }
 static uint64_t runs_of(rondo_gain_bar bar) { return bar.runs == 0 ? EXPECTED_RUNS : bar.runs; }
 
-/* How many times as fast, when what the host saves counts as what all saves. */
+/* The gain, where time that the host saves counts as total time. */
 static double counted_gain(const rondo_gain *gain) {
   const double left = gain->total_us - saved_us(gain);
   return left > 0 ? gain->total_us / left : INFINITY;
@@ -85,38 +85,38 @@ bool rondo_gain_pays(const rondo_gain *gain, double least, uint64_t runs) {
 rondo_status rondo_gain_bar_check(const char *call, rondo_gain_bar bar) {
   if (bar.least == 0 || (isfinite(bar.least) && bar.least >= 1)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s: a recording is to be %g times as fast at least (least_gain): give 1 or more, or 0 for %g",
-                    call, bar.least, LEAST_GAIN);
+                    "%s: least_gain is %g: pass at least 1, or 0 for the default, %g", call, bar.least, LEAST_GAIN);
 }
 
 rondo_status rondo_record_policy_check(const char *call, rondo_record_policy policy) {
   if ((unsigned)policy <= RONDO_RECORD_AUTO) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                    "%s: %u is no policy of recording: use a RONDO_RECORD_ name", call, (unsigned)policy);
+                    "%s: %u is not a record policy: use a value of rondo_record_policy", call, (unsigned)policy);
 }
 
-/* Words ------------------------------------------------------------------------------------------------------------ */
+/* Describing ------------------------------------------------------------------------------------------------------- */
 
-void rondo_gain_explain(const rondo_gain *gain, rondo_gain_bar bar, char *buffer, size_t room) {
+void rondo_gain_explain(const rondo_gain *gain, rondo_gain_bar bar, char *buffer, size_t capacity) {
   const bool is_slow = counted_gain(gain) < least_of(bar);
   const int length =
-      snprintf(buffer, room,
+      snprintf(buffer, capacity,
                "recording it gains too little: %" PRIu32
                " kernels and copies take %.1f us, %.1f us of it the host's, and %s "
                "%.1f us and %.1f us recorded, %.2f times as fast",
                gain->works, gain->total_us, gain->host_us, gain->is_measured ? "took" : "are predicted to take",
                gain->recorded_total_us, gain->recorded_host_us, counted_gain(gain));
-  if (length < 0 || (size_t)length >= room) return;
+  if (length < 0 || (size_t)length >= capacity) return;
   char *const rest = buffer + length;
-  const size_t left = room - (size_t)length;
+  const size_t left = capacity - (size_t)length;
   if (is_slow)
-    (void)snprintf(rest, left,
-                   ", where %.2f are asked for: record more in one piece (a whole step), join or enlarge what is "
-                   "recorded, or use RONDO_RECORD_ALWAYS",
-                   least_of(bar));
+    (void)snprintf(
+        rest, left,
+        ", but least_gain is %.2f: record more work at once (a whole step), merge or enlarge its kernels, or "
+        "use RONDO_RECORD_ALWAYS",
+        least_of(bar));
   else
     (void)snprintf(rest, left,
-                   ", which repays the %.0f us of recording after %" PRIu64 " runs, where %" PRIu64
+                   ", which repays the %.0f us of recording after %" PRIu64 " runs, but %" PRIu64
                    " are expected: raise their number, or use RONDO_RECORD_ALWAYS",
                    gain->record_us, gain->runs_to_repay, runs_of(bar));
 }
@@ -144,12 +144,12 @@ typedef struct measurement {
   rondo_stream *stream;
   rondo_stream_work work;
   void *user;
-  rondo_exec *exec;              /* NULL: what is recorded is predicted */
-  uint32_t repeats;              /* 0 until the first run: as many as fit */
-  double *host, *device, *total; /* `repeats` each, of one array */
+  rondo_exec *exec;              /* NULL: recorded runs are predicted */
+  uint32_t repeats;              /* 0: the first run sets it to as many as fit */
+  double *host, *device, *total; /* `repeats` samples each, in one array */
 } measurement;
 
-/* Runs that are waited for, each by itself. */
+/* Times runs, and waits for each. */
 static rondo_status time_runs(const measurement *m, rondo_stream_work work, void *user, double *out_host,
                               double *out_total) {
   for (uint32_t i = 0; i < m->repeats; i++) RONDO_TRY(rondo_time_run(m->stream, work, user, &m->host[i], &m->total[i]));
@@ -158,7 +158,7 @@ static rondo_status time_runs(const measurement *m, rondo_stream_work work, void
   return RONDO_OK;
 }
 
-/* It is held back for longer than it takes to queue it, but not for long. */
+/* The gate is closed for longer than the host needs to enqueue the work, but not for long. */
 static uint64_t gate_ns(const rondo_gain *gain) {
   const uint64_t twice = (uint64_t)(2e3 * gain->host_us) + 200000;
   return twice < MOST_GATE_NS ? twice : MOST_GATE_NS;
@@ -172,7 +172,7 @@ static rondo_status meter_run(const measurement *m, rondo_gain *gain, double *ou
   return status;
 }
 
-/* Wakes everything up and is not counted. */
+/* A warm-up run, which is not counted. */
 static rondo_status run_first(measurement *m) {
   const uint64_t begin = rondo_clock_ns();
   RONDO_TRY(m->work(m->stream, m->user));
@@ -197,21 +197,21 @@ static rondo_status take(measurement *m, rondo_gain *out) {
   rondo_costs costs = {.struct_size = sizeof costs};
   double *samples;
   RONDO_TRY(rondo_device_get_costs(m->stream->device, &costs));
-  const size_t room = m->repeats == 0 ? CHOSEN_REPEATS : m->repeats;
-  RONDO_TRY(rondo_allocate_items(allocator, 3 * room, sizeof *samples, &samples));
+  const size_t capacity = m->repeats == 0 ? CHOSEN_REPEATS : m->repeats;
+  RONDO_TRY(rondo_allocate_items(allocator, 3 * capacity, sizeof *samples, &samples));
   m->host = samples;
-  m->device = samples + room;
-  m->total = samples + 2 * room;
+  m->device = samples + capacity;
+  m->total = samples + 2 * capacity;
   *out = (rondo_gain){.struct_size = sizeof *out};
   const rondo_status status = take_samples(m, out);
-  rondo_release(allocator, samples, 3 * room, sizeof *samples);
+  rondo_release(allocator, samples, 3 * capacity, sizeof *samples);
   return status == RONDO_OK ? rondo_gain_estimate(&costs, out) : status;
 }
 
 rondo_status rondo_gain_check(const char *call, rondo_stream *stream, uint32_t repeats) {
   if (repeats > MOST_REPEATS)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s: %" PRIu32 " repeats were asked for: ask for %d at most", call, repeats, MOST_REPEATS);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %" PRIu32 " repeats: pass at most %d",
+                      call, repeats, MOST_REPEATS);
   if (rondo_stream_find_capture(stream) != NULL)
     return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
                       "%s: %s captures: call it before the capture begins or after its end; the capture stays valid",

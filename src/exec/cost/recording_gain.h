@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What recording gains, for those who decide by it and describe it.
+ * The gain of recording: deciding by it and describing it.
  */
 #ifndef RONDO_EXEC_COST_RECORDING_GAIN_H
 #define RONDO_EXEC_COST_RECORDING_GAIN_H
@@ -9,7 +9,7 @@
 
 #include "base/document/document.h"
 
-/* What is asked of a recording; zeros are the defaults. */
+/* The minimum gain of a recording, and the number of runs that are expected. Zeros are the defaults. */
 typedef struct rondo_gain_bar {
   double least;
   uint64_t runs;
@@ -21,17 +21,16 @@ RONDO_MUST_USE rondo_status rondo_record_policy_check(const char *call, rondo_re
 
 #define RONDO_GAIN_MESSAGE 400
 
-/* Why it does not pay, in words with the remedy, into `room` bytes. */
-void rondo_gain_explain(const rondo_gain *gain, rondo_gain_bar bar, char *buffer, size_t room);
+/* Writes why recording does not pay, and what to do, into `capacity` bytes. */
+void rondo_gain_explain(const rondo_gain *gain, rondo_gain_bar bar, char *buffer, size_t capacity);
 
-/* The fields of an open object, in the order of rondo_gain; in the text, the rest of a line. */
+/* Adds the fields to an open object, in the order of rondo_gain; in the text, the rest of a line. */
 void rondo_gain_describe(const rondo_gain *gain, rondo_document *out);
 
-/* Whether the stream can be measured on. */
+/* Checks the stream and the number of repeats. */
 RONDO_MUST_USE rondo_status rondo_gain_check(const char *call, rondo_stream *stream, uint32_t repeats);
 
-/* As rondo_gain_measure, with the median of recorded launches in place of a prediction when there is an exec. `call` is
- * what is refused. */
+/* As rondo_gain_measure. If there is an exec, its launches are measured and not predicted. `call` is for messages. */
 RONDO_MUST_USE rondo_status rondo_gain_take(const char *call, rondo_stream *stream, rondo_stream_work work, void *user,
                                             rondo_exec *exec, uint32_t repeats, rondo_gain *out);
 

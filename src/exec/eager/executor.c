@@ -101,7 +101,7 @@ static void release_claim(rondo_executor *executor) {
 
 static void count_up(_Atomic uint64_t *counter) { atomic_fetch_add_explicit(counter, 1, memory_order_relaxed); }
 
-/* Playing ---------------------------------------------------------------------------------------------------------- */
+/* Nodes ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status wait_for(rondo_executor *executor, executor_stream *at, rondo_event *event) {
   count_up(&executor->waits);
@@ -475,7 +475,7 @@ rondo_status rondo_executor_destroy(rondo_executor *executor) {
                     plans == 1 ? " was" : "s were", plans == 1 ? "it" : "them");
 }
 
-/* What is known ---------------------------------------------------------------------------------------------------- */
+/* Information ------------------------------------------------------------------------------------------------------ */
 
 rondo_status rondo_executor_get_info(const rondo_executor *executor, rondo_executor_info *out_info) {
   rondo_ready_counts counts;

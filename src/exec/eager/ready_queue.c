@@ -22,19 +22,6 @@ static bool is_task_alone(const void *user, uint32_t node) {
   return true;
 }
 
-/* Converts lists of predecessors to lists of successors. `start` must hold count + 1 zeros. */
-static void invert_edges(uint32_t count, const uint32_t *before_start, const uint32_t *before, uint32_t *start,
-                         uint32_t *after) {
-  const uint32_t edges = before_start[count];
-  for (uint32_t i = 0; i < edges; i++) start[before[i] + 1]++;
-  for (uint32_t p = 0; p < count; p++) start[p + 1] += start[p];
-  for (uint32_t p = count; p-- > 0;)
-    for (uint32_t i = before_start[p + 1]; i-- > before_start[p];) after[--start[before[i] + 1]] = p;
-  /* Now start[p + 1] is where the list of p begins. */
-  for (uint32_t p = 0; p < count; p++) start[p] = start[p + 1];
-  start[count] = edges;
-}
-
 rondo_status rondo_ready_graph_make(const rondo_allocator *allocator, uint32_t count, const uint32_t *before_start,
                                     const uint32_t *before, const bool *is_expensive, rondo_ready_graph *out) {
   const size_t edges = before_start[count];
@@ -45,7 +32,7 @@ rondo_status rondo_ready_graph_make(const rondo_allocator *allocator, uint32_t c
   RONDO_TRY(rondo_allocate_items(allocator, (size_t)count + 1, sizeof *start, &start));
   rondo_status status = rondo_allocate_items(allocator, edges, sizeof *after, &after);
   if (status == RONDO_OK) {
-    invert_edges(count, before_start, before, start, after);
+    rondo_edges_invert(count, before_start, before, start, after);
     status = rondo_task_graph_make(allocator, count, start, after, is_task_alone, NULL, &out->tasks);
   }
   rondo_release(allocator, after, edges, sizeof *after);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What an exec's nodes access must be allocated when it is launched (GM-18), as far as they declare it: copies, fills,
- * and pointer parameters of kernels, also in child graphs. Not looked at is memory that the exec itself allocates or
- * frees, what belongs to the recording of a tree, and what disabled nodes access.
+ * Checks before a launch that the memory is allocated that the exec's nodes declare to access (GM-18): in copies,
+ * fills, and pointer parameters of kernels, also in child graphs. It ignores memory that the exec itself allocates or
+ * frees, memory of an arena that the exec was recorded into, and disabled nodes.
  *
  * The device counts the allocations that end. An exec stores the count at which everything was allocated, so that a
- * warm launch compares two numbers. When they differ, each range is looked up again, mostly without a lock.
+ * warm launch compares two numbers. If they differ, each range is looked up again, usually without a lock.
  *
  * Threads: as the exec.
  */
@@ -21,16 +21,17 @@
 
 enum { REMEMBERED = 8 };
 
-/* What a walk over the nodes has found to be allocated: neighbours mostly access the same memory. */
-typedef struct reach {
+/* A walk over the nodes. It remembers ranges that are allocated, because adjacent nodes often access the same memory.
+ */
+typedef struct access_check {
   const rondo_exec *exec;
   rondo_device_memory *memory;
-  const rondo_freed_marks *since; /* NULL: not known */
+  const rondo_freed_marks *since; /* NULL: unknown */
   rondo_range_found found[REMEMBERED];
   size_t next;
-} reach;
+} access_check;
 
-static bool is_remembered(const reach *self, uintptr_t address, size_t bytes) {
+static bool is_remembered(const access_check *self, uintptr_t address, size_t bytes) {
   for (size_t i = 0; i < REMEMBERED; i++) {
     const rondo_range_found *at = &self->found[i];
     if (address >= at->begin && address < at->end && bytes <= at->end - address) return true;
@@ -38,62 +39,62 @@ static bool is_remembered(const reach *self, uintptr_t address, size_t bytes) {
   return false;
 }
 
-/* Whether the range is allocated, or not this check's affair. */
-static bool is_fine(reach *self, uint32_t place, const void *address, size_t bytes) {
+/* Whether the range is allocated, or is memory that this check ignores. */
+static bool is_fine(access_check *self, uint32_t index, const void *address, size_t bytes) {
   rondo_range_found found;
   if (address == NULL || is_remembered(self, (uintptr_t)address, bytes)) return true;
   if (rondo_memory_find_plain(self->memory, address, bytes, &found)) {
     self->found[self->next++ % REMEMBERED] = found;
     return true;
   }
-  const rondo_arena *arena = rondo_arena_of(self->exec->lowering.origins.items[place].graph);
+  const rondo_arena *arena = rondo_arena_of(self->exec->lowering.origins.items[index].graph);
   if (arena != NULL && rondo_arena_owns(arena, address)) return true;
   return self->exec->memory != NULL && rondo_exec_memory_covers(self->exec->memory, address);
 }
 
-/* What is not plainly fine. */
-static rondo_status check_range(const reach *self, const char *call, uint32_t place, const char *what,
+/* The slow check, for a range that is not known to be allocated. */
+static rondo_status check_range(const access_check *self, const char *call, uint32_t index, const char *what,
                                 const void *address, size_t bytes) {
   if (rondo_memory_check_still(self->memory, call, what, address, bytes, self->since) == RONDO_OK) return RONDO_OK;
   char node[RONDO_LABEL_BYTES], graph[RONDO_LABEL_BYTES], where[2 * RONDO_LABEL_BYTES + 40];
   snprintf(where, sizeof where, "%s of %s: %s", call, rondo_graph_label(graph, self->exec->graph),
-           rondo_lowering_label(&self->exec->lowering, place, node));
+           rondo_lowering_label(&self->exec->lowering, index, node));
   const rondo_status status = rondo_memory_check_still(self->memory, where, what, address, bytes, self->since);
   if (status == RONDO_OK) return RONDO_OK;
   const rondo_error *why = rondo_last_error();
-  return rondo_fail_node(status, why->reason, self->exec->lowering.nodes.items[place].where.number, "%s", why->message);
+  return rondo_fail_node(status, why->reason, self->exec->lowering.nodes.items[index].where.number, "%s", why->message);
 }
 
-static rondo_status check_kernel(reach *self, const char *call, uint32_t place, const rondo_kernel_node *work) {
+static rondo_status check_kernel(access_check *self, const char *call, uint32_t index, const rondo_kernel_node *work) {
   for (uint32_t i = 0; i < work->kernel->parameter_count; i++) {
     if (work->kernel->parameters[i].access == RONDO_ACCESS_SCALAR) continue;
     const void *address;
     char what[32];
     memcpy(&address, work->args[i], sizeof address);
     const size_t bytes = work->arg_bytes == NULL ? 0 : work->arg_bytes[i];
-    if (is_fine(self, place, address, bytes)) continue;
+    if (is_fine(self, index, address, bytes)) continue;
     snprintf(what, sizeof what, "memory of parameter %u", (unsigned)i);
-    RONDO_TRY(check_range(self, call, place, what, address, bytes));
+    RONDO_TRY(check_range(self, call, index, what, address, bytes));
   }
   return RONDO_OK;
 }
 
-static rondo_status check_node(reach *self, const char *call, uint32_t place) {
-  const rondo_node_params *params = rondo_exec_params(self->exec, place);
+static rondo_status check_node(access_check *self, const char *call, uint32_t index) {
+  const rondo_node_params *params = rondo_exec_params(self->exec, index);
   rondo_extent extents[RONDO_MOST_EXTENTS];
-  if (self->exec->disabled[place]) return RONDO_OK;
-  if (params->kind == RONDO_NODE_KERNEL) return check_kernel(self, call, place, &params->as.kernel);
+  if (self->exec->disabled[index]) return RONDO_OK;
+  if (params->kind == RONDO_NODE_KERNEL) return check_kernel(self, call, index, &params->as.kernel);
   if (params->kind != RONDO_NODE_COPY && params->kind != RONDO_NODE_FILL) return RONDO_OK;
   const size_t count = rondo_node_extents(params, extents);
   for (size_t i = 0; i < count; i++)
-    if (!is_fine(self, place, extents[i].address, extents[i].bytes))
-      RONDO_TRY(check_range(self, call, place, extents[i].what, extents[i].address, extents[i].bytes));
+    if (!is_fine(self, index, extents[i].address, extents[i].bytes))
+      RONDO_TRY(check_range(self, call, index, extents[i].what, extents[i].address, extents[i].bytes));
   return RONDO_OK;
 }
 
-static reach begin(const rondo_exec *exec) {
+static access_check begin(const rondo_exec *exec) {
   const bool is_known = !exec->is_unsure && exec->patched == NULL;
-  return (reach){
+  return (access_check){
       .exec = exec, .memory = rondo_device_memory_made(exec->device), .since = is_known ? &exec->unfreed : NULL};
 }
 
@@ -101,22 +102,22 @@ static uint64_t count_ended(const rondo_exec *exec) {
   return atomic_load_explicit(&exec->device->allocations_ended, memory_order_acquire);
 }
 
-rondo_status rondo_exec_check_reach(const char *call, rondo_exec *exec) {
+rondo_status rondo_exec_check_access(const char *call, rondo_exec *exec) {
   const uint64_t ended = count_ended(exec);
   rondo_freed_marks freed = {0};
   rondo_patch_settle(exec);
-  reach self = begin(exec);
+  access_check self = begin(exec);
   if (self.memory == NULL) return RONDO_OK;
   rondo_memory_mark_freed(self.memory, &freed);
   for (uint32_t i = 0; i < exec->lowering.nodes.count; i++) RONDO_TRY(check_node(&self, call, i));
   exec->checked = ended;
-  if (exec->disabled_count > 0) return RONDO_OK; /* those that do not run were not asked */
+  if (exec->disabled_count > 0) return RONDO_OK; /* disabled nodes were not checked */
   exec->unfreed = freed;
   exec->is_unsure = false;
   return RONDO_OK;
 }
 
-void rondo_exec_begin_reach(rondo_exec *exec, rondo_graph *graph) {
+void rondo_exec_begin_access(rondo_exec *exec, rondo_graph *graph) {
   rondo_device_memory *memory = rondo_device_memory_made(exec->device);
   rondo_saved_error before;
   exec->checked = RONDO_UNCHECKED;
@@ -124,19 +125,19 @@ void rondo_exec_begin_reach(rondo_exec *exec, rondo_graph *graph) {
   rondo_memory_mark_freed(memory, &exec->unfreed);
   exec->is_unsure = false;
   rondo_error_save(&before);
-  if (rondo_exec_check_reach("rondo_instantiate", exec) == RONDO_OK) return;
+  if (rondo_exec_check_access("rondo_instantiate", exec) == RONDO_OK) return;
   rondo_error_restore(&before);
   atomic_store_explicit(&graph->verified, 0, memory_order_relaxed);
 }
 
-void rondo_exec_renew_reach(rondo_exec *exec, uint32_t place) {
-  reach self = begin(exec);
+void rondo_exec_renew_access(rondo_exec *exec, uint32_t index) {
+  access_check self = begin(exec);
   rondo_saved_error before;
   if (!exec->verify || self.memory == NULL) return;
   exec->is_unsure = true;
   self.since = NULL;
   rondo_error_save(&before);
-  if (check_node(&self, "rondo_exec_set_params", place) == RONDO_OK) return;
+  if (check_node(&self, "rondo_exec_set_params", index) == RONDO_OK) return;
   rondo_error_restore(&before);
   exec->checked = RONDO_UNCHECKED;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Walks an exec and asserts its invariants. Debug builds do this when it is made, updated, or given a patch set, never
- * at a launch.
+ * Asserts the invariants of an exec. Debug builds do that when it is created, updated, or gets a patch set, but not for
+ * a launch.
  *
  * Threads: as the exec.
  */
@@ -24,7 +24,7 @@ static bool has_successor(const rondo_lowering *lowering, uint32_t from, uint32_
   return at < count && items[at] == to;
 }
 
-/* Every node stands after all that it depends on. */
+/* Asserts that every node comes after all nodes that it depends on. */
 static void check_order(const rondo_lowering *lowering) {
   const uint32_t nodes = (uint32_t)lowering->nodes.count;
   const uint32_t *start = lowering->predecessor_start.items, *next = lowering->successor_start;
@@ -43,16 +43,16 @@ static void check_order(const rondo_lowering *lowering) {
   }
 }
 
-/* A place has the parameters of its node in the clone, and its tag leads back to it. */
-static void check_place(const rondo_lowering *lowering, uint32_t place) {
-  const rondo_lowered_origin *origin = &lowering->origins.items[place];
-  const rondo_lowered_node *lowered = &lowering->nodes.items[place];
+/* Asserts that a lowered node has the parameters of its node in the clone, and that its tag maps to its index. */
+static void check_node(const rondo_lowering *lowering, uint32_t index) {
+  const rondo_lowered_origin *origin = &lowering->origins.items[index];
+  const rondo_lowered_node *lowered = &lowering->nodes.items[index];
   const rondo_graph_node *node = rondo_graph_at(origin->graph, origin->slot);
   assert(lowered->params == &node->params);
   assert(lowered->captured == node->captured);
   assert(node->params.kind != RONDO_NODE_CHILD);
   assert(lowered->event == NULL || rondo_node_names_event(&node->params));
-  assert(rondo_lowering_find(lowering, origin->tag) == place);
+  assert(rondo_lowering_find(lowering, origin->tag) == index);
 }
 
 void rondo_lowering_check(const rondo_lowering *lowering) {
@@ -60,13 +60,13 @@ void rondo_lowering_check(const rondo_lowering *lowering) {
   assert(lowering->root != NULL);
   assert(lowering->origins.count == lowering->nodes.count);
   check_order(lowering);
-  for (uint32_t place = 0; place < lowering->nodes.count; place++) {
-    const bool is_join = lowering->origins.items[place].graph == NULL;
+  for (uint32_t index = 0; index < lowering->nodes.count; index++) {
+    const bool is_join = lowering->origins.items[index].graph == NULL;
     joins += is_join;
     if (is_join)
-      assert(lowering->nodes.items[place].params->kind == RONDO_NODE_EMPTY);
+      assert(lowering->nodes.items[index].params->kind == RONDO_NODE_EMPTY);
     else
-      check_place(lowering, place);
+      check_node(lowering, index);
   }
   assert(joins == lowering->join_count);
   for (size_t i = 1; i < lowering->graphs.count; i++)
@@ -75,11 +75,10 @@ void rondo_lowering_check(const rondo_lowering *lowering) {
 
 /* Execs ------------------------------------------------------------------------------------------------------------ */
 
-/* The list of nodes that record events. */
 static void check_records(const rondo_exec *exec) {
   size_t records = 0;
-  for (size_t place = 0; place < exec->lowering.nodes.count; place++)
-    records += rondo_exec_params(exec, place)->kind == RONDO_NODE_EVENT_RECORD;
+  for (size_t index = 0; index < exec->lowering.nodes.count; index++)
+    records += rondo_exec_params(exec, index)->kind == RONDO_NODE_EVENT_RECORD;
   assert(records == exec->records.count);
   for (size_t i = 0; i < records; i++) {
     assert(rondo_exec_params(exec, exec->records.items[i])->kind == RONDO_NODE_EVENT_RECORD);
@@ -89,9 +88,9 @@ static void check_records(const rondo_exec *exec) {
 
 static void check_disabled(const rondo_exec *exec) {
   size_t disabled = 0;
-  for (size_t place = 0; place < exec->lowering.nodes.count; place++) {
-    const rondo_node_kind kind = rondo_exec_params(exec, place)->kind;
-    if (!exec->disabled[place]) continue;
+  for (size_t index = 0; index < exec->lowering.nodes.count; index++) {
+    const rondo_node_kind kind = rondo_exec_params(exec, index)->kind;
+    if (!exec->disabled[index]) continue;
     assert(kind == RONDO_NODE_KERNEL || kind == RONDO_NODE_COPY || kind == RONDO_NODE_FILL);
     disabled++;
   }
@@ -100,7 +99,7 @@ static void check_disabled(const rondo_exec *exec) {
 
 void rondo_exec_check(const rondo_exec *exec) {
   assert(exec->executable != NULL && exec->graph->device == exec->device);
-  assert(exec->graph->hold.object == NULL); /* an exec's clone does not keep the device open as a graph */
+  assert(exec->graph->hold.object == NULL); /* the device does not count the clone as a graph */
   assert(exec->lowering.root == (exec->placed != NULL ? exec->placed : exec->graph));
   assert(exec->placed != NULL || (exec->relocation == NULL && exec->random == NULL));
   assert(exec->heap == NULL || exec->memory != NULL);

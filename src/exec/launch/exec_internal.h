@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * An exec: a clone of its graph, the lowering of that clone, the driver's executable, and the graph memory. Updates are
- * compared with the clone, and a capture gets it when the exec is launched into the capture. An exec that is relocated
- * or draws random numbers has a second clone, with its own addresses: that one is lowered, and updates are translated
- * to it.
+ * compared with the clone. When the exec is launched into a capture, the clone becomes a child graph there. An exec
+ * that is relocated or draws random numbers has a second clone with other addresses. Then that one is lowered, and the
+ * parameters of updates are translated to it.
  *
  * Threads: one at a time; different execs are independent, also those of one graph.
  */
@@ -22,54 +22,53 @@
 struct rondo_exec {
   rondo_executable *executable;
   rondo_device *device;
-  bool has_extras; /* a launch is more than the driver's: memory, events, random numbers, or the states below */
-  bool broken;     /* a refused update could not be taken back: it runs again after one that takes effect */
-  bool verify, auto_free, relocate; /* as asked for */
-  bool relocates;                   /* the second clone has addresses of its own for graph memory */
+  bool has_extras; /* a launch does more than the driver's launch: memory, events, random numbers, or `broken` */
+  bool broken;     /* a failed update could not be undone: launches fail until an update succeeds */
+  bool verify, auto_free, relocate; /* as in the options */
+  bool relocates;                   /* graph memory of the second clone has other addresses */
   uint64_t launches, updates;
-  uint64_t checked;          /* the device's count of ended allocations when what the nodes access was allocated */
-  rondo_freed_marks unfreed; /* what was freed by then, or by the making of the exec */
-  bool is_unsure;            /* nodes may have got other addresses since, of memory that is not the device's */
-  struct rondo_patch_set *patched;    /* the current one, which knows what the clones do not (patch.h); or NULL */
-  struct rondo_patch_set *patch_sets; /* made for it, by next */
+  uint64_t checked;          /* the device's count of ended allocations when all that the nodes access was allocated */
+  rondo_freed_marks unfreed; /* what was freed before that, or before the exec was created */
+  bool is_unsure;            /* nodes may have other addresses since then */
+  struct rondo_patch_set *patched;    /* the current one (patch.h); NULL: none */
+  struct rondo_patch_set *patch_sets; /* all sets of the exec, by next */
   rondo_exec_memory *memory;          /* NULL when the graph has none */
-  rondo_heap *heap;                   /* its own, for its memory on every stream; NULL: the launch stream's */
+  rondo_heap *heap;                   /* for its memory on every stream; NULL: the heap of the stream that launches */
   rondo_graph *graph;                 /* the clone */
-  rondo_graph *placed;                /* the second one; NULL when there is none */
-  rondo_relocation *relocation;       /* of graph memory between the two; NULL when that stays where it is */
-  rondo_exec_random *random;          /* of cells between the two; NULL when it draws no random numbers */
-  rondo_lowering lowering;       /* of the clone, or the second; places and tags are of the graph that was cloned */
-  RONDO_ARRAY(uint32_t) records; /* places of the event-record nodes */
-  rondo_plan_options plan;       /* for relocating, also at updates */
-  bool *disabled;                /* by place */
+  rondo_graph *placed;                /* the second clone, or NULL */
+  rondo_relocation *relocation;       /* of addresses in the second clone; NULL: graph memory is not moved */
+  rondo_exec_random *random;          /* cells of the second clone; NULL: it draws no random numbers */
+  rondo_lowering lowering;            /* of the second clone, else of the first; tags are those of the original graph */
+  RONDO_ARRAY(uint32_t) records;      /* indices of the event-record nodes */
+  rondo_plan_options plan;            /* options for relocating, also for updates */
+  bool *disabled;                     /* by index */
   size_t disabled_count;
-  rondo_findings *findings; /* warnings of the last verification; NULL when there were none */
+  rondo_findings *findings; /* warnings of the last verification; NULL: none */
 };
 
-/* What can be made of a graph before an executable: what instantiating completes, and updating exchanges for what the
- * exec has. */
+/* An exec without an executable. Instantiating completes it, and an update exchanges its contents with the exec's. */
 typedef struct rondo_exec rondo_exec_draft;
 
-/* Whether what the nodes declare to access is allocated now (declared_access.c). A launch asks unless no allocation has
- * ended since it was found so: rondo_exec_is_reached. Execs made without verification are not asked. */
+/* Whether a launch can skip the check that all memory is allocated that the nodes declare to access
+ * (declared_access.c): no allocation has ended since the last check, or the exec is not verified. */
 #define RONDO_UNCHECKED UINT64_MAX
-static inline bool rondo_exec_is_reached(const rondo_exec *exec) {
+static inline bool rondo_exec_has_checked_access(const rondo_exec *exec) {
   return exec->checked == atomic_load_explicit(&exec->device->allocations_ended, memory_order_acquire) || !exec->verify;
 }
 
-/* What a launch changes of where inputs are. */
+/* Inputs whose addresses a launch changes. */
 typedef struct rondo_moves {
   const rondo_patch_change *changes;
   size_t count;
-  bool are_made; /* out: the driver took them, also when something failed after that */
+  bool are_made; /* out: the driver took them, even if something failed after that */
 } rondo_moves;
 
-/* rondo_exec_launch after its checks (launch.c), on a stream that does not capture. `moves` may be NULL. */
+/* rondo_exec_launch without its checks (launch.c), on a stream that does not capture. `moves` may be NULL. */
 RONDO_MUST_USE rondo_status rondo_exec_launch_patched(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves);
 
-/* The params of a lowered node. */
-static inline const rondo_node_params *rondo_exec_params(const rondo_exec *exec, size_t place) {
-  return exec->lowering.nodes.items[place].params;
+/* The parameters of a lowered node. */
+static inline const rondo_node_params *rondo_exec_params(const rondo_exec *exec, size_t index) {
+  return exec->lowering.nodes.items[index].params;
 }
 
 #endif

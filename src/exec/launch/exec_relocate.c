@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Relocating execs: which are relocated, and how the addresses that memory/graph_memory/relocation.h chooses get into
- * the clone that is lowered. Both clones are of the same graph, so that their nodes have the same slots and their
- * graphs the same sources.
+ * Relocating execs: writes the addresses that memory/graph_memory/relocation.h chooses into the clone that is lowered.
+ * Both clones are of the same graph. So their nodes have the same slots, and their graphs the same serials.
  */
 #include "exec/launch/exec_relocate.h"
 
@@ -25,18 +24,20 @@ bool rondo_exec_must_relocate(const rondo_graph *graph) {
 rondo_status rondo_exec_refuse_arena(const char *call, const rondo_graph *graph) {
   char label[RONDO_LABEL_BYTES];
   if (rondo_arena_of(graph) != NULL)
-    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RELOCATABLE,
-                      "%s: %s was recorded into an arena, where others rely on its addresses: it cannot be relocated",
-                      call, rondo_graph_label(label, graph));
+    return rondo_fail(
+        RONDO_UNSUPPORTED, RONDO_REASON_NOT_RELOCATABLE,
+        "%s: %s was recorded into an arena, whose other users depend on its addresses: instantiate without "
+        "relocate",
+        call, rondo_graph_label(label, graph));
   const rondo_graph *child;
   for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;)
     RONDO_TRY(rondo_exec_refuse_arena(call, child));
   return RONDO_OK;
 }
 
-static rondo_relocated_node node_at(const rondo_lowering *lowering, size_t place, const rondo_node_params *params) {
+static rondo_relocated_node node_at(const rondo_lowering *lowering, size_t index, const rondo_node_params *params) {
   return (rondo_relocated_node){
-      .params = params, .index = (uint32_t)place, .where = lowering->nodes.items[place].where};
+      .params = params, .index = (uint32_t)index, .where = lowering->nodes.items[index].where};
 }
 
 static rondo_status make_relocation(rondo_exec_draft *draft, const rondo_plan_options *options,
@@ -53,7 +54,7 @@ static rondo_status make_relocation(rondo_exec_draft *draft, const rondo_plan_op
   return status;
 }
 
-/* What it accesses is not known, so that nothing can be told of it. */
+/* The addresses inside foreign work are unknown, so they cannot be rewritten. */
 static rondo_status refuse_foreign(const rondo_lowering *lowering) {
   for (size_t i = 0; i < lowering->nodes.count; i++) {
     const rondo_lowered_node *node = &lowering->nodes.items[i];
@@ -88,17 +89,17 @@ static void keep_params(const rondo_node_params *params, rondo_relocated_params 
   out->params.as.kernel.args = out->args;
 }
 
-rondo_status rondo_exec_translate(const rondo_exec *exec, uint32_t place, const rondo_node_params *params,
+rondo_status rondo_exec_translate(const rondo_exec *exec, uint32_t index, const rondo_node_params *params,
                                   rondo_relocated_params *out) {
   if (exec->relocation != NULL) {
     const rondo_flat_edges edges = rondo_lowering_edges(&exec->lowering);
-    const rondo_relocated_node at = node_at(&exec->lowering, place, params);
+    const rondo_relocated_node at = node_at(&exec->lowering, index, params);
     RONDO_TRY(rondo_relocation_translate(exec->relocation, &edges, &at, out));
   } else {
     keep_params(params, out);
   }
   if (exec->random == NULL || params->kind != RONDO_NODE_KERNEL) return RONDO_OK;
-  return rondo_exec_random_translate(exec->random, exec->lowering.origins.items[place].graph, &params->as.kernel,
+  return rondo_exec_random_translate(exec->random, exec->lowering.origins.items[index].graph, &params->as.kernel,
                                      out->args, out->addresses);
 }
 
@@ -110,9 +111,9 @@ static rondo_graph *find_source(rondo_graph *graph, uint32_t source_serial) {
   return found;
 }
 
-const rondo_node_params *rondo_exec_given_params(const rondo_exec *exec, size_t place) {
-  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
-  if (exec->placed == NULL || origin->graph == NULL) return rondo_exec_params(exec, place);
+const rondo_node_params *rondo_exec_given_params(const rondo_exec *exec, size_t index) {
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[index];
+  if (exec->placed == NULL || origin->graph == NULL) return rondo_exec_params(exec, index);
   return &rondo_graph_at(rondo_exec_original(exec, origin->graph), origin->slot)->params;
 }
 

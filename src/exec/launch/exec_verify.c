@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Verification for the user, of a graph alone or when an exec is made. It flattens the graph, describes the allocations
- * around it to graph/verify/verifier.h, and returns the findings.
+ * Verification of a graph, alone or when an exec is created or updated. It flattens the graph, describes the
+ * allocations outside the graph to graph/verify/verifier.h, and returns the findings.
  */
 #include <rondo/verify.h>
 
@@ -21,78 +21,73 @@
 #include "memory/arena/arena_recording.h"
 #include "memory/memory_errors.h"
 
-/* Allocations around ----------------------------------------------------------------------------------------------- */
+/* Allocations outside the graph ------------------------------------------------------------------------------------ */
 
-/* The user's list by address; of those that begin at one, the first of the list that is not empty is the last here. */
-typedef struct given_list {
-  const rondo_allocator *allocator;
-  const rondo_verify_allocation **sorted;
-  const rondo_verify_allocation **farthest; /* up to the same index, the one that reaches farthest */
-  size_t count;
-} given_list;
+/* The user's list, sorted by address. Of several at one address, the last one here is the first in the user's list that
+ * is not empty. */
+typedef struct given_allocation {
+  const rondo_verify_allocation *allocation;
+  const rondo_verify_allocation *farthest; /* of those up to this index, the one that ends last */
+} given_allocation;
 
-/* What is known in addition to the graph. */
+/* What is known about memory outside the graph. */
 typedef struct surroundings {
-  rondo_device_memory *memory; /* NULL when the graph has no device, or that has no allocations */
-  given_list given;
-  RONDO_ARRAY(const rondo_graph *) recordings; /* of the graphs, those recorded into an arena */
-  rondo_known_ranges held; /* what they find or have for their whole length, first what is there before all nodes */
+  rondo_device_memory *memory; /* NULL: no device, or no allocations */
+  given_allocation *given;
+  size_t given_count;
+  RONDO_ARRAY(const rondo_graph *) recordings; /* those of the graphs that were recorded into an arena */
+  rondo_known_ranges held; /* memory that is live throughout them; first the ranges that are live before all nodes */
 } surroundings;
 
 static int compare_given(const void *a, const void *b) {
-  const rondo_verify_allocation *x = *(const rondo_verify_allocation *const *)a;
-  const rondo_verify_allocation *y = *(const rondo_verify_allocation *const *)b;
+  const rondo_verify_allocation *x = ((const given_allocation *)a)->allocation;
+  const rondo_verify_allocation *y = ((const given_allocation *)b)->allocation;
   const uintptr_t left = (uintptr_t)x->address, right = (uintptr_t)y->address;
   if (left != right) return left < right ? -1 : 1;
   if ((x->bytes == 0) != (y->bytes == 0)) return x->bytes == 0 ? -1 : 1;
   return (x < y) - (x > y);
 }
 
-/* The last byte. */
+/* The address of the last byte. */
 static uintptr_t last_of(const rondo_verify_allocation *at) {
   const uintptr_t begin = (uintptr_t)at->address;
   if (at->bytes == 0) return begin;
   return at->bytes - 1 < UINTPTR_MAX - begin ? begin + (at->bytes - 1) : UINTPTR_MAX;
 }
 
-static void free_given(given_list *list) {
-  rondo_release(list->allocator, list->sorted, list->count, sizeof *list->sorted);
-  rondo_release(list->allocator, list->farthest, list->count, sizeof *list->farthest);
-}
-
-/* `list` has its allocator. */
-static rondo_status sort_given(given_list *list, const rondo_verify_options *options) {
+static rondo_status sort_given(const rondo_allocator *allocator, const rondo_verify_options *options,
+                               surroundings *around) {
   const size_t count = options->allocation_count;
-  list->count = count;
   if (count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_allocate_items(list->allocator, count, sizeof *list->sorted, &list->sorted));
-  RONDO_TRY(rondo_allocate_items(list->allocator, count, sizeof *list->farthest, &list->farthest));
-  for (size_t i = 0; i < count; i++) list->sorted[i] = &options->allocations[i];
-  qsort(list->sorted, count, sizeof *list->sorted, compare_given);
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *around->given, &around->given));
+  around->given_count = count;
+  for (size_t i = 0; i < count; i++) around->given[i].allocation = &options->allocations[i];
+  qsort(around->given, count, sizeof *around->given, compare_given);
   for (size_t i = 0; i < count; i++) {
-    const rondo_verify_allocation *at = list->sorted[i], *before = i == 0 ? at : list->farthest[i - 1];
-    list->farthest[i] = last_of(at) > last_of(before) ? at : before;
+    const rondo_verify_allocation *at = around->given[i].allocation,
+                                  *before = i == 0 ? at : around->given[i - 1].farthest;
+    around->given[i].farthest = last_of(at) > last_of(before) ? at : before;
   }
   return RONDO_OK;
 }
 
-static bool lies_in(uintptr_t address, const rondo_verify_allocation *at) {
+static bool is_in(uintptr_t address, const rondo_verify_allocation *at) {
   return at->bytes > 0 && address >= (uintptr_t)at->address && address <= last_of(at);
 }
 
-/* The one that begins at the address, else, of those that it lies in, the one that reaches farthest; NULL when there is
- * none. */
-static const rondo_verify_allocation *find_given(const given_list *list, const void *address) {
+/* The user's allocation that begins at the address; else the one that contains the address and ends last; else NULL. */
+static const rondo_verify_allocation *find_given(const surroundings *around, const void *address) {
   const uintptr_t sought = (uintptr_t)address;
-  size_t low = 0, high = list->count;
-  RONDO_BINARY_SEARCH(low, high, middle, (uintptr_t)list->sorted[middle]->address <= sought)
+  size_t low = 0, high = around->given_count;
+  RONDO_BINARY_SEARCH(low, high, middle, (uintptr_t)around->given[middle].allocation->address <= sought)
   if (low == 0) return NULL;
-  const rondo_verify_allocation *before = list->sorted[low - 1], *farthest = list->farthest[low - 1];
+  const rondo_verify_allocation *before = around->given[low - 1].allocation,
+                                *farthest = around->given[low - 1].farthest;
   if ((uintptr_t)before->address == sought && before->bytes > 0) return before;
-  return lies_in(sought, farthest) ? farthest : NULL;
+  return is_in(sought, farthest) ? farthest : NULL;
 }
 
-/* In an arena that the graph, or one in it, was recorded into. */
+/* Finds the range in the arena into which the graph, or a graph inside it, was recorded. */
 static bool find_in_arena(const surroundings *around, const void *address, rondo_known_range *out) {
   bool found = false;
   for (size_t i = 0; i < around->recordings.count && !found; i++)
@@ -108,7 +103,7 @@ static bool find_in_arena(const surroundings *around, const void *address, rondo
 
 static bool find_range(void *user, const void *address, rondo_known_range *out) {
   const surroundings *around = user;
-  const rondo_verify_allocation *given = find_given(&around->given, address);
+  const rondo_verify_allocation *given = find_given(around, address);
   if (given == NULL) {
     if (find_in_arena(around, address, out)) return true;
     return around->memory != NULL && rondo_memory_find_range(around->memory, address, out);
@@ -121,7 +116,6 @@ static bool find_range(void *user, const void *address, rondo_known_range *out) 
 
 /* Flattened graphs ------------------------------------------------------------------------------------------------ */
 
-/* Of each lowered node what the verifier wants to know. */
 static rondo_status flatten(const rondo_lowering *lowering, rondo_flat_node **out) {
   RONDO_TRY(rondo_allocate_items(&lowering->allocator, lowering->nodes.count, sizeof **out, out));
   for (size_t i = 0; i < lowering->nodes.count; i++)
@@ -131,7 +125,7 @@ static rondo_status flatten(const rondo_lowering *lowering, rondo_flat_node **ou
   return RONDO_OK;
 }
 
-/* The recordings among the graphs of the nodes, the outermost first. */
+/* Lists the graphs of the nodes that were recorded into an arena, the outermost first. */
 static rondo_status collect_recordings(const rondo_verify_input *input, const rondo_graph *root, surroundings *around) {
   const rondo_graph *last = root;
   if (rondo_arena_of(root) != NULL) RONDO_TRY(rondo_array_push(input->allocator, &around->recordings, &root));
@@ -149,9 +143,10 @@ static bool overlaps(const rondo_known_range *a, const char *begin, size_t bytes
   return (uintptr_t)a->begin < (uintptr_t)begin + bytes && (uintptr_t)begin < (uintptr_t)a->begin + a->bytes;
 }
 
-/* Whether it is one recording's before all nodes: no other graph allocates it first, or has it for a while. */
-static bool is_apart(const rondo_verify_input *input, const surroundings *around, const rondo_graph *graph,
-                     size_t index, size_t sure) {
+/* Whether the range is live before all nodes: no alloc node of another graph, and no range that is known to be live
+ * before all nodes, overlaps it. */
+static bool is_live_before(const rondo_verify_input *input, const surroundings *around, const rondo_graph *graph,
+                           size_t index, size_t sure) {
   const rondo_known_range *range = &around->held.items[index];
   for (size_t i = 0; i < sure; i++)
     if (overlaps(&around->held.items[i], range->begin, range->bytes)) return false;
@@ -163,8 +158,8 @@ static bool is_apart(const rondo_verify_input *input, const surroundings *around
   return true;
 }
 
-/* What recordings inside of others find may be what those make; what is not goes first. */
-static rondo_status collect_held(rondo_verify_input *input, const rondo_graph *root, surroundings *around) {
+/* A range that a nested recording expects to be live may come from an outer recording. The others go first. */
+static rondo_status collect_live_ranges(rondo_verify_input *input, const rondo_graph *root, surroundings *around) {
   size_t sure = 0;
   RONDO_TRY(collect_recordings(input, root, around));
   for (size_t i = 0; i < around->recordings.count; i++) {
@@ -172,7 +167,7 @@ static rondo_status collect_held(rondo_verify_input *input, const rondo_graph *r
     size_t at = around->held.count;
     RONDO_TRY(rondo_memory_list_held(graph, input->allocator, &around->held));
     for (; at < around->held.count; at++) {
-      if (graph != root && !is_apart(input, around, graph, at, sure)) continue;
+      if (graph != root && !is_live_before(input, around, graph, at, sure)) continue;
       const rondo_known_range range = around->held.items[at];
       around->held.items[at] = around->held.items[sure];
       around->held.items[sure++] = range;
@@ -184,23 +179,23 @@ static rondo_status collect_held(rondo_verify_input *input, const rondo_graph *r
 }
 
 static void free_surroundings(const rondo_allocator *allocator, surroundings *around) {
-  free_given(&around->given);
+  rondo_release(allocator, around->given, around->given_count, sizeof *around->given);
   rondo_array_free(allocator, &around->recordings);
   rondo_array_free(allocator, &around->held);
 }
 
-/* `input` has nodes, edges and how findings name nodes. `root` is the graph around all. */
+/* The caller has set nodes, edges and clone_tags in `input`. `root` is the outermost graph. */
 static rondo_status verify_flat(rondo_verify_input *input, const rondo_graph *root, const rondo_device *device,
                                 const rondo_verify_options *options, rondo_findings **out) {
-  surroundings around = {.given = {.allocator = input->allocator}};
+  surroundings around = {0};
   if (device != NULL) around.memory = rondo_device_memory_made(device);
   input->root = root;
   input->find = find_range;
   input->user = &around;
   input->knows_all = device != NULL;
   input->max_findings = options->max_findings;
-  rondo_status status = sort_given(&around.given, options);
-  if (status == RONDO_OK) status = collect_held(input, root, &around);
+  rondo_status status = sort_given(input->allocator, options, &around);
+  if (status == RONDO_OK) status = collect_live_ranges(input, root, &around);
   if (status == RONDO_OK) status = rondo_verify(input, out);
   input->user = NULL;
   free_surroundings(input->allocator, &around);
@@ -223,7 +218,7 @@ static rondo_status verify_lowering(const rondo_lowering *lowering, const rondo_
 
 static rondo_status verify_graph(const rondo_graph *graph, const rondo_verify_options *options, rondo_findings **out) {
   rondo_lowering lowering;
-  const rondo_status lowered = rondo_lower((rondo_graph *)(uintptr_t)graph, &lowering); /* which only reads it */
+  const rondo_status lowered = rondo_lower((rondo_graph *)(uintptr_t)graph, &lowering); /* it is only read */
   if (lowered != RONDO_OK) return rondo_fail_context(lowered, "rondo_graph_verify");
   const rondo_status status = verify_lowering(&lowering, graph->device, false, options, out);
   rondo_lowering_free(&lowering);
@@ -256,7 +251,7 @@ static void log_warnings(const char *call, const rondo_graph *graph, const rondo
             call, rondo_graph_label(label, graph), (unsigned long long)warnings, first.message);
 }
 
-/* What changes with every allocation and free of the device, host memory and lives of graph memory too. Never 0. */
+/* A number that changes with every allocation and free on the device, also of host and graph memory. Never 0. */
 static uint64_t allocations_stamp(const rondo_device *device) {
   rondo_device_memory *memory = rondo_device_memory_made(device);
   if (memory == NULL) return 1;
@@ -300,13 +295,14 @@ static bool same_pointers(const rondo_kernel_node *now, const rondo_kernel_node 
   return true;
 }
 
-static bool same_accesses(const rondo_node_params *now, const rondo_node_params *then) {
+bool rondo_exec_same_accesses(const rondo_exec *exec, uint32_t index, const rondo_node_params *then) {
+  const rondo_node_params *now = rondo_exec_params(exec, index);
   if (then->kind == RONDO_NODE_KERNEL) return same_pointers(&now->as.kernel, &then->as.kernel);
   const bool accesses = then->kind == RONDO_NODE_COPY || then->kind == RONDO_NODE_FILL;
   return !accesses || rondo_node_params_compare(now, then, false) == 0;
 }
 
-static rondo_status raise_first(rondo_verify_input *input, const rondo_exec *exec) {
+static rondo_status fail_with_first(rondo_verify_input *input, const rondo_exec *exec) {
   const rondo_verify_options options = {RONDO_VERIFY_OPTIONS_INIT};
   rondo_findings *findings;
   RONDO_TRY(verify_flat(input, exec->lowering.root, exec->device, &options, &findings));
@@ -315,34 +311,34 @@ static rondo_status raise_first(rondo_verify_input *input, const rondo_exec *exe
   return status;
 }
 
-/* Apart from the node only nodes that allocate and free count, in their order in the whole graph. */
-static rondo_status verify_in_lives(const rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
+/* Verifies the node together with all alloc and free nodes, in the order of the whole graph. */
+static rondo_status verify_with_lifetimes(const rondo_exec *exec, uint32_t index, const rondo_node_params *params) {
   static const rondo_node_params nothing = {.kind = RONDO_NODE_EMPTY};
   const rondo_lowering *lowering = &exec->lowering;
   rondo_flat_node *nodes;
   RONDO_TRY(flatten(lowering, &nodes));
   for (size_t i = 0; i < lowering->nodes.count; i++) {
-    if (!rondo_node_is_memory(nodes[i].params)) nodes[i].params = i == place ? params : &nothing;
+    if (!rondo_node_is_memory(nodes[i].params)) nodes[i].params = i == index ? params : &nothing;
   }
   rondo_verify_input input = {
       .allocator = &lowering->allocator, .nodes = nodes, .edges = rondo_lowering_edges(lowering), .clone_tags = true};
-  const rondo_status status = raise_first(&input, exec);
+  const rondo_status status = fail_with_first(&input, exec);
   rondo_release(&lowering->allocator, nodes, lowering->nodes.count, sizeof *nodes);
   return status;
 }
 
-static rondo_status verify_alone(const rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
-  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
+static rondo_status verify_alone(const rondo_exec *exec, uint32_t index, const rondo_node_params *params) {
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[index];
   const rondo_flat_node node = {.params = params, .graph = origin->graph, .slot = origin->slot};
   const uint32_t no_edges[2] = {0, 0};
   rondo_verify_input input = {.allocator = &exec->lowering.allocator,
                               .nodes = &node,
                               .edges = {.node_count = 1, .successor_start = no_edges},
                               .clone_tags = true};
-  return raise_first(&input, exec);
+  return fail_with_first(&input, exec);
 }
 
-bool rondo_exec_reaches_plain(const rondo_exec *exec, const rondo_kernel_node *node) {
+bool rondo_exec_accesses_plain(const rondo_exec *exec, const rondo_kernel_node *node) {
   const rondo_device_memory *memory = rondo_device_memory_made(exec->device);
   if (memory == NULL || exec->graph->has_memory) return false;
   for (size_t i = 0; i < node->arg_count; i++) {
@@ -354,16 +350,12 @@ bool rondo_exec_reaches_plain(const rondo_exec *exec, const rondo_kernel_node *n
   return true;
 }
 
-bool rondo_exec_same_accesses(const rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
-  return same_accesses(rondo_exec_params(exec, place), params);
+rondo_status rondo_exec_verify_node(const rondo_exec *exec, uint32_t index, const rondo_node_params *params) {
+  if (params->kind == RONDO_NODE_KERNEL && rondo_exec_accesses_plain(exec, &params->as.kernel)) return RONDO_OK;
+  return exec->graph->has_memory ? verify_with_lifetimes(exec, index, params) : verify_alone(exec, index, params);
 }
 
-rondo_status rondo_exec_verify_node(const rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
-  if (params->kind == RONDO_NODE_KERNEL && rondo_exec_reaches_plain(exec, &params->as.kernel)) return RONDO_OK;
-  return exec->graph->has_memory ? verify_in_lives(exec, place, params) : verify_alone(exec, place, params);
-}
-
-/* Asking ---------------------------------------------------------------------------------------------------------- */
+/* Findings -------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_exec_get_findings(const rondo_exec *exec, const rondo_findings **out_findings) {
   const char *const call = "rondo_exec_get_findings";

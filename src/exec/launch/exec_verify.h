@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT
- * Verification for the user, of a graph alone or when an exec is made.
+ * Verification of a graph, alone or when an exec is created or updated.
  */
 #ifndef RONDO_EXEC_LAUNCH_EXEC_VERIFY_H
 #define RONDO_EXEC_LAUNCH_EXEC_VERIFY_H
 
 #include "exec/launch/exec_internal.h"
 
-/* Fails with the first error that verification finds; warnings are kept in the draft. `graph` is what the draft was
- * made of: that there was nothing to find is noted there. */
+/* Fails with the first error that verification finds; the draft keeps warnings. `graph` is the graph that was cloned:
+ * if there are no findings, that is noted there. */
 RONDO_MUST_USE rondo_status rondo_exec_draft_verify(const char *call, rondo_exec_draft *draft, rondo_graph *graph);
 
-/* Whether the node would access what it does now; and whether all that a kernel's pointers reach are allocations in
- * which nothing can go wrong: they live, and no graph has them. */
-bool rondo_exec_same_accesses(const rondo_exec *exec, uint32_t place, const rondo_node_params *params);
-bool rondo_exec_reaches_plain(const rondo_exec *exec, const rondo_kernel_node *node);
+/* Whether the node would access the same memory as now. Whether all pointers of a kernel point into allocations that
+ * are live and belong to no graph, so that no error is possible. */
+bool rondo_exec_same_accesses(const rondo_exec *exec, uint32_t index, const rondo_node_params *params);
+bool rondo_exec_accesses_plain(const rondo_exec *exec, const rondo_kernel_node *node);
 
-/* Fails with the first mistake that the node's accesses would be with these parameters, resolved: of lifetimes, extents
- * and reach. Races are left out, because other nodes may have to change too. */
-RONDO_MUST_USE rondo_status rondo_exec_verify_node(const rondo_exec *exec, uint32_t place,
+/* Fails with the first error in the node's accesses with these resolved parameters: lifetimes, extents and access to
+ * the memory. Does not look for races, because other nodes may change next. */
+RONDO_MUST_USE rondo_status rondo_exec_verify_node(const rondo_exec *exec, uint32_t index,
                                                    const rondo_node_params *params);
 
-/* Whether verification found nothing in the graph, and nothing has changed since: neither the graph nor the device's
- * allocations. Taken down when an exec is made or updated with it. */
+/* Whether verification, when an exec was created or updated with the graph, found nothing, and neither the graph nor
+ * the device's allocations have changed since. */
 bool rondo_exec_is_verified(const rondo_graph *graph);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Making execs: clone, lower, check, and make the driver's executable. Because of the clone, later changes of the graph
- * and its end do not matter. A failure on the way frees what was made.
+ * Creating execs: clone, lower, check, and create the driver's executable. The exec has a clone of the graph, so that
+ * the graph can be changed or destroyed afterwards. A failure frees what was created.
  */
 #include "exec/launch/instantiate.h"
 #include "base/trace.h"
@@ -34,15 +34,12 @@ static rondo_status check_graph(const char *call, const rondo_graph *graph) {
   char label[RONDO_LABEL_BYTES];
   if (graph->device == NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                      "%s: %s was made without a device and is data only: make it for a device", call,
+                      "%s: %s was created without a device and is only data: create it for a device", call,
                       rondo_graph_label(label, graph));
-  if (rondo_graph_is_captured_into(graph))
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
-                      "%s: a stream captures into %s: end the capture first", call, rondo_graph_label(label, graph));
-  return RONDO_OK;
+  return rondo_build_refuse_captured(call, graph);
 }
 
-/* Only the exec uses the clone: it counts neither as a graph nor as one that shares the addresses. */
+/* Only the exec uses the clone. So the device does not count it as a graph, nor the address space as a user. */
 static rondo_status clone_for_exec(rondo_graph *graph, rondo_graph **out) {
   RONDO_TRY(rondo_graph_copy(graph, out));
   rondo_address_space_forget_clone(rondo_address_space_of(graph));
@@ -85,20 +82,20 @@ rondo_status rondo_exec_draft_random(rondo_exec_draft *draft, const rondo_exec_r
   return draft->placed == NULL ? RONDO_OK : rondo_exec_random_create(draft->placed, like, &draft->random);
 }
 
-/* The space that has the node's addresses. */
-static rondo_address_space *space_of(const rondo_exec_draft *draft, size_t place) {
-  const rondo_node_params *params = draft->lowering.nodes.items[place].params;
+/* The address space of the node. */
+static rondo_address_space *space_of(const rondo_exec_draft *draft, size_t index) {
+  const rondo_node_params *params = draft->lowering.nodes.items[index].params;
   const rondo_relocation *relocation = draft->relocation;
   if (relocation != NULL && params->kind == RONDO_NODE_ALLOC &&
       rondo_relocation_owns(relocation, params->as.alloc.address))
     return relocation->space;
-  return rondo_address_space_of(draft->lowering.origins.items[place].graph);
+  return rondo_address_space_of(draft->lowering.origins.items[index].graph);
 }
 
-/* A node whose memory is an arena's: nothing of it is the exec's to map, or to keep account of. */
-static bool is_of_arena(const rondo_exec_draft *draft, size_t place) {
-  const rondo_node_params *params = draft->lowering.nodes.items[place].params;
-  const rondo_arena *arena = rondo_arena_of(draft->lowering.origins.items[place].graph);
+/* Whether the node's memory belongs to an arena. Then the exec neither maps it nor tracks it. */
+static bool is_of_arena(const rondo_exec_draft *draft, size_t index) {
+  const rondo_node_params *params = draft->lowering.nodes.items[index].params;
+  const rondo_arena *arena = rondo_arena_of(draft->lowering.origins.items[index].graph);
   return arena != NULL && (params->kind == RONDO_NODE_ALLOC || rondo_arena_owns(arena, params->as.free_address));
 }
 
@@ -130,8 +127,8 @@ rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, bool auto_free) {
 static rondo_status collect_records(rondo_exec *exec) {
   for (size_t i = 0; i < exec->lowering.nodes.count; i++) {
     if (rondo_exec_params(exec, i)->kind != RONDO_NODE_EVENT_RECORD) continue;
-    const uint32_t place = (uint32_t)i;
-    RONDO_TRY(rondo_array_push(&exec->device->allocator, &exec->records, &place));
+    const uint32_t index = (uint32_t)i;
+    RONDO_TRY(rondo_array_push(&exec->device->allocator, &exec->records, &index));
   }
   return RONDO_OK;
 }
@@ -193,7 +190,7 @@ static rondo_status make_exec(rondo_graph *graph, const rondo_instantiate_option
     free_exec(exec);
     return status;
   }
-  rondo_exec_begin_reach(exec, graph);
+  rondo_exec_begin_access(exec, graph);
   rondo_exec_check(exec);
   *out = exec;
   return RONDO_OK;
@@ -248,15 +245,15 @@ void rondo_exec_destroy(rondo_exec *exec) {
 
 void rondo_exec_end(rondo_exec *exec) {
   if (exec == NULL) return;
-  rondo_status_ignore(exec->executable->ops->synchronize(exec->executable), "what failed has ended too");
-  if (exec->heap != NULL) rondo_status_ignore(rondo_heap_wait(exec->heap), "what failed has ended too");
+  rondo_status_ignore(exec->executable->ops->synchronize(exec->executable), "failed launches have ended too");
+  if (exec->heap != NULL) rondo_status_ignore(rondo_heap_wait(exec->heap), "failed launches have ended too");
   if (exec->memory != NULL) rondo_exec_memory_free_live(exec->memory);
   rondo_exec_destroy(exec);
 }
 
-/* Asking ---------------------------------------------------------------------------------------------------------- */
+/* Information ----------------------------------------------------------------------------------------------------- */
 
-/* The clone and its children, roughly: what grows with the graph. */
+/* An estimate for the clone and its children: the parts that grow with the graph. */
 static uint64_t graph_host_bytes(const rondo_graph *graph) {
   uint64_t bytes = sizeof *graph + graph->nodes.capacity * sizeof *graph->nodes.items;
   for (size_t i = 0; i < graph->nodes.count; i++) {
@@ -275,7 +272,7 @@ static uint64_t graph_host_bytes(const rondo_graph *graph) {
 static uint64_t lowering_host_bytes(const rondo_lowering *lowering) {
   uint64_t bytes = lowering->nodes.capacity * sizeof(rondo_lowered_node) +
                    lowering->origins.capacity * sizeof(rondo_lowered_origin) +
-                   lowering->graphs.capacity * sizeof(rondo_graph_places) +
+                   lowering->graphs.capacity * sizeof(rondo_graph_indices) +
                    (lowering->nodes.count + 1 + lowering->predecessors.count) * sizeof(uint32_t) +
                    (lowering->predecessor_start.capacity + lowering->predecessors.capacity) * sizeof(uint32_t);
   for (size_t i = 0; i < lowering->graphs.count; i++) bytes += lowering->graphs.items[i].count * sizeof(uint32_t);

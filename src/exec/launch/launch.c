@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Launching. For an exec without graph memory and event nodes, a launch is the driver's launch and a counter. One flag
- * says whether there is anything else to do.
+ * Launching. For most execs a launch is the driver's launch and a counter. The flag has_extras says whether there is
+ * more to do: for graph memory, event nodes or random numbers.
  */
 #include "base/trace.h"
 #include "exec/launch/declared_access.h"
 #include "exec/patch/patch.h"
 #include "graph/graph.h"
 
-/* For what a launch seldom does. Inlined, it would make all launches save registers for it. */
+/* For rare cases. If they were inlined, every launch would save registers for them. */
 #define OUT_OF_LINE __attribute__((noinline))
 
 OUT_OF_LINE static rondo_status refuse(const char *call, const rondo_exec *exec, const rondo_stream *stream) {
@@ -16,7 +16,7 @@ OUT_OF_LINE static rondo_status refuse(const char *call, const rondo_exec *exec,
   return rondo_require_device(call, "the stream", exec->device, stream->device);
 }
 
-/* The exec becomes a child graph of what the stream captures (C16). */
+/* The exec becomes a child graph in the capture (C16). */
 OUT_OF_LINE static rondo_status launch_into_capture(rondo_exec *exec, rondo_stream *stream) {
   RONDO_TRY(rondo_capture_refuse_stray(stream, "rondo_exec_launch"));
   RONDO_TRY(rondo_capture_require_active(rondo_stream_capture(stream), "rondo_exec_launch"));
@@ -30,13 +30,13 @@ OUT_OF_LINE static rondo_status launch_into_capture(rondo_exec *exec, rondo_stre
   return rondo_capture_add(stream, "rondo_exec_launch", &params);
 }
 
-/* What failed about an exec's memory, with the names of call and graph. */
+/* Adds the names of the call and the graph to a failure of graph memory. */
 static rondo_status fail_memory(const char *call, const rondo_exec *exec, rondo_status status) {
   char label[RONDO_LABEL_BYTES];
   return rondo_fail_context(status, "%s of %s", call, rondo_graph_label(label, exec->graph));
 }
 
-/* Where its memory is mapped from, unless it is mapped already. */
+/* The heap that backs the graph memory of a launch. */
 static rondo_status find_heap(const rondo_exec *exec, rondo_stream *stream, rondo_heap **out) {
   *out = exec->heap;
   return *out != NULL ? RONDO_OK : rondo_stream_heap(stream, out);
@@ -74,8 +74,8 @@ static rondo_status launch_with_random(const rondo_exec *exec, rondo_stream *str
 OUT_OF_LINE static rondo_status launch_with_extras(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
   if (exec->broken)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE,
-                      "rondo_exec_launch: an update of this exec failed and could not be taken back: update it again, "
-                      "or instantiate again");
+                      "rondo_exec_launch: an update of this exec failed and could not be undone: update it again, or "
+                      "instantiate again");
   RONDO_TRY(exec->random != NULL ? launch_with_random(exec, stream, moves) : launch_queued(exec, stream, moves));
   for (size_t i = 0; i < exec->records.count; i++)
     rondo_event_note_recorded(rondo_exec_params(exec, exec->records.items[i])->as.event, stream);
@@ -110,7 +110,7 @@ rondo_status rondo_exec_launch_patched(rondo_exec *exec, rondo_stream *stream, r
 }
 
 OUT_OF_LINE static rondo_status launch_checked(rondo_exec *exec, rondo_stream *stream) {
-  RONDO_TRY(rondo_exec_check_reach("rondo_exec_launch", exec));
+  RONDO_TRY(rondo_exec_check_access("rondo_exec_launch", exec));
   return launch(exec, stream, NULL);
 }
 
@@ -118,7 +118,7 @@ rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream) {
   const bool fine = exec != NULL && stream != NULL && exec->device == stream->device && !rondo_in_callback();
   if (__builtin_expect(!fine, 0)) return refuse("rondo_exec_launch", exec, stream);
   if (__builtin_expect(!rondo_stream_runs_at_once(stream), 0)) return launch_into_capture(exec, stream);
-  if (__builtin_expect(!rondo_exec_is_reached(exec), 0)) return launch_checked(exec, stream);
+  if (__builtin_expect(!rondo_exec_has_checked_access(exec), 0)) return launch_checked(exec, stream);
   return launch(exec, stream, NULL);
 }
 

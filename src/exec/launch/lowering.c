@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Lowering: the walk through a graph and its children. Each graph is walked in its topological order, and a child where
- * its node is, so that a node is placed after all that it depends on.
+ * Lowering walks through a graph in topological order, and through a child graph when it gets to the child node. So a
+ * node is appended after all nodes that it depends on.
  */
 #include "exec/launch/lowering.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tasks/task_graph.h"
 #include "exec/stream/stream_internal.h"
 #include "graph/node_name.h"
 #include "graph/topological_order.h"
 
-/* A run of the pool of ends. */
+/* A range of the pool: nodes on which a later node depends. */
 typedef struct ends {
   size_t first, count;
 } ends;
@@ -19,41 +20,41 @@ typedef struct ends {
 typedef struct graph_walker {
   rondo_lowering *lowering;
   const rondo_allocator *allocator;
-  RONDO_ARRAY(uint32_t) pool; /* places, in runs: what depends on a child node depends on these */
+  RONDO_ARRAY(uint32_t) pool; /* indices, in ranges */
 } graph_walker;
 
-/* One of the graphs, while it is walked. What depends on a node depends on its place, or, of a child, on its ends. */
+/* One of the graphs, while it is walked. A successor of a node depends on its index or, for a child node, its ends. */
 typedef struct graph_level {
   rondo_graph *graph;
-  ends around;      /* what its roots depend on */
-  uint32_t *places; /* by slot */
-  ends *ends_of;    /* by slot, of child nodes; NULL before the first */
-  uint32_t number; /* of the outermost child node that the graph is inside of; RONDO_NO_NODE for the graph around all */
+  ends around;       /* the predecessors of its roots */
+  uint32_t *indices; /* by slot */
+  ends *ends_of;     /* by slot, for child nodes; NULL before the first one */
+  uint32_t number;   /* of the outermost child node that contains the graph; RONDO_NO_NODE for the outermost graph */
   const char *inside;
 } graph_level;
 
 static const rondo_node_params join_params = {.kind = RONDO_NODE_EMPTY, .name = ""};
 
-/* Placing --------------------------------------------------------------------------------------------------------- */
+/* Appending ------------------------------------------------------------------------------------------------------- */
 
-static rondo_status fail_place(const rondo_lowering *lowering) {
+static rondo_status fail_too_many(const rondo_lowering *lowering) {
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
                     "a graph of more than %zu nodes with its children cannot be instantiated", lowering->nodes.count);
 }
 
-/* The edges that lead to it are linked next. */
-static inline rondo_status place(graph_walker *walker, const rondo_lowered_node *node,
-                                 const rondo_lowered_origin *origin, uint32_t *out_place) {
+/* The caller adds the edges to the node next. */
+static inline rondo_status append(graph_walker *walker, const rondo_lowered_node *node,
+                                  const rondo_lowered_origin *origin, uint32_t *out_index) {
   rondo_lowering *lowering = walker->lowering;
-  if (lowering->nodes.count >= RONDO_PLACE_CHILD) return fail_place(lowering);
+  if (lowering->nodes.count >= RONDO_INDEX_CHILD) return fail_too_many(lowering);
   const uint32_t start = (uint32_t)lowering->predecessors.count;
-  *out_place = (uint32_t)lowering->nodes.count;
+  *out_index = (uint32_t)lowering->nodes.count;
   RONDO_TRY(rondo_array_push(walker->allocator, &lowering->predecessor_start, &start));
   RONDO_TRY(rondo_array_push(walker->allocator, &lowering->origins, origin));
   return rondo_array_push(walker->allocator, &lowering->nodes, node);
 }
 
-/* Lets the last place depend on all of a run. */
+/* Adds edges from all nodes of a range to the last node. */
 static rondo_status link_run(graph_walker *walker, ends from) {
   rondo_lowering *lowering = walker->lowering;
   if (lowering->predecessors.count + from.count > UINT32_MAX)
@@ -67,42 +68,42 @@ static rondo_status link_run(graph_walker *walker, ends from) {
   return RONDO_OK;
 }
 
-/* Lets it depend on what a node of its own graph depends on. */
+/* Adds edges from the dependencies, nodes of the same graph, to the last node. */
 static rondo_status link_dependencies(graph_walker *walker, const graph_level *level, const rondo_slots *dependencies) {
   if (dependencies->count == 0) return link_run(walker, level->around);
   for (size_t i = 0; i < dependencies->count; i++) {
-    const uint32_t slot = dependencies->items[i], from = level->places[slot];
-    const bool is_child = from == RONDO_PLACE_CHILD;
+    const uint32_t slot = dependencies->items[i], from = level->indices[slot];
+    const bool is_child = from == RONDO_INDEX_CHILD;
     RONDO_TRY(is_child ? link_run(walker, level->ends_of[slot])
                        : rondo_array_push(walker->allocator, &walker->lowering->predecessors, &from));
   }
   return RONDO_OK;
 }
 
-/* One node that replaces all of `from` as a dependency. */
+/* Appends an empty node that replaces all of `from` as a dependency. */
 static rondo_status join(graph_walker *walker, ends from, ends *out) {
   const rondo_lowered_node node = {.params = &join_params, .where = {.number = RONDO_NO_NODE, .own = RONDO_NO_NODE}};
   const rondo_lowered_origin nowhere = {.slot = RONDO_NO_NODE};
   uint32_t at = RONDO_NO_NODE;
-  RONDO_TRY(place(walker, &node, &nowhere, &at));
+  RONDO_TRY(append(walker, &node, &nowhere, &at));
   RONDO_TRY(link_run(walker, from));
   walker->lowering->join_count++;
   *out = (ends){.first = walker->pool.count, .count = 1};
   return rondo_array_push(walker->allocator, &walker->pool, &at);
 }
 
-/* Puts what depends on the node at the end of the pool. */
+/* Appends to the pool the nodes on which a successor of this node depends. */
 static rondo_status gather_ends(graph_walker *walker, const graph_level *level, uint32_t slot) {
-  const bool is_child = level->places[slot] == RONDO_PLACE_CHILD;
+  const bool is_child = level->indices[slot] == RONDO_INDEX_CHILD;
   const ends run = is_child ? level->ends_of[slot] : (ends){.count = 1};
   for (size_t i = 0; i < run.count; i++) {
-    const uint32_t end = is_child ? walker->pool.items[run.first + i] : level->places[slot];
+    const uint32_t end = is_child ? walker->pool.items[run.first + i] : level->indices[slot];
     RONDO_TRY(rondo_array_push(walker->allocator, &walker->pool, &end));
   }
   return RONDO_OK;
 }
 
-/* What a child depends on: the ends of its dependencies, or, for a root, those of the graph around. */
+/* The predecessors of a child graph: the ends of its dependencies or, for a root, those of the graph around it. */
 static rondo_status gather_before(graph_walker *walker, const graph_level *level, const rondo_slots *dependencies,
                                   ends *out) {
   const size_t first = walker->pool.count;
@@ -147,12 +148,12 @@ static rondo_status walk_child(graph_walker *walker, graph_level *level, uint32_
   ends before;
   if (level->ends_of == NULL)
     RONDO_TRY(rondo_allocate_items(walker->allocator, level->graph->nodes.count, sizeof(ends), &level->ends_of));
-  level->places[slot] = RONDO_PLACE_CHILD;
+  level->indices[slot] = RONDO_INDEX_CHILD;
   RONDO_TRY(gather_before(walker, level, &node->dependencies, &before));
   return walk_inside(walker, node, before, &level->ends_of[slot]);
 }
 
-/* Data alone names no events. */
+/* Graphs without a device name no events. */
 rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, const rondo_node_where *where, uint64_t captured) {
   const bool is_event = rondo_node_names_event(params) && params->as.event != NULL;
   return (rondo_lowered_node){
@@ -168,11 +169,11 @@ static rondo_status walk_node(graph_walker *walker, graph_level *level, uint32_t
   const rondo_lowered_node lowered = rondo_lowered_of(&node->params, &where, node->captured);
   const rondo_node tag = {.id = (uint64_t)graph->source_serial << 32 | slot};
   const rondo_lowered_origin origin = {.graph = graph, .slot = slot, .tag = tag};
-  RONDO_TRY(place(walker, &lowered, &origin, &level->places[slot]));
+  RONDO_TRY(append(walker, &lowered, &origin, &level->indices[slot]));
   return link_dependencies(walker, level, &node->dependencies);
 }
 
-/* As many places as the graph has nodes, and as many edges as it has, more where there are children. */
+/* Reserves for as many nodes and edges as the graph has. Child graphs need more. */
 static rondo_status reserve(graph_walker *walker, const rondo_graph *graph) {
   rondo_lowering *lowering = walker->lowering;
   const size_t nodes = lowering->nodes.count + graph->live_count;
@@ -194,20 +195,20 @@ static rondo_status walk_nodes(graph_walker *walker, graph_level *level) {
   return status;
 }
 
-static rondo_status add_places(graph_walker *walker, const rondo_graph *graph, uint32_t **out) {
+static rondo_status add_indices(graph_walker *walker, const rondo_graph *graph, uint32_t **out) {
   const size_t count = graph->nodes.count;
   RONDO_TRY(rondo_allocate_items(walker->allocator, count, sizeof **out, out));
-  if (count > 0) memset(*out, 0xff, count * sizeof **out); /* RONDO_PLACE_NONE */
-  const rondo_graph_places entry = {.serial = graph->source_serial,
-                                    .count = count,
-                                    .places = *out,
-                                    .around = rondo_graph_outer_number(graph, walker->lowering->root, RONDO_NO_NODE)};
+  if (count > 0) memset(*out, 0xff, count * sizeof **out); /* RONDO_INDEX_NONE */
+  const rondo_graph_indices entry = {.serial = graph->source_serial,
+                                     .count = count,
+                                     .indices = *out,
+                                     .around = rondo_graph_outer_number(graph, walker->lowering->root, RONDO_NO_NODE)};
   const rondo_status status = rondo_array_push(walker->allocator, &walker->lowering->graphs, &entry);
   if (status != RONDO_OK) rondo_release(walker->allocator, *out, count, sizeof **out);
   return status;
 }
 
-/* The path to a child graph, for its nodes. */
+/* Adds the path to a child graph, for the labels of its nodes. */
 static rondo_status add_path(graph_walker *walker, graph_level *level) {
   char inside[RONDO_INSIDE_BYTES], *path;
   const rondo_graph *const root = walker->lowering->root;
@@ -221,13 +222,13 @@ static rondo_status add_path(graph_walker *walker, graph_level *level) {
   return status;
 }
 
-/* Between kernels, which have places. */
+/* Programmatic edges are between kernels, which are in the list. */
 static rondo_status add_programmatic(graph_walker *walker, const graph_level *level) {
   const rondo_graph *graph = level->graph;
   for (size_t i = 0; i < graph->programmatic.count; i++) {
     const rondo_programmatic_edge *loose = &graph->programmatic.items[i];
-    const rondo_lowered_edge lowered = {.from = level->places[loose->from],
-                                        .to = level->places[loose->to],
+    const rondo_lowered_edge lowered = {.from = level->indices[loose->from],
+                                        .to = level->indices[loose->to],
                                         .from_port = loose->from_port,
                                         .to_port = loose->to_port,
                                         .type = loose->type};
@@ -236,10 +237,10 @@ static rondo_status add_programmatic(graph_walker *walker, const graph_level *le
   return RONDO_OK;
 }
 
-/* `out` may be NULL: nothing depends on the graph around all. */
+/* `out` may be NULL: nothing depends on the outermost graph. */
 static rondo_status walk_graph(graph_walker *walker, rondo_graph *graph, ends around, ends *out) {
   graph_level level = {.graph = graph, .around = around};
-  RONDO_TRY(add_places(walker, graph, &level.places));
+  RONDO_TRY(add_indices(walker, graph, &level.indices));
   rondo_status status = add_path(walker, &level);
   if (status == RONDO_OK) status = walk_nodes(walker, &level);
   if (status == RONDO_OK) status = add_programmatic(walker, &level);
@@ -250,7 +251,6 @@ static rondo_status walk_graph(graph_walker *walker, rondo_graph *graph, ends ar
 
 /* Edges ----------------------------------------------------------------------------------------------------------- */
 
-/* Counting sort by what they come from, filled in from the end: each node's successors ascend. */
 static rondo_status invert_edges(graph_walker *walker) {
   rondo_lowering *lowering = walker->lowering;
   const size_t nodes = lowering->nodes.count, edges = lowering->predecessors.count;
@@ -261,17 +261,13 @@ static rondo_status invert_edges(graph_walker *walker) {
   RONDO_TRY(rondo_array_push(walker->allocator, &lowering->predecessor_start, &past));
   RONDO_TRY(rondo_allocate_items(walker->allocator, nodes + 1, sizeof(uint32_t), &lowering->successor_start));
   RONDO_TRY(rondo_allocate_items(walker->allocator, edges, sizeof(uint32_t), &lowering->successors));
-  const uint32_t *predecessors = lowering->predecessors.items, *from = lowering->predecessor_start.items;
-  uint32_t *start = lowering->successor_start;
-  for (size_t e = 0; e < edges; e++) start[predecessors[e]]++;
-  for (size_t i = 1; i <= nodes; i++) start[i] += start[i - 1];
-  for (size_t to = nodes; to-- > 0;)
-    for (uint32_t e = from[to]; e < from[to + 1]; e++) lowering->successors[--start[predecessors[e]]] = (uint32_t)to;
+  rondo_edges_invert(nodes, lowering->predecessor_start.items, lowering->predecessors.items, lowering->successor_start,
+                     lowering->successors);
   return RONDO_OK;
 }
 
 static int compare_serials(const void *a, const void *b) {
-  const uint32_t left = ((const rondo_graph_places *)a)->serial, right = ((const rondo_graph_places *)b)->serial;
+  const uint32_t left = ((const rondo_graph_indices *)a)->serial, right = ((const rondo_graph_indices *)b)->serial;
   return (left > right) - (left < right);
 }
 
@@ -293,8 +289,8 @@ void rondo_lowering_free(rondo_lowering *lowering) {
   const rondo_allocator *allocator = &lowering->allocator;
   if (lowering->allocator.release == NULL) return;
   for (size_t i = 0; i < lowering->graphs.count; i++) {
-    const rondo_graph_places *at = &lowering->graphs.items[i];
-    rondo_release(allocator, at->places, at->count, sizeof(uint32_t));
+    const rondo_graph_indices *at = &lowering->graphs.items[i];
+    rondo_release(allocator, at->indices, at->count, sizeof(uint32_t));
   }
   if (lowering->successor_start != NULL)
     rondo_release(allocator, lowering->successor_start, lowering->nodes.count + 1, sizeof(uint32_t));
@@ -312,21 +308,21 @@ void rondo_lowering_free(rondo_lowering *lowering) {
 
 /* Looking up ------------------------------------------------------------------------------------------------------ */
 
-static const rondo_graph_places *find_graph(const rondo_lowering *lowering, uint32_t serial) {
-  const rondo_graph_places key = {.serial = serial}, *items = lowering->graphs.items;
+static const rondo_graph_indices *find_graph(const rondo_lowering *lowering, uint32_t serial) {
+  const rondo_graph_indices key = {.serial = serial}, *items = lowering->graphs.items;
   if (lowering->graphs.count == 0) return NULL;
-  if (items[0].serial == serial) return items; /* mostly there is no other */
+  if (items[0].serial == serial) return items; /* usually there is no other */
   return bsearch(&key, items, lowering->graphs.count, sizeof *items, compare_serials);
 }
 
 uint32_t rondo_lowering_find(const rondo_lowering *lowering, rondo_node node) {
-  const rondo_graph_places *at = find_graph(lowering, (uint32_t)(node.id >> 32));
+  const rondo_graph_indices *at = find_graph(lowering, (uint32_t)(node.id >> 32));
   const uint32_t slot = rondo_node_number(node);
-  return at == NULL || slot >= at->count ? RONDO_PLACE_NONE : at->places[slot];
+  return at == NULL || slot >= at->count ? RONDO_INDEX_NONE : at->indices[slot];
 }
 
 uint32_t rondo_lowering_around(const rondo_lowering *lowering, rondo_node node) {
-  const rondo_graph_places *at = find_graph(lowering, (uint32_t)(node.id >> 32));
+  const rondo_graph_indices *at = find_graph(lowering, (uint32_t)(node.id >> 32));
   return at == NULL ? RONDO_NO_NODE : at->around;
 }
 
@@ -358,7 +354,7 @@ const char *rondo_lowering_label(const rondo_lowering *lowering, size_t index, c
 
 /* Comparing ------------------------------------------------------------------------------------------------------- */
 
-/* The first node that only one of the two ascending lists names; UINT32_MAX when they are the same. */
+/* The first node that is in only one of the two ascending lists; UINT32_MAX if they are equal. */
 static uint32_t first_difference(const uint32_t *a, size_t a_count, const uint32_t *b, size_t b_count) {
   for (size_t i = 0;; i++) {
     if (i == a_count && i == b_count) return UINT32_MAX;
@@ -367,7 +363,7 @@ static uint32_t first_difference(const uint32_t *a, size_t a_count, const uint32
   }
 }
 
-/* NULL when the graph has no edges. */
+/* NULL if the graph has no edges. */
 static const uint32_t *successors_from(const rondo_lowering *lowering, uint32_t start) {
   return lowering->successors == NULL ? NULL : lowering->successors + start;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Updates: the parameters of one node, one node on or off, or the parameters of a whole graph. What must not change is
- * found before anything changes. What the driver refuses after that is taken back (update_in_place.c).
+ * Updates: the parameters of one node, enabling or disabling a node, or the parameters of a whole graph. Changes that
+ * an exec does not allow are refused before anything changes. If the driver refuses a change after that, the update is
+ * undone (update_in_place.c).
  *
  * Threads: one at a time for an exec.
  */
@@ -34,15 +35,14 @@ static rondo_status fail_child(const char *call, const rondo_exec *exec, rondo_n
                          call, number, inside);
 }
 
-static rondo_status find_place(const char *call, const rondo_exec *exec, rondo_node node, uint32_t *out) {
+static rondo_status find_index(const char *call, const rondo_exec *exec, rondo_node node, uint32_t *out) {
   *out = rondo_lowering_find(&exec->lowering, node);
-  if (*out == RONDO_PLACE_NONE)
+  if (*out == RONDO_INDEX_NONE)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE,
-                      "%s: the tag 0x%" PRIx64
-                      " is of no node of the graph that the exec was made of, nor of a child graph in it: pass the one "
-                      "that adding the node to that graph returned",
+                      "%s: the exec's graph and its child graphs have no node with the tag 0x%" PRIx64
+                      ": pass the tag that adding the node to the original graph returned",
                       call, node.id);
-  return *out == RONDO_PLACE_CHILD ? fail_child(call, exec, node) : RONDO_OK;
+  return *out == RONDO_INDEX_CHILD ? fail_child(call, exec, node) : RONDO_OK;
 }
 
 static rondo_status check_kind(const char *call, const rondo_node_params *now, const rondo_node_params *then,
@@ -53,75 +53,77 @@ static rondo_status check_kind(const char *call, const rondo_node_params *now, c
                            "%s: %s cannot become a node of kind '%s': change the graph, and instantiate it again", call,
                            rondo_node_label_at(label, now, where), rondo_node_kind_name(then->kind));
   if (now->kind == RONDO_NODE_EMPTY || now->kind == RONDO_NODE_FOREIGN || rondo_node_is_memory(now))
-    return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, where->number,
-                           "%s: %s has nothing that can change in an exec: change the graph, and instantiate it again",
-                           call, rondo_node_label_at(label, now, where));
+    return rondo_fail_node(
+        RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, where->number,
+        "%s: %s has no parameters that an exec can change: change the graph, and instantiate it again", call,
+        rondo_node_label_at(label, now, where));
   return RONDO_OK;
 }
 
 /* Shapes of more than one dimension cannot change. `then` is resolved. */
-static bool may_take(const rondo_node_params *now, const rondo_node_params *then) {
+static bool can_change_to(const rondo_node_params *now, const rondo_node_params *then) {
   return (rondo_node_is_plain(now) && rondo_node_is_plain(then)) || rondo_node_params_compare(now, then, false) == 0;
 }
 
 static rondo_status check_shapes(const char *call, const rondo_node_params *now, const rondo_node_params *then,
                                  const rondo_node_where *where) {
   char label[RONDO_LABEL_BYTES];
-  if (may_take(now, then)) return RONDO_OK;
-  return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED, where->number,
-                         "%s: %s is or would be of more than one dimension: only one-dimensional copies and fills can "
-                         "change",
-                         call, rondo_node_label_at(label, now, where));
+  if (can_change_to(now, then)) return RONDO_OK;
+  return rondo_fail_node(
+      RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED, where->number,
+      "%s: %s has, or would have, more than one dimension: an exec can only change one-dimensional copies "
+      "and fills",
+      call, rondo_node_label_at(label, now, where));
 }
 
-/* Changes the driver's executable and the clone, in that order: what the clone needs is there before. */
-static rondo_status commit_in_place(rondo_exec *exec, uint32_t place, const rondo_lowered_node *after) {
-  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
-  RONDO_TRY(exec->executable->ops->set_params(exec->executable, place, after));
+/* Changes the driver's executable, then the clone, whose change cannot fail. */
+static rondo_status commit_in_place(rondo_exec *exec, uint32_t index, const rondo_lowered_node *after) {
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[index];
+  RONDO_TRY(exec->executable->ops->set_params(exec->executable, index, after));
   rondo_graph_overwrite(origin->graph, origin->slot, after->params);
   return RONDO_OK;
 }
 
-static rondo_status commit_prepared(rondo_exec *exec, uint32_t place, const rondo_lowered_node *after) {
-  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
+static rondo_status commit_prepared(rondo_exec *exec, uint32_t index, const rondo_lowered_node *after) {
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[index];
   rondo_graph_node prepared;
   RONDO_TRY(rondo_graph_prepare(origin->graph, origin->slot, after->params, &prepared));
-  const rondo_status status = exec->executable->ops->set_params(exec->executable, place, after);
+  const rondo_status status = exec->executable->ops->set_params(exec->executable, index, after);
   if (status != RONDO_OK) {
     rondo_graph_discard(origin->graph, &prepared);
     return status;
   }
   rondo_graph_put(origin->graph, origin->slot, &prepared);
-  rondo_exec_rebind(exec, place);
+  rondo_exec_rebind(exec, index);
   return RONDO_OK;
 }
 
-/* In the exec's addresses. */
-static rondo_status commit_lowered(rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
-  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
-  rondo_lowered_node *lowered = &exec->lowering.nodes.items[place];
+/* `params` has the exec's addresses. */
+static rondo_status commit_lowered(rondo_exec *exec, uint32_t index, const rondo_node_params *params) {
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[index];
+  rondo_lowered_node *lowered = &exec->lowering.nodes.items[index];
   const rondo_lowered_node after = rondo_lowered_of(params, &lowered->where, lowered->captured);
-  const bool same = rondo_exec_same_accesses(exec, place, params);
-  if (exec->verify && !same) RONDO_TRY(rondo_exec_verify_node(exec, place, params));
+  const bool same = rondo_exec_same_accesses(exec, index, params);
+  if (exec->verify && !same) RONDO_TRY(rondo_exec_verify_node(exec, index, params));
   if (rondo_graph_fits(origin->graph, origin->slot, params))
-    RONDO_TRY(commit_in_place(exec, place, &after));
+    RONDO_TRY(commit_in_place(exec, index, &after));
   else
-    RONDO_TRY(commit_prepared(exec, place, &after));
-  if (!same) rondo_exec_renew_reach(exec, place);
+    RONDO_TRY(commit_prepared(exec, index, &after));
+  if (!same) rondo_exec_renew_access(exec, index);
   lowered->event = after.event;
   return RONDO_OK;
 }
 
-/* Where there are two clones, the first gets the parameters as they were given. */
-static rondo_status commit_one(rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
-  if (exec->placed == NULL) return commit_lowered(exec, place, params);
-  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
+/* If there are two clones, the first gets the parameters that were passed, and the second the translated ones. */
+static rondo_status commit_one(rondo_exec *exec, uint32_t index, const rondo_node_params *params) {
+  if (exec->placed == NULL) return commit_lowered(exec, index, params);
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[index];
   rondo_graph *original = rondo_exec_original(exec, origin->graph);
   rondo_relocated_params relocated;
   rondo_graph_node prepared;
-  RONDO_TRY(rondo_exec_translate(exec, place, params, &relocated));
+  RONDO_TRY(rondo_exec_translate(exec, index, params, &relocated));
   RONDO_TRY(rondo_graph_prepare(original, origin->slot, params, &prepared));
-  const rondo_status status = commit_lowered(exec, place, &relocated.params);
+  const rondo_status status = commit_lowered(exec, index, &relocated.params);
   if (status == RONDO_OK)
     rondo_graph_put(original, origin->slot, &prepared);
   else
@@ -129,7 +131,7 @@ static rondo_status commit_one(rondo_exec *exec, uint32_t place, const rondo_nod
   return status;
 }
 
-/* Other arguments for the kernel that a node has: the kernel was checked, and there is memory for all arguments. */
+/* Whether only the arguments and the grid change. Then the kernel was checked before, and all arguments fit. */
 static inline bool keeps_kernel(const rondo_exec *exec, const rondo_node_params *now, const rondo_node_params *params) {
   const rondo_kernel_node *kernel = &params->as.kernel, *kernel_now = &now->as.kernel;
   if (now->kind != RONDO_NODE_KERNEL || params->kind != RONDO_NODE_KERNEL || kernel->kernel != kernel_now->kernel)
@@ -143,7 +145,7 @@ static inline bool keeps_kernel(const rondo_exec *exec, const rondo_node_params 
   return exec->placed == NULL && exec->patched == NULL && !rondo_peers_others_have_memory(exec->device);
 }
 
-/* Then there is no access that was not verified. */
+/* Whether the pointers stay the same. Then all accesses were verified before. */
 static inline bool keeps_pointers(const rondo_kernel_node *now, const rondo_kernel_node *then) {
   for (size_t i = 0; i < then->arg_count; i++)
     if (then->kernel->parameters[i].access != RONDO_ACCESS_SCALAR &&
@@ -158,36 +160,36 @@ static rondo_status check_grid(const rondo_device *device, const rondo_kernel *k
   return rondo_device_check_grid(device, kernel, grid);
 }
 
-static rondo_status set_arguments(rondo_exec *exec, uint32_t place, const rondo_node_params *now,
+static rondo_status set_arguments(rondo_exec *exec, uint32_t index, const rondo_node_params *now,
                                   const rondo_kernel_node *kernel) {
   rondo_node_params then = {.kind = RONDO_NODE_KERNEL, .name = now->name, .as.kernel = *kernel};
   const rondo_grid *grid = &kernel->grid, *grid_now = &now->as.kernel.grid;
   if (grid->x != grid_now->x || grid->y != grid_now->y || grid->z != grid_now->z)
     RONDO_TRY(check_grid(exec->device, kernel->kernel, *grid, &then.as.kernel.grid));
   const bool is_new = exec->verify && !keeps_pointers(&now->as.kernel, kernel);
-  const rondo_lowered_node after = {.params = &then, .where = exec->lowering.nodes.items[place].where};
-  const bool is_plain = is_new && rondo_exec_reaches_plain(exec, kernel);
-  if (is_new && !is_plain) RONDO_TRY(rondo_exec_verify_node(exec, place, &then));
-  RONDO_TRY(commit_in_place(exec, place, &after));
-  if (is_new && !is_plain) rondo_exec_renew_reach(exec, place);
+  const rondo_lowered_node after = {.params = &then, .where = exec->lowering.nodes.items[index].where};
+  const bool is_plain = is_new && rondo_exec_accesses_plain(exec, kernel);
+  if (is_new && !is_plain) RONDO_TRY(rondo_exec_verify_node(exec, index, &then));
+  RONDO_TRY(commit_in_place(exec, index, &after));
+  if (is_new && !is_plain) rondo_exec_renew_access(exec, index);
   return RONDO_OK;
 }
 
-/* Not the usual: of another kind, or there is more to it than the driver's own parameters. */
-static __attribute__((noinline)) rondo_status set_otherwise(const char *call, rondo_exec *exec, uint32_t place,
-                                                            const rondo_node_params *params) {
-  const rondo_node_params *now = rondo_exec_given_params(exec, place);
-  const rondo_node_where *where = &exec->lowering.nodes.items[place].where;
+/* The general case: the kind or the kernel changes, or there is more to change than the driver's parameters. */
+static __attribute__((noinline)) rondo_status set_any_params(const char *call, rondo_exec *exec, uint32_t index,
+                                                             const rondo_node_params *params) {
+  const rondo_node_params *now = rondo_exec_given_params(exec, index);
+  const rondo_node_where *where = &exec->lowering.nodes.items[index].where;
   RONDO_TRY(check_kind(call, now, params, where));
   RONDO_TRY(rondo_work_check(call, exec->device, params));
   RONDO_TRY(rondo_work_check_runs(call, exec->device, params, where));
-  RONDO_TRY(rondo_random_check_node(call, exec->lowering.origins.items[place].graph, params));
+  RONDO_TRY(rondo_random_check_node(call, exec->lowering.origins.items[index].graph, params));
   rondo_node_params then = *params;
   rondo_node_params_resolve(&then);
   if (then.name == NULL) then.name = now->name;
   RONDO_TRY(check_shapes(call, now, &then, where));
   rondo_patch_settle(exec);
-  const rondo_status status = rondo_fail_context(commit_one(exec, place, &then), "%s", call);
+  const rondo_status status = rondo_fail_context(commit_one(exec, index, &then), "%s", call);
   rondo_patch_note_update(exec);
   return status;
 }
@@ -196,36 +198,36 @@ rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rond
   const char *const call = "rondo_exec_set_params";
   if (__builtin_expect(exec == NULL || rondo_in_callback(), 0)) return rondo_check_call(call, "the exec", exec);
   if (params == NULL) return rondo_refuse_null(call, "params");
-  __builtin_prefetch(exec->executable); /* needed last */
-  uint32_t place;
-  RONDO_TRY(find_place(call, exec, node, &place));
-  const rondo_node_params *now = rondo_exec_params(exec, place);
-  if (!keeps_kernel(exec, now, params)) return set_otherwise(call, exec, place, params);
-  const rondo_status status = set_arguments(exec, place, now, &params->as.kernel);
+  __builtin_prefetch(exec->executable); /* used last */
+  uint32_t index;
+  RONDO_TRY(find_index(call, exec, node, &index));
+  const rondo_node_params *now = rondo_exec_params(exec, index);
+  if (!keeps_kernel(exec, now, params)) return set_any_params(call, exec, index, params);
+  const rondo_status status = set_arguments(exec, index, now, &params->as.kernel);
   return __builtin_expect(status == RONDO_OK, 1) ? RONDO_OK : rondo_fail_context(status, "%s", call);
 }
 
-/* On and off ------------------------------------------------------------------------------------------------------ */
+/* Enabling -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status find_switchable(const char *call, const rondo_exec *exec, rondo_node node, uint32_t *out) {
-  RONDO_TRY(find_place(call, exec, node, out));
+  RONDO_TRY(find_index(call, exec, node, out));
   const rondo_node_params *params = rondo_exec_params(exec, *out);
   if (params->kind == RONDO_NODE_KERNEL || params->kind == RONDO_NODE_COPY || params->kind == RONDO_NODE_FILL)
     return RONDO_OK;
   char label[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, exec->lowering.nodes.items[*out].where.number,
-                         "%s: %s cannot be disabled: kernels, copies and fills can", call,
+                         "%s: %s cannot be disabled: only kernels, copies and fills can", call,
                          rondo_lowering_label(&exec->lowering, *out, label));
 }
 
 rondo_status rondo_exec_set_enabled(rondo_exec *exec, rondo_node node, bool enabled) {
   const char *const call = "rondo_exec_set_enabled";
   RONDO_TRY(rondo_check_call(call, "the exec", exec));
-  uint32_t place;
-  RONDO_TRY(find_switchable(call, exec, node, &place));
-  if (exec->disabled[place] == !enabled) return RONDO_OK;
-  RONDO_TRY(exec->executable->ops->set_enabled(exec->executable, place, enabled));
-  exec->disabled[place] = !enabled;
+  uint32_t index;
+  RONDO_TRY(find_switchable(call, exec, node, &index));
+  if (exec->disabled[index] == !enabled) return RONDO_OK;
+  RONDO_TRY(exec->executable->ops->set_enabled(exec->executable, index, enabled));
+  exec->disabled[index] = !enabled;
   if (enabled) exec->checked = RONDO_UNCHECKED;
   exec->disabled_count += enabled ? (size_t)-1 : 1;
   return RONDO_OK;
@@ -236,24 +238,24 @@ rondo_status rondo_exec_get_enabled(const rondo_exec *exec, rondo_node node, boo
   if (out_enabled == NULL) return rondo_refuse_null(call, "out_enabled");
   *out_enabled = false;
   RONDO_TRY(rondo_check_call(call, "the exec", exec));
-  uint32_t place;
-  RONDO_TRY(find_switchable(call, exec, node, &place));
-  *out_enabled = !exec->disabled[place];
+  uint32_t index;
+  RONDO_TRY(find_switchable(call, exec, node, &index));
+  *out_enabled = !exec->disabled[index];
   return RONDO_OK;
 }
 
 /* Whole graphs: comparing ------------------------------------------------------------------------------------------ */
 
 static rondo_status refuse_update(rondo_update_result *result, rondo_reason reason, const rondo_exec *exec,
-                                  const rondo_exec_draft *draft, size_t place, const char *what) {
+                                  const rondo_exec_draft *draft, size_t index, const char *what) {
   char now[RONDO_LABEL_BYTES], then[RONDO_LABEL_BYTES];
   result->reason = reason;
-  result->exec_node = exec->lowering.origins.items[place].tag;
-  result->graph_node = draft->lowering.origins.items[place].tag;
-  return rondo_fail_node(RONDO_UPDATE_REFUSED, reason, exec->lowering.nodes.items[place].where.number,
-                         "rondo_exec_update: %s against %s of the new graph: %s",
-                         rondo_lowering_label(&exec->lowering, place, now),
-                         rondo_lowering_label(&draft->lowering, place, then), what);
+  result->exec_node = exec->lowering.origins.items[index].tag;
+  result->graph_node = draft->lowering.origins.items[index].tag;
+  return rondo_fail_node(RONDO_UPDATE_REFUSED, reason, exec->lowering.nodes.items[index].where.number,
+                         "rondo_exec_update: %s, and %s in the new graph: %s",
+                         rondo_lowering_label(&exec->lowering, index, now),
+                         rondo_lowering_label(&draft->lowering, index, then), what);
 }
 
 static rondo_status compare_topology(const rondo_exec *exec, const rondo_exec_draft *draft,
@@ -261,48 +263,49 @@ static rondo_status compare_topology(const rondo_exec *exec, const rondo_exec_dr
   const size_t now = exec->lowering.nodes.count, then = draft->lowering.nodes.count;
   if (now != then) {
     result->reason = RONDO_REASON_TOPOLOGY_CHANGED;
-    return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
-                      "rondo_exec_update: the new graph has %zu nodes with its children, the exec %zu: instantiate it",
-                      then - draft->lowering.join_count, now - exec->lowering.join_count);
+    return rondo_fail(
+        RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
+        "rondo_exec_update: the new graph has %zu nodes with its children, the exec has %zu: instantiate it",
+        then - draft->lowering.join_count, now - exec->lowering.join_count);
   }
   const uint32_t other = rondo_lowering_find_other_edges(&exec->lowering, &draft->lowering);
-  if (other != RONDO_PLACE_NONE)
+  if (other != RONDO_INDEX_NONE)
     return refuse_update(result, RONDO_REASON_TOPOLOGY_CHANGED, exec, draft, other,
-                         "other dependencies: instantiate the new graph");
+                         "the dependencies differ: instantiate the new graph");
   if (rondo_lowering_same_programmatic(&exec->lowering, &draft->lowering)) return RONDO_OK;
   result->reason = RONDO_REASON_TOPOLOGY_CHANGED;
   return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
-                    "rondo_exec_update: the new graph has %zu programmatic edges, the exec %zu, not all of them the "
-                    "same: instantiate the new graph",
+                    "rondo_exec_update: the new graph has %zu programmatic edges, the exec has %zu, and they differ: "
+                    "instantiate the new graph",
                     draft->lowering.programmatic.count, exec->lowering.programmatic.count);
 }
 
-static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft *draft, size_t place,
+static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft *draft, size_t index,
                                  rondo_update_result *result) {
-  const rondo_node_params *now = rondo_exec_params(exec, place);
-  const rondo_node_params *then = draft->lowering.nodes.items[place].params;
+  const rondo_node_params *now = rondo_exec_params(exec, index);
+  const rondo_node_params *then = draft->lowering.nodes.items[index].params;
   if (now->kind != then->kind)
-    return refuse_update(result, RONDO_REASON_NODE_KIND_CHANGED, exec, draft, place,
-                         "another kind of node: instantiate the new graph");
+    return refuse_update(result, RONDO_REASON_NODE_KIND_CHANGED, exec, draft, index,
+                         "the kind of node differs: instantiate the new graph");
   const bool is_other = then->kind == RONDO_NODE_FOREIGN &&
-                        exec->lowering.nodes.items[place].captured != draft->lowering.nodes.items[place].captured;
+                        exec->lowering.nodes.items[index].captured != draft->lowering.nodes.items[index].captured;
   if (is_other)
-    return refuse_update(result, RONDO_REASON_FOREIGN_WORK, exec, draft, place,
-                         "a library captured it, in a form that cannot be compared: instantiate the new graph");
-  if (!may_take(now, then))
-    return refuse_update(result, RONDO_REASON_PARAMETERS_CHANGED, exec, draft, place,
-                         "only one-dimensional copies and fills can change");
+    return refuse_update(result, RONDO_REASON_FOREIGN_WORK, exec, draft, index,
+                         "a library captured it, so it cannot be compared: instantiate the new graph");
+  if (!can_change_to(now, then))
+    return refuse_update(result, RONDO_REASON_PARAMETERS_CHANGED, exec, draft, index,
+                         "an exec can only change one-dimensional copies and fills");
   if (then->kind == RONDO_NODE_KERNEL && exec->device->ops->kernel_check(exec->device, &then->as.kernel) != RONDO_OK)
-    return refuse_update(result, RONDO_REASON_FUNCTION_CHANGED, exec, draft, place,
+    return refuse_update(result, RONDO_REASON_FUNCTION_CHANGED, exec, draft, index,
                          "the new kernel has no code for the device");
-  if (rondo_peers_check(exec->device, "rondo_exec_update", then, &draft->lowering.nodes.items[place].where) != RONDO_OK)
-    return refuse_update(result, RONDO_REASON_NO_ACCESS, exec, draft, place,
-                         "memory of another device that gives this one no access");
+  if (rondo_peers_check(exec->device, "rondo_exec_update", then, &draft->lowering.nodes.items[index].where) != RONDO_OK)
+    return refuse_update(result, RONDO_REASON_NO_ACCESS, exec, draft, index,
+                         "memory of another device, to which this device has no access");
   return RONDO_OK;
 }
 
-static bool differs(const rondo_exec *exec, const rondo_exec_draft *draft, size_t place) {
-  return rondo_node_params_compare(rondo_exec_params(exec, place), draft->lowering.nodes.items[place].params, false) !=
+static bool differs(const rondo_exec *exec, const rondo_exec_draft *draft, size_t index) {
+  return rondo_node_params_compare(rondo_exec_params(exec, index), draft->lowering.nodes.items[index].params, false) !=
          0;
 }
 
@@ -316,10 +319,11 @@ static rondo_status refuse_memory(rondo_status status, rondo_update_result *resu
   if (status == RONDO_OK || status == RONDO_OUT_OF_MEMORY) return status;
   result->reason = RONDO_REASON_NOT_UPDATABLE;
   return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE, rondo_last_error()->node,
-                         "rondo_exec_update: the new graph uses memory wrongly: %s", rondo_last_error()->message);
+                         "rondo_exec_update: verification of the new graph failed: %s", rondo_last_error()->message);
 }
 
-/* Other memory nodes mean other graph memory; those of the same addresses keep it, but other nodes may access it. */
+/* New graph memory is needed only if an alloc or free node changed. Verification runs in any case, because other nodes
+ * may access the memory. */
 static rondo_status draft_memory(const rondo_exec *exec, rondo_graph *graph, rondo_exec_draft *draft, bool *out_changed,
                                  rondo_update_result *result) {
   *out_changed = false;
@@ -330,17 +334,16 @@ static rondo_status draft_memory(const rondo_exec *exec, rondo_graph *graph, ron
 
 /* Whole graphs: committing ----------------------------------------------------------------------------------------- */
 
-/* What the driver is given for a place: empty nodes and joins run nothing, nor do memory nodes but on guarded devices.
- */
-static bool is_given(const rondo_exec *exec, const rondo_node_params *params) {
+/* Whether the driver needs the parameters. Empty nodes and joins run nothing; memory nodes do on guarded devices. */
+static bool needs_params(const rondo_exec *exec, const rondo_node_params *params) {
   return params->kind != RONDO_NODE_EMPTY && (exec->device->ops->guard != NULL || !rondo_node_is_memory(params));
 }
 
-/* A broken exec is given all: what it runs now is unknown. */
+/* A broken exec gets all nodes, because its current parameters are unknown. */
 static size_t collect_changes(const rondo_exec *exec, const rondo_exec_draft *draft, rondo_node_change *out) {
   size_t count = 0;
   for (uint32_t i = 0; i < exec->lowering.nodes.count; i++) {
-    if (!is_given(exec, rondo_exec_params(exec, i)) || (!exec->broken && !differs(exec, draft, i))) continue;
+    if (!needs_params(exec, rondo_exec_params(exec, i)) || (!exec->broken && !differs(exec, draft, i))) continue;
     out[count++] = (rondo_node_change){.index = i, .node = draft->lowering.nodes.items[i]};
   }
   return count;
@@ -348,34 +351,31 @@ static size_t collect_changes(const rondo_exec *exec, const rondo_exec_draft *dr
 
 static rondo_status commit_nodes(rondo_exec *exec, const rondo_exec_draft *draft) {
   const rondo_allocator *allocator = &exec->device->allocator;
-  const size_t room = exec->lowering.nodes.count;
+  const size_t capacity = exec->lowering.nodes.count;
   rondo_node_change *changes;
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *changes, &changes));
+  RONDO_TRY(rondo_allocate_items(allocator, capacity, sizeof *changes, &changes));
   const rondo_status status = rondo_exec_commit(exec, changes, collect_changes(exec, draft, changes));
-  rondo_release(allocator, changes, room, sizeof *changes);
+  rondo_release(allocator, changes, capacity, sizeof *changes);
   return status;
 }
 
-/* The draft becomes the exec's own, and what it replaced becomes the draft. */
+#define SWAP(a, b)                   \
+  do {                               \
+    const __typeof__(a) kept_ = (a); \
+    (a) = (b);                       \
+    (b) = kept_;                     \
+  } while (0)
+
+/* The exec takes what the draft has, and the draft what the exec had. */
 static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_changed) {
   rondo_lowering_move_tags(&exec->lowering, &draft->lowering);
-  const rondo_exec_draft fresh = *draft;
-  draft->graph = exec->graph;
-  draft->placed = exec->placed;
-  draft->relocation = exec->relocation;
-  draft->random = exec->random;
-  draft->lowering = exec->lowering;
-  draft->findings = exec->findings;
-  exec->graph = fresh.graph;
-  exec->placed = fresh.placed;
-  exec->relocation = fresh.relocation;
-  exec->random = fresh.random;
-  exec->lowering = fresh.lowering;
-  exec->findings = fresh.findings;
-  if (memory_changed) {
-    draft->memory = exec->memory;
-    exec->memory = fresh.memory;
-  }
+  SWAP(exec->graph, draft->graph);
+  SWAP(exec->placed, draft->placed);
+  SWAP(exec->relocation, draft->relocation);
+  SWAP(exec->random, draft->random);
+  SWAP(exec->lowering, draft->lowering);
+  SWAP(exec->findings, draft->findings);
+  if (memory_changed) SWAP(exec->memory, draft->memory);
   for (uint32_t i = 0; i < exec->lowering.nodes.count; i++) rondo_exec_rebind(exec, i);
   exec->broken = false;
   exec->updates++;
@@ -392,11 +392,11 @@ static rondo_status update_from(rondo_exec *exec, rondo_graph *graph, rondo_exec
   RONDO_TRY(draft_memory(exec, graph, draft, &memory_changed, result));
   RONDO_TRY(commit_nodes(exec, draft));
   exchange(exec, draft, memory_changed);
-  rondo_exec_begin_reach(exec, graph);
+  rondo_exec_begin_access(exec, graph);
   return RONDO_OK;
 }
 
-/* A bound graph is run by the exec that was made of it alone. */
+/* Only the exec that was created from a bound graph can run it. */
 static rondo_status refuse_bound(const rondo_exec *exec, const rondo_graph *graph, rondo_update_result *result) {
   char text[RONDO_BOUND_TEXT];
   const rondo_graph *bound = exec->graph->is_bound ? exec->graph : graph;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Giving the driver what an update changes, all of it or nothing; and the updates that need no more than that. Such an
- * update comes from a graph that can differ in parameters alone: the same nodes and edges under the same numbers, and
- * each parameter fits where the old one is. Then nothing is cloned or lowered, and nothing is verified if the graph is
- * known to be right and no allocation began or ended since.
+ * Passing the changes of an update to the driver, all or none; and the fast updates that need nothing else. For those,
+ * the graph has the same nodes and edges under the same numbers, and each parameter fits in place of the old one. Then
+ * nothing is cloned or lowered. Nothing is verified either: the graph must be verified already.
  *
- * While the driver takes the changes, the exec's lowering still has the old parameters. A change that the driver
- * refuses half-way is taken back from there.
+ * While the driver takes the changes, the exec's lowering still has the old parameters. If the driver refuses a change,
+ * those before it are undone with the old parameters.
  *
  * Threads: one at a time for an exec; the graph is read.
  */
@@ -30,7 +29,7 @@ static bool same_slots(const rondo_slots *a, const rondo_slots *b) {
   return true;
 }
 
-/* Shapes of more than one dimension cannot change, nor can events in this way. */
+/* Shapes of more than one dimension cannot change. Events cannot change in this fast update. */
 static bool may_change(const rondo_node_params *now, const rondo_node_params *then) {
   switch (now->kind) {
     case RONDO_NODE_KERNEL:
@@ -45,10 +44,10 @@ static bool may_change(const rondo_node_params *now, const rondo_node_params *th
   }
 }
 
-/* How the parameters of two nodes in the same place compare. */
+/* The result of comparing the parameters of two nodes with the same index. */
 typedef enum comparison { CANNOT_CHANGE, SAME, CHANGED } comparison;
 
-/* Another launch of the kernel that the node has: all its arguments have their room. */
+/* Whether both launch the same kernel, so that the new arguments fit. */
 static inline bool is_launch_of_same(const rondo_node_params *now, const rondo_node_params *then) {
   return now->kind == RONDO_NODE_KERNEL && then->kind == RONDO_NODE_KERNEL &&
          now->as.kernel.kernel == then->as.kernel.kernel && now->name == then->name &&
@@ -76,20 +75,20 @@ static inline comparison compare_node(const rondo_graph *clone, uint32_t slot, c
   return same_launch(now, then) ? SAME : CHANGED;
 }
 
-/* Recordings of an arena are each verified with what they find alive. */
-static bool finds_the_same(const rondo_graph *now, const rondo_graph *then) {
+/* Each recording of an arena is verified with the memory that is live when it begins. */
+static bool has_same_live_memory(const rondo_graph *now, const rondo_graph *then) {
   return now->memory.object == then->memory.object || (rondo_arena_of(now) == NULL && rondo_arena_of(then) == NULL);
 }
 
 static bool is_simple(const rondo_exec *exec, const rondo_graph *graph) {
   return exec->placed == NULL && !rondo_random_is_drawn(graph) && exec->findings == NULL && !exec->broken &&
          exec->lowering.graphs.count == 1 && exec->lowering.join_count == 0 && !exec->graph->has_memory &&
-         !graph->has_memory && graph->captures == 0 && finds_the_same(exec->graph, graph) &&
+         !graph->has_memory && graph->captures == 0 && has_same_live_memory(exec->graph, graph) &&
          exec->graph->programmatic.count == 0 && graph->programmatic.count == 0 &&
          !rondo_peers_others_have_memory(exec->device);
 }
 
-/* As many live nodes, each of them in the slot of one of the exec's: so they are the same. */
+/* Both have as many live nodes. If each has the slot of a node of the exec, the nodes are the same. */
 static bool could_fit(const rondo_exec *exec, const rondo_graph *graph) {
   const rondo_graph *clone = exec->graph;
   return is_simple(exec, graph) && clone->nodes.count == graph->nodes.count && clone->live_count == graph->live_count &&
@@ -99,16 +98,16 @@ static bool could_fit(const rondo_exec *exec, const rondo_graph *graph) {
 bool rondo_exec_fits(const rondo_exec *exec, const rondo_graph *graph, rondo_node_change *changes, size_t *out_count) {
   const rondo_lowered_node *now = exec->lowering.nodes.items;
   const rondo_graph_node *nodes = graph->nodes.items;
-  const size_t place_count = exec->lowering.nodes.count;
+  const size_t node_count = exec->lowering.nodes.count;
   size_t count = 0;
   *out_count = 0;
   if (!could_fit(exec, graph)) return false;
-  for (uint32_t place = 0; place < place_count; place++) {
-    const uint32_t slot = now[place].where.number;
+  for (uint32_t index = 0; index < node_count; index++) {
+    const uint32_t slot = now[index].where.number;
     const comparison found = compare_node(exec->graph, slot, &nodes[slot]);
     if (found == CANNOT_CHANGE) return false;
     if (found == SAME) continue;
-    changes[count] = (rondo_node_change){.index = place, .node = now[place]};
+    changes[count] = (rondo_node_change){.index = index, .node = now[index]};
     changes[count++].node.params = &nodes[slot].params;
   }
   *out_count = count;
@@ -117,7 +116,7 @@ bool rondo_exec_fits(const rondo_exec *exec, const rondo_graph *graph, rondo_nod
 
 /* Committing ------------------------------------------------------------------------------------------------------- */
 
-/* For drivers that take them one by one alone. */
+/* For drivers that cannot take many changes at once. */
 static rondo_status set_each(rondo_executable *executable, const rondo_node_change *changes, size_t count,
                              size_t *out_done) {
   rondo_status status = RONDO_OK;
@@ -130,13 +129,13 @@ static rondo_status set_each(rondo_executable *executable, const rondo_node_chan
   return status;
 }
 
-void rondo_exec_rebind(rondo_exec *exec, uint32_t place) {
+void rondo_exec_rebind(rondo_exec *exec, uint32_t index) {
   const rondo_executable_ops *ops = exec->executable->ops;
-  if (ops->rebind != NULL) ops->rebind(exec->executable, place, &exec->lowering.nodes.items[place]);
+  if (ops->rebind != NULL) ops->rebind(exec->executable, index, &exec->lowering.nodes.items[index]);
 }
 
-/* The node cannot be taken back. The arguments of another kernel are the change's, which is freed next; those of its
- * own kernel are the exec's. */
+/* Undoing the change of this node failed. If the kernel changed, the driver's arguments are in the new graph, which is
+ * freed next, so it must not use them. */
 static void break_node(rondo_exec *exec, const rondo_node_change *change) {
   const rondo_executable_ops *ops = exec->executable->ops;
   const rondo_node_params *own = exec->lowering.nodes.items[change->index].params;
@@ -146,14 +145,14 @@ static void break_node(rondo_exec *exec, const rondo_node_change *change) {
     ops->rebind(exec->executable, change->index, NULL);
 }
 
-/* The thread's last error stays: it says what was refused. */
-static void take_back(rondo_exec *exec, const rondo_node_change *changes, size_t count) {
+/* Undoes changes. The thread's last error stays, because it says what the driver refused. */
+static void undo(rondo_exec *exec, const rondo_node_change *changes, size_t count) {
   rondo_executable *executable = exec->executable;
   rondo_saved_error refusal;
   rondo_error_save(&refusal);
   for (size_t i = count; i-- > 0;) {
-    const uint32_t place = changes[i].index;
-    if (executable->ops->set_params(executable, place, &exec->lowering.nodes.items[place]) != RONDO_OK)
+    const uint32_t index = changes[i].index;
+    if (executable->ops->set_params(executable, index, &exec->lowering.nodes.items[index]) != RONDO_OK)
       break_node(exec, &changes[i]);
   }
   rondo_exec_note_extras(exec);
@@ -166,12 +165,12 @@ rondo_status rondo_exec_commit(rondo_exec *exec, const rondo_node_change *change
   const rondo_status status = executable->ops->set_many != NULL
                                   ? executable->ops->set_many(executable, changes, count, &done)
                                   : set_each(executable, changes, count, &done);
-  if (status != RONDO_OK) take_back(exec, changes, done);
+  if (status != RONDO_OK) undo(exec, changes, done);
   return status;
 }
 
 /* A clone is never verified by itself, so `verified` needs no reset. */
-static inline void take_over_node(rondo_graph *clone, uint32_t slot, const rondo_graph_node *then) {
+static inline void copy_node(rondo_graph *clone, uint32_t slot, const rondo_graph_node *then) {
   rondo_graph_node *now = &clone->nodes.items[slot];
   if (then->params.kind != RONDO_NODE_KERNEL) {
     rondo_graph_overwrite(clone, slot, &then->params);
@@ -181,14 +180,14 @@ static inline void take_over_node(rondo_graph *clone, uint32_t slot, const rondo
   rondo_arguments_copy(then->params.as.kernel.kernel, now->arguments, then->arguments);
 }
 
-/* What the driver has taken becomes the clone's. */
-static void take_over(rondo_exec *exec, const rondo_graph *graph, const rondo_node_change *changes, size_t count,
-                      uint64_t ended) {
+/* Copies the changes that the driver took into the clone. */
+static void copy_changes(rondo_exec *exec, const rondo_graph *graph, const rondo_node_change *changes, size_t count,
+                         uint64_t ended) {
   rondo_graph *clone = exec->graph;
   const rondo_graph_node *nodes = graph->nodes.items;
   for (size_t i = 0; i < count; i++) {
     const uint32_t slot = changes[i].node.where.number;
-    take_over_node(clone, slot, &nodes[slot]);
+    copy_node(clone, slot, &nodes[slot]);
   }
   exec->updates++;
   if (!exec->verify) return;
@@ -198,16 +197,16 @@ static void take_over(rondo_exec *exec, const rondo_graph *graph, const rondo_no
 
 rondo_status rondo_exec_update_in_place(rondo_exec *exec, const rondo_graph *graph, bool *out_done) {
   const rondo_allocator *allocator = &exec->device->allocator;
-  const size_t room = exec->lowering.nodes.count;
+  const size_t capacity = exec->lowering.nodes.count;
   rondo_node_change *changes;
   size_t count;
   *out_done = false;
   const uint64_t ended = atomic_load_explicit(&exec->device->allocations_ended, memory_order_acquire);
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *changes, &changes));
+  RONDO_TRY(rondo_allocate_items(allocator, capacity, sizeof *changes, &changes));
   rondo_status status = RONDO_OK;
   *out_done = rondo_exec_fits(exec, graph, changes, &count);
   if (*out_done) status = rondo_exec_commit(exec, changes, count);
-  if (*out_done && status == RONDO_OK) take_over(exec, graph, changes, count, ended);
-  rondo_release(allocator, changes, room, sizeof *changes);
+  if (*out_done && status == RONDO_OK) copy_changes(exec, graph, changes, count, ended);
+  rondo_release(allocator, changes, capacity, sizeof *changes);
   return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Noting the values that launches are given, and comparing two runs.
+ * Noting the values of launches, and comparing two runs. See frozen_values.h.
  */
 #include "exec/patch/frozen_values.h"
 
@@ -41,8 +41,8 @@ void rondo_launch_values_resume(rondo_launch_values *paused) { rondo_this_thread
 
 /* Noting ----------------------------------------------------------------------------------------------------------- */
 
-/* Addresses of user space are below 2^57, and nothing lies in the first page. Floating-point numbers of any but the
- * smallest magnitudes, and pairs of them, are above. */
+/* Addresses of user space are below 2^57, and nothing is in the first page. Floating-point numbers and pairs of them
+ * are above 2^57, except for tiny magnitudes. */
 static bool may_be_address(uint64_t word) { return word >= 4096 && word >> 57 == 0; }
 
 static rondo_status add_value(rondo_launch_values *values, const rondo_launch_value *value) {
@@ -62,7 +62,8 @@ static rondo_status add_argument(rondo_launch_values *values, uint32_t parameter
   return RONDO_OK;
 }
 
-/* A generator's arguments: cells, a seed and an offset, which every draw changes (RONDO_RANDOM_PARAMETERS). */
+/* Whether a generator's arguments begin here: cells, a seed and an offset, which every draw changes
+ * (RONDO_RANDOM_PARAMETERS). */
 static bool is_random(const rondo_kernel *kernel, size_t at) {
   const rondo_parameter *parameters = kernel->parameters;
   return at + 2 < kernel->parameter_count && parameters[at].access == RONDO_ACCESS_READ &&
@@ -137,46 +138,46 @@ static bool is_same(const rondo_launch_value *a, const rondo_launch_value *b) {
   return a->bytes == WORD && may_be_address(a->value) && may_be_address(b->value);
 }
 
-/* As an integer, and as a number of floating point where it looks like one. */
-static void write_value(char *out, size_t room, const rondo_launch_value *value) {
+/* Writes the value as a floating-point number if it looks like one, else as an integer. */
+static void write_value(char *out, size_t capacity, const rondo_launch_value *value) {
   float number = 0;
   double wide = 0;
   if (value->bytes == sizeof number) memcpy(&number, &value->value, sizeof number);
   if (value->bytes == sizeof wide) memcpy(&wide, &value->value, sizeof wide);
   const double magnitude = (number < 0 ? -(double)number : (double)number) + (wide < 0 ? -wide : wide);
   if (magnitude > 1e-30 && magnitude < 1e30)
-    (void)snprintf(out, room, "%.9g", value->bytes == sizeof number ? (double)number : wide);
+    (void)snprintf(out, capacity, "%.9g", value->bytes == sizeof number ? (double)number : wide);
   else
-    (void)snprintf(out, room, "%" PRIu64, value->value);
+    (void)snprintf(out, capacity, "%" PRIu64, value->value);
 }
 
-static void describe(char *message, size_t room, const rondo_noted_launch *launch, const rondo_launch_value *before,
+static void describe(char *message, size_t capacity, const rondo_noted_launch *launch, const rondo_launch_value *before,
                      const rondo_launch_value *now) {
-  char place[96], was[32], is[32];
+  char where[96], was[32], is[32];
   write_value(was, sizeof was, before);
   write_value(is, sizeof is, now);
   if (launch->name[0] == '\0')
-    (void)snprintf(place, sizeof place, "the value of a fill");
+    (void)snprintf(where, sizeof where, "the value of a fill");
   else if (now->offset == 0)
-    (void)snprintf(place, sizeof place, "argument %u of kernel '%s'", now->parameter, launch->name);
+    (void)snprintf(where, sizeof where, "argument %u of kernel '%s'", now->parameter, launch->name);
   else
-    (void)snprintf(place, sizeof place, "argument %u of kernel '%s', at byte %u,", now->parameter, launch->name,
+    (void)snprintf(where, sizeof where, "argument %u of kernel '%s', at byte %u,", now->parameter, launch->name,
                    now->offset);
   (void)snprintf(
-      message, room,
-      "%s was %s in the run before and is %s now, and is no input: a recording would keep one value; make it "
+      message, capacity,
+      "%s was %s in the run before and is %s now, and is not an input: a recording would freeze one value; make it "
       "an input of the function (RONDO_INPUT_SCALAR), or keep it in device memory that the kernel reads",
-      place, was, is);
+      where, was, is);
 }
 
 bool rondo_launch_values_differ(const rondo_launch_values *earlier, const rondo_launch_values *later, char *message,
-                                size_t room) {
+                                size_t capacity) {
   if (!are_comparable(earlier, later)) return false;
   size_t launch = 0;
   for (size_t i = 0; i < later->values.count; i++) {
     while (launch + 1 < later->launches.count && later->launches.items[launch + 1].first <= i) launch++;
     if (is_same(&earlier->values.items[i], &later->values.items[i])) continue;
-    describe(message, room, &later->launches.items[launch], &earlier->values.items[i], &later->values.items[i]);
+    describe(message, capacity, &later->launches.items[launch], &earlier->values.items[i], &later->values.items[i]);
     return true;
   }
   return false;

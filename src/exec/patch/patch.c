@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Patch sets: making them, launching with them, and noticing when their exec is updated by others. The addresses that
- * an exec has now are known here. Its clones of the graph get them when somebody is about to read the clones, so that a
- * launch writes nothing but the driver's parameters.
+ * Patch sets: creating them, launching with them, and detecting that their exec was updated otherwise. A set knows the
+ * current addresses of the exec. A launch changes only the driver's parameters; the clones of the graph get the
+ * addresses before something reads the clones.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/versioned_struct.h"
+#include "exec/build/graph_build.h"
 #include "exec/launch/declared_access.h"
 #include "exec/launch/exec_check.h"
 #include "exec/launch/exec_relocate.h"
@@ -19,7 +20,7 @@
 
 /* Clones ---------------------------------------------------------------------------------------------------------- */
 
-/* Where the clone's node has the site. */
+/* The address of the site in the clone's node. */
 static void *site_in(rondo_graph_node *node, const rondo_patch_site *site) {
   rondo_node_params *params = &node->params;
   if (params->kind == RONDO_NODE_KERNEL)
@@ -28,7 +29,7 @@ static void *site_in(rondo_graph_node *node, const rondo_patch_site *site) {
   return site->parameter == RONDO_SITE_DST ? (void *)&params->as.copy.dst : (void *)&params->as.copy.src;
 }
 
-/* The slot's sites in the exec's clones get the address. */
+/* Writes the address to the slot's sites in the exec's clones. */
 static void write_slot(const rondo_patch_set *set, uint32_t index, uint64_t address) {
   const rondo_exec *exec = set->exec;
   const rondo_patch_slot *slot = &set->slots[index];
@@ -46,7 +47,7 @@ static void write_slot(const rondo_patch_set *set, uint32_t index, uint64_t addr
 void rondo_patch_settle(rondo_exec *exec) {
   rondo_patch_set *set = exec->patched;
   if (set == NULL || set->is_settled) return;
-  for (uint32_t i = 0; i < set->slot_count; i++) write_slot(set, i, set->held[i]);
+  for (uint32_t i = 0; i < set->slot_count; i++) write_slot(set, i, set->current[i]);
   set->is_settled = true;
 }
 
@@ -59,7 +60,7 @@ static bool has_site(const rondo_node_params *params, const rondo_patch_site *si
   return site->offset + sizeof(uint64_t) <= params->as.kernel.kernel->parameters[site->parameter].bytes;
 }
 
-/* STALE_PATCHES unless all sites of the clone, which is settled, have the slot's address. */
+/* STALE_PATCHES unless all sites in the clone, which is settled, have the slot's address. */
 static rondo_status require_slot(const char *call, const rondo_patch_set *set, uint32_t index, uint64_t address) {
   const rondo_exec *exec = set->exec;
   const rondo_patch_slot *slot = &set->slots[index];
@@ -74,9 +75,9 @@ static rondo_status require_slot(const char *call, const rondo_patch_set *set, u
     if (is_there && value == address + site->addend) continue;
     return rondo_fail_node(RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES,
                            exec->lowering.nodes.items[site->node].where.number,
-                           "%s: %s has another address than %s at 0x%" PRIx64
-                           ": say where the inputs are (rondo_patch_set_rebase), "
-                           "or make a new set when the node has other parameters",
+                           "%s: %s does not have the address of %s, 0x%" PRIx64
+                           ": pass the inputs' addresses to rondo_patch_set_rebase, or create a new set if the node "
+                           "has other parameters",
                            call, rondo_lowering_label(&exec->lowering, site->node, label),
                            rondo_patch_slot_label(input, set, index), address);
   }
@@ -95,7 +96,7 @@ void rondo_patch_leave(rondo_exec *exec) {
 }
 
 #ifndef NDEBUG
-/* The set is settled and nothing else changed the exec: all its sites have their addresses. */
+/* If the set is settled and nothing else changed the exec, asserts that all sites have their addresses. */
 static void check_sites(const rondo_patch_set *set, uint32_t index) {
   const rondo_patch_slot *slot = &set->slots[index];
   uint32_t nodes = 0;
@@ -107,7 +108,7 @@ static void check_sites(const rondo_patch_set *set, uint32_t index) {
     nodes += i == slot->first || set->sites[i - 1].node != site->node;
     if (set != set->exec->patched || !set->is_settled || set->is_unsure) continue;
     rondo_graph_node *node = rondo_graph_at(origin->graph, origin->slot);
-    const uint64_t expected = set->held[index] + site->addend;
+    const uint64_t expected = set->current[index] + site->addend;
     assert(has_site(&node->params, site));
     assert(memcmp(site_in(node, site), &expected, sizeof expected) == 0);
   }
@@ -122,7 +123,7 @@ void rondo_patch_sets_check(const rondo_exec *exec) {
   for (const rondo_patch_set *set = exec->patch_sets; set != NULL; set = set->next) {
     uint32_t sites = 0;
     assert(set->exec == exec);
-    assert(set == exec->patched || set->is_settled); /* the clones hold the addresses of one set at most */
+    assert(set == exec->patched || set->is_settled); /* only the current set may be unsettled */
     assert(set->findings.count <= RONDO_PATCH_MOST_FINDINGS && set->findings.count <= set->finding_count);
     for (uint32_t i = 0; i < set->slot_count; i++) {
       assert(set->slots[i].count == 0 || set->slots[i].first == sites);
@@ -139,19 +140,21 @@ void rondo_patch_sets_check(const rondo_exec *exec) {
 static rondo_status require_exec(const char *call, const rondo_patch_set *set) {
   if (set->exec != NULL) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES,
-                    "%s: the exec that the patch set was made for is destroyed", call);
+                    "%s: the exec of the patch set was destroyed: create a set for another exec", call);
 }
 
-rondo_status rondo_patch_rebase(rondo_patch_set *set, const void *const *addresses) {
+rondo_status rondo_patch_set_rebase(rondo_patch_set *set, const void *const *addresses) {
   const char *const call = "rondo_patch_set_rebase";
+  RONDO_TRY(rondo_check_call(call, "the patch set", set));
+  if (addresses == NULL && set->slot_count > 0) return rondo_refuse_null(call, "the list of addresses");
   RONDO_TRY(require_exec(call, set));
   rondo_patch_settle(set->exec);
   for (uint32_t i = 0; i < set->slot_count; i++) {
-    const uint64_t address = addresses[i] != NULL ? (uint64_t)(uintptr_t)addresses[i] : set->held[i];
+    const uint64_t address = addresses[i] != NULL ? (uint64_t)(uintptr_t)addresses[i] : set->current[i];
     RONDO_TRY(require_slot(call, set, i, address));
   }
   for (uint32_t i = 0; i < set->slot_count; i++)
-    if (addresses[i] != NULL) set->slots[i].recorded = set->held[i] = (uint64_t)(uintptr_t)addresses[i];
+    if (addresses[i] != NULL) set->slots[i].recorded = set->current[i] = (uint64_t)(uintptr_t)addresses[i];
   set->exec->patched = set;
   set->is_settled = true;
   set->is_unsure = false;
@@ -163,25 +166,25 @@ rondo_status rondo_patch_rebase(rondo_patch_set *set, const void *const *address
 
 static rondo_status refuse_stale(const char *call) {
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES,
-                    "%s: another patch set was made or rebased for the exec: say where the inputs of this one are "
-                    "(rondo_patch_set_rebase)",
+                    "%s: another patch set of the exec was created or rebased since: pass the addresses of the inputs "
+                    "of this one to rondo_patch_set_rebase",
                     call);
 }
 
-/* Not the usual: something is wrong, or may be, since the exec was updated. */
-static rondo_status look_closer(rondo_patch_set *set, const rondo_stream *stream) {
+/* The slow checks: an argument is wrong, or the exec may have been updated. */
+static rondo_status check_slowly(rondo_patch_set *set, const rondo_stream *stream) {
   const char *const call = "rondo_patch_set_launch";
   RONDO_TRY(rondo_check_call(call, "the stream", stream));
   RONDO_TRY(require_exec(call, set));
   RONDO_TRY(rondo_require_device(call, "the stream", set->exec->device, stream->device));
   if (set->exec->patched != set) return refuse_stale(call);
   rondo_patch_settle(set->exec);
-  for (uint32_t i = 0; i < set->slot_count; i++) RONDO_TRY(require_slot(call, set, i, set->held[i]));
+  for (uint32_t i = 0; i < set->slot_count; i++) RONDO_TRY(require_slot(call, set, i, set->current[i]));
   set->is_unsure = false;
   return RONDO_OK;
 }
 
-/* The child gets a copy of the clone as it is for this launch; the exec keeps what it holds. */
+/* The child graph gets a copy of the clone with the addresses of this launch. The exec keeps its own. */
 static rondo_status launch_into_capture(rondo_patch_set *set, rondo_stream *stream, const void *const *addresses) {
   RONDO_TRY(rondo_capture_refuse_stray(stream, "rondo_patch_set_launch"));
   rondo_patch_settle(set->exec);
@@ -189,41 +192,41 @@ static rondo_status launch_into_capture(rondo_patch_set *set, rondo_stream *stre
     if (addresses[i] != NULL) write_slot(set, i, (uint64_t)(uintptr_t)addresses[i]);
   const rondo_status status = rondo_exec_launch(set->exec, stream);
   for (uint32_t i = 0; i < set->slot_count; i++)
-    if (addresses[i] != NULL) write_slot(set, i, set->held[i]);
+    if (addresses[i] != NULL) write_slot(set, i, set->current[i]);
   return status;
 }
 
-/* Slots that are elsewhere than the exec has them. Of one without sites the exec has nothing. */
+/* Collects the slots whose addresses change. A slot without sites changes nothing in the exec. */
 static inline size_t collect_changes(rondo_patch_set *set, const void *const *addresses) {
   const uint32_t slots = set->slot_count;
-  uint64_t *held = set->held;
+  uint64_t *current = set->current;
   size_t count = 0;
   for (uint32_t i = 0; i < slots; i++) {
     const uint64_t address = (uint64_t)(uintptr_t)addresses[i];
-    if (__builtin_expect(address == held[i] || address == 0, 1)) continue;
+    if (__builtin_expect(address == current[i] || address == 0, 1)) continue;
     const rondo_patch_slot *slot = &set->slots[i];
     if (slot->count == 0) {
-      held[i] = address;
+      current[i] = address;
       continue;
     }
     set->moving[count] = i;
-    set->changes[count++] = (rondo_patch_change){&set->sites[slot->first], slot->count, held[i], address};
+    set->changes[count++] = (rondo_patch_change){&set->sites[slot->first], slot->count, current[i], address};
   }
   return count;
 }
 
-static inline void note_held(rondo_patch_set *set, size_t count) {
-  for (size_t i = 0; i < count; i++) set->held[set->moving[i]] = set->changes[i].address;
+static inline void note_current(rondo_patch_set *set, size_t count) {
+  for (size_t i = 0; i < count; i++) set->current[set->moving[i]] = set->changes[i].address;
   set->is_settled = false;
   set->patched += count;
 }
 
-/* With the inputs where the launch will have them. */
-static __attribute__((noinline)) rondo_status check_reach(rondo_patch_set *set, size_t count) {
+/* Checks the memory that the exec accesses with the addresses of this launch. */
+static __attribute__((noinline)) rondo_status check_access(rondo_patch_set *set, size_t count) {
   rondo_patch_settle(set->exec);
   for (size_t i = 0; i < count; i++) write_slot(set, set->moving[i], set->changes[i].address);
-  const rondo_status status = rondo_exec_check_reach("rondo_patch_set_launch", set->exec);
-  for (size_t i = 0; i < count; i++) write_slot(set, set->moving[i], set->held[set->moving[i]]);
+  const rondo_status status = rondo_exec_check_access("rondo_patch_set_launch", set->exec);
+  for (size_t i = 0; i < count; i++) write_slot(set, set->moving[i], set->current[set->moving[i]]);
   return status;
 }
 
@@ -231,13 +234,13 @@ rondo_status rondo_patch_launch(rondo_patch_set *set, rondo_stream *stream, cons
   rondo_exec *exec = set->exec;
   const bool fine = exec != NULL && exec->patched == set && !set->is_unsure && stream != NULL &&
                     exec->device == stream->device && !rondo_in_callback();
-  if (__builtin_expect(!fine, 0)) RONDO_TRY(look_closer(set, stream));
+  if (__builtin_expect(!fine, 0)) RONDO_TRY(check_slowly(set, stream));
   exec = set->exec;
   if (__builtin_expect(!rondo_stream_runs_at_once(stream), 0)) return launch_into_capture(set, stream, addresses);
   rondo_moves moves = {.changes = set->changes, .count = collect_changes(set, addresses)};
-  if (__builtin_expect(!rondo_exec_is_reached(exec), 0)) RONDO_TRY(check_reach(set, moves.count));
+  if (__builtin_expect(!rondo_exec_has_checked_access(exec), 0)) RONDO_TRY(check_access(set, moves.count));
   const rondo_status status = rondo_exec_launch_patched(exec, stream, moves.count > 0 ? &moves : NULL);
-  if (moves.are_made) note_held(set, moves.count);
+  if (moves.are_made) note_current(set, moves.count);
   return status;
 }
 
@@ -245,20 +248,20 @@ rondo_status rondo_patch_launch(rondo_patch_set *set, rondo_stream *stream, cons
 
 static rondo_status refuse_unpatchable(const char *call, const rondo_patch_set *set, uint32_t input) {
   char label[RONDO_SLOT_LABEL];
-  const char *why = "more was found than is kept";
+  const char *why = "there are more findings than are kept";
   uint32_t node = RONDO_NO_NODE;
   for (size_t i = set->findings.count; i-- > 0;) {
     if (set->findings.items[i].input != input) continue;
     why = set->findings.items[i].message;
-    const uint32_t place = rondo_lowering_find(&set->exec->lowering, set->findings.items[i].node);
+    const uint32_t index = rondo_lowering_find(&set->exec->lowering, set->findings.items[i].node);
     node =
-        place < set->exec->lowering.nodes.count ? set->exec->lowering.nodes.items[place].where.number : RONDO_NO_NODE;
+        index < set->exec->lowering.nodes.count ? set->exec->lowering.nodes.items[index].where.number : RONDO_NO_NODE;
   }
   return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE, node, "%s: %s cannot be patched: %s", call,
                          rondo_patch_slot_label(label, set, input), why);
 }
 
-/* The memory at the address: that it lives, is large enough and can be reached. */
+/* Checks that the memory at the address is allocated, large enough, and accessible to the device. */
 static rondo_status check_memory(const char *call, const rondo_patch_set *set, uint32_t input, const void *address) {
   rondo_device *device = set->exec->device;
   rondo_device_memory *memory = rondo_device_memory_made(device);
@@ -272,31 +275,31 @@ static rondo_status check_memory(const char *call, const rondo_patch_set *set, u
   if (!has_peers || !rondo_peers_find(device, address, &peer)) return RONDO_OK;
   if (!peer.allowed)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NO_ACCESS,
-                      "%s: %s would be in memory of device %s, which gives %s no access: grant it by "
+                      "%s: %s would be in memory of device '%s', to which '%s' has no access: grant it with "
                       "rondo_pool_set_access or rondo_memory_set_access",
                       call, label, peer.owner->name, device->name);
   const size_t offset = (size_t)((const char *)address - peer.begin);
   if (offset <= peer.bytes && bytes <= peer.bytes - offset) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s: %s has %zu bytes, and would pass the end of an allocation of %zu bytes on device %s", call,
+                    "%s: %s has %zu bytes and would pass the end of an allocation of %zu bytes on device '%s'", call,
                     label, bytes, peer.bytes, peer.owner->name);
 }
 
 static rondo_status check_address(const char *call, const rondo_patch_set *set, uint32_t input, const void *address) {
   const rondo_patch_slot *slot = &set->slots[input];
   char label[RONDO_SLOT_LABEL];
-  if ((uint64_t)(uintptr_t)address == set->held[input]) return RONDO_OK;
+  if ((uint64_t)(uintptr_t)address == set->current[input]) return RONDO_OK;
   if (!slot->is_patchable) return refuse_unpatchable(call, set, input);
   if (!rondo_patch_fits((const void *)(uintptr_t)slot->recorded, address))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_MISALIGNED,
                       "%s: %s was recorded at 0x%" PRIx64
-                      " and would be at %p, which is no multiple of %d bytes away: "
-                      "copy it to where it was recorded",
+                      " and would be at %p: the distance is not a multiple of %d bytes: copy it to the recorded "
+                      "address",
                       call, rondo_patch_slot_label(label, set, input), slot->recorded, address, RONDO_PATCH_ALIGNMENT);
   return set->exec->verify ? check_memory(call, set, input, address) : RONDO_OK;
 }
 
-/* Making ---------------------------------------------------------------------------------------------------------- */
+/* Creating -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status check_input(const char *call, const rondo_patch_input *input, size_t index, bool is_compared) {
   if (input->address == NULL)
@@ -307,59 +310,60 @@ static rondo_status check_input(const char *call, const rondo_patch_input *input
                       input->bytes, input->address);
   if (!is_compared && input->moved != NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: input %zu is said to be elsewhere in a recording that is not given "
-                      "(rondo_patch_options.moved)",
+                      "%s: input %zu has another address in the moved recording, but there is none: set "
+                      "rondo_patch_options.moved",
                       call, index);
   if (!is_compared) return RONDO_OK;
   if (input->moved == NULL || input->moved == input->address)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: input %zu must be elsewhere in the recording that it is compared with", call, index);
+                      "%s: input %zu has no other address in the moved recording: record it with the input at another "
+                      "address",
+                      call, index);
   if (rondo_patch_fits(input->address, input->moved)) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_MISALIGNED,
-                    "%s: input %zu is at %p and, in the moved recording, at %p, which is no multiple of %d bytes away",
-                    call, index, input->address, input->moved, RONDO_PATCH_ALIGNMENT);
+  return rondo_fail(
+      RONDO_INVALID_ARGUMENT, RONDO_REASON_MISALIGNED,
+      "%s: input %zu is at %p and, in the moved recording, at %p: the distance is not a multiple of %d bytes", call,
+      index, input->address, input->moved, RONDO_PATCH_ALIGNMENT);
 }
 
 static rondo_status check_recording(const char *call, const rondo_exec *exec, const rondo_graph *graph) {
   if (graph == NULL) return RONDO_OK;
   RONDO_TRY(rondo_require_device(call, "a recording", exec->device, graph->device));
-  if (!rondo_graph_is_captured_into(graph)) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
-                    "%s: a stream captures into a recording: end the capture first", call);
+  return rondo_build_refuse_captured(call, graph);
 }
 
 static rondo_status check_all(const char *call, const rondo_exec *exec, const rondo_patch_input *inputs, size_t count,
                               const rondo_patch_options *options) {
   if (count >= UINT32_MAX - 1)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "%s: a set of %zu inputs", call, count);
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "%s: %zu inputs are too many for a set", call,
+                      count);
   if (exec->broken)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE,
-                      "%s: an update of this exec failed and could not be taken back: update it again, or instantiate "
-                      "again",
-                      call);
+    return rondo_fail(
+        RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE,
+        "%s: an update of this exec failed and could not be undone: update it again, or instantiate again", call);
   if (options->again != NULL && options->moved == NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: a second recording of the same place needs one with the inputs elsewhere", call);
+                      "%s: rondo_patch_options.again is set without .moved: set .moved too", call);
   RONDO_TRY(check_recording(call, exec, options->moved));
   RONDO_TRY(check_recording(call, exec, options->again));
   for (size_t i = 0; i < count; i++) RONDO_TRY(check_input(call, &inputs[i], i, options->moved != NULL));
   return RONDO_OK;
 }
 
-static rondo_status make_slots(rondo_patch_set *set, const rondo_patch_input *inputs, const bool *told,
+static rondo_status make_slots(rondo_patch_set *set, const rondo_patch_input *inputs, const bool *copied,
                                uint32_t count) {
   const rondo_allocator *allocator = &set->allocator;
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *set->slots, &set->slots));
   set->slot_count = count;
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *set->held, &set->held));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *set->current, &set->current));
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *set->changes, &set->changes));
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *set->moving, &set->moving));
   for (uint32_t i = 0; i < count; i++) {
     rondo_patch_slot *slot = &set->slots[i];
-    slot->recorded = set->held[i] = (uint64_t)(uintptr_t)inputs[i].address;
+    slot->recorded = set->current[i] = (uint64_t)(uintptr_t)inputs[i].address;
     slot->bytes = inputs[i].bytes;
     slot->is_patchable = true;
-    slot->is_told = told != NULL && told[i];
+    slot->is_copied = copied != NULL && copied[i];
     RONDO_TRY(rondo_allocate_text(allocator, inputs[i].name, &slot->name));
   }
   return RONDO_OK;
@@ -374,21 +378,21 @@ static void free_set(rondo_patch_set *set) {
   rondo_release(&allocator, set->sites, set->site_count, sizeof *set->sites);
   rondo_release(&allocator, set->changes, set->slot_count, sizeof *set->changes);
   rondo_release(&allocator, set->moving, set->slot_count, sizeof *set->moving);
-  rondo_release(&allocator, set->held, set->slot_count, sizeof *set->held);
+  rondo_release(&allocator, set->current, set->slot_count, sizeof *set->current);
   rondo_release(&allocator, set->slots, set->slot_count, sizeof *set->slots);
   rondo_release(&allocator, set, 1, sizeof *set);
 }
 
-/* Of no use to launches yet. */
+/* A set that is not in the exec's list. */
 static rondo_status make_set(const char *call, rondo_exec *exec, const rondo_patch_input *inputs, size_t count,
-                             const bool *told, const rondo_patch_options *options, rondo_patch_set **out) {
+                             const bool *copied, const rondo_patch_options *options, rondo_patch_set **out) {
   rondo_patch_set *set;
   RONDO_TRY(check_all(call, exec, inputs, count, options));
   RONDO_TRY(rondo_allocate_items(&exec->device->allocator, 1, sizeof *set, &set));
   set->allocator = exec->device->allocator;
   set->exec = exec;
   rondo_patch_settle(exec);
-  rondo_status status = make_slots(set, inputs, told, (uint32_t)count);
+  rondo_status status = make_slots(set, inputs, copied, (uint32_t)count);
   if (status == RONDO_OK) status = rondo_patch_find_sites(call, set, inputs, options);
   if (status != RONDO_OK) {
     free_set(set);
@@ -399,10 +403,10 @@ static rondo_status make_set(const char *call, rondo_exec *exec, const rondo_pat
 }
 
 rondo_status rondo_patch_create(const char *call, rondo_exec *exec, const rondo_patch_input *inputs, size_t count,
-                                const bool *told, const rondo_patch_options *options, rondo_patch_set **out) {
+                                const bool *copied, const rondo_patch_options *options, rondo_patch_set **out) {
   rondo_patch_set *set;
   *out = NULL;
-  RONDO_TRY(make_set(call, exec, inputs, count, told, options, &set));
+  RONDO_TRY(make_set(call, exec, inputs, count, copied, options, &set));
   set->is_settled = true;
   set->next = exec->patch_sets;
   exec->patch_sets = exec->patched = set;
@@ -411,8 +415,8 @@ rondo_status rondo_patch_create(const char *call, rondo_exec *exec, const rondo_
   return RONDO_OK;
 }
 
-void rondo_patch_destroy(rondo_patch_set *set) {
-  if (set == NULL) return;
+void rondo_patch_set_destroy(rondo_patch_set *set) {
+  if (set == NULL || (set->exec != NULL && set->exec->device->is_inherited)) return;
   rondo_exec *exec = set->exec;
   if (exec != NULL) {
     if (exec->patched == set) {
@@ -426,15 +430,15 @@ void rondo_patch_destroy(rondo_patch_set *set) {
   free_set(set);
 }
 
-rondo_status rondo_patch_look_for(const char *call, rondo_exec *exec, const void *address, size_t bytes,
-                                  rondo_patch_look *out) {
+rondo_status rondo_patch_find_use(const char *call, rondo_exec *exec, const void *address, size_t bytes,
+                                  rondo_patch_use *out) {
   const rondo_patch_input memory = {.address = address, .bytes = bytes};
   const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT};
   rondo_patch_set *set;
   RONDO_TRY(make_set(call, exec, &memory, 1, NULL, &options, &set));
   const rondo_patch_slot *slot = &set->slots[0];
-  *out = (rondo_patch_look){.is_used = slot->count > 0 || !slot->is_patchable,
-                            .is_written = slot->is_written || !slot->is_patchable};
+  *out = (rondo_patch_use){.is_used = slot->count > 0 || !slot->is_patchable,
+                           .is_written = slot->is_written || !slot->is_patchable};
   free_set(set);
   return RONDO_OK;
 }
@@ -443,8 +447,8 @@ rondo_status rondo_patch_look_for(const char *call, rondo_exec *exec, const void
 
 static rondo_status require_index(const char *call, const char *what, size_t count, size_t index) {
   if (index < count) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: the set has %zu %s, so none at %zu", call,
-                    count, what, index);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s: index %zu is out of range: the set has %zu %s", call, index, count, what);
 }
 
 rondo_status rondo_patch_set_create(rondo_exec *exec, const rondo_patch_input *inputs, size_t count,
@@ -458,11 +462,6 @@ rondo_status rondo_patch_set_create(rondo_exec *exec, const rondo_patch_input *i
   rondo_patch_options known;
   RONDO_TRY(rondo_versioned_read("rondo_patch_options", options, &known, sizeof known));
   return rondo_patch_create(call, exec, inputs, count, NULL, &known, out_set);
-}
-
-void rondo_patch_set_destroy(rondo_patch_set *set) {
-  if (set != NULL && set->exec != NULL && set->exec->device->is_inherited) return;
-  rondo_patch_destroy(set);
 }
 
 rondo_status rondo_patch_set_check(const rondo_patch_set *set, uint32_t input, const void *address) {
@@ -484,15 +483,8 @@ rondo_status rondo_patch_set_launch(rondo_patch_set *set, rondo_stream *stream, 
   return rondo_patch_launch(set, stream, addresses);
 }
 
-rondo_status rondo_patch_set_rebase(rondo_patch_set *set, const void *const *addresses) {
-  const char *const call = "rondo_patch_set_rebase";
-  RONDO_TRY(rondo_check_call(call, "the patch set", set));
-  if (addresses == NULL && set->slot_count > 0) return rondo_refuse_null(call, "the list of addresses");
-  return rondo_patch_rebase(set, addresses);
-}
-
 static uint64_t host_bytes(const rondo_patch_set *set) {
-  const uint64_t slot_bytes = sizeof *set->slots + sizeof *set->held + sizeof *set->changes + sizeof *set->moving;
+  const uint64_t slot_bytes = sizeof *set->slots + sizeof *set->current + sizeof *set->changes + sizeof *set->moving;
   uint64_t bytes = sizeof *set + set->slot_count * slot_bytes + set->site_count * sizeof *set->sites +
                    set->findings.capacity * sizeof *set->findings.items;
   for (uint32_t i = 0; i < set->slot_count; i++) bytes += strlen(set->slots[i].name) + 1;
@@ -523,7 +515,7 @@ rondo_status rondo_patch_set_get_input(const rondo_patch_set *set, uint32_t inpu
   const rondo_patch_slot *slot = &set->slots[input];
   const rondo_patch_input_info info = {.struct_size = sizeof info,
                                        .name = slot->name,
-                                       .address = (const void *)(uintptr_t)set->held[input],
+                                       .address = (const void *)(uintptr_t)set->current[input],
                                        .bytes = slot->bytes,
                                        .sites = slot->count,
                                        .nodes = slot->nodes,

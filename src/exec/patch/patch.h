@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Patch sets inside the library, for layers that check addresses themselves.
  *
- * A *slot* is an input of the set, by its number: the address that the exec has for it, and its sites. An exec has what
- * was patched last. Its clone of the graph gets it (rondo_patch_settle) before anything reads the clone. One set at a
- * time is the exec's current one. The other sets of the exec, and a set whose sites an update changed, are *stale*
- * until rondo_patch_rebase says where their inputs are.
+ * A *slot* is an input of the set: its address in the exec, and its sites. The driver's executable has the addresses of
+ * the last patched launch. The exec's clones of the graph get them (rondo_patch_settle) before anything reads the
+ * clones. One set at a time is the exec's current one. The other sets of the exec, and a set whose sites an update
+ * changed, are *stale* until rondo_patch_set_rebase passes the addresses of their inputs.
  *
  * Threads: as the exec.
  */
@@ -15,56 +15,50 @@
 
 #include "exec/launch/exec_internal.h"
 
-/* Whether the input may be at this address: it keeps the alignment that it was recorded with. Else it is copied
- * (to where the exec has it). */
+/* Whether an input can be patched to this address: it has the alignment that was recorded. Otherwise copy the input to
+ * the recorded address. */
 static inline bool rondo_patch_fits(const void *recorded, const void *address) {
   return (((uintptr_t)recorded ^ (uintptr_t)address) & (RONDO_PATCH_ALIGNMENT - 1)) == 0;
 }
 
-/* rondo_patch_set_create after its checks: `options` is known, inputs are not NULL unless count is 0. An input that is
- * `told` (by input; NULL when none is) stays where the work has it, to where a kernel of the exec that copies ranges
- * (graph/kernel.h) copies it, or from where back: its sites are the other sides there, and nothing else is; its address
- * is its place in the work. */
+/* rondo_patch_set_create without its checks: `options` is complete, and inputs are not NULL unless count is 0. `copied`
+ * has a flag for each input, or is NULL. The work uses a copied input at its recorded address. A kernel of the exec
+ * that copies ranges (graph/kernel.h) copies it to that address, or from there back. The sites of a copied input are
+ * the other addresses of these copies, and only they. */
 RONDO_MUST_USE rondo_status rondo_patch_create(const char *call, rondo_exec *exec, const rondo_patch_input *inputs,
-                                               size_t count, const bool *told, const rondo_patch_options *options,
+                                               size_t count, const bool *copied, const rondo_patch_options *options,
                                                rondo_patch_set **out);
-/* Before or after its exec; launches under way are not touched. NULL is fine. */
-void rondo_patch_destroy(rondo_patch_set *set);
 
-/* What the work of an exec does with memory, or may do for all that it says; launches and sets stay as they are. */
-typedef struct rondo_patch_look {
+/* How the work of an exec uses memory, as far as it is declared: true if in doubt. Changes nothing. */
+typedef struct rondo_patch_use {
   bool is_used, is_written;
-} rondo_patch_look;
+} rondo_patch_use;
 
-RONDO_MUST_USE rondo_status rondo_patch_look_for(const char *call, rondo_exec *exec, const void *address, size_t bytes,
-                                                 rondo_patch_look *out);
+RONDO_MUST_USE rondo_status rondo_patch_find_use(const char *call, rondo_exec *exec, const void *address, size_t bytes,
+                                                 rondo_patch_use *out);
 
-/* Launches the set's exec with input i at addresses[i]; NULL leaves it where it is. All that rondo_exec_launch says
- * holds: of memory, of events, of streams that capture (the child graph has the patched addresses; what the exec holds
- * does not change).
+/* Launches the set's exec with input i at addresses[i]; NULL keeps its address. As rondo_exec_launch for memory, events
+ * and streams that capture. (In a capture the child graph has the new addresses, and the exec keeps the old ones.)
  *
- * The caller guarantees that each address fits (rondo_patch_fits), that its input is patchable, and that as many
- * bytes as were recorded live there until the launch is done, reachable by the device. None of this is checked.
+ * The caller guarantees that each address fits (rondo_patch_fits), that the input is patchable, and that the memory
+ * there, of the recorded size, stays allocated until the launch is done and is accessible to the device. None of this
+ * is checked.
  *
- * HOT: compares each address with what the exec holds, and neither allocates nor locks once warm. Errors: as
- * rondo_exec_launch; INVALID_STATE/STALE_PATCHES. The exec then holds what it did before, or, where the work itself
- * failed on a synchronous device, perhaps the new addresses: the set knows. */
+ * HOT: compares each address with that of the exec, and neither allocates nor locks once warm. Errors: as
+ * rondo_exec_launch; INVALID_STATE/STALE_PATCHES. After an error the exec has the old addresses or, if the work itself
+ * failed on a synchronous device, perhaps the new ones; the set knows which. */
 RONDO_MUST_USE rondo_status rondo_patch_launch(rondo_patch_set *set, rondo_stream *stream,
                                                const void *const *addresses);
 
-/* The exec was updated (from another recording of the same form, say) and has input i at addresses[i] now: the set is
- * the current one again. Errors: INVALID_STATE/STALE_PATCHES naming the first site that does not hold that address. */
-RONDO_MUST_USE rondo_status rondo_patch_rebase(rondo_patch_set *set, const void *const *addresses);
-
-/* Writes what the exec holds into its clones of the graph. Before they are read, compared or changed. Cannot fail. */
+/* Writes the addresses of the last launch into the exec's clones of the graph. Call it before they are read, compared
+ * or changed. */
 void rondo_patch_settle(rondo_exec *exec);
 
-/* The nodes may have other parameters than the sets of the exec know: the current one is looked at with its next
- * launch. */
+/* Notes that nodes of the exec may have other parameters. The current set checks its sites at its next launch. */
 void rondo_patch_note_update(rondo_exec *exec);
 
-/* Asserts the invariants of the exec's patch sets: slots, sites, and that its clones hold what a set says they do.
- * Nothing in builds without assertions. */
+/* Asserts the invariants of the exec's patch sets: slots, sites, and the addresses in the clones. Does nothing in
+ * builds without assertions. */
 void rondo_patch_sets_check(const rondo_exec *exec);
 
 /* The exec is about to be destroyed. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Finding sites: which words in the parameters of an exec's nodes are addresses in its inputs. Each word is classified
- * once: by its declaration, or, if there are other recordings of the same work, by how it differs there.
+ * Finding sites: the words in the parameters of an exec's nodes that are addresses in its inputs. Each word is
+ * classified once: by its declaration or, if there are other recordings of the same work, by its values there.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -25,30 +25,30 @@ typedef struct found_site {
   rondo_patch_site site;
 } found_site;
 
-typedef struct placed_slot {
+typedef struct slot_address {
   uint64_t address;
   uint32_t slot;
-} placed_slot;
+} slot_address;
 
 typedef struct finder {
   const char *call;
   rondo_patch_set *set;
   const rondo_patch_input *inputs;
-  placed_slot *by_address;
-  rondo_device_memory *memory;      /* the device's; NULL when it has none */
-  rondo_lowering other[RECORDINGS]; /* of MOVED and AGAIN, where they are given */
-  bool is_compared;                 /* with MOVED at least */
+  slot_address *by_address;
+  rondo_device_memory *memory;      /* of the device; NULL: none */
+  rondo_lowering other[RECORDINGS]; /* of MOVED and AGAIN, if they are given */
+  bool is_compared;                 /* at least with MOVED */
   RONDO_ARRAY(found_site) found;
 } finder;
 
-/* A place in a node's parameters, of at most 8 bytes, with what stands there in each recording. */
+/* At most 8 bytes of a node's parameters, with their value in each recording. */
 typedef struct word {
-  uint32_t place;
-  uint32_t parameter; /* a kernel's; RONDO_SITE_; or RONDO_PATCH_NO_PARAMETER for what is no site */
+  uint32_t node;      /* its index in the exec */
+  uint32_t parameter; /* of a kernel, or RONDO_SITE_DST, RONDO_SITE_SRC or RONDO_PATCH_NO_PARAMETER */
   uint32_t offset, bytes;
-  bool is_pointer; /* as it is declared */
-  bool is_written; /* what it points to, as it is declared */
-  bool is_foreign; /* a library's */
+  bool is_pointer; /* as declared */
+  bool is_written; /* the memory that it points to, as declared */
+  bool is_foreign; /* of a library's kernel */
   bool can_change;
   uint64_t values[RECORDINGS];
 } word;
@@ -63,20 +63,21 @@ const char *rondo_patch_slot_label(char buffer[RONDO_SLOT_LABEL], const rondo_pa
   return buffer;
 }
 
-static void name_place(const rondo_exec *exec, const word *at, char *buffer, size_t room) {
-  const rondo_node_params *params = rondo_exec_params(exec, at->place);
+static void describe_word(const rondo_exec *exec, const word *at, char *buffer, size_t capacity) {
+  const rondo_node_params *params = rondo_exec_params(exec, at->node);
   char label[RONDO_LABEL_BYTES];
-  (void)rondo_lowering_label(&exec->lowering, at->place, label);
+  (void)rondo_lowering_label(&exec->lowering, at->node, label);
   if (params->kind == RONDO_NODE_KERNEL && params->as.kernel.kernel->is_foreign)
-    (void)snprintf(buffer, room, "%s, a library's, at byte %" PRIu32 " of its arguments", label, at->offset);
+    (void)snprintf(buffer, capacity, "%s, which a library launched, at byte %" PRIu32 " of its arguments", label,
+                   at->offset);
   else if (params->kind == RONDO_NODE_KERNEL)
-    (void)snprintf(buffer, room, "%s, argument %" PRIu32 " at byte %" PRIu32, label, at->parameter, at->offset);
+    (void)snprintf(buffer, capacity, "%s, argument %" PRIu32 " at byte %" PRIu32, label, at->parameter, at->offset);
   else if (params->kind == RONDO_NODE_HOST)
-    (void)snprintf(buffer, room, "%s, its user pointer", label);
+    (void)snprintf(buffer, capacity, "%s, its user pointer", label);
   else if (at->bytes < WORD)
-    (void)snprintf(buffer, room, "%s, its value", label);
+    (void)snprintf(buffer, capacity, "%s, its value", label);
   else
-    (void)snprintf(buffer, room, "%s, its %s", label, at->parameter == RONDO_SITE_SRC ? "source" : "address");
+    (void)snprintf(buffer, capacity, "%s, its %s", label, at->parameter == RONDO_SITE_SRC ? "source" : "address");
 }
 
 static rondo_status keep_finding(finder *f, const rondo_patch_finding *finding, const char *message) {
@@ -92,43 +93,43 @@ static rondo_status keep_finding(finder *f, const rondo_patch_finding *finding, 
   return RONDO_OK;
 }
 
-/* `why` follows the name of the place. */
+/* `why` follows the description of the word. */
 static rondo_status report(finder *f, const word *at, rondo_patch_finding_kind kind, uint32_t slot, const char *why,
                            ...) RONDO_PRINTF(5, 6);
 static rondo_status report(finder *f, const word *at, rondo_patch_finding_kind kind, uint32_t slot, const char *why,
                            ...) {
   const rondo_exec *exec = f->set->exec;
-  const bool is_kernel = rondo_exec_params(exec, at->place)->kind == RONDO_NODE_KERNEL;
+  const bool is_kernel = rondo_exec_params(exec, at->node)->kind == RONDO_NODE_KERNEL;
   const rondo_patch_finding finding = {.kind = kind,
-                                       .node = exec->lowering.origins.items[at->place].tag,
+                                       .node = exec->lowering.origins.items[at->node].tag,
                                        .parameter = is_kernel ? at->parameter : RONDO_PATCH_NO_PARAMETER,
                                        .offset = at->offset,
                                        .bytes = at->bytes,
                                        .input = slot,
                                        .value = at->values[NOW],
                                        .moved_value = at->values[MOVED]};
-  char message[MESSAGE], place[RONDO_LABEL_BYTES + 64], reason[MESSAGE / 2];
+  char message[MESSAGE], where[RONDO_LABEL_BYTES + 64], reason[MESSAGE / 2];
   va_list arguments;
   va_start(arguments, why);
   (void)vsnprintf(reason, sizeof reason, why, arguments);
   va_end(arguments);
-  name_place(exec, at, place, sizeof place);
-  (void)snprintf(message, sizeof message, "%s %s", place, reason);
+  describe_word(exec, at, where, sizeof where);
+  (void)snprintf(message, sizeof message, "%s %s", where, reason);
   if (slot != RONDO_PATCH_NO_INPUT) f->set->slots[slot].is_patchable = false;
   return keep_finding(f, &finding, message);
 }
 
 static rondo_status report_fixed(finder *f, const word *at, uint32_t slot, const char *why) {
   char label[RONDO_SLOT_LABEL];
-  return report(f, at, RONDO_PATCH_FIXED, slot, "is an address in %s, and %s: copy the input to where it was recorded",
+  return report(f, at, RONDO_PATCH_FIXED, slot, "is an address in %s, and %s: copy the input to the recorded address",
                 rondo_patch_slot_label(label, f->set, slot), why);
 }
 
 static rondo_status report_suspected(finder *f, const word *at, uint32_t slot) {
   char label[RONDO_SLOT_LABEL];
   const char *remedy = f->is_compared
-                           ? "but did not move with it: the work may have it from elsewhere than its inputs"
-                           : "but is not declared as one: declare it (RONDO_READS and its like), or give other "
+                           ? "but did not move with it: the work may not get it from its inputs"
+                           : "but is not declared as one: declare it (RONDO_READS and others), or pass other "
                              "recordings to compare with (rondo_patch_options)";
   return report(f, at, RONDO_PATCH_SUSPECTED, slot, "looks like an address in %s, %s; until then, copy the input",
                 rondo_patch_slot_label(label, f->set, slot), remedy);
@@ -137,10 +138,10 @@ static rondo_status report_suspected(finder *f, const word *at, uint32_t slot) {
 static rondo_status report_frozen(finder *f, const word *at) {
   const bool moved = at->values[MOVED] != at->values[NOW];
   return report(f, at, RONDO_PATCH_FROZEN, RONDO_PATCH_NO_INPUT,
-                "is 0x%0*" PRIx64 ", and was 0x%0*" PRIx64
-                " when the work was recorded again, and is neither an input "
-                "nor memory of the device: launches go on with the first value; keep it in memory that the kernel "
-                "reads, or set it before launches (rondo_exec_set_params)",
+                "is 0x%0*" PRIx64 " here and 0x%0*" PRIx64
+                " in another recording of the work, and is neither an input nor memory of the device: launches use the "
+                "first value; keep it in memory that the kernel reads, or set it before launches "
+                "(rondo_exec_set_params)",
                 (int)(2 * at->bytes), at->values[NOW], (int)(2 * at->bytes), at->values[moved ? MOVED : AGAIN]);
 }
 
@@ -148,43 +149,43 @@ static rondo_status report_frozen(finder *f, const word *at) {
 
 static rondo_status add_site(finder *f, const word *at, uint32_t slot) {
   assert(slot < f->set->slot_count && at->bytes == WORD);
-  if (!at->can_change) return report_fixed(f, at, slot, "this cannot be changed in the node");
+  if (!at->can_change) return report_fixed(f, at, slot, "the node does not allow changing it");
   const found_site found = {.slot = slot,
-                            .site = {.node = at->place,
+                            .site = {.node = at->node,
                                      .parameter = (uint16_t)at->parameter,
                                      .offset = (uint16_t)at->offset,
-                                     .addend = at->values[NOW] - f->set->held[slot]}};
+                                     .addend = at->values[NOW] - f->set->current[slot]}};
   if (at->is_written) f->set->slots[slot].is_written = true;
   return rondo_array_push(&f->set->allocator, &f->found, &found);
 }
 
-/* The slot whose bytes have the address. */
+/* The slot that contains the address. */
 static uint32_t slot_around(const finder *f, uint64_t address) {
   size_t low = 0, high = f->set->slot_count;
   RONDO_BINARY_SEARCH(low, high, middle, f->by_address[middle].address <= address)
   if (low == 0) return NO_SLOT;
-  const placed_slot *at = &f->by_address[low - 1];
+  const slot_address *at = &f->by_address[low - 1];
   return address - at->address < f->set->slots[at->slot].bytes ? at->slot : NO_SLOT;
 }
 
 static uint64_t distance_of(const finder *f, uint32_t slot) {
-  return (uint64_t)(uintptr_t)f->inputs[slot].moved - f->set->held[slot];
+  return (uint64_t)(uintptr_t)f->inputs[slot].moved - f->set->current[slot];
 }
 
-/* The slot that moved by as much as the word did: the one around it, if that is one. */
+/* The slot that moved as far as the word did. `around` is preferred. */
 static uint32_t slot_by_distance(const finder *f, const word *at, uint32_t around) {
   const uint64_t distance = at->values[MOVED] - at->values[NOW];
   uint32_t found = NO_SLOT;
   if (around != NO_SLOT && distance_of(f, around) == distance) return around;
   for (uint32_t slot = 0; slot < f->set->slot_count; slot++) {
-    if (f->set->slots[slot].is_told || distance_of(f, slot) != distance) continue;
+    if (f->set->slots[slot].is_copied || distance_of(f, slot) != distance) continue;
     if (found != NO_SLOT) return SEVERAL_SLOTS;
     found = slot;
   }
   return found;
 }
 
-/* Also where addresses are reserved and nothing lives: in a recording that was made to be compared alone. */
+/* Also true for reserved addresses without an allocation: they occur in a recording that is only compared. */
 static bool is_memory(const finder *f, uint64_t address) {
   const void *at = (const void *)(uintptr_t)address;
   rondo_known_range range;
@@ -200,53 +201,53 @@ static bool is_memory_throughout(const finder *f, const word *at) {
 
 /* Words ----------------------------------------------------------------------------------------------------------- */
 
-static rondo_status look_at_declared(finder *f, const word *at, uint32_t slot) {
+static rondo_status classify_declared(finder *f, const word *at, uint32_t slot) {
   if (slot == NO_SLOT) return RONDO_OK;
   return at->is_pointer ? add_site(f, at, slot) : report_suspected(f, at, slot);
 }
 
-static rondo_status look_at_same(finder *f, const word *at, uint32_t around) {
+static rondo_status classify_same(finder *f, const word *at, uint32_t around) {
   if (around == NO_SLOT) return RONDO_OK;
   return at->is_pointer ? report_fixed(f, at, around, "did not move with the input") : report_suspected(f, at, around);
 }
 
-/* It differs between two recordings of the same place. */
-static rondo_status look_at_unsteady(finder *f, const word *at, uint32_t around) {
+/* The word differs between two recordings with the inputs at the same addresses. */
+static rondo_status classify_varying(finder *f, const word *at, uint32_t around) {
   if (at->is_foreign) {
     f->set->noise++;
     return RONDO_OK;
   }
-  if (around != NO_SLOT) return report_fixed(f, at, around, "changes with every recording of the work");
+  if (around != NO_SLOT) return report_fixed(f, at, around, "differs in every recording of the work");
   return is_memory_throughout(f, at) ? RONDO_OK : report_frozen(f, at);
 }
 
 static rondo_status report_several(finder *f, const word *at) {
   for (uint32_t slot = 0; slot < f->set->slot_count; slot++)
-    if (!f->set->slots[slot].is_told && distance_of(f, slot) == at->values[MOVED] - at->values[NOW])
-      RONDO_TRY(report_fixed(f, at, slot, "as well in another input that moved as far"));
+    if (!f->set->slots[slot].is_copied && distance_of(f, slot) == at->values[MOVED] - at->values[NOW])
+      RONDO_TRY(report_fixed(f, at, slot, "as well an address in another input that moved as far"));
   return RONDO_OK;
 }
 
-static rondo_status look_at_moved(finder *f, const word *at, uint32_t around) {
+static rondo_status classify_moved(finder *f, const word *at, uint32_t around) {
   const uint32_t slot = slot_by_distance(f, at, around);
   if (slot == SEVERAL_SLOTS) return report_several(f, at);
   if (slot != NO_SLOT && slot != around && is_memory(f, at->values[NOW]))
-    return report_fixed(f, at, slot, "as well in other memory, which moved as far");
+    return report_fixed(f, at, slot, "as well an address in other memory, which moved as far");
   if (slot != NO_SLOT) return add_site(f, at, slot);
-  if (around != NO_SLOT) return report_fixed(f, at, around, "moved otherwise than the input");
+  if (around != NO_SLOT) return report_fixed(f, at, around, "did not move as far as the input");
   return is_memory_throughout(f, at) ? RONDO_OK : report_frozen(f, at);
 }
 
-static rondo_status look_at_word(finder *f, const word *at) {
+static rondo_status classify_word(finder *f, const word *at) {
   const uint32_t around = slot_around(f, at->values[NOW]);
-  if (around != NO_SLOT && f->set->slots[around].is_told) return RONDO_OK; /* it stays there */
-  if (!f->is_compared) return look_at_declared(f, at, around);
-  if (at->values[NOW] != at->values[AGAIN]) return look_at_unsteady(f, at, around);
-  return at->values[NOW] == at->values[MOVED] ? look_at_same(f, at, around) : look_at_moved(f, at, around);
+  if (around != NO_SLOT && f->set->slots[around].is_copied) return RONDO_OK; /* it stays at its recorded address */
+  if (!f->is_compared) return classify_declared(f, at, around);
+  if (at->values[NOW] != at->values[AGAIN]) return classify_varying(f, at, around);
+  return at->values[NOW] == at->values[MOVED] ? classify_same(f, at, around) : classify_moved(f, at, around);
 }
 
-/* What is too short for an address. */
-static rondo_status look_at_rest(finder *f, const word *at) {
+/* The last bytes of a parameter, too few for an address. */
+static rondo_status classify_part(finder *f, const word *at) {
   const bool is_steady = at->values[NOW] == at->values[AGAIN];
   if (is_steady && at->values[NOW] == at->values[MOVED]) return RONDO_OK;
   if (!at->is_foreign || is_steady) return report_frozen(f, at);
@@ -256,69 +257,69 @@ static rondo_status look_at_rest(finder *f, const word *at) {
 
 /* Nodes ----------------------------------------------------------------------------------------------------------- */
 
-/* A node as it is in each recording; in the places of those that are not there as it is now. */
+/* The parameters of a node in each recording; for a missing recording, those in the exec. */
 typedef struct seen_node {
   const rondo_node_params *params[RECORDINGS];
 } seen_node;
 
-/* What stands at the three places, of at->bytes. */
-static rondo_status look_at_values(finder *f, const void *const where[RECORDINGS], word *at) {
+/* Classifies at->bytes bytes, which are at where[i] in recording i. */
+static rondo_status classify_values(finder *f, const void *const where[RECORDINGS], word *at) {
   for (int i = 0; i < RECORDINGS; i++) {
     at->values[i] = 0;
     memcpy(&at->values[i], where[i], at->bytes);
   }
-  return at->bytes == WORD ? look_at_word(f, at) : look_at_rest(f, at);
+  return at->bytes == WORD ? classify_word(f, at) : classify_part(f, at);
 }
 
-static rondo_status look_at_parameter(finder *f, const seen_node *node, word *at) {
+static rondo_status visit_parameter(finder *f, const seen_node *node, word *at) {
   const uint32_t bytes = node->params[NOW]->as.kernel.kernel->parameters[at->parameter].bytes;
   for (at->offset = 0; at->offset < bytes; at->offset += WORD) {
     const void *where[RECORDINGS];
     at->bytes = bytes - at->offset < WORD ? bytes - at->offset : WORD;
     for (int i = 0; i < RECORDINGS; i++)
       where[i] = (const char *)node->params[i]->as.kernel.args[at->parameter] + at->offset;
-    RONDO_TRY(look_at_values(f, where, at));
+    RONDO_TRY(classify_values(f, where, at));
   }
   return RONDO_OK;
 }
 
-/* If one side of a range is the place of an input that is told, the other side is told too. */
-static rondo_status look_at_range(finder *f, const rondo_range_copy *range, bool is_back, word *at) {
-  const uint64_t place = (uint64_t)(uintptr_t)(is_back ? range->src : (const void *)range->dst);
-  const uint32_t slot = slot_around(f, place);
-  if (slot == NO_SLOT || !f->set->slots[slot].is_told || f->set->held[slot] != place) return RONDO_OK;
+/* If one address of a copied range is the recorded address of a copied input, the other address is its site. */
+static rondo_status visit_range(finder *f, const rondo_range_copy *range, bool is_back, word *at) {
+  const uint64_t address = (uint64_t)(uintptr_t)(is_back ? range->src : (const void *)range->dst);
+  const uint32_t slot = slot_around(f, address);
+  if (slot == NO_SLOT || !f->set->slots[slot].is_copied || f->set->current[slot] != address) return RONDO_OK;
   at->offset += (uint32_t)(is_back ? offsetof(rondo_range_copy, dst) : offsetof(rondo_range_copy, src));
   at->values[NOW] = (uint64_t)(uintptr_t)(is_back ? (const void *)range->dst : range->src);
   return add_site(f, at, slot);
 }
 
-static rondo_status look_at_ranges(finder *f, const seen_node *node, word *at) {
+static rondo_status visit_ranges(finder *f, const seen_node *node, word *at) {
   const rondo_range_copies *copies = node->params[NOW]->as.kernel.args[0];
   at->bytes = WORD;
   at->can_change = true;
   at->parameter = 0;
   for (uint32_t i = 0; i < copies->count; i++) {
     at->offset = (uint32_t)(offsetof(rondo_range_copies, ranges) + i * sizeof *copies->ranges);
-    RONDO_TRY(look_at_range(f, &copies->ranges[i], copies->is_back, at));
+    RONDO_TRY(visit_range(f, &copies->ranges[i], copies->is_back, at));
   }
   return RONDO_OK;
 }
 
-static rondo_status look_at_kernel(finder *f, const seen_node *node, word *at) {
+static rondo_status visit_kernel(finder *f, const seen_node *node, word *at) {
   const rondo_kernel *kernel = node->params[NOW]->as.kernel.kernel;
-  if (kernel->copies_ranges) return look_at_ranges(f, node, at);
+  if (kernel->copies_ranges) return visit_ranges(f, node, at);
   at->is_foreign = kernel->is_foreign;
   at->can_change = true;
   for (at->parameter = 0; at->parameter < kernel->parameter_count; at->parameter++) {
     const rondo_parameter *parameter = &kernel->parameters[at->parameter];
     at->is_pointer = rondo_parameter_is_pointer(parameter);
     at->is_written = parameter->access == RONDO_ACCESS_WRITE || parameter->access == RONDO_ACCESS_READ_WRITE;
-    RONDO_TRY(look_at_parameter(f, node, at));
+    RONDO_TRY(visit_parameter(f, node, at));
   }
   return RONDO_OK;
 }
 
-/* What nodes other than kernels have: addresses, and the value of a fill. */
+/* The words of nodes other than kernels: addresses, and the value of a fill. */
 static const struct {
   rondo_node_kind kind;
   size_t offset;      /* in the parameters */
@@ -334,10 +335,10 @@ static const struct {
     {RONDO_NODE_FREE, offsetof(rondo_node_params, as.free_address), RONDO_PATCH_NO_PARAMETER, WORD, true, false},
 };
 
-static rondo_status look_at_node(finder *f, uint32_t place, const seen_node *node) {
+static rondo_status visit_node(finder *f, uint32_t index, const seen_node *node) {
   const rondo_node_params *now = node->params[NOW];
-  word at = {.place = place};
-  if (now->kind == RONDO_NODE_KERNEL) return look_at_kernel(f, node, &at);
+  word at = {.node = index};
+  if (now->kind == RONDO_NODE_KERNEL) return visit_kernel(f, node, &at);
   at.can_change = (now->kind == RONDO_NODE_COPY || now->kind == RONDO_NODE_FILL) && rondo_node_is_plain(now);
   for (size_t i = 0; i < sizeof node_words / sizeof node_words[0]; i++) {
     const void *where[RECORDINGS];
@@ -347,14 +348,14 @@ static rondo_status look_at_node(finder *f, uint32_t place, const seen_node *nod
     at.is_pointer = node_words[i].is_pointer;
     at.is_written = node_words[i].is_written;
     for (int k = 0; k < RECORDINGS; k++) where[k] = (const char *)node->params[k] + node_words[i].offset;
-    RONDO_TRY(look_at_values(f, where, &at));
+    RONDO_TRY(classify_values(f, where, &at));
   }
   return RONDO_OK;
 }
 
 /* Recordings ------------------------------------------------------------------------------------------------------ */
 
-/* Whether the two are the same but for addresses and values. */
+/* RONDO_REASON_NONE if the two differ only in addresses and values. */
 static rondo_reason compare_forms(const rondo_node_params *now, const rondo_node_params *then) {
   rondo_node_params alike = *then;
   if (now->kind != then->kind) return RONDO_REASON_NODE_KIND_CHANGED;
@@ -372,9 +373,8 @@ static rondo_status check_forms(const finder *f, const rondo_lowering *other, co
     const rondo_reason reason = compare_forms(rondo_exec_params(exec, i), other->nodes.items[i].params);
     if (reason != RONDO_REASON_NONE)
       return rondo_fail_node(RONDO_UPDATE_REFUSED, reason, exec->lowering.nodes.items[i].where.number,
-                             "%s: the %s recording is not of the exec's work: %s there, where the exec has %s", f->call,
-                             which, rondo_lowering_label(other, i, then),
-                             rondo_lowering_label(&exec->lowering, i, now));
+                             "%s: the %s recording is of other work: it has %s where the exec has %s", f->call, which,
+                             rondo_lowering_label(other, i, then), rondo_lowering_label(&exec->lowering, i, now));
   }
   return RONDO_OK;
 }
@@ -382,16 +382,16 @@ static rondo_status check_forms(const finder *f, const rondo_lowering *other, co
 static rondo_status open_recording(finder *f, const rondo_graph *graph, int recording, const char *which) {
   const rondo_lowering *own = &f->set->exec->lowering;
   rondo_lowering *other = &f->other[recording];
-  RONDO_TRY(rondo_lower((rondo_graph *)(uintptr_t)graph, other)); /* which only reads it */
+  RONDO_TRY(rondo_lower((rondo_graph *)(uintptr_t)graph, other)); /* it is only read */
   if (own->nodes.count != other->nodes.count)
     return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
-                      "%s: the %s recording has %zu nodes with its children, the exec %zu: it is not of the same work",
+                      "%s: the %s recording has %zu nodes with its children, the exec has %zu: record the same work",
                       f->call, which, other->nodes.count - other->join_count, own->nodes.count - own->join_count);
-  if (rondo_lowering_find_other_edges(own, other) != RONDO_PLACE_NONE || !rondo_lowering_same_programmatic(own, other))
-    return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
-                      "%s: nodes of the %s recording have other dependencies than the exec's: it is not of the same "
-                      "work",
-                      f->call, which);
+  if (rondo_lowering_find_other_edges(own, other) != RONDO_INDEX_NONE || !rondo_lowering_same_programmatic(own, other))
+    return rondo_fail(
+        RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
+        "%s: nodes of the %s recording have other dependencies than those of the exec: record the same work", f->call,
+        which);
   return check_forms(f, other, which);
 }
 
@@ -402,30 +402,30 @@ static rondo_status open_recordings(finder *f, const rondo_patch_options *option
   return options->again == NULL ? RONDO_OK : open_recording(f, options->again, AGAIN, "second");
 }
 
-static const rondo_node_params *params_in(const finder *f, int recording, size_t place) {
-  return f->other[recording].nodes.count > 0 ? f->other[recording].nodes.items[place].params
-                                             : rondo_exec_given_params(f->set->exec, place);
+static const rondo_node_params *params_in(const finder *f, int recording, size_t index) {
+  return f->other[recording].nodes.count > 0 ? f->other[recording].nodes.items[index].params
+                                             : rondo_exec_given_params(f->set->exec, index);
 }
 
-/* Together -------------------------------------------------------------------------------------------------------- */
+/* Finding all ----------------------------------------------------------------------------------------------------- */
 
-static int compare_placed(const void *a, const void *b) {
-  const placed_slot *x = a, *y = b;
+static int compare_addresses(const void *a, const void *b) {
+  const slot_address *x = a, *y = b;
   return (x->address > y->address) - (x->address < y->address);
 }
 
-static rondo_status place_slots(finder *f) {
+static rondo_status sort_slots(finder *f) {
   rondo_patch_set *set = f->set;
   char one[RONDO_SLOT_LABEL], other[RONDO_SLOT_LABEL];
   if (set->slot_count == 0) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(&set->allocator, set->slot_count, sizeof *f->by_address, &f->by_address));
-  for (uint32_t i = 0; i < set->slot_count; i++) f->by_address[i] = (placed_slot){set->held[i], i};
-  qsort(f->by_address, set->slot_count, sizeof *f->by_address, compare_placed);
+  for (uint32_t i = 0; i < set->slot_count; i++) f->by_address[i] = (slot_address){set->current[i], i};
+  qsort(f->by_address, set->slot_count, sizeof *f->by_address, compare_addresses);
   for (uint32_t i = 1; i < set->slot_count; i++) {
-    const placed_slot *before = &f->by_address[i - 1], *at = &f->by_address[i];
+    const slot_address *before = &f->by_address[i - 1], *at = &f->by_address[i];
     if (at->address - before->address < set->slots[before->slot].bytes)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "%s: %s and %s have bytes in common: give a buffer once", f->call,
+                        "%s: %s and %s overlap: pass each buffer once", f->call,
                         rondo_patch_slot_label(one, set, before->slot), rondo_patch_slot_label(other, set, at->slot));
   }
   return RONDO_OK;
@@ -440,12 +440,12 @@ static int compare_found(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-/* The found sites become the set's. */
+/* Copies the sites into the set. */
 static rondo_status keep_sites(finder *f) {
   rondo_patch_set *set = f->set;
   if (f->found.count >= UINT32_MAX)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "%s: %zu sites are more than a set can have",
-                      f->call, f->found.count);
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "%s: %zu sites are too many for a set", f->call,
+                      f->found.count);
   if (f->found.count == 0) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(&set->allocator, f->found.count, sizeof *set->sites, &set->sites));
   set->site_count = (uint32_t)f->found.count;
@@ -463,13 +463,13 @@ static rondo_status keep_sites(finder *f) {
 
 static rondo_status find_all(finder *f, const rondo_patch_options *options) {
   const rondo_exec *exec = f->set->exec;
-  RONDO_TRY(place_slots(f));
+  RONDO_TRY(sort_slots(f));
   RONDO_TRY(open_recordings(f, options));
   for (size_t i = 0; i < exec->lowering.nodes.count; i++) {
     seen_node node = {{rondo_exec_given_params(exec, i)}};
     node.params[MOVED] = params_in(f, MOVED, i);
     node.params[AGAIN] = params_in(f, AGAIN, i);
-    RONDO_TRY(look_at_node(f, (uint32_t)i, &node));
+    RONDO_TRY(visit_node(f, (uint32_t)i, &node));
   }
   return keep_sites(f);
 }

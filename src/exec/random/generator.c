@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Generators: making, state, and reserving ranges of offsets. An eager reservation is one addition to the offset. While
- * the stream captures, a reservation becomes a need of the capture's graph (random_needs.c).
+ * Generators: creating them, their state, and reserving ranges of offsets. An eager reservation is one addition to the
+ * offset. While the stream captures, a reservation belongs to the capture's graph (random_reservations.c).
  *
- * Threads: any; the offset is atomic. No thread may draw while seed and offset are set.
+ * Threads: any; the offset is atomic. No thread may draw while another thread sets seed and offset.
  */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/linked_list.h"
 #include "base/versioned_struct.h"
 #include "exec/capture/capture_internal.h"
-#include "exec/random/random_cells.h"
 #include "exec/random/random_internal.h"
 
 static const rondo_device_use generator_use = {.rank = 10, .name = "generator"};
@@ -25,14 +25,14 @@ const char *rondo_generator_label(char buffer[RONDO_GENERATOR_LABEL], const rond
   return buffer;
 }
 
-/* With the lock: linked both ways, and all cells between the store's bounds. */
+/* With the lock. Asserts that the list is linked in both directions and all cells are within the store's bounds. */
 static void check_list(const rondo_random_store *store) {
 #ifdef NDEBUG
   (void)store;
 #else
-  const rondo_generator *previous = NULL;
-  for (const rondo_generator *at = store->generators; at != NULL; previous = at, at = at->next) {
-    assert(at->previous == previous);
+  rondo_generator *const *link = &store->generators;
+  for (const rondo_generator *at = store->generators; at != NULL; link = &at->next, at = at->next) {
+    assert(at->link == link);
     assert((uintptr_t)at->cells >= atomic_load_explicit(&store->first, memory_order_relaxed));
     assert((uintptr_t)at->cells + RONDO_CELL_BYTES - 1 <= atomic_load_explicit(&store->last, memory_order_relaxed));
   }
@@ -51,21 +51,14 @@ static void widen(rondo_random_store *store, const void *cells) {
 static void enter(rondo_random_store *store, rondo_generator *generator) {
   pthread_mutex_lock(&store->lock);
   widen(store, generator->cells);
-  generator->next = store->generators;
-  if (generator->next != NULL) generator->next->previous = generator;
-  generator->previous = NULL;
-  store->generators = generator;
+  RONDO_LIST_INSERT(store->generators, generator, next, link);
   check_list(store);
   pthread_mutex_unlock(&store->lock);
 }
 
 static void leave(rondo_random_store *store, rondo_generator *generator) {
   pthread_mutex_lock(&store->lock);
-  if (generator->previous != NULL)
-    generator->previous->next = generator->next;
-  else
-    store->generators = generator->next;
-  if (generator->next != NULL) generator->next->previous = generator->previous;
+  RONDO_LIST_REMOVE(generator, next, link);
   check_list(store);
   pthread_mutex_unlock(&store->lock);
 }
@@ -161,7 +154,7 @@ static rondo_status refuse_while_capturing(const char *call, const rondo_generat
   const bool is_watched = rondo_capture_watch_spoil(call);
   if (!is_drawn && !is_watched && !rondo_capture_is_begun_here(generator->device)) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                    "%s: %s, which a launch of what is being recorded would not repeat: call it before the capture "
+                    "%s: %s, and a launch of the recording would not repeat this call: call it before the capture "
                     "begins or after its end; each launch begins with the state that %s has then",
                     call,
                     is_drawn     ? "an unfinished capture draws from it"
@@ -203,7 +196,7 @@ rondo_status rondo_generator_set_state(rondo_generator *generator, const rondo_g
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_generator_state", state, &known));
   if (known.offset % RONDO_RANDOM_STEP != 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s: the offset %" PRIu64 " is no multiple of %d: give back what rondo_generator_get_state gave",
+                      "%s: the offset %" PRIu64 " is not a multiple of %d: pass a state from rondo_generator_get_state",
                       call, known.offset, RONDO_RANDOM_STEP);
   RONDO_TRY(refuse_while_capturing(call, generator));
   set_state(generator, known.seed, known.offset);
@@ -212,18 +205,21 @@ rondo_status rondo_generator_set_state(rondo_generator *generator, const rondo_g
 
 /* Reserving ------------------------------------------------------------------------------------------------------- */
 
-static rondo_status check_reserve(const char *call, const rondo_generator *generator, uint64_t *inout_increment) {
+static rondo_status check_reserve(const char *call, const rondo_generator *generator, uint64_t *inout_increment,
+                                  rondo_random *out_random) {
+  if (out_random == NULL) return rondo_refuse_null(call, "out_random");
+  *out_random = (rondo_random){0};
   RONDO_TRY(rondo_check_call(call, "the generator", generator));
   const uint64_t increment = *inout_increment;
   if (increment == 0 || increment > RONDO_RANDOM_MOST)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "%s: an increment of %" PRIu64 ": ask for 1 to 2^62 numbers of each subsequence", call,
+                      "%s: an increment of %" PRIu64 ": reserve 1 to 2^62 numbers of each subsequence", call,
                       increment);
   *inout_increment = (increment + RONDO_RANDOM_STEP - 1) / RONDO_RANDOM_STEP * RONDO_RANDOM_STEP;
   return RONDO_OK;
 }
 
-/* The capture keeps its generators from being seeded until it is over. */
+/* Notes that the capture draws from the generator, which cannot be seeded before the capture ends. */
 static rondo_status note_draw(rondo_capture *capture, rondo_generator *generator) {
   for (size_t i = 0; i < capture->generators.count; i++)
     if (capture->generators.items[i] == generator) return RONDO_OK;
@@ -260,9 +256,7 @@ static rondo_status draw_captured(const char *call, rondo_capture *capture, rond
 rondo_status rondo_generator_reserve(rondo_generator *generator, rondo_stream *stream, uint64_t increment,
                                      rondo_random *out_random) {
   const char *const call = "rondo_generator_reserve";
-  if (out_random == NULL) return rondo_refuse_null(call, "out_random");
-  *out_random = (rondo_random){0};
-  RONDO_TRY(check_reserve(call, generator, &increment));
+  RONDO_TRY(check_reserve(call, generator, &increment, out_random));
   if (stream == NULL) return rondo_refuse_null(call, "the stream");
   RONDO_TRY(rondo_require_device(call, "the stream", generator->device, stream->device));
   rondo_capture *capture = rondo_stream_find_capture(stream);
@@ -285,9 +279,7 @@ void rondo_generator_give_back(rondo_generator *generator, rondo_stream *stream,
 rondo_status rondo_generator_reserve_in_graph(rondo_generator *generator, rondo_graph *graph, uint64_t increment,
                                               rondo_random *out_random) {
   const char *const call = "rondo_generator_reserve_in_graph";
-  if (out_random == NULL) return rondo_refuse_null(call, "out_random");
-  *out_random = (rondo_random){0};
-  RONDO_TRY(check_reserve(call, generator, &increment));
+  RONDO_TRY(check_reserve(call, generator, &increment, out_random));
   if (graph == NULL) return rondo_refuse_null(call, "the graph");
   RONDO_TRY(rondo_require_device(call, "the graph", generator->device, graph->device));
   return draw_in_graph(call, graph, generator, increment, out_random);

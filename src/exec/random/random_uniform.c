@@ -42,7 +42,7 @@ static void fill_groups(float *dst, size_t first, size_t last, size_t count, con
   }
 }
 
-/* Blocks have equal shares of the groups, the last what is left. */
+/* Each block fills an equal share of the groups, and the last one the rest. */
 static void uniform_cpu(rondo_blocks blocks, void *const *args) {
   float *dst = *(float *const *)args[DESTINATION];
   const rondo_random random = rondo_random_begin(args + CELLS);
@@ -62,20 +62,11 @@ static const rondo_kernel_options uniform_code = {
     .cuda_source = rondo_cuda_random_uniform,
     .params = {RONDO_WRITES, RONDO_RANDOM_PARAMETERS, RONDO_SCALAR(size_t), RONDO_SCALAR(float), RONDO_SCALAR(float)}};
 
-/* It is no user's and is not counted by the device. */
-static rondo_status make_kernel(rondo_device *device, rondo_kernel **out) {
-  RONDO_TRY(rondo_kernel_make(device, &device->allocator, &uniform_code, out));
-  const rondo_status status =
-      device->ops->kernel_prepare == NULL ? RONDO_OK : device->ops->kernel_prepare(device, *out);
-  if (status != RONDO_OK) rondo_kernel_release(*out);
-  return status;
-}
-
 static rondo_status kernel_of(rondo_generator *generator, rondo_kernel **out) {
   *out = atomic_load_explicit(&generator->uniform, memory_order_acquire);
   if (*out != NULL) return RONDO_OK;
   rondo_kernel *made, *first = NULL;
-  RONDO_TRY(make_kernel(generator->device, &made));
+  RONDO_TRY(rondo_device_make_kernel(generator->device, &uniform_code, &made));
   const bool is_first = atomic_compare_exchange_strong_explicit(&generator->uniform, &first, made, memory_order_acq_rel,
                                                                 memory_order_acquire);
   *out = is_first ? made : first;
@@ -91,8 +82,7 @@ static rondo_status check_fill(const char *call, const float *dst, size_t count,
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: %zu elements: fill 1 to 2^48", call, count);
   if (isfinite(low) && isfinite(high) && low <= high && isfinite(high - low)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s: numbers from %g up to %g: give finite bounds, the lower one first, that are no further apart "
-                    "than the largest float",
+                    "%s: numbers from %g to %g: pass finite bounds, the lower one first, whose difference is finite",
                     call, (double)low, (double)high);
 }
 

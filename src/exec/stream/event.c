@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Events, and the device's lists of destroyed events (GX-9). The next request takes an event that is complete. If there
- * is none, it asks for a few of the others whether they have become complete.
+ * Events, and the device's lists of destroyed events (GX-9). Creating an event reuses a destroyed event that is
+ * complete. If there is none, it queries a few of the others.
  *
- * Threads: a lock of the device's protects the lists. Under it the driver is asked whether an event is complete, which
- * does not wait. The lock is a leaf.
+ * Threads: a lock of the device protects the lists. Driver queries, which do not wait, are made with the lock. The lock
+ * is a leaf.
  */
 #include <assert.h>
 
@@ -12,13 +12,13 @@
 
 static const rondo_device_use event_use = {.rank = 4, .name = "event"};
 
-#define LOOKED_AT_A_REQUEST 16
+#define MAX_QUERIES 16
 
 typedef struct event_store {
   pthread_mutex_t lock;
   rondo_allocator allocator;
   rondo_event *complete[2];  /* without and with timing */
-  rondo_event *first, *last; /* destroyed before they were complete, the earliest first */
+  rondo_event *first, *last; /* destroyed before they were complete, oldest first */
 } event_store;
 
 /* The store ------------------------------------------------------------------------------------------------------- */
@@ -54,10 +54,7 @@ static void init_store(void *state, const rondo_allocator *allocator) {
 
 static rondo_status store_of(rondo_device *device, event_store **out) {
   static const rondo_state_kind kind = {sizeof(event_store), init_store, release_store};
-  void *state;
-  const rondo_status status = rondo_device_state(device, &device->exec, &kind, &state);
-  *out = state;
-  return status;
+  return rondo_device_state(device, &device->exec, &kind, out);
 }
 
 static bool is_complete(const rondo_event *event) { return event->driver->ops->query(event->driver) == RONDO_OK; }
@@ -79,9 +76,9 @@ static void put_waiting(event_store *store, rondo_event *event) {
   store->last = event;
 }
 
-/* Moves what has become complete, of the earliest few. */
-static void look_at_waiting(event_store *store) {
-  for (int i = 0; i < LOOKED_AT_A_REQUEST && store->first != NULL; i++) {
+/* Queries the oldest few and moves those that are complete. */
+static void query_waiting(event_store *store) {
+  for (int i = 0; i < MAX_QUERIES && store->first != NULL; i++) {
     rondo_event *event = store->first;
     store->first = event->next;
     if (store->first == NULL) store->last = NULL;
@@ -94,7 +91,7 @@ static void look_at_waiting(event_store *store) {
 
 static rondo_event *take_complete(event_store *store, bool timing) {
   pthread_mutex_lock(&store->lock);
-  if (store->complete[timing] == NULL) look_at_waiting(store);
+  if (store->complete[timing] == NULL) query_waiting(store);
   rondo_event *event = store->complete[timing];
   if (event != NULL) store->complete[timing] = event->next;
   assert(event == NULL || event->driver->timing == timing);
@@ -150,8 +147,8 @@ void rondo_event_leave_capture(rondo_event *event) {
 
 void rondo_event_retain(rondo_event *event) { atomic_fetch_add_explicit(&event->references, 1, memory_order_relaxed); }
 
-/* The event's order is forgotten here and not when the user destroys the event, since launches of execs that name it
- * record it until now. */
+/* The event's order is reset here and not when the user destroys the event, because launches of execs that name the
+ * event record it until now. */
 void rondo_event_release(rondo_event *event) {
   assert(atomic_load_explicit(&event->references, memory_order_relaxed) > 0);
   if (atomic_fetch_sub_explicit(&event->references, 1, memory_order_acq_rel) != 1) return;
@@ -215,7 +212,7 @@ static rondo_status add_external(const char *call, rondo_node_kind kind, rondo_e
   RONDO_TRY(check_pair(call, event, stream));
   if (rondo_stream_find_capture(stream) == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING,
-                      "%s: %s is not capturing: external events are for graphs; outside of a capture, call %s", call,
+                      "%s: %s is not capturing: external events are for graphs; outside a capture, call %s", call,
                       stream->label,
                       kind == RONDO_NODE_EVENT_RECORD ? "rondo_event_record" : "rondo_stream_wait_event");
   rondo_node_params params = {.kind = kind, .as.event = event};
@@ -230,23 +227,23 @@ rondo_status rondo_stream_wait_event_external(rondo_stream *stream, rondo_event 
   return add_external("rondo_stream_wait_event_external", RONDO_NODE_EVENT_WAIT, event, stream);
 }
 
-/* Asking ---------------------------------------------------------------------------------------------------------- */
+/* Queries --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status ask_gates(const char *call, const rondo_event *event) {
+static rondo_status check_query(const char *call, const rondo_event *event) {
   RONDO_TRY(rondo_check_call(call, "the event", event));
   if (event->capture != NULL) return rondo_capture_refuse_event(event, call);
   return rondo_capture_refuse_unsafe(call);
 }
 
 rondo_status rondo_event_query(rondo_event *event) {
-  RONDO_TRY(ask_gates("rondo_event_query", event));
+  RONDO_TRY(check_query("rondo_event_query", event));
   const rondo_status status = event->driver->ops->query(event->driver);
   if (status == RONDO_OK) rondo_pools_event_waited(event->device, &event->order, false);
   return status;
 }
 
 rondo_status rondo_event_synchronize(rondo_event *event) {
-  RONDO_TRY(ask_gates("rondo_event_synchronize", event));
+  RONDO_TRY(check_query("rondo_event_synchronize", event));
   const rondo_status status = event->driver->ops->synchronize(event->driver);
   if (status == RONDO_OK) rondo_pools_event_waited(event->device, &event->order, true);
   return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Streams as users see them. Every operation is one piece of work: it is checked, and then it becomes a node, if the
- * stream captures, or goes to the device's queue. rondo_launch is the hot path: a few comparisons find the launches
- * that are right and that nothing captures, and all others are treated as any operation.
+ * The public functions of streams. Every operation is one piece of work. It is checked; then it becomes a node if the
+ * stream captures, and else goes to the device's queue. rondo_launch is the hot path: a few comparisons accept valid
+ * launches on streams that do not capture. All other launches take the general path.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -89,7 +89,7 @@ rondo_status rondo_stream_destroy(rondo_stream *stream) {
   RONDO_TRY(rondo_refuse_in_callback("rondo_stream_destroy"));
   if (stream->holds > 0)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                      "rondo_stream_destroy: %s is what a function of a tree is being called on: destroy it when that "
+                      "rondo_stream_destroy: a function of a tree is being called on %s: destroy the stream after that "
                       "call has returned",
                       stream->label);
   if (rondo_stream_find_capture(stream) != NULL) rondo_capture_forget_stream(stream);
@@ -128,10 +128,10 @@ rondo_status rondo_stream_heap(rondo_stream *stream, rondo_heap **out) {
 rondo_status rondo_stream_settle(rondo_stream *stream, const char *call) {
   const rondo_status status = stream->queue->ops->synchronize(stream->queue);
   rondo_pools_stream_waited(stream->device, &stream->order, true);
-  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s (waited for, see RONDO_SYNC)", call);
+  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s (synchronous, see RONDO_SYNC)", call);
 }
 
-/* Checked work, with its defaults. */
+/* Enqueues checked work, with its defaults filled in. */
 static inline rondo_status submit(rondo_stream *stream, const char *call, const rondo_node_params *work) {
   assert(work->name != NULL && rondo_stream_capture(stream) == NULL);
   rondo_thread_count_work();
@@ -150,7 +150,7 @@ static rondo_status enqueue_or_capture(rondo_stream *stream, const char *call, r
   return submit(stream, call, work);
 }
 
-/* True only when rondo_check_call and rondo_node_params_check would pass it, and nothing notes what it is given. */
+/* Whether rondo_check_call and rondo_node_params_check would accept the launch, and its values are not noted. */
 static inline bool is_launchable(const rondo_stream *stream, const rondo_kernel_node *work) {
   if (stream == NULL || work->kernel == NULL || rondo_in_callback() || rondo_launch_values_are_noted()) return false;
   if (work->kernel->device != stream->device || work->arg_count != work->kernel->parameter_count) return false;
@@ -228,8 +228,8 @@ rondo_status rondo_host_async(rondo_stream *stream, rondo_host_function function
 
 /* Waiting --------------------------------------------------------------------------------------------------------- */
 
-/* The gates of a call that asks for a stream's state: the stream's own capture, then everybody's. */
-static rondo_status ask_gates(rondo_stream *stream, const char *call) {
+/* The checks of a call that queries a stream's state: its own capture forbids it, then other captures. */
+static rondo_status check_query(rondo_stream *stream, const char *call) {
   RONDO_TRY(rondo_check_call(call, "the stream", stream));
   if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
   return rondo_capture_refuse_unsafe(call);
@@ -244,7 +244,7 @@ static rondo_status wait_for(rondo_stream *stream) {
 }
 
 rondo_status rondo_stream_synchronize(rondo_stream *stream) {
-  RONDO_TRY(ask_gates(stream, "rondo_stream_synchronize"));
+  RONDO_TRY(check_query(stream, "rondo_stream_synchronize"));
   return wait_for(stream);
 }
 
@@ -261,7 +261,7 @@ rondo_status rondo_stream_await(rondo_stream *stream, const char *call) {
 }
 
 rondo_status rondo_stream_query(rondo_stream *stream) {
-  RONDO_TRY(ask_gates(stream, "rondo_stream_query"));
+  RONDO_TRY(check_query(stream, "rondo_stream_query"));
   const rondo_status status = stream->queue->ops->query(stream->queue);
   if (status == RONDO_OK) rondo_pools_stream_waited(stream->device, &stream->order, false);
   return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory as users see it. A capture may forbid the calls that act at once (C9). The calls in stream order become nodes
- * while the stream captures (C15).
+ * The public functions of memory. A capture may forbid the calls that act at once (C9). The calls in stream order
+ * become nodes while the stream captures (C15).
  */
 #include <rondo/memory.h>
 
@@ -9,12 +9,30 @@
 #include "memory/host_memory.h"
 #include "memory/peer_access.h"
 
-/* The checks of a call that acts at once. */
-static rondo_status enter_at_once(const char *call, rondo_device *device, rondo_device_memory **out) {
+/* The checks of all calls on the memory of a device. A call that only reads statistics passes a const device: it may
+ * find frees that are done by now, and notes them in the library's own state. */
+static rondo_status enter(const char *call, const rondo_device *device, rondo_device_memory **out) {
   RONDO_TRY(rondo_check_call(call, "the device", device));
   RONDO_TRY(rondo_device_require_own(call, device));
-  RONDO_TRY(rondo_capture_refuse_unsafe(call));
-  return rondo_device_memory_of(device, out);
+  return rondo_device_memory_of((rondo_device *)(uintptr_t)device, out);
+}
+
+/* The checks of a call that acts at once. */
+static rondo_status enter_at_once(const char *call, rondo_device *device, rondo_device_memory **out) {
+  RONDO_TRY(enter(call, device, out));
+  return rondo_capture_refuse_unsafe(call);
+}
+
+/* The checks of a call about a device's pools. */
+static rondo_status enter_pools(const char *call, rondo_device *device, rondo_device_memory **out) {
+  RONDO_TRY(enter(call, device, out));
+  return rondo_device_memory_require_pools(*out, call);
+}
+
+/* The checks of a call in stream order, on a stream that does not capture. */
+static rondo_status enter_stream(const char *call, rondo_stream *stream, rondo_device_memory **out) {
+  RONDO_TRY(rondo_capture_refuse_stray(stream, call));
+  return enter_pools(call, stream->device, out);
 }
 
 static rondo_status check_request(const char *call, size_t bytes, void **out_address) {
@@ -22,7 +40,7 @@ static rondo_status check_request(const char *call, size_t bytes, void **out_add
   *out_address = NULL;
   if (bytes > 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                    "%s: an allocation of 0 bytes: ask for at least 1, or leave it out", call);
+                    "%s: an allocation of 0 bytes: allocate at least 1, or omit the call", call);
 }
 
 rondo_status rondo_malloc(rondo_device *device, size_t bytes, const char *name, void **out_address) {
@@ -53,12 +71,12 @@ rondo_status rondo_host_free(rondo_device *device, void *address) {
   return rondo_memory_host_free(memory, address);
 }
 
-/* The pool named, if any, must be the device's; while capturing it has no other part. */
+/* A pool that is passed must belong to the device. While capturing it is used only for its peers. */
 static rondo_status check_pool(const char *call, const rondo_device *device, const rondo_pool *pool) {
   return pool == NULL ? RONDO_OK : rondo_require_device(call, "the pool", device, pool->device);
 }
 
-/* The node keeps the access that the pool gives now (GM-17). */
+/* The node stores which peers have access to the pool now (GM-17). */
 static rondo_status capture_malloc(rondo_stream *stream, size_t bytes, const rondo_malloc_options *options,
                                    void **out_address) {
   rondo_device_memory *memory;
@@ -82,9 +100,7 @@ rondo_status rondo_malloc_async(rondo_stream *stream, size_t bytes, const rondo_
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_malloc_options", options, &known));
   RONDO_TRY(check_pool(call, stream->device, known.pool));
   if (rondo_stream_find_capture(stream) != NULL) return capture_malloc(stream, bytes, &known, out_address);
-  RONDO_TRY(rondo_capture_refuse_stray(stream, call));
-  RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
-  RONDO_TRY(rondo_device_memory_require_pools(memory, call));
+  RONDO_TRY(enter_stream(call, stream, &memory));
   return rondo_memory_allocate(memory, &stream->order, known.pool, bytes, known.name, out_address);
 }
 
@@ -96,24 +112,14 @@ rondo_status rondo_free_async(rondo_stream *stream, void *address) {
     rondo_node_params params = {.kind = RONDO_NODE_FREE, .as.free_address = address};
     return rondo_capture_add(stream, call, &params);
   }
-  RONDO_TRY(rondo_capture_refuse_stray(stream, call));
   rondo_device_memory *memory;
-  RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
-  RONDO_TRY(rondo_device_memory_require_pools(memory, call));
+  RONDO_TRY(enter_stream(call, stream, &memory));
   return rondo_memory_free(memory, call, &stream->order, address);
-}
-
-/* Reading the figures may find frees that are done by now, and notes them in the library's own state, which the const
- * handle leads to. */
-static rondo_status memory_for_reading(const char *call, const rondo_device *device, rondo_device_memory **out) {
-  RONDO_TRY(rondo_check_call(call, "the device", device));
-  RONDO_TRY(rondo_device_require_own(call, device));
-  return rondo_device_memory_of((rondo_device *)(uintptr_t)device, out);
 }
 
 rondo_status rondo_memory_get_statistics(const rondo_device *device, rondo_memory_statistics *out_statistics) {
   rondo_device_memory *memory;
-  RONDO_TRY(memory_for_reading("rondo_memory_get_statistics", device, &memory));
+  RONDO_TRY(enter("rondo_memory_get_statistics", device, &memory));
   if (out_statistics == NULL) return rondo_refuse_null("rondo_memory_get_statistics", "out_statistics");
   rondo_memory_statistics statistics = {.struct_size = sizeof statistics};
   rondo_memory_read_statistics(memory, &statistics);
@@ -122,7 +128,7 @@ rondo_status rondo_memory_get_statistics(const rondo_device *device, rondo_memor
 
 rondo_status rondo_memory_reset_highs(rondo_device *device) {
   rondo_device_memory *memory;
-  RONDO_TRY(memory_for_reading("rondo_memory_reset_highs", device, &memory));
+  RONDO_TRY(enter("rondo_memory_reset_highs", device, &memory));
   rondo_memory_lower_highs(memory);
   return RONDO_OK;
 }
@@ -144,18 +150,9 @@ rondo_status rondo_memory_trim(rondo_device *device) {
 
 /* Pools ----------------------------------------------------------------------------------------------------------- */
 
-/* The checks of a call about a device's pools. */
-static rondo_status enter_pools(const char *call, rondo_device *device, rondo_device_memory **out) {
-  RONDO_TRY(rondo_check_call(call, "the device", device));
-  RONDO_TRY(rondo_device_require_own(call, device));
-  RONDO_TRY(rondo_device_memory_of(device, out));
-  return rondo_device_memory_require_pools(*out, call);
-}
-
 static rondo_status enter_pool(const char *call, const rondo_pool *pool, rondo_device_memory **out) {
   RONDO_TRY(rondo_check_call(call, "the pool", pool));
-  RONDO_TRY(rondo_device_require_own(call, pool->device));
-  return rondo_device_memory_of(pool->device, out);
+  return enter(call, pool->device, out);
 }
 
 rondo_status rondo_pool_create(rondo_device *device, const rondo_pool_options *options, rondo_pool **out_pool) {
@@ -208,7 +205,7 @@ static rondo_status check_peer(const char *call, const rondo_device *owner, cons
   RONDO_TRY(rondo_check_call(call, "the peer", peer));
   if (rondo_device_reaches(peer, owner)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                    "%s: device %s cannot access memory of %s (rondo_device_can_access_peer tells): copy through the "
+                    "%s: device '%s' cannot access memory of '%s' (see rondo_device_can_access_peer): copy through the "
                     "host",
                     call, peer->name, owner->name);
 }
@@ -219,7 +216,7 @@ static rondo_status set_access(const char *call, rondo_pool *pool, const rondo_d
   const bool own = bit == rondo_device_peer_bit(pool->device);
   if (own && !access)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NO_ACCESS,
-                      "%s: %s always has access to its own memory, which cannot be taken away", call, peer->name);
+                      "%s: device '%s' always has access to its own memory: pass another device", call, peer->name);
   if (own) return RONDO_OK;
   if (access) RONDO_TRY(rondo_fail_context(rondo_peers_admit(pool->device, bit), "%s", call));
   if (access)
@@ -232,7 +229,7 @@ static rondo_status set_access(const char *call, rondo_pool *pool, const rondo_d
 rondo_status rondo_memory_set_access(rondo_device *device, const rondo_device *peer, bool access) {
   const char *const call = "rondo_memory_set_access";
   rondo_device_memory *memory;
-  RONDO_TRY(memory_for_reading(call, device, &memory));
+  RONDO_TRY(enter(call, device, &memory));
   return set_access(call, &memory->immediate, peer, access);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The checks on a piece of work; see stream_work.h.
+ * See stream_work.h.
  */
 #include "exec/stream/stream_work.h"
 
@@ -8,7 +8,7 @@
 #include "graph/node_params.h"
 #include "memory/memory_errors.h"
 
-/* Without memory state the device has no allocations. */
+/* A device without memory state has no allocations. */
 static rondo_status check_extents(const char *call, const rondo_device *device, const rondo_node_params *params,
                                   bool now) {
   rondo_extent extents[RONDO_MOST_EXTENTS];
@@ -20,8 +20,7 @@ static rondo_status check_extents(const char *call, const rondo_device *device, 
   return RONDO_OK;
 }
 
-/* A copy that passes the end of an allocation often overlaps the next one. Then the end is what the message is about.
- */
+/* A copy that passes the end of an allocation often overlaps the next one. The message should be about the end. */
 static rondo_status check_params(const char *call, const rondo_device *device, const rondo_node_params *params,
                                  bool now) {
   rondo_status status = rondo_node_params_check(call, device, params);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The checks on a piece of work, whether it is enqueued or becomes a node. All public calls share them; a message names
- * the call that was given the work. Nothing here allocates; threads as the device's.
+ * The checks on a piece of work, whether it is enqueued or becomes a node. All public calls share them. Messages begin
+ * with the name of the call. Nothing here allocates. Threads: as the device.
  */
 #ifndef RONDO_EXEC_STREAM_STREAM_WORK_H
 #define RONDO_EXEC_STREAM_STREAM_WORK_H
@@ -9,17 +9,17 @@
 #include "graph/graph_internal.h"
 #include "memory/peer_access.h"
 
-/* Names call and node in what the device said of a kernel that it has no code for. */
+/* Adds the call and the node to the device's message about a kernel that has no code. */
 RONDO_MUST_USE rondo_status rondo_work_fail_code(const char *call, rondo_status status, const rondo_node_params *params,
                                                  const rondo_node_where *where);
 
-/* Whether it can be a node. In addition to rondo_node_params_check this finds what graph/ cannot know: an event of
- * another device, and a copy or fill that passes the end of an allocation (B4). `device` is the graph's, or NULL. */
+/* Checks work that becomes a node: rondo_node_params_check and, because graph/ does not know them, events of another
+ * device, and copies and fills that pass the end of an allocation (B4). `device` is that of the graph, or NULL. */
 RONDO_MUST_USE rondo_status rondo_work_check(const char *call, const rondo_device *device,
                                              const rondo_node_params *params);
 
-/* Whether the device has code for it, if it is a kernel: INVALID_GRAPH/NO_FUNCTION. `where` is the node's, NULL for
- * what is queued. */
+/* INVALID_GRAPH/NO_FUNCTION for a kernel without code for the device. `where` is that of the node; NULL: the work is
+ * enqueued. */
 RONDO_MUST_USE static inline rondo_status rondo_work_check_code(const char *call, const rondo_device *device,
                                                                 const rondo_node_params *params,
                                                                 const rondo_node_where *where) {
@@ -28,7 +28,7 @@ RONDO_MUST_USE static inline rondo_status rondo_work_check_code(const char *call
   return __builtin_expect(status == RONDO_OK, 1) ? RONDO_OK : rondo_work_fail_code(call, status, params, where);
 }
 
-/* Whether the device can run it: that, and NO_ACCESS when memory of another device is not open to it. */
+/* The same, and NO_ACCESS if the work uses memory of another device without access to it. */
 RONDO_MUST_USE static inline rondo_status rondo_work_check_runs(const char *call, const rondo_device *device,
                                                                 const rondo_node_params *params,
                                                                 const rondo_node_where *where) {
@@ -36,7 +36,7 @@ RONDO_MUST_USE static inline rondo_status rondo_work_check_runs(const char *call
   return rondo_peers_check(device, call, params, where);
 }
 
-/* Both, for work that is enqueued now, when graph memory that it accesses must be allocated too (GM-18). */
+/* All checks for work that is enqueued now. Graph memory that it accesses must be allocated (GM-18). */
 RONDO_MUST_USE rondo_status rondo_work_check_now(const char *call, const rondo_device *device,
                                                  const rondo_node_params *params);
 

@@ -5,7 +5,7 @@
  * The device copies inputs straight from the memory of the requests if it can: always on a CPU device, and from page-
  * locked memory on a GPU. A driver would copy other memory through a buffer of its own and wait, so those rows are
  * first collected in staging memory. All copies, and the zeros of the padding, form one list, which a GPU runs as one
- * kernel (exec/stream/copy_batch.h).
+ * kernel (exec/stream/copy_list.h).
  *
  * Inputs of upstream parts always go through staging memory. Upstream parts run while the other inputs are copied; the
  * graph is launched after their results.

@@ -169,9 +169,9 @@ static bool can_be_source(const rondo_recorder *recorder, size_t index) {
 /* Whether other work also has the address: a static input, or memory that the body knows. */
 static rondo_status is_used(const rondo_recorder *recorder, rondo_exec *exec, size_t index, bool *out) {
   const rondo_bound_input *bound = &recorder->made->bound[index];
-  rondo_patch_look look;
+  rondo_patch_use look;
   RONDO_TRY(
-      rondo_patch_look_for("rondo_function_call", exec, recorder->given[bound->input].address, bound->bytes, &look));
+      rondo_patch_find_use("rondo_function_call", exec, recorder->given[bound->input].address, bound->bytes, &look));
   *out = look.is_used;
   return RONDO_OK;
 }
@@ -258,7 +258,7 @@ static rondo_status decide(rondo_recorder *recorder, rondo_exec *exec, rondo_pat
   }
   rondo_release(allocator, choices, count, sizeof *choices);
   RONDO_TRY(status);
-  return rondo_patch_rebase(
+  return rondo_patch_set_rebase(
       patches, recorder->made->addresses); /* no address is known yet: use the current one of the exec again */
 }
 
@@ -453,7 +453,7 @@ static rondo_status bind_segment(rondo_recorder *recorder, rondo_exec *exec) {
   rondo_status status = RONDO_OK;
   for (size_t i = 0; status == RONDO_OK && i < recorder->made->bound_count; i++)
     status = look_at_input(recorder, patches, i, &info);
-  rondo_patch_destroy(patches);
+  rondo_patch_set_destroy(patches);
   return status;
 }
 

@@ -71,10 +71,10 @@ static rondo_status add_left(rondo_check *check, void *first, void *second, size
 
 /* True also if the recorded work does not show whether it writes the memory. */
 static rondo_status writes(const rondo_recorder *recorder, const rondo_resolved_input *input, bool *out) {
-  rondo_patch_look look;
+  rondo_patch_use look;
   *out = input->is_mutated || input->way == RONDO_WAY_MANAGED;
   if (*out || input->way != RONDO_WAY_STATIC || input->bytes == 0) return RONDO_OK;
-  RONDO_TRY(rondo_patch_look_for("rondo_function_call", recorder->segments.items[0].exec, input->address, input->bytes,
+  RONDO_TRY(rondo_patch_find_use("rondo_function_call", recorder->segments.items[0].exec, input->address, input->bytes,
                                  &look));
   *out = look.is_written;
   return RONDO_OK;

@@ -122,13 +122,13 @@ static rondo_status take_exec(rondo_tree *tree, const rondo_recorded_call *call,
 static rondo_status give_exec_back(const rondo_recorded_call *call, const rondo_segment *segment) {
   if (segment->patches == NULL) return RONDO_OK;
   for (size_t i = 0; i < call->bound_count; i++) call->patched_at[i] = NULL;
-  return rondo_patch_rebase(segment->patches, call->patched_at);
+  return rondo_patch_set_rebase(segment->patches, call->patched_at);
 }
 
 /* Whether a segment writes the memory, or has its address in an unknown role. */
 static rondo_status look_at_segment(const rondo_segment *segment, const rondo_keyed_input *input, bool *inout_written) {
-  rondo_patch_look look;
-  RONDO_TRY(rondo_patch_look_for("rondo_function_call", segment->exec, input->address, input->bytes, &look));
+  rondo_patch_use look;
+  RONDO_TRY(rondo_patch_find_use("rondo_function_call", segment->exec, input->address, input->bytes, &look));
   *inout_written |= look.is_written;
   return RONDO_OK;
 }

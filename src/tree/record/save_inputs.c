@@ -41,7 +41,7 @@ rondo_status rondo_save(rondo_tree *tree, rondo_stream *stream, const rondo_func
   for (size_t i = 0; status == RONDO_OK && i < function->options.input_count; i++)
     if (is_to_save(&inputs[i])) status = save_one(tree, stream, &inputs[i], out);
   if (status == RONDO_OK) {
-    rondo_random_journal_begin(&out->draws, &tree->allocator);
+    rondo_random_rollback_begin(&out->draws, &tree->allocator);
     return RONDO_OK;
   }
   rondo_saved_error error;
@@ -51,6 +51,6 @@ rondo_status rondo_save(rondo_tree *tree, rondo_stream *stream, const rondo_func
 }
 
 rondo_status rondo_save_end(rondo_tree *tree, rondo_stream *stream, rondo_saved *saved, bool is_kept) {
-  rondo_random_journal_end(&saved->draws, !is_kept);
+  rondo_random_rollback_end(&saved->draws, !is_kept);
   return end_inputs(tree, stream, saved, is_kept);
 }

@@ -5,7 +5,7 @@
 #ifndef RONDO_TREE_RECORD_SAVE_INPUTS_H
 #define RONDO_TREE_RECORD_SAVE_INPUTS_H
 
-#include "exec/random/random_journal.h"
+#include "exec/random/random_rollback.h"
 #include "tree/tree_internal.h"
 
 typedef struct rondo_saved_input {
@@ -17,7 +17,7 @@ typedef struct rondo_saved_input {
 /* All zero: nothing is saved. */
 typedef struct rondo_saved {
   RONDO_ARRAY(rondo_saved_input) inputs;
-  rondo_random_journal draws; /* since the save */
+  rondo_random_rollback draws; /* since the save */
 } rondo_saved;
 
 /* Enqueues copies of the inputs on the stream, which must not be capturing. On failure nothing is saved. */

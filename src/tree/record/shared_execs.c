@@ -126,7 +126,7 @@ void rondo_tree_exec_release(rondo_tree *tree, rondo_segment *segment) {
 static rondo_status rebase(const rondo_recorded_call *call, const rondo_segment *segment) {
   if (segment->patches == NULL) return RONDO_OK;
   for (size_t i = 0; i < call->bound_count; i++) call->patched_at[i] = call->bound[i].recorded;
-  return rondo_patch_rebase(segment->patches, call->patched_at);
+  return rondo_patch_set_rebase(segment->patches, call->patched_at);
 }
 
 rondo_status rondo_tree_exec_switch(rondo_tree *tree, const rondo_recorded_call *call, const rondo_segment *segment) {

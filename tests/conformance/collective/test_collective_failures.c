@@ -44,7 +44,7 @@ DEVICE_TEST(test_tr16_bad_arguments) {
   assert_error(rondo_rendezvous_make(NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
   if (!test_device_is("cuda")) {
     assert_error(rondo_all_reduce(c, s, src, dst, 1, RONDO_BF16, sum), RONDO_UNSUPPORTED, RONDO_REASON_TYPE);
-    assert_message("CPU devices do not combine bf16: convert to f32, or gather");
+    assert_message("CPU devices do not reduce bf16: convert to f32, or gather");
   }
   assert_string_equal(rondo_reduction_name(RONDO_REDUCE_MAX), "max");
   assert_string_equal(rondo_reduction_name((rondo_reduction)0), "unknown");
@@ -245,7 +245,7 @@ static rondo_status stop_or_call(test_rank *rank, void *user) {
 
 DEVICE_TEST(test_tr16_what_waits_for_a_lost_rank_fails) {
   static const rondo_reason reasons[STOPS] = {RONDO_REASON_PEER_LOST, RONDO_REASON_TIMED_OUT, RONDO_REASON_PEER_LOST};
-  static const char *const texts[STOPS] = {"rank 0 has destroyed its communicator", "did not come within 300 ms",
+  static const char *const texts[STOPS] = {"rank 0 has destroyed its communicator", "did not arrive within 300 ms",
                                            "rondo_communicator_abort was called"};
   test_ranks self;
   if (test_device_is("cuda")) skip();

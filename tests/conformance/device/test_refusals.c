@@ -183,9 +183,9 @@ TEST(test_gx1_streams) {
   rondo_event *event = test_event(t);
   rondo_capture_mode mode = (rondo_capture_mode)8;
   assert_error(rondo_event_record_external(event, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
-  assert_message("is not capturing: external events are for graphs; outside of a capture, call rondo_event_record");
+  assert_message("is not capturing: external events are for graphs; outside a capture, call rondo_event_record");
   assert_invalid(rondo_capture_exchange_thread_mode(&mode), RONDO_REASON_BAD_OPTIONS);
-  assert_message("8 is no capture mode: use a RONDO_CAPTURE_ name");
+  assert_message("8 is not a capture mode: use one of RONDO_CAPTURE_GLOBAL");
   assert_ok(rondo_event_record(event, t->stream));
 }
 
@@ -373,7 +373,7 @@ TEST(test_gx1_tags) {
   }
   rondo_exec *exec = test_instantiate(graph);
   assert_unknown(rondo_exec_set_enabled(exec, node, false),
-                 "is of no node of the graph that the exec was made of, nor of a child graph in it: pass the one");
+                 "the exec's graph and its child graphs have no node with the tag");
   assert_int_equal(rondo_last_error()->node, RONDO_NO_NODE);
 }
 

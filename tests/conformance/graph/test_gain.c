@@ -280,7 +280,7 @@ TEST(test_fw8_programs_can_ask_for_more) {
   assert_ok(rondo_compiled_destroy(compiled));
   options.least_gain = 0.5;
   assert_invalid(rondo_compile(program, t->device, &options, &compiled), RONDO_REASON_OUT_OF_RANGE);
-  assert_message("a recording is to be 0.5 times as fast at least (least_gain): give 1 or more, or 0");
+  assert_message("least_gain is 0.5: pass at least 1, or 0 for the default");
   assert_null(compiled);
   options = (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT, .record = (rondo_record_policy)7};
   assert_invalid(rondo_compile(program, t->device, &options, &compiled), RONDO_REASON_BAD_OPTIONS);

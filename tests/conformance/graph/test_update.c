@@ -92,7 +92,7 @@ TEST(test_gx5_u3_other_topologies_are_refused) {
   other = make_line(t, words, 2, &host, 8); /* an edge less */
   assert_ok(rondo_graph_remove_edges(other.graph, &other.copy, &other.fill, 1));
   result = refuse(&self, other.graph, RONDO_REASON_TOPOLOGY_CHANGED);
-  assert_message("of the new graph: other dependencies: instantiate the new graph");
+  assert_message("in the new graph: the dependencies differ: instantiate the new graph");
   assert_true(result.exec_node.id == old.copy.id || result.exec_node.id == old.fill.id); /* an end of the edge */
   other = make_line(t, words, 2, &host, 8);                                              /* an edge more */
   assert_ok(rondo_graph_add_edges(other.graph, &other.kernel, &other.fill, 1));
@@ -110,7 +110,7 @@ TEST(test_gx5_u3_another_kind_is_refused_by_node) {
   assert_ok(rondo_graph_add_fill(graph, &node, 1, &fill, &second));
   assert_ok(rondo_graph_add_fill(graph, &second, 1, &fill, &node));
   const rondo_update_result result = refuse(&self, graph, RONDO_REASON_NODE_KIND_CHANGED);
-  assert_message("another kind of node: instantiate the new graph");
+  assert_message("the kind of node differs: instantiate the new graph");
   assert_true(result.exec_node.id == old.copy.id);
   assert_true(result.graph_node.id == second.id);
   assert_message("copy");
@@ -133,11 +133,11 @@ TEST(test_gx5_u1_copies_of_two_dimensions_stay) {
   assert_ok(rondo_exec_update(exec, graphs[0], NULL));
   rondo_update_result result = {.struct_size = sizeof result};
   assert_error(rondo_exec_update(exec, graphs[1], &result), RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED);
-  assert_message("only one-dimensional copies and fills can change");
+  assert_message("an exec can only change one-dimensional copies and fills");
   assert_true(result.exec_node.id == nodes[0].id && result.graph_node.id == nodes[1].id);
   const rondo_node_params params = {.kind = RONDO_NODE_COPY, .as.copy = taller};
   assert_fails(rondo_exec_set_params(exec, nodes[0], &params), RONDO_UPDATE_REFUSED);
-  assert_message("is or would be of more than one dimension");
+  assert_message("has, or would have, more than one dimension");
   assert_ok(rondo_exec_launch(exec, t->stream));
   const uint32_t expected[3] = {1, 3, 0};
   assert_words(t, words, expected, 3);

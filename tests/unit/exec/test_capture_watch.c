@@ -13,7 +13,8 @@ TEST(test_a_thread_without_a_watch) {
   assert_ok(rondo_capture_refuse_stray(t->stream, "a call"));
 }
 
-/* The inner one's end leaves the outer one; both know of what was stray inside, the outer alone of what came then. */
+/* The outer watch goes on after the inner one ends. Both note stray work inside the inner one; only the outer one notes
+ * later work. */
 TEST(test_one_watch_in_another) {
   rondo_stream *side = test_stream(t, "side");
   rondo_capture_watch outer, inner;
@@ -29,7 +30,7 @@ TEST(test_one_watch_in_another) {
   assert_error(rondo_malloc_async(t->stream, 64, NULL, &(void *){NULL}), RONDO_CAPTURE_REFUSED,
                RONDO_REASON_STRAY_WORK);
   assert_message("'outer'");
-  assert_non_null(strstr(outer.message, "rondo_host_async")); /* the first counts */
+  assert_non_null(strstr(outer.message, "rondo_host_async")); /* the first one is kept */
   rondo_capture_watch_end(&outer);
   assert_int_equal(rondo_capture_count, 0);
   assert_ok(rondo_host_async(side, test_host_nothing, NULL));
@@ -49,7 +50,7 @@ TEST(test_nothing_is_stray_in_a_pause) {
   rondo_capture_watch_end(&watch);
 }
 
-/* The capture of the watched stream is invalid, another one is not. */
+/* The capture of the watched stream becomes invalid, and other captures do not. */
 TEST(test_the_captures_that_become_invalid) {
   rondo_stream *side = test_stream(t, "side"), *own = test_stream(t, "own");
   rondo_capture_watch watch;
@@ -85,7 +86,7 @@ TEST(test_a_watch_is_its_threads_alone) {
   assert_ok(rondo_stream_synchronize(t->stream));
 }
 
-/* Names as long as they may be still leave the beginning of the remedy. */
+/* With names of the max length, the message still has the beginning of the remedy. */
 TEST(test_long_names) {
   char name[200];
   memset(name, 'n', sizeof name);

@@ -15,7 +15,7 @@ static void add_up(rondo_blocks blocks, void *const *args) {
   if (blocks.first == 0) *word = *word * 3 + *(const uint32_t *)args[1];
 }
 
-/* By a pointer that nobody declared, so that the verifier has nothing against it. */
+/* Accesses memory by an undeclared pointer, which the verifier cannot see. */
 static const rondo_kernel_options racing = {RONDO_KERNEL_OPTIONS_INIT, .name = "racing", .cpu = add_up,
                                             .params = {RONDO_SCALAR(uint32_t *), RONDO_SCALAR(uint32_t)}};
 
@@ -29,7 +29,7 @@ static void add_two(rondo_device *device, rondo_graph *graph, void *word) {
   rondo_kernel_destroy(kernel);
 }
 
-/* Two kernels race on a device that is opened so; the message has the text. */
+/* Two kernels race on a device that is opened with the seed. The message has the text. */
 static void assert_race_says(uint64_t seed, const char *text) {
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .check_seed = seed};
   rondo_device *device;

@@ -15,7 +15,7 @@
 #include "exec/collective/group.h"
 #include "support/rondo_test.h"
 
-/* Combining -------------------------------------------------------------------------------------------------------- */
+/* Reducing --------------------------------------------------------------------------------------------------------- */
 
 static float combine_f32(rondo_reduction reduction, float a, float b) {
   rondo_reduce_find(RONDO_F32, reduction)(&a, &b, 1);
@@ -100,7 +100,7 @@ GROUP_TEST(a_rank_is_alive_until_it_leaves_tr_16) {
   for (uint32_t i = 0; i < 3; i++)
     for (uint32_t k = 0; k < 3; k++) assert_true(rondo_group_is_alive(groups[i], k));
   const uint32_t seen = atomic_load(&rondo_group_self(groups[0])->doorbell);
-  rondo_group_sleep(groups[0], seen, 1000); /* nobody rings: the time passes */
+  rondo_group_sleep(groups[0], seen, 1000); /* nobody rings: it times out */
   rondo_group_leave(groups[1]);             /* which rings */
   assert_true(atomic_load(&rondo_group_self(groups[0])->doorbell) != seen);
   rondo_group_sleep(groups[0], seen, UINT64_C(60000000000)); /* it was rung: no sleep */
@@ -112,7 +112,7 @@ GROUP_TEST(a_rank_is_alive_until_it_leaves_tr_16) {
   rondo_group_leave(NULL);
 }
 
-/* Slots are each rank's own, two of them, and shared memory is had as it is needed. */
+/* Each rank has two slots of its own, whose memory is allocated when it is reserved. */
 GROUP_TEST(slots_have_memory_once_reserved_tr_16) {
   rondo_group *groups[2];
   for (uint32_t i = 0; i < 2; i++) assert_ok(enter(i, 2, &groups[i]));
@@ -128,7 +128,7 @@ GROUP_TEST(slots_have_memory_once_reserved_tr_16) {
   for (uint32_t i = 0; i < 2; i++) rondo_group_leave(groups[i]);
 }
 
-/* A file system that gives no more, as a limit on the size of files does. */
+/* A limit on the size of files has the effect of a full file system. */
 GROUP_TEST(memory_that_cannot_be_had_is_an_error_tr_16) {
   rondo_group *group;
   struct rlimit before, limit;
@@ -147,7 +147,7 @@ GROUP_TEST(memory_that_cannot_be_had_is_an_error_tr_16) {
   assert_int_not_equal(access(path, F_OK), 0);
 }
 
-/* A process ended while it made the head, and left it. */
+/* A process ended while it created the head. */
 GROUP_TEST(a_head_half_made_is_made_again_tr_16) {
   rondo_group *group;
   const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

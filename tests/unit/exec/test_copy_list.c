@@ -5,14 +5,14 @@
  */
 #include <string.h>
 
-#include "exec/stream/copy_batch.h"
+#include "exec/stream/copy_list.h"
 #include "support/rondo_test.h"
 
 enum { ROOM = 1 << 20, APART = 16, SENTINEL = 0xa5 };
 
 typedef struct lists {
   test_fixture *fixture;
-  unsigned char *from, *to; /* of the host's, and the device's */
+  unsigned char *from, *to; /* host memory, device memory */
   unsigned char *device_from;
   unsigned char *expected, *found;
   rondo_copy_list list;
@@ -68,7 +68,7 @@ static void unmake(const lists *l) {
   assert_ok(rondo_free(l->fixture->device, l->device_from));
 }
 
-/* Each beginning of both sides with each other, and a size that is some of them. */
+/* All combinations of alignments of source and destination, with several sizes. */
 TEST(test_se5_bytes_begin_anywhere) {
   static const size_t sizes[] = {1, 3, 4, 15, 16, 17, 63, 257, 5000};
   static lists l;
@@ -76,7 +76,7 @@ TEST(test_se5_bytes_begin_anywhere) {
   for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
     const size_t step = (sizes[s] + 3 * APART) / APART * APART;
     begin(&l, APART * APART * sizes[s]);
-    for (size_t i = 0; i < APART * APART && (i + 1) * step <= ROOM / 2; i++) /* the large ones are fewer than all */
+    for (size_t i = 0; i < APART * APART && (i + 1) * step <= ROOM / 2; i++) /* fewer of the large ones */
       copy(&l, i * step + i % APART, ROOM / 2 + i * step + i / APART, sizes[s], i % 3 > 0);
     end(&l);
   }
@@ -93,7 +93,7 @@ TEST(test_se5_zeros_begin_anywhere) {
   unmake(&l);
 }
 
-/* One of many blocks next to some of few bytes, and what has to be told by several launches. */
+/* One copy of many blocks among copies of few bytes, and more copies than one launch can make. */
 TEST(test_se5_few_and_many_of_all_sizes) {
   static const size_t counts[] = {0,
                                   1,
@@ -117,7 +117,7 @@ TEST(test_se5_few_and_many_of_all_sizes) {
   unmake(&l);
 }
 
-/* More than its kernel is for, in all or byte by byte. */
+/* Too many bytes for the kernel, in total or unaligned. */
 TEST(test_se5_what_is_left_to_copies) {
   static lists l;
   make(&l, t);

@@ -8,7 +8,7 @@
 
 static const fake_nccl_control *nccl;
 static test_ranks self;                         /* open in every test */
-static test_rank *const first = &self.ranks[0]; /* what is done on one rank is done on this */
+static test_rank *const first = &self.ranks[0]; /* for work on one rank */
 
 static void reset_nccl(void) {
   nccl = fake_nccl_get();
@@ -87,7 +87,7 @@ NCCL_TEST(a_refused_call_makes_the_capture_invalid) {
   test_ranks_do(&self, all_reduce, NULL);
 }
 
-/* NCCL connects ranks when it first needs to, and enables peer access for it, which captures forbid. */
+/* NCCL connects ranks at their first use, and enables peer access for that, which captures forbid. */
 static rondo_status capture_first(test_rank *rank, void *user) {
   const rondo_capture_mode *mode = user;
   rondo_stream *stream = rank->fixture.stream;
@@ -123,7 +123,7 @@ NCCL_TEST(a_failed_communicator_refuses_all) {
 
 /* One rank calls, the other never does: the stream waits, until the communicator is aborted. */
 NCCL_TEST(aborting_ends_what_waits) {
-  test_ranks_do(&self, all_reduce, NULL); /* connects: what follows returns at once */
+  test_ranks_do(&self, all_reduce, NULL); /* connects, so that later calls return at once */
   assert_ok(rondo_all_reduce(first->communicator, first->fixture.stream, first->src, first->dst, 4, RONDO_F32,
                              RONDO_REDUCE_SUM));
   assert_status(rondo_stream_query(first->fixture.stream), RONDO_NOT_READY);
@@ -134,7 +134,7 @@ NCCL_TEST(aborting_ends_what_waits) {
   assert_int_equal(nccl->live(), self.count - 1);
 }
 
-/* A graph, its clone and an exec keep NCCL's communicator, whose kernels are in them. */
+/* A graph, its clone and an exec retain NCCL's communicator, because they have its kernels. */
 static rondo_status keep_in_graphs(test_rank *rank, void *user) {
   rondo_stream *stream = rank->fixture.stream;
   rondo_graph *graph, *clone;
@@ -167,7 +167,7 @@ NCCL_TEST(captured_work_keeps_the_communicator) {
   assert_int_equal(nccl->live(), 0);
 }
 
-/* What a discarded capture kept goes with it. */
+/* A discarded capture releases the communicator. */
 NCCL_TEST(a_discarded_capture_keeps_nothing) {
   test_ranks_do(&self, all_reduce, NULL); /* connects */
   rondo_stream *stream = test_stream(&first->fixture, "discarded");

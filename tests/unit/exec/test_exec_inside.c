@@ -18,7 +18,7 @@ static void nothing(rondo_blocks blocks, void *const *args) {
 }
 
 typedef struct rig {
-  test_fixture t; /* with the fake driver's device */
+  test_fixture t; /* with a device of the fake driver */
   rondo_kernel *kernel;
 } rig;
 
@@ -49,7 +49,7 @@ static rondo_node_params params_of(const rig *self, const void *const *args) {
                              .as.kernel = {.kernel = self->kernel, .grid = {1, 0, 0}, .args = args, .arg_count = 1}};
 }
 
-/* A line of `count` kernels with the values first, first + 1, ... */
+/* A chain of `count` kernels with the values first, first + 1, ... */
 static rondo_graph *make_line(rig *self, int count, uint32_t first, rondo_node *nodes) {
   rondo_graph *graph = test_graph(&self->t);
   rondo_node node = {0};
@@ -79,7 +79,7 @@ RIG_TEST(test_gx4_a_launch_is_one_call) {
   assert_int_equal(fake_of(self->t.device)->calls, calls + 10);
 }
 
-/* GX-9: on a synchronous device every operation is waited for. */
+/* GX-9: a synchronous device waits for every operation. */
 RIG_TEST(test_gx9_synchronous_devices_wait) {
   rondo_stream *waiting = NULL;
   self->t.device->synchronous = true;
@@ -94,7 +94,7 @@ RIG_TEST(test_gx9_synchronous_devices_wait) {
   assert_ok(rondo_stream_destroy(waiting));
 }
 
-/* U3: an update that the driver breaks off half-way is taken back. */
+/* U3: an update that the driver refuses halfway is undone. */
 RIG_TEST(test_gx5_a_broken_off_update_is_taken_back) {
   const uint32_t before[4] = {10, 11, 12, 13}, after[4] = {20, 21, 22, 23};
   rondo_graph *old = make_line(self, 4, 10, NULL), *fresh = make_line(self, 4, 20, NULL);
@@ -107,7 +107,7 @@ RIG_TEST(test_gx5_a_broken_off_update_is_taken_back) {
   assert_values(exec, after, 4);
 }
 
-/* When taking back fails too, the exec does not run half of each: it refuses until an update takes effect. */
+/* If undoing fails too, the exec refuses to run until an update succeeds. */
 RIG_TEST(test_gx5_an_exec_never_runs_half_an_update) {
   const uint32_t after[4] = {20, 21, 22, 23};
   rondo_node nodes[4];
@@ -134,15 +134,15 @@ static bool fits(const rondo_exec *exec, const rondo_graph *graph, size_t *out_c
   return rondo_exec_fits(exec, graph, changes, out_changes);
 }
 
-/* U3: the same for graphs that are known and put in place: the driver breaks off at every call once, and again with the
- * calls that would take it back. */
+/* U3: the same for updates in place with verified graphs. The driver refuses each call in turn, and then also the calls
+ * that would undo the update. */
 RIG_TEST(test_gx5_an_update_in_place_is_whole) {
   fake_device *driver = fake_of(self->t.device);
   const uint32_t before[4] = {10, 11, 12, 13}, after[4] = {20, 21, 22, 23};
   rondo_graph *old = make_line(self, 4, 10, NULL), *fresh = make_line(self, 4, 20, NULL);
   size_t changes;
   rondo_exec *exec = test_instantiate(old);
-  (void)test_instantiate(fresh); /* which verifies it */
+  (void)test_instantiate(fresh); /* verifies it */
   assert_true(fits(exec, old, &changes));
   assert_int_equal(changes, 0);
   for (size_t i = 1; i <= 4; i++) {
@@ -167,7 +167,7 @@ RIG_TEST(test_gx5_an_update_in_place_is_whole) {
   assert_true(fits(exec, fresh, &changes));
 }
 
-/* Of many nodes one differs: the driver is told of that alone. */
+/* One of many nodes differs. The driver gets only that one. */
 RIG_TEST(test_gx5_an_update_gives_what_differs) {
   const uint32_t value = 99, after[4] = {10, 11, 99, 13};
   rondo_node nodes[4];
@@ -178,7 +178,7 @@ RIG_TEST(test_gx5_an_update_gives_what_differs) {
   assert_ok(rondo_graph_set_params(fresh, nodes[2], &params));
   rondo_exec *exec = test_instantiate(old);
   for (int known = 0; known < 2; known++) {
-    if (known) (void)test_instantiate(fresh); /* which verifies it */
+    if (known) (void)test_instantiate(fresh); /* verifies it */
     assert_true(rondo_exec_fits(exec, fresh, changes, &count) == (known == 1));
     if (known) assert_true(count == 1 && changes[0].index == 2);
     const size_t calls = fake_of(self->t.device)->calls;
@@ -186,7 +186,7 @@ RIG_TEST(test_gx5_an_update_gives_what_differs) {
     assert_int_equal(fake_of(self->t.device)->calls, calls + 1);
     assert_values(exec, after, 4);
     assert_ok(rondo_exec_update(exec, old, NULL));
-    if (!known) assert_ok(rondo_graph_set_params(fresh, nodes[2], &params)); /* it is to be verified again */
+    if (!known) assert_ok(rondo_graph_set_params(fresh, nodes[2], &params)); /* now it must be verified again */
   }
 }
 
@@ -197,7 +197,7 @@ static void assert_known_again(rig *self, rondo_graph *graph) {
   assert_ok(rondo_exec_launch(exec, self->t.stream));
 }
 
-/* What verification found holds until the graph or the device's allocations change. */
+/* A graph counts as verified until it or the device's allocations change. */
 RIG_TEST(test_gx5_what_is_known_of_a_graph_ends_with_a_change) {
   rondo_node nodes[4], more;
   rondo_graph *graph = make_line(self, 4, 10, nodes), *child = make_line(self, 2, 1, NULL);
@@ -225,7 +225,7 @@ RIG_TEST(test_gx5_what_is_known_of_a_graph_ends_with_a_change) {
   assert_known_again(self, graph);
 }
 
-/* GX-9: destroyed events are used again once they are complete, looked for at the next request. */
+/* GX-9: destroyed events are reused once they are complete. Creating an event queries them. */
 RIG_TEST(test_gx9_events_come_back_when_complete) {
   rondo_event *first = NULL, *second = NULL, *third = NULL, *timed = NULL;
   assert_ok(rondo_event_create(self->t.device, NULL, &first));
@@ -248,7 +248,7 @@ RIG_TEST(test_gx9_events_come_back_when_complete) {
   rondo_event_destroy(timed);
 }
 
-/* A frontier that was lent may be given back, also while it grows. */
+/* The frontier from rondo_capture_get_info can be passed to rondo_capture_set_frontier, also while it grows. */
 RIG_TEST(test_c13_a_lent_frontier_comes_back) {
   assert_ok(rondo_capture_begin(self->t.stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_ok(rondo_host_async(self->t.stream, test_host_nothing, NULL));
@@ -266,7 +266,7 @@ RIG_TEST(test_c13_a_lent_frontier_comes_back) {
   (void)test_capture_end(self->t.stream);
 }
 
-/* Streams destroyed in a capture leave it invalid, and leave nothing. */
+/* Destroying a stream during its capture makes the capture invalid and leaks nothing. */
 RIG_TEST(test_streams_destroyed_while_capturing) {
   rondo_stream *origin = NULL, *member = NULL;
   rondo_event *event = NULL;

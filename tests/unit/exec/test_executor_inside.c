@@ -12,15 +12,15 @@
 
 enum { MOST_NODES = 60, MOST_EDGES = 1000, NO_FAILURE = MOST_NODES };
 
-/* Each node makes its word out of those before it, so that order shows. */
+/* Each node computes its word from those of its predecessors, so that a wrong order shows. */
 typedef struct scene {
   test_fixture *t;
   uint32_t count, start[MOST_NODES + 1], before[MOST_EDGES];
   rondo_purpose purposes[MOST_NODES];
   bool is_expensive[MOST_NODES];
   uint32_t words[MOST_NODES], expected[MOST_NODES];
-  uint32_t refuses, fails; /* these nodes: when they are queued, when they run */
-  uint32_t slow_ms;        /* that each takes */
+  uint32_t refuses, fails; /* the node that fails when it is enqueued, and the node that fails when it runs */
+  uint32_t slow_ms;        /* time of each node */
   _Atomic uint32_t queued, run;
 } scene;
 
@@ -104,7 +104,7 @@ static rondo_status run(rondo_executor_plan *plan, scene *s) {
   return status;
 }
 
-/* The words of all runs so far are right when the stream is done. */
+/* Asserts that the words of all runs are right when the stream is done. */
 static void expect_words(const scene *s) {
   assert_ok(rondo_stream_synchronize(s->t->stream));
   assert_memory_equal(s->words, s->expected, s->count * sizeof *s->words);
@@ -139,7 +139,7 @@ TEST(test_se10_runs_follow_each_other) {
   rondo_executor_plan_destroy(plan);
 }
 
-/* What was enqueued before a node was refused has ended when the program's stream is done. */
+/* Work that was enqueued before a node was refused has ended when the program's stream is done. */
 TEST(test_se10_what_runs_when_a_node_fails_is_waited_for) {
   for (uint64_t seed = 1; seed <= test_effort(20); seed++) {
     uint64_t draws = seed;
@@ -162,7 +162,7 @@ TEST(test_se10_what_runs_when_a_node_fails_is_waited_for) {
   }
 }
 
-/* On any stream: the run, waiting for the program's stream, or settling reports it; once. */
+/* On any stream. The run, synchronizing with the program's stream, or settling reports the failure, once. */
 TEST(test_se10_what_fails_on_a_stream_is_told) {
   for (uint64_t seed = 1; seed <= test_effort(20); seed++) {
     uint64_t draws = seed;

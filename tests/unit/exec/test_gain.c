@@ -9,13 +9,13 @@
 #include "exec/cost/recording_gain.h"
 #include "support/rondo_test.h"
 
-/* About those of a GPU. */
+/* Similar to those of a GPU. */
 static const rondo_costs costs = {RONDO_COSTS_INIT,         .stream_host = 1,      .stream_host_kernel = 2,
                                   .stream_latency = 5,      .stream_kernel = 1.5,  .launch_host = 4,
                                   .launch_host_node = 0.01, .launch_host_cold = 2, .launch_latency = 8,
                                   .launch_kernel = 1,       .record = 50,          .record_node = 3};
 
-/* Kernels of `us` each that are queued as fast as the costs say. */
+/* Kernels of `us` each, enqueued with the host costs above. */
 static rondo_gain estimate(uint32_t works, double us) {
   rondo_gain gain = {
       .struct_size = sizeof gain, .works = works, .host_us = 1 + 2 * (double)works, .device_us = works * (1.5 + us)};
@@ -35,7 +35,7 @@ DEVICE_TEST(test_fw8_prediction_is_what_the_header_says) {
   assert_number(gain.record_us, 50 + 3 * 64);
   assert_number(gain.host_gain, 129 / 4.64);
   assert_number(gain.total_gain, 134.0 / 104);
-  assert_int_equal(gain.runs_to_repay, 2); /* 242 us at 124.36 us of the host's a run */
+  assert_int_equal(gain.runs_to_repay, 2); /* 242 us, 124.36 us of host time saved in each run */
   assert_false(gain.is_measured);
 }
 
@@ -51,7 +51,7 @@ DEVICE_TEST(test_fw8_what_the_host_takes_more_is_taken_for_cold_caches_up_to_a_b
 DEVICE_TEST(test_fw8_kernels_that_take_less_than_their_place_take_nothing) {
   rondo_gain gain = {.works = 10, .host_us = 21, .device_us = 3, .total_us = 30};
   assert_ok(rondo_gain_estimate(&costs, &gain));
-  assert_number(gain.total_us, 30); /* is not estimated where it is known */
+  assert_number(gain.total_us, 30); /* known, so not estimated */
   assert_number(gain.recorded_total_us, 18);
 }
 
@@ -75,8 +75,8 @@ DEVICE_TEST(test_fw8_what_was_measured_stays) {
 DEVICE_TEST(test_fw8_decision_over_counts_and_sizes) {
   static const uint32_t counts[] = {1, 4, 16, 64, 256};
   static const double sizes[] = {0.5, 5, 50, 5000};
-  static const bool pays[4][5] = {{false, true, true, true, true}, /* of one, a launch takes the place of another */
-                                  {false, true, true, true, true}, /* the host's time is what is saved */
+  static const bool pays[4][5] = {{false, true, true, true, true}, /* one kernel: a launch replaces a launch */
+                                  {false, true, true, true, true}, /* host time is saved */
                                   {false, false, false, false, false},
                                   {false, false, false, false, false}};
   for (size_t s = 0; s < 4; s++)
@@ -93,7 +93,7 @@ DEVICE_TEST(test_fw8_bars_can_be_moved) {
   assert_false(rondo_gain_pays(&gain, 14, 2));
   assert_false(rondo_gain_pays(&gain, 13, 1));
   assert_false(rondo_gain_pays(NULL, 0, 0));
-  const rondo_gain worse = estimate(1, 1e6); /* the launch costs more than the kernel's */
+  const rondo_gain worse = estimate(1, 1e6); /* the launch of the exec costs more than that of the kernel */
   assert_int_equal(worse.runs_to_repay, 0);
   assert_false(rondo_gain_pays(&worse, 1, UINT64_MAX));
 }
@@ -108,18 +108,18 @@ DEVICE_TEST(test_fw8_nothing_of_a_device_that_costs_nothing) {
   assert_true(rondo_gain_pays(&gain, 1000, 1));
 }
 
-/* FW-7: too small to gain, with the numbers and the remedy. */
+/* FW-7: the message for a graph that is too small has the numbers and the remedy. */
 DEVICE_TEST(test_fw7_too_small_a_graph_is_said_with_numbers) {
   char message[RONDO_GAIN_MESSAGE];
   rondo_gain gain = estimate(2, 50);
   rondo_gain_explain(&gain, (rondo_gain_bar){0}, message, sizeof message);
   assert_non_null(strstr(message, "2 kernels and copies take 108.0 us, 5.0 us of it the host's"));
   assert_non_null(strstr(message, "predicted to take 110.0 us and 4.0 us recorded, 1.01 times as fast"));
-  assert_non_null(strstr(message, "where 1.10 are asked for: record more in one piece"));
+  assert_non_null(strstr(message, "but least_gain is 1.10: record more work at once"));
   gain = estimate(64, 0.5);
   rondo_gain_explain(&gain, (rondo_gain_bar){.runs = 1}, message, sizeof message);
-  assert_non_null(strstr(message, "repays the 242 us of recording after 2 runs, where 1 are expected"));
-  rondo_gain_explain(&gain, (rondo_gain_bar){0}, message, 8); /* is cut, not written beyond */
+  assert_non_null(strstr(message, "repays the 242 us of recording after 2 runs, but 1 are expected"));
+  rondo_gain_explain(&gain, (rondo_gain_bar){0}, message, 8); /* truncated */
   assert_int_equal(strlen(message), 7);
 }
 

@@ -26,7 +26,7 @@ static int tear_down(void **state) {
   return fake_close(fixture->device) == 0 && clean ? 0 : -1;
 }
 
-/* Lowers a graph; the result is in order. The caller frees the draft. */
+/* Lowers a graph and checks the result. The caller frees the draft. */
 static const rondo_lowering *lower(rondo_graph *graph, rondo_exec_draft *draft) {
   assert_ok(rondo_exec_draft_make("test", graph, false, draft));
   const rondo_lowering *lowering = &draft->lowering;
@@ -65,7 +65,7 @@ static bool reaches(const rondo_lowering *lowering, uint32_t from, uint32_t to) 
 #define LOWERING_TEST(name) TEST_REGISTER(name, test_fixture *t, set_up, tear_down, false)
 
 /* head -> child {a, b -> c} -> tail, and an empty child next to it. */
-LOWERING_TEST(test_children_stand_where_their_node_stood) {
+LOWERING_TEST(test_nodes_of_a_child_replace_the_child_node) {
   rondo_graph *inner = test_graph(t), *nothing = test_graph(t), *outer = test_graph(t), *own = NULL;
   const rondo_node a = add_empty(inner, NULL, 0), b = add_empty(inner, NULL, 0), c = add_empty(inner, &b, 1);
   const rondo_node head = add_empty(outer, NULL, 0);
@@ -76,8 +76,9 @@ LOWERING_TEST(test_children_stand_where_their_node_stood) {
   const rondo_lowering *lowering = lower(outer, &draft);
   const uint32_t head_at = rondo_lowering_find(lowering, head), tail_at = rondo_lowering_find(lowering, tail);
   const uint32_t apart_at = rondo_lowering_find(lowering, apart);
-  assert_int_equal(rondo_lowering_find(lowering, child), RONDO_PLACE_CHILD);
-  assert_int_equal(rondo_lowering_find(lowering, a), RONDO_PLACE_NONE); /* the graph that was copied in */
+  assert_int_equal(rondo_lowering_find(lowering, child), RONDO_INDEX_CHILD);
+  assert_int_equal(rondo_lowering_find(lowering, a),
+                   RONDO_INDEX_NONE); /* in the graph that was cloned into the child node */
   const rondo_node inside[3] = {{own->serial * (UINT64_C(1) << 32) + rondo_node_number(a)},
                                 {own->serial * (UINT64_C(1) << 32) + rondo_node_number(b)},
                                 {own->serial * (UINT64_C(1) << 32) + rondo_node_number(c)}};
@@ -96,7 +97,7 @@ LOWERING_TEST(test_children_stand_where_their_node_stood) {
 }
 
 /* n sinks of one child before n roots of another: n + n edges and a join, not n * n. */
-LOWERING_TEST(test_wide_children_meet_in_a_join) {
+LOWERING_TEST(test_wide_children_are_joined) {
   enum { WIDE = 300 };
   rondo_graph *wide = test_graph(t), *outer = test_graph(t);
   for (int i = 0; i < WIDE; i++) add_empty(wide, NULL, 0);
@@ -114,15 +115,15 @@ LOWERING_TEST(test_wide_children_meet_in_a_join) {
   rondo_exec_draft_free(&draft);
 }
 
-/* Random nested graphs: reachability between places is that of the graphs. */
+/* Random nested graphs: reachability in the lowered list is that in the graphs. */
 typedef struct flat {
   rondo_node tags[400];
   bool before[400][400];
   size_t count;
 } flat;
 
-/* Adds `size` random nodes to a graph; plain nodes are noted in `all`, with what comes before them. `entry` marks what
- * comes before the whole graph; `out_all` receives what a node after the graph comes after. */
+/* Adds `size` random nodes to a graph. Nodes without a child are noted in `all`, with their ancestors. `entry` marks
+ * the ancestors of the whole graph; `out_all` receives the ancestors of a node after the graph. */
 static void fill_random(test_fixture *t, rondo_graph *graph, int depth, uint64_t *random, flat *all, const bool *entry,
                         bool *out_all) {
   enum { SIZE = 6 };

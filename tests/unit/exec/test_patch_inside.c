@@ -41,7 +41,7 @@ static rondo_exec *make_exec(test_fixture *t, rondo_kernel *copy, const uint32_t
 }
 
 static void fill_words(uint32_t *words, uint32_t first) {
-  for (uint32_t i = 0; i < WORDS; i++) words[i] = first + i; /* a CPU device's memory is the host's */
+  for (uint32_t i = 0; i < WORDS; i++) words[i] = first + i; /* memory of a CPU device is host memory */
 }
 
 static rondo_patch_set *make_set(rondo_exec *exec, const uint32_t *in) {
@@ -71,11 +71,11 @@ TEST(test_numbers_of_sites_around_an_item) {
     rondo_patch_set *set = make_set(make_exec(t, copy, in[0], out, counts[i], false), in[0]);
     assert_int_equal(set->site_count, counts[i]);
     for (int round = 0; round < 6; round++) launch_and_expect(t, set, in[round % 2], out, counts[i]);
-    rondo_patch_destroy(set);
+    rondo_patch_set_destroy(set);
   }
 }
 
-/* Where the first node of the clones has its input. */
+/* The input address of a node. */
 static const uint32_t *address_in(const rondo_node_params *params) {
   const uint32_t *address;
   memcpy(&address, params->as.kernel.args[0], sizeof address);
@@ -97,11 +97,11 @@ static void settle_both(test_fixture *t, bool relocate) {
   const uint32_t place = first_kernel(exec);
   fill_words(in[1], 7);
   launch_and_expect(t, set, in[1], out, 1);
-  assert_ptr_equal(address_in(rondo_exec_params(exec, place)), in[0]); /* nobody has looked yet */
+  assert_ptr_equal(address_in(rondo_exec_params(exec, place)), in[0]); /* the clone is not settled yet */
   rondo_patch_settle(exec);
   assert_ptr_equal(address_in(rondo_exec_params(exec, place)), in[1]);
   assert_ptr_equal(address_in(rondo_exec_given_params(exec, place)), in[1]);
-  rondo_patch_destroy(set);
+  rondo_patch_set_destroy(set);
   assert_null(exec->patched);
   assert_null(exec->patch_sets);
   rondo_kernel_destroy(copy);
@@ -112,7 +112,7 @@ TEST(test_clones_learn_of_addresses_late) {
   settle_both(t, true);
 }
 
-/* The caller answers for them: they need neither the alignment nor an allocation. */
+/* The caller is responsible for them: neither alignment nor allocation is checked. */
 TEST(test_addresses_are_not_checked) {
   static uint32_t elsewhere[WORDS + 1];
   uint32_t *in = test_words(t, WORDS), *out = test_words(t, WORDS);
@@ -122,7 +122,7 @@ TEST(test_addresses_are_not_checked) {
   assert_false(rondo_patch_fits(elsewhere, elsewhere + 1));
   assert_true(rondo_patch_fits(in, in) && rondo_patch_fits((const char *)in + 512, in));
   launch_and_expect(t, set, elsewhere + 1, out, WORDS);
-  rondo_patch_destroy(set);
+  rondo_patch_set_destroy(set);
 }
 
 static rondo_status refuse(void *user) {
@@ -130,7 +130,7 @@ static rondo_status refuse(void *user) {
   return RONDO_INVALID_DATA;
 }
 
-/* GX-9: on a synchronous device a launch returns what its work failed with; its addresses apply nevertheless. */
+/* GX-9: on a synchronous device a launch returns the failure of its work, and the exec has the new addresses. */
 DEVICE_TEST(test_launches_that_fail_when_they_run) {
   test_fixture t = {.device = NULL};
   uint32_t in[2][WORDS], out[1] = {0};
@@ -155,7 +155,7 @@ DEVICE_TEST(test_launches_that_fail_when_they_run) {
     assert_fails(rondo_exec_launch(exec, t.stream), RONDO_EXECUTION_FAILED);
     assert_int_equal(out[0], 100 * i);
   }
-  rondo_patch_destroy(set);
+  rondo_patch_set_destroy(set);
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
   rondo_kernel_destroy(copy);
@@ -189,5 +189,5 @@ TEST(test_findings_have_a_bound) {
   assert_ok(rondo_patch_set_get_finding(set, RONDO_PATCH_MOST_FINDINGS - 1, &finding));
   assert_int_equal(rondo_node_number(finding.node), RONDO_PATCH_MOST_FINDINGS - 1);
   assert_false(set->slots[0].is_patchable);
-  rondo_patch_destroy(set);
+  rondo_patch_set_destroy(set);
 }

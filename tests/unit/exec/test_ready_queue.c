@@ -23,12 +23,12 @@ typedef struct dag {
 typedef struct watcher {
   const dag *of;
   _Atomic uint32_t played[MOST_NODES], clock;
-  uint32_t at[MOST_NODES]; /* when it was finished, nearly; plain, so that TSan sees what orders it */
+  uint32_t at[MOST_NODES]; /* about when it was finished; not atomic, so that TSan checks the order */
   uint32_t worker[MOST_NODES];
-  _Atomic uint32_t early; /* nodes before which something was not played */
-  uint32_t fails;         /* this node and those of the next number do; none: count */
+  _Atomic uint32_t early; /* nodes that ran before one of their predecessors */
+  uint32_t fails;         /* this node and later ones fail; count: none */
   pthread_t runner;
-  _Atomic uint32_t strangers; /* worker 0 on another thread */
+  _Atomic uint32_t strangers; /* runs of worker 0 on another thread */
 } watcher;
 
 static rondo_status watch(void *user, uint32_t worker, uint32_t node) {
@@ -100,8 +100,8 @@ UNIT_TEST(test_se10_nodes_are_played_once_after_those_before_them) {
   assert_int_equal(atomic_load(&allocator.live), 0);
 }
 
-/* All cheap: in the order in which they become ready, on the thread that runs. */
-UNIT_TEST(test_se10_cheap_nodes_are_played_where_they_are_found) {
+/* Only cheap nodes: they run in the order in which they become ready, on the calling thread. */
+UNIT_TEST(test_se10_cheap_nodes_run_where_they_are_found) {
   static const uint32_t start[] = {0, 0, 0, 1, 2, 4}, before[] = {0, 1, 2, 3};
   rondo_allocator allocator = rondo_allocator_default();
   static dag d;

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "exec/stream/copy_batch.h"
+#include "exec/stream/copy_list.h"
 #include "fake_cuda/fake_fixture.h"
 #include "support/test_session.h"
 #include "vendor/cuda_driver.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The process's list of captures, and the gates: the checks of calls that a capture may forbid (C6, C9, C10). While
- * there is no capture in the process, a gate is one load.
+ * The process's list of captures, and the refusals: the checks of calls that a capture may forbid (C6, C9, C10). While
+ * there is no capture in the process, a check is one load.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/linked_list.h"
 #include "base/thread.h"
 #include "exec/capture/capture_internal.h"
 #include "graph/node_name.h"
@@ -36,11 +37,11 @@ void rondo_capture_release(rondo_capture *capture) {
 #ifndef NDEBUG
 /* Under the lock. Asserts that the list is linked in both directions and that members refer to their capture. */
 static void check_list(void) {
-  const rondo_capture *previous = NULL;
-  for (const rondo_capture *at = captures; at != NULL; previous = at, at = at->next) {
+  rondo_capture *const *link = &captures;
+  for (const rondo_capture *at = captures; at != NULL; link = &at->next, at = at->next) {
     const uint32_t state = atomic_load_explicit(&at->state, memory_order_relaxed);
     bool has_origin = at->origin == NULL;
-    assert(at->previous == previous);
+    assert(at->link == link);
     assert(atomic_load_explicit(&at->references, memory_order_relaxed) > 0);
     assert(state != RONDO_CAPTURE_OVER && (state == RONDO_CAPTURE_ACTIVE || at->cause[0] != '\0'));
     assert(!has_origin || state == RONDO_CAPTURE_INVALIDATED);
@@ -61,10 +62,7 @@ void rondo_capture_list_add(rondo_capture *capture) {
   origin->next_member = NULL;
   capture->members = origin;
   atomic_store_explicit(&origin->capture, capture, memory_order_relaxed);
-  capture->previous = NULL;
-  capture->next = captures;
-  if (captures != NULL) captures->previous = capture;
-  captures = capture;
+  RONDO_LIST_INSERT(captures, capture, next, link);
   check_list();
   pthread_mutex_unlock(&lock);
   atomic_fetch_add_explicit(&rondo_capture_count, 1, memory_order_release);
@@ -76,17 +74,13 @@ void rondo_capture_list_remove(rondo_capture *capture) {
     atomic_store_explicit(&member->capture, NULL, memory_order_relaxed);
   capture->members = NULL;
   atomic_store_explicit(&capture->state, RONDO_CAPTURE_OVER, memory_order_release);
-  if (capture->previous != NULL)
-    capture->previous->next = capture->next;
-  else
-    captures = capture->next;
-  if (capture->next != NULL) capture->next->previous = capture->previous;
+  RONDO_LIST_REMOVE(capture, next, link);
   check_list();
   pthread_mutex_unlock(&lock);
   atomic_fetch_sub_explicit(&rondo_capture_count, 1, memory_order_release);
 }
 
-/* If it is not active, its cause can be read: the cause is written before the state and does not change later. A
+/* If a capture is not active, its cause can be read: it is written before the state and does not change later. A
  * capture of a parent process forbids nothing. */
 static bool is_active(const rondo_capture *capture) {
   return atomic_load_explicit(&capture->state, memory_order_acquire) == RONDO_CAPTURE_ACTIVE &&
@@ -151,10 +145,10 @@ void rondo_capture_invalidate(rondo_capture *capture, const char *format, ...) {
   pthread_mutex_unlock(&lock);
 }
 
-bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t room) {
+bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t capacity) {
   pthread_mutex_lock(&lock);
   const bool is_invalid = !is_active(capture) && capture->cause[0] != '\0';
-  if (is_invalid) (void)snprintf(out, room, "%s", capture->cause);
+  if (is_invalid) (void)snprintf(out, capacity, "%s", capture->cause);
   pthread_mutex_unlock(&lock);
   return is_invalid;
 }
@@ -174,7 +168,7 @@ rondo_status rondo_capture_require_sound(const rondo_capture *capture, const cha
                     capture->origin_name, capture->cause);
 }
 
-/* Where a capture is (FW-7) ---------------------------------------------------------------------------------------- */
+/* The position in a capture (FW-7) --------------------------------------------------------------------------------- */
 
 /* The last captured node before the refused call: its number, and " after kernel 'relu' (node 12)". */
 typedef struct capture_position {
@@ -197,7 +191,7 @@ static void find_position(const rondo_capture *capture, capture_position *out) {
   (void)snprintf(out->text, sizeof out->text, " after %s", rondo_node_label(label, params, out->node));
 }
 
-/* Gates ----------------------------------------------------------------------------------------------------------- */
+/* Refusals -------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_capture_refuse_stream(rondo_stream *stream, const char *call) {
   rondo_capture *capture = rondo_stream_capture(stream);
@@ -206,10 +200,11 @@ rondo_status rondo_capture_refuse_stream(rondo_stream *stream, const char *call)
   RONDO_TRY(rondo_capture_require_active(capture, call));
   find_position(capture, &position);
   rondo_capture_invalidate(capture, "%s on %s%s", call, stream->label, position.text);
-  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, position.node,
-                         "%s: %s captures, nothing runs on it before the graph is launched; the capture on %s is now "
-                         "invalid%s: end it, and call this before the capture or after a launch",
-                         call, stream->label, capture->origin_name, position.text);
+  return rondo_fail_node(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, position.node,
+      "%s: %s captures, so nothing runs on it before the graph is launched; the capture on %s is now "
+      "invalid%s: end it, and call this before the capture or after a launch",
+      call, stream->label, capture->origin_name, position.text);
 }
 
 rondo_status rondo_capture_refuse_event(const rondo_event *event, const char *call) {
@@ -228,45 +223,49 @@ rondo_status rondo_capture_refuse_event(const rondo_event *event, const char *ca
                          call, capture->origin_name, state == RONDO_CAPTURE_ACTIVE ? ", which is now invalid," : "");
 }
 
-/* A capture that refused, for the message. */
-typedef struct gate_refusal {
-  unsigned count;
+/* The table of C9. */
+static bool forbids_unsafe(const rondo_capture *capture) {
+  if (capture->thread == rondo_thread_id()) return capture->mode != RONDO_CAPTURE_RELAXED;
+  return thread_mode == RONDO_CAPTURE_GLOBAL && capture->mode == RONDO_CAPTURE_GLOBAL;
+}
+
+/* The first capture that forbids a call, for the message. */
+typedef struct capture_refusal {
   char origin_name[RONDO_STREAM_LABEL];
   bool own;
   capture_position position;
-} gate_refusal;
+} capture_refusal;
 
-/* Under the lock. */
-static void refuse_by(rondo_capture *capture, const char *cause, bool own, gate_refusal *out) {
-  capture_position position;
-  find_position(capture, &position);
-  snprintf(capture->cause, sizeof capture->cause, "%s%s", cause, position.text);
-  atomic_store_explicit(&capture->state, RONDO_CAPTURE_INVALIDATED, memory_order_release);
-  if (out->count++ > 0) return;
-  memcpy(out->origin_name, capture->origin_name, sizeof out->origin_name);
-  out->own = own;
-  out->position = position;
+/* Makes all captures invalid that forbid the call: those on the device or, if it is NULL, those that forbid unsafe
+ * calls. False if there are none. */
+static bool invalidate_forbidding(const rondo_device *device, const char *call, capture_refusal *out) {
+  bool any = false;
+  if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return false;
+  pthread_mutex_lock(&lock);
+  for (rondo_capture *capture = captures; capture != NULL; capture = capture->next) {
+    capture_position position;
+    if (!is_active(capture) || !(device != NULL ? capture->device == device : forbids_unsafe(capture))) continue;
+    find_position(capture, &position);
+    snprintf(capture->cause, sizeof capture->cause, "%s%s", call, position.text);
+    atomic_store_explicit(&capture->state, RONDO_CAPTURE_INVALIDATED, memory_order_release);
+    if (any) continue;
+    any = true;
+    memcpy(out->origin_name, capture->origin_name, sizeof out->origin_name);
+    out->own = capture->thread == rondo_thread_id();
+    out->position = position;
+  }
+  pthread_mutex_unlock(&lock);
+  return any;
 }
 
 rondo_status rondo_capture_refuse_device(rondo_device *device, const char *call) {
-  if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return RONDO_OK;
-  const uint64_t self = rondo_thread_id();
-  gate_refusal refusal = {0};
-  pthread_mutex_lock(&lock);
-  for (rondo_capture *capture = captures; capture != NULL; capture = capture->next)
-    if (capture->device == device && is_active(capture)) refuse_by(capture, call, capture->thread == self, &refusal);
-  pthread_mutex_unlock(&lock);
-  if (refusal.count == 0) return RONDO_OK;
-  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, refusal.position.node,
-                         "%s: device '%s' cannot be waited for while a capture is going on; the capture on %s is now "
-                         "invalid%s: end it, and wait before or after",
-                         call, device->name, refusal.origin_name, refusal.position.text);
-}
-
-/* The table of C9. */
-static bool forbids(const rondo_capture *capture, rondo_capture_mode caller, bool own) {
-  if (own) return capture->mode != RONDO_CAPTURE_RELAXED;
-  return caller == RONDO_CAPTURE_GLOBAL && capture->mode == RONDO_CAPTURE_GLOBAL;
+  capture_refusal refusal;
+  if (!invalidate_forbidding(device, call, &refusal)) return RONDO_OK;
+  return rondo_fail_node(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, refusal.position.node,
+      "%s: device '%s' cannot be waited for during a capture; the capture on %s is now invalid%s: end it, "
+      "and wait before it begins or after it ends",
+      call, device->name, refusal.origin_name, refusal.position.text);
 }
 
 /* What to call instead of `call` during a capture. */
@@ -277,17 +276,8 @@ static const char *captured_form(const char *call) {
 }
 
 rondo_status rondo_capture_refuse_unsafe(const char *call) {
-  if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return RONDO_OK;
-  if (thread_mode == RONDO_CAPTURE_RELAXED) return RONDO_OK;
-  const uint64_t self = rondo_thread_id();
-  gate_refusal refusal = {0};
-  pthread_mutex_lock(&lock);
-  for (rondo_capture *capture = captures; capture != NULL; capture = capture->next) {
-    const bool own = capture->thread == self;
-    if (is_active(capture) && forbids(capture, thread_mode, own)) refuse_by(capture, call, own, &refusal);
-  }
-  pthread_mutex_unlock(&lock);
-  if (refusal.count == 0) return RONDO_OK;
+  capture_refusal refusal;
+  if (thread_mode == RONDO_CAPTURE_RELAXED || !invalidate_forbidding(NULL, call, &refusal)) return RONDO_OK;
   return rondo_fail_node(
       RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, refusal.position.node,
       "%s acts at once, which the capture on %s (begun by %s) forbids; the capture is now invalid%s: call it before "
@@ -308,13 +298,19 @@ bool rondo_capture_is_begun_here(const rondo_device *device) {
   return capture != NULL;
 }
 
+rondo_status rondo_capture_mode_check(const char *call, rondo_capture_mode mode) {
+  if (mode == RONDO_CAPTURE_THREAD_LOCAL || mode == RONDO_CAPTURE_GLOBAL || mode == RONDO_CAPTURE_RELAXED)
+    return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                    "%s: %d is not a capture mode: use one of RONDO_CAPTURE_GLOBAL, _THREAD_LOCAL and _RELAXED", call,
+                    (int)mode);
+}
+
 rondo_status rondo_capture_exchange_thread_mode(rondo_capture_mode *inout_mode) {
-  RONDO_TRY(rondo_check_call("rondo_capture_exchange_thread_mode", "inout_mode", inout_mode));
+  const char *const call = "rondo_capture_exchange_thread_mode";
+  RONDO_TRY(rondo_check_call(call, "inout_mode", inout_mode));
   const rondo_capture_mode mode = *inout_mode;
-  if (mode != RONDO_CAPTURE_THREAD_LOCAL && mode != RONDO_CAPTURE_GLOBAL && mode != RONDO_CAPTURE_RELAXED)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "rondo_capture_exchange_thread_mode: %d is no capture mode: use a RONDO_CAPTURE_ name",
-                      (int)mode);
+  RONDO_TRY(rondo_capture_mode_check(call, mode));
   *inout_mode = thread_mode;
   thread_mode = mode;
   return RONDO_OK;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Copies that are enqueued together; see copy_batch.h.
+ * See copy_list.h.
  */
-#include "exec/stream/copy_batch.h"
+#include "exec/stream/copy_list.h"
 
 #include <assert.h>
 
 #include "exec/stream/stream_internal.h"
 
-/* A launch takes the host as long as two or three copies or fills do, and a few copies by the copy engine are complete
- * later than the kernel is (`rondo_bench copies --host`, bench/results/2026-11-23-h200-feed.md). With many bytes the
- * difference is small compared with the copying itself, and the engine leaves the processors to other work. The same
- * holds where a kernel would copy byte by byte. */
+/* On the host, a launch takes as long as two or three copies or fills. The kernel is also complete before a few copies
+ * by the copy engine are (`rondo_bench copies --host`, bench/results/2026-11-23-h200-feed.md). For many bytes the
+ * difference is small compared with the copying itself, and the copy engine leaves the multiprocessors to other work.
+ * The same is true if a kernel would copy byte by byte. */
 enum { MOST_BYTES_BY_KERNEL = 2 << 20, MOST_BYTES_ONE_BY_ONE = 16 << 10, WORD = 4 };
 
 void rondo_copy_list_begin(rondo_copy_list *list, rondo_stream *stream, size_t bytes) {
