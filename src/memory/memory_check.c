@@ -295,9 +295,9 @@ void rondo_exec_memory_check(const rondo_exec_memory *exec) {
     bytes += check_need(exec, need);
   }
   assert(exec->bytes == bytes);
-  for (size_t i = 0; i < exec->extents.count; i++) {
-    assert(exec->extents.items[i].begin < exec->extents.items[i].end);
-    assert(i == 0 || exec->extents.items[i - 1].end <= exec->extents.items[i].begin);
+  for (size_t i = 0; i < exec->covered.count; i++) {
+    assert(exec->covered.items[i].begin < exec->covered.items[i].end);
+    assert(i == 0 || exec->covered.items[i - 1].end <= exec->covered.items[i].begin);
   }
   for (size_t i = 0; i < exec->unfreed.count; i++)
     assert(rondo_exec_memory_covers(exec, exec->unfreed.items[i].allocation->base.address));

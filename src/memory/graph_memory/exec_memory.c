@@ -5,7 +5,6 @@
 
 #include <assert.h>
 
-#include "base/binary_search.h"
 #include "base/error.h"
 #include "graph/node_name.h"
 #include "memory/graph_memory/exec_memory_internal.h"
@@ -43,7 +42,7 @@ void rondo_exec_memory_destroy(rondo_exec_memory *exec) {
   rondo_array_free(allocator, &exec->unfreed);
   for (size_t i = 0; i < exec->frees.count; i++) rondo_node_where_free(allocator, &exec->frees.items[i].where);
   rondo_array_free(allocator, &exec->frees);
-  rondo_array_free(allocator, &exec->extents);
+  rondo_array_free(allocator, &exec->covered);
   rondo_array_free(allocator, &exec->held);
   rondo_array_free(allocator, &exec->awaited);
   rondo_array_free(allocator, &exec->spaces);
@@ -72,7 +71,7 @@ uint64_t rondo_exec_memory_bytes(const rondo_exec_memory *exec) { return exec->b
 uint64_t rondo_exec_memory_host_bytes(const rondo_exec_memory *exec) {
   return sizeof *exec + exec->needs.capacity * sizeof *exec->needs.items +
          (exec->unfreed.capacity + exec->frees.capacity) * sizeof(rondo_outside) +
-         exec->extents.capacity * sizeof(rondo_byte_range) +
+         exec->covered.capacity * sizeof(rondo_covered_range) +
          (exec->held.capacity + exec->awaited.capacity + exec->spaces.capacity) * sizeof(void *);
 }
 
@@ -110,9 +109,8 @@ static rondo_life life_of(const rondo_graph_allocation *allocation) {
 }
 
 static bool covers(const rondo_exec_memory *exec, const rondo_allocation *allocation) {
-  size_t low = 0, high = exec->extents.count;
-  RONDO_BINARY_SEARCH(low, high, middle, exec->extents.items[middle].end <= allocation->address)
-  return low < exec->extents.count && exec->extents.items[low].begin < allocation->address + allocation->bytes;
+  const size_t at = rondo_address_map_find(&exec->covered, allocation->address);
+  return at < exec->covered.count && exec->covered.items[at].begin < allocation->address + allocation->bytes;
 }
 
 bool rondo_exec_memory_covers(const rondo_exec_memory *exec, const void *address) {

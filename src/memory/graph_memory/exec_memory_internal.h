@@ -4,6 +4,7 @@
 #ifndef RONDO_MEMORY_GRAPH_MEMORY_EXEC_MEMORY_INTERNAL_H
 #define RONDO_MEMORY_GRAPH_MEMORY_EXEC_MEMORY_INTERNAL_H
 
+#include "memory/graph_memory/address_map.h"
 #include "memory/graph_memory/exec_memory.h"
 
 /* An allocation that a launch leaves allocated, or an allocation of another graph that it frees. */
@@ -12,10 +13,6 @@ typedef struct rondo_outside {
   rondo_node_where where; /* of the free node, with a copy of its text; otherwise not set */
   rondo_life before;      /* during a launch: the life before it, to undo the change */
 } rondo_outside;
-
-typedef struct rondo_byte_range {
-  const char *begin, *end;
-} rondo_byte_range;
 
 struct rondo_exec_memory {
   rondo_device_memory *memory;
@@ -26,7 +23,7 @@ struct rondo_exec_memory {
   RONDO_ARRAY(rondo_space_need) needs;
   RONDO_ARRAY(rondo_outside) unfreed;
   RONDO_ARRAY(rondo_outside) frees;
-  RONDO_ARRAY(rondo_byte_range) extents;         /* the bytes of its alloc nodes, sorted and disjoint */
+  rondo_address_map covered;                     /* the bytes of its alloc nodes; owners count only while pairing */
   RONDO_ARRAY(rondo_graph_allocation *) held;    /* references to records */
   RONDO_ARRAY(rondo_graph_allocation *) awaited; /* during a launch: freed relatives that it waits for; references */
   RONDO_ARRAY(rondo_address_space *) spaces;     /* references to spaces */

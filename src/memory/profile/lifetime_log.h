@@ -30,42 +30,39 @@ RONDO_MUST_USE rondo_status rondo_lifetimes_plan(const rondo_allocator *allocato
 /* Whether each node has an edge to the next one, so that they run in one order only. Successors ascend. */
 bool rondo_lifetimes_is_line(const rondo_flat_edges *edges);
 
-/* A graph's nodes in topological order. */
-typedef struct rondo_ordered_graph {
-  rondo_flat_edges flat;
-  const rondo_graph *graph;
-  uint32_t *slots;  /* by place; flat.node_count */
-  uint32_t *places; /* by slot */
-  uint32_t *starts, *successors;
-  size_t edge_count;
-} rondo_ordered_graph;
-
-/* Orders the graph's own nodes, not those of children. Freed with rondo_ordered_graph_free, also after a failure.
- * Errors: CYCLE, OUT_OF_MEMORY, LIMIT_EXCEEDED. */
-RONDO_MUST_USE rondo_status rondo_ordered_graph_make(const rondo_graph *graph, rondo_ordered_graph *out);
-void rondo_ordered_graph_free(rondo_ordered_graph *ordered);
-
 /* The work frees memory from before it, which its owner knows by a key (rondo_arena_block.key). */
 typedef struct rondo_noted_end {
   uint64_t key;  /* not 0 */
   uint32_t node; /* of the DAG: nothing after it uses the memory */
 } rondo_noted_end;
 
+typedef struct rondo_noted_edge {
+  uint32_t from, to; /* from < to */
+} rondo_noted_edge;
+
+/* Collects what a log is made of. A zeroed draft is empty. */
+typedef struct rondo_lifetime_draft {
+  uint32_t node_count;
+  RONDO_ARRAY(rondo_noted_edge) edges;   /* by `to` */
+  RONDO_ARRAY(rondo_lifetime) lifetimes; /* in the order of the allocations */
+  RONDO_ARRAY(rondo_noted_end) ends;     /* the first of several with one key counts */
+} rondo_lifetime_draft;
+
+void rondo_lifetime_draft_free(const rondo_allocator *allocator, rondo_lifetime_draft *draft);
+
 typedef struct rondo_noted_lifetimes {
   rondo_allocator allocator;
   atomic_uint references;
   uint32_t node_count;
-  uint32_t *starts; /* node_count + 1 */
-  uint32_t *successors;
+  uint32_t *starts;                      /* node_count + 1 */
+  uint32_t *successors;                  /* those of each node ascend */
   RONDO_ARRAY(rondo_lifetime) lifetimes; /* RONDO_PLAN_FOREVER: the work does not free it */
   RONDO_ARRAY(rondo_noted_end) ends;     /* by key, each once */
 } rondo_noted_lifetimes;
 
-/* Copies everything; edges as for rondo_lifetimes_plan. */
-RONDO_MUST_USE rondo_status rondo_noted_lifetimes_make(const rondo_allocator *allocator, const rondo_flat_edges *edges,
-                                                       const rondo_lifetime *lifetimes, size_t count,
-                                                       const rondo_noted_end *ends, size_t end_count,
-                                                       rondo_noted_lifetimes **out);
+/* Makes a log from a draft, which it copies. */
+RONDO_MUST_USE rondo_status rondo_noted_lifetimes_make(const rondo_allocator *allocator,
+                                                       const rondo_lifetime_draft *draft, rondo_noted_lifetimes **out);
 
 /* The graph's own alloc and free nodes, in the order of their numbers. Frees of blocks that it was recorded with
  * (arena.h) are ends with the blocks' keys. The graph may have been loaded with its addresses. Errors as for
