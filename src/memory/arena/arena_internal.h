@@ -43,6 +43,10 @@ struct rondo_arena {
 /* The arena of the device that reserved the address; NULL when there is none. Under the lock. */
 const rondo_arena *rondo_arena_find(const rondo_device_memory *memory, const void *address);
 
+/* FOREIGN_ADDRESS, unless the block is in the arena and aligned as an allocation is. *out_rounded: its bytes. */
+RONDO_MUST_USE rondo_status rondo_arena_check_block(const rondo_arena *arena, const rondo_arena_block *block,
+                                                    size_t *out_rounded);
+
 /* Adds the space of a recording, which retains the arena; removes a space that is being destroyed. */
 void rondo_arena_enter(rondo_arena *arena, rondo_address_space *space);
 void rondo_arena_leave(rondo_address_space *space);

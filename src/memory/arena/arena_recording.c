@@ -23,24 +23,21 @@ static int compare_records(const void *a, const void *b) {
   return (x->base.address > y->base.address) - (x->base.address < y->base.address);
 }
 
-static rondo_status fail_block(const rondo_arena *arena, const rondo_arena_block *block) {
+rondo_status rondo_arena_check_block(const rondo_arena *arena, const rondo_arena_block *block, size_t *out_rounded) {
+  const size_t offset = (size_t)((uintptr_t)block->address - (uintptr_t)rondo_arena_base(arena));
+  if (offset % RONDO_BLOCK_ALIGNMENT == 0 && rondo_pool_round(block->bytes, out_rounded) &&
+      offset <= arena->reserved && *out_rounded <= arena->reserved - offset)
+    return RONDO_OK;
   char label[RONDO_ARENA_LABEL], name[RONDO_ALLOCATION_LABEL];
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
                     "block %s at %p is not memory of %s: pass outputs of its recordings",
                     rondo_named_size(name, block->name, block->bytes), block->address, rondo_arena_label(label, arena));
 }
 
-/* Whether the block is in the arena, aligned as an allocation is. */
-static bool is_placed(const rondo_arena *arena, const rondo_arena_block *block) {
-  size_t rounded;
-  const size_t offset = (size_t)((uintptr_t)block->address - (uintptr_t)rondo_arena_base(arena));
-  return offset % RONDO_BLOCK_ALIGNMENT == 0 && rondo_pool_round(block->bytes, &rounded) && offset <= arena->reserved &&
-         rounded <= arena->reserved - offset;
-}
-
 static rondo_status add_block(rondo_address_space *space, const rondo_arena_block *block) {
   rondo_found_block found = {.key = block->key};
-  if (!is_placed(space->arena, block)) return fail_block(space->arena, block);
+  size_t rounded;
+  RONDO_TRY(rondo_arena_check_block(space->arena, block, &rounded));
   RONDO_TRY(rondo_array_reserve(&space->memory->allocator, &space->blocks, space->blocks.count + 1));
   RONDO_TRY(rondo_graph_allocation_add(space, RONDO_RECORD_BLOCK, block->address, block->bytes, block->name));
   found.record = space->allocations.items[space->allocations.count - 1];

@@ -193,12 +193,7 @@ static rondo_status add_blocks(path_plan *path) {
   for (size_t i = 0; i < path->block_count; i++) {
     const rondo_arena_block *block = &path->blocks[i];
     rondo_plan_obstacle obstacle = {.upper = block_end(path, block)};
-    char label[RONDO_ARENA_LABEL], name[RONDO_ALLOCATION_LABEL];
-    if (!rondo_arena_owns(path->arena, block->address) || !rondo_pool_round(block->bytes, &obstacle.bytes))
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                        "block %s at %p is not memory of %s: pass outputs of its recordings",
-                        rondo_named_size(name, block->name, block->bytes), block->address,
-                        rondo_arena_label(label, path->arena));
+    RONDO_TRY(rondo_arena_check_block(path->arena, block, &obstacle.bytes));
     obstacle.offset = (size_t)((char *)block->address - rondo_arena_base(path->arena));
     RONDO_TRY(rondo_array_push(path->allocator, &path->obstacles, &obstacle));
   }

@@ -16,8 +16,6 @@ void rondo_heap_enter_slowly(rondo_heap *heap) {
   while (atomic_exchange_explicit(&heap->gate, 2, memory_order_acquire) != 0) rondo_futex_wait(&heap->gate, 2);
 }
 
-void rondo_heap_wake(rondo_heap *heap) { rondo_futex_wake(&heap->gate, 1); }
-
 /* Heaps ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status create_heap(rondo_device_memory *memory, rondo_heap_use use, rondo_heap **out) {

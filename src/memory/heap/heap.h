@@ -88,7 +88,6 @@ uint64_t rondo_heap_bytes(rondo_heap *heap);
 RONDO_MUST_USE rondo_status rondo_heap_wait(rondo_heap *heap);
 
 void rondo_heap_enter_slowly(rondo_heap *heap);
-void rondo_heap_wake(rondo_heap *heap);
 
 static inline bool rondo_heap_try_enter(rondo_heap *heap) {
   uint32_t open = 0;
@@ -98,7 +97,7 @@ static inline void rondo_heap_enter(rondo_heap *heap) {
   if (!rondo_heap_try_enter(heap)) rondo_heap_enter_slowly(heap);
 }
 static inline void rondo_heap_leave(rondo_heap *heap) {
-  if (atomic_exchange_explicit(&heap->gate, 0, memory_order_release) == 2) rondo_heap_wake(heap);
+  if (atomic_exchange_explicit(&heap->gate, 0, memory_order_release) == 2) rondo_futex_wake(&heap->gate, 1);
 }
 
 /* Maps what `needs` asks for: from the heap that the spaces are bound to already, otherwise from `target`; with `move`
