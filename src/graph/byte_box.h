@@ -12,16 +12,18 @@
 typedef struct rondo_box {
   uintptr_t begin, end; /* from the first byte to one past the last */
   size_t width;         /* of a row */
-  size_t height, pitch; /* rows of a slice, and the distance between them, which has no meaning if the height is 1 */
+  size_t height;        /* rows of a slice */
+  size_t pitch;         /* the distance of rows; not used if the height is 1 */
   size_t depth, slice_pitch;
 } rondo_box;
 
 typedef enum rondo_overlap { RONDO_OVERLAP_NO = 0, RONDO_OVERLAP_YES = 1, RONDO_OVERLAP_UNKNOWN = 2 } rondo_overlap;
 
-/* Whether two boxes share a byte. UNKNOWN if they have different pitches and too many rows to compare. */
+/* Whether two boxes share a byte. UNKNOWN if both have too many rows to compare, unless both are rectangles of one
+ * pitch. */
 rondo_overlap rondo_box_overlap(const rondo_box *a, const rondo_box *b);
 
-/* Makes a box of sizes that are not 0. Returns false if the address is NULL. */
+/* Makes a box; width, height and depth are at least 1. Returns false if the address is NULL. */
 bool rondo_box_make(const void *address, size_t width, size_t height, size_t pitch, size_t depth, size_t slice_pitch,
                     rondo_box *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Looking up an address for verification. What is found is copied, because another thread may free the allocation.
+ * Looking up an address for verification. Results are copied, because another thread may free the allocation.
  */
 #include "memory/allocation_lookup.h"
 
@@ -11,7 +11,7 @@
 #include "memory/memory_errors.h"
 #include "memory/peer_access.h"
 
-/* Under the lock. Of several graph allocations that begin at the address, the one that a free would mean. */
+/* Under the lock. If several graph allocations begin at the address: the one that a free would free. */
 static const rondo_allocation *find_allocation(const rondo_device_memory *memory, const void *address) {
   const rondo_graph_allocation *graph = rondo_graph_allocation_at(memory, address);
   if (graph != NULL) return &graph->base;
@@ -58,8 +58,12 @@ bool rondo_memory_find_range(rondo_device_memory *memory, const void *address, r
 
 /* Recordings ------------------------------------------------------------------------------------------------------- */
 
-/* They are the first records of the space. Under the lock; there is room. */
-static void list_held(const rondo_address_space *space, rondo_known_ranges *list) {
+rondo_status rondo_memory_list_held(const rondo_graph *graph, const rondo_allocator *allocator,
+                                    rondo_known_ranges *list) {
+  if (rondo_arena_of(graph) == NULL) return RONDO_OK;
+  const rondo_address_space *space = rondo_address_space_of(graph);
+  RONDO_TRY(rondo_array_reserve(allocator, list, list->count + space->held_count));
+  pthread_mutex_lock(&space->memory->lock);
   for (size_t i = 0; i < space->held_count; i++) {
     const rondo_graph_allocation *record = space->allocations.items[i];
     rondo_known_range *range = &list->items[list->count++];
@@ -68,15 +72,6 @@ static void list_held(const rondo_address_space *space, rondo_known_ranges *list
                                  .is_graph_memory = record->role == RONDO_RECORD_BLOCK};
     snprintf(range->name, sizeof range->name, "%s", record->base.name);
   }
-}
-
-rondo_status rondo_memory_list_held(const rondo_graph *graph, const rondo_allocator *allocator,
-                                    rondo_known_ranges *list) {
-  if (rondo_arena_of(graph) == NULL) return RONDO_OK;
-  const rondo_address_space *space = rondo_address_space_of(graph);
-  RONDO_TRY(rondo_array_reserve(allocator, list, list->count + space->held_count));
-  pthread_mutex_lock(&space->memory->lock);
-  list_held(space, list);
   pthread_mutex_unlock(&space->memory->lock);
   return RONDO_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The checks of this layer's data structures: sorted and disjoint ranges, sums that equal counters, lists whose links
- * agree, and members that know what they belong to.
+ * agree, and members that refer to their owners.
  */
 #include "memory/memory_check.h"
 
@@ -12,7 +12,7 @@
 #include "memory/graph_memory/address_ranges.h"
 #include "memory/graph_memory/exec_memory_internal.h"
 #include "memory/graph_memory/graph_allocation.h"
-#include "memory/heap/heap_internal.h"
+#include "memory/heap/graph_heap_internal.h"
 #include "memory/host_memory.h"
 
 /* Pools ------------------------------------------------------------------------------------------------------------ */
@@ -42,10 +42,10 @@ static size_t check_chunk(const rondo_pool *pool, const rondo_chunk *chunk) {
 static size_t check_bins(const rondo_bins *bins, rondo_block_state state) {
   size_t count = 0, smallest = 0;
   for (unsigned bin = 0; bin < RONDO_POOL_BINS; bin++) {
-    const rondo_block *before = NULL;
+    rondo_block *const *link = &bins->heads[bin];
     size_t largest = 0;
-    for (const rondo_block *block = bins->heads[bin]; block != NULL; before = block, block = block->bin_next) {
-      assert(block->state == state && block->bin_previous == before);
+    for (const rondo_block *block = *link; block != NULL; link = &block->bin_next, block = *link) {
+      assert(block->state == state && block->bin_link == link);
       assert(block->bytes > smallest);
       if (block->bytes > largest) largest = block->bytes;
       count++;
@@ -145,9 +145,8 @@ static void check_pools(const rondo_device_memory *memory) {
 }
 
 static void check_orders(const rondo_order_table *orders) {
-  for (size_t i = 0; i < orders->slots.count; i++)
-    assert(orders->slots.items[i].waited <= orders->slots.items[i].freed);
-  assert(orders->slots.count == 0 || orders->slots.items[0].freed == 0);
+  for (size_t i = 0; i < orders->count; i++) assert(orders->items[i].waited <= orders->items[i].freed);
+  assert(orders->count == 0 || orders->items[0].freed == 0);
 }
 
 static void check_host(const rondo_device_memory *memory) {
@@ -178,7 +177,7 @@ void rondo_memory_check(const rondo_device_memory *memory) {
 
 /* Heaps ------------------------------------------------------------------------------------------------------------ */
 
-/* Pages that are in two ranges would be mapped twice. */
+/* The mappings and the private pages of a space do not overlap. */
 static void check_space_pages(const rondo_heap *heap, const rondo_address_space *space) {
   size_t end = 0, next_chunk = 0, next_private = 0;
   for (size_t i = 0; i < space->mappings.count; i++) {
@@ -232,10 +231,11 @@ static void check_record(const rondo_address_space *space, size_t position) {
   assert(record->base.kind == RONDO_ALLOCATION_GRAPH);
   assert(offset - range->offset + rondo_graph_allocation_rounded(record) <= range->bytes);
   assert(!record->open || record->free_slot == RONDO_NO_NODE);
+  assert((record->role == RONDO_RECORD_BLOCK) == (position < space->block_count));
   assert((record->role == RONDO_RECORD_NODES) == (position >= space->held_count));
 }
 
-/* What is not freed before a node is sorted, and what no node frees is disjoint. */
+/* Live allocations are sorted by address, and those that no node frees are disjoint. */
 static void check_point(const rondo_address_space *space, const rondo_graph_point *point) {
   const char *end = NULL;
   assert(point->used <= space->view.points.uses);
@@ -255,10 +255,9 @@ void rondo_address_space_check(const rondo_address_space *space) {
   size_t alike = 0;
   assert(space->starts == (space->arena == NULL ? &space->memory->table.starts : &space->own));
   assert(space->first.base != NULL || space->allocations.count == 0);
-  assert(space->blocks.count <= space->held_count && space->held_count <= space->allocations.count);
+  assert(space->block_count <= space->held_count && space->held_count <= space->allocations.count);
   check_ranges(space);
   for (size_t i = 0; i < space->allocations.count; i++) check_record(space, i);
-  for (size_t i = 0; i < space->blocks.count; i++) assert(space->blocks.items[i].record == space->allocations.items[i]);
   for (size_t i = 0; i < space->alike.count; i++)
     for (const rondo_graph_allocation *at = space->alike.items[i]; at != NULL; at = at->next_alike) alike++;
   assert(alike == space->allocations.count - space->held_count);
@@ -276,7 +275,7 @@ static uint64_t check_need(const rondo_exec_memory *exec, const rondo_space_need
   size_t end = need->bytes;
   assert(need->bytes % page == 0);
   for (size_t i = 0; i < need->privates.count; i++) {
-    const rondo_page_range *at = &need->privates.items[i];
+    const rondo_offset_range *at = &need->privates.items[i];
     assert(at->begin < at->end && at->begin % page == 0 && at->end % page == 0);
     assert(i == 0 || at[-1].begin <= at->begin);
     if (at->end <= end) continue;
@@ -295,9 +294,9 @@ void rondo_exec_memory_check(const rondo_exec_memory *exec) {
     bytes += check_need(exec, need);
   }
   assert(exec->bytes == bytes);
-  for (size_t i = 0; i < exec->extents.count; i++) {
-    assert(exec->extents.items[i].begin < exec->extents.items[i].end);
-    assert(i == 0 || exec->extents.items[i - 1].end <= exec->extents.items[i].begin);
+  for (size_t i = 0; i < exec->covered.count; i++) {
+    assert(exec->covered.items[i].begin < exec->covered.items[i].end);
+    assert(i == 0 || exec->covered.items[i - 1].end <= exec->covered.items[i].begin);
   }
   for (size_t i = 0; i < exec->unfreed.count; i++)
     assert(rondo_exec_memory_covers(exec, exec->unfreed.items[i].allocation->base.address));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Recordings in an arena: how one begins, with its blocks and slots as records of its space, and reading what was
- * recorded.
+ * Recordings in an arena: beginning one, with its blocks and slots as records of its space, and reading the result.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,34 +16,22 @@
 
 /* Blocks ---------------------------------------------------------------------------------------------------------- */
 
-static int compare_records(const void *a, const void *b) {
-  const rondo_graph_allocation *x = *(const rondo_graph_allocation *const *)a;
-  const rondo_graph_allocation *y = *(const rondo_graph_allocation *const *)b;
-  return (x->base.address > y->base.address) - (x->base.address < y->base.address);
-}
-
-static rondo_status fail_block(const rondo_arena *arena, const rondo_arena_block *block) {
+rondo_status rondo_arena_check_block(const rondo_arena *arena, const rondo_arena_block *block, size_t *out_rounded) {
+  const size_t offset = (size_t)((uintptr_t)block->address - (uintptr_t)rondo_arena_base(arena));
+  if (offset % RONDO_BLOCK_ALIGNMENT == 0 && rondo_pool_round(block->bytes, out_rounded) && offset <= arena->reserved &&
+      *out_rounded <= arena->reserved - offset)
+    return RONDO_OK;
   char label[RONDO_ARENA_LABEL], name[RONDO_ALLOCATION_LABEL];
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
                     "block %s at %p is not memory of %s: pass outputs of its recordings",
                     rondo_named_size(name, block->name, block->bytes), block->address, rondo_arena_label(label, arena));
 }
 
-/* Whether the block is in the arena, aligned as an allocation is. */
-static bool is_placed(const rondo_arena *arena, const rondo_arena_block *block) {
-  size_t rounded;
-  const size_t offset = (size_t)((uintptr_t)block->address - (uintptr_t)rondo_arena_base(arena));
-  return offset % RONDO_BLOCK_ALIGNMENT == 0 && rondo_pool_round(block->bytes, &rounded) && offset <= arena->reserved &&
-         rounded <= arena->reserved - offset;
-}
-
 static rondo_status add_block(rondo_address_space *space, const rondo_arena_block *block) {
-  rondo_found_block found = {.key = block->key};
-  if (!is_placed(space->arena, block)) return fail_block(space->arena, block);
-  RONDO_TRY(rondo_array_reserve(&space->memory->allocator, &space->blocks, space->blocks.count + 1));
+  size_t rounded;
+  RONDO_TRY(rondo_arena_check_block(space->arena, block, &rounded));
   RONDO_TRY(rondo_graph_allocation_add(space, RONDO_RECORD_BLOCK, block->address, block->bytes, block->name));
-  found.record = space->allocations.items[space->allocations.count - 1];
-  space->blocks.items[space->blocks.count++] = found;
+  space->allocations.items[space->block_count++]->key = block->key;
   return RONDO_OK;
 }
 
@@ -54,14 +41,14 @@ static rondo_status sort_records(const rondo_address_space *space, rondo_graph_a
   RONDO_TRY(rondo_allocate_items(&space->memory->allocator, count, sizeof **out, out));
   if (count == 0) return RONDO_OK;
   memcpy(*out, space->allocations.items, count * sizeof **out);
-  qsort(*out, count, sizeof **out, compare_records);
+  qsort(*out, count, sizeof **out, rondo_graph_allocation_compare);
   return RONDO_OK;
 }
 
 static rondo_status refuse_overlap(const rondo_graph_allocation *a, const rondo_graph_allocation *b) {
   char first[RONDO_ALLOCATION_LABEL], second[RONDO_ALLOCATION_LABEL];
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                    "blocks %s and %s of a recording overlap, so one of them is no longer live: leave it out",
+                    "blocks %s and %s of a recording overlap, so one of them is not live: leave it out",
                     rondo_allocation_label(first, &a->base), rondo_allocation_label(second, &b->base));
 }
 
@@ -80,7 +67,7 @@ static rondo_status add_blocks(rondo_address_space *space, const rondo_arena_set
 
 /* Slots ----------------------------------------------------------------------------------------------------------- */
 
-/* The address that the plan has for the slot. NULL if it has none, or if a block that it does not know is there. */
+/* The planned address of the slot. NULL if there is none, or if a block that the plan does not know is there. */
 static char *planned_slot(const rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes) {
   if (profile == NULL || index >= profile->slots.count) return NULL;
   const rondo_planned_alloc *at = &profile->slots.items[index];
@@ -90,7 +77,7 @@ static char *planned_slot(const rondo_address_space *space, const rondo_profile 
   return fits && is_free ? address : NULL;
 }
 
-/* NULL when there is no room. */
+/* *out is NULL when the arena is full. */
 static rondo_status find_slot(rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes,
                               char **out) {
   const size_t count = space->allocations.count;
@@ -108,14 +95,9 @@ static rondo_status find_slot(rondo_address_space *space, const rondo_profile *p
 
 static rondo_status choose_slot(rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes,
                                 char **out) {
-  char label[RONDO_ARENA_LABEL], asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
   if (space->memory->device->ops->guard != NULL) return rondo_arena_take_guarded(space, bytes, out);
   RONDO_TRY(find_slot(space, profile, index, bytes, out));
-  if (*out != NULL) return RONDO_OK;
-  return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
-                    "%s more do not fit the %s of addresses of %s: reserve more when it is created",
-                    rondo_size_text(asked, bytes), rondo_size_text(reserved, space->first.bytes),
-                    rondo_arena_label(label, space->arena));
+  return *out != NULL ? RONDO_OK : rondo_arena_fail_full(space->arena, bytes);
 }
 
 static rondo_status add_slot(rondo_address_space *space, const rondo_profile *profile, size_t index,
@@ -125,7 +107,7 @@ static rondo_status add_slot(rondo_address_space *space, const rondo_profile *pr
   slot->address = NULL;
   if (slot->bytes == 0 || !rondo_pool_round(slot->bytes, &rounded))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "slot %zu of a recording has %zu bytes: give at least 1, and less than the address space", index,
+                      "slot %zu of a recording has %zu bytes: use at least 1, and less than the address space", index,
                       slot->bytes);
   RONDO_TRY(choose_slot(space, profile, index, rounded, &address));
   RONDO_TRY(rondo_graph_allocation_add(space, RONDO_RECORD_SLOT, address, slot->bytes, slot->name));
@@ -213,15 +195,15 @@ static rondo_status read_outputs(const rondo_graph *graph, const rondo_noted_lif
   return RONDO_OK;
 }
 
-/* Under the lock; there is room. What was kept to place nodes is not needed any more, unless more are added. */
+/* Under the lock. Also frees the points of the view, which only placing more nodes would need. */
 static void read_space(const rondo_graph *graph, rondo_address_space *space, rondo_arena_recording *out) {
   const rondo_planned_addresses *planned = &space->planned;
   rondo_graph_view_refresh(space, graph);
   rondo_graph_points_reset(space);
   rondo_graph_points_free(space);
   out->need = space->top;
-  for (size_t i = 0; i < space->blocks.count; i++)
-    if (!space->blocks.items[i].record->open) out->ended[out->ended_count++] = (uint32_t)i;
+  for (size_t i = 0; i < space->block_count; i++)
+    if (!space->allocations.items[i]->open) out->ended[out->ended_count++] = (uint32_t)i;
   if (planned->profile == NULL || planned->serial != graph->serial) return;
   out->planned = true;
   out->departed = planned->departed || space->slots_depart || planned->next != planned->profile->allocs.count;
@@ -237,8 +219,8 @@ static rondo_status read_recording(const rondo_graph *graph, rondo_arena_recordi
   if (status == RONDO_OK) status = rondo_arena_find_least(space, noted, &out->least);
   rondo_noted_lifetimes_release(noted);
   RONDO_TRY(status);
-  RONDO_TRY(rondo_allocate_items(allocator_of(out), space->blocks.count, sizeof *out->ended, &out->ended));
-  out->ended_room = space->blocks.count;
+  RONDO_TRY(rondo_allocate_items(allocator_of(out), space->block_count, sizeof *out->ended, &out->ended));
+  out->ended_room = space->block_count;
   pthread_mutex_lock(&space->memory->lock);
   read_space(graph, space, out);
   pthread_mutex_unlock(&space->memory->lock);

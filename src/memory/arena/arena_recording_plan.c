@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Planning recordings of an arena. The recordings of a path are one DAG: each has a first node before its own nodes and
- * a last node after them, where the lives of its slots begin and end. The last node comes before the first node of the
- * next recording. A single recording is a path of one.
+ * Planning recordings of an arena. The recordings of a path form one DAG: each has a first node before its own nodes
+ * and a last node after them, where the lives of its slots begin and end. The last node comes before the first node of
+ * the next recording. A single recording is a path of length one.
  */
 #include "memory/arena/arena_recording_plan.h"
 
@@ -14,34 +14,28 @@
 #include "memory/graph_memory/graph_allocation.h"
 #include "memory/memory_check.h"
 
-/* How much larger a plan with the outputs at the low end may be than one without. */
+/* A plan with the outputs at the low end may be this many times as large as one without. */
 #define LOW_END_WORTH 1.02
-
-/* Bytes that an output cannot have. */
-typedef struct taken_range {
-  size_t begin, end;
-} taken_range;
 
 typedef struct path_plan {
   const rondo_arena *arena;
   const rondo_allocator *allocator;
+  rondo_scratch scratch; /* of the pointers below */
   const rondo_path_part *parts;
   size_t part_count;
   const rondo_arena_block *blocks;
   size_t block_count;
-  size_t high;      /* a peak up to this is good enough */
-  uint32_t *begins; /* the first node of each part; one more for the end */
+  size_t high;      /* a peak up to this is acceptable */
+  uint32_t *begins; /* the first node of each part, and the node count */
   uint32_t node_count;
   uint32_t *starts, *successors;
-  size_t edge_count;
   bool is_line;
   RONDO_ARRAY(rondo_plan_item) items;         /* by part: its allocations, then its slots */
   RONDO_ARRAY(rondo_plan_obstacle) obstacles; /* the blocks; then, while outputs are at the low end, the outputs */
-  RONDO_ARRAY(rondo_plan_item) others;        /* than outputs */
-  RONDO_ARRAY(taken_range) taken;
-  size_t room;              /* of the two arrays: */
-  size_t *offsets, *low;    /* by item: the best ones so far, and those with the outputs at the low end */
-  rondo_verify_order order; /* made when it is needed */
+  RONDO_ARRAY(rondo_plan_item) others;        /* the items that are not outputs */
+  RONDO_ARRAY(rondo_offset_range) taken;      /* bytes that an output cannot have */
+  size_t *offsets, *low;                      /* by item: the best ones so far; those with the outputs at the low end */
+  rondo_verify_order order;                   /* made on first use */
   rondo_plan_info info;
 } path_plan;
 
@@ -52,7 +46,7 @@ static uint32_t end_of(const path_plan *path, size_t part) { return path->begins
 
 static rondo_status number_nodes(path_plan *path) {
   size_t nodes = 0, edges = 0;
-  RONDO_TRY(rondo_allocate_items(path->allocator, path->part_count + 1, sizeof *path->begins, &path->begins));
+  RONDO_TRY(rondo_scratch_take(&path->scratch, path->part_count + 1, sizeof *path->begins, &path->begins));
   for (size_t i = 0; i < path->part_count; i++) {
     const rondo_noted_lifetimes *noted = path->parts[i].lifetimes;
     path->begins[i] = (uint32_t)nodes;
@@ -60,25 +54,22 @@ static rondo_status number_nodes(path_plan *path) {
     edges += noted->starts[noted->node_count] + 2 * (size_t)noted->node_count + 2;
     if (nodes >= UINT32_MAX || edges >= UINT32_MAX)
       return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                        "a path of %zu nodes and %zu edges up to part %zu cannot be planned; the most is %u", nodes,
-                        edges, i, UINT32_MAX - 1);
+                        "a path of %zu nodes and %zu edges up to part %zu cannot be planned: at most %u are supported",
+                        nodes, edges, i, UINT32_MAX - 1);
   }
   path->begins[path->part_count] = (uint32_t)nodes;
   path->node_count = (uint32_t)nodes;
-  path->edge_count = edges;
-  RONDO_TRY(rondo_allocate_items(path->allocator, nodes + 1, sizeof *path->starts, &path->starts));
-  return rondo_allocate_items(path->allocator, edges, sizeof *path->successors, &path->successors);
-}
-
-/* Marks the nodes that have predecessors. `led_to` is zeroed. */
-static void mark_led_to(const rondo_noted_lifetimes *noted, bool *led_to) {
-  for (uint32_t i = 0; i < noted->starts[noted->node_count]; i++) led_to[noted->successors[i]] = true;
+  RONDO_TRY(rondo_scratch_take(&path->scratch, nodes + 1, sizeof *path->starts, &path->starts));
+  return rondo_scratch_take(&path->scratch, edges, sizeof *path->successors, &path->successors);
 }
 
 static void add_edge(path_plan *path, uint32_t to, uint32_t *edges) { path->successors[(*edges)++] = to; }
 
-static void link_part(path_plan *path, size_t part, const bool *led_to, uint32_t *edges) {
+static rondo_status link_part(path_plan *path, size_t part, uint32_t *edges) {
   const rondo_noted_lifetimes *noted = path->parts[part].lifetimes;
+  bool *led_to; /* the nodes that have predecessors */
+  RONDO_TRY(rondo_scratch_take(&path->scratch, noted->node_count, sizeof *led_to, &led_to));
+  for (uint32_t i = 0; i < noted->starts[noted->node_count]; i++) led_to[noted->successors[i]] = true;
   path->starts[path->begins[part]] = *edges;
   for (uint32_t i = 0; i < noted->node_count; i++)
     if (!led_to[i]) add_edge(path, node_of(path, part, i), edges);
@@ -91,6 +82,7 @@ static void link_part(path_plan *path, size_t part, const bool *led_to, uint32_t
   }
   path->starts[end_of(path, part)] = *edges;
   if (part + 1 < path->part_count) add_edge(path, path->begins[part + 1], edges);
+  return RONDO_OK;
 }
 
 static rondo_flat_edges edges_of(const path_plan *path) {
@@ -100,14 +92,7 @@ static rondo_flat_edges edges_of(const path_plan *path) {
 
 static rondo_status link_nodes(path_plan *path) {
   uint32_t edges = 0;
-  for (size_t i = 0; i < path->part_count; i++) {
-    const rondo_noted_lifetimes *noted = path->parts[i].lifetimes;
-    bool *led_to;
-    RONDO_TRY(rondo_allocate_items(path->allocator, noted->node_count, sizeof *led_to, &led_to));
-    mark_led_to(noted, led_to);
-    link_part(path, i, led_to, &edges);
-    rondo_release(path->allocator, led_to, noted->node_count, sizeof *led_to);
-  }
+  for (size_t i = 0; i < path->part_count; i++) RONDO_TRY(link_part(path, i, &edges));
   path->starts[path->node_count] = edges;
   const rondo_flat_edges flat = edges_of(path);
   path->is_line = rondo_lifetimes_is_line(&flat);
@@ -140,20 +125,20 @@ static rondo_status fail_end(size_t part, const rondo_path_end *end, const char 
                     end->part, what);
 }
 
-/* Sets where the output's life ends. `items` are the part's. */
+/* Sets the end of an output's life. `items` are the part's. */
 static rondo_status apply_end(path_plan *path, size_t part, const rondo_path_end *end, rondo_plan_item *items) {
   if (end->allocation >= path->parts[part].lifetimes->lifetimes.count)
-    return fail_end(part, end, "is of none of its allocations");
+    return fail_end(part, end, "names no allocation of the part");
   if (end->part <= part || end->part > path->part_count || (end->part == path->part_count && end->key != 0))
-    return fail_end(part, end, "does not come later");
+    return fail_end(part, end, "does not come after the part");
   rondo_plan_item *item = &items[end->allocation];
-  if (item->upper != RONDO_PLAN_FOREVER) return fail_end(part, end, "is not the first");
+  if (item->upper != RONDO_PLAN_FOREVER) return fail_end(part, end, "is not its first end");
   if (end->key == 0) {
     item->upper = end_of(path, end->part - 1);
     return RONDO_OK;
   }
   const rondo_noted_end *noted = rondo_noted_find_end(path->parts[end->part].lifetimes, end->key);
-  if (noted == NULL) return fail_end(part, end, "is not noted there");
+  if (noted == NULL) return fail_end(part, end, "has a key that the part's lifetimes do not contain");
   item->upper = node_of(path, end->part, noted->node);
   return RONDO_OK;
 }
@@ -193,12 +178,7 @@ static rondo_status add_blocks(path_plan *path) {
   for (size_t i = 0; i < path->block_count; i++) {
     const rondo_arena_block *block = &path->blocks[i];
     rondo_plan_obstacle obstacle = {.upper = block_end(path, block)};
-    char label[RONDO_ARENA_LABEL], name[RONDO_ALLOCATION_LABEL];
-    if (!rondo_arena_owns(path->arena, block->address) || !rondo_pool_round(block->bytes, &obstacle.bytes))
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                        "block %s at %p is not memory of %s: pass outputs of its recordings",
-                        rondo_named_size(name, block->name, block->bytes), block->address,
-                        rondo_arena_label(label, path->arena));
+    RONDO_TRY(rondo_arena_check_block(path->arena, block, &obstacle.bytes));
     obstacle.offset = (size_t)((char *)block->address - rondo_arena_base(path->arena));
     RONDO_TRY(rondo_array_push(path->allocator, &path->obstacles, &obstacle));
   }
@@ -213,19 +193,21 @@ static rondo_status fill(path_plan *path) {
 }
 
 static rondo_status allocate_offsets(path_plan *path) {
-  path->room = path->items.count;
-  RONDO_TRY(rondo_allocate_items(path->allocator, path->room, sizeof *path->offsets, &path->offsets));
-  return rondo_allocate_items(path->allocator, path->room, sizeof *path->low, &path->low);
+  const size_t count = path->items.count;
+  RONDO_TRY(rondo_scratch_take(&path->scratch, count, sizeof *path->offsets, &path->offsets));
+  return rondo_scratch_take(&path->scratch, count, sizeof *path->low, &path->low);
+}
+
+static path_plan new_path(const rondo_arena *arena, const rondo_path_part *parts, size_t count) {
+  const rondo_allocator *allocator = &arena->memory->allocator;
+  return (path_plan){
+      .arena = arena, .allocator = allocator, .scratch.allocator = allocator, .parts = parts, .part_count = count};
 }
 
 static void free_path(path_plan *path) {
   const rondo_allocator *allocator = path->allocator;
   if (path->order.allocator != NULL) rondo_verify_order_free(&path->order);
-  rondo_release(allocator, path->begins, path->part_count + 1, sizeof *path->begins);
-  rondo_release(allocator, path->starts, (size_t)path->node_count + 1, sizeof *path->starts);
-  rondo_release(allocator, path->successors, path->edge_count, sizeof *path->successors);
-  rondo_release(allocator, path->offsets, path->room, sizeof *path->offsets);
-  rondo_release(allocator, path->low, path->room, sizeof *path->low);
+  rondo_scratch_free(&path->scratch);
   rondo_array_free(allocator, &path->items);
   rondo_array_free(allocator, &path->obstacles);
   rondo_array_free(allocator, &path->others);
@@ -249,15 +231,15 @@ static rondo_plan_problem problem_of(const path_plan *path, const rondo_plan_ite
 
 static rondo_status make_plan(const path_plan *path, const rondo_plan_item *items, size_t count, size_t obstacles,
                               const rondo_plan_options *options, rondo_plan **out) {
-  rondo_plan_options asked = *options;
-  if (asked.allocator == NULL) asked.allocator = path->allocator;
+  rondo_plan_options used = *options;
+  if (used.allocator == NULL) used.allocator = path->allocator;
   rondo_plan_order order;
   const rondo_plan_problem problem = problem_of(path, items, count, obstacles, &order);
-  return rondo_plan_make(&problem, &asked, out);
+  return rondo_plan_make(&problem, &used, out);
 }
 
-/* All items alike; the offsets are kept if they are better. */
-static rondo_status plan_alike(path_plan *path, const rondo_plan_options *options) {
+/* Plans all items together; keeps the offsets if they are better. */
+static rondo_status plan_together(path_plan *path, const rondo_plan_options *options) {
   rondo_plan *plan;
   rondo_plan_info info = {.struct_size = sizeof info};
   RONDO_TRY(make_plan(path, path->items.items, path->items.count, path->block_count, options, &plan));
@@ -273,33 +255,29 @@ static rondo_status plan_alike(path_plan *path, const rondo_plan_options *option
   return status;
 }
 
-static int compare_ranges(const void *a, const void *b) {
-  const taken_range *x = a, *y = b;
-  return (x->begin > y->begin) - (x->begin < y->begin);
-}
-
 /* The lowest gap between the taken ranges. */
 static size_t lowest_gap(const path_plan *path, size_t bytes) {
   size_t cursor = 0;
   for (size_t i = 0; i < path->taken.count; i++) {
-    const taken_range *at = &path->taken.items[i];
+    const rondo_offset_range *at = &path->taken.items[i];
     if (at->begin > cursor && at->begin - cursor >= bytes) return cursor;
     if (at->end > cursor) cursor = at->end;
   }
   return cursor;
 }
 
-/* What an output cannot have: blocks that are not freed before it, and earlier outputs. */
+/* The bytes that an output cannot have: blocks that are not freed before it, and earlier outputs. */
 static rondo_status collect_taken(path_plan *path, const rondo_plan_item *output) {
   path->taken.count = 0;
   for (size_t i = 0; i < path->obstacles.count; i++) {
     const rondo_plan_obstacle *at = &path->obstacles.items[i];
-    const taken_range range = {.begin = at->offset, .end = at->offset + at->bytes};
+    const rondo_offset_range range = {.begin = at->offset, .end = at->offset + at->bytes};
     bool gone = false;
     if (at->upper != RONDO_PLAN_FOREVER) RONDO_TRY(comes_before(path, at->upper, output->lower, &gone));
     if (!gone) RONDO_TRY(rondo_array_push(path->allocator, &path->taken, &range));
   }
-  if (path->taken.count > 1) qsort(path->taken.items, path->taken.count, sizeof *path->taken.items, compare_ranges);
+  if (path->taken.count > 1)
+    qsort(path->taken.items, path->taken.count, sizeof *path->taken.items, rondo_offset_range_compare);
   return RONDO_OK;
 }
 
@@ -329,7 +307,7 @@ static rondo_status place_outputs(path_plan *path, size_t *out_top) {
   return RONDO_OK;
 }
 
-/* Plans the rest around the outputs. Keeps the plan if its peak, with the outputs, is less than *inout_peak. */
+/* Plans the other items around the outputs. Keeps the plan if its peak, including outputs, is less than *inout_peak. */
 static rondo_status plan_around(path_plan *path, const rondo_plan_options *options, size_t *inout_peak) {
   rondo_plan *plan;
   size_t top, next = 0;
@@ -355,7 +333,7 @@ static void take_low(path_plan *path, size_t peak) {
   path->info.peak = peak;
 }
 
-/* What the arena needs anyway, so that a recording need not need less. A path is planned as small as possible. */
+/* The bytes that other recordings of the arena need: a plan up to this size is good enough. */
 static size_t high_of(const rondo_arena *arena) {
   rondo_arena_info info;
   rondo_arena_get_info(arena, &info);
@@ -372,11 +350,11 @@ static void add_life(size_t *changes, size_t bytes, uint32_t lower, uint32_t upp
   if (upper != RONDO_PLAN_FOREVER) changes[upper] -= bytes;
 }
 
-/* For nodes that run in one order only: the most bytes that are live at once. */
-static rondo_status find_most_live(const path_plan *path, size_t *out) {
+/* For nodes that run in one order only: the maximum number of bytes that are live at the same time. */
+static rondo_status find_most_live(path_plan *path, size_t *out) {
   size_t *changes, live = 0;
   *out = 0;
-  RONDO_TRY(rondo_allocate_items(path->allocator, path->node_count, sizeof *changes, &changes));
+  RONDO_TRY(rondo_scratch_take(&path->scratch, path->node_count, sizeof *changes, &changes));
   for (size_t i = 0; i < path->items.count; i++)
     add_life(changes, path->items.items[i].bytes, path->items.items[i].lower, path->items.items[i].upper);
   for (size_t i = 0; i < path->block_count; i++)
@@ -385,11 +363,10 @@ static rondo_status find_most_live(const path_plan *path, size_t *out) {
     live += changes[i];
     if (live > *out) *out = live;
   }
-  rondo_release(path->allocator, changes, path->node_count, sizeof *changes);
   return RONDO_OK;
 }
 
-/* A lower bound and, for a DAG, where planning finds the bound, also a plan. */
+/* Finds a lower bound. For a DAG, planning finds the bound, so this also makes a plan. */
 static rondo_status find_bound(path_plan *path, const rondo_plan_options *quick) {
   path->info = (rondo_plan_info){.struct_size = sizeof path->info,
                                  .count = path->items.count,
@@ -397,11 +374,11 @@ static rondo_status find_bound(path_plan *path, const rondo_plan_options *quick)
                                  .alignment = RONDO_BLOCK_ALIGNMENT,
                                  .method = "outputs first"};
   for (size_t i = 0; i < path->items.count; i++) path->info.sum += path->items.items[i].bytes;
-  return path->is_line ? find_most_live(path, &path->info.lower_bound) : plan_alike(path, quick);
+  return path->is_line ? find_most_live(path, &path->info.lower_bound) : plan_together(path, quick);
 }
 
-/* Tries the fastest methods first, until a plan is good enough. `worth`: how much larger a plan with the outputs at the
- * low end may be. */
+/* Tries the fastest methods first, until a plan is good enough. A plan with the outputs at the low end may be `worth`
+ * times as large as one without. */
 static rondo_status solve(path_plan *path, const rondo_plan_options *options, double worth) {
   rondo_plan_options quick = *options, around = *options;
   size_t peak = SIZE_MAX;
@@ -411,14 +388,14 @@ static rondo_status solve(path_plan *path, const rondo_plan_options *options, do
   if (around.capacity < enough) around.capacity = enough;
   RONDO_TRY(plan_around(path, &quick, &peak));
   if (peak > enough) RONDO_TRY(plan_around(path, &around, &peak));
-  if (peak > enough && path->is_line) RONDO_TRY(plan_alike(path, &quick));
-  if (peak > enough && path->info.peak > good) RONDO_TRY(plan_alike(path, options));
+  if (peak > enough && path->is_line) RONDO_TRY(plan_together(path, &quick));
+  if (peak > enough && path->info.peak > good) RONDO_TRY(plan_together(path, options));
   if (peak <= enough || (double)peak <= (double)path->info.peak * worth) take_low(path, peak);
   return RONDO_OK;
 }
 
-/* Asserts that the offsets are aligned and within the plan's peak; of few items, also that no two that are live at once
- * overlap, and none overlaps a block. */
+/* Asserts that the offsets are aligned and within the plan's peak. For few items, also that those that are live at the
+ * same time do not overlap each other or a block. */
 static void check_path(const path_plan *path) {
 #ifndef NDEBUG
   for (size_t i = 0; i < path->items.count; i++) {
@@ -439,9 +416,10 @@ static void check_path(const path_plan *path) {
 /* Adds the blocks and slots of a recording's space, as items that may be anywhere. */
 static rondo_status add_held(path_plan *path, const rondo_address_space *space) {
   for (size_t i = 0; i < space->held_count; i++) {
-    const rondo_arena_block block = {.key = i < space->blocks.count ? space->blocks.items[i].key : 0};
-    const uint32_t end = i < space->blocks.count ? block_end(path, &block) : end_of(path, 0);
-    RONDO_TRY(push_item(path, rondo_graph_allocation_rounded(space->allocations.items[i]), 0, end));
+    const rondo_graph_allocation *record = space->allocations.items[i];
+    const rondo_arena_block block = {.key = record->key};
+    const uint32_t end = i < space->block_count ? block_end(path, &block) : end_of(path, 0);
+    RONDO_TRY(push_item(path, rondo_graph_allocation_rounded(record), 0, end));
   }
   return RONDO_OK;
 }
@@ -462,7 +440,7 @@ static rondo_status find_least(path_plan *path, const rondo_address_space *space
 
 rondo_status rondo_arena_find_least(const rondo_address_space *space, const rondo_noted_lifetimes *noted, size_t *out) {
   const rondo_path_part part = {.lifetimes = noted};
-  path_plan path = {.arena = space->arena, .allocator = &space->memory->allocator, .parts = &part, .part_count = 1};
+  path_plan path = new_path(space->arena, &part, 1);
   *out = 0;
   const rondo_status status = find_least(&path, space, out);
   free_path(&path);
@@ -471,33 +449,12 @@ rondo_status rondo_arena_find_least(const rondo_address_space *space, const rond
 
 /* Profiles --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status make_profile(const path_plan *path, const rondo_path_part *part, const size_t *offsets,
-                                 rondo_profile **out) {
-  rondo_profile *profile;
-  RONDO_TRY(rondo_profile_new(path->allocator, &profile));
-  const size_t *slots =
-      offsets == NULL ? NULL : offsets + part->lifetimes->lifetimes.count; /* NULL: nothing is planned */
-  rondo_status status = rondo_profile_keep_offsets(profile, part->lifetimes, offsets);
-  if (status == RONDO_OK) status = rondo_array_reserve(&profile->allocator, &profile->slots, part->slot_count);
-  if (status != RONDO_OK) {
-    rondo_profile_release(profile);
-    return status;
-  }
-  for (size_t i = 0; i < part->slot_count; i++) {
-    rondo_planned_alloc *slot = &profile->slots.items[profile->slots.count++];
-    *slot = (rondo_planned_alloc){.bytes = rondo_pool_rounded(part->slots[i]), .offset = slots[i]};
-  }
-  profile->plan = path->info;
-  rondo_profile_check(profile);
-  *out = profile;
-  return RONDO_OK;
-}
-
 static rondo_status make_profiles(const path_plan *path, rondo_path_part *parts) {
   const size_t *offsets = path->offsets;
   for (size_t i = 0; i < path->part_count; i++) {
-    RONDO_TRY(make_profile(path, &parts[i], offsets, &parts[i].profile));
-    if (offsets != NULL) offsets += parts[i].lifetimes->lifetimes.count + parts[i].slot_count;
+    const rondo_path_part *at = &parts[i];
+    RONDO_TRY(rondo_profile_make(at->lifetimes, at->slots, at->slot_count, offsets, &path->info, &parts[i].profile));
+    if (offsets != NULL) offsets += at->lifetimes->lifetimes.count + at->slot_count; /* NULL: nothing is planned */
   }
   return RONDO_OK;
 }
@@ -506,14 +463,11 @@ static rondo_status plan_parts(const rondo_arena *arena, const rondo_arena_block
                                rondo_path_part *parts, size_t count, const rondo_plan_options *options, bool is_path,
                                rondo_plan_info *out_info) {
   const rondo_plan_options defaults = {RONDO_PLAN_OPTIONS_INIT};
-  path_plan path = {.arena = arena,
-                    .allocator = &arena->memory->allocator,
-                    .parts = parts,
-                    .part_count = count,
-                    .blocks = blocks,
-                    .block_count = block_count,
-                    .high = is_path ? 0 : high_of(arena)};
+  path_plan path = new_path(arena, parts, count);
   const double worth = is_path ? 1 : LOW_END_WORTH;
+  path.blocks = blocks;
+  path.block_count = block_count;
+  path.high = is_path ? 0 : high_of(arena);
   for (size_t i = 0; i < count; i++) parts[i].profile = NULL;
   rondo_status status = fill(&path);
   if (status == RONDO_OK) status = allocate_offsets(&path);

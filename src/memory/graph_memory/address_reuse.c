@@ -1,31 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * The condition of address reuse: where two alloc nodes of a graph cover the same bytes, the free node of the earlier
- * one comes before the later one. Removing a node or edges is allowed if that is still true for every such pair, by any
- * path; otherwise it is refused, and the message names the pair. Clones share addresses but not edges, so each graph is
- * checked on its own.
- *
- * Only pairs that a removed edge may have ordered are checked, and none if there is another path around each edge.
+ * Address reuse. Removing a node or edges is allowed if the condition still holds for every pair of alloc nodes, by any
+ * path. Clones share addresses but not edges, so each graph is checked on its own. Only pairs that a removed edge may
+ * have ordered are checked, and none if there is another path around each edge.
  */
+#include "memory/graph_memory/address_reuse.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/binary_search.h"
 #include "base/error.h"
 #include "graph/node_name.h"
-#include "memory/graph_memory/address_map.h"
-#include "memory/graph_memory/address_reuse.h"
-#include "memory/graph_memory/address_space.h"
 #include "memory/graph_memory/graph_allocation.h"
 
-/* For more edges than this at once, other paths are not searched. */
-#define MOST_DETOURS 32
-
-/* The bytes of an alloc node, or of a block of a recording, with the free node that ends their use. */
-typedef struct extent {
-  const rondo_graph_allocation *block; /* NULL for an alloc node */
-  uint32_t slot, free_slot;            /* RONDO_NO_NODE for a block; when the graph does not free it */
-  const char *begin, *end;
-} extent;
+/* The search for other paths is skipped for more edges than this. */
+#define MAX_DETOURS 32
 
 typedef struct removed_edge {
   uint32_t from, to;
@@ -33,12 +23,88 @@ typedef struct removed_edge {
 
 typedef struct removal_check {
   const rondo_graph *graph;
-  uint32_t slot;                     /* of a node that is removed with its edges; RONDO_NO_NODE */
-  RONDO_ARRAY(removed_edge) edges;   /* by `from`, then `to` */
-  RONDO_ARRAY(extent) extents;       /* blocks, then by slot */
-  uint8_t *before, *after, *reached; /* by slot: before and after the removed edges; for one search */
+  uint32_t slot;                   /* of the removed node, whose edges are removed too; RONDO_NO_NODE for none */
+  RONDO_ARRAY(removed_edge) edges; /* by `from`, then `to` */
+  rondo_address_uses uses;
+  uint8_t *before, *after; /* by slot: whether the node is before or after a removed edge */
+  uint8_t *reached;        /* by slot, for one search */
   uint32_t *stack;
 } removal_check;
+
+/* Uses ------------------------------------------------------------------------------------------------------------ */
+
+/* The address of a live node of that kind; NULL for other nodes. */
+static rondo_status find_address(const rondo_graph *graph, uint32_t slot, rondo_node_kind kind, const char **out) {
+  const rondo_graph_node *node = &graph->nodes.items[slot];
+  char label[RONDO_LABEL_BYTES];
+  *out = NULL;
+  if (!node->live || node->params.kind != kind) return RONDO_OK;
+  *out = kind == RONDO_NODE_ALLOC ? node->params.as.alloc.address : node->params.as.free_address;
+  if (*out != NULL) return RONDO_OK;
+  return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, slot,
+                         "%s has no address: dump the graph with its addresses",
+                         rondo_node_label(label, &node->params, slot));
+}
+
+static rondo_status push_use(const rondo_graph *graph, rondo_address_uses *uses, const rondo_graph_allocation *block,
+                             uint32_t slot, const char *begin, size_t bytes) {
+  const rondo_address_use use = {
+      .block = block, .slot = slot, .free_slot = RONDO_NO_NODE, .begin = begin, .bytes = bytes};
+  return rondo_array_push(&graph->allocator, uses, &use);
+}
+
+static rondo_status push_uses(const rondo_graph *graph, rondo_address_uses *uses) {
+  const rondo_address_space *space = graph->device == NULL ? NULL : rondo_address_space_of(graph);
+  for (size_t i = 0; space != NULL && i < space->block_count; i++) {
+    const rondo_graph_allocation *block = space->allocations.items[i];
+    RONDO_TRY(push_use(graph, uses, block, RONDO_NO_NODE, block->base.address, block->base.bytes));
+  }
+  for (uint32_t slot = 0; slot < graph->nodes.count; slot++) {
+    const char *begin;
+    RONDO_TRY(find_address(graph, slot, RONDO_NODE_ALLOC, &begin));
+    if (begin == NULL) continue;
+    RONDO_TRY(push_use(graph, uses, NULL, slot, begin, graph->nodes.items[slot].params.as.alloc.bytes));
+  }
+  return RONDO_OK;
+}
+
+/* Whether the use sorts before (address, slot). Blocks come first, because RONDO_NO_NODE + 1 is 0. */
+static bool precedes(const rondo_address_use *use, const char *address, uint32_t slot) {
+  if (use->begin != address) return (uintptr_t)use->begin < (uintptr_t)address;
+  return (uint32_t)(use->slot + 1) < (uint32_t)(slot + 1);
+}
+
+static int compare_uses(const void *a, const void *b) {
+  const rondo_address_use *x = *(const rondo_address_use *const *)a, *y = *(const rondo_address_use *const *)b;
+  return precedes(x, y->begin, y->slot) ? -1 : precedes(y, x->begin, x->slot);
+}
+
+/* A free node ends the last use at its address that has a lower slot (alloc_node_address.c). */
+static rondo_status note_frees(const rondo_graph *graph, rondo_address_use *const *sorted, size_t count) {
+  for (uint32_t slot = 0; slot < graph->nodes.count; slot++) {
+    const char *address;
+    RONDO_TRY(find_address(graph, slot, RONDO_NODE_FREE, &address));
+    if (address == NULL) continue;
+    size_t low = 0, high = count;
+    RONDO_BINARY_SEARCH(low, high, middle, precedes(sorted[middle], address, slot))
+    if (low == 0) continue;
+    rondo_address_use *use = sorted[low - 1];
+    if (use->begin == address && use->free_slot == RONDO_NO_NODE) use->free_slot = slot;
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_address_uses_list(const rondo_graph *graph, rondo_address_uses *out) {
+  rondo_address_use **sorted;
+  RONDO_TRY(push_uses(graph, out));
+  const size_t count = out->count;
+  RONDO_TRY(rondo_allocate_items(&graph->allocator, count, sizeof *sorted, &sorted));
+  for (size_t i = 0; i < count; i++) sorted[i] = &out->items[i];
+  if (count > 0) qsort(sorted, count, sizeof *sorted, compare_uses);
+  const rondo_status status = note_frees(graph, sorted, count);
+  rondo_release(&graph->allocator, sorted, count, sizeof *sorted);
+  return status;
+}
 
 /* Removed edges --------------------------------------------------------------------------------------------------- */
 
@@ -75,7 +141,7 @@ static rondo_status collect_edges(removal_check *removal, const uint32_t *from, 
 
 /* Walking --------------------------------------------------------------------------------------------------------- */
 
-/* Marks what comes before or after the slots on the stack; without `whole` not over removed edges. */
+/* Marks the nodes before or after the slots on the stack; without `whole`, not across removed edges. */
 static void spread(const removal_check *removal, size_t depth, bool backwards, bool whole, uint8_t *marks) {
   while (depth > 0) {
     const uint32_t at = removal->stack[--depth];
@@ -90,7 +156,7 @@ static void spread(const removal_check *removal, size_t depth, bool backwards, b
   }
 }
 
-/* Marks the ends of the removed edges, and what comes before or after them. */
+/* Marks the ends of the removed edges, and the nodes before or after them. */
 static void mark_sides(const removal_check *removal) {
   for (int backwards = 0; backwards < 2; backwards++) {
     uint8_t *marks = backwards ? removal->before : removal->after;
@@ -105,19 +171,19 @@ static void mark_sides(const removal_check *removal) {
   }
 }
 
-/* Marks what comes before the slot after the removal. */
+/* Marks the nodes that come before the slot without the removed edges. */
 static void reach_back(const removal_check *removal, uint32_t slot) {
   memset(removal->reached, 0, removal->graph->nodes.count);
   removal->stack[0] = slot;
   spread(removal, 1, true, false, removal->reached);
 }
 
-/* Whether there is another path around each removed edge, so that all that it ordered stays ordered. */
+/* Whether there is another path around each removed edge, so that all nodes stay ordered. */
 static bool has_detours(const removal_check *removal) {
   const rondo_graph *graph = removal->graph;
   if (removal->slot != RONDO_NO_NODE && rondo_graph_at(graph, removal->slot)->params.kind == RONDO_NODE_FREE)
     return false;
-  if (removal->edges.count > MOST_DETOURS) return false;
+  if (removal->edges.count > MAX_DETOURS) return false;
   for (size_t i = 0; i < removal->edges.count; i++) {
     const removed_edge *edge = &removal->edges.items[i];
     if (edge->to == removal->slot) continue;
@@ -133,55 +199,8 @@ static bool has_detours(const removal_check *removal) {
 
 /* Pairs ----------------------------------------------------------------------------------------------------------- */
 
-/* A free node has a higher slot than its alloc node (alloc_node_address.c). */
-static void note_free(removal_check *removal, const rondo_address_map *covered, uint32_t slot, const char *address) {
-  uint32_t owner;
-  if (!rondo_address_map_owner(covered, address, &owner)) return;
-  extent *at = &removal->extents.items[owner];
-  if (at->begin == address && at->free_slot == RONDO_NO_NODE) at->free_slot = slot;
-}
-
-static rondo_status note_extent(removal_check *removal, rondo_address_map *covered, extent at, size_t bytes) {
-  const rondo_allocator *allocator = &removal->graph->allocator;
-  at.free_slot = RONDO_NO_NODE;
-  at.end = at.begin + bytes;
-  const size_t first = rondo_address_map_find(covered, at.begin);
-  RONDO_TRY(rondo_address_map_cover(allocator, covered, first, at.begin, at.end, (uint32_t)removal->extents.count));
-  return rondo_array_push(allocator, &removal->extents, &at);
-}
-
-static rondo_status note_blocks(removal_check *removal, rondo_address_map *covered) {
-  const rondo_address_space *space = rondo_address_space_of(removal->graph);
-  for (size_t i = 0; i < space->blocks.count; i++) {
-    const rondo_graph_allocation *block = space->blocks.items[i].record;
-    const extent at = {.block = block, .slot = RONDO_NO_NODE, .begin = block->base.address};
-    RONDO_TRY(note_extent(removal, covered, at, block->base.bytes));
-  }
-  return RONDO_OK;
-}
-
-static rondo_status note_alloc(removal_check *removal, rondo_address_map *covered, uint32_t slot,
-                               const rondo_alloc_node *alloc) {
-  return note_extent(removal, covered, (extent){.slot = slot, .begin = alloc->address}, alloc->bytes);
-}
-
-static rondo_status collect_extents(removal_check *removal) {
-  const rondo_graph *graph = removal->graph;
-  rondo_address_map covered = {0};
-  rondo_status status = note_blocks(removal, &covered);
-  for (size_t i = 0; i < graph->nodes.count && status == RONDO_OK; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    if (!node->live) continue;
-    if (node->params.kind == RONDO_NODE_FREE)
-      note_free(removal, &covered, (uint32_t)i, node->params.as.free_address);
-    else if (node->params.kind == RONDO_NODE_ALLOC)
-      status = note_alloc(removal, &covered, (uint32_t)i, &node->params.as.alloc);
-  }
-  rondo_array_free(&graph->allocator, &covered);
-  return status;
-}
-
-static rondo_status fail_in_use(const removal_check *removal, const extent *earlier, const extent *later) {
+static rondo_status fail_in_use(const removal_check *removal, const rondo_address_use *earlier,
+                                const rondo_address_use *later) {
   const rondo_graph_node *reusing = rondo_graph_at(removal->graph, later->slot);
   char first[RONDO_LABEL_BYTES], second[RONDO_LABEL_BYTES];
   if (earlier->block != NULL)
@@ -195,19 +214,21 @@ static rondo_status fail_in_use(const removal_check *removal, const extent *earl
                          later->slot, earlier->free_slot, later->slot);
 }
 
-static bool overlap(const extent *a, const extent *b) { return a->begin < b->end && b->begin < a->end; }
+static bool overlap(const rondo_address_use *a, const rondo_address_use *b) {
+  return a->begin < b->begin + b->bytes && b->begin < a->begin + a->bytes;
+}
 
-static rondo_status check_extent(const removal_check *removal, size_t index) {
-  const extent *later = &removal->extents.items[index];
-  bool looked = false;
+static rondo_status check_use(const removal_check *removal, size_t index) {
+  const rondo_address_use *later = &removal->uses.items[index];
+  bool searched = false;
   if (later->block != NULL || later->slot == removal->slot || !removal->after[later->slot]) return RONDO_OK;
   for (size_t i = 0; i < index; i++) {
-    const extent *earlier = &removal->extents.items[i];
-    const bool goes = earlier->block == NULL && earlier->slot == removal->slot;
-    if (goes || earlier->free_slot == RONDO_NO_NODE) continue;
+    const rondo_address_use *earlier = &removal->uses.items[i];
+    const bool is_removed_too = earlier->block == NULL && earlier->slot == removal->slot;
+    if (is_removed_too || earlier->free_slot == RONDO_NO_NODE) continue;
     if (!removal->before[earlier->free_slot] || !overlap(earlier, later)) continue;
-    if (!looked) reach_back(removal, later->slot);
-    looked = true;
+    if (!searched) reach_back(removal, later->slot);
+    searched = true;
     if (!removal->reached[earlier->free_slot]) return fail_in_use(removal, earlier, later);
   }
   return RONDO_OK;
@@ -216,8 +237,8 @@ static rondo_status check_extent(const removal_check *removal, size_t index) {
 static rondo_status check_pairs(removal_check *removal) {
   mark_sides(removal);
   if (has_detours(removal)) return RONDO_OK;
-  RONDO_TRY(collect_extents(removal));
-  for (size_t i = 0; i < removal->extents.count; i++) RONDO_TRY(check_extent(removal, i));
+  RONDO_TRY(rondo_address_uses_list(removal->graph, &removal->uses));
+  for (size_t i = 0; i < removal->uses.count; i++) RONDO_TRY(check_use(removal, i));
   return RONDO_OK;
 }
 
@@ -247,6 +268,6 @@ rondo_status rondo_address_space_check_removal(const rondo_graph *graph, uint32_
   removal_check removal = {.graph = graph, .slot = slot};
   const rondo_status status = check_removal(&removal, from, to, count);
   rondo_array_free(&graph->allocator, &removal.edges);
-  rondo_array_free(&graph->allocator, &removal.extents);
+  rondo_array_free(&graph->allocator, &removal.uses);
   return status;
 }

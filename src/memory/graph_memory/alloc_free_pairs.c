@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Pairing an exec's alloc and free nodes: what its launches leave allocated, what of other graphs they free, and which
- * pages they need.
+ * Pairing an exec's alloc and free nodes: which allocations its launches leave allocated, which allocations of other
+ * graphs they free, and which pages they need.
  *
- * The nodes are walked in topological order, with the last alloc node that covers each byte. A free node frees the open
- * allocation at its address, or what another graph left. Verification decides whether edges guarantee that order
- * (graph/verify/verifier.h); this file refuses only what no launch could do.
+ * The nodes are walked in topological order, while a map keeps the last alloc node that covers each byte. A free node
+ * frees the open allocation at its address, or one that another graph left allocated. Verification decides whether
+ * edges guarantee that order (graph/verify/verifier.h); this file refuses only what no launch could do.
  */
-#include <inttypes.h>
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "graph/node_name.h"
-#include "memory/graph_memory/address_map.h"
 #include "memory/graph_memory/address_ranges.h"
 #include "memory/graph_memory/exec_memory_internal.h"
 #include "memory/graph_memory/graph_allocation.h"
@@ -29,9 +28,7 @@ typedef struct pair_finder {
   rondo_exec_memory *exec;
   const rondo_allocator *allocator;
   RONDO_ARRAY(instance) instances;
-  RONDO_ARRAY(rondo_address_space *) own; /* of the instances, each once */
-  rondo_address_map covered;              /* by the last instance that covers them */
-  rondo_address_map outside;              /* the first bytes of what is freed and not allocated, by its number there */
+  rondo_address_map outside; /* the first bytes of what is freed and not allocated, by its index in `frees` */
 } pair_finder;
 
 /* Refusals -------------------------------------------------------------------------------------------------------- */
@@ -45,7 +42,7 @@ static rondo_status fail_overlap(const instance *earlier, const instance *later)
   char from[RONDO_LABEL_BYTES], to[RONDO_LABEL_BYTES];
   return rondo_fail_node(
       RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED, later->where.number,
-      "allocation %s (%s) uses the bytes of %s (%s) while that may be live: order it after the free. "
+      "allocation %s (%s) uses the bytes of %s (%s), which may still be live: order it after the free. "
       "A graph with memory cannot be in two branches that may run at once",
       label(second, later), rondo_node_where_text(to, &later->where), label(first, earlier),
       rondo_node_where_text(from, &earlier->where));
@@ -61,16 +58,18 @@ static rondo_status fail_early_free(const rondo_node_where *freed, const instanc
 
 /* Alloc nodes ----------------------------------------------------------------------------------------------------- */
 
-static bool is_own(const pair_finder *finder, const rondo_address_space *space) {
-  for (size_t i = 0; i < finder->own.count; i++)
-    if (finder->own.items[i] == space) return true;
-  return false;
+/* What the exec needs of the space; NULL when no instance belongs to it. */
+static rondo_space_need *find_need(const rondo_exec_memory *exec, const rondo_address_space *space) {
+  for (size_t i = 0; i < exec->needs.count; i++)
+    if (exec->needs.items[i].space == space) return &exec->needs.items[i];
+  return NULL;
 }
 
 static rondo_status retain_space(pair_finder *finder, rondo_address_space *space) {
   rondo_exec_memory *exec = finder->exec;
-  if (is_own(finder, space)) return RONDO_OK;
-  RONDO_TRY(rondo_array_push(finder->allocator, &finder->own, &space));
+  const rondo_space_need need = {.space = space};
+  if (find_need(exec, space) != NULL) return RONDO_OK;
+  RONDO_TRY(rondo_array_push(finder->allocator, &exec->needs, &need));
   RONDO_TRY(rondo_array_push(finder->allocator, &exec->spaces, &space));
   rondo_address_space_retain(space);
   return RONDO_OK;
@@ -87,7 +86,7 @@ static rondo_status retain_alloc(pair_finder *finder, const rondo_memory_node *n
   return status;
 }
 
-/* Refuses an alloc node whose address was freed before in this order. */
+/* Refuses an alloc node whose free node comes earlier in this order. */
 static rondo_status refuse_early(const pair_finder *finder, const instance *new) {
   uint32_t index;
   if (!rondo_address_map_owner(&finder->outside, new->begin, &index)) return RONDO_OK;
@@ -101,14 +100,14 @@ static rondo_status pair_alloc(pair_finder *finder, const rondo_memory_node *nod
   new.end = new.begin + new.allocation->base.bytes;
   RONDO_TRY(refuse_early(finder, &new));
   const uint32_t index = (uint32_t)finder->instances.count;
-  const rondo_address_map *covered = &finder->covered;
+  rondo_address_map *covered = &finder->exec->covered;
   const size_t first = rondo_address_map_find(covered, new.begin);
   for (size_t i = first; i < covered->count && covered->items[i].begin < new.end; i++) {
     const instance *at = &finder->instances.items[covered->items[i].owner];
     if (!at->freed) return fail_overlap(at, &new);
   }
   RONDO_TRY(rondo_array_push(finder->allocator, &finder->instances, &new));
-  return rondo_address_map_cover(finder->allocator, &finder->covered, first, new.begin, new.end, index);
+  return rondo_address_map_cover(finder->allocator, covered, first, new.begin, new.end, index);
 }
 
 /* Free nodes ------------------------------------------------------------------------------------------------------ */
@@ -153,7 +152,7 @@ static rondo_status retain_outside(rondo_exec_memory *exec, const rondo_memory_n
   return RONDO_OK;
 }
 
-/* A free of what another graph leaves allocated. */
+/* A free of an allocation of another graph. */
 static rondo_status pair_outside_free(pair_finder *finder, const rondo_memory_node *node) {
   rondo_exec_memory *exec = finder->exec;
   const char *address = node->params->as.free_address;
@@ -162,7 +161,7 @@ static rondo_status pair_outside_free(pair_finder *finder, const rondo_memory_no
   if (rondo_address_map_owner(&finder->outside, address, &index))
     return fail_second_free(&exec->frees.items[index].where, node);
   RONDO_TRY(retain_outside(exec, node, &allocation));
-  if (is_own(finder, allocation->space)) RONDO_TRY(refuse_freed_instance(finder, node));
+  if (find_need(exec, allocation->space) != NULL) RONDO_TRY(refuse_freed_instance(finder, node));
   const size_t first = rondo_address_map_find(&finder->outside, address);
   RONDO_TRY(rondo_address_map_cover(finder->allocator, &finder->outside, first, address, address + 1,
                                     (uint32_t)exec->frees.count));
@@ -177,7 +176,7 @@ static rondo_status pair_outside_free(pair_finder *finder, const rondo_memory_no
 static rondo_status pair_free(pair_finder *finder, const rondo_memory_node *node) {
   uint32_t index;
   const char *address = node->params->as.free_address;
-  if (!rondo_address_map_owner(&finder->covered, address, &index)) return pair_outside_free(finder, node);
+  if (!rondo_address_map_owner(&finder->exec->covered, address, &index)) return pair_outside_free(finder, node);
   instance *open = &finder->instances.items[index];
   if (open->begin != address || open->freed) return pair_outside_free(finder, node);
   open->freed = true;
@@ -187,28 +186,16 @@ static rondo_status pair_free(pair_finder *finder, const rondo_memory_node *node
 
 /* Adding up -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status need_of(rondo_exec_memory *exec, rondo_address_space *space, rondo_space_need **out) {
-  for (size_t i = 0; i < exec->needs.count; i++)
-    if (exec->needs.items[i].space == space) {
-      *out = &exec->needs.items[i];
-      return RONDO_OK;
-    }
-  const rondo_space_need need = {.space = space};
-  RONDO_TRY(rondo_array_push(&exec->memory->allocator, &exec->needs, &need));
-  *out = &exec->needs.items[exec->needs.count - 1];
-  return RONDO_OK;
-}
-
-static rondo_page_range pages_of(const rondo_address_space *space, const instance *at) {
+static rondo_offset_range pages_of(const rondo_address_space *space, const instance *at) {
   const size_t page = space->memory->page_bytes;
   const size_t begin = rondo_address_space_offset(space, at->begin), end = begin + (size_t)(at->end - at->begin);
-  return (rondo_page_range){.begin = begin / page * page, .end = (end + page - 1) / page * page};
+  return (rondo_offset_range){.begin = begin / page * page, .end = (end + page - 1) / page * page};
 }
 
 static rondo_status sum_up_instance(rondo_exec_memory *exec, const instance *at) {
-  rondo_space_need *need = NULL;
-  RONDO_TRY(need_of(exec, at->allocation->space, &need));
-  const rondo_page_range pages = pages_of(need->space, at);
+  rondo_space_need *need = find_need(exec, at->allocation->space);
+  assert(need != NULL);
+  const rondo_offset_range pages = pages_of(need->space, at);
   if (at->freed) {
     if (pages.end > need->bytes) need->bytes = pages.end;
     return RONDO_OK;
@@ -218,18 +205,13 @@ static rondo_status sum_up_instance(rondo_exec_memory *exec, const instance *at)
   return rondo_array_push(&exec->memory->allocator, &exec->unfreed, &left);
 }
 
-static int compare_ranges(const void *a, const void *b) {
-  const size_t left = ((const rondo_page_range *)a)->begin, right = ((const rondo_page_range *)b)->begin;
-  return (left > right) - (left < right);
-}
-
-/* Bytes of the pages from the base on, and of the private pages, which are sorted here; each counted once. */
+/* Sorts the private pages. Returns the bytes of them and of the pages from the base on, each counted once. */
 static size_t count_bytes(rondo_space_need *need) {
   size_t bytes = need->bytes, counted = need->bytes;
   if (need->privates.count > 0)
-    qsort(need->privates.items, need->privates.count, sizeof *need->privates.items, compare_ranges);
+    qsort(need->privates.items, need->privates.count, sizeof *need->privates.items, rondo_offset_range_compare);
   for (size_t i = 0; i < need->privates.count; i++) {
-    const rondo_page_range range = need->privates.items[i];
+    const rondo_offset_range range = need->privates.items[i];
     if (range.end <= counted) continue;
     bytes += range.end - (range.begin > counted ? range.begin : counted);
     counted = range.end;
@@ -237,8 +219,8 @@ static size_t count_bytes(rondo_space_need *need) {
   return bytes;
 }
 
-/* Spaces with private pages come first. Execs share those, so they decide which heap the exec is bound to (heap.h); a
- * space that belongs to the exec follows. */
+/* Puts spaces with private pages first. Execs share them, so they decide to which heap the exec is bound
+ * (graph_heap.h). A space that belongs to the exec follows. */
 static void put_shared_first(rondo_exec_memory *exec) {
   size_t shared = 0;
   for (size_t i = 0; i < exec->needs.count; i++) {
@@ -252,10 +234,6 @@ static void put_shared_first(rondo_exec_memory *exec) {
 static rondo_status sum_up(pair_finder *finder) {
   rondo_exec_memory *exec = finder->exec;
   for (size_t i = 0; i < finder->instances.count; i++) RONDO_TRY(sum_up_instance(exec, &finder->instances.items[i]));
-  for (size_t i = 0; i < finder->covered.count; i++) {
-    const rondo_byte_range range = {.begin = finder->covered.items[i].begin, .end = finder->covered.items[i].end};
-    RONDO_TRY(rondo_array_push(finder->allocator, &exec->extents, &range));
-  }
   for (size_t i = 0; i < exec->needs.count; i++) exec->bytes += count_bytes(&exec->needs.items[i]);
   put_shared_first(exec);
   return RONDO_OK;
@@ -271,8 +249,6 @@ rondo_status rondo_exec_memory_pair(rondo_exec_memory *exec, const rondo_memory_
   pair_finder finder = {.exec = exec, .allocator = &exec->memory->allocator};
   const rondo_status status = pair_all(&finder, nodes, count);
   rondo_array_free(finder.allocator, &finder.instances);
-  rondo_array_free(finder.allocator, &finder.own);
-  rondo_array_free(finder.allocator, &finder.covered);
   rondo_array_free(finder.allocator, &finder.outside);
   return status;
 }

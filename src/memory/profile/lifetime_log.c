@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Lifetimes: passing them to the planner, and logging those of a graph. The graph's alloc and free nodes at one address
- * alternate in the order of their numbers (alloc_node_address.c). A free of what the graph does not allocate ends a
- * block, if it frees one.
+ * Lifetimes: passing them to the planner, and logging those of a graph.
  */
 #include "memory/profile/lifetime_log.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/binary_search.h"
 #include "base/error.h"
 #include "graph/node_name.h"
 #include "graph/topological_order.h"
-#include "memory/arena/arena_internal.h"
+#include "memory/graph_memory/address_reuse.h"
 #include "memory/memory_check.h"
 #include "memory/pool/block_pool.h"
 
@@ -33,9 +30,9 @@ rondo_status rondo_lifetimes_plan(const rondo_allocator *allocator, const rondo_
                                   rondo_plan **out_plan) {
   *out_plan = NULL;
   rondo_plan_item *items;
-  rondo_plan_options asked = {RONDO_PLAN_OPTIONS_INIT};
-  if (options != NULL) asked = *options;
-  if (asked.allocator == NULL) asked.allocator = allocator;
+  rondo_plan_options used = {RONDO_PLAN_OPTIONS_INIT};
+  if (options != NULL) used = *options;
+  if (used.allocator == NULL) used.allocator = allocator;
   const rondo_plan_order nodes = {.node_count = (uint32_t)edges->node_count,
                                   .successor_start = edges->successor_start,
                                   .successors = edges->successors};
@@ -49,85 +46,34 @@ rondo_status rondo_lifetimes_plan(const rondo_allocator *allocator, const rondo_
   }
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = count,
                                       .order = rondo_lifetimes_is_line(edges) ? NULL : &nodes};
-  const rondo_status status = rondo_plan_make(&problem, &asked, out_plan);
+  const rondo_status status = rondo_plan_make(&problem, &used, out_plan);
   rondo_release(allocator, items, count, sizeof(rondo_plan_item));
   return status;
 }
 
-/* Ordered graphs -------------------------------------------------------------------------------------------------- */
+/* Logs ------------------------------------------------------------------------------------------------------------ */
 
-static void count_edges(rondo_ordered_graph *ordered) {
-  uint32_t sum = 0;
-  for (size_t i = 0; i < ordered->flat.node_count; i++) {
-    ordered->starts[i] = sum;
-    sum += (uint32_t)rondo_graph_at(ordered->graph, ordered->slots[i])->dependents.count;
-  }
-  ordered->starts[ordered->flat.node_count] = sum;
+void rondo_lifetime_draft_free(const rondo_allocator *allocator, rondo_lifetime_draft *draft) {
+  rondo_array_free(allocator, &draft->edges);
+  rondo_array_free(allocator, &draft->lifetimes);
+  rondo_array_free(allocator, &draft->ends);
 }
 
-/* Walks the edges by their second nodes, in order, so that each node's successors ascend. */
-static void fill_successors(rondo_ordered_graph *ordered) {
-  const size_t count = ordered->flat.node_count;
-  for (size_t i = 0; i < count; i++) {
-    const rondo_slots *dependencies = &rondo_graph_at(ordered->graph, ordered->slots[i])->dependencies;
-    for (size_t k = 0; k < dependencies->count; k++)
-      ordered->successors[ordered->starts[ordered->places[dependencies->items[k]]]++] = (uint32_t)i;
-  }
-  for (size_t i = count; i > 0; i--) ordered->starts[i] = ordered->starts[i - 1];
-  ordered->starts[0] = 0;
-}
-
-static rondo_status allocate_order(rondo_ordered_graph *ordered) {
-  const rondo_graph *graph = ordered->graph;
-  const rondo_allocator *allocator = &graph->allocator;
-  size_t edges = 0;
-  for (size_t i = 0; i < graph->nodes.count; i++) edges += graph->nodes.items[i].dependencies.count;
-  if (edges > UINT32_MAX)
+/* A counting sort by `from`, which is filled from the end. */
+static rondo_status group_edges(rondo_noted_lifetimes *noted, const rondo_lifetime_draft *draft) {
+  const size_t count = draft->edges.count;
+  const rondo_noted_edge *edges = draft->edges.items;
+  if (count > UINT32_MAX)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
                       "a graph of %zu edges cannot be planned: at most %" PRIu32 " are supported: split the graph",
-                      edges, UINT32_MAX);
-  RONDO_TRY(rondo_allocate_items(allocator, graph->nodes.count, sizeof(uint32_t), &ordered->places));
-  RONDO_TRY(rondo_allocate_items(allocator, (size_t)graph->live_count + 1, sizeof(uint32_t), &ordered->starts));
-  RONDO_TRY(rondo_allocate_items(allocator, edges, sizeof(uint32_t), &ordered->successors));
-  ordered->edge_count = edges;
-  return RONDO_OK;
-}
-
-rondo_status rondo_ordered_graph_make(const rondo_graph *graph, rondo_ordered_graph *out) {
-  *out = (rondo_ordered_graph){.graph = graph, .flat.node_count = graph->live_count};
-  RONDO_TRY(rondo_graph_order(graph, &out->slots));
-  RONDO_TRY(allocate_order(out));
-  for (uint32_t i = 0; i < graph->live_count; i++) out->places[out->slots[i]] = i;
-  count_edges(out);
-  fill_successors(out);
-  out->flat.successor_start = out->starts;
-  out->flat.successors = out->successors;
-  return RONDO_OK;
-}
-
-void rondo_ordered_graph_free(rondo_ordered_graph *ordered) {
-  const rondo_allocator *allocator = &ordered->graph->allocator;
-  const size_t count = ordered->flat.node_count;
-  rondo_release(allocator, ordered->successors, ordered->edge_count, sizeof(uint32_t));
-  if (ordered->starts != NULL) rondo_release(allocator, ordered->starts, count + 1, sizeof(uint32_t));
-  rondo_release(allocator, ordered->places, ordered->graph->nodes.count, sizeof(uint32_t));
-  rondo_release(allocator, ordered->slots, count, sizeof(uint32_t));
-}
-
-/* Making ---------------------------------------------------------------------------------------------------------- */
-
-static size_t edge_count(const rondo_flat_edges *edges) {
-  return edges->node_count == 0 ? 0 : edges->successor_start[edges->node_count];
-}
-
-static rondo_status copy_edges(rondo_noted_lifetimes *noted, const rondo_flat_edges *edges) {
-  const size_t nodes = edges->node_count, count = edge_count(edges);
-  RONDO_TRY(rondo_allocate_items(&noted->allocator, nodes + 1, sizeof *noted->starts, &noted->starts));
-  noted->node_count = (uint32_t)nodes;
-  if (nodes == 0) return RONDO_OK;
-  memcpy(noted->starts, edges->successor_start, (nodes + 1) * sizeof *noted->starts);
+                      count, UINT32_MAX);
+  RONDO_TRY(
+      rondo_allocate_items(&noted->allocator, (size_t)draft->node_count + 1, sizeof *noted->starts, &noted->starts));
+  noted->node_count = draft->node_count;
   RONDO_TRY(rondo_allocate_items(&noted->allocator, count, sizeof *noted->successors, &noted->successors));
-  if (count > 0) memcpy(noted->successors, edges->successors, count * sizeof *noted->successors);
+  for (size_t i = 0; i < count; i++) noted->starts[edges[i].from]++;
+  for (size_t i = 1; i <= noted->node_count; i++) noted->starts[i] += noted->starts[i - 1];
+  for (size_t i = count; i-- > 0;) noted->successors[--noted->starts[edges[i].from]] = edges[i].to;
   return RONDO_OK;
 }
 
@@ -138,40 +84,30 @@ static int compare_ends(const void *a, const void *b) {
 }
 
 /* Keeps the first end of each key. */
-static rondo_status copy_ends(rondo_noted_lifetimes *noted, const rondo_noted_end *ends, size_t count) {
-  if (count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_array_reserve(&noted->allocator, &noted->ends, count));
-  memcpy(noted->ends.items, ends, count * sizeof *ends);
-  qsort(noted->ends.items, count, sizeof *ends, compare_ends);
-  for (size_t i = 0; i < count; i++)
-    if (noted->ends.count == 0 || noted->ends.items[noted->ends.count - 1].key != noted->ends.items[i].key)
-      noted->ends.items[noted->ends.count++] = noted->ends.items[i];
-  return RONDO_OK;
+static void sort_ends(rondo_noted_lifetimes *noted) {
+  rondo_noted_end *ends = noted->ends.items;
+  size_t kept = 0;
+  if (noted->ends.count > 0) qsort(ends, noted->ends.count, sizeof *ends, compare_ends);
+  for (size_t i = 0; i < noted->ends.count; i++)
+    if (kept == 0 || ends[kept - 1].key != ends[i].key) ends[kept++] = ends[i];
+  noted->ends.count = kept;
 }
 
-static rondo_status copy_lifetimes(rondo_noted_lifetimes *noted, const rondo_lifetime *lifetimes, size_t count) {
-  if (count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_array_reserve(&noted->allocator, &noted->lifetimes, count));
-  memcpy(noted->lifetimes.items, lifetimes, count * sizeof *lifetimes);
-  noted->lifetimes.count = count;
-  return RONDO_OK;
-}
-
-rondo_status rondo_noted_lifetimes_make(const rondo_allocator *allocator, const rondo_flat_edges *edges,
-                                        const rondo_lifetime *lifetimes, size_t count, const rondo_noted_end *ends,
-                                        size_t end_count, rondo_noted_lifetimes **out) {
+rondo_status rondo_noted_lifetimes_make(const rondo_allocator *allocator, const rondo_lifetime_draft *draft,
+                                        rondo_noted_lifetimes **out) {
   rondo_noted_lifetimes *noted;
   *out = NULL;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *noted, &noted));
   noted->allocator = *allocator;
   atomic_init(&noted->references, 1);
-  rondo_status status = copy_edges(noted, edges);
-  if (status == RONDO_OK) status = copy_lifetimes(noted, lifetimes, count);
-  if (status == RONDO_OK) status = copy_ends(noted, ends, end_count);
+  rondo_status status = group_edges(noted, draft);
+  if (status == RONDO_OK) status = rondo_array_copy(allocator, &noted->lifetimes, &draft->lifetimes);
+  if (status == RONDO_OK) status = rondo_array_copy(allocator, &noted->ends, &draft->ends);
   if (status != RONDO_OK) {
     rondo_noted_lifetimes_release(noted);
     return status;
   }
+  sort_ends(noted);
   rondo_noted_lifetimes_check(noted);
   *out = noted;
   return RONDO_OK;
@@ -184,10 +120,10 @@ void rondo_noted_lifetimes_retain(rondo_noted_lifetimes *noted) {
 void rondo_noted_lifetimes_release(rondo_noted_lifetimes *noted) {
   if (noted == NULL || atomic_fetch_sub_explicit(&noted->references, 1, memory_order_acq_rel) > 1) return;
   const rondo_allocator allocator = noted->allocator;
-  const rondo_flat_edges edges = rondo_noted_edges(noted);
-  rondo_release(&allocator, noted->successors, edge_count(&edges), sizeof *noted->successors);
-  if (noted->starts != NULL)
+  if (noted->starts != NULL) {
+    rondo_release(&allocator, noted->successors, noted->starts[noted->node_count], sizeof *noted->successors);
     rondo_release(&allocator, noted->starts, (size_t)noted->node_count + 1, sizeof *noted->starts);
+  }
   rondo_array_free(&allocator, &noted->lifetimes);
   rondo_array_free(&allocator, &noted->ends);
   rondo_release(&allocator, noted, 1, sizeof *noted);
@@ -199,120 +135,74 @@ const rondo_noted_end *rondo_noted_find_end(const rondo_noted_lifetimes *noted, 
   return low < noted->ends.count && noted->ends.items[low].key == key ? &noted->ends.items[low] : NULL;
 }
 
-/* An alloc or free node. */
-typedef struct memory_event {
-  const char *address;
-  uint32_t slot;
-  bool is_alloc;
-  bool is_paired;      /* a free node: of an alloc node of the graph */
-  uint32_t freed_slot; /* an alloc node: its free node; RONDO_NO_NODE when the graph does not free it */
-} memory_event;
+/* Graphs ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct noter {
   const rondo_graph *graph;
-  rondo_ordered_graph ordered;
-  RONDO_ARRAY(memory_event) events;
-  RONDO_ARRAY(rondo_lifetime) lifetimes;
-  RONDO_ARRAY(rondo_noted_end) ends;
+  uint32_t *slots;     /* in topological order */
+  uint32_t *positions; /* by slot: its index in that order */
+  rondo_address_uses uses;
+  rondo_lifetime_draft draft;
 } noter;
 
-/* Pairing --------------------------------------------------------------------------------------------------------- */
-
-static rondo_status collect_events(noter *self) {
+static rondo_status add_nodes(noter *self) {
   const rondo_graph *graph = self->graph;
-  for (size_t i = 0; i < graph->nodes.count; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    const bool is_alloc = node->live && node->params.kind == RONDO_NODE_ALLOC;
-    if (!is_alloc && (!node->live || node->params.kind != RONDO_NODE_FREE)) continue;
-    const char *address = is_alloc ? node->params.as.alloc.address : node->params.as.free_address;
-    char label[RONDO_LABEL_BYTES];
-    if (address == NULL)
-      return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, (uint32_t)i,
-                             "%s has no address: dump the graph with its addresses",
-                             rondo_node_label(label, &node->params, (uint32_t)i));
-    const memory_event event = {
-        .address = address, .slot = (uint32_t)i, .is_alloc = is_alloc, .freed_slot = RONDO_NO_NODE};
-    RONDO_TRY(rondo_array_push(&graph->allocator, &self->events, &event));
+  RONDO_TRY(rondo_graph_order(graph, &self->slots));
+  RONDO_TRY(rondo_allocate_items(&graph->allocator, graph->nodes.count, sizeof *self->positions, &self->positions));
+  self->draft.node_count = graph->live_count;
+  for (uint32_t i = 0; i < graph->live_count; i++) self->positions[self->slots[i]] = i;
+  for (uint32_t i = 0; i < graph->live_count; i++) {
+    const rondo_slots *before = &rondo_graph_at(graph, self->slots[i])->dependencies;
+    for (size_t k = 0; k < before->count; k++) {
+      const rondo_noted_edge edge = {.from = self->positions[before->items[k]], .to = i};
+      RONDO_TRY(rondo_array_push(&graph->allocator, &self->draft.edges, &edge));
+    }
   }
   return RONDO_OK;
 }
 
-static int compare_addresses(const void *a, const void *b) {
-  const memory_event *x = a, *y = b;
-  if (x->address != y->address) return (uintptr_t)x->address < (uintptr_t)y->address ? -1 : 1;
-  return (x->slot > y->slot) - (x->slot < y->slot);
-}
-static int compare_slots(const void *a, const void *b) {
-  const memory_event *x = a, *y = b;
-  return (x->slot > y->slot) - (x->slot < y->slot);
-}
-
-/* A free node belongs to the last alloc node at its address that has a lower number. */
-static void pair_events(noter *self) {
-  const size_t count = self->events.count;
-  if (count == 0) return;
-  qsort(self->events.items, count, sizeof *self->events.items, compare_addresses);
-  for (size_t i = 1; i < count; i++) {
-    memory_event *before = &self->events.items[i - 1];
-    memory_event *event = &self->events.items[i];
-    event->is_paired = !event->is_alloc && before->is_alloc && before->address == event->address;
-    if (event->is_paired) before->freed_slot = event->slot;
-  }
-  qsort(self->events.items, count, sizeof *self->events.items, compare_slots);
-}
-
-static rondo_status fail_backwards(const noter *self, const memory_event *event) {
+static rondo_status fail_backwards(const noter *self, const rondo_address_use *use) {
   char label[RONDO_LABEL_BYTES];
-  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, event->freed_slot,
+  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, use->free_slot,
                          "free node %" PRIu32 " comes before %s, whose memory it frees: add an edge to the free node",
-                         event->freed_slot,
-                         rondo_node_label(label, &rondo_graph_at(self->graph, event->slot)->params, event->slot));
+                         use->free_slot,
+                         rondo_node_label(label, &rondo_graph_at(self->graph, use->slot)->params, use->slot));
 }
 
-static rondo_status add_lifetime(noter *self, const memory_event *event) {
-  const rondo_alloc_node *alloc = &rondo_graph_at(self->graph, event->slot)->params.as.alloc;
-  const uint32_t *places = self->ordered.places;
-  rondo_lifetime lifetime = {.alloc = places[event->slot], .freed = RONDO_PLAN_FOREVER};
-  if (event->freed_slot != RONDO_NO_NODE) lifetime.freed = places[event->freed_slot];
-  if (lifetime.freed < lifetime.alloc) return fail_backwards(self, event);
-  if (!rondo_pool_round(alloc->bytes, &lifetime.bytes))
+static rondo_status add_lifetime(noter *self, const rondo_address_use *use) {
+  rondo_lifetime lifetime = {.alloc = self->positions[use->slot], .freed = RONDO_PLAN_FOREVER};
+  if (use->free_slot != RONDO_NO_NODE) lifetime.freed = self->positions[use->free_slot];
+  if (lifetime.freed < lifetime.alloc) return fail_backwards(self, use);
+  if (!rondo_pool_round(use->bytes, &lifetime.bytes))
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                      "an allocation of %zu bytes does not fit the address space", alloc->bytes);
-  return rondo_array_push(&self->graph->allocator, &self->lifetimes, &lifetime);
+                      "an allocation of %zu bytes does not fit the address space", use->bytes);
+  return rondo_array_push(&self->graph->allocator, &self->draft.lifetimes, &lifetime);
 }
 
-/* A free of a block of the recording. */
-static rondo_status add_end(noter *self, const memory_event *event) {
-  const rondo_address_space *space = self->graph->device == NULL ? NULL : rondo_address_space_of(self->graph);
-  for (size_t i = 0; space != NULL && i < space->blocks.count; i++) {
-    const rondo_found_block *block = &space->blocks.items[i];
-    if (block->record->base.address != event->address || block->key == 0) continue;
-    const rondo_noted_end end = {.key = block->key, .node = self->ordered.places[event->slot]};
-    return rondo_array_push(&self->graph->allocator, &self->ends, &end);
-  }
-  return RONDO_OK;
+static rondo_status add_end(noter *self, const rondo_address_use *use) {
+  if (use->free_slot == RONDO_NO_NODE || use->block->key == 0) return RONDO_OK;
+  const rondo_noted_end end = {.key = use->block->key, .node = self->positions[use->free_slot]};
+  return rondo_array_push(&self->graph->allocator, &self->draft.ends, &end);
 }
 
 static rondo_status note_graph(noter *self, rondo_noted_lifetimes **out) {
-  RONDO_TRY(rondo_ordered_graph_make(self->graph, &self->ordered));
-  RONDO_TRY(collect_events(self));
-  pair_events(self);
-  for (size_t i = 0; i < self->events.count; i++) {
-    const memory_event *event = &self->events.items[i];
-    if (event->is_alloc) RONDO_TRY(add_lifetime(self, event));
-    if (!event->is_alloc && !event->is_paired) RONDO_TRY(add_end(self, event));
+  RONDO_TRY(add_nodes(self));
+  RONDO_TRY(rondo_address_uses_list(self->graph, &self->uses));
+  for (size_t i = 0; i < self->uses.count; i++) {
+    const rondo_address_use *use = &self->uses.items[i];
+    RONDO_TRY(use->block != NULL ? add_end(self, use) : add_lifetime(self, use));
   }
-  return rondo_noted_lifetimes_make(&self->graph->allocator, &self->ordered.flat, self->lifetimes.items,
-                                    self->lifetimes.count, self->ends.items, self->ends.count, out);
+  return rondo_noted_lifetimes_make(&self->graph->allocator, &self->draft, out);
 }
 
 rondo_status rondo_noted_lifetimes_of_graph(const rondo_graph *graph, rondo_noted_lifetimes **out) {
-  noter self = {.graph = graph, .ordered = {.graph = graph}};
+  const rondo_allocator *allocator = &graph->allocator;
+  noter self = {.graph = graph};
   *out = NULL;
   const rondo_status status = note_graph(&self, out);
-  rondo_ordered_graph_free(&self.ordered);
-  rondo_array_free(&graph->allocator, &self.events);
-  rondo_array_free(&graph->allocator, &self.lifetimes);
-  rondo_array_free(&graph->allocator, &self.ends);
+  rondo_release(allocator, self.slots, graph->live_count, sizeof *self.slots);
+  rondo_release(allocator, self.positions, graph->nodes.count, sizeof *self.positions);
+  rondo_array_free(allocator, &self.uses);
+  rondo_lifetime_draft_free(allocator, &self.draft);
   return status;
 }

@@ -11,10 +11,6 @@
 
 #define NO_EVENT UINT32_MAX
 
-typedef struct warm_up_edge {
-  uint32_t from, to;
-} warm_up_edge;
-
 typedef struct warm_up_event {
   uint64_t number; /* in its slot */
   uint32_t event;
@@ -23,36 +19,31 @@ typedef struct warm_up_event {
 /* A slot, which streams may have one after another. */
 typedef struct warm_up_slot {
   uint32_t last;                     /* its last event */
-  rondo_clock *known;                /* what the stream knew at that event; a reference */
+  rondo_clock *known;                /* the stream's clock at that event; a reference */
   RONDO_ARRAY(warm_up_event) events; /* by number */
 } warm_up_slot;
 
 struct rondo_warm_up {
   rondo_warm_up *next;
   rondo_allocator allocator;
-  uint64_t serial; /* in the blocks that it logged */
+  uint64_t serial; /* stored in the blocks that it logged */
   uint32_t slot;   /* of the stream on which it was begun */
   uint64_t number; /* of the begin */
   rondo_status failed;
-  uint32_t event_count;
-  RONDO_ARRAY(warm_up_edge) edges;       /* by `to` */
-  RONDO_ARRAY(rondo_lifetime) lifetimes; /* in the order of the mallocs */
-  RONDO_ARRAY(rondo_noted_end) ends;     /* in the order of the calls */
+  rondo_lifetime_draft draft; /* its nodes are the events */
   RONDO_ARRAY(warm_up_slot) slots;
 };
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
-/* Frees what was logged. */
+/* Frees the logged data. */
 static void clear(rondo_warm_up *run) {
   for (size_t i = 0; i < run->slots.count; i++) {
     rondo_clock_release(run->slots.items[i].known);
     rondo_array_free(&run->allocator, &run->slots.items[i].events);
   }
   rondo_array_free(&run->allocator, &run->slots);
-  rondo_array_free(&run->allocator, &run->edges);
-  rondo_array_free(&run->allocator, &run->lifetimes);
-  rondo_array_free(&run->allocator, &run->ends);
+  rondo_lifetime_draft_free(&run->allocator, &run->draft);
 }
 
 void rondo_warm_up_destroy(rondo_warm_up *run) {
@@ -146,10 +137,10 @@ static rondo_status refuse_more(void) {
 }
 
 static rondo_status add_edge(rondo_warm_up *run, uint32_t from, uint32_t to) {
-  const warm_up_edge edge = {.from = from, .to = to};
+  const rondo_noted_edge edge = {.from = from, .to = to};
   assert(from < to);
-  if (run->edges.count == RONDO_WARM_UP_EDGES) return refuse_more();
-  return rondo_array_push(&run->allocator, &run->edges, &edge);
+  if (run->draft.edges.count == RONDO_WARM_UP_EDGES) return refuse_more();
+  return rondo_array_push(&run->allocator, &run->draft.edges, &edge);
 }
 
 /* The last event of the slot up to the number; NO_EVENT when there is none. */
@@ -163,7 +154,7 @@ static uint64_t number_in(const rondo_clock *clock, uint32_t slot) {
   return clock != NULL && slot < clock->count ? clock->numbers[slot] : 0;
 }
 
-/* Adds edges from what the stream has learned since its last event. */
+/* Adds edges for the knowledge that the stream has gained since its last event. */
 static rondo_status add_learned(rondo_warm_up *run, const rondo_stream_order *stream, uint32_t event) {
   warm_up_slot *own = &run->slots.items[stream->slot];
   if (stream->known == NULL || stream->known == own->known) return RONDO_OK;
@@ -183,15 +174,15 @@ static rondo_status add_learned(rondo_warm_up *run, const rondo_stream_order *st
 static rondo_status add_event(rondo_warm_up *run, const rondo_stream_order *stream, uint64_t number,
                               uint32_t *out_event) {
   const warm_up_slot none = {.last = NO_EVENT};
-  const warm_up_event event = {.number = number, .event = run->event_count};
-  if (run->event_count == RONDO_WARM_UP_EVENTS) return refuse_more();
+  const warm_up_event event = {.number = number, .event = run->draft.node_count};
+  if (run->draft.node_count == RONDO_WARM_UP_EVENTS) return refuse_more();
   while (run->slots.count <= stream->slot) RONDO_TRY(rondo_array_push(&run->allocator, &run->slots, &none));
   warm_up_slot *own = &run->slots.items[stream->slot];
   if (own->last != NO_EVENT) RONDO_TRY(add_edge(run, own->last, event.event));
   RONDO_TRY(add_learned(run, stream, event.event));
   RONDO_TRY(rondo_array_push(&run->allocator, &own->events, &event));
   own->last = event.event;
-  run->event_count++;
+  run->draft.node_count++;
   *out_event = event.event;
   return RONDO_OK;
 }
@@ -201,9 +192,9 @@ static rondo_status add_alloc(rondo_device_memory *memory, rondo_warm_up *run, r
   rondo_lifetime lifetime = {.bytes = rondo_pool_rounded(block->allocation.bytes), .freed = RONDO_PLAN_FOREVER};
   RONDO_TRY(rondo_order_join(&memory->allocator, &memory->orders, stream));
   RONDO_TRY(add_event(run, stream, rondo_order_number(&memory->orders, stream), &lifetime.alloc));
-  RONDO_TRY(rondo_array_push(&run->allocator, &run->lifetimes, &lifetime));
+  RONDO_TRY(rondo_array_push(&run->allocator, &run->draft.lifetimes, &lifetime));
   block->run = run->serial;
-  block->run_item = (uint32_t)run->lifetimes.count - 1;
+  block->run_item = (uint32_t)run->draft.lifetimes.count - 1;
   block->run_slot = stream->slot;
   return RONDO_OK;
 }
@@ -213,17 +204,17 @@ static bool is_after(const rondo_warm_up *run, const rondo_stream_order *stream,
   if (block->run_slot == stream->slot) return true;
   const uint64_t known = number_in(stream->known, block->run_slot);
   const uint32_t last = last_event(&run->slots.items[block->run_slot], known);
-  return last != NO_EVENT && last >= run->lifetimes.items[block->run_item].alloc;
+  return last != NO_EVENT && last >= run->draft.lifetimes.items[block->run_item].alloc;
 }
 
 static rondo_status add_free(rondo_warm_up *run, const rondo_stream_order *stream, uint32_t item, uint64_t number) {
   uint32_t event;
   RONDO_TRY(add_event(run, stream, number, &event));
-  run->lifetimes.items[item].freed = event;
+  run->draft.lifetimes.items[item].freed = event;
   return RONDO_OK;
 }
 
-/* Logging failed, but the call that is logged did not. */
+/* Drops the run after an error; the call that is logged has not failed. */
 static void drop(rondo_warm_up *run, rondo_status status, const rondo_saved_error *before) {
   run->failed = status;
   clear(run);
@@ -235,7 +226,7 @@ static rondo_status add_end(rondo_device_memory *memory, rondo_warm_up *run, ron
   assert(key != 0);
   RONDO_TRY(rondo_order_join(&memory->allocator, &memory->orders, stream));
   RONDO_TRY(add_event(run, stream, rondo_order_number(&memory->orders, stream), &end.node));
-  return rondo_array_push(&run->allocator, &run->ends, &end);
+  return rondo_array_push(&run->allocator, &run->draft.ends, &end);
 }
 
 /* A malloc of the block or, without one, the end with the key. */
@@ -272,28 +263,7 @@ void rondo_warm_up_note_free_slowly(rondo_device_memory *memory, const rondo_str
   if (status != RONDO_OK) drop(run, status, &before);
 }
 
-/* What was logged -------------------------------------------------------------------------------------------------- */
-
-/* Edges are sorted by `to`, so that an event's successors ascend. `starts` is zeroed and has one item more than there
- * are events. */
-static void fill_edges(const rondo_warm_up *run, uint32_t *starts, uint32_t *successors) {
-  for (size_t i = 0; i < run->edges.count; i++) starts[run->edges.items[i].from + 1]++;
-  for (uint32_t i = 0; i < run->event_count; i++) starts[i + 1] += starts[i];
-  for (size_t i = 0; i < run->edges.count; i++) successors[starts[run->edges.items[i].from]++] = run->edges.items[i].to;
-  for (uint32_t i = run->event_count; i > 0; i--) starts[i] = starts[i - 1];
-  starts[0] = 0;
-}
-
-static rondo_status note_run(const rondo_warm_up *run, uint32_t *starts, rondo_noted_lifetimes **out) {
-  uint32_t *successors;
-  RONDO_TRY(rondo_allocate_items(&run->allocator, run->edges.count, sizeof(uint32_t), &successors));
-  fill_edges(run, starts, successors);
-  const rondo_flat_edges edges = {.node_count = run->event_count, .successor_start = starts, .successors = successors};
-  const rondo_status status = rondo_noted_lifetimes_make(&run->allocator, &edges, run->lifetimes.items,
-                                                         run->lifetimes.count, run->ends.items, run->ends.count, out);
-  rondo_release(&run->allocator, successors, run->edges.count, sizeof(uint32_t));
-  return status;
-}
+/* Results ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status fail_run(const rondo_warm_up *run) {
   if (run->failed == RONDO_LIMIT_EXCEEDED) return refuse_more();
@@ -302,12 +272,6 @@ static rondo_status fail_run(const rondo_warm_up *run) {
 }
 
 rondo_status rondo_warm_up_note(const rondo_warm_up *run, rondo_noted_lifetimes **out) {
-  uint32_t *starts;
   *out = NULL;
-  if (run->failed != RONDO_OK) return fail_run(run);
-  const size_t count = (size_t)run->event_count + 1;
-  RONDO_TRY(rondo_allocate_items(&run->allocator, count, sizeof(uint32_t), &starts));
-  const rondo_status status = note_run(run, starts, out);
-  rondo_release(&run->allocator, starts, count, sizeof(uint32_t));
-  return status;
+  return run->failed != RONDO_OK ? fail_run(run) : rondo_noted_lifetimes_make(&run->allocator, &run->draft, out);
 }
