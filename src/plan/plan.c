@@ -20,7 +20,21 @@ static bool is_of_intervals(const rondo_plan_problem *problem) {
   return problem->order == NULL && problem->branch_count == 0;
 }
 
+static rondo_status check_item(const rondo_plan_item *item, size_t index, size_t offset) {
+  if (item->alignment > 1 && offset % item->alignment != 0) {
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MISALIGNED,
+                      "item %zu of a plan is at offset %zu, which is not aligned to %zu", index, offset,
+                      item->alignment);
+  }
+  size_t end = 0;
+  if (rondo_checked_add(offset, item->bytes, &end)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
+                    "item %zu of a plan (%zu bytes at %zu) ends past %zu bits", index, item->bytes, offset,
+                    8 * sizeof(size_t));
+}
+
 static rondo_status check(const rondo_allocator *allocator, const rondo_plan_problem *problem, const size_t *offsets) {
+  for (size_t i = 0; i < problem->count; i++) RONDO_TRY(check_item(&problem->items[i], i, offsets[i]));
   return is_of_intervals(problem) ? rondo_interval_check(allocator, problem, offsets)
                                   : rondo_order_check(allocator, problem, offsets);
 }

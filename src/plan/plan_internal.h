@@ -19,13 +19,38 @@ RONDO_MUST_USE rondo_status rondo_plan_problem_read(const rondo_plan_problem *gi
  * search. The allocator is left to the caller. */
 RONDO_MUST_USE rondo_status rondo_plan_options_read(const rondo_plan_options *given, rondo_plan_options *out);
 
+/* The problem's item with this number; from problem->count on an obstacle, as an item. */
+static inline rondo_plan_item rondo_plan_piece(const rondo_plan_problem *problem, size_t number) {
+  if (number < problem->count) return problem->items[number];
+  const rondo_plan_obstacle *obstacle = &problem->obstacles[number - problem->count];
+  return (rondo_plan_item){.bytes = obstacle->bytes, .lower = obstacle->lower, .upper = obstacle->upper};
+}
+
+/* Fails with INVALID_ARGUMENT: the node that frees the piece does not come after the node that allocates it. */
+rondo_status rondo_plan_fail_backward(const rondo_plan_problem *problem, size_t number);
+
+/* A copy of a problem whose lifetimes can be changed. */
+typedef struct rondo_plan_copy {
+  rondo_plan_problem problem; /* its lists are those below */
+  rondo_plan_item *items;
+  rondo_plan_obstacle *obstacles;
+} rondo_plan_copy;
+
+/* Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_plan_copy_make(rondo_scratch *scratch, const rondo_plan_problem *given,
+                                                 rondo_plan_copy *out);
+
+/* Of a piece, by its number. */
+void rondo_plan_copy_set_lifetime(rondo_plan_copy *copy, size_t number, uint32_t lower, uint32_t upper);
+
 /* One order of execution, no branches. Fills offsets (one an item), and of *info peak, lower_bound, steps, optimal and
  * method; plan.c fills the rest. Errors: LIMIT_EXCEEDED, OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_interval_plan(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                                 const rondo_plan_options *options, size_t *offsets,
                                                 rondo_plan_info *info);
 
-/* As rondo_plan_check, for a checked problem of one order without branches. */
+/* As rondo_plan_check, for a checked problem of one order without branches and offsets that are aligned and do not
+ * overflow. */
 RONDO_MUST_USE rondo_status rondo_interval_check(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                                  const size_t *offsets);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Checks the user's problem and options. An error names the item, obstacle, branch or edge by its number.
  */
+#include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/versioned_struct.h"
@@ -140,6 +142,36 @@ rondo_status rondo_plan_problem_read(const rondo_plan_problem *given, rondo_plan
   RONDO_TRY(check_branches(out));
   RONDO_TRY(check_items(out));
   return check_obstacles(out);
+}
+
+/* Pieces ----------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_plan_fail_backward(const rondo_plan_problem *problem, size_t number) {
+  const rondo_plan_item life = rondo_plan_piece(problem, number);
+  const bool is_item = number < problem->count;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s %zu of a plan is freed by node %u, but no path leads there from node %u, which allocates it",
+                    is_item ? "item" : "obstacle", is_item ? number : number - problem->count, life.upper, life.lower);
+}
+
+rondo_status rondo_plan_copy_make(rondo_scratch *scratch, const rondo_plan_problem *given, rondo_plan_copy *out) {
+  *out = (rondo_plan_copy){.problem = *given};
+  RONDO_TRY(rondo_scratch_take(scratch, given->count, sizeof *out->items, &out->items));
+  RONDO_TRY(rondo_scratch_take(scratch, given->obstacle_count, sizeof *out->obstacles, &out->obstacles));
+  if (given->count > 0) memcpy(out->items, given->items, given->count * sizeof *out->items);
+  if (given->obstacle_count > 0) {
+    memcpy(out->obstacles, given->obstacles, given->obstacle_count * sizeof *out->obstacles);
+  }
+  out->problem.items = out->items;
+  out->problem.obstacles = out->obstacles;
+  return RONDO_OK;
+}
+
+void rondo_plan_copy_set_lifetime(rondo_plan_copy *copy, size_t number, uint32_t lower, uint32_t upper) {
+  const size_t items = copy->problem.count;
+  assert(number < items + copy->problem.obstacle_count);
+  *(number < items ? &copy->items[number].lower : &copy->obstacles[number - items].lower) = lower;
+  *(number < items ? &copy->items[number].upper : &copy->obstacles[number - items].upper) = upper;
 }
 
 /* Options ---------------------------------------------------------------------------------------------------------- */

@@ -144,19 +144,6 @@ static rondo_status fail_obstacle(const checker *c, uint32_t item, uint32_t obst
                     y->upper);
 }
 
-static rondo_status check_alone(const rondo_plan_item *item, size_t index, size_t offset) {
-  if (item->alignment > 1 && offset % item->alignment != 0) {
-    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MISALIGNED,
-                      "item %zu of a plan is at offset %zu, which is not aligned to %zu", index, offset,
-                      item->alignment);
-  }
-  size_t end = 0;
-  if (rondo_checked_add(offset, item->bytes, &end)) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
-                    "item %zu of a plan (%zu bytes at %zu) ends past %zu bits", index, item->bytes, offset,
-                    8 * sizeof(size_t));
-}
-
 /* Sweep ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status begin_item(checker *c, uint32_t number) {
@@ -229,7 +216,6 @@ static rondo_status check_together(checker *c) {
 
 rondo_status rondo_interval_check(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                   const size_t *offsets) {
-  for (size_t i = 0; i < problem->count; i++) RONDO_TRY(check_alone(&problem->items[i], i, offsets[i]));
   checker c = {.problem = problem, .offsets = offsets};
   rondo_scratch scratch = {.allocator = allocator};
   rondo_status status = prepare(&scratch, &c);

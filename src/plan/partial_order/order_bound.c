@@ -154,12 +154,13 @@ static rondo_status allocate(rondo_scratch *scratch, serial *s) {
   return rondo_scratch_take(scratch, nodes, sizeof(int64_t), &s->gain);
 }
 
-rondo_status rondo_serial_bound(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+rondo_status rondo_serial_bound(rondo_scratch *scratch, const rondo_plan_problem *problem,
                                 const rondo_branches *branches, rondo_order_bound *bound) {
-  serial s = {.problem = problem, .branches = branches};
-  s.node_count = problem->order->node_count;
-  rondo_scratch scratch = {.allocator = allocator};
-  const rondo_status status = allocate(&scratch, &s);
+  serial s = {.problem = problem, .branches = branches, .node_count = problem->order->node_count};
+  rondo_scratch temporary = {.allocator = scratch->allocator};
+  *bound = (rondo_order_bound){0};
+  RONDO_TRY(rondo_scratch_take(scratch, branches->choice_count, sizeof *bound->taken, &bound->taken));
+  const rondo_status status = allocate(&temporary, &s);
   if (status == RONDO_OK) {
     prepare(&s);
     start_empty(&s);
@@ -168,7 +169,7 @@ rondo_status rondo_serial_bound(const rondo_allocator *allocator, const rondo_pl
     start_empty(&s);
     run_eagerly(&s, bound);
   }
-  rondo_scratch_free(&scratch);
+  rondo_scratch_free(&temporary);
   return status;
 }
 
@@ -178,10 +179,7 @@ rondo_status rondo_serial_bytes(const rondo_allocator *allocator, const rondo_pl
   rondo_branches branches;
   rondo_order_bound bound = {0};
   rondo_status status = rondo_branches_make(&scratch, problem, &branches);
-  if (status == RONDO_OK) {
-    status = rondo_scratch_take(&scratch, branches.choice_count, sizeof *bound.taken, &bound.taken);
-  }
-  if (status == RONDO_OK) status = rondo_serial_bound(allocator, problem, &branches, &bound);
+  if (status == RONDO_OK) status = rondo_serial_bound(&scratch, problem, &branches, &bound);
   *out_bytes = bound.bytes;
   rondo_scratch_free(&scratch);
   return status;

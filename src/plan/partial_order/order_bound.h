@@ -16,9 +16,9 @@ typedef struct rondo_order_bound {
 } rondo_order_bound;
 
 /* The most bytes live in a few serial executions: the order of the nodes' numbers, and one that takes the nodes that
- * allocate first. bound->taken has room for branches->choice_count. Work: nodes, edges and items, with a logarithm.
+ * allocate first. Work: nodes, edges and items, with a logarithm.
  * Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_serial_bound(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+RONDO_MUST_USE rondo_status rondo_serial_bound(rondo_scratch *scratch, const rondo_plan_problem *problem,
                                                const rondo_branches *branches, rondo_order_bound *bound);
 
 /* The same of a problem by itself: no plan has fewer bytes. */

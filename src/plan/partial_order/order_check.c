@@ -4,9 +4,7 @@
  * transitivity, it then comes after all earlier items and before all later ones. It is compared with the items of each
  * branch that its own branch does not exclude, and with the obstacles. rondo_reach_answer answers all comparisons.
  */
-#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/binary_search.h"
@@ -29,9 +27,7 @@ typedef struct pair {
   uint32_t first, second;
 } pair;
 
-typedef struct live_list {
-  RONDO_ARRAY(uint32_t) numbers; /* by alloc node or step */
-} live_list;
+typedef RONDO_ARRAY(uint32_t) live_list; /* numbers, by alloc node or step */
 
 typedef struct checker {
   rondo_scratch scratch;
@@ -46,55 +42,29 @@ typedef struct checker {
 
 /* Lifetimes -------------------------------------------------------------------------------------------------------- */
 
-static uint32_t lower_of(const checker *c, uint32_t number) {
-  const rondo_plan_problem *problem = c->problem;
-  return number < problem->count ? problem->items[number].lower : problem->obstacles[number - problem->count].lower;
-}
-
-static uint32_t upper_of(const checker *c, uint32_t number) {
-  const rondo_plan_problem *problem = c->problem;
-  return number < problem->count ? problem->items[number].upper : problem->obstacles[number - problem->count].upper;
-}
-
-static size_t bytes_of(const checker *c, uint32_t number) {
-  const rondo_plan_problem *problem = c->problem;
-  return number < problem->count ? problem->items[number].bytes : problem->obstacles[number - problem->count].bytes;
-}
+static rondo_plan_item piece(const checker *c, uint32_t number) { return rondo_plan_piece(c->problem, number); }
 
 static size_t offset_of(const checker *c, uint32_t number) {
   return number < c->problem->count ? c->offsets[number] : c->problem->obstacles[number - c->problem->count].offset;
 }
 
-static uint32_t branch_of(const checker *c, uint32_t number) {
-  return number < c->problem->count ? c->problem->items[number].branch : 0;
-}
-
 /* Faults ----------------------------------------------------------------------------------------------------------- */
 
-static const char *kind_of(const checker *c, uint32_t number) {
-  return number < c->problem->count ? "item" : "obstacle";
-}
-
-static uint32_t index_of(const checker *c, uint32_t number) {
-  return number < c->problem->count ? number : number - (uint32_t)c->problem->count;
-}
-
 static rondo_status fail_pair(const checker *c, uint32_t a, uint32_t b) {
+  const rondo_plan_item x = piece(c, a), y = piece(c, b);
+  const uint32_t items = (uint32_t)c->problem->count;
   const char *unit = c->problem->order == NULL ? "steps" : "nodes";
   return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OVERLAP,
                     "%s %u (%zu bytes at %zu, %s %u to %u) and %s %u (%zu bytes at %zu, %s %u to %u) of a plan "
                     "may live at once and overlap",
-                    kind_of(c, a), index_of(c, a), bytes_of(c, a), offset_of(c, a), unit, lower_of(c, a),
-                    upper_of(c, a), kind_of(c, b), index_of(c, b), bytes_of(c, b), offset_of(c, b), unit,
-                    lower_of(c, b), upper_of(c, b));
+                    a < items ? "item" : "obstacle", a < items ? a : a - items, x.bytes, offset_of(c, a), unit, x.lower,
+                    x.upper, b < items ? "item" : "obstacle", b < items ? b : b - items, y.bytes, offset_of(c, b), unit,
+                    y.lower, y.upper);
 }
 
 static rondo_status fail_answer(const checker *c, const pair *asked) {
-  if (asked->first != asked->second) return fail_pair(c, asked->first, asked->second);
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s %u of a plan is freed by node %u, but no path leads there from node %u, which allocates it",
-                    kind_of(c, asked->first), index_of(c, asked->first), upper_of(c, asked->first),
-                    lower_of(c, asked->first));
+  if (asked->first == asked->second) return rondo_plan_fail_backward(c->problem, asked->first);
+  return fail_pair(c, asked->first, asked->second);
 }
 
 /* Questions -------------------------------------------------------------------------------------------------------- */
@@ -117,8 +87,8 @@ static rondo_status ask(checker *c, uint32_t from, uint32_t to, pair asked) {
 
 /* The first is over before the second begins. */
 static rondo_status require_before(checker *c, uint32_t first, uint32_t second) {
-  const uint32_t end = upper_of(c, first);
-  const uint32_t start = lower_of(c, second);
+  const uint32_t end = piece(c, first).upper;
+  const uint32_t start = piece(c, second).lower;
   if (c->problem->order == NULL) return end <= start ? RONDO_OK : fail_pair(c, first, second);
   if (end >= start) return fail_pair(c, first, second);
   return ask(c, end, start, (pair){first, second});
@@ -127,8 +97,8 @@ static rondo_status require_before(checker *c, uint32_t first, uint32_t second) 
 static rondo_status check_directions(checker *c) {
   const size_t count = c->problem->order == NULL ? 0 : c->problem->count + c->problem->obstacle_count;
   for (uint32_t i = 0; i < count; i++) {
-    if (upper_of(c, i) == RONDO_PLAN_FOREVER) continue;
-    RONDO_TRY(ask(c, lower_of(c, i), upper_of(c, i), (pair){i, i}));
+    const rondo_plan_item life = piece(c, i);
+    if (life.upper != RONDO_PLAN_FOREVER) RONDO_TRY(ask(c, life.lower, life.upper, (pair){i, i}));
   }
   return RONDO_OK;
 }
@@ -137,38 +107,38 @@ static rondo_status check_directions(checker *c) {
 
 /* How many of the list begin before the number does. */
 static size_t position_of(const checker *c, const live_list *list, uint32_t number) {
-  size_t low = 0, high = list->numbers.count;
-  RONDO_BINARY_SEARCH(low, high, middle, lower_of(c, list->numbers.items[middle]) < lower_of(c, number))
+  const uint32_t lower = piece(c, number).lower;
+  size_t low = 0, high = list->count;
+  RONDO_BINARY_SEARCH(low, high, middle, piece(c, list->items[middle]).lower < lower)
   return low;
 }
 
 static rondo_status compare_with_list(checker *c, const live_list *list, uint32_t number) {
   const size_t at = position_of(c, list, number);
-  if (at > 0) RONDO_TRY(require_before(c, list->numbers.items[at - 1], number));
-  return at < list->numbers.count ? require_before(c, number, list->numbers.items[at]) : RONDO_OK;
+  if (at > 0) RONDO_TRY(require_before(c, list->items[at - 1], number));
+  return at < list->count ? require_before(c, number, list->items[at]) : RONDO_OK;
 }
 
 static rondo_status compare_with_obstacles(checker *c, uint32_t number) {
   const live_list *obstacles = &c->lists[c->branches.count];
-  for (size_t i = 0; i < obstacles->numbers.count; i++) {
-    const uint32_t obstacle = obstacles->numbers.items[i];
-    const bool is_first = lower_of(c, obstacle) <= lower_of(c, number);
+  for (size_t i = 0; i < obstacles->count; i++) {
+    const uint32_t obstacle = obstacles->items[i];
+    const bool is_first = piece(c, obstacle).lower <= piece(c, number).lower;
     RONDO_TRY(require_before(c, is_first ? obstacle : number, is_first ? number : obstacle));
   }
   return RONDO_OK;
 }
 
 static rondo_status insert(checker *c, live_list *list, size_t at, uint32_t number) {
-  RONDO_TRY(rondo_array_push(c->scratch.allocator, &list->numbers, &number));
-  memmove(list->numbers.items + at + 1, list->numbers.items + at, (list->numbers.count - 1 - at) * sizeof number);
-  list->numbers.items[at] = number;
+  RONDO_TRY(rondo_array_reserve(c->scratch.allocator, list, list->count + 1));
+  rondo_array_insert(list, at, number);
   return RONDO_OK;
 }
 
 static rondo_status begin(checker *c, uint32_t number) {
-  const uint32_t branch = branch_of(c, number);
+  const uint32_t branch = piece(c, number).branch;
   for (uint32_t b = 0; b < c->branches.count; b++) {
-    if (c->lists[b].numbers.count == 0 || rondo_branches_exclude(&c->branches, b, branch)) continue;
+    if (c->lists[b].count == 0 || rondo_branches_exclude(&c->branches, b, branch)) continue;
     RONDO_TRY(compare_with_list(c, &c->lists[b], number));
   }
   if (number >= c->problem->count) return insert(c, &c->lists[c->branches.count], 0, number);
@@ -178,11 +148,10 @@ static rondo_status begin(checker *c, uint32_t number) {
 
 static void end(checker *c, uint32_t number) {
   const bool is_item = number < c->problem->count;
-  live_list *list = &c->lists[is_item ? branch_of(c, number) : c->branches.count];
+  live_list *list = &c->lists[is_item ? piece(c, number).branch : c->branches.count];
   size_t at = is_item ? position_of(c, list, number) : 0;
-  while (list->numbers.items[at] != number) at++; /* items are found at once: no two of a list begin together */
-  list->numbers.count--;
-  memmove(list->numbers.items + at, list->numbers.items + at + 1, (list->numbers.count - at) * sizeof number);
+  while (list->items[at] != number) at++; /* items are found at once: no two of a list begin together */
+  rondo_array_remove(list, at);
 }
 
 static int compare_changes(const void *a, const void *b) {
@@ -197,9 +166,10 @@ static rondo_status sweep(checker *c, change *changes) {
   const uint32_t numbers = (uint32_t)(c->problem->count + c->problem->obstacle_count);
   size_t count = 0;
   for (uint32_t i = 0; i < numbers; i++) {
-    if (bytes_of(c, i) == 0) continue;
+    const size_t bytes = piece(c, i).bytes;
+    if (bytes == 0) continue;
     changes[count++] = (change){offset_of(c, i), i, 1};
-    changes[count++] = (change){offset_of(c, i) + bytes_of(c, i), i, 0};
+    changes[count++] = (change){offset_of(c, i) + bytes, i, 0};
   }
   if (count > 1) qsort(changes, count, sizeof *changes, compare_changes);
   for (size_t i = 0; i < count; i++) {
@@ -214,23 +184,6 @@ static rondo_status sweep(checker *c, change *changes) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status check_offsets(const rondo_plan_problem *problem, const size_t *offsets) {
-  for (size_t i = 0; i < problem->count; i++) {
-    const rondo_plan_item *item = &problem->items[i];
-    if (item->alignment > 1 && offsets[i] % item->alignment != 0) {
-      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MISALIGNED,
-                        "item %zu of a plan is at offset %zu, which is not aligned to %zu", i, offsets[i],
-                        item->alignment);
-    }
-    if (item->bytes > SIZE_MAX - offsets[i]) {
-      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
-                        "item %zu of a plan (%zu bytes at %zu) ends past %zu bits", i, item->bytes, offsets[i],
-                        8 * sizeof(size_t));
-    }
-  }
-  return RONDO_OK;
-}
-
 static rondo_status check_with(checker *c) {
   const size_t most = 2 * (c->problem->count + c->problem->obstacle_count);
   change *changes = NULL;
@@ -239,16 +192,14 @@ static rondo_status check_with(checker *c) {
   RONDO_TRY(rondo_scratch_take(&c->scratch, c->list_count, sizeof *c->lists, &c->lists));
   RONDO_TRY(check_directions(c));
   RONDO_TRY(rondo_scratch_take(&c->scratch, most, sizeof *changes, &changes));
-  const rondo_status status = sweep(c, changes);
-  return status;
+  return sweep(c, changes);
 }
 
 rondo_status rondo_order_check(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                const size_t *offsets) {
-  RONDO_TRY(check_offsets(problem, offsets));
   checker c = {.scratch.allocator = allocator, .problem = problem, .offsets = offsets};
   const rondo_status status = check_with(&c);
-  for (size_t i = 0; i < c.list_count && c.lists != NULL; i++) rondo_array_free(allocator, &c.lists[i].numbers);
+  for (size_t i = 0; i < c.list_count && c.lists != NULL; i++) rondo_array_free(allocator, &c.lists[i]);
   rondo_array_free(allocator, &c.pairs);
   rondo_array_free(allocator, &c.questions);
   rondo_scratch_free(&c.scratch);

@@ -239,7 +239,7 @@ static void mark_moment(flow *f) {
 static rondo_status allocate(rondo_scratch *scratch, flow *f) {
   const size_t nodes = f->node_count;
   const size_t edges = f->edge_count;
-  RONDO_TRY(rondo_scratch_take(scratch, nodes + 1, sizeof(uint32_t), &f->predecessor_start));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes + 2, sizeof(uint32_t), &f->predecessor_start));
   RONDO_TRY(rondo_scratch_take(scratch, edges, sizeof(uint32_t), &f->predecessors));
   RONDO_TRY(rondo_scratch_take(scratch, edges, sizeof(uint32_t), &f->edge));
   RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(size_t), &f->needs));
@@ -254,17 +254,15 @@ static rondo_status allocate(rondo_scratch *scratch, flow *f) {
 
 static void list_predecessors(flow *f) {
   const rondo_plan_order *order = f->order;
-  for (uint32_t e = 0; e < f->edge_count; e++) f->predecessor_start[order->successors[e] + 1]++;
-  for (uint32_t v = 0; v < f->node_count; v++) f->predecessor_start[v + 1] += f->predecessor_start[v];
+  for (uint32_t e = 0; e < f->edge_count; e++) f->predecessor_start[order->successors[e] + 2]++;
+  for (uint32_t v = 0; v < f->node_count; v++) f->predecessor_start[v + 2] += f->predecessor_start[v + 1];
   for (uint32_t v = 0; v < f->node_count; v++) {
     for (uint32_t e = order->successor_start[v]; e < order->successor_start[v + 1]; e++) {
-      const uint32_t at = f->predecessor_start[order->successors[e]]++;
+      const uint32_t at = f->predecessor_start[order->successors[e] + 1]++;
       f->predecessors[at] = v;
       f->edge[at] = e;
     }
   }
-  for (uint32_t v = f->node_count; v > 0; v--) f->predecessor_start[v] = f->predecessor_start[v - 1];
-  f->predecessor_start[0] = 0;
 }
 
 /* Whether all choices on the way to the branch take it. */

@@ -5,6 +5,8 @@
  */
 #include "plan/partial_order/order_descent.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -15,6 +17,38 @@
 #define LOOKS_A_STEP 2048 /* on average; else the steps count as so many that they are */
 #define FAILS_TO_FORGET 6
 #define PARTS 15
+
+/* The best plan -----------------------------------------------------------------------------------------------------
+ */
+
+static void note_over(rondo_order_best *best) {
+  const double enough = best->options->gap * (double)best->bound;
+  if (best->peak == SIZE_MAX) return;
+  if (best->peak > best->bound && best->peak > best->options->capacity && (double)best->peak > enough) return;
+  atomic_store(&best->is_over, true);
+}
+
+void rondo_order_best_offer(rondo_order_best *best, const size_t *offsets, size_t peak, const char *method) {
+  pthread_mutex_lock(&best->lock);
+  if (peak < best->peak) {
+    best->peak = peak;
+    best->method = method;
+    memcpy(best->offsets, offsets, best->count * sizeof *offsets);
+    note_over(best);
+  }
+  pthread_mutex_unlock(&best->lock);
+}
+
+void rondo_order_best_raise_bound(rondo_order_best *best, size_t bound) {
+  pthread_mutex_lock(&best->lock);
+  if (bound > best->bound) best->bound = bound;
+  best->bound_is_final = true;
+  note_over(best);
+  pthread_mutex_unlock(&best->lock);
+}
+
+/* Descents -----------------------------------------------------------------------------------------------------------
+ */
 
 static void forget(rondo_order_descent *d, uint64_t seed) {
   seed = rondo_hash_u64(rondo_hash_u64(seed, d->number), d->rounds++);
@@ -29,7 +63,8 @@ rondo_status rondo_order_descent_make(rondo_scratch *scratch, const rondo_order_
   return rondo_scratch_take(scratch, index->lives->problem->count, sizeof *out->offsets, &out->offsets);
 }
 
-static size_t choose_target(const rondo_order_descent *d, const rondo_order_standing *now) {
+static size_t choose_target(const rondo_order_descent *d) {
+  const rondo_order_best *now = d->best;
   const size_t gap = now->peak > now->bound ? now->peak - now->bound : 0;
   size_t above = now->bound / PARTS * (2 - d->number % 2);
   while (above > gap - gap / 8) above /= 2;
@@ -38,13 +73,24 @@ static size_t choose_target(const rondo_order_descent *d, const rondo_order_stan
   return now->peak - (less > 0 ? less : 1);
 }
 
+/* Chooses a target and begins the repair with the best plan. */
+static void begin(rondo_order_descent *d) {
+  pthread_mutex_lock(&d->best->lock);
+  const bool has_plan = d->best->peak != SIZE_MAX;
+  const size_t target = choose_target(d);
+  if (has_plan) memcpy(d->offsets, d->best->offsets, d->best->count * sizeof *d->offsets);
+  pthread_mutex_unlock(&d->best->lock);
+  rondo_order_repair_begin(&d->repair, has_plan ? d->offsets : NULL, target);
+}
+
 uint64_t rondo_order_descent_steps(const rondo_order_descent *descent) {
   const uint64_t by_looks = descent->repair.looks / LOOKS_A_STEP;
   return by_looks > descent->repair.steps ? by_looks : descent->repair.steps;
 }
 
 static bool may_go_on(const rondo_order_descent *d) {
-  if (rondo_order_descent_steps(d) >= d->most_steps || rondo_order_best_is_over(d->best)) return false;
+  if (rondo_order_descent_steps(d) >= d->most_steps || atomic_load_explicit(&d->best->is_over, memory_order_relaxed))
+    return false;
   return d->deadline_ns == UINT64_MAX || rondo_clock_ns() < d->deadline_ns;
 }
 
@@ -73,9 +119,7 @@ static void note_fail(rondo_order_descent *d) {
 void rondo_order_descent_run(rondo_order_descent *descent) {
   rondo_order_repair *repair = &descent->repair;
   while (may_go_on(descent)) {
-    const rondo_order_standing now = rondo_order_best_read(descent->best, descent->offsets);
-    const size_t *from = now.peak == SIZE_MAX ? NULL : descent->offsets;
-    rondo_order_repair_begin(repair, from, choose_target(descent, &now));
+    begin(descent);
     if (reach_target(descent)) {
       const size_t made = rondo_order_repair_read(repair, descent->offsets);
       rondo_order_best_offer(descent->best, descent->offsets, made, "order: repair");

@@ -5,8 +5,29 @@
 #ifndef RONDO_PLAN_PARTIAL_ORDER_ORDER_DESCENT_H
 #define RONDO_PLAN_PARTIAL_ORDER_ORDER_DESCENT_H
 
-#include "plan/partial_order/order_best.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "plan/partial_order/order_repair.h"
+
+/* The best plan of a search and the lower bound, which threads share. All but is_over is read and written under the
+ * lock. */
+typedef struct rondo_order_best {
+  pthread_mutex_t lock;
+  const rondo_plan_options *options; /* read */
+  size_t *offsets;                   /* the caller's, one an item */
+  size_t count;
+  size_t peak; /* SIZE_MAX: none yet */
+  size_t bound;
+  bool bound_is_final; /* else one that is higher may come */
+  const char *method;
+  _Atomic bool is_over; /* the plan is good enough, or the search was ended */
+} rondo_order_best;
+
+/* Takes the plan when it is better. */
+void rondo_order_best_offer(rondo_order_best *best, const size_t *offsets, size_t peak, const char *method);
+/* To the final one, if it is higher. */
+void rondo_order_best_raise_bound(rondo_order_best *best, size_t bound);
 
 typedef struct rondo_order_descent {
   rondo_order_best *best;

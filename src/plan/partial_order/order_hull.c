@@ -26,8 +26,6 @@ static uint32_t step_of(const hull_maker *m, uint32_t slot) {
   return slot == 0 ? 1 : m->lives->relation->slot_node[slot] + 2;
 }
 
-static void note_alloc(hull_maker *m, const rondo_life *life) { m->last_alloc[life->alloc] = step_of(m, life->alloc); }
-
 static void note_stages(hull_maker *m) {
   const rondo_relation *relation = m->lives->relation;
   uint32_t latest = 0;
@@ -79,8 +77,8 @@ static uint32_t end_of(const hull_maker *m, const rondo_life *life) {
 static rondo_status measure(rondo_scratch *temporary, rondo_hull *hull, uint32_t steps) {
   size_t *change = NULL;
   RONDO_TRY(rondo_scratch_take(temporary, steps, sizeof *change, &change));
-  for (size_t i = 0; i < hull->problem.count; i++) {
-    const rondo_plan_item *item = &hull->items[i];
+  for (size_t i = 0; i < hull->copy.problem.count; i++) {
+    const rondo_plan_item *item = &hull->copy.items[i];
     change[item->lower] += item->bytes; /* modulo the word, as is what is taken off */
     if (item->upper < steps) change[item->upper] -= item->bytes;
   }
@@ -93,39 +91,28 @@ static rondo_status measure(rondo_scratch *temporary, rondo_hull *hull, uint32_t
 
 static rondo_status fill(rondo_scratch *scratch, rondo_scratch *temporary, hull_maker *m, rondo_hull *hull) {
   const rondo_lives *lives = m->lives;
-  const rondo_plan_problem *given = lives->problem;
+  const size_t pieces = lives->problem->count + lives->problem->obstacle_count;
   const uint32_t slots = lives->relation->slot_count;
   RONDO_TRY(rondo_scratch_take(temporary, slots, sizeof *m->last_alloc, &m->last_alloc));
   RONDO_TRY(rondo_scratch_take(temporary, m->stage_count, sizeof *m->stages, &m->stages));
-  RONDO_TRY(rondo_scratch_take(scratch, given->count, sizeof *hull->items, &hull->items));
-  RONDO_TRY(rondo_scratch_take(scratch, given->obstacle_count, sizeof *hull->obstacles, &hull->obstacles));
-  for (size_t i = 0; i < given->count; i++) note_alloc(m, &lives->lives[i]);
-  for (size_t i = 0; i < given->obstacle_count; i++) note_alloc(m, &lives->obstacles[i]);
+  RONDO_TRY(rondo_plan_copy_make(scratch, lives->problem, &hull->copy));
+  for (size_t i = 0; i < pieces; i++) m->last_alloc[lives->lives[i].alloc] = step_of(m, lives->lives[i].alloc);
   note_stages(m);
   note_chains(m);
-  for (size_t i = 0; i < given->count; i++) {
-    hull->items[i] = given->items[i];
-    hull->items[i].branch = 0;
-    hull->items[i].lower = step_of(m, lives->lives[i].alloc);
-    hull->items[i].upper = end_of(m, &lives->lives[i]);
+  for (size_t i = 0; i < pieces; i++) {
+    const rondo_life *life = &lives->lives[i];
+    rondo_plan_copy_set_lifetime(&hull->copy, i, step_of(m, life->alloc), end_of(m, life));
   }
-  for (size_t i = 0; i < given->obstacle_count; i++) {
-    hull->obstacles[i] = given->obstacles[i];
-    hull->obstacles[i].lower = step_of(m, lives->obstacles[i].alloc);
-    hull->obstacles[i].upper = end_of(m, &lives->obstacles[i]);
-  }
+  hull->copy.problem.order = NULL;
+  hull->copy.problem.branch_count = 0;
   return measure(temporary, hull, slots + 2);
 }
 
 rondo_status rondo_hull_make(rondo_scratch *scratch, const rondo_lives *lives, rondo_hull *out) {
-  const rondo_plan_problem *given = lives->problem;
-  *out = (rondo_hull){.problem = {.struct_size = sizeof out->problem, .count = given->count}};
-  out->problem.obstacle_count = given->obstacle_count;
+  *out = (rondo_hull){0};
   hull_maker m = {.lives = lives, .stage_count = lives->relation->stage_slot.count - 1};
   rondo_scratch temporary = {.allocator = scratch->allocator};
   const rondo_status status = fill(scratch, &temporary, &m, out);
-  out->problem.items = out->items;
-  out->problem.obstacles = out->obstacles;
   rondo_scratch_free(&temporary);
   return status;
 }

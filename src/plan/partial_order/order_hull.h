@@ -8,10 +8,8 @@
 #include "plan/partial_order/order_lives.h"
 
 typedef struct rondo_hull {
-  rondo_plan_problem problem; /* its lists are the hull's; without branches */
-  rondo_plan_item *items;
-  rondo_plan_obstacle *obstacles;
-  size_t most_live; /* bytes at once */
+  rondo_plan_copy copy; /* as intervals, without branches */
+  size_t most_live;     /* bytes at once */
 } rondo_hull;
 
 /* Steps are the nodes' numbers: an item lives from its alloc node up to after the last one that allocates something it

@@ -169,10 +169,8 @@ static void add_slots(asking *a, uint32_t low, uint32_t high) {
 /* The slots of a chain of the alloc's part, or of the free's, that do not come before the one or after the other. */
 static void add_chains(asking *a, const rondo_relation_part *part, bool from_alloc, bool to_free) {
   for (uint32_t c = 0; c < part->chain_count; c++) {
-    const bool is_last = c + 1 == part->chain_count;
-    const uint32_t *bounds = &a->relation->chain_slot.items[part->first_chain + c];
-    const uint32_t low = from_alloc ? a->conflict.past[c] : bounds[0];
-    const uint32_t high = to_free ? a->conflict.future[c] : is_last ? part->loose_slot : bounds[1];
+    const uint32_t low = from_alloc ? a->conflict.past[c] : a->relation->chain_slot.items[part->first_chain + c];
+    const uint32_t high = to_free ? a->conflict.future[c] : rondo_relation_chain_end(a->relation, part, c);
     add_slots(a, low, high);
   }
 }
@@ -274,10 +272,9 @@ static void add_across(asking *a) {
   if (a->life->alloc == 0) return;
   for (uint32_t grade = 0; grade < RONDO_INDEX_GRADES; grade++) add_crossing(a, grade);
   for (uint32_t c = 0; c < part->chain_count; c++) {
-    const uint32_t *bounds = &relation->chain_slot.items[part->first_chain + c];
-    const uint32_t high = c + 1 == part->chain_count ? part->loose_slot : bounds[1];
-    const uint32_t past = a->conflict.past[c];
-    if (past < high) add_across_chain(a, bounds[0], past); /* else all that the chain frees comes before */
+    const uint32_t low = relation->chain_slot.items[part->first_chain + c], past = a->conflict.past[c];
+    if (past == rondo_relation_chain_end(relation, part, c)) continue; /* all that the chain frees comes before */
+    add_across_chain(a, low, past);
   }
 }
 

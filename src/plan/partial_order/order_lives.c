@@ -4,47 +4,23 @@
  */
 #include "plan/partial_order/order_lives.h"
 
-#include <assert.h>
-#include <stdlib.h>
-
+#include "base/array.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "plan/partial_order/order_reach.h"
 
 /* Lives ------------------------------------------------------------------------------------------------------------ */
 
-static rondo_life life_of(const rondo_lives *lives, uint32_t lower, uint32_t upper, uint32_t branch) {
+static rondo_life life_of(const rondo_lives *lives, rondo_plan_item of) {
   const rondo_relation *relation = lives->relation;
   const uint32_t end = relation->slot_count - 1;
-  rondo_life life = {.branch = branch};
-  life.alloc = lower < relation->order->node_count ? rondo_relation_begin_slot(relation, lower) : 0;
-  life.free = upper == RONDO_PLAN_FOREVER ? end : rondo_relation_end_slot(relation, upper);
+  rondo_life life = {.branch = of.branch};
+  life.alloc = of.lower < relation->order->node_count ? rondo_relation_begin_slot(relation, of.lower) : 0;
+  life.free = of.upper == RONDO_PLAN_FOREVER ? end : rondo_relation_end_slot(relation, of.upper);
   life.alloc_chain = relation->slot_chain[life.alloc];
   life.free_chain = relation->slot_chain[life.free];
   life.alloc_time = life.alloc == 0 ? 0 : relation->slot_node[life.alloc] + 1;
   life.free_time = life.free == end ? UINT32_MAX : relation->slot_node[life.free] + 1;
   return life;
-}
-
-/* What both lists of a problem have: number i is item i, or after the items obstacle i - count. */
-static void nodes_of(const rondo_plan_problem *problem, size_t number, uint32_t *lower, uint32_t *upper) {
-  if (number < problem->count) {
-    *lower = problem->items[number].lower;
-    *upper = problem->items[number].upper;
-  } else {
-    *lower = problem->obstacles[number - problem->count].lower;
-    *upper = problem->obstacles[number - problem->count].upper;
-  }
-}
-
-static rondo_status fail_backward(const rondo_plan_problem *problem, size_t number) {
-  uint32_t lower = 0;
-  uint32_t upper = 0;
-  nodes_of(problem, number, &lower, &upper);
-  const bool is_item = number < problem->count;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s %zu of a plan is freed by node %u, but no path leads there from node %u, which allocates it",
-                    is_item ? "item" : "obstacle", is_item ? number : number - problem->count, upper, lower);
 }
 
 /* False when the relation cannot tell, because both nodes are loose. */
@@ -61,42 +37,43 @@ static bool ask_relation(const rondo_relation *relation, uint32_t lower, uint32_
   return true;
 }
 
-static rondo_status ask_in_bulk(const rondo_allocator *allocator, const rondo_lives *lives, size_t count) {
+/* Each free comes after its alloc. What the relation does not know is found by propagating bits. */
+static rondo_status check_directions(const rondo_allocator *allocator, const rondo_lives *lives) {
   const rondo_plan_problem *problem = lives->problem;
-  rondo_scratch scratch = {.allocator = allocator};
-  rondo_reach_question *questions = NULL;
-  RONDO_TRY(rondo_scratch_take(&scratch, count, sizeof *questions, &questions));
-  size_t asked = 0;
-  for (size_t i = 0; i < problem->count + problem->obstacle_count && asked < count; i++) {
-    rondo_reach_question question = {.number = (uint32_t)i};
-    bool known = false;
-    nodes_of(problem, i, &question.from, &question.to);
-    if (question.to == RONDO_PLAN_FOREVER || ask_relation(lives->relation, question.from, question.to, &known))
-      continue;
-    questions[asked++] = question;
+  RONDO_ARRAY(rondo_reach_question) questions = {0};
+  rondo_status status = RONDO_OK;
+  for (size_t i = 0; i < problem->count + problem->obstacle_count && status == RONDO_OK; i++) {
+    const rondo_plan_item life = rondo_plan_piece(problem, i);
+    bool forward = true;
+    if (life.upper == RONDO_PLAN_FOREVER) continue;
+    if (!ask_relation(lives->relation, life.lower, life.upper, &forward)) {
+      const rondo_reach_question question = {.from = life.lower, .to = life.upper, .number = (uint32_t)i};
+      status = rondo_array_push(allocator, &questions, &question);
+    } else if (!forward) {
+      status = rondo_plan_fail_backward(problem, i);
+    }
   }
-  rondo_status status = rondo_reach_answer(allocator, lives->relation->order, questions, asked);
-  for (size_t i = 0; i < asked && status == RONDO_OK; i++) {
-    if (!questions[i].answer) status = fail_backward(problem, questions[i].number);
+  if (status == RONDO_OK) {
+    status = rondo_reach_answer(allocator, lives->relation->order, questions.items, questions.count);
   }
-  rondo_scratch_free(&scratch);
+  for (size_t i = 0; i < questions.count && status == RONDO_OK; i++) {
+    if (!questions.items[i].answer) status = rondo_plan_fail_backward(problem, questions.items[i].number);
+  }
+  rondo_array_free(allocator, &questions);
   return status;
 }
 
-/* Each free comes after its alloc. */
-static rondo_status check_directions(const rondo_allocator *allocator, const rondo_lives *lives) {
+/* Lists the obstacles with bytes by offset. */
+static rondo_status sort_obstacles(rondo_scratch *scratch, rondo_lives *lives) {
   const rondo_plan_problem *problem = lives->problem;
-  size_t unknown = 0;
-  for (size_t i = 0; i < problem->count + problem->obstacle_count; i++) {
-    uint32_t lower = 0;
-    uint32_t upper = 0;
-    bool forward = true;
-    nodes_of(problem, i, &lower, &upper);
-    if (upper == RONDO_PLAN_FOREVER) continue;
-    if (!ask_relation(lives->relation, lower, upper, &forward)) unknown++;
-    if (!forward) return fail_backward(problem, i);
+  if (problem->obstacle_count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_scratch_take(scratch, problem->obstacle_count, 2 * sizeof *lives->by_offset, &lives->by_offset));
+  for (uint32_t i = 0; i < problem->obstacle_count; i++) {
+    if (problem->obstacles[i].bytes == 0) continue;
+    lives->by_offset[lives->by_offset_count++] = (rondo_sort_entry){problem->obstacles[i].offset, i};
   }
-  return unknown == 0 ? RONDO_OK : ask_in_bulk(allocator, lives, unknown);
+  rondo_sort_entries(lives->by_offset, lives->by_offset + lives->by_offset_count, lives->by_offset_count);
+  return RONDO_OK;
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
@@ -105,18 +82,15 @@ rondo_status rondo_lives_make(rondo_scratch *scratch, const rondo_plan_problem *
                               const rondo_branches *branches, rondo_lives *out) {
   *out = (rondo_lives){.problem = problem, .relation = relation, .branches = branches};
   RONDO_TRY(check_directions(scratch->allocator, out));
-  RONDO_TRY(rondo_scratch_take(scratch, problem->count, sizeof *out->lives, &out->lives));
-  RONDO_TRY(rondo_scratch_take(scratch, problem->obstacle_count, sizeof *out->obstacles, &out->obstacles));
+  const size_t pieces = problem->count + problem->obstacle_count;
+  RONDO_TRY(rondo_scratch_take(scratch, pieces, sizeof *out->lives, &out->lives));
   RONDO_TRY(rondo_scratch_take(scratch, problem->count, sizeof *out->items, &out->items));
+  out->obstacles = problem->obstacle_count == 0 ? NULL : out->lives + problem->count;
+  for (size_t i = 0; i < pieces; i++) out->lives[i] = life_of(out, rondo_plan_piece(problem, i));
   for (uint32_t i = 0; i < problem->count; i++) {
-    const rondo_plan_item *item = &problem->items[i];
-    out->lives[i] = life_of(out, item->lower, item->upper, item->branch);
-    if (item->bytes > 0) out->items[out->count++] = i;
+    if (problem->items[i].bytes > 0) out->items[out->count++] = i;
   }
-  for (size_t i = 0; i < problem->obstacle_count; i++) {
-    out->obstacles[i] = life_of(out, problem->obstacles[i].lower, problem->obstacles[i].upper, 0);
-  }
-  return RONDO_OK;
+  return sort_obstacles(scratch, out);
 }
 
 uint32_t rondo_lives_span(const rondo_lives *lives, const rondo_life *life) {
@@ -130,24 +104,15 @@ uint32_t rondo_lives_span(const rondo_lives *lives, const rondo_life *life) {
 static uint32_t last_time(const rondo_relation *relation, const rondo_relation_part *part, const uint32_t *future) {
   const uint32_t *bounds = &relation->stage_slot.items[part->stage];
   if (part->first_slot != bounds[0] || part->end_slot != bounds[1]) return bounds[1] - 1;
-  uint32_t last = 0;
-  for (uint32_t c = 0; c < part->chain_count; c++) {
-    if (future[c] == relation->chain_slot.items[part->first_chain + c]) continue;
-    if (relation->slot_node[future[c] - 1] >= last) last = relation->slot_node[future[c] - 1] + 1;
-  }
-  return last;
+  const uint32_t last = rondo_relation_latest_below(relation, part, future);
+  return last == RONDO_RELATION_LOOSE ? 0 : relation->slot_node[last] + 1;
 }
 
 static uint32_t first_time(const rondo_relation *relation, const rondo_relation_part *part, const uint32_t *past) {
   const uint32_t *bounds = &relation->stage_slot.items[part->stage];
-  uint32_t first = UINT32_MAX;
   if (part->first_slot != bounds[0] || part->end_slot != bounds[1]) return bounds[0];
-  for (uint32_t c = 0; c < part->chain_count; c++) {
-    const bool is_last = c + 1 == part->chain_count;
-    if (past[c] == (is_last ? part->loose_slot : relation->chain_slot.items[part->first_chain + c + 1])) continue;
-    if (relation->slot_node[past[c]] < first) first = relation->slot_node[past[c]] + 1;
-  }
-  return first;
+  const uint32_t first = rondo_relation_earliest_from(relation, part, past);
+  return first == RONDO_RELATION_LOOSE ? UINT32_MAX : relation->slot_node[first] + 1;
 }
 
 static void read_future(const rondo_relation *relation, uint32_t slot, rondo_conflict *conflict) {

@@ -7,6 +7,8 @@
 
 #include "plan/partial_order/order_branch.h"
 #include "plan/partial_order/order_relation.h"
+#include "plan/plan_internal.h"
+#include "plan/radix_sort.h"
 
 typedef struct rondo_life {
   uint32_t alloc, free; /* slots; the last slot: never freed */
@@ -19,10 +21,12 @@ typedef struct rondo_lives {
   const rondo_plan_problem *problem;
   const rondo_relation *relation;
   const rondo_branches *branches;
-  rondo_life *lives;     /* one an item */
-  rondo_life *obstacles; /* one an obstacle */
-  uint32_t *items;       /* those with bytes, ascending */
-  uint32_t count;        /* with bytes */
+  rondo_life *lives;           /* of each item, then of each obstacle */
+  rondo_life *obstacles;       /* of each obstacle */
+  uint32_t *items;             /* those with bytes, ascending */
+  uint32_t count;              /* of these */
+  rondo_sort_entry *by_offset; /* obstacles with bytes; the keys are their offsets */
+  size_t by_offset_count;
 } rondo_lives;
 
 /* The problem must be checked and have an order. Errors: INVALID_ARGUMENT naming an item or obstacle that is freed by a

@@ -6,8 +6,6 @@
  */
 #include "plan/partial_order/order_place.h"
 
-#include <stdlib.h>
-
 #include "base/error.h"
 
 #define PLACED UINT32_MAX
@@ -97,11 +95,10 @@ static bool find_fit(const rondo_order_placer *p, uint32_t entry, size_t from, s
   const rondo_conflict conflict = rondo_conflict_of(lives, &p->index->by_entry[entry]);
   size_t top = 0;
   if (!rondo_checked_align(from, alignment, out) || !rondo_checked_add(*out, item->bytes, &top)) return false;
-  for (size_t i = 0; i < p->obstacle_count; i++) {
-    const rondo_plan_obstacle *obstacle = &lives->problem->obstacles[p->obstacles[i]];
-    const size_t end = obstacle->offset + obstacle->bytes;
-    if (obstacle->offset >= top) break;
-    if (end <= *out || !rondo_conflict_one(lives, &conflict, &lives->obstacles[p->obstacles[i]])) continue;
+  for (size_t i = 0; i < lives->by_offset_count && lives->by_offset[i].key < top; i++) {
+    const uint32_t number = lives->by_offset[i].value;
+    const size_t end = lives->by_offset[i].key + lives->problem->obstacles[number].bytes;
+    if (end <= *out || !rondo_conflict_one(lives, &conflict, &lives->obstacles[number])) continue;
     if (!rondo_checked_align(end, alignment, out) || !rondo_checked_add(*out, item->bytes, &top)) return false;
   }
   return true;
@@ -164,25 +161,6 @@ rondo_status rondo_order_placer_run(rondo_order_placer *placer, const uint32_t *
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-static int compare_offsets(const void *a, const void *b) {
-  const rondo_plan_obstacle *const *x = a;
-  const rondo_plan_obstacle *const *y = b;
-  if ((*x)->offset != (*y)->offset) return (*x)->offset < (*y)->offset ? -1 : 1;
-  return (*x > *y) - (*x < *y);
-}
-
-static rondo_status sort_obstacles(rondo_scratch *scratch, rondo_order_placer *p) {
-  const rondo_plan_problem *problem = p->index->lives->problem;
-  const rondo_plan_obstacle **sorted = NULL;
-  RONDO_TRY(rondo_scratch_take(scratch, problem->obstacle_count, sizeof *sorted, &sorted));
-  for (size_t i = 0; i < problem->obstacle_count; i++) {
-    if (problem->obstacles[i].bytes > 0) sorted[p->obstacle_count++] = &problem->obstacles[i];
-  }
-  if (p->obstacle_count > 1) qsort(sorted, p->obstacle_count, sizeof *sorted, compare_offsets);
-  for (size_t i = 0; i < p->obstacle_count; i++) p->obstacles[i] = (uint32_t)(sorted[i] - problem->obstacles);
-  return RONDO_OK;
-}
-
 rondo_status rondo_order_placer_make(rondo_scratch *scratch, const rondo_order_index *index, rondo_order_placer *out) {
   const rondo_plan_problem *problem = index->lives->problem;
   *out = (rondo_order_placer){.index = index, .grain = SIZE_MAX / 2 + 1, .leaves = 1};
@@ -197,7 +175,5 @@ rondo_status rondo_order_placer_make(rondo_scratch *scratch, const rondo_order_i
   RONDO_TRY(rondo_scratch_take(scratch, 2 * (size_t)out->leaves, sizeof *out->winners, &out->winners));
   RONDO_TRY(rondo_scratch_take(scratch, index->count, sizeof *out->lowest, &out->lowest));
   RONDO_TRY(rondo_scratch_take(scratch, index->count, sizeof *out->ranks, &out->ranks));
-  RONDO_TRY(rondo_scratch_take(scratch, problem->obstacle_count, sizeof *out->obstacles, &out->obstacles));
-  RONDO_TRY(sort_obstacles(scratch, out));
   return rondo_index_answer_make(scratch, index, &out->met);
 }

@@ -16,8 +16,6 @@ typedef struct rondo_order_placer {
   uint32_t block_count, leaves;
   uint32_t *winners; /* a tree over the blocks: which has what goes next */
   rondo_index_answer met;
-  uint32_t *obstacles; /* those with bytes, by offset */
-  size_t obstacle_count;
 } rondo_order_placer;
 
 /* Errors: OUT_OF_MEMORY. */

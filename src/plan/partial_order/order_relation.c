@@ -132,19 +132,9 @@ static rondo_status number_parts(builder *b, uint32_t stages) {
 static rondo_status sort_by_part(builder *b) {
   const size_t parts = b->relation->parts.count;
   RONDO_TRY(rondo_scratch_take(&b->temporary, parts + 1, sizeof *b->part_begin, &b->part_begin));
-  for (uint32_t i = 0; i < b->node_count; i++) b->part_begin[b->node_part[i] + 1]++;
+  for (uint32_t i = 0; i < b->node_count; i++) b->relation->node_row[i] = b->part_begin[b->node_part[i] + 1]++;
   for (size_t i = 0; i < parts; i++) b->part_begin[i + 1] += b->part_begin[i];
-  for (uint32_t i = 0; i < b->node_count; i++) {
-    const uint32_t at = b->part_begin[b->node_part[i]]++;
-    b->sorted[at] = i;
-  }
-  for (size_t i = parts; i > 0; i--) b->part_begin[i] = b->part_begin[i - 1];
-  b->part_begin[0] = 0;
-  for (size_t p = 0; p < parts; p++) {
-    for (uint32_t i = b->part_begin[p]; i < b->part_begin[p + 1]; i++) {
-      b->relation->node_row[b->sorted[i]] = i - b->part_begin[p];
-    }
-  }
+  for (uint32_t i = 0; i < b->node_count; i++) b->sorted[b->part_begin[b->node_part[i]] + b->relation->node_row[i]] = i;
   return RONDO_OK;
 }
 
@@ -457,32 +447,43 @@ void rondo_relation_free(const rondo_allocator *allocator, rondo_relation *relat
 
 /* Questions -------------------------------------------------------------------------------------------------------- */
 
+uint32_t rondo_relation_latest_below(const rondo_relation *relation, const rondo_relation_part *part,
+                                     const uint32_t *row) {
+  uint32_t latest = RONDO_RELATION_LOOSE;
+  for (uint32_t c = 0; c < part->chain_count; c++) {
+    if (row[c] == relation->chain_slot.items[part->first_chain + c]) continue;
+    const uint32_t slot = row[c] - 1;
+    if (latest == RONDO_RELATION_LOOSE || relation->slot_node[slot] > relation->slot_node[latest]) latest = slot;
+  }
+  return latest;
+}
+
+uint32_t rondo_relation_earliest_from(const rondo_relation *relation, const rondo_relation_part *part,
+                                      const uint32_t *row) {
+  uint32_t earliest = RONDO_RELATION_LOOSE;
+  for (uint32_t c = 0; c < part->chain_count; c++) {
+    if (row[c] == rondo_relation_chain_end(relation, part, c)) continue;
+    if (earliest == RONDO_RELATION_LOOSE || relation->slot_node[row[c]] < relation->slot_node[earliest]) {
+      earliest = row[c];
+    }
+  }
+  return earliest;
+}
+
 uint32_t rondo_relation_begin_slot(const rondo_relation *relation, uint32_t node) {
   const uint32_t slot = relation->node_slot[node];
   if (relation->slot_chain[slot] != RONDO_RELATION_LOOSE) return slot;
   const rondo_relation_part *part = &relation->parts.items[relation->slot_part[slot]];
-  const uint32_t *row = rondo_relation_past(relation, slot);
-  uint32_t best = RONDO_RELATION_LOOSE;
-  for (uint32_t c = 0; c < part->chain_count; c++) {
-    if (row[c] == relation->chain_slot.items[part->first_chain + c]) continue;
-    const uint32_t last = row[c] - 1;
-    if (best == RONDO_RELATION_LOOSE || relation->slot_node[last] > relation->slot_node[best]) best = last;
-  }
-  return best != RONDO_RELATION_LOOSE ? best : relation->stage_slot.items[part->stage - 1];
+  const uint32_t last = rondo_relation_latest_below(relation, part, rondo_relation_past(relation, slot));
+  return last != RONDO_RELATION_LOOSE ? last : relation->stage_slot.items[part->stage - 1];
 }
 
 uint32_t rondo_relation_end_slot(const rondo_relation *relation, uint32_t node) {
   const uint32_t slot = relation->node_slot[node];
   if (relation->slot_chain[slot] != RONDO_RELATION_LOOSE) return slot;
   const rondo_relation_part *part = &relation->parts.items[relation->slot_part[slot]];
-  const uint32_t *row = rondo_relation_future(relation, slot);
-  uint32_t best = RONDO_RELATION_LOOSE;
-  for (uint32_t c = 0; c < part->chain_count; c++) {
-    const uint32_t first = row[c];
-    if (relation->slot_chain[first] != part->first_chain + c) continue;
-    if (best == RONDO_RELATION_LOOSE || relation->slot_node[first] < relation->slot_node[best]) best = first;
-  }
-  return best != RONDO_RELATION_LOOSE ? best : relation->stage_slot.items[part->stage + 1];
+  const uint32_t first = rondo_relation_earliest_from(relation, part, rondo_relation_future(relation, slot));
+  return first != RONDO_RELATION_LOOSE ? first : relation->stage_slot.items[part->stage + 1];
 }
 
 bool rondo_relation_precedes(const rondo_relation *relation, uint32_t u, uint32_t v) {
@@ -509,9 +510,6 @@ uint32_t rondo_relation_count_after(const rondo_relation *relation, uint32_t slo
   uint32_t count = relation->slot_count - relation->stage_slot.items[part->stage + 1];
   if (slot == 0 || slot == relation->slot_count - 1) return count;
   const uint32_t *row = rondo_relation_future(relation, slot);
-  for (uint32_t c = 0; c < part->chain_count; c++) {
-    const bool is_last = c + 1 == part->chain_count;
-    count += (is_last ? part->loose_slot : relation->chain_slot.items[part->first_chain + c + 1]) - row[c];
-  }
+  for (uint32_t c = 0; c < part->chain_count; c++) count += rondo_relation_chain_end(relation, part, c) - row[c];
   return count;
 }

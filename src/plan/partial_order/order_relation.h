@@ -57,12 +57,25 @@ void rondo_relation_free(const rondo_allocator *allocator, rondo_relation *relat
 uint32_t rondo_relation_begin_slot(const rondo_relation *relation, uint32_t node);
 uint32_t rondo_relation_end_slot(const rondo_relation *relation, uint32_t node);
 
+/* Of the nodes of a part's chains whose slots are below a row's entries, that with the greatest number; of those from
+ * the entries on, that with the least. RONDO_RELATION_LOOSE: none. */
+uint32_t rondo_relation_latest_below(const rondo_relation *relation, const rondo_relation_part *part,
+                                     const uint32_t *row);
+uint32_t rondo_relation_earliest_from(const rondo_relation *relation, const rondo_relation_part *part,
+                                      const uint32_t *row);
+
 /* Whether u comes strictly before v; neither is loose. */
 bool rondo_relation_precedes(const rondo_relation *relation, uint32_t u, uint32_t v);
 
 /* How many slots come strictly before or after one that is not loose, loose ones not counted within its part. */
 uint32_t rondo_relation_count_before(const rondo_relation *relation, uint32_t slot);
 uint32_t rondo_relation_count_after(const rondo_relation *relation, uint32_t slot);
+
+/* The first slot after those of a part's chain. */
+static inline uint32_t rondo_relation_chain_end(const rondo_relation *relation, const rondo_relation_part *part,
+                                                uint32_t chain) {
+  return chain + 1 == part->chain_count ? part->loose_slot : relation->chain_slot.items[part->first_chain + chain + 1];
+}
 
 /* The rows of a slot that is neither the beginning nor the end. */
 static inline const uint32_t *rondo_relation_past(const rondo_relation *relation, uint32_t slot) {

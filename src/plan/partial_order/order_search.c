@@ -152,7 +152,7 @@ static rondo_status make_descents(searcher *s) {
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
 static bool is_over(searcher *s) {
-  return rondo_order_best_is_over(&s->best) || (is_timed(s->search) && rondo_clock_ns() >= s->search->deadline_ns);
+  return atomic_load(&s->best.is_over) || (is_timed(s->search) && rondo_clock_ns() >= s->search->deadline_ns);
 }
 
 static rondo_status search_all(searcher *s) {
@@ -173,23 +173,26 @@ static rondo_status search_all(searcher *s) {
 
 static void finish(searcher *s) {
   rondo_order_search *search = s->search;
-  rondo_order_best_end(&s->best);
+  atomic_store(&s->best.is_over, true);
   if (s->closure != NULL) rondo_closure_stop(s->closure);
   join_threads(s);
-  search->peak = s->best.peak;
-  search->method = s->best.method;
+  search->info->peak = s->best.peak;
+  search->info->method = s->best.method;
   search->bound->bytes = s->best.bound;
-  for (uint32_t i = 0; i < s->count; i++) {
-    search->steps += rondo_order_descent_steps(&s->descents[i]);
-  }
+  for (uint32_t i = 0; i < s->count; i++) search->info->steps += rondo_order_descent_steps(&s->descents[i]);
   rondo_scratch_free(&s->scratch);
-  rondo_order_best_destroy(&s->best);
 }
 
 rondo_status rondo_order_search_run(rondo_order_search *search) {
   const rondo_lives *lives = search->lives;
-  searcher s = {.search = search, .scratch.allocator = search->allocator};
-  rondo_order_best_init(&s.best, search->options, search->offsets, lives->problem->count, search->bound->bytes);
+  searcher s = {.search = search,
+                .scratch.allocator = search->allocator,
+                .best = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                         .options = search->options,
+                         .offsets = search->offsets,
+                         .count = lives->problem->count,
+                         .peak = SIZE_MAX,
+                         .bound = search->bound->bytes}};
   rondo_status status = rondo_closure_make(&s.scratch, lives->problem, lives->branches, &s.closure);
   if (status == RONDO_OK) status = search_all(&s);
   finish(&s);

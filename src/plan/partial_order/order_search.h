@@ -14,12 +14,10 @@ typedef struct rondo_order_search {
   uint64_t deadline_ns;              /* UINT64_MAX: none */
   size_t *offsets;                   /* the caller's, one an item */
   rondo_order_bound *bound;
-  size_t peak;
-  uint64_t steps; /* taken; one places one item */
-  const char *method;
+  rondo_plan_info *info;
 } rondo_order_search;
 
-/* Fills the offsets, peak, steps and method of a search of which the other fields are set, and raises the bound.
+/* Fills the offsets and the peak, steps and method of *info, and raises the bound.
  * Errors: LIMIT_EXCEEDED, OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_order_search_run(rondo_order_search *search);
 
