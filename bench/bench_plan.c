@@ -7,15 +7,50 @@
  * prints generated lifetimes as the CSV that `rondo bench memory` and `rondo plan` read.
  */
 #define _GNU_SOURCE
+#include <stdatomic.h>
 #include <stdbool.h>
 
-#include "bench_check.h"
 #include "measure.h"
 #include "plan_dags.h"
 #include "plan_shapes.h"
 #include "rondo_bench.h"
 
-/* Rows ------------------------------------------------------------------------------------------------------------ */
+/* Settings and memory ---------------------------------------------------------------------------------------------- */
+
+/* The next number of a list with commas; *at moves to the next one. */
+static unsigned long next_number(const char **at) {
+  char *end = NULL;
+  const unsigned long number = strtoul(*at, &end, 10);
+  *at = *end == ',' ? end + 1 : *end == '\0' ? end : "";
+  return number;
+}
+
+static const char *text_setting(const char *name, const char *otherwise) {
+  const char *value = getenv(name);
+  return value == NULL ? otherwise : value;
+}
+
+/* Counts the bytes that planning takes, on any thread. */
+typedef struct counter {
+  _Atomic size_t bytes, most;
+} counter;
+
+static void *count_allocation(void *self, size_t bytes, size_t alignment) {
+  counter *c = self;
+  const size_t now = atomic_fetch_add(&c->bytes, bytes) + bytes;
+  size_t most = atomic_load(&c->most);
+  while (now > most && !atomic_compare_exchange_weak(&c->most, &most, now)) continue;
+  void *block = NULL;
+  return posix_memalign(&block, alignment, bytes) == 0 ? block : NULL;
+}
+
+static void count_release(void *self, void *pointer, size_t bytes) {
+  counter *c = self;
+  atomic_fetch_sub(&c->bytes, bytes);
+  free(pointer);
+}
+
+/* Rows ------------------------------------------------------------------------------------------------------------- */
 
 enum { MOST_SAMPLES = 101 };
 
@@ -110,7 +145,7 @@ static void measure_generated(size_t items) {
     char name[32];
     snprintf(name, sizeof name, "%s %zu", generators[i].name, items);
     input in = {.name = name};
-    generators[i].make(&in, items);
+    generators[i].make(&in, items, generators[i].seed);
     measure(&in, text_setting("BENCH_PLAN_MS", ""), 0);
   }
 }
@@ -145,7 +180,7 @@ static void measure_file(const char *path) {
   measure(&in, text_setting("BENCH_PLAN_MS", "10,1000,5000"), (size_t)bench_setting("BENCH_PLAN_CAPACITY", 0));
 }
 
-/* Lifetimes ------------------------------------------------------------------------------------------------------- */
+/* Lifetimes -------------------------------------------------------------------------------------------------------- */
 
 static void print_input(const input *in) {
   printf("id,lower,upper,size\n");
@@ -160,7 +195,7 @@ static int run_lifetimes(int argc, char **argv) {
   for (size_t i = 0; i < GENERATORS && argc > 1; i++) {
     if (strcmp(generators[i].name, argv[1]) != 0) continue;
     input in = {.name = argv[1]};
-    generators[i].make(&in, items);
+    generators[i].make(&in, items, generators[i].seed);
     print_input(&in);
     free(in.items);
     return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -168,7 +203,7 @@ static int run_lifetimes(int argc, char **argv) {
   return tool_fail_usage("give a kind of lifetimes: random, training, inference, blocks or chain");
 }
 
-/* Partial orders -------------------------------------------------------------------------------------------------- */
+/* Partial orders --------------------------------------------------------------------------------------------------- */
 
 enum { LARGE = 50000 };
 

@@ -10,7 +10,8 @@
 #ifndef RONDO_BENCH_PLAN_DAGS_H
 #define RONDO_BENCH_PLAN_DAGS_H
 
-#include "plan_inputs.h"
+#include "bench_check.h"
+#include "plan_items.h"
 
 enum { MOST_CHAINS = 64, MOST_EDGES_A_NODE = 4, MOST_ITEMS_A_NODE = 3, SHAPES = 4, SIZES = 4 };
 
@@ -25,12 +26,6 @@ typedef struct dag {
   size_t (*draw_bytes)(struct dag *d, uint32_t node);
   uint64_t state;
 } dag;
-
-static inline void *allocate(size_t count, size_t size) {
-  void *memory = calloc(count, size);
-  if (memory == NULL) exit(EXIT_FAILURE);
-  return memory;
-}
 
 static inline uint32_t draw(dag *d, uint32_t bound) { return (uint32_t)random_below(&d->state, bound); }
 
@@ -182,12 +177,12 @@ static inline void add_outputs(dag *d) {
 static inline dag make_dag(int shape, int sizes, uint32_t nodes, uint32_t chains, uint64_t seed) {
   dag d = {.chains = chains, .node_count = nodes, .draw_bytes = size_makers[sizes]};
   d.state = seed * 1000003 + chains;
-  d.from = allocate((size_t)MOST_EDGES_A_NODE * nodes, sizeof *d.from);
-  d.to = allocate((size_t)MOST_EDGES_A_NODE * nodes, sizeof *d.to);
-  d.next = allocate(nodes, sizeof *d.next);
-  d.successor_start = allocate((size_t)nodes + 2, sizeof *d.successor_start);
-  d.successors = allocate((size_t)MOST_EDGES_A_NODE * nodes, sizeof *d.successors);
-  d.items = allocate((size_t)MOST_ITEMS_A_NODE * nodes, sizeof *d.items);
+  d.from = bench_allocate((size_t)MOST_EDGES_A_NODE * nodes, sizeof *d.from);
+  d.to = bench_allocate((size_t)MOST_EDGES_A_NODE * nodes, sizeof *d.to);
+  d.next = bench_allocate(nodes, sizeof *d.next);
+  d.successor_start = bench_allocate((size_t)nodes + 2, sizeof *d.successor_start);
+  d.successors = bench_allocate((size_t)MOST_EDGES_A_NODE * nodes, sizeof *d.successors);
+  d.items = bench_allocate((size_t)MOST_ITEMS_A_NODE * nodes, sizeof *d.items);
   for (uint32_t v = 0; v < nodes; v++) d.next[v] = nodes;
   shape_makers[shape](&d);
   list_successors(&d);

@@ -7,15 +7,27 @@
 #define RONDO_BENCH_PLAN_ITEMS_H
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "plan_inputs.h"
+#include <rondo/plan.h>
+
+#include "../tools/rondo/common/random_numbers.h"
 
 typedef struct input {
   const char *name;
   rondo_plan_item *items;
   size_t count, room;
 } input;
+
+static inline uint64_t random_below(uint64_t *state, uint64_t bound) { return draw_next(state) % bound; }
+
+/* Every magnitude from 512 bytes on is as likely as the next. */
+static inline size_t random_bytes(uint64_t *state, unsigned doublings) {
+  const size_t least = (size_t)512 << random_below(state, doublings);
+  return least + 512 * (size_t)random_below(state, least / 512);
+}
 
 static inline void add(input *in, size_t bytes, uint32_t lower, uint32_t upper) {
   if (in->count == in->room) {
@@ -30,7 +42,7 @@ static inline void add(input *in, size_t bytes, uint32_t lower, uint32_t upper) 
 
 /* One draw a statement: compilers evaluate the arguments of a call in any order. */
 
-static inline void make_random_from(input *in, size_t items, uint64_t state) {
+static inline void make_random(input *in, size_t items, uint64_t state) {
   for (size_t i = 0; i < items; i++) {
     const uint32_t lower = (uint32_t)random_below(&state, items);
     const uint32_t longest = (uint32_t)1 << random_below(&state, 12);
@@ -39,12 +51,9 @@ static inline void make_random_from(input *in, size_t items, uint64_t state) {
   }
 }
 
-static inline void make_random(input *in, size_t items) { make_random_from(in, items, 1); }
-
 /* A layer keeps what its backward pass needs until that; both passes use scratch; the gradients of the weights live
  * until the optimizer, which comes layer by layer after the backward pass. */
-static inline void make_training(input *in, size_t items) {
-  uint64_t state = 2;
+static inline void make_training(input *in, size_t items, uint64_t state) {
   const uint32_t layers = (uint32_t)(items / 8);
   const uint32_t back = 4 * layers;
   for (uint32_t layer = 0; layer < layers; layer++) {
@@ -61,8 +70,7 @@ static inline void make_training(input *in, size_t items) {
 }
 
 /* Short lives in a chain, some that skip layers, and blocks of several branches that are joined. */
-static inline void make_inference(input *in, size_t items) {
-  uint64_t state = 3;
+static inline void make_inference(input *in, size_t items, uint64_t state) {
   for (uint32_t step = 0; in->count < items; step += 8) {
     const size_t width = 512 * (1 + (size_t)random_below(&state, 4096));
     add(in, width, step, step + 9);
@@ -78,7 +86,7 @@ static inline void make_inference(input *in, size_t items) {
  * many of them tiny; activations that live until their mirror step; large scratch for a few steps, most where the
  * passes meet; gradients until the optimizer. A list of such a kind has few crowded steps, and the plan is decided
  * there. */
-static inline void make_blocks_from(input *in, size_t items, uint64_t state) {
+static inline void make_blocks(input *in, size_t items, uint64_t state) {
   const uint32_t blocks = (uint32_t)(items / 40);
   const uint32_t passes = 20 * blocks;
   const uint32_t end = 3 * passes;
@@ -110,7 +118,7 @@ static inline void make_blocks_from(input *in, size_t items, uint64_t state) {
 
 /* Inference of a long chain of layers: what a layer makes lives for a few layers, a few values are read by a layer far
  * behind it, and sizes of many magnitudes are as likely. */
-static inline void make_chain_from(input *in, size_t items, uint64_t state) {
+static inline void make_chain(input *in, size_t items, uint64_t state) {
   for (uint32_t layer = 0; in->count < items; layer++) {
     const uint64_t made = 1 + random_below(&state, 4);
     for (uint64_t i = 0; i < made; i++) {
@@ -124,14 +132,26 @@ static inline void make_chain_from(input *in, size_t items, uint64_t state) {
   }
 }
 
-static inline void make_chain(input *in, size_t items) { make_chain_from(in, items, 1); }
+typedef struct generator {
+  const char *name;
+  void (*make)(input *in, size_t items, uint64_t seed);
+  uint64_t seed;
+} generator;
 
-static inline void make_blocks(input *in, size_t items) { make_blocks_from(in, items, 4); }
+enum { GENERATORS = 5 };
+static const generator generators[GENERATORS] = {{"random", make_random, 1},
+                                                 {"training", make_training, 2},
+                                                 {"inference", make_inference, 3},
+                                                 {"blocks", make_blocks, 4},
+                                                 {"chain", make_chain, 1}};
 
 /* Files ------------------------------------------------------------------------------------------------------------ */
 
-static inline void read_file(input *in, const char *path) {
+/* The input in the file; its name is the file's. */
+static inline input open_file(const char *path) {
   char line[256];
+  const char *slash = strrchr(path, '/');
+  input in = {.name = slash == NULL ? path : slash + 1};
   FILE *file = fopen(path, "r");
   if (file == NULL) {
     perror(path);
@@ -140,28 +160,9 @@ static inline void read_file(input *in, const char *path) {
   while (fgets(line, sizeof line, file) != NULL) {
     uint32_t lower = 0, upper = 0;
     size_t bytes = 0;
-    if (sscanf(line, "%*[^,],%" SCNu32 ",%" SCNu32 ",%zu", &lower, &upper, &bytes) == 3) add(in, bytes, lower, upper);
+    if (sscanf(line, "%*[^,],%" SCNu32 ",%" SCNu32 ",%zu", &lower, &upper, &bytes) == 3) add(&in, bytes, lower, upper);
   }
   fclose(file);
-}
-
-typedef struct generator {
-  const char *name;
-  void (*make)(input *in, size_t items);
-} generator;
-
-enum { GENERATORS = 5 };
-static const generator generators[GENERATORS] = {{"random", make_random},
-                                                 {"training", make_training},
-                                                 {"inference", make_inference},
-                                                 {"blocks", make_blocks},
-                                                 {"chain", make_chain}};
-
-/* The input in the file; its name is the file's. */
-static inline input open_file(const char *path) {
-  const char *slash = strrchr(path, '/');
-  input in = {.name = slash == NULL ? path : slash + 1};
-  read_file(&in, path);
   return in;
 }
 

@@ -18,8 +18,7 @@
 #define FAILS_TO_FORGET 6
 #define PARTS 15
 
-/* The best plan -----------------------------------------------------------------------------------------------------
- */
+/* The best plan ---------------------------------------------------------------------------------------------------- */
 
 static void note_over(rondo_order_best *best) {
   const double enough = best->options->gap * (double)best->bound;
@@ -47,8 +46,7 @@ void rondo_order_best_raise_bound(rondo_order_best *best, size_t bound) {
   pthread_mutex_unlock(&best->lock);
 }
 
-/* Descents -----------------------------------------------------------------------------------------------------------
- */
+/* Descents --------------------------------------------------------------------------------------------------------- */
 
 static void forget(rondo_order_descent *d, uint64_t seed) {
   seed = rondo_hash_u64(rondo_hash_u64(seed, d->number), d->rounds++);
