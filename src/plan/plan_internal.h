@@ -26,8 +26,15 @@ static inline rondo_plan_item rondo_plan_piece(const rondo_plan_problem *problem
   return (rondo_plan_item){.bytes = obstacle->bytes, .lower = obstacle->lower, .upper = obstacle->upper};
 }
 
+static inline size_t rondo_plan_piece_offset(const rondo_plan_problem *problem, const size_t *offsets, size_t number) {
+  return number < problem->count ? offsets[number] : problem->obstacles[number - problem->count].offset;
+}
+
+/* Fails with INVALID_DATA: two pieces overlap. */
+rondo_status rondo_plan_fail_overlap(const rondo_plan_problem *problem, const size_t *offsets, uint32_t a, uint32_t b);
+
 /* Fails with INVALID_ARGUMENT: the node that frees the piece does not come after the node that allocates it. */
-rondo_status rondo_plan_fail_backward(const rondo_plan_problem *problem, size_t number);
+rondo_status rondo_plan_fail_backward(const rondo_plan_problem *problem, uint32_t number);
 
 /* A copy of a problem whose lifetimes can be changed. */
 typedef struct rondo_plan_copy {

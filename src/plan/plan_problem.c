@@ -146,12 +146,30 @@ rondo_status rondo_plan_problem_read(const rondo_plan_problem *given, rondo_plan
 
 /* Pieces ----------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_plan_fail_backward(const rondo_plan_problem *problem, size_t number) {
+static const char *kind_of(const rondo_plan_problem *problem, uint32_t number) {
+  return number < problem->count ? "item" : "obstacle";
+}
+
+static uint32_t index_of(const rondo_plan_problem *problem, uint32_t number) {
+  return number < problem->count ? number : number - (uint32_t)problem->count;
+}
+
+rondo_status rondo_plan_fail_overlap(const rondo_plan_problem *problem, const size_t *offsets, uint32_t a, uint32_t b) {
+  const rondo_plan_item x = rondo_plan_piece(problem, a), y = rondo_plan_piece(problem, b);
+  const char *unit = problem->order == NULL ? "steps" : "nodes";
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OVERLAP,
+                    "%s %u (%zu bytes at %zu, %s %u up to %u) and %s %u (%zu bytes at %zu, %s %u up to %u) of a plan "
+                    "may live at the same time, but share bytes",
+                    kind_of(problem, a), index_of(problem, a), x.bytes, rondo_plan_piece_offset(problem, offsets, a),
+                    unit, x.lower, x.upper, kind_of(problem, b), index_of(problem, b), y.bytes,
+                    rondo_plan_piece_offset(problem, offsets, b), unit, y.lower, y.upper);
+}
+
+rondo_status rondo_plan_fail_backward(const rondo_plan_problem *problem, uint32_t number) {
   const rondo_plan_item life = rondo_plan_piece(problem, number);
-  const bool is_item = number < problem->count;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s %zu of a plan is freed by node %u, but no path leads there from node %u, which allocates it",
-                    is_item ? "item" : "obstacle", is_item ? number : number - problem->count, life.upper, life.lower);
+                    "%s %u of a plan is freed by node %u, but no path leads there from node %u, which allocates it",
+                    kind_of(problem, number), index_of(problem, number), life.upper, life.lower);
 }
 
 rondo_status rondo_plan_copy_make(rondo_scratch *scratch, const rondo_plan_problem *given, rondo_plan_copy *out) {

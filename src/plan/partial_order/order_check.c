@@ -4,23 +4,15 @@
  * transitivity, it then comes after all earlier items and before all later ones. It is compared with the items of each
  * branch that its own branch does not exclude, and with the obstacles. rondo_reach_answer answers all comparisons.
  */
-#include <stdlib.h>
-
 #include "base/array.h"
 #include "base/binary_search.h"
 #include "base/error.h"
 #include "plan/partial_order/order_branch.h"
 #include "plan/partial_order/order_plan.h"
 #include "plan/partial_order/order_reach.h"
+#include "plan/radix_sort.h"
 
 #define QUESTIONS_AT_ONCE ((size_t)1 << 20)
-
-/* Number i is item i, or after the items obstacle i - count. */
-typedef struct change {
-  size_t offset;
-  uint32_t number;
-  uint32_t begins; /* 0: it ends here; ends come before beginnings at the same offset */
-} change;
 
 /* `first` must be freed before `second` begins, or be the same: then its own free must come after its alloc. */
 typedef struct pair {
@@ -44,35 +36,15 @@ typedef struct checker {
 
 static rondo_plan_item piece(const checker *c, uint32_t number) { return rondo_plan_piece(c->problem, number); }
 
-static size_t offset_of(const checker *c, uint32_t number) {
-  return number < c->problem->count ? c->offsets[number] : c->problem->obstacles[number - c->problem->count].offset;
-}
-
-/* Faults ----------------------------------------------------------------------------------------------------------- */
-
-static rondo_status fail_pair(const checker *c, uint32_t a, uint32_t b) {
-  const rondo_plan_item x = piece(c, a), y = piece(c, b);
-  const uint32_t items = (uint32_t)c->problem->count;
-  const char *unit = c->problem->order == NULL ? "steps" : "nodes";
-  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OVERLAP,
-                    "%s %u (%zu bytes at %zu, %s %u to %u) and %s %u (%zu bytes at %zu, %s %u to %u) of a plan "
-                    "may live at once and overlap",
-                    a < items ? "item" : "obstacle", a < items ? a : a - items, x.bytes, offset_of(c, a), unit, x.lower,
-                    x.upper, b < items ? "item" : "obstacle", b < items ? b : b - items, y.bytes, offset_of(c, b), unit,
-                    y.lower, y.upper);
-}
-
-static rondo_status fail_answer(const checker *c, const pair *asked) {
-  if (asked->first == asked->second) return rondo_plan_fail_backward(c->problem, asked->first);
-  return fail_pair(c, asked->first, asked->second);
-}
-
 /* Questions -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status answer_all(checker *c) {
   RONDO_TRY(rondo_reach_answer(c->scratch.allocator, c->problem->order, c->questions.items, c->questions.count));
   for (size_t i = 0; i < c->questions.count; i++) {
-    if (!c->questions.items[i].answer) return fail_answer(c, &c->pairs.items[c->questions.items[i].number]);
+    const pair asked = c->pairs.items[c->questions.items[i].number];
+    if (c->questions.items[i].answer) continue;
+    if (asked.first == asked.second) return rondo_plan_fail_backward(c->problem, asked.first);
+    return rondo_plan_fail_overlap(c->problem, c->offsets, asked.first, asked.second);
   }
   c->pairs.count = c->questions.count = 0;
   return RONDO_OK;
@@ -89,8 +61,9 @@ static rondo_status ask(checker *c, uint32_t from, uint32_t to, pair asked) {
 static rondo_status require_before(checker *c, uint32_t first, uint32_t second) {
   const uint32_t end = piece(c, first).upper;
   const uint32_t start = piece(c, second).lower;
-  if (c->problem->order == NULL) return end <= start ? RONDO_OK : fail_pair(c, first, second);
-  if (end >= start) return fail_pair(c, first, second);
+  if (c->problem->order == NULL)
+    return end <= start ? RONDO_OK : rondo_plan_fail_overlap(c->problem, c->offsets, first, second);
+  if (end >= start) return rondo_plan_fail_overlap(c->problem, c->offsets, first, second);
   return ask(c, end, start, (pair){first, second});
 }
 
@@ -154,29 +127,23 @@ static void end(checker *c, uint32_t number) {
   rondo_array_remove(list, at);
 }
 
-static int compare_changes(const void *a, const void *b) {
-  const change *x = a;
-  const change *y = b;
-  if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
-  if (x->begins != y->begins) return x->begins < y->begins ? -1 : 1;
-  return (x->number > y->number) - (x->number < y->number);
-}
-
-static rondo_status sweep(checker *c, change *changes) {
-  const uint32_t numbers = (uint32_t)(c->problem->count + c->problem->obstacle_count);
+/* Entries: an offset, and twice the number of the piece that ends there, or begins, plus 1. The sort is stable, so ends
+ * come before beginnings at the same offset. */
+static rondo_status sweep(checker *c, rondo_sort_entry *changes) {
+  const uint32_t pieces = (uint32_t)(c->problem->count + c->problem->obstacle_count);
   size_t count = 0;
-  for (uint32_t i = 0; i < numbers; i++) {
-    const size_t bytes = piece(c, i).bytes;
-    if (bytes == 0) continue;
-    changes[count++] = (change){offset_of(c, i), i, 1};
-    changes[count++] = (change){offset_of(c, i) + bytes, i, 0};
+  for (uint32_t begins = 0; begins < 2; begins++) {
+    for (uint32_t i = 0; i < pieces; i++) {
+      const size_t bytes = piece(c, i).bytes, offset = rondo_plan_piece_offset(c->problem, c->offsets, i);
+      if (bytes > 0) changes[count++] = (rondo_sort_entry){begins == 1 ? offset : offset + bytes, 2 * i + begins};
+    }
   }
-  if (count > 1) qsort(changes, count, sizeof *changes, compare_changes);
+  if (count > 1) rondo_sort_entries(changes, changes + count, count);
   for (size_t i = 0; i < count; i++) {
-    if (changes[i].begins) {
-      RONDO_TRY(begin(c, changes[i].number));
+    if (changes[i].value % 2 == 1) {
+      RONDO_TRY(begin(c, changes[i].value / 2));
     } else {
-      end(c, changes[i].number);
+      end(c, changes[i].value / 2);
     }
   }
   return answer_all(c);
@@ -185,13 +152,13 @@ static rondo_status sweep(checker *c, change *changes) {
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status check_with(checker *c) {
-  const size_t most = 2 * (c->problem->count + c->problem->obstacle_count);
-  change *changes = NULL;
+  const size_t pieces = c->problem->count + c->problem->obstacle_count;
+  rondo_sort_entry *changes = NULL;
   RONDO_TRY(rondo_branches_make(&c->scratch, c->problem, &c->branches));
   c->list_count = (size_t)c->branches.count + 1;
   RONDO_TRY(rondo_scratch_take(&c->scratch, c->list_count, sizeof *c->lists, &c->lists));
   RONDO_TRY(check_directions(c));
-  RONDO_TRY(rondo_scratch_take(&c->scratch, most, sizeof *changes, &changes));
+  RONDO_TRY(rondo_scratch_take(&c->scratch, pieces, 4 * sizeof *changes, &changes));
   return sweep(c, changes);
 }
 

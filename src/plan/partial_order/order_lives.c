@@ -42,12 +42,13 @@ static rondo_status check_directions(const rondo_allocator *allocator, const ron
   const rondo_plan_problem *problem = lives->problem;
   RONDO_ARRAY(rondo_reach_question) questions = {0};
   rondo_status status = RONDO_OK;
-  for (size_t i = 0; i < problem->count + problem->obstacle_count && status == RONDO_OK; i++) {
+  const uint32_t pieces = (uint32_t)(problem->count + problem->obstacle_count);
+  for (uint32_t i = 0; i < pieces && status == RONDO_OK; i++) {
     const rondo_plan_item life = rondo_plan_piece(problem, i);
     bool forward = true;
     if (life.upper == RONDO_PLAN_FOREVER) continue;
     if (!ask_relation(lives->relation, life.lower, life.upper, &forward)) {
-      const rondo_reach_question question = {.from = life.lower, .to = life.upper, .number = (uint32_t)i};
+      const rondo_reach_question question = {.from = life.lower, .to = life.upper, .number = i};
       status = rondo_array_push(allocator, &questions, &question);
     } else if (!forward) {
       status = rondo_plan_fail_backward(problem, i);
