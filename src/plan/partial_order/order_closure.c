@@ -123,57 +123,45 @@ static void measure_distances(flow *f) {
   f->work += 2 * (uint64_t)f->node_count + f->edge_count;
 }
 
-/* One way out of a place: where to, and how many more bytes may go there. False when there is no such number. */
-static bool way_out(const flow *f, uint32_t place, uint32_t number, uint32_t *to, size_t *room) {
+/* An arc of the residual graph. One that cancels carries no more bytes than flow the other way. */
+typedef struct arc {
+  uint32_t to;
+  size_t *flow;
+  bool cancels;
+} arc;
+
+/* False when the place has no arc with this number. */
+static bool arc_of(const flow *f, uint32_t place, uint32_t number, arc *out) {
   const uint32_t v = place / 2;
-  *room = SIZE_MAX;
   if (place % 2 == 0) {
     const uint32_t i = f->predecessor_start[v] + number;
-    const bool is_inner = i == f->predecessor_start[v + 1];
     if (i > f->predecessor_start[v + 1]) return false;
-    *to = 2 * (is_inner ? v : f->predecessors[i]) + 1;
-    if (is_inner) *room = f->within[v];
+    *out = i == f->predecessor_start[v + 1] ? (arc){2 * v + 1, &f->within[v], true}
+                                            : (arc){2 * f->predecessors[i] + 1, &f->across[f->edge[i]], false};
     return true;
   }
   const uint32_t e = f->order->successor_start[v] + number - 1;
   if (number > 0 && e >= f->order->successor_start[v + 1]) return false;
-  *to = 2 * (number == 0 ? v : f->order->successors[e]);
-  if (number > 0) *room = f->across[e];
+  *out = number == 0 ? (arc){2 * v, &f->within[v], false} : (arc){2 * f->order->successors[e], &f->across[e], true};
   return true;
 }
 
-/* Sends bytes out of a place over the way it tries now. */
-static void send(flow *f, uint32_t place, size_t bytes) {
-  const uint32_t v = place / 2;
-  const uint32_t number = f->turn[place];
-  if (place % 2 == 0) {
-    const uint32_t i = f->predecessor_start[v] + number;
-    if (i == f->predecessor_start[v + 1]) {
-      f->within[v] -= bytes;
-    } else {
-      f->across[f->edge[i]] += bytes;
-    }
-  } else if (number == 0) {
-    f->within[v] += bytes;
-  } else {
-    f->across[f->order->successor_start[v] + number - 1] -= bytes;
-  }
-}
+static size_t capacity_of(const arc *a) { return a->cancels ? *a->flow : SIZE_MAX; }
 
 /* Sends along the path all that it has room for. Returns how much of the path stays of use. */
 static size_t send_along(flow *f, size_t length) {
   const uint32_t source = f->path[0] / 2;
   const uint32_t sink = f->path[length - 1] / 2;
   size_t bytes = f->needs[source] < f->frees[sink] ? f->needs[source] : f->frees[sink];
-  uint32_t to = 0;
-  size_t room = 0;
+  arc a;
   for (size_t i = 0; i + 1 < length; i++) {
-    if (way_out(f, f->path[i], f->turn[f->path[i]], &to, &room) && room < bytes) bytes = room;
+    if (arc_of(f, f->path[i], f->turn[f->path[i]], &a) && capacity_of(&a) < bytes) bytes = capacity_of(&a);
   }
   size_t kept = length;
   for (size_t i = length - 1; i-- > 0;) {
-    send(f, f->path[i], bytes);
-    if (way_out(f, f->path[i], f->turn[f->path[i]], &to, &room) && room == 0) kept = i + 1;
+    if (!arc_of(f, f->path[i], f->turn[f->path[i]], &a)) continue;
+    *a.flow = a.cancels ? *a.flow - bytes : *a.flow + bytes;
+    if (capacity_of(&a) == 0) kept = i + 1;
   }
   f->needs[source] -= bytes;
   f->frees[sink] -= bytes;
@@ -192,14 +180,13 @@ static void send_from(flow *f, uint32_t node) {
       length = send_along(f, length);
       continue;
     }
-    uint32_t to = 0;
-    size_t room = 0;
+    arc a;
     f->work++;
-    if (!way_out(f, place, f->turn[place], &to, &room)) {
+    if (!arc_of(f, place, f->turn[place], &a)) {
       length--;
       if (length > 0) f->turn[f->path[length - 1]]++;
-    } else if (room > 0 && f->distance[place] > 0 && f->distance[to] == f->distance[place] - 1) {
-      f->path[length++] = to;
+    } else if (capacity_of(&a) > 0 && f->distance[place] > 0 && f->distance[a.to] == f->distance[place] - 1) {
+      f->path[length++] = a.to;
     } else {
       f->turn[place]++;
     }
@@ -226,10 +213,9 @@ static void mark_moment(flow *f) {
     if (f->needs[v] > 0) reach(f, 2 * v, 0, &count);
   }
   for (size_t i = 0; i < count; i++) {
-    uint32_t to = 0;
-    size_t room = 0;
-    for (uint32_t k = 0; way_out(f, f->path[i], k, &to, &room); k++) {
-      if (room > 0) reach(f, to, 0, &count);
+    arc a;
+    for (uint32_t k = 0; arc_of(f, f->path[i], k, &a); k++) {
+      if (capacity_of(&a) > 0) reach(f, a.to, 0, &count);
     }
   }
 }

@@ -129,6 +129,11 @@ static uint32_t most_ranges(const rondo_relation *relation) {
 rondo_status rondo_order_index_make(rondo_scratch *scratch, const rondo_lives *lives, rondo_order_index *out) {
   const size_t slots = (size_t)lives->relation->slot_count + 1;
   *out = (rondo_order_index){.lives = lives, .count = lives->count, .most_ranges = most_ranges(lives->relation)};
+  out->grain = lives->count == 0 ? 1 : SIZE_MAX;
+  for (uint32_t i = 0; i < lives->count; i++) {
+    const size_t alignment = lives->problem->items[lives->items[i]].alignment;
+    if (alignment < out->grain) out->grain = alignment == 0 ? 1 : alignment;
+  }
   RONDO_TRY(rondo_scratch_take(scratch, out->count, sizeof *out->items, &out->items));
   RONDO_TRY(rondo_scratch_take(scratch, out->count, sizeof *out->by_entry, &out->by_entry));
   RONDO_TRY(rondo_scratch_take(scratch, slots, sizeof *out->firsts, &out->firsts));

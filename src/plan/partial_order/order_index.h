@@ -26,6 +26,7 @@ typedef struct rondo_index_firsts {
 typedef struct rondo_order_index {
   const rondo_lives *lives;
   uint32_t count;
+  size_t grain;               /* the smallest alignment of an entry, at least 1: a divisor of all others */
   uint32_t *items;            /* of each entry */
   rondo_life *by_entry;       /* and its life */
   rondo_index_firsts *firsts; /* of each slot, and of one more */

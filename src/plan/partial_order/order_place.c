@@ -125,7 +125,8 @@ static rondo_status place_best(rondo_order_placer *p, uint32_t number, size_t *o
   if (offset > lowest) return RONDO_OK;
   offsets[item] = offset;
   *out_top = top = offset + lives->problem->items[item].bytes;
-  if (!rondo_checked_align(*out_top, p->grain, &top) && *out_top == SIZE_MAX) return fail_high(lives, item, offset);
+  if (!rondo_checked_align(*out_top, p->index->grain, &top) && *out_top == SIZE_MAX)
+    return fail_high(lives, item, offset);
   p->ranks[entry] = PLACED;
   lift_met(p, entry, top);
   return RONDO_OK;
@@ -162,13 +163,7 @@ rondo_status rondo_order_placer_run(rondo_order_placer *placer, const uint32_t *
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_order_placer_make(rondo_scratch *scratch, const rondo_order_index *index, rondo_order_placer *out) {
-  const rondo_plan_problem *problem = index->lives->problem;
-  *out = (rondo_order_placer){.index = index, .grain = SIZE_MAX / 2 + 1, .leaves = 1};
-  for (uint32_t i = 0; i < index->count; i++) {
-    const size_t alignment = problem->items[index->items[i]].alignment;
-    if (alignment < out->grain) out->grain = alignment;
-  }
-  if (out->grain == 0) out->grain = 1;
+  *out = (rondo_order_placer){.index = index, .leaves = 1};
   out->block_count = index->count / BLOCK + (index->count % BLOCK > 0);
   while (out->leaves < out->block_count) out->leaves *= 2;
   RONDO_TRY(rondo_scratch_take(scratch, out->block_count, sizeof *out->blocks, &out->blocks));

@@ -9,7 +9,6 @@
 
 typedef struct rondo_order_placer {
   const rondo_order_index *index;
-  size_t grain;    /* that all alignments are multiples of */
   size_t *lowest;  /* of each entry: where it could lie at the lowest, or where its block knows of no higher place */
   uint32_t *ranks; /* of each entry: small is preferred; UINT32_MAX: placed */
   struct rondo_order_placer_block *blocks;

@@ -24,6 +24,7 @@ typedef struct builder {
   rondo_scratch *scratch;  /* of the relation */
   rondo_scratch temporary; /* of the making alone */
   rondo_relation *relation;
+  const rondo_plan_order *order;
   uint32_t node_count;
   uint32_t most_chains; /* in a part */
   uint32_t *node_stage; /* then the parent in the forest of parts, then the part */
@@ -39,22 +40,15 @@ typedef struct builder {
 
 /* Stages ----------------------------------------------------------------------------------------------------------- */
 
-static const uint32_t *successors_of(const builder *b, uint32_t node, uint32_t *out_count) {
-  const rondo_plan_order *order = b->relation->order;
-  *out_count = order->successor_start[node + 1] - order->successor_start[node];
-  return *out_count == 0 ? NULL : order->successors + order->successor_start[node];
-}
-
 /* Fills scratch arrays with the earliest successor and the latest predecessor of each node, and last_successor. */
 static void find_spans(const builder *b, uint32_t *earliest, uint32_t *latest) {
   for (uint32_t i = 0; i < b->node_count; i++) {
-    uint32_t count = 0;
-    const uint32_t *successors = successors_of(b, i, &count);
     earliest[i] = UINT32_MAX;
-    for (uint32_t k = 0; k < count; k++) {
-      if (successors[k] < earliest[i]) earliest[i] = successors[k];
-      if (successors[k] > b->last_successor[i]) b->last_successor[i] = successors[k];
-      latest[successors[k]] = i + 1; /* the last to write is the latest; 0: none */
+    for (uint32_t e = b->order->successor_start[i]; e < b->order->successor_start[i + 1]; e++) {
+      const uint32_t successor = b->order->successors[e];
+      if (successor < earliest[i]) earliest[i] = successor;
+      if (successor > b->last_successor[i]) b->last_successor[i] = successor;
+      latest[successor] = i + 1; /* the last to write is the latest; 0: none */
     }
   }
 }
@@ -96,12 +90,11 @@ static uint32_t find_root(uint32_t *parents, uint32_t node) {
 static void unite_by_edges(builder *b, uint32_t *parents) {
   for (uint32_t i = 0; i < b->node_count; i++) parents[i] = i;
   for (uint32_t i = 0; i < b->node_count; i++) {
-    uint32_t count = 0;
-    const uint32_t *successors = successors_of(b, i, &count);
-    for (uint32_t k = 0; k < count; k++) {
-      if (b->node_stage[successors[k]] != b->node_stage[i]) continue;
+    for (uint32_t e = b->order->successor_start[i]; e < b->order->successor_start[i + 1]; e++) {
+      const uint32_t successor = b->order->successors[e];
+      if (b->node_stage[successor] != b->node_stage[i]) continue;
       const uint32_t x = find_root(parents, i);
-      const uint32_t y = find_root(parents, successors[k]);
+      const uint32_t y = find_root(parents, successor);
       parents[x > y ? x : y] = x > y ? y : x; /* the root is the first node of its part */
     }
   }
@@ -176,13 +169,13 @@ static void trim_rows(const builder *b, const weaver *w) {
 
 /* The first successor of u after a node; UINT32_MAX: none. Of very many successors the last stands for all. */
 static uint32_t next_successor(const builder *b, uint32_t u, uint32_t node) {
-  uint32_t count = 0;
+  const uint32_t begin = b->order->successor_start[u], end = b->order->successor_start[u + 1];
   uint32_t next = UINT32_MAX;
-  const uint32_t *successors = successors_of(b, u, &count);
   if (b->last_successor[u] <= node) return UINT32_MAX;
-  if (count > MOST_LOOKED_AT) return b->last_successor[u];
-  for (uint32_t k = 0; k < count; k++) {
-    if (successors[k] > node && successors[k] < next) next = successors[k];
+  if (end - begin > MOST_LOOKED_AT) return b->last_successor[u];
+  for (uint32_t e = begin; e < end; e++) {
+    const uint32_t successor = b->order->successors[e];
+    if (successor > node && successor < next) next = successor;
   }
   return next;
 }
@@ -222,13 +215,12 @@ static rondo_status put_on_chain(const builder *b, weaver *w, uint32_t node) {
 static void propagate(const builder *b, const weaver *w, uint32_t node) {
   uint32_t *rows = b->relation->past.items + w->rows;
   const uint32_t *from = rows + (size_t)b->relation->node_row[node] * w->stride;
-  uint32_t count = 0;
-  const uint32_t *successors = successors_of(b, node, &count);
-  for (uint32_t k = 0; k < count; k++) {
-    if (b->node_part[successors[k]] != w->part) continue;
-    uint32_t *to = rows + (size_t)b->relation->node_row[successors[k]] * w->stride;
+  const uint32_t chain = b->node_chain[node];
+  for (uint32_t e = b->order->successor_start[node]; e < b->order->successor_start[node + 1]; e++) {
+    const uint32_t successor = b->order->successors[e];
+    if (b->node_part[successor] != w->part) continue;
+    uint32_t *to = rows + (size_t)b->relation->node_row[successor] * w->stride;
     for (uint32_t c = 0; c < w->width; c++) to[c] = from[c] > to[c] ? from[c] : to[c];
-    const uint32_t chain = b->node_chain[node];
     if (chain == RONDO_RELATION_LOOSE) continue;
     if (to[chain] <= b->node_place[node]) to[chain] = b->node_place[node] + 1;
   }
@@ -278,14 +270,14 @@ static rondo_status make_future(const builder *b, const weaver *w) {
     for (uint32_t c = 0; c < w->width; c++) {
       row[c] = relation->chain_slot.items[part->first_chain + c] + b->chain_length[c];
     }
-    uint32_t count = 0;
-    const uint32_t *successors = successors_of(b, w->nodes[i], &count);
-    for (uint32_t k = 0; k < count; k++) {
-      if (b->node_part[successors[k]] != w->part) continue;
-      const uint32_t *from = rows + (size_t)relation->node_row[successors[k]] * w->width;
+    const uint32_t *start = &b->order->successor_start[w->nodes[i]];
+    for (uint32_t e = start[0]; e < start[1]; e++) {
+      const uint32_t successor = b->order->successors[e];
+      if (b->node_part[successor] != w->part) continue;
+      const uint32_t *from = rows + (size_t)relation->node_row[successor] * w->width;
       for (uint32_t c = 0; c < w->width; c++) row[c] = from[c] < row[c] ? from[c] : row[c];
-      const uint32_t chain = b->node_chain[successors[k]];
-      const uint32_t slot = relation->node_slot[successors[k]];
+      const uint32_t chain = b->node_chain[successor];
+      const uint32_t slot = relation->node_slot[successor];
       if (chain != RONDO_RELATION_LOOSE && slot < row[chain]) row[chain] = slot;
     }
   }
@@ -425,8 +417,11 @@ rondo_status rondo_relation_make(rondo_scratch *scratch, const rondo_plan_order 
                       order->node_count, MOST_NODES);
   }
   *out = (rondo_relation){.order = order, .slot_count = order->node_count + 2};
-  builder b = {
-      .scratch = scratch, .temporary.allocator = scratch->allocator, .relation = out, .node_count = order->node_count};
+  builder b = {.scratch = scratch,
+               .temporary.allocator = scratch->allocator,
+               .relation = out,
+               .order = order,
+               .node_count = order->node_count};
   b.most_chains = limit_chains(order->node_count, most_chains);
   rondo_status status = allocate_nodes(&b);
   if (status == RONDO_OK) status = number_parts(&b, number_stages(&b));

@@ -41,14 +41,9 @@ static uint32_t units_of(const rondo_order_repair *r, size_t bytes) {
 /* Of all alignments the least, or more where the sum of all items would not fit. */
 static size_t choose_unit(const rondo_order_index *index) {
   const rondo_plan_item *items = index->lives->problem->items;
-  size_t unit = SIZE_MAX / 2 + 1;
+  size_t unit = index->grain;
   size_t sum = 0;
-  for (uint32_t i = 0; i < index->count; i++) {
-    const rondo_plan_item *item = &items[index->items[i]];
-    if (item->alignment < unit) unit = item->alignment;
-    sum += item->bytes; /* fits, as was checked */
-  }
-  if (unit == 0) unit = 1;
+  for (uint32_t i = 0; i < index->count; i++) sum += items[index->items[i]].bytes; /* fits, as was checked */
   while (sum / unit + index->count >= MOST_UNITS) unit *= 2;
   return unit;
 }
