@@ -9,8 +9,8 @@
 
 #include "base/allocation.h"
 
-#define RONDO_PLAN_MOST_ITEMS ((size_t)1 << 30)
-#define RONDO_PLAN_MOST_THREADS 256
+#define RONDO_PLAN_MAX_ITEMS ((size_t)1 << 30)
+#define RONDO_PLAN_MAX_THREADS 256
 
 /* Copies, checks every field. The arrays stay the caller's. Errors: as rondo_plan_make. */
 RONDO_MUST_USE rondo_status rondo_plan_problem_read(const rondo_plan_problem *given, rondo_plan_problem *out);

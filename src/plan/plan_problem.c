@@ -125,9 +125,9 @@ static rondo_status check_list(const char *what, const void *list, size_t count)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a plan of %zu %s without their list", count,
                       what);
   }
-  if (count <= RONDO_PLAN_MOST_ITEMS) return RONDO_OK;
+  if (count <= RONDO_PLAN_MAX_ITEMS) return RONDO_OK;
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "a plan of %zu %s; the most is %zu", count, what,
-                    RONDO_PLAN_MOST_ITEMS);
+                    RONDO_PLAN_MAX_ITEMS);
 }
 
 rondo_status rondo_plan_problem_read(const rondo_plan_problem *given, rondo_plan_problem *out) {
@@ -200,10 +200,9 @@ rondo_status rondo_plan_options_read(const rondo_plan_options *given, rondo_plan
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "rondo_plan_options: gap is %g: it is a factor of at least 1, or 0", out->gap);
   }
-  if (out->threads > RONDO_PLAN_MOST_THREADS) {
+  if (out->threads > RONDO_PLAN_MAX_THREADS) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "rondo_plan_options: %u threads to search; the most is %u", out->threads,
-                      RONDO_PLAN_MOST_THREADS);
+                      "rondo_plan_options: %u threads to search; the most is %u", out->threads, RONDO_PLAN_MAX_THREADS);
   }
   const bool by_default = out->budget_ms == 0 && out->budget_steps == 0 && !out->fast_only;
   if (out->gap == 0) out->gap = by_default ? 1.005 : 1;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Choices are numbered by sorting the branches by parent and the user's number. Each branch knows one that is further
- * around it than its parent, so that any is reached in a logarithm of the depth (Myers, "An applicative random-access
- * stack", 1983).
+ * Choices are numbered by sorting the branches by parent and the caller's number. Each branch has a jump to an
+ * ancestor, so that any ancestor is reached in logarithmic time (Myers, "An applicative random-access stack", 1983).
  */
 #include "plan/partial_order/order_branch.h"
 
 #include "base/error.h"
 #include "plan/radix_sort.h"
 
-/* `sorted` holds the branches by parent and then by the choice of the problem. */
+/* `sorted` holds the branches by parent and then by the caller's number of the choice. */
 static void number_choices(rondo_branches *branches, const rondo_sort_entry *sorted, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
     if (i == 0 || sorted[i].key != sorted[i - 1].key) branches->choice_begin[branches->choice_count++] = i;
@@ -18,7 +17,8 @@ static void number_choices(rondo_branches *branches, const rondo_sort_entry *sor
   branches->choice_begin[branches->choice_count] = count;
 }
 
-/* Of a branch with that parent: as far as two jumps from the parent when these are equally far, else to the parent. */
+/* The jump of a branch with this parent. If two jumps from the parent have equal lengths, it goes as far as both; else
+ * it goes to the parent. */
 static uint32_t choose_jump(const rondo_branches *branches, uint32_t parent) {
   const uint32_t *depth = branches->depth;
   const uint32_t first = branches->jump[parent];
@@ -53,7 +53,7 @@ rondo_status rondo_branches_make(rondo_scratch *scratch, const rondo_plan_proble
   return fill(scratch, problem, out);
 }
 
-/* The branch itself or the one around it at that depth. */
+/* The ancestor of a branch at a depth, or the branch itself. */
 static uint32_t around(const rondo_branches *branches, uint32_t branch, uint32_t depth) {
   while (branches->depth[branch] > depth) {
     const uint32_t jump = branches->jump[branch];
@@ -62,7 +62,8 @@ static uint32_t around(const rondo_branches *branches, uint32_t branch, uint32_t
   return branch;
 }
 
-/* Where they are in different branches of the same one. How far jumps go depends on the depth alone. */
+/* True if they are in different branches of one choice. The length of a jump depends on the depth alone, so jumps of
+ * branches at one depth end at one depth. */
 bool rondo_branches_exclude(const rondo_branches *branches, uint32_t a, uint32_t b) {
   a = around(branches, a, branches->depth[b]);
   b = around(branches, b, branches->depth[a]);

@@ -2,7 +2,8 @@
  * The check of a plan on a partial order: a sweep over the offsets. The items of one branch that hold the same byte
  * must form a chain, so they are kept sorted by alloc node. A new item is compared with its two neighbours only: by
  * transitivity, it then comes after all earlier items and before all later ones. It is compared with the items of each
- * branch that its own branch does not exclude, and with the obstacles. rondo_reach_answer answers all comparisons.
+ * branch that its own branch does not exclude, and with the obstacles. Comparisons are collected, and rondo_reach_run
+ * decides them.
  */
 #include "base/array.h"
 #include "base/binary_search.h"
@@ -14,50 +15,50 @@
 
 #define QUESTIONS_AT_ONCE ((size_t)1 << 20)
 
-/* `first` must be freed before `second` begins, or be the same: then its own free must come after its alloc. */
+/* `first` must be freed before `second` begins. If they are the same, its free must come after its alloc. */
 typedef struct pair {
   uint32_t first, second;
 } pair;
 
-typedef RONDO_ARRAY(uint32_t) live_list; /* numbers, by alloc node or step */
+typedef RONDO_ARRAY(uint32_t) live_list; /* pieces, sorted by alloc node or step */
 
 typedef struct checker {
   rondo_scratch scratch;
   const rondo_plan_problem *problem;
   const size_t *offsets;
   rondo_branches branches;
-  live_list *lists; /* of each branch; after them one of the obstacles, in no order */
+  live_list *lists; /* of each branch, then an unsorted one of the obstacles */
   size_t list_count;
-  RONDO_ARRAY(pair) pairs; /* of each question asked, by its number */
-  RONDO_ARRAY(rondo_reach_question) questions;
+  RONDO_ARRAY(pair) pairs; /* for each query, by its number */
+  RONDO_ARRAY(rondo_reach_query) queries;
 } checker;
 
 /* Lifetimes -------------------------------------------------------------------------------------------------------- */
 
 static rondo_plan_item piece(const checker *c, uint32_t number) { return rondo_plan_piece(c->problem, number); }
 
-/* Questions -------------------------------------------------------------------------------------------------------- */
+/* Queries ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status answer_all(checker *c) {
-  RONDO_TRY(rondo_reach_answer(c->scratch.allocator, c->problem->order, c->questions.items, c->questions.count));
-  for (size_t i = 0; i < c->questions.count; i++) {
-    const pair asked = c->pairs.items[c->questions.items[i].number];
-    if (c->questions.items[i].answer) continue;
+  RONDO_TRY(rondo_reach_run(c->scratch.allocator, c->problem->order, c->queries.items, c->queries.count));
+  for (size_t i = 0; i < c->queries.count; i++) {
+    const pair asked = c->pairs.items[c->queries.items[i].number];
+    if (c->queries.items[i].answer) continue;
     if (asked.first == asked.second) return rondo_plan_fail_backward(c->problem, asked.first);
     return rondo_plan_fail_overlap(c->problem, c->offsets, asked.first, asked.second);
   }
-  c->pairs.count = c->questions.count = 0;
+  c->pairs.count = c->queries.count = 0;
   return RONDO_OK;
 }
 
 static rondo_status ask(checker *c, uint32_t from, uint32_t to, pair asked) {
-  const rondo_reach_question question = {.from = from, .to = to, .number = (uint32_t)c->pairs.count};
+  const rondo_reach_query query = {.from = from, .to = to, .number = (uint32_t)c->pairs.count};
   RONDO_TRY(rondo_array_push(c->scratch.allocator, &c->pairs, &asked));
-  RONDO_TRY(rondo_array_push(c->scratch.allocator, &c->questions, &question));
-  return c->questions.count < QUESTIONS_AT_ONCE ? RONDO_OK : answer_all(c);
+  RONDO_TRY(rondo_array_push(c->scratch.allocator, &c->queries, &query));
+  return c->queries.count < QUESTIONS_AT_ONCE ? RONDO_OK : answer_all(c);
 }
 
-/* The first is over before the second begins. */
+/* Requires that `first` ends before `second` begins. */
 static rondo_status require_before(checker *c, uint32_t first, uint32_t second) {
   const uint32_t end = piece(c, first).upper;
   const uint32_t start = piece(c, second).lower;
@@ -78,7 +79,7 @@ static rondo_status check_directions(checker *c) {
 
 /* The sweep -------------------------------------------------------------------------------------------------------- */
 
-/* How many of the list begin before the number does. */
+/* The number of pieces in the list that begin before this one. */
 static size_t position_of(const checker *c, const live_list *list, uint32_t number) {
   const uint32_t lower = piece(c, number).lower;
   size_t low = 0, high = list->count;
@@ -123,12 +124,13 @@ static void end(checker *c, uint32_t number) {
   const bool is_item = number < c->problem->count;
   live_list *list = &c->lists[is_item ? piece(c, number).branch : c->branches.count];
   size_t at = is_item ? position_of(c, list, number) : 0;
-  while (list->items[at] != number) at++; /* items are found at once: no two of a list begin together */
+  while (list->items[at] != number)
+    at++; /* an item is at this index already, because no two items of a list begin together */
   rondo_array_remove(list, at);
 }
 
-/* Entries: an offset, and twice the number of the piece that ends there, or begins, plus 1. The sort is stable, so ends
- * come before beginnings at the same offset. */
+/* Entries: an offset, and twice the number of the piece that begins or ends there, plus 1 if it begins. The sort is
+ * stable, so ends come before beginnings at the same offset. */
 static rondo_status sweep(checker *c, rondo_sort_entry *changes) {
   const uint32_t pieces = (uint32_t)(c->problem->count + c->problem->obstacle_count);
   size_t count = 0;
@@ -168,7 +170,7 @@ rondo_status rondo_order_check(const rondo_allocator *allocator, const rondo_pla
   const rondo_status status = check_with(&c);
   for (size_t i = 0; i < c.list_count && c.lists != NULL; i++) rondo_array_free(allocator, &c.lists[i]);
   rondo_array_free(allocator, &c.pairs);
-  rondo_array_free(allocator, &c.questions);
+  rondo_array_free(allocator, &c.queries);
   rondo_scratch_free(&c.scratch);
   return status;
 }

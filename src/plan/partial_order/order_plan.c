@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The way to a plan: the relation of the order, lives on it, a first lower bound. Where the hull of intervals needs
- * hardly more than the bound, it is planned; else the order is planned as it is.
+ * Plans a partial order: computes the relation of its nodes, the lifetimes on it, and a first lower bound. If the hull
+ * of intervals needs hardly more than the bound, plans the hull; otherwise searches on the order.
  */
 #include "plan/partial_order/order_plan.h"
 
@@ -13,26 +13,26 @@
 
 typedef struct planner {
   rondo_scratch scratch;
-  const rondo_plan_problem *problem; /* the caller's, or that of the chain */
+  const rondo_plan_problem *problem; /* the caller's, or the chain's */
   rondo_plan_copy chain;
   rondo_plan_order order; /* of the chain */
   const rondo_plan_options *options;
   uint64_t start_ns;
   rondo_branches branches;
   rondo_relation relation;
-  rondo_lives lives;
+  rondo_lifetimes lifetimes;
   rondo_hull hull;
   rondo_order_bound bound;
 } planner;
 
 /* Bounds ----------------------------------------------------------------------------------------------------------- */
 
-/* Up to where as many bytes are free of obstacles that are always there. */
-static size_t raise_over_obstacles(const rondo_lives *lives, size_t bytes) {
+/* Raises a bound over the obstacles that are always there: the offset below which as many bytes are free of them. */
+static size_t raise_over_obstacles(const rondo_lifetimes *lifetimes, size_t bytes) {
   size_t at = 0;
   size_t left = bytes;
-  for (size_t i = 0; i < lives->by_offset_count && bytes > 0; i++) {
-    const rondo_plan_obstacle *obstacle = &lives->problem->obstacles[lives->by_offset[i].value];
+  for (size_t i = 0; i < lifetimes->by_offset_count && bytes > 0; i++) {
+    const rondo_plan_obstacle *obstacle = &lifetimes->problem->obstacles[lifetimes->by_offset[i].value];
     if (obstacle->lower != 0 || obstacle->upper != RONDO_PLAN_FOREVER) continue;
     if (obstacle->offset >= at && obstacle->offset - at >= left) break;
     if (obstacle->offset > at) left -= obstacle->offset - at;
@@ -43,8 +43,8 @@ static size_t raise_over_obstacles(const rondo_lives *lives, size_t bytes) {
 
 /* Intervals with branches ------------------------------------------------------------------------------------------ */
 
-/* Replaces each step by the node that allocates what begins or frees what ends in it, and returns the number of steps.
- * Entries: the step, and twice the piece's number, plus 1 for an end. */
+/* Replaces each step by the node that allocates what begins there or frees what ends there. Returns the number of
+ * steps. An entry has the step, and twice the piece's number, plus 1 for an end. */
 static size_t number_steps(rondo_plan_copy *chain, rondo_sort_entry *entries) {
   const size_t items = chain->problem.count;
   size_t count = 0;
@@ -67,8 +67,8 @@ static size_t number_steps(rondo_plan_copy *chain, rondo_sort_entry *entries) {
   return steps;
 }
 
-/* Makes the problem one of an order that is a single chain. A step becomes two nodes: the first frees what ends there,
- * the second allocates what begins there, so that what ends up to a step and what begins in it do not meet. */
+/* Turns intervals into an order that is a single chain. Each step becomes two nodes: the first frees, the second
+ * allocates. So an item that ends at a step does not overlap one that begins there. */
 static rondo_status make_chain(planner *p) {
   const size_t pieces = p->problem->count + p->problem->obstacle_count;
   rondo_sort_entry *entries = NULL;
@@ -82,7 +82,7 @@ static rondo_status make_chain(planner *p) {
                       steps, (RONDO_PLAN_FOREVER - 1) / 2);
   }
   RONDO_TRY(rondo_scratch_take(&p->scratch, nodes + 1, sizeof *start, &start));
-  for (uint32_t i = 0; i < nodes; i++) start[i] = i; /* also the node before node i's successor, at i + 1 */
+  for (uint32_t i = 0; i < nodes; i++) start[i] = i; /* start + 1 is also the list of successors: i + 1 for node i */
   start[nodes] = (uint32_t)nodes - 1;
   p->order = (rondo_plan_order){(uint32_t)nodes, start, start + 1};
   p->chain.problem.order = &p->order;
@@ -90,16 +90,16 @@ static rondo_status make_chain(planner *p) {
   return RONDO_OK;
 }
 
-/* The ways of planning --------------------------------------------------------------------------------------------- */
+/* Planning --------------------------------------------------------------------------------------------------------- */
 
-/* Ending takes some of the time too. */
+/* Leaves a part of the budget for finishing. */
 static uint64_t deadline_of(const planner *p) {
   const uint64_t budget_ns = (uint64_t)p->options->budget_ms * 1000000;
   return budget_ns == 0 ? UINT64_MAX : p->start_ns + budget_ns - budget_ns / 64;
 }
 
 static void finish(const planner *p, rondo_plan_info *info) {
-  const size_t bytes = raise_over_obstacles(&p->lives, p->bound.bytes);
+  const size_t bytes = raise_over_obstacles(&p->lifetimes, p->bound.bytes);
   if (bytes > info->lower_bound) info->lower_bound = bytes;
   if (info->peak == info->lower_bound) info->optimal = true;
 }
@@ -110,7 +110,7 @@ static bool is_one_chain(const planner *p) {
 
 static rondo_status plan_hull(planner *p, size_t *offsets, rondo_plan_info *info) {
   RONDO_TRY(rondo_interval_plan(p->scratch.allocator, &p->hull.copy.problem, p->options, offsets, info));
-  if (!is_one_chain(p)) { /* else the intervals are the order, and what is proved of them is proved */
+  if (!is_one_chain(p)) { /* otherwise the intervals are the order itself, so their bounds hold */
     info->lower_bound = 0;
     info->optimal = false;
   }
@@ -119,7 +119,7 @@ static rondo_status plan_hull(planner *p, size_t *offsets, rondo_plan_info *info
 
 static rondo_status plan_order(planner *p, size_t *offsets, rondo_plan_info *info) {
   rondo_order_search search = {.allocator = p->scratch.allocator,
-                               .lives = &p->lives,
+                               .lifetimes = &p->lifetimes,
                                .options = p->options,
                                .deadline_ns = deadline_of(p),
                                .offsets = offsets,
@@ -131,10 +131,10 @@ static rondo_status plan_order(planner *p, size_t *offsets, rondo_plan_info *inf
 static rondo_status plan_with(planner *p, size_t *offsets, rondo_plan_info *info) {
   RONDO_TRY(rondo_branches_make(&p->scratch, p->problem, &p->branches));
   RONDO_TRY(rondo_relation_make(&p->scratch, p->problem->order, 0, &p->relation));
-  RONDO_TRY(rondo_lives_make(&p->scratch, p->problem, &p->relation, &p->branches, &p->lives));
+  RONDO_TRY(rondo_lifetimes_make(&p->scratch, p->problem, &p->relation, &p->branches, &p->lifetimes));
   RONDO_TRY(rondo_serial_bound(&p->scratch, p->problem, &p->branches, &p->bound));
-  RONDO_TRY(rondo_hull_make(&p->scratch, &p->lives, &p->hull));
-  const bool is_near = (double)p->hull.most_live <= HULL_GAP * (double)p->bound.bytes;
+  RONDO_TRY(rondo_hull_make(&p->scratch, &p->lifetimes, &p->hull));
+  const bool is_near = (double)p->hull.max_live <= HULL_GAP * (double)p->bound.bytes;
   RONDO_TRY(is_near ? plan_hull(p, offsets, info) : plan_order(p, offsets, info));
   finish(p, info);
   return RONDO_OK;

@@ -6,7 +6,7 @@
 
 #include "plan/partial_order/order_bound.h"
 #include "plan/partial_order/order_hull.h"
-#include "plan/partial_order/order_lives.h"
+#include "plan/partial_order/order_lifetimes.h"
 #include "support/test_allocator.h"
 #include "support/test_effort.h"
 
@@ -130,27 +130,27 @@ static void test_the_closure_is_the_worst_execution(void **state) {
 }
 
 /* With few chains some nodes are loose; then conflicts may be added, never lost. */
-static void assert_relation(const order_sample *s, uint32_t most_chains) {
+static void assert_relation(const order_sample *s, uint32_t max_chains) {
   const rondo_allocator allocator = rondo_allocator_default();
   rondo_scratch scratch = {.allocator = &allocator};
   rondo_relation relation;
   rondo_branches branches;
-  rondo_lives lives;
+  rondo_lifetimes lifetimes;
   rondo_hull hull;
-  assert_ok(rondo_relation_make(&scratch, &s->order, most_chains, &relation));
+  assert_ok(rondo_relation_make(&scratch, &s->order, max_chains, &relation));
   assert_ok(rondo_branches_make(&scratch, &s->problem, &branches));
-  assert_ok(rondo_lives_make(&scratch, &s->problem, &relation, &branches, &lives));
-  assert_ok(rondo_hull_make(&scratch, &lives, &hull));
+  assert_ok(rondo_lifetimes_make(&scratch, &s->problem, &relation, &branches, &lifetimes));
+  assert_ok(rondo_hull_make(&scratch, &lifetimes, &hull));
   for (size_t i = 0; i < s->problem.count; i++) {
-    const rondo_conflict conflict = rondo_conflict_of(&lives, &lives.lives[i]);
+    const rondo_conflict conflict = rondo_conflict_of(&lifetimes, &lifetimes.pieces[i]);
     for (size_t j = 0; j < s->problem.count; j++) {
-      const bool found = rondo_conflict_one(&lives, &conflict, &lives.lives[j]);
+      const bool found = rondo_conflict_one(&lifetimes, &conflict, &lifetimes.pieces[j]);
       const rondo_plan_item *a = &hull.copy.items[i], *b = &hull.copy.items[j];
       const bool overlap = a->lower < b->upper && b->lower < a->upper;
       if (i == j) continue;
       if (s->meets[i][j]) assert_true(found);
       if (found && s->items[i].branch == 0 && s->items[j].branch == 0) assert_true(overlap);
-      if (most_chains == 0) assert_true(found == s->meets[i][j]);
+      if (max_chains == 0) assert_true(found == s->meets[i][j]);
     }
   }
   rondo_relation_free(&allocator, &relation);

@@ -14,17 +14,17 @@ typedef struct repair_sample {
   rondo_scratch scratch;
   rondo_branches branches;
   rondo_relation relation;
-  rondo_lives lives;
+  rondo_lifetimes lifetimes;
   rondo_order_index index;
 } repair_sample;
 
-static void make_repair_sample(repair_sample *t, const rondo_plan_problem *problem, uint32_t most_chains) {
+static void make_repair_sample(repair_sample *t, const rondo_plan_problem *problem, uint32_t max_chains) {
   *t = (repair_sample){.allocator = rondo_allocator_default()};
   t->scratch.allocator = &t->allocator;
   assert_ok(rondo_branches_make(&t->scratch, problem, &t->branches));
-  assert_ok(rondo_relation_make(&t->scratch, problem->order, most_chains, &t->relation));
-  assert_ok(rondo_lives_make(&t->scratch, problem, &t->relation, &t->branches, &t->lives));
-  assert_ok(rondo_order_index_make(&t->scratch, &t->lives, &t->index));
+  assert_ok(rondo_relation_make(&t->scratch, problem->order, max_chains, &t->relation));
+  assert_ok(rondo_lifetimes_make(&t->scratch, problem, &t->relation, &t->branches, &t->lifetimes));
+  assert_ok(rondo_order_index_make(&t->scratch, &t->lifetimes, &t->index));
 }
 
 static void free_repair_sample(repair_sample *t) {
@@ -33,8 +33,8 @@ static void free_repair_sample(repair_sample *t) {
 }
 
 /* Counts how often each item is in the answer. */
-static void count_answer(const repair_sample *t, const rondo_index_answer *answer, unsigned *counts) {
-  assert_true(answer->range_count <= t->index.most_ranges);
+static void count_answer(const repair_sample *t, const rondo_index_conflicts *answer, unsigned *counts) {
+  assert_true(answer->range_count <= t->index.max_ranges);
   for (uint32_t i = 0; i < answer->range_count; i++) {
     for (uint32_t k = answer->ranges[i].begin; k < answer->ranges[i].end; k++) counts[t->index.items[k]]++;
   }
@@ -42,17 +42,18 @@ static void count_answer(const repair_sample *t, const rondo_index_answer *answe
 }
 
 static void assert_answers(repair_sample *t) {
-  const rondo_plan_problem *problem = t->lives.problem;
-  rondo_index_answer answer;
+  const rondo_plan_problem *problem = t->lifetimes.problem;
+  rondo_index_conflicts answer;
   unsigned *counts = calloc(problem->count, sizeof *counts);
   assert_non_null(counts);
-  assert_ok(rondo_index_answer_make(&t->scratch, &t->index, &answer));
+  assert_ok(rondo_index_conflicts_make(&t->scratch, &t->index, &answer));
   for (uint32_t entry = 0; entry < t->index.count; entry++) {
-    const rondo_conflict conflict = rondo_conflict_of(&t->lives, &t->index.by_entry[entry]);
-    rondo_order_index_ask(&t->index, entry, &answer);
+    const rondo_conflict conflict = rondo_conflict_of(&t->lifetimes, &t->index.by_entry[entry]);
+    rondo_order_index_find(&t->index, entry, &answer);
     count_answer(t, &answer, counts);
     for (size_t i = 0; i < problem->count; i++) {
-      const bool meets = problem->items[i].bytes > 0 && rondo_conflict_one(&t->lives, &conflict, &t->lives.lives[i]);
+      const bool meets =
+          problem->items[i].bytes > 0 && rondo_conflict_one(&t->lifetimes, &conflict, &t->lifetimes.pieces[i]);
       assert_int_equal(counts[i], meets);
       counts[i] = 0;
     }
@@ -126,7 +127,7 @@ static void test_what_is_repaired_is_a_plan_below_the_target(void **state) {
       if (peak <= s.most_live + 1) break;
       target = s.most_live + (peak - s.most_live) / 2;
       rondo_order_repair_begin(&repair, offsets, target);
-      if (round % 5 == 0) rondo_order_repair_forget(&repair, round);
+      if (round % 5 == 0) rondo_order_repair_reset_costs(&repair, round);
     }
     free_repair_sample(&t);
   }

@@ -132,7 +132,7 @@ static void test_branches_and_lists_are_looked_at(void **state) {
   p.problem.items = NULL;
   assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a plan of 2 items without their list");
   make_parts(&p, false);
-  p.problem.obstacle_count = RONDO_PLAN_MOST_ITEMS + 1;
+  p.problem.obstacle_count = RONDO_PLAN_MAX_ITEMS + 1;
   assert_refused(&p, RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "obstacles; the most is");
   rondo_plan *plan;
   assert_error(rondo_plan_make(NULL, NULL, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
@@ -146,7 +146,7 @@ static void test_options_are_looked_at(void **state) {
   rondo_plan *plan;
   assert_error(rondo_plan_make(&p.problem, &options, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
   assert_message("gap is 0.5");
-  options = (rondo_plan_options){RONDO_PLAN_OPTIONS_INIT, .threads = RONDO_PLAN_MOST_THREADS + 1};
+  options = (rondo_plan_options){RONDO_PLAN_OPTIONS_INIT, .threads = RONDO_PLAN_MAX_THREADS + 1};
   assert_error(rondo_plan_make(&p.problem, &options, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
   assert_message("257 threads");
 }
