@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Checks the user's problem and options. An error names the item, obstacle, branch or edge by its number.
+ * Checks the caller's problem and options, copies problems, and reports faults. An error names the item, obstacle,
+ * branch or edge by its number.
  */
 #include <assert.h>
 #include <math.h>
@@ -60,7 +61,7 @@ static rondo_status check_items(const rondo_plan_problem *problem) {
 static rondo_status check_obstacles(const rondo_plan_problem *problem) {
   for (size_t i = 0; i < problem->obstacle_count; i++) {
     const rondo_plan_obstacle *obstacle = &problem->obstacles[i];
-    const bool always = obstacle->lower == 0 && obstacle->upper == RONDO_PLAN_FOREVER; /* needs no nodes */
+    const bool always = obstacle->lower == 0 && obstacle->upper == RONDO_PLAN_FOREVER; /* valid without nodes too */
     if (!always) RONDO_TRY(check_lifetime(problem, "obstacle", i, obstacle->lower, obstacle->upper));
     size_t end = 0;
     if (rondo_checked_add(obstacle->offset, obstacle->bytes, &end)) continue;
@@ -93,12 +94,12 @@ static rondo_status check_successors(const rondo_plan_order *order, uint32_t nod
 static rondo_status check_order(const rondo_plan_order *order) {
   if (order == NULL || order->node_count == 0) return RONDO_OK;
   if (order->node_count >= RONDO_PLAN_FOREVER) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "a plan's order of %u nodes; the most is %u",
-                      order->node_count, RONDO_PLAN_FOREVER - 1);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "a plan's order has %u nodes; the maximum is %u", order->node_count, RONDO_PLAN_FOREVER - 1);
   }
   if (order->successor_start == NULL || (order->successors == NULL && order->successor_start[order->node_count] > 0)) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
-                      "a plan's order of %u nodes without its list of successors", order->node_count);
+                      "a plan's order has %u nodes, but a list of successors is NULL", order->node_count);
   }
   if (order->successor_start[0] != 0) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
@@ -122,17 +123,17 @@ static rondo_status check_branches(const rondo_plan_problem *problem) {
 
 static rondo_status check_list(const char *what, const void *list, size_t count) {
   if (count > 0 && list == NULL) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a plan of %zu %s without their list", count,
-                      what);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a plan has %zu %s, but their list is NULL",
+                      count, what);
   }
   if (count <= RONDO_PLAN_MAX_ITEMS) return RONDO_OK;
-  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "a plan of %zu %s; the most is %zu", count, what,
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "a plan has %zu %s; the maximum is %zu", count, what,
                     RONDO_PLAN_MAX_ITEMS);
 }
 
 rondo_status rondo_plan_problem_read(const rondo_plan_problem *given, rondo_plan_problem *out) {
   if (given == NULL) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a plan without a problem (NULL)");
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "the problem of a plan is NULL");
   }
   RONDO_TRY(rondo_versioned_read("rondo_plan_problem", given, out, sizeof *out));
   RONDO_TRY(check_list("items", out->items, out->count));
@@ -198,11 +199,11 @@ rondo_status rondo_plan_options_read(const rondo_plan_options *given, rondo_plan
   RONDO_TRY(rondo_versioned_read("rondo_plan_options", given, out, sizeof *out));
   if (out->gap != 0 && !(out->gap >= 1 && isfinite(out->gap))) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "rondo_plan_options: gap is %g: it is a factor of at least 1, or 0", out->gap);
+                      "rondo_plan_options: gap is %g; set a factor of at least 1, or 0 for the default", out->gap);
   }
   if (out->threads > RONDO_PLAN_MAX_THREADS) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "rondo_plan_options: %u threads to search; the most is %u", out->threads, RONDO_PLAN_MAX_THREADS);
+                      "rondo_plan_options: threads is %u; the maximum is %u", out->threads, RONDO_PLAN_MAX_THREADS);
   }
   const bool by_default = out->budget_ms == 0 && out->budget_steps == 0 && !out->fast_only;
   if (out->gap == 0) out->gap = by_default ? 1.005 : 1;

@@ -106,8 +106,8 @@ static bool find_fit(const rondo_order_placer *p, uint32_t entry, size_t from, s
 
 static rondo_status fail_high(const rondo_lifetimes *lifetimes, uint32_t item, size_t offset) {
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                    "item %u of a plan, of %zu bytes, does not fit above offset %zu in %zu bits", item,
-                    lifetimes->problem->items[item].bytes, offset, 8 * sizeof(size_t));
+                    "item %u of a plan (%zu bytes) ends past %zu bits if it is placed at or above offset %zu", item,
+                    lifetimes->problem->items[item].bytes, 8 * sizeof(size_t), offset);
 }
 
 /* Places the best entry of a block. If it must go higher than its lowest offset, raises that instead, and *out_top is

@@ -78,8 +78,9 @@ static rondo_status make_chain(planner *p) {
   const size_t steps = number_steps(&p->chain, entries);
   const size_t nodes = 2 * steps;
   if (nodes >= RONDO_PLAN_FOREVER) {
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "a plan of %zu different steps; the most is %u",
-                      steps, (RONDO_PLAN_FOREVER - 1) / 2);
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                      "the lifetimes of a plan have %zu different steps; the maximum is %u", steps,
+                      (RONDO_PLAN_FOREVER - 1) / 2);
   }
   RONDO_TRY(rondo_scratch_take(&p->scratch, nodes + 1, sizeof *start, &start));
   for (uint32_t i = 0; i < nodes; i++) start[i] = i; /* start + 1 is also the list of successors: i + 1 for node i */

@@ -114,12 +114,12 @@ static void test_orders_are_looked_at(void **state) {
   assert_out_of_range(&p, "edge 2 of a plan's order goes from node 2 to node 4");
   make_parts(&p, true);
   p.order.node_count = RONDO_PLAN_FOREVER;
-  assert_out_of_range(&p, "a plan's order of 4294967295 nodes");
+  assert_out_of_range(&p, "a plan's order has 4294967295 nodes");
   make_parts(&p, true);
   p.order.successors = NULL;
-  assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "without its list of successors");
+  assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a list of successors is NULL");
   p.order.successor_start = NULL;
-  assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "without its list of successors");
+  assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a list of successors is NULL");
 }
 
 static void test_branches_and_lists_are_looked_at(void **state) {
@@ -130,10 +130,10 @@ static void test_branches_and_lists_are_looked_at(void **state) {
   assert_out_of_range(&p, "branch 1 of a plan has parent 1");
   make_parts(&p, false);
   p.problem.items = NULL;
-  assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a plan of 2 items without their list");
+  assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a plan has 2 items, but their list is NULL");
   make_parts(&p, false);
   p.problem.obstacle_count = RONDO_PLAN_MAX_ITEMS + 1;
-  assert_refused(&p, RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "obstacles; the most is");
+  assert_refused(&p, RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "obstacles; the maximum is");
   rondo_plan *plan;
   assert_error(rondo_plan_make(NULL, NULL, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
 }
@@ -148,7 +148,7 @@ static void test_options_are_looked_at(void **state) {
   assert_message("gap is 0.5");
   options = (rondo_plan_options){RONDO_PLAN_OPTIONS_INIT, .threads = RONDO_PLAN_MAX_THREADS + 1};
   assert_error(rondo_plan_make(&p.problem, &options, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
-  assert_message("257 threads");
+  assert_message("threads is 257");
 }
 
 int main(void) {
