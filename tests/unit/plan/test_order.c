@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Planning on a partial order: small problems against every execution, larger ones against every pair, bad input,
- * failing allocators (GM-11: what is not ordered behind a free never gets its bytes).
+ * failing allocators (GM-11: an item that is not ordered after a free never gets its bytes).
  */
 #include "order_tests.h"
 
@@ -28,17 +28,17 @@ static rondo_plan *plan_sample(const order_sample *s, const rondo_plan_options *
   return plan;
 }
 
-static void test_no_plan_lets_meet_what_may_live_together(void **state) {
+static void test_items_that_may_live_together_share_no_bytes(void **state) {
   (void)state;
   uint64_t seed = 1;
   static order_sample s;
   for (unsigned round = 0; round < test_effort(4000); round++) {
     const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 1 + test_random_below(&seed, 400)};
     rondo_plan_info info = {0};
-    make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
+    make_order_sample(&s, &seed, round % 8, MAX_ITEMS);
     const bool by_the_clock = round % 3 == 0;
     rondo_plan_destroy(plan_sample(&s, by_the_clock ? NULL : &options, &info));
-    if (round % 8 == 0 && !by_the_clock) assert_int_equal(info.lower_bound, s.most_live);
+    if (round % 8 == 0 && !by_the_clock) assert_int_equal(info.lower_bound, s.max_live);
   }
 }
 
@@ -51,12 +51,12 @@ static void test_bounds_hold_and_peaks_are_near(void **state) {
   for (unsigned round = 0; round < test_effort(1500); round++) {
     const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 300};
     rondo_plan_info info = {0};
-    size_t sequence[MOST_ITEMS];
-    size_t offsets[MOST_ITEMS];
+    size_t sequence[MAX_ITEMS];
+    size_t offsets[MAX_ITEMS];
     make_order_sample(&s, &seed, round % 8, 6);
     rondo_plan_destroy(plan_sample(&s, &options, &info));
     for (size_t i = 0; i < s.problem.count; i++) sequence[i] = i;
-    const size_t least = least_peak(&s, sequence, 0, offsets, 0, SIZE_MAX);
+    const size_t least = min_peak(&s, sequence, 0, offsets, 0, SIZE_MAX);
     assert_true(info.lower_bound <= least);
     assert_true(info.peak >= least);
     sum += info.peak;
@@ -72,8 +72,8 @@ static void test_the_checker_finds_every_overlap_and_no_other(void **state) {
   const unsigned cases = test_effort(4000);
   unsigned wrong = 0;
   for (unsigned round = 0; round < cases; round++) {
-    size_t offsets[MOST_ITEMS];
-    make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
+    size_t offsets[MAX_ITEMS];
+    make_order_sample(&s, &seed, round % 8, MAX_ITEMS);
     const uint32_t room = 1 + test_random_below(&seed, 120);
     for (size_t i = 0; i < s.problem.count; i++) {
       const size_t alignment = s.items[i].alignment == 0 ? 1 : s.items[i].alignment;
@@ -100,7 +100,7 @@ static size_t run_closure(const rondo_plan_problem *problem, const rondo_branche
   return bytes;
 }
 
-/* The serial bound is one of some execution, the closure is that of the worst. */
+/* The serial bound is that of some execution, the closure that of the worst. */
 static void test_the_closure_is_the_worst_execution(void **state) {
   (void)state;
   const rondo_allocator allocator = rondo_allocator_default();
@@ -112,24 +112,24 @@ static void test_the_closure_is_the_worst_execution(void **state) {
     rondo_branches branches;
     rondo_order_bound bound;
     bool exact = false;
-    make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MOST_ITEMS);
+    make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MAX_ITEMS);
     assert_ok(rondo_branches_make(&scratch, &s.problem, &branches));
     assert_ok(rondo_serial_bound(&scratch, &s.problem, &branches, &bound));
     const size_t serial = bound.bytes;
-    assert_true(serial <= s.most_live);
+    assert_true(serial <= s.max_live);
     const size_t most = run_closure(&s.problem, &branches, bound.taken, UINT64_MAX, &exact);
     assert_true(exact);
-    assert_true(most >= serial && most <= s.most_live);
-    if (round % 2 == 0) assert_int_equal(most, s.most_live);
+    assert_true(most >= serial && most <= s.max_live);
+    if (round % 2 == 0) assert_int_equal(most, s.max_live);
     if (most > serial) raised++;
     assert_true(run_closure(&s.problem, &branches, bound.taken, round % 40, &exact) <=
-                s.most_live); /* valid early too */
+                s.max_live); /* valid early too */
     rondo_scratch_free(&scratch);
   }
   assert_true(raised > 0);
 }
 
-/* With few chains some nodes are loose; then conflicts may be added, never lost. */
+/* With few chains, some nodes are loose; conflicts may then be added, but never lost. */
 static void assert_relation(const order_sample *s, uint32_t max_chains) {
   const rondo_allocator allocator = rondo_allocator_default();
   rondo_scratch scratch = {.allocator = &allocator};
@@ -148,21 +148,21 @@ static void assert_relation(const order_sample *s, uint32_t max_chains) {
       const rondo_plan_item *a = &hull.copy.items[i], *b = &hull.copy.items[j];
       const bool overlap = a->lower < b->upper && b->lower < a->upper;
       if (i == j) continue;
-      if (s->meets[i][j]) assert_true(found);
+      if (s->may_overlap[i][j]) assert_true(found);
       if (found && s->items[i].branch == 0 && s->items[j].branch == 0) assert_true(overlap);
-      if (max_chains == 0) assert_true(found == s->meets[i][j]);
+      if (max_chains == 0) assert_true(found == s->may_overlap[i][j]);
     }
   }
   rondo_relation_free(&allocator, &relation);
   rondo_scratch_free(&scratch);
 }
 
-static void test_conflicts_are_what_may_live_together(void **state) {
+static void test_items_that_may_live_together_conflict(void **state) {
   (void)state;
   uint64_t seed = 5;
   static order_sample s;
   for (unsigned round = 0; round < test_effort(2000); round++) {
-    make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MOST_ITEMS);
+    make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MAX_ITEMS);
     assert_relation(&s, 0);
     assert_relation(&s, 1 + round % 3);
   }
@@ -235,7 +235,7 @@ static void test_more_steps_are_never_worse_and_repeat(void **state) {
 }
 
 /* Each ends when its time is over, or when one has reached the goal. */
-static void test_threads_plan_side_by_side(void **state) {
+static void test_threads_search_in_parallel(void **state) {
   (void)state;
   for (uint32_t round = 0; round < 6; round++) {
     big_sample s;
@@ -278,7 +278,7 @@ static void test_one_chain_is_planned_as_intervals(void **state) {
   free_big(&s);
 }
 
-/* Nothing is ordered: no two may share. */
+/* Nothing is ordered, so no two items may share. */
 static void test_independent_nodes_share_nothing(void **state) {
   (void)state;
   big_sample s;
@@ -291,7 +291,7 @@ static void test_independent_nodes_share_nothing(void **state) {
   free_big(&s);
 }
 
-/* More streams than there may be chains: memory stays linear, and the plan proved. */
+/* More streams than the maximum of chains: memory is linear, and the plan is checked. */
 static void test_a_very_wide_order_is_planned(void **state) {
   (void)state;
   big_sample s;
@@ -318,7 +318,7 @@ static void test_20000_items_are_checked_pair_by_pair(void **state) {
   memcpy(offsets, rondo_plan_offsets(plan), s.problem.count * sizeof *offsets);
   assert_ok(rondo_plan_check(NULL, &s.problem, offsets));
   for (int round = 0; round < 10; round++) {
-    /* An item goes where one lies that its stream begins before it ends. */
+    /* Moves an item to the offset of one that its stream begins before the item ends. */
     const uint32_t item = 100 + test_random_below(&seed, 15000);
     if (s.items[item].bytes == 0 || s.items[item + 6].bytes == 0 || s.items[item].upper == item + 6) continue;
     const size_t kept = offsets[item];
@@ -333,7 +333,7 @@ static void test_20000_items_are_checked_pair_by_pair(void **state) {
 
 /* Branches --------------------------------------------------------------------------------------------------------- */
 
-/* Steps of one order: ways of one choice share, what is outside of it does not. */
+/* Steps of one order: branches of one choice share bytes, and items outside it do not. */
 static void test_intervals_with_branches(void **state) {
   (void)state;
   const rondo_plan_branch branches[] = {{RONDO_PLAN_NO_BRANCH, 0}, {RONDO_PLAN_NO_BRANCH, 0}, {0, 0}, {0, 0}};
@@ -378,7 +378,7 @@ static void test_bad_orders_are_refused(void **state) {
   rondo_plan *plan = NULL;
   assert_ok(rondo_plan_make(&problem, NULL, &plan));
   rondo_plan_destroy(plan);
-  item.upper = 3; /* a later node, but not behind node 0 */
+  item.upper = 3; /* a later node, but not after node 0 */
   assert_error(rondo_plan_make(&problem, NULL, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_message("item 0");
   assert_message("node 3");
@@ -470,7 +470,7 @@ static void test_failing_allocations_leave_nothing(void **state) {
   uint64_t seed = 13;
   static order_sample s;
   for (unsigned round = 0; round < 40; round += 40 / test_effort(40)) {
-    make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
+    make_order_sample(&s, &seed, round % 8, MAX_ITEMS);
     if (round >= 32) { /* as intervals */
       s.problem.order = NULL;
       for (size_t i = 0; i < s.problem.count; i++) s.items[i].upper = s.items[i].lower + 1 + (uint32_t)i % 3;
@@ -483,13 +483,13 @@ static void test_failing_allocations_leave_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_no_plan_lets_meet_what_may_live_together),
+      cmocka_unit_test(test_items_that_may_live_together_share_no_bytes),
       cmocka_unit_test(test_bounds_hold_and_peaks_are_near),
       cmocka_unit_test(test_the_checker_finds_every_overlap_and_no_other),
       cmocka_unit_test(test_the_closure_is_the_worst_execution),
-      cmocka_unit_test(test_conflicts_are_what_may_live_together),
+      cmocka_unit_test(test_items_that_may_live_together_conflict),
       cmocka_unit_test(test_more_steps_are_never_worse_and_repeat),
-      cmocka_unit_test(test_threads_plan_side_by_side),
+      cmocka_unit_test(test_threads_search_in_parallel),
       cmocka_unit_test(test_goals_end_the_search),
       cmocka_unit_test(test_one_chain_is_planned_as_intervals),
       cmocka_unit_test(test_independent_nodes_share_nothing),
