@@ -12,20 +12,28 @@
 
 /* Lifetimes -------------------------------------------------------------------------------------------------------- */
 
-/* Steps of an interval, or nodes of an order. */
-static rondo_status check_lifetime(const rondo_plan_problem *problem, const char *what, size_t index, uint32_t lower,
-                                   uint32_t upper) {
-  if (lower >= upper) {
+static const char *kind_of(const rondo_plan_problem *problem, uint32_t number) {
+  return number < problem->count ? "item" : "obstacle";
+}
+
+static uint32_t index_of(const rondo_plan_problem *problem, uint32_t number) {
+  return number < problem->count ? number : number - (uint32_t)problem->count;
+}
+
+static rondo_status check_lifetime(const rondo_plan_problem *problem, size_t piece) {
+  const uint32_t number = (uint32_t)piece;
+  const rondo_plan_item life = rondo_plan_piece(problem, number);
+  if (life.lower >= life.upper) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s %zu of a plan lives from %u up to %u: upper must be greater than lower", what, index, lower,
-                      upper);
+                      "%s %u of a plan lives from %u up to %u: upper must be greater than lower",
+                      kind_of(problem, number), index_of(problem, number), life.lower, life.upper);
   }
   if (problem->order == NULL) return RONDO_OK;
   const uint32_t nodes = problem->order->node_count;
-  if (lower >= nodes || (upper >= nodes && upper != RONDO_PLAN_FOREVER)) {
+  if (life.lower >= nodes || (life.upper >= nodes && life.upper != RONDO_PLAN_FOREVER)) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s %zu of a plan lives from node %u to node %u of an order of %u nodes", what, index, lower,
-                      upper, nodes);
+                      "%s %u of a plan lives from node %u to node %u of an order of %u nodes", kind_of(problem, number),
+                      index_of(problem, number), life.lower, life.upper, nodes);
   }
   return RONDO_OK;
 }
@@ -43,7 +51,7 @@ static rondo_status check_item(const rondo_plan_problem *problem, size_t index) 
                       "item %zu of a plan is in branch %u of %u: give 1 + the index of the branch, or 0 for none",
                       index, item->branch, problem->branch_count);
   }
-  return check_lifetime(problem, "item", index, item->lower, item->upper);
+  return check_lifetime(problem, index);
 }
 
 static rondo_status check_items(const rondo_plan_problem *problem) {
@@ -62,7 +70,7 @@ static rondo_status check_obstacles(const rondo_plan_problem *problem) {
   for (size_t i = 0; i < problem->obstacle_count; i++) {
     const rondo_plan_obstacle *obstacle = &problem->obstacles[i];
     const bool always = obstacle->lower == 0 && obstacle->upper == RONDO_PLAN_FOREVER; /* valid without nodes too */
-    if (!always) RONDO_TRY(check_lifetime(problem, "obstacle", i, obstacle->lower, obstacle->upper));
+    if (!always) RONDO_TRY(check_lifetime(problem, problem->count + i));
     size_t end = 0;
     if (rondo_checked_add(obstacle->offset, obstacle->bytes, &end)) continue;
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
@@ -146,14 +154,6 @@ rondo_status rondo_plan_problem_read(const rondo_plan_problem *given, rondo_plan
 }
 
 /* Pieces ----------------------------------------------------------------------------------------------------------- */
-
-static const char *kind_of(const rondo_plan_problem *problem, uint32_t number) {
-  return number < problem->count ? "item" : "obstacle";
-}
-
-static uint32_t index_of(const rondo_plan_problem *problem, uint32_t number) {
-  return number < problem->count ? number : number - (uint32_t)problem->count;
-}
 
 rondo_status rondo_plan_fail_overlap(const rondo_plan_problem *problem, const size_t *offsets, uint32_t a, uint32_t b) {
   const rondo_plan_item x = rondo_plan_piece(problem, a), y = rondo_plan_piece(problem, b);

@@ -5,6 +5,8 @@
  * branch that its own branch does not exclude, and with the obstacles. Comparisons are collected, and rondo_reach_run
  * decides them.
  */
+#include <assert.h>
+
 #include "base/array.h"
 #include "base/binary_search.h"
 #include "base/error.h"
@@ -124,8 +126,9 @@ static void end(checker *c, uint32_t number) {
   const bool is_item = number < c->problem->count;
   live_list *list = &c->lists[is_item ? piece(c, number).branch : c->branches.count];
   size_t at = is_item ? position_of(c, list, number) : 0;
-  while (list->items[at] != number)
-    at++; /* an item is at this index already, because no two items of a list begin together */
+  while (at < list->count && list->items[at] != number) at++;
+  assert(at < list->count &&
+         (!is_item || at == position_of(c, list, number))); /* no two items of a list begin together */
   rondo_array_remove(list, at);
 }
 

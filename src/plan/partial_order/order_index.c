@@ -18,7 +18,7 @@
 
 #define MAX_SHORT 16 /* slots between alloc and free */
 #define MAX_MEDIUM 256
-/* maximum of the time between alloc and free, for each grade of the crossing entries */
+/* Maximum time between alloc and free, for each grade of the crossing entries */
 static const uint32_t max_times[RONDO_INDEX_GRADES] = {128, 1024, UINT32_MAX};
 
 enum { SHORT, MEDIUM, LONG, CROSSING };
@@ -100,7 +100,7 @@ static rondo_status list_crossing(rondo_scratch *scratch, rondo_order_index *ind
   rondo_sort_entry *entries = NULL;
   RONDO_TRY(make_times(scratch, count, &index->crossing_times));
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *index->crossing, &index->crossing));
-  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *index->crossing_lives, &index->crossing_lives));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *index->crossing_lifetimes, &index->crossing_lifetimes));
   RONDO_TRY(rondo_scratch_take(&temporary, count, 2 * sizeof *entries, &entries));
   for (uint32_t i = 0; i < count; i++) {
     const rondo_lifetime *life = &index->by_entry[first + i];
@@ -110,7 +110,7 @@ static rondo_status list_crossing(rondo_scratch *scratch, rondo_order_index *ind
   if (count > 1) rondo_sort_entries(entries, entries + count, count);
   for (uint32_t i = 0; i < count; i++) {
     index->crossing[i] = entries[i].value;
-    index->crossing_lives[i] = index->by_entry[entries[i].value];
+    index->crossing_lifetimes[i] = index->by_entry[entries[i].value];
   }
   note_times(index, index->crossing, &index->crossing_times);
   rondo_scratch_free(&temporary);
@@ -255,7 +255,7 @@ static void add_across_chain(query *q, uint32_t low, uint32_t past) {
 /* The first entry of a grade that begins at the time or later. */
 static uint32_t find_crossing(const rondo_order_index *index, uint32_t grade, uint32_t time) {
   uint32_t low = index->grade_begin[grade], high = index->grade_begin[grade + 1];
-  RONDO_BINARY_SEARCH(low, high, middle, index->crossing_lives[middle].alloc_time < time)
+  RONDO_BINARY_SEARCH(low, high, middle, index->crossing_lifetimes[middle].alloc_time < time)
   return low;
 }
 
@@ -269,7 +269,7 @@ static void add_crossing(query *q, uint32_t grade) {
   for (uint32_t at = find_crossing(index, grade, earliest); at < end; at++) {
     at = find_freed_from(&index->crossing_times, at, end, time);
     if (at >= end) return;
-    const rondo_lifetime *life = &index->crossing_lives[at];
+    const rondo_lifetime *life = &index->crossing_lifetimes[at];
     if (!rondo_conflict_is_before(&q->conflict, life->alloc, life->alloc_chain)) continue;
     if (!rondo_conflict_is_before(&q->conflict, life->free, life->free_chain)) add_other(q, index->crossing[at]);
   }

@@ -33,7 +33,7 @@ typedef struct rondo_order_index {
   rondo_index_firsts *firsts; /* of each slot, and one more */
   uint32_t *crossing;         /* crossing entries, by grade and then by alloc time */
   uint32_t grade_begin[RONDO_INDEX_GRADES + 1]; /* where each grade begins in `crossing`; later grades live longer */
-  rondo_lifetime *crossing_lives;
+  rondo_lifetime *crossing_lifetimes;
   rondo_index_times times;          /* of all entries */
   rondo_index_times crossing_times; /* of the entries in `crossing` */
   uint32_t max_ranges;              /* maximum number of ranges that a search finds */

@@ -111,10 +111,9 @@ static bool is_one_chain(const planner *p) {
 
 static rondo_status plan_hull(planner *p, size_t *offsets, rondo_plan_info *info) {
   RONDO_TRY(rondo_interval_plan(p->scratch.allocator, &p->hull.copy.problem, p->options, offsets, info));
-  if (!is_one_chain(p)) { /* otherwise the intervals are the order itself, so their bounds hold */
-    info->lower_bound = 0;
-    info->optimal = false;
-  }
+  if (is_one_chain(p)) return RONDO_OK; /* the intervals are the order itself, so their bounds hold */
+  info->lower_bound = 0;
+  info->optimal = false;
   return RONDO_OK;
 }
 
