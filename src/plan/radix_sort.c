@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Few entries are sorted by insertion. Many are distributed by each byte of the keys, from the lowest; bytes that all
- * keys share are skipped.
+ * Few entries are inserted one by one. Many are distributed by one byte of the keys after the other, from the lowest;
+ * bytes that all keys share are left out.
  */
 #include "plan/radix_sort.h"
 
@@ -19,7 +19,7 @@ static void insert_all(rondo_sort_entry *entries, size_t count) {
 
 static uint32_t digit_of(uint64_t key, int digit) { return (uint32_t)(key >> (8 * digit)) & (VALUES - 1); }
 
-/* Replaces counts by the index at which each value starts. */
+/* From counts to where each value starts. */
 static void sum_up(size_t counts[VALUES]) {
   size_t sum = 0;
   for (int i = 0; i < VALUES; i++) {
@@ -49,9 +49,9 @@ void rondo_sort_entries(rondo_sort_entry *entries, rondo_sort_entry *scratch, si
     if (counts[digit][digit_of(from[0].key, digit)] == count) continue;
     sum_up(counts[digit]);
     distribute(from, to, count, digit, counts[digit]);
-    rondo_sort_entry *const sorted = to;
-    to = from;
-    from = sorted;
+    rondo_sort_entry *const other = from;
+    from = to;
+    to = other;
   }
   if (from != entries) memcpy(entries, from, count * sizeof *entries);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A stable radix sort of numbers by 64-bit keys, in linear time. Planning sorts a million keys a few times, and
+ * Sorting numbers by 64-bit keys in linear time: a stable radix sort. Planning sorts a million keys a few times, and
  * hundreds of keys thousands of times a second.
  */
 #ifndef RONDO_PLAN_RADIX_SORT_H
@@ -13,7 +13,7 @@ typedef struct rondo_sort_entry {
   uint32_t value;
 } rondo_sort_entry;
 
-/* Ascending; equal keys keep their order. `scratch` has capacity for as many entries. */
+/* Ascending; equal keys stay in order. `scratch` has room for as many. */
 void rondo_sort_entries(rondo_sort_entry *entries, rondo_sort_entry *scratch, size_t count);
 
 #endif
