@@ -1,43 +1,82 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench plan: how close to the lower bound memory is planned, how fast, and in how much memory. A row is an input
- * planned in one way, as often as set: by the fast path, within a budget, or until it fits into a capacity; or a shape,
- * with each seed once. rondo_bench plan_order: the same on a partial order. DAGs are generated in four shapes, on
- * several chains, with four ways of drawing sizes and several seeds; most items are short-lived, some live long, some
- * are freed by another chain. A row is a DAG and a budget. Each input has a process of its own. rondo_bench lifetimes
- * prints generated lifetimes as the CSV that `rondo bench memory` and `rondo plan` read.
+ * rondo_bench plan: how close to the lower bound memory is planned, how fast, and with how much memory. A row is an
+ * input and a mode: the fast path, a budget, or a capacity to fit into. It is planned several times. For inputs in many
+ * shapes, it is planned once for each seed.
+ *
+ * rondo_bench plan_order: the same on a partial order. DAGs have four shapes, several numbers of chains, four
+ * distributions of sizes and several seeds. Most items are short-lived, some live long, and some are freed by another
+ * chain. A row is a DAG and a budget.
+ *
+ * rondo_bench lifetimes prints generated lifetimes as the CSV that `rondo bench memory` and `rondo plan` read.
+ *
+ * Each input has its own process.
  */
 #define _GNU_SOURCE
+#include <stdatomic.h>
 #include <stdbool.h>
 
-#include "bench_check.h"
 #include "measure.h"
 #include "plan_dags.h"
 #include "plan_shapes.h"
 #include "rondo_bench.h"
 
-/* Rows ------------------------------------------------------------------------------------------------------------ */
+/* Settings and memory ---------------------------------------------------------------------------------------------- */
 
-enum { MOST_SAMPLES = 101 };
+/* The next number of a comma-separated list; *at moves past it. */
+static unsigned long next_number(const char **at) {
+  char *end = NULL;
+  const unsigned long number = strtoul(*at, &end, 10);
+  *at = *end == ',' ? end + 1 : *end == '\0' ? end : "";
+  return number;
+}
 
-/* One way of planning. */
-typedef struct way {
+static const char *text_setting(const char *name, const char *otherwise) {
+  const char *value = getenv(name);
+  return value == NULL ? otherwise : value;
+}
+
+/* Counts the bytes that planning allocates, on all threads. */
+typedef struct counter {
+  _Atomic size_t bytes, most;
+} counter;
+
+static void *count_allocation(void *self, size_t bytes, size_t alignment) {
+  counter *c = self;
+  const size_t now = atomic_fetch_add(&c->bytes, bytes) + bytes;
+  size_t most = atomic_load(&c->most);
+  while (now > most && !atomic_compare_exchange_weak(&c->most, &most, now)) continue;
+  void *block = NULL;
+  return posix_memalign(&block, alignment, bytes) == 0 ? block : NULL;
+}
+
+static void count_release(void *self, void *pointer, size_t bytes) {
+  counter *c = self;
+  atomic_fetch_sub(&c->bytes, bytes);
+  free(pointer);
+}
+
+/* Rows ------------------------------------------------------------------------------------------------------------- */
+
+enum { MAX_SAMPLES = 101 };
+
+typedef struct mode {
   const char *name;
   uint32_t budget_ms; /* 0: the fast path */
   size_t capacity;
-} way;
+} mode;
 
 typedef struct outcome {
-  rondo_plan_info worst; /* that of the highest ratio */
+  rondo_plan_info worst; /* of the plan with the highest ratio */
   samples times, ratios; /* nanoseconds; peak to lower bound */
-  size_t bytes;          /* of memory, the most at once in any plan */
+  size_t bytes;          /* maximum that planning allocated at any time */
 } outcome;
 
 static double ratio_of(const rondo_plan_info *info) {
   return info->lower_bound == 0 ? 1 : (double)info->peak / (double)info->lower_bound;
 }
 
-/* Makes a plan and checks it; *inout_bytes is the most memory that planning had allocated so far. */
-static rondo_plan_info make_plan(const rondo_plan_problem *problem, const way *by, size_t *inout_bytes) {
+/* Makes and checks a plan. *inout_bytes is the maximum that planning allocated at any time. */
+static rondo_plan_info make_plan(const rondo_plan_problem *problem, const mode *by, size_t *inout_bytes) {
   counter counted = {0};
   const rondo_allocator allocator = {&counted, count_allocation, count_release};
   const rondo_plan_options options = {
@@ -54,7 +93,7 @@ static rondo_plan_info make_plan(const rondo_plan_problem *problem, const way *b
   return info;
 }
 
-static void plan_once(const input *in, const way *by, outcome *out) {
+static void plan_once(const input *in, const mode *by, outcome *out) {
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = in->items, .count = in->count};
   const rondo_plan_info info = make_plan(&problem, by, &out->bytes);
   if (out->times.count == 0 || ratio_of(&info) >= ratio_of(&out->worst)) out->worst = info;
@@ -62,7 +101,7 @@ static void plan_once(const input *in, const way *by, outcome *out) {
   samples_add(&out->ratios, ratio_of(&info));
 }
 
-static void report(const input *in, const way *by, outcome *out) {
+static void report(const input *in, const mode *by, outcome *out) {
   const summary time = samples_summarize(&out->times), ratio = samples_summarize(&out->ratios);
   const rondo_plan_info *info = &out->worst;
   fprintf(bench_reporting()->out,
@@ -77,29 +116,29 @@ static void report(const input *in, const way *by, outcome *out) {
 
 static size_t samples_setting(const char *name) {
   const long wanted = bench_setting(name, 3);
-  return wanted < 1 ? 1 : wanted > MOST_SAMPLES ? MOST_SAMPLES : (size_t)wanted;
+  return wanted < 1 ? 1 : wanted > MAX_SAMPLES ? MAX_SAMPLES : (size_t)wanted;
 }
 
-static void plan(const input *in, const way *by) {
+static void plan(const input *in, const mode *by) {
   const size_t count = samples_setting("BENCH_PLAN_SAMPLES");
   outcome out = {.times = bench_samples(count), .ratios = bench_samples(count)};
   for (size_t i = 0; i < count; i++) plan_once(in, by, &out);
   report(in, by, &out);
 }
 
-/* In a process of its own, because the heap that one input leaves would distort the next result. */
+/* In its own process, because the heap that one input leaves would distort the next result. */
 static void measure(input *in, const char *budgets, size_t capacity) {
   if (bench_child()) {
     uint32_t longest = 0;
-    plan(in, &(way){"fast", 0, 0});
+    plan(in, &(mode){"fast", 0, 0});
     while (*budgets != '\0') {
       char name[32];
       const uint32_t budget = (uint32_t)next_number(&budgets);
       snprintf(name, sizeof name, "%ums", budget);
-      plan(in, &(way){name, budget, 0});
+      plan(in, &(mode){name, budget, 0});
       if (budget > longest) longest = budget;
     }
-    if (capacity > 0) plan(in, &(way){"capacity", longest == 0 ? 5000 : longest, capacity});
+    if (capacity > 0) plan(in, &(mode){"capacity", longest == 0 ? 5000 : longest, capacity});
     bench_child_end();
   }
   free(in->items);
@@ -110,14 +149,14 @@ static void measure_generated(size_t items) {
     char name[32];
     snprintf(name, sizeof name, "%s %zu", generators[i].name, items);
     input in = {.name = name};
-    generators[i].make(&in, items);
+    generators[i].make(&in, items, generators[i].seed);
     measure(&in, text_setting("BENCH_PLAN_MS", ""), 0);
   }
 }
 
 static void plan_shape(const size_shape *sizes, const life_shape *lives, size_t items) {
   char name[64];
-  const way fast = {"fast", 0, 0};
+  const mode fast = {"fast", 0, 0};
   const size_t seeds = samples_setting("BENCH_PLAN_SEEDS");
   outcome out = {.times = bench_samples(seeds), .ratios = bench_samples(seeds)};
   snprintf(name, sizeof name, "%s, %s", sizes->name, lives->name);
@@ -145,7 +184,7 @@ static void measure_file(const char *path) {
   measure(&in, text_setting("BENCH_PLAN_MS", "10,1000,5000"), (size_t)bench_setting("BENCH_PLAN_CAPACITY", 0));
 }
 
-/* Lifetimes ------------------------------------------------------------------------------------------------------- */
+/* Lifetimes -------------------------------------------------------------------------------------------------------- */
 
 static void print_input(const input *in) {
   printf("id,lower,upper,size\n");
@@ -160,7 +199,7 @@ static int run_lifetimes(int argc, char **argv) {
   for (size_t i = 0; i < GENERATORS && argc > 1; i++) {
     if (strcmp(generators[i].name, argv[1]) != 0) continue;
     input in = {.name = argv[1]};
-    generators[i].make(&in, items);
+    generators[i].make(&in, items, generators[i].seed);
     print_input(&in);
     free(in.items);
     return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -168,7 +207,7 @@ static int run_lifetimes(int argc, char **argv) {
   return tool_fail_usage("give a kind of lifetimes: random, training, inference, blocks or chain");
 }
 
-/* Partial orders -------------------------------------------------------------------------------------------------- */
+/* Partial orders --------------------------------------------------------------------------------------------------- */
 
 enum { LARGE = 50000 };
 
@@ -204,11 +243,11 @@ static void plan_dag(const row *r, const dag *d) {
   const rondo_plan_order order = {d->node_count, d->successor_start, d->successors};
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = d->items, .count = d->count, .order = &order};
   size_t bytes = 0;
-  const rondo_plan_info info = make_plan(&problem, &(way){.budget_ms = r->budget_ms}, &bytes);
+  const rondo_plan_info info = make_plan(&problem, &(mode){.budget_ms = r->budget_ms}, &bytes);
   report_dag(r, d, &info, bytes);
 }
 
-/* Each in a process of its own, because the heap that one DAG leaves would distort the next result. */
+/* Each in its own process, because the heap that one DAG leaves would distort the next result. */
 static void measure_dags(row *r, int shape, int sizes) {
   const int seeds = (int)bench_setting("BENCH_PLAN_SEEDS", r->nodes < LARGE ? 3 : 1);
   r->shape = shape_names[shape];
@@ -227,7 +266,7 @@ static void measure_orders(row *r) {
     if (!bench_is_listed("BENCH_PLAN_SHAPES", shape_names[shape])) continue;
     for (const char *chains = text_setting("BENCH_PLAN_CHAINS", "2,4,8"); *chains != '\0';) {
       r->chains = (uint32_t)next_number(&chains);
-      if (r->chains < 1 || r->chains > MOST_CHAINS) continue;
+      if (r->chains < 1 || r->chains > MAX_CHAINS) continue;
       for (int sizes = 0; sizes < SIZES; sizes++) {
         if (bench_is_listed("BENCH_PLAN_SIZES", size_names[sizes])) measure_dags(r, shape, sizes);
       }
@@ -275,7 +314,7 @@ const benchmark bench_plan = {
         "BENCH_PLAN_SHAPED: the same for buffers in many shapes; default 100000\n\n"
         "BENCH_PLAN_SEEDS: seeds of each shape; default 3\n\n"
         "BENCH_PLAN_THREADS: threads of the search; default 2\n\n"
-        "BENCH_PLAN_SAMPLES: plans of a row; default 3",
+        "BENCH_PLAN_SAMPLES: plans for each row; default 3",
     .program = run,
 };
 

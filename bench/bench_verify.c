@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "bench_check.h"
+#include "common/random_numbers.h"
 #include "measure.h"
 #include "rondo_bench.h"
 
@@ -17,12 +18,7 @@ typedef struct sketch {
   size_t count, room;
 } sketch;
 
-static uint32_t random_below(uint64_t *state, uint32_t bound) {
-  *state += UINT64_C(0x9e3779b97f4a7c15);
-  uint64_t mixed = *state;
-  mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  return (uint32_t)((mixed ^ (mixed >> 27)) % bound);
-}
+static uint32_t random_below(uint64_t *state, uint32_t bound) { return (uint32_t)(draw_next(state) % bound); }
 
 /* Nodes ------------------------------------------------------------------------------------------------------------ */
 

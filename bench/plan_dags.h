@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * DAGs at random for the benchmark of planning on a partial order, the same on every machine: a shape, a number of
- * chains, a way of drawing sizes and a seed. What fails ends the program.
+ * Random DAGs for the benchmark of planning on a partial order, the same on every machine. A DAG has a shape, a number
+ * of chains, a distribution of sizes and a seed. An error ends the program.
  *
- *   random      nodes go to chains at random, and half of them wait for one shortly before
- *   fork-join   a trunk, whose nodes are now and then followed by branches that the next one joins
- *   streams     nodes go to chains in turn, and one in thirty waits for another chain
- *   layered     each node waits for the one before it in its lane, and for up to two of the layers shortly before
+ *   random      nodes are put on random chains, and half of them wait for a recent node
+ *   fork-join   a trunk, in which some nodes fork into branches that the next node joins
+ *   streams     nodes are put on the chains in turn, and one in thirty waits for another chain
+ *   layered     each node waits for the previous one of its chain, and for up to two of recent layers
  */
 #ifndef RONDO_BENCH_PLAN_DAGS_H
 #define RONDO_BENCH_PLAN_DAGS_H
 
-#include "plan_inputs.h"
+#include "bench_check.h"
+#include "plan_items.h"
 
-enum { MOST_CHAINS = 64, MOST_EDGES_A_NODE = 4, MOST_ITEMS_A_NODE = 3, SHAPES = 4, SIZES = 4 };
+enum { MAX_CHAINS = 64, MAX_EDGES_PER_NODE = 4, MAX_ITEMS_PER_NODE = 3, SHAPES = 4, SIZES = 4 };
 
 typedef struct dag {
   uint32_t chains;
@@ -25,12 +26,6 @@ typedef struct dag {
   size_t (*draw_bytes)(struct dag *d, uint32_t node);
   uint64_t state;
 } dag;
-
-static inline void *allocate(size_t count, size_t size) {
-  void *memory = calloc(count, size);
-  if (memory == NULL) exit(EXIT_FAILURE);
-  return memory;
-}
 
 static inline uint32_t draw(dag *d, uint32_t bound) { return (uint32_t)random_below(&d->state, bound); }
 
@@ -46,14 +41,14 @@ static inline size_t draw_uniform(dag *d, uint32_t node) {
   return 512 * (1 + (size_t)draw(d, 2048));
 }
 
-/* Half are at least twice the least, a quarter four times, and so on, up to 8 MiB. */
+/* Half are at least twice the minimum, a quarter four times, and so on, up to 8 MiB. */
 static inline size_t draw_heavy(dag *d, uint32_t node) {
   (void)node;
   return 512 * ((size_t)16384 / (1 + (size_t)draw(d, 16384)));
 }
 
-/* Activations of few sizes, which halve a few times from the first node to the last; weights' and small ones between.
- */
+/* Activations of few sizes, which halve a few times from the first node to the last, and sizes of weights and small
+ * ones among them. */
 static inline size_t draw_network(dag *d, uint32_t node) {
   const size_t activation = (size_t)4 << 20 >> (5 * (uint64_t)node / d->node_count);
   switch (draw(d, 8)) {
@@ -84,7 +79,7 @@ static inline void add_item(dag *d, uint32_t lower, uint32_t upper) {
       (rondo_plan_item){.bytes = d->draw_bytes(d, lower), .alignment = 512, .lower = lower, .upper = upper};
 }
 
-/* A new last node of a chain. */
+/* Appends a node to a chain. */
 static inline void extend(dag *d, uint32_t *last, uint32_t node) {
   if (*last != d->node_count) {
     add_edge(d, *last, node);
@@ -93,14 +88,14 @@ static inline void extend(dag *d, uint32_t *last, uint32_t node) {
   *last = node;
 }
 
-/* The node waits for one of another chain, and may free what that allocated. */
+/* The node waits for one of another chain, and may free an item of it. */
 static inline void wait_for(dag *d, uint32_t other, uint32_t node) {
   add_edge(d, other, node);
   if (draw(d, 2) == 0) add_item(d, other, node);
 }
 
 static inline void make_random_dag(dag *d) {
-  uint32_t last[MOST_CHAINS];
+  uint32_t last[MAX_CHAINS];
   for (uint32_t c = 0; c < d->chains; c++) last[c] = d->node_count;
   for (uint32_t v = 0; v < d->node_count; v++) {
     const uint32_t back = 1 + draw(d, 4 * d->chains);
@@ -116,7 +111,7 @@ static inline void make_fork_join(dag *d) {
     const uint32_t fork = v;
     extend(d, &trunk, v++);
     if (d->node_count - v <= length * d->chains) continue;
-    uint32_t last[MOST_CHAINS];
+    uint32_t last[MAX_CHAINS];
     for (uint32_t c = 0; c < d->chains; c++) last[c] = fork;
     for (uint32_t i = 0; i < length * d->chains; i++) extend(d, &last[i % d->chains], v++);
     for (uint32_t c = 1; c < d->chains; c++) {
@@ -128,7 +123,7 @@ static inline void make_fork_join(dag *d) {
 }
 
 static inline void make_streams(dag *d) {
-  uint32_t last[MOST_CHAINS];
+  uint32_t last[MAX_CHAINS];
   for (uint32_t c = 0; c < d->chains; c++) last[c] = d->node_count;
   for (uint32_t v = 0; v < d->node_count; v++) {
     const uint32_t other = draw(d, d->chains);
@@ -140,7 +135,7 @@ static inline void make_streams(dag *d) {
 }
 
 static inline void make_layered(dag *d) {
-  uint32_t last[MOST_CHAINS];
+  uint32_t last[MAX_CHAINS];
   for (uint32_t c = 0; c < d->chains; c++) last[c] = d->node_count;
   for (uint32_t v = 0; v < d->node_count; v++) {
     const uint32_t layer = v / d->chains * d->chains;
@@ -161,14 +156,14 @@ static inline void list_successors(dag *d) {
   for (uint32_t e = 0; e < d->edge_count; e++) d->successors[d->successor_start[d->from[e] + 1]++] = d->to[e];
 }
 
-/* Where there are no chains, the first that waits. */
+/* The next node of the chain or, if there is none, the first successor. */
 static inline uint32_t follow(const dag *d, uint32_t node) {
   if (d->next[node] != d->node_count) return d->next[node];
   const uint32_t first = d->successor_start[node];
   return first < d->successor_start[node + 1] ? d->successors[first] : d->node_count;
 }
 
-/* What each node allocates for later nodes: most of it for a few, some for hundreds. */
+/* Items that nodes allocate for later ones: most live for a few nodes, some for hundreds. */
 static inline void add_outputs(dag *d) {
   for (uint32_t v = 0; v < d->node_count; v++) {
     const bool is_long = draw(d, 16) == 0;
@@ -182,12 +177,12 @@ static inline void add_outputs(dag *d) {
 static inline dag make_dag(int shape, int sizes, uint32_t nodes, uint32_t chains, uint64_t seed) {
   dag d = {.chains = chains, .node_count = nodes, .draw_bytes = size_makers[sizes]};
   d.state = seed * 1000003 + chains;
-  d.from = allocate((size_t)MOST_EDGES_A_NODE * nodes, sizeof *d.from);
-  d.to = allocate((size_t)MOST_EDGES_A_NODE * nodes, sizeof *d.to);
-  d.next = allocate(nodes, sizeof *d.next);
-  d.successor_start = allocate((size_t)nodes + 2, sizeof *d.successor_start);
-  d.successors = allocate((size_t)MOST_EDGES_A_NODE * nodes, sizeof *d.successors);
-  d.items = allocate((size_t)MOST_ITEMS_A_NODE * nodes, sizeof *d.items);
+  d.from = bench_allocate((size_t)MAX_EDGES_PER_NODE * nodes, sizeof *d.from);
+  d.to = bench_allocate((size_t)MAX_EDGES_PER_NODE * nodes, sizeof *d.to);
+  d.next = bench_allocate(nodes, sizeof *d.next);
+  d.successor_start = bench_allocate((size_t)nodes + 2, sizeof *d.successor_start);
+  d.successors = bench_allocate((size_t)MAX_EDGES_PER_NODE * nodes, sizeof *d.successors);
+  d.items = bench_allocate((size_t)MAX_ITEMS_PER_NODE * nodes, sizeof *d.items);
   for (uint32_t v = 0; v < nodes; v++) d.next[v] = nodes;
   shape_makers[shape](&d);
   list_successors(&d);

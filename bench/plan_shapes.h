@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Lifetimes at random in many shapes, for what no single generator shows: each way in which sizes may be distributed,
- * with each way in which lengths of lives may. Whole numbers only, so that every machine makes the same ones.
+ * Random lifetimes in many shapes, for weaknesses that no single generator shows: each distribution of sizes with each
+ * distribution of durations. Computed in integers, so they are the same on every machine.
  */
 #ifndef RONDO_BENCH_PLAN_SHAPES_H
 #define RONDO_BENCH_PLAN_SHAPES_H
@@ -9,7 +9,7 @@
 
 #define SHAPE_ONE 65536U /* 1 as a fixed-point number */
 
-/* -ln u for a random u in (0, 1], straight between powers of two. */
+/* -ln u for a random u in (0, 1], linear between powers of two. */
 static inline uint64_t random_exponential(uint64_t *state) {
   const uint64_t u = random_below(state, UINT64_C(1) << 40) + 1;
   const unsigned whole = 63 - (unsigned)__builtin_clzll(u);
@@ -17,19 +17,19 @@ static inline uint64_t random_exponential(uint64_t *state) {
   return (((uint64_t)(40 - whole) << 16) - fraction) * 45426 / SHAPE_ONE;
 }
 
-/* 2 to the power of a fixed-point number, straight between whole ones. */
+/* 2 to the power of a fixed-point number, linear between integers. */
 static inline uint64_t power_of_two(uint64_t logarithm) {
   return (SHAPE_ONE + (logarithm & (SHAPE_ONE - 1))) << (logarithm >> 16) >> 16;
 }
 
-/* About normal, with a standard deviation of 1 and a mean of 6. */
+/* Approximately normal, with a standard deviation of 1 and a mean of 6. */
 static inline uint64_t random_normal(uint64_t *state) {
   uint64_t sum = 0;
   for (int i = 0; i < 12; i++) sum += random_below(state, SHAPE_ONE);
   return sum;
 }
 
-/* As random as 1 / u, to `most`. */
+/* Distributed as 1 / u for a random u in (0, 1], limited to `most`. */
 static inline uint64_t random_power_law(uint64_t *state, uint64_t most) {
   const uint64_t value = (UINT64_C(1) << 40) / (random_below(state, UINT64_C(1) << 40) + 1);
   return value < most ? value : most;
@@ -64,7 +64,7 @@ static const size_shape size_shapes[SIZE_SHAPES] = {
     {"logarithmic", logarithmic_bytes}, {"log-normal", log_normal_bytes},
     {"bimodal", bimodal_bytes}};
 
-/* Lives ------------------------------------------------------------------------------------------------------------ */
+/* Durations -------------------------------------------------------------------------------------------------------- */
 
 static inline uint64_t short_steps(uint64_t *state) { return 1 + random_below(state, 20); }
 static inline uint64_t middle_steps(uint64_t *state) { return 1 + random_below(state, 200); }

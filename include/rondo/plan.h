@@ -45,7 +45,7 @@ typedef struct rondo_plan_obstacle {
 } rondo_plan_obstacle;
 
 /* A DAG in topological order: the successors of node i are successors[successor_start[i] .. successor_start[i + 1]),
- * all greater than i. Any nodes of a graph may be left out as long as every path between those that are left is kept.
+ * all greater than i. Nodes of a graph may be left out, as long as each path between the remaining nodes stays a path.
  */
 typedef struct rondo_plan_order {
   uint32_t node_count;
@@ -53,10 +53,10 @@ typedef struct rondo_plan_order {
   const uint32_t *successors;
 } rondo_plan_order;
 
-/* One branch of a choice. Exactly one branch of each choice is taken in a run, so items in different branches of the
- * same choice never live at once, whatever the order says. */
+/* One branch of a choice. A run takes exactly one branch of each choice. So items in different branches of a choice
+ * never live at once, whatever the order. */
 typedef struct rondo_plan_branch {
-  uint32_t parent; /* the branch that contains the choice, an earlier one; RONDO_PLAN_NO_BRANCH: none */
+  uint32_t parent; /* an earlier branch, which contains the choice; RONDO_PLAN_NO_BRANCH: none */
   uint32_t choice; /* the same number in all branches of one choice */
 } rondo_plan_branch;
 
@@ -73,29 +73,31 @@ typedef struct rondo_plan_problem {
 #define RONDO_PLAN_PROBLEM_INIT .struct_size = sizeof(rondo_plan_problem)
 
 /* How long to search. By default, until the peak is at most 1.005 times the lower bound, for at most 5 ms. A larger
- * budget improves plans of any size. The search uses restarts: it places the items again in another order, and items
- * that found no room come earlier in the next order. One run takes O(n log n) time: about 15 ms for 30,000 items. Small
- * problems are also solved by branch and bound. Large problems are also improved in windows of time. Where at least
- * 8,192 items without alignments, obstacles and an order must be planned together, most of the search is rounds of
- * cores. A core is the set of items that live where the most bytes are live. It is planned alone, and the other items
- * are repaired around it. Each round tries cores of three sizes. Later rounds take longer. */
+ * budget improves plans of any size.
+ *
+ * The search uses restarts: it places the items again in another order, in which items that did not fit come earlier.
+ * One run takes O(n log n) time: about 15 ms for 30,000 items. Small problems are also solved by branch and bound, and
+ * large problems are also improved in windows of time. For at least 2,048 items without alignments, obstacles and an
+ * order, most of the search is rounds of cores. A core is the set of items that live where the most bytes are live. It
+ * is planned alone, and the other items are repaired around it. Each round tries cores of three sizes. Later rounds
+ * take longer. */
 typedef struct rondo_plan_options {
   uint32_t struct_size;
-  uint32_t budget_ms;    /* wall time; 0: 5, unless budget_steps is set */
+  uint32_t budget_ms;    /* wall time; 0: 5, unless budget_steps is set. If both are set, both limit the search */
   uint64_t budget_steps; /* search steps instead of time: the result does not depend on the machine or the threads, and
                             is never worse with more steps. In rounds of cores, a step is eight visits of items that
-                            overlap the item to place in time. A round that does not fit into the steps left ends
-                            with them, and its result is dropped. With an order, a step that visits more than 2,048
+                            overlap the item to place in time. A round that does not fit into the remaining steps uses
+                            them up, and its result is discarded. With an order, a step that visits more than 2,048
                             items on average counts as one step for each 2,048, so that a budget bounds the work at
                             every size */
   double gap;            /* stop when peak <= gap * lower bound; at least 1; 0: 1.005, or 1 when a budget or
-                                       fast_only is set */
+                            fast_only is set */
   size_t capacity;       /* stop when peak <= capacity; 0: none */
   uint64_t seed;
-  uint32_t threads; /* threads that search, with the caller's; at most 256; 0: one */
-  bool fast_only;   /* no search: greedy placement in a few orders. For more than 1,536 items also two rounds of
-                       cores, which budget_steps does not bound. For more than 2,048 items also up to 32 restarts,
-                       which place at most a million items in total */
+  uint32_t threads; /* threads that search, with the caller's; at most 256; 0: one. With an order, at most 8 are used */
+  bool fast_only; /* no search, and the budgets are ignored: greedy placement in a few orders. If the plan is not close
+                     to the bound, also two rounds of cores from 1,536 items on and, for more than 2,048 items, up to
+                     32 restarts, which place about a million items in total */
   const rondo_allocator *allocator; /* NULL: the C library's */
 } rondo_plan_options;
 #define RONDO_PLAN_OPTIONS_INIT .struct_size = sizeof(rondo_plan_options)
@@ -103,16 +105,18 @@ typedef struct rondo_plan_options {
 /* Makes a plan. options may be NULL. The caller destroys the plan. Memory and the time of the fast path are O(n log n)
  * in the items. On a DAG, the time of the fast path also grows with the items times the obstacles, and up to the square
  * of the items if the DAG is as wide as it is long. The first placement always runs to its end, whatever the budget.
- * Errors: INVALID_ARGUMENT naming the item, obstacle, branch or edge (lower >= upper, an alignment that is no power of
- * two, a node or branch that does not exist, an edge that does not go forward, a gap below 1, more than 256 threads);
- * LIMIT_EXCEEDED (sizes whose sum does not fit in a size_t, more than 2^30 items); OUT_OF_MEMORY. */
+ * Errors: INVALID_ARGUMENT, naming the item, obstacle, branch or edge (lower >= upper, an alignment that is no power of
+ * two, a node or branch that does not exist, an edge that does not go forward, no path from the node that allocates to
+ * the node that frees, a gap below 1, more than 256 threads); LIMIT_EXCEEDED (sizes whose sum or offsets that do not
+ * fit in a size_t, more than 2^30 items, more than 2^31 nodes); OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_plan_make(const rondo_plan_problem *problem,
                                                       const rondo_plan_options *options, rondo_plan **out_plan);
 
 /* NULL is fine. */
 RONDO_API void rondo_plan_destroy(rondo_plan *plan);
 
-/* The offset of each item, in the problem's order; valid as long as the plan. NULL for an empty or NULL plan. */
+/* The offset of each item, in the order of the problem's items; valid as long as the plan. NULL for an empty or NULL
+ * plan. */
 RONDO_API const size_t *rondo_plan_offsets(const rondo_plan *plan);
 
 typedef struct rondo_plan_info {
@@ -120,26 +124,26 @@ typedef struct rondo_plan_info {
   bool optimal;         /* proven: no plan has a lower peak */
   size_t count;         /* items */
   size_t peak;          /* bytes from offset 0 that hold all items */
-  size_t lower_bound;   /* no plan has a lower peak: the most bytes that are live at once, in the worst order, with what
-                           alignment and obstacles add to them, as far as known */
+  size_t lower_bound;   /* no plan has a lower peak: the most bytes that are live at once in the worst order, plus what
+                           alignment and obstacles are known to add */
   size_t sum;           /* of all items' bytes: the memory needed without sharing */
   size_t alignment;     /* the largest of any item, at least 1: what the memory's address needs */
   uint64_t steps;       /* searched */
   uint64_t nanoseconds; /* taken */
-  /* What found the plan, for reports; a static string: "none" (no items); "stacking" (no choice was left: each item
-   * lives as long as all items above it); the order in which each item was placed as low as possible ("area",
-   * "crowding", "first fit", ...), or "slots" of one size; what improved that ("core": the most crowded items by
-   * themselves; "restarts", "windows", "search"). On a DAG, "order: area" or "order: repair". */
+  /* The method that found the plan, for reports; a static string. "none": there are no items. "stacking": each item
+   * lives as long as all items above it, so there was no choice. "area", "crowding", "first fit" and so on: the rule by
+   * which items were placed, each as low as possible; "slots": in slots of one size. "core", "restarts", "windows",
+   * "search": the part of the search that improved the plan. On a DAG, "order: area" or "order: repair". */
   const char *method;
 } rondo_plan_info;
 
 /* Errors: INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_plan_get_info(const rondo_plan *plan, rondo_plan_info *out_info);
 
-/* Checks `offsets` (one for each item): each is aligned, and no two items that may live at once overlap, nor an item
- * and an obstacle. Does not use how the plan was made. allocator may be NULL. Errors: as rondo_plan_make for the
- * problem; INVALID_DATA with OVERLAP, MISALIGNED or OUT_OF_RANGE, naming the item or pair by number with offsets, sizes
- * and lifetimes; OUT_OF_MEMORY. */
+/* Checks `offsets` (one for each item): each is aligned, and no two items that may live at the same time overlap, nor
+ * an item and an obstacle. The check is independent of the planner. allocator may be NULL. Errors: as rondo_plan_make
+ * for the problem; INVALID_DATA with OVERLAP, MISALIGNED or OUT_OF_RANGE, naming the item or the pair with offsets,
+ * sizes and lifetimes; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_plan_check(const rondo_allocator *allocator,
                                                        const rondo_plan_problem *problem, const size_t *offsets);
 

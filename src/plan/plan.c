@@ -16,16 +16,30 @@ struct rondo_plan {
   rondo_plan_info info;
 };
 
-static bool is_of_intervals(const rondo_plan_problem *problem) {
+static bool is_interval_problem(const rondo_plan_problem *problem) {
   return problem->order == NULL && problem->branch_count == 0;
 }
 
-static rondo_status check(const rondo_allocator *allocator, const rondo_plan_problem *problem, const size_t *offsets) {
-  return is_of_intervals(problem) ? rondo_interval_check(allocator, problem, offsets)
-                                  : rondo_order_check(allocator, problem, offsets);
+static rondo_status check_item(const rondo_plan_item *item, size_t index, size_t offset) {
+  if (item->alignment > 1 && offset % item->alignment != 0) {
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MISALIGNED,
+                      "item %zu of a plan is at offset %zu, which is not aligned to %zu", index, offset,
+                      item->alignment);
+  }
+  size_t end = 0;
+  if (rondo_checked_add(offset, item->bytes, &end)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
+                    "item %zu of a plan (%zu bytes at %zu) ends past %zu bits", index, item->bytes, offset,
+                    8 * sizeof(size_t));
 }
 
-static void measure(const rondo_plan_problem *problem, rondo_plan_info *info) {
+static rondo_status check(const rondo_allocator *allocator, const rondo_plan_problem *problem, const size_t *offsets) {
+  for (size_t i = 0; i < problem->count; i++) RONDO_TRY(check_item(&problem->items[i], i, offsets[i]));
+  return is_interval_problem(problem) ? rondo_interval_check(allocator, problem, offsets)
+                                      : rondo_order_check(allocator, problem, offsets);
+}
+
+static void init_info(const rondo_plan_problem *problem, rondo_plan_info *info) {
   *info = (rondo_plan_info){.count = problem->count, .alignment = 1, .method = "none"};
   for (size_t i = 0; i < problem->count; i++) {
     info->sum += problem->items[i].bytes;
@@ -46,14 +60,15 @@ static rondo_status check_plan(const rondo_plan_problem *problem, const rondo_pl
 #endif
 }
 
-static rondo_status fill(const rondo_plan_problem *problem, const rondo_plan_options *options, rondo_plan *plan) {
-  measure(problem, &plan->info);
+static rondo_status make_offsets(const rondo_plan_problem *problem, const rondo_plan_options *options,
+                                 rondo_plan *plan) {
+  init_info(problem, &plan->info);
   if (problem->count == 0) {
     plan->info.optimal = true;
     return RONDO_OK;
   }
   RONDO_TRY(rondo_allocate_items(&plan->allocator, problem->count, sizeof *plan->offsets, &plan->offsets));
-  RONDO_TRY(is_of_intervals(problem)
+  RONDO_TRY(is_interval_problem(problem)
                 ? rondo_interval_plan(&plan->allocator, problem, options, plan->offsets, &plan->info)
                 : rondo_order_plan(&plan->allocator, problem, options, plan->offsets, &plan->info));
   return check_plan(problem, plan);
@@ -75,7 +90,7 @@ rondo_status rondo_plan_make(const rondo_plan_problem *given, const rondo_plan_o
   rondo_plan *plan = NULL;
   RONDO_TRY(rondo_allocate_items(&allocator, 1, sizeof *plan, &plan));
   plan->allocator = allocator;
-  const rondo_status status = fill(&problem, &options, plan);
+  const rondo_status status = make_offsets(&problem, &options, plan);
   if (status != RONDO_OK) {
     rondo_plan_destroy(plan);
     return status;

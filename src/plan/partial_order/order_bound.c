@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Serial executions. While one runs, a tree of branches and choices holds the live bytes: those of a branch are its own
- * and, of each choice in it, those of the way with the most.
+ * Serial executions. While one runs, a tree of branches and choices holds the live bytes. A branch has its own live
+ * bytes and, for each choice in it, those of the branch of the choice that has the most.
  */
 #include "plan/partial_order/order_bound.h"
 
@@ -15,28 +15,28 @@ typedef struct serial {
   const rondo_plan_problem *problem;
   const rondo_branches *branches;
   uint32_t node_count;
-  uint32_t *first_alloc, *first_free; /* of each node: its first item, NONE */
-  uint32_t *next_alloc, *next_free;   /* of each item: the next of its node */
+  uint32_t *first_alloc, *first_free; /* first item that each node allocates and frees; NONE: none */
+  uint32_t *next_alloc, *next_free;   /* next item of the same node, for each item */
   size_t *live;                       /* of each branch */
-  size_t *most;                       /* of each choice: the live bytes of the way with the most */
-  uint32_t *way;                      /* that way */
-  uint32_t *ready;                    /* a heap of nodes whose predecessors have run */
+  size_t *largest;                    /* of each choice: the live bytes of its largest branch */
+  uint32_t *largest_branch;           /* of each choice: the branch with the most live bytes */
+  uint32_t *ready;                    /* heap of nodes whose predecessors have run */
   size_t ready_count;
-  uint32_t *blocked; /* predecessors to run yet */
-  int64_t *gain;     /* what a node allocates less what it frees, in a unit in which sums fit */
+  uint32_t *blocked; /* of each node: predecessors that have not run */
+  int64_t *gain;     /* of each node: what it allocates less what it frees, in a unit in which sums fit */
 } serial;
 
 /* The live bytes --------------------------------------------------------------------------------------------------- */
 
-/* The way of a choice with the most, after the one that had it has less. */
-static void choose_way(serial *s, uint32_t choice) {
+/* Finds the largest branch of a choice again, after the previous one has shrunk. */
+static void find_largest(serial *s, uint32_t choice) {
   const rondo_branches *branches = s->branches;
   uint32_t best = branches->sorted[branches->choice_begin[choice]];
   for (uint32_t i = branches->choice_begin[choice]; i < branches->choice_begin[choice + 1]; i++) {
     if (s->live[branches->sorted[i]] > s->live[best]) best = branches->sorted[i];
   }
-  s->way[choice] = best;
-  s->most[choice] = s->live[best];
+  s->largest_branch[choice] = best;
+  s->largest[choice] = s->live[best];
 }
 
 static void add_live(serial *s, uint32_t branch, size_t bytes, bool adds) {
@@ -44,15 +44,15 @@ static void add_live(serial *s, uint32_t branch, size_t bytes, bool adds) {
     s->live[branch] = adds ? s->live[branch] + bytes : s->live[branch] - bytes;
     if (branch == 0) return;
     const uint32_t choice = s->branches->choice[branch];
-    const size_t before = s->most[choice];
+    const size_t before = s->largest[choice];
     if (s->live[branch] > before) {
-      s->most[choice] = s->live[branch];
-      s->way[choice] = branch;
-    } else if (!adds && s->way[choice] == branch) {
-      choose_way(s, choice);
+      s->largest[choice] = s->live[branch];
+      s->largest_branch[choice] = branch;
+    } else if (!adds && s->largest_branch[choice] == branch) {
+      find_largest(s, choice);
     }
-    if (s->most[choice] == before) return;
-    bytes = adds ? s->most[choice] - before : before - s->most[choice];
+    if (s->largest[choice] == before) return;
+    bytes = adds ? s->largest[choice] - before : before - s->largest[choice];
     branch = s->branches->parent[branch];
   }
 }
@@ -64,7 +64,7 @@ static void run_node(serial *s, uint32_t node, rondo_order_bound *bound) {
   }
   if (s->live[0] > bound->bytes) {
     bound->bytes = s->live[0];
-    for (uint32_t i = 0; i < s->branches->choice_count; i++) bound->taken[i] = s->way[i];
+    for (uint32_t i = 0; i < s->branches->choice_count; i++) bound->taken[i] = s->largest_branch[i];
   }
   for (uint32_t i = s->first_free[node]; i != NONE; i = s->next_free[i]) {
     add_live(s, items[i].branch, items[i].bytes, false);
@@ -73,7 +73,7 @@ static void run_node(serial *s, uint32_t node, rondo_order_bound *bound) {
 
 static void start_empty(serial *s) {
   memset(s->live, 0, s->branches->count * sizeof *s->live);
-  for (uint32_t i = 0; i < s->branches->choice_count; i++) choose_way(s, i);
+  for (uint32_t i = 0; i < s->branches->choice_count; i++) find_largest(s, i);
 }
 
 /* Eager execution -------------------------------------------------------------------------------------------------- */
@@ -103,7 +103,7 @@ static uint32_t take_ready(serial *s) {
   return first;
 }
 
-static void run_eagerly(serial *s, rondo_order_bound *bound) {
+static void run_allocating_first(serial *s, rondo_order_bound *bound) {
   const rondo_plan_order *order = s->problem->order;
   for (uint32_t i = 0; i < s->node_count; i++) {
     if (s->blocked[i] == 0) add_ready(s, i);
@@ -147,28 +147,29 @@ static rondo_status allocate(rondo_scratch *scratch, serial *s) {
   RONDO_TRY(rondo_scratch_take(scratch, items, sizeof(uint32_t), &s->next_alloc));
   RONDO_TRY(rondo_scratch_take(scratch, items, sizeof(uint32_t), &s->next_free));
   RONDO_TRY(rondo_scratch_take(scratch, s->branches->count, sizeof(size_t), &s->live));
-  RONDO_TRY(rondo_scratch_take(scratch, s->branches->choice_count, sizeof(size_t), &s->most));
-  RONDO_TRY(rondo_scratch_take(scratch, s->branches->choice_count, sizeof(uint32_t), &s->way));
+  RONDO_TRY(rondo_scratch_take(scratch, s->branches->choice_count, sizeof(size_t), &s->largest));
+  RONDO_TRY(rondo_scratch_take(scratch, s->branches->choice_count, sizeof(uint32_t), &s->largest_branch));
   RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(uint32_t), &s->ready));
   RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(uint32_t), &s->blocked));
   return rondo_scratch_take(scratch, nodes, sizeof(int64_t), &s->gain);
 }
 
-rondo_status rondo_serial_bound(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+rondo_status rondo_serial_bound(rondo_scratch *scratch, const rondo_plan_problem *problem,
                                 const rondo_branches *branches, rondo_order_bound *bound) {
-  serial s = {.problem = problem, .branches = branches};
-  s.node_count = problem->order->node_count;
-  rondo_scratch scratch = {.allocator = allocator};
-  const rondo_status status = allocate(&scratch, &s);
+  serial s = {.problem = problem, .branches = branches, .node_count = problem->order->node_count};
+  rondo_scratch temporary = {.allocator = scratch->allocator};
+  *bound = (rondo_order_bound){0};
+  RONDO_TRY(rondo_scratch_take(scratch, branches->choice_count, sizeof *bound->taken, &bound->taken));
+  const rondo_status status = allocate(&temporary, &s);
   if (status == RONDO_OK) {
     prepare(&s);
     start_empty(&s);
-    for (uint32_t i = 0; i < branches->choice_count; i++) bound->taken[i] = s.way[i];
+    for (uint32_t i = 0; i < branches->choice_count; i++) bound->taken[i] = s.largest_branch[i];
     for (uint32_t i = 0; i < s.node_count; i++) run_node(&s, i, bound);
     start_empty(&s);
-    run_eagerly(&s, bound);
+    run_allocating_first(&s, bound);
   }
-  rondo_scratch_free(&scratch);
+  rondo_scratch_free(&temporary);
   return status;
 }
 
@@ -178,10 +179,7 @@ rondo_status rondo_serial_bytes(const rondo_allocator *allocator, const rondo_pl
   rondo_branches branches;
   rondo_order_bound bound = {0};
   rondo_status status = rondo_branches_make(&scratch, problem, &branches);
-  if (status == RONDO_OK) {
-    status = rondo_scratch_take(&scratch, branches.choice_count, sizeof *bound.taken, &bound.taken);
-  }
-  if (status == RONDO_OK) status = rondo_serial_bound(allocator, problem, &branches, &bound);
+  if (status == RONDO_OK) status = rondo_serial_bound(&scratch, problem, &branches, &bound);
   *out_bytes = bound.bytes;
   rondo_scratch_free(&scratch);
   return status;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The greatest weight of a moment, by its dual: each byte that an item needs when it begins may come from an item that
- * ended before. What flows is bytes, from the start of a node that allocates back along the edges to the end of one
- * that frees; what cannot be had so is live at once.
+ * Finds the moment of maximum weight by its dual: each byte that an item needs when it begins may come from an item
+ * that ended before. Bytes flow from the start of a node that allocates, back along the edges, to the end of a node
+ * that frees. The bytes that cannot be obtained in this way are live at once.
  *
- * A first flow goes forward once, each node taking over what its predecessors have left; then Dinic's algorithm mends
- * it, with distances from the ends. An edge carries any number of bytes, so the moment that belongs to a flow, all that
- * is still within reach of needs, is one at any time, and the greatest when no more flows.
+ * A first pass makes a flow: each node takes over what its predecessors have left. Dinic's algorithm then makes it
+ * maximum, with distances from the sinks. Edges have unlimited capacity. So the vertices that unmet needs can reach are
+ * a moment after each step, and the moment of maximum weight once the flow is maximum.
  */
 #include <assert.h>
 #include <stdatomic.h>
@@ -16,42 +16,42 @@
 #include "plan/partial_order/order_bound.h"
 
 #define NONE UINT32_MAX
-#define WORK_A_LOOK_AT_THE_CLOCK 65536
+#define WORK_PER_CLOCK_READ 65536
 
-/* A node v is two places: its start, 2v, and its end, 2v + 1. */
+/* Node v has two vertices: its start, 2v, and its end, 2v + 1. */
 struct rondo_closure {
   const rondo_plan_problem *problem;
   const rondo_branches *branches;
   const rondo_plan_order *order; /* the problem's */
   uint32_t node_count, edge_count;
-  uint32_t *predecessor_start, *predecessors; /* as successors in the order */
-  uint32_t *edge;                             /* of each entry of predecessors: its number among successors */
-  size_t *needs, *frees;                      /* bytes not served, and not used, of each node */
-  size_t *across;                             /* what flows over an edge, from the later node to the earlier */
-  size_t *within;                             /* and from a node's end to its start */
-  uint32_t *distance;                         /* of each place, from unused bytes */
-  uint32_t *turn;                             /* of each place: which way out is tried next */
-  uint32_t *path;                             /* places; also the queue of searches */
-  size_t *left;                               /* of the first flow: what nobody took over */
-  uint64_t work, most_work, deadline_ns, next_look;
+  uint32_t *predecessor_start, *predecessors; /* like the successors of the order */
+  uint32_t *edge;                             /* of each entry of predecessors: its index in successors */
+  size_t *needs, *frees; /* of each node: bytes that it still needs, and bytes of its items that are free */
+  size_t *across;        /* of each edge: flow from the later node to the earlier */
+  size_t *within;        /* of each node: flow from its end to its start */
+  uint32_t *distance;    /* of each vertex: arcs to the nearest free bytes */
+  uint32_t *next_arc;    /* of each vertex: the arc to try next */
+  uint32_t *path;        /* vertices of the current path; also the queue of searches */
+  size_t *spare;         /* in the first pass, of each node: bytes that no successor has taken over */
+  uint64_t work, max_work, deadline_ns, next_clock_read;
   _Atomic bool is_stopped;
 };
 typedef struct rondo_closure flow;
 
 static bool is_over(flow *f) {
-  if (f->work > f->most_work || atomic_load_explicit(&f->is_stopped, memory_order_relaxed)) return true;
-  if (f->deadline_ns == UINT64_MAX || f->work < f->next_look) return false;
-  f->next_look = f->work + WORK_A_LOOK_AT_THE_CLOCK;
+  if (f->work > f->max_work || atomic_load_explicit(&f->is_stopped, memory_order_relaxed)) return true;
+  if (f->deadline_ns == UINT64_MAX || f->work < f->next_clock_read) return false;
+  f->next_clock_read = f->work + WORK_PER_CLOCK_READ;
   return rondo_clock_ns() > f->deadline_ns;
 }
 
 /* The first flow --------------------------------------------------------------------------------------------------- */
 
-/* Each node takes over all bytes left by predecessors of which it is the last successor, and of others what it lacks.
- * `across` then says how many came over each edge, `left` how many nobody took over. */
+/* Each node takes over all spare bytes of the predecessors whose last successor it is, and from the others what it
+ * needs. Afterwards `across` is what each edge carries and `spare` what nobody took over. */
 static void forward_bytes(flow *f) {
   const rondo_plan_order *order = f->order;
-  size_t *left = f->left;
+  size_t *spare = f->spare;
   for (uint32_t v = 0; v < f->node_count; v++) {
     size_t had = 0;
     for (int round = 0; round < 2; round++) {
@@ -60,18 +60,18 @@ static void forward_bytes(flow *f) {
         const bool all = order->successors[order->successor_start[u + 1] - 1] == v;
         if (all != (round == 0)) continue;
         const size_t lacks = had < f->needs[v] ? f->needs[v] - had : 0;
-        const size_t taken = all || left[u] < lacks ? left[u] : lacks;
+        const size_t taken = all || spare[u] < lacks ? spare[u] : lacks;
         f->across[f->edge[i]] += taken;
-        left[u] -= taken;
+        spare[u] -= taken;
         had += taken;
       }
     }
-    left[v] = f->frees[v] + (had > f->needs[v] ? had - f->needs[v] : 0);
+    spare[v] = f->frees[v] + (had > f->needs[v] ? had - f->needs[v] : 0);
     f->within[v] = had < f->needs[v] ? had : f->needs[v]; /* served, for now */
   }
 }
 
-/* Takes back from the edges what was taken over and not used. */
+/* Removes from the edges what was taken over but not used. */
 static void keep_used(flow *f) {
   for (uint32_t v = f->node_count; v-- > 0;) {
     size_t came = 0;
@@ -93,13 +93,13 @@ static void keep_used(flow *f) {
 
 /* Searches --------------------------------------------------------------------------------------------------------- */
 
-static void reach(flow *f, uint32_t place, uint32_t distance, size_t *count) {
-  if (f->distance[place] != NONE) return;
-  f->distance[place] = distance;
-  f->path[(*count)++] = place;
+static void reach(flow *f, uint32_t vertex, uint32_t distance, size_t *count) {
+  if (f->distance[vertex] != NONE) return;
+  f->distance[vertex] = distance;
+  f->path[(*count)++] = vertex;
 }
 
-/* From where each place can send to unused bytes, and over how many others. */
+/* Measures the distance of each vertex to free bytes. */
 static void measure_distances(flow *f) {
   size_t count = 0;
   memset(f->distance, 0xFF, 2 * (size_t)f->node_count * sizeof *f->distance);
@@ -123,57 +123,45 @@ static void measure_distances(flow *f) {
   f->work += 2 * (uint64_t)f->node_count + f->edge_count;
 }
 
-/* One way out of a place: where to, and how many more bytes may go there. False when there is no such number. */
-static bool way_out(const flow *f, uint32_t place, uint32_t number, uint32_t *to, size_t *room) {
-  const uint32_t v = place / 2;
-  *room = SIZE_MAX;
-  if (place % 2 == 0) {
+/* An arc of the residual graph. If it cancels flow, its capacity is that flow; else it has no limit. */
+typedef struct arc {
+  uint32_t to;
+  size_t *flow;
+  bool cancels;
+} arc;
+
+/* Returns false if the vertex has fewer arcs. */
+static bool arc_of(const flow *f, uint32_t vertex, uint32_t number, arc *out) {
+  const uint32_t v = vertex / 2;
+  if (vertex % 2 == 0) {
     const uint32_t i = f->predecessor_start[v] + number;
-    const bool is_inner = i == f->predecessor_start[v + 1];
     if (i > f->predecessor_start[v + 1]) return false;
-    *to = 2 * (is_inner ? v : f->predecessors[i]) + 1;
-    if (is_inner) *room = f->within[v];
+    *out = i == f->predecessor_start[v + 1] ? (arc){2 * v + 1, &f->within[v], true}
+                                            : (arc){2 * f->predecessors[i] + 1, &f->across[f->edge[i]], false};
     return true;
   }
   const uint32_t e = f->order->successor_start[v] + number - 1;
   if (number > 0 && e >= f->order->successor_start[v + 1]) return false;
-  *to = 2 * (number == 0 ? v : f->order->successors[e]);
-  if (number > 0) *room = f->across[e];
+  *out = number == 0 ? (arc){2 * v, &f->within[v], false} : (arc){2 * f->order->successors[e], &f->across[e], true};
   return true;
 }
 
-/* Sends bytes out of a place over the way it tries now. */
-static void send(flow *f, uint32_t place, size_t bytes) {
-  const uint32_t v = place / 2;
-  const uint32_t number = f->turn[place];
-  if (place % 2 == 0) {
-    const uint32_t i = f->predecessor_start[v] + number;
-    if (i == f->predecessor_start[v + 1]) {
-      f->within[v] -= bytes;
-    } else {
-      f->across[f->edge[i]] += bytes;
-    }
-  } else if (number == 0) {
-    f->within[v] += bytes;
-  } else {
-    f->across[f->order->successor_start[v] + number - 1] -= bytes;
-  }
-}
+static size_t capacity_of(const arc *a) { return a->cancels ? *a->flow : SIZE_MAX; }
 
-/* Sends along the path all that it has room for. Returns how much of the path stays of use. */
+/* Sends as much as possible along the path. Returns the length of the part of the path that can still carry flow. */
 static size_t send_along(flow *f, size_t length) {
   const uint32_t source = f->path[0] / 2;
   const uint32_t sink = f->path[length - 1] / 2;
   size_t bytes = f->needs[source] < f->frees[sink] ? f->needs[source] : f->frees[sink];
-  uint32_t to = 0;
-  size_t room = 0;
+  arc a;
   for (size_t i = 0; i + 1 < length; i++) {
-    if (way_out(f, f->path[i], f->turn[f->path[i]], &to, &room) && room < bytes) bytes = room;
+    if (arc_of(f, f->path[i], f->next_arc[f->path[i]], &a) && capacity_of(&a) < bytes) bytes = capacity_of(&a);
   }
   size_t kept = length;
   for (size_t i = length - 1; i-- > 0;) {
-    send(f, f->path[i], bytes);
-    if (way_out(f, f->path[i], f->turn[f->path[i]], &to, &room) && room == 0) kept = i + 1;
+    if (!arc_of(f, f->path[i], f->next_arc[f->path[i]], &a)) continue;
+    *a.flow = a.cancels ? *a.flow - bytes : *a.flow + bytes;
+    if (capacity_of(&a) == 0) kept = i + 1;
   }
   f->needs[source] -= bytes;
   f->frees[sink] -= bytes;
@@ -182,26 +170,25 @@ static size_t send_along(flow *f, size_t length) {
   return kept;
 }
 
-/* Sends from one start along shortest ways until none is left. */
+/* Sends from one node's start along shortest paths until there are none. */
 static void send_from(flow *f, uint32_t node) {
   size_t length = 1;
   f->path[0] = 2 * node;
   while (length > 0 && f->needs[node] > 0 && !is_over(f)) {
-    const uint32_t place = f->path[length - 1];
-    if (place % 2 == 1 && f->distance[place] == 0 && f->frees[place / 2] > 0) {
+    const uint32_t vertex = f->path[length - 1];
+    if (vertex % 2 == 1 && f->distance[vertex] == 0 && f->frees[vertex / 2] > 0) {
       length = send_along(f, length);
       continue;
     }
-    uint32_t to = 0;
-    size_t room = 0;
+    arc a;
     f->work++;
-    if (!way_out(f, place, f->turn[place], &to, &room)) {
+    if (!arc_of(f, vertex, f->next_arc[vertex], &a)) {
       length--;
-      if (length > 0) f->turn[f->path[length - 1]]++;
-    } else if (room > 0 && f->distance[place] > 0 && f->distance[to] == f->distance[place] - 1) {
-      f->path[length++] = to;
+      if (length > 0) f->next_arc[f->path[length - 1]]++;
+    } else if (capacity_of(&a) > 0 && f->distance[vertex] > 0 && f->distance[a.to] == f->distance[vertex] - 1) {
+      f->path[length++] = a.to;
     } else {
-      f->turn[place]++;
+      f->next_arc[vertex]++;
     }
   }
 }
@@ -209,7 +196,7 @@ static void send_from(flow *f, uint32_t node) {
 static bool send_all(flow *f) {
   bool sent = false;
   measure_distances(f);
-  memset(f->turn, 0, 2 * (size_t)f->node_count * sizeof *f->turn);
+  memset(f->next_arc, 0, 2 * (size_t)f->node_count * sizeof *f->next_arc);
   for (uint32_t v = 0; v < f->node_count; v++) {
     if (f->needs[v] == 0 || f->distance[2 * v] == NONE) continue;
     send_from(f, v);
@@ -218,7 +205,7 @@ static bool send_all(flow *f) {
   return sent;
 }
 
-/* What a place's needs can still reach is a moment: marks it with distance 0. */
+/* Marks with distance 0 the vertices that unmet needs can reach, which are a moment. */
 static void mark_moment(flow *f) {
   size_t count = 0;
   memset(f->distance, 0xFF, 2 * (size_t)f->node_count * sizeof *f->distance);
@@ -226,10 +213,9 @@ static void mark_moment(flow *f) {
     if (f->needs[v] > 0) reach(f, 2 * v, 0, &count);
   }
   for (size_t i = 0; i < count; i++) {
-    uint32_t to = 0;
-    size_t room = 0;
-    for (uint32_t k = 0; way_out(f, f->path[i], k, &to, &room); k++) {
-      if (room > 0) reach(f, to, 0, &count);
+    arc a;
+    for (uint32_t k = 0; arc_of(f, f->path[i], k, &a); k++) {
+      if (capacity_of(&a) > 0) reach(f, a.to, 0, &count);
     }
   }
 }
@@ -239,7 +225,7 @@ static void mark_moment(flow *f) {
 static rondo_status allocate(rondo_scratch *scratch, flow *f) {
   const size_t nodes = f->node_count;
   const size_t edges = f->edge_count;
-  RONDO_TRY(rondo_scratch_take(scratch, nodes + 1, sizeof(uint32_t), &f->predecessor_start));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes + 2, sizeof(uint32_t), &f->predecessor_start));
   RONDO_TRY(rondo_scratch_take(scratch, edges, sizeof(uint32_t), &f->predecessors));
   RONDO_TRY(rondo_scratch_take(scratch, edges, sizeof(uint32_t), &f->edge));
   RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(size_t), &f->needs));
@@ -247,27 +233,25 @@ static rondo_status allocate(rondo_scratch *scratch, flow *f) {
   RONDO_TRY(rondo_scratch_take(scratch, edges, sizeof(size_t), &f->across));
   RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(size_t), &f->within));
   RONDO_TRY(rondo_scratch_take(scratch, nodes, 2 * sizeof(uint32_t), &f->distance));
-  RONDO_TRY(rondo_scratch_take(scratch, nodes, 2 * sizeof(uint32_t), &f->turn));
-  RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(size_t), &f->left));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes, 2 * sizeof(uint32_t), &f->next_arc));
+  RONDO_TRY(rondo_scratch_take(scratch, nodes, sizeof(size_t), &f->spare));
   return rondo_scratch_take(scratch, nodes, 2 * sizeof(uint32_t), &f->path);
 }
 
 static void list_predecessors(flow *f) {
   const rondo_plan_order *order = f->order;
-  for (uint32_t e = 0; e < f->edge_count; e++) f->predecessor_start[order->successors[e] + 1]++;
-  for (uint32_t v = 0; v < f->node_count; v++) f->predecessor_start[v + 1] += f->predecessor_start[v];
+  for (uint32_t e = 0; e < f->edge_count; e++) f->predecessor_start[order->successors[e] + 2]++;
+  for (uint32_t v = 0; v < f->node_count; v++) f->predecessor_start[v + 2] += f->predecessor_start[v + 1];
   for (uint32_t v = 0; v < f->node_count; v++) {
     for (uint32_t e = order->successor_start[v]; e < order->successor_start[v + 1]; e++) {
-      const uint32_t at = f->predecessor_start[order->successors[e]]++;
+      const uint32_t at = f->predecessor_start[order->successors[e] + 1]++;
       f->predecessors[at] = v;
       f->edge[at] = e;
     }
   }
-  for (uint32_t v = f->node_count; v > 0; v--) f->predecessor_start[v] = f->predecessor_start[v - 1];
-  f->predecessor_start[0] = 0;
 }
 
-/* Whether all choices on the way to the branch take it. */
+/* True if each choice that contains the branch takes the branch on this path. */
 static bool is_taken(const rondo_branches *branches, const uint32_t *taken, uint32_t branch) {
   for (; branch != 0; branch = branches->parent[branch]) {
     if (taken[branches->choice[branch]] != branch) return false;
@@ -284,7 +268,7 @@ static void add_items(flow *f, const uint32_t *taken) {
   }
 }
 
-/* The bytes live at the moment marked. */
+/* The bytes live at the marked moment. */
 static size_t weigh(const flow *f, const uint32_t *taken) {
   size_t bytes = 0;
   for (size_t i = 0; i < f->problem->count; i++) {
@@ -310,9 +294,9 @@ rondo_status rondo_closure_make(rondo_scratch *scratch, const rondo_plan_problem
 
 void rondo_closure_stop(rondo_closure *closure) { atomic_store(&closure->is_stopped, true); }
 
-size_t rondo_closure_run(rondo_closure *closure, const uint32_t *taken, uint64_t most_work, uint64_t deadline_ns,
+size_t rondo_closure_run(rondo_closure *closure, const uint32_t *taken, uint64_t max_work, uint64_t deadline_ns,
                          bool *out_exact) {
-  closure->most_work = most_work;
+  closure->max_work = max_work;
   closure->deadline_ns = deadline_ns;
   list_predecessors(closure);
   add_items(closure, taken);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a life conflicts with begins before its free is over: before a bound on each chain of the free's part, anywhere
- * in the stage's other parts, and in earlier stages. The last alloc in each of these is known ahead.
+ * An item's interval must end after the last alloc that conflicts with it. Such an alloc is below a bound on each chain
+ * of the free's part, anywhere in the stage's other parts, or in an earlier stage. The last alloc in each of these is
+ * computed first.
  */
 #include "plan/partial_order/order_hull.h"
 
@@ -8,28 +9,26 @@
 
 /* Steps, from 1 on; 0: none. */
 typedef struct stage_lasts {
-  uint32_t before; /* the last alloc of earlier stages */
-  uint32_t most;   /* the last alloc of the stage, */
-  uint32_t part;   /* in which part that is, */
-  uint32_t other;  /* and the last of the other parts */
+  uint32_t before; /* last alloc of earlier stages */
+  uint32_t most;   /* last alloc of the stage */
+  uint32_t part;   /* part of that last alloc */
+  uint32_t other;  /* last alloc of the other parts */
 } stage_lasts;
 
 typedef struct hull_maker {
-  const rondo_lives *lives;
-  uint32_t *last_alloc; /* of each slot: the step of the last alloc on its chain up to it */
+  const rondo_lifetimes *lifetimes;
+  uint32_t *last_alloc; /* of each slot: the step of the last alloc on its chain up to the slot */
   stage_lasts *stages;
   size_t stage_count;
 } hull_maker;
 
-/* Nodes are steps, one later; the beginning of all is step 1. */
+/* A node's step is its number plus 2. The beginning has step 1. */
 static uint32_t step_of(const hull_maker *m, uint32_t slot) {
-  return slot == 0 ? 1 : m->lives->relation->slot_node[slot] + 2;
+  return slot == 0 ? 1 : m->lifetimes->relation->slot_node[slot] + 2;
 }
 
-static void note_alloc(hull_maker *m, const rondo_life *life) { m->last_alloc[life->alloc] = step_of(m, life->alloc); }
-
 static void note_stages(hull_maker *m) {
-  const rondo_relation *relation = m->lives->relation;
+  const rondo_relation *relation = m->lifetimes->relation;
   uint32_t latest = 0;
   for (size_t s = 0; s < m->stage_count; s++) {
     stage_lasts *stage = &m->stages[s];
@@ -50,16 +49,16 @@ static void note_stages(hull_maker *m) {
 }
 
 static void note_chains(hull_maker *m) {
-  const rondo_relation *relation = m->lives->relation;
+  const rondo_relation *relation = m->lifetimes->relation;
   for (uint32_t slot = 1; slot < relation->slot_count; slot++) {
     const bool same = relation->slot_chain[slot] == relation->slot_chain[slot - 1];
     if (same && m->last_alloc[slot] < m->last_alloc[slot - 1]) m->last_alloc[slot] = m->last_alloc[slot - 1];
   }
 }
 
-/* The first step in which nothing begins any more that conflicts with the life, or later. */
-static uint32_t end_of(const hull_maker *m, const rondo_life *life) {
-  const rondo_relation *relation = m->lives->relation;
+/* The first step after all allocs that conflict with the lifetime, or a later step. */
+static uint32_t end_of(const hull_maker *m, const rondo_lifetime *life) {
+  const rondo_relation *relation = m->lifetimes->relation;
   if (life->free == relation->slot_count - 1) return RONDO_PLAN_FOREVER;
   const uint32_t number = relation->slot_part[life->free];
   const rondo_relation_part *part = &relation->parts.items[number];
@@ -79,53 +78,43 @@ static uint32_t end_of(const hull_maker *m, const rondo_life *life) {
 static rondo_status measure(rondo_scratch *temporary, rondo_hull *hull, uint32_t steps) {
   size_t *change = NULL;
   RONDO_TRY(rondo_scratch_take(temporary, steps, sizeof *change, &change));
-  for (size_t i = 0; i < hull->problem.count; i++) {
-    const rondo_plan_item *item = &hull->items[i];
-    change[item->lower] += item->bytes; /* modulo the word, as is what is taken off */
+  for (size_t i = 0; i < hull->copy.problem.count; i++) {
+    const rondo_plan_item *item = &hull->copy.items[i];
+    change[item->lower] += item->bytes; /* modulo 2^64, as the subtraction below */
     if (item->upper < steps) change[item->upper] -= item->bytes;
   }
   for (size_t i = 0, live = 0; i < steps; i++) {
     live += change[i];
-    if (live > hull->most_live) hull->most_live = live;
+    if (live > hull->max_live) hull->max_live = live;
   }
   return RONDO_OK;
 }
 
 static rondo_status fill(rondo_scratch *scratch, rondo_scratch *temporary, hull_maker *m, rondo_hull *hull) {
-  const rondo_lives *lives = m->lives;
-  const rondo_plan_problem *given = lives->problem;
-  const uint32_t slots = lives->relation->slot_count;
+  const rondo_lifetimes *lifetimes = m->lifetimes;
+  const size_t pieces = lifetimes->problem->count + lifetimes->problem->obstacle_count;
+  const uint32_t slots = lifetimes->relation->slot_count;
   RONDO_TRY(rondo_scratch_take(temporary, slots, sizeof *m->last_alloc, &m->last_alloc));
   RONDO_TRY(rondo_scratch_take(temporary, m->stage_count, sizeof *m->stages, &m->stages));
-  RONDO_TRY(rondo_scratch_take(scratch, given->count, sizeof *hull->items, &hull->items));
-  RONDO_TRY(rondo_scratch_take(scratch, given->obstacle_count, sizeof *hull->obstacles, &hull->obstacles));
-  for (size_t i = 0; i < given->count; i++) note_alloc(m, &lives->lives[i]);
-  for (size_t i = 0; i < given->obstacle_count; i++) note_alloc(m, &lives->obstacles[i]);
+  RONDO_TRY(rondo_plan_copy_make(scratch, lifetimes->problem, &hull->copy));
+  for (size_t i = 0; i < pieces; i++)
+    m->last_alloc[lifetimes->pieces[i].alloc] = step_of(m, lifetimes->pieces[i].alloc);
   note_stages(m);
   note_chains(m);
-  for (size_t i = 0; i < given->count; i++) {
-    hull->items[i] = given->items[i];
-    hull->items[i].branch = 0;
-    hull->items[i].lower = step_of(m, lives->lives[i].alloc);
-    hull->items[i].upper = end_of(m, &lives->lives[i]);
+  for (size_t i = 0; i < pieces; i++) {
+    const rondo_lifetime *life = &lifetimes->pieces[i];
+    rondo_plan_copy_set_lifetime(&hull->copy, i, step_of(m, life->alloc), end_of(m, life));
   }
-  for (size_t i = 0; i < given->obstacle_count; i++) {
-    hull->obstacles[i] = given->obstacles[i];
-    hull->obstacles[i].lower = step_of(m, lives->obstacles[i].alloc);
-    hull->obstacles[i].upper = end_of(m, &lives->obstacles[i]);
-  }
+  hull->copy.problem.order = NULL;
+  hull->copy.problem.branch_count = 0;
   return measure(temporary, hull, slots + 2);
 }
 
-rondo_status rondo_hull_make(rondo_scratch *scratch, const rondo_lives *lives, rondo_hull *out) {
-  const rondo_plan_problem *given = lives->problem;
-  *out = (rondo_hull){.problem = {.struct_size = sizeof out->problem, .count = given->count}};
-  out->problem.obstacle_count = given->obstacle_count;
-  hull_maker m = {.lives = lives, .stage_count = lives->relation->stage_slot.count - 1};
+rondo_status rondo_hull_make(rondo_scratch *scratch, const rondo_lifetimes *lifetimes, rondo_hull *out) {
+  *out = (rondo_hull){0};
+  hull_maker m = {.lifetimes = lifetimes, .stage_count = lifetimes->relation->stage_slot.count - 1};
   rondo_scratch temporary = {.allocator = scratch->allocator};
   const rondo_status status = fill(scratch, &temporary, &m, out);
-  out->problem.items = out->items;
-  out->problem.obstacles = out->obstacles;
   rondo_scratch_free(&temporary);
   return status;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What begins at a slot that comes neither before a life's alloc nor after its free conflicts with it, and these slots
- * are a range of each chain. All else that conflicts was there before: it begins before the alloc and is freed neither
- * before it nor by it. Of a chain's own items that means freed from a certain time on, so of those that live for a few
- * slots only the last few begin; of items with two chains, not before the first time that does not come before the
- * alloc. Trees with the latest time of each group of entries find what lives long, and what has two chains.
+ * The pieces that conflict with a lifetime are of two kinds. Those that begin within it begin at a slot that comes
+ * neither before its alloc nor after its free. These slots are a range of each chain. Those that live across its alloc
+ * begin before the alloc and are not freed before it. Of the entries whose alloc and free are on the same chain, they
+ * are those freed from a certain time on, so of short-lived entries only the last few need to be visited. Of the
+ * entries with two chains, they are freed no earlier than the first node that does not come before the alloc. Trees of
+ * the latest free time of each group of entries skip the others.
  */
 #include "plan/partial_order/order_index.h"
 
@@ -13,43 +14,43 @@
 #include "base/error.h"
 #include "plan/radix_sort.h"
 
-#define BITS_A_LEVEL 4
+#define BITS_PER_LEVEL 4
 
-#define MOST_SHORT 16 /* slots from alloc to free */
-#define MOST_MEDIUM 256
-/* From alloc to free, of each grade of those that cross. */
-static const uint32_t most_times[RONDO_INDEX_GRADES] = {128, 1024, UINT32_MAX};
+#define MAX_SHORT 16 /* slots between alloc and free */
+#define MAX_MEDIUM 256
+/* Maximum time between alloc and free, for each grade of the crossing entries */
+static const uint32_t max_times[RONDO_INDEX_GRADES] = {128, 1024, UINT32_MAX};
 
 enum { SHORT, MEDIUM, LONG, CROSSING };
 
 /* Making ----------------------------------------------------------------------------------------------------------- */
 
-static uint32_t kind_of(const rondo_life *life) {
+static uint32_t kind_of(const rondo_lifetime *life) {
   if (life->alloc_chain != life->free_chain) return CROSSING;
   const uint32_t slots = life->free - life->alloc;
-  return slots <= MOST_SHORT ? SHORT : slots <= MOST_MEDIUM ? MEDIUM : LONG;
+  return slots <= MAX_SHORT ? SHORT : slots <= MAX_MEDIUM ? MEDIUM : LONG;
 }
 
 static rondo_status sort_entries(const rondo_allocator *allocator, rondo_order_index *index) {
-  const rondo_lives *lives = index->lives;
+  const rondo_lifetimes *lifetimes = index->lifetimes;
   rondo_scratch temporary = {.allocator = allocator};
   rondo_sort_entry *entries = NULL;
   RONDO_TRY(rondo_scratch_take(&temporary, index->count, 2 * sizeof *entries, &entries));
   for (uint32_t i = 0; i < index->count; i++) {
-    const rondo_life *life = &lives->lives[lives->items[i]];
-    entries[i] = (rondo_sort_entry){(uint64_t)kind_of(life) << 32 | life->alloc, lives->items[i]};
+    const rondo_lifetime *life = &lifetimes->pieces[lifetimes->items[i]];
+    entries[i] = (rondo_sort_entry){(uint64_t)kind_of(life) << 32 | life->alloc, lifetimes->items[i]};
   }
   if (index->count > 1) rondo_sort_entries(entries, entries + index->count, index->count);
   for (uint32_t i = 0; i < index->count; i++) {
     index->items[i] = entries[i].value;
-    index->by_entry[i] = lives->lives[entries[i].value];
+    index->by_entry[i] = lifetimes->pieces[entries[i].value];
   }
   rondo_scratch_free(&temporary);
   return RONDO_OK;
 }
 
 static void note_firsts(rondo_order_index *index) {
-  const uint32_t slots = index->lives->relation->slot_count;
+  const uint32_t slots = index->lifetimes->relation->slot_count;
   uint32_t entry = 0;
   for (uint32_t kind = 0; kind < RONDO_INDEX_KINDS; kind++) {
     for (uint32_t slot = 0; slot <= slots; slot++) {
@@ -62,7 +63,7 @@ static void note_firsts(rondo_order_index *index) {
 }
 
 static uint32_t groups_of(uint32_t count, uint32_t level) {
-  return (uint32_t)(((uint64_t)count + (UINT64_C(1) << level * BITS_A_LEVEL) - 1) >> level * BITS_A_LEVEL);
+  return (uint32_t)(((uint64_t)count + (UINT64_C(1) << level * BITS_PER_LEVEL) - 1) >> level * BITS_PER_LEVEL);
 }
 
 static rondo_status make_times(rondo_scratch *scratch, uint32_t count, rondo_index_times *times) {
@@ -73,22 +74,22 @@ static rondo_status make_times(rondo_scratch *scratch, uint32_t count, rondo_ind
   return RONDO_OK;
 }
 
-/* Of the entries in the list; NULL: all. */
+/* Fills the tree for the entries in the list; NULL: for all. */
 static void note_times(const rondo_order_index *index, const uint32_t *list, rondo_index_times *times) {
   for (uint32_t i = 0; i < times->count; i++) {
     times->latest[0][i] = index->by_entry[list == NULL ? i : list[i]].free_time;
   }
   for (uint32_t level = 1; level < RONDO_INDEX_LEVELS; level++) {
     for (uint32_t i = 0; i < groups_of(times->count, level - 1); i++) {
-      uint32_t *latest = &times->latest[level][i >> BITS_A_LEVEL];
+      uint32_t *latest = &times->latest[level][i >> BITS_PER_LEVEL];
       if (times->latest[level - 1][i] > *latest) *latest = times->latest[level - 1][i];
     }
   }
 }
 
-static uint32_t grade_of(const rondo_life *life) {
+static uint32_t grade_of(const rondo_lifetime *life) {
   uint32_t grade = 0;
-  while (life->free_time - life->alloc_time > most_times[grade]) grade++;
+  while (life->free_time - life->alloc_time > max_times[grade]) grade++;
   return grade;
 }
 
@@ -99,26 +100,26 @@ static rondo_status list_crossing(rondo_scratch *scratch, rondo_order_index *ind
   rondo_sort_entry *entries = NULL;
   RONDO_TRY(make_times(scratch, count, &index->crossing_times));
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *index->crossing, &index->crossing));
-  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *index->crossing_lives, &index->crossing_lives));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *index->crossing_lifetimes, &index->crossing_lifetimes));
   RONDO_TRY(rondo_scratch_take(&temporary, count, 2 * sizeof *entries, &entries));
   for (uint32_t i = 0; i < count; i++) {
-    const rondo_life *life = &index->by_entry[first + i];
+    const rondo_lifetime *life = &index->by_entry[first + i];
     entries[i] = (rondo_sort_entry){(uint64_t)grade_of(life) << 32 | life->alloc_time, first + i};
     for (uint32_t grade = grade_of(life); grade < RONDO_INDEX_GRADES; grade++) index->grade_begin[grade + 1]++;
   }
   if (count > 1) rondo_sort_entries(entries, entries + count, count);
   for (uint32_t i = 0; i < count; i++) {
     index->crossing[i] = entries[i].value;
-    index->crossing_lives[i] = index->by_entry[entries[i].value];
+    index->crossing_lifetimes[i] = index->by_entry[entries[i].value];
   }
   note_times(index, index->crossing, &index->crossing_times);
   rondo_scratch_free(&temporary);
   return RONDO_OK;
 }
 
-/* A kind has a range for each chain of the parts of alloc and free, for what is before and after these in their
- * stages, and for what is between the stages. */
-static uint32_t most_ranges(const rondo_relation *relation) {
+/* Each kind has a range for each chain of the parts of alloc and free, for the slots before and after these parts in
+ * their stages, and for the stages between. */
+static uint32_t max_ranges(const rondo_relation *relation) {
   uint32_t most = 0;
   for (size_t i = 0; i < relation->parts.count; i++) {
     if (relation->parts.items[i].chain_count > most) most = relation->parts.items[i].chain_count;
@@ -126,9 +127,15 @@ static uint32_t most_ranges(const rondo_relation *relation) {
   return RONDO_INDEX_KINDS * (2 * most + 5);
 }
 
-rondo_status rondo_order_index_make(rondo_scratch *scratch, const rondo_lives *lives, rondo_order_index *out) {
-  const size_t slots = (size_t)lives->relation->slot_count + 1;
-  *out = (rondo_order_index){.lives = lives, .count = lives->count, .most_ranges = most_ranges(lives->relation)};
+rondo_status rondo_order_index_make(rondo_scratch *scratch, const rondo_lifetimes *lifetimes, rondo_order_index *out) {
+  const size_t slots = (size_t)lifetimes->relation->slot_count + 1;
+  *out = (rondo_order_index){
+      .lifetimes = lifetimes, .count = lifetimes->count, .max_ranges = max_ranges(lifetimes->relation)};
+  out->grain = lifetimes->count == 0 ? 1 : SIZE_MAX;
+  for (uint32_t i = 0; i < lifetimes->count; i++) {
+    const size_t alignment = lifetimes->problem->items[lifetimes->items[i]].alignment;
+    if (alignment < out->grain) out->grain = alignment == 0 ? 1 : alignment;
+  }
   RONDO_TRY(rondo_scratch_take(scratch, out->count, sizeof *out->items, &out->items));
   RONDO_TRY(rondo_scratch_take(scratch, out->count, sizeof *out->by_entry, &out->by_entry));
   RONDO_TRY(rondo_scratch_take(scratch, slots, sizeof *out->firsts, &out->firsts));
@@ -139,84 +146,83 @@ rondo_status rondo_order_index_make(rondo_scratch *scratch, const rondo_lives *l
   return list_crossing(scratch, out);
 }
 
-rondo_status rondo_index_answer_make(rondo_scratch *scratch, const rondo_order_index *index, rondo_index_answer *out) {
-  *out = (rondo_index_answer){0};
-  RONDO_TRY(rondo_scratch_take(scratch, index->most_ranges, sizeof *out->ranges, &out->ranges));
+rondo_status rondo_index_conflicts_make(rondo_scratch *scratch, const rondo_order_index *index,
+                                        rondo_index_conflicts *out) {
+  *out = (rondo_index_conflicts){0};
+  RONDO_TRY(rondo_scratch_take(scratch, index->max_ranges, sizeof *out->ranges, &out->ranges));
   return rondo_scratch_take(scratch, index->count, sizeof *out->others, &out->others);
 }
 
-/* What begins in a life -------------------------------------------------------------------------------------------- */
+/* Entries that begin within ---------------------------------------------------------------------------------------- */
 
-typedef struct asking {
+typedef struct query {
   const rondo_order_index *index;
   const rondo_relation *relation;
-  const rondo_life *life;
+  const rondo_lifetime *life;
   rondo_conflict conflict;
-  rondo_index_answer *out;
-} asking;
+  rondo_index_conflicts *out;
+} query;
 
-/* What begins at slots low..high - 1. */
-static void add_slots(asking *a, uint32_t low, uint32_t high) {
+/* Adds the entries that begin at slots low .. high - 1. */
+static void add_slots(query *q, uint32_t low, uint32_t high) {
   if (low >= high) return;
-  const rondo_index_firsts *begins = &a->index->firsts[low];
-  const rondo_index_firsts *ends = &a->index->firsts[high];
+  const rondo_index_firsts *begins = &q->index->firsts[low];
+  const rondo_index_firsts *ends = &q->index->firsts[high];
   for (uint32_t kind = 0; kind < RONDO_INDEX_KINDS; kind++) {
     const rondo_index_range range = {begins->of[kind], ends->of[kind]};
-    if (range.begin < range.end) a->out->ranges[a->out->range_count++] = range;
+    if (range.begin < range.end) q->out->ranges[q->out->range_count++] = range;
   }
 }
 
-/* The slots of a chain of the alloc's part, or of the free's, that do not come before the one or after the other. */
-static void add_chains(asking *a, const rondo_relation_part *part, bool from_alloc, bool to_free) {
+/* Adds the slots of the chains of a part that do not come before the alloc (from_alloc) or after the free (to_free). */
+static void add_chains(query *q, const rondo_relation_part *part, bool from_alloc, bool to_free) {
   for (uint32_t c = 0; c < part->chain_count; c++) {
-    const bool is_last = c + 1 == part->chain_count;
-    const uint32_t *bounds = &a->relation->chain_slot.items[part->first_chain + c];
-    const uint32_t low = from_alloc ? a->conflict.past[c] : bounds[0];
-    const uint32_t high = to_free ? a->conflict.future[c] : is_last ? part->loose_slot : bounds[1];
-    add_slots(a, low, high);
+    const uint32_t low = from_alloc ? q->conflict.past[c] : q->relation->chain_slot.items[part->first_chain + c];
+    const uint32_t high = to_free ? q->conflict.future[c] : rondo_relation_chain_end(q->relation, part, c);
+    add_slots(q, low, high);
   }
 }
 
-static void add_begun_within(asking *a) {
-  const rondo_relation *relation = a->relation;
+static void add_begun_within(query *q) {
+  const rondo_relation *relation = q->relation;
   const uint32_t *stages = relation->stage_slot.items;
-  const rondo_relation_part *first = &relation->parts.items[relation->slot_part[a->life->alloc]];
-  const rondo_relation_part *last = &relation->parts.items[relation->slot_part[a->life->free]];
-  const bool has_alloc = a->life->alloc != 0;
-  const bool has_free = a->life->free != relation->slot_count - 1;
+  const rondo_relation_part *first = &relation->parts.items[relation->slot_part[q->life->alloc]];
+  const rondo_relation_part *last = &relation->parts.items[relation->slot_part[q->life->free]];
+  const bool has_alloc = q->life->alloc != 0;
+  const bool has_free = q->life->free != relation->slot_count - 1;
   if (has_alloc && has_free && first == last) {
-    add_slots(a, stages[first->stage], first->first_slot);
-    add_chains(a, first, true, true);
-    add_slots(a, first->end_slot, stages[first->stage + 1]);
+    add_slots(q, stages[first->stage], first->first_slot);
+    add_chains(q, first, true, true);
+    add_slots(q, first->end_slot, stages[first->stage + 1]);
     return;
   }
   if (has_alloc) {
-    add_slots(a, stages[first->stage], first->first_slot);
-    add_chains(a, first, true, false);
+    add_slots(q, stages[first->stage], first->first_slot);
+    add_chains(q, first, true, false);
   }
-  add_slots(a, has_alloc ? first->end_slot : 0, has_free ? last->first_slot : relation->slot_count);
+  add_slots(q, has_alloc ? first->end_slot : 0, has_free ? last->first_slot : relation->slot_count);
   if (has_free) {
-    add_chains(a, last, false, true);
-    add_slots(a, last->end_slot, stages[last->stage + 1]);
+    add_chains(q, last, false, true);
+    add_slots(q, last->end_slot, stages[last->stage + 1]);
   }
 }
 
-/* What lives across its beginning ---------------------------------------------------------------------------------- */
+/* Entries that live across the alloc ------------------------------------------------------------------------------- */
 
-static inline void add_other(asking *a, uint32_t entry) { a->out->others[a->out->other_count++] = entry; }
+static inline void add_other(query *q, uint32_t entry) { q->out->others[q->out->other_count++] = entry; }
 
-static void add_if_conflicts(asking *a, uint32_t entry) {
-  const rondo_order_index *index = a->index;
-  if (rondo_conflict_one(index->lives, &a->conflict, &index->by_entry[entry])) add_other(a, entry);
+static void add_if_conflicts(query *q, uint32_t entry) {
+  const rondo_order_index *index = q->index;
+  if (rondo_conflict_one(index->lifetimes, &q->conflict, &index->by_entry[entry])) add_other(q, entry);
 }
 
-/* The first of a list, from `at` on, that is freed at `time` or later. */
+/* The first entry of a list, from `at` on, that is freed at `time` or later. */
 static inline uint32_t find_freed_from(const rondo_index_times *times, uint32_t at, uint32_t end, uint32_t time) {
   while (at < end && times->latest[0][at] < time) {
     uint32_t count = 1;
     for (uint32_t level = 1; level < RONDO_INDEX_LEVELS; level++) {
-      const uint32_t size = UINT32_C(1) << level * BITS_A_LEVEL;
-      if (at % size > 0 || end - at < size || times->latest[level][at >> level * BITS_A_LEVEL] >= time) break;
+      const uint32_t size = UINT32_C(1) << level * BITS_PER_LEVEL;
+      if (at % size > 0 || end - at < size || times->latest[level][at >> level * BITS_PER_LEVEL] >= time) break;
       count = size;
     }
     at += count;
@@ -224,82 +230,82 @@ static inline uint32_t find_freed_from(const rondo_index_times *times, uint32_t 
   return at;
 }
 
-/* Of the last `most` slots before slot `past`. */
-static void add_latest(asking *a, uint32_t kind, uint32_t low, uint32_t past, uint32_t most, uint32_t time) {
-  const rondo_order_index *index = a->index;
+/* Adds entries that begin in the last `most` slots before slot `past`. */
+static void add_latest(query *q, uint32_t kind, uint32_t low, uint32_t past, uint32_t most, uint32_t time) {
+  const rondo_order_index *index = q->index;
   const uint32_t end = index->firsts[past].of[kind];
   for (uint32_t at = index->firsts[past - low > most ? past - most : low].of[kind]; at < end; at++) {
-    if (index->times.latest[0][at] >= time) add_other(a, at);
+    if (index->times.latest[0][at] >= time) add_other(q, at);
   }
 }
 
-/* Of what a chain allocates before slot `past`, and frees. */
-static void add_across_chain(asking *a, uint32_t low, uint32_t past) {
-  const rondo_order_index *index = a->index;
-  const uint32_t time = a->relation->slot_node[past] + 1;
-  add_latest(a, SHORT, low, past, MOST_SHORT, time);
-  add_latest(a, MEDIUM, low, past, MOST_MEDIUM, time);
+/* Adds entries that a chain allocates before slot `past` and frees at or after it. */
+static void add_across_chain(query *q, uint32_t low, uint32_t past) {
+  const rondo_order_index *index = q->index;
+  const uint32_t time = q->relation->slot_node[past] + 1;
+  add_latest(q, SHORT, low, past, MAX_SHORT, time);
+  add_latest(q, MEDIUM, low, past, MAX_MEDIUM, time);
   const uint32_t end = index->firsts[past].of[LONG];
   for (uint32_t at = index->firsts[low].of[LONG]; at < end; at++) {
     at = find_freed_from(&index->times, at, end, time);
-    if (at < end) add_other(a, at);
+    if (at < end) add_other(q, at);
   }
 }
 
 /* The first entry of a grade that begins at the time or later. */
 static uint32_t find_crossing(const rondo_order_index *index, uint32_t grade, uint32_t time) {
   uint32_t low = index->grade_begin[grade], high = index->grade_begin[grade + 1];
-  RONDO_BINARY_SEARCH(low, high, middle, index->crossing_lives[middle].alloc_time < time)
+  RONDO_BINARY_SEARCH(low, high, middle, index->crossing_lifetimes[middle].alloc_time < time)
   return low;
 }
 
-/* What begins at an earlier time, but not before the alloc, begins within the life. */
-static void add_crossing(asking *a, uint32_t grade) {
-  const rondo_order_index *index = a->index;
-  const uint32_t time = a->conflict.first;
-  const uint32_t end = find_crossing(index, grade, a->life->alloc_time);
-  const uint32_t earliest = time > most_times[grade] ? time - most_times[grade] : 0;
+/* Adds crossing entries. Those that begin earlier than the alloc, but not before it in the order, begin within the
+ * lifetime and have been added. */
+static void add_crossing(query *q, uint32_t grade) {
+  const rondo_order_index *index = q->index;
+  const uint32_t time = q->conflict.first;
+  const uint32_t end = find_crossing(index, grade, q->life->alloc_time);
+  const uint32_t earliest = time > max_times[grade] ? time - max_times[grade] : 0;
   for (uint32_t at = find_crossing(index, grade, earliest); at < end; at++) {
     at = find_freed_from(&index->crossing_times, at, end, time);
     if (at >= end) return;
-    const rondo_life *life = &index->crossing_lives[at];
-    if (!rondo_conflict_is_before(&a->conflict, life->alloc, life->alloc_chain)) continue;
-    if (!rondo_conflict_is_before(&a->conflict, life->free, life->free_chain)) add_other(a, index->crossing[at]);
+    const rondo_lifetime *life = &index->crossing_lifetimes[at];
+    if (!rondo_conflict_is_before(&q->conflict, life->alloc, life->alloc_chain)) continue;
+    if (!rondo_conflict_is_before(&q->conflict, life->free, life->free_chain)) add_other(q, index->crossing[at]);
   }
 }
 
-static void add_across(asking *a) {
-  const rondo_relation *relation = a->relation;
-  const rondo_relation_part *part = &relation->parts.items[relation->slot_part[a->life->alloc]];
-  if (a->life->alloc == 0) return;
-  for (uint32_t grade = 0; grade < RONDO_INDEX_GRADES; grade++) add_crossing(a, grade);
+static void add_across(query *q) {
+  const rondo_relation *relation = q->relation;
+  const rondo_relation_part *part = &relation->parts.items[relation->slot_part[q->life->alloc]];
+  if (q->life->alloc == 0) return;
+  for (uint32_t grade = 0; grade < RONDO_INDEX_GRADES; grade++) add_crossing(q, grade);
   for (uint32_t c = 0; c < part->chain_count; c++) {
-    const uint32_t *bounds = &relation->chain_slot.items[part->first_chain + c];
-    const uint32_t high = c + 1 == part->chain_count ? part->loose_slot : bounds[1];
-    const uint32_t past = a->conflict.past[c];
-    if (past < high) add_across_chain(a, bounds[0], past); /* else all that the chain frees comes before */
+    const uint32_t low = relation->chain_slot.items[part->first_chain + c], past = q->conflict.past[c];
+    if (past == rondo_relation_chain_end(relation, part, c)) continue; /* all that the chain frees comes before */
+    add_across_chain(q, low, past);
   }
 }
 
-/* Only what other branches do not exclude. */
-static void drop_excluded(asking *a) {
-  rondo_index_answer *out = a->out;
+/* Keeps the entries that are not in a branch that excludes this one. */
+static void drop_excluded(query *q) {
+  rondo_index_conflicts *out = q->out;
   const uint32_t count = out->other_count;
   out->other_count = 0;
-  for (uint32_t i = 0; i < count; i++) add_if_conflicts(a, out->others[i]);
+  for (uint32_t i = 0; i < count; i++) add_if_conflicts(q, out->others[i]);
   for (uint32_t i = 0; i < out->range_count; i++) {
     for (uint32_t entry = out->ranges[i].begin; entry < out->ranges[i].end; entry++) {
-      add_if_conflicts(a, entry);
+      add_if_conflicts(q, entry);
     }
   }
   out->range_count = 0;
 }
 
-void rondo_order_index_ask(const rondo_order_index *index, uint32_t entry, rondo_index_answer *out) {
-  asking a = {.index = index, .relation = index->lives->relation, .life = &index->by_entry[entry], .out = out};
-  a.conflict = rondo_conflict_of(index->lives, a.life);
+void rondo_order_index_find(const rondo_order_index *index, uint32_t entry, rondo_index_conflicts *out) {
+  query q = {.index = index, .relation = index->lifetimes->relation, .life = &index->by_entry[entry], .out = out};
+  q.conflict = rondo_conflict_of(index->lifetimes, q.life);
   out->range_count = out->other_count = 0;
-  add_begun_within(&a);
-  add_across(&a);
-  if (a.life->branch != 0) drop_excluded(&a);
+  add_begun_within(&q);
+  add_across(&q);
+  if (q.life->branch != 0) drop_excluded(&q);
 }

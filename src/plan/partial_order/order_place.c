@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Entries are in blocks. A block knows the lowest offset of its unplaced entries and the preferred one there; a tree of
- * winners over the blocks has what goes next. Placing an item lifts the lowest offsets of all that conflict with it:
- * blocks that do so as a whole take note of one number, and blocks of which a part does look at themselves only when
- * it is their turn. What a block knew stays a bound from below meanwhile, so nothing is placed too early.
+ * Entries are in blocks. A block knows the lowest offset of its unplaced entries and the preferred entry there. A
+ * tournament tree over the blocks has the entry to place next. Placing an item raises the lowest offsets of all entries
+ * that conflict with it. A block whose entries are all raised stores one number; a block of which a part is raised
+ * becomes stale, and is refreshed only when it is next. A stale value is a lower bound, so nothing is placed too early.
  */
 #include "plan/partial_order/order_place.h"
-
-#include <stdlib.h>
 
 #include "base/error.h"
 
@@ -14,8 +12,8 @@
 #define BLOCK 32
 
 struct rondo_order_placer_block {
-  size_t floor;  /* the lowest offset of its entries, or less when it is stale; SIZE_MAX: all are placed */
-  size_t lift;   /* all entries are at least there */
+  size_t floor;  /* the lowest offset of its unplaced entries, or less if stale; SIZE_MAX: all are placed */
+  size_t lift;   /* all entries are at least at this offset */
   uint32_t best; /* the preferred entry at the floor */
   bool is_stale;
 };
@@ -23,7 +21,7 @@ typedef struct rondo_order_placer_block block;
 
 /* Blocks ----------------------------------------------------------------------------------------------------------- */
 
-/* Looks at all entries. */
+/* Computes the floor and the best entry from all entries. */
 static void refresh(rondo_order_placer *p, uint32_t number) {
   block *own = &p->blocks[number];
   const uint32_t begin = number * BLOCK;
@@ -45,20 +43,20 @@ static bool goes_before(const rondo_order_placer *p, uint32_t a, uint32_t b) {
   return x->floor != y->floor ? x->floor < y->floor : p->ranks[x->best] < p->ranks[y->best];
 }
 
-static void play(rondo_order_placer *p, uint32_t node) {
+static void update_winner(rondo_order_placer *p, uint32_t node) {
   const uint32_t left = p->winners[2 * node];
   const uint32_t right = p->winners[2 * node + 1];
   p->winners[node] = right < p->block_count && goes_before(p, right, left) ? right : left;
 }
 
-static void play_all(rondo_order_placer *p) {
+static void fill_winners(rondo_order_placer *p) {
   for (uint32_t i = 0; i < p->leaves; i++) p->winners[p->leaves + i] = i;
-  for (uint32_t node = p->leaves; node-- > 1;) play(p, node);
+  for (uint32_t node = p->leaves; node-- > 1;) update_winner(p, node);
 }
 
-static void refresh_and_play(rondo_order_placer *p, uint32_t number) {
+static void refresh_and_update(rondo_order_placer *p, uint32_t number) {
   refresh(p, number);
-  for (uint32_t node = (p->leaves + number) / 2; node > 0; node /= 2) play(p, node);
+  for (uint32_t node = (p->leaves + number) / 2; node > 0; node /= 2) update_winner(p, node);
 }
 
 static void lift_entry(rondo_order_placer *p, uint32_t entry, size_t top) {
@@ -81,61 +79,62 @@ static void lift_range(rondo_order_placer *p, rondo_index_range range, size_t to
   }
 }
 
-static void lift_met(rondo_order_placer *p, uint32_t entry, size_t top) {
-  rondo_order_index_ask(p->index, entry, &p->met);
-  for (uint32_t i = 0; i < p->met.range_count; i++) lift_range(p, p->met.ranges[i], top);
-  for (uint32_t i = 0; i < p->met.other_count; i++) lift_entry(p, p->met.others[i], top);
+static void lift_conflicts(rondo_order_placer *p, uint32_t entry, size_t top) {
+  rondo_order_index_find(p->index, entry, &p->conflicts);
+  for (uint32_t i = 0; i < p->conflicts.range_count; i++) lift_range(p, p->conflicts.ranges[i], top);
+  for (uint32_t i = 0; i < p->conflicts.other_count; i++) lift_entry(p, p->conflicts.others[i], top);
 }
 
 /* Placing ---------------------------------------------------------------------------------------------------------- */
 
-/* The lowest offset from `from` on at which the entry is aligned and meets no obstacle; false when there is none. */
+/* The lowest offset, from `from` on, at which the entry is aligned and overlaps no obstacle. False if there is none. */
 static bool find_fit(const rondo_order_placer *p, uint32_t entry, size_t from, size_t *out) {
-  const rondo_lives *lives = p->index->lives;
-  const rondo_plan_item *item = &lives->problem->items[p->index->items[entry]];
+  const rondo_lifetimes *lifetimes = p->index->lifetimes;
+  const rondo_plan_item *item = &lifetimes->problem->items[p->index->items[entry]];
   const size_t alignment = item->alignment == 0 ? 1 : item->alignment;
-  const rondo_conflict conflict = rondo_conflict_of(lives, &p->index->by_entry[entry]);
+  const rondo_conflict conflict = rondo_conflict_of(lifetimes, &p->index->by_entry[entry]);
   size_t top = 0;
   if (!rondo_checked_align(from, alignment, out) || !rondo_checked_add(*out, item->bytes, &top)) return false;
-  for (size_t i = 0; i < p->obstacle_count; i++) {
-    const rondo_plan_obstacle *obstacle = &lives->problem->obstacles[p->obstacles[i]];
-    const size_t end = obstacle->offset + obstacle->bytes;
-    if (obstacle->offset >= top) break;
-    if (end <= *out || !rondo_conflict_one(lives, &conflict, &lives->obstacles[p->obstacles[i]])) continue;
+  for (size_t i = 0; i < lifetimes->by_offset_count && lifetimes->by_offset[i].key < top; i++) {
+    const uint32_t number = lifetimes->by_offset[i].value;
+    const size_t end = lifetimes->by_offset[i].key + lifetimes->problem->obstacles[number].bytes;
+    if (end <= *out || !rondo_conflict_one(lifetimes, &conflict, &lifetimes->obstacles[number])) continue;
     if (!rondo_checked_align(end, alignment, out) || !rondo_checked_add(*out, item->bytes, &top)) return false;
   }
   return true;
 }
 
-static rondo_status fail_high(const rondo_lives *lives, uint32_t item, size_t offset) {
+static rondo_status fail_high(const rondo_lifetimes *lifetimes, uint32_t item, size_t offset) {
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                    "item %u of a plan, of %zu bytes, does not fit above offset %zu in %zu bits", item,
-                    lives->problem->items[item].bytes, offset, 8 * sizeof(size_t));
+                    "item %u of a plan (%zu bytes) ends past %zu bits if it is placed at or above offset %zu", item,
+                    lifetimes->problem->items[item].bytes, 8 * sizeof(size_t), offset);
 }
 
-/* Places the best entry of a block, or learns that it cannot lie as low as was thought. *out_top is then 0. */
+/* Places the best entry of a block. If it must go higher than its lowest offset, raises that instead, and *out_top is
+ * 0. */
 static rondo_status place_best(rondo_order_placer *p, uint32_t number, size_t *offsets, size_t *out_top) {
-  const rondo_lives *lives = p->index->lives;
+  const rondo_lifetimes *lifetimes = p->index->lifetimes;
   const uint32_t entry = p->blocks[number].best;
   const uint32_t item = p->index->items[entry];
   const size_t lowest = p->lowest[entry];
   size_t offset = 0;
   size_t top = 0;
   *out_top = 0;
-  if (!find_fit(p, entry, lowest, &offset)) return fail_high(lives, item, lowest);
+  if (!find_fit(p, entry, lowest, &offset)) return fail_high(lifetimes, item, lowest);
   p->blocks[number].is_stale = true;
   p->lowest[entry] = offset;
   if (offset > lowest) return RONDO_OK;
   offsets[item] = offset;
-  *out_top = top = offset + lives->problem->items[item].bytes;
-  if (!rondo_checked_align(*out_top, p->grain, &top) && *out_top == SIZE_MAX) return fail_high(lives, item, offset);
+  *out_top = top = offset + lifetimes->problem->items[item].bytes;
+  if (!rondo_checked_align(*out_top, p->index->grain, &top) && *out_top == SIZE_MAX)
+    return fail_high(lifetimes, item, offset);
   p->ranks[entry] = PLACED;
-  lift_met(p, entry, top);
+  lift_conflicts(p, entry, top);
   return RONDO_OK;
 }
 
 static void begin(rondo_order_placer *p, const uint32_t *ranks, size_t *offsets) {
-  for (size_t i = 0; i < p->index->lives->problem->count; i++) offsets[i] = 0;
+  for (size_t i = 0; i < p->index->lifetimes->problem->count; i++) offsets[i] = 0;
   for (uint32_t i = 0; i < p->index->count; i++) {
     p->lowest[i] = 0;
     p->ranks[i] = ranks[p->index->items[i]];
@@ -144,7 +143,7 @@ static void begin(rondo_order_placer *p, const uint32_t *ranks, size_t *offsets)
     p->blocks[i].lift = 0;
     refresh(p, i);
   }
-  play_all(p);
+  fill_winners(p);
 }
 
 rondo_status rondo_order_placer_run(rondo_order_placer *placer, const uint32_t *ranks, size_t *offsets,
@@ -157,47 +156,20 @@ rondo_status rondo_order_placer_run(rondo_order_placer *placer, const uint32_t *
     size_t top = 0;
     if (!placer->blocks[number].is_stale) RONDO_TRY(place_best(placer, number, offsets, &top));
     if (top > *out_peak) *out_peak = top;
-    if (placer->blocks[number].is_stale) refresh_and_play(placer, number);
+    if (placer->blocks[number].is_stale) refresh_and_update(placer, number);
   }
   return RONDO_OK;
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-static int compare_offsets(const void *a, const void *b) {
-  const rondo_plan_obstacle *const *x = a;
-  const rondo_plan_obstacle *const *y = b;
-  if ((*x)->offset != (*y)->offset) return (*x)->offset < (*y)->offset ? -1 : 1;
-  return (*x > *y) - (*x < *y);
-}
-
-static rondo_status sort_obstacles(rondo_scratch *scratch, rondo_order_placer *p) {
-  const rondo_plan_problem *problem = p->index->lives->problem;
-  const rondo_plan_obstacle **sorted = NULL;
-  RONDO_TRY(rondo_scratch_take(scratch, problem->obstacle_count, sizeof *sorted, &sorted));
-  for (size_t i = 0; i < problem->obstacle_count; i++) {
-    if (problem->obstacles[i].bytes > 0) sorted[p->obstacle_count++] = &problem->obstacles[i];
-  }
-  if (p->obstacle_count > 1) qsort(sorted, p->obstacle_count, sizeof *sorted, compare_offsets);
-  for (size_t i = 0; i < p->obstacle_count; i++) p->obstacles[i] = (uint32_t)(sorted[i] - problem->obstacles);
-  return RONDO_OK;
-}
-
 rondo_status rondo_order_placer_make(rondo_scratch *scratch, const rondo_order_index *index, rondo_order_placer *out) {
-  const rondo_plan_problem *problem = index->lives->problem;
-  *out = (rondo_order_placer){.index = index, .grain = SIZE_MAX / 2 + 1, .leaves = 1};
-  for (uint32_t i = 0; i < index->count; i++) {
-    const size_t alignment = problem->items[index->items[i]].alignment;
-    if (alignment < out->grain) out->grain = alignment;
-  }
-  if (out->grain == 0) out->grain = 1;
+  *out = (rondo_order_placer){.index = index, .leaves = 1};
   out->block_count = index->count / BLOCK + (index->count % BLOCK > 0);
   while (out->leaves < out->block_count) out->leaves *= 2;
   RONDO_TRY(rondo_scratch_take(scratch, out->block_count, sizeof *out->blocks, &out->blocks));
   RONDO_TRY(rondo_scratch_take(scratch, 2 * (size_t)out->leaves, sizeof *out->winners, &out->winners));
   RONDO_TRY(rondo_scratch_take(scratch, index->count, sizeof *out->lowest, &out->lowest));
   RONDO_TRY(rondo_scratch_take(scratch, index->count, sizeof *out->ranks, &out->ranks));
-  RONDO_TRY(rondo_scratch_take(scratch, problem->obstacle_count, sizeof *out->obstacles, &out->obstacles));
-  RONDO_TRY(sort_obstacles(scratch, out));
-  return rondo_index_answer_make(scratch, index, &out->met);
+  return rondo_index_conflicts_make(scratch, index, &out->conflicts);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Nodes are in topological order, so one pass over a stretch of them propagates all bits there are: bit k of a node is
- * set when the batch's k-th source comes before it.
+ * Nodes are in topological order, so one pass over a range of them propagates all bits: bit k of a node is set if the
+ * k-th source of the batch comes before the node.
  */
 #include "plan/partial_order/order_reach.h"
 
@@ -16,9 +16,9 @@ typedef struct bits {
   uint64_t words[WORDS];
 } bits;
 
-static int compare_questions(const void *a, const void *b) {
-  const rondo_reach_question *x = a;
-  const rondo_reach_question *y = b;
+static int compare_queries(const void *a, const void *b) {
+  const rondo_reach_query *x = a;
+  const rondo_reach_query *y = b;
   if (x->from != y->from) return x->from < y->from ? -1 : 1;
   if (x->to != y->to) return x->to < y->to ? -1 : 1;
   return (x->number > y->number) - (x->number < y->number);
@@ -36,43 +36,43 @@ static void propagate(const rondo_plan_order *order, uint32_t node, uint32_t las
   }
 }
 
-/* Questions [0, count) have at most SOURCES different `from`. A source has its own bit, which says nothing of it. */
-static void answer_batch(const rondo_plan_order *order, rondo_reach_question *questions, size_t count, bits *reached) {
-  const uint32_t first = questions[0].from;
+/* The queries have at most SOURCES different `from`. A source's own bit is set too, but says nothing about it. */
+static void answer_batch(const rondo_plan_order *order, rondo_reach_query *queries, size_t count, bits *reached) {
+  const uint32_t first = queries[0].from;
   uint32_t last = first;
-  for (size_t i = 0; i < count; i++) last = questions[i].to > last ? questions[i].to : last;
+  for (size_t i = 0; i < count; i++) last = queries[i].to > last ? queries[i].to : last;
   memset(reached + first, 0, (size_t)(last - first + 1) * sizeof *reached);
-  size_t next = 0; /* question whose source comes next */
+  size_t next = 0; /* the query whose source comes next */
   uint32_t source = 0;
   for (uint32_t node = first; node <= last; node++) {
-    if (next < count && questions[next].from == node) {
+    if (next < count && queries[next].from == node) {
       reached[node].words[source / 64] |= (uint64_t)1 << source % 64;
       source++;
-      while (next < count && questions[next].from == node) next++;
+      while (next < count && queries[next].from == node) next++;
     }
     propagate(order, node, last, reached);
   }
   source = 0;
   for (size_t i = 0; i < count; i++) {
-    if (i > 0 && questions[i].from != questions[i - 1].from) source++;
-    const bool bit = (reached[questions[i].to].words[source / 64] >> source % 64 & 1) != 0;
-    questions[i].answer = bit && questions[i].to > questions[i].from;
+    if (i > 0 && queries[i].from != queries[i - 1].from) source++;
+    const bool bit = (reached[queries[i].to].words[source / 64] >> source % 64 & 1) != 0;
+    queries[i].answer = bit && queries[i].to > queries[i].from;
   }
 }
 
-rondo_status rondo_reach_answer(const rondo_allocator *allocator, const rondo_plan_order *order,
-                                rondo_reach_question *questions, size_t count) {
+rondo_status rondo_reach_run(const rondo_allocator *allocator, const rondo_plan_order *order,
+                             rondo_reach_query *queries, size_t count) {
   if (count == 0) return RONDO_OK;
   rondo_scratch scratch = {.allocator = allocator};
   bits *reached = NULL;
-  qsort(questions, count, sizeof *questions, compare_questions);
+  qsort(queries, count, sizeof *queries, compare_queries);
   RONDO_TRY(rondo_scratch_take(&scratch, order->node_count, sizeof *reached, &reached));
   for (size_t begin = 0; begin < count;) {
     size_t end = begin + 1;
     for (size_t sources = 1; end < count; end++) {
-      if (questions[end].from != questions[end - 1].from && sources++ == SOURCES) break;
+      if (queries[end].from != queries[end - 1].from && sources++ == SOURCES) break;
     }
-    answer_batch(order, questions + begin, end - begin, reached);
+    answer_batch(order, queries + begin, end - begin, reached);
     begin = end;
   }
   rondo_scratch_free(&scratch);

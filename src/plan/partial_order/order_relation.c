@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Making a relation. A node is a stage of its own when no edge passes over it: every earlier node has a successor no
- * later than it, and every later one a predecessor no earlier. Parts are found by union of what edges join.
+ * A node is a stage of its own if no edge passes over it: every earlier node has a successor no later than it, and
+ * every later node a predecessor no earlier. The parts of a stage are its connected components, found with union-find.
  *
- * Chains are made greedily, in topological order: a node goes after the last node of a chain that comes before it as a
- * whole. Of several it takes the one whose last node has its next successor latest, or none, for that one would miss
- * the chain least, and of these the latest, because earlier ones suit more of the nodes to come. The rows are what it
- * needs to know for that, so both are made in one pass: when a node is reached, all its predecessors have propagated
- * their rows.
+ * Chains are made greedily, in topological order. A node can go on any chain whose last node comes before it. It goes
+ * on the one whose last node has no later successor, or the latest one, because that chain loses least. Of several it
+ * takes the one with the latest last node, because chains with earlier last nodes suit more of the nodes to come. The
+ * choice needs the node's row in `past`, so chains and rows are made in one pass: when a node is reached, all its
+ * predecessors have propagated their rows.
  */
 #include "plan/partial_order/order_relation.h"
 
@@ -15,66 +15,60 @@
 
 #include "base/error.h"
 
-#define MOST_NODES ((uint32_t)1 << 31)
-#define FEWEST_CHAINS 64u /* any part may have as many as this */
-#define MOST_ENTRIES ((size_t)1 << 22)
-#define MOST_LOOKED_AT 16 /* successors */
+#define MAX_NODES ((uint32_t)1 << 31)
+#define MIN_CHAINS 64u /* a part may always have as many as this */
+#define MAX_ENTRIES ((size_t)1 << 22)
+#define MAX_VISITED_SUCCESSORS 16
 
 typedef struct builder {
   rondo_scratch *scratch;  /* of the relation */
-  rondo_scratch temporary; /* of the making alone */
+  rondo_scratch temporary; /* released when the relation is made */
   rondo_relation *relation;
+  const rondo_plan_order *order;
   uint32_t node_count;
-  uint32_t most_chains; /* in a part */
-  uint32_t *node_stage; /* then the parent in the forest of parts, then the part */
-  uint32_t *node_part;
-  uint32_t *node_chain;     /* within the part */
-  uint32_t *node_place;     /* on the chain */
-  uint32_t *sorted;         /* nodes, by part */
-  uint32_t *part_begin;     /* where each part starts in sorted */
-  uint32_t *chain_length;   /* of the part in hand */
-  uint32_t *chain_last;     /* last node of each chain of the part in hand */
-  uint32_t *last_successor; /* of each node, 0: none */
+  uint32_t max_chains;      /* of a part */
+  uint32_t *node_stage;     /* of each node */
+  uint32_t *node_part;      /* of each node */
+  uint32_t *node_chain;     /* of each node, within its part */
+  uint32_t *node_position;  /* of each node, on its chain */
+  uint32_t *sorted;         /* nodes by part */
+  uint32_t *part_begin;     /* of each part, in sorted */
+  uint32_t *chain_length;   /* of each chain of the current part */
+  uint32_t *chain_last;     /* of each chain of the current part: its last node */
+  uint32_t *last_successor; /* of each node; 0: none */
 } builder;
 
 /* Stages ----------------------------------------------------------------------------------------------------------- */
 
-static const uint32_t *successors_of(const builder *b, uint32_t node, uint32_t *out_count) {
-  const rondo_plan_order *order = b->relation->order;
-  *out_count = order->successor_start[node + 1] - order->successor_start[node];
-  return *out_count == 0 ? NULL : order->successors + order->successor_start[node];
-}
-
-/* Fills scratch arrays with the earliest successor and the latest predecessor of each node, and last_successor. */
+/* Fills the earliest successor and the latest predecessor of each node, and last_successor. */
 static void find_spans(const builder *b, uint32_t *earliest, uint32_t *latest) {
   for (uint32_t i = 0; i < b->node_count; i++) {
-    uint32_t count = 0;
-    const uint32_t *successors = successors_of(b, i, &count);
     earliest[i] = UINT32_MAX;
-    for (uint32_t k = 0; k < count; k++) {
-      if (successors[k] < earliest[i]) earliest[i] = successors[k];
-      if (successors[k] > b->last_successor[i]) b->last_successor[i] = successors[k];
-      latest[successors[k]] = i + 1; /* the last to write is the latest; 0: none */
+    for (uint32_t e = b->order->successor_start[i]; e < b->order->successor_start[i + 1]; e++) {
+      const uint32_t successor = b->order->successors[e];
+      if (successor < earliest[i]) earliest[i] = successor;
+      if (successor > b->last_successor[i]) b->last_successor[i] = successor;
+      latest[successor] = i + 1; /* predecessors ascend, so the last one stays; 0: none */
     }
   }
 }
 
-/* Numbers the stages from 1 on; the beginning is stage 0. Returns how many, without beginning and end. */
+/* Numbers the stages from 1; the beginning is stage 0. Returns how many there are, without beginning and end. */
 static uint32_t number_stages(builder *b) {
   uint32_t *earliest = b->node_chain;
-  uint32_t *latest = b->node_place;
-  uint32_t *latest_behind = b->sorted;
+  uint32_t *latest = b->node_position;
+  uint32_t *latest_after = b->sorted;
   find_spans(b, earliest, latest);
-  uint32_t least = UINT32_MAX; /* over the nodes after: their latest predecessors' least */
+  uint32_t least = UINT32_MAX; /* minimum over later nodes of their latest predecessors */
   for (uint32_t i = b->node_count; i-- > 0;) {
-    latest_behind[i] = least;
+    latest_after[i] = least;
     if (latest[i] < least) least = latest[i];
   }
-  uint32_t reach = 0; /* over the nodes before: their earliest successors' greatest */
+  uint32_t reach = 0; /* maximum over earlier nodes of their earliest successors */
   uint32_t stage = 0;
   bool alone = true;
   for (uint32_t i = 0; i < b->node_count; i++) {
-    const bool cut = reach <= i && latest_behind[i] >= i + 1;
+    const bool cut = reach <= i && latest_after[i] >= i + 1;
     if (cut || alone) stage++;
     alone = cut;
     b->node_stage[i] = stage;
@@ -96,12 +90,11 @@ static uint32_t find_root(uint32_t *parents, uint32_t node) {
 static void unite_by_edges(builder *b, uint32_t *parents) {
   for (uint32_t i = 0; i < b->node_count; i++) parents[i] = i;
   for (uint32_t i = 0; i < b->node_count; i++) {
-    uint32_t count = 0;
-    const uint32_t *successors = successors_of(b, i, &count);
-    for (uint32_t k = 0; k < count; k++) {
-      if (b->node_stage[successors[k]] != b->node_stage[i]) continue;
+    for (uint32_t e = b->order->successor_start[i]; e < b->order->successor_start[i + 1]; e++) {
+      const uint32_t successor = b->order->successors[e];
+      if (b->node_stage[successor] != b->node_stage[i]) continue;
       const uint32_t x = find_root(parents, i);
-      const uint32_t y = find_root(parents, successors[k]);
+      const uint32_t y = find_root(parents, successor);
       parents[x > y ? x : y] = x > y ? y : x; /* the root is the first node of its part */
     }
   }
@@ -112,7 +105,7 @@ static rondo_status add_part(builder *b, uint32_t stage) {
   return rondo_array_push(b->temporary.allocator, &b->relation->parts, &part);
 }
 
-/* Numbers the parts by their first nodes, and so by stage. Part 0 is the beginning, the last one the end. */
+/* Numbers the parts by their first nodes, and so by stage. Part 0 is the beginning, and the last part the end. */
 static rondo_status number_parts(builder *b, uint32_t stages) {
   uint32_t *parents = b->node_chain;
   unite_by_edges(b, parents);
@@ -132,197 +125,186 @@ static rondo_status number_parts(builder *b, uint32_t stages) {
 static rondo_status sort_by_part(builder *b) {
   const size_t parts = b->relation->parts.count;
   RONDO_TRY(rondo_scratch_take(&b->temporary, parts + 1, sizeof *b->part_begin, &b->part_begin));
-  for (uint32_t i = 0; i < b->node_count; i++) b->part_begin[b->node_part[i] + 1]++;
+  for (uint32_t i = 0; i < b->node_count; i++) b->relation->node_row[i] = b->part_begin[b->node_part[i] + 1]++;
   for (size_t i = 0; i < parts; i++) b->part_begin[i + 1] += b->part_begin[i];
-  for (uint32_t i = 0; i < b->node_count; i++) {
-    const uint32_t at = b->part_begin[b->node_part[i]]++;
-    b->sorted[at] = i;
-  }
-  for (size_t i = parts; i > 0; i--) b->part_begin[i] = b->part_begin[i - 1];
-  b->part_begin[0] = 0;
-  for (size_t p = 0; p < parts; p++) {
-    for (uint32_t i = b->part_begin[p]; i < b->part_begin[p + 1]; i++) {
-      b->relation->node_row[b->sorted[i]] = i - b->part_begin[p];
-    }
-  }
+  for (uint32_t i = 0; i < b->node_count; i++) b->sorted[b->part_begin[b->node_part[i]] + b->relation->node_row[i]] = i;
   return RONDO_OK;
 }
 
 /* Chains ----------------------------------------------------------------------------------------------------------- */
 
-/* A part while its chains are made: rows have room for `stride` entries, of which `width` are in use. */
-typedef struct weaver {
+/* A part while its chains are made. A row has capacity for `stride` entries, of which `width` are in use. */
+typedef struct part_builder {
   uint32_t part;
   const uint32_t *nodes; /* of the part */
   uint32_t node_count;
   uint32_t width, stride;
   size_t rows;
-} weaver;
+} part_builder;
 
-static rondo_status add_rows(const builder *b, weaver *w, uint32_t stride) {
-  const size_t end = w->rows + (size_t)w->node_count * stride;
+static rondo_status add_rows(const builder *b, part_builder *pb, uint32_t stride) {
+  const size_t end = pb->rows + (size_t)pb->node_count * stride;
   RONDO_TRY(rondo_array_reserve(b->temporary.allocator, &b->relation->past, end));
-  uint32_t *rows = b->relation->past.items + w->rows;
-  const size_t had = b->relation->past.count - w->rows;
-  memset(rows + had, 0, ((size_t)w->node_count * stride - had) * sizeof *rows);
-  for (size_t i = w->node_count; w->stride > 0 && i-- > 0;) {
+  uint32_t *rows = b->relation->past.items + pb->rows;
+  const size_t had = b->relation->past.count - pb->rows;
+  memset(rows + had, 0, ((size_t)pb->node_count * stride - had) * sizeof *rows);
+  for (size_t i = pb->node_count; pb->stride > 0 && i-- > 0;) {
     uint32_t *to = rows + i * stride;
-    memmove(to, rows + i * w->stride, w->stride * sizeof *rows);
-    memset(to + w->stride, 0, (stride - w->stride) * sizeof *rows);
+    memmove(to, rows + i * pb->stride, pb->stride * sizeof *rows);
+    memset(to + pb->stride, 0, (stride - pb->stride) * sizeof *rows);
   }
   b->relation->past.count = end;
-  w->stride = stride;
+  pb->stride = stride;
   return RONDO_OK;
 }
 
-/* Takes away the room that no chain came to use. */
-static void trim_rows(const builder *b, const weaver *w) {
-  uint32_t *rows = b->relation->past.items + w->rows;
-  for (size_t i = 0; i < w->node_count && w->width < w->stride; i++) {
-    memmove(rows + i * w->width, rows + i * w->stride, w->width * sizeof *rows);
+/* Removes the unused capacity of the rows. */
+static void trim_rows(const builder *b, const part_builder *pb) {
+  uint32_t *rows = b->relation->past.items + pb->rows;
+  for (size_t i = 0; i < pb->node_count && pb->width < pb->stride; i++) {
+    memmove(rows + i * pb->width, rows + i * pb->stride, pb->width * sizeof *rows);
   }
-  b->relation->past.count = w->rows + (size_t)w->node_count * w->width;
+  b->relation->past.count = pb->rows + (size_t)pb->node_count * pb->width;
 }
 
-/* The first successor of u after a node; UINT32_MAX: none. Of very many successors the last stands for all. */
+/* The first successor of u after a node; UINT32_MAX: none. If u has many successors, its last one. */
 static uint32_t next_successor(const builder *b, uint32_t u, uint32_t node) {
-  uint32_t count = 0;
+  const uint32_t begin = b->order->successor_start[u], end = b->order->successor_start[u + 1];
   uint32_t next = UINT32_MAX;
-  const uint32_t *successors = successors_of(b, u, &count);
   if (b->last_successor[u] <= node) return UINT32_MAX;
-  if (count > MOST_LOOKED_AT) return b->last_successor[u];
-  for (uint32_t k = 0; k < count; k++) {
-    if (successors[k] > node && successors[k] < next) next = successors[k];
+  if (end - begin > MAX_VISITED_SUCCESSORS) return b->last_successor[u];
+  for (uint32_t e = begin; e < end; e++) {
+    const uint32_t successor = b->order->successors[e];
+    if (successor > node && successor < next) next = successor;
   }
   return next;
 }
 
-/* Whether node u is better than node v as the one that `node` goes after. */
+/* Whether the chain that ends in u suits `node` better than the one that ends in v. */
 static bool suits_better(const builder *b, uint32_t node, uint32_t u, uint32_t v) {
   const uint32_t u_next = next_successor(b, u, node);
   const uint32_t v_next = next_successor(b, v, node);
   return u_next != v_next ? u_next > v_next : u > v;
 }
 
-/* The chain that the node goes after; LOOSE when it comes after none. */
-static uint32_t choose_chain(const builder *b, const weaver *w, uint32_t node, const uint32_t *row) {
+/* The chain that the node goes on; LOOSE: none. */
+static uint32_t choose_chain(const builder *b, const part_builder *pb, uint32_t node, const uint32_t *row) {
   uint32_t best = RONDO_RELATION_LOOSE;
-  for (uint32_t c = 0; c < w->width; c++) {
+  for (uint32_t c = 0; c < pb->width; c++) {
     if (row[c] != b->chain_length[c]) continue;
     if (best == RONDO_RELATION_LOOSE || suits_better(b, node, b->chain_last[c], b->chain_last[best])) best = c;
   }
   return best;
 }
 
-static rondo_status put_on_chain(const builder *b, weaver *w, uint32_t node) {
-  const uint32_t *row = b->relation->past.items + w->rows + (size_t)b->relation->node_row[node] * w->stride;
-  uint32_t chain = choose_chain(b, w, node, row);
-  if (chain == RONDO_RELATION_LOOSE && w->width < b->most_chains) {
-    if (w->width == w->stride) RONDO_TRY(add_rows(b, w, 2 * w->stride));
-    chain = w->width++;
+static rondo_status put_on_chain(const builder *b, part_builder *pb, uint32_t node) {
+  const uint32_t *row = b->relation->past.items + pb->rows + (size_t)b->relation->node_row[node] * pb->stride;
+  uint32_t chain = choose_chain(b, pb, node, row);
+  if (chain == RONDO_RELATION_LOOSE && pb->width < b->max_chains) {
+    if (pb->width == pb->stride) RONDO_TRY(add_rows(b, pb, 2 * pb->stride));
+    chain = pb->width++;
     b->chain_length[chain] = 0;
   }
   b->node_chain[node] = chain;
   if (chain == RONDO_RELATION_LOOSE) return RONDO_OK;
-  b->node_place[node] = b->chain_length[chain]++;
+  b->node_position[node] = b->chain_length[chain]++;
   b->chain_last[chain] = node;
   return RONDO_OK;
 }
 
-static void propagate(const builder *b, const weaver *w, uint32_t node) {
-  uint32_t *rows = b->relation->past.items + w->rows;
-  const uint32_t *from = rows + (size_t)b->relation->node_row[node] * w->stride;
-  uint32_t count = 0;
-  const uint32_t *successors = successors_of(b, node, &count);
-  for (uint32_t k = 0; k < count; k++) {
-    if (b->node_part[successors[k]] != w->part) continue;
-    uint32_t *to = rows + (size_t)b->relation->node_row[successors[k]] * w->stride;
-    for (uint32_t c = 0; c < w->width; c++) to[c] = from[c] > to[c] ? from[c] : to[c];
-    const uint32_t chain = b->node_chain[node];
+static void propagate(const builder *b, const part_builder *pb, uint32_t node) {
+  uint32_t *rows = b->relation->past.items + pb->rows;
+  const uint32_t *from = rows + (size_t)b->relation->node_row[node] * pb->stride;
+  const uint32_t chain = b->node_chain[node];
+  for (uint32_t e = b->order->successor_start[node]; e < b->order->successor_start[node + 1]; e++) {
+    const uint32_t successor = b->order->successors[e];
+    if (b->node_part[successor] != pb->part) continue;
+    uint32_t *to = rows + (size_t)b->relation->node_row[successor] * pb->stride;
+    for (uint32_t c = 0; c < pb->width; c++) to[c] = from[c] > to[c] ? from[c] : to[c];
     if (chain == RONDO_RELATION_LOOSE) continue;
-    if (to[chain] <= b->node_place[node]) to[chain] = b->node_place[node] + 1;
+    if (to[chain] <= b->node_position[node]) to[chain] = b->node_position[node] + 1;
   }
 }
 
-/* Gives the part its slots, chain by chain, the loose nodes last. */
-static rondo_status give_slots(const builder *b, const weaver *w) {
+/* Assigns slots to the part's nodes, chain by chain, then to its loose nodes. */
+static rondo_status give_slots(const builder *b, const part_builder *pb) {
   rondo_relation *relation = b->relation;
-  rondo_relation_part *part = &relation->parts.items[w->part];
+  rondo_relation_part *part = &relation->parts.items[pb->part];
   uint32_t slot = part->first_slot;
-  for (uint32_t c = 0; c < w->width; c++) {
+  for (uint32_t c = 0; c < pb->width; c++) {
     RONDO_TRY(rondo_array_push(b->temporary.allocator, &relation->chain_slot, &slot));
     slot += b->chain_length[c];
   }
   part->loose_slot = slot;
-  for (uint32_t i = 0; i < w->node_count; i++) {
-    const uint32_t node = w->nodes[i];
+  for (uint32_t i = 0; i < pb->node_count; i++) {
+    const uint32_t node = pb->nodes[i];
     const uint32_t chain = b->node_chain[node];
     const bool loose = chain == RONDO_RELATION_LOOSE;
-    const uint32_t at = loose ? slot++ : relation->chain_slot.items[part->first_chain + chain] + b->node_place[node];
+    const uint32_t at = loose ? slot++ : relation->chain_slot.items[part->first_chain + chain] + b->node_position[node];
     relation->node_slot[node] = at;
     relation->slot_node[at] = node;
-    relation->slot_part[at] = w->part;
+    relation->slot_part[at] = pb->part;
     relation->slot_chain[at] = loose ? RONDO_RELATION_LOOSE : part->first_chain + chain;
   }
   part->end_slot = slot;
   return RONDO_OK;
 }
 
-/* From numbers of nodes to slots. */
-static void finish_past(const builder *b, const weaver *w) {
-  const rondo_relation_part *part = &b->relation->parts.items[w->part];
-  uint32_t *row = b->relation->past.items + w->rows;
-  for (uint32_t i = 0; i < w->node_count; i++, row += w->width) {
-    for (uint32_t c = 0; c < w->width; c++) row[c] += b->relation->chain_slot.items[part->first_chain + c];
+/* Replaces positions on chains by slots. */
+static void finish_past(const builder *b, const part_builder *pb) {
+  const rondo_relation_part *part = &b->relation->parts.items[pb->part];
+  uint32_t *row = b->relation->past.items + pb->rows;
+  for (uint32_t i = 0; i < pb->node_count; i++, row += pb->width) {
+    for (uint32_t c = 0; c < pb->width; c++) row[c] += b->relation->chain_slot.items[part->first_chain + c];
   }
 }
 
-static rondo_status make_future(const builder *b, const weaver *w) {
+static rondo_status make_future(const builder *b, const part_builder *pb) {
   rondo_relation *relation = b->relation;
-  const rondo_relation_part *part = &relation->parts.items[w->part];
+  const rondo_relation_part *part = &relation->parts.items[pb->part];
   RONDO_TRY(rondo_array_reserve(b->temporary.allocator, &relation->future, relation->past.count));
   relation->future.count = relation->past.count;
-  uint32_t *rows = relation->future.items + w->rows;
-  for (uint32_t i = w->node_count; i-- > 0;) {
-    uint32_t *row = rows + (size_t)i * w->width;
-    for (uint32_t c = 0; c < w->width; c++) {
+  uint32_t *rows = relation->future.items + pb->rows;
+  for (uint32_t i = pb->node_count; i-- > 0;) {
+    uint32_t *row = rows + (size_t)i * pb->width;
+    for (uint32_t c = 0; c < pb->width; c++) {
       row[c] = relation->chain_slot.items[part->first_chain + c] + b->chain_length[c];
     }
-    uint32_t count = 0;
-    const uint32_t *successors = successors_of(b, w->nodes[i], &count);
-    for (uint32_t k = 0; k < count; k++) {
-      if (b->node_part[successors[k]] != w->part) continue;
-      const uint32_t *from = rows + (size_t)relation->node_row[successors[k]] * w->width;
-      for (uint32_t c = 0; c < w->width; c++) row[c] = from[c] < row[c] ? from[c] : row[c];
-      const uint32_t chain = b->node_chain[successors[k]];
-      const uint32_t slot = relation->node_slot[successors[k]];
+    const uint32_t *start = &b->order->successor_start[pb->nodes[i]];
+    for (uint32_t e = start[0]; e < start[1]; e++) {
+      const uint32_t successor = b->order->successors[e];
+      if (b->node_part[successor] != pb->part) continue;
+      const uint32_t *from = rows + (size_t)relation->node_row[successor] * pb->width;
+      for (uint32_t c = 0; c < pb->width; c++) row[c] = from[c] < row[c] ? from[c] : row[c];
+      const uint32_t chain = b->node_chain[successor];
+      const uint32_t slot = relation->node_slot[successor];
       if (chain != RONDO_RELATION_LOOSE && slot < row[chain]) row[chain] = slot;
     }
   }
   return RONDO_OK;
 }
 
-static rondo_status weave_part(const builder *b, uint32_t number, uint32_t first_slot) {
+static rondo_status build_part(const builder *b, uint32_t number, uint32_t first_slot) {
   rondo_relation_part *part = &b->relation->parts.items[number];
-  weaver w = {.part = number, .nodes = b->sorted + b->part_begin[number], .rows = b->relation->past.count};
-  w.node_count = b->part_begin[number + 1] - b->part_begin[number];
+  part_builder pb = {.part = number, .nodes = b->sorted + b->part_begin[number], .rows = b->relation->past.count};
+  pb.node_count = b->part_begin[number + 1] - b->part_begin[number];
   part->first_slot = first_slot;
   part->first_chain = (uint32_t)b->relation->chain_slot.count;
-  part->rows = w.rows;
-  RONDO_TRY(add_rows(b, &w, w.node_count == 1 ? 1 : 4));
-  for (uint32_t i = 0; i < w.node_count; i++) {
-    RONDO_TRY(put_on_chain(b, &w, w.nodes[i]));
-    propagate(b, &w, w.nodes[i]);
+  part->rows = pb.rows;
+  RONDO_TRY(add_rows(b, &pb, pb.node_count == 1 ? 1 : 4));
+  for (uint32_t i = 0; i < pb.node_count; i++) {
+    RONDO_TRY(put_on_chain(b, &pb, pb.nodes[i]));
+    propagate(b, &pb, pb.nodes[i]);
   }
-  part->chain_count = w.width;
-  trim_rows(b, &w);
-  RONDO_TRY(give_slots(b, &w));
-  finish_past(b, &w);
-  return make_future(b, &w);
+  part->chain_count = pb.width;
+  trim_rows(b, &pb);
+  RONDO_TRY(give_slots(b, &pb));
+  finish_past(b, &pb);
+  return make_future(b, &pb);
 }
 
-/* The part of the beginning or the end: one slot, one chain, no rows. */
-static rondo_status weave_end(const builder *b, uint32_t number, uint32_t slot) {
+/* Makes the part of the beginning or the end: one slot, one chain, no rows. */
+static rondo_status build_end(const builder *b, uint32_t number, uint32_t slot) {
   rondo_relation *relation = b->relation;
   rondo_relation_part *part = &relation->parts.items[number];
   part->first_slot = slot;
@@ -335,7 +317,7 @@ static rondo_status weave_end(const builder *b, uint32_t number, uint32_t slot) 
   return rondo_array_push(b->temporary.allocator, &relation->chain_slot, &slot);
 }
 
-static rondo_status weave_all(const builder *b) {
+static rondo_status build_parts(const builder *b) {
   rondo_relation *relation = b->relation;
   const uint32_t last = (uint32_t)relation->parts.count - 1;
   uint32_t slot = 0;
@@ -344,7 +326,7 @@ static rondo_status weave_all(const builder *b) {
       RONDO_TRY(rondo_array_push(b->temporary.allocator, &relation->stage_slot, &slot));
     }
     const bool is_end = i == 0 || i == last;
-    RONDO_TRY(is_end ? weave_end(b, i, slot) : weave_part(b, i, slot));
+    RONDO_TRY(is_end ? build_end(b, i, slot) : build_part(b, i, slot));
     slot = relation->parts.items[i].end_slot;
   }
   assert(slot == relation->slot_count);
@@ -358,7 +340,7 @@ static rondo_status allocate_nodes(builder *b) {
   rondo_relation *relation = b->relation;
   const size_t nodes = b->node_count;
   const size_t slots = relation->slot_count;
-  const size_t chains = b->most_chains;
+  const size_t chains = b->max_chains;
   RONDO_TRY(rondo_scratch_take(b->scratch, nodes, sizeof(uint32_t), &relation->node_slot));
   RONDO_TRY(rondo_scratch_take(b->scratch, nodes, sizeof(uint32_t), &relation->node_row));
   RONDO_TRY(rondo_scratch_take(b->scratch, slots, sizeof(uint32_t), &relation->slot_node));
@@ -367,7 +349,7 @@ static rondo_status allocate_nodes(builder *b) {
   RONDO_TRY(rondo_scratch_take(&b->temporary, nodes, sizeof(uint32_t), &b->node_stage));
   RONDO_TRY(rondo_scratch_take(&b->temporary, nodes, sizeof(uint32_t), &b->node_part));
   RONDO_TRY(rondo_scratch_take(&b->temporary, nodes, sizeof(uint32_t), &b->node_chain));
-  RONDO_TRY(rondo_scratch_take(&b->temporary, nodes, sizeof(uint32_t), &b->node_place));
+  RONDO_TRY(rondo_scratch_take(&b->temporary, nodes, sizeof(uint32_t), &b->node_position));
   RONDO_TRY(rondo_scratch_take(&b->temporary, nodes, sizeof(uint32_t), &b->sorted));
   RONDO_TRY(rondo_scratch_take(&b->temporary, nodes, sizeof(uint32_t), &b->last_successor));
   RONDO_TRY(rondo_scratch_take(&b->temporary, chains, sizeof(uint32_t), &b->chain_length));
@@ -375,8 +357,8 @@ static rondo_status allocate_nodes(builder *b) {
 }
 
 static uint32_t limit_chains(uint32_t nodes, uint32_t wanted) {
-  const size_t wide = nodes == 0 ? 0 : MOST_ENTRIES / nodes;
-  const size_t most = wanted > 0 ? wanted : wide > FEWEST_CHAINS ? wide : FEWEST_CHAINS;
+  const size_t wide = nodes == 0 ? 0 : MAX_ENTRIES / nodes;
+  const size_t most = wanted > 0 ? wanted : wide > MIN_CHAINS ? wide : MIN_CHAINS;
   return most < nodes ? (uint32_t)most : nodes;
 }
 
@@ -407,7 +389,7 @@ static void check_parts(const rondo_relation *relation) {
 #endif
 
 /* Asserts that nodes and slots correspond, that parts and stages are ranges of slots in order, that chains are in
- * topological order, and that each edge is in the closure. Linear in nodes, edges and rows. */
+ * topological order, and that the relation has each edge. Linear in nodes, edges and rows. */
 static void check(const rondo_relation *relation) {
 #ifdef NDEBUG
   (void)relation;
@@ -427,21 +409,24 @@ static void check(const rondo_relation *relation) {
 #endif
 }
 
-rondo_status rondo_relation_make(rondo_scratch *scratch, const rondo_plan_order *order, uint32_t most_chains,
+rondo_status rondo_relation_make(rondo_scratch *scratch, const rondo_plan_order *order, uint32_t max_chains,
                                  rondo_relation *out) {
   *out = (rondo_relation){0};
-  if (order->node_count > MOST_NODES) {
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "a plan's order of %u nodes; the most is %u",
-                      order->node_count, MOST_NODES);
+  if (order->node_count > MAX_NODES) {
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "a plan's order has %u nodes; the maximum is %u",
+                      order->node_count, MAX_NODES);
   }
   *out = (rondo_relation){.order = order, .slot_count = order->node_count + 2};
-  builder b = {
-      .scratch = scratch, .temporary.allocator = scratch->allocator, .relation = out, .node_count = order->node_count};
-  b.most_chains = limit_chains(order->node_count, most_chains);
+  builder b = {.scratch = scratch,
+               .temporary.allocator = scratch->allocator,
+               .relation = out,
+               .order = order,
+               .node_count = order->node_count};
+  b.max_chains = limit_chains(order->node_count, max_chains);
   rondo_status status = allocate_nodes(&b);
   if (status == RONDO_OK) status = number_parts(&b, number_stages(&b));
   if (status == RONDO_OK) status = sort_by_part(&b);
-  if (status == RONDO_OK) status = weave_all(&b);
+  if (status == RONDO_OK) status = build_parts(&b);
   rondo_scratch_free(&b.temporary);
   if (status == RONDO_OK) check(out);
   return status;
@@ -457,32 +442,43 @@ void rondo_relation_free(const rondo_allocator *allocator, rondo_relation *relat
 
 /* Questions -------------------------------------------------------------------------------------------------------- */
 
+uint32_t rondo_relation_latest_below(const rondo_relation *relation, const rondo_relation_part *part,
+                                     const uint32_t *row) {
+  uint32_t latest = RONDO_RELATION_LOOSE;
+  for (uint32_t c = 0; c < part->chain_count; c++) {
+    if (row[c] == relation->chain_slot.items[part->first_chain + c]) continue;
+    const uint32_t slot = row[c] - 1;
+    if (latest == RONDO_RELATION_LOOSE || relation->slot_node[slot] > relation->slot_node[latest]) latest = slot;
+  }
+  return latest;
+}
+
+uint32_t rondo_relation_earliest_from(const rondo_relation *relation, const rondo_relation_part *part,
+                                      const uint32_t *row) {
+  uint32_t earliest = RONDO_RELATION_LOOSE;
+  for (uint32_t c = 0; c < part->chain_count; c++) {
+    if (row[c] == rondo_relation_chain_end(relation, part, c)) continue;
+    if (earliest == RONDO_RELATION_LOOSE || relation->slot_node[row[c]] < relation->slot_node[earliest]) {
+      earliest = row[c];
+    }
+  }
+  return earliest;
+}
+
 uint32_t rondo_relation_begin_slot(const rondo_relation *relation, uint32_t node) {
   const uint32_t slot = relation->node_slot[node];
   if (relation->slot_chain[slot] != RONDO_RELATION_LOOSE) return slot;
   const rondo_relation_part *part = &relation->parts.items[relation->slot_part[slot]];
-  const uint32_t *row = rondo_relation_past(relation, slot);
-  uint32_t best = RONDO_RELATION_LOOSE;
-  for (uint32_t c = 0; c < part->chain_count; c++) {
-    if (row[c] == relation->chain_slot.items[part->first_chain + c]) continue;
-    const uint32_t last = row[c] - 1;
-    if (best == RONDO_RELATION_LOOSE || relation->slot_node[last] > relation->slot_node[best]) best = last;
-  }
-  return best != RONDO_RELATION_LOOSE ? best : relation->stage_slot.items[part->stage - 1];
+  const uint32_t last = rondo_relation_latest_below(relation, part, rondo_relation_past(relation, slot));
+  return last != RONDO_RELATION_LOOSE ? last : relation->stage_slot.items[part->stage - 1];
 }
 
 uint32_t rondo_relation_end_slot(const rondo_relation *relation, uint32_t node) {
   const uint32_t slot = relation->node_slot[node];
   if (relation->slot_chain[slot] != RONDO_RELATION_LOOSE) return slot;
   const rondo_relation_part *part = &relation->parts.items[relation->slot_part[slot]];
-  const uint32_t *row = rondo_relation_future(relation, slot);
-  uint32_t best = RONDO_RELATION_LOOSE;
-  for (uint32_t c = 0; c < part->chain_count; c++) {
-    const uint32_t first = row[c];
-    if (relation->slot_chain[first] != part->first_chain + c) continue;
-    if (best == RONDO_RELATION_LOOSE || relation->slot_node[first] < relation->slot_node[best]) best = first;
-  }
-  return best != RONDO_RELATION_LOOSE ? best : relation->stage_slot.items[part->stage + 1];
+  const uint32_t first = rondo_relation_earliest_from(relation, part, rondo_relation_future(relation, slot));
+  return first != RONDO_RELATION_LOOSE ? first : relation->stage_slot.items[part->stage + 1];
 }
 
 bool rondo_relation_precedes(const rondo_relation *relation, uint32_t u, uint32_t v) {
@@ -509,9 +505,6 @@ uint32_t rondo_relation_count_after(const rondo_relation *relation, uint32_t slo
   uint32_t count = relation->slot_count - relation->stage_slot.items[part->stage + 1];
   if (slot == 0 || slot == relation->slot_count - 1) return count;
   const uint32_t *row = rondo_relation_future(relation, slot);
-  for (uint32_t c = 0; c < part->chain_count; c++) {
-    const bool is_last = c + 1 == part->chain_count;
-    count += (is_last ? part->loose_slot : relation->chain_slot.items[part->first_chain + c + 1]) - row[c];
-  }
+  for (uint32_t c = 0; c < part->chain_count; c++) count += rondo_relation_chain_end(relation, part, c) - row[c];
   return count;
 }

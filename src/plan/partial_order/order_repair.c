@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * An item pushed out costs the root of its bytes times how often it was put in where it pushed out others. The counts
- * make items that fight for the same bytes look elsewhere after a while, and stay from one target to the next: what is
- * hard to place has learnt it (as in "guided local search", Voudouris and Tsang 1999, and the ejection chains of Glover
- * 1996). The dearest that is out goes in first.
+ * Evicting an item costs the square root of its bytes times the number of times that it was placed by evicting others.
+ * The counts make items that compete for the same bytes go elsewhere after a while. They stay from one target to the
+ * next: what is hard to place remains known (as in "guided local search", Voudouris and Tsang 1999, and the ejection
+ * chains of Glover 1996). The unplaced item with the highest cost is placed first.
  *
- * The pieces in the way are sorted into bins of addresses. What begins below an item's end, less what ends up to its
- * offset, is what it pushes out; sums over bins give a lower bound for all offsets of one, and few need a closer look.
+ * Placed pieces that conflict with an item are sorted into bins of addresses. An offset evicts the pieces that begin
+ * below the item's end, without those that end at or below the offset. Sums over bins give a lower bound for all
+ * offsets of a bin, so few need a closer look.
  */
 #include "plan/partial_order/order_repair.h"
 
@@ -15,41 +16,36 @@
 #include "base/error.h"
 #include "base/hash.h"
 
-#define IS_OUT UINT32_MAX
+#define UNPLACED UINT32_MAX
 #define NONE UINT32_MAX
-#define IMMOVABLE (1 << 28) /* what an obstacle costs */
-#define MOST_COST (1 << 20)
-#define MOST_UNITS ((size_t)1 << 31)
+#define IMMOVABLE (1 << 28) /* cost of evicting an obstacle */
+#define MAX_COST (1 << 20)
+#define MAX_UNITS ((size_t)1 << 31)
 #define WEIGHT_BITS 8
-#define GAIN 4  /* weights, each time an item pushed out others */
-#define NOISE 3 /* weights up to which costs are made up */
-#define LEAST_BIN_BITS 5
-#define MOST_CANDIDATES 32 /* upon, and below, pieces of one bin */
-#define MOST_BIN_BITS 11
-#define MOST_BINS (((size_t)1 << MOST_BIN_BITS) + 1)
+#define GAIN 4  /* weights by which the cost grows, each time an item evicts others */
+#define NOISE 3 /* random costs have up to this many weights */
+#define MIN_BIN_BITS 5
+#define MAX_CANDIDATES 32 /* tried above, and below, pieces of a bin */
+#define MAX_BIN_BITS 11
+#define MAX_BINS (((size_t)1 << MAX_BIN_BITS) + 1)
 
 /* Making ----------------------------------------------------------------------------------------------------------- */
 
 static const rondo_plan_item *item_of(const rondo_order_repair *r, uint32_t entry) {
-  return &r->index->lives->problem->items[r->index->items[entry]];
+  return &r->index->lifetimes->problem->items[r->index->items[entry]];
 }
 
 static uint32_t units_of(const rondo_order_repair *r, size_t bytes) {
   return (uint32_t)(bytes / r->unit + (bytes % r->unit > 0));
 }
 
-/* Of all alignments the least, or more where the sum of all items would not fit. */
+/* The smallest alignment, or more if the sum of all items would not fit. */
 static size_t choose_unit(const rondo_order_index *index) {
-  const rondo_plan_item *items = index->lives->problem->items;
-  size_t unit = SIZE_MAX / 2 + 1;
+  const rondo_plan_item *items = index->lifetimes->problem->items;
+  size_t unit = index->grain;
   size_t sum = 0;
-  for (uint32_t i = 0; i < index->count; i++) {
-    const rondo_plan_item *item = &items[index->items[i]];
-    if (item->alignment < unit) unit = item->alignment;
-    sum += item->bytes; /* fits, as was checked */
-  }
-  if (unit == 0) unit = 1;
-  while (sum / unit + index->count >= MOST_UNITS) unit *= 2;
+  for (uint32_t i = 0; i < index->count; i++) sum += items[index->items[i]].bytes; /* fits, as was checked */
+  while (sum / unit + index->count >= MAX_UNITS) unit *= 2;
   return unit;
 }
 
@@ -61,7 +57,7 @@ static uint32_t root_of(uint32_t value) {
   return root;
 }
 
-/* The root of an item's bytes, the largest item's being as many bits as a weight has. */
+/* An item's weight is the square root of its bytes, scaled so that the largest item's has WEIGHT_BITS bits. */
 static void weigh(rondo_order_repair *r) {
   uint32_t most = 1;
   for (uint32_t i = 0; i < r->index->count; i++) {
@@ -84,45 +80,45 @@ static rondo_status allocate_pieces(rondo_scratch *scratch, rondo_order_repair *
 }
 
 static rondo_status allocate_bins(rondo_scratch *scratch, rondo_order_repair *r) {
-  RONDO_TRY(rondo_scratch_take(scratch, MOST_BINS, sizeof *r->begun, &r->begun));
-  RONDO_TRY(rondo_scratch_take(scratch, MOST_BINS, sizeof *r->ended, &r->ended));
-  RONDO_TRY(rondo_scratch_take(scratch, MOST_BINS, sizeof *r->first_low, &r->first_low));
-  return rondo_scratch_take(scratch, MOST_BINS, sizeof *r->first_high, &r->first_high);
+  RONDO_TRY(rondo_scratch_take(scratch, MAX_BINS, sizeof *r->begun, &r->begun));
+  RONDO_TRY(rondo_scratch_take(scratch, MAX_BINS, sizeof *r->ended, &r->ended));
+  RONDO_TRY(rondo_scratch_take(scratch, MAX_BINS, sizeof *r->first_low, &r->first_low));
+  return rondo_scratch_take(scratch, MAX_BINS, sizeof *r->first_high, &r->first_high);
 }
 
 rondo_status rondo_order_repair_make(rondo_scratch *scratch, const rondo_order_index *index, rondo_order_repair *out) {
   const uint32_t count = index->count;
   *out = (rondo_order_repair){.index = index, .unit = choose_unit(index)};
-  out->pieces = count + (uint32_t)index->lives->problem->obstacle_count;
+  out->pieces = count + (uint32_t)index->lifetimes->problem->obstacle_count;
   RONDO_TRY(allocate_pieces(scratch, out));
   RONDO_TRY(allocate_bins(scratch, out));
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->bytes, &out->bytes));
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->weight, &out->weight));
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->heap, &out->heap));
   weigh(out);
-  return rondo_index_answer_make(scratch, index, &out->met);
+  return rondo_index_conflicts_make(scratch, index, &out->conflicts);
 }
 
-/* What is out ------------------------------------------------------------------------------------------------------ */
+/* Unplaced items --------------------------------------------------------------------------------------------------- */
 
-static bool is_dearer(const rondo_order_repair *r, uint32_t a, uint32_t b) {
+static bool is_costlier(const rondo_order_repair *r, uint32_t a, uint32_t b) {
   return r->costs[a] != r->costs[b] ? r->costs[a] > r->costs[b] : a < b;
 }
 
-static void take_out(rondo_order_repair *r, uint32_t entry) {
-  size_t at = r->out_count++;
-  r->lows[entry] = r->highs[entry] = IS_OUT;
-  for (; at > 0 && is_dearer(r, entry, r->heap[(at - 1) / 2]); at = (at - 1) / 2) r->heap[at] = r->heap[(at - 1) / 2];
+static void unplace(rondo_order_repair *r, uint32_t entry) {
+  size_t at = r->unplaced_count++;
+  r->lows[entry] = r->highs[entry] = UNPLACED;
+  for (; at > 0 && is_costlier(r, entry, r->heap[(at - 1) / 2]); at = (at - 1) / 2) r->heap[at] = r->heap[(at - 1) / 2];
   r->heap[at] = entry;
 }
 
-static uint32_t choose_out(rondo_order_repair *r) {
+static uint32_t take_unplaced(rondo_order_repair *r) {
   const uint32_t first = r->heap[0];
-  const uint32_t last = r->heap[--r->out_count];
+  const uint32_t last = r->heap[--r->unplaced_count];
   size_t at = 0;
-  for (size_t child = 1; child < r->out_count; child = 2 * at + 1) {
-    if (child + 1 < r->out_count && is_dearer(r, r->heap[child + 1], r->heap[child])) child++;
-    if (!is_dearer(r, r->heap[child], last)) break;
+  for (size_t child = 1; child < r->unplaced_count; child = 2 * at + 1) {
+    if (child + 1 < r->unplaced_count && is_costlier(r, r->heap[child + 1], r->heap[child])) child++;
+    if (!is_costlier(r, r->heap[child], last)) break;
     r->heap[at] = r->heap[child];
     at = child;
   }
@@ -130,14 +126,14 @@ static uint32_t choose_out(rondo_order_repair *r) {
   return first;
 }
 
-/* Pieces in the way ------------------------------------------------------------------------------------------------ */
+/* Conflicting pieces ----------------------------------------------------------------------------------------------- */
 
 static void add_pieces(const rondo_order_repair *r, rondo_index_range range) {
   const unsigned shift = r->shift;
   for (uint32_t i = range.begin; i < range.end; i++) {
     const uint32_t low = r->lows[i] >> shift;
     const uint32_t high = r->highs[i] >> shift;
-    if (r->lows[i] == IS_OUT) continue;
+    if (r->lows[i] == UNPLACED) continue;
     r->begun[low] += r->costs[i];
     r->ended[high] += r->costs[i];
     r->next_low[i] = r->first_low[low];
@@ -148,23 +144,24 @@ static void add_pieces(const rondo_order_repair *r, rondo_index_range range) {
 }
 
 static void add_obstacles(rondo_order_repair *r, uint32_t entry) {
-  const rondo_lives *lives = r->index->lives;
+  const rondo_lifetimes *lifetimes = r->index->lifetimes;
   if (r->pieces == r->index->count) return;
-  r->looks += r->pieces - r->index->count;
-  const rondo_conflict conflict = rondo_conflict_of(lives, &r->index->by_entry[entry]);
+  r->visits += r->pieces - r->index->count;
+  const rondo_conflict conflict = rondo_conflict_of(lifetimes, &r->index->by_entry[entry]);
   for (uint32_t i = r->index->count; i < r->pieces; i++) {
-    const rondo_life *life = &lives->obstacles[i - r->index->count];
-    if (rondo_conflict_one(lives, &conflict, life)) add_pieces(r, (rondo_index_range){i, i + 1});
+    const rondo_lifetime *life = &lifetimes->obstacles[i - r->index->count];
+    if (rondo_conflict_one(lifetimes, &conflict, life)) add_pieces(r, (rondo_index_range){i, i + 1});
   }
 }
 
-/* At least twice as many bins as there may be pieces, where that is not too many: then few need a closer look. */
+/* Sets the number of bins: at least twice the number of pieces, up to a limit. */
 static void clear_bins(rondo_order_repair *r) {
-  uint32_t most = r->met.other_count;
-  unsigned bits = LEAST_BIN_BITS;
-  for (uint32_t i = 0; i < r->met.range_count; i++) most += r->met.ranges[i].end - r->met.ranges[i].begin;
-  r->looks += most + r->met.range_count;
-  while (bits < MOST_BIN_BITS && 2 * most >> bits > 0) bits++;
+  uint32_t most = r->conflicts.other_count;
+  unsigned bits = MIN_BIN_BITS;
+  for (uint32_t i = 0; i < r->conflicts.range_count; i++)
+    most += r->conflicts.ranges[i].end - r->conflicts.ranges[i].begin;
+  r->visits += most + r->conflicts.range_count;
+  while (bits < MAX_BIN_BITS && 2 * most >> bits > 0) bits++;
   for (r->shift = 0; r->target >> r->shift >> bits > 0;) r->shift++;
   r->bin_count = (r->target >> r->shift) + 1;
   memset(r->begun, 0, (r->bin_count + 1) * sizeof *r->begun);
@@ -173,13 +170,13 @@ static void clear_bins(rondo_order_repair *r) {
   memset(r->first_high, 0xFF, r->bin_count * sizeof *r->first_high);
 }
 
-/* Sorts what is in the way of an entry into bins, and sums up what begins and ends in lower bins. */
+/* Sorts the placed pieces that conflict with an entry into bins, and sums up the costs of lower bins. */
 static void list_pieces(rondo_order_repair *r, uint32_t entry) {
-  rondo_order_index_ask(r->index, entry, &r->met);
+  rondo_order_index_find(r->index, entry, &r->conflicts);
   clear_bins(r);
-  for (uint32_t i = 0; i < r->met.range_count; i++) add_pieces(r, r->met.ranges[i]);
-  for (uint32_t i = 0; i < r->met.other_count; i++) {
-    add_pieces(r, (rondo_index_range){r->met.others[i], r->met.others[i] + 1});
+  for (uint32_t i = 0; i < r->conflicts.range_count; i++) add_pieces(r, r->conflicts.ranges[i]);
+  for (uint32_t i = 0; i < r->conflicts.other_count; i++) {
+    add_pieces(r, (rondo_index_range){r->conflicts.others[i], r->conflicts.others[i] + 1});
   }
   add_obstacles(r, entry);
   int64_t begun = 0;
@@ -194,28 +191,29 @@ static void list_pieces(rondo_order_repair *r, uint32_t entry) {
   }
 }
 
-/* Where to put an item --------------------------------------------------------------------------------------------- */
+/* Choosing an offset ----------------------------------------------------------------------------------------------- */
 
-/* The best place so far. */
+/* The best offset so far. */
 typedef struct choice {
   uint32_t bytes;
   uint64_t alignment;
-  uint64_t last; /* offset considered: many pieces of one bin may begin or end together */
+  uint64_t last; /* last offset considered: many pieces of a bin may begin or end together */
   uint32_t offset;
   int64_t cost;
-  uint64_t looks;
+  uint64_t visits;
 } choice;
 
-/* The cost of what begins below the item's end, less that of what ends up to its offset. */
+/* Considers an offset. Its cost is that of the pieces that begin below the item's end, less that of those that end at
+ * or below the offset. */
 static void consider(const rondo_order_repair *r, choice *c, uint64_t offset) {
   if (offset == c->last || offset + c->bytes > r->target) return;
   c->last = offset;
   const uint32_t end = (uint32_t)offset + c->bytes;
   int64_t cost = r->begun[end >> r->shift] - r->ended[offset >> r->shift];
-  for (uint32_t i = r->first_low[end >> r->shift]; i != NONE; i = r->next_low[i], c->looks++) {
+  for (uint32_t i = r->first_low[end >> r->shift]; i != NONE; i = r->next_low[i], c->visits++) {
     if (r->lows[i] < end) cost += r->costs[i];
   }
-  for (uint32_t i = r->first_high[offset >> r->shift]; i != NONE; i = r->next_high[i], c->looks++) {
+  for (uint32_t i = r->first_high[offset >> r->shift]; i != NONE; i = r->next_high[i], c->visits++) {
     if (r->highs[i] <= offset) cost -= r->costs[i];
   }
   if (cost > c->cost || (cost == c->cost && offset >= c->offset)) return;
@@ -223,14 +221,15 @@ static void consider(const rondo_order_repair *r, choice *c, uint64_t offset) {
   c->offset = (uint32_t)offset;
 }
 
-/* Considers the offsets of a bin that are upon a piece, or right below one; not all, where very many end or begin. */
-static void look_into(const rondo_order_repair *r, choice *c, uint32_t number) {
-  uint32_t left = MOST_CANDIDATES;
+/* Considers the offsets of a bin at which the item is on top of a piece or right below one, up to MAX_CANDIDATES each.
+ * */
+static void consider_bin(const rondo_order_repair *r, choice *c, uint32_t number) {
+  uint32_t left = MAX_CANDIDATES;
   for (uint32_t i = r->first_high[number]; i != NONE && left > 0; i = r->next_high[i], left--) {
     consider(r, c, (r->highs[i] + c->alignment - 1) / c->alignment * c->alignment);
   }
   const uint32_t first = number + (c->bytes >> r->shift);
-  left = MOST_CANDIDATES;
+  left = MAX_CANDIDATES;
   for (uint32_t end = first; end <= first + 1 && end < r->bin_count; end++) {
     for (uint32_t i = r->first_low[end]; i != NONE && left > 0; i = r->next_low[i], left--) {
       if (r->lows[i] >= c->bytes) consider(r, c, (r->lows[i] - c->bytes) / c->alignment * c->alignment);
@@ -238,8 +237,9 @@ static void look_into(const rondo_order_repair *r, choice *c, uint32_t number) {
   }
 }
 
-/* Any offset in a bin costs at least what begins in bins below the end's and does not end up to this one. */
-static void look_into_bins(const rondo_order_repair *r, choice *c) {
+/* An offset in a bin costs at least what begins in bins below that of the item's end, less what ends in bins up to its
+ * own. */
+static void consider_bins(const rondo_order_repair *r, choice *c) {
   const int64_t *begun = r->begun + (c->bytes >> r->shift);
   const int64_t *ended = r->ended + 1;
   const uint32_t count = r->bin_count - (c->bytes >> r->shift);
@@ -250,48 +250,48 @@ static void look_into_bins(const rondo_order_repair *r, choice *c) {
     if (cost < least) best = i;
     if (cost < least) least = cost;
   }
-  look_into(r, c, best);
+  consider_bin(r, c, best);
   for (uint32_t i = 0; i < count; i++) {
     if (begun[i] - ended[i] > c->cost) continue;
-    if (begun[i] - ended[i] < c->cost || i << r->shift < c->offset) look_into(r, c, i);
+    if (begun[i] - ended[i] < c->cost || i << r->shift < c->offset) consider_bin(r, c, i);
   }
 }
 
-/* The offset that costs least, and of these the lowest. False when there is none. */
+/* The offset with the lowest cost, the lowest of several. False if there is none. */
 static bool find_offset(rondo_order_repair *r, uint32_t entry, uint32_t *out, bool *out_free) {
   const size_t alignment = item_of(r, entry)->alignment / r->unit;
-  choice c = {.bytes = r->bytes[entry], .last = UINT64_MAX, .offset = IS_OUT, .cost = IMMOVABLE - 1};
-  c.alignment = alignment == 0 ? 1 : alignment < MOST_UNITS ? alignment : MOST_UNITS;
+  choice c = {.bytes = r->bytes[entry], .last = UINT64_MAX, .offset = UNPLACED, .cost = IMMOVABLE - 1};
+  c.alignment = alignment == 0 ? 1 : alignment < MAX_UNITS ? alignment : MAX_UNITS;
   if (c.bytes > r->target) return false;
   list_pieces(r, entry);
   consider(r, &c, 0);
   consider(r, &c, (r->target - c.bytes) / c.alignment * c.alignment);
-  look_into_bins(r, &c);
+  consider_bins(r, &c);
   *out = c.offset;
   *out_free = c.cost == 0;
-  r->looks += c.looks;
-  return c.offset != IS_OUT;
+  r->visits += c.visits;
+  return c.offset != UNPLACED;
 }
 
-static void push_out(rondo_order_repair *r, uint32_t entry, uint32_t low, uint32_t high) {
-  if (r->lows[entry] < high && r->highs[entry] > low) take_out(r, entry);
+static void evict(rondo_order_repair *r, uint32_t entry, uint32_t low, uint32_t high) {
+  if (r->lows[entry] < high && r->highs[entry] > low) unplace(r, entry);
 }
 
-static void push_out_met(rondo_order_repair *r, uint32_t low, uint32_t high) {
-  for (uint32_t i = 0; i < r->met.range_count; i++) {
-    for (uint32_t k = r->met.ranges[i].begin; k < r->met.ranges[i].end; k++) push_out(r, k, low, high);
+static void evict_conflicts(rondo_order_repair *r, uint32_t low, uint32_t high) {
+  for (uint32_t i = 0; i < r->conflicts.range_count; i++) {
+    for (uint32_t k = r->conflicts.ranges[i].begin; k < r->conflicts.ranges[i].end; k++) evict(r, k, low, high);
   }
-  for (uint32_t i = 0; i < r->met.other_count; i++) push_out(r, r->met.others[i], low, high);
+  for (uint32_t i = 0; i < r->conflicts.other_count; i++) evict(r, r->conflicts.others[i], low, high);
 }
 
-static bool put_in(rondo_order_repair *r, uint32_t entry) {
+static bool place(rondo_order_repair *r, uint32_t entry) {
   uint32_t low = 0;
   bool is_free = false;
   if (!find_offset(r, entry, &low, &is_free)) return false;
   const uint32_t high = low + r->bytes[entry];
   if (!is_free) {
-    push_out_met(r, low, high);
-    if (r->costs[entry] < MOST_COST) r->costs[entry] += GAIN * r->weight[entry];
+    evict_conflicts(r, low, high);
+    if (r->costs[entry] < MAX_COST) r->costs[entry] += GAIN * r->weight[entry];
   }
   r->lows[entry] = low;
   r->highs[entry] = high;
@@ -300,37 +300,37 @@ static bool put_in(rondo_order_repair *r, uint32_t entry) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-/* What begins above the target overlaps nothing. */
-static void lay_obstacles(rondo_order_repair *r) {
-  const rondo_plan_problem *problem = r->index->lives->problem;
+/* Obstacles above the target overlap nothing. */
+static void place_obstacles(rondo_order_repair *r) {
+  const rondo_plan_problem *problem = r->index->lifetimes->problem;
   for (uint32_t i = r->index->count; i < r->pieces; i++) {
     const rondo_plan_obstacle *obstacle = &problem->obstacles[i - r->index->count];
     const size_t end = obstacle->offset + obstacle->bytes;
     const size_t low = obstacle->offset / r->unit;
     const size_t high = end / r->unit + (end % r->unit > 0);
     const bool is_in = obstacle->bytes > 0 && low < r->target;
-    r->lows[i] = is_in ? (uint32_t)low : IS_OUT;
+    r->lows[i] = is_in ? (uint32_t)low : UNPLACED;
     r->highs[i] = high < r->target ? (uint32_t)high : r->target;
   }
 }
 
-/* Asserts that what is in ends at or below the target, that the heap has what is out, and its order. Linear. */
+/* Asserts that placed items end at or below the target, that the heap has the unplaced ones, and its order. Linear. */
 static void check(const rondo_order_repair *repair) {
 #ifdef NDEBUG
   (void)repair;
 #else
   uint32_t out = 0;
   for (uint32_t i = 0; i < repair->index->count; i++) {
-    if (repair->lows[i] == IS_OUT) {
+    if (repair->lows[i] == UNPLACED) {
       out++;
       continue;
     }
     assert(repair->highs[i] <= repair->target && repair->highs[i] - repair->lows[i] == repair->bytes[i]);
   }
-  assert(out == repair->out_count);
-  for (uint32_t i = 0; i < repair->out_count; i++) {
-    assert(repair->heap[i] < repair->index->count && repair->lows[repair->heap[i]] == IS_OUT);
-    assert(i == 0 || !is_dearer(repair, repair->heap[i], repair->heap[(i - 1) / 2]));
+  assert(out == repair->unplaced_count);
+  for (uint32_t i = 0; i < repair->unplaced_count; i++) {
+    assert(repair->heap[i] < repair->index->count && repair->lows[repair->heap[i]] == UNPLACED);
+    assert(i == 0 || !is_costlier(repair, repair->heap[i], repair->heap[(i - 1) / 2]));
   }
 #endif
 }
@@ -338,14 +338,14 @@ static void check(const rondo_order_repair *repair) {
 void rondo_order_repair_begin(rondo_order_repair *repair, const size_t *offsets, size_t target) {
   const rondo_order_index *index = repair->index;
   target /= repair->unit;
-  repair->target = target < MOST_UNITS ? (uint32_t)target : (uint32_t)MOST_UNITS - 1;
-  repair->out_count = 0;
-  lay_obstacles(repair);
+  repair->target = target < MAX_UNITS ? (uint32_t)target : (uint32_t)MAX_UNITS - 1;
+  repair->unplaced_count = 0;
+  place_obstacles(repair);
   for (uint32_t i = 0; i < index->count; i++) {
-    const size_t offset = offsets == NULL ? SIZE_MAX : offsets[index->items[i]]; /* too high to be in */
+    const size_t offset = offsets == NULL ? SIZE_MAX : offsets[index->items[i]]; /* the maximum means unplaced */
     const size_t low = offset / repair->unit;
     if (offset % repair->unit > 0 || low > repair->target || low + repair->bytes[i] > repair->target) {
-      take_out(repair, i);
+      unplace(repair, i);
     } else {
       repair->lows[i] = (uint32_t)low;
       repair->highs[i] = repair->lows[i] + repair->bytes[i];
@@ -355,14 +355,14 @@ void rondo_order_repair_begin(rondo_order_repair *repair, const size_t *offsets,
 }
 
 bool rondo_order_repair_run(rondo_order_repair *repair, uint64_t steps) {
-  for (const uint64_t end = repair->steps + steps; repair->out_count > 0 && repair->steps < end;) {
+  for (const uint64_t end = repair->steps + steps; repair->unplaced_count > 0 && repair->steps < end;) {
     repair->steps++;
-    const uint32_t entry = choose_out(repair);
-    if (put_in(repair, entry)) continue;
-    take_out(repair, entry);
+    const uint32_t entry = take_unplaced(repair);
+    if (place(repair, entry)) continue;
+    unplace(repair, entry);
     return false;
   }
-  return repair->out_count == 0;
+  return repair->unplaced_count == 0;
 }
 
 size_t rondo_order_repair_read(const rondo_order_repair *repair, size_t *offsets) {
@@ -375,7 +375,7 @@ size_t rondo_order_repair_read(const rondo_order_repair *repair, size_t *offsets
   return peak;
 }
 
-void rondo_order_repair_forget(rondo_order_repair *repair, uint64_t seed) {
+void rondo_order_repair_reset_costs(rondo_order_repair *repair, uint64_t seed) {
   for (uint32_t i = 0; i < repair->index->count; i++) {
     repair->costs[i] = repair->weight[i] * (int32_t)(1 + rondo_hash_u64(seed, i) % NOISE);
   }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The first plan prefers what is large and long-lived. Meanwhile another thread, if there is one, finds the bound.
- * Where the budget is time, that thread then goes down from nothing to a target that is near the bound, and the first
- * from the first plan. A budget in steps, and the fast path, go down on one thread once the whole bound is known, so
- * that what they find depends on nothing else.
+ * The first plan prefers items that are large and long-lived. Meanwhile a second thread, if there is one, finds the
+ * bound. If the budget is time, that thread then starts a descent from nothing, and the first thread one from the first
+ * plan. If the budget is in steps, or on the fast path, a single thread descends after the bound is known, so that the
+ * plan does not depend on anything else.
  */
 #include "plan/partial_order/order_search.h"
 
@@ -13,11 +13,11 @@
 #include "plan/partial_order/order_descent.h"
 #include "plan/partial_order/order_place.h"
 
-#define BOUND_WORK_FAST 256 /* looks at each node and edge */
+#define BOUND_WORK_FAST 256 /* visits of each node and edge */
 #define BOUND_WORK 8192
-#define MOST_BOUND_WORK (UINT64_C(1) << 26) /* where the budget is in steps */
-#define FAST_STEPS 4                        /* a repair's steps on the fast path: items by this */
-#define MOST_DESCENTS 8
+#define MAX_BOUND_WORK (UINT64_C(1) << 26) /* if the budget is in steps */
+#define FAST_STEPS 4                       /* steps of the repair on the fast path: items divided by this */
+#define MAX_DESCENTS 8
 
 typedef struct searcher {
   rondo_order_search *search;
@@ -26,33 +26,33 @@ typedef struct searcher {
   rondo_order_index index;
   rondo_closure *closure;
   size_t bytes_found; /* by the closure */
-  rondo_order_descent descents[MOST_DESCENTS];
-  uint32_t count;                      /* of descents that are made */
-  rondo_thread threads[MOST_DESCENTS]; /* the second finds the bound first */
-  bool runs[MOST_DESCENTS];
+  rondo_order_descent descents[MAX_DESCENTS];
+  uint32_t count;                     /* of descents made */
+  rondo_thread threads[MAX_DESCENTS]; /* thread 1 finds the bound first */
+  bool runs[MAX_DESCENTS];
 } searcher;
 
 /* The first plan --------------------------------------------------------------------------------------------------- */
 
-/* By bytes times how many nodes a life may meet, then by bytes; the greatest first. */
+/* Ranks by bytes times the number of nodes that the lifetime may overlap, then by bytes, in descending order. */
 static rondo_status rank(rondo_scratch *scratch, const rondo_order_search *search, uint32_t *ranks) {
-  const rondo_lives *lives = search->lives;
+  const rondo_lifetimes *lifetimes = search->lifetimes;
   rondo_sort_entry *entries = NULL;
-  RONDO_TRY(rondo_scratch_take(scratch, lives->count, 2 * sizeof *entries, &entries));
-  for (uint32_t i = 0; i < lives->count; i++) {
-    const uint32_t item = lives->items[i];
-    const uint64_t bytes = rondo_logarithm(lives->problem->items[item].bytes);
-    const uint64_t area = bytes + rondo_logarithm(rondo_lives_span(lives, &lives->lives[item]));
+  RONDO_TRY(rondo_scratch_take(scratch, lifetimes->count, 2 * sizeof *entries, &entries));
+  for (uint32_t i = 0; i < lifetimes->count; i++) {
+    const uint32_t item = lifetimes->items[i];
+    const uint64_t bytes = rondo_logarithm(lifetimes->problem->items[item].bytes);
+    const uint64_t area = bytes + rondo_logarithm(rondo_lifetimes_span(lifetimes, &lifetimes->pieces[item]));
     entries[i] = (rondo_sort_entry){~(area << 32 | bytes), item};
   }
-  if (lives->count > 1) rondo_sort_entries(entries, entries + lives->count, lives->count);
-  for (uint32_t i = 0; i < lives->count; i++) ranks[entries[i].value] = i;
+  if (lifetimes->count > 1) rondo_sort_entries(entries, entries + lifetimes->count, lifetimes->count);
+  for (uint32_t i = 0; i < lifetimes->count; i++) ranks[entries[i].value] = i;
   return RONDO_OK;
 }
 
 static rondo_status place_with(rondo_scratch *scratch, const rondo_order_search *search, const rondo_order_index *index,
                                rondo_order_best *best) {
-  const size_t count = search->lives->problem->count;
+  const size_t count = search->lifetimes->problem->count;
   rondo_order_placer placer;
   uint32_t *ranks = NULL;
   size_t *offsets = NULL;
@@ -80,15 +80,15 @@ static bool is_timed(const rondo_order_search *search) { return search->deadline
 
 static void find_bound(searcher *s, uint64_t deadline_ns) {
   const rondo_order_search *search = s->search;
-  const rondo_plan_order *order = search->lives->problem->order;
+  const rondo_plan_order *order = search->lifetimes->problem->order;
   const uint64_t size = (uint64_t)order->node_count + order->successor_start[order->node_count];
   uint64_t work = size * (search->options->fast_only ? BOUND_WORK_FAST : BOUND_WORK);
   bool exact = false;
-  if (!is_timed(search) && work > MOST_BOUND_WORK) work = MOST_BOUND_WORK;
+  if (!is_timed(search) && work > MAX_BOUND_WORK) work = MAX_BOUND_WORK;
   s->bytes_found = rondo_closure_run(s->closure, search->bound->taken, work, deadline_ns, &exact);
 }
 
-/* With one thread, half of the time left is for the bound. */
+/* Finds the bound on this thread, in at most half of the time left. */
 static void find_bound_here(searcher *s) {
   const uint64_t now = rondo_clock_ns();
   const uint64_t deadline = s->search->deadline_ns;
@@ -113,7 +113,7 @@ static void *work(void *argument) {
   return NULL;
 }
 
-/* A thread that cannot be started is one fewer. */
+/* A thread that cannot be started is left out. */
 static void start_threads(searcher *s) {
   if (s->search->options->threads < 2) return;
   s->runs[1] = rondo_thread_start(&s->threads[1], "rondo-plan", work_second, s) == RONDO_OK;
@@ -123,28 +123,28 @@ static void start_threads(searcher *s) {
 }
 
 static void join_threads(searcher *s) {
-  for (uint32_t i = 1; i < MOST_DESCENTS; i++) {
+  for (uint32_t i = 1; i < MAX_DESCENTS; i++) {
     if (s->runs[i]) rondo_thread_join(s->threads[i]);
     s->runs[i] = false;
   }
 }
 
-static uint64_t most_steps(const rondo_order_search *search) {
+static uint64_t max_steps(const rondo_order_search *search) {
   const rondo_plan_options *options = search->options;
-  if (options->fast_only) return search->lives->count / FAST_STEPS;
+  if (options->fast_only) return search->lifetimes->count / FAST_STEPS;
   return options->budget_steps > 0 ? options->budget_steps : UINT64_MAX;
 }
 
 static rondo_status make_descents(searcher *s) {
   const rondo_order_search *search = s->search;
-  const uint32_t threads = search->options->threads < MOST_DESCENTS ? search->options->threads : MOST_DESCENTS;
+  const uint32_t threads = search->options->threads < MAX_DESCENTS ? search->options->threads : MAX_DESCENTS;
   const uint32_t count = is_timed(search) ? threads : 1;
   for (; s->count < count; s->count++) {
     rondo_order_descent *descent = &s->descents[s->count];
     RONDO_TRY(rondo_order_descent_make(&s->scratch, &s->index, s->count, descent));
     descent->best = &s->best;
     descent->deadline_ns = search->deadline_ns;
-    descent->most_steps = most_steps(search);
+    descent->max_steps = max_steps(search);
   }
   return RONDO_OK;
 }
@@ -152,11 +152,11 @@ static rondo_status make_descents(searcher *s) {
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
 static bool is_over(searcher *s) {
-  return rondo_order_best_is_over(&s->best) || (is_timed(s->search) && rondo_clock_ns() >= s->search->deadline_ns);
+  return atomic_load(&s->best.is_over) || (is_timed(s->search) && rondo_clock_ns() >= s->search->deadline_ns);
 }
 
 static rondo_status search_all(searcher *s) {
-  RONDO_TRY(rondo_order_index_make(&s->scratch, s->search->lives, &s->index));
+  RONDO_TRY(rondo_order_index_make(&s->scratch, s->search->lifetimes, &s->index));
   RONDO_TRY(make_descents(s));
   start_threads(s);
   RONDO_TRY(place_first(s->search, &s->index, &s->best));
@@ -173,24 +173,27 @@ static rondo_status search_all(searcher *s) {
 
 static void finish(searcher *s) {
   rondo_order_search *search = s->search;
-  rondo_order_best_end(&s->best);
+  atomic_store(&s->best.is_over, true);
   if (s->closure != NULL) rondo_closure_stop(s->closure);
   join_threads(s);
-  search->peak = s->best.peak;
-  search->method = s->best.method;
+  search->info->peak = s->best.peak;
+  search->info->method = s->best.method;
   search->bound->bytes = s->best.bound;
-  for (uint32_t i = 0; i < s->count; i++) {
-    search->steps += rondo_order_descent_steps(&s->descents[i]);
-  }
+  for (uint32_t i = 0; i < s->count; i++) search->info->steps += rondo_order_descent_steps(&s->descents[i]);
   rondo_scratch_free(&s->scratch);
-  rondo_order_best_destroy(&s->best);
 }
 
 rondo_status rondo_order_search_run(rondo_order_search *search) {
-  const rondo_lives *lives = search->lives;
-  searcher s = {.search = search, .scratch.allocator = search->allocator};
-  rondo_order_best_init(&s.best, search->options, search->offsets, lives->problem->count, search->bound->bytes);
-  rondo_status status = rondo_closure_make(&s.scratch, lives->problem, lives->branches, &s.closure);
+  const rondo_lifetimes *lifetimes = search->lifetimes;
+  searcher s = {.search = search,
+                .scratch.allocator = search->allocator,
+                .best = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                         .options = search->options,
+                         .offsets = search->offsets,
+                         .count = lifetimes->problem->count,
+                         .peak = SIZE_MAX,
+                         .bound = search->bound->bytes}};
+  rondo_status status = rondo_closure_make(&s.scratch, lifetimes->problem, lifetimes->branches, &s.closure);
   if (status == RONDO_OK) status = search_all(&s);
   finish(&s);
   return status;

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: MIT
- * A plan on a partial order as it is: placed once by lowest offset, and then repaired, within the budget.
+ * Searches for a plan on a partial order: places all items once by lowest offset, and then repairs the plan within the
+ * budget.
  */
 #ifndef RONDO_PLAN_PARTIAL_ORDER_ORDER_SEARCH_H
 #define RONDO_PLAN_PARTIAL_ORDER_ORDER_SEARCH_H
 
 #include "plan/partial_order/order_bound.h"
-#include "plan/partial_order/order_lives.h"
+#include "plan/partial_order/order_lifetimes.h"
 
 typedef struct rondo_order_search {
   const rondo_allocator *allocator;
-  const rondo_lives *lives;
-  const rondo_plan_options *options; /* read */
+  const rondo_lifetimes *lifetimes;
+  const rondo_plan_options *options; /* checked and resolved */
   uint64_t deadline_ns;              /* UINT64_MAX: none */
-  size_t *offsets;                   /* the caller's, one an item */
+  size_t *offsets;                   /* the caller's, one for each item */
   rondo_order_bound *bound;
-  size_t peak;
-  uint64_t steps; /* taken; one places one item */
-  const char *method;
+  rondo_plan_info *info;
 } rondo_order_search;
 
-/* Fills the offsets, peak, steps and method of a search of which the other fields are set, and raises the bound.
- * Errors: LIMIT_EXCEEDED, OUT_OF_MEMORY. */
+/* Fills the offsets and the peak, steps and method of *info, and raises the bound. Errors: LIMIT_EXCEEDED,
+ * OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_order_search_run(rondo_order_search *search);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Planning on a partial order: small problems against every execution, larger ones against every pair, bad input,
- * failing allocators (GM-11: what is not ordered behind a free never gets its bytes).
+ * failing allocators (GM-11: an item that is not ordered after a free never gets its bytes).
  */
 #include "order_tests.h"
 
 #include "plan/partial_order/order_bound.h"
 #include "plan/partial_order/order_hull.h"
-#include "plan/partial_order/order_lives.h"
+#include "plan/partial_order/order_lifetimes.h"
 #include "support/test_allocator.h"
 #include "support/test_effort.h"
 
@@ -28,17 +28,17 @@ static rondo_plan *plan_sample(const order_sample *s, const rondo_plan_options *
   return plan;
 }
 
-static void test_no_plan_lets_meet_what_may_live_together(void **state) {
+static void test_items_that_may_live_together_share_no_bytes(void **state) {
   (void)state;
   uint64_t seed = 1;
   static order_sample s;
   for (unsigned round = 0; round < test_effort(4000); round++) {
     const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 1 + test_random_below(&seed, 400)};
     rondo_plan_info info = {0};
-    make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
+    make_order_sample(&s, &seed, round % 8, MAX_ITEMS);
     const bool by_the_clock = round % 3 == 0;
     rondo_plan_destroy(plan_sample(&s, by_the_clock ? NULL : &options, &info));
-    if (round % 8 == 0 && !by_the_clock) assert_int_equal(info.lower_bound, s.most_live);
+    if (round % 8 == 0 && !by_the_clock) assert_int_equal(info.lower_bound, s.max_live);
   }
 }
 
@@ -51,12 +51,12 @@ static void test_bounds_hold_and_peaks_are_near(void **state) {
   for (unsigned round = 0; round < test_effort(1500); round++) {
     const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 300};
     rondo_plan_info info = {0};
-    size_t sequence[MOST_ITEMS];
-    size_t offsets[MOST_ITEMS];
+    size_t sequence[MAX_ITEMS];
+    size_t offsets[MAX_ITEMS];
     make_order_sample(&s, &seed, round % 8, 6);
     rondo_plan_destroy(plan_sample(&s, &options, &info));
     for (size_t i = 0; i < s.problem.count; i++) sequence[i] = i;
-    const size_t least = least_peak(&s, sequence, 0, offsets, 0, SIZE_MAX);
+    const size_t least = min_peak(&s, sequence, 0, offsets, 0, SIZE_MAX);
     assert_true(info.lower_bound <= least);
     assert_true(info.peak >= least);
     sum += info.peak;
@@ -72,8 +72,8 @@ static void test_the_checker_finds_every_overlap_and_no_other(void **state) {
   const unsigned cases = test_effort(4000);
   unsigned wrong = 0;
   for (unsigned round = 0; round < cases; round++) {
-    size_t offsets[MOST_ITEMS];
-    make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
+    size_t offsets[MAX_ITEMS];
+    make_order_sample(&s, &seed, round % 8, MAX_ITEMS);
     const uint32_t room = 1 + test_random_below(&seed, 120);
     for (size_t i = 0; i < s.problem.count; i++) {
       const size_t alignment = s.items[i].alignment == 0 ? 1 : s.items[i].alignment;
@@ -100,7 +100,7 @@ static size_t run_closure(const rondo_plan_problem *problem, const rondo_branche
   return bytes;
 }
 
-/* The serial bound is one of some execution, the closure is that of the worst. */
+/* The serial bound is that of some execution, the closure that of the worst. */
 static void test_the_closure_is_the_worst_execution(void **state) {
   (void)state;
   const rondo_allocator allocator = rondo_allocator_default();
@@ -110,58 +110,59 @@ static void test_the_closure_is_the_worst_execution(void **state) {
   unsigned raised = 0;
   for (unsigned round = 0; round < test_effort(3000); round++) {
     rondo_branches branches;
-    uint32_t taken[MOST_BRANCHES];
-    rondo_order_bound bound = {.taken = taken};
+    rondo_order_bound bound;
     bool exact = false;
-    make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MOST_ITEMS);
+    make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MAX_ITEMS);
     assert_ok(rondo_branches_make(&scratch, &s.problem, &branches));
-    assert_ok(rondo_serial_bound(&allocator, &s.problem, &branches, &bound));
+    assert_ok(rondo_serial_bound(&scratch, &s.problem, &branches, &bound));
     const size_t serial = bound.bytes;
-    assert_true(serial <= s.most_live);
-    const size_t most = run_closure(&s.problem, &branches, taken, UINT64_MAX, &exact);
+    assert_true(serial <= s.max_live);
+    const size_t most = run_closure(&s.problem, &branches, bound.taken, UINT64_MAX, &exact);
     assert_true(exact);
-    assert_true(most >= serial && most <= s.most_live);
-    if (round % 2 == 0) assert_int_equal(most, s.most_live);
+    assert_true(most >= serial && most <= s.max_live);
+    if (round % 2 == 0) assert_int_equal(most, s.max_live);
     if (most > serial) raised++;
-    assert_true(run_closure(&s.problem, &branches, taken, round % 40, &exact) <= s.most_live); /* valid early too */
+    assert_true(run_closure(&s.problem, &branches, bound.taken, round % 40, &exact) <=
+                s.max_live); /* valid early too */
     rondo_scratch_free(&scratch);
   }
   assert_true(raised > 0);
 }
 
-/* With few chains some nodes are loose; then conflicts may be added, never lost. */
-static void assert_relation(const order_sample *s, uint32_t most_chains) {
+/* With few chains, some nodes are loose; conflicts may then be added, but never lost. */
+static void assert_relation(const order_sample *s, uint32_t max_chains) {
   const rondo_allocator allocator = rondo_allocator_default();
   rondo_scratch scratch = {.allocator = &allocator};
   rondo_relation relation;
   rondo_branches branches;
-  rondo_lives lives;
+  rondo_lifetimes lifetimes;
   rondo_hull hull;
-  assert_ok(rondo_relation_make(&scratch, &s->order, most_chains, &relation));
+  assert_ok(rondo_relation_make(&scratch, &s->order, max_chains, &relation));
   assert_ok(rondo_branches_make(&scratch, &s->problem, &branches));
-  assert_ok(rondo_lives_make(&scratch, &s->problem, &relation, &branches, &lives));
-  assert_ok(rondo_hull_make(&scratch, &lives, &hull));
+  assert_ok(rondo_lifetimes_make(&scratch, &s->problem, &relation, &branches, &lifetimes));
+  assert_ok(rondo_hull_make(&scratch, &lifetimes, &hull));
   for (size_t i = 0; i < s->problem.count; i++) {
-    const rondo_conflict conflict = rondo_conflict_of(&lives, &lives.lives[i]);
+    const rondo_conflict conflict = rondo_conflict_of(&lifetimes, &lifetimes.pieces[i]);
     for (size_t j = 0; j < s->problem.count; j++) {
-      const bool found = rondo_conflict_one(&lives, &conflict, &lives.lives[j]);
-      const bool overlap = hull.items[i].lower < hull.items[j].upper && hull.items[j].lower < hull.items[i].upper;
+      const bool found = rondo_conflict_one(&lifetimes, &conflict, &lifetimes.pieces[j]);
+      const rondo_plan_item *a = &hull.copy.items[i], *b = &hull.copy.items[j];
+      const bool overlap = a->lower < b->upper && b->lower < a->upper;
       if (i == j) continue;
-      if (s->meets[i][j]) assert_true(found);
+      if (s->may_overlap[i][j]) assert_true(found);
       if (found && s->items[i].branch == 0 && s->items[j].branch == 0) assert_true(overlap);
-      if (most_chains == 0) assert_true(found == s->meets[i][j]);
+      if (max_chains == 0) assert_true(found == s->may_overlap[i][j]);
     }
   }
   rondo_relation_free(&allocator, &relation);
   rondo_scratch_free(&scratch);
 }
 
-static void test_conflicts_are_what_may_live_together(void **state) {
+static void test_items_that_may_live_together_conflict(void **state) {
   (void)state;
   uint64_t seed = 5;
   static order_sample s;
   for (unsigned round = 0; round < test_effort(2000); round++) {
-    make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MOST_ITEMS);
+    make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MAX_ITEMS);
     assert_relation(&s, 0);
     assert_relation(&s, 1 + round % 3);
   }
@@ -234,7 +235,7 @@ static void test_more_steps_are_never_worse_and_repeat(void **state) {
 }
 
 /* Each ends when its time is over, or when one has reached the goal. */
-static void test_threads_plan_side_by_side(void **state) {
+static void test_threads_search_in_parallel(void **state) {
   (void)state;
   for (uint32_t round = 0; round < 6; round++) {
     big_sample s;
@@ -277,7 +278,7 @@ static void test_one_chain_is_planned_as_intervals(void **state) {
   free_big(&s);
 }
 
-/* Nothing is ordered: no two may share. */
+/* Nothing is ordered, so no two items may share. */
 static void test_independent_nodes_share_nothing(void **state) {
   (void)state;
   big_sample s;
@@ -290,7 +291,7 @@ static void test_independent_nodes_share_nothing(void **state) {
   free_big(&s);
 }
 
-/* More streams than there may be chains: memory stays linear, and the plan proved. */
+/* More streams than the maximum of chains: memory is linear, and the plan is checked. */
 static void test_a_very_wide_order_is_planned(void **state) {
   (void)state;
   big_sample s;
@@ -317,7 +318,7 @@ static void test_20000_items_are_checked_pair_by_pair(void **state) {
   memcpy(offsets, rondo_plan_offsets(plan), s.problem.count * sizeof *offsets);
   assert_ok(rondo_plan_check(NULL, &s.problem, offsets));
   for (int round = 0; round < 10; round++) {
-    /* An item goes where one lies that its stream begins before it ends. */
+    /* Moves an item to the offset of one that its stream begins before the item ends. */
     const uint32_t item = 100 + test_random_below(&seed, 15000);
     if (s.items[item].bytes == 0 || s.items[item + 6].bytes == 0 || s.items[item].upper == item + 6) continue;
     const size_t kept = offsets[item];
@@ -332,7 +333,7 @@ static void test_20000_items_are_checked_pair_by_pair(void **state) {
 
 /* Branches --------------------------------------------------------------------------------------------------------- */
 
-/* Steps of one order: ways of one choice share, what is outside of it does not. */
+/* Steps of one order: branches of one choice share bytes, and items outside it do not. */
 static void test_intervals_with_branches(void **state) {
   (void)state;
   const rondo_plan_branch branches[] = {{RONDO_PLAN_NO_BRANCH, 0}, {RONDO_PLAN_NO_BRANCH, 0}, {0, 0}, {0, 0}};
@@ -377,7 +378,7 @@ static void test_bad_orders_are_refused(void **state) {
   rondo_plan *plan = NULL;
   assert_ok(rondo_plan_make(&problem, NULL, &plan));
   rondo_plan_destroy(plan);
-  item.upper = 3; /* a later node, but not behind node 0 */
+  item.upper = 3; /* a later node, but not after node 0 */
   assert_error(rondo_plan_make(&problem, NULL, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_message("item 0");
   assert_message("node 3");
@@ -423,45 +424,32 @@ static void test_offsets_that_do_not_fit_are_refused(void **state) {
   assert_null(plan);
 }
 
-/* Lets every allocation of planning and of checking fail in turn. */
-static void fail_each(const rondo_plan_problem *problem) {
+/* Makes a plan, or checks one. */
+static rondo_status make_or_check(const rondo_plan_problem *problem, const size_t *offsets,
+                                  const rondo_allocator *allocator) {
+  if (offsets != NULL) return rondo_plan_check(allocator, problem, offsets);
+  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 60, .allocator = allocator};
+  rondo_plan *plan = NULL;
+  const rondo_status status = rondo_plan_make(problem, &options, &plan);
+  assert_true((status == RONDO_OK) == (plan != NULL));
+  rondo_plan_destroy(plan);
+  return status;
+}
+
+/* Lets every allocation fail in turn. Returns how many there are, plus 2. */
+static size_t fail_each(const rondo_plan_problem *problem, const size_t *offsets) {
   rondo_status status = RONDO_OUT_OF_MEMORY;
   size_t fail_at = 1;
   for (; status == RONDO_OUT_OF_MEMORY; fail_at++) {
     test_allocator counting;
     test_allocator_init(&counting);
     counting.fail_at = fail_at;
-    const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 60, .allocator = &counting.table};
-    rondo_plan *plan = NULL;
-    status = rondo_plan_make(problem, &options, &plan);
-    assert_true((status == RONDO_OK) == (plan != NULL));
-    if (plan != NULL) {
-      counting.fail_at = 0;
-      status = rondo_plan_check(&counting.table, problem, rondo_plan_offsets(plan));
-      assert_int_equal(status, RONDO_OK);
-    }
-    rondo_plan_destroy(plan);
+    status = make_or_check(problem, offsets, &counting.table);
     assert_int_equal(counting.live, 0);
     assert_int_equal(counting.faults, 0);
   }
   assert_int_equal(status, RONDO_OK);
-  assert_true(fail_at > 10);
-}
-
-static void fail_each_of_check(const rondo_plan_problem *problem) {
-  rondo_plan *plan = NULL;
-  rondo_status status = RONDO_OUT_OF_MEMORY;
-  assert_ok(rondo_plan_make(problem, NULL, &plan));
-  for (size_t fail_at = 1; status == RONDO_OUT_OF_MEMORY; fail_at++) {
-    test_allocator counting;
-    test_allocator_init(&counting);
-    counting.fail_at = fail_at;
-    status = rondo_plan_check(&counting.table, problem, rondo_plan_offsets(plan));
-    assert_int_equal(counting.live, 0);
-    assert_int_equal(counting.faults, 0);
-  }
-  assert_int_equal(status, RONDO_OK);
-  rondo_plan_destroy(plan);
+  return fail_at;
 }
 
 static void test_failing_allocations_leave_nothing(void **state) {
@@ -469,26 +457,29 @@ static void test_failing_allocations_leave_nothing(void **state) {
   uint64_t seed = 13;
   static order_sample s;
   for (unsigned round = 0; round < 40; round += 40 / test_effort(40)) {
-    make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
+    make_order_sample(&s, &seed, round % 8, MAX_ITEMS);
     if (round >= 32) { /* as intervals */
       s.problem.order = NULL;
       for (size_t i = 0; i < s.problem.count; i++) s.items[i].upper = s.items[i].lower + 1 + (uint32_t)i % 3;
       for (size_t i = 0; i < s.problem.obstacle_count; i++) s.obstacles[i].upper = s.obstacles[i].lower + 2;
     }
-    fail_each(&s.problem);
-    fail_each_of_check(&s.problem);
+    rondo_plan *plan = NULL;
+    assert_ok(rondo_plan_make(&s.problem, NULL, &plan));
+    assert_true(fail_each(&s.problem, NULL) > 10);
+    fail_each(&s.problem, rondo_plan_offsets(plan));
+    rondo_plan_destroy(plan);
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_no_plan_lets_meet_what_may_live_together),
+      cmocka_unit_test(test_items_that_may_live_together_share_no_bytes),
       cmocka_unit_test(test_bounds_hold_and_peaks_are_near),
       cmocka_unit_test(test_the_checker_finds_every_overlap_and_no_other),
       cmocka_unit_test(test_the_closure_is_the_worst_execution),
-      cmocka_unit_test(test_conflicts_are_what_may_live_together),
+      cmocka_unit_test(test_items_that_may_live_together_conflict),
       cmocka_unit_test(test_more_steps_are_never_worse_and_repeat),
-      cmocka_unit_test(test_threads_plan_side_by_side),
+      cmocka_unit_test(test_threads_search_in_parallel),
       cmocka_unit_test(test_goals_end_the_search),
       cmocka_unit_test(test_one_chain_is_planned_as_intervals),
       cmocka_unit_test(test_independent_nodes_share_nothing),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Repairs of plans on a partial order: what the index finds against every pair, plans at a target against every
- * execution, and threads side by side (GM-11: what is not ordered behind a free never gets its bytes).
+ * execution, and threads in parallel (GM-11: an item that is not ordered after a free never gets its bytes).
  */
 #include "order_tests.h"
 
@@ -14,17 +14,17 @@ typedef struct repair_sample {
   rondo_scratch scratch;
   rondo_branches branches;
   rondo_relation relation;
-  rondo_lives lives;
+  rondo_lifetimes lifetimes;
   rondo_order_index index;
 } repair_sample;
 
-static void make_repair_sample(repair_sample *t, const rondo_plan_problem *problem, uint32_t most_chains) {
+static void make_repair_sample(repair_sample *t, const rondo_plan_problem *problem, uint32_t max_chains) {
   *t = (repair_sample){.allocator = rondo_allocator_default()};
   t->scratch.allocator = &t->allocator;
   assert_ok(rondo_branches_make(&t->scratch, problem, &t->branches));
-  assert_ok(rondo_relation_make(&t->scratch, problem->order, most_chains, &t->relation));
-  assert_ok(rondo_lives_make(&t->scratch, problem, &t->relation, &t->branches, &t->lives));
-  assert_ok(rondo_order_index_make(&t->scratch, &t->lives, &t->index));
+  assert_ok(rondo_relation_make(&t->scratch, problem->order, max_chains, &t->relation));
+  assert_ok(rondo_lifetimes_make(&t->scratch, problem, &t->relation, &t->branches, &t->lifetimes));
+  assert_ok(rondo_order_index_make(&t->scratch, &t->lifetimes, &t->index));
 }
 
 static void free_repair_sample(repair_sample *t) {
@@ -32,28 +32,29 @@ static void free_repair_sample(repair_sample *t) {
   rondo_scratch_free(&t->scratch);
 }
 
-/* Counts how often each item is in the answer. */
-static void count_answer(const repair_sample *t, const rondo_index_answer *answer, unsigned *counts) {
-  assert_true(answer->range_count <= t->index.most_ranges);
-  for (uint32_t i = 0; i < answer->range_count; i++) {
-    for (uint32_t k = answer->ranges[i].begin; k < answer->ranges[i].end; k++) counts[t->index.items[k]]++;
+/* Counts how often each item was found. */
+static void count_conflicts(const repair_sample *t, const rondo_index_conflicts *found, unsigned *counts) {
+  assert_true(found->range_count <= t->index.max_ranges);
+  for (uint32_t i = 0; i < found->range_count; i++) {
+    for (uint32_t k = found->ranges[i].begin; k < found->ranges[i].end; k++) counts[t->index.items[k]]++;
   }
-  for (uint32_t i = 0; i < answer->other_count; i++) counts[t->index.items[answer->others[i]]]++;
+  for (uint32_t i = 0; i < found->other_count; i++) counts[t->index.items[found->others[i]]]++;
 }
 
-static void assert_answers(repair_sample *t) {
-  const rondo_plan_problem *problem = t->lives.problem;
-  rondo_index_answer answer;
+static void assert_finds_conflicts(repair_sample *t) {
+  const rondo_plan_problem *problem = t->lifetimes.problem;
+  rondo_index_conflicts found;
   unsigned *counts = calloc(problem->count, sizeof *counts);
   assert_non_null(counts);
-  assert_ok(rondo_index_answer_make(&t->scratch, &t->index, &answer));
+  assert_ok(rondo_index_conflicts_make(&t->scratch, &t->index, &found));
   for (uint32_t entry = 0; entry < t->index.count; entry++) {
-    const rondo_conflict conflict = rondo_conflict_of(&t->lives, &t->index.by_entry[entry]);
-    rondo_order_index_ask(&t->index, entry, &answer);
-    count_answer(t, &answer, counts);
+    const rondo_conflict conflict = rondo_conflict_of(&t->lifetimes, &t->index.by_entry[entry]);
+    rondo_order_index_find(&t->index, entry, &found);
+    count_conflicts(t, &found, counts);
     for (size_t i = 0; i < problem->count; i++) {
-      const bool meets = problem->items[i].bytes > 0 && rondo_conflict_one(&t->lives, &conflict, &t->lives.lives[i]);
-      assert_int_equal(counts[i], meets);
+      const bool may_overlap =
+          problem->items[i].bytes > 0 && rondo_conflict_one(&t->lifetimes, &conflict, &t->lifetimes.pieces[i]);
+      assert_int_equal(counts[i], may_overlap);
       counts[i] = 0;
     }
   }
@@ -66,9 +67,9 @@ static void test_the_index_finds_each_conflict_once(void **state) {
   static order_sample s;
   static repair_sample t;
   for (unsigned round = 0; round < test_effort(2000); round++) {
-    make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MOST_ITEMS);
+    make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MAX_ITEMS);
     make_repair_sample(&t, &s.problem, round % 4);
-    assert_answers(&t);
+    assert_finds_conflicts(&t);
     free_repair_sample(&t);
   }
 }
@@ -97,13 +98,13 @@ static void test_the_index_finds_conflicts_of_many(void **state) {
     const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = NODES, .order = &order};
     static repair_sample t;
     make_repair_sample(&t, &problem, 0);
-    assert_answers(&t);
+    assert_finds_conflicts(&t);
     free_repair_sample(&t);
   }
 }
 
 /* With everything out at first, or from another plan. */
-static void test_what_is_repaired_is_a_plan_below_the_target(void **state) {
+static void test_a_repaired_plan_ends_below_the_target(void **state) {
   (void)state;
   uint64_t seed = 3;
   static order_sample s;
@@ -111,11 +112,11 @@ static void test_what_is_repaired_is_a_plan_below_the_target(void **state) {
   const unsigned cases = test_effort(4000);
   unsigned done = 0;
   for (unsigned round = 0; round < cases; round++) {
-    size_t offsets[MOST_ITEMS] = {0};
+    size_t offsets[MAX_ITEMS] = {0};
     rondo_order_repair repair;
-    make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
+    make_order_sample(&s, &seed, round % 8, MAX_ITEMS);
     make_repair_sample(&t, &s.problem, 0);
-    const size_t first = 2 * s.most_live + 80;
+    const size_t first = 2 * s.max_live + 80;
     assert_ok(rondo_order_repair_make(&t.scratch, &t.index, &repair));
     rondo_order_repair_begin(&repair, NULL, first);
     for (size_t target = first; rondo_order_repair_run(&repair, 60);) {
@@ -123,10 +124,10 @@ static void test_what_is_repaired_is_a_plan_below_the_target(void **state) {
       assert_true(is_order_plan(&s, offsets));
       assert_true(peak <= target);
       done++;
-      if (peak <= s.most_live + 1) break;
-      target = s.most_live + (peak - s.most_live) / 2;
+      if (peak <= s.max_live + 1) break;
+      target = s.max_live + (peak - s.max_live) / 2;
       rondo_order_repair_begin(&repair, offsets, target);
-      if (round % 5 == 0) rondo_order_repair_forget(&repair, round);
+      if (round % 5 == 0) rondo_order_repair_reset_costs(&repair, round);
     }
     free_repair_sample(&t);
   }
@@ -143,14 +144,14 @@ static void test_huge_items_are_repaired(void **state) {
   const unsigned cases = test_effort(300);
   unsigned done = 0;
   for (unsigned round = 0; round < cases; round++) {
-    size_t offsets[MOST_ITEMS] = {0};
+    size_t offsets[MAX_ITEMS] = {0};
     rondo_order_repair repair;
-    make_order_sample(&s, &seed, 0, MOST_ITEMS);
+    make_order_sample(&s, &seed, 0, MAX_ITEMS);
     for (size_t i = 0; i < s.problem.count; i++) {
       if (s.items[i].bytes > 0) s.items[i].bytes = s.items[i].bytes * factor - test_random_below(&seed, 3);
     }
     make_repair_sample(&t, &s.problem, 0);
-    const size_t target = (2 * s.most_live + 80) * factor;
+    const size_t target = (2 * s.max_live + 80) * factor;
     assert_ok(rondo_order_repair_make(&t.scratch, &t.index, &repair));
     rondo_order_repair_begin(&repair, NULL, target);
     if (rondo_order_repair_run(&repair, 60)) {
@@ -167,7 +168,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_index_finds_each_conflict_once),
       cmocka_unit_test(test_the_index_finds_conflicts_of_many),
-      cmocka_unit_test(test_what_is_repaired_is_a_plan_below_the_target),
+      cmocka_unit_test(test_a_repaired_plan_ends_below_the_target),
       cmocka_unit_test(test_huge_items_are_repaired),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -244,7 +244,7 @@ static void test_checker_finds_what_is_wrong(void **state) {
   assert_ok(rondo_plan_check(NULL, &problem, offsets));
   offsets[1] = 96;
   assert_error(rondo_plan_check(NULL, &problem, offsets), RONDO_INVALID_DATA, RONDO_REASON_OVERLAP);
-  assert_message("items 0 (100 bytes at 0, steps 0 up to 4) and 1 (50 bytes at 96, steps 2 up to 6)");
+  assert_message("item 0 (100 bytes at 0, steps 0 up to 4) and item 1 (50 bytes at 96, steps 2 up to 6)");
   offsets[1] = 98;
   assert_error(rondo_plan_check(NULL, &problem, offsets), RONDO_INVALID_DATA, RONDO_REASON_MISALIGNED);
   assert_message("not aligned to 4");
@@ -254,7 +254,7 @@ static void test_checker_finds_what_is_wrong(void **state) {
   offsets[1] = 100;
   offsets[2] = 140;
   assert_error(rondo_plan_check(NULL, &problem, offsets), RONDO_INVALID_DATA, RONDO_REASON_OVERLAP);
-  assert_message("items 1 (50 bytes at 100, steps 2 up to 6) and 2");
+  assert_message("item 1 (50 bytes at 100, steps 2 up to 6) and item 2");
 }
 
 /* Every wrong plan that moving one item can make is found, and no right one is refused. */
@@ -291,7 +291,7 @@ static void test_checker_finds_who_is_in_an_obstacle(void **state) {
                                       .obstacle_count = 3};
   size_t offset = 20;
   assert_error(rondo_plan_check(NULL, &problem, &offset), RONDO_INVALID_DATA, RONDO_REASON_OVERLAP);
-  assert_message("item 0 (10 bytes at 20, steps 2 up to 6) of a plan overlaps obstacle 0 (100 bytes at 5, steps 5");
+  assert_message("item 0 (10 bytes at 20, steps 2 up to 6) and obstacle 0 (100 bytes at 5, steps 5");
   offset = 0;
   assert_error(rondo_plan_check(NULL, &problem, &offset), RONDO_INVALID_DATA, RONDO_REASON_OVERLAP);
   assert_message("obstacle 2 (3 bytes at 7");

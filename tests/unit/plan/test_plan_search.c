@@ -237,11 +237,11 @@ typedef struct many_items {
  * bound, and a budget of steps brings the plan nearer, with the same result on any number of threads. */
 static void test_many_items_use_their_budget(void **state) {
   (void)state;
-  static const many_items lists[] = {{make_blocks_from, 20000, 1},
-                                     {make_blocks_from, 20000, 3},
-                                     {make_chain_from, 30000, 7},
-                                     {make_chain_from, 30000, 9},
-                                     {make_random_from, 20000, 1}};
+  static const many_items lists[] = {{make_blocks, 20000, 1},
+                                     {make_blocks, 20000, 3},
+                                     {make_chain, 30000, 7},
+                                     {make_chain, 30000, 9},
+                                     {make_random, 20000, 1}};
   for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
     input in = {.name = "many"};
     lists[i].make(&in, lists[i].items, lists[i].seed);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Problems that are none: each fault is refused with its status and reason, the message names the item, obstacle,
- * branch or edge by its number, and no plan comes out; checking offsets refuses the same.
+ * Invalid problems: each is refused with its status and reason, the message names the item, obstacle, branch or edge,
+ * and there is no plan. Checking offsets refuses the same problems.
  */
 #include "plan/plan_internal.h"
 #include "unit/plan/plan_tests.h"
 
-/* Two items, an obstacle, four nodes in a row and a branch in a branch: sound until a case spoils one number of it. */
+/* Two items, an obstacle, four nodes in a row and a branch in a branch. Each case makes one number invalid. */
 typedef struct parts {
   rondo_plan_item items[2];
   rondo_plan_obstacle obstacle;
@@ -47,7 +47,7 @@ static void assert_out_of_range(const parts *p, const char *text) {
   assert_refused(p, RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, text);
 }
 
-static void test_sound_parts_are_planned(void **state) {
+static void test_valid_problems_are_planned(void **state) {
   (void)state;
   for (int has_order = 0; has_order < 2; has_order++) {
     parts p;
@@ -59,7 +59,7 @@ static void test_sound_parts_are_planned(void **state) {
   }
 }
 
-static void test_items_are_looked_at(void **state) {
+static void test_items_are_checked(void **state) {
   (void)state;
   parts p;
   make_parts(&p, false);
@@ -83,7 +83,7 @@ static void test_items_are_looked_at(void **state) {
                  "the sum of the bytes of items 0 to 1 of a plan does not fit");
 }
 
-static void test_obstacles_are_looked_at(void **state) {
+static void test_obstacles_are_checked(void **state) {
   (void)state;
   parts p;
   make_parts(&p, false);
@@ -97,7 +97,7 @@ static void test_obstacles_are_looked_at(void **state) {
   assert_refused(&p, RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "obstacle 0 of a plan has 16 bytes at");
 }
 
-static void test_orders_are_looked_at(void **state) {
+static void test_orders_are_checked(void **state) {
   (void)state;
   parts p;
   make_parts(&p, true);
@@ -114,15 +114,15 @@ static void test_orders_are_looked_at(void **state) {
   assert_out_of_range(&p, "edge 2 of a plan's order goes from node 2 to node 4");
   make_parts(&p, true);
   p.order.node_count = RONDO_PLAN_FOREVER;
-  assert_out_of_range(&p, "a plan's order of 4294967295 nodes");
+  assert_out_of_range(&p, "a plan's order has 4294967295 nodes");
   make_parts(&p, true);
   p.order.successors = NULL;
-  assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "without its list of successors");
+  assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a list of successors is NULL");
   p.order.successor_start = NULL;
-  assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "without its list of successors");
+  assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a list of successors is NULL");
 }
 
-static void test_branches_and_lists_are_looked_at(void **state) {
+static void test_branches_and_lists_are_checked(void **state) {
   (void)state;
   parts p;
   make_parts(&p, false);
@@ -130,15 +130,15 @@ static void test_branches_and_lists_are_looked_at(void **state) {
   assert_out_of_range(&p, "branch 1 of a plan has parent 1");
   make_parts(&p, false);
   p.problem.items = NULL;
-  assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a plan of 2 items without their list");
+  assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a plan has 2 items, but their list is NULL");
   make_parts(&p, false);
-  p.problem.obstacle_count = RONDO_PLAN_MOST_ITEMS + 1;
-  assert_refused(&p, RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "obstacles; the most is");
+  p.problem.obstacle_count = RONDO_PLAN_MAX_ITEMS + 1;
+  assert_refused(&p, RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "obstacles; the maximum is");
   rondo_plan *plan;
   assert_error(rondo_plan_make(NULL, NULL, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
 }
 
-static void test_options_are_looked_at(void **state) {
+static void test_options_are_checked(void **state) {
   (void)state;
   parts p;
   make_parts(&p, false);
@@ -146,16 +146,16 @@ static void test_options_are_looked_at(void **state) {
   rondo_plan *plan;
   assert_error(rondo_plan_make(&p.problem, &options, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
   assert_message("gap is 0.5");
-  options = (rondo_plan_options){RONDO_PLAN_OPTIONS_INIT, .threads = RONDO_PLAN_MOST_THREADS + 1};
+  options = (rondo_plan_options){RONDO_PLAN_OPTIONS_INIT, .threads = RONDO_PLAN_MAX_THREADS + 1};
   assert_error(rondo_plan_make(&p.problem, &options, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
-  assert_message("257 threads");
+  assert_message("threads is 257");
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sound_parts_are_planned),          cmocka_unit_test(test_items_are_looked_at),
-      cmocka_unit_test(test_obstacles_are_looked_at),          cmocka_unit_test(test_orders_are_looked_at),
-      cmocka_unit_test(test_branches_and_lists_are_looked_at), cmocka_unit_test(test_options_are_looked_at),
+      cmocka_unit_test(test_valid_problems_are_planned),     cmocka_unit_test(test_items_are_checked),
+      cmocka_unit_test(test_obstacles_are_checked),          cmocka_unit_test(test_orders_are_checked),
+      cmocka_unit_test(test_branches_and_lists_are_checked), cmocka_unit_test(test_options_are_checked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
