@@ -16,7 +16,7 @@ typedef struct maker {
   rondo_scratch *scratch;  /* of the set */
   rondo_scratch temporary; /* of the making alone */
   const rondo_plan_problem *problem;
-  rondo_interval *lives;     /* of items, then of obstacles */
+  rondo_box *lives;          /* items with bytes, then obstacles */
   rondo_sort_entry *entries; /* 4 a life */
   size_t room;               /* lives */
   size_t alignment;          /* the largest of an item with bytes */
@@ -46,10 +46,11 @@ static size_t list_lives(maker *m) {
   size_t count = 0;
   for (size_t i = 0; i < m->problem->count; i++) {
     const rondo_plan_item *item = &m->problem->items[i];
-    if (item->bytes > 0) m->lives[count++] = (rondo_interval){item->lower, item->upper};
+    if (item->bytes > 0) m->lives[count++] = (rondo_box){item->bytes, item->lower, item->upper};
   }
   for (size_t i = 0; i < m->problem->obstacle_count; i++) {
-    m->lives[count++] = (rondo_interval){m->problem->obstacles[i].lower, m->problem->obstacles[i].upper};
+    const rondo_plan_obstacle *obstacle = &m->problem->obstacles[i];
+    m->lives[count++] = (rondo_box){obstacle->bytes, obstacle->lower, obstacle->upper};
   }
   return count;
 }
@@ -167,7 +168,7 @@ static rondo_status make_obstacles(maker *m, rondo_box_set *set) {
   RONDO_TRY(rondo_scratch_take(&m->temporary, given, sizeof *ranges, &ranges));
   for (size_t i = 0; i < given; i++) {
     const rondo_plan_obstacle *of = &m->problem->obstacles[i];
-    const rondo_interval *life = &m->lives[set->all.count + i];
+    const rondo_box *life = &m->lives[set->all.count + i];
     if (of->bytes > 0) {
       ranges[count++] = (rondo_obstacle){of->offset, of->offset + of->bytes, life->lower, life->upper};
     }

@@ -5,7 +5,6 @@
 #define RONDO_PLAN_INTERVAL_OBSTACLES_H
 
 #include "plan/interval/box_tree.h"
-#include "plan/interval/sections.h"
 #include "plan/plan_internal.h"
 
 typedef struct rondo_obstacle {

@@ -254,7 +254,7 @@ static uint64_t next_minimum(const rondo_exact *exact, const rondo_exact_goal *g
   const uint32_t lower = chosen->valley_lower;
   const uint32_t upper = chosen->valley_upper;
   const uint64_t above_another = state->minima[chosen->item] + state->sections->least[chosen->item];
-  if (state->sections->lower[chosen->item] != lower || state->sections->upper[chosen->item] != upper) {
+  if (state->sections->items[chosen->item].lower != lower || state->sections->items[chosen->item].upper != upper) {
     return above_another;
   }
   uint64_t wall = RONDO_SEARCH_MAX_BYTES;
@@ -280,7 +280,7 @@ static rondo_status go_back(rondo_exact *exact, uint32_t frame, bool *out_found)
     exact->frames.count = frame + 1;
     exact->goals.count = f->goal_count;
     rondo_search_state_undo(state, f->mark);
-    if (!f->refuted && f->minimum <= state->capacity - state->sections->bytes[f->item]) {
+    if (!f->refuted && f->minimum <= state->capacity - state->sections->items[f->item].bytes) {
       f->refuted = true;
       rondo_search_state_raise_twins(state, f->item, f->minimum);
       if (settle(exact)) {
@@ -352,9 +352,9 @@ static uint64_t luby(uint64_t n) {
 
 static uint64_t key_of(const rondo_exact *exact, uint32_t item, uint32_t order) {
   const rondo_search_sections *sections = exact->state.sections;
-  const uint64_t span = sections->upper[item] - sections->lower[item];
+  const uint64_t span = sections->items[item].upper - sections->items[item].lower;
   const uint64_t scale = (sections->max_load >> 20) + 1;
-  const uint64_t bytes = sections->bytes[item] / scale + 1;
+  const uint64_t bytes = sections->items[item].bytes / scale + 1;
   const uint64_t load = exact->loads[item] / scale + 1;
   if (order == 0) return bytes * span;
   if (order == 1) return bytes;

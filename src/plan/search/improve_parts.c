@@ -163,20 +163,11 @@ static rondo_status run_cores(improver *m, rondo_part *part) {
 static rondo_status begin_search(improver *m, const rondo_part *part) {
   const rondo_boxes *boxes = &part->boxes;
   const uint64_t seed = m->improvement->options->seed + part->visits;
-  rondo_scratch scratch = {.allocator = m->allocator};
-  rondo_search_item *items = NULL;
   rondo_search_end(m->search);
   m->search = NULL;
   m->searched = part;
   if (boxes->obstacles != NULL || boxes->alignments != NULL) return RONDO_OK;
-  RONDO_TRY(rondo_scratch_take(&scratch, boxes->count, sizeof *items, &items));
-  for (uint32_t i = 0; i < boxes->count; i++) {
-    items[i] = (rondo_search_item){boxes->boxes[i].bytes, boxes->boxes[i].lower, boxes->boxes[i].upper};
-  }
-  const rondo_status status =
-      rondo_search_begin(m->allocator, items, boxes->count, part->lower_bound, seed, &m->search);
-  rondo_scratch_free(&scratch);
-  return status;
+  return rondo_search_begin(m->allocator, boxes->boxes, boxes->count, part->lower_bound, seed, &m->search);
 }
 
 /* Sets part->optimal when that is proved, part->unsearchable when the part is too large. */

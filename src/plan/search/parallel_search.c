@@ -58,7 +58,7 @@ static void record(const rondo_search *s, slot *own) {
   const uint64_t *offsets = own->exact.state.minima;
   uint64_t peak = 0;
   for (uint32_t i = 0; i < s->sections.item_count; i++) {
-    const uint64_t end = offsets[i] + s->sections.bytes[i];
+    const uint64_t end = offsets[i] + s->sections.items[i].bytes;
     if (end > peak) peak = end;
   }
   assert(peak < own->peak);
@@ -217,7 +217,7 @@ static rondo_status make_slots(rondo_search *s, uint64_t seed) {
   return RONDO_OK;
 }
 
-rondo_status rondo_search_begin(const rondo_allocator *allocator, const rondo_search_item *items, size_t count,
+rondo_status rondo_search_begin(const rondo_allocator *allocator, const rondo_box *items, size_t count,
                                 uint64_t lower_bound, uint64_t seed, rondo_search **out) {
   rondo_search *s = NULL;
   bool made = false;

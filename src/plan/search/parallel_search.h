@@ -12,11 +12,7 @@
 #include <stdatomic.h>
 
 #include "base/allocation.h"
-
-typedef struct rondo_search_item {
-  uint64_t bytes;        /* with its alignment already in it; 0 overlaps nothing */
-  uint32_t lower, upper; /* lives while lower <= step < upper */
-} rondo_search_item;
+#include "plan/interval/sections.h"
 
 /* How long to search; shared by all threads that do, and by several searches one after another. Without deadline and
  * steps, a search ends at the target, when it has proved the optimum, or when it is told to stop. */
@@ -35,8 +31,8 @@ typedef struct rondo_search rondo_search;
  * and the status OK, for what the search leaves alone: no items with bytes, more than 16,384 of them, items that live
  * in more than 2^21 sections altogether, or that sum to 2^62 bytes or more. Memory: typically some megabytes, about 80
  * at most. Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_search_begin(const rondo_allocator *allocator, const rondo_search_item *items,
-                                               size_t count, uint64_t lower_bound, uint64_t seed, rondo_search **out);
+RONDO_MUST_USE rondo_status rondo_search_begin(const rondo_allocator *allocator, const rondo_box *items, size_t count,
+                                               uint64_t lower_bound, uint64_t seed, rondo_search **out);
 void rondo_search_end(rondo_search *search); /* NULL is fine */
 
 /* Improves a packing in place, until the budget is over, the target is reached, or `steps` have been made in this call

@@ -15,15 +15,13 @@
 #define MAX_ITEMS 400
 
 typedef struct problem {
-  rondo_search_item items[MAX_ITEMS];
+  rondo_box items[MAX_ITEMS];
   size_t count;
   uint64_t offsets[MAX_ITEMS];
   uint64_t peak;
 } problem;
 
-static bool lives_overlap(const rondo_search_item *a, const rondo_search_item *b) {
-  return a->lower < b->upper && b->lower < a->upper;
-}
+static bool lives_overlap(const rondo_box *a, const rondo_box *b) { return a->lower < b->upper && b->lower < a->upper; }
 
 static uint64_t bound_of(const problem *p) {
   uint64_t most = 0;
@@ -91,7 +89,7 @@ static void make_random(problem *p, size_t count, uint32_t steps, uint32_t bytes
   for (size_t i = 0; i < count; i++) {
     const uint32_t lower = test_random_below(seed, steps);
     const uint32_t upper = lower + 1 + test_random_below(seed, steps - lower);
-    p->items[i] = (rondo_search_item){1 + test_random_below(seed, bytes), lower, upper};
+    p->items[i] = (rondo_box){1 + test_random_below(seed, bytes), lower, upper};
   }
   stack_up(p);
 }
@@ -153,7 +151,7 @@ static void make_pieces(problem *p, size_t count, uint32_t shorten, uint64_t *se
   }
   p->count = made;
   for (size_t i = 0; i < made; i++) {
-    p->items[i] = (rondo_search_item){pieces[i].bytes, pieces[i].lower, pieces[i].upper};
+    p->items[i] = (rondo_box){pieces[i].bytes, pieces[i].lower, pieces[i].upper};
     const uint32_t middle = (pieces[i].lower + pieces[i].upper + 1) / 2;
     if (shorten != 0 && i % shorten == 0 && (kept < pieces[i].lower || kept < middle)) p->items[i].upper = middle;
     if (p->items[i].upper <= p->items[i].lower) p->items[i].upper = pieces[i].upper;
@@ -352,9 +350,9 @@ static void test_what_is_too_large_is_left_as_it_is(void **state) {
   assert_memory_equal(p.offsets, before.offsets, sizeof p.offsets);
 
   const size_t many = RONDO_SEARCH_MAX_ITEMS + 1;
-  rondo_search_item *items = calloc(many, sizeof *items);
+  rondo_box *items = calloc(many, sizeof *items);
   assert_non_null(items);
-  for (uint32_t i = 0; i < many; i++) items[i] = (rondo_search_item){1, i, i + 2};
+  for (uint32_t i = 0; i < many; i++) items[i] = (rondo_box){1, i, i + 2};
   const rondo_allocator allocator = rondo_allocator_default();
   rondo_search *search = NULL;
   assert_ok(rondo_search_begin(&allocator, items, many, 2, 0, &search));
