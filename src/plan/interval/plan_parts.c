@@ -120,14 +120,14 @@ static rondo_status add_part(cutter *c, const stretch *of) {
                      .method = "none"};
   const bool is_cut = c->entries != NULL; /* else the part has all boxes, whose sections are numbered */
   if (is_cut) part.boxes.section_count = rondo_sections_number(part.boxes.boxes, part.boxes.count, c->entries);
-  rondo_profile profile;
-  RONDO_TRY(rondo_profile_make(&c->scratch, &part.boxes, &profile));
+  rondo_live_bytes live;
+  RONDO_TRY(rondo_live_bytes_make(&c->scratch, &part.boxes, &live));
   for (uint32_t i = 0; i < part.boxes.count; i++) {
     const rondo_box *box = &part.boxes.boxes[i];
-    part.boxes.crowding[i] = rondo_profile_most(&profile, box->lower, box->upper);
+    part.boxes.crowding[i] = rondo_live_bytes_max(&live, box->lower, box->upper);
   }
   rondo_boxes_check(&part.boxes);
-  part.lower_bound = is_cut ? rondo_profile_peak(&profile) : c->set->lower_bound;
+  part.lower_bound = is_cut ? live.tree[1].max : c->set->lower_bound;
   return rondo_array_push(c->scratch.allocator, c->parts, &part);
 }
 

@@ -31,7 +31,7 @@ rondo_status rondo_skyline_make(rondo_scratch *scratch, uint32_t boxes, uint32_t
 void rondo_skyline_bind(rondo_skyline *s, const rondo_boxes *boxes) {
   assert(boxes->count <= s->tree.room && boxes->section_count <= s->room);
   s->boxes = boxes;
-  s->loads = NULL;
+  s->live = NULL;
   rondo_box_tree_shape(&s->tree, boxes->boxes, boxes->count, boxes->obstacles != NULL);
 }
 
@@ -129,15 +129,15 @@ static bool place(run *r, uint32_t chosen) {
   r->left--;
   if (top > r->peak) r->peak = top;
   rondo_box_tree_remove(&r->skyline->tree, chosen);
-  if (r->skyline->loads != NULL) rondo_loads_take(r->skyline->loads, box);
+  if (r->skyline->live != NULL) rondo_live_bytes_take(r->skyline->live, box);
   r->at = raise_part(r->skyline, r->at, box->lower, box->upper, top);
   return true;
 }
 
 /* Whether what is left to place in each section of the segment fits between the height and the limit. */
 static bool has_room(run *r, const segment *of, uint64_t height) {
-  if (r->skyline->loads == NULL || height > r->limit) return true;
-  const uint32_t section = rondo_loads_above(r->skyline->loads, of->lower, of->upper, r->limit - height);
+  if (r->skyline->live == NULL || height > r->limit) return true;
+  const uint32_t section = rondo_live_bytes_above(r->skyline->live, of->lower, of->upper, r->limit - height);
   if (section == RONDO_NO_SECTION) return true;
   r->skyline->conflict = (rondo_skyline_conflict){section, of->lower, of->upper};
   return false;
@@ -232,7 +232,7 @@ static bool step(run *r) {
 
 static void begin(rondo_skyline *s, const uint32_t *order) {
   rondo_box_tree_fill(&s->tree, order);
-  if (s->loads != NULL) rondo_loads_reset(s->loads);
+  if (s->live != NULL) rondo_live_bytes_reset(s->live);
   s->spare_count = 0;
   for (uint32_t i = s->boxes->section_count; i > 1; i--) s->spare[s->spare_count++] = i - 1;
   s->segments[0] = (segment){.upper = s->boxes->section_count, .previous = NONE, .next = NONE};

@@ -24,7 +24,7 @@ typedef struct worker {
   uint64_t peak;          /* of the plan to be improved */
   _Atomic uint64_t *runs; /* of all threads */
   rondo_placer placer;
-  rondo_loads loads;
+  rondo_live_bytes live;
   int64_t *keys;
 } worker;
 
@@ -144,9 +144,9 @@ static rondo_status work(void *thread) {
 
 static rondo_status make_worker(rondo_scratch *scratch, const rondo_boxes *boxes, worker *w) {
   RONDO_TRY(rondo_placer_make(scratch, boxes->count, boxes->section_count, &w->placer));
-  RONDO_TRY(rondo_loads_make(scratch, boxes, &w->loads));
+  RONDO_TRY(rondo_live_bytes_make(scratch, boxes, &w->live));
   rondo_placer_bind(&w->placer, boxes);
-  w->placer.skyline.loads = &w->loads;
+  w->placer.skyline.live = &w->live;
   return rondo_scratch_take(scratch, boxes->count, sizeof *w->keys, &w->keys);
 }
 
