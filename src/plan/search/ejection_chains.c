@@ -215,7 +215,7 @@ static bool is_over(const worker *w, uint64_t moves) {
   if (w->scans + w->needed > w->of->most_scans) return true;
   if (w->scans - w->progress_scans > w->of->most_scans / STALL_SHARE) return true;
   if (w->of->stop_scans != 0 && w->scans > w->of->stop_scans) return true;
-  return w->of->deadline_ns != 0 && moves % MOVES_PER_CLOCK_READ == 0 && rondo_clock_ns() >= w->of->deadline_ns;
+  return moves % MOVES_PER_CLOCK_READ == 0 && rondo_clock_is_past(w->of->deadline_ns);
 }
 
 static void run(worker *w, uint64_t *inout_offsets) {
