@@ -272,6 +272,14 @@ rondo_status rondo_box_set_make(rondo_scratch *scratch, const rondo_plan_problem
   return status;
 }
 
+uint64_t rondo_boxes_peak(const rondo_box *boxes, uint32_t count, const uint64_t *offsets) {
+  uint64_t peak = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    if (offsets[i] + boxes[i].bytes > peak) peak = offsets[i] + boxes[i].bytes;
+  }
+  return peak;
+}
+
 /* Check ------------------------------------------------------------------------------------------------------------ */
 
 #ifndef NDEBUG

@@ -156,12 +156,9 @@ static rondo_status repair(worker *w, const uint32_t *order, uint64_t *inout_off
   RONDO_TRY(rondo_repair_run(w->scratch.allocator, &rest, w->offsets, &done, &scans));
   w->cost.steps += scans / SCANS_PER_STEP;
   if (!fits(w, 0) || !done) return RONDO_OK;
-  *inout_peak = 0;
-  for (uint32_t i = 0; i < w->part->boxes.count; i++) {
-    const uint64_t top = w->offsets[i] + w->part->boxes.boxes[i].bytes;
-    if (top > *inout_peak) *inout_peak = top;
-    inout_offsets[i] = w->offsets[i];
-  }
+  const rondo_boxes *boxes = &w->part->boxes;
+  *inout_peak = rondo_boxes_peak(boxes->boxes, boxes->count, w->offsets);
+  memcpy(inout_offsets, w->offsets, boxes->count * sizeof *inout_offsets);
   return RONDO_OK;
 }
 

@@ -44,21 +44,14 @@ static void link_between(rondo_skyline *s, uint32_t previous, uint32_t index, ui
   if (next != NONE) s->segments[next].previous = index;
 }
 
-/* Cuts off the front of a segment, up to `section`, into a segment of its own. */
-static void cut_front(rondo_skyline *s, uint32_t index, uint32_t section) {
-  segment *whole = &s->segments[index];
-  const uint32_t front = s->spare[--s->spare_count];
-  s->segments[front] = (segment){.height = whole->height, .lower = whole->lower, .upper = section};
-  whole->lower = section;
-  link_between(s, whole->previous, front, index);
-}
-
-static void cut_back(rondo_skyline *s, uint32_t index, uint32_t section) {
+/* Cuts a segment in two at `section`, and returns the later one, which is new. */
+static uint32_t cut(rondo_skyline *s, uint32_t index, uint32_t section) {
   segment *whole = &s->segments[index];
   const uint32_t back = s->spare[--s->spare_count];
   s->segments[back] = (segment){.height = whole->height, .lower = section, .upper = whole->upper};
   whole->upper = section;
   link_between(s, index, back, whole->next);
+  return back;
 }
 
 /* Gives the time of a segment to its neighbour after it, of the same height. */
@@ -82,8 +75,8 @@ static uint32_t raise_whole(rondo_skyline *s, uint32_t index, uint64_t height) {
 }
 
 static uint32_t raise_part(rondo_skyline *s, uint32_t index, uint32_t lower, uint32_t upper, uint64_t height) {
-  if (lower > s->segments[index].lower) cut_front(s, index, lower);
-  if (upper < s->segments[index].upper) cut_back(s, index, upper);
+  if (lower > s->segments[index].lower) index = cut(s, index, lower);
+  if (upper < s->segments[index].upper) (void)cut(s, index, upper);
   return raise_whole(s, index, height);
 }
 
@@ -238,18 +231,14 @@ static void begin(rondo_skyline *s, const uint32_t *order) {
   s->segments[0] = (segment){.upper = s->boxes->section_count, .previous = NONE, .next = NONE};
 }
 
-/* Asserts that the segments cover all sections without a gap, and that neighbours differ in height. After a run that
- * placed all boxes. Linear. */
-static void check(const rondo_skyline *skyline) {
+/* Given any segment, asserts that the segments cover all sections without a gap, and that neighbours differ in height.
+ * After a run that placed all boxes. Linear. */
+static void check(const rondo_skyline *skyline, uint32_t first) {
 #ifdef NDEBUG
   (void)skyline;
+  (void)first;
 #else
-  uint32_t first = 0, count = 1;
-  for (bool found = false; !found;) {
-    found = true;
-    for (uint32_t i = 0; i < skyline->spare_count && found; i++) found = skyline->spare[i] != first;
-    if (!found) first++;
-  }
+  uint32_t count = 1;
   while (skyline->segments[first].previous != NONE) first = skyline->segments[first].previous;
   assert(skyline->segments[first].lower == 0);
   for (uint32_t at = first, next; (next = skyline->segments[at].next) != NONE; at = next, count++) {
@@ -271,7 +260,7 @@ bool rondo_skyline_place(rondo_skyline *s, const uint32_t *order, uint64_t limit
     if (!step(&r)) return false;
   }
   if (s->boxes->count <= RONDO_CHECKED_BOXES) {
-    check(s);
+    check(s, r.at);
     rondo_box_tree_check(&s->tree);
   }
   rondo_boxes_check_plan(s->boxes, offsets, r.peak);

@@ -164,12 +164,13 @@ static rondo_status run_search(improver *m, rondo_part *part, uint64_t steps) {
     part->unsearchable = true;
     return RONDO_OK;
   }
-  rondo_search_budget budget = {
-      .deadline_ns = m->improvement->deadline_ns, .steps = options->budget_steps, .target = last_goal_of(m, part)};
-  atomic_store(&budget.used, m->improvement->steps);
+  rondo_search_budget budget = {.deadline_ns = m->improvement->deadline_ns,
+                                .steps = options->budget_steps,
+                                .target = last_goal_of(m, part),
+                                .used = m->improvement->steps};
   const rondo_status status = rondo_search_run(m->search, options->threads, &budget, steps, m->offsets + part->first,
                                                &part->peak, &part->optimal);
-  m->improvement->steps = atomic_load(&budget.used);
+  m->improvement->steps = budget.used;
   if (part->peak < before) part->method = "search";
   return status;
 }

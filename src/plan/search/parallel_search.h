@@ -9,19 +9,16 @@
 #ifndef RONDO_PLAN_SEARCH_PARALLEL_SEARCH_H
 #define RONDO_PLAN_SEARCH_PARALLEL_SEARCH_H
 
-#include <stdatomic.h>
-
 #include "base/allocation.h"
 #include "plan/interval/sections.h"
 
-/* How long to search; shared by all threads that do, and by several searches one after another. Without deadline and
- * steps, a search ends at the target, when it has proved the optimum, or when it is told to stop. */
+/* How long to search. Several searches can use it one after another. Without a deadline and steps, a search ends at the
+ * target, or when it has proved the optimum. */
 typedef struct rondo_search_budget {
-  uint64_t deadline_ns;  /* of rondo_clock_ns; 0: none */
-  uint64_t steps;        /* in all; 0: no limit. A step is one decision: an item placed in a partial packing */
-  uint64_t target;       /* stop when peak <= target; 0: only at the lower bound */
-  atomic_bool stop;      /* anybody may set it, at any time: the search gives up soon and keeps the best it has */
-  _Atomic uint64_t used; /* steps so far; may pass `steps` by none */
+  uint64_t deadline_ns; /* of rondo_clock_ns; 0: none */
+  uint64_t steps;       /* in all; 0: no limit. A step is one decision: an item placed in a partial packing */
+  uint64_t target;      /* stop when peak <= target; 0: only at the lower bound */
+  uint64_t used;        /* steps so far: never more than `steps` */
 } rondo_search_budget;
 
 /* A search that can be continued. Threads: one call at a time. */

@@ -7,8 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "plan/interval/placer.h"
-#include "plan/search/search_budget.h"
 #include "plan/search/trials.h"
 
 /* So many runs miss an aim before it is raised half way to the best peak. An aim is so near the target, as a part of
@@ -37,8 +37,8 @@ typedef struct worker {
 /* Random numbers --------------------------------------------------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *state) {
-  const uint64_t mixed = rondo_search_mix(*state);
-  *state += RONDO_SEARCH_MIX_STEP;
+  const uint64_t mixed = rondo_hash_u64(0, *state);
+  *state += RONDO_HASH_START;
   return mixed;
 }
 
