@@ -4,8 +4,14 @@
 #ifndef RONDO_BASE_CLOCK_H
 #define RONDO_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 uint64_t rondo_clock_ns(void);
+
+/* Whether the deadline is past; 0: there is none. */
+static inline bool rondo_clock_is_past(uint64_t deadline_ns) {
+  return deadline_ns != 0 && rondo_clock_ns() >= deadline_ns;
+}
 
 #endif

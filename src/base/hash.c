@@ -9,13 +9,6 @@
 
 #include <string.h>
 
-uint64_t rondo_hash_u64(uint64_t state, uint64_t value) {
-  uint64_t mixed = (state ^ value) + RONDO_HASH_START;
-  mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return mixed ^ (mixed >> 31);
-}
-
 uint64_t rondo_hash_part(uint64_t state, const void *bytes, size_t count) {
   const unsigned char *at = bytes;
   size_t left = count;

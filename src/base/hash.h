@@ -18,7 +18,14 @@ uint64_t rondo_hash_bytes(uint64_t state, const void *bytes, size_t count);
  * then hashing the parts and then the total length with rondo_hash_u64 equals rondo_hash_bytes of the whole. */
 uint64_t rondo_hash_part(uint64_t state, const void *bytes, size_t count);
 
-uint64_t rondo_hash_u64(uint64_t state, uint64_t value);
+/* One step of the hash. With one state, different values give different results. Of a counter that grows by
+ * RONDO_HASH_START, with state 0, it gives the random numbers of SplitMix64. */
+static inline uint64_t rondo_hash_u64(uint64_t state, uint64_t value) {
+  uint64_t mixed = (state ^ value) + RONDO_HASH_START;
+  mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return mixed ^ (mixed >> 31);
+}
 
 /* Hashes the text with its length, so "ab","c" differs from "a","bc". NULL counts as "". */
 uint64_t rondo_hash_text(uint64_t state, const char *text);

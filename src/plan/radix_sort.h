@@ -13,7 +13,7 @@ typedef struct rondo_sort_entry {
   uint32_t value;
 } rondo_sort_entry;
 
-/* Ascending; equal keys stay in order. `scratch` has room for as many. */
+/* Ascending; entries with equal keys stay in order. `scratch` holds `count` entries; `count` is at most 2^32. */
 void rondo_sort_entries(rondo_sort_entry *entries, rondo_sort_entry *scratch, size_t count);
 
 #endif

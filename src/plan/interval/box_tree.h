@@ -7,13 +7,9 @@
 #define RONDO_PLAN_INTERVAL_BOX_TREE_H
 
 #include "base/allocation.h"
+#include "plan/interval/sections.h"
 
 #define RONDO_NO_BOX UINT32_MAX
-
-typedef struct rondo_box {
-  uint64_t bytes;        /* > 0 */
-  uint32_t lower, upper; /* sections, half-open */
-} rondo_box;
 
 typedef struct rondo_box_point {
   uint32_t lower, upper;

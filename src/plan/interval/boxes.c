@@ -4,9 +4,9 @@
 #include "plan/interval/boxes.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/error.h"
-#include "plan/interval/alignment_bound.h"
 #include "plan/interval/live_bytes.h"
 
 /* Rounding sizes up to the largest alignment is taken where it adds no more than one part in so many to the bound. */
@@ -16,7 +16,7 @@ typedef struct maker {
   rondo_scratch *scratch;  /* of the set */
   rondo_scratch temporary; /* of the making alone */
   const rondo_plan_problem *problem;
-  rondo_interval *lives;     /* of items, then of obstacles */
+  rondo_box *lives;          /* items with bytes, then obstacles */
   rondo_sort_entry *entries; /* 4 a life */
   size_t room;               /* lives */
   size_t alignment;          /* the largest of an item with bytes */
@@ -46,10 +46,11 @@ static size_t list_lives(maker *m) {
   size_t count = 0;
   for (size_t i = 0; i < m->problem->count; i++) {
     const rondo_plan_item *item = &m->problem->items[i];
-    if (item->bytes > 0) m->lives[count++] = (rondo_interval){item->lower, item->upper};
+    if (item->bytes > 0) m->lives[count++] = (rondo_box){item->bytes, item->lower, item->upper};
   }
   for (size_t i = 0; i < m->problem->obstacle_count; i++) {
-    m->lives[count++] = (rondo_interval){m->problem->obstacles[i].lower, m->problem->obstacles[i].upper};
+    const rondo_plan_obstacle *obstacle = &m->problem->obstacles[i];
+    m->lives[count++] = (rondo_box){obstacle->bytes, obstacle->lower, obstacle->upper};
   }
   return count;
 }
@@ -76,13 +77,6 @@ static void fill_boxes(const maker *m, rondo_boxes *boxes) {
 }
 
 /* Alignment -------------------------------------------------------------------------------------------------------- */
-
-static rondo_status most_live(rondo_scratch *scratch, const rondo_boxes *boxes, uint64_t *out) {
-  rondo_profile profile;
-  RONDO_TRY(rondo_profile_make(scratch, boxes, &profile));
-  *out = rondo_profile_peak(&profile);
-  return RONDO_OK;
-}
 
 static bool are_multiples(const rondo_boxes *boxes, size_t alignment) {
   for (uint32_t i = 0; i < boxes->count; i++) {
@@ -116,19 +110,93 @@ static rondo_status list_alignments(const maker *m, rondo_box_set *set) {
   return RONDO_OK;
 }
 
-static rondo_status raise_bound(const maker *m, rondo_box_set *set) {
+/* Boxes that are all aligned to some power of two never share one of its blocks: each takes as many blocks as it needs
+ * by itself, and only the highest ends before its last block does. So there is one pass for each alignment that occurs,
+ * over the boxes that have it or a larger one. A section needs the blocks of its boxes, less the longest tail of a last
+ * block: sections are visited with the longest tails first. */
+typedef struct alignment_sweep {
+  const rondo_boxes *boxes;
+  rondo_sort_entry *entries; /* 2 for each box */
+  uint32_t entry_count;
+  uint64_t *lives; /* of each section: bytes of whole blocks */
+  uint32_t *next;  /* of each section and the end: itself, or a later section once it was visited */
+  uint32_t level;  /* logarithm of the alignment */
+} alignment_sweep;
+
+/* Lists those of the level by their tails, and sums up what lives. False: it does not fit in 64 bits. */
+static bool list_level(alignment_sweep *s) {
+  const uint64_t rest = (UINT64_C(1) << s->level) - 1;
+  uint64_t sum = 0;
+  s->entry_count = 0;
+  memset(s->lives, 0, ((size_t)s->boxes->section_count + 1) * sizeof *s->lives);
+  for (uint32_t i = 0; i < s->boxes->count; i++) {
+    const rondo_box *box = &s->boxes->boxes[i];
+    if (s->boxes->alignments[i] < s->level) continue;
+    const uint64_t bytes = (box->bytes + rest) & ~rest;
+    if (bytes < box->bytes || __builtin_add_overflow(sum, bytes, &sum)) return false;
+    s->lives[box->lower] += bytes;
+    s->lives[box->upper] -= bytes;
+    s->entries[s->entry_count++] = (rondo_sort_entry){UINT64_MAX - (bytes - box->bytes), i};
+  }
+  for (uint32_t i = 1; i < s->boxes->section_count; i++) s->lives[i] += s->lives[i - 1];
+  rondo_sort_entries(s->entries, s->entries + s->boxes->count, s->entry_count);
+  return true;
+}
+
+/* The next section from `from` on that was not met yet. Halves the path that it walks. */
+static uint32_t next_section(uint32_t *next, uint32_t from) {
+  while (next[from] != from) {
+    next[from] = next[next[from]];
+    from = next[from];
+  }
+  return from;
+}
+
+static uint64_t bound_of_level(alignment_sweep *s) {
   uint64_t bound = 0;
-  RONDO_TRY(rondo_alignment_bound(m->scratch->allocator, &set->all, set->all.alignments, m->entries, &bound));
+  if (!list_level(s)) return 0;
+  for (uint32_t i = 0; i <= s->boxes->section_count; i++) s->next[i] = i;
+  for (uint32_t i = 0; i < s->entry_count; i++) {
+    const rondo_box *box = &s->boxes->boxes[s->entries[i].value];
+    const uint64_t tail = UINT64_MAX - s->entries[i].key;
+    for (uint32_t at = next_section(s->next, box->lower); at < box->upper; at = next_section(s->next, at)) {
+      if (s->lives[at] - tail > bound) bound = s->lives[at] - tail;
+      s->next[at] = at + 1;
+    }
+  }
+  return bound;
+}
+
+static uint64_t bound_of_all(alignment_sweep *s) {
+  uint64_t levels = 0;
+  uint64_t bound = 0;
+  for (uint32_t i = 0; i < s->boxes->count; i++) levels |= UINT64_C(1) << s->boxes->alignments[i];
+  for (; levels > 0; levels &= levels - 1) {
+    s->level = (uint32_t)__builtin_ctzll(levels);
+    const uint64_t own = bound_of_level(s);
+    if (own > bound) bound = own;
+  }
+  return bound;
+}
+
+/* Raises the lower bound by what alignment adds. */
+static rondo_status raise_bound(maker *m, rondo_box_set *set) {
+  const size_t count = (size_t)set->all.section_count + 1;
+  alignment_sweep s = {.boxes = &set->all, .entries = m->entries};
+  RONDO_TRY(rondo_scratch_take(&m->temporary, count, sizeof *s.lives, &s.lives));
+  RONDO_TRY(rondo_scratch_take(&m->temporary, count, sizeof *s.next, &s.next));
+  const uint64_t bound = bound_of_all(&s);
   if (bound > set->lower_bound) set->lower_bound = bound;
   return RONDO_OK;
 }
 
 /* Whether the boxes, whose sizes are rounded, are planned without regard to alignment. */
 static rondo_status is_worth_rounding(maker *m, const rondo_box_set *set, bool *out) {
-  uint64_t rounded = 0;
+  rondo_live_bytes live;
   *out = true;
   if (m->alike) return RONDO_OK;
-  RONDO_TRY(most_live(&m->temporary, &set->all, &rounded));
+  RONDO_TRY(rondo_live_bytes_make(&m->temporary, &set->all, &live));
+  const uint64_t rounded = live.tree[1].max;
   *out = rounded <= set->lower_bound || rounded - set->lower_bound <= set->lower_bound / WORTH_ROUNDING;
   return RONDO_OK;
 }
@@ -152,12 +220,11 @@ static rondo_status align(maker *m, rondo_box_set *set) {
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status bound(maker *m, rondo_box_set *set) {
-  if (set->all.obstacles == NULL) return most_live(&m->temporary, &set->all, &set->lower_bound);
-  rondo_profile profile;
-  RONDO_TRY(rondo_profile_make(&m->temporary, &set->all, &profile));
-  const rondo_status status = rondo_obstacles_bound(
-      m->scratch->allocator, &set->obstacles, rondo_profile_lives(&profile), set->all.section_count, &set->lower_bound);
-  return status;
+  rondo_live_bytes live;
+  RONDO_TRY(rondo_live_bytes_make(&m->temporary, &set->all, &live));
+  set->lower_bound = live.tree[1].max;
+  if (set->all.obstacles == NULL) return RONDO_OK;
+  return rondo_obstacles_bound(&m->temporary, &set->obstacles, live.whole, set->all.section_count, &set->lower_bound);
 }
 
 static rondo_status make_obstacles(maker *m, rondo_box_set *set) {
@@ -167,7 +234,7 @@ static rondo_status make_obstacles(maker *m, rondo_box_set *set) {
   RONDO_TRY(rondo_scratch_take(&m->temporary, given, sizeof *ranges, &ranges));
   for (size_t i = 0; i < given; i++) {
     const rondo_plan_obstacle *of = &m->problem->obstacles[i];
-    const rondo_interval *life = &m->lives[set->all.count + i];
+    const rondo_box *life = &m->lives[set->all.count + i];
     if (of->bytes > 0) {
       ranges[count++] = (rondo_obstacle){of->offset, of->offset + of->bytes, life->lower, life->upper};
     }
@@ -203,6 +270,14 @@ rondo_status rondo_box_set_make(rondo_scratch *scratch, const rondo_plan_problem
   if (status == RONDO_OK) rondo_boxes_check(&out->all);
   rondo_scratch_free(&m.temporary);
   return status;
+}
+
+uint64_t rondo_boxes_peak(const rondo_box *boxes, uint32_t count, const uint64_t *offsets) {
+  uint64_t peak = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    if (offsets[i] + boxes[i].bytes > peak) peak = offsets[i] + boxes[i].bytes;
+  }
+  return peak;
 }
 
 /* Check ------------------------------------------------------------------------------------------------------------ */

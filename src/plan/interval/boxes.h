@@ -37,6 +37,9 @@ RONDO_MUST_USE rondo_status rondo_box_set_make(rondo_scratch *scratch, const ron
 /* Checks that look at pairs look at no more boxes than this. */
 #define RONDO_CHECKED_BOXES 32
 
+/* Where the highest box ends. */
+uint64_t rondo_boxes_peak(const rondo_box *boxes, uint32_t count, const uint64_t *offsets);
+
 /* The lowest offset from `height` on to which the box is aligned; UINT64_MAX: there is none. */
 static inline uint64_t rondo_box_offset(const rondo_boxes *boxes, uint32_t box, uint64_t height) {
   if (boxes->alignments == NULL) return height;

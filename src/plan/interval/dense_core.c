@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "plan/radix_sort.h"
+#include "plan/interval/placement_rules.h"
 #include "plan/search/ejection_chains.h"
 #include "plan/search/trials.h"
 
@@ -156,12 +156,9 @@ static rondo_status repair(worker *w, const uint32_t *order, uint64_t *inout_off
   RONDO_TRY(rondo_repair_run(w->scratch.allocator, &rest, w->offsets, &done, &scans));
   w->cost.steps += scans / SCANS_PER_STEP;
   if (!fits(w, 0) || !done) return RONDO_OK;
-  *inout_peak = 0;
-  for (uint32_t i = 0; i < w->part->boxes.count; i++) {
-    const uint64_t top = w->offsets[i] + w->part->boxes.boxes[i].bytes;
-    if (top > *inout_peak) *inout_peak = top;
-    inout_offsets[i] = w->offsets[i];
-  }
+  const rondo_boxes *boxes = &w->part->boxes;
+  *inout_peak = rondo_boxes_peak(boxes->boxes, boxes->count, w->offsets);
+  memcpy(inout_offsets, w->offsets, boxes->count * sizeof *inout_offsets);
   return RONDO_OK;
 }
 
@@ -228,25 +225,30 @@ enum { GROWTH = 4, GROWN_ROUNDS = 5 };
 
 enum { MOST_REPAIRS = 2 };
 
-/* A thread that tries sizes. */
-typedef struct sizes_worker {
-  rondo_trial_thread base;
-  const rondo_allocator *allocator;
+/* What the threads share. */
+typedef struct round_task {
   const rondo_cores *of;
+  const rondo_allocator *allocator;
   const rondo_part *part;
-  const uint64_t *before;  /* offsets of the plan that there is */
-  uint64_t peak;           /* of that plan */
-  uint64_t *offsets;       /* of the copy in hand */
-  _Atomic uint64_t *steps; /* that each size took; 0: not known yet; UINT64_MAX: it was cut short */
-  uint64_t *needed;        /* rondo_core_cost, of each size */
-} sizes_worker;
+  uint32_t *order;
+  const uint64_t *offsets;       /* of the plan to improve */
+  uint64_t peak;                 /* of that plan */
+  _Atomic uint64_t steps[SIZES]; /* that each size took; 0: not known yet; UINT64_MAX: it was cut short */
+  uint64_t needed[SIZES];        /* rondo_core_cost, of each size */
+} round_task;
+
+/* A size is a trial. */
+typedef struct round_thread {
+  rondo_trial_thread base;
+  uint64_t *offsets; /* a copy of the plan */
+} round_thread;
 
 /* The steps that the sizes before leave, as far as they are known. Where they turn out to take more, the round is
  * dropped. */
-static uint64_t steps_left(const sizes_worker *w, uint64_t number) {
-  uint64_t left = w->of->most_steps;
+static uint64_t steps_left(const round_task *round, uint64_t number) {
+  uint64_t left = round->of->most_steps;
   for (uint64_t i = 0; i < number; i++) {
-    const uint64_t steps = atomic_load(&w->steps[i]);
+    const uint64_t steps = atomic_load(&round->steps[i]);
     if (steps >= left) return 0;
     left -= steps;
   }
@@ -266,80 +268,71 @@ static rondo_core core_of(const rondo_cores *cores, uint64_t number) {
   };
 }
 
-static rondo_status try_size(sizes_worker *w, uint64_t number) {
-  rondo_core core = core_of(w->of, number);
+static rondo_status prepare_thread(void *thread, rondo_scratch *scratch) {
+  round_thread *t = thread;
+  return rondo_scratch_take(scratch, t->base.all->boxes, sizeof *t->offsets, &t->offsets);
+}
+
+static rondo_status try_size(void *thread, uint64_t number) {
+  round_thread *t = thread;
+  round_task *round = t->base.all->task;
+  rondo_core core = core_of(round->of, number);
   rondo_core_cost cost;
-  uint64_t peak = w->peak;
-  if (core.boxes > w->part->boxes.count / TIMES_LARGER) return RONDO_OK;
-  memcpy(w->offsets, w->before, w->part->boxes.count * sizeof *w->offsets);
-  core.most_steps = steps_left(w, number);
-  RONDO_TRY(rondo_core_improve(w->allocator, &core, w->part, w->of->order, w->offsets, &peak, &cost));
-  w->needed[number] = cost.needed;
-  atomic_store(&w->steps[number], cost.needed > core.most_steps ? UINT64_MAX : cost.steps);
-  if (peak < w->peak) rondo_trials_offer(&w->base, number, peak, w->offsets);
+  uint64_t peak = round->peak;
+  if (core.boxes > t->base.all->boxes / TIMES_LARGER) return RONDO_OK;
+  memcpy(t->offsets, round->offsets, t->base.all->boxes * sizeof *t->offsets);
+  core.most_steps = steps_left(round, number);
+  RONDO_TRY(rondo_core_improve(round->allocator, &core, round->part, round->order, t->offsets, &peak, &cost));
+  round->needed[number] = cost.needed;
+  atomic_store(&round->steps[number], cost.needed > core.most_steps ? UINT64_MAX : cost.steps);
+  if (peak < round->peak) rondo_trials_offer(&t->base, number, peak, t->offsets);
   return RONDO_OK;
 }
 
-static rondo_status try_sizes(void *thread) {
-  sizes_worker *w = thread;
-  for (;;) {
-    const uint64_t number = atomic_fetch_add(&w->base.all->next, 1);
-    if (rondo_trials_are_over(w->base.all, number)) return RONDO_OK;
-    RONDO_TRY(try_size(w, number));
-  }
-}
-
 /* False: one of the sizes up to the first that reached the limit was cut short, or would have been one by one. */
-static bool count_steps(const rondo_cores *cores, uint64_t first_hit, const _Atomic uint64_t *steps,
-                        const uint64_t *needed, uint64_t *out) {
-  uint64_t left = cores->most_steps;
+static bool count_steps(const round_task *round, uint64_t first_hit, uint64_t *out) {
+  uint64_t left = round->of->most_steps;
+  *out = left;
   for (uint32_t i = 0; i < SIZES && i <= first_hit; i++) {
-    if (needed[i] > left) return false;
-    left -= steps[i];
+    if (round->needed[i] > left) return false;
+    left -= round->steps[i];
   }
-  *out = cores->most_steps - left;
+  *out -= left;
   return true;
 }
 
-static rondo_status try_all_sizes(rondo_scratch *scratch, const rondo_cores *cores, const rondo_part *part,
-                                  rondo_trials *trials, uint64_t *offsets, uint64_t *peak, uint64_t *out_steps) {
-  _Atomic uint64_t steps[SIZES] = {0};
-  uint64_t needed[SIZES] = {0};
+static rondo_status run_round(rondo_scratch *scratch, round_task *round, uint64_t *offsets, uint64_t *peak,
+                              uint64_t *out_steps) {
+  const rondo_boxes *boxes = &round->part->boxes;
+  rondo_trials trials = {.count = SIZES,
+                         .stride = 1,
+                         .target = round->of->limit,
+                         .deadline_ns = round->of->deadline_ns,
+                         .boxes = boxes->count,
+                         .threads = round->of->threads,
+                         .thread_bytes = sizeof(round_thread),
+                         .task = round,
+                         .prepare = prepare_thread,
+                         .attempt = try_size};
   const rondo_trial_thread *best = NULL;
-  RONDO_TRY(rondo_trials_make(scratch, trials));
-  for (uint32_t i = 0; i < trials->threads; i++) {
-    sizes_worker *w = rondo_trials_thread(trials, i);
-    w->allocator = scratch->allocator;
-    w->of = cores;
-    w->part = part;
-    w->before = offsets;
-    w->peak = *peak;
-    w->steps = steps;
-    w->needed = needed;
-    RONDO_TRY(rondo_scratch_take(scratch, trials->boxes, sizeof *w->offsets, &w->offsets));
-  }
-  const rondo_status status = rondo_trials_run(trials, &best);
-  *out_steps = cores->most_steps;
-  if (!count_steps(cores, atomic_load(&trials->first_hit), steps, needed, out_steps)) return status;
-  if (status != RONDO_OK || best == NULL) return status;
+  rondo_sort_entry *entries = NULL;
+  RONDO_TRY(rondo_scratch_take(scratch, boxes->count, sizeof *round->order, &round->order));
+  RONDO_TRY(rondo_scratch_take(scratch, boxes->count, 2 * sizeof *entries, &entries));
+  rondo_rule_order(rondo_area_rule(), boxes, entries, round->order);
+  const rondo_status status = rondo_trials_run(scratch, &trials, &best);
+  if (!count_steps(round, atomic_load(&trials.first_hit), out_steps) || best == NULL) return status;
   *peak = best->peak;
-  memcpy(offsets, best->best, trials->boxes * sizeof *offsets);
+  memcpy(offsets, best->best, boxes->count * sizeof *offsets);
   return RONDO_OK;
 }
 
 rondo_status rondo_cores_improve(const rondo_allocator *allocator, const rondo_cores *cores, const rondo_part *part,
                                  uint64_t *inout_offsets, uint64_t *inout_peak, uint64_t *out_steps) {
-  rondo_trials trials = {.count = SIZES,
-                         .target = cores->limit,
-                         .deadline_ns = cores->deadline_ns,
-                         .boxes = part->boxes.count,
-                         .threads = cores->threads < SIZES ? cores->threads : SIZES,
-                         .thread_bytes = sizeof(sizes_worker),
-                         .work = try_sizes};
+  round_task round = {.of = cores, .allocator = allocator, .part = part, .offsets = inout_offsets, .peak = *inout_peak};
   rondo_scratch scratch = {.allocator = allocator};
   *out_steps = 0;
   if (sizes[0] > part->boxes.count / TIMES_LARGER || cores->limit >= *inout_peak) return RONDO_OK;
-  const rondo_status status = try_all_sizes(&scratch, cores, part, &trials, inout_offsets, inout_peak, out_steps);
+  const rondo_status status = run_round(&scratch, &round, inout_offsets, inout_peak, out_steps);
   rondo_scratch_free(&scratch);
   return status;
 }

@@ -34,12 +34,11 @@ RONDO_MUST_USE rondo_status rondo_core_improve(const rondo_allocator *allocator,
 /* Plans around cores of several sizes at once, with the result of one after another: whether a repair succeeds is hard
  * to foresee, and the first that reaches the limit ends it. Each round tries other sizes than those before. */
 typedef struct rondo_cores {
-  const uint32_t *order; /* the part's boxes, the largest areas first */
-  uint64_t round;        /* 0: of the fast path */
-  uint64_t most_steps;   /* cores are cut short there, and then the round is of no account */
-  uint64_t limit;        /* plans end there, or where their core does */
-  uint64_t deadline_ns;  /* of rondo_clock_ns; 0: none */
-  uint32_t threads;      /* the caller's included; fewer when the system gives no more */
+  uint64_t round;       /* 0: of the fast path */
+  uint64_t most_steps;  /* cores are cut short there, and then the round is of no account */
+  uint64_t limit;       /* plans end there, or where their core does */
+  uint64_t deadline_ns; /* of rondo_clock_ns; 0: none */
+  uint32_t threads;     /* the caller's included; fewer when the system gives no more */
 } rondo_cores;
 
 /* Improves the plan of a part, which has no alignments and no obstacles; one that is not much larger than a core stays

@@ -8,12 +8,16 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "plan/interval/dense_core.h"
-#include "plan/interval/parallel_rules.h"
+#include "plan/interval/placer.h"
 #include "plan/search/improve_parts.h"
 #include "plan/search/random_restarts.h"
+#include "plan/search/trials.h"
 
 /* Placing boxes one by one takes the square of their number: for as many, about as long as a skyline. */
 #define FEW_BOXES 2048
+
+/* Fewer boxes are placed before another thread has started. */
+#define BOXES_FOR_THREADS 2048
 
 /* Among few boxes, the fast path leaves cores alone where it is as near the bound as that. */
 #define FAST_ROOM 512
@@ -72,7 +76,7 @@ static bool is_good(const planner *p, const rondo_part *part) {
 /* A part has a plan before the time counts. */
 static bool is_done(const planner *p, const rondo_part *part) {
   if (part->peak == UINT64_MAX) return false;
-  return is_good(p, part) || (p->deadline != 0 && rondo_clock_ns() >= p->deadline);
+  return is_good(p, part) || rondo_clock_is_past(p->deadline);
 }
 
 /* Fast rules ------------------------------------------------------------------------------------------------------- */
@@ -80,45 +84,87 @@ static bool is_done(const planner *p, const rondo_part *part) {
 /* The highest peak that improves the part's plan. */
 static uint64_t limit_of(const rondo_part *part) { return part->peak == UINT64_MAX ? RONDO_NO_LIMIT : part->peak - 1; }
 
-static void keep(planner *p, rondo_part *part, uint64_t peak, const char *method) {
+static void keep(planner *p, rondo_part *part, const uint64_t *offsets, uint64_t peak, const char *method) {
   part->peak = peak;
   part->method = method;
-  memcpy(p->offsets + part->first, p->placer.trial, part->boxes.count * sizeof *p->offsets);
+  memcpy(p->offsets + part->first, offsets, part->boxes.count * sizeof *p->offsets);
 }
 
 static void try_slots(planner *p, rondo_part *part) {
   uint64_t peak = 0;
   if (part->boxes.alignments != NULL || part->boxes.obstacles != NULL) return;
-  if (rondo_placer_by_slots(&p->placer, &peak)) keep(p, part, peak, "slots");
+  if (rondo_placer_by_slots(&p->placer, &peak)) keep(p, part, p->placer.trial, peak, "slots");
 }
 
-static uint64_t above_base(const planner *p, const rondo_part *part) {
-  return p->target > part->base ? p->target - part->base : 0;
+/* What the threads share. */
+typedef struct rules_task {
+  const rondo_rule *rules;
+  rondo_placer *placer; /* of the caller's thread */
+  uint64_t limit;
+  _Atomic uint64_t lowest; /* peak of all threads, or the limit */
+} rules_task;
+
+/* A rule is a trial. */
+typedef struct rules_thread {
+  rondo_trial_thread base;
+  rondo_placer *placer;
+  rondo_placer own; /* not of the caller's thread */
+} rules_thread;
+
+static rondo_status prepare_rules(void *thread, rondo_scratch *scratch) {
+  rules_thread *t = thread;
+  const rules_task *task = t->base.all->task;
+  const rondo_boxes *boxes = task->placer->boxes;
+  t->placer = t->base.index == 0 ? task->placer : &t->own;
+  if (t->base.index == 0) return RONDO_OK;
+  RONDO_TRY(rondo_placer_make(scratch, boxes->count, boxes->section_count, &t->own));
+  rondo_placer_bind(&t->own, boxes);
+  return RONDO_OK;
+}
+
+/* A run ends above the lowest peak so far, but neither at it nor below the target: so the best rule runs to its end,
+ * whichever thread is fast. */
+static rondo_status try_rule(void *thread, uint64_t rule) {
+  rules_thread *t = thread;
+  rules_task *task = t->base.all->task;
+  uint64_t peak = 0;
+  uint64_t lowest = atomic_load(&task->lowest);
+  const uint64_t limit = larger(lowest, t->base.all->target);
+  if (!rondo_placer_by_rule(t->placer, &task->rules[rule], limit, &peak) || peak > task->limit) return RONDO_OK;
+  while (peak < lowest && !atomic_compare_exchange_weak(&task->lowest, &lowest, peak)) continue;
+  rondo_trials_offer(&t->base, rule, peak, t->placer->trial);
+  return RONDO_OK;
 }
 
 static rondo_status try_rules(planner *p, rondo_part *part, size_t first, size_t end) {
   size_t count = 0;
   const rondo_rule *rules = rondo_skyline_rules(&count);
   if (is_done(p, part)) return RONDO_OK;
-  const rondo_rules_task task = {.rules = rules + first,
-                                 .count = (end < count ? end : count) - first,
-                                 .limit = limit_of(part),
-                                 .target = above_base(p, part),
-                                 .deadline_ns = p->deadline,
-                                 .threads = p->options->threads};
-  size_t winner = 0;
-  uint64_t peak = 0;
-  RONDO_TRY(rondo_rules_run(p->scratch.allocator, &task, &p->placer, &winner, &peak));
-  if (winner < task.count) keep(p, part, peak, task.rules[winner].name);
-  return RONDO_OK;
+  rules_task task = {.rules = rules + first, .placer = &p->placer, .limit = limit_of(part), .lowest = limit_of(part)};
+  rondo_trials trials = {.count = (end < count ? end : count) - first,
+                         .stride = 1,
+                         .target = rondo_part_above_base(part, p->target),
+                         .deadline_ns = p->deadline,
+                         .boxes = part->boxes.count,
+                         .threads = part->boxes.count < BOXES_FOR_THREADS ? 1 : p->options->threads,
+                         .thread_bytes = sizeof(rules_thread),
+                         .task = &task,
+                         .prepare = prepare_rules,
+                         .attempt = try_rule};
+  rondo_scratch scratch = {.allocator = p->scratch.allocator};
+  const rondo_trial_thread *best = NULL;
+  const rondo_status status = rondo_trials_run(&scratch, &trials, &best);
+  if (best != NULL) keep(p, part, best->best, best->peak, task.rules[best->number].name);
+  rondo_scratch_free(&scratch);
+  return status;
 }
 
 static void try_fits(planner *p, rondo_part *part) {
   uint64_t peak = 0;
   if (part->boxes.obstacles != NULL || part->boxes.count > FEW_BOXES || is_done(p, part)) return;
-  if (rondo_placer_by_sweep(&p->placer, limit_of(part), &peak)) keep(p, part, peak, "sweep");
+  if (rondo_placer_by_sweep(&p->placer, limit_of(part), &peak)) keep(p, part, p->placer.trial, peak, "sweep");
   if (is_done(p, part)) return;
-  if (rondo_placer_by_first_fit(&p->placer, limit_of(part), &peak)) keep(p, part, peak, "first fit");
+  if (rondo_placer_by_first_fit(&p->placer, limit_of(part), &peak)) keep(p, part, p->placer.trial, peak, "first fit");
 }
 
 static uint64_t core_limit(const rondo_part *part) { return part->lower_bound + part->lower_bound / CORE_ROOM; }
@@ -138,14 +184,12 @@ static rondo_status try_cores(planner *p, rondo_part *part) {
   for (; part->cores < FAST_ROUNDS && !is_done(p, part); part->cores++) {
     const uint64_t before = part->peak;
     uint64_t steps = 0;
-    rondo_rule_order(rondo_area_rule(), &part->boxes, p->placer.entries, p->placer.order);
-    const rondo_cores cores = {
-        .order = p->placer.order,
-        .round = part->cores,
-        .most_steps = UINT64_MAX,
-        .limit = larger(above_base(p, part), part->lower_bound + part->lower_bound / room[part->cores]),
-        .deadline_ns = p->deadline,
-        .threads = p->options->threads};
+    const rondo_cores cores = {.round = part->cores,
+                               .most_steps = UINT64_MAX,
+                               .limit = larger(rondo_part_above_base(part, p->target),
+                                               part->lower_bound + part->lower_bound / room[part->cores]),
+                               .deadline_ns = p->deadline,
+                               .threads = p->options->threads};
     RONDO_TRY(rondo_cores_improve(p->scratch.allocator, &cores, part, p->offsets + part->first, &part->peak, &steps));
     if (part->peak < before) part->method = "core";
   }
@@ -159,7 +203,7 @@ static rondo_status try_restarts(planner *p, rondo_part *part) {
   if (p->options->fast_only && is_fast_near(part)) return RONDO_OK;
   if (part->boxes.count <= FEW_BOXES || is_near(part) || is_done(p, part)) return RONDO_OK;
   const rondo_restarts restarts = {.boxes = &part->boxes,
-                                   .target = larger(above_base(p, part), core_limit(part)),
+                                   .target = larger(rondo_part_above_base(part, p->target), core_limit(part)),
                                    .deadline_ns = p->deadline,
                                    .runs = runs < FAST_RUNS ? runs : FAST_RUNS,
                                    .seed = p->options->seed,

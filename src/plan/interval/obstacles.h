@@ -5,7 +5,6 @@
 #define RONDO_PLAN_INTERVAL_OBSTACLES_H
 
 #include "plan/interval/box_tree.h"
-#include "plan/interval/sections.h"
 #include "plan/plan_internal.h"
 
 typedef struct rondo_obstacle {
@@ -30,7 +29,7 @@ const rondo_obstacle *rondo_obstacles_above(const rondo_obstacles *obstacles, ui
 
 /* The lowest peak at which in each section `live[section]` bytes have room next to the obstacles, whatever the sizes.
  * UINT64_MAX when there is none below that. Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_obstacles_bound(const rondo_allocator *allocator, const rondo_obstacles *obstacles,
+RONDO_MUST_USE rondo_status rondo_obstacles_bound(rondo_scratch *scratch, const rondo_obstacles *obstacles,
                                                   const uint64_t *live, uint32_t section_count, uint64_t *out_bound);
 
 #endif

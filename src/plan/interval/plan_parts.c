@@ -26,8 +26,7 @@ typedef struct cutter {
   RONDO_ARRAY(stretch) open;
   rondo_sort_entry *crossings; /* (lives that cross, section), one a section, ascending */
   uint32_t crossing_count;
-  rondo_interval *lives;
-  rondo_sort_entry *entries; /* 4 a box */
+  rondo_sort_entry *entries; /* 4 for each box; NULL: the problem is not cut */
 } cutter;
 
 /* Crossings -------------------------------------------------------------------------------------------------------- */
@@ -113,32 +112,22 @@ static rondo_boxes boxes_of(const rondo_boxes *all, uint32_t first, uint32_t cou
   return some;
 }
 
-static void number_sections(cutter *c, rondo_boxes *boxes) {
-  for (uint32_t i = 0; i < boxes->count; i++) {
-    c->lives[i] = (rondo_interval){boxes->boxes[i].lower, boxes->boxes[i].upper};
-  }
-  boxes->section_count = rondo_sections_number(c->lives, boxes->count, c->entries);
-  for (uint32_t i = 0; i < boxes->count; i++) {
-    boxes->boxes[i].lower = c->lives[i].lower;
-    boxes->boxes[i].upper = c->lives[i].upper;
-  }
-}
-
 static rondo_status add_part(cutter *c, const stretch *of) {
   rondo_part part = {.boxes = boxes_of(&c->set->all, of->first, of->count),
                      .first = of->first,
                      .base = of->base,
                      .peak = UINT64_MAX,
                      .method = "none"};
-  if (c->lives != NULL) number_sections(c, &part.boxes); /* else it is the whole, whose sections are numbered */
-  rondo_profile profile;
-  RONDO_TRY(rondo_profile_make(&c->scratch, &part.boxes, &profile));
+  const bool is_cut = c->entries != NULL; /* else the part has all boxes, whose sections are numbered */
+  if (is_cut) part.boxes.section_count = rondo_sections_number(part.boxes.boxes, part.boxes.count, c->entries);
+  rondo_live_bytes live;
+  RONDO_TRY(rondo_live_bytes_make(&c->scratch, &part.boxes, &live));
   for (uint32_t i = 0; i < part.boxes.count; i++) {
     const rondo_box *box = &part.boxes.boxes[i];
-    part.boxes.crowding[i] = rondo_profile_most(&profile, box->lower, box->upper);
+    part.boxes.crowding[i] = rondo_live_bytes_max(&live, box->lower, box->upper);
   }
   rondo_boxes_check(&part.boxes);
-  part.lower_bound = c->lives != NULL ? rondo_profile_peak(&profile) : c->set->lower_bound;
+  part.lower_bound = is_cut ? live.tree[1].max : c->set->lower_bound;
   return rondo_array_push(c->scratch.allocator, c->parts, &part);
 }
 
@@ -165,7 +154,6 @@ static rondo_status make_parts(cutter *c) {
   const stretch whole = {.upper = all->section_count, .count = all->count};
   if (all->obstacles != NULL || all->alignments != NULL) return add_part(c, &whole);
   RONDO_TRY(rondo_scratch_take(&c->scratch, all->section_count, sizeof *c->crossings, &c->crossings));
-  RONDO_TRY(rondo_scratch_take(&c->scratch, all->count, sizeof *c->lives, &c->lives));
   RONDO_TRY(rondo_scratch_take(&c->scratch, all->count, 4 * sizeof *c->entries, &c->entries));
   count_crossings(c);
   RONDO_TRY(rondo_array_push(c->scratch.allocator, &c->open, &whole));

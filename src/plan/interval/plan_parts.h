@@ -39,6 +39,11 @@ RONDO_MUST_USE rondo_status rondo_parts_make(const rondo_allocator *allocator, c
 /* Where the part's plan ends. */
 static inline uint64_t rondo_part_top(const rondo_part *part) { return part->base + part->peak; }
 
+/* The peak of the part that corresponds to an offset; 0 below the base. */
+static inline uint64_t rondo_part_above_base(const rondo_part *part, uint64_t offset) {
+  return offset > part->base ? offset - part->base : 0;
+}
+
 /* The part whose plan ends highest, among equals one that is proven: then nothing better is to be had. NULL: no part.
  */
 rondo_part *rondo_parts_highest(const rondo_parts *parts);

@@ -9,11 +9,11 @@
 static uint64_t key_of_end(uint32_t step) { return (uint64_t)step << 1; }
 static uint64_t key_of_beginning(uint32_t step) { return (uint64_t)step << 1 | 1; }
 
-uint32_t rondo_sections_number(rondo_interval *lives, size_t count, rondo_sort_entry *scratch) {
+uint32_t rondo_sections_number(rondo_box *boxes, size_t count, rondo_sort_entry *scratch) {
   rondo_sort_entry *events = scratch;
   for (size_t i = 0; i < count; i++) {
-    events[2 * i] = (rondo_sort_entry){key_of_beginning(lives[i].lower), (uint32_t)i};
-    events[2 * i + 1] = (rondo_sort_entry){key_of_end(lives[i].upper), (uint32_t)i};
+    events[2 * i] = (rondo_sort_entry){key_of_beginning(boxes[i].lower), (uint32_t)i};
+    events[2 * i + 1] = (rondo_sort_entry){key_of_end(boxes[i].upper), (uint32_t)i};
   }
   rondo_sort_entries(events, scratch + 2 * count, 2 * count);
   uint32_t sections = 0;
@@ -23,9 +23,9 @@ uint32_t rondo_sections_number(rondo_interval *lives, size_t count, rondo_sort_e
     if (begins && ended) sections++;
     ended = !begins;
     if (begins) {
-      lives[events[i].value].lower = sections - 1;
+      boxes[events[i].value].lower = sections - 1;
     } else {
-      lives[events[i].value].upper = sections;
+      boxes[events[i].value].upper = sections;
     }
   }
   return sections;

@@ -8,12 +8,14 @@
 
 #include "plan/radix_sort.h"
 
-typedef struct rondo_interval {
-  uint32_t lower, upper; /* steps or sections, half-open, not empty */
-} rondo_interval;
+/* A rectangle to place: bytes over a range of time. */
+typedef struct rondo_box {
+  uint64_t bytes;
+  uint32_t lower, upper; /* steps or sections: half-open, not empty */
+} rondo_box;
 
-/* Replaces steps by sections, in place; returns their number. `scratch` has room for 4 entries a life; count is at most
- * 2^31. */
-uint32_t rondo_sections_number(rondo_interval *lives, size_t count, rondo_sort_entry *scratch);
+/* Replaces the boxes' steps by sections; returns the number of sections. `scratch` has 4 entries for each box; `count`
+ * is at most 2^31. */
+uint32_t rondo_sections_number(rondo_box *boxes, size_t count, rondo_sort_entry *scratch);
 
 #endif

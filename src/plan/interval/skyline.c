@@ -31,7 +31,7 @@ rondo_status rondo_skyline_make(rondo_scratch *scratch, uint32_t boxes, uint32_t
 void rondo_skyline_bind(rondo_skyline *s, const rondo_boxes *boxes) {
   assert(boxes->count <= s->tree.room && boxes->section_count <= s->room);
   s->boxes = boxes;
-  s->loads = NULL;
+  s->live = NULL;
   rondo_box_tree_shape(&s->tree, boxes->boxes, boxes->count, boxes->obstacles != NULL);
 }
 
@@ -44,21 +44,14 @@ static void link_between(rondo_skyline *s, uint32_t previous, uint32_t index, ui
   if (next != NONE) s->segments[next].previous = index;
 }
 
-/* Cuts off the front of a segment, up to `section`, into a segment of its own. */
-static void cut_front(rondo_skyline *s, uint32_t index, uint32_t section) {
-  segment *whole = &s->segments[index];
-  const uint32_t front = s->spare[--s->spare_count];
-  s->segments[front] = (segment){.height = whole->height, .lower = whole->lower, .upper = section};
-  whole->lower = section;
-  link_between(s, whole->previous, front, index);
-}
-
-static void cut_back(rondo_skyline *s, uint32_t index, uint32_t section) {
+/* Cuts a segment in two at `section`, and returns the later one, which is new. */
+static uint32_t cut(rondo_skyline *s, uint32_t index, uint32_t section) {
   segment *whole = &s->segments[index];
   const uint32_t back = s->spare[--s->spare_count];
   s->segments[back] = (segment){.height = whole->height, .lower = section, .upper = whole->upper};
   whole->upper = section;
   link_between(s, index, back, whole->next);
+  return back;
 }
 
 /* Gives the time of a segment to its neighbour after it, of the same height. */
@@ -82,8 +75,8 @@ static uint32_t raise_whole(rondo_skyline *s, uint32_t index, uint64_t height) {
 }
 
 static uint32_t raise_part(rondo_skyline *s, uint32_t index, uint32_t lower, uint32_t upper, uint64_t height) {
-  if (lower > s->segments[index].lower) cut_front(s, index, lower);
-  if (upper < s->segments[index].upper) cut_back(s, index, upper);
+  if (lower > s->segments[index].lower) index = cut(s, index, lower);
+  if (upper < s->segments[index].upper) (void)cut(s, index, upper);
   return raise_whole(s, index, height);
 }
 
@@ -129,15 +122,15 @@ static bool place(run *r, uint32_t chosen) {
   r->left--;
   if (top > r->peak) r->peak = top;
   rondo_box_tree_remove(&r->skyline->tree, chosen);
-  if (r->skyline->loads != NULL) rondo_loads_take(r->skyline->loads, box);
+  if (r->skyline->live != NULL) rondo_live_bytes_take(r->skyline->live, box);
   r->at = raise_part(r->skyline, r->at, box->lower, box->upper, top);
   return true;
 }
 
 /* Whether what is left to place in each section of the segment fits between the height and the limit. */
 static bool has_room(run *r, const segment *of, uint64_t height) {
-  if (r->skyline->loads == NULL || height > r->limit) return true;
-  const uint32_t section = rondo_loads_above(r->skyline->loads, of->lower, of->upper, r->limit - height);
+  if (r->skyline->live == NULL || height > r->limit) return true;
+  const uint32_t section = rondo_live_bytes_above(r->skyline->live, of->lower, of->upper, r->limit - height);
   if (section == RONDO_NO_SECTION) return true;
   r->skyline->conflict = (rondo_skyline_conflict){section, of->lower, of->upper};
   return false;
@@ -232,24 +225,20 @@ static bool step(run *r) {
 
 static void begin(rondo_skyline *s, const uint32_t *order) {
   rondo_box_tree_fill(&s->tree, order);
-  if (s->loads != NULL) rondo_loads_reset(s->loads);
+  if (s->live != NULL) rondo_live_bytes_reset(s->live);
   s->spare_count = 0;
   for (uint32_t i = s->boxes->section_count; i > 1; i--) s->spare[s->spare_count++] = i - 1;
   s->segments[0] = (segment){.upper = s->boxes->section_count, .previous = NONE, .next = NONE};
 }
 
-/* Asserts that the segments cover all sections without a gap, and that neighbours differ in height. After a run that
- * placed all boxes. Linear. */
-static void check(const rondo_skyline *skyline) {
+/* Given any segment, asserts that the segments cover all sections without a gap, and that neighbours differ in height.
+ * After a run that placed all boxes. Linear. */
+static void check(const rondo_skyline *skyline, uint32_t first) {
 #ifdef NDEBUG
   (void)skyline;
+  (void)first;
 #else
-  uint32_t first = 0, count = 1;
-  for (bool found = false; !found;) {
-    found = true;
-    for (uint32_t i = 0; i < skyline->spare_count && found; i++) found = skyline->spare[i] != first;
-    if (!found) first++;
-  }
+  uint32_t count = 1;
   while (skyline->segments[first].previous != NONE) first = skyline->segments[first].previous;
   assert(skyline->segments[first].lower == 0);
   for (uint32_t at = first, next; (next = skyline->segments[at].next) != NONE; at = next, count++) {
@@ -271,7 +260,7 @@ bool rondo_skyline_place(rondo_skyline *s, const uint32_t *order, uint64_t limit
     if (!step(&r)) return false;
   }
   if (s->boxes->count <= RONDO_CHECKED_BOXES) {
-    check(s);
+    check(s, r.at);
     rondo_box_tree_check(&s->tree);
   }
   rondo_boxes_check_plan(s->boxes, offsets, r.peak);

@@ -11,7 +11,7 @@
 
 #include "plan/interval/box_tree.h"
 #include "plan/interval/boxes.h"
-#include "plan/interval/remaining_bytes.h"
+#include "plan/interval/live_bytes.h"
 
 typedef struct rondo_skyline_segment rondo_skyline_segment;
 
@@ -28,7 +28,7 @@ typedef struct rondo_skyline {
   uint32_t *spare; /* segments that are not in use */
   uint32_t spare_count;
   uint32_t room;                   /* segments allocated */
-  rondo_loads *loads;              /* of the boxes: runs that cannot succeed end early; NULL: not kept */
+  rondo_live_bytes *live;          /* of the boxes: runs that cannot succeed end early; NULL: not kept */
   rondo_skyline_conflict conflict; /* of the last run, where it failed */
 } rondo_skyline;
 
@@ -36,7 +36,7 @@ typedef struct rondo_skyline {
 RONDO_MUST_USE rondo_status rondo_skyline_make(rondo_scratch *scratch, uint32_t boxes, uint32_t sections,
                                                rondo_skyline *out);
 
-/* What is placed from now on, without loads; it must stay until the next call. */
+/* What is placed from now on, without live; it must stay until the next call. */
 void rondo_skyline_bind(rondo_skyline *skyline, const rondo_boxes *boxes);
 
 /* Places the boxes, order[0] preferred. False as soon as one would end above `limit`, or with loads as soon as one

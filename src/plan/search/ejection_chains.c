@@ -15,8 +15,6 @@
 #define MOST_TIMES 1023U
 #define DEAR_TIMES 255U
 
-#define DIGIT_BITS 11
-#define DIGIT_VALUES (1U << DIGIT_BITS)
 #define MOVES_PER_CLOCK_READ 16
 
 /* A repair is given up after this part of its scans without progress. */
@@ -28,11 +26,6 @@ typedef struct seat {
   uint32_t cost;  /* of putting it out; 0: it is out */
   uint32_t times; /* that it was put out, and one */
 } seat;
-
-typedef struct change {
-  uint64_t offset;
-  uint32_t cost; /* twice, and one more where it falls */
-} change;
 
 typedef struct worker {
   const rondo_repair *of;
@@ -46,7 +39,7 @@ typedef struct worker {
   uint64_t needed;           /* scans, at least: the overlaps of the boxes that are out */
   uint64_t least_needed;     /* so far */
   uint64_t progress_scans;   /* scans when that was reached */
-  change *changes, *scratch; /* 2 a box */
+  rondo_sort_entry *changes; /* (offset, twice the cost, and one more where the cost falls); 4 for each box */
   size_t change_count;
 } worker;
 
@@ -78,29 +71,6 @@ static void choose_scale(worker *w) {
   w->scale = ((32U + LARGEST_COST) << 16) - most;
 }
 
-/* Sorting ---------------------------------------------------------------------------------------------------------- */
-
-static void sort_by_digit(const change *from, change *to, size_t count, uint32_t shift) {
-  uint32_t starts[DIGIT_VALUES] = {0};
-  uint32_t sum = 0;
-  for (size_t i = 0; i < count; i++) starts[(from[i].offset >> shift) % DIGIT_VALUES]++;
-  for (uint32_t i = 0; i < DIGIT_VALUES; i++) {
-    const uint32_t own = starts[i];
-    starts[i] = sum;
-    sum += own;
-  }
-  for (size_t i = 0; i < count; i++) to[starts[(from[i].offset >> shift) % DIGIT_VALUES]++] = from[i];
-}
-
-static void sort_changes(worker *w) {
-  for (uint32_t shift = 0; shift < 64 && w->limit >> shift > 0; shift += DIGIT_BITS) {
-    change *const sorted = w->scratch;
-    sort_by_digit(w->changes, sorted, w->change_count, shift);
-    w->scratch = w->changes;
-    w->changes = sorted;
-  }
-}
-
 /* Moves ------------------------------------------------------------------------------------------------------------ */
 
 static void put_out(worker *w, uint32_t box) {
@@ -120,7 +90,7 @@ static uint32_t take_first(worker *w) {
 /* Lists where the cost of an offset changes, up to the highest of `bytes`. Returns the cost of offset 0. */
 static uint64_t list_changes(worker *w, uint64_t bytes) {
   const uint64_t highest = w->limit - bytes;
-  change *changes = w->changes;
+  rondo_sort_entry *changes = w->changes;
   size_t count = 0;
   uint64_t cost = 0;
   for (uint32_t i = 0; i < w->of->neighbours->met_count; i++) {
@@ -129,9 +99,10 @@ static uint64_t list_changes(worker *w, uint64_t bytes) {
     if (met->lower < bytes) {
       cost += met->cost;
     } else if (met->lower - bytes < highest) {
-      changes[count++] = (change){met->lower - bytes + 1, 2 * met->cost};
+      changes[count++] = (rondo_sort_entry){met->lower - bytes + 1, 2 * met->cost};
     }
-    if (met->lower + met->bytes <= highest) changes[count++] = (change){met->lower + met->bytes, 2 * met->cost + 1};
+    if (met->lower + met->bytes <= highest)
+      changes[count++] = (rondo_sort_entry){met->lower + met->bytes, 2 * met->cost + 1};
   }
   w->change_count = count;
   return cost;
@@ -141,12 +112,12 @@ static uint64_t list_changes(worker *w, uint64_t bytes) {
 static uint64_t cheapest(worker *w, uint64_t cost) {
   uint64_t best = 0;
   uint64_t least = cost;
-  if (cost > 0) sort_changes(w);
+  if (cost > 0) rondo_sort_entries(w->changes, w->changes + w->change_count, w->change_count);
   for (size_t i = 0; i < w->change_count && least > 0;) {
-    const uint64_t at = w->changes[i].offset;
-    for (; i < w->change_count && w->changes[i].offset == at; i++) {
-      const uint64_t own = w->changes[i].cost / 2;
-      cost = w->changes[i].cost % 2 != 0 ? cost - own : cost + own;
+    const uint64_t at = w->changes[i].key;
+    for (; i < w->change_count && w->changes[i].key == at; i++) {
+      const uint64_t own = w->changes[i].value / 2;
+      cost = w->changes[i].value % 2 != 0 ? cost - own : cost + own;
     }
     if (cost >= least) continue;
     least = cost;
@@ -206,8 +177,7 @@ static rondo_status make(rondo_scratch *scratch, worker *w) {
   const uint32_t count = w->of->boxes->count;
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *w->seats, &w->seats));
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *w->ring, &w->ring));
-  RONDO_TRY(rondo_scratch_take(scratch, count, 2 * sizeof *w->changes, &w->changes));
-  return rondo_scratch_take(scratch, count, 2 * sizeof *w->scratch, &w->scratch);
+  return rondo_scratch_take(scratch, count, 4 * sizeof *w->changes, &w->changes);
 }
 
 /* Also where the scans that are left do not even suffice for what is out now. */
@@ -215,7 +185,7 @@ static bool is_over(const worker *w, uint64_t moves) {
   if (w->scans + w->needed > w->of->most_scans) return true;
   if (w->scans - w->progress_scans > w->of->most_scans / STALL_SHARE) return true;
   if (w->of->stop_scans != 0 && w->scans > w->of->stop_scans) return true;
-  return w->of->deadline_ns != 0 && moves % MOVES_PER_CLOCK_READ == 0 && rondo_clock_ns() >= w->of->deadline_ns;
+  return moves % MOVES_PER_CLOCK_READ == 0 && rondo_clock_is_past(w->of->deadline_ns);
 }
 
 static void run(worker *w, uint64_t *inout_offsets) {

@@ -9,7 +9,9 @@
 
 #include <assert.h>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "plan/interval/placement_rules.h"
 
 #define MEMORY_MOST (UINT32_C(1) << 16) /* entries, of 16 bytes */
@@ -17,6 +19,7 @@
 #define WEIGHT_ONE 16U
 #define ORDERS 4U
 #define TIES 3U        /* ways to prefer one of equal ends */
+#define WATCH_STEPS 32 /* between two looks at the clock and the other searches, which are then cheap enough */
 #define LEAST_LOSS 64U /* what is lost next to it does not matter */
 
 /* What is decided next: at which end of which valley, and about which item there. */
@@ -107,18 +110,18 @@ static rondo_status part(rondo_exact *exact, uint32_t lower, uint32_t upper, uin
 
 static void hash_goal(const rondo_exact *exact, const rondo_exact_goal *goal, uint64_t hashes[2]) {
   const rondo_search_sections *sections = exact->state.sections;
-  uint64_t floors = rondo_search_mix(((uint64_t)goal->lower << 32 | goal->upper) ^ exact->memory_salt);
+  uint64_t floors = rondo_hash_u64(0, ((uint64_t)goal->lower << 32 | goal->upper) ^ exact->memory_salt);
   uint64_t items = 0;
   for (uint32_t s = goal->lower; s < goal->upper; s++) {
-    floors = (floors ^ exact->state.floors[s]) * UINT64_C(0x9e3779b97f4a7c15);
+    floors = (floors ^ exact->state.floors[s]) * RONDO_HASH_START;
     floors ^= floors >> 29;
   }
   const uint32_t end = sections->begin_start[goal->upper];
   for (uint32_t k = sections->begin_start[goal->lower]; k < end; k++) {
-    if (exact->state.placed[sections->begins[k]]) items += rondo_search_mix(sections->begins[k]);
+    if (exact->state.placed[sections->begins[k]]) items += rondo_hash_u64(0, sections->begins[k]);
   }
-  hashes[0] = rondo_search_mix(floors + items);
-  hashes[1] = rondo_search_mix(floors ^ rondo_search_mix(items));
+  hashes[0] = rondo_hash_u64(0, floors + items);
+  hashes[1] = rondo_hash_u64(0, floors ^ rondo_hash_u64(0, items));
 }
 
 static uint64_t *memory_of(const rondo_exact *exact, const uint64_t hashes[2]) {
@@ -254,7 +257,7 @@ static uint64_t next_minimum(const rondo_exact *exact, const rondo_exact_goal *g
   const uint32_t lower = chosen->valley_lower;
   const uint32_t upper = chosen->valley_upper;
   const uint64_t above_another = state->minima[chosen->item] + state->sections->least[chosen->item];
-  if (state->sections->lower[chosen->item] != lower || state->sections->upper[chosen->item] != upper) {
+  if (state->sections->items[chosen->item].lower != lower || state->sections->items[chosen->item].upper != upper) {
     return above_another;
   }
   uint64_t wall = RONDO_SEARCH_MAX_BYTES;
@@ -280,7 +283,7 @@ static rondo_status go_back(rondo_exact *exact, uint32_t frame, bool *out_found)
     exact->frames.count = frame + 1;
     exact->goals.count = f->goal_count;
     rondo_search_state_undo(state, f->mark);
-    if (!f->refuted && f->minimum <= state->capacity - state->sections->bytes[f->item]) {
+    if (!f->refuted && f->minimum <= state->capacity - state->sections->items[f->item].bytes) {
       f->refuted = true;
       rondo_search_state_raise_twins(state, f->item, f->minimum);
       if (settle(exact)) {
@@ -352,9 +355,9 @@ static uint64_t luby(uint64_t n) {
 
 static uint64_t key_of(const rondo_exact *exact, uint32_t item, uint32_t order) {
   const rondo_search_sections *sections = exact->state.sections;
-  const uint64_t span = sections->upper[item] - sections->lower[item];
+  const uint64_t span = sections->items[item].upper - sections->items[item].lower;
   const uint64_t scale = (sections->max_load >> 20) + 1;
-  const uint64_t bytes = sections->bytes[item] / scale + 1;
+  const uint64_t bytes = sections->items[item].bytes / scale + 1;
   const uint64_t load = exact->loads[item] / scale + 1;
   if (order == 0) return bytes * span;
   if (order == 1) return bytes;
@@ -366,10 +369,10 @@ static uint64_t key_of(const rondo_exact *exact, uint32_t item, uint32_t order) 
 static void prepare_keys(rondo_exact *exact) {
   const uint32_t order = exact->restarts % ORDERS;
   const bool noisy = exact->seed != 0 || exact->restarts >= ORDERS;
-  const uint64_t stir = rondo_search_mix(exact->seed ^ rondo_search_mix(exact->restarts));
+  const uint64_t stir = rondo_hash_u64(0, exact->seed ^ rondo_hash_u64(0, exact->restarts));
   exact->tie = exact->restarts / ORDERS % TIES;
   for (uint32_t i = 0; i < exact->state.sections->item_count; i++) {
-    const uint64_t noise = noisy ? rondo_search_mix(stir + i) & 255 : 0;
+    const uint64_t noise = noisy ? rondo_hash_u64(0, stir + i) & 255 : 0;
     exact->keys[i] = key_of(exact, i, order) * (256 + noise);
   }
 }
@@ -396,12 +399,17 @@ void rondo_exact_aim(rondo_exact *exact, uint64_t capacity) {
   exact->aimed = false;
 }
 
+static bool gives_up(const rondo_search_watch *watch) {
+  return atomic_load_explicit(watch->winner, memory_order_relaxed) < watch->place ||
+         rondo_clock_is_past(watch->deadline_ns);
+}
+
 rondo_status rondo_exact_run(rondo_exact *exact, uint64_t steps, const rondo_search_watch *watch, uint64_t *out_used,
                              rondo_search_outcome *out_outcome) {
   *out_used = 0;
   *out_outcome = RONDO_SEARCH_PAUSED;
   while (*out_used < steps) {
-    if (*out_used % RONDO_SEARCH_WATCH_STEPS == 0 && rondo_search_gives_up(watch)) return RONDO_OK;
+    if (*out_used % WATCH_STEPS == 0 && gives_up(watch)) return RONDO_OK;
     if (!exact->aimed || exact->steps_left == 0) RONDO_TRY(restart(exact));
     bool open = false;
     RONDO_TRY(step(exact, &open));

@@ -20,8 +20,23 @@
 #ifndef RONDO_PLAN_SEARCH_EXACT_SEARCH_H
 #define RONDO_PLAN_SEARCH_EXACT_SEARCH_H
 
+#include <stdatomic.h>
+
 #include "plan/search/partial_packing.h"
-#include "plan/search/search_budget.h"
+
+typedef enum rondo_search_outcome {
+  RONDO_SEARCH_PAUSED, /* the steps are used up, or it gave up: run again to continue */
+  RONDO_SEARCH_FOUND,  /* a packing within the capacity; the next run begins again */
+  RONDO_SEARCH_CLOSED  /* there is none; the next run begins again */
+} rondo_search_outcome;
+
+/* When a search gives up: at the deadline, or once a search before it has reached the target, because results are taken
+ * in order. */
+typedef struct rondo_search_watch {
+  uint64_t deadline_ns;           /* of rondo_clock_ns; 0: none */
+  const _Atomic uint32_t *winner; /* the first search that has reached the target; UINT32_MAX: none */
+  uint32_t place;                 /* of this search in the order */
+} rondo_search_watch;
 
 typedef struct rondo_exact_goal rondo_exact_goal;
 typedef struct rondo_exact_frame rondo_exact_frame;

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "plan/interval/dense_core.h"
-#include "plan/interval/placement_rules.h"
 #include "plan/search/parallel_search.h"
 #include "plan/search/window_search.h"
 
@@ -38,8 +37,6 @@ typedef struct improver {
   const rondo_part *searched; /* by that search; NULL: none yet */
 } improver;
 
-static uint64_t above_base(const rondo_part *part, uint64_t top) { return top > part->base ? top - part->base : 0; }
-
 /* Nothing is won by going lower: what is proved to need more, or the target. */
 static uint64_t last_goal_of(const improver *m, const rondo_part *part) {
   uint64_t goal = m->improvement->target;
@@ -47,7 +44,7 @@ static uint64_t last_goal_of(const improver *m, const rondo_part *part) {
     const rondo_part *other = &m->parts->items[i];
     if (other->optimal && rondo_part_top(other) > goal) goal = rondo_part_top(other);
   }
-  return above_base(part, goal);
+  return rondo_part_above_base(part, goal);
 }
 
 /* Where the part stands out no longer, or less than before. */
@@ -57,7 +54,7 @@ static uint64_t next_goal_of(const improver *m, const rondo_part *part) {
     const rondo_part *other = &m->parts->items[i];
     if (other != part && rondo_part_top(other) > goal) goal = rondo_part_top(other);
   }
-  return above_base(part, goal < rondo_part_top(part) ? goal : rondo_part_top(part) - 1);
+  return rondo_part_above_base(part, goal < rondo_part_top(part) ? goal : rondo_part_top(part) - 1);
 }
 
 static uint64_t steps_left(const improver *m) {
@@ -65,9 +62,7 @@ static uint64_t steps_left(const improver *m) {
   return budget == 0 ? UINT64_MAX : budget - m->improvement->steps;
 }
 
-static bool is_late(const improver *m) {
-  return m->improvement->deadline_ns != 0 && rondo_clock_ns() >= m->improvement->deadline_ns;
-}
+static bool is_late(const improver *m) { return rondo_clock_is_past(m->improvement->deadline_ns); }
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
@@ -133,26 +128,16 @@ static rondo_status run_windows(improver *m, rondo_part *part, uint64_t steps) {
 /* A round of cores. One that the budget cuts short does not count: else more of it could be worse. */
 static rondo_status run_cores(improver *m, rondo_part *part) {
   const uint64_t before = part->peak, goal = next_goal_of(m, part);
-  rondo_scratch scratch = {.allocator = m->allocator};
-  rondo_sort_entry *entries = NULL;
-  uint32_t *order = NULL;
   uint64_t steps = 0;
-  rondo_cores cores = {.round = part->cores++,
-                       .most_steps = steps_left(m),
-                       .limit = goal + (before - goal) / CORE_NEARNESS,
-                       .deadline_ns = m->improvement->deadline_ns,
-                       .threads = m->improvement->options->threads};
-  rondo_status status = rondo_scratch_take(&scratch, part->boxes.count, sizeof *order, &order);
-  if (status == RONDO_OK) status = rondo_scratch_take(&scratch, part->boxes.count, 2 * sizeof *entries, &entries);
-  if (status == RONDO_OK) {
-    rondo_rule_order(rondo_area_rule(), &part->boxes, entries, order);
-    cores.order = order;
-    status = rondo_cores_improve(m->allocator, &cores, part, m->offsets + part->first, &part->peak, &steps);
-  }
-  rondo_scratch_free(&scratch);
+  const rondo_cores cores = {.round = part->cores++,
+                             .most_steps = steps_left(m),
+                             .limit = goal + (before - goal) / CORE_NEARNESS,
+                             .deadline_ns = m->improvement->deadline_ns,
+                             .threads = m->improvement->options->threads};
+  RONDO_TRY(rondo_cores_improve(m->allocator, &cores, part, m->offsets + part->first, &part->peak, &steps));
   if (part->peak < before) part->method = "core";
   m->improvement->steps += steps;
-  return status;
+  return RONDO_OK;
 }
 
 /* Exact search ----------------------------------------------------------------------------------------------------- */
@@ -163,20 +148,11 @@ static rondo_status run_cores(improver *m, rondo_part *part) {
 static rondo_status begin_search(improver *m, const rondo_part *part) {
   const rondo_boxes *boxes = &part->boxes;
   const uint64_t seed = m->improvement->options->seed + part->visits;
-  rondo_scratch scratch = {.allocator = m->allocator};
-  rondo_search_item *items = NULL;
   rondo_search_end(m->search);
   m->search = NULL;
   m->searched = part;
   if (boxes->obstacles != NULL || boxes->alignments != NULL) return RONDO_OK;
-  RONDO_TRY(rondo_scratch_take(&scratch, boxes->count, sizeof *items, &items));
-  for (uint32_t i = 0; i < boxes->count; i++) {
-    items[i] = (rondo_search_item){boxes->boxes[i].bytes, boxes->boxes[i].lower, boxes->boxes[i].upper};
-  }
-  const rondo_status status =
-      rondo_search_begin(m->allocator, items, boxes->count, part->lower_bound, seed, &m->search);
-  rondo_scratch_free(&scratch);
-  return status;
+  return rondo_search_begin(m->allocator, boxes->boxes, boxes->count, part->lower_bound, seed, &m->search);
 }
 
 /* Sets part->optimal when that is proved, part->unsearchable when the part is too large. */
@@ -188,12 +164,13 @@ static rondo_status run_search(improver *m, rondo_part *part, uint64_t steps) {
     part->unsearchable = true;
     return RONDO_OK;
   }
-  rondo_search_budget budget = {
-      .deadline_ns = m->improvement->deadline_ns, .steps = options->budget_steps, .target = last_goal_of(m, part)};
-  atomic_store(&budget.used, m->improvement->steps);
+  rondo_search_budget budget = {.deadline_ns = m->improvement->deadline_ns,
+                                .steps = options->budget_steps,
+                                .target = last_goal_of(m, part),
+                                .used = m->improvement->steps};
   const rondo_status status = rondo_search_run(m->search, options->threads, &budget, steps, m->offsets + part->first,
                                                &part->peak, &part->optimal);
-  m->improvement->steps = atomic_load(&budget.used);
+  m->improvement->steps = budget.used;
   if (part->peak < before) part->method = "search";
   return status;
 }

@@ -9,8 +9,10 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
+#include "plan/interval/boxes.h"
 #include "plan/search/exact_search.h"
 
 #define SLOTS 4U
@@ -56,11 +58,7 @@ static bool is_done(const rondo_search *s, const slot *own) { return own->peak <
 
 static void record(const rondo_search *s, slot *own) {
   const uint64_t *offsets = own->exact.state.minima;
-  uint64_t peak = 0;
-  for (uint32_t i = 0; i < s->sections.item_count; i++) {
-    const uint64_t end = offsets[i] + s->sections.bytes[i];
-    if (end > peak) peak = end;
-  }
+  const uint64_t peak = rondo_boxes_peak(s->sections.items, s->sections.item_count, offsets);
   assert(peak < own->peak);
   own->peak = peak;
   own->found = true;
@@ -94,7 +92,7 @@ static void lose_patience(slot *own) {
 }
 
 static rondo_status run_slot(rondo_search *s, slot *own, uint32_t place) {
-  const rondo_search_watch watch = {s->budget, &s->winner, place};
+  const rondo_search_watch watch = {s->budget->deadline_ns, &s->winner, place};
   if (own->capacity == 0 || own->capacity >= own->peak || own->capacity < own->bound) aim(s, own);
   while (own->used < own->quota && !is_done(s, own)) {
     uint64_t steps = own->quota - own->used;
@@ -110,7 +108,7 @@ static rondo_status run_slot(rondo_search *s, slot *own, uint32_t place) {
     } else if (outcome == RONDO_SEARCH_CLOSED) {
       if (own->capacity >= own->bound) own->bound = own->capacity + 1;
     } else if (used < steps) {
-      return RONDO_OK; /* told to give up */
+      return RONDO_OK; /* it gave up */
     } else if (own->descends && own->waited == own->patience) {
       lose_patience(own);
     } else {
@@ -144,7 +142,7 @@ static void *run_slots(void *argument) {
 /* Deals the steps of a round out; false when none are left. */
 static bool begin_round(rondo_search *s) {
   const uint64_t limit = s->budget->steps;
-  const uint64_t used = atomic_load(&s->budget->used);
+  const uint64_t used = s->budget->used;
   uint64_t left = limit == 0 ? UINT64_MAX : limit > used ? limit - used : 0;
   const bool any = left > 0;
   for (uint32_t k = 0; k < SLOTS; k++) {
@@ -179,7 +177,7 @@ static rondo_status end_round(rondo_search *s) {
   for (uint32_t k = 0; k < SLOTS && k <= winner; k++) {
     const slot *own = &s->slots[k];
     if (own->status != RONDO_OK) return rondo_error_raise(&own->error);
-    atomic_fetch_add(&s->budget->used, own->used);
+    s->budget->used += own->used;
     if (own->bound > s->bound) s->bound = own->bound;
     if (!own->found || own->peak >= s->peak) continue;
     s->peak = own->peak;
@@ -190,9 +188,9 @@ static rondo_status end_round(rondo_search *s) {
 }
 
 static rondo_status run_rounds(rondo_search *s, uint32_t threads, uint64_t steps) {
-  const uint64_t before = atomic_load(&s->budget->used);
-  while (s->peak > s->goal && s->peak > s->bound && !rondo_search_is_over(s->budget)) {
-    if (steps != 0 && atomic_load(&s->budget->used) - before >= steps) break;
+  const uint64_t before = s->budget->used;
+  while (s->peak > s->goal && s->peak > s->bound && !rondo_clock_is_past(s->budget->deadline_ns)) {
+    if (steps != 0 && s->budget->used - before >= steps) break;
     if (!begin_round(s)) break;
     run_round(s, threads);
     RONDO_TRY(end_round(s));
@@ -217,7 +215,7 @@ static rondo_status make_slots(rondo_search *s, uint64_t seed) {
   return RONDO_OK;
 }
 
-rondo_status rondo_search_begin(const rondo_allocator *allocator, const rondo_search_item *items, size_t count,
+rondo_status rondo_search_begin(const rondo_allocator *allocator, const rondo_box *items, size_t count,
                                 uint64_t lower_bound, uint64_t seed, rondo_search **out) {
   rondo_search *s = NULL;
   bool made = false;

@@ -9,23 +9,16 @@
 #ifndef RONDO_PLAN_SEARCH_PARALLEL_SEARCH_H
 #define RONDO_PLAN_SEARCH_PARALLEL_SEARCH_H
 
-#include <stdatomic.h>
-
 #include "base/allocation.h"
+#include "plan/interval/sections.h"
 
-typedef struct rondo_search_item {
-  uint64_t bytes;        /* with its alignment already in it; 0 overlaps nothing */
-  uint32_t lower, upper; /* lives while lower <= step < upper */
-} rondo_search_item;
-
-/* How long to search; shared by all threads that do, and by several searches one after another. Without deadline and
- * steps, a search ends at the target, when it has proved the optimum, or when it is told to stop. */
+/* How long to search. Several searches can use it one after another. Without a deadline and steps, a search ends at the
+ * target, or when it has proved the optimum. */
 typedef struct rondo_search_budget {
-  uint64_t deadline_ns;  /* of rondo_clock_ns; 0: none */
-  uint64_t steps;        /* in all; 0: no limit. A step is one decision: an item placed in a partial packing */
-  uint64_t target;       /* stop when peak <= target; 0: only at the lower bound */
-  atomic_bool stop;      /* anybody may set it, at any time: the search gives up soon and keeps the best it has */
-  _Atomic uint64_t used; /* steps so far; may pass `steps` by none */
+  uint64_t deadline_ns; /* of rondo_clock_ns; 0: none */
+  uint64_t steps;       /* in all; 0: no limit. A step is one decision: an item placed in a partial packing */
+  uint64_t target;      /* stop when peak <= target; 0: only at the lower bound */
+  uint64_t used;        /* steps so far: never more than `steps` */
 } rondo_search_budget;
 
 /* A search that can be continued. Threads: one call at a time. */
@@ -35,8 +28,8 @@ typedef struct rondo_search rondo_search;
  * and the status OK, for what the search leaves alone: no items with bytes, more than 16,384 of them, items that live
  * in more than 2^21 sections altogether, or that sum to 2^62 bytes or more. Memory: typically some megabytes, about 80
  * at most. Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_search_begin(const rondo_allocator *allocator, const rondo_search_item *items,
-                                               size_t count, uint64_t lower_bound, uint64_t seed, rondo_search **out);
+RONDO_MUST_USE rondo_status rondo_search_begin(const rondo_allocator *allocator, const rondo_box *items, size_t count,
+                                               uint64_t lower_bound, uint64_t seed, rondo_search **out);
 void rondo_search_end(rondo_search *search); /* NULL is fine */
 
 /* Improves a packing in place, until the budget is over, the target is reached, or `steps` have been made in this call

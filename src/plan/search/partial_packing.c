@@ -48,8 +48,8 @@ void rondo_search_state_reset(rondo_search_state *state, uint64_t capacity) {
     state->is_dirty[s] = false;
     for (uint32_t k = 0; k < state->open[s]; k++) {
       const uint32_t i = state->cover[start + k];
-      state->positions[sections->cover_index[i] + (s - sections->lower[i])] = k;
-      if (s > sections->lower[i]) state->crossing[s]++;
+      state->positions[sections->cover_index[i] + (s - sections->items[i].lower)] = k;
+      if (s > sections->items[i].lower) state->crossing[s]++;
     }
   }
   memset(state->minima, 0, sections->item_count * sizeof *state->minima);
@@ -81,18 +81,18 @@ static void raise_minimum(rondo_search_state *state, uint32_t item, uint64_t min
   if (minimum <= old) return;
   note(state, CHANGE_MINIMUM, item, old);
   state->minima[item] = minimum;
-  for (uint32_t s = state->sections->lower[item]; s < state->sections->upper[item]; s++) {
+  for (uint32_t s = state->sections->items[item].lower; s < state->sections->items[item].upper; s++) {
     if (state->floors[s] == old) make_dirty(state, s); /* the item may have been the one that held the floor down */
   }
 }
 
 void rondo_search_state_raise_twins(rondo_search_state *state, uint32_t item, uint64_t minimum) {
   const rondo_search_sections *sections = state->sections;
-  const uint32_t lower = sections->lower[item];
+  const uint32_t lower = sections->items[item].lower;
   for (uint32_t k = sections->begin_start[lower]; k < sections->begin_start[lower + 1]; k++) {
     const uint32_t other = sections->begins[k];
-    if (state->placed[other] || sections->upper[other] != sections->upper[item]) continue;
-    if (sections->bytes[other] == sections->bytes[item]) raise_minimum(state, other, minimum);
+    if (state->placed[other] || sections->items[other].upper != sections->items[item].upper) continue;
+    if (sections->items[other].bytes == sections->items[item].bytes) raise_minimum(state, other, minimum);
   }
 }
 
@@ -100,10 +100,10 @@ void rondo_search_state_raise_twins(rondo_search_state *state, uint32_t item, ui
 static void close_in(rondo_search_state *state, uint32_t item, uint32_t section) {
   const rondo_search_sections *sections = state->sections;
   uint32_t *list = state->cover + sections->cover_start[section];
-  uint32_t *position = &state->positions[sections->cover_index[item] + (section - sections->lower[item])];
+  uint32_t *position = &state->positions[sections->cover_index[item] + (section - sections->items[item].lower)];
   const uint32_t last = --state->open[section];
   const uint32_t other = list[last];
-  state->positions[sections->cover_index[other] + (section - sections->lower[other])] = *position;
+  state->positions[sections->cover_index[other] + (section - sections->items[other].lower)] = *position;
   list[*position] = other;
   list[last] = item;
   *position = last;
@@ -120,10 +120,10 @@ static void raise_above(rondo_search_state *state, uint32_t lower, uint32_t uppe
 }
 
 bool rondo_search_state_place(rondo_search_state *state, uint32_t item) {
-  const uint32_t lower = state->sections->lower[item];
-  const uint32_t upper = state->sections->upper[item];
+  const uint32_t lower = state->sections->items[item].lower;
+  const uint32_t upper = state->sections->items[item].upper;
   const uint64_t offset = state->minima[item];
-  const uint64_t floor = offset + state->sections->bytes[item];
+  const uint64_t floor = offset + state->sections->items[item].bytes;
   bool parted = false;
   note(state, CHANGE_PLACED, item, offset);
   state->placed[item] = true;
@@ -179,9 +179,9 @@ bool rondo_search_state_settle(rondo_search_state *state) {
 }
 
 static void take_back_item(rondo_search_state *state, uint32_t item, uint64_t offset) {
-  const uint32_t lower = state->sections->lower[item];
+  const uint32_t lower = state->sections->items[item].lower;
   state->placed[item] = false;
-  for (uint32_t s = lower; s < state->sections->upper[item]; s++) {
+  for (uint32_t s = lower; s < state->sections->items[item].upper; s++) {
     state->floors[s] = offset;
     state->open[s]++;
     if (s > lower) state->crossing[s]++;
@@ -239,11 +239,11 @@ static void check_section(const rondo_search_state *state, uint32_t section) {
   assert(!state->is_dirty[section]);
   for (uint32_t k = 0; k < sections->cover_start[section + 1] - start; k++) {
     const uint32_t i = state->cover[start + k];
-    assert(state->positions[sections->cover_index[i] + (section - sections->lower[i])] == k);
+    assert(state->positions[sections->cover_index[i] + (section - sections->items[i].lower)] == k);
     assert(state->placed[i] == (k >= state->open[section]));
     if (state->placed[i]) continue;
-    to_place += sections->bytes[i];
-    crossing += section > sections->lower[i];
+    to_place += sections->items[i].bytes;
+    crossing += section > sections->items[i].lower;
     if (state->minima[i] < lowest) lowest = state->minima[i];
   }
   assert(state->crossing[section] == crossing);

@@ -7,8 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "plan/interval/placer.h"
-#include "plan/search/search_budget.h"
 #include "plan/search/trials.h"
 
 /* So many runs miss an aim before it is raised half way to the best peak. An aim is so near the target, as a part of
@@ -18,21 +18,27 @@ enum { PATIENCE = 16, NEARNESS = 8 };
 /* Weights and keys are fixed-point numbers with so many bits after the point, of logarithms with 16. */
 enum { WEIGHT_BITS = 8, KEY_BITS = 16 + WEIGHT_BITS };
 
-typedef struct worker {
-  rondo_trial_thread base; /* a run is a trial */
+/* What the threads share. */
+typedef struct task {
   const rondo_restarts *of;
-  uint64_t peak;          /* of the plan to be improved */
-  _Atomic uint64_t *runs; /* of all threads */
+  uint64_t peak;         /* of the plan to improve */
+  _Atomic uint64_t runs; /* done */
+} task;
+
+/* A run is a trial, and an episode a stride. */
+typedef struct worker {
+  rondo_trial_thread base;
+  const rondo_restarts *of;
   rondo_placer placer;
-  rondo_loads loads;
+  rondo_live_bytes live;
   int64_t *keys;
 } worker;
 
 /* Random numbers --------------------------------------------------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *state) {
-  const uint64_t mixed = rondo_search_mix(*state);
-  *state += RONDO_SEARCH_MIX_STEP;
+  const uint64_t mixed = rondo_hash_u64(0, *state);
+  *state += RONDO_HASH_START;
   return mixed;
 }
 
@@ -111,18 +117,18 @@ static void note_miss(aim *own) {
   own->peak += (own->best - own->peak) / 2;
 }
 
-/* False: no further episode is wanted. */
-static bool run_episode(worker *w, uint64_t episode) {
-  const uint64_t number = w->of->first_episode + episode;
+static rondo_status run_episode(void *thread, uint64_t first) {
+  worker *w = thread;
+  task *shared = w->base.all->task;
+  const uint64_t number = w->of->first_episode + first / RONDO_RUNS_AN_EPISODE;
   uint64_t state = w->of->seed ^ (number + 1) * UINT64_C(0xd1342543de82ef95);
   const taste by = number == 0 ? first_taste() : random_taste(&state);
-  aim own = aim_below(w, w->peak);
+  aim own = aim_below(w, shared->peak);
   begin_keys(w, &by, &state);
-  for (uint64_t run = episode * RONDO_RUNS_AN_EPISODE; run < (episode + 1) * RONDO_RUNS_AN_EPISODE; run++) {
-    if (rondo_trials_are_over(w->base.all, run)) return false;
+  for (uint64_t run = first; run < first + RONDO_RUNS_AN_EPISODE && !rondo_trials_are_over(w->base.all, run); run++) {
     uint64_t peak = 0;
     order_by_keys(w);
-    atomic_fetch_add(w->runs, 1);
+    atomic_fetch_add(&shared->runs, 1);
     if (rondo_placer_by_order(&w->placer, own.peak, &peak)) {
       rondo_trials_offer(&w->base, run, peak, w->placer.trial);
       own = aim_below(w, peak);
@@ -131,58 +137,44 @@ static bool run_episode(worker *w, uint64_t episode) {
       note_miss(&own);
     }
   }
-  return true;
-}
-
-static rondo_status work(void *thread) {
-  worker *w = thread;
-  while (run_episode(w, atomic_fetch_add(&w->base.all->next, 1))) continue;
   return RONDO_OK;
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status make_worker(rondo_scratch *scratch, const rondo_boxes *boxes, worker *w) {
+static rondo_status prepare(void *thread, rondo_scratch *scratch) {
+  worker *w = thread;
+  w->of = ((const task *)w->base.all->task)->of;
+  const rondo_boxes *boxes = w->of->boxes;
   RONDO_TRY(rondo_placer_make(scratch, boxes->count, boxes->section_count, &w->placer));
-  RONDO_TRY(rondo_loads_make(scratch, boxes, &w->loads));
+  RONDO_TRY(rondo_live_bytes_make(scratch, boxes, &w->live));
   rondo_placer_bind(&w->placer, boxes);
-  w->placer.skyline.loads = &w->loads;
+  w->placer.skyline.live = &w->live;
   return rondo_scratch_take(scratch, boxes->count, sizeof *w->keys, &w->keys);
-}
-
-static rondo_status run_all(rondo_scratch *scratch, const rondo_restarts *restarts, rondo_trials *trials,
-                            uint64_t *offsets, uint64_t *peak, uint64_t *out_runs) {
-  _Atomic uint64_t runs = 0;
-  const rondo_trial_thread *best = NULL;
-  RONDO_TRY(rondo_trials_make(scratch, trials));
-  for (uint32_t i = 0; i < trials->threads; i++) {
-    worker *w = rondo_trials_thread(trials, i);
-    w->of = restarts;
-    w->peak = *peak;
-    w->runs = &runs;
-    RONDO_TRY(make_worker(scratch, restarts->boxes, w));
-  }
-  RONDO_TRY(rondo_trials_run(trials, &best));
-  const uint64_t hit = atomic_load(&trials->first_hit);
-  *out_runs = hit != RONDO_NO_TRIAL ? hit + 1 : atomic_load(&runs);
-  if (best == NULL || best->peak >= *peak) return RONDO_OK;
-  *peak = best->peak;
-  memcpy(offsets, best->best, trials->boxes * sizeof *offsets);
-  return RONDO_OK;
 }
 
 rondo_status rondo_restarts_improve(const rondo_allocator *allocator, const rondo_restarts *restarts,
                                     uint64_t *inout_offsets, uint64_t *inout_peak, uint64_t *out_runs) {
+  task shared = {.of = restarts, .peak = *inout_peak};
   rondo_trials trials = {.count = restarts->runs,
+                         .stride = RONDO_RUNS_AN_EPISODE,
                          .target = restarts->target,
                          .deadline_ns = restarts->deadline_ns,
                          .boxes = restarts->boxes->count,
                          .threads = restarts->threads,
                          .thread_bytes = sizeof(worker),
-                         .work = work};
+                         .task = &shared,
+                         .prepare = prepare,
+                         .attempt = run_episode};
   rondo_scratch scratch = {.allocator = allocator};
-  *out_runs = 0;
-  const rondo_status status = run_all(&scratch, restarts, &trials, inout_offsets, inout_peak, out_runs);
+  const rondo_trial_thread *best = NULL;
+  const rondo_status status = rondo_trials_run(&scratch, &trials, &best);
+  const uint64_t hit = atomic_load(&trials.first_hit);
+  *out_runs = hit != RONDO_NO_TRIAL ? hit + 1 : atomic_load(&shared.runs);
+  if (best != NULL && best->peak < *inout_peak) {
+    *inout_peak = best->peak;
+    memcpy(inout_offsets, best->best, trials.boxes * sizeof *inout_offsets);
+  }
   rondo_scratch_free(&scratch);
   return status;
 }

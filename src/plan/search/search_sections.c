@@ -6,40 +6,30 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "plan/interval/sections.h"
 
 static rondo_status allocate_items(rondo_scratch *scratch, rondo_search_sections *s) {
-  uint32_t **const lists[] = {&s->given, &s->lower, &s->upper, &s->twin, &s->cover_index, &s->begins, &s->ends};
+  uint32_t **const lists[] = {&s->given, &s->twin, &s->cover_index, &s->begins, &s->ends};
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
     RONDO_TRY(rondo_scratch_take(scratch, s->item_count, sizeof **lists[i], lists[i]));
   }
-  RONDO_TRY(rondo_scratch_take(scratch, s->item_count, sizeof *s->bytes, &s->bytes));
+  RONDO_TRY(rondo_scratch_take(scratch, s->item_count, sizeof *s->items, &s->items));
   return rondo_scratch_take(scratch, s->item_count, sizeof *s->least, &s->least);
 }
 
-static void take_items(rondo_search_sections *s, const rondo_search_item *items, size_t count) {
+static void take_items(rondo_search_sections *s, const rondo_box *items, size_t count) {
   uint32_t n = 0;
   for (size_t i = 0; i < count; i++) {
     if (items[i].bytes == 0) continue;
     s->given[n] = (uint32_t)i;
-    s->bytes[n] = items[i].bytes;
-    n++;
+    s->items[n++] = items[i];
   }
 }
 
-static rondo_status find_sections(rondo_scratch *scratch, rondo_search_sections *s, const rondo_search_item *items) {
-  rondo_interval *lives = NULL;
+static rondo_status find_sections(const rondo_allocator *allocator, rondo_search_sections *s) {
   rondo_sort_entry *entries = NULL;
-  RONDO_TRY(rondo_scratch_take(scratch, s->item_count, sizeof *lives, &lives));
-  RONDO_TRY(rondo_scratch_take(scratch, s->item_count, 4 * sizeof *entries, &entries));
-  for (uint32_t i = 0; i < s->item_count; i++) {
-    lives[i] = (rondo_interval){items[s->given[i]].lower, items[s->given[i]].upper};
-  }
-  s->section_count = rondo_sections_number(lives, s->item_count, entries);
-  for (uint32_t i = 0; i < s->item_count; i++) {
-    s->lower[i] = lives[i].lower;
-    s->upper[i] = lives[i].upper;
-  }
+  RONDO_TRY(rondo_allocate_items(allocator, s->item_count, 4 * sizeof *entries, &entries));
+  s->section_count = rondo_sections_number(s->items, s->item_count, entries);
+  rondo_release(allocator, entries, s->item_count, 4 * sizeof *entries);
   return RONDO_OK;
 }
 
@@ -66,20 +56,20 @@ static void step_back(uint32_t *starts, uint32_t count) {
 static void fill_lists(rondo_search_sections *s) {
   const uint32_t sections = s->section_count;
   for (uint32_t i = 0; i < s->item_count; i++) {
-    s->begin_start[s->lower[i] + 1]++;
-    s->end_start[s->upper[i] + 1]++;
-    for (uint32_t k = s->lower[i]; k < s->upper[i]; k++) {
+    s->begin_start[s->items[i].lower + 1]++;
+    s->end_start[s->items[i].upper + 1]++;
+    for (uint32_t k = s->items[i].lower; k < s->items[i].upper; k++) {
       s->cover_start[k + 1]++;
-      s->load[k] += s->bytes[i];
+      s->load[k] += s->items[i].bytes;
     }
   }
   accumulate(s->begin_start, sections + 1);
   accumulate(s->end_start, sections + 1);
   accumulate(s->cover_start, sections + 1);
   for (uint32_t i = 0; i < s->item_count; i++) {
-    s->begins[s->begin_start[s->lower[i]]++] = i;
-    s->ends[s->end_start[s->upper[i]]++] = i;
-    for (uint32_t k = s->lower[i]; k < s->upper[i]; k++) s->cover[s->cover_start[k]++] = i;
+    s->begins[s->begin_start[s->items[i].lower]++] = i;
+    s->ends[s->end_start[s->items[i].upper]++] = i;
+    for (uint32_t k = s->items[i].lower; k < s->items[i].upper; k++) s->cover[s->cover_start[k]++] = i;
   }
   step_back(s->begin_start, sections + 1);
   step_back(s->end_start, sections + 1);
@@ -91,9 +81,9 @@ static void fill_lists(rondo_search_sections *s) {
 
 static uint32_t find_twin(const rondo_search_sections *s, uint32_t item) {
   uint32_t twin = RONDO_SEARCH_NONE;
-  for (uint32_t k = s->begin_start[s->lower[item]]; s->begins[k] != item; k++) {
+  for (uint32_t k = s->begin_start[s->items[item].lower]; s->begins[k] != item; k++) {
     const uint32_t other = s->begins[k];
-    if (s->upper[other] == s->upper[item] && s->bytes[other] == s->bytes[item]) twin = other;
+    if (s->items[other].upper == s->items[item].upper && s->items[other].bytes == s->items[item].bytes) twin = other;
   }
   return twin;
 }
@@ -109,16 +99,16 @@ static void relate_items(rondo_search_sections *s) {
     uint64_t second = UINT64_MAX;
     for (uint32_t at = s->cover_start[k]; at < s->cover_start[k + 1]; at++) {
       const uint32_t i = s->cover[at];
-      if (first == RONDO_SEARCH_NONE || s->bytes[i] < s->bytes[first]) {
-        if (first != RONDO_SEARCH_NONE) second = s->bytes[first];
+      if (first == RONDO_SEARCH_NONE || s->items[i].bytes < s->items[first].bytes) {
+        if (first != RONDO_SEARCH_NONE) second = s->items[first].bytes;
         first = i;
-      } else if (s->bytes[i] < second) {
-        second = s->bytes[i];
+      } else if (s->items[i].bytes < second) {
+        second = s->items[i].bytes;
       }
     }
     for (uint32_t at = s->cover_start[k]; at < s->cover_start[k + 1]; at++) {
       const uint32_t i = s->cover[at];
-      const uint64_t other = i == first ? second : s->bytes[first];
+      const uint64_t other = i == first ? second : s->items[first].bytes;
       if (other < s->least[i]) s->least[i] = other;
     }
   }
@@ -128,7 +118,7 @@ static void relate_items(rondo_search_sections *s) {
 }
 
 /* False when there is nothing to search or too much. */
-static bool count_items(const rondo_search_item *items, size_t count, uint32_t *out) {
+static bool count_items(const rondo_box *items, size_t count, uint32_t *out) {
   uint32_t kept = 0;
   uint64_t sum = 0;
   for (size_t i = 0; i < count; i++) {
@@ -145,24 +135,21 @@ static bool count_cover(rondo_search_sections *s) {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < s->item_count; i++) {
     s->cover_index[i] = (uint32_t)sum;
-    sum += s->upper[i] - s->lower[i];
+    sum += s->items[i].upper - s->items[i].lower;
     if (sum > RONDO_SEARCH_MAX_COVER) return false;
   }
   s->cover_count = (uint32_t)sum;
   return true;
 }
 
-rondo_status rondo_search_sections_make(rondo_scratch *scratch, const rondo_search_item *items, size_t count,
+rondo_status rondo_search_sections_make(rondo_scratch *scratch, const rondo_box *items, size_t count,
                                         rondo_search_sections *out, bool *out_made) {
-  rondo_scratch temporary = {.allocator = scratch->allocator};
   *out = (rondo_search_sections){0};
   *out_made = false;
   if (!count_items(items, count, &out->item_count)) return RONDO_OK;
   RONDO_TRY(allocate_items(scratch, out));
   take_items(out, items, count);
-  const rondo_status status = find_sections(&temporary, out, items);
-  rondo_scratch_free(&temporary);
-  RONDO_TRY(status);
+  RONDO_TRY(find_sections(scratch->allocator, out));
   if (!count_cover(out)) return RONDO_OK;
   RONDO_TRY(allocate_sections(scratch, out));
   fill_lists(out);

@@ -10,7 +10,7 @@
 #define RONDO_PLAN_SEARCH_SEARCH_SECTIONS_H
 
 #include "base/allocation.h"
-#include "plan/search/parallel_search.h"
+#include "plan/interval/sections.h"
 
 #define RONDO_SEARCH_NONE UINT32_MAX
 #define RONDO_SEARCH_MAX_ITEMS (UINT32_C(1) << 14)
@@ -19,9 +19,8 @@
 
 typedef struct rondo_search_sections {
   uint32_t item_count, section_count;
-  uint32_t *given;         /* an item's number among those given */
-  uint32_t *lower, *upper; /* an item's sections, half open */
-  uint64_t *bytes;
+  uint32_t *given;       /* an item's number among those given */
+  rondo_box *items;      /* over sections */
   uint64_t *least;       /* bytes of the smallest item that it meets; 1 when it meets none */
   uint32_t *twin;        /* the item before it with the same bytes and sections, or RONDO_SEARCH_NONE */
   uint32_t *cover_index; /* entries of all items before it: where its own begin, one a section */
@@ -38,7 +37,7 @@ typedef struct rondo_search_sections {
 
 /* *out_made is false when the problem is too large for the limits above or has no items with bytes.
  * Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_search_sections_make(rondo_scratch *scratch, const rondo_search_item *items,
-                                                       size_t count, rondo_search_sections *out, bool *out_made);
+RONDO_MUST_USE rondo_status rondo_search_sections_make(rondo_scratch *scratch, const rondo_box *items, size_t count,
+                                                       rondo_search_sections *out, bool *out_made);
 
 #endif

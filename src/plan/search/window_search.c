@@ -107,15 +107,11 @@ static rondo_status open_view(view *v, uint32_t middle, uint32_t boxes, const ui
 static rondo_status improve_view(const view *v, const rondo_restarts *restarts, rondo_window *window, uint64_t *offsets,
                                  uint64_t *out_steps) {
   uint64_t runs = 0;
-  uint64_t peak = 0;
+  uint64_t peak = rondo_boxes_peak(v->boxes.boxes, v->inside_count, v->offsets);
+  const uint64_t before = peak;
   rondo_restarts within = *restarts;
   within.boxes = &v->boxes;
   if (within.runs > window->most_steps / v->inside_count) within.runs = window->most_steps / v->inside_count;
-  for (uint32_t i = 0; i < v->inside_count; i++) {
-    const uint64_t top = top_of(&v->boxes, v->offsets, i);
-    if (top > peak) peak = top;
-  }
-  const uint64_t before = peak;
   RONDO_TRY(rondo_restarts_improve(v->scratch.allocator, &within, v->offsets, &peak, &runs));
   for (uint32_t i = 0; i < v->inside_count; i++) offsets[v->inside[i]] = v->offsets[i];
   window->lowered = peak < before;
@@ -132,6 +128,6 @@ rondo_status rondo_window_improve(const rondo_allocator *allocator, const rondo_
   rondo_status status = open_view(&v, highest(v.whole, inout_offsets), window->boxes, inout_offsets);
   if (status == RONDO_OK) status = improve_view(&v, restarts, window, inout_offsets, out_steps);
   rondo_scratch_free(&v.scratch);
-  if (window->lowered) *inout_peak = top_of(v.whole, inout_offsets, highest(v.whole, inout_offsets));
+  if (window->lowered) *inout_peak = rondo_boxes_peak(v.whole->boxes, v.whole->count, inout_offsets);
   return status;
 }

@@ -225,8 +225,7 @@ static void test_a_core_ends_with_its_steps(void **state) {
 
 static uint64_t run_round(stack *s, uint64_t most_steps, uint32_t threads, uint64_t *out_peak) {
   const rondo_allocator allocator = rondo_allocator_default();
-  const rondo_cores cores = {
-      .order = s->order, .round = 5, .most_steps = most_steps, .limit = s->part->lower_bound, .threads = threads};
+  const rondo_cores cores = {.round = 5, .most_steps = most_steps, .limit = s->part->lower_bound, .threads = threads};
   uint64_t steps = 0;
   memcpy(s->offsets, s->stacked, sizeof s->offsets);
   *out_peak = s->peak;

@@ -224,14 +224,14 @@ static void test_profile_says_the_most_within_a_life(void **state) {
   rondo_scratch scratch = {.allocator = &allocator};
   rondo_box boxes[] = {{10, 0, 10}, {5, 2, 5}, {7, 4, 5}, {20, 8, 9}};
   const rondo_boxes all = {.boxes = boxes, .count = 4, .section_count = 10};
-  rondo_profile profile;
-  assert_ok(rondo_profile_make(&scratch, &all, &profile));
+  rondo_live_bytes live;
+  assert_ok(rondo_live_bytes_make(&scratch, &all, &live));
   const uint64_t most[] = {30, 22, 22, 30};
   for (size_t i = 0; i < 4; i++) {
-    assert_int_equal(rondo_profile_most(&profile, boxes[i].lower, boxes[i].upper), most[i]);
+    assert_int_equal(rondo_live_bytes_max(&live, boxes[i].lower, boxes[i].upper), most[i]);
   }
-  assert_int_equal(rondo_profile_peak(&profile), 30);
-  assert_int_equal(rondo_profile_lives(&profile)[3], 15);
+  assert_int_equal(live.tree[1].max, 30);
+  assert_int_equal(live.whole[3], 15);
   rondo_scratch_free(&scratch);
 }
 
