@@ -30,8 +30,7 @@
 #include "tree/tree.h"
 #include "tree/tree_check.h"
 
-/* Releases the references that the caller gave up, whether the call succeeded or not. */
-static void drop_given(const rondo_input *given, size_t count) {
+void rondo_call_drop_given(const rondo_input *given, size_t count) {
   for (size_t i = 0; given != NULL && i < count; i++)
     if (given[i].give) rondo_buffer_release(given[i].buffer);
 }
@@ -55,7 +54,7 @@ static rondo_status enter_path(rondo_function *function, rondo_stream *stream, s
     if (__builtin_expect(++tree->calm_paths == tree->calm_after, 0) && !tree->options.no_plan_again)
       rondo_path_plan_when_calm(tree, stream, inputs);
   }
-  tree->steps += is_new_step;
+  tree->info.steps += is_new_step;
   tree->path_step = tree->step;
   return RONDO_OK;
 }
@@ -115,7 +114,7 @@ static rondo_status run_eager(const rondo_asked *asked, rondo_form *form, rondo_
 static uint32_t count_siblings(const rondo_function *function) {
   const rondo_tree *tree = function->tree;
   uint32_t count = 0;
-  const rondo_recorded_call *call = tree->current == NULL ? tree->roots : tree->current->children;
+  const rondo_recorded_call *call = rondo_path_children(tree);
   for (; call != NULL; call = call->sibling) count += call->function == function;
   return count;
 }
@@ -123,7 +122,7 @@ static uint32_t count_siblings(const rondo_function *function) {
 static bool is_asked_for(const rondo_function *function) {
   const rondo_tree_options *options = &function->tree->options;
   const rondo_recording_question question = {.struct_size = sizeof question,
-                                             .recordings = function->recordings,
+                                             .recordings = function->info.recordings,
                                              .function = function->origin->name,
                                              .asked = (rondo_function *)(uintptr_t)function};
   return options->should_record == NULL || options->should_record(options->user, &question);
@@ -131,7 +130,7 @@ static bool is_asked_for(const rondo_function *function) {
 
 /* After the same parent; the most recent one. */
 static const rondo_recorded_call *find_latest(const rondo_tree *tree, const rondo_form *form) {
-  const rondo_recorded_call *call = tree->current == NULL ? tree->roots : tree->current->children;
+  const rondo_recorded_call *call = rondo_path_children(tree);
   const rondo_recorded_call *latest = NULL;
   for (; call != NULL; call = call->sibling)
     if (call->form == form && (latest == NULL || call->number > latest->number)) latest = call;
@@ -139,14 +138,14 @@ static const rondo_recorded_call *find_latest(const rondo_tree *tree, const rond
 }
 
 static void note_moved(rondo_function *function, bool is_full, size_t input, const char *before, const char *now) {
-  function->moved_count++;
+  function->info.moved++;
   (void)snprintf(function->moved, sizeof function->moved,
                  "static input %zu was at 0x%" PRIxPTR " when it was recorded and is at 0x%" PRIxPTR
                  " now; each address makes another recording%s: keep it at one address (rondo_buffer_create), or "
                  "declare it RONDO_INPUT_MOVING, so that it is copied or patched",
                  input, (uintptr_t)before, (uintptr_t)now,
                  is_full ? ", and the limit is reached (rondo_tree_options.max_recordings_per_parent)" : "");
-  rondo_log(function->moved_count == 1 ? RONDO_LOG_INFO : RONDO_LOG_DEBUG, "tree", "'%s': %s", function->origin->name,
+  rondo_log(function->info.moved == 1 ? RONDO_LOG_INFO : RONDO_LOG_DEBUG, "tree", "'%s': %s", function->origin->name,
             function->moved);
 }
 
@@ -208,7 +207,7 @@ static rondo_status finish_recorded(const rondo_asked *asked, rondo_recorded_cal
 
 static rondo_status run_after_failure(const rondo_asked *asked, rondo_form *form, const rondo_record_result *result) {
   rondo_tree *tree = asked->function->tree;
-  tree->rolled_back++;
+  tree->info.rolled_back++;
   if (++form->failures >= RONDO_MOST_FAILURES) rondo_form_skip(form, result->skip, result->message);
   const rondo_status status = run_eager(asked, form, result->skip, result->message);
   if (result->skip != RONDO_SKIP_DEPARTED) return status;
@@ -229,8 +228,8 @@ static rondo_status record(const rondo_asked *asked, rondo_form *form) {
                               &result, &call));
   if (call == NULL) return run_after_failure(asked, form, &result);
   form->failures = 0;
-  tree->recorded++;
-  asked->function->recorded++;
+  tree->info.recorded++;
+  asked->function->info.recorded++;
   rondo_log(RONDO_LOG_INFO, "tree", "'%s' is recorded: number %" PRIu32 " after %" PRIu32 ", %zu bytes of the arena",
             asked->function->origin->name, call->number, call->parent == NULL ? 0 : call->parent->number,
             call->arena_end);
@@ -276,8 +275,8 @@ static rondo_status replay(const rondo_asked *asked, rondo_recorded_call *call) 
   RONDO_TRY(rondo_outputs_check_count(asked->function, call->output_count, asked->output_count));
   RONDO_TRY(launch(asked, call));
   call->replays++;
-  tree->replayed++;
-  asked->function->replayed++;
+  tree->info.replayed++;
+  asked->function->info.replayed++;
   if (__builtin_expect(rondo_log_on(RONDO_LOG_DEBUG), 0))
     rondo_log(RONDO_LOG_DEBUG, "tree", "'%s' is replayed: number %" PRIu32, asked->function->origin->name,
               call->number);
@@ -392,8 +391,8 @@ static rondo_status call_into_capture(const rondo_asked *asked, const rondo_inpu
 
 static rondo_status call_entered(rondo_asked *asked, const rondo_input *given) {
   rondo_function *function = asked->function;
-  function->calls++;
-  function->tree->calls++;
+  function->info.calls++;
+  function->tree->info.calls++;
   if (__builtin_expect(function->tree->active != NULL, 0)) return call_nested(asked, given);
   if (__builtin_expect(!rondo_stream_runs_at_once(asked->stream), 0)) return call_into_capture(asked, given);
   return call_outermost(asked, given);
@@ -444,6 +443,6 @@ rondo_status rondo_function_call(rondo_function *function, rondo_stream *stream,
   rondo_status status = rondo_call_check(call, function, stream, inputs, input_count);
   if (status == RONDO_OK && output_count > 0) status = rondo_require(call, "outputs", (const void *)outputs);
   if (status == RONDO_OK) status = call_checked(&asked, inputs);
-  if (asked.raw == NULL) drop_given(inputs, input_count);
+  if (asked.raw == NULL) rondo_call_drop_given(inputs, input_count);
   return status;
 }

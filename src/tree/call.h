@@ -10,6 +10,9 @@
 RONDO_MUST_USE rondo_status rondo_call_check(const char *call, const rondo_function *function,
                                              const rondo_stream *stream, const rondo_input *inputs, size_t input_count);
 
+/* Releases the references that the caller gave up, whether the call succeeded or not. `given` may be NULL. */
+void rondo_call_drop_given(const rondo_input *given, size_t count);
+
 /* CAPTURE_REFUSED while the stream captures. */
 RONDO_MUST_USE rondo_status rondo_call_refuse_capture(const char *call, rondo_stream *stream);
 

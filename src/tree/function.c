@@ -68,7 +68,7 @@ static rondo_status make_form(rondo_function *function, const uint64_t *words, s
   }
   if (count > 0) memcpy(form->words, words, count * sizeof *words);
   form->word_count = count;
-  form->number = ++function->form_count;
+  form->number = ++function->info.shapes;
   form->warm_ups = function->options.warm_ups;
   form->next = function->forms;
   function->forms = form;
@@ -79,8 +79,8 @@ static rondo_status make_form(rondo_function *function, const uint64_t *words, s
 /* Above the limit of recordings, forms share one that says so. So an unlimited number of shapes takes no more memory.
  * */
 static rondo_form *find_last_form(const rondo_function *function) {
-  const bool is_full = function->form_count > function->options.max_shapes ||
-                       (function->options.static_shapes && function->form_count > 1);
+  const bool is_full = function->info.shapes > function->options.max_shapes ||
+                       (function->options.static_shapes && function->info.shapes > 1);
   return is_full ? function->forms : NULL;
 }
 
@@ -200,6 +200,8 @@ static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo
   const size_t count = options->input_count;
   uint32_t *inputs;
   function->tree = tree;
+  function->info.last_message = function->message;
+  function->info.moved_message = function->moved;
   function->options = *options;
   function->options.inputs = NULL;
   function->options.input_count = 0;
@@ -234,7 +236,7 @@ static rondo_status create(rondo_tree *tree, const rondo_function_options *optio
   function->number = ++tree->functions_made;
   function->next = tree->functions;
   tree->functions = function;
-  tree->function_count++;
+  tree->info.functions++;
   *out = function;
   return RONDO_OK;
 }
@@ -296,7 +298,7 @@ static void destroy(rondo_function *function) {
   rondo_function **place = &tree->functions;
   while (*place != function) place = &(*place)->next;
   *place = function->next;
-  tree->function_count--;
+  tree->info.functions--;
   if (tree->last_call.function == function->origin->name) tree->last_call = (rondo_call_info){.function = ""};
   rondo_function_free(function);
 }
@@ -327,19 +329,7 @@ rondo_status rondo_function_get_info(const rondo_function *function, rondo_funct
   RONDO_TRY(rondo_check_call(call, "the function", function));
   RONDO_TRY(rondo_require(call, "out_info", out_info));
   RONDO_TRY(rondo_tree_enter(function->tree, call));
-  rondo_function_info info = {.recordings = function->recordings,
-                              .shapes = function->form_count,
-                              .calls = function->calls,
-                              .replayed = function->replayed,
-                              .recorded = function->recorded,
-                              .bodies = function->bodies,
-                              .last_skip = function->last_skip,
-                              .last_message = function->message,
-                              .prepared = function->prepared,
-                              .demoted = function->demoted,
-                              .moved = function->moved_count,
-                              .moved_message = function->moved};
-  memcpy(info.skipped, function->skipped, sizeof info.skipped);
+  rondo_function_info info = function->info;
   rondo_tree_leave(function->tree);
   return rondo_versioned_write("rondo_function_info", &info, out_info, sizeof info);
 }

@@ -56,8 +56,7 @@ rondo_status rondo_padding_create(const rondo_tree *tree, const rondo_function_o
 /* After the tree's work. */
 static void free_memory(rondo_tree *tree, rondo_padded_input *input) {
   if (input->memory == NULL) return;
-  rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
-  rondo_owned_free_address(tree, stream, input->memory);
+  rondo_owned_free_address(tree, rondo_tree_last_stream(tree), input->memory);
   input->memory = NULL;
   input->room = 0;
 }

@@ -55,7 +55,7 @@ static void place_in(rondo_recorded_call **table, size_t places, rondo_recorded_
 }
 
 rondo_status rondo_recorded_reserve(rondo_tree *tree) {
-  if (tree->recording_count < tree->table_places) return RONDO_OK;
+  if (tree->info.recordings < tree->table_places) return RONDO_OK;
   const size_t places = tree->table_places == 0 ? 16 : tree->table_places * 2;
   rondo_recorded_call **table;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, places, sizeof *table, &table));
@@ -67,7 +67,7 @@ rondo_status rondo_recorded_reserve(rondo_tree *tree) {
 }
 
 void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
-  assert(tree->recording_count < tree->table_places);
+  assert(tree->info.recordings < tree->table_places);
   assert(call->parent == tree->current);
   assert(call->children == NULL && call->sibling == NULL);
   place_in(tree->table, tree->table_places, call);
@@ -82,9 +82,9 @@ void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
   else
     tree->last->next = call;
   tree->last = call;
-  tree->recording_count++;
+  tree->info.recordings++;
   tree->calm_paths = 0;
-  call->function->recordings++;
+  call->function->info.recordings++;
   call->form->recordings++;
 }
 
@@ -92,7 +92,7 @@ void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
 
 /* If lifetimes are watched, those of slots end with the recording. Its launches must be done by then. */
 static void wait_where_watched(const rondo_tree *tree) {
-  const rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
+  const rondo_stream *stream = rondo_tree_last_stream(tree);
   if (tree->is_watched && stream != NULL)
     rondo_status_ignore(stream->queue->ops->await(stream->queue), "the next synchronization of the stream returns it");
 }
@@ -119,7 +119,7 @@ void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call) {
   free_segments(tree, call);
   rondo_demoted_free_all(tree, call);
   rondo_release(allocator, call->key, call->key_count, sizeof *call->key);
-  rondo_release(allocator, call->dead_before, ((size_t)call->first_bit + 63) / 64, sizeof *call->dead_before);
+  rondo_release(allocator, call->dead_before, rondo_bit_words(call->first_bit), sizeof *call->dead_before);
   rondo_release(allocator, call->outputs, call->output_count, sizeof *call->outputs);
   rondo_noted_lifetimes_release(call->noted);
   rondo_release(allocator, call->given_up, call->given_up_room, sizeof *call->given_up);
@@ -157,12 +157,12 @@ static void take_from_list(rondo_tree *tree, rondo_recorded_call *call) {
 static void remove_leaf(rondo_tree *tree, rondo_recorded_call *call) {
   assert(call->children == NULL);
   assert(call != tree->current && call != tree->aside);
-  assert(tree->recording_count > 0 && call->function->recordings > 0 && call->form->recordings > 0);
+  assert(tree->info.recordings > 0 && call->function->info.recordings > 0 && call->form->recordings > 0);
   take_from_table(tree, call);
   take_from_family(tree, call);
   take_from_list(tree, call);
-  tree->recording_count--;
-  call->function->recordings--;
+  tree->info.recordings--;
+  call->function->info.recordings--;
   call->form->recordings--;
   if (tree->last_call.recording == call->number) tree->last_call.recording = 0;
   rondo_recorded_free(tree, call);
@@ -178,6 +178,13 @@ void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call) {
     if (is_done) return;
     at = parent;
   }
+}
+
+size_t rondo_recorded_arena_minimum(const rondo_tree *tree) {
+  size_t most = 0;
+  for (const rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
+    if (call->arena_minimum > most) most = call->arena_minimum;
+  return most;
 }
 
 /* Bounds ----------------------------------------------------------------------------------------------------------- */
@@ -200,16 +207,16 @@ static bool give_up_oldest(rondo_tree *tree) {
   rondo_recorded_call *oldest = find_oldest(tree);
   if (oldest == NULL) return false;
   rondo_log(RONDO_LOG_INFO, "tree", "recording %u of '%s' is evicted: %u recordings, %llu bytes in execs",
-            oldest->number, oldest->function->origin->name, tree->recording_count,
+            oldest->number, oldest->function->origin->name, tree->info.recordings,
             (unsigned long long)tree->exec_bytes[0] + tree->exec_bytes[1]);
-  tree->evicted++;
+  tree->info.evicted++;
   remove_leaf(tree, oldest);
   return true;
 }
 
 bool rondo_recorded_evict(rondo_tree *tree) {
-  while (tree->recording_count >= tree->options.max_recordings && give_up_oldest(tree)) continue;
-  return tree->recording_count < tree->options.max_recordings;
+  while (tree->info.recordings >= tree->options.max_recordings && give_up_oldest(tree)) continue;
+  return tree->info.recordings < tree->options.max_recordings;
 }
 
 void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t most) {

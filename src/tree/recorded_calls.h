@@ -22,6 +22,9 @@ void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call);
 void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call); /* was never put in; NULL is fine */
 void rondo_segment_free(rondo_tree *tree, rondo_segment *segment);     /* what it has */
 
+/* The most bytes of the arena that are live at once in any recorded call. */
+size_t rondo_recorded_arena_minimum(const rondo_tree *tree);
+
 /* Makes room for one more under the tree's limit. False: impossible, because all recorded calls belong to the path. */
 bool rondo_recorded_evict(rondo_tree *tree);
 void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t most); /* until the execs have fewer bytes than that */

@@ -48,7 +48,7 @@ static inline uint32_t way_word(const rondo_resolved_input *input) {
 }
 
 static inline uint64_t key_head(const rondo_tree *tree, const rondo_function *function) {
-  return (uint64_t)function->number << 32 | (tree->current == NULL ? 0 : tree->current->number);
+  return (uint64_t)function->number << 32 | rondo_path_last_number(tree);
 }
 
 size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,

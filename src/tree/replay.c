@@ -38,8 +38,8 @@ static bool is_endangered(const rondo_recorded_call *call, const rondo_bound_inp
 static rondo_status copy_in(rondo_tree *tree, rondo_stream *stream, const rondo_bound_input *bound,
                             const void *source) {
   assert(bound->slot != NULL);
-  tree->copied_inputs++;
-  tree->copied_bytes += bound->bytes;
+  tree->info.copied_inputs++;
+  tree->info.copied_bytes += bound->bytes;
   return source == bound->slot ? RONDO_OK : rondo_stream_copy(stream, bound->slot, source, bound->bytes);
 }
 
@@ -61,13 +61,13 @@ static rondo_status bind_input(rondo_tree *tree, rondo_stream *stream, const ron
                                const void **out_address) {
   *out_address = input->address;
   if (is_patched_now(bound, input)) {
-    tree->patched_inputs++;
+    tree->info.patched_inputs++;
     return RONDO_OK;
   }
   if (bound->way == RONDO_BOUND_COPIED && !is_copied_before(call, bound, input) &&
       rondo_input_can_be_copied(tree, input->address, input->bytes)) {
-    tree->copied_inputs++;
-    tree->copied_bytes += bound->bytes;
+    tree->info.copied_inputs++;
+    tree->info.copied_bytes += bound->bytes;
     return RONDO_OK;
   }
   *out_address = bound->slot;
@@ -94,8 +94,8 @@ static rondo_status save_inputs(rondo_tree *tree, const rondo_recorded_call *cal
     if (!is_endangered(call, bound, input)) continue;
     RONDO_TRY(rondo_owned_allocate(tree, stream, bound->bytes, "an input between two steps", &saved[i]));
     RONDO_TRY(rondo_stream_copy(stream, saved[i], input->address, bound->bytes));
-    tree->clones++;
-    tree->cloned_bytes += bound->bytes;
+    tree->info.clones++;
+    tree->info.cloned_bytes += bound->bytes;
   }
   return RONDO_OK;
 }
@@ -109,7 +109,7 @@ static rondo_status bind_saved(rondo_tree *tree, const rondo_recorded_call *call
                                const rondo_resolved_input *inputs) {
   void **saved;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, call->bound_count, sizeof(void *), &saved));
-  tree->allocations++;
+  tree->info.allocations++;
   rondo_status status = save_inputs(tree, call, stream, inputs, saved);
   if (status == RONDO_OK) status = bind_inputs(tree, call, stream, inputs, saved);
   rondo_saved_error error;
@@ -148,9 +148,9 @@ static inline __attribute__((always_inline)) bool set_addresses(rondo_tree *tree
     copied++;
     bytes += bound[i].bytes;
   }
-  tree->patched_inputs += count - copied;
-  tree->copied_inputs += copied;
-  tree->copied_bytes += bytes;
+  tree->info.patched_inputs += count - copied;
+  tree->info.copied_inputs += copied;
+  tree->info.copied_bytes += bytes;
   return true;
 }
 
@@ -196,7 +196,7 @@ static rondo_status take_step(const rondo_recorded_call *call, const rondo_segme
   return rondo_fail_callback(status, before, "rondo_function_call: a host step of '%s'", call->function->origin->name);
 }
 
-static rondo_status launch_segments(const rondo_recorded_call *call, rondo_stream *stream) {
+rondo_status rondo_replay_launch(const rondo_recorded_call *call, rondo_stream *stream) {
   for (size_t i = 0; i < call->segment_count; i++) {
     const rondo_segment *segment = &call->segments[i];
     RONDO_TRY(rondo_replay_segment(call, segment, stream));
@@ -207,13 +207,9 @@ static rondo_status launch_segments(const rondo_recorded_call *call, rondo_strea
   return RONDO_OK;
 }
 
-rondo_status rondo_replay_launch(const rondo_recorded_call *call, rondo_stream *stream) {
-  return launch_segments(call, stream);
-}
-
 rondo_status rondo_replay(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                           const rondo_resolved_input *inputs) {
   RONDO_TRY(bind_all(tree, call, stream, inputs));
-  RONDO_TRY(launch_segments(call, stream));
+  RONDO_TRY(rondo_replay_launch(call, stream));
   return call->function->has_written_moving ? write_back(call, stream, inputs) : RONDO_OK;
 }

@@ -57,13 +57,13 @@ void rondo_skip_forget(rondo_function *function) {
 
 void rondo_skip_note(rondo_function *function, rondo_skip skip, const char *message) {
   rondo_tree *tree = function->tree;
-  function->skipped[skip]++;
-  tree->skipped[skip]++;
-  function->last_skip = skip;
+  function->info.skipped[skip]++;
+  tree->info.skipped[skip]++;
+  function->info.last_skip = skip;
   (void)snprintf(function->message, sizeof function->message, "%s", message);
   keep_message(function, skip, message);
   const bool is_usual = !rondo_skip_is_strict(skip);
-  rondo_log(is_usual || function->skipped[skip] > 1 ? RONDO_LOG_DEBUG : RONDO_LOG_INFO, "tree",
+  rondo_log(is_usual || function->info.skipped[skip] > 1 ? RONDO_LOG_DEBUG : RONDO_LOG_INFO, "tree",
             "'%s' runs eagerly: %s%s%s", function->origin->name, rondo_skip_name(skip), message[0] == '\0' ? "" : ": ",
             message);
 }

@@ -85,9 +85,9 @@ static void check_recordings(const rondo_tree *tree) {
     last = call;
   }
   assert(tree->last == last);
-  assert(tree->recording_count == count);
+  assert(tree->info.recordings == count);
   assert(in_families == count);
-  assert(tree->recording_count <= tree->options.max_recordings);
+  assert(tree->info.recordings <= tree->options.max_recordings);
 }
 
 /* Functions -------------------------------------------------------------------------------------------------------- */
@@ -99,11 +99,11 @@ static void check_functions(const rondo_tree *tree) {
     assert(function->tree == tree);
     assert(function->options.input_count <= tree->input_room);
     for (const rondo_form *form = function->forms; form != NULL; form = form->next) of_forms += form->recordings;
-    assert(of_forms == function->recordings);
-    recordings += function->recordings;
+    assert(of_forms == function->info.recordings);
+    recordings += function->info.recordings;
   }
-  assert(functions == tree->function_count);
-  assert(recordings == tree->recording_count);
+  assert(functions == tree->info.functions);
+  assert(recordings == tree->info.recordings);
 }
 
 /* Execs and buffers ------------------------------------------------------------------------------------------------ */

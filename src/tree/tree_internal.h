@@ -75,14 +75,10 @@ struct rondo_function {
                               rondo_inputs_are_written_shared */
   rondo_padding *padding;  /* NULL without buckets */
   rondo_form *forms;
-  uint32_t form_count, recordings;
-  uint64_t calls, replayed, recorded, bodies, prepared, demoted;
-  uint64_t skipped[RONDO_SKIP_ROOM];
-  rondo_skip last_skip;
+  rondo_function_info info; /* its messages are the two below */
   char message[RONDO_TREE_MESSAGE];
+  char moved[RONDO_TREE_MESSAGE];
   char *messages[RONDO_SKIP_ROOM]; /* the last one of each reason, for rondo_tree_explain; NULL: none */
-  uint64_t moved_count;            /* static inputs that were not at their recorded address; */
-  char moved[RONDO_TREE_MESSAGE];  /* ... the last one as a message */
 };
 
 /* Where an output of a recorded call is. */
@@ -204,7 +200,8 @@ struct rondo_tree {
   rondo_buffer *step_buffers;            /* OWNED ones of a step; of no step */
   rondo_buffer *unfreed;                 /* settled; their memory is freed with the next call, by `next` */
   RONDO_ARRAY(void *) unfreed_addresses; /* likewise, of no buffer */
-  uint64_t tick, calls, replayed, steps, patched_inputs, copied_inputs, copied_bytes, allocations;
+  uint64_t tick;
+  rondo_tree_info info;       /* except for what rondo_tree_read_info computes */
   rondo_call_info last_call;  /* `message` is below */
   rondo_tree_options options; /* zeros replaced; `name` is the tree's own */
 
@@ -212,13 +209,12 @@ struct rondo_tree {
   rondo_allocator allocator;
   rondo_pool *pool; /* of what runs eager, of clones and rondo_buffer_create */
   rondo_arena *arena;
-  uint64_t pool_bytes; /* in buffers */
 
   rondo_function *functions;
-  uint32_t function_count, functions_made;
+  uint32_t functions_made;
   rondo_recorded_call *first, *last;
   rondo_recorded_call *roots;
-  uint32_t recording_count, recordings_made;
+  uint32_t recordings_made;
   rondo_recorded_call **table; /* by hash; `table_places` is a power of two */
   size_t table_places;
   rondo_path_plan *plans;
@@ -235,14 +231,7 @@ struct rondo_tree {
   uint32_t *moves;       /* scratch for outputs, if more are made than requested */
   rondo_buffer **handed; /* outputs beyond the requested ones */
   size_t input_room, word_room, handed_room;
-
-  uint64_t recorded, prepared, evicted, rolled_back;
-  uint64_t shared_execs, switches, exec_overruns;
-  uint64_t checked, untrusted, demoted;
   uint32_t demoted_places;
-  uint64_t planned_paths, planned_before, planned_after, warmed_up_paths;
-  uint64_t clones, cloned_bytes;
-  uint64_t skipped[RONDO_SKIP_ROOM];
   char message[RONDO_TREE_MESSAGE];
 };
 
@@ -269,10 +258,27 @@ typedef struct rondo_resolved_input {
   const size_t *shape; /* of `rank` dimensions; not set when there are none */
 } rondo_resolved_input;
 
+/* The stream of the last call; NULL if there was no call or the stream is gone. */
+static inline rondo_stream *rondo_tree_last_stream(const rondo_tree *tree) {
+  return tree->last_stream == NULL ? NULL : tree->last_stream->stream;
+}
+
+/* The recorded calls after the path's end. */
+static inline rondo_recorded_call *rondo_path_children(const rondo_tree *tree) {
+  return tree->current == NULL ? tree->roots : tree->current->children;
+}
+
+/* The number of the recorded call at the path's end; 0 if the path is empty. */
+static inline uint32_t rondo_path_last_number(const rondo_tree *tree) {
+  return tree->current == NULL ? 0 : tree->current->number;
+}
+
+/* The number of words of a set of `bits` bits. */
+static inline size_t rondo_bit_words(size_t bits) { return (bits + 63) / 64; }
+
 /* Whether no output is live that was dead when the call was recorded. */
 static inline bool rondo_recorded_fits(const rondo_tree *tree, const uint64_t *dead_before, uint32_t first_bit) {
-  const size_t words = ((size_t)first_bit + 63) / 64;
-  for (size_t i = 0; i < words; i++)
+  for (size_t i = 0; i < rondo_bit_words(first_bit); i++)
     if ((tree->live[i] & dead_before[i]) != 0) return false;
   return true;
 }

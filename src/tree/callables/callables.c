@@ -363,6 +363,6 @@ rondo_status rondo_callables_get_info(rondo_callables *callables, rondo_callable
                                .exec_host_bytes = tree.exec_host_bytes,
                                .exec_device_bytes = tree.exec_device_bytes};
   for (size_t i = 0; i < callables->order_count; i++)
-    info.bodies += rondo_callables_part(callables, i)->function->bodies;
+    info.bodies += rondo_callables_part(callables, i)->function->info.bodies;
   return rondo_versioned_write("rondo_callables_info", &info, out_info, sizeof info);
 }

@@ -209,58 +209,55 @@ static rondo_status call_part(const char *call, rondo_callables *callables, cons
   return copy_back(part, stream);
 }
 
-static rondo_status check_front(const char *call, const rondo_callables *callables, size_t index,
-                                rondo_stream *stream) {
+static rondo_status find_part(const char *call, const rondo_callables *callables, size_t index, bool is_backward,
+                              rondo_stream *stream, const rondo_callable_part **out) {
   RONDO_TRY(rondo_check_call(call, "the callables", callables));
   RONDO_TRY(rondo_require(call, "the stream", stream));
   RONDO_TRY(rondo_require_device(call, "the stream", callables->tree->device, stream->device));
-  if (index < callables->count) return rondo_call_refuse_capture(call, stream);
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: there is no callable %zu of %zu", call,
-                    index, callables->count);
+  if (index >= callables->count)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: there is no callable %zu of %zu", call,
+                      index, callables->count);
+  const rondo_callable_state *state = &callables->states[index];
+  *out = is_backward ? &state->backward : &state->forward;
+  RONDO_TRY(rondo_call_refuse_capture(call, stream));
+  if ((*out)->function != NULL) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: '%s' has no backward", call,
+                    state->forward.function->origin->name);
 }
 
-static rondo_status call_checked(const char *call, rondo_callables *callables, const rondo_callable_part *part,
+static rondo_status call_checked(const char *call, rondo_callables *callables, size_t index, bool is_backward,
                                  rondo_stream *stream, const rondo_input *inputs, size_t input_count,
                                  rondo_buffer **outputs, size_t output_count) {
-  if (input_count > 0) RONDO_TRY(rondo_require(call, "inputs", inputs));
+  const rondo_callable_part *part;
+  RONDO_TRY(find_part(call, callables, index, is_backward, stream, &part));
+  if (input_count > 0) RONDO_TRY(rondo_require(call, is_backward ? "gradients" : "inputs", inputs));
   if (output_count > 0) RONDO_TRY(rondo_require(call, "outputs", (const void *)outputs));
   RONDO_TRY(check_call(call, callables, part, input_count, output_count));
   return call_part(call, callables, part, stream, inputs, outputs, output_count);
 }
 
-/* Releases the references that the caller gave up, whether the call succeeded or not. */
-static void drop_given(const rondo_input *inputs, size_t count) {
-  for (size_t i = 0; inputs != NULL && i < count; i++)
-    if (inputs[i].give) rondo_buffer_release(inputs[i].buffer);
+static rondo_status call_one(const char *call, rondo_callables *callables, size_t index, bool is_backward,
+                             rondo_stream *stream, const rondo_input *inputs, size_t input_count,
+                             rondo_buffer **outputs, size_t output_count) {
+  for (size_t i = 0; outputs != NULL && i < output_count; i++) outputs[i] = NULL;
+  const rondo_status status =
+      call_checked(call, callables, index, is_backward, stream, inputs, input_count, outputs, output_count);
+  rondo_call_drop_given(inputs, input_count);
+  return status;
 }
 
 rondo_status rondo_callables_forward(rondo_callables *callables, size_t index, rondo_stream *stream,
                                      const rondo_input *inputs, size_t input_count, rondo_buffer **outputs,
                                      size_t output_count) {
-  const char *const call = "rondo_callables_forward";
-  for (size_t i = 0; outputs != NULL && i < output_count; i++) outputs[i] = NULL;
-  rondo_status status = check_front(call, callables, index, stream);
-  if (status == RONDO_OK)
-    status = call_checked(call, callables, &callables->states[index].forward, stream, inputs, input_count, outputs,
-                          output_count);
-  drop_given(inputs, input_count);
-  return status;
+  return call_one("rondo_callables_forward", callables, index, false, stream, inputs, input_count, outputs,
+                  output_count);
 }
 
 rondo_status rondo_callables_backward(rondo_callables *callables, size_t index, rondo_stream *stream,
                                       const rondo_input *gradients, size_t gradient_count, rondo_buffer **outputs,
                                       size_t output_count) {
-  const char *const call = "rondo_callables_backward";
-  for (size_t i = 0; outputs != NULL && i < output_count; i++) outputs[i] = NULL;
-  rondo_status status = check_front(call, callables, index, stream);
-  if (status == RONDO_OK && callables->states[index].backward.function == NULL)
-    status = rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: '%s' has no backward", call,
-                        callables->states[index].forward.function->origin->name);
-  if (status == RONDO_OK)
-    status = call_checked(call, callables, &callables->states[index].backward, stream, gradients, gradient_count,
-                          outputs, output_count);
-  drop_given(gradients, gradient_count);
-  return status;
+  return call_one("rondo_callables_backward", callables, index, true, stream, gradients, gradient_count, outputs,
+                  output_count);
 }
 
 rondo_status rondo_callables_restart(rondo_callables *callables) {

@@ -144,14 +144,9 @@ static void explain_finding(const rondo_recorded_call *call, size_t segment, con
   rondo_document_number(out, "segment", segment, NULL);
   rondo_document_string(out, "kind", kinds[finding->kind], "%");
   rondo_document_number(out, "node", rondo_node_number(finding->node), NULL);
-  if (finding->parameter == RONDO_PATCH_NO_PARAMETER)
-    rondo_document_null(out, "parameter");
-  else
-    rondo_document_number(out, "parameter", finding->parameter, NULL);
-  if (finding->input == RONDO_PATCH_NO_INPUT)
-    rondo_document_null(out, "input");
-  else
-    rondo_document_number(out, "input", call->bound[finding->input].input, NULL);
+  const bool has_input = finding->input != RONDO_PATCH_NO_INPUT;
+  rondo_explain_optional(out, "parameter", finding->parameter != RONDO_PATCH_NO_PARAMETER, finding->parameter, NULL);
+  rondo_explain_optional(out, "input", has_input, has_input ? call->bound[finding->input].input : 0, NULL);
   rondo_document_string(out, "message", finding->message, ": %");
   rondo_document_object_end(out);
 }
@@ -190,10 +185,7 @@ static void explain_path_to(const rondo_tree *tree, const rondo_recorded_call *c
 static void explain_place(const rondo_tree *tree, const rondo_recorded_call *call, rondo_document *out) {
   rondo_document_line(out, "%*s", 2 * (int)(call->depth < DEEPEST ? call->depth : DEEPEST), "");
   rondo_document_number(out, "number", call->number, "%");
-  if (call->parent == NULL)
-    rondo_document_null(out, "parent");
-  else
-    rondo_document_number(out, "parent", call->parent->number, NULL);
+  rondo_explain_optional(out, "parent", call->parent != NULL, call->parent == NULL ? 0 : call->parent->number, NULL);
   explain_path_to(tree, call, out);
   rondo_document_string(out, "function", call->function->origin->name, " '%'");
   rondo_document_number(out, "form", call->form->number, " form %");

@@ -23,7 +23,8 @@ static void explain_bounds(const rondo_tree *tree, rondo_document *out) {
                        "% of a function in one place");
   rondo_document_bytes(out, "arena_bytes", options->max_bytes, options->max_bytes > 0 ? "arena %" : NULL);
   rondo_document_bytes(out, "exec_bytes", options->max_exec_bytes, options->max_exec_bytes > 0 ? "execs %" : NULL);
-  rondo_document_count(out, NULL, tree->exec_overruns, tree->exec_overruns > 0 ? " (% made beyond it)" : NULL);
+  rondo_document_count(out, NULL, tree->info.exec_overruns,
+                       tree->info.exec_overruns > 0 ? " (% made beyond it)" : NULL);
   rondo_document_object_end(out);
 }
 
@@ -131,10 +132,7 @@ static void explain_path(const rondo_tree *tree, const rondo_tree_info *info, ro
   rondo_document_object_begin(out, "path");
   rondo_document_number(out, "step", tree->path_step, "step %:");
   rondo_document_count(out, "length", info->path_length, " % recording(s)");
-  if (tree->current == NULL)
-    rondo_document_null(out, "recording");
-  else
-    rondo_document_number(out, "recording", tree->current->number, "the last is number %");
+  rondo_explain_optional(out, "recording", tree->current != NULL, rondo_path_last_number(tree), "the last is number %");
   rondo_document_count(out, "live_outputs", info->live_outputs, "; % live output(s)");
   rondo_document_object_end(out);
 }
@@ -234,21 +232,21 @@ static void explain_demoted_after(const rondo_function *function, const rondo_re
 }
 
 static void explain_moved(const rondo_function *function, rondo_document *out) {
-  const bool is_moved = function->moved_count > 0;
+  const bool is_moved = function->info.moved > 0;
   if (is_moved) rondo_document_label(out, "moved");
   rondo_document_object_begin(out, "moved");
-  rondo_document_count(out, "times", function->moved_count, is_moved ? "% time(s)" : NULL);
+  rondo_document_count(out, "times", function->info.moved, is_moved ? "% time(s)" : NULL);
   rondo_document_string(out, "message", function->moved, is_moved ? "the last: %" : NULL);
   rondo_document_object_end(out);
 }
 
 static void explain_function_calls(const rondo_function *function, rondo_document *out) {
-  rondo_document_count(out, "calls", function->calls, ", calls %:");
-  rondo_document_count(out, "replayed", function->replayed, " % replayed");
-  rondo_document_count(out, "recorded", function->recorded, "% recorded");
-  rondo_document_count(out, "eager", sum_skipped(function->skipped), "% eager");
-  rondo_document_count(out, "bodies", function->bodies, "; the body ran % time(s)");
-  rondo_document_count(out, "prepared", function->prepared, function->prepared > 0 ? "; % prepared" : NULL);
+  rondo_document_count(out, "calls", function->info.calls, ", calls %:");
+  rondo_document_count(out, "replayed", function->info.replayed, " % replayed");
+  rondo_document_count(out, "recorded", function->info.recorded, "% recorded");
+  rondo_document_count(out, "eager", sum_skipped(function->info.skipped), "% eager");
+  rondo_document_count(out, "bodies", function->info.bodies, "; the body ran % time(s)");
+  rondo_document_count(out, "prepared", function->info.prepared, function->info.prepared > 0 ? "; % prepared" : NULL);
 }
 
 static void explain_function(const rondo_function *function, rondo_document *out) {
@@ -261,7 +259,7 @@ static void explain_function(const rondo_function *function, rondo_document *out
   rondo_document_string(out, "binding", bindings[function->options.binding], NULL);
   rondo_document_flag(out, "recording", !function->is_off, NULL, ", recording is off");
   explain_function_calls(function, out);
-  explain_reasons(function->skipped, function->messages, out);
+  explain_reasons(function->info.skipped, function->messages, out);
   explain_forms(function, out);
   rondo_document_list_begin(out, "demoted");
   for (const rondo_recorded_call *at = function->tree->first; at != NULL; at = at->next)

@@ -13,6 +13,15 @@
 /* tree_explain.c: adds the fields of an input to the open object. The phrase is that of its kind. */
 void rondo_explain_input(const rondo_keyed_input *input, const char *phrase, rondo_document *out);
 
+/* Adds a number, or null if the tree has none. */
+static inline void rondo_explain_optional(rondo_document *out, const char *key, bool has, uint64_t number,
+                                          const char *phrase) {
+  if (has)
+    rondo_document_number(out, key, number, phrase);
+  else
+    rondo_document_null(out, key);
+}
+
 /* recording_explain.c: a list of all recordings. The text has each after its parent. */
 void rondo_explain_recordings(const rondo_tree *tree, rondo_document *out);
 

@@ -8,11 +8,13 @@
 #include "tree/pad_to_bucket.h"
 #include "tree/path/owned_buffer.h"
 
+/* The buffer belongs to no generation. */
 static rondo_status make_buffer(rondo_tree *tree, rondo_function *function, rondo_buffer_kind kind,
-                                const rondo_output *output, rondo_buffer **out) {
-  RONDO_TRY(rondo_buffer_acquire(tree->commons, function->origin, &tree->allocations, out));
+                                const rondo_output *output, char *address, rondo_buffer **out) {
+  RONDO_TRY(rondo_buffer_acquire(tree->commons, function->origin, &tree->info.allocations, out));
   rondo_buffer *buffer = *out;
   buffer->kind = kind;
+  buffer->address = address;
   buffer->step = tree->step;
   buffer->extent.bytes = output->extent.bytes;
   buffer->extent.type = output->extent.type;
@@ -30,9 +32,8 @@ static rondo_status make_buffer(rondo_tree *tree, rondo_function *function, rond
 /* Fresh memory of the arena. The path retains it from now on. */
 static rondo_status make_recorded(rondo_tree *tree, rondo_function *function, const rondo_output *output,
                                   rondo_buffer **out) {
-  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_ARENA, output, out));
+  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_ARENA, output, output->address, out));
   (*out)->generation = tree->commons->generation;
-  (*out)->address = output->address;
   (*out)->bit = output->bit;
   (*out)->is_recorded = true;
   assert(output->bit < tree->path_bits && tree->holders[output->bit] == NULL);
@@ -43,7 +44,7 @@ static rondo_status make_recorded(rondo_tree *tree, rondo_function *function, co
 
 static rondo_status make_part(rondo_tree *tree, rondo_function *function, const rondo_output *output,
                               rondo_buffer *whole, rondo_buffer **out) {
-  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_PART, output, out));
+  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_PART, output, NULL, out));
   rondo_buffer *base = whole->base != NULL ? whole->base : whole;
   assert(base->base == NULL);
   rondo_buffer_retain(base);
@@ -60,26 +61,14 @@ static rondo_status make_of_input(rondo_tree *tree, rondo_function *function, co
     placed.offset += (size_t)(input->address - rondo_buffer_memory(input->buffer));
     return make_part(tree, function, &placed, input->buffer, out);
   }
-  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, out));
-  (*out)->generation = RONDO_NO_GENERATION;
-  (*out)->address = input->address == NULL ? NULL : input->address + output->offset;
-  return RONDO_OK;
+  char *const address = input->address == NULL ? NULL : input->address + output->offset;
+  return make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, address, out);
 }
 
 static rondo_status make_nested(rondo_tree *tree, rondo_function *function, const rondo_output *output,
                                 rondo_buffer **out) {
-  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_NESTED, output, out));
+  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_NESTED, output, output->address, out));
   (*out)->generation = tree->commons->nested_generation;
-  (*out)->address = output->address;
-  return RONDO_OK;
-}
-
-/* Memory of the caller's graph, which frees or keeps it. */
-static rondo_status make_captured(rondo_tree *tree, rondo_function *function, const rondo_output *output,
-                                  rondo_buffer **out) {
-  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, out));
-  (*out)->generation = RONDO_NO_GENERATION;
-  (*out)->address = output->address;
   return RONDO_OK;
 }
 
@@ -91,7 +80,8 @@ static rondo_status make_fresh(rondo_tree *tree, rondo_function *function, rondo
     case RONDO_OUTPUTS_NESTED:
       return make_nested(tree, function, output, out);
     case RONDO_OUTPUTS_CAPTURED:
-      return make_captured(tree, function, output, out);
+      /* Memory of the caller's graph, which frees or keeps it. */
+      return make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, output->address, out);
     case RONDO_OUTPUTS_EAGER:
       break;
   }
@@ -105,9 +95,7 @@ static rondo_status make_one(rondo_tree *tree, rondo_function *function, rondo_o
                              rondo_buffer **out) {
   switch (output->place) {
     case RONDO_OUTPUT_EMPTY:
-      RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, out));
-      (*out)->generation = RONDO_NO_GENERATION;
-      return RONDO_OK;
+      return make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, NULL, out);
     case RONDO_OUTPUT_FRESH:
       break;
     case RONDO_OUTPUT_OF_INPUT:

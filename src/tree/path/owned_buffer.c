@@ -42,7 +42,7 @@ rondo_status rondo_owned_adopt(rondo_tree *tree, void *address, const rondo_buff
   buffer->step = tree->step;
   buffer->address = address;
   buffer->extent = *extent;
-  tree->pool_bytes += extent->bytes;
+  tree->info.eager_bytes += extent->bytes;
   link_in(tree, buffer);
   return RONDO_OK;
 }
@@ -85,8 +85,8 @@ void rondo_owned_free_address(rondo_tree *tree, rondo_stream *stream, void *addr
 }
 
 static void forget_memory(rondo_tree *tree, rondo_buffer *buffer) {
-  assert(tree->pool_bytes >= buffer->extent.bytes);
-  tree->pool_bytes -= buffer->extent.bytes;
+  assert(tree->info.eager_bytes >= buffer->extent.bytes);
+  tree->info.eager_bytes -= buffer->extent.bytes;
   buffer->address = NULL;
   buffer->kind = RONDO_BUFFER_BORROWED;
 }
@@ -160,9 +160,9 @@ rondo_status rondo_owned_clone(rondo_tree *tree, rondo_stream *stream, rondo_buf
   buffer->generation = RONDO_NO_GENERATION;
   buffer->address = address;
   buffer->is_recorded = false;
-  tree->pool_bytes += buffer->extent.bytes;
-  tree->clones++;
-  tree->cloned_bytes += buffer->room;
+  tree->info.eager_bytes += buffer->extent.bytes;
+  tree->info.clones++;
+  tree->info.cloned_bytes += buffer->room;
   link_in(tree, buffer);
   return RONDO_OK;
 }
@@ -198,8 +198,7 @@ static rondo_status make(rondo_tree *tree, rondo_stream *stream, const rondo_buf
   void *address;
   RONDO_TRY(rondo_owned_allocate(tree, stream, extent->bytes, name, &address));
   const rondo_status status = rondo_owned_adopt(tree, address, extent, origin, RONDO_NO_GENERATION, out);
-  if (status != RONDO_OK && stream != NULL) rondo_owned_free_address(tree, stream, address);
-  if (status != RONDO_OK && stream == NULL) (void)free_address(tree, NULL, address);
+  if (status != RONDO_OK) rondo_owned_free_address(tree, stream, address);
   return status;
 }
 

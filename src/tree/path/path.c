@@ -19,7 +19,7 @@ static size_t bit_words(const rondo_tree *tree) { return tree->bit_room / 64; }
 
 rondo_status rondo_path_reserve(rondo_tree *tree, size_t bits) {
   if (bits <= tree->bit_room) return RONDO_OK;
-  const size_t room = (bits + 63) / 64 * 64 * 2;
+  const size_t room = rondo_bit_words(bits) * 64 * 2;
   const rondo_allocator *allocator = &tree->allocator;
   uint64_t *live;
   rondo_buffer **holders;
@@ -41,8 +41,16 @@ rondo_status rondo_path_reserve(rondo_tree *tree, size_t bits) {
   return RONDO_OK;
 }
 
+rondo_status rondo_path_list_dead(const rondo_tree *tree, uint32_t bits, uint64_t **out) {
+  const size_t words = rondo_bit_words(bits);
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, words, sizeof **out, out));
+  for (size_t i = 0; i < words; i++) (*out)[i] = i < bit_words(tree) ? ~tree->live[i] : ~UINT64_C(0);
+  if (bits % 64 != 0) (*out)[words - 1] &= (UINT64_C(1) << bits % 64) - 1;
+  return RONDO_OK;
+}
+
 static bool is_any_live(const rondo_tree *tree) {
-  for (size_t i = 0; i < (tree->path_bits + 63) / 64; i++)
+  for (size_t i = 0; i < rondo_bit_words(tree->path_bits); i++)
     if (tree->live[i] != 0) return true;
   return false;
 }
@@ -66,7 +74,7 @@ void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call) {
 /* The queue on which lifetimes end after the tree's work: that of the stream, otherwise that of the last call, which
  * comes after all of the work. NULL if the stream of the last call is gone and the work is done. */
 static rondo_queue *queue_behind(const rondo_tree *tree, const rondo_stream *stream) {
-  if (stream == NULL && tree->last_stream != NULL) stream = tree->last_stream->stream;
+  if (stream == NULL) stream = rondo_tree_last_stream(tree);
   return stream == NULL ? NULL : stream->queue;
 }
 

@@ -8,6 +8,8 @@
 
 /* path.c: adds a launched recorded call to the path and makes buffers for the requested outputs. */
 RONDO_MUST_USE rondo_status rondo_path_reserve(rondo_tree *tree, size_t bits);
+/* Makes a set of the first `bits` outputs of the path with those that are not live. */
+RONDO_MUST_USE rondo_status rondo_path_list_dead(const rondo_tree *tree, uint32_t bits, uint64_t **out);
 void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call);
 
 /* An output lost its last reference, or moves to memory of its own. */

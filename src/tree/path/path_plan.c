@@ -50,7 +50,7 @@ struct rondo_path_plan {
 
 static void free_part(const rondo_tree *tree, const rondo_planned_part *part) {
   if (part->profile != NULL) rondo_profile_release(part->profile);
-  rondo_release(&tree->allocator, part->dead_before, ((size_t)part->first_bit + 63) / 64, sizeof *part->dead_before);
+  rondo_release(&tree->allocator, part->dead_before, rondo_bit_words(part->first_bit), sizeof *part->dead_before);
   rondo_release(&tree->allocator, part->given_up, part->given_up_room, sizeof *part->given_up);
 }
 
@@ -76,7 +76,7 @@ static rondo_path_plan *find_plan(const rondo_tree *tree, uint64_t number) {
 /* The part that comes after the path's end; `count` if there is none. */
 static size_t next_part(const rondo_tree *tree, const rondo_path_plan *plan) {
   const rondo_recorded_call *current = tree->current;
-  if (plan->after == (current == NULL ? 0 : current->number)) return 0;
+  if (plan->after == rondo_path_last_number(tree)) return 0;
   return current != NULL && current->plan == plan->number ? (size_t)current->plan_part + 1 : plan->count;
 }
 
@@ -184,13 +184,6 @@ static rondo_recorded_call *find_largest(const rondo_tree *tree) {
   for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
     if (largest == NULL || call->arena_end > largest->arena_end) largest = call;
   return largest;
-}
-
-static size_t find_least(const rondo_tree *tree) {
-  size_t least = 0;
-  for (const rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
-    if (call->arena_minimum > least) least = call->arena_minimum;
-  return least;
 }
 
 /* The end of the path, where each call is followed by the one that followed it last. */
@@ -304,7 +297,7 @@ static void free_path(const planned_path *path) {
 /* Fills the premises of the plan. */
 static rondo_status fill_premises(const rondo_allocator *allocator, const rondo_recorded_call *call,
                                   rondo_planned_part *out) {
-  const size_t words = ((size_t)call->first_bit + 63) / 64;
+  const size_t words = rondo_bit_words(call->first_bit);
   RONDO_TRY(rondo_allocate_items(allocator, words, sizeof *out->dead_before, &out->dead_before));
   out->first_bit = call->first_bit;
   if (words > 0) memcpy(out->dead_before, call->dead_before, words * sizeof *out->dead_before);
@@ -356,9 +349,9 @@ static rondo_status use_plan(planned_path *path, const rondo_plan_info *info) {
   rondo_tree *tree = path->tree;
   rondo_recorded_call *first = path->calls[0];
   RONDO_TRY(make_plan(path));
-  tree->planned_paths++;
-  tree->planned_before = path->need;
-  tree->planned_after = info->peak;
+  tree->info.planned_paths++;
+  tree->info.planned_before = path->need;
+  tree->info.planned_after = info->peak;
   rondo_log(RONDO_LOG_INFO, "tree",
             "the path that begins with '%s' is planned again: %zu recordings, which needed %zu bytes of the arena, "
             "will need %zu; the minimum is %zu",
@@ -402,7 +395,7 @@ rondo_status rondo_path_plan_warmed_up(rondo_tree *tree, rondo_recorded_call *co
   rondo_status status = plan_parts(&path, &info);
   if (status == RONDO_OK) status = make_plan(&path);
   if (status == RONDO_OK) {
-    tree->warmed_up_paths++;
+    tree->info.warmed_up_paths++;
     rondo_log(RONDO_LOG_INFO, "tree",
               "the path that begins with '%s' is planned from its warm-ups: %zu recordings, %zu bytes of the arena; "
               "the minimum is %zu",
@@ -418,7 +411,7 @@ static rondo_status plan_largest(rondo_tree *tree, const path_worth *worth, bool
   rondo_recorded_call *largest = find_largest(tree);
   *out_planned = false;
   if (largest == NULL || largest->is_planned || tree->device->ops->guard != NULL) return RONDO_OK;
-  if ((double)largest->arena_end <= (double)find_least(tree) * worth->planning) return RONDO_OK;
+  if ((double)largest->arena_end <= (double)rondo_recorded_arena_minimum(tree) * worth->planning) return RONDO_OK;
   planned_path path = {.tree = tree};
   const rondo_status status = plan_path(&path, largest, worth, out_planned);
   free_path(&path);

@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "base/log.h"
+#include "tree/path/path.h"
 #include "tree/path/path_plan.h"
 #include "tree/recorded_calls.h"
 
@@ -97,13 +98,12 @@ static bool fill_outputs(const rondo_form *form, rondo_recorded_call *call) {
 }
 
 /* Which outputs of the path and of warmed-up calls are released when the call begins. */
-static void fill_dead_before(const rondo_tree *tree, rondo_recorded_call *call) {
-  const size_t words = ((size_t)call->first_bit + 63) / 64;
-  for (size_t i = 0; i < words; i++) call->dead_before[i] = i < tree->bit_room / 64 ? ~tree->live[i] : ~UINT64_C(0);
-  if (call->first_bit % 64 != 0) call->dead_before[words - 1] &= (UINT64_C(1) << call->first_bit % 64) - 1;
+static rondo_status fill_dead_before(const rondo_tree *tree, rondo_recorded_call *call) {
+  RONDO_TRY(rondo_path_list_dead(tree, call->first_bit, &call->dead_before));
   for (const rondo_buffer *buffer = tree->step_buffers; buffer != NULL; buffer = buffer->after)
     if (rondo_buffer_is_of_warm_up(buffer, tree->commons) && buffer->bit < call->first_bit)
       call->dead_before[buffer->bit / 64] &= ~(UINT64_C(1) << buffer->bit % 64);
+  return RONDO_OK;
 }
 
 /* In the recording, an output of the path has no slot. */
@@ -136,10 +136,8 @@ static rondo_status fill(rondo_recorded_call *call, rondo_function *function, ro
   call->form = form;
   call->noted = form->noted[0];
   rondo_noted_lifetimes_retain(call->noted);
-  RONDO_TRY(rondo_allocate_items(&tree->allocator, ((size_t)next_bit(tree) + 63) / 64, sizeof *call->dead_before,
-                                 &call->dead_before));
   call->first_bit = next_bit(tree);
-  fill_dead_before(tree, call);
+  RONDO_TRY(fill_dead_before(tree, call));
   RONDO_TRY(rondo_allocate_items(&tree->allocator, form->output_count, sizeof *call->outputs, &call->outputs));
   call->output_count = form->output_count;
   return fill_inputs(call);
@@ -148,7 +146,7 @@ static rondo_status fill(rondo_recorded_call *call, rondo_function *function, ro
 static rondo_status open_warm_up(rondo_tree *tree) {
   if (tree->warming_up != NULL) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, 1, sizeof *tree->warming_up, &tree->warming_up));
-  tree->warming_up->after = tree->current == NULL ? 0 : tree->current->number;
+  tree->warming_up->after = rondo_path_last_number(tree);
   return RONDO_OK;
 }
 
@@ -237,7 +235,7 @@ void rondo_path_warm_up_end(rondo_tree *tree) {
 /* Planning --------------------------------------------------------------------------------------------------------- */
 
 static rondo_path_warm_up **find(rondo_tree *tree, const rondo_form *form) {
-  const uint32_t after = tree->current == NULL ? 0 : tree->current->number;
+  const uint32_t after = rondo_path_last_number(tree);
   rondo_path_warm_up **place = &tree->path_warm_ups;
   for (; *place != NULL; place = &(*place)->next) {
     const rondo_recorded_call *first = (*place)->calls.items[0];

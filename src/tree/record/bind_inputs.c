@@ -81,8 +81,7 @@ static void choose(rondo_device *device, rondo_binding_choice *choices, size_t c
 /* The exec of the graph, new or shared. During a trial, nothing is evicted for it. */
 static rondo_status acquire_exec(rondo_recorder *recorder, rondo_graph *graph, bool is_trial, rondo_segment *segment) {
   bool is_made;
-  const rondo_status status = is_trial ? rondo_tree_exec_try(recorder->tree, graph, segment, &is_made)
-                                       : rondo_tree_exec_acquire(recorder->tree, graph, segment, &is_made);
+  const rondo_status status = rondo_tree_exec_acquire(recorder->tree, graph, is_trial, segment, &is_made);
   if (status == RONDO_OK && is_made)
     for (int i = 0; i < 2; i++) recorder->made->exec_bytes[i] += segment->tree_exec->bytes[i];
   if (status == RONDO_OK || status == RONDO_DEVICE_LOST) return status;
@@ -294,6 +293,12 @@ static void free_border(const rondo_recorder *recorder, const rondo_graph_border
   rondo_release(&recorder->tree->allocator, border->nodes, border->room, sizeof(rondo_node));
 }
 
+/* Makes the node a predecessor of the whole graph. */
+static rondo_status put_first(rondo_graph *graph, const rondo_graph_border *roots, rondo_node node) {
+  for (size_t i = 0; i < roots->count; i++) RONDO_TRY(rondo_graph_add_edges(graph, &node, &roots->nodes[i], 1));
+  return RONDO_OK;
+}
+
 /* Copies a moving input into its slot before all recorded work, or back after it. */
 static rondo_status add_copy(const rondo_recorder *recorder, rondo_graph *graph, const rondo_graph_border *border,
                              const rondo_bound_input *bound, bool is_back) {
@@ -301,10 +306,8 @@ static rondo_status add_copy(const rondo_recorder *recorder, rondo_graph *graph,
   const rondo_copy copy = {
       .dst = is_back ? source : bound->slot, .src = is_back ? bound->slot : source, .width = bound->bytes};
   rondo_node node;
-  if (is_back) return rondo_graph_add_copy(graph, border->nodes, border->count, &copy, &node);
-  RONDO_TRY(rondo_graph_add_copy(graph, NULL, 0, &copy, &node));
-  for (size_t i = 0; i < border->count; i++) RONDO_TRY(rondo_graph_add_edges(graph, &node, &border->nodes[i], 1));
-  return RONDO_OK;
+  RONDO_TRY(rondo_graph_add_copy(graph, border->nodes, is_back ? border->count : 0, &copy, &node));
+  return is_back ? RONDO_OK : put_first(graph, border, node);
 }
 
 /* Adds one kernel. Each range is its own source until the source is patched. */
@@ -319,11 +322,9 @@ static rondo_status add_kernel(const rondo_recorder *recorder, rondo_graph *grap
     kernel = device->ops->copy_kernel(device, copies->ranges[i].bytes, &blocks);
     if (blocks > grid.x) grid.x = blocks;
   }
-  if (copies->is_back)
-    return rondo_graph_add_kernel(graph, border->nodes, border->count, kernel, grid, RONDO_ARGS(copies), &node);
-  RONDO_TRY(rondo_graph_add_kernel(graph, NULL, 0, kernel, grid, RONDO_ARGS(copies), &node));
-  for (size_t i = 0; i < border->count; i++) RONDO_TRY(rondo_graph_add_edges(graph, &node, &border->nodes[i], 1));
-  return RONDO_OK;
+  const size_t dependencies = copies->is_back ? border->count : 0;
+  RONDO_TRY(rondo_graph_add_kernel(graph, border->nodes, dependencies, kernel, grid, RONDO_ARGS(copies), &node));
+  return copies->is_back ? RONDO_OK : put_first(graph, border, node);
 }
 
 /* Fills the ranges of one kernel, from bound input `*index` on. Sets *index to the first input that did not fit. */

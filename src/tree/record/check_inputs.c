@@ -238,7 +238,7 @@ static void finish(rondo_check *check) {
 static void mistrust(const rondo_recorder *recorder, const char *why) {
   for (size_t i = 0; i < recorder->made->bound_count; i++)
     if (recorder->made->bound[i].way == RONDO_BOUND_PATCHED) recorder->made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
-  recorder->tree->untrusted++;
+  recorder->tree->info.untrusted++;
   rondo_log(RONDO_LOG_WARNING, "tree", "the inputs of '%s' are copied, although their addresses were found: %s",
             recorder->function->origin->name, why);
 }
@@ -268,7 +268,7 @@ rondo_status rondo_recorder_check(rondo_recorder *recorder) {
   }
   /* A failure of what the stream was given before is no finding, and would be lost as one. */
   RONDO_TRY(rondo_stream_drain(recorder->stream, "rondo_function_call"));
-  recorder->tree->checked++;
+  recorder->tree->info.checked++;
   const rondo_status status = run_both(&check);
   finish(&check);
   if (status == RONDO_DEVICE_LOST) return status;

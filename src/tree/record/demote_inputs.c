@@ -206,8 +206,8 @@ static void demote(rondo_function *function, rondo_demoted *demoted, size_t inde
   const bool is_skipped = function->options.demotion == RONDO_DEMOTION_SKIP;
   demoted->inputs[index].after = tree->moves[index];
   function->has_written_moving |= demoted->inputs[index].is_written;
-  function->demoted++;
-  tree->demoted++;
+  function->info.demoted++;
+  tree->info.demoted++;
   rondo_log(RONDO_LOG_INFO, "tree",
             "input %zu of '%s' was another output of the path in %" PRIu32 " recordings after recording %" PRIu32
             ": from now on %s there",

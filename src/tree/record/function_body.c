@@ -32,7 +32,7 @@ rondo_status rondo_body_run(rondo_call *call) {
   rondo_tree *tree = call->tree;
   call->outer = tree->active;
   tree->active = call;
-  call->function->bodies++;
+  call->function->info.bodies++;
   const uint64_t before = rondo_error_number();
   rondo_stream_hold(call->stream);
   if (call->notes_values) rondo_launch_values_begin(&call->values, &tree->allocator);

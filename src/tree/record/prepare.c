@@ -78,11 +78,11 @@ static rondo_status record_once(const rondo_preparation *p, size_t key_count, ro
   tree->is_preparing = false;
   if (status != RONDO_OK) return status;
   if (*out == NULL) {
-    tree->rolled_back++;
+    tree->info.rolled_back++;
     return RONDO_OK;
   }
-  tree->prepared++;
-  p->function->prepared++;
+  tree->info.prepared++;
+  p->function->info.prepared++;
   rondo_log(RONDO_LOG_INFO, "tree", "'%s' is prepared: number %u", p->function->origin->name, (*out)->number);
   return RONDO_OK;
 }

@@ -519,10 +519,7 @@ static rondo_status start(rondo_recorder *recorder, size_t key_count, uint64_t h
   made->key_count = key_count;
   memcpy(made->key, tree->words, key_count * sizeof *made->key);
   RONDO_TRY(rondo_demoted_keep_moves(tree, made));
-  const size_t words = ((size_t)made->first_bit + 63) / 64;
-  RONDO_TRY(rondo_allocate_items(allocator, words, sizeof *made->dead_before, &made->dead_before));
-  for (size_t i = 0; i < words; i++) made->dead_before[i] = ~tree->live[i];
-  if (made->first_bit % 64 != 0) made->dead_before[words - 1] &= (UINT64_C(1) << made->first_bit % 64) - 1;
+  RONDO_TRY(rondo_path_list_dead(tree, made->first_bit, &made->dead_before));
   const size_t count = recorder->function->options.input_count;
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *recorder->inputs, &recorder->inputs));
   if (count > 0) memcpy(recorder->inputs, recorder->given, count * sizeof *recorder->inputs);

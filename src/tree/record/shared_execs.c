@@ -32,7 +32,7 @@ static bool share(rondo_tree *tree, rondo_graph *graph, uint64_t fingerprint, ro
     tree_exec->holds = 0;
     if (rondo_exec_update(tree_exec->exec, graph, NULL) != RONDO_OK) continue;
     give(tree_exec, segment);
-    tree->shared_execs++;
+    tree->info.shared_execs++;
     return true;
   }
   return false;
@@ -74,12 +74,12 @@ static void keep_bound(rondo_tree *tree, uint64_t besides) {
   if (most == 0 || exec_bytes(tree) - besides < most) return;
   rondo_recorded_evict_bytes(tree, most + besides);
   if (exec_bytes(tree) - besides < most) return;
-  tree->exec_overruns++;
+  tree->info.exec_overruns++;
   rondo_log(RONDO_LOG_INFO, "tree", "an exec is created beyond max_exec_bytes, because all recordings are needed");
 }
 
-static rondo_status acquire(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool is_trial,
-                            bool *out_made) {
+rondo_status rondo_tree_exec_acquire(rondo_tree *tree, rondo_graph *graph, bool is_trial, rondo_segment *segment,
+                                     bool *out_made) {
   const uint64_t most = tree->options.max_exec_bytes;
   uint64_t fingerprint = 0;
   *out_made = false;
@@ -91,14 +91,6 @@ static rondo_status acquire(rondo_tree *tree, rondo_graph *graph, rondo_segment 
   if (!is_trial) keep_bound(tree, 0);
   *out_made = true;
   return make(tree, graph, fingerprint, segment);
-}
-
-rondo_status rondo_tree_exec_acquire(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool *out_made) {
-  return acquire(tree, graph, segment, false, out_made);
-}
-
-rondo_status rondo_tree_exec_try(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool *out_made) {
-  return acquire(tree, graph, segment, true, out_made);
 }
 
 void rondo_tree_exec_keep(rondo_tree *tree, const rondo_segment *segment) {
@@ -136,7 +128,7 @@ rondo_status rondo_tree_exec_switch(rondo_tree *tree, const rondo_recorded_call 
   RONDO_TRY(rondo_exec_update(tree_exec->exec, segment->graph, NULL));
   RONDO_TRY(rebase(call, segment));
   tree_exec->holds = segment->number;
-  tree->switches++;
+  tree->info.exec_switches++;
   if (rondo_log_on(RONDO_LOG_DEBUG))
     rondo_log(RONDO_LOG_DEBUG, "tree", "recording %" PRIu32 " of '%s' gets the exec it shares", call->number,
               call->function->origin->name);
