@@ -178,12 +178,12 @@ rondo_status rondo_function_instance_record(rondo_model_instance *instance, rond
 }
 
 rondo_status rondo_function_instance_describe(const rondo_instance_graph *g, rondo_session_graph *out) {
-  *out = (rondo_session_graph){.rows = g->rows, .arena_bytes = g->recorded->arena_end};
+  *out = (rondo_session_graph){.info.rows = g->rows, .info.arena_bytes = g->recorded->arena_end};
   for (size_t i = 0; i < g->recorded->segment_count; i++) {
     rondo_exec_info info = {.struct_size = sizeof info};
     RONDO_TRY(rondo_exec_get_info(g->recorded->segments[i].exec, &info));
-    out->nodes += info.node_count;
-    out->exec_bytes += info.host_bytes + info.device_bytes;
+    out->info.nodes += info.node_count;
+    out->info.exec_bytes += info.host_bytes + info.device_bytes;
   }
   return RONDO_OK;
 }

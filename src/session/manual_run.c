@@ -144,7 +144,7 @@ rondo_status rondo_session_launch(rondo_session *session, const char *model, siz
   RONDO_TRY(rondo_model_instance_launch(instance, g, true));
   instance->last_graph = index + 1;
   pthread_mutex_lock(&session->lock);
-  instance->model->graphs.items[index].launches++;
+  instance->model->graphs.items[index].info.launches++;
   instance->model->info.launches++;
   pthread_mutex_unlock(&session->lock);
   return RONDO_OK;

@@ -104,19 +104,18 @@ static rondo_status sort_sizes(const size_t *rows, size_t count, size_t *sorted)
 static rondo_status measure_exec(rondo_session_model *model, size_t rows, uint64_t *out_bytes) {
   rondo_session_graph graph;
   RONDO_TRY(rondo_session_record_on(model, 0, rows, &graph));
-  *out_bytes = graph.exec_bytes;
+  *out_bytes = graph.info.exec_bytes;
   rondo_session_drop_graphs_from(model, model->graphs.count);
   return RONDO_OK;
 }
 
 static rondo_status plan_instances(rondo_session_model *model, const size_t *rows, size_t count,
                                    rondo_model_bytes *out) {
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
-  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
+  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
   rondo_status status = RONDO_OK;
   for (uint32_t i = 0; i < model->session->options.streams && status == RONDO_OK; i++)
     status = plan_instance(&model->instances[i], rows, count, out);
-  rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  (void)rondo_set_capture_mode(before);
   return status;
 }
 

@@ -43,14 +43,6 @@ rondo_status rondo_session_get_output(rondo_session *session, const char *model,
   return get_value("rondo_session_get_output", session, model, false, index, out_value);
 }
 
-static rondo_status write_state(rondo_model_instance *instance, const char *name, const void *data, size_t bytes) {
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
-  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  rondo_status status = rondo_model_instance_write_state(instance, name, data, bytes);
-  rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
-  return status;
-}
-
 static bool is_input(const rondo_session_model *model, const char *name) {
   for (size_t i = 0; i < model->inputs.count; i++)
     if (strcmp(model->inputs.items[i].name, name) == 0) return true;
@@ -82,7 +74,9 @@ rondo_status rondo_session_write(rondo_session *session, const char *model, cons
   rondo_status status = check_state(call, m, name);
   if (status == RONDO_OK) {
     rondo_session_claim_all(session);
-    status = write_state(&m->instances[0], name, data, bytes);
+    const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
+    status = rondo_model_instance_write_state(&m->instances[0], name, data, bytes);
+    (void)rondo_set_capture_mode(before);
     rondo_session_release_all(session);
   }
   pthread_mutex_lock(&session->lock);
@@ -104,21 +98,8 @@ rondo_status rondo_session_get_graph(rondo_session *session, const char *model, 
   if (index >= m->graphs.count) {
     status = rondo_session_fail_range("rondo_session_get_graph", "graph", index, m->graphs.count);
   } else {
-    const rondo_session_graph *g = &m->graphs.items[index];
-    const rondo_model_graph graph = {.nodes = g->nodes,
-                                     .rows = g->rows,
-                                     .run_us = g->run_us,
-                                     .eager_us = g->eager_us,
-                                     .exec_bytes = g->exec_bytes,
-                                     .arena_bytes = g->arena_bytes,
-                                     .launches = g->launches,
-                                     .rows_run = g->rows_run,
-                                     .capture_us = g->capture_us,
-                                     .has_branches = g->has_branches,
-                                     .current_us = g->current_us,
-                                     .current_eager_us = g->current_eager_us,
-                                     .samples = g->tracked.samples,
-                                     .trials = g->trials};
+    rondo_model_graph graph = m->graphs.items[index].info;
+    graph.samples = m->graphs.items[index].tracked.samples;
     status = rondo_versioned_write("rondo_model_graph", &graph, out_graph, sizeof graph);
   }
   pthread_mutex_unlock(&session->lock);
@@ -186,7 +167,7 @@ static void count_bytes(const rondo_session_model *m, rondo_model_info *info) {
   }
   info->state_bytes += info->upstream_state_bytes;
   for (size_t i = 0; i < m->graphs.count; i++)
-    info->exec_bytes += m->graphs.items[i].exec_bytes * m->session->options.streams;
+    info->exec_bytes += m->graphs.items[i].info.exec_bytes * m->session->options.streams;
 }
 
 rondo_status rondo_session_get_model_info(rondo_session *session, const char *model, rondo_model_info *out_info) {

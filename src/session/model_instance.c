@@ -267,10 +267,9 @@ static rondo_status audit(const rondo_session_model *model, rondo_instance_graph
 }
 
 static rondo_status make_exec(rondo_model_instance *instance, rondo_instance_graph *g) {
-  rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL; /* refuses what a capture must not do */
-  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  rondo_status status = record_work(instance, g);
-  rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_THREAD_LOCAL);
+  const rondo_status status = record_work(instance, g);
+  (void)rondo_set_capture_mode(before);
   RONDO_TRY(status);
   RONDO_TRY(audit(instance->model, g));
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .upload_stream = instance->stream};
@@ -408,10 +407,10 @@ rondo_status rondo_model_instance_describe(const rondo_model_instance *instance,
   if (instance->tree != NULL) return rondo_function_instance_describe(g, out);
   RONDO_TRY(rondo_exec_get_info(g->exec, &exec));
   RONDO_TRY(rondo_compiled_get_info(g->program.compiled, &compiled));
-  *out = (rondo_session_graph){.rows = g->rows,
-                               .nodes = exec.node_count,
-                               .exec_bytes = exec.host_bytes + exec.device_bytes,
-                               .has_branches = compiled.has_branches,
-                               .arena_bytes = compiled.arena_bytes};
+  *out = (rondo_session_graph){.info.rows = g->rows,
+                               .info.nodes = exec.node_count,
+                               .info.exec_bytes = exec.host_bytes + exec.device_bytes,
+                               .info.has_branches = compiled.has_branches,
+                               .info.arena_bytes = compiled.arena_bytes};
   return rondo_upstream_describe(g->program.upstream, out);
 }

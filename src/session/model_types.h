@@ -105,16 +105,9 @@ typedef struct rondo_model_instance {
 
 /* The properties of a graph, on all streams. */
 typedef struct rondo_session_graph {
-  size_t rows;
-  uint32_t nodes;
-  bool has_branches;
-  double run_us, eager_us, capture_us; /* as measured */
-  double current_us, current_eager_us; /* which the dispatch tables were made with */
+  rondo_model_graph info; /* `samples` is in `tracked` */
   rondo_tracked_time tracked;
-  uint64_t trials;
   double overlap, eager_overlap; /* time on all streams at once, divided by the time one after the other */
-  uint64_t exec_bytes, arena_bytes;
-  uint64_t launches, rows_run;
 } rondo_session_graph;
 
 /* Both are NULL while there are no graphs. */

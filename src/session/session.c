@@ -77,8 +77,8 @@ rondo_status rondo_session_fail_range(const char *call, const char *what, size_t
                     count);
 }
 
-static rondo_status refuse_used(const rondo_session *session, const char *call, const rondo_session_model *model) {
-  const char *stream = rondo_session_has_manual_stream(session) ? "; a stream of the session is taken" : "";
+static rondo_status refuse_used(const char *call, const rondo_session_model *model) {
+  const char *stream = rondo_session_has_manual_stream(model->session) ? "; a stream of the session is taken" : "";
   if (model->in_use == 0 && *stream == '\0') return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
                     "%s: model '%s' is in use: requests that wait or run: %u; states being written: %u%s: wait for "
@@ -86,14 +86,11 @@ static rondo_status refuse_used(const rondo_session *session, const char *call, 
                     call, model->name, model->in_use - model->writes, model->writes, stream);
 }
 
-rondo_status rondo_session_change_begin_locked(rondo_session *session, const char *call, const char *name,
-                                               rondo_session_model **out) {
-  RONDO_TRY(rondo_session_find(session, call, name, out));
-  rondo_session_model *model = *out;
+rondo_status rondo_session_change_begin_locked(const char *call, rondo_session_model *model) {
   if (model->is_changing)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
-                      "%s: model '%s' is being captured or changed: end that first", call, name);
-  RONDO_TRY(refuse_used(session, call, model));
+                      "%s: model '%s' is being captured or changed: end that first", call, model->name);
+  RONDO_TRY(refuse_used(call, model));
   model->is_changing = true;
   rondo_model_stop_renewal(model);
   return RONDO_OK;
@@ -101,11 +98,8 @@ rondo_status rondo_session_change_begin_locked(rondo_session *session, const cha
 
 rondo_status rondo_session_change_begin(rondo_session *session, const char *call, const char *name,
                                         rondo_session_model **out) {
-  *out = NULL;
-  RONDO_TRY(rondo_session_front(call, session));
-  RONDO_TRY(rondo_require(call, "name", name));
-  pthread_mutex_lock(&session->lock);
-  const rondo_status status = rondo_session_change_begin_locked(session, call, name, out);
+  RONDO_TRY(rondo_session_enter(call, session, name, out));
+  const rondo_status status = rondo_session_change_begin_locked(call, *out);
   pthread_mutex_unlock(&session->lock);
   return status;
 }
@@ -183,26 +177,23 @@ static void unlink_model(rondo_session *session, rondo_session_model *model) {
 }
 
 /* Under one lock: in between, another thread could use the model or take a stream. */
-static rondo_status unlink_unused_model(rondo_session *session, const char *call, const char *name,
-                                        rondo_session_model **out) {
-  RONDO_TRY(rondo_session_change_begin_locked(session, call, name, out));
-  if ((*out)->runs == 0) {
-    unlink_model(session, *out);
+static rondo_status unlink_unused_model(const char *call, rondo_session_model *model) {
+  RONDO_TRY(rondo_session_change_begin_locked(call, model));
+  if (model->runs == 0) {
+    unlink_model(model->session, model);
     return RONDO_OK;
   }
-  (*out)->is_changing = false;
+  model->is_changing = false;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "%s: model '%s' has %u run%s: destroy them first (rondo_model_run_destroy)", call, name,
-                    (*out)->runs, (*out)->runs == 1 ? "" : "s");
+                    "%s: model '%s' has %u run%s: destroy them first (rondo_model_run_destroy)", call,
+                    model->name, model->runs, model->runs == 1 ? "" : "s");
 }
 
 rondo_status rondo_session_remove_model(rondo_session *session, const char *name) {
   static const char call[] = "rondo_session_remove_model";
   rondo_session_model *model;
-  RONDO_TRY(rondo_session_front(call, session));
-  RONDO_TRY(rondo_require(call, "name", name));
-  pthread_mutex_lock(&session->lock);
-  const rondo_status status = unlink_unused_model(session, call, name, &model);
+  RONDO_TRY(rondo_session_enter(call, session, name, &model));
+  const rondo_status status = unlink_unused_model(call, model);
   pthread_mutex_unlock(&session->lock);
   return status == RONDO_OK ? rondo_model_free(model) : status;
 }

@@ -40,8 +40,7 @@ rondo_status rondo_session_fail_range(const char *call, const char *what, size_t
  * caller that has the lock and has checked the arguments. */
 RONDO_MUST_USE rondo_status rondo_session_change_begin(rondo_session *session, const char *call, const char *name,
                                                        rondo_session_model **out);
-RONDO_MUST_USE rondo_status rondo_session_change_begin_locked(rondo_session *session, const char *call,
-                                                              const char *name, rondo_session_model **out);
+RONDO_MUST_USE rondo_status rondo_session_change_begin_locked(const char *call, rondo_session_model *model);
 void rondo_session_change_end(rondo_session_model *model);
 
 #endif

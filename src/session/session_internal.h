@@ -91,4 +91,11 @@ struct rondo_session {
   bool is_draining, is_stopping;
 };
 
+/* Sets the thread's capture mode and returns the one before. In relaxed mode, calls leave captures of other threads
+ * alone. In thread-local mode, the thread refuses calls that its own capture must not contain. */
+static inline rondo_capture_mode rondo_set_capture_mode(rondo_capture_mode mode) {
+  rondo_status_ignore(rondo_capture_exchange_thread_mode(&mode), "the mode is valid");
+  return mode;
+}
+
 #endif

@@ -122,16 +122,16 @@ rondo_status rondo_model_make(rondo_session *session, const char *name, const ro
   *out = NULL;
   RONDO_TRY(rondo_allocate_items(&session->allocator, 1, sizeof *model, &model));
   model->session = session;
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* relaxed mode leaves captures of other threads alone */
-  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
+  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
+  const rondo_status status = fill_model(model, name, options);
   if (status == RONDO_OK) {
-    status = fill_model(model, name, options);
+    *out = model;
+  } else {
     rondo_saved_error error;
     rondo_error_save(&error);
-    if (status != RONDO_OK) rondo_keep_first(&status, rondo_model_free(model));
-    rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
-    if (error.status == status) rondo_error_restore(&error);
+    rondo_status_ignore(rondo_model_free(model), "the first failure is reported");
+    rondo_error_restore(&error);
   }
-  if (status == RONDO_OK) *out = model;
+  (void)rondo_set_capture_mode(before);
   return status;
 }

@@ -227,10 +227,9 @@ static rondo_status audit(const rondo_upstream *upstream, const rondo_upstream_p
 static rondo_status record_part(const rondo_upstream *upstream, uint32_t number, const rondo_stage *stage,
                                 unsigned char *transfer) {
   rondo_upstream_part *part = &upstream->parts.items[number];
-  rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL; /* refuses what a capture must not do */
-  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  rondo_status status = record_work(upstream, number, stage, transfer);
-  rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_THREAD_LOCAL);
+  const rondo_status status = record_work(upstream, number, stage, transfer);
+  (void)rondo_set_capture_mode(before);
   RONDO_TRY(status);
   RONDO_TRY(audit(upstream, part, stage, transfer));
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT,
@@ -274,9 +273,9 @@ rondo_status rondo_upstream_describe(const rondo_upstream *upstream, rondo_sessi
     rondo_compiled_info compiled = {.struct_size = sizeof compiled};
     RONDO_TRY(rondo_exec_get_info(upstream->parts.items[i].exec, &exec));
     RONDO_TRY(rondo_compiled_get_info(upstream->parts.items[i].compiled, &compiled));
-    inout->nodes += exec.node_count;
-    inout->exec_bytes += exec.host_bytes + exec.device_bytes;
-    inout->arena_bytes += compiled.arena_bytes;
+    inout->info.nodes += exec.node_count;
+    inout->info.exec_bytes += exec.host_bytes + exec.device_bytes;
+    inout->info.arena_bytes += compiled.arena_bytes;
   }
   return RONDO_OK;
 }

@@ -192,10 +192,10 @@ static bool take_part(rondo_batch *batch, rondo_part *out) {
   *out = (rondo_part){.batch = batch, .first = batch->next_row, .rows = left, .graph = graph};
   if (graph != RONDO_EAGER_PART) {
     rondo_session_graph *g = &batch->model->graphs.items[graph];
-    if (left > g->rows) out->rows = g->rows;
-    batch->padding += g->rows - out->rows;
-    g->launches++;
-    g->rows_run += out->rows;
+    if (left > g->info.rows) out->rows = g->info.rows;
+    batch->padding += g->info.rows - out->rows;
+    g->info.launches++;
+    g->info.rows_run += out->rows;
     batch->model->info.launches++;
   }
   if (batch->started == 0) batch->first_graph = graph == RONDO_EAGER_PART ? 0 : graph;

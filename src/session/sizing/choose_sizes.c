@@ -33,11 +33,10 @@ static rondo_status measure_graphs(rondo_session_model *model) {
 }
 
 static rondo_status measure_instances(rondo_session_model *model) {
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
-  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
+  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
   rondo_status status = measure_graphs(model);
   if (status == RONDO_OK) status = rondo_model_measure_overlaps(model);
-  rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  (void)rondo_set_capture_mode(before);
   return status;
 }
 
@@ -71,7 +70,7 @@ static rondo_status find_miss_share(rondo_session_model *model, double *out_shar
 static rondo_status find_eager_extra(rondo_session_model *model) {
   double misses, capture_us = 0;
   RONDO_TRY(find_miss_share(model, &misses));
-  for (size_t i = 0; i < model->graphs.count; i++) capture_us += model->graphs.items[i].capture_us;
+  for (size_t i = 0; i < model->graphs.count; i++) capture_us += model->graphs.items[i].info.capture_us;
   model->eager_extra_us = misses * capture_us / (double)model->graphs.count;
   return RONDO_OK;
 }
@@ -87,13 +86,10 @@ rondo_status rondo_model_measure(rondo_session_model *model) {
 }
 
 static rondo_status measure_on_first_worker(rondo_session_model *model, double *out_us) {
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   rondo_session_claim(model->session, 0);
-  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
-  if (status == RONDO_OK) {
-    status = rondo_model_instance_measure(&model->instances[0], out_us, NULL);
-    rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
-  }
+  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
+  const rondo_status status = rondo_model_instance_measure(&model->instances[0], out_us, NULL);
+  (void)rondo_set_capture_mode(before);
   rondo_session_release(model->session, 0);
   return status;
 }
@@ -110,14 +106,11 @@ static rondo_status measure_last(rondo_session_model *model, double *out_us) {
 
 /* Records a graph, which stays until the doublings are known, and measures what one of its rows costs. */
 static rondo_status measure_row(rondo_session_model *model, size_t rows, double *out_us) {
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* relaxed mode leaves captures of other threads alone */
   RONDO_TRY(rondo_session_record(model, rows));
   rondo_session_claim_all(model->session);
-  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
-  if (status == RONDO_OK) {
-    status = measure_last(model, out_us);
-    rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
-  }
+  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
+  const rondo_status status = measure_last(model, out_us);
+  (void)rondo_set_capture_mode(before);
   rondo_session_release_all(model->session);
   *out_us /= (double)rows;
   return status;
@@ -146,7 +139,7 @@ static rondo_status measure_doublings(rondo_session_model *model, size_t count, 
   RONDO_TRY(measure_on_first_worker(model, run_us));
   for (size_t i = 0; i < count; i++) {
     out[i] = model->graphs.items[i + 1];
-    out[i].run_us = run_us[i + 1];
+    out[i].info.run_us = run_us[i + 1];
   }
   return RONDO_OK;
 }
@@ -166,11 +159,11 @@ static size_t most_rows_of(const rondo_session_model *model, size_t most) {
 
 static rondo_status find_doublings(rondo_session_model *model, const rondo_session_graph *largest,
                                    rondo_session_graph *out, size_t *out_count) {
-  const size_t most_rows = most_rows_of(model, largest->rows);
+  const size_t most_rows = most_rows_of(model, largest->info.rows);
   *out_count = 0;
-  if (largest->rows > most_rows / 2 || largest->run_us > MAX_RUN_US || model->session->options.max_batch == 1)
+  if (largest->info.rows > most_rows / 2 || largest->info.run_us > MAX_RUN_US || model->session->options.max_batch == 1)
     return RONDO_OK;
-  const rondo_status status = probe_doublings(model, largest->rows, most_rows, out, out_count);
+  const rondo_status status = probe_doublings(model, largest->info.rows, most_rows, out, out_count);
   rondo_session_drop_graphs_from(model, 0);
   return status;
 }
@@ -205,7 +198,7 @@ static rondo_status probe(choice *c) {
   double run_us[RONDO_SESSION_MAX_SIZES];
   RONDO_TRY(record_probes(c));
   RONDO_TRY(measure_on_first_worker(c->model, run_us));
-  for (size_t i = 0; i < c->probe_count; i++) c->probes[i].run_us = run_us[c->probe_count - 1 - i];
+  for (size_t i = 0; i < c->probe_count; i++) c->probes[i].info.run_us = run_us[c->probe_count - 1 - i];
   return RONDO_OK;
 }
 
@@ -215,8 +208,8 @@ static rondo_status probe_beyond(choice *c) {
   size_t count = 0;
   RONDO_TRY(find_doublings(c->model, &c->probes[c->probe_count - 1], c->probes + c->probe_count, &count));
   for (; count > 0; count--, c->probe_count++) {
-    const double least_us = c->probes[c->probe_count - 1].run_us;
-    if (c->probes[c->probe_count].run_us < least_us) c->probes[c->probe_count].run_us = least_us;
+    const double least_us = c->probes[c->probe_count - 1].info.run_us;
+    if (c->probes[c->probe_count].info.run_us < least_us) c->probes[c->probe_count].info.run_us = least_us;
   }
   return RONDO_OK;
 }
@@ -232,7 +225,7 @@ static rondo_status probe_all(choice *c) {
   const rondo_status probed = probe(c);
   rondo_session_drop_graphs_from(model, 0);
   RONDO_TRY(probed);
-  c->row_us = c->probes[c->probe_count - 1].run_us / (double)c->probes[c->probe_count - 1].rows;
+  c->row_us = c->probes[c->probe_count - 1].info.run_us / (double)c->probes[c->probe_count - 1].info.rows;
   return probe_beyond(c);
 }
 
@@ -241,7 +234,7 @@ static rondo_status make_workload(choice *c) {
   const rondo_workload_input input = {.history = model->history.items,
                                       .count = model->history.count,
                                       .most_requests = model->session->options.max_batch,
-                                      .most_rows = c->probes[c->probe_count - 1].rows};
+                                      .most_rows = c->probes[c->probe_count - 1].info.rows};
   return rondo_workload_make(&model->session->allocator, &input, &c->workload);
 }
 
@@ -253,14 +246,14 @@ static double between(double a, double b, double part) { return a + (b - a) * pa
 static rondo_size_candidate estimate(const choice *c, size_t rows) {
   size_t i = 0;
   assert(c->probe_count > 0);
-  while (i + 1 < c->probe_count && c->probes[i + 1].rows < rows) i++;
+  while (i + 1 < c->probe_count && c->probes[i + 1].info.rows < rows) i++;
   const rondo_session_graph *a = &c->probes[i], *b = i + 1 < c->probe_count ? &c->probes[i + 1] : a;
-  const double part = a == b ? 0 : (double)(rows - a->rows) / (double)(b->rows - a->rows);
+  const double part = a == b ? 0 : (double)(rows - a->info.rows) / (double)(b->info.rows - a->info.rows);
   return (rondo_size_candidate){.rows = rows,
-                                .run_us = between(a->run_us, b->run_us, part) + c->row_us * (double)rows,
-                                .bytes = (uint64_t)between((double)a->exec_bytes, (double)b->exec_bytes, part),
-                                .shared_bytes = (uint64_t)between((double)a->arena_bytes, (double)b->arena_bytes, part),
-                                .startup_us = between(a->capture_us, b->capture_us, part)};
+                                .run_us = between(a->info.run_us, b->info.run_us, part) + c->row_us * (double)rows,
+                                .bytes = (uint64_t)between((double)a->info.exec_bytes, (double)b->info.exec_bytes, part),
+                                .shared_bytes = (uint64_t)between((double)a->info.arena_bytes, (double)b->info.arena_bytes, part),
+                                .startup_us = between(a->info.capture_us, b->info.capture_us, part)};
 }
 
 /* The best sizes are numbers of rows that occur. If there are many, takes some at even distances and always the last.

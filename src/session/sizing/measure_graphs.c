@@ -175,7 +175,7 @@ static rondo_status measure_graph_overlaps(rondo_session_model *model, size_t gr
 
 /* Interpolates between two graphs. */
 static void estimate_overlaps(const rondo_session_graph *a, const rondo_session_graph *b, rondo_session_graph *inout) {
-  const double part = (double)(inout->rows - a->rows) / (double)(b->rows - a->rows);
+  const double part = (double)(inout->info.rows - a->info.rows) / (double)(b->info.rows - a->info.rows);
   inout->overlap = a->overlap + (b->overlap - a->overlap) * part;
   inout->eager_overlap = a->eager_overlap + (b->eager_overlap - a->eager_overlap) * part;
 }
@@ -184,7 +184,7 @@ static void estimate_overlaps(const rondo_session_graph *a, const rondo_session_
 static rondo_status find_overlaps(rondo_session_model *model, rondo_session_graph *graphs) {
   size_t rows[RONDO_SESSION_MAX_SIZES] = {0}, order[RONDO_SESSION_MAX_SIZES];
   const size_t count = model->graphs.count, steps = count < MAX_OVERLAPS ? count - 1 : MAX_OVERLAPS - 1;
-  for (size_t i = 0; i < count; i++) rows[i] = graphs[i].rows;
+  for (size_t i = 0; i < count; i++) rows[i] = graphs[i].info.rows;
   rondo_times_sort(rows, count, order);
   RONDO_TRY(measure_graph_overlaps(model, order[0], &graphs[order[0]]));
   for (size_t i = 1, before = 0; i <= steps; i++) {

@@ -41,10 +41,10 @@ typedef struct table_set {
 
 static rondo_dispatch_size table_size_of(const table_source *source, const rondo_session_graph *g, bool is_loaded,
                                          bool with_eager) {
-  const double share_us = g->current_us * g->overlap;
-  const double eager_us = g->current_eager_us * (is_loaded ? g->eager_overlap : 1);
-  return (rondo_dispatch_size){.rows = g->rows,
-                               .run_us = is_loaded ? share_us : g->current_us,
+  const double share_us = g->info.current_us * g->overlap;
+  const double eager_us = g->info.current_eager_us * (is_loaded ? g->eager_overlap : 1);
+  return (rondo_dispatch_size){.rows = g->info.rows,
+                               .run_us = is_loaded ? share_us : g->info.current_us,
                                .share_us = share_us,
                                .eager_us = with_eager && eager_us > 0 ? eager_us + source->eager_extra_us : 0};
 }
@@ -112,9 +112,9 @@ void rondo_model_set_times(rondo_session_model *model, const double *recorded, c
   model->has_given_times = are_given;
   for (size_t i = 0; i < model->graphs.count; i++) {
     rondo_session_graph *g = &model->graphs.items[i];
-    g->run_us = g->current_us = recorded[i];
-    g->eager_us = g->current_eager_us = eager == NULL ? 0 : eager[i];
-    g->trials = 0;
+    g->info.run_us = g->info.current_us = recorded[i];
+    g->info.eager_us = g->info.current_eager_us = eager == NULL ? 0 : eager[i];
+    g->info.trials = 0;
     rondo_tracked_time_begin(&g->tracked, recorded[i]);
   }
   pthread_mutex_unlock(&model->session->lock);
@@ -166,14 +166,14 @@ static void update_source(table_source *source) {
   double us[RONDO_SESSION_MAX_SIZES], eager_us[RONDO_SESSION_MAX_SIZES];
   rondo_tracked_time kept[RONDO_SESSION_MAX_SIZES];
   for (size_t i = 0; i < source->count; i++) {
-    rows[i] = source->graphs[i].rows;
-    eager_us[i] = source->graphs[i].eager_us;
+    rows[i] = source->graphs[i].info.rows;
+    eager_us[i] = source->graphs[i].info.eager_us;
     kept[i] = source->graphs[i].tracked;
   }
   rondo_tracked_times_find(rows, kept, source->count, us, eager_us);
   for (size_t i = 0; i < source->count; i++) {
-    source->graphs[i].current_us = us[i];
-    source->graphs[i].current_eager_us = eager_us[i];
+    source->graphs[i].info.current_us = us[i];
+    source->graphs[i].info.current_eager_us = eager_us[i];
   }
 }
 
@@ -184,8 +184,8 @@ static void replace_renewed(rondo_session_model *model, const table_source *sour
   model->info.renewals++;
   for (size_t i = 0; i < source->count; i++) {
     rondo_session_graph *g = &model->graphs.items[i];
-    g->current_us = source->graphs[i].current_us;
-    g->current_eager_us = source->graphs[i].current_eager_us;
+    g->info.current_us = source->graphs[i].info.current_us;
+    g->info.current_eager_us = source->graphs[i].info.current_eager_us;
     g->tracked.dispatched_us = source->graphs[i].tracked.us;
   }
 }
@@ -250,13 +250,13 @@ static rondo_session_graph *find_graph(const rondo_session_model *model, size_t 
   rondo_session_graph *found = NULL;
   for (size_t i = 0; i < model->graphs.count; i++) {
     rondo_session_graph *g = &model->graphs.items[i];
-    if (g->rows >= rows && (found == NULL || g->rows < found->rows)) found = g;
+    if (g->info.rows >= rows && (found == NULL || g->info.rows < found->info.rows)) found = g;
   }
   return found;
 }
 
 static bool may_try(const rondo_session_model *model, const rondo_session_graph *g) {
-  return g->trials < FIRST_TRIALS || model->trial_debt_us <= 0;
+  return g->info.trials < FIRST_TRIALS || model->trial_debt_us <= 0;
 }
 
 /* Charges the estimated time. The actual time replaces it later, unless the batch fails. */
@@ -264,13 +264,13 @@ static void begin_trial(rondo_batch *batch, rondo_session_graph *g) {
   rondo_session_model *model = batch->model;
   const uint8_t index = (uint8_t)(g - model->graphs.items);
   batch->entry =
-      (rondo_dispatch_entry){.us = (float)g->current_us, .mode = RONDO_RUN_RECORDED, .count = 1, .graphs = {index}};
+      (rondo_dispatch_entry){.us = (float)g->info.current_us, .mode = RONDO_RUN_RECORDED, .count = 1, .graphs = {index}};
   batch->is_eager = false;
   batch->parts = 1;
   batch->reason = RONDO_RUN_TRIAL;
   model->trial_debt_us = g->tracked.us;
   model->info.trials++;
-  g->trials++;
+  g->info.trials++;
 }
 
 void rondo_batch_begin_trial(const rondo_stream_worker *worker, rondo_batch *batch) {
