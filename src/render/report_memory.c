@@ -4,7 +4,6 @@
  * omits an unused range that is longer than all allocations together.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/error.h"
 #include "render/plan_picture.h"
@@ -26,13 +25,6 @@ static void choose(rondo_report_memory *m) {
       m->shown[m->count++] = allocation;
     }
   }
-}
-
-static int compare_shown(const void *left, const void *right) {
-  const rondo_report_allocation *a = *(const rondo_report_allocation *const *)left;
-  const rondo_report_allocation *b = *(const rondo_report_allocation *const *)right;
-  if (a->address != b->address) return (uintptr_t)a->address < (uintptr_t)b->address ? -1 : 1;
-  return (a->alloc > b->alloc) - (a->alloc < b->alloc);
 }
 
 static rondo_status add_up(rondo_report_memory *m) {
@@ -93,7 +85,6 @@ rondo_status rondo_report_memory_make(const rondo_report_model *model, rondo_rep
   RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *out->offsets, &out->offsets));
   choose(out);
   if (out->count == 0) return RONDO_OK;
-  qsort(out->shown, out->count, sizeof *out->shown, compare_shown);
   RONDO_TRY(add_up(out));
   find_offsets(out);
   list_items(out);

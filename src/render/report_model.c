@@ -250,6 +250,11 @@ static int compare_allocations(const void *left, const void *right) {
   return (a->alloc > b->alloc) - (a->alloc < b->alloc);
 }
 
+static void sort_allocations(rondo_report_model *m) {
+  if (m->allocations.count > 1)
+    qsort(m->allocations.items, m->allocations.count, sizeof *m->allocations.items, compare_allocations);
+}
+
 static bool is_before(const rondo_report_allocation *a, const void *address, uint32_t place) {
   return (uintptr_t)a->address < (uintptr_t)address || (a->address == address && a->alloc < place);
 }
@@ -265,8 +270,7 @@ static rondo_report_allocation *find_allocation(const rondo_report_model *m, con
 static rondo_status pair_allocations(rondo_report_model *m) {
   for (uint32_t i = 0; i < m->nodes.count; i++)
     if (m->nodes.items[i].runs && rondo_report_params(m, i)->kind == RONDO_NODE_ALLOC) RONDO_TRY(add_allocation(m, i));
-  if (m->allocations.count > 1)
-    qsort(m->allocations.items, m->allocations.count, sizeof *m->allocations.items, compare_allocations);
+  sort_allocations(m);
   for (uint32_t i = 0; i < m->nodes.count; i++) {
     const rondo_node_params *params = rondo_report_params(m, i);
     if (!m->nodes.items[i].runs || params->kind != RONDO_NODE_FREE || params->as.free_address == NULL) continue;
@@ -294,6 +298,7 @@ static rondo_status add_ranges(rondo_report_model *m) {
                         i, made.name, rondo_node_number(range->first), rondo_node_number(range->last));
     RONDO_TRY(rondo_array_push(&m->allocator, &m->allocations, &made));
   }
+  sort_allocations(m);
   return RONDO_OK;
 }
 

@@ -51,8 +51,8 @@ typedef struct rondo_report_model {
   const rondo_report_options *options;
   RONDO_ARRAY(rondo_report_graph) graphs; /* a graph before its children; [0] is the whole */
   RONDO_ARRAY(rondo_report_node) nodes;
-  RONDO_ARRAY(rondo_report_edge) edges; /* between entries of the list, by `from` */
-  RONDO_ARRAY(rondo_report_allocation) allocations;
+  RONDO_ARRAY(rondo_report_edge) edges;                       /* between entries of the list, by `from` */
+  RONDO_ARRAY(rondo_report_allocation) allocations;           /* by address */
   size_t of_kind[RONDO_REPORT_KINDS], node_count, edge_count; /* of all graphs */
   uint32_t depth, width;                                      /* nodes on the longest path; most nodes at one depth */
   bool timed;

@@ -6,6 +6,7 @@
 
 #include <rondo/plan.h>
 
+#include "render/node_details.h"
 #include "render/report_model.h"
 
 /* The most that a page holds. The page says how much was left out. */
@@ -14,12 +15,12 @@
 #define RONDO_REPORT_MOST_ALLOCATIONS 20000
 
 /* A name, escaped and cut, in a buffer that lives as long as the block around it. */
-#define RONDO_REPORT_NAME_BYTES 120
+#define RONDO_REPORT_NAME_BYTES RONDO_DETAILS_HTML_NAME_BYTES
 #define RONDO_REPORT_NAME(name)                                             \
   rondo_markup_text((char[RONDO_MARKUP_TEXT(RONDO_REPORT_NAME_BYTES)]){""}, \
                     RONDO_MARKUP_TEXT(RONDO_REPORT_NAME_BYTES), (name), RONDO_REPORT_NAME_BYTES)
 
-/* Nodes (report_parameters.c) -------------------------------------------------------------------------------------- */
+/* One node --------------------------------------------------------------------------------------------------------- */
 
 /* "kernel saxpy (node 3.1)", and after a colon its parameters, dependencies and time. `brief` leaves out most pointers.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The sections of a report's page except for memory: figures, findings, drawings, nodes.
+ * The sections of a report's page except for memory: figures, findings, drawings, nodes. Also the description of one
+ * node, for tooltips and the table.
  */
 #include <inttypes.h>
 #include <rondo/verify.h>
@@ -8,7 +9,48 @@
 
 #include "base/error.h"
 #include "graph/verify/findings.h"
+#include "render/node_details.h"
 #include "render/report_parts.h"
+
+/* One node ----------------------------------------------------------------------------------------------------------
+ */
+
+enum { BRIEF_PARAMETERS = 4, MOST_DEPENDENCIES = 24 };
+
+void rondo_report_add_number(rondo_text *text, const rondo_report_model *model, uint32_t graph, uint32_t slot) {
+  const rondo_report_graph *of = &model->graphs.items[graph];
+  if (of->parent != RONDO_NO_NODE) {
+    rondo_report_add_number(text, model, of->parent, of->parent_slot);
+    rondo_text_add(text, ".");
+  }
+  rondo_text_add(text, "%" PRIu32, slot);
+}
+
+void rondo_report_add_parameters(rondo_text *text, const rondo_report_model *model, uint32_t place, bool brief) {
+  const rondo_node_details details = {.text = text,
+                                      .with_addresses = !model->options->no_addresses,
+                                      .most_parameters = brief ? BRIEF_PARAMETERS : RONDO_MAX_PARAMETERS};
+  rondo_node_details_add(&details, rondo_report_params(model, place));
+}
+
+static void add_dependency_list(rondo_text *text, const rondo_slots *dependencies) {
+  for (size_t i = 0; i < dependencies->count && i < MOST_DEPENDENCIES; i++)
+    rondo_text_add(text, "%s%" PRIu32, i == 0 ? "; after " : ", ", dependencies->items[i]);
+  if (dependencies->count > MOST_DEPENDENCIES)
+    rondo_text_add(text, " and %zu more", dependencies->count - MOST_DEPENDENCIES);
+}
+
+void rondo_report_add_node(rondo_text *text, const rondo_report_model *model, uint32_t place, bool brief) {
+  const rondo_report_node *node = &model->nodes.items[place];
+  const rondo_graph_node *of = &model->graphs.items[node->graph].graph->nodes.items[node->slot];
+  rondo_text_add(text, "%s%s%s (node ", rondo_node_kind_name(of->params.kind), of->params.name[0] != '\0' ? " " : "",
+                 RONDO_REPORT_NAME(of->params.name));
+  rondo_report_add_number(text, model, node->graph, node->slot);
+  rondo_text_add(text, "): ");
+  rondo_report_add_parameters(text, model, place, brief);
+  add_dependency_list(text, &of->dependencies);
+  if (node->timed) rondo_text_add(text, "; %s", RONDO_REPORT_TIME(node->us, 2));
+}
 
 /* Figures ---------------------------------------------------------------------------------------------------------- */
 

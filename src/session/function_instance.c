@@ -117,19 +117,15 @@ rondo_status rondo_function_instance_call(rondo_model_instance *instance, rondo_
 /* Recording -------------------------------------------------------------------------------------------------------- */
 
 /* Stale memory could hold an index out of range. */
-static rondo_status zero_inputs(const rondo_model_instance *instance, const rondo_stage *stage, size_t rows) {
+rondo_status rondo_function_instance_write_zeros(const rondo_model_instance *instance, const rondo_instance_graph *g) {
   const rondo_session_model *model = instance->model;
   for (size_t i = 0; i < model->inputs.count; i++) {
-    const rondo_fill zeros = {.dst = rondo_stage_device_input(model, stage, i),
+    const rondo_fill zeros = {.dst = rondo_stage_device_input(model, &g->stage, i),
                               .element_bytes = 1,
-                              .width = model->inputs.items[i].row_bytes * rows};
+                              .width = model->inputs.items[i].row_bytes * g->rows};
     RONDO_TRY(rondo_fill_async(instance->stream, &zeros));
   }
   return RONDO_OK;
-}
-
-rondo_status rondo_function_instance_write_zeros(const rondo_model_instance *instance, const rondo_instance_graph *g) {
-  return zero_inputs(instance, &g->stage, g->rows);
 }
 
 static rondo_status audit(const rondo_session_model *model, const rondo_recorded_call *recorded) {
@@ -161,7 +157,7 @@ rondo_status rondo_function_instance_record(rondo_model_instance *instance, rond
   rondo_call_info wake = {.struct_size = sizeof wake};
   RONDO_TRY(make_function(instance, RONDO_RECORD_ALWAYS, &g->function));
   list_inputs(model, stage, g->rows, inputs);
-  RONDO_TRY(zero_inputs(instance, stage, g->rows));
+  RONDO_TRY(rondo_function_instance_write_zeros(instance, g));
   RONDO_TRY(rondo_tree_mark_step(instance->tree));
   RONDO_TRY(prepare_function(instance, g->function, inputs));
   g->recorded = instance->tree->last;
@@ -196,10 +192,6 @@ rondo_status rondo_function_instance_open(rondo_model_instance *instance) {
   RONDO_TRY(rondo_stream_create(device, NULL, &instance->stream));
   RONDO_TRY(rondo_tree_create(device, &options, &instance->tree));
   return make_function(instance, RONDO_RECORD_NEVER, &instance->eager_function);
-}
-
-void rondo_function_instance_reset(rondo_model_instance *instance, rondo_status *kept) {
-  rondo_keep_first(kept, rondo_tree_reset(instance->tree));
 }
 
 void rondo_function_instance_close(rondo_model_instance *instance, rondo_status *kept) {

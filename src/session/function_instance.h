@@ -6,10 +6,8 @@
 
 #include "session/session_internal.h"
 
-/* Open, close, and reset once all graphs are gone. */
 RONDO_MUST_USE rondo_status rondo_function_instance_open(rondo_model_instance *instance);
 void rondo_function_instance_close(rondo_model_instance *instance, rondo_status *kept);
-void rondo_function_instance_reset(rondo_model_instance *instance, rondo_status *kept);
 
 /* Calls a graph's function, or the one for eager runs (NULL). Outputs are copied to the staging memory. */
 RONDO_MUST_USE rondo_status rondo_function_instance_call(rondo_model_instance *instance, rondo_function *function,

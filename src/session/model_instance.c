@@ -153,12 +153,12 @@ static void count_program(rondo_model_instance *instance, const rondo_instance_p
 }
 
 rondo_status rondo_model_instance_find_program(rondo_model_instance *instance, size_t rows,
-                                               const rondo_instance_program **out) {
+                                               rondo_instance_program *out) {
   for (uint32_t i = 0; i < instance->model->session->options.max_eager_programs; i++) {
     rondo_cached_program *program = &instance->programs[i];
     if (program->rows != rows) continue;
     program->last_use = ++instance->uses;
-    *out = &program->program;
+    *out = program->program;
     return RONDO_OK;
   }
   rondo_instance_program compiled;
@@ -168,7 +168,7 @@ rondo_status rondo_model_instance_find_program(rondo_model_instance *instance, s
   count_program(instance, &compiled, victim->rows != 0, &status);
   drop_program(instance, victim, &status);
   *victim = (rondo_cached_program){.rows = rows, .program = compiled, .last_use = ++instance->uses};
-  *out = &victim->program;
+  *out = compiled;
   count_arenas(instance);
   return status;
 }
@@ -320,7 +320,7 @@ void rondo_model_instance_drop_last_graph(rondo_model_instance *instance, rondo_
   drop_graph(instance, &instance->graphs.items[--instance->graphs.count], kept);
   if (instance->last_graph > instance->graphs.count) instance->last_graph = 0;
   if (instance->graphs.count > 0) return;
-  if (instance->tree != NULL) rondo_function_instance_reset(instance, kept);
+  if (instance->tree != NULL) rondo_keep_first(kept, rondo_tree_reset(instance->tree));
   count_arenas(instance);
   rondo_model_instance_drop_stages(instance, kept);
 }

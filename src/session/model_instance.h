@@ -21,7 +21,7 @@ RONDO_MUST_USE rondo_status rondo_model_instance_describe(const rondo_model_inst
 
 /* The program for eager runs of exactly this number of rows. Valid until the next call. */
 RONDO_MUST_USE rondo_status rondo_model_instance_find_program(rondo_model_instance *instance, size_t rows,
-                                                              const rondo_instance_program **out);
+                                                              rondo_instance_program *out);
 
 /* Writes a state or cell on every device that has it, and waits for that. */
 RONDO_MUST_USE rondo_status rondo_model_instance_write_state(rondo_model_instance *instance, const char *name,

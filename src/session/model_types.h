@@ -43,17 +43,16 @@ typedef struct rondo_session_value {
 /* Instances -------------------------------------------------------------------------------------------------------- */
 
 /* Staging memory: host memory for `rows` rows of all inputs and outputs, each at its own offset. Functions also have
- * device memory, in which the inputs have the same offsets. */
+ * device memory, in which the inputs have the same offsets. Host memory for the results of upstream parts, `bytes` of
+ * them, is a stage of 0 rows. */
 typedef struct rondo_stage {
   unsigned char *memory, *device_memory;
-  size_t rows;
+  size_t rows, bytes, device_bytes;
 } rondo_stage;
 
-/* Host memory for the results of upstream parts. */
-typedef struct rondo_transfer_memory {
-  unsigned char *memory;
-  size_t bytes;
-} rondo_transfer_memory;
+static inline size_t rondo_staging_align(size_t bytes) {
+  return (bytes + RONDO_STAGING_ALIGNMENT - 1) / RONDO_STAGING_ALIGNMENT * RONDO_STAGING_ALIGNMENT;
+}
 
 /* A program for a number of rows, compiled for an instance. */
 typedef struct rondo_instance_program {
@@ -91,14 +90,12 @@ typedef struct rondo_model_instance {
   rondo_function *eager_function;
   RONDO_ARRAY(rondo_instance_graph) graphs;
   RONDO_ARRAY(rondo_stage) stages;
-  RONDO_ARRAY(rondo_transfer_memory) transfers;
-  rondo_stage eager_stage; /* for eager runs, as is the next */
-  rondo_transfer_memory eager_transfer;
-  rondo_cached_program *programs; /* max_eager_programs of them */
-  uint64_t uses;                  /* of programs: the clock of last_use */
-  uint64_t arena_bytes;           /* under the session's lock, as is the next */
-  uint64_t upstream_arena_bytes;  /* the part of arena_bytes on other devices */
-  size_t last_graph;              /* index + 1 of the graph that a manual run launched last; 0: none */
+  rondo_stage eager_stage, eager_transfer; /* for eager runs */
+  rondo_cached_program *programs;          /* max_eager_programs of them */
+  uint64_t uses;                           /* of programs: the clock of last_use */
+  uint64_t arena_bytes;                    /* under the session's lock, as is the next */
+  uint64_t upstream_arena_bytes;           /* the part of arena_bytes on other devices */
+  size_t last_graph;                       /* index + 1 of the graph that a manual run launched last; 0: none */
 } rondo_model_instance;
 
 /* Models ----------------------------------------------------------------------------------------------------------- */

@@ -25,6 +25,16 @@ static rondo_status push_value(rondo_session_model *model, const char *name, ron
   return status;
 }
 
+rondo_status rondo_model_check_rows(const char *called, const rondo_session_model *model, size_t rows) {
+  size_t bytes;
+  for (size_t i = 0; i < model->inputs.count; i++)
+    if (!rondo_checked_multiply(model->inputs.items[i].row_bytes, rows, &bytes))
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                        "%s: %zu rows of '%s' do not fit the address space: give fewer rows", called, rows,
+                        model->inputs.items[i].name);
+  return RONDO_OK;
+}
+
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
 enum { FEW_ROWS = 2, MORE_ROWS = 3 };

@@ -13,4 +13,7 @@ RONDO_MUST_USE rondo_status rondo_model_probe(rondo_session_model *model);
 RONDO_MUST_USE rondo_status rondo_function_model_check(const rondo_model_options *options);
 RONDO_MUST_USE rondo_status rondo_function_model_fill(rondo_session_model *model, const rondo_model_options *options);
 
+/* SHAPE: so many rows of an input exceed the address space. */
+RONDO_MUST_USE rondo_status rondo_model_check_rows(const char *called, const rondo_session_model *model, size_t rows);
+
 #endif

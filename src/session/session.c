@@ -185,8 +185,8 @@ static rondo_status unlink_unused_model(const char *call, rondo_session_model *m
   }
   model->is_changing = false;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "%s: model '%s' has %u run%s: destroy them first (rondo_model_run_destroy)", call,
-                    model->name, model->runs, model->runs == 1 ? "" : "s");
+                    "%s: model '%s' has %u run%s: destroy them first (rondo_model_run_destroy)", call, model->name,
+                    model->runs, model->runs == 1 ? "" : "s");
 }
 
 rondo_status rondo_session_remove_model(rondo_session *session, const char *name) {

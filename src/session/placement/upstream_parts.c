@@ -15,8 +15,6 @@
 #include "tensor/run/arena_use.h"
 #include "tensor/run/named_values.h"
 
-#define TRANSFER_ALIGNMENT 256
-
 /* Parts ------------------------------------------------------------------------------------------------------------ */
 
 rondo_upstream_part *rondo_upstream_find(const rondo_upstream *upstream, const rondo_device *device) {
@@ -62,14 +60,10 @@ static size_t bytes_of(const rondo_division *division, const rondo_crossing *cro
   return rondo_shape_bytes(rondo_program_shape(division->program, crossing->value));
 }
 
-static size_t aligned(size_t bytes) {
-  return (bytes + TRANSFER_ALIGNMENT - 1) / TRANSFER_ALIGNMENT * TRANSFER_ALIGNMENT;
-}
-
 size_t rondo_upstream_transfer_bytes(const rondo_division *division) {
   size_t bytes = 0;
   for (size_t i = 0; i < division->crossings.count; i++)
-    bytes += aligned(bytes_of(division, &division->crossings.items[i]));
+    bytes += rondo_staging_align(bytes_of(division, &division->crossings.items[i]));
   return bytes;
 }
 
@@ -86,7 +80,7 @@ static rondo_status list_transfers(rondo_upstream *upstream, const rondo_divisio
         .bytes = bytes_of(division, crossing)};
     upstream->transfers.items[upstream->transfers.count++] = transfer;
     assert(transfer.source != NULL && transfer.destination != NULL);
-    upstream->bytes += aligned(transfer.bytes);
+    upstream->bytes += rondo_staging_align(transfer.bytes);
   }
   return RONDO_OK;
 }

@@ -11,6 +11,7 @@
 #include "exec/api_check.h"
 #include "memory/host_memory.h"
 #include "session/model_capture.h"
+#include "session/model_values.h"
 #include "session/serve/batch.h"
 #include "session/serve/batch_delay.h"
 #include "session/serve/request_queue.h"
@@ -140,15 +141,9 @@ static rondo_status check_count(const char *call, const rondo_session_model *mod
 static rondo_status check_values(const char *call, const rondo_session_model *model, const rondo_request *r) {
   RONDO_TRY(check_count(call, model, "input", model->inputs.count, r->input_count));
   RONDO_TRY(check_count(call, model, "output", model->outputs.count, r->output_count));
-  for (size_t i = 0; i < model->inputs.count; i++) {
-    size_t bytes;
+  for (size_t i = 0; i < model->inputs.count; i++)
     RONDO_TRY(rondo_require(call, model->inputs.items[i].name, r->inputs[i]));
-    if (!rondo_checked_multiply(model->inputs.items[i].row_bytes, r->rows, &bytes))
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                        "%s: %zu rows of '%s' do not fit the address space: give fewer rows", call, r->rows,
-                        model->inputs.items[i].name);
-  }
-  return RONDO_OK;
+  return rondo_model_check_rows(call, model, r->rows);
 }
 
 static rondo_status check_request(const char *call, const rondo_request *r) {

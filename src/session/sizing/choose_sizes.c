@@ -249,11 +249,12 @@ static rondo_size_candidate estimate(const choice *c, size_t rows) {
   while (i + 1 < c->probe_count && c->probes[i + 1].info.rows < rows) i++;
   const rondo_session_graph *a = &c->probes[i], *b = i + 1 < c->probe_count ? &c->probes[i + 1] : a;
   const double part = a == b ? 0 : (double)(rows - a->info.rows) / (double)(b->info.rows - a->info.rows);
-  return (rondo_size_candidate){.rows = rows,
-                                .run_us = between(a->info.run_us, b->info.run_us, part) + c->row_us * (double)rows,
-                                .bytes = (uint64_t)between((double)a->info.exec_bytes, (double)b->info.exec_bytes, part),
-                                .shared_bytes = (uint64_t)between((double)a->info.arena_bytes, (double)b->info.arena_bytes, part),
-                                .startup_us = between(a->info.capture_us, b->info.capture_us, part)};
+  return (rondo_size_candidate){
+      .rows = rows,
+      .run_us = between(a->info.run_us, b->info.run_us, part) + c->row_us * (double)rows,
+      .bytes = (uint64_t)between((double)a->info.exec_bytes, (double)b->info.exec_bytes, part),
+      .shared_bytes = (uint64_t)between((double)a->info.arena_bytes, (double)b->info.arena_bytes, part),
+      .startup_us = between(a->info.capture_us, b->info.capture_us, part)};
 }
 
 /* The best sizes are numbers of rows that occur. If there are many, takes some at even distances and always the last.

@@ -263,8 +263,8 @@ static bool may_try(const rondo_session_model *model, const rondo_session_graph 
 static void begin_trial(rondo_batch *batch, rondo_session_graph *g) {
   rondo_session_model *model = batch->model;
   const uint8_t index = (uint8_t)(g - model->graphs.items);
-  batch->entry =
-      (rondo_dispatch_entry){.us = (float)g->info.current_us, .mode = RONDO_RUN_RECORDED, .count = 1, .graphs = {index}};
+  batch->entry = (rondo_dispatch_entry){
+      .us = (float)g->info.current_us, .mode = RONDO_RUN_RECORDED, .count = 1, .graphs = {index}};
   batch->is_eager = false;
   batch->parts = 1;
   batch->reason = RONDO_RUN_TRIAL;
