@@ -111,11 +111,9 @@ static rondo_status measure_exec(rondo_session_model *model, size_t rows, uint64
 
 static rondo_status plan_instances(rondo_session_model *model, const size_t *rows, size_t count,
                                    rondo_model_bytes *out) {
-  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
   rondo_status status = RONDO_OK;
   for (uint32_t i = 0; i < model->session->options.streams && status == RONDO_OK; i++)
     status = plan_instance(&model->instances[i], rows, count, out);
-  (void)rondo_set_capture_mode(before);
   return status;
 }
 

@@ -29,10 +29,8 @@ static rondo_status record_on_first_instance(rondo_session_model *model, size_t 
 rondo_status rondo_session_record_on(rondo_session_model *model, uint32_t worker, size_t rows,
                                      rondo_session_graph *out) {
   rondo_session_claim(model->session, worker);
-  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
   const rondo_status status = worker == 0 ? record_on_first_instance(model, rows, out)
                                           : rondo_model_instance_capture(&model->instances[worker], rows);
-  (void)rondo_set_capture_mode(before);
   rondo_session_release(model->session, worker);
   return status;
 }

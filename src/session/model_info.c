@@ -74,9 +74,7 @@ rondo_status rondo_session_write(rondo_session *session, const char *model, cons
   rondo_status status = check_state(call, m, name);
   if (status == RONDO_OK) {
     rondo_session_claim_all(session);
-    const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
     status = rondo_model_instance_write_state(&m->instances[0], name, data, bytes);
-    (void)rondo_set_capture_mode(before);
     rondo_session_release_all(session);
   }
   pthread_mutex_lock(&session->lock);

@@ -39,24 +39,18 @@ rondo_compile_options rondo_model_instance_compile_options(const rondo_model_ins
       .executor = is_anchor ? NULL : instance->model->session->workers[instance->worker].executor};
 }
 
-static void **find_address(const rondo_session_model *model, void **addresses, const rondo_compiled_value *value) {
-  const size_t inputs = model->inputs.count;
-  for (size_t i = 0; value->kind == 'i' && i < inputs; i++)
-    if (strcmp(model->inputs.items[i].name, value->name) == 0) return &addresses[i];
-  for (size_t i = 0; value->kind == 'o' && i < model->outputs.count; i++)
-    if (strcmp(model->outputs.items[i].name, value->name) == 0) return &addresses[inputs + i];
-  return NULL;
+static void *address_of(const rondo_compiled *compiled, const char *name, const char *kind) {
+  const rondo_named_value *value = rondo_values_look_up(compiled, name, kind);
+  return value == NULL ? NULL : value->address;
 }
 
 rondo_status rondo_instance_program_find_addresses(const rondo_session_model *model, const rondo_compiled *compiled,
                                                    void ***out) {
-  RONDO_TRY(
-      rondo_allocate_items(&model->session->allocator, model->inputs.count + model->outputs.count, sizeof **out, out));
-  for (size_t i = 0; i < rondo_compiled_count_values(compiled); i++) {
-    const rondo_compiled_value value = rondo_compiled_value_at(compiled, i);
-    void **address = find_address(model, *out, &value);
-    if (address != NULL) *address = value.address;
-  }
+  const size_t inputs = model->inputs.count;
+  RONDO_TRY(rondo_allocate_items(&model->session->allocator, inputs + model->outputs.count, sizeof **out, out));
+  for (size_t i = 0; i < inputs; i++) (*out)[i] = address_of(compiled, model->inputs.items[i].name, "i");
+  for (size_t i = 0; i < model->outputs.count; i++)
+    (*out)[inputs + i] = address_of(compiled, model->outputs.items[i].name, "o");
   return RONDO_OK;
 }
 
@@ -176,11 +170,9 @@ rondo_status rondo_model_instance_find_program(rondo_model_instance *instance, s
 rondo_status rondo_model_instance_write_state(rondo_model_instance *instance, const char *name, const void *data,
                                               size_t bytes) {
   rondo_compiled *compiled = instance->anchor.compiled;
-  bool is_upstream, is_here = false;
+  bool is_upstream;
   RONDO_TRY(rondo_upstream_write_state(instance->anchor.upstream, name, data, bytes, &is_upstream));
-  for (size_t i = 0; i < rondo_compiled_count_values(compiled); i++)
-    is_here |= strcmp(rondo_compiled_value_at(compiled, i).name, name) == 0;
-  if (is_upstream && !is_here) return RONDO_OK;
+  if (is_upstream && rondo_values_look_up(compiled, name, "scio") == NULL) return RONDO_OK;
   RONDO_TRY(rondo_compiled_write(compiled, name, data, bytes));
   return rondo_compiled_synchronize(compiled);
 }

@@ -40,13 +40,11 @@ rondo_status rondo_model_check_rows(const char *called, const rondo_session_mode
 enum { FEW_ROWS = 2, MORE_ROWS = 3 };
 
 static rondo_status refuse_shape(const rondo_session_model *model, const char *what, const char *name,
-                                 const rondo_shape *few, const rondo_shape *more) {
+                                 const rondo_shape *few, const rondo_shape *more, const char *rule) {
   char a[RONDO_SHAPE_TEXT], b[RONDO_SHAPE_TEXT];
-  return rondo_fail(
-      RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-      "rondo_session_add_model: %s '%s' of model '%s' is %s for %d rows and %s for %d: the first dimension "
-      "must be the rows times a constant, and all else the same",
-      what, name, model->name, rondo_shape_text(a, few), FEW_ROWS, rondo_shape_text(b, more), MORE_ROWS);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "rondo_session_add_model: %s '%s' of model '%s' is %s for %d rows and %s for %d: %s", what, name,
+                    model->name, rondo_shape_text(a, few), FEW_ROWS, rondo_shape_text(b, more), MORE_ROWS, rule);
 }
 
 static bool grows_by_rows(const rondo_shape *few, const rondo_shape *more) {
@@ -58,7 +56,9 @@ static bool grows_by_rows(const rondo_shape *few, const rondo_shape *more) {
 
 static rondo_status add_value(rondo_session_model *model, const char *what, const char *name, const rondo_shape *few,
                               const rondo_shape *more, bool is_input) {
-  if (!grows_by_rows(few, more)) return refuse_shape(model, what, name, few, more);
+  if (!grows_by_rows(few, more))
+    return refuse_shape(model, what, name, few, more,
+                        "the first dimension must be the rows times a constant, and all else the same");
   const rondo_session_value value = {.type = few->type, .row_bytes = rondo_shape_bytes(few) / FEW_ROWS};
   return push_value(model, name, value, is_input);
 }
@@ -76,15 +76,6 @@ static rondo_status refuse_other_name(const rondo_session_model *model, const ch
                     few, model->name, FEW_ROWS, more == NULL ? "" : more, MORE_ROWS);
 }
 
-static rondo_status refuse_other_state(const rondo_session_model *model, const char *name, const rondo_shape *few,
-                                       const rondo_shape *more) {
-  char a[RONDO_SHAPE_TEXT], b[RONDO_SHAPE_TEXT];
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                    "rondo_session_add_model: state '%s' of model '%s' is %s for %d rows and %s for %d: states are "
-                    "shared by all numbers of rows",
-                    name, model->name, rondo_shape_text(a, few), FEW_ROWS, rondo_shape_text(b, more), MORE_ROWS);
-}
-
 static rondo_status compare_values(rondo_session_model *model, const rondo_program *few, const rondo_program *more) {
   if (few->values.count != more->values.count) return refuse_other_values(model, "values");
   for (uint32_t i = 0; i < few->values.count; i++) {
@@ -94,7 +85,7 @@ static rondo_status compare_values(rondo_session_model *model, const rondo_progr
       return refuse_other_name(model, a->name, b->name);
     if (a->kind == RONDO_VALUE_INPUT) RONDO_TRY(add_value(model, "input", a->name, &a->shape, &b->shape, true));
     if (a->kind == RONDO_VALUE_STATE && (a->shape.type != b->shape.type || !rondo_shape_same(&a->shape, &b->shape)))
-      return refuse_other_state(model, a->name, &a->shape, &b->shape);
+      return refuse_shape(model, "state", a->name, &a->shape, &b->shape, "states are shared by all numbers of rows");
   }
   return RONDO_OK;
 }

@@ -46,8 +46,9 @@ struct rondo_stream_worker {
   rondo_session *session;
   uint32_t number;
   bool has_thread, is_claimed;
-  bool is_running; /* a batch, or a part of one */
-  bool is_asleep;  /* its thread sleeps, and nobody has woken it yet */
+  rondo_capture_mode mode_before; /* of the thread that called rondo_session_claim, or for worker 0 claim_all */
+  bool is_running;                /* a batch, or a part of one */
+  bool is_asleep;                 /* its thread sleeps, and nobody has woken it yet */
   rondo_manual_state manual;
   uint32_t claims_waiting; /* callers that wait to claim it; they come before requests */
   rondo_thread thread;

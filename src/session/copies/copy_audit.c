@@ -11,6 +11,7 @@
 #include "graph/node_name.h"
 #include "graph/node_params.h"
 #include "memory/graph_memory/address_space.h"
+#include "memory/node_addresses.h"
 #include "memory/peer_access.h"
 #include "session/copies/input_copies.h"
 
@@ -35,20 +36,8 @@ typedef struct visit {
 
 /* Memory ----------------------------------------------------------------------------------------------------------- */
 
-static bool has_foreign_memory(const rondo_graph *graph, const char *address) {
-  for (size_t i = 0; i < graph->nodes.count; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    if (!node->live) continue;
-    if (node->params.kind == RONDO_NODE_CHILD && has_foreign_memory(node->params.as.child, address)) return true;
-    const rondo_foreign_node *work = &node->params.as.foreign;
-    if (node->params.kind != RONDO_NODE_FOREIGN || work->bytes == 0) continue;
-    if ((uintptr_t)address - (uintptr_t)work->address < work->bytes) return true;
-  }
-  return false;
-}
-
 static bool is_host(const visit *at, const void *address) {
-  if (rondo_peers_owner(address) != NULL || has_foreign_memory(at->audit->graph, address)) return false;
+  if (rondo_peers_owner(address) != NULL || rondo_graph_has_foreign_memory(at->audit->graph, address)) return false;
   rondo_device *device = at->audit->graph->device;
   bool is_device = false;
   return device->ops->knows_address == NULL || !device->ops->knows_address(device, address, &is_device) || !is_device;

@@ -159,20 +159,12 @@ static rondo_status check_parts(const rondo_session_model *model, const rondo_di
                     model->name, model->session->device->name, device_of(model, division, last));
 }
 
-static bool has_state(const rondo_compiled *compiled, const char *name) {
-  for (size_t i = 0; i < rondo_compiled_count_values(compiled); i++) {
-    const rondo_compiled_value value = rondo_compiled_value_at(compiled, i);
-    if (value.kind == 's' && strcmp(value.name, name) == 0) return true;
-  }
-  return false;
-}
-
 /* States keep their first placement. A different division would create new ones, filled with zeros. */
 static rondo_status check_states(const rondo_session_model *model, const rondo_division_part *part,
                                  const rondo_compiled *anchor, size_t rows) {
   for (size_t i = 0; i < part->program->values.count; i++) {
     const rondo_program_value *value = &part->program->values.items[i];
-    if (value->kind != RONDO_VALUE_STATE || has_state(anchor, value->name)) continue;
+    if (value->kind != RONDO_VALUE_STATE || rondo_values_look_up(anchor, value->name, "s") != NULL) continue;
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE,
                       "the state '%s' of model '%s' is read on %s for %zu rows and on another device for 1 row: place "
                       "it on the same device for every number of rows (rondo_program_place)",

@@ -48,14 +48,6 @@ static rondo_status compile_part(const rondo_model_instance *instance, const ron
   return RONDO_OK;
 }
 
-static void *address_of(const rondo_compiled *compiled, char kind, const char *name) {
-  for (size_t i = 0; i < rondo_compiled_count_values(compiled); i++) {
-    const rondo_compiled_value value = rondo_compiled_value_at(compiled, i);
-    if (value.kind == kind && strcmp(value.name, name) == 0) return value.address;
-  }
-  return NULL;
-}
-
 static size_t bytes_of(const rondo_division *division, const rondo_crossing *crossing) {
   return rondo_shape_bytes(rondo_program_shape(division->program, crossing->value));
 }
@@ -72,14 +64,16 @@ static rondo_status list_transfers(rondo_upstream *upstream, const rondo_divisio
   RONDO_TRY(rondo_array_reserve(&upstream->model->session->allocator, &upstream->transfers, count));
   for (size_t i = 0; i < count; i++) {
     const rondo_crossing *crossing = &division->crossings.items[i];
-    const rondo_transfer transfer = {
-        .part = crossing->from,
-        .source = address_of(upstream->parts.items[crossing->from].compiled, 'o', crossing->name),
-        .destination = address_of(to, 'i', crossing->name),
-        .offset = upstream->bytes,
-        .bytes = bytes_of(division, crossing)};
+    const rondo_compiled *from = upstream->parts.items[crossing->from].compiled;
+    const rondo_named_value *source = rondo_values_look_up(from, crossing->name, "o");
+    const rondo_named_value *destination = rondo_values_look_up(to, crossing->name, "i");
+    assert(source != NULL && destination != NULL);
+    const rondo_transfer transfer = {.part = crossing->from,
+                                     .source = source->address,
+                                     .destination = destination->address,
+                                     .offset = upstream->bytes,
+                                     .bytes = bytes_of(division, crossing)};
     upstream->transfers.items[upstream->transfers.count++] = transfer;
-    assert(transfer.source != NULL && transfer.destination != NULL);
     upstream->bytes += rondo_staging_align(transfer.bytes);
   }
   return RONDO_OK;
@@ -243,7 +237,7 @@ rondo_status rondo_upstream_write_state(const rondo_upstream *upstream, const ch
   *out_has = false;
   for (size_t i = 0; upstream != NULL && i < upstream->parts.count; i++) {
     rondo_compiled *compiled = upstream->parts.items[i].compiled;
-    if (address_of(compiled, 's', name) == NULL && address_of(compiled, 'c', name) == NULL) continue;
+    if (rondo_values_look_up(compiled, name, "sc") == NULL) continue;
     *out_has = true;
     RONDO_TRY(rondo_compiled_write(compiled, name, data, bytes));
     RONDO_TRY(rondo_compiled_synchronize(compiled));

@@ -63,11 +63,13 @@ void rondo_session_claim(rondo_session *session, uint32_t number) {
   await_turn(session);
   rondo_stream_worker_claim(&session->workers[number]);
   end_turn(session);
+  session->workers[number].mode_before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
   pthread_mutex_unlock(&session->lock);
 }
 
 void rondo_session_release(rondo_session *session, uint32_t number) {
   pthread_mutex_lock(&session->lock);
+  (void)rondo_set_capture_mode(session->workers[number].mode_before);
   rondo_stream_worker_release(&session->workers[number]);
   pthread_mutex_unlock(&session->lock);
 }
@@ -110,11 +112,13 @@ void rondo_session_claim_all(rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++) session->workers[i].is_claimed = true;
   hold_requests_back(session, &is_held_back, false);
   end_turn(session);
+  session->workers[0].mode_before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
   pthread_mutex_unlock(&session->lock);
 }
 
 void rondo_session_release_all(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
+  (void)rondo_set_capture_mode(session->workers[0].mode_before);
   for (uint32_t i = 0; i < session->options.streams; i++) session->workers[i].is_claimed = false;
   pthread_cond_broadcast(&session->change);
   rondo_stream_workers_wake_for_rest(session);

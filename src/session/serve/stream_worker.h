@@ -29,7 +29,8 @@ static inline void rondo_stream_workers_wake_for_rest(rondo_session *session) {
   if (session->waiting > 0 || session->open != NULL || is_outdated) rondo_stream_workers_wake(session, 1);
 }
 
-/* Without the lock. Claims one worker, or all of them at once, and releases them. */
+/* Without the lock. Claims one worker, or all of them at once, and releases them. In between, the thread is in relaxed
+ * capture mode. */
 void rondo_session_claim(rondo_session *session, uint32_t number);
 void rondo_session_release(rondo_session *session, uint32_t number);
 void rondo_session_claim_all(rondo_session *session);

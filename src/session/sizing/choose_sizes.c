@@ -29,15 +29,7 @@ static rondo_status measure_graphs(rondo_session_model *model) {
   double run_us[RONDO_SESSION_MAX_SIZES], eager_us[RONDO_SESSION_MAX_SIZES];
   RONDO_TRY(rondo_model_instance_measure(&model->instances[0], run_us, eager_us));
   rondo_model_set_times(model, run_us, eager_us, false);
-  return RONDO_OK;
-}
-
-static rondo_status measure_instances(rondo_session_model *model) {
-  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
-  rondo_status status = measure_graphs(model);
-  if (status == RONDO_OK) status = rondo_model_measure_overlaps(model);
-  (void)rondo_set_capture_mode(before);
-  return status;
+  return rondo_model_measure_overlaps(model);
 }
 
 /* Extra time of eager runs ----------------------------------------------------------------------------------------- */
@@ -78,7 +70,7 @@ static rondo_status find_eager_extra(rondo_session_model *model) {
 rondo_status rondo_model_measure(rondo_session_model *model) {
   if (model->graphs.count == 0) return RONDO_OK;
   rondo_session_claim_all(model->session);
-  const rondo_status status = measure_instances(model);
+  const rondo_status status = measure_graphs(model);
   rondo_session_release_all(model->session);
   RONDO_TRY(status);
   RONDO_TRY(find_eager_extra(model));
@@ -87,9 +79,7 @@ rondo_status rondo_model_measure(rondo_session_model *model) {
 
 static rondo_status measure_on_first_worker(rondo_session_model *model, double *out_us) {
   rondo_session_claim(model->session, 0);
-  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
   const rondo_status status = rondo_model_instance_measure(&model->instances[0], out_us, NULL);
-  (void)rondo_set_capture_mode(before);
   rondo_session_release(model->session, 0);
   return status;
 }
@@ -108,9 +98,7 @@ static rondo_status measure_last(rondo_session_model *model, double *out_us) {
 static rondo_status measure_row(rondo_session_model *model, size_t rows, double *out_us) {
   RONDO_TRY(rondo_session_record(model, rows));
   rondo_session_claim_all(model->session);
-  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
   const rondo_status status = measure_last(model, out_us);
-  (void)rondo_set_capture_mode(before);
   rondo_session_release_all(model->session);
   *out_us /= (double)rows;
   return status;

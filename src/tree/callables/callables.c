@@ -265,7 +265,7 @@ static rondo_status record(rondo_callables *callables, rondo_stream *stream, uin
   RONDO_TRY(rondo_allocate_items(&callables->allocator, callables->order_count, sizeof *saves, &saves));
   const rondo_status status = record_saved(callables, stream, warm_ups, saves);
   rondo_release(&callables->allocator, saves, callables->order_count, sizeof *saves);
-  callables->rounds = callables->calls = 0;
+  callables->info.rounds = callables->info.calls = 0;
   return status;
 }
 
@@ -350,18 +350,15 @@ rondo_status rondo_callables_get_info(rondo_callables *callables, rondo_callable
   RONDO_TRY(rondo_tree_get_info(callables->tree, &tree));
   const int32_t entry = callables->order[callables->position];
   const rondo_callable_state *state = &callables->states[(entry > 0 ? entry : -entry) - 1];
-  rondo_callables_info info = {.callables = (uint32_t)callables->count,
-                               .calls_per_round = (uint32_t)callables->order_count,
-                               .position = (uint32_t)callables->position,
-                               .next = state->forward.function->origin->name,
-                               .is_backward = entry < 0,
-                               .rounds = callables->rounds,
-                               .calls = callables->calls,
-                               .copied_inputs = callables->copied_inputs,
-                               .copied_bytes = callables->copied_bytes,
-                               .arena_bytes = tree.arena_bytes,
-                               .exec_host_bytes = tree.exec_host_bytes,
-                               .exec_device_bytes = tree.exec_device_bytes};
+  rondo_callables_info info = callables->info;
+  info.callables = (uint32_t)callables->count;
+  info.calls_per_round = (uint32_t)callables->order_count;
+  info.position = (uint32_t)callables->position;
+  info.next = state->forward.function->origin->name;
+  info.is_backward = entry < 0;
+  info.arena_bytes = tree.arena_bytes;
+  info.exec_host_bytes = tree.exec_host_bytes;
+  info.exec_device_bytes = tree.exec_device_bytes;
   for (size_t i = 0; i < callables->order_count; i++)
     info.bodies += rondo_callables_part(callables, i)->function->info.bodies;
   return rondo_versioned_write("rondo_callables_info", &info, out_info, sizeof info);

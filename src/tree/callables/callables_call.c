@@ -50,9 +50,9 @@ rondo_status rondo_callables_call_next(rondo_callables *callables, rondo_stream 
   set_forward_outputs(callables, part);
   RONDO_TRY(
       rondo_function_call(part->function, stream, part->values, part->value_count, part->outputs, part->output_count));
-  callables->calls++;
+  callables->info.calls++;
   callables->position = (callables->position + 1) % callables->order_count;
-  callables->rounds += callables->position == 0;
+  callables->info.rounds += callables->position == 0;
   return RONDO_OK;
 }
 
@@ -157,8 +157,8 @@ static rondo_status copy_in(rondo_callables *callables, rondo_stream *stream, co
     part->given[i].address = tree->inputs[i].address; /* for the write-back, because a call uses tree->inputs */
     if (address == sample->address) continue;
     RONDO_TRY(rondo_copy_async(stream, sample->address, address, sample->bytes));
-    callables->copied_inputs++;
-    callables->copied_bytes += sample->bytes;
+    callables->info.copied_inputs++;
+    callables->info.copied_bytes += sample->bytes;
   }
   return RONDO_OK;
 }

@@ -34,8 +34,8 @@ struct rondo_callables {
   size_t count;
   int32_t *order; /* as in the options */
   size_t order_count;
-  size_t position; /* index in it of the next call */
-  uint64_t rounds, calls, copied_inputs, copied_bytes;
+  size_t position;           /* index in it of the next call */
+  rondo_callables_info info; /* rounds, calls, copied_inputs, copied_bytes */
 };
 
 /* The part at an index of the order. */

@@ -49,23 +49,12 @@ static rondo_status refuse_host_memory(const visit *at, const rondo_node_address
       freed ? "which rondo_host_free has freed" : "which the library does not know");
 }
 
-/* Whether work of a library allocates the memory in the same capture. It may have no pages yet. */
-static bool is_captured_memory(const visit *at, const char *address) {
-  for (size_t i = 0; i < at->graph->nodes.count; i++) {
-    const rondo_graph_node *node = &at->graph->nodes.items[i];
-    if (!node->live || node->params.kind != RONDO_NODE_FOREIGN) continue;
-    const rondo_foreign_node *work = &node->params.as.foreign;
-    if (work->bytes > 0 && (uintptr_t)address - (uintptr_t)work->address < work->bytes) return true;
-  }
-  return false;
-}
-
 static rondo_status check_address(const visit *at, const rondo_node_address *place) {
   rondo_host_address where;
   RONDO_TRY(rondo_host_watch_look(&at->recording->watch, place->address, at->graph, at->slot, &where));
   const bool is_lasting = where == RONDO_ADDRESS_DEVICE || where == RONDO_ADDRESS_WATCHED;
   if (is_lasting || at->params->kind == RONDO_NODE_KERNEL || at->recording->lasting_host_memory) return RONDO_OK;
-  if (is_captured_memory(at, place->address)) return RONDO_OK;
+  if (rondo_graph_has_foreign_memory(at->graph, place->address)) return RONDO_OK;
   return refuse_host_memory(at, place, where == RONDO_ADDRESS_FREED);
 }
 
