@@ -195,8 +195,8 @@ rondo_status rondo_function_instance_open(rondo_model_instance *instance) {
 }
 
 void rondo_function_instance_close(rondo_model_instance *instance, rondo_status *kept) {
-  rondo_keep_first(kept, rondo_tree_destroy(instance->tree));
-  rondo_keep_first(kept, rondo_stream_destroy(instance->stream));
+  rondo_status_keep_first(kept, rondo_tree_destroy(instance->tree));
+  rondo_status_keep_first(kept, rondo_stream_destroy(instance->stream));
 }
 
 uint64_t rondo_function_instance_arena(const rondo_model_instance *instance) {

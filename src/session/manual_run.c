@@ -55,7 +55,7 @@ static rondo_status synchronize_instances(rondo_session *session, size_t number)
   rondo_session_model *first = session->models;
   pthread_mutex_unlock(&session->lock);
   for (rondo_session_model *m = first; m != NULL; m = m->next)
-    rondo_keep_first(&status, rondo_model_instance_synchronize(&m->instances[number]));
+    rondo_status_keep_first(&status, rondo_model_instance_synchronize(&m->instances[number]));
   return status;
 }
 

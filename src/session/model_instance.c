@@ -76,7 +76,7 @@ static rondo_status compile_divided(const rondo_model_instance *instance, const 
 }
 
 static void drop_placed(const rondo_model_instance *instance, rondo_instance_program *placed, rondo_status *kept) {
-  rondo_keep_first(kept, rondo_compiled_destroy(placed->compiled));
+  rondo_status_keep_first(kept, rondo_compiled_destroy(placed->compiled));
   rondo_upstream_destroy(placed->upstream, kept);
   rondo_instance_program_free_addresses(instance->model, placed->addresses);
   *placed = (rondo_instance_program){.compiled = NULL};
@@ -138,7 +138,7 @@ static void count_program(rondo_model_instance *instance, const rondo_instance_p
                           rondo_status *kept) {
   rondo_session *session = instance->model->session;
   rondo_compiled_info info = {.struct_size = sizeof info};
-  rondo_keep_first(kept, rondo_compiled_get_info(program->compiled, &info));
+  rondo_status_keep_first(kept, rondo_compiled_get_info(program->compiled, &info));
   pthread_mutex_lock(&session->lock);
   instance->model->info.eager_programs++;
   instance->model->info.executor_programs += info.sequential_reason == RONDO_SEQUENTIAL_NONE;
@@ -193,11 +193,9 @@ static rondo_status enqueue_all(const rondo_model_instance *instance, const rond
 static rondo_status record_work(const rondo_model_instance *instance, rondo_instance_graph *g) {
   rondo_stream *stream = rondo_compiled_stream(g->program.compiled);
   RONDO_TRY(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
-  const rondo_status status = enqueue_all(instance, g);
-  rondo_saved_error error;
-  rondo_error_save(&error);
-  const rondo_status ended = rondo_capture_end(stream, &g->graph);
-  return status == RONDO_OK ? ended : rondo_error_raise(&error);
+  rondo_status status = enqueue_all(instance, g);
+  RONDO_THEN(status, rondo_capture_end(stream, &g->graph));
+  return status;
 }
 
 /* The host memory that a graph may use. What upstream parts read or transfer is complete before the launch, so it
@@ -283,9 +281,9 @@ static rondo_status make_graph(rondo_model_instance *instance, rondo_instance_gr
 
 static void drop_graph(rondo_model_instance *instance, rondo_instance_graph *g, rondo_status *kept) {
   rondo_session_model *model = instance->model;
-  rondo_keep_first(kept, rondo_function_destroy(g->function));
+  rondo_status_keep_first(kept, rondo_function_destroy(g->function));
   rondo_exec_destroy(g->exec);
-  rondo_keep_first(kept, rondo_graph_destroy(g->graph));
+  rondo_status_keep_first(kept, rondo_graph_destroy(g->graph));
   drop_placed(instance, &g->program, kept);
   rondo_release(&model->session->allocator, g->copies, model->inputs.count, sizeof *g->copies);
   *g = (rondo_instance_graph){.rows = 0};
@@ -312,7 +310,7 @@ void rondo_model_instance_drop_last_graph(rondo_model_instance *instance, rondo_
   drop_graph(instance, &instance->graphs.items[--instance->graphs.count], kept);
   if (instance->last_graph > instance->graphs.count) instance->last_graph = 0;
   if (instance->graphs.count > 0) return;
-  if (instance->tree != NULL) rondo_keep_first(kept, rondo_tree_reset(instance->tree));
+  if (instance->tree != NULL) rondo_status_keep_first(kept, rondo_tree_reset(instance->tree));
   count_arenas(instance);
   rondo_model_instance_drop_stages(instance, kept);
 }

@@ -26,11 +26,6 @@ typedef struct rondo_session_model rondo_session_model;
 typedef struct rondo_model_devices rondo_model_devices; /* session/placement/upstream_parts.h, as is the next */
 typedef struct rondo_upstream rondo_upstream;
 
-/* Keeps the first failure of several. */
-static inline void rondo_keep_first(rondo_status *kept, rondo_status status) {
-  if (*kept == RONDO_OK) *kept = status;
-}
-
 /* An input or output. The shape is that of one row, and is known of a function's values only. */
 typedef struct rondo_session_value {
   char *name;

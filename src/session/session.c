@@ -276,8 +276,7 @@ static rondo_status free_models(rondo_session *session) {
   while (session->models != NULL) {
     rondo_session_model *model = session->models;
     session->models = model->next;
-    const rondo_status freed = rondo_model_free(model);
-    if (status == RONDO_OK) status = freed;
+    rondo_status_keep_first(&status, rondo_model_free(model));
   }
   return status;
 }
@@ -288,7 +287,7 @@ static rondo_status free_session(rondo_session *session) {
   stop_workers(session);
   rondo_status status = free_models(session);
   for (uint32_t i = 0; i < session->options.streams; i++)
-    rondo_keep_first(&status, rondo_executor_destroy(session->workers[i].executor));
+    rondo_status_keep_first(&status, rondo_executor_destroy(session->workers[i].executor));
   rondo_utilisation_close(session);
   for (uint32_t i = 0; i < RONDO_SESSION_MAX_STREAMS; i++) {
     pthread_cond_destroy(&session->workers[i].wake);

@@ -8,6 +8,8 @@
 #ifndef RONDO_SESSION_SESSION_INTERNAL_H
 #define RONDO_SESSION_SESSION_INTERNAL_H
 
+#include <assert.h>
+
 #include "base/thread.h"
 #include "device/device.h"
 #include "exec/stream/copy_batch.h"
@@ -95,7 +97,9 @@ struct rondo_session {
 /* Sets the thread's capture mode and returns the one before. In relaxed mode, calls leave captures of other threads
  * alone. In thread-local mode, the thread refuses calls that its own capture must not contain. */
 static inline rondo_capture_mode rondo_set_capture_mode(rondo_capture_mode mode) {
-  rondo_status_ignore(rondo_capture_exchange_thread_mode(&mode), "the mode is valid");
+  const rondo_status status = rondo_capture_exchange_thread_mode(&mode);
+  assert(status == RONDO_OK);
+  (void)status;
   return mode;
 }
 

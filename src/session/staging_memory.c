@@ -101,8 +101,9 @@ static void drop(rondo_model_instance *instance, rondo_stage *stage, rondo_statu
   const rondo_session_model *model = instance->model;
   if (stage->memory == NULL) return;
   count_staging(instance, 0, stage->bytes + stage->device_bytes);
-  rondo_keep_first(kept, rondo_host_free(model->staging_device, stage->memory));
-  if (stage->device_memory != NULL) rondo_keep_first(kept, rondo_free(model->session->device, stage->device_memory));
+  rondo_status_keep_first(kept, rondo_host_free(model->staging_device, stage->memory));
+  if (stage->device_memory != NULL)
+    rondo_status_keep_first(kept, rondo_free(model->session->device, stage->device_memory));
   *stage = (rondo_stage){.memory = NULL};
 }
 

@@ -239,13 +239,10 @@ static rondo_status finish_path(rondo_tree *tree) {
   if (stream != NULL || tree->options.outputs != RONDO_OUTPUTS_CLONE || rondo_path_is_dead(tree))
     return rondo_path_finish(tree, stream, 0);
   RONDO_TRY(rondo_stream_create(tree->device, NULL, &stream));
-  const rondo_status status = rondo_path_finish(tree, stream, 0);
-  rondo_saved_error error;
-  if (status != RONDO_OK) rondo_error_save(&error);
-  const rondo_status copied = rondo_stream_synchronize(stream);
-  const rondo_status ended = rondo_stream_destroy(stream);
-  if (status != RONDO_OK) return rondo_error_raise(&error);
-  return copied == RONDO_OK ? ended : copied;
+  rondo_status status = rondo_path_finish(tree, stream, 0);
+  RONDO_THEN(status, rondo_stream_synchronize(stream));
+  RONDO_THEN(status, rondo_stream_destroy(stream));
+  return status;
 }
 
 /* Ends the path, and with it all buffers of the arena. Afterwards nothing in the arena is needed, and nothing runs. */

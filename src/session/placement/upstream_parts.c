@@ -113,8 +113,8 @@ void rondo_upstream_destroy(rondo_upstream *upstream, rondo_status *kept) {
   for (size_t i = 0; i < upstream->parts.count; i++) {
     rondo_upstream_part *part = &upstream->parts.items[i];
     rondo_exec_destroy(part->exec);
-    rondo_keep_first(kept, rondo_graph_destroy(part->graph));
-    rondo_keep_first(kept, rondo_compiled_destroy(part->compiled));
+    rondo_status_keep_first(kept, rondo_graph_destroy(part->graph));
+    rondo_status_keep_first(kept, rondo_compiled_destroy(part->compiled));
     rondo_instance_program_free_addresses(upstream->model, part->addresses);
   }
   rondo_array_free(&allocator, &upstream->parts);
@@ -164,13 +164,9 @@ rondo_status rondo_upstream_replay(const rondo_upstream *upstream) {
 
 /* Waits for all parts also after a failure, because they use memory of the instance. */
 rondo_status rondo_upstream_wait(const rondo_upstream *upstream, rondo_status queued) {
-  rondo_saved_error error = {.status = RONDO_OK};
-  if (queued != RONDO_OK) rondo_error_save(&error);
-  for (size_t i = 0; i < upstream->parts.count; i++) {
-    const rondo_status waited = rondo_compiled_synchronize(upstream->parts.items[i].compiled);
-    if (waited != RONDO_OK && error.status == RONDO_OK) rondo_error_save(&error);
-  }
-  return rondo_error_raise(&error);
+  for (size_t i = 0; i < upstream->parts.count; i++)
+    RONDO_THEN(queued, rondo_compiled_synchronize(upstream->parts.items[i].compiled));
+  return queued;
 }
 
 rondo_status rondo_upstream_copy_results(const rondo_upstream *upstream, rondo_stream *stream,
@@ -189,11 +185,9 @@ static rondo_status record_work(const rondo_upstream *upstream, uint32_t number,
   rondo_upstream_part *part = &upstream->parts.items[number];
   rondo_stream *stream = rondo_compiled_stream(part->compiled);
   RONDO_TRY(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
-  const rondo_status status = enqueue_part(upstream, number, stage, transfer, rondo_compiled_record_into);
-  rondo_saved_error error;
-  rondo_error_save(&error);
-  const rondo_status ended = rondo_capture_end(stream, &part->graph);
-  return status == RONDO_OK ? ended : rondo_error_raise(&error);
+  rondo_status status = enqueue_part(upstream, number, stage, transfer, rondo_compiled_record_into);
+  RONDO_THEN(status, rondo_capture_end(stream, &part->graph));
+  return status;
 }
 
 /* Input copies stay in the graph: their sources never move. */

@@ -214,11 +214,9 @@ static rondo_status enqueue(rondo_model_instance *instance, const rondo_instance
 
 /* Waits for enqueued work also after a failure, because it uses memory of the requests. */
 static rondo_status wait_for(const rondo_model_instance *instance, rondo_compiled *compiled, rondo_status enqueued) {
-  rondo_saved_error error;
-  if (enqueued != RONDO_OK) rondo_error_save(&error);
-  const rondo_status waited =
-      compiled == NULL ? rondo_stream_synchronize(instance->stream) : rondo_compiled_synchronize(compiled);
-  return enqueued == RONDO_OK ? waited : rondo_error_raise(&error);
+  RONDO_THEN(enqueued,
+             compiled == NULL ? rondo_stream_synchronize(instance->stream) : rondo_compiled_synchronize(compiled));
+  return enqueued;
 }
 
 static rondo_status run(rondo_model_instance *instance, const rondo_instance_graph *g, bool is_recorded,

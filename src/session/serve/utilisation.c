@@ -38,8 +38,8 @@ static rondo_status begin_epoch(rondo_session *session) {
   rondo_stream *stream = NULL;
   RONDO_TRY(rondo_stream_create(session->device, NULL, &stream));
   rondo_status status = rondo_event_record(session->epoch, stream);
-  rondo_keep_first(&status, rondo_stream_synchronize(stream));
-  rondo_keep_first(&status, rondo_stream_destroy(stream));
+  rondo_status_keep_first(&status, rondo_stream_synchronize(stream));
+  rondo_status_keep_first(&status, rondo_stream_destroy(stream));
   return status;
 }
 

@@ -128,13 +128,15 @@ static rondo_status time_instances(rondo_session_model *model, size_t graph, uin
                                                      is_recorded);
   for (uint32_t i = 0; i < workers; i++) {
     rondo_model_instance *instance = &model->instances[i];
-    rondo_keep_first(&status, rondo_model_instance_wait_for_upstream(&instance->graphs.items[graph], started[i]));
-    rondo_keep_first(&status, rondo_model_instance_launch(instance, &instance->graphs.items[graph], is_recorded));
+    rondo_status_keep_first(&status,
+                            rondo_model_instance_wait_for_upstream(&instance->graphs.items[graph], started[i]));
+    rondo_status_keep_first(&status,
+                            rondo_model_instance_launch(instance, &instance->graphs.items[graph], is_recorded));
   }
   /* A thread that waits for a CPU device helps it: it starts with the stream that the device has not begun, as a thread
    * that waits for a request does. */
   for (uint32_t i = workers; i-- > 0;)
-    rondo_keep_first(&status, rondo_model_instance_synchronize(&model->instances[i]));
+    rondo_status_keep_first(&status, rondo_model_instance_synchronize(&model->instances[i]));
   *inout_us = fmin(*inout_us, (double)(rondo_clock_ns() - begin) / 1e3);
   return status;
 }

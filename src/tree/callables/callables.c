@@ -235,8 +235,7 @@ static rondo_status end_saves(const rondo_callables *callables, rondo_stream *st
                               size_t count) {
   rondo_status first = RONDO_OK;
   while (count > 0) {
-    const rondo_status status = rondo_save_end(callables->tree, stream, &saves[--count], false);
-    if (first == RONDO_OK) first = status;
+    rondo_status_keep_first(&first, rondo_save_end(callables->tree, stream, &saves[--count], false));
   }
   return first;
 }
@@ -251,12 +250,8 @@ static rondo_status record_saved(rondo_callables *callables, rondo_stream *strea
     if (status == RONDO_OK) saved++;
   }
   if (status == RONDO_OK) status = call_rounds(callables, stream, warm_ups);
-  rondo_saved_error error;
-  if (status != RONDO_OK) rondo_error_save(&error);
   rondo_callables_end_round(callables);
-  const rondo_status ended = end_saves(callables, stream, saves, saved);
-  if (status == RONDO_OK) return ended;
-  rondo_error_restore(&error);
+  RONDO_THEN(status, end_saves(callables, stream, saves, saved));
   return status;
 }
 

@@ -130,8 +130,7 @@ rondo_status rondo_path_settle_nested(rondo_tree *tree, rondo_stream *stream) {
     for (rondo_buffer *next; buffer != NULL; buffer = next) {
       next = buffer->next;
       if (is_nested(buffer)) {
-        const rondo_status status = free_nested(stream, buffer);
-        if (first == RONDO_OK) first = status;
+        rondo_status_keep_first(&first, free_nested(stream, buffer));
       } else {
         buffer->next = others;
         others = buffer;

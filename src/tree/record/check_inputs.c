@@ -185,12 +185,10 @@ static rondo_status run(rondo_check *check, bool is_elsewhere) {
 static rondo_status run_and_take_back(rondo_check *check, bool is_elsewhere) {
   const rondo_recorder *recorder = check->recorder;
   rondo_saved saved;
-  rondo_saved_error error;
   RONDO_TRY(rondo_save(recorder->tree, recorder->stream, recorder->function, check->saved, &saved));
-  const rondo_status status = run(check, is_elsewhere);
-  if (status != RONDO_OK) rondo_error_save(&error);
-  const rondo_status ended = rondo_save_end(recorder->tree, recorder->stream, &saved, false);
-  return status == RONDO_OK ? ended : rondo_error_raise(&error);
+  rondo_status status = run(check, is_elsewhere);
+  RONDO_THEN(status, rondo_save_end(recorder->tree, recorder->stream, &saved, false));
+  return status;
 }
 
 /* The work may have overwritten what the previous path left in the arena. */

@@ -41,17 +41,17 @@ static rondo_status refuse(const rondo_function *function, rondo_skip skip, cons
 
 /* Warming up ------------------------------------------------------------------------------------------------------- */
 
+static rondo_status settle_and_undo(const rondo_preparation *p, rondo_saved *saved) {
+  rondo_path_settle(p->function->tree, p->stream);
+  return rondo_save_end(p->function->tree, p->stream, saved, false);
+}
+
 static rondo_status warm_up_once(const rondo_preparation *p) {
   rondo_tree *tree = p->function->tree;
   rondo_saved saved;
   RONDO_TRY(rondo_save(tree, p->stream, p->function, tree->inputs, &saved));
   rondo_status status = rondo_eager_run(p->function, p->form, p->stream, tree->inputs, true, NULL, 0);
-  rondo_saved_error error;
-  if (status != RONDO_OK) rondo_error_save(&error);
-  rondo_path_settle(tree, p->stream);
-  const rondo_status ended = rondo_save_end(tree, p->stream, &saved, false);
-  if (status == RONDO_OK) return ended;
-  rondo_error_restore(&error);
+  RONDO_THEN(status, settle_and_undo(p, &saved));
   return status;
 }
 

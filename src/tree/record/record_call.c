@@ -533,14 +533,10 @@ static rondo_status start(rondo_recorder *recorder, size_t key_count, uint64_t h
 rondo_status rondo_recorder_run_body(rondo_recorder *recorder, rondo_call *call) {
   assert(call->recorder == recorder);
   rondo_capture_watch_begin(&recorder->watch, recorder->function->origin->name, recorder->stream);
-  const rondo_status status = rondo_body_run(call);
+  rondo_status status = rondo_body_run(call);
   rondo_capture_watch_end(&recorder->watch);
-  if (rondo_stream_find_capture(recorder->stream) == NULL) return status;
-  rondo_saved_error error;
-  if (status != RONDO_OK) rondo_error_save(&error);
-  const rondo_status settled = rondo_path_settle_nested(recorder->tree, recorder->stream);
-  if (status == RONDO_OK) return settled;
-  rondo_error_restore(&error);
+  if (rondo_stream_find_capture(recorder->stream) != NULL)
+    RONDO_THEN(status, rondo_path_settle_nested(recorder->tree, recorder->stream));
   return status;
 }
 
