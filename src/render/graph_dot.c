@@ -20,10 +20,10 @@ typedef struct dot_writer {
 } dot_writer;
 
 /* Where the writer is: the path that names start with, and the depth to indent by. */
-typedef struct dot_place {
+typedef struct dot_position {
   char path[PATH_BYTES];
   int indent;
-} dot_place;
+} dot_position;
 
 static const char *const shapes[] = {
     [RONDO_NODE_KERNEL] = "box",       [RONDO_NODE_HOST] = "ellipse",       [RONDO_NODE_COPY] = "parallelogram",
@@ -36,22 +36,22 @@ static const char *shape_of(rondo_node_kind kind) {
   return shapes[kind];
 }
 
-static void add_nodes(dot_writer *writer, const rondo_graph *graph, const dot_place *place);
+static void add_nodes(dot_writer *writer, const rondo_graph *graph, const dot_position *position);
 
 /* The cluster of a child node; its own node is in it already. */
-static void add_inside(dot_writer *writer, const rondo_graph *child, uint32_t slot, const dot_place *place) {
-  dot_place inside = {.indent = place->indent};
-  snprintf(inside.path, sizeof inside.path, "%.*s%" PRIu32 "_", PATH_BYTES - 12, place->path, slot);
+static void add_inside(dot_writer *writer, const rondo_graph *child, uint32_t slot, const dot_position *position) {
+  dot_position inside = {.indent = position->indent};
+  snprintf(inside.path, sizeof inside.path, "%.*s%" PRIu32 "_", PATH_BYTES - 12, position->path, slot);
   rondo_text_add(&writer->text, "%*slabel=\"", inside.indent, "");
   rondo_dot_add_name(&writer->text, child->name);
   rondo_text_add(&writer->text, "\";\n");
   add_nodes(writer, child, &inside);
 }
 
-static void add_node(dot_writer *writer, const rondo_graph_node *node, uint32_t slot, const dot_place *place) {
+static void add_node(dot_writer *writer, const rondo_graph_node *node, uint32_t slot, const dot_position *position) {
   rondo_text *text = &writer->text;
   const rondo_node_params *params = &node->params;
-  dot_place at = *place;
+  dot_position at = *position;
   if (params->kind == RONDO_NODE_CHILD) {
     rondo_text_add(text, "%*ssubgraph cluster_%s%" PRIu32 " {\n", at.indent, "", at.path, slot);
     at.indent += 2;
@@ -68,22 +68,22 @@ static void add_node(dot_writer *writer, const rondo_graph_node *node, uint32_t 
   rondo_text_add(text, "\"];\n");
   if (params->kind == RONDO_NODE_CHILD) {
     add_inside(writer, params->as.child, slot, &at);
-    rondo_text_add(text, "%*s}\n", place->indent, "");
+    rondo_text_add(text, "%*s}\n", position->indent, "");
   }
 }
 
-static void add_nodes(dot_writer *writer, const rondo_graph *graph, const dot_place *place) {
+static void add_nodes(dot_writer *writer, const rondo_graph *graph, const dot_position *position) {
   for (size_t i = 0; i < graph->nodes.count; i++)
-    if (graph->nodes.items[i].live) add_node(writer, &graph->nodes.items[i], (uint32_t)i, place);
+    if (graph->nodes.items[i].live) add_node(writer, &graph->nodes.items[i], (uint32_t)i, position);
   for (size_t i = 0; i < graph->nodes.count; i++) {
     const rondo_slots *dependents = &graph->nodes.items[i].dependents;
     for (size_t d = 0; d < dependents->count; d++)
-      rondo_text_add(&writer->text, "%*s%s%zu -> %s%" PRIu32 ";\n", place->indent, "", place->path, i, place->path,
-                     dependents->items[d]);
+      rondo_text_add(&writer->text, "%*s%s%zu -> %s%" PRIu32 ";\n", position->indent, "", position->path, i,
+                     position->path, dependents->items[d]);
   }
   for (size_t i = 0; i < graph->programmatic.count; i++)
-    rondo_text_add(&writer->text, "%*s%s%" PRIu32 " -> %s%" PRIu32 " [style=dashed];\n", place->indent, "", place->path,
-                   graph->programmatic.items[i].from, place->path, graph->programmatic.items[i].to);
+    rondo_text_add(&writer->text, "%*s%s%" PRIu32 " -> %s%" PRIu32 " [style=dashed];\n", position->indent, "",
+                   position->path, graph->programmatic.items[i].from, position->path, graph->programmatic.items[i].to);
 }
 
 rondo_status rondo_graph_to_dot(const rondo_graph *graph, bool with_addresses, char **out_text) {
@@ -95,7 +95,7 @@ rondo_status rondo_graph_to_dot(const rondo_graph *graph, bool with_addresses, c
   rondo_text_add(&writer.text, "digraph \"");
   rondo_dot_add_name(&writer.text, graph->name);
   rondo_text_add(&writer.text, "\" {\n");
-  add_nodes(&writer, graph, &(dot_place){.path = "n", .indent = 2});
+  add_nodes(&writer, graph, &(dot_position){.path = "n", .indent = 2});
   rondo_text_add(&writer.text, "}\n");
   return rondo_text_hand_out(&writer.text, out_text);
 }

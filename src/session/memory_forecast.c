@@ -25,15 +25,15 @@ typedef struct planned {
   uint64_t arenas[RONDO_MAX_PLACES], transfer;
 } planned;
 
-static rondo_status plan_part(const rondo_model_instance *instance, rondo_program *program, uint32_t place_index,
+static rondo_status plan_part(const rondo_model_instance *instance, rondo_program *program, uint32_t device_index,
                               planned *p, rondo_model_bytes *inout) {
   const rondo_session_model *model = instance->model;
   rondo_compiled_info info;
-  const rondo_compile_options options = place_index == 0 ? rondo_model_instance_compile_options(instance)
-                                                         : rondo_upstream_compile_options(instance, place_index);
-  rondo_device *device = place_index == 0 ? model->session->device : model->devices->items[place_index];
+  const rondo_compile_options options = device_index == 0 ? rondo_model_instance_compile_options(instance)
+                                                          : rondo_upstream_compile_options(instance, device_index);
+  rondo_device *device = device_index == 0 ? model->session->device : model->devices->items[device_index];
   RONDO_TRY(rondo_compile_plan(program, device, &options, &info));
-  if (info.arena_bytes > p->arenas[place_index]) inout->arena_bytes += p->arenas[place_index] = info.arena_bytes;
+  if (info.arena_bytes > p->arenas[device_index]) inout->arena_bytes += p->arenas[device_index] = info.arena_bytes;
   return RONDO_OK;
 }
 

@@ -183,9 +183,9 @@ rondo_status rondo_session_get_model_info(rondo_session *session, const char *mo
   return status;
 }
 
-static void describe(const rondo_session_model *m, size_t rows, rondo_run_mode *out_way, uint32_t *parts,
+static void describe(const rondo_session_model *m, size_t rows, rondo_run_mode *out_mode, uint32_t *parts,
                      uint32_t *out_parts, double *out_us) {
-  *out_way = RONDO_RUN_EAGER;
+  *out_mode = RONDO_RUN_EAGER;
   *out_parts = 0;
   *out_us = 0;
   const rondo_dispatch_tables *tables = &m->idle;
@@ -198,21 +198,22 @@ static void describe(const rondo_session_model *m, size_t rows, rondo_run_mode *
   for (size_t i = 0; d.entry != NULL && i < d.entry->count && *out_parts < RONDO_SESSION_MAX_PARTS; i++)
     parts[(*out_parts)++] = d.entry->graphs[i];
   if (d.entry != NULL) *out_us += (double)d.entry->us;
-  *out_way = d.repeats > 0 ? RONDO_RUN_SPLIT : (rondo_run_mode)d.entry->mode;
+  *out_mode = d.repeats > 0 ? RONDO_RUN_SPLIT : (rondo_run_mode)d.entry->mode;
 }
 
-rondo_status rondo_session_get_dispatch(rondo_session *session, const char *model, size_t rows, rondo_run_mode *out_way,
-                                        uint32_t *parts, uint32_t *out_parts, double *out_us) {
+rondo_status rondo_session_get_dispatch(rondo_session *session, const char *model, size_t rows,
+                                        rondo_run_mode *out_mode, uint32_t *parts, uint32_t *out_parts,
+                                        double *out_us) {
   static const char call[] = "rondo_session_get_dispatch";
   rondo_session_model *m;
-  RONDO_TRY(rondo_require(call, "out_way", out_way));
+  RONDO_TRY(rondo_require(call, "out_mode", out_mode));
   RONDO_TRY(rondo_require(call, "parts", parts));
   RONDO_TRY(rondo_require(call, "out_parts", out_parts));
   RONDO_TRY(rondo_require(call, "out_us", out_us));
   if (rows == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: a request of 0 rows: give at least 1", call);
   RONDO_TRY(rondo_session_enter(call, session, model, &m));
-  describe(m, rows, out_way, parts, out_parts, out_us);
+  describe(m, rows, out_mode, parts, out_parts, out_us);
   pthread_mutex_unlock(&session->lock);
   return RONDO_OK;
 }

@@ -75,7 +75,8 @@ static rondo_status compile_divided(const rondo_model_instance *instance, const 
   return status;
 }
 
-static void drop_placed(const rondo_model_instance *instance, rondo_instance_program *placed, rondo_status *kept) {
+static void drop_instance_program(const rondo_model_instance *instance, rondo_instance_program *placed,
+                                  rondo_status *kept) {
   rondo_status_keep_first(kept, rondo_compiled_destroy(placed->compiled));
   rondo_upstream_destroy(placed->upstream, kept);
   rondo_instance_program_free_addresses(instance->model, placed->addresses);
@@ -92,7 +93,7 @@ static rondo_status compile(const rondo_model_instance *instance, size_t rows, r
   rondo_error_save(&error);
   rondo_program_destroy(program);
   if (status == RONDO_OK) return RONDO_OK;
-  drop_placed(instance, out, &status);
+  drop_instance_program(instance, out, &status);
   return rondo_error_raise(&error);
 }
 
@@ -122,7 +123,7 @@ rondo_status rondo_model_instance_open(rondo_model_instance *instance, rondo_ses
 }
 
 static void drop_program(const rondo_model_instance *instance, rondo_cached_program *program, rondo_status *kept) {
-  drop_placed(instance, &program->program, kept);
+  drop_instance_program(instance, &program->program, kept);
   *program = (rondo_cached_program){.rows = 0};
 }
 
@@ -284,7 +285,7 @@ static void drop_graph(rondo_model_instance *instance, rondo_instance_graph *g, 
   rondo_status_keep_first(kept, rondo_function_destroy(g->function));
   rondo_exec_destroy(g->exec);
   rondo_status_keep_first(kept, rondo_graph_destroy(g->graph));
-  drop_placed(instance, &g->program, kept);
+  drop_instance_program(instance, &g->program, kept);
   rondo_release(&model->session->allocator, g->copies, model->inputs.count, sizeof *g->copies);
   *g = (rondo_instance_graph){.rows = 0};
 }
@@ -324,7 +325,7 @@ void rondo_model_instance_close(rondo_model_instance *instance, rondo_status *ke
   rondo_model_instance_close_stages(instance, kept);
   rondo_release(&session->allocator, instance->programs, session->options.max_eager_programs,
                 sizeof *instance->programs);
-  drop_placed(instance, &instance->anchor, kept);
+  drop_instance_program(instance, &instance->anchor, kept);
   if (instance->model->body != NULL) rondo_function_instance_close(instance, kept);
   rondo_array_free(&session->allocator, &instance->graphs);
   *instance = (rondo_model_instance){.model = NULL};

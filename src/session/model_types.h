@@ -145,7 +145,7 @@ struct rondo_session_model {
   uint32_t runs;     /* objects of rondo_model_run */
   size_t waiting_rows;
   rondo_slot_list waiting;
-  rondo_waiting_tree waiting_by_way[RONDO_RUN_CAPTURED]; /* the same requests, by requested mode */
+  rondo_waiting_tree waiting_by_mode[RONDO_RUN_CAPTURED]; /* the same requests, by requested mode */
   rondo_model_info info;
 };
 

@@ -61,7 +61,7 @@ static rondo_status enter_path(rondo_function *function, rondo_stream *stream, s
 
 /* The slow way ----------------------------------------------------------------------------------------------------- */
 
-typedef struct rondo_asked {
+typedef struct call_request {
   rondo_function *function;
   rondo_stream *stream;
   rondo_buffer **outputs;
@@ -70,7 +70,7 @@ typedef struct rondo_asked {
   uint64_t hash;
   bool is_demoted;        /* this call demoted inputs of its own */
   const rondo_input *raw; /* raw inputs as given, not resolved; NULL if they were resolved */
-} rondo_asked;
+} call_request;
 
 static void note_outcome(const rondo_function *function, rondo_call_outcome outcome, rondo_skip skip,
                          uint32_t recording) {
@@ -90,13 +90,13 @@ static void note_skip(const rondo_function *function, rondo_call_outcome outcome
 }
 
 /* The call ran eagerly, so later calls of the path do too. */
-static void begin_eager(const rondo_asked *asked, rondo_form *form) {
+static void continue_eagerly(const call_request *asked, rondo_form *form) {
   rondo_tree *tree = asked->function->tree;
   tree->is_eager = true;
   rondo_path_warm_up_add(asked->function, form, asked->outputs, asked->output_count);
 }
 
-static rondo_status run_eager(const rondo_asked *asked, rondo_form *form, rondo_skip skip, const char *message) {
+static rondo_status run_eager(const call_request *asked, rondo_form *form, rondo_skip skip, const char *message) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   rondo_skip_note(function, skip, message);
@@ -106,7 +106,7 @@ static rondo_status run_eager(const rondo_asked *asked, rondo_form *form, rondo_
   const bool is_warm_up = skip == RONDO_SKIP_WARM_UP;
   RONDO_TRY(
       rondo_eager_run(function, form, asked->stream, tree->inputs, is_warm_up, asked->outputs, asked->output_count));
-  if (is_warm_up || skip == RONDO_SKIP_AFTER_WARM_UP) begin_eager(asked, form);
+  if (is_warm_up || skip == RONDO_SKIP_AFTER_WARM_UP) continue_eagerly(asked, form);
   return RONDO_OK;
 }
 
@@ -119,7 +119,7 @@ static uint32_t count_siblings(const rondo_function *function) {
   return count;
 }
 
-static bool is_asked_for(const rondo_function *function) {
+static bool wants_recording(const rondo_function *function) {
   const rondo_tree_options *options = &function->tree->options;
   const rondo_recording_question question = {.struct_size = sizeof question,
                                              .recordings = function->info.recordings,
@@ -169,7 +169,7 @@ static bool find_moved(rondo_function *function, const rondo_form *form, bool is
   return false;
 }
 
-rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *form, const char **out_message) {
+rondo_skip rondo_call_find_skip(rondo_function *function, const rondo_form *form, const char **out_message) {
   const rondo_tree *tree = function->tree;
   *out_message = "";
   if (tree->is_eager) {
@@ -191,34 +191,34 @@ rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *
                     "(rondo_tree_options.max_recordings_per_parent): which outputs of its step are held keeps changing";
     return RONDO_SKIP_RECORDING_LIMIT;
   }
-  if (is_asked_for(function)) return RONDO_SKIP_NONE;
+  if (wants_recording(function)) return RONDO_SKIP_NONE;
   *out_message = "rondo_tree_options.should_record said no";
   return RONDO_SKIP_REFUSED;
 }
 
-static rondo_status finish_recorded(const rondo_asked *asked, rondo_recorded_call *call, rondo_call_outcome outcome) {
+static rondo_status finish_recorded(const call_request *asked, rondo_recorded_call *call, rondo_call_outcome outcome) {
   rondo_tree *tree = asked->function->tree;
-  size_t handed_out;
+  size_t made_buffers;
   rondo_path_advance(tree, call);
   note_outcome(asked->function, outcome, RONDO_SKIP_NONE, call->number);
-  return rondo_outputs_hand_out(asked->function, RONDO_OUTPUTS_RECORDED, call->outputs, call->output_count,
-                                tree->inputs, asked->outputs, asked->output_count, &handed_out);
+  return rondo_outputs_make(asked->function, RONDO_OUTPUTS_RECORDED, call->outputs, call->output_count, tree->inputs,
+                            asked->outputs, asked->output_count, &made_buffers);
 }
 
-static rondo_status run_after_failure(const rondo_asked *asked, rondo_form *form, const rondo_record_result *result) {
+static rondo_status run_after_failure(const call_request *asked, rondo_form *form, const rondo_record_result *result) {
   rondo_tree *tree = asked->function->tree;
   tree->info.rolled_back++;
-  if (++form->failures >= RONDO_MOST_FAILURES) rondo_form_skip(form, result->skip, result->message);
+  if (++form->failures >= RONDO_MAX_FAILURES) rondo_form_skip(form, result->skip, result->message);
   const rondo_status status = run_eager(asked, form, result->skip, result->message);
   if (result->skip != RONDO_SKIP_DEPARTED) return status;
   if (status == RONDO_OK)
-    begin_eager(asked, form);
+    continue_eagerly(asked, form);
   else
     tree->is_eager = true;
   return status;
 }
 
-static rondo_status record(const rondo_asked *asked, rondo_form *form) {
+static rondo_status record(const call_request *asked, rondo_form *form) {
   assert(form->warm_ups == 0 && !rondo_form_is_skipped(form, asked->function->tree->inputs));
   rondo_tree *tree = asked->function->tree;
   rondo_record_result result;
@@ -238,9 +238,9 @@ static rondo_status record(const rondo_asked *asked, rondo_form *form) {
   return finish_recorded(asked, call, RONDO_CALL_RECORDED);
 }
 
-static rondo_status dispatch(rondo_asked *asked);
+static rondo_status dispatch(call_request *asked);
 
-static rondo_status run_new(rondo_asked *asked) {
+static rondo_status run_new(call_request *asked) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   rondo_form *form;
@@ -251,10 +251,10 @@ static rondo_status run_new(rondo_asked *asked) {
   if (rondo_form_is_skipped(form, tree->inputs)) return run_eager(asked, form, form->skip, form->message);
   if (form->warm_ups > 0) return run_eager(asked, form, RONDO_SKIP_WARM_UP, "");
   if (!tree->is_eager && !asked->is_demoted) {
-    RONDO_TRY(rondo_demoted_look(function, form, tree->inputs, asked->key_count, &asked->is_demoted));
+    RONDO_TRY(rondo_demoted_update(function, form, tree->inputs, asked->key_count, &asked->is_demoted));
     if (asked->is_demoted) return dispatch(asked); /* the key has changed */
   }
-  const rondo_skip skip = rondo_call_look_for_skip(function, form, &message);
+  const rondo_skip skip = rondo_call_find_skip(function, form, &message);
   if (skip != RONDO_SKIP_NONE) return run_eager(asked, form, skip, message);
   RONDO_TRY(rondo_estimate_decide(function, form));
   if (form->skip == RONDO_SKIP_NO_GAIN) return run_eager(asked, form, form->skip, form->message);
@@ -263,13 +263,13 @@ static rondo_status run_new(rondo_asked *asked) {
 
 /* Dispatch --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status launch(const rondo_asked *asked, rondo_recorded_call *call) {
+static rondo_status launch(const call_request *asked, rondo_recorded_call *call) {
   rondo_tree *tree = asked->function->tree;
   if (__builtin_expect(asked->raw != NULL, 1)) return rondo_replay_launch(call, asked->stream);
   return rondo_replay(tree, call, asked->stream, tree->inputs);
 }
 
-static rondo_status replay(const rondo_asked *asked, rondo_recorded_call *call) {
+static rondo_status replay(const call_request *asked, rondo_recorded_call *call) {
   assert(call->function == asked->function);
   rondo_tree *tree = asked->function->tree;
   RONDO_TRY(rondo_outputs_check_count(asked->function, call->output_count, asked->output_count));
@@ -285,13 +285,13 @@ static rondo_status replay(const rondo_asked *asked, rondo_recorded_call *call) 
 
 /* The recorded call, if only the addresses of its raw inputs had to be set before its launch. Otherwise NULL, and the
  * inputs were resolved. */
-static rondo_recorded_call *set_raw_addresses(rondo_asked *asked) {
+static rondo_recorded_call *set_raw_addresses(call_request *asked) {
   assert(asked->raw != NULL && asked->function->takes_raw);
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   const bool is_on = !tree->is_eager && !tree->is_off && !function->is_off;
   rondo_recorded_call *call = is_on ? rondo_recorded_guess_raw(tree, function, asked->raw) : NULL;
-  const bool is_usual = call != NULL && !call->hands_inputs_out && asked->output_count <= call->output_count;
+  const bool is_usual = call != NULL && !call->returns_inputs && asked->output_count <= call->output_count;
   if (__builtin_expect(is_usual, 1) && rondo_replay_set_addresses(tree, call, asked->raw)) return call;
   rondo_status_ignore(rondo_inputs_resolve("rondo_function_call", function, asked->raw, tree->inputs),
                       "nothing is wrong with raw inputs");
@@ -299,7 +299,7 @@ static rondo_recorded_call *set_raw_addresses(rondo_asked *asked) {
   return NULL;
 }
 
-static rondo_status dispatch(rondo_asked *asked) {
+static rondo_status dispatch(call_request *asked) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   if (__builtin_expect(function->has_written, 0) && rondo_inputs_are_written_shared(function, tree->inputs))
@@ -323,7 +323,7 @@ static void note_kind(const rondo_function *function) {
   if (function->options.kind == RONDO_FUNCTION_BACKWARD) function->tree->is_backward_pending = false;
 }
 
-static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given) {
+static rondo_status call_outermost(call_request *asked, const rondo_input *given) {
   assert(asked->function->tree->active == NULL);
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
@@ -352,7 +352,7 @@ static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given)
 }
 
 /* The work becomes part of the enclosing body or capture. */
-static rondo_status call_inside(const rondo_asked *asked, const rondo_input *given, rondo_skip skip) {
+static rondo_status call_inside(const call_request *asked, const rondo_input *given, rondo_skip skip) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   rondo_resolved_input *inputs;
@@ -368,7 +368,7 @@ static rondo_status call_inside(const rondo_asked *asked, const rondo_input *giv
   return status;
 }
 
-static rondo_status call_nested(const rondo_asked *asked, const rondo_input *given) {
+static rondo_status call_nested(const call_request *asked, const rondo_input *given) {
   const rondo_call *body = asked->function->tree->active;
   if (body->recorder != NULL) RONDO_TRY(rondo_recorder_require_stream(body->recorder, asked->function, asked->stream));
   return call_inside(asked, given, RONDO_SKIP_NESTED);
@@ -376,7 +376,7 @@ static rondo_status call_nested(const rondo_asked *asked, const rondo_input *giv
 
 /* Allocations of calls inside the body are freed in the capture unless the body keeps them. The capture belongs to the
  * caller or to another tree. A stream without a capture is stray. */
-static rondo_status call_into_capture(const rondo_asked *asked, const rondo_input *given) {
+static rondo_status call_into_capture(const call_request *asked, const rondo_input *given) {
   rondo_tree *tree = asked->function->tree;
   rondo_capture_watch watch;
   RONDO_TRY(rondo_capture_refuse_stray(asked->stream, "rondo_function_call"));
@@ -389,7 +389,7 @@ static rondo_status call_into_capture(const rondo_asked *asked, const rondo_inpu
   return status;
 }
 
-static rondo_status call_entered(rondo_asked *asked, const rondo_input *given) {
+static rondo_status call_entered(call_request *asked, const rondo_input *given) {
   rondo_function *function = asked->function;
   function->info.calls++;
   function->tree->info.calls++;
@@ -426,7 +426,7 @@ rondo_status rondo_call_refuse_capture(const char *call, rondo_stream *stream) {
                     "%s: %s captures: call it before the capture begins or after its end", call, stream->label);
 }
 
-static rondo_status call_checked(rondo_asked *asked, const rondo_input *given) {
+static rondo_status call_checked(call_request *asked, const rondo_input *given) {
   rondo_tree *tree = asked->function->tree;
   if (rondo_tree_is_mine(tree)) return call_entered(asked, given);
   RONDO_TRY(rondo_tree_enter(tree, "rondo_function_call"));
@@ -439,7 +439,7 @@ rondo_status rondo_function_call(rondo_function *function, rondo_stream *stream,
                                  size_t input_count, rondo_buffer **outputs, size_t output_count) {
   const char *const call = "rondo_function_call";
   for (size_t i = 0; outputs != NULL && i < output_count; i++) outputs[i] = NULL;
-  rondo_asked asked = {.function = function, .stream = stream, .outputs = outputs, .output_count = output_count};
+  call_request asked = {.function = function, .stream = stream, .outputs = outputs, .output_count = output_count};
   rondo_status status = rondo_call_check(call, function, stream, inputs, input_count);
   if (status == RONDO_OK && output_count > 0) status = rondo_require(call, "outputs", (const void *)outputs);
   if (status == RONDO_OK) status = call_checked(&asked, inputs);

@@ -17,7 +17,7 @@ void rondo_call_drop_given(const rondo_input *given, size_t count);
 RONDO_MUST_USE rondo_status rondo_call_refuse_capture(const char *call, rondo_stream *stream);
 
 /* Why a warm form is not recorded after the path's end, with the inputs in tree->inputs; NONE if it can be. */
-rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *form, const char **out_message);
+rondo_skip rondo_call_find_skip(rondo_function *function, const rondo_form *form, const char **out_message);
 
 #define RONDO_INPUTS_ARE_SHARED                                                                \
   "two of its inputs have bytes in common, of which it writes one and one moves: let both be " \
@@ -27,6 +27,6 @@ rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *
   "path of this step, or are held: raise the limit, or make steps of fewer calls"
 
 /* The form is not recorded any more after so many recordings failed in a row. */
-enum { RONDO_MOST_FAILURES = 3 };
+enum { RONDO_MAX_FAILURES = 3 };
 
 #endif

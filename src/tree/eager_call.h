@@ -26,11 +26,11 @@ typedef enum rondo_output_source {
 /* Reserves buffers for fewer than so many outputs. */
 RONDO_MUST_USE rondo_status rondo_outputs_reserve(rondo_tree *tree, size_t count);
 /* Makes buffers for the first `count` outputs, each with one reference of the caller's, and releases the others.
- * Buffers own the memory of the first *out_handed_out ones, on failure too: OUT_OF_MEMORY. There is room for all. */
-RONDO_MUST_USE rondo_status rondo_outputs_hand_out(rondo_function *function, rondo_output_source source,
-                                                   const rondo_output *made, size_t made_count,
-                                                   const rondo_resolved_input *inputs, rondo_buffer **outputs,
-                                                   size_t count, size_t *out_handed_out);
+ * Buffers own the memory of the first *out_made_buffers ones, on failure too: OUT_OF_MEMORY. There is room for all. */
+RONDO_MUST_USE rondo_status rondo_outputs_make(rondo_function *function, rondo_output_source source,
+                                               const rondo_output *made, size_t made_count,
+                                               const rondo_resolved_input *inputs, rondo_buffer **outputs, size_t count,
+                                               size_t *out_made_buffers);
 RONDO_MUST_USE rondo_status rondo_outputs_check_count(const rondo_function *function, size_t made, size_t asked);
 
 #endif

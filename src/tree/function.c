@@ -21,7 +21,7 @@
 #include "tree/tree.h"
 #include "tree/tree_check.h"
 
-enum { MOST_INPUTS = 1024, DEFAULT_SHAPES = 64, DEFAULT_DEMOTE_AFTER = 5 };
+enum { MAX_INPUTS = 1024, DEFAULT_SHAPES = 64, DEFAULT_DEMOTE_AFTER = 5 };
 
 /* Forms ------------------------------------------------------------------------------------------------------------ */
 
@@ -87,7 +87,7 @@ static rondo_form *find_last_form(const rondo_function *function) {
 rondo_status rondo_form_find(rondo_function *function, const rondo_resolved_input *inputs, rondo_form **out) {
   rondo_tree *tree = function->tree;
   const rondo_allocator *allocator = &tree->allocator;
-  const size_t room = rondo_key_room(function->options.input_count);
+  const size_t room = rondo_key_max_words(function->options.input_count);
   uint64_t *words;
   RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *words, &words));
   const size_t count = rondo_key_make_form(function, inputs, words);
@@ -120,10 +120,10 @@ static void free_forms(rondo_function *function) {
 
 static rondo_status check_inputs(const rondo_function_options *options) {
   const char *const call = "rondo_function_create";
-  if (options->input_count > MOST_INPUTS)
+  if (options->input_count > MAX_INPUTS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s: '%s' has %zu inputs, and the maximum is %d", call, options->name, options->input_count,
-                      MOST_INPUTS);
+                      MAX_INPUTS);
   if (options->input_count > 0) RONDO_TRY(rondo_require(call, "inputs", options->inputs));
   for (size_t i = 0; i < options->input_count; i++) {
     const uint32_t others = options->inputs[i] & ~(uint32_t)RONDO_INPUT_MUTATED;
@@ -172,8 +172,8 @@ static rondo_status read_options(const rondo_function_options *given, rondo_func
 /* The scratch memory of a call is as large as the largest function needs. */
 static rondo_status reserve_scratch(rondo_tree *tree, size_t input_count) {
   const rondo_allocator *allocator = &tree->allocator;
-  const size_t words = rondo_key_room(input_count);
-  if (input_count <= tree->input_room && tree->words != NULL) return RONDO_OK;
+  const size_t words = rondo_key_max_words(input_count);
+  if (input_count <= tree->input_capacity && tree->words != NULL) return RONDO_OK;
   rondo_resolved_input *inputs = NULL;
   uint32_t *moves = NULL;
   uint64_t *key = NULL;
@@ -185,14 +185,14 @@ static rondo_status reserve_scratch(rondo_tree *tree, size_t input_count) {
     rondo_release(allocator, moves, input_count, sizeof *moves);
     return status;
   }
-  rondo_release(allocator, tree->inputs, tree->input_room, sizeof *tree->inputs);
-  rondo_release(allocator, tree->moves, tree->input_room, sizeof *tree->moves);
-  rondo_release(allocator, tree->words, tree->word_room, sizeof *tree->words);
+  rondo_release(allocator, tree->inputs, tree->input_capacity, sizeof *tree->inputs);
+  rondo_release(allocator, tree->moves, tree->input_capacity, sizeof *tree->moves);
+  rondo_release(allocator, tree->words, tree->word_capacity, sizeof *tree->words);
   tree->inputs = inputs;
   tree->moves = moves;
-  tree->input_room = input_count;
+  tree->input_capacity = input_count;
   tree->words = key;
-  tree->word_room = words;
+  tree->word_capacity = words;
   return RONDO_OK;
 }
 

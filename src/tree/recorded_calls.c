@@ -21,9 +21,9 @@ static bool is_fitting(const rondo_tree *tree, const rondo_recorded_call *call) 
 }
 
 rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t *key, size_t count, uint64_t hash) {
-  if (tree->table_places == 0) return NULL;
-  rondo_recorded_call *call = tree->table[hash & (tree->table_places - 1)];
-  for (; call != NULL; call = call->same_place)
+  if (tree->table_size == 0) return NULL;
+  rondo_recorded_call *call = tree->table[hash & (tree->table_size - 1)];
+  for (; call != NULL; call = call->next_in_bucket)
     if (call->hash == hash && call->key_count == count && memcmp(call->key, key, count * sizeof *key) == 0 &&
         is_fitting(tree, call))
       return call;
@@ -46,31 +46,31 @@ rondo_recorded_call *rondo_recorded_guess_raw(const rondo_tree *tree, const rond
 
 /* Putting in ------------------------------------------------------------------------------------------------------- */
 
-static void place_in(rondo_recorded_call **table, size_t places, rondo_recorded_call *call) {
+static void insert_into(rondo_recorded_call **table, size_t places, rondo_recorded_call *call) {
   assert((places & (places - 1)) == 0);
   rondo_recorded_call **place = &table[call->hash & (places - 1)];
-  while (*place != NULL) place = &(*place)->same_place; /* in the order of making */
-  call->same_place = NULL;
+  while (*place != NULL) place = &(*place)->next_in_bucket; /* in the order of making */
+  call->next_in_bucket = NULL;
   *place = call;
 }
 
 rondo_status rondo_recorded_reserve(rondo_tree *tree) {
-  if (tree->info.recordings < tree->table_places) return RONDO_OK;
-  const size_t places = tree->table_places == 0 ? 16 : tree->table_places * 2;
+  if (tree->info.recordings < tree->table_size) return RONDO_OK;
+  const size_t places = tree->table_size == 0 ? 16 : tree->table_size * 2;
   rondo_recorded_call **table;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, places, sizeof *table, &table));
-  for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next) place_in(table, places, call);
-  rondo_release(&tree->allocator, tree->table, tree->table_places, sizeof *tree->table);
+  for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next) insert_into(table, places, call);
+  rondo_release(&tree->allocator, tree->table, tree->table_size, sizeof *tree->table);
   tree->table = table;
-  tree->table_places = places;
+  tree->table_size = places;
   return RONDO_OK;
 }
 
 void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
-  assert(tree->info.recordings < tree->table_places);
+  assert(tree->info.recordings < tree->table_size);
   assert(call->parent == tree->current);
   assert(call->children == NULL && call->sibling == NULL);
-  place_in(tree->table, tree->table_places, call);
+  insert_into(tree->table, tree->table_size, call);
   call->number = ++tree->recordings_made;
   call->depth = call->parent == NULL ? 1 : call->parent->depth + 1;
   rondo_recorded_call **family = call->parent == NULL ? &tree->roots : &call->parent->children;
@@ -122,16 +122,16 @@ void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call) {
   rondo_release(allocator, call->dead_before, rondo_bit_words(call->first_bit), sizeof *call->dead_before);
   rondo_release(allocator, call->outputs, call->output_count, sizeof *call->outputs);
   rondo_noted_lifetimes_release(call->noted);
-  rondo_release(allocator, call->given_up, call->given_up_room, sizeof *call->given_up);
+  rondo_release(allocator, call->given_up, call->given_up_capacity, sizeof *call->given_up);
   rondo_release(allocator, call->bound, call->bound_count, sizeof *call->bound);
   rondo_release(allocator, call->addresses, 2 * call->bound_count, sizeof *call->addresses);
   rondo_release(allocator, call, 1, sizeof *call);
 }
 
 static void take_from_table(rondo_tree *tree, rondo_recorded_call *call) {
-  rondo_recorded_call **place = &tree->table[call->hash & (tree->table_places - 1)];
-  while (*place != call) place = &(*place)->same_place;
-  *place = call->same_place;
+  rondo_recorded_call **place = &tree->table[call->hash & (tree->table_size - 1)];
+  while (*place != call) place = &(*place)->next_in_bucket;
+  *place = call->next_in_bucket;
 }
 
 static void take_from_family(rondo_tree *tree, rondo_recorded_call *call) {
@@ -156,7 +156,7 @@ static void take_from_list(rondo_tree *tree, rondo_recorded_call *call) {
 /* Removes a recorded call that no other comes after. */
 static void remove_leaf(rondo_tree *tree, rondo_recorded_call *call) {
   assert(call->children == NULL);
-  assert(call != tree->current && call != tree->aside);
+  assert(call != tree->current && call != tree->suspended);
   assert(tree->info.recordings > 0 && call->function->info.recordings > 0 && call->form->recordings > 0);
   take_from_table(tree, call);
   take_from_family(tree, call);
@@ -191,7 +191,7 @@ size_t rondo_recorded_arena_minimum(const rondo_tree *tree) {
 
 /* Only for leaves, so it is enough to compare with the ends of paths. */
 static bool is_on_path(const rondo_tree *tree, const rondo_recorded_call *call) {
-  return call == tree->current || call == tree->aside;
+  return call == tree->current || call == tree->suspended;
 }
 
 /* The least recently used leaf; NULL if all remaining calls belong to the path. */

@@ -23,7 +23,7 @@ uint64_t rondo_key_hash(const uint64_t *words, size_t count) {
   return fold(hash, UINT64_C(0x589965cc75374cc3));
 }
 
-size_t rondo_key_room(size_t input_count) { return 1 + input_count * (3 + RONDO_TREE_MAX_RANK); }
+size_t rondo_key_max_words(size_t input_count) { return 1 + input_count * (3 + RONDO_TREE_MAX_RANK); }
 
 /* What distinguishes an input, except for its address. */
 static uint64_t *put_form(uint64_t *words, const rondo_resolved_input *input, uint64_t way) {
@@ -60,7 +60,7 @@ size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, co
     at = put_form(at, input, way_word(input));
     if (input->way == RONDO_WAY_STATIC || input->way == RONDO_WAY_MANAGED) *at++ = (uintptr_t)input->address;
   }
-  assert((size_t)(at - words) <= rondo_key_room(function->options.input_count));
+  assert((size_t)(at - words) <= rondo_key_max_words(function->options.input_count));
   return (size_t)(at - words);
 }
 

@@ -17,7 +17,7 @@ typedef struct rondo_keyed_input {
 
 /* recording_key.c: the most words that a call with so many inputs needs; writes to tree->words the key of a call after
  * the path's end, or the form's words, which omit the preceding call and addresses. Both return the number of words. */
-size_t rondo_key_room(size_t input_count);
+size_t rondo_key_max_words(size_t input_count);
 size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
                       uint64_t *words);
 uint64_t rondo_key_hash(const uint64_t *words, size_t count);

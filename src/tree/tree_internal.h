@@ -48,11 +48,11 @@ typedef struct rondo_form {
   rondo_skip skip;        /* permanently; NONE: it may be recorded */
   uint32_t written_input; /* for MUTATED_INPUT, which applies only while this input is not an output of the path */
   rondo_noted_lifetimes **noted; /* what a warm-up allocated, from one host step to the next; NULL: not known */
-  size_t noted_count, noted_room;
+  size_t noted_count, noted_capacity;
   uint32_t failures;               /* consecutive recordings that were undone for a temporary reason */
   size_t output_count, host_steps; /* of the last run */
   uint32_t *output_orders; /* ... and the index of each output among the fresh ones, from 1; 0: it is not fresh */
-  size_t order_room;
+  size_t order_capacity;
   bool has_orders;            /* they are known */
   rondo_launch_values values; /* values that launches received in the last run of the body */
   rondo_meter meter;          /* of the last warm-up, until the form is recorded or not (record_gain.h) */
@@ -82,15 +82,15 @@ struct rondo_function {
 };
 
 /* Where an output of a recorded call is. */
-typedef enum rondo_output_place {
+typedef enum rondo_output_kind {
   RONDO_OUTPUT_EMPTY, /* 0 bytes */
   RONDO_OUTPUT_FRESH, /* memory of its own */
   RONDO_OUTPUT_OF_INPUT,
   RONDO_OUTPUT_OF_OUTPUT
-} rondo_output_place;
+} rondo_output_kind;
 
 typedef struct rondo_output {
-  rondo_output_place place;
+  rondo_output_kind place;
   uint32_t of;         /* OF_*: number of the input or output */
   size_t offset;       /* ... and where in it */
   void *address;       /* FRESH */
@@ -139,7 +139,7 @@ struct rondo_recorded_call {
   rondo_recorded_call *parent; /* NULL: a root */
   rondo_recorded_call *children, *sibling;
   rondo_recorded_call *guess;           /* the child with which the path continued last */
-  rondo_recorded_call *same_place;      /* in the table */
+  rondo_recorded_call *next_in_bucket;  /* in the table */
   rondo_recorded_call *previous, *next; /* all of the tree, in the order of making */
   uint32_t number, depth;               /* depth: 1 for roots */
   uint64_t hash;
@@ -149,7 +149,7 @@ struct rondo_recorded_call {
   uint32_t first_bit, bit_count;
   rondo_output *outputs;
   size_t output_count;
-  bool hands_inputs_out; /* an output is a part of an input */
+  bool returns_inputs; /* an output is a part of an input */
   rondo_bound_input *bound;
   const void **addresses;  /* of the bound inputs: scratch of a replay; */
   const void **patched_at; /* ... of a switch of execs: the second half of the same array */
@@ -160,7 +160,7 @@ struct rondo_recorded_call {
   size_t arena_minimum;         /* most bytes alive at once, including those of the path: the lower bound of any plan */
   rondo_noted_lifetimes *noted; /* what its work allocates; NULL: not one segment, or nothing is planned */
   rondo_given_up *given_up;
-  size_t given_up_count, given_up_room;
+  size_t given_up_count, given_up_capacity;
   uint64_t plan; /* that it was recorded with; 0: with none of its path */
   uint32_t plan_part;
   bool is_planned;        /* ... or a plan of its path saves nothing */
@@ -184,7 +184,7 @@ struct rondo_tree {
   uint64_t *live;                      /* by bit of the path */
   rondo_buffer **holders;              /* by bit: the buffer of the output */
   size_t path_bits;                    /* of the path: all bits at and above are clear */
-  size_t bit_room;                     /* of `live` and `holders`, a multiple of 64 */
+  size_t bit_capacity;                 /* of `live` and `holders`, a multiple of 64 */
   uint32_t scopes;
   uint32_t calm_paths;            /* that began since the last recording */
   uint32_t calm_after;            /* after so many, the path that needs most may be planned again */
@@ -196,7 +196,7 @@ struct rondo_tree {
   bool is_marking;      /* rondo_tree_mark_step was called */
   bool is_backward_pending;
   bool is_preparing;                     /* recordings are not launched */
-  bool is_aside;                         /* ... and outputs that the path does not know live in the arena */
+  bool has_unknown_outputs;              /* ... and outputs that the path does not know live in the arena */
   rondo_buffer *step_buffers;            /* OWNED ones of a step; of no step */
   rondo_buffer *unfreed;                 /* settled; their memory is freed with the next call, by `next` */
   RONDO_ARRAY(void *) unfreed_addresses; /* likewise, of no buffer */
@@ -215,8 +215,8 @@ struct rondo_tree {
   rondo_recorded_call *first, *last;
   rondo_recorded_call *roots;
   uint32_t recordings_made;
-  rondo_recorded_call **table; /* by hash; `table_places` is a power of two */
-  size_t table_places;
+  rondo_recorded_call **table; /* by hash; `table_size` is a power of two */
+  size_t table_size;
   rondo_path_plan *plans;
   uint64_t plans_made;
   rondo_path_warm_up *path_warm_ups; /* of paths that were not recorded yet */
@@ -224,14 +224,14 @@ struct rondo_tree {
   rondo_tree_exec *execs;
   uint64_t segments_made;
 
-  rondo_recorded_call *aside; /* the end of the path that is suspended while another is prepared; NULL */
+  rondo_recorded_call *suspended; /* the end of the path that is suspended while another is prepared; NULL */
   rondo_buffer *kept_buffers;
-  rondo_event *order;    /* between last_stream and another */
-  uint64_t *words;       /* scratch of a call */
-  uint32_t *moves;       /* scratch for outputs, if more are made than requested */
-  rondo_buffer **handed; /* outputs beyond the requested ones */
-  size_t input_room, word_room, handed_room;
-  uint32_t demoted_places;
+  rondo_event *order;          /* between last_stream and another */
+  uint64_t *words;             /* scratch of a call */
+  uint32_t *moves;             /* scratch for outputs, if more are made than requested */
+  rondo_buffer **made_outputs; /* outputs beyond the requested ones */
+  size_t input_capacity, word_capacity, made_capacity;
+  uint32_t demotion_count;
   char message[RONDO_TREE_MESSAGE];
 };
 

@@ -28,8 +28,8 @@ static rondo_compiled *compiled_on(const rondo_model_instance *instance, const r
   return part == NULL ? NULL : part->compiled;
 }
 
-rondo_compile_options rondo_upstream_compile_options(const rondo_model_instance *instance, uint32_t place_index) {
-  const rondo_device *device = instance->model->devices->items[place_index];
+rondo_compile_options rondo_upstream_compile_options(const rondo_model_instance *instance, uint32_t device_index) {
+  const rondo_device *device = instance->model->devices->items[device_index];
   const bool is_anchor = instance->anchor.compiled == NULL;
   return (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
                                  .share = compiled_on(is_anchor ? &instance->model->instances[0] : instance, device),

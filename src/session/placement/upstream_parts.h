@@ -71,8 +71,8 @@ RONDO_MUST_USE rondo_status rondo_upstream_compile(const rondo_model_instance *i
 void rondo_upstream_destroy(rondo_upstream *upstream, rondo_status *kept);
 /* The part on the device; NULL: there is none. `upstream` may be NULL. */
 rondo_upstream_part *rondo_upstream_find(const rondo_upstream *upstream, const rondo_device *device);
-/* How the part on device `place_index` is compiled for the instance. */
-rondo_compile_options rondo_upstream_compile_options(const rondo_model_instance *instance, uint32_t place_index);
+/* How the part on device `device_index` is compiled for the instance. */
+rondo_compile_options rondo_upstream_compile_options(const rondo_model_instance *instance, uint32_t device_index);
 
 /* Bytes of host memory that the transfers of a division need. */
 size_t rondo_upstream_transfer_bytes(const rondo_division *division);

@@ -55,9 +55,9 @@ static bool fits(const batch_candidates *c, const rondo_slot *leader, const rond
 
 /* Lists requests of the model from the leader on. It passes over at most MAX_SCANNED that do not fit, to bound the
  * time. */
-static void list_candidates(size_t most_requests, rondo_slot *leader, batch_candidates *c) {
+static void list_candidates(size_t max_requests, rondo_slot *leader, batch_candidates *c) {
   size_t passed = 0;
-  for (rondo_slot *at = leader; at != NULL && c->count < most_requests; at = at->next) {
+  for (rondo_slot *at = leader; at != NULL && c->count < max_requests; at = at->next) {
     if (!fits(c, leader, at)) {
       if (++passed == MAX_SCANNED) return;
       continue;
@@ -94,7 +94,7 @@ static void take_request(rondo_session *session, rondo_batch *batch, rondo_slot 
 }
 
 /* Whether that many more rows run by graphs without taking more time. */
-static bool has_room(const rondo_dispatch_table *table, const rondo_batch *batch, size_t more, float us) {
+static bool has_spare_rows(const rondo_dispatch_table *table, const rondo_batch *batch, size_t more, float us) {
   if (more > table->rows || batch->rows > table->rows - more) return false;
   const rondo_dispatch_entry *entry = &table->entries[batch->rows + more];
   return entry->mode != RONDO_RUN_EAGER && entry->us <= us;
@@ -112,8 +112,8 @@ static void fill_spare_rows(rondo_session *session, rondo_batch *batch, const ro
   rondo_slot *at = batch->model->waiting.head;
   for (size_t scanned = 0; at != NULL && scanned < MAX_SCANNED; scanned++) {
     rondo_slot *const next = at->next;
-    if (batch->count == session->options.max_batch || !has_room(table, batch, 1, us)) return;
-    if (at->mode == leader->mode && has_room(table, batch, at->rows, us)) take_request(session, batch, at);
+    if (batch->count == session->options.max_batch || !has_spare_rows(table, batch, 1, us)) return;
+    if (at->mode == leader->mode && has_spare_rows(table, batch, at->rows, us)) take_request(session, batch, at);
     at = next;
   }
 }

@@ -61,7 +61,7 @@ static void check_model_queue(const rondo_session_model *model, uint64_t next_de
   }
   assert(model->waiting.tail == last);
   assert(model->waiting_rows == rows);
-  for (size_t i = 0; i < RONDO_RUN_CAPTURED; i++) nodes += rondo_waiting_tree_check(&model->waiting_by_way[i]);
+  for (size_t i = 0; i < RONDO_RUN_CAPTURED; i++) nodes += rondo_waiting_tree_check(&model->waiting_by_mode[i]);
   assert(nodes == count);
   *inout_waiting += count;
   (void)next_deadline_ns, (void)rows, (void)nodes, (void)last;

@@ -106,10 +106,10 @@ static rondo_status measure_row(rondo_session_model *model, size_t rows, double 
 
 /* Records graphs of 2, 4, ... times the rows of the largest request, as long as they make a row cheaper. Running out of
  * memory only ends the series. */
-static rondo_status record_doublings(rondo_session_model *model, size_t most, size_t most_rows, size_t *out_count) {
+static rondo_status record_doublings(rondo_session_model *model, size_t most, size_t max_rows, size_t *out_count) {
   double before = 0, us = 0;
   RONDO_TRY(measure_row(model, most, &before));
-  for (size_t half = most; half <= most_rows / 2 && *out_count < MAX_DOUBLINGS; half *= 2) {
+  for (size_t half = most; half <= max_rows / 2 && *out_count < MAX_DOUBLINGS; half *= 2) {
     const rondo_status status = measure_row(model, 2 * half, &us);
     if (status == RONDO_OUT_OF_MEMORY) return RONDO_OK;
     RONDO_TRY(status);
@@ -132,14 +132,14 @@ static rondo_status measure_doublings(rondo_session_model *model, size_t count, 
   return RONDO_OK;
 }
 
-static rondo_status probe_doublings(rondo_session_model *model, size_t most, size_t most_rows, rondo_session_graph *out,
+static rondo_status probe_doublings(rondo_session_model *model, size_t most, size_t max_rows, rondo_session_graph *out,
                                     size_t *out_count) {
-  RONDO_TRY(record_doublings(model, most, most_rows, out_count));
+  RONDO_TRY(record_doublings(model, most, max_rows, out_count));
   return measure_doublings(model, *out_count, out);
 }
 
 /* With a budget, sizes beyond the history are chosen only if the caller has requested them. */
-static size_t most_rows_of(const rondo_session_model *model, size_t most) {
+static size_t max_rows_of(const rondo_session_model *model, size_t most) {
   if (model->max_batch_rows > 0) return model->max_batch_rows;
   const bool has_budget = model->budget_bytes > 0 || model->budget_startup_us > 0;
   return has_budget || most > SIZE_MAX / DEFAULT_TIMES ? 0 : most * DEFAULT_TIMES;
@@ -147,11 +147,11 @@ static size_t most_rows_of(const rondo_session_model *model, size_t most) {
 
 static rondo_status find_doublings(rondo_session_model *model, const rondo_session_graph *largest,
                                    rondo_session_graph *out, size_t *out_count) {
-  const size_t most_rows = most_rows_of(model, largest->info.rows);
+  const size_t max_rows = max_rows_of(model, largest->info.rows);
   *out_count = 0;
-  if (largest->info.rows > most_rows / 2 || largest->info.run_us > MAX_RUN_US || model->session->options.max_batch == 1)
+  if (largest->info.rows > max_rows / 2 || largest->info.run_us > MAX_RUN_US || model->session->options.max_batch == 1)
     return RONDO_OK;
-  const rondo_status status = probe_doublings(model, largest->info.rows, most_rows, out, out_count);
+  const rondo_status status = probe_doublings(model, largest->info.rows, max_rows, out, out_count);
   rondo_session_drop_graphs_from(model, 0);
   return status;
 }
@@ -221,8 +221,8 @@ static rondo_status make_workload(choice *c) {
   const rondo_session_model *model = c->model;
   const rondo_workload_input input = {.history = model->history.items,
                                       .count = model->history.count,
-                                      .most_requests = model->session->options.max_batch,
-                                      .most_rows = c->probes[c->probe_count - 1].info.rows};
+                                      .max_requests = model->session->options.max_batch,
+                                      .max_rows = c->probes[c->probe_count - 1].info.rows};
   return rondo_workload_make(&model->session->allocator, &input, &c->workload);
 }
 

@@ -13,7 +13,7 @@
 #include "session/sizing/graph_times.h"
 #include "session/sizing/measure_graphs.h"
 
-enum { MOST_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_UNSETTLED_ROUNDS = 40, WARM_RUNS = 9 };
+enum { MAX_ROUNDS = 9, MIN_ROUNDS = 3, MAX_UNSETTLED_ROUNDS = 40, WARM_RUNS = 9 };
 #define ENOUGH_NS UINT64_C(400000000)            /* for all rounds */
 #define ENOUGH_UNSETTLED_NS UINT64_C(1200000000) /* while the two lowest samples of some graph differ */
 #define WARM_ENOUGH_NS UINT64_C(40000000)        /* for the warm-up of one graph */
@@ -75,9 +75,9 @@ static bool are_settled(const rondo_model_instance *instance, bool with_eager, c
 
 /* On a busy machine the lowest sample comes late, so rounds go on for longer. */
 static bool wants_round_of_samples(size_t rounds, uint64_t elapsed_ns, bool is_settled) {
-  if (rounds < LEAST_ROUNDS) return true;
-  if (rounds < MOST_ROUNDS && elapsed_ns < ENOUGH_NS) return true;
-  return !is_settled && rounds < MOST_UNSETTLED_ROUNDS && elapsed_ns < ENOUGH_UNSETTLED_NS;
+  if (rounds < MIN_ROUNDS) return true;
+  if (rounds < MAX_ROUNDS && elapsed_ns < ENOUGH_NS) return true;
+  return !is_settled && rounds < MAX_UNSETTLED_ROUNDS && elapsed_ns < ENOUGH_UNSETTLED_NS;
 }
 
 static rondo_status take_all(rondo_model_instance *instance, bool with_eager, samples *r) {
@@ -88,8 +88,8 @@ static rondo_status take_all(rondo_model_instance *instance, bool with_eager, sa
   return RONDO_OK;
 }
 
-static void put_least(const rondo_model_instance *instance, const rondo_least_samples *least, size_t *rows,
-                      double *out_us) {
+static void write_times(const rondo_model_instance *instance, const rondo_least_samples *least, size_t *rows,
+                        double *out_us) {
   for (size_t i = 0; i < instance->graphs.count; i++) {
     rows[i] = instance->graphs.items[i].rows;
     out_us[i] = least[i].us;
@@ -101,9 +101,9 @@ rondo_status rondo_model_instance_measure(rondo_model_instance *instance, double
   size_t rows[RONDO_SESSION_MAX_SIZES];
   samples r = {.recorded = {{0}}};
   RONDO_TRY(take_all(instance, out_eager != NULL, &r));
-  put_least(instance, r.recorded, rows, out_run);
+  write_times(instance, r.recorded, rows, out_run);
   if (out_eager != NULL)
-    put_least(instance, r.eager, rows, out_eager);
+    write_times(instance, r.eager, rows, out_eager);
   else
     rondo_times_limit_row_cost(rows, out_run, instance->graphs.count);
   return RONDO_OK;

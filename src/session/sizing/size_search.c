@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "session/sizing/size_search.h"
 
-#define MOST_LABELS ((size_t)1 << 22)
+#define MAX_LABELS ((size_t)1 << 22)
 #define NO_LABEL UINT32_MAX
 
 typedef struct label {
@@ -47,14 +47,14 @@ typedef struct search {
 
 static double times(uint64_t count, double us) { return (double)count * us; }
 
-static double with_room(const rondo_size_demand *demand, double run_us) {
+static double cost_with_room(const rondo_size_demand *demand, double run_us) {
   return demand->eager_us > 0 && demand->eager_us < run_us ? demand->eager_us : run_us;
 }
 
 double rondo_sizes_cost_us(const rondo_size_demand *demand, const rondo_size_candidate *largest) {
   assert(demand->rows > 0 && largest->rows > 0);
   const size_t runs = (demand->rows - 1) / largest->rows + 1;
-  return with_room(demand, (double)runs * largest->run_us);
+  return cost_with_room(demand, (double)runs * largest->run_us);
 }
 
 /* intervals[i] is the cost of running, by candidate `at`, the demands above candidate i - 1 (i = 0: all) and up to
@@ -67,7 +67,7 @@ static void fill_intervals(search *s, uint32_t at) {
     const size_t begin = i == 0 ? 0 : in->up_to[i - 1];
     while (demand > begin) {
       const rondo_size_demand *d = &in->demands[--demand];
-      cost += times(d->requests, with_room(d, in->candidates[at].run_us));
+      cost += times(d->requests, cost_with_room(d, in->candidates[at].run_us));
     }
     s->intervals[i] = cost;
   }
@@ -139,11 +139,11 @@ static void note_best(search *s, const label *l) {
 static rondo_status keep_fresh(search *s, span *out) {
   assert(s->kept.count <= UINT32_MAX);
   *out = (span){.first = (uint32_t)s->kept.count, .count = (uint32_t)s->fresh.count};
-  if (s->kept.count + s->fresh.count > MOST_LABELS)
+  if (s->kept.count + s->fresh.count > MAX_LABELS)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
                       "rondo_sizes_choose: the budgets leave more than %zu choices to compare: give fewer candidates "
                       "(%zu) or sizes (%zu)",
-                      MOST_LABELS, s->in->candidate_count, s->in->max_sizes);
+                      MAX_LABELS, s->in->candidate_count, s->in->max_sizes);
   for (size_t i = 0; i < s->fresh.count; i++) {
     RONDO_TRY(rondo_array_push(&s->allocator, &s->kept, &s->fresh.items[i]));
     note_best(s, &s->fresh.items[i]);

@@ -10,7 +10,7 @@
 #include "base/versioned_struct.h"
 #include "session/sizing/size_search.h"
 
-#define MOST_ITEMS ((size_t)1 << 20)
+#define MAX_ITEMS ((size_t)1 << 20)
 
 static const char call[] = "rondo_sizes_choose";
 
@@ -58,11 +58,11 @@ static rondo_status check_demands(const rondo_sizes_problem *p) {
 static rondo_status check(const rondo_sizes_problem *p) {
   RONDO_TRY(rondo_require(call, "candidates", p->candidates));
   RONDO_TRY(rondo_require(call, "demands", p->demands));
-  if (p->max_sizes == 0 || p->candidate_count == 0 || p->candidate_count > MOST_ITEMS || p->demand_count > MOST_ITEMS)
+  if (p->max_sizes == 0 || p->candidate_count == 0 || p->candidate_count > MAX_ITEMS || p->demand_count > MAX_ITEMS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s: %u sizes of %zu candidates for %zu demands: give at least one size and one candidate, and "
                       "at most %zu candidates and demands",
-                      call, p->max_sizes, p->candidate_count, p->demand_count, MOST_ITEMS);
+                      call, p->max_sizes, p->candidate_count, p->demand_count, MAX_ITEMS);
   RONDO_TRY(check_candidates(p));
   return check_demands(p);
 }
@@ -108,7 +108,7 @@ typedef struct tally {
   double rows, run_rows; /* that recordings run: of requests, and with padding */
 } tally;
 
-static double least_of_all(const rondo_sizes_input *in, const rondo_size_demand *d) {
+static double lowest_cost(const rondo_sizes_input *in, const rondo_size_demand *d) {
   double least = INFINITY;
   for (size_t i = 0; i < in->candidate_count; i++) least = fmin(least, rondo_sizes_cost_us(d, &in->candidates[i]));
   return least;
@@ -129,7 +129,7 @@ static void count_demand(tally *t, const rondo_sizes_input *in, const size_t *ch
   const size_t runs = c == NULL ? 0 : (d->rows - 1) / c->rows + 1;
   const bool is_eager = d->eager_us > 0 && (c == NULL || d->eager_us < (double)runs * c->run_us);
   t->cost += (double)d->requests * (is_eager ? d->eager_us : run_us);
-  t->bound += (double)d->requests * least_of_all(in, d);
+  t->bound += (double)d->requests * lowest_cost(in, d);
   t->choice.requests += d->requests;
   if (is_eager)
     t->choice.eager += d->requests;

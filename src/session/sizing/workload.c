@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The workload is sampled. A sampled batch takes requests from the history one after the other, and after each of them
  * counts as a batch that may run. A batch of k requests counts 1 / k^2.5 times as much as a single request. Under load
- * more requests run together, but the more ways there are to form a batch, the less it needs a size of its own; and
+ * more requests run together, but the more modes there are to form a batch, the less it needs a size of its own; and
  * most sizes should serve single requests, which is all that runs while the session is idle.
  */
 #include "session/sizing/workload.h"
@@ -46,17 +46,17 @@ static size_t draw_rows(const rondo_workload_input *in, size_t batch_candidates,
 
 static void add_sampled_batch(rondo_workload *workload, const rondo_workload_input *in, size_t batch_candidates) {
   size_t rows = 0;
-  for (size_t k = 1; k <= in->most_requests; k++) {
+  for (size_t k = 1; k <= in->max_requests; k++) {
     const size_t more = draw_rows(in, batch_candidates, k);
-    if (more > in->most_rows || rows > in->most_rows - more) return;
+    if (more > in->max_rows || rows > in->max_rows - more) return;
     rows += more;
     if (k > 1) workload->items[workload->count++] = (rondo_size_demand){.rows = rows, .requests = weight_of(in, k)};
   }
 }
 
 static size_t max_batch_requests(const rondo_workload_input *in) {
-  const size_t fit = in->most_rows / in->history[0];
-  return fit < in->most_requests ? fit : in->most_requests;
+  const size_t fit = in->max_rows / in->history[0];
+  return fit < in->max_requests ? fit : in->max_requests;
 }
 
 rondo_status rondo_workload_make(const rondo_allocator *allocator, const rondo_workload_input *in,

@@ -20,8 +20,8 @@ typedef struct rondo_workload {
 typedef struct rondo_workload_input {
   const size_t *history; /* rows of requests, ascending; not empty */
   size_t count;
-  size_t most_requests; /* in one batch */
-  size_t most_rows;     /* in one batch */
+  size_t max_requests; /* in one batch */
+  size_t max_rows;     /* in one batch */
 } rondo_workload_input;
 
 RONDO_MUST_USE rondo_status rondo_workload_make(const rondo_allocator *allocator, const rondo_workload_input *input,

@@ -14,7 +14,7 @@
 
 #define CALL "rondo_callables_create"
 
-enum { DEFAULT_WARM_UPS = 3, LEAST_RECORDINGS = 4096, MOST_CALLABLES = INT32_MAX / 2 };
+enum { DEFAULT_WARM_UPS = 3, MIN_RECORDINGS = 4096, MAX_CALLABLES = INT32_MAX / 2 };
 
 /* What is asked for ------------------------------------------------------------------------------------------------ */
 
@@ -82,9 +82,9 @@ static rondo_status read_options(const rondo_callables_options *given, rondo_cal
   RONDO_TRY(rondo_require(CALL, "options", given));
   RONDO_TRY(rondo_versioned_read("rondo_callables_options", given, out, sizeof *out));
   RONDO_TRY(rondo_require(CALL, "options.callables", out->callables));
-  if (out->callable_count == 0 || out->callable_count > MOST_CALLABLES)
+  if (out->callable_count == 0 || out->callable_count > MAX_CALLABLES)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, CALL ": %zu callables: give 1 to %d",
-                      out->callable_count, MOST_CALLABLES);
+                      out->callable_count, MAX_CALLABLES);
   for (size_t i = 0; i < out->callable_count; i++) RONDO_TRY(check_callable(&out->callables[i], i));
   if (out->warm_ups == 0) out->warm_ups = DEFAULT_WARM_UPS;
   return RONDO_OK;
@@ -193,7 +193,7 @@ static rondo_status make_tree(rondo_callables *callables, rondo_device *device,
       .outputs = options->outputs,
       .name = options->name,
       .max_bytes = options->max_bytes,
-      .max_recordings = recordings < LEAST_RECORDINGS ? LEAST_RECORDINGS : (uint32_t)recordings,
+      .max_recordings = recordings < MIN_RECORDINGS ? MIN_RECORDINGS : (uint32_t)recordings,
       .strict = true,
       .no_plan_again = true};
   const rondo_status status = rondo_tree_create(device, &tree, &callables->tree);
@@ -215,7 +215,7 @@ static rondo_status call_round(rondo_callables *callables, rondo_stream *stream,
 /* A part that departs from its profile is recorded in the next round. */
 static rondo_status call_rounds(rondo_callables *callables, rondo_stream *stream, uint32_t warm_ups) {
   bool is_recorded = false;
-  for (uint32_t i = 0; !is_recorded && i < warm_ups + 1 + RONDO_MOST_FAILURES; i++)
+  for (uint32_t i = 0; !is_recorded && i < warm_ups + 1 + RONDO_MAX_FAILURES; i++)
     RONDO_TRY(call_round(callables, stream, &is_recorded));
   if (is_recorded) return RONDO_OK;
   return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED, CALL ": '%s' is not recorded: %s: %s",

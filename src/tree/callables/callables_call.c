@@ -135,7 +135,7 @@ static rondo_status check_apart(const char *call, const rondo_callable_part *par
 }
 
 /* Writes the addresses of the caller's inputs to tree->inputs. */
-static rondo_status look_at_inputs(const char *call, const rondo_callables *callables, const rondo_callable_part *part,
+static rondo_status inspect_inputs(const char *call, const rondo_callables *callables, const rondo_callable_part *part,
                                    const rondo_input *inputs) {
   rondo_tree *tree = callables->tree;
   const size_t others = part->value_count - part->caller_count;
@@ -191,7 +191,7 @@ static rondo_status check_call(const char *call, const rondo_callables *callable
 static rondo_status look_and_copy(const char *call, rondo_callables *callables, const rondo_callable_part *part,
                                   rondo_stream *stream, const rondo_input *inputs) {
   RONDO_TRY(rondo_tree_enter(callables->tree, call));
-  rondo_status status = look_at_inputs(call, callables, part, inputs);
+  rondo_status status = inspect_inputs(call, callables, part, inputs);
   if (status == RONDO_OK) status = copy_in(callables, stream, part);
   rondo_tree_leave(callables->tree);
   return status;

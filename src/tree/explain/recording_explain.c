@@ -182,7 +182,7 @@ static void explain_path_to(const rondo_tree *tree, const rondo_recorded_call *c
   rondo_document_flag(out, "is_on_path", is_on_path(tree, call), ", now)", ")");
 }
 
-static void explain_place(const rondo_tree *tree, const rondo_recorded_call *call, rondo_document *out) {
+static void explain_position(const rondo_tree *tree, const rondo_recorded_call *call, rondo_document *out) {
   rondo_document_line(out, "%*s", 2 * (int)(call->depth < DEEPEST ? call->depth : DEEPEST), "");
   rondo_document_number(out, "number", call->number, "%");
   rondo_explain_optional(out, "parent", call->parent != NULL, call->parent == NULL ? 0 : call->parent->number, NULL);
@@ -225,7 +225,7 @@ static void explain_slots(const rondo_recorded_call *call, rondo_document *out) 
 
 static void explain_recording(const rondo_tree *tree, const rondo_recorded_call *call, rondo_document *out) {
   rondo_document_object_begin(out, NULL);
-  explain_place(tree, call, out);
+  explain_position(tree, call, out);
   explain_work(call, out);
   explain_inputs(call, out);
   explain_outputs(tree, call, out);

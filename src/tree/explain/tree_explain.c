@@ -14,7 +14,7 @@
 
 /* The tree --------------------------------------------------------------------------------------------------------- */
 
-static void explain_bounds(const rondo_tree *tree, rondo_document *out) {
+static void explain_limits(const rondo_tree *tree, rondo_document *out) {
   const rondo_tree_options *options = &tree->options;
   rondo_document_label(out, "bounds");
   rondo_document_object_begin(out, "bounds");
@@ -43,7 +43,7 @@ static void explain_options(const rondo_tree *tree, const rondo_tree_info *info,
   rondo_document_flag(out, "deterministic", options->deterministic, "; deterministic", NULL);
   rondo_document_flag(out, "host_steps", !options->no_host_steps, NULL, "; no host steps");
   rondo_document_flag(out, "share_execs", options->share_execs, "; execs are shared", NULL);
-  explain_bounds(tree, out);
+  explain_limits(tree, out);
 }
 
 static uint64_t sum_skipped(const uint64_t skipped[RONDO_SKIP_ROOM]) {

@@ -109,42 +109,42 @@ static rondo_status make_one(rondo_tree *tree, rondo_function *function, rondo_o
 /* Makes all buffers. On failure releases those that were made. The caller keeps the rest of the fresh memory. */
 static rondo_status make_all(rondo_tree *tree, rondo_function *function, rondo_output_source source,
                              const rondo_output *made, size_t made_count, const rondo_resolved_input *inputs,
-                             rondo_buffer **outputs, size_t *out_handed_out) {
+                             rondo_buffer **outputs, size_t *out_made_buffers) {
   for (size_t i = 0; i < made_count; i++) {
     const rondo_status status = make_one(tree, function, source, &made[i], inputs, outputs, &outputs[i]);
     if (status == RONDO_OK) {
       outputs[i]->output = (uint32_t)i;
       continue;
     }
-    *out_handed_out = i;
+    *out_made_buffers = i;
     while (i > 0) {
       rondo_buffer_release(outputs[--i]);
       outputs[i] = NULL;
     }
     return status;
   }
-  *out_handed_out = made_count;
+  *out_made_buffers = made_count;
   return RONDO_OK;
 }
 
 rondo_status rondo_outputs_reserve(rondo_tree *tree, size_t count) {
-  rondo_buffer **handed;
-  if (count <= tree->handed_room) return RONDO_OK;
-  RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof(rondo_buffer *), &handed));
-  rondo_release(&tree->allocator, tree->handed, tree->handed_room, sizeof(rondo_buffer *));
-  tree->handed = handed;
-  tree->handed_room = count;
+  rondo_buffer **made_outputs;
+  if (count <= tree->made_capacity) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof(rondo_buffer *), &made_outputs));
+  rondo_release(&tree->allocator, tree->made_outputs, tree->made_capacity, sizeof(rondo_buffer *));
+  tree->made_outputs = made_outputs;
+  tree->made_capacity = count;
   return RONDO_OK;
 }
 
-rondo_status rondo_outputs_hand_out(rondo_function *function, rondo_output_source source, const rondo_output *made,
-                                    size_t made_count, const rondo_resolved_input *inputs, rondo_buffer **outputs,
-                                    size_t count, size_t *out_handed_out) {
+rondo_status rondo_outputs_make(rondo_function *function, rondo_output_source source, const rondo_output *made,
+                                size_t made_count, const rondo_resolved_input *inputs, rondo_buffer **outputs,
+                                size_t count, size_t *out_made_buffers) {
   rondo_tree *tree = function->tree;
-  *out_handed_out = 0;
-  if (count == made_count) return make_all(tree, function, source, made, made_count, inputs, outputs, out_handed_out);
-  rondo_buffer **const all = tree->handed;
-  const rondo_status status = make_all(tree, function, source, made, made_count, inputs, all, out_handed_out);
+  *out_made_buffers = 0;
+  if (count == made_count) return make_all(tree, function, source, made, made_count, inputs, outputs, out_made_buffers);
+  rondo_buffer **const all = tree->made_outputs;
+  const rondo_status status = make_all(tree, function, source, made, made_count, inputs, all, out_made_buffers);
   for (size_t i = 0; status == RONDO_OK && i < made_count; i++) {
     if (i < count)
       outputs[i] = all[i];

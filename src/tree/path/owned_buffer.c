@@ -155,7 +155,7 @@ rondo_status rondo_owned_clone(rondo_tree *tree, rondo_stream *stream, rondo_buf
     rondo_owned_free_address(tree, stream, address);
     return status;
   }
-  rondo_path_let_go(tree, stream, buffer);
+  rondo_path_release(tree, stream, buffer);
   buffer->kind = RONDO_BUFFER_OWNED;
   buffer->generation = RONDO_NO_GENERATION;
   buffer->address = address;

@@ -15,10 +15,10 @@
 
 /* Bits ------------------------------------------------------------------------------------------------------------- */
 
-static size_t bit_words(const rondo_tree *tree) { return tree->bit_room / 64; }
+static size_t bit_words(const rondo_tree *tree) { return tree->bit_capacity / 64; }
 
 rondo_status rondo_path_reserve(rondo_tree *tree, size_t bits) {
-  if (bits <= tree->bit_room) return RONDO_OK;
+  if (bits <= tree->bit_capacity) return RONDO_OK;
   const size_t room = rondo_bit_words(bits) * 64 * 2;
   const rondo_allocator *allocator = &tree->allocator;
   uint64_t *live;
@@ -29,15 +29,15 @@ rondo_status rondo_path_reserve(rondo_tree *tree, size_t bits) {
     rondo_release(allocator, live, room / 64, sizeof *live);
     return status;
   }
-  if (tree->bit_room > 0) {
+  if (tree->bit_capacity > 0) {
     memcpy(live, tree->live, bit_words(tree) * sizeof *live);
-    memcpy(holders, tree->holders, tree->bit_room * sizeof(rondo_buffer *));
+    memcpy(holders, tree->holders, tree->bit_capacity * sizeof(rondo_buffer *));
   }
   rondo_release(allocator, tree->live, bit_words(tree), sizeof *tree->live);
-  rondo_release(allocator, tree->holders, tree->bit_room, sizeof(rondo_buffer *));
+  rondo_release(allocator, tree->holders, tree->bit_capacity, sizeof(rondo_buffer *));
   tree->live = live;
   tree->holders = holders;
-  tree->bit_room = room;
+  tree->bit_capacity = room;
   return RONDO_OK;
 }
 
@@ -59,7 +59,7 @@ bool rondo_path_is_dead(const rondo_tree *tree) { return tree->step_buffers == N
 
 void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call) {
   assert(call->parent == tree->current);
-  assert((size_t)call->first_bit + call->bit_count <= tree->bit_room);
+  assert((size_t)call->first_bit + call->bit_count <= tree->bit_capacity);
   if (tree->current == NULL)
     tree->guess = call;
   else
@@ -73,24 +73,24 @@ void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call) {
 
 /* The queue on which lifetimes end after the tree's work: that of the stream, otherwise that of the last call, which
  * comes after all of the work. NULL if the stream of the last call is gone and the work is done. */
-static rondo_queue *queue_behind(const rondo_tree *tree, const rondo_stream *stream) {
+static rondo_queue *queue_after(const rondo_tree *tree, const rondo_stream *stream) {
   if (stream == NULL) stream = rondo_tree_last_stream(tree);
   return stream == NULL ? NULL : stream->queue;
 }
 
-void rondo_path_let_go(rondo_tree *tree, rondo_stream *stream, const rondo_buffer *buffer) {
+void rondo_path_release(rondo_tree *tree, rondo_stream *stream, const rondo_buffer *buffer) {
   if (buffer->generation != tree->commons->generation) return;
   assert(buffer->bit < tree->path_bits && tree->holders[buffer->bit] == buffer);
   tree->live[buffer->bit / 64] &= ~(UINT64_C(1) << buffer->bit % 64);
   tree->holders[buffer->bit] = NULL;
-  rondo_arena_end_life(tree->arena, queue_behind(tree, stream), buffer->address);
+  rondo_arena_end_life(tree->arena, queue_after(tree, stream), buffer->address);
 }
 
 /* Settles a buffer without references. A part releases its base. */
 static void settle(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
   assert(buffer->commons == tree->commons);
   rondo_buffer *base = buffer->base;
-  if (buffer->kind == RONDO_BUFFER_ARENA) rondo_path_let_go(tree, stream, buffer);
+  if (buffer->kind == RONDO_BUFFER_ARENA) rondo_path_release(tree, stream, buffer);
   if (buffer->kind == RONDO_BUFFER_OWNED)
     rondo_owned_free(tree, stream, buffer);
   else
@@ -172,17 +172,17 @@ static void end_lives(rondo_tree *tree, const rondo_stream *stream, size_t input
   for (size_t bit = 0; bit < tree->path_bits; bit++) {
     const rondo_buffer *holder = tree->holders[bit];
     if (holder != NULL && !is_input(tree, input_count, holder))
-      rondo_arena_end_life(tree->arena, queue_behind(tree, stream), holder->address);
+      rondo_arena_end_life(tree->arena, queue_after(tree, stream), holder->address);
   }
 }
 
 rondo_status rondo_path_finish(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
-  assert(input_count <= tree->input_room);
+  assert(input_count <= tree->input_capacity);
   if (tree->options.outputs == RONDO_OUTPUTS_CLONE && stream != NULL) RONDO_TRY(clone_held(tree, stream));
   if (tree->is_watched) end_lives(tree, stream, input_count);
   if (is_any_live(tree)) {
     memset(tree->live, 0, bit_words(tree) * sizeof *tree->live);
-    memset(tree->holders, 0, tree->bit_room * sizeof(rondo_buffer *));
+    memset(tree->holders, 0, tree->bit_capacity * sizeof(rondo_buffer *));
   }
   if (__builtin_expect(tree->warming_up != NULL, 0)) rondo_path_warm_up_end(tree);
   tree->commons->generation++;

@@ -13,7 +13,7 @@ RONDO_MUST_USE rondo_status rondo_path_list_dead(const rondo_tree *tree, uint32_
 void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call);
 
 /* An output lost its last reference, or moves to memory of its own. */
-void rondo_path_let_go(rondo_tree *tree, rondo_stream *stream, const rondo_buffer *buffer);
+void rondo_path_release(rondo_tree *tree, rondo_stream *stream, const rondo_buffer *buffer);
 
 /* Ends the path. Retained outputs expire or are cloned on the stream; without a stream (NULL), nothing is cloned. The
  * first `input_count` of tree->inputs belong to the call that begins. */

@@ -20,11 +20,11 @@ typedef struct path_worth {
   bool in_pages; /* it must save one at least */
 } path_worth;
 static const path_worth worth_calm = {.planning = 1.05, .recording = 0.97, .in_pages = true};
-static const path_worth worth_asked = {.planning = 1.005, .recording = 0.995};
+static const path_worth worth_on_demand = {.planning = 1.005, .recording = 0.995};
 
 /* How many paths without a new recording must begin before a path is planned automatically: at first, and at most. Each
  * such plan doubles the number. */
-enum { FEWEST_CALM = 2, MOST_CALM = 64, MOST_PLANS = 16 };
+enum { MIN_CALM = 2, MAX_CALM = 64, MAX_PLANS = 16 };
 
 typedef struct rondo_planned_part {
   const rondo_function *function;
@@ -33,7 +33,7 @@ typedef struct rondo_planned_part {
   uint32_t first_bit;
   uint64_t *dead_before;
   rondo_given_up *given_up; /* that the part relies on */
-  size_t given_up_count, given_up_room;
+  size_t given_up_count, given_up_capacity;
   rondo_profile *profile;
   bool is_recorded;
 } rondo_planned_part;
@@ -51,7 +51,7 @@ struct rondo_path_plan {
 static void free_part(const rondo_tree *tree, const rondo_planned_part *part) {
   if (part->profile != NULL) rondo_profile_release(part->profile);
   rondo_release(&tree->allocator, part->dead_before, rondo_bit_words(part->first_bit), sizeof *part->dead_before);
-  rondo_release(&tree->allocator, part->given_up, part->given_up_room, sizeof *part->given_up);
+  rondo_release(&tree->allocator, part->given_up, part->given_up_capacity, sizeof *part->given_up);
 }
 
 static void free_plan(const rondo_tree *tree, rondo_path_plan *plan) {
@@ -96,21 +96,21 @@ static bool is_fitting(const rondo_tree *tree, const rondo_planned_part *part, c
 }
 
 static rondo_profile *find(const rondo_tree *tree, const rondo_form *form, const rondo_resolved_input *inputs,
-                           size_t slot_count, rondo_plan_place *out) {
-  *out = (rondo_plan_place){0};
+                           size_t slot_count, rondo_plan_position *out) {
+  *out = (rondo_plan_position){0};
   for (const rondo_path_plan *plan = tree->plans; plan != NULL; plan = plan->next) {
     const size_t index = next_part(tree, plan);
     if (index >= plan->count) continue;
     const rondo_planned_part *part = &plan->parts[index];
     if (!is_fitting(tree, part, form, inputs, slot_count)) continue;
-    *out = (rondo_plan_place){.plan = plan->number, .part = (uint32_t)index};
+    *out = (rondo_plan_position){.plan = plan->number, .part = (uint32_t)index};
     return part->profile;
   }
   return NULL;
 }
 
 rondo_profile *rondo_path_plan_find(rondo_tree *tree, const rondo_form *form, const rondo_resolved_input *inputs,
-                                    size_t slot_count, rondo_plan_place *out) {
+                                    size_t slot_count, rondo_plan_position *out) {
   rondo_profile *profile = find(tree, form, inputs, slot_count, out);
   if (profile != NULL || !rondo_path_warm_up_plan(tree, form)) return profile;
   return find(tree, form, inputs, slot_count, out);
@@ -122,7 +122,7 @@ static bool is_recorded(const rondo_path_plan *plan) {
   return true;
 }
 
-void rondo_path_plan_note(rondo_tree *tree, rondo_recorded_call *made, rondo_plan_place place) {
+void rondo_path_plan_note(rondo_tree *tree, rondo_recorded_call *made, rondo_plan_position place) {
   rondo_path_plan *plan = find_plan(tree, place.plan);
   if (place.plan == 0 || plan == NULL) return;
   made->plan = place.plan;
@@ -132,7 +132,7 @@ void rondo_path_plan_note(rondo_tree *tree, rondo_recorded_call *made, rondo_pla
   if (is_recorded(plan)) drop_plan(tree, plan);
 }
 
-void rondo_path_plan_depart(rondo_tree *tree, rondo_plan_place place) {
+void rondo_path_plan_depart(rondo_tree *tree, rondo_plan_position place) {
   rondo_path_plan *plan = find_plan(tree, place.plan);
   if (plan != NULL) drop_plan(tree, plan);
 }
@@ -157,7 +157,7 @@ static void keep_plan(rondo_tree *tree, rondo_path_plan *plan) {
   plan->next = tree->plans;
   tree->plans = plan;
   for (rondo_path_plan *at = plan; at->next != NULL; count++) {
-    if (count < MOST_PLANS)
+    if (count < MAX_PLANS)
       at = at->next;
     else
       drop_plan(tree, at->next);
@@ -174,9 +174,9 @@ typedef struct planned_path {
   size_t *slots;        /* of all parts; */
   rondo_path_end *ends; /* ... and theirs */
   rondo_arena_block *blocks;
-  size_t count, slot_room, end_room, block_room; /* of the arrays */
-  size_t slot_count, end_count, block_count;     /* that are filled */
-  size_t need;                                   /* of the largest of them */
+  size_t count, slot_capacity, end_capacity, block_capacity; /* of the arrays */
+  size_t slot_count, end_count, block_count;                 /* that are filled */
+  size_t need;                                               /* of the largest of them */
 } planned_path;
 
 static rondo_recorded_call *find_largest(const rondo_tree *tree) {
@@ -254,11 +254,11 @@ static void fill_part(planned_path *path, size_t index) {
 static rondo_status fill_parts(planned_path *path) {
   const rondo_allocator *allocator = &path->tree->allocator;
   for (size_t i = 0; i < path->count; i++) {
-    path->slot_room += path->calls[i]->bound_count;
-    path->end_room += path->calls[i]->bit_count;
+    path->slot_capacity += path->calls[i]->bound_count;
+    path->end_capacity += path->calls[i]->bit_count;
   }
-  RONDO_TRY(rondo_allocate_items(allocator, path->slot_room, sizeof *path->slots, &path->slots));
-  RONDO_TRY(rondo_allocate_items(allocator, path->end_room, sizeof *path->ends, &path->ends));
+  RONDO_TRY(rondo_allocate_items(allocator, path->slot_capacity, sizeof *path->slots, &path->slots));
+  RONDO_TRY(rondo_allocate_items(allocator, path->end_capacity, sizeof *path->ends, &path->ends));
   RONDO_TRY(rondo_allocate_items(allocator, path->count, sizeof *path->parts, &path->parts));
   for (size_t i = 0; i < path->count; i++) fill_part(path, i);
   return RONDO_OK;
@@ -267,8 +267,8 @@ static rondo_status fill_parts(planned_path *path) {
 /* What is alive of the calls before the first planned call. */
 static rondo_status fill_blocks(planned_path *path) {
   const rondo_recorded_call *first = path->calls[0];
-  path->block_room = first->first_bit;
-  RONDO_TRY(rondo_allocate_items(&path->tree->allocator, path->block_room, sizeof *path->blocks, &path->blocks));
+  path->block_capacity = first->first_bit;
+  RONDO_TRY(rondo_allocate_items(&path->tree->allocator, path->block_capacity, sizeof *path->blocks, &path->blocks));
   for (const rondo_recorded_call *at = first->parent; at != NULL; at = at->parent)
     for (size_t i = 0; i < at->output_count; i++) {
       const rondo_output *output = &at->outputs[i];
@@ -286,9 +286,9 @@ static void free_path(const planned_path *path) {
   for (size_t i = 0; i < path->count && path->parts != NULL; i++)
     if (path->parts[i].profile != NULL) rondo_profile_release(path->parts[i].profile);
   rondo_release(allocator, path->parts, path->count, sizeof *path->parts);
-  rondo_release(allocator, path->ends, path->end_room, sizeof *path->ends);
-  rondo_release(allocator, path->slots, path->slot_room, sizeof *path->slots);
-  rondo_release(allocator, path->blocks, path->block_room, sizeof *path->blocks);
+  rondo_release(allocator, path->ends, path->end_capacity, sizeof *path->ends);
+  rondo_release(allocator, path->slots, path->slot_capacity, sizeof *path->slots);
+  rondo_release(allocator, path->blocks, path->block_capacity, sizeof *path->blocks);
   rondo_release(allocator, path->calls, path->count, sizeof(rondo_recorded_call *));
 }
 
@@ -302,7 +302,7 @@ static rondo_status fill_premises(const rondo_allocator *allocator, const rondo_
   out->first_bit = call->first_bit;
   if (words > 0) memcpy(out->dead_before, call->dead_before, words * sizeof *out->dead_before);
   RONDO_TRY(rondo_allocate_items(allocator, call->given_up_count, sizeof *out->given_up, &out->given_up));
-  out->given_up_room = call->given_up_count;
+  out->given_up_capacity = call->given_up_count;
   for (size_t i = 0; i < call->given_up_count; i++)
     if (rondo_noted_find_end(call->noted, call->given_up[i].key) != NULL)
       out->given_up[out->given_up_count++] = call->given_up[i];
@@ -360,7 +360,7 @@ static rondo_status use_plan(planned_path *path, const rondo_plan_info *info) {
   return RONDO_OK;
 }
 
-static void leave_as_it_is(const planned_path *path) {
+static void mark_planned(const planned_path *path) {
   for (size_t i = 0; i < path->count; i++) path->calls[i]->is_planned = true;
 }
 
@@ -382,7 +382,7 @@ static rondo_status plan_path(planned_path *path, rondo_recorded_call *largest, 
   RONDO_TRY(plan_parts(path, &info));
   *out_planned = is_worth_recording(path, info.peak, worth);
   if (*out_planned) return use_plan(path, &info);
-  leave_as_it_is(path);
+  mark_planned(path);
   return RONDO_OK;
 }
 
@@ -438,14 +438,14 @@ static bool is_arena_read(const rondo_tree *tree, size_t input_count) {
 static rondo_status plan_calm(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
   bool is_planned;
   RONDO_TRY(plan_largest(tree, &worth_calm, &is_planned));
-  if (is_planned && tree->options.plan_after == 0 && tree->calm_after < MOST_CALM) tree->calm_after *= 2;
+  if (is_planned && tree->options.plan_after == 0 && tree->calm_after < MAX_CALM) tree->calm_after *= 2;
   if (!is_planned || is_arena_read(tree, input_count)) return RONDO_OK;
   RONDO_TRY(rondo_stream_await(stream, "rondo_function_call"));
   return trim(tree);
 }
 
 void rondo_path_plan_begin_waiting(rondo_tree *tree) {
-  tree->calm_after = tree->options.plan_after == 0 ? FEWEST_CALM : tree->options.plan_after;
+  tree->calm_after = tree->options.plan_after == 0 ? MIN_CALM : tree->options.plan_after;
 }
 
 void rondo_path_plan_when_calm(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
@@ -461,6 +461,6 @@ void rondo_path_plan_when_calm(rondo_tree *tree, rondo_stream *stream, size_t in
 rondo_status rondo_path_plan_all(rondo_tree *tree) {
   bool is_planned = true;
   for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next) call->is_planned = false;
-  for (int i = 0; i < MOST_PLANS && is_planned; i++) RONDO_TRY(plan_largest(tree, &worth_asked, &is_planned));
+  for (int i = 0; i < MAX_PLANS && is_planned; i++) RONDO_TRY(plan_largest(tree, &worth_on_demand, &is_planned));
   return trim(tree);
 }

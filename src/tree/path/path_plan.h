@@ -14,18 +14,18 @@
 #include "tree/tree_internal.h"
 
 /* The part of a plan that a call about to be recorded matches. */
-typedef struct rondo_plan_place {
+typedef struct rondo_plan_position {
   uint64_t plan; /* 0: none */
   uint32_t part;
-} rondo_plan_place;
+} rondo_plan_position;
 
 /* The profile for a call of the form with these inputs after the path's end. NULL if no plan has one and no path
  * warm-up provides one. The plan owns it. */
 rondo_profile *rondo_path_plan_find(rondo_tree *tree, const rondo_form *form, const rondo_resolved_input *inputs,
-                                    size_t slot_count, rondo_plan_place *out);
+                                    size_t slot_count, rondo_plan_position *out);
 /* Called when a call was recorded there, or did not do what the plan assumes. */
-void rondo_path_plan_note(rondo_tree *tree, rondo_recorded_call *made, rondo_plan_place place);
-void rondo_path_plan_depart(rondo_tree *tree, rondo_plan_place place);
+void rondo_path_plan_note(rondo_tree *tree, rondo_recorded_call *made, rondo_plan_position place);
+void rondo_path_plan_depart(rondo_tree *tree, rondo_plan_position place);
 /* Drops the plans that the function is part of, because its recordings are removed. */
 void rondo_path_plan_forget(rondo_tree *tree, const rondo_function *function);
 

@@ -11,7 +11,7 @@
 #include "tree/path/path_plan.h"
 #include "tree/recorded_calls.h"
 
-enum { MOST_PATH_WARM_UPS = 16 };
+enum { MAX_PATH_WARM_UPS = 16 };
 
 struct rondo_path_warm_up {
   rondo_path_warm_up *next; /* of those that have ended, newest first */
@@ -120,7 +120,7 @@ static rondo_status fill_inputs(rondo_recorded_call *call) {
   RONDO_TRY(rondo_allocate_items(&tree->allocator, slots, sizeof *call->bound, &call->bound));
   call->bound_count = slots;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *call->given_up, &call->given_up));
-  call->given_up_room = count;
+  call->given_up_capacity = count;
   for (size_t i = 0, at = 0; i < count; i++) {
     const rondo_resolved_input *input = &tree->inputs[i];
     if (has_slot(tree, input)) call->bound[at++] = (rondo_bound_input){.input = (uint32_t)i, .bytes = input->bytes};
@@ -209,7 +209,7 @@ static void drop_older(rondo_tree *tree, rondo_path_warm_up *newest) {
   size_t count = 1;
   for (rondo_path_warm_up **place = &newest->next; *place != NULL;) {
     rondo_path_warm_up *at = *place;
-    if (count == MOST_PATH_WARM_UPS || is_like(at, newest)) {
+    if (count == MAX_PATH_WARM_UPS || is_like(at, newest)) {
       *place = at->next;
       free_warm_up(tree, at);
     } else {

@@ -187,7 +187,7 @@ static rondo_status is_source(const rondo_recorder *recorder, rondo_exec *exec, 
 
 /* What the exec does with an input. Refuses the recording if the exec writes an input that is not declared as written.
  * */
-static rondo_status look_at_input(rondo_recorder *recorder, const rondo_patch_set *patches, size_t index,
+static rondo_status inspect_input(rondo_recorder *recorder, const rondo_patch_set *patches, size_t index,
                                   rondo_patch_input_info *out) {
   const rondo_bound_input *bound = &recorder->made->bound[index];
   *out = (rondo_patch_input_info){.struct_size = sizeof *out};
@@ -198,10 +198,10 @@ static rondo_status look_at_input(rondo_recorder *recorder, const rondo_patch_se
 /* A kernel that copies is better in the graph than a enqueued copy up to so many bytes: to tell it where from takes the
  * host a third of a microsecond for all inputs together, to queue copies 4 for each. Larger ones take as long in either
  * (bench/results/2026-11-22-h200-copies.md), unless their bytes are copied one by one. */
-enum { MOST_BYTES_BY_KERNEL = 64 << 20, MOST_BYTES_ONE_BY_ONE = 4 << 20, PIECE = 16 };
+enum { MAX_BYTES_BY_KERNEL = 64 << 20, MAX_BYTES_ONE_BY_ONE = 4 << 20, PIECE = 16 };
 
-static size_t most_by_kernel(const void *from, const void *to) {
-  return ((uintptr_t)from - (uintptr_t)to) % PIECE == 0 ? MOST_BYTES_BY_KERNEL : MOST_BYTES_ONE_BY_ONE;
+static size_t max_bytes_by_kernel(const void *from, const void *to) {
+  return ((uintptr_t)from - (uintptr_t)to) % PIECE == 0 ? MAX_BYTES_BY_KERNEL : MAX_BYTES_ONE_BY_ONE;
 }
 
 /* Whether copying in a graph node is possible, and better than enqueuing the copy before the launch. A GPU driver takes
@@ -212,19 +212,19 @@ static rondo_status is_copied_in_graph(const rondo_recorder *recorder, rondo_exe
   const rondo_resolved_input *given = &recorder->given[bound->input];
   *out = false;
   if (tree->has_copy_kernel) {
-    *out = bound->bytes <= most_by_kernel(given->address, bound->slot) &&
+    *out = bound->bytes <= max_bytes_by_kernel(given->address, bound->slot) &&
            rondo_input_can_be_copied(tree, given->address, given->bytes);
     return RONDO_OK;
   }
   return tree->device->ops->call_library == NULL ? is_source(recorder, exec, index, out) : RONDO_OK;
 }
 
-static rondo_status look_at_inputs(rondo_recorder *recorder, rondo_exec *exec, const rondo_patch_set *patches,
+static rondo_status inspect_inputs(rondo_recorder *recorder, rondo_exec *exec, const rondo_patch_set *patches,
                                    rondo_binding_choice *choices) {
   for (size_t i = 0; i < recorder->made->bound_count; i++) {
     const rondo_bound_input *bound = &recorder->made->bound[i];
     choices[i].bytes = bound->bytes << bound->is_mutated;
-    RONDO_TRY(look_at_input(recorder, patches, i, &choices[i].info));
+    RONDO_TRY(inspect_input(recorder, patches, i, &choices[i].info));
     RONDO_TRY(is_copied_in_graph(recorder, exec, i, &choices[i].is_in_graph));
   }
   return RONDO_OK;
@@ -247,7 +247,7 @@ static rondo_status decide(rondo_recorder *recorder, rondo_exec *exec, rondo_pat
   const size_t count = recorder->made->bound_count;
   rondo_binding_choice *choices;
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *choices, &choices));
-  const rondo_status status = look_at_inputs(recorder, exec, patches, choices);
+  const rondo_status status = inspect_inputs(recorder, exec, patches, choices);
   if (status == RONDO_OK) {
     if (policy == RONDO_BINDING_AUTOMATIC)
       choose(recorder->tree->device, choices, count);
@@ -437,7 +437,7 @@ static rondo_status bind_whole(rondo_recorder *recorder, rondo_graph *graph, ron
   note_recorded(recorder);
   RONDO_TRY(make_patches(recorder, out->exec, &out->patches));
   RONDO_TRY(decide(recorder, out->exec, out->patches));
-  rondo_recorder_say_findings(recorder, out->patches);
+  rondo_recorder_log_findings(recorder, out->patches);
   if (has_copies(recorder->made) && takes_nodes(recorder, graph)) return bind_with_copies(recorder, graph, out);
   copy_before(recorder);
   if (recorder->made->exec_bytes[0] + recorder->made->exec_bytes[1] > 0) rondo_tree_exec_keep(recorder->tree, out);
@@ -453,7 +453,7 @@ static rondo_status bind_segment(rondo_recorder *recorder, rondo_exec *exec) {
   RONDO_TRY(make_patches(recorder, exec, &patches));
   rondo_status status = RONDO_OK;
   for (size_t i = 0; status == RONDO_OK && i < recorder->made->bound_count; i++)
-    status = look_at_input(recorder, patches, i, &info);
+    status = inspect_input(recorder, patches, i, &info);
   rondo_patch_destroy(patches);
   return status;
 }

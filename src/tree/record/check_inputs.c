@@ -162,7 +162,7 @@ static rondo_status compare_left(rondo_check *check) {
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status place_inputs(const rondo_check *check, bool is_elsewhere) {
+static rondo_status set_inputs(const rondo_check *check, bool is_elsewhere) {
   const rondo_recorded_call *made = check->recorder->made;
   for (size_t i = 0; i < made->bound_count; i++) {
     const rondo_bound_input *bound = &made->bound[i];
@@ -177,12 +177,12 @@ static rondo_status place_inputs(const rondo_check *check, bool is_elsewhere) {
 
 static rondo_status run(rondo_check *check, bool is_elsewhere) {
   const rondo_recorder *recorder = check->recorder;
-  RONDO_TRY(place_inputs(check, is_elsewhere));
+  RONDO_TRY(set_inputs(check, is_elsewhere));
   RONDO_TRY(rondo_replay_segment(recorder->made, &recorder->segments.items[0], recorder->stream));
   return is_elsewhere ? compare_left(check) : keep_left(check);
 }
 
-static rondo_status run_and_take_back(rondo_check *check, bool is_elsewhere) {
+static rondo_status run_and_undo(rondo_check *check, bool is_elsewhere) {
   const rondo_recorder *recorder = check->recorder;
   rondo_saved saved;
   RONDO_TRY(rondo_save(recorder->tree, recorder->stream, recorder->function, check->saved, &saved));
@@ -192,7 +192,7 @@ static rondo_status run_and_take_back(rondo_check *check, bool is_elsewhere) {
 }
 
 /* The work may have overwritten what the previous path left in the arena. */
-static rondo_status put_back(const rondo_check *check) {
+static rondo_status restore_ended(const rondo_check *check) {
   const rondo_recorder *recorder = check->recorder;
   if (recorder->tree->device->ops->guard != NULL) return RONDO_OK; /* nothing shares bytes there */
   for (size_t i = 0; i < recorder->made->bound_count; i++) {
@@ -211,9 +211,9 @@ static rondo_status run_both(rondo_check *check) {
   RONDO_TRY(list_left(check));
   RONDO_TRY(find_zeros(check));
   if (!check->is_same) return RONDO_OK;
-  RONDO_TRY(run_and_take_back(check, false));
-  RONDO_TRY(run_and_take_back(check, true));
-  return put_back(check);
+  RONDO_TRY(run_and_undo(check, false));
+  RONDO_TRY(run_and_undo(check, true));
+  return restore_ended(check);
 }
 
 static void release(const rondo_check *check, void *memory) {
@@ -233,7 +233,7 @@ static void finish(rondo_check *check) {
 
 /* Deciding --------------------------------------------------------------------------------------------------------- */
 
-static void mistrust(const rondo_recorder *recorder, const char *why) {
+static void copy_all(const rondo_recorder *recorder, const char *why) {
   for (size_t i = 0; i < recorder->made->bound_count; i++)
     if (recorder->made->bound[i].way == RONDO_BOUND_PATCHED) recorder->made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
   recorder->tree->info.untrusted++;
@@ -249,7 +249,7 @@ static bool gives_up(const rondo_recorder *recorder) {
 
 /* Why the check cannot run; NULL if it can. */
 static const char *find_obstacle(const rondo_recorder *recorder) {
-  if (recorder->tree->is_aside)
+  if (recorder->tree->has_unknown_outputs)
     return "it is prepared while outputs of the previous step are held, so it cannot be tested";
   if (recorder->tree->is_watched && gives_up(recorder))
     return "it drops inputs, and on this device their lifetime ends with the first test run";
@@ -261,7 +261,7 @@ rondo_status rondo_recorder_check(rondo_recorder *recorder) {
   if (!is_patched(recorder->made)) return RONDO_OK;
   const char *const obstacle = find_obstacle(recorder);
   if (obstacle != NULL) {
-    mistrust(recorder, obstacle);
+    copy_all(recorder, obstacle);
     return RONDO_OK;
   }
   /* A failure of what the stream was given before is no finding, and would be lost as one. */
@@ -271,9 +271,9 @@ rondo_status rondo_recorder_check(rondo_recorder *recorder) {
   finish(&check);
   if (status == RONDO_DEVICE_LOST) return status;
   if (status != RONDO_OK)
-    mistrust(recorder, rondo_last_error()->message);
+    copy_all(recorder, rondo_last_error()->message);
   else if (!check.is_same)
-    mistrust(recorder,
+    copy_all(recorder,
              "with inputs at other addresses it gives other results, or all inputs are zero, which tests nothing");
   return RONDO_OK;
 }

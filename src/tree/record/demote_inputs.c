@@ -119,21 +119,21 @@ static rondo_status take_exec(rondo_tree *tree, const rondo_recorded_call *call,
   return segment->tree_exec->holds == segment->number ? RONDO_OK : rondo_tree_exec_switch(tree, call, segment);
 }
 
-static rondo_status give_exec_back(const rondo_recorded_call *call, const rondo_segment *segment) {
+static rondo_status return_exec(const rondo_recorded_call *call, const rondo_segment *segment) {
   if (segment->patches == NULL) return RONDO_OK;
   for (size_t i = 0; i < call->bound_count; i++) call->patched_at[i] = NULL;
   return rondo_patch_rebase(segment->patches, call->patched_at);
 }
 
 /* Whether a segment writes the memory, or has its address in an unknown role. */
-static rondo_status look_at_segment(const rondo_segment *segment, const rondo_keyed_input *input, bool *inout_written) {
+static rondo_status inspect_segment(const rondo_segment *segment, const rondo_keyed_input *input, bool *inout_written) {
   rondo_patch_look look;
   RONDO_TRY(rondo_patch_look_for("rondo_function_call", segment->exec, input->address, input->bytes, &look));
   *inout_written |= look.is_written;
   return RONDO_OK;
 }
 
-static rondo_status look_at_inputs(const rondo_recorded_call *call, const rondo_segment *segment,
+static rondo_status inspect_inputs(const rondo_recorded_call *call, const rondo_segment *segment,
                                    rondo_demoted *demoted) {
   const uint64_t *words = rondo_key_inputs(call->key);
   for (size_t i = 0; i < call->function->options.input_count; i++) {
@@ -141,7 +141,7 @@ static rondo_status look_at_inputs(const rondo_recorded_call *call, const rondo_
     bool is_written = demoted->inputs[i].is_written;
     words = rondo_key_read_input(words, false, &input);
     if ((input.way == RONDO_WAY_MANAGED || input.way == RONDO_WAY_STATIC) && input.bytes > 0)
-      RONDO_TRY(look_at_segment(segment, &input, &is_written));
+      RONDO_TRY(inspect_segment(segment, &input, &is_written));
     demoted->inputs[i].is_written = is_written;
     demoted->has_written |= is_written;
   }
@@ -153,8 +153,8 @@ static rondo_status look_for_writes(rondo_tree *tree, const rondo_recorded_call 
   for (size_t i = 0; i < call->segment_count; i++) {
     const rondo_segment *segment = &call->segments[i];
     RONDO_TRY(take_exec(tree, call, segment));
-    const rondo_status status = look_at_inputs(call, segment, demoted);
-    RONDO_TRY(give_exec_back(call, segment)); /* on failure too: the recording stays */
+    const rondo_status status = inspect_inputs(call, segment, demoted);
+    RONDO_TRY(return_exec(call, segment)); /* on failure too: the recording stays */
     RONDO_TRY(status);
   }
   return RONDO_OK;
@@ -163,17 +163,17 @@ static rondo_status look_for_writes(rondo_tree *tree, const rondo_recorded_call 
 /* Demoting --------------------------------------------------------------------------------------------------------- */
 
 static void free_one(rondo_tree *tree, rondo_demoted *demoted) {
-  assert(tree->demoted_places > 0);
+  assert(tree->demotion_count > 0);
   rondo_release(&tree->allocator, demoted->inputs, demoted->function->options.input_count, sizeof *demoted->inputs);
   rondo_release(&tree->allocator, demoted, 1, sizeof *demoted);
-  tree->demoted_places--;
+  tree->demotion_count--;
 }
 
 /* The demotions of the function after the path's end. *out stays NULL if their number has reached the limit. */
 static rondo_status open_demoted(rondo_tree *tree, const rondo_function *function, rondo_demoted **out) {
   const rondo_allocator *allocator = &tree->allocator;
   *out = find_demoted(tree->current, function) == NULL ? NULL : tree->current->demoted;
-  if (*out != NULL || tree->demoted_places >= tree->options.max_recordings) return RONDO_OK;
+  if (*out != NULL || tree->demotion_count >= tree->options.max_recordings) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof **out, out));
   const rondo_status status =
       rondo_allocate_items(allocator, function->options.input_count, sizeof *(*out)->inputs, &(*out)->inputs);
@@ -184,7 +184,7 @@ static rondo_status open_demoted(rondo_tree *tree, const rondo_function *functio
   (*out)->function = function;
   (*out)->next = tree->current->demoted;
   tree->current->demoted = *out;
-  tree->demoted_places++;
+  tree->demotion_count++;
   return RONDO_OK;
 }
 
@@ -264,8 +264,8 @@ static rondo_status demote_all(rondo_function *function, const rondo_recorded_ca
   return RONDO_OK;
 }
 
-rondo_status rondo_demoted_look(rondo_function *function, const rondo_form *form, const rondo_resolved_input *inputs,
-                                size_t key_count, bool *out_demoted) {
+rondo_status rondo_demoted_update(rondo_function *function, const rondo_form *form, const rondo_resolved_input *inputs,
+                                  size_t key_count, bool *out_demoted) {
   rondo_tree *tree = function->tree;
   const size_t count = function->options.input_count;
   *out_demoted = false;

@@ -32,8 +32,9 @@ void rondo_demoted_apply(const rondo_function *function, rondo_resolved_input *i
 /* Called before a call with these inputs is recorded; its key is in tree->words. Counts which inputs moved since other
  * recordings there, for rondo_demoted_keep_moves. Sets *out_demoted if an input reached the limit and is demoted now.
  * The key then changes, and recordings of the function that no call can match any more are removed. */
-RONDO_MUST_USE rondo_status rondo_demoted_look(rondo_function *function, const rondo_form *form,
-                                               const rondo_resolved_input *inputs, size_t key_count, bool *out_demoted);
+RONDO_MUST_USE rondo_status rondo_demoted_update(rondo_function *function, const rondo_form *form,
+                                                 const rondo_resolved_input *inputs, size_t key_count,
+                                                 bool *out_demoted);
 
 /* Stores the counts in the recording that was made. */
 RONDO_MUST_USE rondo_status rondo_demoted_keep_moves(const rondo_tree *tree, rondo_recorded_call *made);

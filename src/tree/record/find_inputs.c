@@ -54,7 +54,7 @@ static rondo_status capture(const rondo_further *further, rondo_graph **out) {
   return status == RONDO_OK ? ended : status;
 }
 
-static bool is_in_place(const rondo_further *further) {
+static bool has_same_slots(const rondo_further *further) {
   for (size_t i = 0; i < further->recorder->made->bound_count; i++)
     if (further->slots[i].address != further->recorder->slots.items[i].address) return false;
   return true;
@@ -81,7 +81,7 @@ static rondo_status capture_again(rondo_further *further) {
   further->slot_count = further->recorder->slots.count;
   further->is_planned = true;
   RONDO_TRY(capture(further, &further->recorder->again));
-  if (is_in_place(further)) return RONDO_OK;
+  if (has_same_slots(further)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED,
                     "the second recording of '%s' was not planned like the first one",
                     further->recorder->function->origin->name);
@@ -121,7 +121,7 @@ void rondo_recorder_find_free(rondo_recorder *recorder) {
   recorder->elsewhere = NULL;
 }
 
-void rondo_recorder_say_findings(const rondo_recorder *recorder, const rondo_patch_set *patches) {
+void rondo_recorder_log_findings(const rondo_recorder *recorder, const rondo_patch_set *patches) {
   rondo_patch_info info = {.struct_size = sizeof info};
   if (!rondo_log_on(RONDO_LOG_WARNING) || rondo_patch_set_get_info(patches, &info) != RONDO_OK) return;
   for (size_t i = 0; i < info.findings; i++) {

@@ -11,6 +11,6 @@
  * sites are used. Logs what it found. */
 void rondo_recorder_find(rondo_recorder *recorder);
 void rondo_recorder_find_free(rondo_recorder *recorder);
-void rondo_recorder_say_findings(const rondo_recorder *recorder, const rondo_patch_set *patches);
+void rondo_recorder_log_findings(const rondo_recorder *recorder, const rondo_patch_set *patches);
 
 #endif

@@ -12,7 +12,7 @@
 #include "tree/record/function_body.h"
 #include "tree/record/record_call.h"
 
-#define MOST_OUTPUTS 1024
+#define MAX_OUTPUTS 1024
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
@@ -120,10 +120,10 @@ rondo_status rondo_call_get_input(const rondo_call *call, size_t index, rondo_in
 /* The entry of output `index`, which must not exist yet. */
 static rondo_status open_output(const char *name, rondo_call *call, size_t index, rondo_made_output **out) {
   RONDO_TRY(rondo_require(name, "the call", call));
-  if (index >= MOST_OUTPUTS)
+  if (index >= MAX_OUTPUTS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s: output %zu of '%s' is above the maximum of %d", name, index, call->function->origin->name,
-                      MOST_OUTPUTS);
+                      MAX_OUTPUTS);
   const rondo_made_output none = {0};
   while (call->outputs.count <= index) RONDO_TRY(rondo_array_push(&call->tree->allocator, &call->outputs, &none));
   *out = &call->outputs.items[index];
@@ -220,7 +220,7 @@ rondo_status rondo_call_output_of_output(rondo_call *call, size_t index, size_t 
 /* Saying ----------------------------------------------------------------------------------------------------------- */
 
 /* Whether an output refers to the input and retains it. */
-static bool is_handed_out(const rondo_call *call, size_t input) {
+static bool is_returned(const rondo_call *call, size_t input) {
   for (size_t i = 0; i < call->outputs.count; i++) {
     const rondo_made_output *made = &call->outputs.items[i];
     if (made->is_made && made->output.place == RONDO_OUTPUT_OF_INPUT && made->output.of == input) return true;
@@ -232,7 +232,7 @@ rondo_status rondo_call_drop_input(rondo_call *call, size_t index) {
   const char *const name = "rondo_call_drop_input";
   RONDO_TRY(check_input(name, call, index));
   rondo_resolved_input *input = &call->inputs[index];
-  if (!input->is_sole || input->is_dropped || is_handed_out(call, index)) return RONDO_OK;
+  if (!input->is_sole || input->is_dropped || is_returned(call, index)) return RONDO_OK;
   input->is_dropped = input->way == RONDO_WAY_MANAGED;
   if (call->recorder != NULL) return rondo_recorder_drop_input(call, index);
   if (call->outer == NULL) rondo_profile_note_end(call->stream, index + 1); /* keys are of the whole call's inputs */

@@ -40,7 +40,7 @@ rondo_status rondo_recorder_give_up(rondo_recorder *recorder, rondo_skip skip, b
 }
 
 /* Refusals inside the body remain in force, whatever the body did after them. */
-static rondo_status check_stands(rondo_recorder *recorder) {
+static rondo_status check_not_given_up(rondo_recorder *recorder) {
   return recorder->skip == RONDO_SKIP_NONE
              ? RONDO_OK
              : rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s", recorder->message);
@@ -275,7 +275,7 @@ static rondo_status back_arena(rondo_recorder *recorder, size_t need) {
 }
 
 /* Removes the blocks that the segment gave up and adds those that it left. */
-static rondo_status take_over_blocks(rondo_recorder *recorder, const rondo_arena_recording *recording) {
+static rondo_status update_blocks(rondo_recorder *recorder, const rondo_arena_recording *recording) {
   for (size_t i = recording->ended_count; i > 0; i--) {
     const size_t gone = recording->ended[i - 1];
     if (gone < recorder->path_blocks) recorder->path_blocks--;
@@ -320,7 +320,7 @@ static rondo_status note_lifetimes(const rondo_recorder *recorder, const rondo_g
   const size_t count = recorder->function->options.input_count;
   rondo_recorded_call *made = recorder->made;
   if (recorder->form->host_steps > 0 || recorder->tree->device->ops->guard != NULL) return RONDO_OK;
-  made->given_up_room = count;
+  made->given_up_capacity = count;
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *made->given_up, &made->given_up));
   for (size_t i = 0; i < count; i++)
     if (recorder->given[i].way == RONDO_WAY_MANAGED && recorder->given[i].is_sole)
@@ -335,7 +335,7 @@ static rondo_status read_recording(rondo_recorder *recorder, const rondo_graph *
   if (recording.least > recorder->made->arena_minimum) recorder->made->arena_minimum = recording.least;
   rondo_status status = recording.departed ? note_departure(recorder, graph) : RONDO_OK;
   if (status == RONDO_OK) status = note_lifetimes(recorder, graph);
-  if (status == RONDO_OK) status = take_over_blocks(recorder, &recording);
+  if (status == RONDO_OK) status = update_blocks(recorder, &recording);
   rondo_arena_recording_free(&recording);
   return status;
 }
@@ -377,7 +377,7 @@ static rondo_status end_segment(rondo_recorder *recorder, const rondo_call *call
   if (rondo_arena_of(graph) != recorder->tree->arena) return give_up_foreign(recorder, graph);
   if (is_last && recorder->segments.count == 0 && recorder->function->options.find_inputs)
     rondo_recorder_find(recorder);
-  status = check_stands(recorder);
+  status = check_not_given_up(recorder);
   if (status == RONDO_OK) status = make_segment(recorder, graph, is_last);
   if (status == RONDO_OK && rondo_tree_shares(recorder->tree)) {
     recorder->segments.items[recorder->segments.count - 1].graph = graph;
@@ -494,7 +494,7 @@ static rondo_status keep_outputs(rondo_recorder *recorder, const rondo_call *cal
   for (size_t i = 0; i < made->output_count; i++) {
     rondo_output *output = &made->outputs[i];
     *output = call->outputs.items[i].output;
-    made->hands_inputs_out |= output->place == RONDO_OUTPUT_OF_INPUT;
+    made->returns_inputs |= output->place == RONDO_OUTPUT_OF_INPUT;
     if (output->place != RONDO_OUTPUT_FRESH) continue;
     output->bit = made->first_bit + made->bit_count++;
     output->allocation = allocation_of(recorder, output->address);
@@ -544,7 +544,7 @@ static rondo_status run(rondo_recorder *recorder, rondo_call *call) {
   RONDO_TRY(begin_segment(recorder));
   const rondo_status status = rondo_recorder_run_body(recorder, call);
   if (status != RONDO_OK) return give_up_by_error(recorder, call, status);
-  RONDO_TRY(check_stands(recorder));
+  RONDO_TRY(check_not_given_up(recorder));
   if (call->refused != RONDO_SKIP_NONE) return rondo_recorder_give_up(recorder, call->refused, true, call->message);
   RONDO_TRY(check_values(recorder, call));
   RONDO_TRY(end_segment(recorder, call, true));
@@ -567,7 +567,7 @@ static rondo_status keep_segments(rondo_recorder *recorder) {
 }
 
 /* Runs the recording, with its host steps, as every replay will, and adds it to the tree. */
-static rondo_status stand(rondo_recorder *recorder) {
+static rondo_status commit(rondo_recorder *recorder) {
   assert(recorder->skip == RONDO_SKIP_NONE);
   rondo_tree *tree = recorder->tree;
   rondo_recorded_call *made = recorder->made;
@@ -618,7 +618,7 @@ static void free_uncaptured(const rondo_recorder *recorder, const rondo_call *ca
 }
 
 /* Undoes a recording that failed. If that is an error, the thread's last error describes it. */
-static void take_back(rondo_recorder *recorder) {
+static void undo(rondo_recorder *recorder) {
   rondo_saved_error error;
   rondo_error_save(&error);
   abandon_capture(recorder);
@@ -629,7 +629,7 @@ static rondo_status record(rondo_recorder *recorder, rondo_call *call, size_t ke
   RONDO_TRY(start(recorder, key_count, hash));
   call->inputs = recorder->inputs;
   RONDO_TRY(run(recorder, call));
-  return stand(recorder);
+  return commit(recorder);
 }
 
 rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo_stream *stream,
@@ -648,7 +648,7 @@ rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo
   if (status == RONDO_OK)
     *out = tree->last;
   else
-    take_back(&recorder);
+    undo(&recorder);
   free_uncaptured(&recorder, &call);
   rondo_body_free(&call);
   out_result->skip = recorder.skip;

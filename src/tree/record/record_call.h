@@ -24,7 +24,7 @@ struct rondo_recorder {
   RONDO_ARRAY(rondo_segment) segments;
   RONDO_ARRAY(uint32_t) allocations; /* of a body of one segment: numbers of those that it leaves, as blocks */
   rondo_profile *profile;            /* from a plan of the whole path, which owns it; NULL */
-  rondo_plan_place place;            /* ... and its part there */
+  rondo_plan_position place;         /* ... and its part there */
   rondo_graph *moved,
       *again; /* the same work recorded with the inputs elsewhere, and again with them in their slots; NULL */
   const void **elsewhere; /* where, of the bound inputs; NULL with `moved` */

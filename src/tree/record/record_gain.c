@@ -9,7 +9,7 @@
 #include "tree/function.h"
 #include "tree/record/function_body.h"
 
-#define MOST_GATE_NS UINT64_C(5000000)
+#define MAX_GATE_NS UINT64_C(5000000)
 
 void rondo_estimate_begin(rondo_form *form, rondo_call *call) {
   if (form == NULL || !call->is_warm_up || form->warm_ups != 1) return;
@@ -17,7 +17,7 @@ void rondo_estimate_begin(rondo_form *form, rondo_call *call) {
   rondo_saved_error before;
   rondo_error_save(&before);
   rondo_meter_free(&form->meter); /* of a warm-up that had to be repeated */
-  if (rondo_meter_begin(&form->meter, call->stream, MOST_GATE_NS) == RONDO_OK) call->meter = &form->meter;
+  if (rondo_meter_begin(&form->meter, call->stream, MAX_GATE_NS) == RONDO_OK) call->meter = &form->meter;
   rondo_error_restore(&before);
 }
 

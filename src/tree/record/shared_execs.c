@@ -69,7 +69,7 @@ static rondo_status make(rondo_tree *tree, rondo_graph *graph, uint64_t fingerpr
 }
 
 /* Evicts recordings until all execs, except for `besides` bytes of them, use less than the limit. */
-static void keep_bound(rondo_tree *tree, uint64_t besides) {
+static void keep_limit(rondo_tree *tree, uint64_t besides) {
   const uint64_t most = tree->options.max_exec_bytes;
   if (most == 0 || exec_bytes(tree) - besides < most) return;
   rondo_recorded_evict_bytes(tree, most + besides);
@@ -88,13 +88,13 @@ rondo_status rondo_tree_exec_acquire(rondo_tree *tree, rondo_graph *graph, bool 
   const bool is_short = most != 0 && exec_bytes(tree) >= most;
   if (rondo_tree_shares(tree) && (tree->options.share_execs || is_short) && share(tree, graph, fingerprint, segment))
     return RONDO_OK;
-  if (!is_trial) keep_bound(tree, 0);
+  if (!is_trial) keep_limit(tree, 0);
   *out_made = true;
   return make(tree, graph, fingerprint, segment);
 }
 
 void rondo_tree_exec_keep(rondo_tree *tree, const rondo_segment *segment) {
-  keep_bound(tree, segment->tree_exec->bytes[0] + segment->tree_exec->bytes[1]);
+  keep_limit(tree, segment->tree_exec->bytes[0] + segment->tree_exec->bytes[1]);
 }
 
 void rondo_tree_exec_release(rondo_tree *tree, rondo_segment *segment) {
