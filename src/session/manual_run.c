@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Manual runs: streams that are taken out of serving, and graphs that the user launches on them (SE-6). A stream that
- * is taken keeps its worker claimed, and no graph changes until it is given back.
+ * Manual runs: the user takes a stream and launches graphs on it (SE-6). The worker stays claimed until the user gives
+ * the stream back, and no graph changes until then.
  */
 #include <assert.h>
 
@@ -28,7 +28,7 @@ static rondo_status take_stream(const char *call, rondo_session *session, rondo_
                       "%s: stream %zu is taken already: give it back first (rondo_session_release_stream)", call,
                       number);
   worker->manual = RONDO_MANUAL_TAKING;
-  pthread_cond_broadcast(&session->change); /* rondo_session_claim_all stops holding requests back */
+  pthread_cond_broadcast(&session->change); /* rondo_session_claim_all no longer holds requests back */
   rondo_stream_worker_claim(worker);
   assert(worker->manual == RONDO_MANUAL_TAKING && worker->is_claimed);
   worker->manual = RONDO_MANUAL_TAKEN;
@@ -48,7 +48,7 @@ rondo_status rondo_session_acquire_stream(rondo_session *session, const char *mo
   return status;
 }
 
-/* Models may be added at the front of the list meanwhile. None is removed while a stream is taken. */
+/* Other threads may add models at the front of the list, but cannot remove any while a stream is taken. */
 static rondo_status synchronize_instances(rondo_session *session, size_t number) {
   rondo_status status = RONDO_OK;
   pthread_mutex_lock(&session->lock);
@@ -59,7 +59,7 @@ static rondo_status synchronize_instances(rondo_session *session, size_t number)
   return status;
 }
 
-/* If several threads release the stream, one succeeds. */
+/* If several threads give the stream back, one of them succeeds. */
 static bool begin_giving(rondo_session *session, size_t number) {
   rondo_stream_worker *worker = &session->workers[number];
   pthread_mutex_lock(&session->lock);

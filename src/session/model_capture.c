@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Captures: graphs recorded on every stream, and the capture mode. The model is changing meanwhile, so no request of it
- * runs. Each worker is claimed while its stream records.
+ * Records graphs on every stream, and implements the capture mode. The model is changing, so none of its requests runs.
+ * Each worker is claimed while its stream records.
  */
 #include <assert.h>
 
@@ -15,7 +15,7 @@
 
 /* Recording a size ------------------------------------------------------------------------------------------------- */
 
-/* Also finds the size of the graph and the time that recording took. */
+/* Also describes the graph, and measures how long recording takes. */
 static rondo_status record_on_first_instance(rondo_session_model *model, size_t rows, rondo_session_graph *out) {
   rondo_model_instance *instance = &model->instances[0];
   const uint64_t begin = rondo_clock_ns();
@@ -85,7 +85,8 @@ rondo_status rondo_session_record(rondo_session_model *model, size_t rows) {
 
 /* Capture mode ----------------------------------------------------------------------------------------------------- */
 
-/* Under one lock: a stream could otherwise be taken for manual runs in between, and recording needs all streams. */
+/* Under the lock throughout, or another thread could take a stream for manual runs in between. Recording needs all
+ * streams. */
 static rondo_status enter_mode(rondo_session *session, const char *call, rondo_session_model *model) {
   if (session->capturing != NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What users query and set of a model: inputs and outputs, states, graphs, times, counters, and what would run a number
- * of rows. Queries hold the lock; writing a state claims all workers.
+ * Queries and settings of a model: inputs and outputs, states, graphs, times, counters, and how a number of rows is
+ * dispatched. Queries hold the lock; writing a state claims all workers.
  */
 #include <math.h>
 #include <string.h>
@@ -68,7 +68,7 @@ rondo_status rondo_session_write(rondo_session *session, const char *model, cons
   RONDO_TRY(rondo_require(call, "name", name));
   RONDO_TRY(rondo_require(call, "data", data));
   RONDO_TRY(rondo_session_enter(call, session, model, &m));
-  m->in_use++; /* the model cannot be removed meanwhile */
+  m->in_use++; /* so the model cannot be removed */
   m->writes++;
   pthread_mutex_unlock(&session->lock);
   rondo_status status = check_state(call, m, name);
@@ -153,7 +153,7 @@ rondo_status rondo_session_set_times(rondo_session *session, const char *model, 
 
 /* Counters --------------------------------------------------------------------------------------------------------- */
 
-/* Counts the states of the first anchor, what other anchors do not share with it, and the arenas of all workers. */
+/* Adds up the states of all anchors without counting shared ones twice, the arenas, and the execs. */
 static void count_bytes(const rondo_session_model *m, rondo_model_info *info) {
   for (uint32_t i = 0; i < m->session->options.streams; i++) {
     rondo_compiled_info compiled = {.struct_size = sizeof compiled};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The instance of a model on one stream: its compiled programs, which share states, an arena and the stream; graphs
- * recorded of them; staging memory. Used by the thread that has claimed the worker, or that adds or removes the model.
+ * The instance of a model on one stream: compiled programs, which share states, an arena and the stream; the graphs
+ * recorded of them; and staging memory. Threads: the claimant of the worker, or the thread that adds or removes the
+ * model.
  */
 #include <assert.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "tensor/run/arena_use.h"
 #include "tensor/run/named_values.h"
 
-/* Publishes the sizes of the arenas. */
+/* Updates the sizes of the arenas, under the lock. */
 static void count_arenas(rondo_model_instance *instance) {
   rondo_session *session = instance->model->session;
   uint64_t largest;
@@ -30,7 +31,7 @@ static void count_arenas(rondo_model_instance *instance) {
 
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
-/* Anchors share states; programs share the states, stream and arena of their instance's anchor. */
+/* All anchors share states. Programs share the states, the stream and the arena of their instance's anchor. */
 rondo_compile_options rondo_model_instance_compile_options(const rondo_model_instance *instance) {
   const bool is_anchor = instance->anchor.compiled == NULL;
   return (rondo_compile_options){
@@ -97,7 +98,7 @@ static rondo_status compile(const rondo_model_instance *instance, size_t rows, r
   return rondo_error_raise(&error);
 }
 
-/* Waits, because the other instances use the states on other streams. */
+/* Applies the weights and waits, because other instances use the states on other streams. */
 static rondo_status apply(const rondo_model_instance *instance, const rondo_weights *weights) {
   RONDO_TRY(rondo_weights_apply(weights, instance->anchor.compiled, NULL));
   RONDO_TRY(rondo_compiled_synchronize(instance->anchor.compiled));
@@ -127,7 +128,7 @@ static void drop_program(const rondo_model_instance *instance, rondo_cached_prog
   *program = (rondo_cached_program){.rows = 0};
 }
 
-/* The least recently used program, or an unused entry. */
+/* An unused entry, or the least recently used program. */
 static rondo_cached_program *choose_victim(rondo_model_instance *instance) {
   rondo_cached_program *victim = &instance->programs[0];
   for (uint32_t i = 1; i < instance->model->session->options.max_eager_programs; i++)
@@ -180,7 +181,7 @@ rondo_status rondo_model_instance_write_state(rondo_model_instance *instance, co
 
 /* Recording -------------------------------------------------------------------------------------------------------- */
 
-/* Copies the inputs, runs the work and copies the outputs, on one stream. Branches of the work are kept. */
+/* Copies the inputs, runs the work and copies the outputs. The work keeps its branches. */
 static rondo_status enqueue_all(const rondo_model_instance *instance, const rondo_instance_graph *g) {
   const rondo_session_model *model = instance->model;
   const rondo_instance_program *p = &g->program;
@@ -199,13 +200,13 @@ static rondo_status record_work(const rondo_model_instance *instance, rondo_inst
   return status;
 }
 
-/* The host memory that a graph may use. What upstream parts read or transfer is complete before the launch, so it
- * counts as constant. */
+/* The host memory that a graph may use. Memory that upstream parts read or transfer is complete before the launch, so
+ * it counts as constant. */
 typedef struct graph_ranges {
   rondo_host_range inputs[RONDO_SESSION_MAX_VALUES], outputs[RONDO_SESSION_MAX_VALUES];
   rondo_host_range constants[RONDO_SESSION_MAX_VALUES + 1];
   size_t input_count, constant_count;
-  size_t input_of[RONDO_SESSION_MAX_VALUES]; /* by range of an input: its index in the model */
+  size_t input_of[RONDO_SESSION_MAX_VALUES]; /* by index in `inputs`: the index in the model */
 } graph_ranges;
 
 static void list_ranges(const rondo_session_model *model, const rondo_instance_graph *g, graph_ranges *out) {
@@ -222,8 +223,8 @@ static void list_ranges(const rondo_session_model *model, const rondo_instance_g
     out->outputs[i] = rondo_stage_output_range(model, &g->stage, i, g->rows);
 }
 
-/* Rows that an upstream part reads go to the staging memory; the part copies them from there, and the graph too if it
- * reads them. */
+/* By default, the rows of an input are copied to the staging memory. Upstream parts read them from there, and so does
+ * the graph if it reads such an input. */
 static void list_stage_copies(const rondo_session_model *model, rondo_instance_graph *g) {
   for (size_t i = 0; i < model->inputs.count; i++) {
     unsigned char *stage = rondo_stage_input(model, &g->stage, i);
@@ -233,7 +234,7 @@ static void list_stage_copies(const rondo_session_model *model, rondo_instance_g
   }
 }
 
-/* Takes input copies out of the graph and keeps them as the input map. */
+/* Removes the copies of inputs from the graph, and keeps them as the input map. */
 static rondo_status audit(const rondo_session_model *model, rondo_instance_graph *g) {
   graph_ranges ranges = {.input_count = 0};
   list_ranges(model, g, &ranges);
@@ -370,7 +371,7 @@ rondo_status rondo_model_instance_synchronize(const rondo_model_instance *instan
 
 /* Queries ---------------------------------------------------------------------------------------------------------- */
 
-/* Zeros what the graph's work reads, including transfers, and what upstream parts copy. */
+/* Zeros the inputs of the graph's program, including transferred results, and the staging memory of all inputs. */
 static rondo_status write_zeros(const rondo_model_instance *instance, const rondo_instance_graph *g) {
   const rondo_session_model *model = instance->model;
   for (size_t i = 0; i < model->inputs.count; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Runs with separate calls for shape, addresses and running. A run keeps the last values, and submits them as a
- * request. Thread-compatible; a run in existence keeps the model from being removed.
+ * Model runs: an object that keeps the rows and addresses of a request and submits it repeatedly. A model cannot be
+ * removed while it has runs. Thread-compatible.
  */
 #include <string.h>
 

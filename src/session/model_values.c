@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The inputs and outputs of a model, and the bytes of one row of each. Those of a program are found by building it for
- * two numbers of rows and comparing: the first dimension must be the rows times a constant, and states must be the same
- * for both. Those of a function are declared by the user, because nothing is known of them before the body runs. Uses
- * no device and takes no lock; called while the model is made.
+ * Finds the inputs and outputs of a model, and the bytes of one row of each. For a program, builds it for two numbers
+ * of rows and compares the two: the first dimension must be the rows times a constant, and states must be equal. For a
+ * function, the user declares them, because they are unknown until the body runs. Called while the model is made. Uses
+ * no device, and takes no lock except in rondo_model_make_program.
  */
 #include <string.h>
 
@@ -65,7 +65,7 @@ static rondo_status add_value(rondo_session_model *model, const char *what, cons
 
 static rondo_status refuse_other_values(const rondo_session_model *model, const char *what) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                    "rondo_session_add_model: model '%s' has different %s for %d rows and for %d", model->name, what,
+                    "rondo_session_add_model: model '%s' has different %s for %d rows than for %d", model->name, what,
                     FEW_ROWS, MORE_ROWS);
 }
 

@@ -121,12 +121,12 @@ static rondo_status check_model(const rondo_session *session, const rondo_model_
   if (o->history_count > 0) RONDO_TRY(rondo_require("rondo_session_add_model", "history", o->history));
   if (o->max_sizes > RONDO_SESSION_MAX_SIZES)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "rondo_session_add_model: max_sizes of rondo_model_options is %u, at most %d", o->max_sizes,
-                      RONDO_SESSION_MAX_SIZES);
+                      "rondo_session_add_model: max_sizes of rondo_model_options is %u, and the maximum is %d",
+                      o->max_sizes, RONDO_SESSION_MAX_SIZES);
   for (size_t i = 0; i < o->history_count; i++)
     if (o->history[i] == 0)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "rondo_session_add_model: request %zu of the history has no rows", i);
+                        "rondo_session_add_model: request %zu of the history has 0 rows: leave it out", i);
   return RONDO_OK;
 }
 
@@ -176,7 +176,7 @@ static void unlink_model(rondo_session *session, rondo_session_model *model) {
   *at = model->next;
 }
 
-/* Under one lock: in between, another thread could use the model or take a stream. */
+/* Under the lock throughout, or another thread could use the model or take a stream in between. */
 static rondo_status unlink_unused_model(const char *call, rondo_session_model *model) {
   RONDO_TRY(rondo_session_change_begin_locked(call, model));
   if (model->runs == 0) {
@@ -200,10 +200,11 @@ rondo_status rondo_session_remove_model(rondo_session *session, const char *name
 
 /* Lifetime --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status check_limit(const char *option, uint32_t value, uint32_t most) {
-  if (value <= most) return RONDO_OK;
+static rondo_status check_limit(const char *option, uint32_t value, uint32_t maximum) {
+  if (value <= maximum) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "rondo_session_create: %s of rondo_session_options is %u, at most %u", option, value, most);
+                    "rondo_session_create: %s of rondo_session_options is %u, and the maximum is %u", option, value,
+                    maximum);
 }
 
 static rondo_status resolve_options(const rondo_session_options *given, rondo_session_options *out) {
@@ -339,7 +340,7 @@ rondo_status rondo_session_create(rondo_device *device, const rondo_session_opti
   return rondo_error_raise(&error);
 }
 
-/* Asserts what holds of slots and models once every request is answered. Under the lock. */
+/* Asserts the state of slots and models once every request is answered. Under the lock. */
 static void check_drained(const rondo_session *session) {
 #ifndef NDEBUG
   uint32_t free_slots = 0;
@@ -368,7 +369,7 @@ rondo_status rondo_session_drain(rondo_session *session) {
   return RONDO_OK;
 }
 
-/* Requests might wait for a stream that the caller has taken. */
+/* Otherwise draining could wait for a request that waits for a stream that the caller has taken. */
 static rondo_status refuse_manual_streams(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
   session->is_draining = true;

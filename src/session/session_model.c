@@ -14,7 +14,7 @@
 
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
-/* Without the lock during the callback. One thread at a time. */
+/* One thread at a time; the callback runs without the lock. */
 static rondo_status call_build(rondo_session_model *model, size_t rows, rondo_program *program) {
   rondo_session *session = model->session;
   rondo_session_callback callback;
@@ -105,8 +105,8 @@ static rondo_status fill_model(rondo_session_model *model, const char *name, con
   model->max_batch_rows = o->max_batch_rows;
   model->budget_bytes = o->budget_bytes;
   model->budget_startup_us = o->budget_startup_us;
-  RONDO_TRY(
-      rondo_array_reserve(allocator, &model->graphs, RONDO_SESSION_MAX_SIZES)); /* their addresses must not change */
+  /* Their addresses must not change. */
+  RONDO_TRY(rondo_array_reserve(allocator, &model->graphs, RONDO_SESSION_MAX_SIZES));
   RONDO_TRY(rondo_allocate_text(allocator, name, &model->name));
   RONDO_TRY(rondo_array_reserve(allocator, &model->history, o->history_count));
   if (o->history_count > 0) memcpy(model->history.items, o->history, o->history_count * sizeof *o->history);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Staging memory of an instance: host memory for inputs and outputs, and for transfers. Graphs share a block that is
- * large enough; the largest graph is recorded first, so usually there is one. Used by the thread that has claimed the
- * worker; the counters are under the lock.
+ * Staging memory of an instance: host memory for inputs and outputs, and for transfers. A graph uses any block that is
+ * large enough. The largest graph is recorded first, so usually there is one block. Threads: the claimant of the
+ * worker. The lock guards the counters.
  */
 #include <assert.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "session/placement/upstream_parts.h"
 #include "session/staging_memory.h"
 
-/* Offset of the value at `index`; outputs come after inputs. The index after the last value gives the total. Overflow
- * was ruled out when a program of that many rows was made. */
+/* The offset of a value; outputs come after inputs. The index after the last value gives the total. It cannot overflow,
+ * because a program for that many rows exists. */
 static size_t stage_offset(const rondo_session_model *model, size_t rows, size_t index) {
   const size_t inputs = model->inputs.count;
   size_t bytes = 0;

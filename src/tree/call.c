@@ -59,7 +59,7 @@ static rondo_status enter_path(rondo_function *function, rondo_stream *stream, s
   return RONDO_OK;
 }
 
-/* The slow way ----------------------------------------------------------------------------------------------------- */
+/* The slow path ---------------------------------------------------------------------------------------------------- */
 
 typedef struct call_request {
   rondo_function *function;
@@ -68,7 +68,7 @@ typedef struct call_request {
   size_t output_count;
   size_t key_count;
   uint64_t hash;
-  bool is_demoted;        /* this call demoted inputs of its own */
+  bool is_demoted;        /* this call has demoted some of its inputs */
   const rondo_input *raw; /* raw inputs as given, not resolved; NULL if they were resolved */
 } call_request;
 
@@ -128,7 +128,7 @@ static bool wants_recording(const rondo_function *function) {
   return options->should_record == NULL || options->should_record(options->user, &question);
 }
 
-/* After the same parent; the most recent one. */
+/* The newest recording of the form after the path's end. */
 static const rondo_recorded_call *find_latest(const rondo_tree *tree, const rondo_form *form) {
   const rondo_recorded_call *call = rondo_path_children(tree);
   const rondo_recorded_call *latest = NULL;
@@ -178,7 +178,8 @@ rondo_skip rondo_call_find_skip(rondo_function *function, const rondo_form *form
   }
   if (rondo_demoted_skips(function, tree->inputs)) {
     *out_message =
-        "one of its inputs was too often another output of the path (rondo_function_options.demote_after): pass the "
+        "one of its inputs was a different output of the path too often (rondo_function_options.demote_after): pass "
+        "the "
         "same output each time, or let it be copied or patched (demotion)";
     return RONDO_SKIP_MOVING_OUTPUT;
   }
@@ -186,13 +187,14 @@ rondo_skip rondo_call_find_skip(rondo_function *function, const rondo_form *form
   const bool has_moved = find_moved(function, form, is_full);
   if (is_full) {
     *out_message =
-        has_moved ? function->moved
-                  : "it has reached the maximum number of recordings after one call "
-                    "(rondo_tree_options.max_recordings_per_parent): which outputs of its step are held keeps changing";
+        has_moved
+            ? function->moved
+            : "it has reached the maximum number of recordings after one call "
+              "(rondo_tree_options.max_recordings_per_parent): the set of retained outputs of its step keeps changing";
     return RONDO_SKIP_RECORDING_LIMIT;
   }
   if (wants_recording(function)) return RONDO_SKIP_NONE;
-  *out_message = "rondo_tree_options.should_record said no";
+  *out_message = "rondo_tree_options.should_record returned false";
   return RONDO_SKIP_REFUSED;
 }
 
@@ -283,8 +285,8 @@ static rondo_status replay(const call_request *asked, rondo_recorded_call *call)
   return finish_recorded(asked, call, RONDO_CALL_REPLAYED);
 }
 
-/* The recorded call, if only the addresses of its raw inputs had to be set before its launch. Otherwise NULL, and the
- * inputs were resolved. */
+/* Finds the recorded call of raw inputs and sets their addresses. NULL: the call needs more than that, and the inputs
+ * are resolved now. */
 static rondo_recorded_call *set_raw_addresses(call_request *asked) {
   assert(asked->raw != NULL && asked->function->takes_raw);
   rondo_function *function = asked->function;
@@ -294,7 +296,7 @@ static rondo_recorded_call *set_raw_addresses(call_request *asked) {
   const bool is_usual = call != NULL && !call->returns_inputs && asked->output_count <= call->output_count;
   if (__builtin_expect(is_usual, 1) && rondo_replay_set_addresses(tree, call, asked->raw)) return call;
   rondo_status_ignore(rondo_inputs_resolve("rondo_function_call", function, asked->raw, tree->inputs),
-                      "nothing is wrong with raw inputs");
+                      "raw inputs are always valid");
   asked->raw = NULL;
   return NULL;
 }
@@ -317,7 +319,7 @@ static rondo_status dispatch(call_request *asked) {
   return call != NULL ? replay(asked, call) : run_new(asked);
 }
 
-/* The calls of a training step belong together until its backward call. */
+/* Without marked steps, a training step lasts until its backward call. */
 static void note_kind(const rondo_function *function) {
   if (function->options.kind == RONDO_FUNCTION_FORWARD) function->tree->is_backward_pending = true;
   if (function->options.kind == RONDO_FUNCTION_BACKWARD) function->tree->is_backward_pending = false;
@@ -374,8 +376,8 @@ static rondo_status call_nested(const call_request *asked, const rondo_input *gi
   return call_inside(asked, given, RONDO_SKIP_NESTED);
 }
 
-/* Allocations of calls inside the body are freed in the capture unless the body keeps them. The capture belongs to the
- * caller or to another tree. A stream without a capture is stray. */
+/* The stream captures for the caller or for another tree. Allocations of calls inside the body are freed in this
+ * capture unless the body keeps them. A stream without a capture would do stray work, which is refused. */
 static rondo_status call_into_capture(const call_request *asked, const rondo_input *given) {
   rondo_tree *tree = asked->function->tree;
   rondo_capture_watch watch;
@@ -398,7 +400,7 @@ static rondo_status call_entered(call_request *asked, const rondo_input *given) 
   return call_outermost(asked, given);
 }
 
-/* The argument checks ---------------------------------------------------------------------------------------------- */
+/* Argument checks -------------------------------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) rondo_status refuse(const char *call, const rondo_function *function,
                                                      const rondo_stream *stream, const rondo_input *inputs,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The inputs of a call, inspected once: the address of each, and how the work gets it. Nothing is allocated.
+ * The inputs of a call, resolved once: the address of each, and how the work uses it. Allocates nothing.
  */
 #include <assert.h>
 
 #include "tree/call_inputs.h"
 #include "tree/tree_internal.h"
 
-/* Looking ---------------------------------------------------------------------------------------------------------- */
+/* Resolving -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status refuse_input(const char *call, const rondo_function *function, size_t index, rondo_reason reason,
                                  const char *what) {
@@ -56,7 +56,7 @@ static rondo_status resolve_memory(const char *call, const rondo_function *funct
   return RONDO_OK;
 }
 
-/* The way of MOVING and STATIC inputs follows from their kind, unless they turn out to be outputs of the path. */
+/* The role of an input whose declared kind is MOVING or STATIC. An output of the path later becomes MANAGED. */
 static inline rondo_input_way way_of_memory(uint32_t kind) {
   static_assert((int)RONDO_WAY_MOVING == RONDO_INPUT_MOVING && (int)RONDO_WAY_STATIC == RONDO_INPUT_STATIC,
                 "kinds of memory are ways");
@@ -93,7 +93,7 @@ static rondo_status resolve_input(const char *call, const rondo_function *functi
   }
 }
 
-/* The usual case: a valid address. */
+/* The usual case: memory with an address. */
 static inline bool is_raw(uint32_t kind, const rondo_input *given) {
   const bool is_memory = (kind & 0xff) <= RONDO_INPUT_STATIC;
   return is_memory && given->buffer == NULL && given->address != NULL && given->rank <= RONDO_TREE_MAX_RANK;
@@ -145,7 +145,7 @@ bool rondo_inputs_overlap(const rondo_resolved_input *a, const rondo_resolved_in
          b->address < a->address + a->bytes;
 }
 
-/* The order rarely changes from one call to the next. Then this takes one pass. */
+/* Insertion sort, because the order rarely changes between calls. */
 static void sort_by_address(const rondo_resolved_input *inputs, uint32_t *order, size_t count) {
   for (size_t i = 1; i < count; i++) {
     const uint32_t input = order[i];
@@ -155,8 +155,8 @@ static void sort_by_address(const rondo_resolved_input *inputs, uint32_t *order,
   }
 }
 
-/* An input overlaps one that begins before it if that one ends after its beginning. So it suffices to keep the furthest
- * ends of the inputs before it, by whether they move and whether they are written. */
+/* Visits the inputs by address. An input overlaps an earlier one that ends after the input begins. So the furthest end
+ * suffices, for each combination of moving or not and mutated or not. */
 bool rondo_inputs_are_written_shared(const rondo_function *function, const rondo_resolved_input *inputs) {
   const size_t count = function->has_written ? function->options.input_count : 0;
   const char *ends[2][2] = {{NULL}};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Runs a body eagerly. Its work is enqueued, and its outputs are memory from the tree's pool. A warm-up also notes what
- * the body allocates, for the plan of the recording that follows. Notes extend from one host step to the next, as
- * segments do.
+ * Runs a body eagerly. Outputs get memory from the tree's pool. A warm-up also notes what the body allocates, for the
+ * plan of the recording that follows. There is one note for each segment, that is, for the work between host steps.
  */
 #include "tree/eager_call.h"
 
@@ -101,7 +100,7 @@ static rondo_status return_outputs(rondo_call *call, rondo_buffer **outputs, siz
   return status;
 }
 
-/* For path warm-ups, which work without the orders if there is no memory for them. */
+/* For path warm-ups. Without memory for the orders, paths are not warmed up. */
 static void learn_orders(rondo_form *form, const rondo_call *call) {
   const rondo_allocator *allocator = &call->tree->allocator;
   const size_t count = call->outputs.count;
@@ -125,7 +124,7 @@ void rondo_form_forget_orders(const rondo_tree *tree, rondo_form *form) {
   form->has_orders = false;
 }
 
-/* A form whose launches get values that change from run to run, without being inputs, is not recorded. */
+/* A form is not recorded if its launches get different values in each run that are not inputs. */
 static bool learn_values(rondo_form *form, rondo_call *call) {
   char message[RONDO_TREE_MESSAGE];
   if (!rondo_body_compare_values(form, call, message)) return false;
@@ -148,8 +147,8 @@ static void learn(rondo_form *form, rondo_call *call) {
   keep_notes(form, call);
 }
 
-/* If lifetimes are watched, the body may access memory of its call that is not alive yet: an allocation on a stream is
- * alive only once the stream reaches it. The results of such a run are invalid. */
+/* On a device that watches lifetimes, reports if the host code of the body accesses memory whose allocation the stream
+ * has not reached yet. The results of such a run are invalid. */
 static rondo_status run_body(rondo_call *call) {
   rondo_device *device = call->tree->device;
   const bool is_watched = device->ops->guard != NULL && call->tree->active == NULL;
@@ -160,7 +159,7 @@ static rondo_status run_body(rondo_call *call) {
   (void)snprintf(who, sizeof who, "rondo_function_call: the body of '%.100s'", call->function->origin->name);
   const rondo_status seen = device->ops->guard->host_end(device, watch, who);
   if (seen == RONDO_OK) return status;
-  rondo_status_ignore(status, "it may follow from what the body found");
+  rondo_status_ignore(status, "it may be a consequence of the access that is reported");
   return seen;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Functions: registered bodies, with what is known of each form of their inputs.
+ * Functions: registered bodies, and the forms of their inputs.
  */
 #include "tree/function.h"
 
@@ -30,14 +30,14 @@ void rondo_form_skip(rondo_form *form, rondo_skip skip, const char *message) {
   (void)snprintf(form->message, sizeof form->message, "%s", message);
 }
 
-/* A written input may be an output of the path in another call. */
+/* MUTATED_INPUT applies only while the written input is not an output of the path, and was not demoted. */
 bool rondo_form_is_skipped(const rondo_form *form, const rondo_resolved_input *inputs) {
   if (form->skip != RONDO_SKIP_MUTATED_INPUT) return form->skip != RONDO_SKIP_NONE;
   const rondo_resolved_input *written = &inputs[form->written_input];
   return written->way != RONDO_WAY_MANAGED && !written->is_mutated;
 }
 
-/* Applies what is known before the first call of the form. */
+/* Reasons that are known before the first call of the form. */
 static void decide_skip(const rondo_function *function, rondo_form *form) {
   const rondo_function_options *options = &function->options;
   if (options->record == RONDO_RECORD_NEVER)
@@ -52,9 +52,10 @@ static void decide_skip(const rondo_function *function, rondo_form *form) {
                     "the form of its inputs differs from the first one (rondo_function_options.static_shapes): pad the "
                     "inputs, or allow several forms");
   else if (form->number > options->max_shapes)
-    rondo_form_skip(form, RONDO_SKIP_SHAPE_LIMIT,
-                    "the maximum number of forms of inputs is recorded (rondo_function_options.max_shapes): pad the "
-                    "inputs to fewer shapes, or raise the limit");
+    rondo_form_skip(
+        form, RONDO_SKIP_SHAPE_LIMIT,
+        "it has the maximum number of forms of inputs (rondo_function_options.max_shapes): pad the inputs to "
+        "fewer shapes, or raise the limit");
 }
 
 static rondo_status make_form(rondo_function *function, const uint64_t *words, size_t count, rondo_form **out) {
@@ -76,8 +77,7 @@ static rondo_status make_form(rondo_function *function, const uint64_t *words, s
   return RONDO_OK;
 }
 
-/* Above the limit of recordings, forms share one that says so. So an unlimited number of shapes takes no more memory.
- * */
+/* Beyond the limit, all forms share one, so that any number of shapes takes bounded memory. */
 static rondo_form *find_last_form(const rondo_function *function) {
   const bool is_full = function->info.shapes > function->options.max_shapes ||
                        (function->options.static_shapes && function->info.shapes > 1);
@@ -87,9 +87,9 @@ static rondo_form *find_last_form(const rondo_function *function) {
 rondo_status rondo_form_find(rondo_function *function, const rondo_resolved_input *inputs, rondo_form **out) {
   rondo_tree *tree = function->tree;
   const rondo_allocator *allocator = &tree->allocator;
-  const size_t room = rondo_key_max_words(function->options.input_count);
+  const size_t capacity = rondo_key_max_words(function->options.input_count);
   uint64_t *words;
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *words, &words));
+  RONDO_TRY(rondo_allocate_items(allocator, capacity, sizeof *words, &words));
   const size_t count = rondo_key_make_form(function, inputs, words);
   rondo_form *form = function->forms;
   while (form != NULL &&
@@ -98,7 +98,7 @@ rondo_status rondo_form_find(rondo_function *function, const rondo_resolved_inpu
   if (form == NULL) form = find_last_form(function);
   *out = form;
   const rondo_status status = form == NULL ? make_form(function, words, count, out) : RONDO_OK;
-  rondo_release(allocator, words, room, sizeof *words);
+  rondo_release(allocator, words, capacity, sizeof *words);
   return status;
 }
 
@@ -268,7 +268,7 @@ void rondo_function_free(rondo_function *function) {
   rondo_release(&tree->allocator, function, 1, sizeof *function);
 }
 
-/* Outputs of a removed recording stay valid for their step. The step then has no recorded path any more. */
+/* Outputs of a removed recording stay valid for their step, whose further calls run eagerly. */
 static void leave_path(rondo_tree *tree, const rondo_function *function) {
   for (const rondo_recorded_call *at = tree->current; at != NULL; at = at->parent)
     if (at->function == function) {
@@ -336,7 +336,7 @@ rondo_status rondo_function_get_info(const rondo_function *function, rondo_funct
 
 /* Watched devices -------------------------------------------------------------------------------------------------- */
 
-/* The tree owns the outputs of the path. They may be written without a declaration. */
+/* The tree owns the outputs of the path, so they may be written without a declaration. */
 static bool is_of_path(const rondo_tree *tree, const rondo_resolved_input *input) {
   if (input->buffer == NULL) return false;
   const rondo_buffer *base = input->buffer->base != NULL ? input->buffer->base : input->buffer;

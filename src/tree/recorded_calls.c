@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The recorded calls of a tree: the table that finds one by its key, the links between them, and which are evicted when
- * there are too many.
+ * The recorded calls of a tree: the table that finds a call by its key, the links between calls, and eviction.
  *
- * Invariant: each is in the table, in the tree's list and among its parent's children (or the roots), or in none of
- * these.
+ * Invariant: a call is in the table, in the tree's list, and among its parent's children (or the roots), or in none of
+ * them.
  */
 #include <assert.h>
 #include <string.h>
@@ -44,12 +43,12 @@ rondo_recorded_call *rondo_recorded_guess_raw(const rondo_tree *tree, const rond
   return is_fitting(tree, guess) ? guess : NULL;
 }
 
-/* Putting in ------------------------------------------------------------------------------------------------------- */
+/* Adding ----------------------------------------------------------------------------------------------------------- */
 
 static void insert_into(rondo_recorded_call **table, size_t places, rondo_recorded_call *call) {
   assert((places & (places - 1)) == 0);
   rondo_recorded_call **place = &table[call->hash & (places - 1)];
-  while (*place != NULL) place = &(*place)->next_in_bucket; /* in the order of making */
+  while (*place != NULL) place = &(*place)->next_in_bucket; /* oldest first */
   call->next_in_bucket = NULL;
   *place = call;
 }
@@ -88,9 +87,9 @@ void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
   call->form->recordings++;
 }
 
-/* Taking out ------------------------------------------------------------------------------------------------------- */
+/* Removing --------------------------------------------------------------------------------------------------------- */
 
-/* If lifetimes are watched, those of slots end with the recording. Its launches must be done by then. */
+/* On a device that watches lifetimes, those of slots end with the recording, so its launches must have finished. */
 static void wait_where_watched(const rondo_tree *tree) {
   const rondo_stream *stream = rondo_tree_last_stream(tree);
   if (tree->is_watched && stream != NULL)
@@ -128,13 +127,13 @@ void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call) {
   rondo_release(allocator, call, 1, sizeof *call);
 }
 
-static void take_from_table(rondo_tree *tree, rondo_recorded_call *call) {
+static void remove_from_table(rondo_tree *tree, rondo_recorded_call *call) {
   rondo_recorded_call **place = &tree->table[call->hash & (tree->table_size - 1)];
   while (*place != call) place = &(*place)->next_in_bucket;
   *place = call->next_in_bucket;
 }
 
-static void take_from_family(rondo_tree *tree, rondo_recorded_call *call) {
+static void remove_from_family(rondo_tree *tree, rondo_recorded_call *call) {
   rondo_recorded_call **guess = call->parent == NULL ? &tree->guess : &call->parent->guess;
   if (*guess == call) *guess = NULL;
   rondo_recorded_call **place = call->parent == NULL ? &tree->roots : &call->parent->children;
@@ -142,7 +141,7 @@ static void take_from_family(rondo_tree *tree, rondo_recorded_call *call) {
   *place = call->sibling;
 }
 
-static void take_from_list(rondo_tree *tree, rondo_recorded_call *call) {
+static void remove_from_list(rondo_tree *tree, rondo_recorded_call *call) {
   if (call->previous == NULL)
     tree->first = call->next;
   else
@@ -153,14 +152,14 @@ static void take_from_list(rondo_tree *tree, rondo_recorded_call *call) {
     call->next->previous = call->previous;
 }
 
-/* Removes a recorded call that no other comes after. */
+/* Removes a call without children. */
 static void remove_leaf(rondo_tree *tree, rondo_recorded_call *call) {
   assert(call->children == NULL);
   assert(call != tree->current && call != tree->suspended);
   assert(tree->info.recordings > 0 && call->function->info.recordings > 0 && call->form->recordings > 0);
-  take_from_table(tree, call);
-  take_from_family(tree, call);
-  take_from_list(tree, call);
+  remove_from_table(tree, call);
+  remove_from_family(tree, call);
+  remove_from_list(tree, call);
   tree->info.recordings--;
   call->function->info.recordings--;
   call->form->recordings--;
@@ -187,14 +186,14 @@ size_t rondo_recorded_arena_minimum(const rondo_tree *tree) {
   return most;
 }
 
-/* Bounds ----------------------------------------------------------------------------------------------------------- */
+/* Limits ----------------------------------------------------------------------------------------------------------- */
 
-/* Only for leaves, so it is enough to compare with the ends of paths. */
+/* Only for leaves, so comparing with the ends of paths suffices. */
 static bool is_on_path(const rondo_tree *tree, const rondo_recorded_call *call) {
   return call == tree->current || call == tree->suspended;
 }
 
-/* The least recently used leaf; NULL if all remaining calls belong to the path. */
+/* The least recently used leaf that is not on a path; NULL: none. */
 static rondo_recorded_call *find_oldest(const rondo_tree *tree) {
   rondo_recorded_call *oldest = NULL;
   for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
@@ -203,7 +202,7 @@ static rondo_recorded_call *find_oldest(const rondo_tree *tree) {
   return oldest;
 }
 
-static bool give_up_oldest(rondo_tree *tree) {
+static bool evict_oldest(rondo_tree *tree) {
   rondo_recorded_call *oldest = find_oldest(tree);
   if (oldest == NULL) return false;
   rondo_log(RONDO_LOG_INFO, "tree", "recording %u of '%s' is evicted: %u recordings, %llu bytes in execs",
@@ -215,10 +214,10 @@ static bool give_up_oldest(rondo_tree *tree) {
 }
 
 bool rondo_recorded_evict(rondo_tree *tree) {
-  while (tree->info.recordings >= tree->options.max_recordings && give_up_oldest(tree)) continue;
+  while (tree->info.recordings >= tree->options.max_recordings && evict_oldest(tree)) continue;
   return tree->info.recordings < tree->options.max_recordings;
 }
 
-void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t most) {
-  while (tree->exec_bytes[0] + tree->exec_bytes[1] >= most && give_up_oldest(tree)) continue;
+void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t limit) {
+  while (tree->exec_bytes[0] + tree->exec_bytes[1] >= limit && evict_oldest(tree)) continue;
 }

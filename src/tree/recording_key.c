@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Keys. A key begins with the numbers of the function and of the preceding recorded call. The inputs follow; the number
- * of words of each depends on its way. So two keys of one function that are equal in their common length have the same
- * length.
+ * Keys. A key begins with the numbers of the function and of the preceding recorded call. The inputs follow. The first
+ * word of an input determines how many words it has. So no key of a function is a prefix of another one.
  */
 #include "tree/tree_internal.h"
 
@@ -25,7 +24,7 @@ uint64_t rondo_key_hash(const uint64_t *words, size_t count) {
 
 size_t rondo_key_max_words(size_t input_count) { return 1 + input_count * (3 + RONDO_TREE_MAX_RANK); }
 
-/* What distinguishes an input, except for its address. */
+/* Writes what distinguishes an input, except for its address. */
 static uint64_t *put_form(uint64_t *words, const rondo_resolved_input *input, uint64_t way) {
   if (input->way == RONDO_WAY_OPAQUE) {
     *words++ = way;
@@ -42,7 +41,7 @@ static uint64_t *put_form(uint64_t *words, const rondo_resolved_input *input, ui
   return words;
 }
 
-/* An input's way with what else counts of it. */
+/* The input's role and flags. */
 static inline uint32_t way_word(const rondo_resolved_input *input) {
   return (uint32_t)input->way | (uint32_t)input->is_sole << 8 | (uint32_t)input->is_mutated << 9;
 }

@@ -41,7 +41,7 @@ const char *rondo_skip_name(rondo_skip skip) {
   return number < sizeof names / sizeof names[0] && names[number] != NULL ? names[number] : "UNKNOWN";
 }
 
-/* Keeps the message of the latest skip for each reason. If there is no memory, the explanation omits a line. */
+/* Keeps the last message of each reason. Without memory for it, the explanation omits a line. */
 static void keep_message(rondo_function *function, rondo_skip skip, const char *message) {
   const rondo_allocator *allocator = &function->tree->allocator;
   char **place = &function->messages[skip], *kept;

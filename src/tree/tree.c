@@ -22,10 +22,10 @@ static const rondo_device_use tree_use = {.rank = 2, .name = "tree"};
 
 enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128, DEFAULT_PLAN_MS = 5 };
 
-/* One thread at a time --------------------------------------------------------------------------------------------- */
+/* Ownership -------------------------------------------------------------------------------------------------------- */
 
 bool rondo_tree_is_owner(const rondo_tree *tree) {
-  /* `active` belongs to the owner: others must not look at it. */
+  /* Only the owner may read `active`. */
   return atomic_load_explicit(&tree->owner, memory_order_relaxed) == rondo_thread_id() && tree->active != NULL;
 }
 
@@ -37,8 +37,8 @@ rondo_status rondo_tree_enter(rondo_tree *tree, const char *call) {
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CONCURRENT_USE, "%s: %s%s%s is in use by %s", call,
                     tree->options.name[0] == '\0' ? "the tree" : "tree '", tree->options.name,
                     tree->options.name[0] == '\0' ? "" : "'",
-                    nobody == rondo_thread_id() ? "the call that this one is part of: a body may only call functions "
-                                                  "of the tree, and a host step nothing of it"
+                    nobody == rondo_thread_id() ? "the call that this call is part of: a body may call only functions "
+                                                  "of the tree, and a host step must not use the tree"
                                                 : "another thread: use a tree for each thread, or lock the tree");
 }
 
@@ -73,7 +73,7 @@ static rondo_status make_memory(rondo_tree *tree) {
   return tree->options.initial_bytes == 0 ? RONDO_OK : rondo_arena_back(tree->arena, tree->options.initial_bytes);
 }
 
-/* Buffers released from now on are freed at once. Earlier ones are settled. */
+/* Settles all released buffers. Buffers that are released later are freed at once. */
 static void seal(rondo_tree *tree) {
   rondo_path_settle(tree, NULL);
   rondo_owned_free_all(tree);
@@ -149,8 +149,8 @@ rondo_status rondo_tree_create(rondo_device *device, const rondo_tree_options *o
   return RONDO_OK;
 }
 
-/* Waits for the last call's stream, which comes after all earlier ones. CAPTURE_REFUSED: memory cannot be freed now,
- * and nothing was done. */
+/* Waits for the stream of the last call, which is ordered after all earlier work. CAPTURE_REFUSED: memory cannot be
+ * freed now, and nothing was changed. */
 static rondo_status wait_for_work(const char *call, const rondo_tree *tree) {
   rondo_stream *stream = rondo_tree_last_stream(tree);
   RONDO_TRY(rondo_capture_refuse_unsafe(call));
@@ -176,7 +176,7 @@ rondo_status rondo_tree_destroy(rondo_tree *tree) {
     return status;
   }
   rondo_tree_check(tree);
-  rondo_stream_tie_release(tree->last_stream); /* lifetimes that end from now on end at once */
+  rondo_stream_tie_release(tree->last_stream); /* from now on, lifetimes end at once */
   tree->last_stream = NULL;
   free_functions(tree);
   free_tree(tree);
@@ -223,7 +223,7 @@ rondo_status rondo_tree_step_end(rondo_tree *tree) {
                     "%s: no step has been begun: call rondo_tree_step_begin first", call);
 }
 
-/* Switching, resetting --------------------------------------------------------------------------------------------- */
+/* Switching and resetting ------------------------------------------------------------------------------------------ */
 
 rondo_status rondo_tree_set_recording(rondo_tree *tree, bool on) {
   const char *const call = "rondo_tree_set_recording";
@@ -233,7 +233,7 @@ rondo_status rondo_tree_set_recording(rondo_tree *tree, bool on) {
   return RONDO_OK;
 }
 
-/* If the stream is gone, clones are made on a new one. */
+/* If the stream of the last call is gone, clones are made on a new one. */
 static rondo_status finish_path(rondo_tree *tree) {
   rondo_stream *stream = rondo_tree_last_stream(tree);
   if (stream != NULL || tree->options.outputs != RONDO_OUTPUTS_CLONE || rondo_path_is_dead(tree))
@@ -245,7 +245,7 @@ static rondo_status finish_path(rondo_tree *tree) {
   return status;
 }
 
-/* Ends the path, and with it all buffers of the arena. Afterwards nothing in the arena is needed, and nothing runs. */
+/* Ends the path, and with it all buffers of the arena. Then nothing in the arena is needed, and no work runs. */
 static rondo_status end_path(const char *call, rondo_tree *tree) {
   RONDO_TRY(wait_for_work(call, tree));
   rondo_path_settle(tree, rondo_tree_last_stream(tree));
@@ -279,7 +279,7 @@ rondo_status rondo_tree_plan_again(rondo_tree *tree) {
   return end_path_and("rondo_tree_plan_again", tree, rondo_path_plan_all);
 }
 
-/* Asking ----------------------------------------------------------------------------------------------------------- */
+/* Queries ---------------------------------------------------------------------------------------------------------- */
 
 static uint32_t count_roots(const rondo_tree *tree) {
   uint32_t count = 0;

@@ -22,7 +22,7 @@ static void check_position(const rondo_recorded_call *call) {
   assert(call->bit_count <= call->output_count);
 }
 
-/* A bit is live exactly while the path knows a buffer that holds it. */
+/* A bit is set exactly while a buffer of the path holds the output. */
 static void check_bit(const rondo_tree *tree, size_t bit) {
   const rondo_buffer *holder = tree->holders[bit];
   const bool is_live = (tree->live[bit / 64] >> bit % 64 & 1) != 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The copy audit: compares the host memory that each copy and fill uses with the ranges that the caller has declared.
- * The whole graph is checked before anything is removed. Stateless; runs on the thread that owns the graph.
+ * Nothing is removed before the whole graph has been checked. Stateless. Threads: the thread that owns the graph.
  */
 
 #include "base/array.h"
@@ -173,16 +173,16 @@ static rondo_status check_ranges(const char *what, const rondo_host_range *range
   for (size_t i = 0; i < count; i++) {
     RONDO_TRY(rondo_require(call, what, ranges[i].address));
     if (ranges[i].bytes == 0)
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: range %zu of the %s has no bytes", call, i,
-                        what);
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                        "%s: range %zu of the %s has 0 bytes: leave it out", call, i, what);
   }
   return RONDO_OK;
 }
 
 static bool has_name(const rondo_host_range *range) { return range->name != NULL && range->name[0] != '\0'; }
 
-/* Ranges that the graph reads and writes must not overlap: a copy moved to the front would read results of the last
- * launch. */
+/* Ranges that the graph reads and writes must not overlap. Otherwise a copy that was moved to the front would read the
+ * results of the last launch. */
 static rondo_status check_apart(const rondo_audit_options *o, const rondo_host_range *read, size_t count) {
   for (size_t i = 0; i < count; i++) {
     for (size_t k = 0; k < o->output_count; k++) {

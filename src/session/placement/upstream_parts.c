@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Compiles, records, runs and waits for upstream parts, and copies their results. Each part has a stream and an arena
- * of its own; the caller has claimed the worker.
+ * Compiles, records, runs and waits for upstream parts, and copies their results. Each part has its own stream and
+ * arena. Threads: the claimant of the worker.
  */
 #include "session/placement/upstream_parts.h"
 
@@ -135,7 +135,7 @@ static rondo_status copy_results(const rondo_upstream *upstream, uint32_t number
   return rondo_stage_copy_outputs(upstream->model, stage, upstream->rows, part->addresses, stream);
 }
 
-/* Copies the inputs, runs the work and copies the results, all on the part's stream. */
+/* Copies the inputs, runs the work and copies the results, on the stream of the part. */
 static rondo_status enqueue_part(const rondo_upstream *upstream, uint32_t number, const rondo_stage *stage,
                                  unsigned char *transfer, rondo_status (*work)(rondo_compiled *compiled)) {
   const rondo_upstream_part *part = &upstream->parts.items[number];
@@ -163,10 +163,10 @@ rondo_status rondo_upstream_replay(const rondo_upstream *upstream) {
 }
 
 /* Waits for all parts also after a failure, because they use memory of the instance. */
-rondo_status rondo_upstream_wait(const rondo_upstream *upstream, rondo_status queued) {
+rondo_status rondo_upstream_wait(const rondo_upstream *upstream, rondo_status enqueued) {
   for (size_t i = 0; i < upstream->parts.count; i++)
-    RONDO_THEN(queued, rondo_compiled_synchronize(upstream->parts.items[i].compiled));
-  return queued;
+    RONDO_THEN(enqueued, rondo_compiled_synchronize(upstream->parts.items[i].compiled));
+  return enqueued;
 }
 
 rondo_status rondo_upstream_copy_results(const rondo_upstream *upstream, rondo_stream *stream,
@@ -190,7 +190,7 @@ static rondo_status record_work(const rondo_upstream *upstream, uint32_t number,
   return status;
 }
 
-/* Input copies stay in the graph: their sources never move. */
+/* Copies of inputs stay in the graph, because their sources never move. */
 static rondo_status audit(const rondo_upstream *upstream, const rondo_upstream_part *part, const rondo_stage *stage,
                           const unsigned char *transfer) {
   const rondo_session_model *model = upstream->model;

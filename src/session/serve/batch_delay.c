@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * How long a request waits. It waits for other requests (max_delay_us), or for a running worker to finish, but never
- * past half the time to its deadline.
+ * How long a request waits: for other requests (max_delay_us), or until a running worker finishes, but never longer
+ * than half the time to its deadline.
  *
- * The longest wait of a request is known when it arrives, so its ready times are computed once and put into a search
- * tree. Which of them counts depends on what else waits and runs, and is the same for all requests of a model that ask
- * for the same way; it is determined at each search.
+ * The possible ready times of a request are known when it arrives, so they are computed once and stored in a search
+ * tree. Which of them applies depends on the other requests and the workers. It is the same for all requests of a model
+ * in the same mode, and is determined at each search.
  */
 #include <assert.h>
 
@@ -30,15 +30,14 @@ size_t rondo_session_count_running(const rondo_session *session) {
   return count;
 }
 
-/* Requests do not wait for others once they fill a graph. */
+/* Whether requests wait for others. They do not once they fill a graph. */
 static bool is_delayed(const rondo_session_model *model, rondo_run_mode mode) {
   const rondo_dispatch_table *table = rondo_model_dispatch_table(model, mode, false);
   return !model->session->is_draining && table != NULL && model->waiting_rows < table->largest_rows;
 }
 
-/* With three running workers the device stays occupied while one of them copies. One more worker would take from the
- * others what it gains. So a few rows wait until a worker finishes, and then run together with those that have arrived
- * meanwhile. */
+/* Whether a few rows wait until a worker finishes. With three running workers, the device is busy while one of them
+ * copies, so one more worker gains nothing. The rows that arrive until a worker finishes then run together. */
 static bool waits_for_worker(const rondo_session_model *model, rondo_run_mode mode) {
   const rondo_dispatch_table *loaded = rondo_model_dispatch_table(model, mode, true);
   if (loaded == NULL || rondo_session_count_running(model->session) < MIN_RUNNING_WORKERS) return false;

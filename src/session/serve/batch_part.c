@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Runs a part of a batch on an instance. It does not allocate once warm, and takes no lock except the timer's
- * (utilisation.c).
+ * Runs a part of a batch on an instance. A part runs as a recorded graph, or eagerly as a graph that is not recorded.
+ * Does not allocate once warm, and takes no lock except the timer's (utilisation.c).
  *
- * The device copies inputs straight from the memory of the requests if it can: always on a CPU device, and from page-
- * locked memory on a GPU. A driver would copy other memory through a buffer of its own and wait, so those rows are
+ * If possible, the device copies inputs directly from the memory of the requests: always on a CPU device, and from
+ * page- locked memory on a GPU. A driver would copy other memory through its own buffer and wait, so these rows are
  * first collected in staging memory. All copies, and the zeros of the padding, form one list, which a GPU runs as one
  * kernel (exec/stream/copy_batch.h).
  *
- * Inputs of upstream parts always go through staging memory. Upstream parts run while the other inputs are copied; the
- * graph is launched after their results.
+ * Inputs of upstream parts always go through staging memory. Upstream parts run while the other inputs are copied. The
+ * graph is launched after their results have arrived.
  */
 #include <assert.h>
 #include <string.h>
@@ -22,13 +22,13 @@
 #include "session/staging_memory.h"
 #include "tensor/run/arena_use.h"
 
-/* The rows of a request that belong to the part: they start at `row` of the request and go to `at` in the part. */
+/* The rows of a request that belong to the part. They are at `row` in the request and at `at` in the part. */
 typedef struct piece {
   const rondo_slot *request;
   size_t row, at, rows;
 } piece;
 
-/* The next piece, starting at request *index; false when there is none. */
+/* Finds the next piece, starting at request *index. False: there is none. */
 static bool next_piece(const rondo_part *part, size_t *index, piece *out) {
   const rondo_batch *batch = part->batch;
   for (; *index < batch->count; (*index)++) {
@@ -64,7 +64,7 @@ static void scatter(const rondo_part *part, size_t output, size_t row_bytes, con
 
 /* Copying inputs --------------------------------------------------------------------------------------------------- */
 
-/* The destination of the rows of an input: `address`, which has room for `rows`, through `stage` if needed. */
+/* The destination of an input: `rows` rows at `address`, and the staging memory. */
 typedef struct input_target {
   unsigned char *address;
   unsigned char *stage;
@@ -78,7 +78,7 @@ static bool is_direct(const rondo_part *part, size_t input) {
   return true;
 }
 
-/* Bytes of that many rows of all inputs. */
+/* The size of so many rows of all inputs. */
 static size_t bytes_of(const rondo_session_model *model, size_t rows) {
   size_t bytes = 0;
   for (size_t i = 0; i < model->inputs.count; i++) bytes += model->inputs.items[i].row_bytes * rows;
@@ -93,7 +93,7 @@ static rondo_status copy_direct(const input_target *to, rondo_copy_list *list, c
   return RONDO_OK;
 }
 
-/* Padding is zeros: an index that is valid in every table. Results do not depend on what ran before. */
+/* Padding is zeros, which are valid as indices. So results do not depend on what ran before. */
 static rondo_status fill_padding(const input_target *to, rondo_copy_list *list, const rondo_part *part) {
   return part->rows == to->rows ? RONDO_OK
                                 : rondo_copy_list_add_zeros(list, to->address + part->rows * to->row_bytes,

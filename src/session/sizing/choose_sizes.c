@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Chooses batch sizes for a history of requests, alone and together. It records and measures a few sizes, interpolates
- * the costs of the others, and records the best ones on all streams. It also measures the graphs once all of them are
- * recorded. The model is changing meanwhile; workers are claimed for each recording and measurement.
+ * Chooses batch sizes for a history of requests, which run alone or together. Records and measures a few sizes,
+ * interpolates the costs of the others, and records the best ones on all streams. Measures the graphs when all of them
+ * are recorded. The model is changing; workers are claimed for each recording and measurement.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -18,9 +18,9 @@
 #include "session/sizing/workload.h"
 
 enum { EVEN_PROBES = 12, MAX_CANDIDATES = 512, MAX_CANDIDATES_WITH_BUDGET = 48 };
-#define COST_TOLERANCE 1.002 /* relative to the lowest cost: times are not known more precisely */
-#define DOUBLING_GAIN 0.9    /* the cost of a row must fall at least to this share when the rows double */
-#define MAX_RUN_US 20000     /* a graph that takes longer fills the device */
+#define COST_TOLERANCE 1.002 /* relative to the lowest cost, because times are not known more precisely */
+#define DOUBLING_GAIN 0.9    /* when the rows double, the cost of a row must fall to this share or below */
+#define MAX_RUN_US 20000     /* a graph that takes longer fills the device, so larger ones are not tried */
 enum { DEFAULT_TIMES = 4, MAX_DOUBLINGS = 16 };
 
 /* Measuring all graphs --------------------------------------------------------------------------------------------- */
@@ -39,8 +39,8 @@ static int by_requests(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* The share of requests for which a stream has no cached program, if it caches the most frequent numbers of rows.
- * Without a history: all. */
+/* Finds the share of requests for which a stream has no cached program if it caches the most frequent numbers of rows.
+ * It is 1 without a history. */
 static rondo_status find_miss_share(rondo_session_model *model, double *out_share) {
   const rondo_allocator *allocator = &model->session->allocator;
   const size_t room = model->history.count;
@@ -86,7 +86,7 @@ static rondo_status measure_on_first_worker(rondo_session_model *model, double *
 
 /* Sizes beyond the largest request --------------------------------------------------------------------------------- */
 
-/* Measures the graph that was recorded last, as a share of the time of all workers. */
+/* Measures the graph that was recorded last: its share of the time of all workers. */
 static rondo_status measure_last(rondo_session_model *model, double *out_us) {
   const size_t last = model->graphs.count - 1;
   for (uint32_t i = 0; i < model->session->options.streams; i++)
@@ -94,7 +94,7 @@ static rondo_status measure_last(rondo_session_model *model, double *out_us) {
   return rondo_model_measure_share(model, last, out_us);
 }
 
-/* Records a graph, which stays until the doublings are known, and measures what one of its rows costs. */
+/* Records a graph, and measures the cost of one of its rows. */
 static rondo_status measure_row(rondo_session_model *model, size_t rows, double *out_us) {
   RONDO_TRY(rondo_session_record(model, rows));
   rondo_session_claim_all(model->session);
@@ -104,8 +104,8 @@ static rondo_status measure_row(rondo_session_model *model, size_t rows, double 
   return status;
 }
 
-/* Records graphs of 2, 4, ... times the rows of the largest request, as long as they make a row cheaper. Running out of
- * memory only ends the series. */
+/* Records graphs of 2, 4, ... times the rows of the largest request, as long as they make a row cheaper. OUT_OF_MEMORY
+ * only ends the series. */
 static rondo_status record_doublings(rondo_session_model *model, size_t most, size_t max_rows, size_t *out_count) {
   double before = 0, us = 0;
   RONDO_TRY(measure_row(model, most, &before));
@@ -120,7 +120,7 @@ static rondo_status record_doublings(rondo_session_model *model, size_t most, si
   return RONDO_OK;
 }
 
-/* Measures the graphs after the first one. */
+/* Measures all graphs but the first. */
 static rondo_status measure_doublings(rondo_session_model *model, size_t count, rondo_session_graph *out) {
   double run_us[RONDO_SESSION_MAX_SIZES];
   if (count == 0) return RONDO_OK;
@@ -138,7 +138,7 @@ static rondo_status probe_doublings(rondo_session_model *model, size_t most, siz
   return measure_doublings(model, *out_count, out);
 }
 
-/* With a budget, sizes beyond the history are chosen only if the caller has requested them. */
+/* The maximum rows of a graph. With a budget, sizes beyond the history need max_batch_rows. */
 static size_t max_rows_of(const rondo_session_model *model, size_t most) {
   if (model->max_batch_rows > 0) return model->max_batch_rows;
   const bool has_budget = model->budget_bytes > 0 || model->budget_startup_us > 0;
@@ -170,7 +170,7 @@ typedef struct choice {
   uint32_t chosen_count;
 } choice;
 
-/* Records sizes in even steps from the smallest to the largest request, the largest first. */
+/* Records sizes in even steps between the smallest and the largest request, the largest first. */
 static rondo_status record_probes(choice *c) {
   const size_t *history = c->model->history.items;
   const size_t least = history[0], span = history[c->model->history.count - 1] - least;
@@ -190,8 +190,8 @@ static rondo_status probe(choice *c) {
   return RONDO_OK;
 }
 
-/* Adds sizes beyond the largest request, for requests that run together. They were measured separately; none is taken
- * to be faster than a smaller one. */
+/* Adds sizes beyond the largest request, for requests that run together. They were measured separately, so their times
+ * are raised to that of the next smaller size if they are below it. */
 static rondo_status probe_beyond(choice *c) {
   size_t count = 0;
   RONDO_TRY(find_doublings(c->model, &c->probes[c->probe_count - 1], c->probes + c->probe_count, &count));
@@ -228,9 +228,9 @@ static rondo_status make_workload(choice *c) {
 
 static double between(double a, double b, double part) { return a + (b - a) * part; }
 
-/* Interpolates between the two nearest probes. Each row, also one of padding, costs what it does in a graph for the
- * largest request. An idle device may not show that cost, but one that others wait for does; and where times hardly
- * rise, their differences are mostly noise. */
+/* Interpolates between the two nearest probes. Adds for each row, including padding, its cost in a graph for the
+ * largest request. On an idle device rows may seem to be free, but they are not when others wait for the device; and
+ * where times hardly rise, their differences are mostly noise. */
 static rondo_size_candidate estimate(const choice *c, size_t rows) {
   size_t i = 0;
   assert(c->probe_count > 0);
@@ -254,7 +254,7 @@ static void list_candidates(choice *c, size_t first, size_t end, size_t most) {
     c->candidates[c->candidate_count++] = estimate(c, c->workload.items[first + i * span / count - 1].rows);
 }
 
-/* Half of the candidates are larger than any single request. */
+/* Half of the candidates are for single requests, and half for several requests together. */
 static void list_all_candidates(choice *c) {
   const bool has_budget = c->model->budget_bytes > 0 || c->model->budget_startup_us > 0;
   const size_t most = has_budget ? MAX_CANDIDATES_WITH_BUDGET : MAX_CANDIDATES;
@@ -280,8 +280,8 @@ static rondo_status choose_up_to(choice *c, uint32_t sizes, double *out_us) {
   return RONDO_OK;
 }
 
-/* Chooses the fewest sizes that cost nearly the minimum, because each takes memory and time to record. The cost does
- * not rise with the number of sizes, so a binary search finds it. */
+/* Chooses the smallest number of sizes that cost nearly the minimum, because each size takes memory and time to record.
+ * The cost does not rise with the number of sizes, so a binary search finds it. */
 static rondo_status choose(choice *c) {
   double best_us = 0, us = 0;
   RONDO_TRY(choose_up_to(c, c->model->max_sizes, &best_us));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Measures graphs. All graphs of an instance take turns, recorded and eager, in several rounds, so that a disturbance
- * affects all alike; graph_times.h evaluates the samples. A second measurement compares a graph on all streams at once
- * with the same graph on one stream. The caller has claimed the workers.
+ * Measures graphs. Each round runs every graph of an instance once, recorded and eagerly, so that a disturbance affects
+ * all of them. graph_times.h evaluates the samples. A second measurement compares a graph on all streams at once with
+ * the same graph on one stream. The caller has claimed the workers.
  */
 #include <assert.h>
 #include <math.h>
@@ -53,7 +53,7 @@ static rondo_status take_round(rondo_model_instance *instance, bool with_eager, 
   return RONDO_OK;
 }
 
-/* In its first runs a device may still tune how it runs a graph. Eager runs are not tuned. */
+/* During the first runs, a device may still choose how it runs a graph. Eager runs need one warm-up. */
 static rondo_status warm_up(rondo_model_instance *instance, bool with_eager) {
   for (size_t i = 0; i < instance->graphs.count; i++) {
     const uint64_t begin = rondo_clock_ns();
@@ -73,7 +73,7 @@ static bool are_settled(const rondo_model_instance *instance, bool with_eager, c
   return true;
 }
 
-/* On a busy machine the lowest sample comes late, so rounds go on for longer. */
+/* On a busy machine the lowest sample comes late, so more rounds are made until samples agree. */
 static bool wants_round_of_samples(size_t rounds, uint64_t elapsed_ns, bool is_settled) {
   if (rounds < MIN_ROUNDS) return true;
   if (rounds < MAX_ROUNDS && elapsed_ns < ENOUGH_NS) return true;
@@ -118,7 +118,7 @@ static bool wants_round(size_t done, uint64_t begin_ns) {
   return done == 0 || (done < OVERLAP_ROUNDS && rondo_clock_ns() - begin_ns < ENOUGH_OVERLAP_NS);
 }
 
-/* Keeps the lowest time. */
+/* Runs the graph on the first `workers` streams at once. Keeps the lowest time. */
 static rondo_status time_instances(rondo_session_model *model, size_t graph, uint32_t workers, bool is_recorded,
                                    double *inout_us) {
   rondo_status started[RONDO_SESSION_MAX_STREAMS], status = RONDO_OK;
@@ -133,8 +133,8 @@ static rondo_status time_instances(rondo_session_model *model, size_t graph, uin
     rondo_status_keep_first(&status,
                             rondo_model_instance_launch(instance, &instance->graphs.items[graph], is_recorded));
   }
-  /* A thread that waits for a CPU device helps it: it starts with the stream that the device has not begun, as a thread
-   * that waits for a request does. */
+  /* A thread that waits for a CPU device helps it. It waits for the last stream first, which the device has not begun,
+   * as a thread that waits for a request does. */
   for (uint32_t i = workers; i-- > 0;)
     rondo_status_keep_first(&status, rondo_model_instance_synchronize(&model->instances[i]));
   *inout_us = fmin(*inout_us, (double)(rondo_clock_ns() - begin) / 1e3);
@@ -165,7 +165,7 @@ static rondo_status measure_overlap(rondo_session_model *model, size_t graph, bo
   return RONDO_OK;
 }
 
-/* Inputs are zeroed first, because stale data could be an index out of range. */
+/* Zeros the inputs first, because stale data could contain an index out of range. */
 static rondo_status measure_graph_overlaps(rondo_session_model *model, size_t graph, rondo_session_graph *g) {
   g->overlap = g->eager_overlap = 1;
   if (model->session->options.streams == 1) return RONDO_OK;
@@ -182,7 +182,7 @@ static void estimate_overlaps(const rondo_session_graph *a, const rondo_session_
   inout->eager_overlap = a->eager_overlap + (b->eager_overlap - a->eager_overlap) * part;
 }
 
-/* Measures a few graphs, from the smallest to the largest, and interpolates the others. */
+/* Measures a few graphs, including the smallest and the largest, and interpolates the others. */
 static rondo_status find_overlaps(rondo_session_model *model, rondo_session_graph *graphs) {
   size_t rows[RONDO_SESSION_MAX_SIZES] = {0}, order[RONDO_SESSION_MAX_SIZES];
   const size_t count = model->graphs.count, steps = count < MAX_OVERLAPS ? count - 1 : MAX_OVERLAPS - 1;

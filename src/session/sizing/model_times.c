@@ -6,11 +6,11 @@
  * them under the lock. A change of the model does not wait for a renewal; the new tables are then dropped. Dispatching
  * copies the entry under the lock, so tables may be replaced at any time. A session has one renewal at a time.
  *
- * A graph that dispatching never chooses would never get samples. So a trial runs a batch by that graph now and then,
- * although several graphs, or an eager run, are taken to be cheaper. A trial needs a session that is otherwise idle.
- * The first trials of a graph take no longer than measuring it did. Later ones take 1 % of the time of the model's
- * batches: each must be made up for before the next, at the lower of its estimated and its actual time, because the
- * estimate may be what is wrong.
+ * A graph that dispatching never chooses would never get samples. So a trial occasionally runs a batch by that graph,
+ * although several graphs, or an eager run, are estimated to be cheaper. The session must be otherwise idle. After the
+ * first few trials of a graph, trials take at most 1 % of the time of the model's batches: the debt of a trial must be
+ * paid off before the next one. The debt is the lower of the estimated and the actual time, because the estimate may be
+ * wrong.
  */
 #include <assert.h>
 #include <math.h>
@@ -21,8 +21,8 @@
 #include "session/session_internal.h"
 #include "session/sizing/model_times.h"
 
-#define DISPATCH_MARGIN \
-  0.03 /* several graphs, or an eager run, must be cheaper than one graph by this share, because times are measured */
+/* Several graphs, or an eager run, must be cheaper than one graph by this share, because measured times vary. */
+#define DISPATCH_MARGIN 0.03
 /* The pause after a renewal, relative to its duration: renewals take at most 1 % of a thread's time. */
 enum { RENEWAL_PAUSE = 100 };
 
@@ -148,7 +148,8 @@ void rondo_model_stop_renewal(rondo_session_model *model) {
   if (model->session->renewed == model) model->session->renewed = NULL;
 }
 
-/* An outdated model whose pause is over. If there is none, *inout_wait_ns is at most the time until a pause ends. */
+/* Finds an outdated model whose pause is over. If there is none, lowers *inout_wait_ns to the time until a pause ends.
+ */
 static rondo_session_model *find_outdated(rondo_session *session, uint64_t *inout_wait_ns) {
   session->has_outdated = false;
   for (rondo_session_model *m = session->models; m != NULL; m = m->next) {
@@ -160,7 +161,7 @@ static rondo_session_model *find_outdated(rondo_session *session, uint64_t *inou
   return NULL;
 }
 
-/* Fills in the current estimates. */
+/* Updates the source with the current estimates. */
 static void update_source(table_source *source) {
   size_t rows[RONDO_SESSION_MAX_SIZES];
   double us[RONDO_SESSION_MAX_SIZES], eager_us[RONDO_SESSION_MAX_SIZES];
@@ -190,7 +191,7 @@ static void replace_renewed(rondo_session_model *model, const table_source *sour
   }
 }
 
-/* Without the lock, which it takes at the end. The new tables may be unwanted by then. */
+/* Called without the lock. The model may have changed when the new tables are made; then they are dropped. */
 static void renew(rondo_session_model *model, rondo_session *session, table_source *source) {
   table_set tables;
   const uint64_t begin = rondo_clock_ns();
@@ -245,7 +246,7 @@ static bool has_alternative(const rondo_batch *batch) {
   return batch->entry.mode == RONDO_RUN_SPLIT || batch->entry.mode == RONDO_RUN_EAGER;
 }
 
-/* The smallest graph with room for the rows, which is also the fastest. NULL: there is none. */
+/* The smallest graph that is large enough, which is also the fastest. NULL: there is none. */
 static rondo_session_graph *find_graph(const rondo_session_model *model, size_t rows) {
   rondo_session_graph *found = NULL;
   for (size_t i = 0; i < model->graphs.count; i++) {

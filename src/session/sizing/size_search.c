@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The best sizes, by dynamic programming over the candidates in ascending order of rows.
  *
- * A label is a choice of sizes up to one candidate: its cost for the demands up to that candidate, its bytes and start-
- * up time, and the label that it extends. Among the labels with the same number of sizes and the same largest
+ * A label is a choice of sizes up to one candidate. It has the cost of the demands up to that candidate, the bytes, the
+ * start-up time, and the label that it extends. Among the labels with the same number of sizes and the same largest
  * candidate, only those that no other dominates are kept; without budgets that is one.
  *
- * In a best choice, larger sizes take longer: a larger size that does not would make a smaller one useless. So labels
- * are extended by slower candidates only, and the smallest chosen size with room for a demand runs it.
+ * In a best choice, larger sizes take longer: a size that is larger but not slower would make a smaller one useless. So
+ * labels are extended only by slower candidates, and the smallest chosen size that is large enough runs a demand.
  */
 #include <assert.h>
 #include <math.h>
@@ -36,10 +36,10 @@ typedef struct search {
   const rondo_sizes_input *in;
   rondo_allocator allocator;
   labels kept;
-  labels fresh;      /* of the span being made */
+  labels fresh;      /* of the span that is being made */
   span *spans;       /* max_sizes x candidates */
   double *intervals; /* for the current candidate: see fill_intervals */
-  double beyond;     /* cost of the demands above the current candidate, if it is the largest */
+  double beyond;     /* cost of the demands above the current candidate if it is the largest size */
   label best;        /* its cost includes the demands above its largest candidate */
 } search;
 
@@ -90,7 +90,7 @@ static bool fits(const search *s, const label *l) {
 }
 
 /* Whether `a` is at least as good as `b` by every criterion. */
-static bool beats(const search *s, const label *a, const label *b) {
+static bool dominates(const search *s, const label *a, const label *b) {
   if (a->cost > b->cost) return false;
   if (s->in->budget_bytes > 0 && (a->bytes > b->bytes || a->shared > b->shared)) return false;
   return s->in->budget_startup_us <= 0 || a->startup <= b->startup;
@@ -100,10 +100,10 @@ static rondo_status add_fresh(search *s, const label *l) {
   if (!fits(s, l)) return RONDO_OK;
   size_t kept = 0;
   for (size_t i = 0; i < s->fresh.count; i++) {
-    if (beats(s, &s->fresh.items[i], l)) return RONDO_OK;
+    if (dominates(s, &s->fresh.items[i], l)) return RONDO_OK;
   }
   for (size_t i = 0; i < s->fresh.count; i++) {
-    if (!beats(s, l, &s->fresh.items[i])) s->fresh.items[kept++] = s->fresh.items[i];
+    if (!dominates(s, l, &s->fresh.items[i])) s->fresh.items[kept++] = s->fresh.items[i];
   }
   s->fresh.count = kept;
   return rondo_array_push(&s->allocator, &s->fresh, l);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The public choice of sizes: checks the problem, sorts it, and describes what the choice means for the demands. Pure;
- * thread-safe.
+ * rondo_sizes_choose: checks and sorts the problem, and describes the result for the demands. Pure; thread-safe.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -38,9 +37,10 @@ static rondo_status fail_item(rondo_reason reason, const char *what, size_t inde
 static rondo_status check_candidates(const rondo_sizes_problem *p) {
   for (size_t i = 0; i < p->candidate_count; i++) {
     const rondo_size_candidate *c = &p->candidates[i];
-    if (c->rows == 0) return fail_item(RONDO_REASON_BAD_SIZE, "candidate", i, "has no rows");
+    if (c->rows == 0) return fail_item(RONDO_REASON_BAD_SIZE, "candidate", i, "has 0 rows: give at least 1");
     if (!isfinite(c->run_us) || c->run_us <= 0 || !isfinite(c->startup_us) || c->startup_us < 0)
-      return fail_item(RONDO_REASON_OUT_OF_RANGE, "candidate", i, "has a time that is none");
+      return fail_item(RONDO_REASON_OUT_OF_RANGE, "candidate", i,
+                       "has a time that is not a positive number, or a negative start-up time");
   }
   return RONDO_OK;
 }
@@ -48,9 +48,9 @@ static rondo_status check_candidates(const rondo_sizes_problem *p) {
 static rondo_status check_demands(const rondo_sizes_problem *p) {
   for (size_t i = 0; i < p->demand_count; i++) {
     const rondo_size_demand *d = &p->demands[i];
-    if (d->rows == 0) return fail_item(RONDO_REASON_BAD_SIZE, "demand", i, "has no rows");
+    if (d->rows == 0) return fail_item(RONDO_REASON_BAD_SIZE, "demand", i, "has 0 rows: give at least 1");
     if (!isfinite(d->eager_us) || d->eager_us < 0)
-      return fail_item(RONDO_REASON_OUT_OF_RANGE, "demand", i, "has a time that is none");
+      return fail_item(RONDO_REASON_OUT_OF_RANGE, "demand", i, "has a negative or infinite eager time");
   }
   return RONDO_OK;
 }
@@ -85,7 +85,8 @@ static rondo_status sort_candidates(const rondo_sizes_problem *p, sorted *s) {
   for (size_t i = 0; i < p->candidate_count; i++) {
     s->candidates[i] = s->indices[i].candidate;
     if (i > 0 && s->candidates[i].rows == s->candidates[i - 1].rows)
-      return fail_item(RONDO_REASON_DUPLICATE_NAME, "candidate", s->indices[i].index, "has the rows of another one");
+      return fail_item(RONDO_REASON_DUPLICATE_NAME, "candidate", s->indices[i].index,
+                       "has the same rows as another one: give each number of rows once");
   }
   return RONDO_OK;
 }
@@ -105,7 +106,7 @@ static void sort_demands(const rondo_sizes_problem *p, sorted *s) {
 typedef struct tally {
   rondo_sizes_choice choice;
   double cost, bound;
-  double rows, run_rows; /* that recordings run: of requests, and with padding */
+  double rows, run_rows; /* of requests that recordings run; the same with padding */
 } tally;
 
 static double lowest_cost(const rondo_sizes_input *in, const rondo_size_demand *d) {

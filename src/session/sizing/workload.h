@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The workload that sizes are chosen for: the requests of a history, alone and several together. How many will run
- * together depends on the load, which is not known in advance; so all numbers count, small ones more. Pure; the same
- * history gives the same workload.
+ * together depends on the load, which is not known in advance. So all numbers of requests count, small ones more. Pure;
+ * the same history always gives the same workload.
  */
 #ifndef RONDO_SESSION_SIZING_WORKLOAD_H
 #define RONDO_SESSION_SIZING_WORKLOAD_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Graphed callables. Checks and copies the options, then calls the parts in their order until all are recorded.
+ * Creates graphed callables: checks and copies the options, then calls the parts in order until all are recorded.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 enum { DEFAULT_WARM_UPS = 3, MIN_RECORDINGS = 4096, MAX_CALLABLES = INT32_MAX / 2 };
 
-/* What is asked for ------------------------------------------------------------------------------------------------ */
+/* Checks ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status refuse(const char *name, size_t index, const char *what) {
   const bool is_named = name != NULL && name[0] != '\0';
@@ -100,12 +100,12 @@ static rondo_status make_order(rondo_callables *callables, const rondo_callables
     callables->order_count = count;
     for (size_t i = 0; i < count; i++) callables->order_count += options->callables[i].backward != NULL;
   }
-  const size_t room = callables->order_count;
-  callables->order_count = 0; /* there is no order to free yet */
-  RONDO_TRY(rondo_allocate_items(&callables->allocator, room, sizeof *callables->order, &callables->order));
-  callables->order_count = room;
+  const size_t capacity = callables->order_count;
+  callables->order_count = 0; /* until the order is allocated */
+  RONDO_TRY(rondo_allocate_items(&callables->allocator, capacity, sizeof *callables->order, &callables->order));
+  callables->order_count = capacity;
   if (options->order != NULL) {
-    if (room > 0) memcpy(callables->order, options->order, room * sizeof *options->order);
+    if (capacity > 0) memcpy(callables->order, options->order, capacity * sizeof *options->order);
     return check_order(callables, options);
   }
   for (size_t i = 0; i < count; i++) callables->order[at++] = (int32_t)i + 1;
@@ -184,7 +184,7 @@ static rondo_status make_parts(rondo_callables *callables, const rondo_callables
   return RONDO_OK;
 }
 
-/* Later calls must not run a body, so nothing is recorded after this. */
+/* Later calls must not run a body, so the limits never evict a recording. */
 static rondo_status make_tree(rondo_callables *callables, rondo_device *device,
                               const rondo_callables_options *options) {
   const size_t recordings = 2 * callables->order_count;
@@ -212,7 +212,7 @@ static rondo_status call_round(rondo_callables *callables, rondo_stream *stream,
   return RONDO_OK;
 }
 
-/* A part that departs from its profile is recorded in the next round. */
+/* A part whose recording departs from its profile is recorded again in the next round. */
 static rondo_status call_rounds(rondo_callables *callables, rondo_stream *stream, uint32_t warm_ups) {
   bool is_recorded = false;
   for (uint32_t i = 0; !is_recorded && i < warm_ups + 1 + RONDO_MAX_FAILURES; i++)
@@ -292,7 +292,7 @@ static rondo_status make(rondo_callables *callables, rondo_device *device, rondo
   return record(callables, stream, options->warm_ups);
 }
 
-/* Frees what a failed creation made. */
+/* Frees what a failed rondo_callables_create made. */
 static void discard(rondo_callables *callables) {
   rondo_saved_error error;
   rondo_error_save(&error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Calls graphed callables: checks the order, copies inputs that are elsewhere to their recorded addresses, and replays
- * the part. Nothing is allocated.
+ * Calls graphed callables: checks the order, copies inputs to their recorded addresses, and replays the part. Allocates
+ * nothing.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,21 +63,21 @@ static const char *name_of(const rondo_callables *callables, size_t position) {
 }
 
 /* As much of the order as fits: "a, b, b backward, a backward". */
-static void write_order(const rondo_callables *callables, char *text, size_t room) {
+static void write_order(const rondo_callables *callables, char *text, size_t capacity) {
   size_t used = 0;
   text[0] = '\0';
-  for (size_t i = 0; i < callables->order_count && used < room; i++) {
-    const int written = snprintf(text + used, room - used, "%s%s", i == 0 ? "" : ", ", name_of(callables, i));
+  for (size_t i = 0; i < callables->order_count && used < capacity; i++) {
+    const int written = snprintf(text + used, capacity - used, "%s%s", i == 0 ? "" : ", ", name_of(callables, i));
     used += written > 0 ? (size_t)written : 0;
   }
-  if (used >= room) memcpy(text + room - sizeof "...", "...", sizeof "...");
+  if (used >= capacity) memcpy(text + capacity - sizeof "...", "...", sizeof "...");
 }
 
 static rondo_status refuse_order(const char *call, const rondo_callables *callables, const rondo_callable_part *part) {
   char order[256];
   write_order(callables, order, sizeof order);
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CALL_ORDER,
-                    "%s: '%s' was called, but '%s' is due, call %zu of %zu of a round. The recorded order is %s. Call "
+                    "%s: '%s' was called, but '%s' is due (call %zu of %zu of a round). The recorded order is %s. Call "
                     "in this order, or begin a new round (rondo_callables_restart)",
                     call, part->function->origin->name, name_of(callables, callables->position),
                     callables->position + 1, callables->order_count, order);
@@ -114,8 +114,8 @@ static rondo_status check_input(const char *call, const rondo_callable_part *par
   return RONDO_OK;
 }
 
-/* Fails if the input overlaps the memory of another sample, when that sample is written before this input is read or
- * before the write-back. */
+/* Fails if the input overlaps the memory of another input's sample, to which that input is copied, if the copy comes
+ * before this input is read, or if this input is written back later. */
 static rondo_status check_apart(const char *call, const rondo_callable_part *part, size_t index,
                                 const rondo_resolved_input *inputs) {
   const rondo_resolved_input *given = &inputs[index];
@@ -134,7 +134,7 @@ static rondo_status check_apart(const char *call, const rondo_callable_part *par
   return RONDO_OK;
 }
 
-/* Writes the addresses of the caller's inputs to tree->inputs. */
+/* Resolves the inputs into tree->inputs and checks them. */
 static rondo_status inspect_inputs(const char *call, const rondo_callables *callables, const rondo_callable_part *part,
                                    const rondo_input *inputs) {
   rondo_tree *tree = callables->tree;

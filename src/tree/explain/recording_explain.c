@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The part of rondo_tree_explain about recordings: their position in the tree, work, inputs, outputs and findings. The
- * text visits the tree depth first and indents each recording below its parent. JSON lists recordings in the order in
- * which they were made.
+ * The part of rondo_tree_explain about recordings: their position in the tree, work, inputs, outputs and findings. Text
+ * lists recordings depth first and indents each below its parent. JSON lists them oldest first.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +28,7 @@ static const rondo_bound_input *find_bound(const rondo_recorded_call *call, size
   return NULL;
 }
 
-/* Nodes that have the input's address, or copy from it. */
+/* Counts the nodes that have the input's address, or copy from it. */
 static uint64_t count_nodes_of(const rondo_recorded_call *call, const rondo_bound_input *bound) {
   uint64_t nodes = 0;
   rondo_patch_input_info info = {.struct_size = sizeof info};
@@ -63,7 +62,7 @@ static bool contains(const rondo_output *output, const char *address) {
   return output->place == RONDO_OUTPUT_FRESH && address >= begin && address < begin + output->extent.bytes;
 }
 
-/* The recorded output at the address; if there were several over time, the latest. */
+/* Names the output at the address. If several outputs of the path use the address, the latest one. */
 static void explain_source(const rondo_recorded_call *call, const char *address, rondo_document *out) {
   for (const rondo_recorded_call *at = call->parent; at != NULL; at = at->parent)
     for (size_t i = 0; i < at->output_count; i++) {
@@ -170,7 +169,7 @@ static void explain_findings(const rondo_recorded_call *call, rondo_document *ou
 
 /* Recordings ------------------------------------------------------------------------------------------------------- */
 
-/* From the root to the call. A call only knows its parent, so each call is looked up by its depth. */
+/* Lists the calls from the root to this one. */
 static void explain_path_to(const rondo_tree *tree, const rondo_recorded_call *call, rondo_document *out) {
   rondo_document_list_begin(out, "path");
   for (uint32_t depth = 1; depth <= call->depth; depth++) {
@@ -211,7 +210,7 @@ static void explain_work(const rondo_recorded_call *call, rondo_document *out) {
   rondo_document_bytes(out, "exec_device_bytes", call->exec_bytes[1], "% of the device");
 }
 
-/* The slots of moving inputs. Those of patched ones are idle. */
+/* The bytes of the slots. Slots of patched inputs are idle. */
 static void explain_slots(const rondo_recorded_call *call, rondo_document *out) {
   uint64_t bytes = 0, idle = 0;
   for (size_t i = 0; i < call->bound_count; i++) {
@@ -234,14 +233,14 @@ static void explain_recording(const rondo_tree *tree, const rondo_recorded_call 
   rondo_document_object_end(out);
 }
 
-/* The child of the same parent that was made after `last`; the first if that is NULL. */
+/* The sibling that was made after `last`. NULL for `last`: the oldest sibling. */
 static const rondo_recorded_call *next_sibling(const rondo_recorded_call *siblings, const rondo_recorded_call *last) {
   const rondo_recorded_call *next = NULL;
   for (const rondo_recorded_call *at = siblings; at != NULL && at != last; at = at->sibling) next = at;
   return next;
 }
 
-/* The next recording depth first; the first if NULL is passed. */
+/* The recording after `last`, depth first. NULL for `last`: the first. */
 static const rondo_recorded_call *next_depth_first(const rondo_tree *tree, const rondo_recorded_call *last) {
   if (last == NULL) return next_sibling(tree->roots, NULL);
   if (last->children != NULL) return next_sibling(last->children, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo_tree_explain: its checks, and the part about the tree, its functions and their forms. Functions and forms are
- * in the order in which they were made, which is the reverse of their lists.
+ * rondo_tree_explain, and its part about the tree, functions and forms. Functions and forms are listed oldest first,
+ * which is the reverse of their linked lists.
  */
 #include "tree/explain/tree_explain.h"
 
@@ -67,7 +67,7 @@ static void explain_counters(const rondo_tree_info *info, rondo_document *out) {
   rondo_document_count(out, "allocations", info->allocations, NULL);
 }
 
-/* Why calls ran eagerly. `messages` has the last message for each reason; NULL: the tree has none. */
+/* Why calls ran eagerly. `messages` has the last message of each reason; NULL: the tree has no messages. */
 static void explain_reasons(const uint64_t skipped[RONDO_SKIP_ROOM], char *const *messages, rondo_document *out) {
   rondo_document_list_begin(out, "reasons");
   for (size_t i = 0; i < RONDO_SKIP_ROOM; i++) {

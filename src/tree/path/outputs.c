@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Makes a buffer for each output, wherever its memory is. Allocates nothing while there are spare buffers.
+ * Makes the buffers of a call's outputs. Allocates nothing while there are spare buffers.
  */
 #include <assert.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static rondo_status make_buffer(rondo_tree *tree, rondo_function *function, rond
   buffer->extent.rank = output->extent.rank;
   if (output->extent.rank > 0)
     memcpy(buffer->extent.shape, output->extent.shape, output->extent.rank * sizeof output->extent.shape[0]);
-  buffer->room = output->extent.bytes;
+  buffer->capacity = output->extent.bytes;
   if (__builtin_expect(output->extent.has_rows, 0)) {
     buffer->extent.has_rows = true;
     rondo_padding_cut(function, &buffer->extent);
@@ -29,7 +29,7 @@ static rondo_status make_buffer(rondo_tree *tree, rondo_function *function, rond
   return RONDO_OK;
 }
 
-/* Fresh memory of the arena. The path retains it from now on. */
+/* Fresh memory of the arena. Sets its bit on the path. */
 static rondo_status make_recorded(rondo_tree *tree, rondo_function *function, const rondo_output *output,
                                   rondo_buffer **out) {
   RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_ARENA, output, output->address, out));
@@ -106,7 +106,7 @@ static rondo_status make_one(rondo_tree *tree, rondo_function *function, rondo_o
   return make_fresh(tree, function, source, output, out);
 }
 
-/* Makes all buffers. On failure releases those that were made. The caller keeps the rest of the fresh memory. */
+/* Makes all buffers. After a failure, releases those that were made; the caller keeps the rest of the fresh memory. */
 static rondo_status make_all(rondo_tree *tree, rondo_function *function, rondo_output_source source,
                              const rondo_output *made, size_t made_count, const rondo_resolved_input *inputs,
                              rondo_buffer **outputs, size_t *out_made_buffers) {

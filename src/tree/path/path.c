@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The path: which of its outputs are alive, how it continues and ends, and what happens to buffers that users release.
+ * The path: its live outputs, its next call and its end, and the buffers that users release.
  *
- * Invariant: bit b is set exactly while holders[b], a buffer of the current generation, is not settled. All bits at and
- * above path_bits are clear.
+ * Invariant: bit b is set exactly while holders[b] is a buffer of the current generation that is not settled. All bits
+ * from path_bits on are clear.
  */
 #include <assert.h>
 #include <string.h>
@@ -19,14 +19,14 @@ static size_t bit_words(const rondo_tree *tree) { return tree->bit_capacity / 64
 
 rondo_status rondo_path_reserve(rondo_tree *tree, size_t bits) {
   if (bits <= tree->bit_capacity) return RONDO_OK;
-  const size_t room = rondo_bit_words(bits) * 64 * 2;
+  const size_t capacity = rondo_bit_words(bits) * 64 * 2;
   const rondo_allocator *allocator = &tree->allocator;
   uint64_t *live;
   rondo_buffer **holders;
-  RONDO_TRY(rondo_allocate_items(allocator, room / 64, sizeof *live, &live));
-  const rondo_status status = rondo_allocate_items(allocator, room, sizeof(rondo_buffer *), &holders);
+  RONDO_TRY(rondo_allocate_items(allocator, capacity / 64, sizeof *live, &live));
+  const rondo_status status = rondo_allocate_items(allocator, capacity, sizeof(rondo_buffer *), &holders);
   if (status != RONDO_OK) {
-    rondo_release(allocator, live, room / 64, sizeof *live);
+    rondo_release(allocator, live, capacity / 64, sizeof *live);
     return status;
   }
   if (tree->bit_capacity > 0) {
@@ -37,7 +37,7 @@ rondo_status rondo_path_reserve(rondo_tree *tree, size_t bits) {
   rondo_release(allocator, tree->holders, tree->bit_capacity, sizeof(rondo_buffer *));
   tree->live = live;
   tree->holders = holders;
-  tree->bit_capacity = room;
+  tree->bit_capacity = capacity;
   return RONDO_OK;
 }
 
@@ -71,8 +71,8 @@ void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call) {
 
 /* Settling --------------------------------------------------------------------------------------------------------- */
 
-/* The queue on which lifetimes end after the tree's work: that of the stream, otherwise that of the last call, which
- * comes after all of the work. NULL if the stream of the last call is gone and the work is done. */
+/* The queue on which lifetimes end after the tree's work: that of the stream, or without a stream that of the last
+ * call, which is ordered after all work. NULL: the stream of the last call is gone, and its work has finished. */
 static rondo_queue *queue_after(const rondo_tree *tree, const rondo_stream *stream) {
   if (stream == NULL) stream = rondo_tree_last_stream(tree);
   return stream == NULL ? NULL : stream->queue;
@@ -114,7 +114,7 @@ static bool is_nested(const rondo_buffer *buffer) {
   return buffer->kind == RONDO_BUFFER_NESTED || (buffer->base != NULL && buffer->base->kind == RONDO_BUFFER_NESTED);
 }
 
-/* Records the free of a buffer of a call inside a recorded body. A part releases its base, which is such a buffer. */
+/* Captures the free of a NESTED buffer. A part releases its base, which is NESTED too. */
 static rondo_status free_nested(rondo_stream *stream, rondo_buffer *buffer) {
   rondo_buffer *base = buffer->base;
   const rondo_status status = buffer->address == NULL ? RONDO_OK : rondo_free_async(stream, buffer->address);
@@ -145,7 +145,7 @@ rondo_status rondo_path_settle_nested(rondo_tree *tree, rondo_stream *stream) {
 
 /* Ending ----------------------------------------------------------------------------------------------------------- */
 
-/* Moves retained outputs of the path to memory of their own. Memory of the pool is kept without a copy. */
+/* Moves retained outputs of the path to owned memory. Outputs that own their memory keep it. */
 static rondo_status clone_held(rondo_tree *tree, rondo_stream *stream) {
   for (size_t bit = 0; bit < tree->path_bits; bit++) {
     if (tree->live[bit / 64] == 0) {
@@ -166,8 +166,8 @@ static bool is_input(const rondo_tree *tree, size_t input_count, const rondo_buf
   return false;
 }
 
-/* On a device that watches lifetimes, ends the lifetimes of retained outputs. For inputs of the new call, they end when
- * the memory is allocated again. */
+/* On a device that watches lifetimes, ends those of retained outputs. The lifetime of an input of the new call ends
+ * later, when its memory is allocated again. */
 static void end_lives(rondo_tree *tree, const rondo_stream *stream, size_t input_count) {
   for (size_t bit = 0; bit < tree->path_bits; bit++) {
     const rondo_buffer *holder = tree->holders[bit];
@@ -201,7 +201,7 @@ void rondo_path_sweep(rondo_tree *tree, rondo_stream *stream) {
 
 /* Order ------------------------------------------------------------------------------------------------------------ */
 
-/* Orders the stream after the last one, if that is another stream and still exists. */
+/* Orders the stream after the last one. */
 static rondo_status join_streams(rondo_tree *tree, rondo_stream *last, rondo_stream *stream) {
   if (rondo_stream_find_capture(last) != NULL)
     return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,

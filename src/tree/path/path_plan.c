@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Plans again the paths that need most of the arena. A plan covers the calls of a path from the first one that was not
- * planned with its path. So planning one path does not change another path with the same beginning, and planning
- * terminates: planned recordings stay planned until they are removed, or until all paths are planned again on request.
+ * Plans again the paths that need the most memory of the arena. A plan covers the calls of a path, starting with the
+ * first one that has no plan. So planning a path does not change other paths with the same beginning. Planning
+ * terminates, because a planned recording stays planned until it is removed or until all paths are planned on request.
  */
 #include "tree/path/path_plan.h"
 
@@ -13,17 +13,17 @@
 #include "tree/path/path_warm_up.h"
 #include "tree/recorded_calls.h"
 
-/* How much more than what lives at once a path may need before it is planned; and of what it needed, what its plan may
- * take to be worth recording again. By itself, and on demand. */
+/* When a path is planned, and when its plan is used. */
 typedef struct path_worth {
-  double planning, recording;
-  bool in_pages; /* it must save one at least */
+  double planning;  /* a path is planned if it needs more than this times the maximum of live bytes */
+  double recording; /* its plan is used if it needs at most this times what the path needed */
+  bool in_pages;    /* the plan must save at least one page */
 } path_worth;
 static const path_worth worth_calm = {.planning = 1.05, .recording = 0.97, .in_pages = true};
 static const path_worth worth_on_demand = {.planning = 1.005, .recording = 0.995};
 
-/* How many paths without a new recording must begin before a path is planned automatically: at first, and at most. Each
- * such plan doubles the number. */
+/* A path is planned automatically after so many paths began without a new recording. Each plan doubles the number, up
+ * to MAX_CALM. */
 enum { MIN_CALM = 2, MAX_CALM = 64, MAX_PLANS = 16 };
 
 typedef struct rondo_planned_part {
@@ -32,7 +32,7 @@ typedef struct rondo_planned_part {
   size_t slot_count;
   uint32_t first_bit;
   uint64_t *dead_before;
-  rondo_given_up *given_up; /* that the part relies on */
+  rondo_given_up *given_up; /* outputs that the call must give up */
   size_t given_up_count, given_up_capacity;
   rondo_profile *profile;
   bool is_recorded;
@@ -73,14 +73,14 @@ static rondo_path_plan *find_plan(const rondo_tree *tree, uint64_t number) {
   return plan;
 }
 
-/* The part that comes after the path's end; `count` if there is none. */
+/* The index of the part for the call after the path's end; `count`: none. */
 static size_t next_part(const rondo_tree *tree, const rondo_path_plan *plan) {
   const rondo_recorded_call *current = tree->current;
   if (plan->after == rondo_path_last_number(tree)) return 0;
   return current != NULL && current->plan == plan->number ? (size_t)current->plan_part + 1 : plan->count;
 }
 
-/* Whether the input that the part gives up is passed now. */
+/* Whether the call gives up the outputs that the part requires. */
 static bool is_given(const rondo_planned_part *part, const rondo_resolved_input *inputs) {
   for (size_t i = 0; i < part->given_up_count; i++) {
     const rondo_resolved_input *input = &inputs[part->given_up[i].key - 1];
@@ -150,7 +150,7 @@ void rondo_path_plan_forget(rondo_tree *tree, const rondo_function *function) {
   }
 }
 
-/* Adds a new plan to the tree and drops the oldest ones, whose calls did not come. */
+/* Adds a new plan to the tree. Drops the oldest plans beyond MAX_PLANS, which no calls used. */
 static void keep_plan(rondo_tree *tree, rondo_path_plan *plan) {
   size_t count = 1;
   plan->number = ++tree->plans_made;
@@ -166,17 +166,17 @@ static void keep_plan(rondo_tree *tree, rondo_path_plan *plan) {
 
 /* Paths ------------------------------------------------------------------------------------------------------------ */
 
-/* The calls of a path that are planned, with what lives before them. */
+/* The calls of a path that are planned together, and the blocks that are live before them. */
 typedef struct planned_path {
   rondo_tree *tree;
   rondo_recorded_call **calls;
   rondo_path_part *parts;
-  size_t *slots;        /* of all parts; */
-  rondo_path_end *ends; /* ... and theirs */
+  size_t *slots;        /* of all parts */
+  rondo_path_end *ends; /* of all parts */
   rondo_arena_block *blocks;
-  size_t count, slot_capacity, end_capacity, block_capacity; /* of the arrays */
-  size_t slot_count, end_count, block_count;                 /* that are filled */
-  size_t need;                                               /* of the largest of them */
+  size_t count, slot_capacity, end_capacity, block_capacity;
+  size_t slot_count, end_count, block_count;
+  size_t need; /* bytes of the arena that the calls need without the plan */
 } planned_path;
 
 static rondo_recorded_call *find_largest(const rondo_tree *tree) {
@@ -186,14 +186,14 @@ static rondo_recorded_call *find_largest(const rondo_tree *tree) {
   return largest;
 }
 
-/* The end of the path, where each call is followed by the one that followed it last. */
+/* The end of the path on which each call is followed by the one that followed it last time. */
 static rondo_recorded_call *find_end(rondo_recorded_call *call) {
   while (call->children != NULL) call = call->guess != NULL ? call->guess : call->children;
   return call;
 }
 
-/* Lists calls from the first one that is not planned. Lists none if one of them cannot be planned because its
- * allocations are not known. */
+/* Lists the calls of the path, starting with the first one that is not planned. Lists none if the allocations of a call
+ * are not known. */
 static rondo_status list_calls(planned_path *path, rondo_recorded_call *largest) {
   rondo_recorded_call *end = find_end(largest);
   size_t count = 0;
@@ -215,7 +215,7 @@ static bool is_dead_before(const rondo_recorded_call *call, uint32_t bit) {
   return (call->dead_before[bit / 64] >> bit % 64 & 1) != 0;
 }
 
-/* The key of the end of the output in the call's noted lifetimes; 0 if it has none. */
+/* If the call gives up the output, the key of the end of its lifetime; otherwise 0. */
 static uint64_t key_of_end(const rondo_recorded_call *call, uint32_t bit) {
   for (size_t i = 0; i < call->given_up_count; i++)
     if (call->given_up[i].bit == bit && rondo_noted_find_end(call->noted, call->given_up[i].key) != NULL)
@@ -223,7 +223,7 @@ static uint64_t key_of_end(const rondo_recorded_call *call, uint32_t bit) {
   return 0;
 }
 
-/* Where the lifetime of an output from before part `from` ends. False: not on the path. */
+/* Finds the part in which an earlier output dies, starting with part `from`. False: it lives until the path ends. */
 static bool find_life_end(const planned_path *path, size_t from, uint32_t bit, rondo_path_end *out) {
   for (size_t i = from; i < path->count; i++) {
     const rondo_recorded_call *call = path->calls[i];
@@ -264,7 +264,7 @@ static rondo_status fill_parts(planned_path *path) {
   return RONDO_OK;
 }
 
-/* What is alive of the calls before the first planned call. */
+/* Lists the live outputs of calls before the first planned call. */
 static rondo_status fill_blocks(planned_path *path) {
   const rondo_recorded_call *first = path->calls[0];
   path->block_capacity = first->first_bit;
@@ -294,7 +294,7 @@ static void free_path(const planned_path *path) {
 
 /* Planning --------------------------------------------------------------------------------------------------------- */
 
-/* Fills the premises of the plan. */
+/* Copies what the plan assumes about the call: dead outputs, and outputs that it gives up. */
 static rondo_status fill_premises(const rondo_allocator *allocator, const rondo_recorded_call *call,
                                   rondo_planned_part *out) {
   const size_t words = rondo_bit_words(call->first_bit);
@@ -326,7 +326,7 @@ static rondo_status fill_plan(planned_path *path, rondo_path_plan *plan) {
   return RONDO_OK;
 }
 
-/* Makes the profiles of the path a plan of the tree. */
+/* Adds a plan with the profiles of the path to the tree. */
 static rondo_status make_plan(planned_path *path) {
   rondo_path_plan *plan;
   RONDO_TRY(rondo_allocate_items(&path->tree->allocator, 1, sizeof *plan, &plan));
@@ -344,7 +344,7 @@ static bool is_worth_recording(const planned_path *path, size_t peak, const path
   return !worth->in_pages || (peak + page - 1) / page < (path->need + page - 1) / page;
 }
 
-/* Removes recordings that have a better plan now, and all recordings after them. */
+/* Keeps the plan, and removes the recordings of the path, which are then recorded again. */
 static rondo_status use_plan(planned_path *path, const rondo_plan_info *info) {
   rondo_tree *tree = path->tree;
   rondo_recorded_call *first = path->calls[0];
@@ -405,8 +405,7 @@ rondo_status rondo_path_plan_warmed_up(rondo_tree *tree, rondo_recorded_call *co
   return status;
 }
 
-/* Plans the path of the recording that needs most of the arena, if that exceeds the threshold. No path is in progress.
- * */
+/* Plans the path of the recording that needs the most memory, if it exceeds the threshold. No path is in progress. */
 static rondo_status plan_largest(rondo_tree *tree, const path_worth *worth, bool *out_planned) {
   rondo_recorded_call *largest = find_largest(tree);
   *out_planned = false;
@@ -426,9 +425,9 @@ static rondo_status trim(const rondo_tree *tree) {
   return rondo_arena_trim(tree->arena, arena.high > initial ? arena.high : initial);
 }
 
-/* By itself -------------------------------------------------------------------------------------------------------- */
+/* Automatic -------------------------------------------------------------------------------------------------------- */
 
-/* Whether inputs of the new call may be memory that the previous path left in the arena. */
+/* Whether the new call reads memory of the previous path in the arena. */
 static bool is_arena_read(const rondo_tree *tree, size_t input_count) {
   for (size_t i = 0; i < input_count; i++)
     if (tree->inputs[i].is_of_ending) return true;

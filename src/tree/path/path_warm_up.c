@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Path warm-ups: notes eager calls as parts of a path that will be recorded. Failures here do not fail a call. A call
- * that cannot be noted ends the path warm-up, but the calls before it are still planned.
+ * Path warm-ups: notes eager calls as parts of a path that will be recorded. Failures here do not fail a call. After a
+ * call that cannot be noted, no more calls are noted, but the calls before it are planned.
  */
 #include "tree/path/path_warm_up.h"
 
@@ -14,9 +14,9 @@
 enum { MAX_PATH_WARM_UPS = 16 };
 
 struct rondo_path_warm_up {
-  rondo_path_warm_up *next; /* of those that have ended, newest first */
+  rondo_path_warm_up *next; /* in the list of ended path warm-ups, newest first */
   uint32_t after;           /* number of the recording before the first call; 0: none */
-  bool is_closed;           /* nothing is added any more */
+  bool is_closed;           /* no more calls are added */
   RONDO_ARRAY(rondo_recorded_call *) calls;
 };
 
@@ -74,7 +74,7 @@ static uint32_t next_bit(const rondo_tree *tree) {
   return last->first_bit + last->bit_count;
 }
 
-/* Finds the index of each fresh output among the form's noted lifetimes. */
+/* Finds the index of a fresh output in the noted lifetimes: it is allocation number `order` that the call leaves. */
 static bool find_allocation(const rondo_noted_lifetimes *noted, uint32_t order, uint32_t *out) {
   for (size_t i = 0; i < noted->lifetimes.count; i++)
     if (noted->lifetimes.items[i].freed == RONDO_PLAN_FOREVER && order-- == 0) {
@@ -84,7 +84,7 @@ static bool find_allocation(const rondo_noted_lifetimes *noted, uint32_t order, 
   return false;
 }
 
-/* Its fresh outputs, in the order in which they are made. */
+/* Fills in the fresh outputs. False: the call also leaves other memory. */
 static bool fill_outputs(const rondo_form *form, rondo_recorded_call *call) {
   uint32_t none;
   for (size_t i = 0; i < call->output_count; i++) {
@@ -97,7 +97,7 @@ static bool fill_outputs(const rondo_form *form, rondo_recorded_call *call) {
   return !find_allocation(call->noted, call->bit_count, &none);
 }
 
-/* Which outputs of the path and of warmed-up calls are released when the call begins. */
+/* Fills in which outputs of the path and of warmed-up calls are dead when the call begins. */
 static rondo_status fill_dead_before(const rondo_tree *tree, rondo_recorded_call *call) {
   RONDO_TRY(rondo_path_list_dead(tree, call->first_bit, &call->dead_before));
   for (const rondo_buffer *buffer = tree->step_buffers; buffer != NULL; buffer = buffer->after)
@@ -106,7 +106,7 @@ static rondo_status fill_dead_before(const rondo_tree *tree, rondo_recorded_call
   return RONDO_OK;
 }
 
-/* In the recording, an output of the path has no slot. */
+/* Whether the input will have a slot in the recording. Outputs of the path have none. */
 static bool has_slot(const rondo_tree *tree, const rondo_resolved_input *input) {
   if (input->way != RONDO_WAY_MOVING || input->bytes == 0) return false;
   return input->buffer == NULL || !rondo_buffer_is_of_warm_up(input->buffer, tree->commons);
@@ -150,7 +150,7 @@ static rondo_status open_warm_up(rondo_tree *tree) {
   return RONDO_OK;
 }
 
-/* The memory that the form leaves must be known, and be its outputs. */
+/* Adds the call. *out is NULL if the form leaves other memory than its outputs. */
 static rondo_status add(rondo_function *function, rondo_form *form, rondo_recorded_call **out) {
   rondo_tree *tree = function->tree;
   rondo_recorded_call *call;
@@ -199,7 +199,7 @@ void rondo_path_warm_up_add(rondo_function *function, rondo_form *form, rondo_bu
 
 /* Ending ----------------------------------------------------------------------------------------------------------- */
 
-/* Whether the two begin alike. The newer one then represents both. */
+/* Whether both begin with the same call. The newer one then replaces the other. */
 static bool is_like(const rondo_path_warm_up *a, const rondo_path_warm_up *b) {
   return a->after == b->after && a->calls.items[0]->form == b->calls.items[0]->form;
 }
@@ -219,7 +219,7 @@ static void drop_older(rondo_tree *tree, rondo_path_warm_up *newest) {
   }
 }
 
-/* A single call is planned when it is recorded. */
+/* A single call needs no plan of its path. */
 void rondo_path_warm_up_end(rondo_tree *tree) {
   rondo_path_warm_up *warm_up = tree->warming_up;
   tree->warming_up = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Turns a recorded graph into an exec whose moving inputs can get new addresses at each launch. If all nodes that use
+ * Turns a captured graph into an exec whose moving inputs can get new addresses at each launch. If all nodes that use
  * an input are known, from declarations or from find_inputs.c, the address is patched in these nodes. Otherwise a node
- * at the start of the graph copies the input into its slot, and the source of this node is patched. It is a copy node
- * or, on devices that have it, one kernel for several inputs. A second node at the end of the graph copies written
+ * at the start of the graph copies the input into its slot, and the source of this node is patched. This node is a copy
+ * node or, on devices that have one, a kernel for several inputs. Another node at the end of the graph copies mutated
  * inputs back. If the graph cannot get such nodes, or if they cost more, copies are enqueued around the launch.
  *
- * Invariant: the binding of an input is chosen once for each recording, here. replay.c departs from it only for single
+ * Invariant: the binding of an input is chosen once for each recording, here. replay.c deviates from it only for single
  * calls.
  */
 #include <inttypes.h>
@@ -21,11 +21,11 @@
 #include "tree/recorded_calls.h"
 #include "tree/replay.h"
 
-/* What is known of an input, and how the work gets it. */
+/* What is known about an input, and its binding. */
 typedef struct rondo_binding_choice {
   rondo_patch_input_info info;
-  size_t bytes;     /* to copy; a written input is copied back as well */
-  bool is_in_graph; /* its copy, if it is copied */
+  size_t bytes;     /* to copy; a mutated input is copied back as well */
+  bool is_in_graph; /* if it is copied, a node of the graph copies it */
   bool is_patched;
 } rondo_binding_choice;
 
@@ -50,7 +50,7 @@ static double cost_of_all(const rondo_costs *costs, const rondo_binding_choice *
   return sum + (has_patches ? costs->input_patched : 0) + (has_copies ? costs->input_copied : 0);
 }
 
-/* RONDO_BINDING_AUTOMATIC: each input by itself. */
+/* RONDO_BINDING_AUTOMATIC binds each input in the cheaper way. */
 static void bind_each(const rondo_costs *costs, rondo_binding_choice *choices, size_t count, rondo_binding way) {
   for (size_t i = 0; i < count; i++) {
     rondo_binding_choice *choice = &choices[i];
@@ -60,8 +60,8 @@ static void bind_each(const rondo_costs *costs, rondo_binding_choice *choices, s
   }
 }
 
-/* Chooses the cheapest of: all patched, all copied, or each input the cheaper way once both mechanisms exist. No other
- * choice can cost less, because the fixed cost of each mechanism is paid once. */
+/* Chooses the cheapest of three: all patched, all copied, or each input by itself. No other choice can cost less,
+ * because the fixed cost of each mechanism is paid once. */
 static void choose(rondo_device *device, rondo_binding_choice *choices, size_t count) {
   static const rondo_binding ways[] = {RONDO_BINDING_PATCH, RONDO_BINDING_AUTOMATIC, RONDO_BINDING_COPY};
   double least = INFINITY;
@@ -78,7 +78,7 @@ static void choose(rondo_device *device, rondo_binding_choice *choices, size_t c
   bind_each(&costs, choices, count, best);
 }
 
-/* The exec of the graph, new or shared. During a trial, nothing is evicted for it. */
+/* Acquires an exec of the graph, new or shared. During a trial, nothing is evicted for it. */
 static rondo_status acquire_exec(rondo_recorder *recorder, rondo_graph *graph, bool is_trial, rondo_segment *segment) {
   bool is_made;
   const rondo_status status = rondo_tree_exec_acquire(recorder->tree, graph, is_trial, segment, &is_made);
@@ -94,7 +94,7 @@ static const char *input_label(char buffer[64], const rondo_recorder *recorder, 
   return buffer;
 }
 
-/* What a patch set needs to know of an input, and whether a kernel of the graph copies it. */
+/* By bound input: its description for the patch set, and whether a kernel of the graph copies it. */
 typedef struct rondo_input_lists {
   rondo_patch_input *inputs;
   bool *is_kernel_copied;
@@ -118,16 +118,15 @@ static rondo_status find_patches(rondo_recorder *recorder, rondo_exec *exec, con
                                  rondo_patch_set **out) {
   const rondo_status status = create_patches(recorder, exec, lists, out);
   if (status != RONDO_UPDATE_REFUSED || recorder->moved == NULL) return status;
-  rondo_log(
-      RONDO_LOG_WARNING, "tree",
-      "only the declared addresses of the inputs of '%s' are patched, because its body does not always do the same: %s",
-      recorder->function->origin->name, rondo_last_error()->message);
+  rondo_log(RONDO_LOG_WARNING, "tree",
+            "only declared addresses of the inputs of '%s' are patched, because its body does not always do the same "
+            "work: %s",
+            recorder->function->origin->name, rondo_last_error()->message);
   rondo_recorder_find_free(recorder);
   return create_patches(recorder, exec, lists, out);
 }
 
-/* Finds the sites of the inputs, with the addresses that the exec has now. Recordings of different work give no
- * information. */
+/* Finds the uses of the inputs by the addresses that the exec has now. */
 static rondo_status make_patches(rondo_recorder *recorder, rondo_exec *exec, rondo_patch_set **out) {
   const rondo_allocator *allocator = &recorder->tree->allocator;
   const size_t count = recorder->made->bound_count;
@@ -141,7 +140,7 @@ static rondo_status make_patches(rondo_recorder *recorder, rondo_exec *exec, ron
   return status;
 }
 
-/* Deciding --------------------------------------------------------------------------------------------------------- */
+/* Choosing --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status refuse_written(rondo_recorder *recorder, const rondo_bound_input *bound) {
   char label[64], message[RONDO_TREE_MESSAGE];
@@ -153,8 +152,8 @@ static rondo_status refuse_written(rondo_recorder *recorder, const rondo_bound_i
   return rondo_recorder_give_up(recorder, RONDO_SKIP_MUTATED_INPUT, true, message);
 }
 
-/* False if two copied inputs share bytes, because their addresses do not distinguish them. False also for what the
- * previous path left in the arena, which the recording does not know. */
+/* False if another input shares bytes with this one, because addresses then do not distinguish the two. False also for
+ * an output of the ended path, because the recording does not keep its memory. */
 static bool can_be_source(const rondo_recorder *recorder, size_t index) {
   const rondo_bound_input *bound = recorder->made->bound;
   const char *begin = recorder->given[bound[index].input].address;
@@ -165,7 +164,7 @@ static bool can_be_source(const rondo_recorder *recorder, size_t index) {
   return !recorder->given[bound[index].input].is_of_ending;
 }
 
-/* Whether other work also has the address: a static input, or memory that the body knows. */
+/* Whether other work also uses the address, for a static input or for memory that the body knows. */
 static rondo_status is_used(const rondo_recorder *recorder, rondo_exec *exec, size_t index, bool *out) {
   const rondo_bound_input *bound = &recorder->made->bound[index];
   rondo_patch_look look;
@@ -175,7 +174,7 @@ static rondo_status is_used(const rondo_recorder *recorder, rondo_exec *exec, si
   return RONDO_OK;
 }
 
-/* Whether a copy in the graph can start at the input's address and be found by that address. */
+/* Whether a copy node in the graph can have the input's address as its source, and be found by that address. */
 static rondo_status is_source(const rondo_recorder *recorder, rondo_exec *exec, size_t index, bool *out) {
   bool has_others = true;
   *out = false;
@@ -185,8 +184,7 @@ static rondo_status is_source(const rondo_recorder *recorder, rondo_exec *exec, 
   return RONDO_OK;
 }
 
-/* What the exec does with an input. Refuses the recording if the exec writes an input that is not declared as written.
- * */
+/* Reads how the exec uses an input. Refuses the recording if the exec writes an input that is not declared mutated. */
 static rondo_status inspect_input(rondo_recorder *recorder, const rondo_patch_set *patches, size_t index,
                                   rondo_patch_input_info *out) {
   const rondo_bound_input *bound = &recorder->made->bound[index];
@@ -195,17 +193,17 @@ static rondo_status inspect_input(rondo_recorder *recorder, const rondo_patch_se
   return out->is_written && !bound->is_mutated ? refuse_written(recorder, bound) : RONDO_OK;
 }
 
-/* A kernel that copies is better in the graph than a enqueued copy up to so many bytes: to tell it where from takes the
- * host a third of a microsecond for all inputs together, to queue copies 4 for each. Larger ones take as long in either
- * (bench/results/2026-11-22-h200-copies.md), unless their bytes are copied one by one. */
+/* Up to so many bytes, a copy kernel in the graph is better than enqueuing copies. Setting its sources takes the host
+ * 0.3 us for all inputs together; enqueuing takes 4 us for each copy. For more bytes, both take the same time
+ * (bench/results/2026-11-22-h200-copies.md), unless the kernel has to copy byte by byte. */
 enum { MAX_BYTES_BY_KERNEL = 64 << 20, MAX_BYTES_ONE_BY_ONE = 4 << 20, PIECE = 16 };
 
 static size_t max_bytes_by_kernel(const void *from, const void *to) {
   return ((uintptr_t)from - (uintptr_t)to) % PIECE == 0 ? MAX_BYTES_BY_KERNEL : MAX_BYTES_ONE_BY_ONE;
 }
 
-/* Whether copying in a graph node is possible, and better than enqueuing the copy before the launch. A GPU driver takes
- * 6 microseconds to change the source of a copy node. */
+/* Whether copying in a node of the graph is possible, and better than enqueuing a copy before the launch. Without a
+ * copy kernel it is not on a GPU, whose driver takes 6 us to change the source of a copy node. */
 static rondo_status is_copied_in_graph(const rondo_recorder *recorder, rondo_exec *exec, size_t index, bool *out) {
   const rondo_bound_input *bound = &recorder->made->bound[index];
   const rondo_tree *tree = recorder->tree;
@@ -240,7 +238,7 @@ static void bind_as_chosen(rondo_recorder *recorder, const rondo_binding_choice 
   }
 }
 
-/* Chooses the binding of each input from what the patch set of the first exec knows. */
+/* Chooses the binding of each input with the patch set of the first exec. */
 static rondo_status decide(rondo_recorder *recorder, rondo_exec *exec, rondo_patch_set *patches) {
   const rondo_allocator *allocator = &recorder->tree->allocator;
   const rondo_binding policy = recorder->function->options.binding;
@@ -257,21 +255,21 @@ static rondo_status decide(rondo_recorder *recorder, rondo_exec *exec, rondo_pat
   }
   rondo_release(allocator, choices, count, sizeof *choices);
   RONDO_TRY(status);
-  return rondo_patch_rebase(
-      patches, recorder->made->addresses); /* no address is known yet: use the current one of the exec again */
+  /* The addresses are NULL: the exec keeps its current ones. */
+  return rondo_patch_rebase(patches, recorder->made->addresses);
 }
 
 /* Copies in the graph ---------------------------------------------------------------------------------------------- */
 
-/* The nodes without predecessors or, with is_end, without successors. */
+/* The nodes without predecessors, or for `is_end` without successors. */
 typedef struct rondo_graph_border {
   rondo_node *nodes;
-  size_t count, room;
+  size_t count, capacity;
 } rondo_graph_border;
 
 static rondo_status keep_border(const rondo_graph *graph, bool is_end, rondo_graph_border *border) {
   border->count = 0;
-  for (size_t i = 0; i < border->room; i++) {
+  for (size_t i = 0; i < border->capacity; i++) {
     const rondo_node node = border->nodes[i];
     size_t neighbours = 0;
     RONDO_TRY(is_end ? rondo_graph_dependents(graph, node, NULL, &neighbours)
@@ -283,14 +281,14 @@ static rondo_status keep_border(const rondo_graph *graph, bool is_end, rondo_gra
 
 static rondo_status find_border(const rondo_recorder *recorder, const rondo_graph *graph, bool is_end,
                                 rondo_graph_border *border) {
-  RONDO_TRY(rondo_graph_nodes(graph, NULL, &border->room));
-  RONDO_TRY(rondo_allocate_items(&recorder->tree->allocator, border->room, sizeof(rondo_node), &border->nodes));
-  RONDO_TRY(rondo_graph_nodes(graph, border->nodes, &border->room));
+  RONDO_TRY(rondo_graph_nodes(graph, NULL, &border->capacity));
+  RONDO_TRY(rondo_allocate_items(&recorder->tree->allocator, border->capacity, sizeof(rondo_node), &border->nodes));
+  RONDO_TRY(rondo_graph_nodes(graph, border->nodes, &border->capacity));
   return keep_border(graph, is_end, border);
 }
 
 static void free_border(const rondo_recorder *recorder, const rondo_graph_border *border) {
-  rondo_release(&recorder->tree->allocator, border->nodes, border->room, sizeof(rondo_node));
+  rondo_release(&recorder->tree->allocator, border->nodes, border->capacity, sizeof(rondo_node));
 }
 
 /* Makes the node a predecessor of the whole graph. */
@@ -373,7 +371,7 @@ static rondo_status add_copies(const rondo_recorder *recorder, rondo_graph *grap
   return add_one_way(recorder, graph, false);
 }
 
-/* Notes the addresses that the exec has in patched inputs. A copy kernel has none of them yet. */
+/* Notes the addresses that the exec has for patched inputs. A copy kernel has the slots as its sources. */
 static void note_recorded(rondo_recorder *recorder) {
   for (size_t i = 0; i < recorder->made->bound_count; i++) {
     rondo_bound_input *bound = &recorder->made->bound[i];
@@ -403,8 +401,8 @@ static bool takes_nodes(const rondo_recorder *recorder, const rondo_graph *graph
          (recorder->again == NULL || !recorder->again->is_bound);
 }
 
-/* Checks that each input is still where it was found. If not, no input is patched, and all are copied to the addresses
- * in the work. */
+/* Checks that each input still has the uses that were found. If not, no input is patched, and all are copied into their
+ * slots. */
 static rondo_status confirm(rondo_recorder *recorder, const rondo_patch_set *patches) {
   rondo_recorded_call *made = recorder->made;
   bool is_as_decided = true;
@@ -444,7 +442,7 @@ static rondo_status bind_whole(rondo_recorder *recorder, rondo_graph *graph, ron
   return RONDO_OK;
 }
 
-/* A segment of several has its inputs in their slots. */
+/* One of several segments reads its inputs from their slots. */
 static rondo_status bind_segment(rondo_recorder *recorder, rondo_exec *exec) {
   rondo_patch_set *patches;
   rondo_patch_input_info info;

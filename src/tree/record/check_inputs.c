@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Checks whether the addresses that were found by comparing recordings are all that the work uses. The work runs twice
- * on the same contents. The first run has its inputs where they were recorded. The second has the patched inputs
- * elsewhere, with zeros at their recorded addresses. If the work keeps an address in memory, or in pieces, it reads the
- * zeros. The patches are used only if both runs leave the same bits; otherwise all inputs are copied.
+ * Checks whether comparing recordings found all uses of the inputs' addresses. The work runs twice on the same
+ * contents. In the first run, the inputs are at their recorded addresses. In the second run, the patched inputs are
+ * elsewhere, and their recorded addresses contain zeros. If the work also keeps an address in memory, or in pieces, it
+ * reads the zeros. If the runs leave different bits, all inputs are copied instead.
  *
- * Both runs are undone: whatever they write except outputs, and the memory that they give up, is saved before and
- * restored after, and random numbers are drawn again. The check learns nothing from inputs that are zero already, or
- * from work that is not deterministic.
+ * Both runs are undone: everything that they write, except outputs, is saved before and restored after, and random
+ * numbers are drawn again. Inputs that are all zeros fail the check, because it would show nothing. So does work that
+ * is not deterministic.
  */
 #include <string.h>
 
@@ -19,20 +19,20 @@
 
 enum { CHUNK_BYTES = 65536 };
 
-/* Memory that the work leaves, in the first run and in the second. */
+/* A result of the work: its address in the first run and in the second run. */
 typedef struct rondo_left {
   char *first, *second;
-  void *copy; /* of the contents after the first run */
+  void *copy; /* the contents after the first run */
   size_t bytes;
 } rondo_left;
 
 typedef struct rondo_check {
   rondo_recorder *recorder;
   void **elsewhere;            /* copies of the bound inputs */
-  rondo_resolved_input *saved; /* the call's inputs; listed as written are also outputs of the path, even if the work
-                                  only gives them up, and static inputs that the work writes without a declaration */
+  rondo_resolved_input *saved; /* the call's inputs; is_mutated is also set for outputs of the path, and for static
+                                  inputs that the work writes without a declaration */
   RONDO_ARRAY(rondo_left) left;
-  char *chunks; /* two, in host memory */
+  char *chunks; /* two chunks of host memory */
   bool is_same;
 } rondo_check;
 
@@ -69,7 +69,7 @@ static rondo_status add_left(rondo_check *check, void *first, void *second, size
   return RONDO_OK;
 }
 
-/* True also if the recorded work does not show whether it writes the memory. */
+/* Whether the work may write the input. True also if its nodes do not show that. */
 static rondo_status writes(const rondo_recorder *recorder, const rondo_resolved_input *input, bool *out) {
   rondo_patch_look look;
   *out = input->is_mutated || input->way == RONDO_WAY_MANAGED;
@@ -91,7 +91,7 @@ static rondo_status list_saved(rondo_check *check) {
   return RONDO_OK;
 }
 
-/* Outputs, and inputs that the work writes. */
+/* Lists the outputs, and the inputs that the work writes. */
 static rondo_status list_left(rondo_check *check) {
   const rondo_recorder *recorder = check->recorder;
   const rondo_recorded_call *made = recorder->made;
@@ -113,7 +113,7 @@ static rondo_status list_left(rondo_check *check) {
   return RONDO_OK;
 }
 
-/* Looking ---------------------------------------------------------------------------------------------------------- */
+/* Comparing -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status read_chunk(const rondo_check *check, int which, const void *from, size_t bytes) {
   RONDO_TRY(rondo_copy_async(check->recorder->stream, check->chunks + (size_t)which * CHUNK_BYTES, from, bytes));
@@ -191,10 +191,10 @@ static rondo_status run_and_undo(rondo_check *check, bool is_elsewhere) {
   return status;
 }
 
-/* The work may have overwritten what the previous path left in the arena. */
+/* Restores inputs that are outputs of the ended path. The work may have overwritten them in the arena. */
 static rondo_status restore_ended(const rondo_check *check) {
   const rondo_recorder *recorder = check->recorder;
-  if (recorder->tree->device->ops->guard != NULL) return RONDO_OK; /* nothing shares bytes there */
+  if (recorder->tree->device->ops->guard != NULL) return RONDO_OK; /* such a device never reuses addresses */
   for (size_t i = 0; i < recorder->made->bound_count; i++) {
     const rondo_bound_input *bound = &recorder->made->bound[i];
     const rondo_resolved_input *input = &recorder->given[bound->input];
@@ -231,7 +231,7 @@ static void finish(rondo_check *check) {
   rondo_array_free(allocator, &check->left);
 }
 
-/* Deciding --------------------------------------------------------------------------------------------------------- */
+/* Result ----------------------------------------------------------------------------------------------------------- */
 
 static void copy_all(const rondo_recorder *recorder, const char *why) {
   for (size_t i = 0; i < recorder->made->bound_count; i++)
@@ -250,7 +250,7 @@ static bool gives_up(const rondo_recorder *recorder) {
 /* Why the check cannot run; NULL if it can. */
 static const char *find_obstacle(const rondo_recorder *recorder) {
   if (recorder->tree->has_unknown_outputs)
-    return "it is prepared while outputs of the previous step are held, so it cannot be tested";
+    return "it is prepared while outputs of the previous step are retained, so it cannot be tested";
   if (recorder->tree->is_watched && gives_up(recorder))
     return "it drops inputs, and on this device their lifetime ends with the first test run";
   return NULL;
@@ -264,7 +264,7 @@ rondo_status rondo_recorder_check(rondo_recorder *recorder) {
     copy_all(recorder, obstacle);
     return RONDO_OK;
   }
-  /* A failure of what the stream was given before is no finding, and would be lost as one. */
+  /* A failure of earlier work on the stream must not count as a failed check. */
   RONDO_TRY(rondo_stream_drain(recorder->stream, "rondo_function_call"));
   recorder->tree->info.checked++;
   const rondo_status status = run_both(&check);
@@ -274,6 +274,6 @@ rondo_status rondo_recorder_check(rondo_recorder *recorder) {
     copy_all(recorder, rondo_last_error()->message);
   else if (!check.is_same)
     copy_all(recorder,
-             "with inputs at other addresses it gives other results, or all inputs are zero, which tests nothing");
+             "it gives different results with inputs at other addresses, or all inputs are zero, which tests nothing");
   return RONDO_OK;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Demotes inputs that move. PyTorch's CUDAGraph Trees call this re-recording for managed inputs
- * (torch/_inductor/cudagraph_trees.py, cudagraph_managed_input_rerecord_limit). A new recording counts against an input
- * if the input, alone or with others, distinguishes the call from the most similar recording after the same parent. So
- * an input that does not move is never demoted, however others move. One function has, after one parent, at most as
- * many recordings for moved outputs as its number of inputs times the limit.
+ * Demotes inputs that move. PyTorch's CUDAGraph Trees have a similar limit for managed inputs
+ * (torch/_inductor/cudagraph_trees.py, cudagraph_managed_input_rerecord_limit). A new recording counts as a move of an
+ * input if the call differs in that input from the most similar recording after the same parent. So an input that does
+ * not move is never demoted. After one parent, a function has at most its number of inputs times the limit recordings
+ * for moved outputs.
  *
- * If the work writes a demoted input, or may write it, the copy is written back, declared or not: as an output of the
- * path, the input was written in place.
+ * If the work writes a demoted input, or may write it, the copy is written back even without a declaration, because an
+ * output of the path is written in place.
  */
 #include "tree/record/demote_inputs.h"
 
@@ -20,9 +20,10 @@
 #include "tree/recorded_calls.h"
 #include "tree/recording_key.h"
 
-/* Asking ----------------------------------------------------------------------------------------------------------- */
+/* Queries ---------------------------------------------------------------------------------------------------------- */
 
-/* NULL if no input of the function is demoted there. HOT: inspects one entry if calls repeat. */
+/* The demoted inputs of the function after this call; NULL: none. Moves them to the front, so that repeated calls
+ * inspect one entry. */
 static const rondo_demoted *find_demoted(rondo_recorded_call *parent, const rondo_function *function) {
   for (rondo_demoted **place = &parent->demoted; *place != NULL; place = &(*place)->next) {
     rondo_demoted *found = *place;
@@ -64,8 +65,8 @@ bool rondo_demoted_skips(const rondo_function *function, const rondo_resolved_in
 
 /* Counting --------------------------------------------------------------------------------------------------------- */
 
-/* How many outputs of the path the call has elsewhere than the recording, each of which is added to `moves` unless it
- * is NULL; SIZE_MAX when something else differs. */
+/* Counts the inputs that are a different output of the path than in the recording. SIZE_MAX: something else differs.
+ * `moves`, unless it is NULL, counts them by input. */
 static size_t count_moved(const rondo_recorded_call *call, const uint64_t *key, size_t key_count, uint32_t *moves) {
   const uint64_t *at = rondo_key_inputs(call->key), *now = rondo_key_inputs(key);
   size_t moved = 0;
@@ -84,8 +85,8 @@ static size_t count_moved(const rondo_recorded_call *call, const uint64_t *key, 
   return moved;
 }
 
-/* The recording most similar to the call; of several, the newest. `moves` become at least the counts of each such
- * recording. */
+/* Finds the recording most similar to the call; of several, the newest. Raises tree->moves to the counts of these
+ * recordings. */
 static const rondo_recorded_call *find_closest(const rondo_tree *tree, const rondo_form *form, size_t key_count,
                                                size_t input_count) {
   const rondo_recorded_call *closest = NULL;
@@ -111,9 +112,9 @@ rondo_status rondo_demoted_keep_moves(const rondo_tree *tree, rondo_recorded_cal
   return RONDO_OK;
 }
 
-/* What recordings write -------------------------------------------------------------------------------------------- */
+/* Written inputs --------------------------------------------------------------------------------------------------- */
 
-/* The recording takes its exec back, with addresses where its patches expect them. */
+/* Gives a shared exec the parameters of the segment. */
 static rondo_status take_exec(rondo_tree *tree, const rondo_recorded_call *call, const rondo_segment *segment) {
   assert(segment->tree_exec != NULL);
   return segment->tree_exec->holds == segment->number ? RONDO_OK : rondo_tree_exec_switch(tree, call, segment);
@@ -125,7 +126,7 @@ static rondo_status return_exec(const rondo_recorded_call *call, const rondo_seg
   return rondo_patch_rebase(segment->patches, call->patched_at);
 }
 
-/* Whether a segment writes the memory, or has its address in an unknown role. */
+/* Whether a segment writes the memory, or uses its address in an unknown way. */
 static rondo_status inspect_segment(const rondo_segment *segment, const rondo_keyed_input *input, bool *inout_written) {
   rondo_patch_look look;
   RONDO_TRY(rondo_patch_look_for("rondo_function_call", segment->exec, input->address, input->bytes, &look));
@@ -169,7 +170,7 @@ static void free_one(rondo_tree *tree, rondo_demoted *demoted) {
   tree->demotion_count--;
 }
 
-/* The demotions of the function after the path's end. *out stays NULL if their number has reached the limit. */
+/* Finds or makes the demotions of the function after the path's end. *out is NULL if the limit is reached. */
 static rondo_status open_demoted(rondo_tree *tree, const rondo_function *function, rondo_demoted **out) {
   const rondo_allocator *allocator = &tree->allocator;
   *out = find_demoted(tree->current, function) == NULL ? NULL : tree->current->demoted;
@@ -209,7 +210,7 @@ static void demote(rondo_function *function, rondo_demoted *demoted, size_t inde
   function->info.demoted++;
   tree->info.demoted++;
   rondo_log(RONDO_LOG_INFO, "tree",
-            "input %zu of '%s' was another output of the path in %" PRIu32 " recordings after recording %" PRIu32
+            "input %zu of '%s' was a different output of the path in %" PRIu32 " recordings after recording %" PRIu32
             ": from now on %s there",
             index, function->origin->name, tree->moves[index], tree->current->number,
             is_skipped ? "the function runs eagerly" : "it is patched or copied like a moving input");
@@ -227,7 +228,7 @@ static bool is_shared_there(const rondo_recorded_call *call, size_t index, const
   return false;
 }
 
-/* Whether the recording has a demoted input as an output of the path. No call matches it any more. */
+/* Whether the recording has an output of the path as a demoted input. Then no call matches it any more. */
 static bool is_over(const rondo_recorded_call *call, const rondo_demoted *demoted) {
   const uint64_t *words = rondo_key_inputs(call->key);
   if (call->function != demoted->function) return false;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Finds addresses that no parameter declares. The body is recorded twice more, with its moving inputs elsewhere and
- * then at their first addresses, and the patch set compares the recordings. These recordings never run on the device,
- * and are not kept.
+ * Finds uses of addresses that no parameter declares. The body is captured twice more: with its moving inputs
+ * elsewhere, and with them at their first addresses. The patch set compares the graphs, which are never launched.
  */
 #include <string.h>
 
@@ -10,19 +9,19 @@
 #include "tree/record/function_body.h"
 #include "tree/record/record_call.h"
 
-/* An additional recording of the body, with its own slots after the first `block_count` of the recorder's blocks. */
+/* An additional capture of the body. Its slots come after the first `block_count` of the recorder's blocks. */
 typedef struct rondo_further {
   rondo_recorder *recorder;
   rondo_arena_slot *slots;
   rondo_resolved_input *inputs;
   size_t block_count, slot_count;
-  bool is_planned; /* as the first one was; otherwise memory is placed sequentially */
+  bool is_planned; /* its memory is planned as in the first capture; otherwise it is placed sequentially */
 } rondo_further;
 
-/* Placed after the other slots, so that later allocations of the body move by a different distance than the slots. */
+/* A gap after the slots, so that allocations of the body move by a different distance than the slots. */
 enum { GAP_BYTES = 4096 };
 
-/* No input was given up yet, and moving inputs are in the slots. */
+/* The body sees moving inputs in the slots, and no input is given up yet. */
 static void show_inputs(const rondo_further *further) {
   const rondo_recorder *recorder = further->recorder;
   const rondo_recorded_call *made = recorder->made;
@@ -60,7 +59,8 @@ static bool has_same_slots(const rondo_further *further) {
   return true;
 }
 
-/* Records with the inputs elsewhere: next to the slots of the first recording, which are blocks of this one. */
+/* Captures with the inputs elsewhere. The slots of the first capture are blocks here, so the new slots do not overlap.
+ */
 static rondo_status capture_moved(rondo_further *further) {
   rondo_recorder *recorder = further->recorder;
   const size_t count = recorder->made->bound_count;
@@ -72,9 +72,9 @@ static rondo_status capture_moved(rondo_further *further) {
   return RONDO_OK;
 }
 
-/* Records with the inputs at their first addresses. Without this recording, noise in the launches of libraries cannot
- * be distinguished from moved addresses, so nothing is compared. A device that watches lifetimes never reuses an
- * address, and does not accept the work of libraries. */
+/* Captures with the inputs at their first addresses. Values in launches of libraries that differ from this capture too
+ * are noise, not addresses. A device that watches lifetimes does not need this: it never reuses an address, and does
+ * not accept the work of libraries. */
 static rondo_status capture_again(rondo_further *further) {
   if (further->recorder->tree->device->ops->guard != NULL) return RONDO_OK;
   further->block_count = further->recorder->path_blocks;

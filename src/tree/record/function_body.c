@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The interface of a call for its body: stream, inputs, outputs, host steps, and ways to refuse recording. Recorded and
- * eager calls use the same code, because an output is memory allocated on the stream in both.
+ * The interface of a call for its body: stream, inputs, outputs, host steps and refusals. Recorded and eager calls use
+ * the same code, because in both an output is memory that is allocated on the stream.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
-/* Entries after the last successful output belong to calls that were refused. */
+/* Removes entries after the last output, which belong to refused calls of rondo_call_output. Checks that there is no
+ * gap. */
 static rondo_status settle_outputs(rondo_call *call) {
   while (call->outputs.count > 0 && !call->outputs.items[call->outputs.count - 1].is_made) call->outputs.count--;
   for (size_t i = 0; i < call->outputs.count; i++)
@@ -85,7 +86,7 @@ void rondo_body_free(rondo_call *call) {
   rondo_launch_values_free(&call->values);
 }
 
-/* Looking ---------------------------------------------------------------------------------------------------------- */
+/* Inputs ----------------------------------------------------------------------------------------------------------- */
 
 rondo_stream *rondo_call_stream(const rondo_call *call) { return call == NULL ? NULL : call->stream; }
 
@@ -117,7 +118,7 @@ rondo_status rondo_call_get_input(const rondo_call *call, size_t index, rondo_in
 
 /* Outputs ---------------------------------------------------------------------------------------------------------- */
 
-/* The entry of output `index`, which must not exist yet. */
+/* Opens the entry of output `index`, which must not exist yet. */
 static rondo_status open_output(const char *name, rondo_call *call, size_t index, rondo_made_output **out) {
   RONDO_TRY(rondo_require(name, "the call", call));
   if (index >= MAX_OUTPUTS)
@@ -133,7 +134,7 @@ static rondo_status open_output(const char *name, rondo_call *call, size_t index
                     call->function->origin->name);
 }
 
-/* Messages name an output by its name, or by function and number. */
+/* Messages use the name of an output, or the function and the number of the output. */
 static void name_output(const rondo_call *call, size_t index, const char *name, rondo_made_output *made) {
   if (name[0] != '\0')
     (void)snprintf(made->name, sizeof made->name, "%.60s", name);
@@ -217,7 +218,7 @@ rondo_status rondo_call_output_of_output(rondo_call *call, size_t index, size_t 
   return RONDO_OK;
 }
 
-/* Saying ----------------------------------------------------------------------------------------------------------- */
+/* Requests --------------------------------------------------------------------------------------------------------- */
 
 /* Whether an output refers to the input and retains it. */
 static bool is_returned(const rondo_call *call, size_t input) {
@@ -235,7 +236,8 @@ rondo_status rondo_call_drop_input(rondo_call *call, size_t index) {
   if (!input->is_sole || input->is_dropped || is_returned(call, index)) return RONDO_OK;
   input->is_dropped = input->way == RONDO_WAY_MANAGED;
   if (call->recorder != NULL) return rondo_recorder_drop_input(call, index);
-  if (call->outer == NULL) rondo_profile_note_end(call->stream, index + 1); /* keys are of the whole call's inputs */
+  if (call->outer == NULL)
+    rondo_profile_note_end(call->stream, index + 1); /* keys refer to inputs of the outermost call */
   return RONDO_OK;
 }
 
@@ -255,7 +257,7 @@ rondo_status rondo_call_warm_up_again(rondo_call *call) {
   return RONDO_OK;
 }
 
-/* The refusal counts for the form of the outermost call, unless the reason depends on the tree. */
+/* The refusal applies to the form of the outermost call. */
 rondo_status rondo_call_refuse(rondo_call *call, rondo_skip reason, const char *what) {
   const char *const name = "rondo_call_refuse";
   RONDO_TRY(rondo_require(name, "the call", call));

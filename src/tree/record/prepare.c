@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Prepares a call: warms up and records what the call would, without being a call. Runs of the body are saved and
- * undone, and recordings are not launched. At the end the path is unchanged, and so is everything that can be read of
- * it.
+ * Prepares a call: warms up and records as the call would, but without effects. Runs of the body are undone, and
+ * recordings are not launched. At the end the path and its outputs are unchanged.
  */
 #include "base/log.h"
 
@@ -25,7 +24,7 @@
 
 #define CALL "rondo_function_prepare"
 
-/* For a body that repeatedly says that it is not warm (rondo_call_warm_up_again). */
+/* In addition to the function's warm-ups, for a body that calls rondo_call_warm_up_again each time. */
 enum { MAX_WARM_UPS = 64 };
 
 typedef struct rondo_preparation {
@@ -87,7 +86,7 @@ static rondo_status record_once(const rondo_preparation *p, size_t key_count, ro
   return RONDO_OK;
 }
 
-/* A recording that departs from its profile is made again from what it did. */
+/* If a recording departs from its profile, it is recorded again with a new profile. */
 static rondo_status record(const rondo_preparation *p, size_t key_count) {
   rondo_record_result result;
   for (int i = 0; i < RONDO_MAX_FAILURES; i++) {
@@ -99,7 +98,7 @@ static rondo_status record(const rondo_preparation *p, size_t key_count) {
   return refuse(p->function, result.skip, result.message);
 }
 
-/* Makes the call's key, with inputs as they are demoted. */
+/* Makes the key of the call, with demoted inputs, and looks it up. */
 static bool find_recorded(const rondo_preparation *p, size_t *out_key_count) {
   rondo_tree *tree = p->function->tree;
   if (tree->current != NULL && tree->current->demoted != NULL) rondo_demoted_apply(p->function, tree->inputs);
@@ -153,7 +152,7 @@ static rondo_status prepare_padded(rondo_preparation *p) {
 
 /* The path --------------------------------------------------------------------------------------------------------- */
 
-/* The end of a path that is suspended while another one begins. */
+/* The state of a path that is suspended. */
 typedef struct suspended_path {
   size_t bits;
   bool is_eager;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Copies of what a run may write, made in stream order before the run and restored after it, bit for bit.
+ * Copies the inputs that a run may write, in stream order before the run, and restores them after it.
  */
 #include "tree/record/save_inputs.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Checks what a captured graph must not contain: work that the host would have to decide again, and copies of host
- * memory that may be freed. Kernels may receive any address that the device can access. Host memory of the library that
- * they use is watched.
+ * Refuses work that a captured graph must not contain: decisions that the host would have to make again, and copies of
+ * host memory that may be freed. Kernels may receive any address that the device can access. Host memory of
+ * rondo_host_malloc that the graph uses is watched.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -41,10 +41,10 @@ static rondo_status refuse_host_memory(const visit *at, const rondo_node_address
   const bool is_source = at->params->kind == RONDO_NODE_COPY && place->field == 1;
   return rondo_fail_node(
       RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
-      "%s: %s of %s %s host memory at %p, %s: at a replay it may be another's. Feed and fetch "
-      "outside of the capture: write inputs to memory that was allocated before it, replay, and read "
-      "outputs after that; or keep memory of rondo_host_malloc until the reset; or promise to keep "
-      "this (rondo_recording_options.lasting_host_memory)",
+      "%s: %s of %s %s host memory at %p, %s: at a replay it may have another owner. Copy inputs and "
+      "outputs outside of the capture, from and to memory that was allocated before it; or use memory "
+      "of rondo_host_malloc and keep it until the reset; or promise to keep this memory "
+      "(rondo_recording_options.lasting_host_memory)",
       at->call, label_of(at, label), at->recording->label, is_source ? "reads" : "writes", (const void *)place->address,
       freed ? "which rondo_host_free has freed" : "which the library does not know");
 }
