@@ -161,7 +161,7 @@ static bool find_moved(rondo_function *function, const rondo_form *form, bool is
     rondo_keyed_input recorded, asked;
     then = rondo_key_read_input(then, false, &recorded);
     now = rondo_key_read_input(now, false, &asked);
-    if (recorded.way != RONDO_WAY_STATIC || asked.way != RONDO_WAY_STATIC) continue;
+    if (recorded.role != RONDO_ROLE_STATIC || asked.role != RONDO_ROLE_STATIC) continue;
     if (recorded.address == asked.address) continue;
     note_moved(function, is_full, i, recorded.address, asked.address);
     return true;

@@ -34,9 +34,9 @@ static rondo_status resolve_buffer(const char *call, const rondo_function *funct
     out->shape = buffer->extent.shape;
   }
   const rondo_buffer *base = buffer->base != NULL ? buffer->base : buffer;
-  if (base->kind == RONDO_BUFFER_ARENA && base->commons == function->tree->commons) out->way = RONDO_WAY_MANAGED;
+  if (base->kind == RONDO_BUFFER_ARENA && base->commons == function->tree->commons) out->role = RONDO_ROLE_MANAGED;
   out->is_sole =
-      given->give && (out->way == RONDO_WAY_MANAGED || rondo_buffer_is_of_warm_up(buffer, function->tree->commons)) &&
+      given->give && (out->role == RONDO_ROLE_MANAGED || rondo_buffer_is_of_warm_up(buffer, function->tree->commons)) &&
       buffer->base == NULL && offset == 0 && atomic_load_explicit(&buffer->references, memory_order_relaxed) == 1;
   return RONDO_OK;
 }
@@ -57,10 +57,10 @@ static rondo_status resolve_memory(const char *call, const rondo_function *funct
 }
 
 /* The role of an input whose declared kind is MOVING or STATIC. An output of the path later becomes MANAGED. */
-static inline rondo_input_way way_of_memory(uint32_t kind) {
-  static_assert((int)RONDO_WAY_MOVING == RONDO_INPUT_MOVING && (int)RONDO_WAY_STATIC == RONDO_INPUT_STATIC,
+static inline rondo_input_role role_of_memory(uint32_t kind) {
+  static_assert((int)RONDO_ROLE_MOVING == RONDO_INPUT_MOVING && (int)RONDO_ROLE_STATIC == RONDO_INPUT_STATIC,
                 "kinds of memory are ways");
-  return (rondo_input_way)(kind & 0xff);
+  return (rondo_input_role)(kind & 0xff);
 }
 
 /* Whether no other input is the same buffer. */
@@ -78,15 +78,15 @@ static rondo_status resolve_input(const char *call, const rondo_function *functi
   *out = (rondo_resolved_input){.is_mutated = (kind & RONDO_INPUT_MUTATED) != 0};
   switch (kind & 0xff) {
     case RONDO_INPUT_SCALAR:
-      out->way = RONDO_WAY_SCALAR;
+      out->role = RONDO_ROLE_SCALAR;
       out->bytes = own->scalar;
       return RONDO_OK;
     case RONDO_INPUT_OPAQUE:
-      out->way = RONDO_WAY_OPAQUE;
+      out->role = RONDO_ROLE_OPAQUE;
       out->address = own->address;
       return RONDO_OK;
     default:
-      out->way = way_of_memory(kind);
+      out->role = role_of_memory(kind);
       RONDO_TRY(resolve_memory(call, function, index, own, out));
       out->is_sole = out->is_sole && is_one_input(given, count, index);
       return RONDO_OK;
@@ -116,7 +116,7 @@ rondo_status rondo_inputs_resolve(const char *call, const rondo_function *functi
       RONDO_TRY(resolve_input(call, function, i, given, &out[i]));
       continue;
     }
-    out[i] = (rondo_resolved_input){.way = way_of_memory(kinds[i]),
+    out[i] = (rondo_resolved_input){.role = role_of_memory(kinds[i]),
                                     .is_mutated = (kinds[i] & RONDO_INPUT_MUTATED) != 0,
                                     .type = given[i].type,
                                     .rank = given[i].rank,
@@ -131,17 +131,17 @@ void rondo_inputs_leave_path(const rondo_function *function, rondo_resolved_inpu
   for (size_t i = 0; i < function->options.input_count; i++) {
     rondo_resolved_input *input = &inputs[i];
     input->is_sole = false;
-    if (input->way != RONDO_WAY_MANAGED) continue;
+    if (input->role != RONDO_ROLE_MANAGED) continue;
     const rondo_buffer *buffer = input->buffer;
     const rondo_buffer *base = buffer->base != NULL ? buffer->base : buffer;
-    input->way = RONDO_WAY_MOVING;
+    input->role = RONDO_ROLE_MOVING;
     input->is_of_ending = base->kind == RONDO_BUFFER_ARENA;
     if (!input->is_of_ending) input->address = rondo_buffer_memory(buffer) + input->offset;
   }
 }
 
 bool rondo_inputs_overlap(const rondo_resolved_input *a, const rondo_resolved_input *b) {
-  return b->way <= RONDO_WAY_MANAGED && a->bytes > 0 && b->bytes > 0 && a->address < b->address + b->bytes &&
+  return b->role <= RONDO_ROLE_MANAGED && a->bytes > 0 && b->bytes > 0 && a->address < b->address + b->bytes &&
          b->address < a->address + a->bytes;
 }
 
@@ -163,8 +163,8 @@ bool rondo_inputs_are_written_shared(const rondo_function *function, const rondo
   sort_by_address(inputs, function->by_address, count);
   for (size_t i = 0; i < count; i++) {
     const rondo_resolved_input *input = &inputs[function->by_address[i]];
-    if (input->way > RONDO_WAY_MANAGED || input->bytes == 0) continue;
-    const bool moves = input->way == RONDO_WAY_MOVING;
+    if (input->role > RONDO_ROLE_MANAGED || input->bytes == 0) continue;
+    const bool moves = input->role == RONDO_ROLE_MOVING;
     for (int other_moves = !moves; other_moves < 2; other_moves++)
       for (int other_is_mutated = !input->is_mutated; other_is_mutated < 2; other_is_mutated++)
         if (ends[other_moves][other_is_mutated] > input->address) return true;

@@ -73,7 +73,7 @@ rondo_status rondo_eager_host_step(rondo_call *call, rondo_host_function step, v
 static void free_outputs(const rondo_call *call, size_t from) {
   for (size_t i = from; i < call->outputs.count; i++) {
     const rondo_output *output = &call->outputs.items[i].output;
-    if (output->place == RONDO_OUTPUT_FRESH) rondo_owned_free_address(call->tree, call->stream, output->address);
+    if (output->kind == RONDO_OUTPUT_FRESH) rondo_owned_free_address(call->tree, call->stream, output->address);
   }
 }
 

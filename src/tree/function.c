@@ -34,7 +34,7 @@ void rondo_form_skip(rondo_form *form, rondo_skip skip, const char *message) {
 bool rondo_form_is_skipped(const rondo_form *form, const rondo_resolved_input *inputs) {
   if (form->skip != RONDO_SKIP_MUTATED_INPUT) return form->skip != RONDO_SKIP_NONE;
   const rondo_resolved_input *written = &inputs[form->written_input];
-  return written->way != RONDO_WAY_MANAGED && !written->is_mutated;
+  return written->role != RONDO_ROLE_MANAGED && !written->is_mutated;
 }
 
 /* Reasons that are known before the first call of the form. */
@@ -347,7 +347,7 @@ void rondo_memory_protect_inputs(rondo_tree *tree, rondo_stream *stream, const r
   if (!tree->is_watched || rondo_inputs_are_written_shared(function, tree->inputs)) return;
   for (size_t i = 0; i < function->options.input_count; i++) {
     const rondo_resolved_input *input = &tree->inputs[i];
-    if (input->way == RONDO_WAY_MOVING && !input->is_mutated && input->bytes > 0 && !is_of_path(tree, input))
+    if (input->role == RONDO_ROLE_MOVING && !input->is_mutated && input->bytes > 0 && !is_of_path(tree, input))
       rondo_memory_set_read_only(tree->memory, stream->queue, input->address, on);
   }
 }

@@ -144,7 +144,7 @@ static rondo_status pad(rondo_tree *tree, rondo_stream *stream, const rondo_padd
   padded->given_bytes = input->bytes;
   memcpy(padded->shape, input->shape, input->rank * sizeof padded->shape[0]);
   padded->shape[0] = padding->padded_rows;
-  input->way = RONDO_WAY_MOVING;
+  input->role = RONDO_ROLE_MOVING;
   input->is_sole = input->is_of_ending = false;
   input->buffer = NULL;
   input->address = padded->memory;

@@ -8,7 +8,7 @@
 
 /* An input as a key or a form describes it. */
 typedef struct rondo_keyed_input {
-  rondo_input_way way; /* a form has the declared one, so an output of the path is MOVING or STATIC there */
+  rondo_input_role role; /* a form has the declared one, so an output of the path is MOVING or STATIC there */
   uint32_t type, rank;
   uint64_t bytes;        /* a SCALAR's value */
   const uint64_t *shape; /* points into the key */

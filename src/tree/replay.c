@@ -51,7 +51,8 @@ static bool is_copied_before(const rondo_recorded_call *call, const rondo_bound_
 }
 
 static inline bool is_patched_now(const rondo_bound_input *bound, const rondo_resolved_input *input) {
-  return bound->way == RONDO_BOUND_PATCHED && !input->is_of_ending && rondo_patch_fits(bound->recorded, input->address);
+  return bound->method == RONDO_BOUND_PATCHED && !input->is_of_ending &&
+         rondo_patch_fits(bound->recorded, input->address);
 }
 
 /* Sets the address that the launch uses: the address of the input, or of its slot. In the latter case, copies the input
@@ -64,7 +65,7 @@ static rondo_status bind_input(rondo_tree *tree, rondo_stream *stream, const ron
     tree->info.patched_inputs++;
     return RONDO_OK;
   }
-  if (bound->way == RONDO_BOUND_COPIED && !is_copied_before(call, bound, input) &&
+  if (bound->method == RONDO_BOUND_COPIED && !is_copied_before(call, bound, input) &&
       rondo_input_can_be_copied(tree, input->address, input->bytes)) {
     tree->info.copied_inputs++;
     tree->info.copied_bytes += bound->bytes;
@@ -123,8 +124,8 @@ static rondo_status bind_saved(rondo_tree *tree, const rondo_recorded_call *call
 /* Whether setting the address suffices. `last` is the address that was set last. */
 static inline bool is_settable(const rondo_tree *tree, const rondo_bound_input *bound, const char *address,
                                const void *last) {
-  if (__builtin_expect(bound->way == RONDO_BOUND_PATCHED, 1)) return rondo_patch_fits(bound->recorded, address);
-  return bound->way == RONDO_BOUND_COPIED &&
+  if (__builtin_expect(bound->method == RONDO_BOUND_PATCHED, 1)) return rondo_patch_fits(bound->recorded, address);
+  return bound->method == RONDO_BOUND_COPIED &&
          (address == last || rondo_input_can_be_copied(tree, address, bound->bytes));
 }
 
@@ -144,7 +145,7 @@ static inline __attribute__((always_inline)) bool set_addresses(rondo_tree *tree
     const char *address = given != NULL ? given[at].address : inputs[at].address;
     if (!is_settable(tree, &bound[i], address, addresses[i])) return false;
     addresses[i] = address;
-    if (__builtin_expect(bound[i].way == RONDO_BOUND_PATCHED, 1)) continue;
+    if (__builtin_expect(bound[i].method == RONDO_BOUND_PATCHED, 1)) continue;
     copied++;
     bytes += bound[i].bytes;
   }

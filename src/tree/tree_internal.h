@@ -90,7 +90,7 @@ typedef enum rondo_output_kind {
 } rondo_output_kind;
 
 typedef struct rondo_output {
-  rondo_output_kind place;
+  rondo_output_kind kind;
   uint32_t of;         /* OF_*: number of the input or output */
   size_t offset;       /* ... and the offset in it */
   void *address;       /* FRESH */
@@ -100,14 +100,14 @@ typedef struct rondo_output {
 } rondo_output;
 
 /* How recorded work accesses a moving input. */
-typedef enum rondo_bound_way {
+typedef enum rondo_bound_method {
   RONDO_BOUND_PATCHED = 1,  /* its address is patched into the nodes that use it */
   RONDO_BOUND_COPIED,       /* a node copies it into its slot, perhaps with other inputs; the source is patched */
   RONDO_BOUND_COPIED_BEFORE /* a copy into its slot is enqueued before the launch */
-} rondo_bound_way;
+} rondo_bound_method;
 
 typedef struct rondo_bound_input {
-  rondo_bound_way way;
+  rondo_bound_method method;
   uint32_t input;
   bool is_mutated; /* its slot is copied back after the work */
   uint32_t sites;  /* number of uses of its address in the work */
@@ -236,16 +236,16 @@ struct rondo_tree {
 };
 
 /* How a call uses an input. */
-typedef enum rondo_input_way {
-  RONDO_WAY_MOVING = 1,
-  RONDO_WAY_STATIC,
-  RONDO_WAY_MANAGED, /* an output of the path */
-  RONDO_WAY_SCALAR,
-  RONDO_WAY_OPAQUE
-} rondo_input_way;
+typedef enum rondo_input_role {
+  RONDO_ROLE_MOVING = 1,
+  RONDO_ROLE_STATIC,
+  RONDO_ROLE_MANAGED, /* an output of the path */
+  RONDO_ROLE_SCALAR,
+  RONDO_ROLE_OPAQUE
+} rondo_input_role;
 
 typedef struct rondo_resolved_input {
-  rondo_input_way way;
+  rondo_input_role role;
   bool is_mutated;   /* declared as RONDO_INPUT_MUTATED; or it is demoted, and the work may write it */
   bool is_sole;      /* an output of the path or of the warm-up that the caller gives up and nobody else retains */
   bool is_dropped;   /* ... and the body no longer needs it */

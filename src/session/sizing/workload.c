@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The workload is sampled. A sampled batch takes random requests from the history one after the other. After each
  * request, what it has so far is a batch that may run. A batch of k requests has 1 / k^2.5 of the weight of a single
- * request: under load more requests run together, but the rows of large batches vary so much that no size fits them; and
- * most sizes should serve single requests, which run while the session is idle.
+ * request: under load more requests run together, but the rows of large batches vary so much that no size fits them;
+ * and most sizes should serve single requests, which run while the session is idle.
  */
 #include "session/sizing/workload.h"
 

@@ -45,10 +45,10 @@ static void explain_bound(const rondo_recorded_call *call, size_t input, rondo_d
                                       [RONDO_BOUND_COPIED_BEFORE] = "copied before"};
   const rondo_bound_input *bound = find_bound(call, input);
   if (bound == NULL) return;
-  rondo_document_string(out, "way", names[bound->way], "%");
-  if (bound->way == RONDO_BOUND_COPIED_BEFORE) rondo_document_say(out, " the launch");
+  rondo_document_string(out, "way", names[bound->method], "%");
+  if (bound->method == RONDO_BOUND_COPIED_BEFORE) rondo_document_say(out, " the launch");
   rondo_document_count(out, "nodes", count_nodes_of(call, bound),
-                       bound->way == RONDO_BOUND_PATCHED ? " in % node(s)" : NULL);
+                       bound->method == RONDO_BOUND_PATCHED ? " in % node(s)" : NULL);
 }
 
 static void explain_address(const char *address, rondo_document *out) {
@@ -59,7 +59,7 @@ static void explain_address(const char *address, rondo_document *out) {
 
 static bool contains(const rondo_output *output, const char *address) {
   const char *begin = output->address;
-  return output->place == RONDO_OUTPUT_FRESH && address >= begin && address < begin + output->extent.bytes;
+  return output->kind == RONDO_OUTPUT_FRESH && address >= begin && address < begin + output->extent.bytes;
 }
 
 /* Names the output at the address. If several outputs of the path use the address, the latest one. */
@@ -84,9 +84,9 @@ static void explain_inputs(const rondo_recorded_call *call, rondo_document *out)
     rondo_document_object_begin(out, NULL);
     rondo_document_number(out, NULL, i, "input %:");
     rondo_explain_input(&input, " %", out);
-    if (input.way == RONDO_WAY_MOVING) explain_bound(call, i, out);
-    if (input.way == RONDO_WAY_STATIC) explain_address(input.address, out);
-    if (input.way == RONDO_WAY_MANAGED) explain_source(call, input.address, out);
+    if (input.role == RONDO_ROLE_MOVING) explain_bound(call, i, out);
+    if (input.role == RONDO_ROLE_STATIC) explain_address(input.address, out);
+    if (input.role == RONDO_ROLE_MANAGED) explain_source(call, input.address, out);
     rondo_document_object_end(out);
   }
   rondo_document_list_end(out);
@@ -113,15 +113,15 @@ static void explain_output(const rondo_tree *tree, const rondo_recorded_call *ca
   begin_line(call, out);
   rondo_document_object_begin(out, NULL);
   rondo_document_number(out, NULL, index, "output %:");
-  rondo_document_string(out, "place", places[output->place], NULL);
+  rondo_document_string(out, "place", places[output->kind], NULL);
   rondo_document_bytes(out, "bytes", output->extent.bytes, " %");
-  if (output->place == RONDO_OUTPUT_FRESH) {
+  if (output->kind == RONDO_OUTPUT_FRESH) {
     rondo_document_number(out, "offset", find_offset(tree, output), " at % of the arena");
     rondo_document_flag(out, "is_live", is_live(tree, call, output), "live", NULL);
-  } else if (output->place != RONDO_OUTPUT_EMPTY) {
+  } else if (output->kind != RONDO_OUTPUT_EMPTY) {
     rondo_document_number(out, "offset", output->offset, " at %");
     rondo_document_number(out, "of", output->of,
-                          output->place == RONDO_OUTPUT_OF_INPUT ? " of input %" : " of output %");
+                          output->kind == RONDO_OUTPUT_OF_INPUT ? " of input %" : " of output %");
   }
   rondo_document_object_end(out);
 }
@@ -215,7 +215,7 @@ static void explain_slots(const rondo_recorded_call *call, rondo_document *out) 
   uint64_t bytes = 0, idle = 0;
   for (size_t i = 0; i < call->bound_count; i++) {
     bytes += call->bound[i].bytes;
-    if (call->bound[i].way == RONDO_BOUND_PATCHED) idle += call->bound[i].bytes;
+    if (call->bound[i].method == RONDO_BOUND_PATCHED) idle += call->bound[i].bytes;
   }
   if (call->bound_count > 0) begin_line(call, out);
   rondo_document_bytes(out, "slot_bytes", bytes, call->bound_count > 0 ? "% in slots" : NULL);

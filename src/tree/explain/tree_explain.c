@@ -147,14 +147,14 @@ static void explain_shape(const rondo_keyed_input *input, rondo_document *out) {
 }
 
 void rondo_explain_input(const rondo_keyed_input *input, const char *phrase, rondo_document *out) {
-  static const char *const names[] = {[RONDO_WAY_MOVING] = "moving",
-                                      [RONDO_WAY_STATIC] = "static",
-                                      [RONDO_WAY_MANAGED] = "managed",
-                                      [RONDO_WAY_SCALAR] = "scalar",
-                                      [RONDO_WAY_OPAQUE] = "opaque"};
-  rondo_document_string(out, "kind", names[input->way], phrase);
-  if (input->way == RONDO_WAY_OPAQUE) return;
-  if (input->way == RONDO_WAY_SCALAR) {
+  static const char *const names[] = {[RONDO_ROLE_MOVING] = "moving",
+                                      [RONDO_ROLE_STATIC] = "static",
+                                      [RONDO_ROLE_MANAGED] = "managed",
+                                      [RONDO_ROLE_SCALAR] = "scalar",
+                                      [RONDO_ROLE_OPAQUE] = "opaque"};
+  rondo_document_string(out, "kind", names[input->role], phrase);
+  if (input->role == RONDO_ROLE_OPAQUE) return;
+  if (input->role == RONDO_ROLE_SCALAR) {
     rondo_document_number(out, "value", input->bytes, " %");
     return;
   }

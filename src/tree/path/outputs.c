@@ -93,7 +93,7 @@ static rondo_status make_fresh(rondo_tree *tree, rondo_function *function, rondo
 static rondo_status make_one(rondo_tree *tree, rondo_function *function, rondo_output_source source,
                              const rondo_output *output, const rondo_resolved_input *inputs, rondo_buffer **outputs,
                              rondo_buffer **out) {
-  switch (output->place) {
+  switch (output->kind) {
     case RONDO_OUTPUT_EMPTY:
       return make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, NULL, out);
     case RONDO_OUTPUT_FRESH:

@@ -84,7 +84,8 @@ static size_t next_part(const rondo_tree *tree, const rondo_path_plan *plan) {
 static bool is_given(const rondo_planned_part *part, const rondo_resolved_input *inputs) {
   for (size_t i = 0; i < part->given_up_count; i++) {
     const rondo_resolved_input *input = &inputs[part->given_up[i].key - 1];
-    if (input->way != RONDO_WAY_MANAGED || !input->is_sole || input->buffer->bit != part->given_up[i].bit) return false;
+    if (input->role != RONDO_ROLE_MANAGED || !input->is_sole || input->buffer->bit != part->given_up[i].bit)
+      return false;
   }
   return true;
 }
@@ -244,7 +245,7 @@ static void fill_part(planned_path *path, size_t index) {
   for (size_t i = 0; i < call->output_count; i++) {
     const rondo_output *output = &call->outputs[i];
     rondo_path_end end = {.allocation = output->allocation};
-    if (output->place == RONDO_OUTPUT_FRESH && find_life_end(path, index + 1, output->bit, &end))
+    if (output->kind == RONDO_OUTPUT_FRESH && find_life_end(path, index + 1, output->bit, &end))
       path->ends[path->end_count++] = end;
   }
   part->end_count = path->end_count - first_end;
@@ -273,7 +274,7 @@ static rondo_status fill_blocks(planned_path *path) {
     for (size_t i = 0; i < at->output_count; i++) {
       const rondo_output *output = &at->outputs[i];
       rondo_path_end end = {.key = 0};
-      if (output->place != RONDO_OUTPUT_FRESH || is_dead_before(first, output->bit)) continue;
+      if (output->kind != RONDO_OUTPUT_FRESH || is_dead_before(first, output->bit)) continue;
       if (!find_life_end(path, 0, output->bit, &end)) end = (rondo_path_end){.key = 0};
       path->blocks[path->block_count++] = (rondo_arena_block){
           .address = output->address, .bytes = output->extent.bytes, .key = end.key, .part = end.part};

@@ -90,7 +90,7 @@ static bool fill_outputs(const rondo_form *form, rondo_recorded_call *call) {
   for (size_t i = 0; i < call->output_count; i++) {
     rondo_output *output = &call->outputs[i];
     if (form->output_orders[i] == 0) continue;
-    output->place = RONDO_OUTPUT_FRESH;
+    output->kind = RONDO_OUTPUT_FRESH;
     output->bit = call->first_bit + call->bit_count++;
     if (!find_allocation(call->noted, form->output_orders[i] - 1, &output->allocation)) return false;
   }
@@ -108,7 +108,7 @@ static rondo_status fill_dead_before(const rondo_tree *tree, rondo_recorded_call
 
 /* Whether the input will have a slot in the recording. Outputs of the path have none. */
 static bool has_slot(const rondo_tree *tree, const rondo_resolved_input *input) {
-  if (input->way != RONDO_WAY_MOVING || input->bytes == 0) return false;
+  if (input->role != RONDO_ROLE_MOVING || input->bytes == 0) return false;
   return input->buffer == NULL || !rondo_buffer_is_of_warm_up(input->buffer, tree->commons);
 }
 
@@ -169,7 +169,7 @@ static rondo_status add(rondo_function *function, rondo_form *form, rondo_record
 
 static void mark_outputs(const rondo_recorded_call *call, rondo_buffer *const *outputs, size_t count) {
   for (size_t i = 0; i < count && i < call->output_count; i++) {
-    if (call->outputs[i].place != RONDO_OUTPUT_FRESH || outputs[i]->kind != RONDO_BUFFER_OWNED) continue;
+    if (call->outputs[i].kind != RONDO_OUTPUT_FRESH || outputs[i]->kind != RONDO_BUFFER_OWNED) continue;
     outputs[i]->is_of_warm_up = true;
     outputs[i]->bit = call->outputs[i].bit;
   }

@@ -51,11 +51,11 @@ static double cost_of_all(const rondo_costs *costs, const rondo_binding_choice *
 }
 
 /* RONDO_BINDING_AUTOMATIC binds each input in the cheaper way. */
-static void bind_each(const rondo_costs *costs, rondo_binding_choice *choices, size_t count, rondo_binding way) {
+static void bind_each(const rondo_costs *costs, rondo_binding_choice *choices, size_t count, rondo_binding policy) {
   for (size_t i = 0; i < count; i++) {
     rondo_binding_choice *choice = &choices[i];
-    const bool pays = way == RONDO_BINDING_PATCH ||
-                      (way == RONDO_BINDING_AUTOMATIC && patch_cost(costs, choice) <= copy_cost(costs, choice));
+    const bool pays = policy == RONDO_BINDING_PATCH ||
+                      (policy == RONDO_BINDING_AUTOMATIC && patch_cost(costs, choice) <= copy_cost(costs, choice));
     choice->is_patched = choice->info.is_patchable && pays;
   }
 }
@@ -63,17 +63,17 @@ static void bind_each(const rondo_costs *costs, rondo_binding_choice *choices, s
 /* Chooses the cheapest of three: all patched, all copied, or each input by itself. No other choice can cost less,
  * because the fixed cost of each mechanism is paid once. */
 static void choose(rondo_device *device, rondo_binding_choice *choices, size_t count) {
-  static const rondo_binding ways[] = {RONDO_BINDING_PATCH, RONDO_BINDING_AUTOMATIC, RONDO_BINDING_COPY};
+  static const rondo_binding policies[] = {RONDO_BINDING_PATCH, RONDO_BINDING_AUTOMATIC, RONDO_BINDING_COPY};
   double least = INFINITY;
   rondo_binding best = RONDO_BINDING_PATCH;
   rondo_costs costs;
   rondo_costs_known(device, &costs);
-  for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-    bind_each(&costs, choices, count, ways[i]);
+  for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+    bind_each(&costs, choices, count, policies[i]);
     const double sum = cost_of_all(&costs, choices, count);
     if (sum >= least) continue;
     least = sum;
-    best = ways[i];
+    best = policies[i];
   }
   bind_each(&costs, choices, count, best);
 }
@@ -107,7 +107,7 @@ static rondo_status create_patches(const rondo_recorder *recorder, rondo_exec *e
     lists->inputs[i] = (rondo_patch_input){.address = made->bound[i].recorded,
                                            .bytes = made->bound[i].bytes,
                                            .moved = recorder->moved == NULL ? NULL : recorder->elsewhere[i]};
-    lists->is_kernel_copied[i] = recorder->tree->has_copy_kernel && made->bound[i].way == RONDO_BOUND_COPIED;
+    lists->is_kernel_copied[i] = recorder->tree->has_copy_kernel && made->bound[i].method == RONDO_BOUND_COPIED;
   }
   const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT, .moved = recorder->moved, .again = recorder->again};
   return rondo_patch_create("rondo_function_call", exec, lists->inputs, made->bound_count, lists->is_kernel_copied,
@@ -232,8 +232,8 @@ static void bind_as_chosen(rondo_recorder *recorder, const rondo_binding_choice 
   for (size_t i = 0; i < recorder->made->bound_count; i++) {
     const rondo_binding_choice *choice = &choices[i];
     rondo_bound_input *bound = &recorder->made->bound[i];
-    const rondo_bound_way copied = choice->is_in_graph ? RONDO_BOUND_COPIED : RONDO_BOUND_COPIED_BEFORE;
-    bound->way = choice->is_patched ? RONDO_BOUND_PATCHED : copied;
+    const rondo_bound_method copied = choice->is_in_graph ? RONDO_BOUND_COPIED : RONDO_BOUND_COPIED_BEFORE;
+    bound->method = choice->is_patched ? RONDO_BOUND_PATCHED : copied;
     bound->sites = choice->is_patched ? choice->info.sites : 1U + bound->is_mutated;
   }
 }
@@ -330,7 +330,7 @@ static void fill_ranges(const rondo_recorded_call *made, bool is_back, size_t *i
   *out = (rondo_range_copies){.is_back = is_back};
   for (; *index < made->bound_count && out->count < RONDO_MOST_RANGES; (*index)++) {
     const rondo_bound_input *bound = &made->bound[*index];
-    if (bound->way == RONDO_BOUND_COPIED && (!is_back || bound->is_mutated))
+    if (bound->method == RONDO_BOUND_COPIED && (!is_back || bound->is_mutated))
       out->ranges[out->count++] = (rondo_range_copy){.dst = bound->slot, .src = bound->slot, .bytes = bound->bytes};
   }
 }
@@ -349,7 +349,7 @@ static rondo_status add_copy_nodes(const rondo_recorder *recorder, rondo_graph *
                                    bool is_back) {
   for (size_t i = 0; i < recorder->made->bound_count; i++) {
     const rondo_bound_input *bound = &recorder->made->bound[i];
-    if (bound->way == RONDO_BOUND_COPIED && (!is_back || bound->is_mutated))
+    if (bound->method == RONDO_BOUND_COPIED && (!is_back || bound->is_mutated))
       RONDO_TRY(add_copy(recorder, graph, border, bound, is_back));
   }
   return RONDO_OK;
@@ -375,20 +375,21 @@ static rondo_status add_copies(const rondo_recorder *recorder, rondo_graph *grap
 static void note_recorded(rondo_recorder *recorder) {
   for (size_t i = 0; i < recorder->made->bound_count; i++) {
     rondo_bound_input *bound = &recorder->made->bound[i];
-    const bool is_source = bound->way == RONDO_BOUND_COPIED && !recorder->tree->has_copy_kernel;
+    const bool is_source = bound->method == RONDO_BOUND_COPIED && !recorder->tree->has_copy_kernel;
     bound->recorded = is_source ? recorder->given[bound->input].address : bound->slot;
   }
 }
 
 static bool has_copies(const rondo_recorded_call *made) {
   for (size_t i = 0; i < made->bound_count; i++)
-    if (made->bound[i].way == RONDO_BOUND_COPIED) return true;
+    if (made->bound[i].method == RONDO_BOUND_COPIED) return true;
   return false;
 }
 
 static void copy_before(rondo_recorder *recorder) {
   for (size_t i = 0; i < recorder->made->bound_count; i++)
-    if (recorder->made->bound[i].way == RONDO_BOUND_COPIED) recorder->made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
+    if (recorder->made->bound[i].method == RONDO_BOUND_COPIED)
+      recorder->made->bound[i].method = RONDO_BOUND_COPIED_BEFORE;
 }
 
 /* Binding ---------------------------------------------------------------------------------------------------------- */
@@ -409,11 +410,11 @@ static rondo_status confirm(rondo_recorder *recorder, const rondo_patch_set *pat
   for (size_t i = 0; i < made->bound_count; i++) {
     rondo_patch_input_info info = {.struct_size = sizeof info};
     RONDO_TRY(rondo_patch_set_get_input(patches, (uint32_t)i, &info));
-    if (made->bound[i].way != RONDO_BOUND_COPIED_BEFORE)
+    if (made->bound[i].method != RONDO_BOUND_COPIED_BEFORE)
       is_as_decided = is_as_decided && info.is_patchable && info.sites == made->bound[i].sites;
   }
   if (is_as_decided) return RONDO_OK;
-  for (size_t i = 0; i < made->bound_count; i++) made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
+  for (size_t i = 0; i < made->bound_count; i++) made->bound[i].method = RONDO_BOUND_COPIED_BEFORE;
   rondo_log(RONDO_LOG_WARNING, "tree", "the inputs of '%s' are copied: copies in its graph changed their addresses",
             recorder->function->origin->name);
   return RONDO_OK;

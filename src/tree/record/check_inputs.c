@@ -38,7 +38,7 @@ typedef struct rondo_check {
 
 static bool is_patched(const rondo_recorded_call *made) {
   for (size_t i = 0; i < made->bound_count; i++)
-    if (made->bound[i].way == RONDO_BOUND_PATCHED) return true;
+    if (made->bound[i].method == RONDO_BOUND_PATCHED) return true;
   return false;
 }
 
@@ -72,8 +72,8 @@ static rondo_status add_left(rondo_check *check, void *first, void *second, size
 /* Whether the work may write the input. True also if its nodes do not show that. */
 static rondo_status writes(const rondo_recorder *recorder, const rondo_resolved_input *input, bool *out) {
   rondo_patch_look look;
-  *out = input->is_mutated || input->way == RONDO_WAY_MANAGED;
-  if (*out || input->way != RONDO_WAY_STATIC || input->bytes == 0) return RONDO_OK;
+  *out = input->is_mutated || input->role == RONDO_ROLE_MANAGED;
+  if (*out || input->role != RONDO_ROLE_STATIC || input->bytes == 0) return RONDO_OK;
   RONDO_TRY(rondo_patch_look_for("rondo_function_call", recorder->segments.items[0].exec, input->address, input->bytes,
                                  &look));
   *out = look.is_written;
@@ -96,17 +96,17 @@ static rondo_status list_left(rondo_check *check) {
   const rondo_recorder *recorder = check->recorder;
   const rondo_recorded_call *made = recorder->made;
   for (size_t i = 0; i < made->output_count; i++)
-    if (made->outputs[i].place == RONDO_OUTPUT_FRESH)
+    if (made->outputs[i].kind == RONDO_OUTPUT_FRESH)
       RONDO_TRY(add_left(check, made->outputs[i].address, made->outputs[i].address, made->outputs[i].extent.bytes));
   for (size_t i = 0; i < made->bound_count; i++) {
     const rondo_bound_input *bound = &made->bound[i];
-    void *second = bound->way == RONDO_BOUND_PATCHED ? check->elsewhere[i] : bound->slot;
+    void *second = bound->method == RONDO_BOUND_PATCHED ? check->elsewhere[i] : bound->slot;
     if (bound->is_mutated) RONDO_TRY(add_left(check, bound->slot, second, bound->bytes));
   }
   for (size_t i = 0; i < recorder->function->options.input_count; i++) {
     const rondo_resolved_input *input = &recorder->given[i];
-    const bool is_written = input->way == RONDO_WAY_STATIC ? check->saved[i].is_mutated : input->is_mutated;
-    const bool stays = input->way == RONDO_WAY_STATIC || input->way == RONDO_WAY_MANAGED;
+    const bool is_written = input->role == RONDO_ROLE_STATIC ? check->saved[i].is_mutated : input->is_mutated;
+    const bool stays = input->role == RONDO_ROLE_STATIC || input->role == RONDO_ROLE_MANAGED;
     if (stays && is_written && input->bytes > 0)
       RONDO_TRY(add_left(check, input->address, input->address, input->bytes));
   }
@@ -137,7 +137,7 @@ static rondo_status find_zeros(rondo_check *check) {
   const rondo_recorded_call *made = check->recorder->made;
   for (size_t i = 0; i < made->bound_count && check->is_same; i++) {
     bool is_zero;
-    if (made->bound[i].way != RONDO_BOUND_PATCHED) continue;
+    if (made->bound[i].method != RONDO_BOUND_PATCHED) continue;
     RONDO_TRY(compare(check, check->elsewhere[i], NULL, made->bound[i].bytes, &is_zero));
     check->is_same = !is_zero;
   }
@@ -166,7 +166,7 @@ static rondo_status set_inputs(const rondo_check *check, bool is_elsewhere) {
   const rondo_recorded_call *made = check->recorder->made;
   for (size_t i = 0; i < made->bound_count; i++) {
     const rondo_bound_input *bound = &made->bound[i];
-    const bool moves = is_elsewhere && bound->way == RONDO_BOUND_PATCHED;
+    const bool moves = is_elsewhere && bound->method == RONDO_BOUND_PATCHED;
     const rondo_fill zeros = {.dst = bound->slot, .element_bytes = 1, .width = bound->bytes};
     RONDO_TRY(moves ? rondo_fill_async(check->recorder->stream, &zeros)
                     : rondo_copy_async(check->recorder->stream, bound->slot, check->elsewhere[i], bound->bytes));
@@ -235,7 +235,8 @@ static void finish(rondo_check *check) {
 
 static void copy_all(const rondo_recorder *recorder, const char *why) {
   for (size_t i = 0; i < recorder->made->bound_count; i++)
-    if (recorder->made->bound[i].way == RONDO_BOUND_PATCHED) recorder->made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
+    if (recorder->made->bound[i].method == RONDO_BOUND_PATCHED)
+      recorder->made->bound[i].method = RONDO_BOUND_COPIED_BEFORE;
   recorder->tree->info.untrusted++;
   rondo_log(RONDO_LOG_WARNING, "tree", "the inputs of '%s' are copied, although their addresses were found: %s",
             recorder->function->origin->name, why);

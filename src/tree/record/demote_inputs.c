@@ -46,9 +46,9 @@ void rondo_demoted_apply(const rondo_function *function, rondo_resolved_input *i
   const rondo_demoted *demoted = find_demoted(function->tree->current, function);
   if (demoted == NULL || function->options.demotion != RONDO_DEMOTION_BIND) return;
   for (size_t i = 0; i < function->options.input_count; i++) {
-    if (inputs[i].way != RONDO_WAY_MANAGED || demoted->inputs[i].after == 0) continue;
+    if (inputs[i].role != RONDO_ROLE_MANAGED || demoted->inputs[i].after == 0) continue;
     if (demoted->has_written && is_shared(function, inputs, i)) continue;
-    inputs[i].way = RONDO_WAY_MOVING;
+    inputs[i].role = RONDO_ROLE_MOVING;
     inputs[i].is_sole = false;
     inputs[i].is_mutated = inputs[i].is_mutated || demoted->inputs[i].is_written;
   }
@@ -59,7 +59,7 @@ bool rondo_demoted_skips(const rondo_function *function, const rondo_resolved_in
   if (parent == NULL || function->options.demotion != RONDO_DEMOTION_SKIP) return false;
   const rondo_demoted *demoted = find_demoted(parent, function);
   for (size_t i = 0; demoted != NULL && i < function->options.input_count; i++)
-    if (inputs[i].way == RONDO_WAY_MANAGED && demoted->inputs[i].after > 0) return true;
+    if (inputs[i].role == RONDO_ROLE_MANAGED && demoted->inputs[i].after > 0) return true;
   return false;
 }
 
@@ -74,7 +74,7 @@ static size_t count_moved(const rondo_recorded_call *call, const uint64_t *key, 
   for (size_t i = 0; i < call->function->options.input_count; i++) {
     rondo_keyed_input recorded, asked;
     const uint64_t *const end = rondo_key_read_input(at, false, &recorded);
-    const bool is_managed = recorded.way == RONDO_WAY_MANAGED;
+    const bool is_managed = recorded.role == RONDO_ROLE_MANAGED;
     if (memcmp(at, now, (size_t)(end - at - is_managed) * sizeof *at) != 0) return SIZE_MAX;
     now = rondo_key_read_input(now, false, &asked);
     at = end;
@@ -141,7 +141,7 @@ static rondo_status inspect_inputs(const rondo_recorded_call *call, const rondo_
     rondo_keyed_input input;
     bool is_written = demoted->inputs[i].is_written;
     words = rondo_key_read_input(words, false, &input);
-    if ((input.way == RONDO_WAY_MANAGED || input.way == RONDO_WAY_STATIC) && input.bytes > 0)
+    if ((input.role == RONDO_ROLE_MANAGED || input.role == RONDO_ROLE_STATIC) && input.bytes > 0)
       RONDO_TRY(inspect_segment(segment, &input, &is_written));
     demoted->inputs[i].is_written = is_written;
     demoted->has_written |= is_written;
@@ -197,7 +197,7 @@ static bool is_too_many(const rondo_function *function, uint32_t moves) {
 /* `demoted`: the existing demotions; NULL if there are none. */
 static bool is_to_demote(const rondo_function *function, const rondo_resolved_input *inputs,
                          const rondo_demoted *demoted, size_t index) {
-  return inputs[index].way == RONDO_WAY_MANAGED && (function->options.inputs[index] & 0xff) == RONDO_INPUT_MOVING &&
+  return inputs[index].role == RONDO_ROLE_MANAGED && (function->options.inputs[index] & 0xff) == RONDO_INPUT_MOVING &&
          (demoted == NULL || demoted->inputs[index].after == 0) && is_too_many(function, function->tree->moves[index]);
 }
 
@@ -221,7 +221,7 @@ static bool is_shared_there(const rondo_recorded_call *call, size_t index, const
   for (size_t i = 0; i < call->function->options.input_count; i++) {
     rondo_keyed_input other;
     words = rondo_key_read_input(words, false, &other);
-    if (i != index && (other.way == RONDO_WAY_MANAGED || other.way == RONDO_WAY_STATIC) &&
+    if (i != index && (other.role == RONDO_ROLE_MANAGED || other.role == RONDO_ROLE_STATIC) &&
         other.address < input->address + input->bytes && input->address < other.address + other.bytes)
       return true;
   }
@@ -235,7 +235,7 @@ static bool is_over(const rondo_recorded_call *call, const rondo_demoted *demote
   for (size_t i = 0; i < call->function->options.input_count; i++) {
     rondo_keyed_input input;
     words = rondo_key_read_input(words, false, &input);
-    if (input.way != RONDO_WAY_MANAGED || demoted->inputs[i].after == 0) continue;
+    if (input.role != RONDO_ROLE_MANAGED || demoted->inputs[i].after == 0) continue;
     if (!demoted->has_written || !is_shared_there(call, i, &input)) return true;
   }
   return false;

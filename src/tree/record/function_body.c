@@ -108,7 +108,7 @@ rondo_status rondo_call_get_input(const rondo_call *call, size_t index, rondo_in
   RONDO_TRY(check_input(name, call, index));
   const rondo_resolved_input *input = &call->inputs[index];
   *out_input = (rondo_input){.address = input->address, .type = input->type, .rank = input->rank};
-  if (input->way == RONDO_WAY_SCALAR)
+  if (input->role == RONDO_ROLE_SCALAR)
     out_input->scalar = input->bytes;
   else
     out_input->bytes = input->bytes;
@@ -157,7 +157,7 @@ rondo_status rondo_call_output(rondo_call *call, size_t index, size_t bytes, con
     RONDO_TRY(rondo_malloc_async(call->stream, bytes, &memory, &made->output.address));
     made->order = ++call->fresh_count;
   }
-  made->output.place = bytes > 0 ? RONDO_OUTPUT_FRESH : RONDO_OUTPUT_EMPTY;
+  made->output.kind = bytes > 0 ? RONDO_OUTPUT_FRESH : RONDO_OUTPUT_EMPTY;
   made->is_made = true;
   *out_address = made->output.address;
   return RONDO_OK;
@@ -193,7 +193,7 @@ rondo_status rondo_call_output_of_input(rondo_call *call, size_t index, size_t i
         "%s: input %zu of '%s' may be padded (RONDO_INPUT_ROWS), so no output can be a part of it: copy it", name,
         input, call->function->origin->name);
   RONDO_TRY(make_part(name, made, call->inputs[input].bytes, offset, bytes, options));
-  made->output.place = RONDO_OUTPUT_OF_INPUT;
+  made->output.kind = RONDO_OUTPUT_OF_INPUT;
   made->output.of = (uint32_t)input;
   return RONDO_OK;
 }
@@ -208,11 +208,11 @@ rondo_status rondo_call_output_of_output(rondo_call *call, size_t index, size_t 
                       output, call->function->origin->name);
   const rondo_output *whole = &call->outputs.items[output].output;
   RONDO_TRY(make_part(name, made, whole->extent.bytes, offset, bytes, options));
-  made->output.place = RONDO_OUTPUT_OF_OUTPUT;
+  made->output.kind = RONDO_OUTPUT_OF_OUTPUT;
   made->output.of = (uint32_t)output;
-  if (whole->place == RONDO_OUTPUT_FRESH || whole->place == RONDO_OUTPUT_EMPTY) return RONDO_OK;
+  if (whole->kind == RONDO_OUTPUT_FRESH || whole->kind == RONDO_OUTPUT_EMPTY) return RONDO_OK;
   /* A part of a part is a part of the whole. */
-  made->output.place = whole->place;
+  made->output.kind = whole->kind;
   made->output.of = whole->of;
   made->output.offset += whole->offset;
   return RONDO_OK;
@@ -224,7 +224,7 @@ rondo_status rondo_call_output_of_output(rondo_call *call, size_t index, size_t 
 static bool is_returned(const rondo_call *call, size_t input) {
   for (size_t i = 0; i < call->outputs.count; i++) {
     const rondo_made_output *made = &call->outputs.items[i];
-    if (made->is_made && made->output.place == RONDO_OUTPUT_OF_INPUT && made->output.of == input) return true;
+    if (made->is_made && made->output.kind == RONDO_OUTPUT_OF_INPUT && made->output.of == input) return true;
   }
   return false;
 }
@@ -234,7 +234,7 @@ rondo_status rondo_call_drop_input(rondo_call *call, size_t index) {
   RONDO_TRY(check_input(name, call, index));
   rondo_resolved_input *input = &call->inputs[index];
   if (!input->is_sole || input->is_dropped || is_returned(call, index)) return RONDO_OK;
-  input->is_dropped = input->way == RONDO_WAY_MANAGED;
+  input->is_dropped = input->role == RONDO_ROLE_MANAGED;
   if (call->recorder != NULL) return rondo_recorder_drop_input(call, index);
   if (call->outer == NULL)
     rondo_profile_note_end(call->stream, index + 1); /* keys refer to inputs of the outermost call */

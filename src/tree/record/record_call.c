@@ -129,7 +129,7 @@ static rondo_status list_slots(rondo_recorder *recorder) {
   const size_t input_count = recorder->function->options.input_count;
   for (size_t i = 0; i < input_count; i++) {
     const rondo_arena_slot slot = {.bytes = recorder->given[i].bytes, .name = "an input's slot"};
-    if (recorder->given[i].way == RONDO_WAY_MOVING && slot.bytes > 0)
+    if (recorder->given[i].role == RONDO_ROLE_MOVING && slot.bytes > 0)
       RONDO_TRY(rondo_array_push(allocator, &recorder->slots, &slot));
   }
   rondo_recorded_call *made = recorder->made;
@@ -139,9 +139,11 @@ static rondo_status list_slots(rondo_recorder *recorder) {
   if (made->bound_count > 0) made->patched_at = made->addresses + made->bound_count;
   for (size_t i = 0, at = 0; i < input_count; i++) {
     const rondo_resolved_input *input = &recorder->given[i];
-    if (input->way != RONDO_WAY_MOVING || input->bytes == 0) continue;
-    made->bound[at++] = (rondo_bound_input){
-        .way = RONDO_BOUND_COPIED_BEFORE, .input = (uint32_t)i, .is_mutated = input->is_mutated, .bytes = input->bytes};
+    if (input->role != RONDO_ROLE_MOVING || input->bytes == 0) continue;
+    made->bound[at++] = (rondo_bound_input){.method = RONDO_BOUND_COPIED_BEFORE,
+                                            .input = (uint32_t)i,
+                                            .is_mutated = input->is_mutated,
+                                            .bytes = input->bytes};
   }
   return RONDO_OK;
 }
@@ -322,7 +324,7 @@ static rondo_status note_lifetimes(const rondo_recorder *recorder, const rondo_g
   made->given_up_capacity = count;
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *made->given_up, &made->given_up));
   for (size_t i = 0; i < count; i++)
-    if (recorder->given[i].way == RONDO_WAY_MANAGED && recorder->given[i].is_sole)
+    if (recorder->given[i].role == RONDO_ROLE_MANAGED && recorder->given[i].is_sole)
       made->given_up[made->given_up_count++] = (rondo_given_up){.key = i + 1, .bit = recorder->given[i].buffer->bit};
   return rondo_noted_lifetimes_of_graph(graph, &made->noted);
 }
@@ -445,7 +447,7 @@ rondo_status rondo_recorder_host_step(rondo_call *call, rondo_host_function step
 rondo_status rondo_recorder_drop_input(rondo_call *call, size_t index) {
   const rondo_resolved_input *input = &call->inputs[index];
   if (call->recorder->segments.count < call->recorder->form->host_steps) return RONDO_OK;
-  return input->way == RONDO_WAY_MANAGED ? rondo_free_async(call->stream, input->address) : RONDO_OK;
+  return input->role == RONDO_ROLE_MANAGED ? rondo_free_async(call->stream, input->address) : RONDO_OK;
 }
 
 /* Outputs ---------------------------------------------------------------------------------------------------------- */
@@ -453,7 +455,7 @@ rondo_status rondo_recorder_drop_input(rondo_call *call, size_t index) {
 static bool is_output(const rondo_call *call, const void *address) {
   for (size_t i = 0; i < call->outputs.count; i++) {
     const rondo_output *output = &call->outputs.items[i].output;
-    if (output->place == RONDO_OUTPUT_FRESH && output->address == address) return true;
+    if (output->kind == RONDO_OUTPUT_FRESH && output->address == address) return true;
   }
   return false;
 }
@@ -462,7 +464,7 @@ static bool is_output(const rondo_call *call, const void *address) {
 static rondo_status check_left(rondo_recorder *recorder, const rondo_call *call) {
   size_t fresh = 0, left = 0;
   char message[RONDO_TREE_MESSAGE], bytes[RONDO_SIZE_TEXT];
-  for (size_t i = 0; i < call->outputs.count; i++) fresh += call->outputs.items[i].output.place == RONDO_OUTPUT_FRESH;
+  for (size_t i = 0; i < call->outputs.count; i++) fresh += call->outputs.items[i].output.kind == RONDO_OUTPUT_FRESH;
   for (size_t i = recorder->path_blocks + recorder->slots.count; i < recorder->blocks.count; i++) {
     const rondo_arena_block *block = &recorder->blocks.items[i];
     left++;
@@ -494,8 +496,8 @@ static rondo_status keep_outputs(rondo_recorder *recorder, const rondo_call *cal
   for (size_t i = 0; i < made->output_count; i++) {
     rondo_output *output = &made->outputs[i];
     *output = call->outputs.items[i].output;
-    made->returns_inputs |= output->place == RONDO_OUTPUT_OF_INPUT;
-    if (output->place != RONDO_OUTPUT_FRESH) continue;
+    made->returns_inputs |= output->kind == RONDO_OUTPUT_OF_INPUT;
+    if (output->kind != RONDO_OUTPUT_FRESH) continue;
     output->bit = made->first_bit + made->bit_count++;
     output->allocation = allocation_of(recorder, output->address);
   }
@@ -612,7 +614,7 @@ static void abandon_capture(rondo_recorder *recorder) {
 static void free_uncaptured(const rondo_recorder *recorder, const rondo_call *call) {
   for (size_t i = 0; i < call->outputs.count; i++) {
     const rondo_output *output = &call->outputs.items[i].output;
-    if (output->place == RONDO_OUTPUT_FRESH && !rondo_arena_owns(recorder->tree->arena, output->address))
+    if (output->kind == RONDO_OUTPUT_FRESH && !rondo_arena_owns(recorder->tree->arena, output->address))
       rondo_owned_free_address(recorder->tree, recorder->stream, output->address);
   }
 }

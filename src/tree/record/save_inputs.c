@@ -6,7 +6,7 @@
 #include "tree/path/owned_buffer.h"
 
 static bool is_to_save(const rondo_resolved_input *input) {
-  return input->is_mutated && input->way <= RONDO_WAY_MANAGED && input->bytes > 0;
+  return input->is_mutated && input->role <= RONDO_ROLE_MANAGED && input->bytes > 0;
 }
 
 static rondo_status save_one(rondo_tree *tree, rondo_stream *stream, const rondo_resolved_input *input,
