@@ -81,6 +81,16 @@ static inline void rondo_status_keep_first(rondo_status *kept, rondo_status stat
   if (*kept == RONDO_OK) *kept = status;
 }
 
+/* Calls `cleanup`, also after a failure. `status` and the thread's last error keep the first failure of the two. */
+#define RONDO_THEN(status, cleanup)                              \
+  do {                                                           \
+    rondo_saved_error then_error_;                               \
+    if ((status) != RONDO_OK) rondo_error_save(&then_error_);    \
+    const rondo_status then_status_ = (cleanup);                 \
+    if ((status) != RONDO_OK) rondo_error_restore(&then_error_); \
+    if ((status) == RONDO_OK) (status) = then_status_;           \
+  } while (0)
+
 /* Returns from the calling function when the expression is not RONDO_OK. */
 #define RONDO_TRY(expression)                        \
   do {                                               \

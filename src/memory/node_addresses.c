@@ -26,3 +26,14 @@ size_t rondo_node_addresses(const rondo_node_params *params, rondo_node_address 
   out[1] = (rondo_node_address){.field = 1, .address = params->as.copy.src};
   return 2;
 }
+
+bool rondo_graph_has_foreign_memory(const rondo_graph *graph, const void *address) {
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    const rondo_node_params *params = &graph->nodes.items[i].params;
+    const rondo_foreign_node *work = &params->as.foreign;
+    if (!graph->nodes.items[i].live) continue;
+    if (params->kind == RONDO_NODE_CHILD && rondo_graph_has_foreign_memory(params->as.child, address)) return true;
+    if (params->kind == RONDO_NODE_FOREIGN && (uintptr_t)address - (uintptr_t)work->address < work->bytes) return true;
+  }
+  return false;
+}

@@ -20,4 +20,7 @@ static inline bool rondo_parameter_is_pointer(const rondo_parameter *parameter) 
 /* Returns how many there are; 0 for other kinds of nodes. */
 size_t rondo_node_addresses(const rondo_node_params *params, rondo_node_address out[RONDO_MAX_PARAMETERS]);
 
+/* Whether work of a library allocates the memory, in the graph or one of its child graphs. It may have no pages yet. */
+bool rondo_graph_has_foreign_memory(const rondo_graph *graph, const void *address);
+
 #endif

@@ -7,12 +7,11 @@
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "graph/node.h"
+#include "render/node_details.h"
 
-#define NAME_BYTES 240
 #define PATH_BYTES (12 * (RONDO_GRAPH_MAX_NESTING + 2))
 
 typedef struct dot_writer {
@@ -21,10 +20,10 @@ typedef struct dot_writer {
 } dot_writer;
 
 /* Where the writer is: the path that names start with, and the depth to indent by. */
-typedef struct dot_place {
+typedef struct dot_position {
   char path[PATH_BYTES];
   int indent;
-} dot_place;
+} dot_position;
 
 static const char *const shapes[] = {
     [RONDO_NODE_KERNEL] = "box",       [RONDO_NODE_HOST] = "ellipse",       [RONDO_NODE_COPY] = "parallelogram",
@@ -37,124 +36,22 @@ static const char *shape_of(rondo_node_kind kind) {
   return shapes[kind];
 }
 
-static void add_name(rondo_text *text, const char *name) {
-  char escaped[NAME_BYTES];
-  rondo_text_add_bytes(text, escaped, rondo_json_escape(escaped, sizeof escaped, name));
-}
-
-static void add_address(dot_writer *writer, const char *what, const void *address) {
-  if (writer->with_addresses && address != NULL)
-    rondo_text_add(&writer->text, "\\n%s 0x%" PRIxPTR, what, (uintptr_t)address);
-}
-
-static void add_kernel(dot_writer *writer, const rondo_kernel_node *node, const char *name) {
-  rondo_text *text = &writer->text;
-  if (strcmp(name, node->kernel->name) != 0) {
-    rondo_text_add(text, "\\nof ");
-    add_name(text, node->kernel->name);
-  }
-  rondo_text_add(text, "\\n%" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks", node->grid.x, node->grid.y, node->grid.z);
-  static const char *const access_names[] = {"", "", "reads", "writes", "updates"};
-  for (uint32_t i = 0; i < node->kernel->parameter_count; i++) {
-    const rondo_access access = node->kernel->parameters[i].access;
-    if (access == RONDO_ACCESS_SCALAR) continue;
-    void *address;
-    memcpy(&address, node->args[i], sizeof address);
-    add_address(writer, access_names[access], address);
-  }
-}
-
-static void add_copy(dot_writer *writer, const rondo_copy *copy) {
-  rondo_text_add(&writer->text, "\\n%zu bytes", copy->width);
-  if (copy->height > 1 || copy->depth > 1)
-    rondo_text_add(&writer->text, " x %zu rows x %zu slices", copy->height, copy->depth);
-  add_address(writer, "to", copy->dst);
-  add_address(writer, "from", copy->src);
-}
-
-static void add_fill(dot_writer *writer, const rondo_fill *fill) {
-  rondo_text_add(&writer->text, "\\n%zu x %" PRIu32 " bytes", fill->width, fill->element_bytes);
-  if (fill->height > 1) rondo_text_add(&writer->text, " x %zu rows", fill->height);
-  rondo_text_add(&writer->text, " of 0x%" PRIx32, fill->value);
-  add_address(writer, "to", fill->dst);
-}
-
-static void add_alloc(dot_writer *writer, const rondo_alloc_node *alloc, const char *name) {
-  if (strcmp(name, alloc->name) != 0) {
-    rondo_text_add(&writer->text, "\\nof ");
-    add_name(&writer->text, alloc->name);
-  }
-  rondo_text_add(&writer->text, "\\n%zu bytes", alloc->bytes);
-  if (alloc->peers != 0) rondo_text_add(&writer->text, "\\nfor devices");
-  for (unsigned i = 0; i < 64; i++)
-    if ((alloc->peers >> i & 1) != 0) rondo_text_add(&writer->text, " %u", i);
-  add_address(writer, "at", alloc->address);
-}
-
-static void add_host(dot_writer *writer, const rondo_host_node *host) {
-  const void *function;
-  _Static_assert(sizeof function == sizeof host->function, "POSIX keeps both in one size");
-  memcpy(&function, &host->function, sizeof function);
-  add_address(writer, "function", function);
-  add_address(writer, "user", host->user);
-}
-
-static void add_foreign(dot_writer *writer, const rondo_foreign_node *foreign) {
-  rondo_text_add(&writer->text, "\\n");
-  add_name(&writer->text, foreign->what);
-  if (foreign->bytes > 0) rondo_text_add(&writer->text, " of %" PRIu64 " bytes", foreign->bytes);
-  add_address(writer, "at", foreign->address);
-}
-
-static void add_details(dot_writer *writer, const rondo_node_params *params) {
-  switch (params->kind) {
-    case RONDO_NODE_KERNEL:
-      add_kernel(writer, &params->as.kernel, params->name);
-      break;
-    case RONDO_NODE_COPY:
-      add_copy(writer, &params->as.copy);
-      break;
-    case RONDO_NODE_FILL:
-      add_fill(writer, &params->as.fill);
-      break;
-    case RONDO_NODE_HOST:
-      add_host(writer, &params->as.host);
-      break;
-    case RONDO_NODE_EVENT_RECORD:
-    case RONDO_NODE_EVENT_WAIT:
-      add_address(writer, "event", params->as.event);
-      break;
-    case RONDO_NODE_ALLOC:
-      add_alloc(writer, &params->as.alloc, params->name);
-      break;
-    case RONDO_NODE_FREE:
-      add_address(writer, "at", params->as.free_address);
-      break;
-    case RONDO_NODE_FOREIGN:
-      add_foreign(writer, &params->as.foreign);
-      break;
-    case RONDO_NODE_EMPTY:
-    case RONDO_NODE_CHILD:
-      break;
-  }
-}
-
-static void add_nodes(dot_writer *writer, const rondo_graph *graph, const dot_place *place);
+static void add_nodes(dot_writer *writer, const rondo_graph *graph, const dot_position *position);
 
 /* The cluster of a child node; its own node is in it already. */
-static void add_inside(dot_writer *writer, const rondo_graph *child, uint32_t slot, const dot_place *place) {
-  dot_place inside = {.indent = place->indent};
-  snprintf(inside.path, sizeof inside.path, "%.*s%" PRIu32 "_", PATH_BYTES - 12, place->path, slot);
+static void add_inside(dot_writer *writer, const rondo_graph *child, uint32_t slot, const dot_position *position) {
+  dot_position inside = {.indent = position->indent};
+  snprintf(inside.path, sizeof inside.path, "%.*s%" PRIu32 "_", PATH_BYTES - 12, position->path, slot);
   rondo_text_add(&writer->text, "%*slabel=\"", inside.indent, "");
-  add_name(&writer->text, child->name);
+  rondo_dot_add_name(&writer->text, child->name);
   rondo_text_add(&writer->text, "\";\n");
   add_nodes(writer, child, &inside);
 }
 
-static void add_node(dot_writer *writer, const rondo_graph_node *node, uint32_t slot, const dot_place *place) {
+static void add_node(dot_writer *writer, const rondo_graph_node *node, uint32_t slot, const dot_position *position) {
   rondo_text *text = &writer->text;
   const rondo_node_params *params = &node->params;
-  dot_place at = *place;
+  dot_position at = *position;
   if (params->kind == RONDO_NODE_CHILD) {
     rondo_text_add(text, "%*ssubgraph cluster_%s%" PRIu32 " {\n", at.indent, "", at.path, slot);
     at.indent += 2;
@@ -163,28 +60,30 @@ static void add_node(dot_writer *writer, const rondo_graph_node *node, uint32_t 
                  shape_of(params->kind), slot, rondo_node_kind_name(params->kind));
   if (params->name[0] != '\0') {
     rondo_text_add(text, " ");
-    add_name(text, params->name);
+    rondo_dot_add_name(text, params->name);
   }
-  add_details(writer, params);
+  const rondo_node_details details = {
+      .text = text, .is_dot = true, .with_addresses = writer->with_addresses, .most_parameters = RONDO_MAX_PARAMETERS};
+  rondo_node_details_add(&details, params);
   rondo_text_add(text, "\"];\n");
   if (params->kind == RONDO_NODE_CHILD) {
     add_inside(writer, params->as.child, slot, &at);
-    rondo_text_add(text, "%*s}\n", place->indent, "");
+    rondo_text_add(text, "%*s}\n", position->indent, "");
   }
 }
 
-static void add_nodes(dot_writer *writer, const rondo_graph *graph, const dot_place *place) {
+static void add_nodes(dot_writer *writer, const rondo_graph *graph, const dot_position *position) {
   for (size_t i = 0; i < graph->nodes.count; i++)
-    if (graph->nodes.items[i].live) add_node(writer, &graph->nodes.items[i], (uint32_t)i, place);
+    if (graph->nodes.items[i].live) add_node(writer, &graph->nodes.items[i], (uint32_t)i, position);
   for (size_t i = 0; i < graph->nodes.count; i++) {
     const rondo_slots *dependents = &graph->nodes.items[i].dependents;
     for (size_t d = 0; d < dependents->count; d++)
-      rondo_text_add(&writer->text, "%*s%s%zu -> %s%" PRIu32 ";\n", place->indent, "", place->path, i, place->path,
-                     dependents->items[d]);
+      rondo_text_add(&writer->text, "%*s%s%zu -> %s%" PRIu32 ";\n", position->indent, "", position->path, i,
+                     position->path, dependents->items[d]);
   }
   for (size_t i = 0; i < graph->programmatic.count; i++)
-    rondo_text_add(&writer->text, "%*s%s%" PRIu32 " -> %s%" PRIu32 " [style=dashed];\n", place->indent, "", place->path,
-                   graph->programmatic.items[i].from, place->path, graph->programmatic.items[i].to);
+    rondo_text_add(&writer->text, "%*s%s%" PRIu32 " -> %s%" PRIu32 " [style=dashed];\n", position->indent, "",
+                   position->path, graph->programmatic.items[i].from, position->path, graph->programmatic.items[i].to);
 }
 
 rondo_status rondo_graph_to_dot(const rondo_graph *graph, bool with_addresses, char **out_text) {
@@ -194,9 +93,9 @@ rondo_status rondo_graph_to_dot(const rondo_graph *graph, bool with_addresses, c
   dot_writer writer = {.with_addresses = with_addresses};
   rondo_text_init(&writer.text, &graph->allocator);
   rondo_text_add(&writer.text, "digraph \"");
-  add_name(&writer.text, graph->name);
+  rondo_dot_add_name(&writer.text, graph->name);
   rondo_text_add(&writer.text, "\" {\n");
-  add_nodes(&writer, graph, &(dot_place){.path = "n", .indent = 2});
+  add_nodes(&writer, graph, &(dot_position){.path = "n", .indent = 2});
   rondo_text_add(&writer.text, "}\n");
   return rondo_text_hand_out(&writer.text, out_text);
 }

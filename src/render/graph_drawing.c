@@ -17,10 +17,10 @@ enum {
   MARGIN = 16,
   GAP = 22,
   CHARACTER = 7, /* width of one, about */
-  LEAST_BOX = 96,
-  MOST_BOX = 236,
+  MIN_BOX = 96,
+  MAX_BOX = 236,
   BOX_PADDING = 24,
-  NAME_BYTES = (MOST_BOX - BOX_PADDING) / CHARACTER
+  NAME_BYTES = (MAX_BOX - BOX_PADDING) / CHARACTER
 };
 
 /* As cells. */
@@ -33,14 +33,14 @@ enum {
   LINE_WIDTH = 1080,
   LINE_GAP = 14
 };
-enum { MOST_LISTED = 24 /* dependencies of a cell */ };
+enum { MAX_LISTED = 24 /* dependencies of a cell */ };
 
 typedef struct painter {
   rondo_text *text;
   const rondo_drawing *drawing;
-  uint32_t count;  /* nodes */
-  uint32_t *place; /* of each slot in the order */
-  uint32_t *start; /* edges, by places in the order: see rondo_layers_input */
+  uint32_t count;   /* nodes */
+  uint32_t *vertex; /* of each slot in the order */
+  uint32_t *start;  /* edges, by vertices in the order: see rondo_layers_input */
   uint32_t *to;
   uint32_t edge_count;
   uint32_t *widths;
@@ -48,32 +48,32 @@ typedef struct painter {
 
 /* The graph as numbers --------------------------------------------------------------------------------------------- */
 
-static const rondo_graph_node *node_at(const painter *p, uint32_t place) {
-  return rondo_graph_at(p->drawing->graph, p->drawing->order[place]);
+static const rondo_graph_node *node_at(const painter *p, uint32_t vertex) {
+  return rondo_graph_at(p->drawing->graph, p->drawing->order[vertex]);
 }
 
-static const rondo_drawing_mark *mark_at(const painter *p, uint32_t place) {
-  return &p->drawing->marks[p->drawing->order[place]];
+static const rondo_drawing_mark *mark_at(const painter *p, uint32_t vertex) {
+  return &p->drawing->marks[p->drawing->order[vertex]];
 }
 
-static const char *name_at(const painter *p, uint32_t place) {
-  const rondo_node_params *params = &node_at(p, place)->params;
+static const char *name_at(const painter *p, uint32_t vertex) {
+  const rondo_node_params *params = &node_at(p, vertex)->params;
   return params->name[0] != '\0' ? params->name : rondo_node_kind_name(params->kind);
 }
 
-static uint32_t box_width(const painter *p, uint32_t place) {
-  const size_t wanted = strlen(name_at(p, place)) * CHARACTER + BOX_PADDING;
-  return wanted < LEAST_BOX ? LEAST_BOX : wanted > MOST_BOX ? MOST_BOX : (uint32_t)wanted;
+static uint32_t box_width(const painter *p, uint32_t vertex) {
+  const size_t wanted = strlen(name_at(p, vertex)) * CHARACTER + BOX_PADDING;
+  return wanted < MIN_BOX ? MIN_BOX : wanted > MAX_BOX ? MAX_BOX : (uint32_t)wanted;
 }
 
 static void read_edges(painter *p) {
   uint32_t edges = 0;
-  for (uint32_t i = 0; i < p->count; i++) p->place[p->drawing->order[i]] = i;
+  for (uint32_t i = 0; i < p->count; i++) p->vertex[p->drawing->order[i]] = i;
   for (uint32_t i = 0; i < p->count; i++) {
     const rondo_slots *dependents = &node_at(p, i)->dependents;
     p->start[i] = edges;
     p->widths[i] = box_width(p, i);
-    for (size_t d = 0; d < dependents->count; d++) p->to[edges++] = p->place[dependents->items[d]];
+    for (size_t d = 0; d < dependents->count; d++) p->to[edges++] = p->vertex[dependents->items[d]];
   }
   p->start[p->count] = edges;
 }
@@ -82,7 +82,7 @@ static rondo_status make_painter(painter *p) {
   const rondo_allocator *allocator = &p->text->allocator;
   const rondo_graph *graph = p->drawing->graph;
   for (uint32_t i = 0; i < p->count; i++) p->edge_count += (uint32_t)node_at(p, i)->dependents.count;
-  RONDO_TRY(rondo_allocate_items(allocator, graph->nodes.count, sizeof *p->place, &p->place));
+  RONDO_TRY(rondo_allocate_items(allocator, graph->nodes.count, sizeof *p->vertex, &p->vertex));
   RONDO_TRY(rondo_allocate_items(allocator, (size_t)p->count + 1, sizeof *p->start, &p->start));
   RONDO_TRY(rondo_allocate_items(allocator, p->count, sizeof *p->widths, &p->widths));
   RONDO_TRY(rondo_allocate_items(allocator, p->edge_count, sizeof *p->to, &p->to));
@@ -92,7 +92,7 @@ static rondo_status make_painter(painter *p) {
 
 static void free_painter(const painter *p) {
   const rondo_allocator *allocator = &p->text->allocator;
-  rondo_release(allocator, p->place, p->drawing->graph->nodes.count, sizeof *p->place);
+  rondo_release(allocator, p->vertex, p->drawing->graph->nodes.count, sizeof *p->vertex);
   rondo_release(allocator, p->start, (size_t)p->count + 1, sizeof *p->start);
   rondo_release(allocator, p->widths, p->count, sizeof *p->widths);
   rondo_release(allocator, p->to, p->edge_count, sizeof *p->to);
@@ -107,24 +107,24 @@ static void open_element(painter *p, const char *class, int32_t width, int32_t h
   rondo_text_add(p->text, "\">\n");
 }
 
-static void add_class(painter *p, uint32_t place) {
-  const rondo_drawing_mark *mark = mark_at(p, place);
-  rondo_text_add(p->text, "class=\"node %s%s%s\"", rondo_node_kind_name(node_at(p, place)->params.kind),
+static void add_class(painter *p, uint32_t vertex) {
+  const rondo_drawing_mark *mark = mark_at(p, vertex);
+  rondo_text_add(p->text, "class=\"node %s%s%s\"", rondo_node_kind_name(node_at(p, vertex)->params.kind),
                  mark->critical ? " critical" : "", mark->faulty ? " faulty" : "");
 }
 
-static void add_title(painter *p, uint32_t place) {
+static void add_title(painter *p, uint32_t vertex) {
   rondo_text_add(p->text, "<title>");
-  p->drawing->describe(p->text, p->drawing->user, p->drawing->graph, p->drawing->order[place]);
+  p->drawing->describe(p->text, p->drawing->user, p->drawing->graph, p->drawing->order[vertex]);
   rondo_text_add(p->text, "</title>");
 }
 
 /* With edges ------------------------------------------------------------------------------------------------------- */
 
-static int32_t x_of(const rondo_layers *layers, uint32_t place) { return layers->x[place] + MARGIN; }
+static int32_t x_of(const rondo_layers *layers, uint32_t vertex) { return layers->x[vertex] + MARGIN; }
 
-static int32_t top_of(const rondo_layers *layers, uint32_t place) {
-  return (int32_t)layers->layer[place] * LAYER_HEIGHT + MARGIN;
+static int32_t top_of(const rondo_layers *layers, uint32_t vertex) {
+  return (int32_t)layers->layer[vertex] * LAYER_HEIGHT + MARGIN;
 }
 
 /* From below one position to above another, straight or in a soft bend. */
@@ -160,16 +160,16 @@ static void add_edge(painter *p, const rondo_layers *layers, uint32_t from, uint
   rondo_text_add(p->text, "m-3 -6l3 6l3 -6\"/>\n");
 }
 
-static void add_box(painter *p, const rondo_layers *layers, uint32_t place) {
+static void add_box(painter *p, const rondo_layers *layers, uint32_t vertex) {
   const rondo_drawing *d = p->drawing;
-  const rondo_drawing_mark *mark = mark_at(p, place);
-  const rondo_node_kind kind = node_at(p, place)->params.kind;
-  const uint32_t slot = d->order[place];
-  const int32_t width = (int32_t)p->widths[place], x = x_of(layers, place), left = x - width / 2;
-  const int32_t top = top_of(layers, place);
+  const rondo_drawing_mark *mark = mark_at(p, vertex);
+  const rondo_node_kind kind = node_at(p, vertex)->params.kind;
+  const uint32_t slot = d->order[vertex];
+  const int32_t width = (int32_t)p->widths[vertex], x = x_of(layers, vertex), left = x - width / 2;
+  const int32_t top = top_of(layers, vertex);
   rondo_text_add(p->text, d->links ? "<a href=\"#row-%s%" PRIu32 "\" " : "<g data-of=\"%s%" PRIu32 "\" ", d->prefix,
                  slot);
-  add_class(p, place);
+  add_class(p, vertex);
   rondo_text_add(p->text,
                  " id=\"%s%" PRIu32 "\" data-n=\"%" PRIu32 "\"><rect x=\"%" PRId32 "\" y=\"%" PRId32
                  "\" width=\"%" PRId32 "\" height=\"%d\" rx=\"3\"/>",
@@ -178,12 +178,12 @@ static void add_box(painter *p, const rondo_layers *layers, uint32_t place) {
     rondo_text_add(p->text, "<rect class=\"time\" x=\"%" PRId32 "\" y=\"%" PRId32 "\" width=\"%d\" height=\"3\"/>",
                    left, top + BOX_HEIGHT - 3, 1 + (int)(mark->share * (width - 1)));
   rondo_text_add(p->text, "<text x=\"%" PRId32 "\" y=\"%" PRId32 "\">", x, top + 16);
-  rondo_text_add_markup(p->text, name_at(p, place),
-                        strlen(name_at(p, place)) > NAME_BYTES ? NAME_BYTES - 2 : NAME_BYTES);
+  rondo_text_add_markup(p->text, name_at(p, vertex),
+                        strlen(name_at(p, vertex)) > NAME_BYTES ? NAME_BYTES - 2 : NAME_BYTES);
   rondo_text_add(p->text, "</text><text class=\"more\" x=\"%" PRId32 "\" y=\"%" PRId32 "\">%" PRIu32 " %s%s%s</text>",
                  x, top + 31, slot, mark->time[0] == '\0' ? rondo_node_kind_name(kind) : "",
                  mark->time[0] == '\0' ? "" : "\xC2\xB7 ", mark->time);
-  add_title(p, place);
+  add_title(p, vertex);
   rondo_text_add(p->text, d->links ? "</a>\n" : "</g>\n");
 }
 
@@ -206,7 +206,7 @@ static rondo_status add_layers(painter *p, const rondo_layers_input *input) {
 
 /* Nodes in the order in which they can run, those of one depth together. */
 typedef struct cell_grid {
-  uint32_t *depth, *sorted; /* of each place; places by depth */
+  uint32_t *depth, *sorted; /* of each vertex; vertices by depth */
   uint32_t *depth_start;    /* one for each depth, and the end */
   uint32_t depths;
   int32_t x, y, lowest; /* where the next cell goes; the lowest of the line */
@@ -228,31 +228,31 @@ static void sort_by_depth(const painter *p, cell_grid *grid) {
 }
 
 /* Begins another line when the columns of a depth do not fit, unless they fit in none. */
-static void make_room(cell_grid *grid, uint32_t nodes) {
+static void begin_line_if_full(cell_grid *grid, uint32_t nodes) {
   const uint32_t columns = (nodes + ROWS - 1) / ROWS;
   if (grid->x == MARGIN || grid->x + (int32_t)(columns > 80 ? 1 : columns) * CELL_STEP <= LINE_WIDTH) return;
   grid->x = MARGIN;
   grid->y = grid->lowest + LINE_GAP;
 }
 
-static void add_cell(painter *p, uint32_t place, int32_t x, int32_t y) {
-  const rondo_slots *dependencies = &node_at(p, place)->dependencies;
-  const uint32_t slot = p->drawing->order[place];
+static void add_cell(painter *p, uint32_t vertex, int32_t x, int32_t y) {
+  const rondo_slots *dependencies = &node_at(p, vertex)->dependencies;
+  const uint32_t slot = p->drawing->order[vertex];
   rondo_text_add(p->text, "<path ");
-  add_class(p, place);
+  add_class(p, vertex);
   rondo_text_add(p->text, " id=\"%s%" PRIu32 "\" data-n=\"%" PRIu32 "\"", p->drawing->prefix, slot, slot);
-  for (size_t i = 0; i < dependencies->count && i < MOST_LISTED; i++)
+  for (size_t i = 0; i < dependencies->count && i < MAX_LISTED; i++)
     rondo_text_add(p->text, "%s%" PRIu32, i == 0 ? " data-d=\"" : " ", dependencies->items[i]);
   rondo_text_add(p->text, "%s d=\"M%" PRId32 " %" PRId32 "h%dv%dh-%dz\">", dependencies->count > 0 ? "\"" : "", x, y,
                  CELL, CELL, CELL);
-  add_title(p, place);
+  add_title(p, vertex);
   rondo_text_add(p->text, "</path>\n");
 }
 
 /* Lays out one depth from where the grid is, and draws it when `draw`. */
 static void add_depth(painter *p, cell_grid *grid, uint32_t depth, bool draw) {
   const uint32_t first = grid->depth_start[depth], nodes = grid->depth_start[depth + 1] - first;
-  make_room(grid, nodes);
+  begin_line_if_full(grid, nodes);
   for (uint32_t i = 0; i < nodes && grid->room > 0; i++, grid->room--) {
     if (i > 0 && i % ROWS == 0) grid->x += CELL_STEP;
     if (grid->x + CELL > LINE_WIDTH + MARGIN) {
@@ -269,7 +269,7 @@ static void add_depth(painter *p, cell_grid *grid, uint32_t depth, bool draw) {
 static void add_depths(painter *p, cell_grid *grid, bool draw) {
   grid->x = grid->y = MARGIN;
   grid->lowest = MARGIN;
-  grid->room = p->drawing->most_cells;
+  grid->room = p->drawing->max_cells;
   for (uint32_t i = 0; i < grid->depths && grid->room > 0; i++) add_depth(p, grid, i, draw);
 }
 
@@ -298,14 +298,14 @@ static rondo_status add_cells(painter *p) {
 static rondo_status add_drawing(painter *p, size_t *out_shown) {
   const rondo_layers_input input = {
       .node_count = p->count, .start = p->start, .to = p->to, .widths = p->widths, .gap = GAP};
-  uint64_t places = 0;
-  const bool is_small = p->count <= RONDO_DRAWING_MOST_NODES && p->edge_count <= RONDO_DRAWING_MOST_EDGES;
-  if (is_small) RONDO_TRY(rondo_layers_count(&p->text->allocator, &input, &places));
-  if (is_small && places <= RONDO_DRAWING_MOST_PLACES) {
+  uint64_t vertices = 0;
+  const bool is_small = p->count <= RONDO_DRAWING_MAX_NODES && p->edge_count <= RONDO_DRAWING_MAX_EDGES;
+  if (is_small) RONDO_TRY(rondo_layers_count(&p->text->allocator, &input, &vertices));
+  if (is_small && vertices <= RONDO_DRAWING_MAX_VERTICES) {
     *out_shown = p->count;
     return add_layers(p, &input);
   }
-  *out_shown = p->count < p->drawing->most_cells ? p->count : p->drawing->most_cells;
+  *out_shown = p->count < p->drawing->max_cells ? p->count : p->drawing->max_cells;
   return add_cells(p);
 }
 

@@ -23,17 +23,17 @@ typedef struct rondo_drawing {
   const rondo_drawing_mark *marks; /* by slot */
   const char *prefix;              /* node 3 has the id PREFIX3 and links to #row-PREFIX3 */
   bool links;                      /* whether there are such rows */
-  size_t most_cells;               /* of the form for large graphs; the rest is left out */
+  size_t max_cells;                /* of the form for large graphs; the rest is left out */
   const char *label;               /* for screen readers */
   /* Writes the text of a node's tooltip, escaped. */
   void (*describe)(rondo_text *text, const void *user, const rondo_graph *graph, uint32_t slot);
   const void *user;
 } rondo_drawing;
 
-/* Graphs with at most so many nodes and edges, and so many places of nodes and bends, are drawn with edges. */
-#define RONDO_DRAWING_MOST_NODES 400
-#define RONDO_DRAWING_MOST_EDGES 2000
-#define RONDO_DRAWING_MOST_PLACES 6000
+/* Graphs with at most so many nodes and edges, and so many vertices of nodes and bends, are drawn with edges. */
+#define RONDO_DRAWING_MAX_NODES 400
+#define RONDO_DRAWING_MAX_EDGES 2000
+#define RONDO_DRAWING_MAX_VERTICES 6000
 
 /* Adds the <svg> element, of the class "rondo-graph" or "rondo-cells". *out_shown, how many nodes it shows. */
 RONDO_MUST_USE rondo_status rondo_drawing_add(rondo_text *text, const rondo_drawing *drawing, size_t *out_shown);

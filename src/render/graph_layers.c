@@ -14,20 +14,20 @@
 
 #include "base/error.h"
 
-enum { MOST_SWEEPS = 16, PATIENCE = 4 /* sweeps without fewer crossings */ };
+enum { MAX_SWEEPS = 16, PATIENCE = 4 /* sweeps without fewer crossings */ };
 
-/* The neighbours of place i in one direction are items[start[i] .. start[i + 1]). */
+/* The neighbours of vertex i in one direction are items[start[i] .. start[i + 1]). */
 typedef struct neighbour_lists {
   uint32_t *start, *items;
 } neighbour_lists;
 
 typedef struct layer_order {
   rondo_layers *layers;
-  uint32_t link_count; /* between places of neighbouring layers */
+  uint32_t link_count; /* between vertices of neighbouring layers */
   neighbour_lists above, below;
-  uint32_t *row_start; /* layer l has the places row[row_start[l] .. row_start[l + 1]), from the left */
+  uint32_t *row_start; /* layer l has the vertices row[row_start[l] .. row_start[l + 1]), from the left */
   uint32_t *row;
-  uint32_t *position; /* of each place in its layer */
+  uint32_t *position; /* of each vertex in its layer */
 } layer_order;
 
 /* Layers ----------------------------------------------------------------------------------------------------------- */
@@ -62,7 +62,7 @@ static rondo_status layer_nodes(const rondo_allocator *allocator, const rondo_la
   return RONDO_OK;
 }
 
-static uint64_t count_places(const rondo_layers_input *input, const uint32_t *layer) {
+static uint64_t count_vertices(const rondo_layers_input *input, const uint32_t *layer) {
   uint64_t count = input->node_count;
   for (uint32_t i = 0; i < input->node_count; i++)
     for (uint32_t e = input->start[i]; e < input->start[i + 1]; e++) count += layer[input->to[e]] - layer[i] - 1;
@@ -70,19 +70,19 @@ static uint64_t count_places(const rondo_layers_input *input, const uint32_t *la
 }
 
 rondo_status rondo_layers_count(const rondo_allocator *allocator, const rondo_layers_input *input,
-                                uint64_t *out_places) {
+                                uint64_t *out_vertices) {
   uint32_t *layer;
-  *out_places = 0;
+  *out_vertices = 0;
   RONDO_TRY(rondo_allocate_items(allocator, input->node_count, sizeof *layer, &layer));
   const rondo_status status = layer_nodes(allocator, input, layer);
-  if (status == RONDO_OK) *out_places = count_places(input, layer);
+  if (status == RONDO_OK) *out_vertices = count_vertices(input, layer);
   rondo_release(allocator, layer, input->node_count, sizeof *layer);
   return status;
 }
 
 /* Links between neighbouring layers -------------------------------------------------------------------------------- */
 
-/* Calls `link` for each pair of places in neighbouring layers that an edge connects; gives the bends their layers. */
+/* Calls `link` for each pair of vertices in neighbouring layers that an edge connects; gives the bends their layers. */
 static void walk_links(layer_order *o, void (*link)(layer_order *o, uint32_t from, uint32_t to)) {
   rondo_layers *layers = o->layers;
   const rondo_layers_input *input = &layers->input;
@@ -107,7 +107,7 @@ static void count_link(layer_order *o, uint32_t from, uint32_t to) {
   o->above.start[to + 1]++;
 }
 
-/* start[i] is where the next one goes, and in the end where place i + 1 begins. */
+/* start[i] is where the next one goes, and in the end where vertex i + 1 begins. */
 static void add_link(layer_order *o, uint32_t from, uint32_t to) {
   o->below.items[o->below.start[from]++] = to;
   o->above.items[o->above.start[to]++] = from;
@@ -122,8 +122,8 @@ static void move_back(uint32_t *start, uint32_t count) {
   start[0] = 0;
 }
 
-static void link_places(layer_order *o) {
-  const uint32_t count = o->layers->place_count;
+static void link_vertices(layer_order *o) {
+  const uint32_t count = o->layers->vertex_count;
   walk_links(o, count_link);
   sum_up(o->below.start, count);
   sum_up(o->above.start, count);
@@ -132,12 +132,12 @@ static void link_places(layer_order *o) {
   move_back(o->above.start, count);
 }
 
-/* Rows in the order of the places. */
+/* Rows in the order of the vertices. */
 static void fill_rows(layer_order *o) {
   const rondo_layers *layers = o->layers;
-  for (uint32_t i = 0; i < layers->place_count; i++) o->row_start[layers->layer[i] + 1]++;
+  for (uint32_t i = 0; i < layers->vertex_count; i++) o->row_start[layers->layer[i] + 1]++;
   sum_up(o->row_start, layers->layer_count);
-  for (uint32_t i = 0; i < layers->place_count; i++) {
+  for (uint32_t i = 0; i < layers->vertex_count; i++) {
     uint32_t *next = &o->row_start[layers->layer[i]];
     o->row[(*next)++] = i;
   }
@@ -151,21 +151,21 @@ static void note_positions(layer_order *o) {
 
 /* Order ------------------------------------------------------------------------------------------------------------ */
 
-typedef struct sorted_place {
+typedef struct sorted_vertex {
   double mean;
-  uint32_t position, place;
-} sorted_place;
+  uint32_t position, vertex;
+} sorted_vertex;
 
 typedef struct orderer {
   layer_order *ordering;
-  sorted_place *sorted; /* room for all */
-  uint32_t *ends;       /* room for all links: positions below, in the order of those above */
-  uint32_t *tree;       /* room for all, and one more: sums over positions */
-  uint32_t *best;       /* rows with the fewest crossings so far */
+  sorted_vertex *sorted; /* room for all */
+  uint32_t *ends;        /* room for all links: positions below, in the order of those above */
+  uint32_t *tree;        /* room for all, and one more: sums over positions */
+  uint32_t *best;        /* rows with the fewest crossings so far */
 } orderer;
 
 static int compare_sorted(const void *left, const void *right) {
-  const sorted_place *a = left, *b = right;
+  const sorted_vertex *a = left, *b = right;
   if (a->mean != b->mean) return a->mean < b->mean ? -1 : 1;
   return (a->position > b->position) - (a->position < b->position);
 }
@@ -175,24 +175,24 @@ static int compare_positions(const void *left, const void *right) {
   return (a > b) - (a < b);
 }
 
-static double mean_position(const layer_order *o, const neighbour_lists *toward, uint32_t place) {
-  const uint32_t first = toward->start[place], end = toward->start[place + 1];
+static double mean_position(const layer_order *o, const neighbour_lists *toward, uint32_t vertex) {
+  const uint32_t first = toward->start[vertex], end = toward->start[vertex + 1];
   double sum = 0;
   for (uint32_t i = first; i < end; i++) sum += (double)o->position[toward->items[i]];
-  return first == end ? (double)o->position[place] : sum / (double)(end - first);
+  return first == end ? (double)o->position[vertex] : sum / (double)(end - first);
 }
 
 static void sort_row(orderer *w, uint32_t layer, const neighbour_lists *toward) {
   layer_order *o = w->ordering;
   const uint32_t first = o->row_start[layer], count = o->row_start[layer + 1] - first;
   for (uint32_t i = 0; i < count; i++) {
-    const uint32_t place = o->row[first + i];
-    w->sorted[i] = (sorted_place){mean_position(o, toward, place), i, place};
+    const uint32_t vertex = o->row[first + i];
+    w->sorted[i] = (sorted_vertex){mean_position(o, toward, vertex), i, vertex};
   }
   qsort(w->sorted, count, sizeof *w->sorted, compare_sorted);
   for (uint32_t i = 0; i < count; i++) {
-    o->row[first + i] = w->sorted[i].place;
-    o->position[w->sorted[i].place] = i;
+    o->row[first + i] = w->sorted[i].vertex;
+    o->position[w->sorted[i].vertex] = i;
   }
 }
 
@@ -233,9 +233,9 @@ static uint64_t count_crossings(orderer *w) {
 
 static void find_order(orderer *w) {
   layer_order *o = w->ordering;
-  const size_t bytes = o->layers->place_count * sizeof *o->row;
+  const size_t bytes = o->layers->vertex_count * sizeof *o->row;
   uint64_t fewest = UINT64_MAX;
-  for (int i = 0, since = 0; i < MOST_SWEEPS && since < PATIENCE && fewest > 0; i++, since++) {
+  for (int i = 0, since = 0; i < MAX_SWEEPS && since < PATIENCE && fewest > 0; i++, since++) {
     sweep(w, i % 2 == 0);
     const uint64_t crossings = count_crossings(w);
     if (crossings >= fewest) continue;
@@ -249,7 +249,7 @@ static void find_order(orderer *w) {
 
 /* Positions -------------------------------------------------------------------------------------------------------- */
 
-/* Each place stands as near as possible to the mean of its neighbours in the layer before, in the sense of least
+/* Each vertex stands as near as possible to the mean of its neighbours in the layer before, in the sense of least
  * squares, with no two closer than their widths allow. That is an isotonic regression once the widths are taken out,
  * solved exactly by pooling neighbours that violate the order (R. E. Barlow, D. J. Bartholomew, J. M. Bremner, H. D.
  * Brunk, "Statistical inference under order restrictions", 1972). Layers are placed downwards and upwards a few times.
@@ -265,19 +265,20 @@ typedef struct pool {
 
 typedef struct placer {
   const layer_order *ordering;
-  double *x;     /* of each place */
+  double *x;     /* of each vertex */
   double *taken; /* room for a layer: what the widths to the left take */
   pool *pools;   /* room for a layer */
 } placer;
 
-static bool is_bend(const placer *p, uint32_t place) { return place >= p->ordering->layers->input.node_count; }
+static bool is_bend(const placer *p, uint32_t vertex) { return vertex >= p->ordering->layers->input.node_count; }
 
-static double width_of(const placer *p, uint32_t place) {
-  return is_bend(p, place) ? 0 : (double)p->ordering->layers->input.widths[place];
+static double width_of(const placer *p, uint32_t vertex) {
+  return is_bend(p, vertex) ? 0 : (double)p->ordering->layers->input.widths[vertex];
 }
 
-static void add_neighbours(const placer *p, const neighbour_lists *toward, uint32_t place, double *sum, double *count) {
-  for (uint32_t i = toward->start[place]; i < toward->start[place + 1]; i++) {
+static void add_neighbours(const placer *p, const neighbour_lists *toward, uint32_t vertex, double *sum,
+                           double *count) {
+  for (uint32_t i = toward->start[vertex]; i < toward->start[vertex + 1]; i++) {
     *sum += p->x[toward->items[i]];
     *count += 1;
   }
@@ -285,12 +286,12 @@ static void add_neighbours(const placer *p, const neighbour_lists *toward, uint3
 
 typedef enum direction { DOWNWARDS, UPWARDS, BOTH } direction;
 
-/* The desired position of a place. */
-static double wish_of(const placer *p, uint32_t place, direction to) {
+/* The desired position of a vertex. */
+static double wish_of(const placer *p, uint32_t vertex, direction to) {
   double sum = 0, count = 0;
-  if (to != UPWARDS) add_neighbours(p, &p->ordering->above, place, &sum, &count);
-  if (to != DOWNWARDS) add_neighbours(p, &p->ordering->below, place, &sum, &count);
-  return count == 0 ? p->x[place] : sum / count;
+  if (to != UPWARDS) add_neighbours(p, &p->ordering->above, vertex, &sum, &count);
+  if (to != DOWNWARDS) add_neighbours(p, &p->ordering->below, vertex, &sum, &count);
+  return count == 0 ? p->x[vertex] : sum / count;
 }
 
 static void place_layer(placer *p, uint32_t layer, direction to) {
@@ -324,14 +325,14 @@ static void place_all(placer *p) {
 }
 
 /* Moves all so that it begins at 0. */
-static void store_places(const placer *p) {
+static void store_positions(const placer *p) {
   rondo_layers *layers = p->ordering->layers;
   double least = INFINITY, most = -INFINITY;
-  for (uint32_t i = 0; i < layers->place_count; i++) {
+  for (uint32_t i = 0; i < layers->vertex_count; i++) {
     least = fmin(least, p->x[i] - width_of(p, i) / 2);
     most = fmax(most, p->x[i] + width_of(p, i) / 2);
   }
-  for (uint32_t i = 0; i < layers->place_count; i++) layers->x[i] = (int32_t)floor(p->x[i] - least + 0.5);
+  for (uint32_t i = 0; i < layers->vertex_count; i++) layers->x[i] = (int32_t)floor(p->x[i] - least + 0.5);
   layers->width = (int32_t)ceil(most - least);
 }
 
@@ -346,18 +347,18 @@ static uint32_t widest_row(const layer_order *o) {
 
 static rondo_status place_rows(const layer_order *ordering) {
   const rondo_allocator *allocator = &ordering->layers->allocator;
-  const size_t places = ordering->layers->place_count, widest = widest_row(ordering);
+  const size_t vertices = ordering->layers->vertex_count, widest = widest_row(ordering);
   placer p = {.ordering = ordering};
-  rondo_status status = rondo_allocate_items(allocator, places, sizeof *p.x, &p.x);
+  rondo_status status = rondo_allocate_items(allocator, vertices, sizeof *p.x, &p.x);
   if (status == RONDO_OK) status = rondo_allocate_items(allocator, widest, sizeof *p.taken, &p.taken);
   if (status == RONDO_OK) status = rondo_allocate_items(allocator, widest, sizeof *p.pools, &p.pools);
   if (status == RONDO_OK) {
     place_all(&p);
-    store_places(&p);
+    store_positions(&p);
   }
   rondo_release(allocator, p.pools, widest, sizeof *p.pools);
   rondo_release(allocator, p.taken, widest, sizeof *p.taken);
-  rondo_release(allocator, p.x, places, sizeof *p.x);
+  rondo_release(allocator, p.x, vertices, sizeof *p.x);
   return status;
 }
 
@@ -365,7 +366,7 @@ static rondo_status place_rows(const layer_order *ordering) {
 
 static rondo_status order_rows(layer_order *o) {
   const rondo_allocator *allocator = &o->layers->allocator;
-  const uint32_t count = o->layers->place_count;
+  const uint32_t count = o->layers->vertex_count;
   orderer w = {.ordering = o};
   rondo_status status = rondo_allocate_items(allocator, count, sizeof *w.sorted, &w.sorted);
   if (status == RONDO_OK) status = rondo_allocate_items(allocator, o->link_count, sizeof *w.ends, &w.ends);
@@ -381,24 +382,24 @@ static rondo_status order_rows(layer_order *o) {
 
 static rondo_status allocate_neighbours(const layer_order *o, neighbour_lists *out) {
   const rondo_allocator *allocator = &o->layers->allocator;
-  RONDO_TRY(rondo_allocate_items(allocator, (size_t)o->layers->place_count + 1, sizeof *out->start, &out->start));
+  RONDO_TRY(rondo_allocate_items(allocator, (size_t)o->layers->vertex_count + 1, sizeof *out->start, &out->start));
   return rondo_allocate_items(allocator, o->link_count, sizeof *out->items, &out->items);
 }
 
 static void free_neighbours(const layer_order *o, neighbour_lists *neighbours) {
   const rondo_allocator *allocator = &o->layers->allocator;
-  rondo_release(allocator, neighbours->start, (size_t)o->layers->place_count + 1, sizeof *neighbours->start);
+  rondo_release(allocator, neighbours->start, (size_t)o->layers->vertex_count + 1, sizeof *neighbours->start);
   rondo_release(allocator, neighbours->items, o->link_count, sizeof *neighbours->items);
 }
 
 static rondo_status allocate_ordering(layer_order *o) {
   const rondo_allocator *allocator = &o->layers->allocator;
-  const size_t places = o->layers->place_count;
+  const size_t vertices = o->layers->vertex_count;
   RONDO_TRY(allocate_neighbours(o, &o->above));
   RONDO_TRY(allocate_neighbours(o, &o->below));
   RONDO_TRY(rondo_allocate_items(allocator, (size_t)o->layers->layer_count + 1, sizeof *o->row_start, &o->row_start));
-  RONDO_TRY(rondo_allocate_items(allocator, places, sizeof *o->row, &o->row));
-  return rondo_allocate_items(allocator, places, sizeof *o->position, &o->position);
+  RONDO_TRY(rondo_allocate_items(allocator, vertices, sizeof *o->row, &o->row));
+  return rondo_allocate_items(allocator, vertices, sizeof *o->position, &o->position);
 }
 
 static void free_ordering(layer_order *o) {
@@ -406,27 +407,27 @@ static void free_ordering(layer_order *o) {
   free_neighbours(o, &o->above);
   free_neighbours(o, &o->below);
   rondo_release(allocator, o->row_start, (size_t)o->layers->layer_count + 1, sizeof *o->row_start);
-  rondo_release(allocator, o->row, o->layers->place_count, sizeof *o->row);
-  rondo_release(allocator, o->position, o->layers->place_count, sizeof *o->position);
+  rondo_release(allocator, o->row, o->layers->vertex_count, sizeof *o->row);
+  rondo_release(allocator, o->position, o->layers->vertex_count, sizeof *o->position);
 }
 
-/* Asserts the invariant of an ordering: each place occurs once, in its own layer, at its position. */
+/* Asserts the invariant of an ordering: each vertex occurs once, in its own layer, at its position. */
 static void check_order(const layer_order *o) {
   for (uint32_t l = 0; l < o->layers->layer_count; l++) {
     assert(o->row_start[l] <= o->row_start[l + 1]);
     for (uint32_t i = o->row_start[l]; i < o->row_start[l + 1]; i++)
       assert(o->layers->layer[o->row[i]] == l && o->position[o->row[i]] == i - o->row_start[l]);
   }
-  assert(o->row_start[o->layers->layer_count] == o->layers->place_count);
+  assert(o->row_start[o->layers->layer_count] == o->layers->vertex_count);
   (void)o;
 }
 
 static rondo_status arrange(rondo_layers *layers) {
   const uint32_t edges = edge_count_of(&layers->input);
-  layer_order o = {.layers = layers, .link_count = edges + layers->place_count - layers->input.node_count};
+  layer_order o = {.layers = layers, .link_count = edges + layers->vertex_count - layers->input.node_count};
   rondo_status status = allocate_ordering(&o);
   if (status == RONDO_OK) {
-    link_places(&o);
+    link_vertices(&o);
     fill_rows(&o);
     note_positions(&o);
     status = order_rows(&o);
@@ -441,11 +442,11 @@ static rondo_status arrange(rondo_layers *layers) {
 
 static rondo_status make(rondo_layers *out) {
   const rondo_layers_input *input = &out->input;
-  uint64_t places;
-  RONDO_TRY(rondo_layers_count(&out->allocator, input, &places));
-  out->place_count = (uint32_t)places;
-  RONDO_TRY(rondo_allocate_items(&out->allocator, places, sizeof *out->layer, &out->layer));
-  RONDO_TRY(rondo_allocate_items(&out->allocator, places, sizeof *out->x, &out->x));
+  uint64_t vertices;
+  RONDO_TRY(rondo_layers_count(&out->allocator, input, &vertices));
+  out->vertex_count = (uint32_t)vertices;
+  RONDO_TRY(rondo_allocate_items(&out->allocator, vertices, sizeof *out->layer, &out->layer));
+  RONDO_TRY(rondo_allocate_items(&out->allocator, vertices, sizeof *out->x, &out->x));
   RONDO_TRY(rondo_allocate_items(&out->allocator, (size_t)edge_count_of(input) + 1, sizeof *out->bend_start,
                                  &out->bend_start));
   RONDO_TRY(layer_nodes(&out->allocator, input, out->layer));
@@ -460,8 +461,8 @@ rondo_status rondo_layers_make(const rondo_allocator *allocator, const rondo_lay
 }
 
 void rondo_layers_free(rondo_layers *layers) {
-  rondo_release(&layers->allocator, layers->layer, layers->place_count, sizeof *layers->layer);
-  rondo_release(&layers->allocator, layers->x, layers->place_count, sizeof *layers->x);
+  rondo_release(&layers->allocator, layers->layer, layers->vertex_count, sizeof *layers->layer);
+  rondo_release(&layers->allocator, layers->x, layers->vertex_count, sizeof *layers->x);
   rondo_release(&layers->allocator, layers->bend_start, (size_t)edge_count_of(&layers->input) + 1,
                 sizeof *layers->bend_start);
   *layers = (rondo_layers){0};

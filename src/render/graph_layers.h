@@ -22,18 +22,18 @@ typedef struct rondo_layers_input {
 typedef struct rondo_layers {
   rondo_allocator allocator;
   rondo_layers_input input;
-  uint32_t layer_count, place_count;
-  uint32_t *layer;      /* of each place */
-  uint32_t *bend_start; /* edge e bends at the places bend_start[e] to bend_start[e + 1], from above */
-  int32_t *x;           /* the middle of each place; the leftmost node begins at 0 */
+  uint32_t layer_count, vertex_count;
+  uint32_t *layer;      /* of each vertex */
+  uint32_t *bend_start; /* edge e bends at the vertices bend_start[e] to bend_start[e + 1], from above */
+  int32_t *x;           /* the middle of each vertex; the leftmost node begins at 0 */
   int32_t width;
 } rondo_layers;
 
-/* How many places there will be: what the work of rondo_layers_make grows with, times its logarithm. */
+/* How many vertices there will be: what the work of rondo_layers_make grows with, times its logarithm. */
 RONDO_MUST_USE rondo_status rondo_layers_count(const rondo_allocator *allocator, const rondo_layers_input *input,
-                                               uint64_t *out_places);
+                                               uint64_t *out_vertices);
 
-/* Freed by rondo_layers_free, also after a failure. Fewer than 2^30 places. Errors: OUT_OF_MEMORY. */
+/* Freed by rondo_layers_free, also after a failure. Fewer than 2^30 vertices. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_layers_make(const rondo_allocator *allocator, const rondo_layers_input *input,
                                               rondo_layers *out);
 void rondo_layers_free(rondo_layers *layers);

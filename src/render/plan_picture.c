@@ -29,8 +29,8 @@ enum {
   CHARACTER = 63,      /* width of one, about */
   LINE = 14 * UNIT
 };
-enum { SIZE_CLASSES = 6, MOST_TICKS = 8, NAME_BYTES = 120, LEAST_CUT = 10 };
-enum { LEAST_PIXELS = 320, MOST_PIXELS = 20000, DEFAULT_WIDTH = 1200, DEFAULT_HEIGHT = 640 };
+enum { SIZE_CLASSES = 6, MAX_TICKS = 8, NAME_BYTES = 120, MIN_CUT = 10 };
+enum { MIN_PIXELS = 320, MAX_PIXELS = 20000, DEFAULT_WIDTH = 1200, DEFAULT_HEIGHT = 640 };
 
 /* When the live bytes change. */
 typedef struct live_event {
@@ -142,7 +142,7 @@ static rondo_status measure_live(painter *p) {
 /* A power of two of bytes between ticks. */
 static double byte_tick(double top) {
   double tick = 1;
-  while (top / tick > MOST_TICKS) tick *= 2;
+  while (top / tick > MAX_TICKS) tick *= 2;
   return tick;
 }
 
@@ -167,7 +167,7 @@ static void add_byte_ticks(painter *p) {
 static uint64_t step_tick(uint64_t steps) {
   for (uint64_t power = 1;; power *= 10)
     for (uint64_t factor = 1; factor < 10; factor = factor == 1 ? 2 : factor + 3)
-      if (steps / (power * factor) <= MOST_TICKS) return power * factor;
+      if (steps / (power * factor) <= MAX_TICKS) return power * factor;
 }
 
 static void add_time_ticks(painter *p) {
@@ -296,7 +296,7 @@ static void add_label(painter *p, size_t item) {
   const box b = item_box(p, item);
   const int room = (b.width - 8 * UNIT) / CHARACTER;
   const bool fits = room > 0 && name_length(p, item) <= (size_t)room;
-  if (b.height < LINE || (!fits && room < LEAST_CUT)) return;
+  if (b.height < LINE || (!fits && room < MIN_CUT)) return;
   const int y = b.y + b.height / 2 + 4 * UNIT - (b.height >= 2 * LINE && room >= 8 ? LINE / 2 : 0);
   rondo_text_add(p->text, "<text x=\"%d\" y=\"%d\">", b.x + b.width / 2, y);
   add_name(p, item, fits ? (size_t)room : (size_t)room - 3);
@@ -416,10 +416,10 @@ void rondo_picture_add(rondo_text *text, const rondo_picture *picture, bool with
 }
 
 static rondo_status check_pixels(const char *what, uint32_t pixels) {
-  if (pixels == 0 || (pixels >= LEAST_PIXELS && pixels <= MOST_PIXELS)) return RONDO_OK;
+  if (pixels == 0 || (pixels >= MIN_PIXELS && pixels <= MAX_PIXELS)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                    "rondo_plan_to_svg: a %s of %u pixels: ask for %d to %d, or 0", what, pixels, LEAST_PIXELS,
-                    MOST_PIXELS);
+                    "rondo_plan_to_svg: a %s of %u pixels: ask for %d to %d, or 0", what, pixels, MIN_PIXELS,
+                    MAX_PIXELS);
 }
 
 static const char *name_of_time(const rondo_plan_problem *problem, const rondo_plan_picture_options *options) {

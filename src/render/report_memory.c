@@ -4,7 +4,6 @@
  * omits an unused range that is longer than all allocations together.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/error.h"
 #include "render/plan_picture.h"
@@ -20,19 +19,12 @@ static void choose(rondo_report_memory *m) {
     const rondo_report_allocation *allocation = &model->allocations.items[i];
     if (allocation->address == NULL) {
       m->without_address++;
-    } else if (m->count == RONDO_REPORT_MOST_ALLOCATIONS) {
+    } else if (m->count == RONDO_REPORT_MAX_ALLOCATIONS) {
       m->left_out++;
     } else {
       m->shown[m->count++] = allocation;
     }
   }
-}
-
-static int compare_shown(const void *left, const void *right) {
-  const rondo_report_allocation *a = *(const rondo_report_allocation *const *)left;
-  const rondo_report_allocation *b = *(const rondo_report_allocation *const *)right;
-  if (a->address != b->address) return (uintptr_t)a->address < (uintptr_t)b->address ? -1 : 1;
-  return (a->alloc > b->alloc) - (a->alloc < b->alloc);
 }
 
 static rondo_status add_up(rondo_report_memory *m) {
@@ -93,7 +85,6 @@ rondo_status rondo_report_memory_make(const rondo_report_model *model, rondo_rep
   RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *out->offsets, &out->offsets));
   choose(out);
   if (out->count == 0) return RONDO_OK;
-  qsort(out->shown, out->count, sizeof *out->shown, compare_shown);
   RONDO_TRY(add_up(out));
   find_offsets(out);
   list_items(out);
@@ -110,8 +101,8 @@ void rondo_report_memory_free(rondo_report_memory *m) {
 
 /* The section ------------------------------------------------------------------------------------------------------ */
 
-static void add_place(rondo_text *text, const rondo_report_model *model, uint32_t place) {
-  const rondo_report_node *node = &model->nodes.items[place];
+static void add_entry(rondo_text *text, const rondo_report_model *model, uint32_t entry) {
+  const rondo_report_node *node = &model->nodes.items[entry];
   rondo_report_add_number(text, model, node->graph, node->slot);
 }
 
@@ -126,13 +117,13 @@ static void describe(rondo_text *text, const void *user, size_t item) {
                  RONDO_GROUPED(m->offsets[item]));
   if (!m->model->options->no_addresses) rondo_text_add(text, " (0x%" PRIxPTR ")", (uintptr_t)of->address);
   rondo_text_add(text, of->is_range ? ", from node " : ", allocated by node ");
-  add_place(text, m->model, of->alloc);
+  add_entry(text, m->model, of->alloc);
   if (of->free == RONDO_NO_NODE) {
     rondo_text_add(text, ", not freed in the graph");
     return;
   }
   rondo_text_add(text, of->is_range ? " through node " : ", freed by node ");
-  add_place(text, m->model, of->free);
+  add_entry(text, m->model, of->free);
 }
 
 static rondo_status add_map(rondo_text *text, const rondo_report_memory *m) {
@@ -158,12 +149,12 @@ static void add_row(rondo_text *text, const rondo_report_memory *m, size_t item)
   const rondo_report_allocation *of = m->shown[item];
   rondo_text_add(text, "<tr><td>%s</td><td class=\"number\">%s</td><td class=\"number\">%s</td><td class=\"number\">",
                  RONDO_REPORT_NAME(name_of(of)), RONDO_GROUPED(of->bytes), RONDO_GROUPED(m->offsets[item]));
-  add_place(text, m->model, of->alloc);
+  add_entry(text, m->model, of->alloc);
   rondo_text_add(text, "</td><td class=\"number\">");
   if (of->free == RONDO_NO_NODE)
     rondo_text_add(text, "never");
   else
-    add_place(text, m->model, of->free);
+    add_entry(text, m->model, of->free);
   rondo_text_add(text, "</td></tr>\n");
 }
 
@@ -174,10 +165,10 @@ static void add_table(rondo_text *text, const rondo_report_memory *m) {
       "aria-label=\"Allocations\"><table><thead><tr><th>Name</th><th class=\"number\">Bytes</th>"
       "<th class=\"number\">Offset</th><th class=\"number\">From node</th><th class=\"number\">To node</th>"
       "</tr></thead><tbody>\n");
-  for (size_t i = 0; i < m->count && i < RONDO_REPORT_MOST_LISTED; i++) add_row(text, m, i);
+  for (size_t i = 0; i < m->count && i < RONDO_REPORT_MAX_LISTED; i++) add_row(text, m, i);
   rondo_text_add(text, "</tbody></table></div>");
-  if (m->count > RONDO_REPORT_MOST_LISTED)
-    rondo_text_add(text, "<p class=\"note\">%zu more are not listed.</p>", m->count - RONDO_REPORT_MOST_LISTED);
+  if (m->count > RONDO_REPORT_MAX_LISTED)
+    rondo_text_add(text, "<p class=\"note\">%zu more are not listed.</p>", m->count - RONDO_REPORT_MAX_LISTED);
   rondo_text_add(text, "</details>\n");
 }
 

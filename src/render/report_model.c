@@ -18,12 +18,12 @@
 
 static rondo_status walk_graph(rondo_report_model *m, uint32_t index);
 
-static rondo_status add_node(rondo_report_model *m, uint32_t graph, uint32_t slot, bool runs, uint32_t *out_place) {
+static rondo_status add_node(rondo_report_model *m, uint32_t graph, uint32_t slot, bool runs, uint32_t *out_entry) {
   const rondo_report_node node = {.graph = graph, .slot = slot, .runs = runs};
   if (m->nodes.count >= RONDO_NO_NODE - 1)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
                       "rondo_graph_report: the graph and its children have more than %zu nodes", m->nodes.count);
-  *out_place = (uint32_t)m->nodes.count;
+  *out_entry = (uint32_t)m->nodes.count;
   return rondo_array_push(&m->allocator, &m->nodes, &node);
 }
 
@@ -76,15 +76,15 @@ static rondo_status walk_child(rondo_report_model *m, uint32_t index, uint32_t s
 static rondo_status walk_node(rondo_report_model *m, uint32_t index, uint32_t slot) {
   const rondo_graph_node *node = rondo_graph_at(m->graphs.items[index].graph, slot);
   const bool is_child = node->params.kind == RONDO_NODE_CHILD;
-  uint32_t place = RONDO_NO_NODE;
-  RONDO_TRY(add_node(m, index, slot, !is_child, &place));
+  uint32_t entry = RONDO_NO_NODE;
+  RONDO_TRY(add_node(m, index, slot, !is_child, &entry));
   rondo_report_graph *graph = &m->graphs.items[index];
-  graph->begin[slot] = graph->end[slot] = place;
+  graph->begin[slot] = graph->end[slot] = entry;
   m->of_kind[node->params.kind]++;
   m->node_count++;
   m->edge_count += node->dependencies.count;
   for (size_t i = 0; i < node->dependencies.count; i++)
-    RONDO_TRY(add_edge(m, graph->end[node->dependencies.items[i]], place));
+    RONDO_TRY(add_edge(m, graph->end[node->dependencies.items[i]], entry));
   return is_child ? walk_child(m, index, slot, node->params.as.child) : RONDO_OK;
 }
 
@@ -102,13 +102,13 @@ static int compare_edges(const void *left, const void *right) {
 
 /* Times ------------------------------------------------------------------------------------------------------------ */
 
-rondo_status rondo_report_find(const rondo_report_model *m, const char *what, rondo_node node, uint32_t *out_place) {
+rondo_status rondo_report_find(const rondo_report_model *m, const char *what, rondo_node node, uint32_t *out_entry) {
   const uint32_t serial = (uint32_t)(node.id >> 32), slot = (uint32_t)node.id;
   for (size_t i = 0; i < m->graphs.count; i++) {
     const rondo_report_graph *graph = &m->graphs.items[i];
     if (graph->graph->serial != serial) continue;
     if (slot >= graph->graph->nodes.count || !graph->graph->nodes.items[slot].live) break;
-    *out_place = graph->begin[slot];
+    *out_entry = graph->begin[slot];
     return RONDO_OK;
   }
   return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, node.id == 0 ? RONDO_NO_NODE : slot,
@@ -120,9 +120,9 @@ rondo_status rondo_report_find(const rondo_report_model *m, const char *what, ro
 static rondo_status note_times(rondo_report_model *m) {
   for (size_t i = 0; i < m->options->time_count; i++) {
     const rondo_node_time *time = &m->options->times[i];
-    uint32_t place = RONDO_NO_NODE;
-    RONDO_TRY(rondo_report_find(m, "a time", time->node, &place));
-    rondo_report_node *node = &m->nodes.items[place];
+    uint32_t entry = RONDO_NO_NODE;
+    RONDO_TRY(rondo_report_find(m, "a time", time->node, &entry));
+    rondo_report_node *node = &m->nodes.items[entry];
     if (!node->runs || !(time->microseconds >= 0)) continue;
     node->timed = true;
     node->us = time->microseconds;
@@ -234,12 +234,12 @@ static void mark_times(rondo_report_model *m) {
 
 /* Memory ----------------------------------------------------------------------------------------------------------- */
 
-static rondo_status add_allocation(rondo_report_model *m, uint32_t place) {
-  const rondo_node_params *params = rondo_report_params(m, place);
+static rondo_status add_allocation(rondo_report_model *m, uint32_t entry) {
+  const rondo_node_params *params = rondo_report_params(m, entry);
   const rondo_report_allocation made = {.name = params->as.alloc.name,
                                         .address = params->as.alloc.address,
                                         .bytes = params->as.alloc.bytes,
-                                        .alloc = place,
+                                        .alloc = entry,
                                         .free = RONDO_NO_NODE};
   return rondo_array_push(&m->allocator, &m->allocations, &made);
 }
@@ -250,14 +250,19 @@ static int compare_allocations(const void *left, const void *right) {
   return (a->alloc > b->alloc) - (a->alloc < b->alloc);
 }
 
-static bool is_before(const rondo_report_allocation *a, const void *address, uint32_t place) {
-  return (uintptr_t)a->address < (uintptr_t)address || (a->address == address && a->alloc < place);
+static void sort_allocations(rondo_report_model *m) {
+  if (m->allocations.count > 1)
+    qsort(m->allocations.items, m->allocations.count, sizeof *m->allocations.items, compare_allocations);
 }
 
-/* The last allocation at the address that comes before the place, or NULL. Allocations are sorted. */
-static rondo_report_allocation *find_allocation(const rondo_report_model *m, const void *address, uint32_t place) {
+static bool is_before(const rondo_report_allocation *a, const void *address, uint32_t entry) {
+  return (uintptr_t)a->address < (uintptr_t)address || (a->address == address && a->alloc < entry);
+}
+
+/* The last allocation at the address that comes before the entry, or NULL. Allocations are sorted. */
+static rondo_report_allocation *find_allocation(const rondo_report_model *m, const void *address, uint32_t entry) {
   size_t low = 0, high = m->allocations.count;
-  RONDO_BINARY_SEARCH(low, high, middle, is_before(&m->allocations.items[middle], address, place))
+  RONDO_BINARY_SEARCH(low, high, middle, is_before(&m->allocations.items[middle], address, entry))
   if (low == 0 || m->allocations.items[low - 1].address != address) return NULL;
   return &m->allocations.items[low - 1];
 }
@@ -265,8 +270,7 @@ static rondo_report_allocation *find_allocation(const rondo_report_model *m, con
 static rondo_status pair_allocations(rondo_report_model *m) {
   for (uint32_t i = 0; i < m->nodes.count; i++)
     if (m->nodes.items[i].runs && rondo_report_params(m, i)->kind == RONDO_NODE_ALLOC) RONDO_TRY(add_allocation(m, i));
-  if (m->allocations.count > 1)
-    qsort(m->allocations.items, m->allocations.count, sizeof *m->allocations.items, compare_allocations);
+  sort_allocations(m);
   for (uint32_t i = 0; i < m->nodes.count; i++) {
     const rondo_node_params *params = rondo_report_params(m, i);
     if (!m->nodes.items[i].runs || params->kind != RONDO_NODE_FREE || params->as.free_address == NULL) continue;
@@ -294,6 +298,7 @@ static rondo_status add_ranges(rondo_report_model *m) {
                         i, made.name, rondo_node_number(range->first), rondo_node_number(range->last));
     RONDO_TRY(rondo_array_push(&m->allocator, &m->allocations, &made));
   }
+  sort_allocations(m);
   return RONDO_OK;
 }
 

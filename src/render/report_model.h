@@ -20,8 +20,8 @@ typedef struct rondo_report_graph {
   uint32_t parent, parent_slot;           /* the child node; RONDO_NO_NODE: none */
   char prefix[RONDO_REPORT_PREFIX_BYTES]; /* "n", "n3_": node 1 is n1, n3_1 */
   uint32_t *order;                        /* slots, topological */
-  uint32_t *begin, *end;                  /* by slot: places in the list; two for a child node, around what is inside */
-  rondo_drawing_mark *marks;              /* by slot */
+  uint32_t *begin, *end;     /* by slot: entries in the list; two for a child node, around what is inside */
+  rondo_drawing_mark *marks; /* by slot */
 } rondo_report_graph;
 
 /* An entry of the list. */
@@ -42,7 +42,7 @@ typedef struct rondo_report_allocation {
   const char *name;
   const void *address;
   size_t bytes;
-  uint32_t alloc, free; /* places in the list; free is RONDO_NO_NODE when nothing frees it */
+  uint32_t alloc, free; /* entries in the list; free is RONDO_NO_NODE when nothing frees it */
   bool is_range;        /* the user's: until `free` has ended */
 } rondo_report_allocation;
 
@@ -51,8 +51,8 @@ typedef struct rondo_report_model {
   const rondo_report_options *options;
   RONDO_ARRAY(rondo_report_graph) graphs; /* a graph before its children; [0] is the whole */
   RONDO_ARRAY(rondo_report_node) nodes;
-  RONDO_ARRAY(rondo_report_edge) edges; /* between entries of the list, by `from` */
-  RONDO_ARRAY(rondo_report_allocation) allocations;
+  RONDO_ARRAY(rondo_report_edge) edges;                       /* between entries of the list, by `from` */
+  RONDO_ARRAY(rondo_report_allocation) allocations;           /* by address */
   size_t of_kind[RONDO_REPORT_KINDS], node_count, edge_count; /* of all graphs */
   uint32_t depth, width;                                      /* nodes on the longest path; most nodes at one depth */
   bool timed;
@@ -75,10 +75,10 @@ const char *rondo_report_time_text(char out[RONDO_REPORT_TIME_TEXT], double us, 
 
 /* The index in the list of the begin of a node of the user's graph; UNKNOWN_NODE, naming `what`. */
 RONDO_MUST_USE rondo_status rondo_report_find(const rondo_report_model *model, const char *what, rondo_node node,
-                                              uint32_t *out_place);
+                                              uint32_t *out_entry);
 
-static inline const rondo_node_params *rondo_report_params(const rondo_report_model *model, uint32_t place) {
-  const rondo_report_node *node = &model->nodes.items[place];
+static inline const rondo_node_params *rondo_report_params(const rondo_report_model *model, uint32_t entry) {
+  const rondo_report_node *node = &model->nodes.items[entry];
   return &model->graphs.items[node->graph].graph->nodes.items[node->slot].params;
 }
 

@@ -6,27 +6,28 @@
 
 #include <rondo/plan.h>
 
+#include "render/node_details.h"
 #include "render/report_model.h"
 
 /* The most that a page holds. The page says how much was left out. */
-#define RONDO_REPORT_MOST_DRAWN 20000
-#define RONDO_REPORT_MOST_LISTED 2000
-#define RONDO_REPORT_MOST_ALLOCATIONS 20000
+#define RONDO_REPORT_MAX_DRAWN 20000
+#define RONDO_REPORT_MAX_LISTED 2000
+#define RONDO_REPORT_MAX_ALLOCATIONS 20000
 
 /* A name, escaped and cut, in a buffer that lives as long as the block around it. */
-#define RONDO_REPORT_NAME_BYTES 120
+#define RONDO_REPORT_NAME_BYTES RONDO_DETAILS_HTML_NAME_BYTES
 #define RONDO_REPORT_NAME(name)                                             \
   rondo_markup_text((char[RONDO_MARKUP_TEXT(RONDO_REPORT_NAME_BYTES)]){""}, \
                     RONDO_MARKUP_TEXT(RONDO_REPORT_NAME_BYTES), (name), RONDO_REPORT_NAME_BYTES)
 
-/* Nodes (report_parameters.c) -------------------------------------------------------------------------------------- */
+/* One node --------------------------------------------------------------------------------------------------------- */
 
 /* "kernel saxpy (node 3.1)", and after a colon its parameters, dependencies and time. `brief` leaves out most pointers.
  */
-void rondo_report_add_node(rondo_text *text, const rondo_report_model *model, uint32_t place, bool brief);
+void rondo_report_add_node(rondo_text *text, const rondo_report_model *model, uint32_t entry, bool brief);
 
 /* The parameters alone: "4 x 1 x 1 blocks, reads 0x7f00". */
-void rondo_report_add_parameters(rondo_text *text, const rondo_report_model *model, uint32_t place, bool brief);
+void rondo_report_add_parameters(rondo_text *text, const rondo_report_model *model, uint32_t entry, bool brief);
 
 /* "3.1": the numbers from the outermost graph on. */
 void rondo_report_add_number(rondo_text *text, const rondo_report_model *model, uint32_t graph, uint32_t slot);
@@ -36,7 +37,7 @@ void rondo_report_add_number(rondo_text *text, const rondo_report_model *model, 
 /* The address and lifetime of each allocation, the address space that they take, and the least that they need. */
 typedef struct rondo_report_memory {
   const rondo_report_model *model;
-  rondo_plan_item *items; /* one for each allocation that is shown; lifetimes are places in the list of nodes */
+  rondo_plan_item *items; /* one for each allocation that is shown; lifetimes are entries in the list of nodes */
   size_t *offsets;        /* from the lowest address on, without the long gaps in the address space */
   const rondo_report_allocation **shown;
   size_t count, left_out, without_address;

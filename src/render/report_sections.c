@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The sections of a report's page except for memory: figures, findings, drawings, nodes.
+ * The sections of a report's page except for memory: figures, findings, drawings, nodes. Also the description of one
+ * node, for tooltips and the table.
  */
 #include <inttypes.h>
 #include <rondo/verify.h>
@@ -8,7 +9,47 @@
 
 #include "base/error.h"
 #include "graph/verify/findings.h"
+#include "render/node_details.h"
 #include "render/report_parts.h"
+
+/* One node --------------------------------------------------------------------------------------------------------- */
+
+enum { BRIEF_PARAMETERS = 4, MAX_DEPENDENCIES = 24 };
+
+void rondo_report_add_number(rondo_text *text, const rondo_report_model *model, uint32_t graph, uint32_t slot) {
+  const rondo_report_graph *of = &model->graphs.items[graph];
+  if (of->parent != RONDO_NO_NODE) {
+    rondo_report_add_number(text, model, of->parent, of->parent_slot);
+    rondo_text_add(text, ".");
+  }
+  rondo_text_add(text, "%" PRIu32, slot);
+}
+
+void rondo_report_add_parameters(rondo_text *text, const rondo_report_model *model, uint32_t entry, bool brief) {
+  const rondo_node_details details = {.text = text,
+                                      .with_addresses = !model->options->no_addresses,
+                                      .most_parameters = brief ? BRIEF_PARAMETERS : RONDO_MAX_PARAMETERS};
+  rondo_node_details_add(&details, rondo_report_params(model, entry));
+}
+
+static void add_dependency_list(rondo_text *text, const rondo_slots *dependencies) {
+  for (size_t i = 0; i < dependencies->count && i < MAX_DEPENDENCIES; i++)
+    rondo_text_add(text, "%s%" PRIu32, i == 0 ? "; after " : ", ", dependencies->items[i]);
+  if (dependencies->count > MAX_DEPENDENCIES)
+    rondo_text_add(text, " and %zu more", dependencies->count - MAX_DEPENDENCIES);
+}
+
+void rondo_report_add_node(rondo_text *text, const rondo_report_model *model, uint32_t entry, bool brief) {
+  const rondo_report_node *node = &model->nodes.items[entry];
+  const rondo_graph_node *of = &model->graphs.items[node->graph].graph->nodes.items[node->slot];
+  rondo_text_add(text, "%s%s%s (node ", rondo_node_kind_name(of->params.kind), of->params.name[0] != '\0' ? " " : "",
+                 RONDO_REPORT_NAME(of->params.name));
+  rondo_report_add_number(text, model, node->graph, node->slot);
+  rondo_text_add(text, "): ");
+  rondo_report_add_parameters(text, model, entry, brief);
+  add_dependency_list(text, &of->dependencies);
+  if (node->timed) rondo_text_add(text, "; %s", RONDO_REPORT_TIME(node->us, 2));
+}
 
 /* Figures ---------------------------------------------------------------------------------------------------------- */
 
@@ -74,15 +115,15 @@ void rondo_report_add_figures(rondo_text *text, const rondo_report_model *m, con
 /* Findings --------------------------------------------------------------------------------------------------------- */
 
 /* The node that a finding is about, with a link to its row. */
-static void add_finding_node(rondo_text *text, const rondo_report_model *m, uint32_t place, bool links) {
-  const rondo_report_node *node = &m->nodes.items[place];
+static void add_finding_node(rondo_text *text, const rondo_report_model *m, uint32_t entry, bool links) {
+  const rondo_report_node *node = &m->nodes.items[entry];
   rondo_text_add(text, " at node ");
   if (links) rondo_text_add(text, "<a href=\"#row-%s%" PRIu32 "\">", m->graphs.items[node->graph].prefix, node->slot);
   rondo_report_add_number(text, m, node->graph, node->slot);
   if (links) rondo_text_add(text, "</a>");
 }
 
-/* The message with a question mark in place of each address's digits. */
+/* The message with a question mark in entry of each address's digits. */
 static const char *hide_addresses(char shown[RONDO_FINDING_MESSAGE], const char *message) {
   char *to = shown;
   while (*message != '\0') {
@@ -99,14 +140,14 @@ static const char *hide_addresses(char shown[RONDO_FINDING_MESSAGE], const char 
 static rondo_status add_finding(rondo_text *text, rondo_report_model *m, const rondo_finding *finding) {
   char shown[RONDO_FINDING_MESSAGE];
   const bool is_error = finding->severity == RONDO_SEVERITY_ERROR;
-  uint32_t place;
+  uint32_t entry;
   rondo_text_add(text, "<li class=\"%s\"><b>%s</b> %s", rondo_severity_name(finding->severity),
                  is_error ? "Error" : "Warning", rondo_reason_name(finding->reason));
   if (finding->node.id != 0) {
-    RONDO_TRY(rondo_report_find(m, "a finding", finding->node, &place));
-    const rondo_report_node *node = &m->nodes.items[place];
+    RONDO_TRY(rondo_report_find(m, "a finding", finding->node, &entry));
+    const rondo_report_node *node = &m->nodes.items[entry];
     if (is_error) m->graphs.items[node->graph].marks[node->slot].faulty = true;
-    add_finding_node(text, m, place, m->node_count <= RONDO_REPORT_MOST_LISTED);
+    add_finding_node(text, m, entry, m->node_count <= RONDO_REPORT_MAX_LISTED);
   }
   rondo_text_add(text, "<br/>");
   const bool hides = m->options->no_addresses;
@@ -150,7 +191,7 @@ static void describe(rondo_text *text, const void *user, const rondo_graph *grap
   const rondo_report_model *m = user;
   uint32_t index = 0;
   while (m->graphs.items[index].graph != graph) index++;
-  rondo_report_add_node(text, m, m->graphs.items[index].begin[slot], graph->live_count > RONDO_DRAWING_MOST_NODES);
+  rondo_report_add_node(text, m, m->graphs.items[index].begin[slot], graph->live_count > RONDO_DRAWING_MAX_NODES);
 }
 
 static void add_heading(rondo_text *text, const rondo_report_model *m, uint32_t index) {
@@ -180,7 +221,7 @@ static rondo_status add_drawing(rondo_text *text, const rondo_report_model *m, u
                                  .marks = of->marks,
                                  .prefix = of->prefix,
                                  .links = links,
-                                 .most_cells = *inout_room,
+                                 .max_cells = *inout_room,
                                  .label = index == 0 ? "The graph" : "A child graph",
                                  .describe = describe,
                                  .user = m};
@@ -196,19 +237,19 @@ static rondo_status add_drawing(rondo_text *text, const rondo_report_model *m, u
 }
 
 rondo_status rondo_report_add_drawings(rondo_text *text, const rondo_report_model *m) {
-  size_t room = RONDO_REPORT_MOST_DRAWN, graphs_left = 0;
+  size_t room = RONDO_REPORT_MAX_DRAWN, graphs_left = 0;
   rondo_text_add(text, "<section id=\"graph\"><h2>Graph</h2>\n");
   if (m->node_count == 0) rondo_text_add(text, "<p>The graph has no nodes.</p>\n");
   for (uint32_t i = 0; i < m->graphs.count; i++) {
     const size_t nodes = m->graphs.items[i].graph->live_count;
-    const bool small = nodes <= RONDO_DRAWING_MOST_NODES;
+    const bool small = nodes <= RONDO_DRAWING_MAX_NODES;
     if (nodes == 0) continue;
     if (room == 0 || (small && nodes > room)) {
       graphs_left++;
       continue;
     }
     add_heading(text, m, i);
-    RONDO_TRY(add_drawing(text, m, i, m->node_count <= RONDO_REPORT_MOST_LISTED, &room));
+    RONDO_TRY(add_drawing(text, m, i, m->node_count <= RONDO_REPORT_MAX_LISTED, &room));
   }
   if (graphs_left > 0)
     rondo_text_add(text, "<p class=\"note\">%zu more child graphs are not drawn.</p>\n", graphs_left);
@@ -238,8 +279,8 @@ static void add_dependencies(rondo_text *text, const rondo_report_graph *graph, 
   if (dependencies->count > MOST) rondo_text_add(text, " and %zu more", dependencies->count - MOST);
 }
 
-static void add_row(rondo_text *text, const rondo_report_model *m, uint32_t place, bool links) {
-  const rondo_report_node *node = &m->nodes.items[place];
+static void add_row(rondo_text *text, const rondo_report_model *m, uint32_t entry, bool links) {
+  const rondo_report_node *node = &m->nodes.items[entry];
   const rondo_report_graph *graph = &m->graphs.items[node->graph];
   const rondo_graph_node *of = &graph->graph->nodes.items[node->slot];
   const rondo_drawing_mark *mark = &graph->marks[node->slot];
@@ -251,7 +292,7 @@ static void add_row(rondo_text *text, const rondo_report_model *m, uint32_t plac
   rondo_report_add_number(text, m, node->graph, node->slot);
   rondo_text_add(text, "</td><td class=\"kind\"><span class=\"swatch %s\"></span>%s</td><td class=\"name\">%s</td><td>",
                  kind, kind, RONDO_REPORT_NAME(of->params.name));
-  rondo_report_add_parameters(text, m, place, false);
+  rondo_report_add_parameters(text, m, entry, false);
   rondo_text_add(text, "</td><td>");
   add_dependencies(text, graph, &of->dependencies, links);
   rondo_text_add(text, "</td>");
@@ -260,20 +301,20 @@ static void add_row(rondo_text *text, const rondo_report_model *m, uint32_t plac
 }
 
 /* Child nodes' ends have no row. */
-static bool has_row(const rondo_report_model *m, uint32_t place) {
-  const rondo_report_node *node = &m->nodes.items[place];
-  return m->graphs.items[node->graph].begin[node->slot] == place;
+static bool has_row(const rondo_report_model *m, uint32_t entry) {
+  const rondo_report_node *node = &m->nodes.items[entry];
+  return m->graphs.items[node->graph].begin[node->slot] == entry;
 }
 
 void rondo_report_add_nodes(rondo_text *text, const rondo_report_model *m) {
   size_t listed = 0;
-  const bool links = m->node_count <= RONDO_REPORT_MOST_LISTED;
+  const bool links = m->node_count <= RONDO_REPORT_MAX_LISTED;
   rondo_text_add(text,
                  "<section id=\"nodes\"><h2>Nodes</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
                  "aria-label=\"Nodes\"><table><thead><tr><th class=\"number\">Node</th><th>Kind</th><th>Name</th>"
                  "<th>Does</th><th>After</th>%s</tr></thead><tbody>\n",
                  m->timed ? "<th class=\"number\">\xC2\xB5s</th><th></th>" : "");
-  for (uint32_t i = 0; i < m->nodes.count && listed < RONDO_REPORT_MOST_LISTED; i++) {
+  for (uint32_t i = 0; i < m->nodes.count && listed < RONDO_REPORT_MAX_LISTED; i++) {
     if (!has_row(m, i)) continue;
     add_row(text, m, i, links);
     listed++;

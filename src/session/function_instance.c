@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The instance of a function: a tree, with one function for each graph and one for eager runs, and device memory for
  * inputs. Each call is a step of the tree. So the recording of each size is a root, and the arena is as large as the
- * largest size needs. Used by the thread that has claimed the worker.
+ * largest size needs. Threads: the claimant of the worker.
  */
 #include <assert.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void list_inputs(const rondo_session_model *model, const rondo_stage *sta
     write_input(&model->inputs.items[i], rondo_stage_device_input(model, stage, i), rows, &out[i]);
 }
 
-/* A body may return any output; it must be the one that the model declares. */
+/* Checks that the body has returned the output that the model declares. */
 static rondo_status check_output(const rondo_session_model *model, const rondo_session_value *value,
                                  const rondo_buffer *buffer, size_t rows) {
   rondo_buffer_info info = {.struct_size = sizeof info};
@@ -68,7 +68,7 @@ static rondo_status make_function(const rondo_model_instance *instance, rondo_re
   return rondo_function_create(instance->tree, &options, out);
 }
 
-/* A function keeps data for each shape of its inputs, so it is replaced after too many shapes. */
+/* Replaces the function for eager runs after too many shapes, because it keeps data for each shape. */
 static rondo_status renew_eager_function(rondo_model_instance *instance) {
   rondo_function_info info = {.struct_size = sizeof info};
   rondo_function *fresh = NULL, *old = instance->eager_function;
@@ -116,20 +116,16 @@ rondo_status rondo_function_instance_call(rondo_model_instance *instance, rondo_
 
 /* Recording -------------------------------------------------------------------------------------------------------- */
 
-/* Stale memory could hold an index out of range. */
-static rondo_status zero_inputs(const rondo_model_instance *instance, const rondo_stage *stage, size_t rows) {
+/* Stale memory could contain an index out of range. */
+rondo_status rondo_function_instance_write_zeros(const rondo_model_instance *instance, const rondo_instance_graph *g) {
   const rondo_session_model *model = instance->model;
   for (size_t i = 0; i < model->inputs.count; i++) {
-    const rondo_fill zeros = {.dst = rondo_stage_device_input(model, stage, i),
+    const rondo_fill zeros = {.dst = rondo_stage_device_input(model, &g->stage, i),
                               .element_bytes = 1,
-                              .width = model->inputs.items[i].row_bytes * rows};
+                              .width = model->inputs.items[i].row_bytes * g->rows};
     RONDO_TRY(rondo_fill_async(instance->stream, &zeros));
   }
   return RONDO_OK;
-}
-
-rondo_status rondo_function_instance_write_zeros(const rondo_model_instance *instance, const rondo_instance_graph *g) {
-  return zero_inputs(instance, &g->stage, g->rows);
 }
 
 static rondo_status audit(const rondo_session_model *model, const rondo_recorded_call *recorded) {
@@ -142,7 +138,7 @@ static rondo_status audit(const rondo_session_model *model, const rondo_recorded
   return RONDO_OK;
 }
 
-/* The entries of the input map, as if the graph copied the inputs of the body. */
+/* Fills the input map as if the graph copied the inputs of the body. */
 static void list_copies(const rondo_session_model *model, rondo_instance_graph *g) {
   for (size_t i = 0; i < model->inputs.count; i++)
     g->copies[i] = (rondo_input_copy){.input = i,
@@ -153,15 +149,15 @@ static void list_copies(const rondo_session_model *model, rondo_instance_graph *
                                                .depth = 1}};
 }
 
-/* The call verifies that calls replay what was prepared, and that outputs are as declared. */
+/* The call after preparing checks that calls are replayed, and that outputs are as declared. */
 rondo_status rondo_function_instance_record(rondo_model_instance *instance, rondo_instance_graph *g) {
   const rondo_stage *stage = &g->stage;
   const rondo_session_model *model = instance->model;
   rondo_input inputs[RONDO_SESSION_MAX_VALUES];
-  rondo_call_info wake = {.struct_size = sizeof wake};
+  rondo_call_info last = {.struct_size = sizeof last};
   RONDO_TRY(make_function(instance, RONDO_RECORD_ALWAYS, &g->function));
   list_inputs(model, stage, g->rows, inputs);
-  RONDO_TRY(zero_inputs(instance, stage, g->rows));
+  RONDO_TRY(rondo_function_instance_write_zeros(instance, g));
   RONDO_TRY(rondo_tree_mark_step(instance->tree));
   RONDO_TRY(prepare_function(instance, g->function, inputs));
   g->recorded = instance->tree->last;
@@ -169,21 +165,21 @@ rondo_status rondo_function_instance_record(rondo_model_instance *instance, rond
   RONDO_TRY(audit(model, g->recorded));
   RONDO_TRY(rondo_function_instance_call(instance, g->function, stage, g->rows));
   RONDO_TRY(rondo_stream_synchronize(instance->stream));
-  RONDO_TRY(rondo_tree_get_last_call(instance->tree, &wake));
-  if (wake.outcome != RONDO_CALL_REPLAYED)
+  RONDO_TRY(rondo_tree_get_last_call(instance->tree, &last));
+  if (last.outcome != RONDO_CALL_REPLAYED)
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED, "function '%s' was recorded, but not replayed: %s",
-                      model->name, wake.message);
+                      model->name, last.message);
   list_copies(model, g);
   return RONDO_OK;
 }
 
 rondo_status rondo_function_instance_describe(const rondo_instance_graph *g, rondo_session_graph *out) {
-  *out = (rondo_session_graph){.rows = g->rows, .arena_bytes = g->recorded->arena_end};
+  *out = (rondo_session_graph){.info.rows = g->rows, .info.arena_bytes = g->recorded->arena_end};
   for (size_t i = 0; i < g->recorded->segment_count; i++) {
     rondo_exec_info info = {.struct_size = sizeof info};
     RONDO_TRY(rondo_exec_get_info(g->recorded->segments[i].exec, &info));
-    out->nodes += info.node_count;
-    out->exec_bytes += info.host_bytes + info.device_bytes;
+    out->info.nodes += info.node_count;
+    out->info.exec_bytes += info.host_bytes + info.device_bytes;
   }
   return RONDO_OK;
 }
@@ -198,13 +194,9 @@ rondo_status rondo_function_instance_open(rondo_model_instance *instance) {
   return make_function(instance, RONDO_RECORD_NEVER, &instance->eager_function);
 }
 
-void rondo_function_instance_reset(rondo_model_instance *instance, rondo_status *kept) {
-  rondo_keep_first(kept, rondo_tree_reset(instance->tree));
-}
-
 void rondo_function_instance_close(rondo_model_instance *instance, rondo_status *kept) {
-  rondo_keep_first(kept, rondo_tree_destroy(instance->tree));
-  rondo_keep_first(kept, rondo_stream_destroy(instance->stream));
+  rondo_status_keep_first(kept, rondo_tree_destroy(instance->tree));
+  rondo_status_keep_first(kept, rondo_stream_destroy(instance->stream));
 }
 
 uint64_t rondo_function_instance_arena(const rondo_model_instance *instance) {

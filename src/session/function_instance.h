@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * The instance of a model that is a function. These functions do for it what model_instance.h describes.
+ * The instance of a model that is a function. These functions do what model_instance.h describes.
  */
 #ifndef RONDO_SESSION_FUNCTION_INSTANCE_H
 #define RONDO_SESSION_FUNCTION_INSTANCE_H
 
 #include "session/session_internal.h"
 
-/* Open, close, and reset once all graphs are gone. */
 RONDO_MUST_USE rondo_status rondo_function_instance_open(rondo_model_instance *instance);
 void rondo_function_instance_close(rondo_model_instance *instance, rondo_status *kept);
-void rondo_function_instance_reset(rondo_model_instance *instance, rondo_status *kept);
 
-/* Calls a graph's function, or the one for eager runs (NULL). Outputs are copied to the staging memory. */
+/* Calls the function of a graph, or for NULL the one for eager runs. Copies outputs to the staging memory. */
 RONDO_MUST_USE rondo_status rondo_function_instance_call(rondo_model_instance *instance, rondo_function *function,
                                                          const rondo_stage *stage, size_t rows);
 RONDO_MUST_USE rondo_status rondo_function_instance_record(rondo_model_instance *instance, rondo_instance_graph *g);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Manual runs: streams that are taken out of serving, and graphs that the user launches on them (SE-6). A stream that
- * is taken keeps its worker claimed, and no graph changes until it is given back.
+ * Manual runs: the user takes a stream and launches graphs on it (SE-6). The worker stays claimed until the user gives
+ * the stream back, and no graph changes until then.
  */
 #include <assert.h>
 
@@ -28,7 +28,7 @@ static rondo_status take_stream(const char *call, rondo_session *session, rondo_
                       "%s: stream %zu is taken already: give it back first (rondo_session_release_stream)", call,
                       number);
   worker->manual = RONDO_MANUAL_TAKING;
-  pthread_cond_broadcast(&session->change); /* rondo_session_claim_all stops holding requests back */
+  pthread_cond_broadcast(&session->change); /* rondo_session_claim_all no longer holds requests back */
   rondo_stream_worker_claim(worker);
   assert(worker->manual == RONDO_MANUAL_TAKING && worker->is_claimed);
   worker->manual = RONDO_MANUAL_TAKEN;
@@ -48,18 +48,18 @@ rondo_status rondo_session_acquire_stream(rondo_session *session, const char *mo
   return status;
 }
 
-/* Models may be added at the front of the list meanwhile. None is removed while a stream is taken. */
+/* Other threads may add models at the front of the list, but cannot remove any while a stream is taken. */
 static rondo_status synchronize_instances(rondo_session *session, size_t number) {
   rondo_status status = RONDO_OK;
   pthread_mutex_lock(&session->lock);
   rondo_session_model *first = session->models;
   pthread_mutex_unlock(&session->lock);
   for (rondo_session_model *m = first; m != NULL; m = m->next)
-    rondo_keep_first(&status, rondo_model_instance_synchronize(&m->instances[number]));
+    rondo_status_keep_first(&status, rondo_model_instance_synchronize(&m->instances[number]));
   return status;
 }
 
-/* If several threads release the stream, one succeeds. */
+/* If several threads give the stream back, one of them succeeds. */
 static bool begin_giving(rondo_session *session, size_t number) {
   rondo_stream_worker *worker = &session->workers[number];
   pthread_mutex_lock(&session->lock);
@@ -88,23 +88,22 @@ rondo_status rondo_session_release_stream(rondo_session *session, size_t number)
   return status;
 }
 
-/* A graph on a stream. Under the lock. */
+/* The model's instance on a stream, which has a graph of this index. Under the lock. */
 static rondo_status find_in(const char *call, rondo_session_model *m, size_t index, size_t number,
-                            rondo_model_instance **out_instance, rondo_instance_graph **out) {
+                            rondo_model_instance **out) {
   const uint32_t streams = m->session->options.streams;
   if (index >= m->graphs.count) return rondo_session_fail_range(call, "graph", index, m->graphs.count);
   if (number >= streams) return rondo_session_fail_range(call, "stream", number, streams);
-  *out_instance = &m->instances[number];
-  *out = &m->instances[number].graphs.items[index];
+  *out = &m->instances[number];
   return RONDO_OK;
 }
 
-/* Without the lock. The graph stays as long as a stream is taken. */
-static rondo_status find_graph(const char *call, rondo_session *session, const char *model, size_t index, size_t number,
-                               rondo_model_instance **out_instance, rondo_instance_graph **out) {
+/* The same without the lock. The graph exists as long as a stream is taken. */
+static rondo_status find_instance(const char *call, rondo_session *session, const char *model, size_t index,
+                                  size_t number, rondo_model_instance **out) {
   rondo_session_model *m;
   RONDO_TRY(rondo_session_enter(call, session, model, &m));
-  const rondo_status status = find_in(call, m, index, number, out_instance, out);
+  const rondo_status status = find_in(call, m, index, number, out);
   pthread_mutex_unlock(&session->lock);
   return status;
 }
@@ -114,13 +113,12 @@ rondo_status rondo_session_get_input_copy(rondo_session *session, const char *mo
   static const char call[] = "rondo_session_get_input_copy";
   rondo_session_model *m;
   rondo_model_instance *instance = NULL;
-  rondo_instance_graph *g = NULL;
   RONDO_TRY(rondo_require(call, "out_copy", out_copy));
   RONDO_TRY(rondo_session_enter(call, session, model, &m));
-  rondo_status status = find_in(call, m, index, number, &instance, &g);
+  rondo_status status = find_in(call, m, index, number, &instance);
   if (status == RONDO_OK && input >= m->inputs.count)
     status = rondo_session_fail_range(call, "input", input, m->inputs.count);
-  if (status == RONDO_OK) *out_copy = g->copies[input];
+  if (status == RONDO_OK) *out_copy = instance->graphs.items[index].copies[input];
   pthread_mutex_unlock(&session->lock);
   return status;
 }
@@ -137,14 +135,14 @@ static rondo_status require_taken(const char *call, rondo_session *session, size
 rondo_status rondo_session_launch(rondo_session *session, const char *model, size_t index, size_t number) {
   static const char call[] = "rondo_session_launch";
   rondo_model_instance *instance = NULL;
-  rondo_instance_graph *g = NULL;
-  RONDO_TRY(find_graph(call, session, model, index, number, &instance, &g));
+  RONDO_TRY(find_instance(call, session, model, index, number, &instance));
   RONDO_TRY(require_taken(call, session, number));
+  const rondo_instance_graph *g = &instance->graphs.items[index];
   RONDO_TRY(rondo_model_instance_run_upstream(instance, g, true));
   RONDO_TRY(rondo_model_instance_launch(instance, g, true));
   instance->last_graph = index + 1;
   pthread_mutex_lock(&session->lock);
-  instance->model->graphs.items[index].launches++;
+  instance->model->graphs.items[index].info.launches++;
   instance->model->info.launches++;
   pthread_mutex_unlock(&session->lock);
   return RONDO_OK;
@@ -154,10 +152,9 @@ rondo_status rondo_session_get_result(rondo_session *session, const char *model,
                                       const void **out_data) {
   static const char call[] = "rondo_session_get_result";
   rondo_model_instance *instance = NULL;
-  rondo_instance_graph *g = NULL;
   RONDO_TRY(rondo_require(call, "out_data", out_data));
   *out_data = NULL;
-  RONDO_TRY(find_graph(call, session, model, 0, number, &instance, &g));
+  RONDO_TRY(find_instance(call, session, model, 0, number, &instance));
   if (instance->last_graph == 0)
     return rondo_fail(
         RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT,
@@ -165,7 +162,7 @@ rondo_status rondo_session_get_result(rondo_session *session, const char *model,
         model, number);
   if (output >= instance->model->outputs.count)
     return rondo_session_fail_range(call, "output", output, instance->model->outputs.count);
-  g = &instance->graphs.items[instance->last_graph - 1];
+  const rondo_instance_graph *g = &instance->graphs.items[instance->last_graph - 1];
   *out_data = rondo_stage_output(instance->model, &g->stage, output);
   return RONDO_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Forecasts the memory of a model before it is captured. Arenas and staging memory are planned in the same way as for a
- * capture. The size of an exec is measured: one is recorded and destroyed. All workers are claimed while plans are
- * made, and the model is changing.
+ * Forecasts the memory of a model before it is captured. Arenas and staging memory are planned as for a capture. The
+ * size of an exec is measured: one is recorded and destroyed. The model is changing, and all workers are claimed while
+ * plans are made.
  */
 
 #include "base/versioned_struct.h"
@@ -20,20 +20,20 @@ static const char call[] = "rondo_session_plan";
 
 /* One instance ----------------------------------------------------------------------------------------------------- */
 
-/* The largest block of each kind so far: arenas by device, and memory for transfers. */
+/* The largest arena on each device so far, and the largest memory for transfers. */
 typedef struct planned {
   uint64_t arenas[RONDO_MAX_PLACES], transfer;
 } planned;
 
-static rondo_status plan_part(const rondo_model_instance *instance, rondo_program *program, uint32_t place_index,
+static rondo_status plan_part(const rondo_model_instance *instance, rondo_program *program, uint32_t device_index,
                               planned *p, rondo_model_bytes *inout) {
   const rondo_session_model *model = instance->model;
   rondo_compiled_info info;
-  const rondo_compile_options options = place_index == 0 ? rondo_model_instance_compile_options(instance)
-                                                         : rondo_upstream_compile_options(instance, place_index);
-  rondo_device *device = place_index == 0 ? model->session->device : model->devices->items[place_index];
+  const rondo_compile_options options = device_index == 0 ? rondo_model_instance_compile_options(instance)
+                                                          : rondo_upstream_compile_options(instance, device_index);
+  rondo_device *device = device_index == 0 ? model->session->device : model->devices->items[device_index];
   RONDO_TRY(rondo_compile_plan(program, device, &options, &info));
-  if (info.arena_bytes > p->arenas[place_index]) inout->arena_bytes += p->arenas[place_index] = info.arena_bytes;
+  if (info.arena_bytes > p->arenas[device_index]) inout->arena_bytes += p->arenas[device_index] = info.arena_bytes;
   return RONDO_OK;
 }
 
@@ -58,7 +58,7 @@ static rondo_status plan_rows(const rondo_model_instance *instance, size_t rows,
   return status;
 }
 
-/* As rondo_sharing_take_arena does, a program uses the largest arena if that is large enough, else it adds one. */
+/* Like rondo_sharing_take_arena, uses the largest arena if it is large enough, and otherwise adds one. */
 static rondo_status plan_instance(const rondo_model_instance *instance, const size_t *rows, size_t count,
                                   rondo_model_bytes *inout) {
   const rondo_session_model *model = instance->model;
@@ -88,7 +88,7 @@ static rondo_status fail_size(const size_t *rows, size_t index) {
                     rows[index] == 0 ? "give sizes above 0" : "give each size once");
 }
 
-/* Descending, the order in which sizes are recorded. */
+/* Sorts in descending order, in which sizes are recorded. */
 static rondo_status sort_sizes(const size_t *rows, size_t count, size_t *sorted) {
   if (count == 0 || count > RONDO_SESSION_MAX_SIZES) return fail_count(count);
   for (size_t i = 0; i < count; i++) {
@@ -104,19 +104,16 @@ static rondo_status sort_sizes(const size_t *rows, size_t count, size_t *sorted)
 static rondo_status measure_exec(rondo_session_model *model, size_t rows, uint64_t *out_bytes) {
   rondo_session_graph graph;
   RONDO_TRY(rondo_session_record_on(model, 0, rows, &graph));
-  *out_bytes = graph.exec_bytes;
+  *out_bytes = graph.info.exec_bytes;
   rondo_session_drop_graphs_from(model, model->graphs.count);
   return RONDO_OK;
 }
 
 static rondo_status plan_instances(rondo_session_model *model, const size_t *rows, size_t count,
                                    rondo_model_bytes *out) {
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
-  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   rondo_status status = RONDO_OK;
   for (uint32_t i = 0; i < model->session->options.streams && status == RONDO_OK; i++)
     status = plan_instance(&model->instances[i], rows, count, out);
-  rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   return status;
 }
 
@@ -129,7 +126,7 @@ static rondo_status plan(rondo_session_model *model, const size_t *rows, size_t 
                       call, model->name);
   if (model->graphs.count > 0)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,
-                      "%s: model '%s' has %zu graphs: rondo_session_get_model_info says what they take", call,
+                      "%s: model '%s' has %zu graphs: query their memory (rondo_session_get_model_info)", call,
                       model->name, model->graphs.count);
   RONDO_TRY(sort_sizes(rows, count, sorted));
   rondo_session_claim_all(model->session);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Captures: graphs recorded on every stream, and the capture mode. The model is changing meanwhile, so no request of it
- * runs. Each worker is claimed while its stream records.
+ * Records graphs on every stream, and implements the capture mode. The model is changing, so none of its requests runs.
+ * Each worker is claimed while its stream records.
  */
 #include <assert.h>
 
@@ -15,27 +15,22 @@
 
 /* Recording a size ------------------------------------------------------------------------------------------------- */
 
-/* Also finds the size of the graph and the time that recording took. */
+/* Also describes the graph, and measures how long recording takes. */
 static rondo_status record_on_first_instance(rondo_session_model *model, size_t rows, rondo_session_graph *out) {
   rondo_model_instance *instance = &model->instances[0];
   const uint64_t begin = rondo_clock_ns();
   RONDO_TRY(rondo_model_instance_capture(instance, rows));
   const double capture_us = (double)(rondo_clock_ns() - begin) / 1e3;
   RONDO_TRY(rondo_model_instance_describe(instance, instance->graphs.count - 1, out));
-  out->capture_us = capture_us;
+  out->info.capture_us = capture_us;
   return RONDO_OK;
 }
 
 rondo_status rondo_session_record_on(rondo_session_model *model, uint32_t worker, size_t rows,
                                      rondo_session_graph *out) {
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* relaxed mode leaves captures of other threads alone */
   rondo_session_claim(model->session, worker);
-  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
-  if (status == RONDO_OK) {
-    status = worker == 0 ? record_on_first_instance(model, rows, out)
-                         : rondo_model_instance_capture(&model->instances[worker], rows);
-    rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
-  }
+  const rondo_status status = worker == 0 ? record_on_first_instance(model, rows, out)
+                                          : rondo_model_instance_capture(&model->instances[worker], rows);
   rondo_session_release(model->session, worker);
   return status;
 }
@@ -61,7 +56,7 @@ static rondo_status check_new(const rondo_session_model *model, size_t rows) {
         "model '%s' already has %d graphs, the maximum: destroy its graphs first (rondo_session_destroy_graphs)",
         model->name, RONDO_SESSION_MAX_SIZES);
   for (size_t i = 0; i < model->graphs.count; i++)
-    if (model->graphs.items[i].rows == rows)
+    if (model->graphs.items[i].info.rows == rows)
       return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,
                         "model '%s' already has a graph of %zu rows (graph %zu): capture each number of rows once",
                         model->name, rows, i);
@@ -69,7 +64,7 @@ static rondo_status check_new(const rondo_session_model *model, size_t rows) {
 }
 
 static rondo_status record(rondo_session_model *model, size_t rows) {
-  rondo_session_graph graph = {.rows = rows};
+  rondo_session_graph graph = {.info.rows = rows};
   for (uint32_t i = 0; i < model->session->options.streams; i++)
     RONDO_TRY(rondo_session_record_on(model, i, rows, &graph));
   pthread_mutex_lock(&model->session->lock);
@@ -90,24 +85,23 @@ rondo_status rondo_session_record(rondo_session_model *model, size_t rows) {
 
 /* Capture mode ----------------------------------------------------------------------------------------------------- */
 
-/* Under one lock: a stream could otherwise be taken for manual runs in between, and recording needs all streams. */
-static rondo_status enter_mode(rondo_session *session, const char *call, const char *name) {
-  rondo_session_model *model;
+/* Under the lock throughout, or another thread could take a stream for manual runs in between. Recording needs all
+ * streams. */
+static rondo_status enter_mode(rondo_session *session, const char *call, rondo_session_model *model) {
   if (session->capturing != NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                       "%s: the session is in capture mode for model '%s': end that first", call,
                       session->capturing->name);
-  RONDO_TRY(rondo_session_change_begin_locked(session, call, name, &model));
+  RONDO_TRY(rondo_session_change_begin_locked(call, model));
   session->capturing = model;
   return RONDO_OK;
 }
 
 rondo_status rondo_session_capture_begin(rondo_session *session, const char *model) {
   static const char call[] = "rondo_session_capture_begin";
-  RONDO_TRY(rondo_session_front(call, session));
-  RONDO_TRY(rondo_require(call, "model", model));
-  pthread_mutex_lock(&session->lock);
-  const rondo_status status = enter_mode(session, call, model);
+  rondo_session_model *found;
+  RONDO_TRY(rondo_session_enter(call, session, model, &found));
+  const rondo_status status = enter_mode(session, call, found);
   pthread_mutex_unlock(&session->lock);
   return status;
 }

@@ -6,10 +6,10 @@
 
 #include "session/session_internal.h"
 
-/* Records a graph for this number of rows on all streams. Its times are not known yet. */
+/* Records a graph for this number of rows on all streams. Does not measure it. */
 RONDO_MUST_USE rondo_status rondo_session_record(rondo_session_model *model, size_t rows);
 
-/* Records it on one stream. `out` is written by the first one. */
+/* Records it on one stream. Only worker 0 writes `out`. */
 RONDO_MUST_USE rondo_status rondo_session_record_on(rondo_session_model *model, uint32_t worker, size_t rows,
                                                     rondo_session_graph *out);
 

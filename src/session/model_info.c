@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What users query and set of a model: inputs and outputs, states, graphs, times, counters, and what would run a number
- * of rows. Queries hold the lock; writing a state claims all workers.
+ * Queries and settings of a model: inputs and outputs, states, graphs, times, counters, and how a number of rows is
+ * dispatched. Queries hold the lock; writing a state claims all workers.
  */
 #include <math.h>
 #include <string.h>
@@ -43,14 +43,6 @@ rondo_status rondo_session_get_output(rondo_session *session, const char *model,
   return get_value("rondo_session_get_output", session, model, false, index, out_value);
 }
 
-static rondo_status write_state(rondo_model_instance *instance, const char *name, const void *data, size_t bytes) {
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
-  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  rondo_status status = rondo_model_instance_write_state(instance, name, data, bytes);
-  rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
-  return status;
-}
-
 static bool is_input(const rondo_session_model *model, const char *name) {
   for (size_t i = 0; i < model->inputs.count; i++)
     if (strcmp(model->inputs.items[i].name, name) == 0) return true;
@@ -76,13 +68,13 @@ rondo_status rondo_session_write(rondo_session *session, const char *model, cons
   RONDO_TRY(rondo_require(call, "name", name));
   RONDO_TRY(rondo_require(call, "data", data));
   RONDO_TRY(rondo_session_enter(call, session, model, &m));
-  m->in_use++; /* the model cannot be removed meanwhile */
+  m->in_use++; /* so the model cannot be removed */
   m->writes++;
   pthread_mutex_unlock(&session->lock);
   rondo_status status = check_state(call, m, name);
   if (status == RONDO_OK) {
     rondo_session_claim_all(session);
-    status = write_state(&m->instances[0], name, data, bytes);
+    status = rondo_model_instance_write_state(&m->instances[0], name, data, bytes);
     rondo_session_release_all(session);
   }
   pthread_mutex_lock(&session->lock);
@@ -104,21 +96,8 @@ rondo_status rondo_session_get_graph(rondo_session *session, const char *model, 
   if (index >= m->graphs.count) {
     status = rondo_session_fail_range("rondo_session_get_graph", "graph", index, m->graphs.count);
   } else {
-    const rondo_session_graph *g = &m->graphs.items[index];
-    const rondo_model_graph graph = {.nodes = g->nodes,
-                                     .rows = g->rows,
-                                     .run_us = g->run_us,
-                                     .eager_us = g->eager_us,
-                                     .exec_bytes = g->exec_bytes,
-                                     .arena_bytes = g->arena_bytes,
-                                     .launches = g->launches,
-                                     .rows_run = g->rows_run,
-                                     .capture_us = g->capture_us,
-                                     .has_branches = g->has_branches,
-                                     .current_us = g->current_us,
-                                     .current_eager_us = g->current_eager_us,
-                                     .samples = g->tracked.samples,
-                                     .trials = g->trials};
+    rondo_model_graph graph = m->graphs.items[index].info;
+    graph.samples = m->graphs.items[index].tracked.samples;
     status = rondo_versioned_write("rondo_model_graph", &graph, out_graph, sizeof graph);
   }
   pthread_mutex_unlock(&session->lock);
@@ -174,7 +153,7 @@ rondo_status rondo_session_set_times(rondo_session *session, const char *model, 
 
 /* Counters --------------------------------------------------------------------------------------------------------- */
 
-/* Counts the states of the first anchor, what other anchors do not share with it, and the arenas of all workers. */
+/* Adds up the states of all anchors without counting shared ones twice, the arenas, and the execs. */
 static void count_bytes(const rondo_session_model *m, rondo_model_info *info) {
   for (uint32_t i = 0; i < m->session->options.streams; i++) {
     rondo_compiled_info compiled = {.struct_size = sizeof compiled};
@@ -186,7 +165,7 @@ static void count_bytes(const rondo_session_model *m, rondo_model_info *info) {
   }
   info->state_bytes += info->upstream_state_bytes;
   for (size_t i = 0; i < m->graphs.count; i++)
-    info->exec_bytes += m->graphs.items[i].exec_bytes * m->session->options.streams;
+    info->exec_bytes += m->graphs.items[i].info.exec_bytes * m->session->options.streams;
 }
 
 rondo_status rondo_session_get_model_info(rondo_session *session, const char *model, rondo_model_info *out_info) {
@@ -204,9 +183,9 @@ rondo_status rondo_session_get_model_info(rondo_session *session, const char *mo
   return status;
 }
 
-static void describe(const rondo_session_model *m, size_t rows, rondo_run_mode *out_way, uint32_t *parts,
+static void describe(const rondo_session_model *m, size_t rows, rondo_run_mode *out_mode, uint32_t *parts,
                      uint32_t *out_parts, double *out_us) {
-  *out_way = RONDO_RUN_EAGER;
+  *out_mode = RONDO_RUN_EAGER;
   *out_parts = 0;
   *out_us = 0;
   const rondo_dispatch_tables *tables = &m->idle;
@@ -219,21 +198,22 @@ static void describe(const rondo_session_model *m, size_t rows, rondo_run_mode *
   for (size_t i = 0; d.entry != NULL && i < d.entry->count && *out_parts < RONDO_SESSION_MAX_PARTS; i++)
     parts[(*out_parts)++] = d.entry->graphs[i];
   if (d.entry != NULL) *out_us += (double)d.entry->us;
-  *out_way = d.repeats > 0 ? RONDO_RUN_SPLIT : (rondo_run_mode)d.entry->mode;
+  *out_mode = d.repeats > 0 ? RONDO_RUN_SPLIT : (rondo_run_mode)d.entry->mode;
 }
 
-rondo_status rondo_session_get_dispatch(rondo_session *session, const char *model, size_t rows, rondo_run_mode *out_way,
-                                        uint32_t *parts, uint32_t *out_parts, double *out_us) {
+rondo_status rondo_session_get_dispatch(rondo_session *session, const char *model, size_t rows,
+                                        rondo_run_mode *out_mode, uint32_t *parts, uint32_t *out_parts,
+                                        double *out_us) {
   static const char call[] = "rondo_session_get_dispatch";
   rondo_session_model *m;
-  RONDO_TRY(rondo_require(call, "out_way", out_way));
+  RONDO_TRY(rondo_require(call, "out_mode", out_mode));
   RONDO_TRY(rondo_require(call, "parts", parts));
   RONDO_TRY(rondo_require(call, "out_parts", out_parts));
   RONDO_TRY(rondo_require(call, "out_us", out_us));
   if (rows == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: a request of 0 rows: give at least 1", call);
   RONDO_TRY(rondo_session_enter(call, session, model, &m));
-  describe(m, rows, out_way, parts, out_parts, out_us);
+  describe(m, rows, out_mode, parts, out_parts, out_us);
   pthread_mutex_unlock(&session->lock);
   return RONDO_OK;
 }

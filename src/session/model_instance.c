@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The instance of a model on one stream: its compiled programs, which share states, an arena and the stream; graphs
- * recorded of them; staging memory. Used by the thread that has claimed the worker, or that adds or removes the model.
+ * The instance of a model on one stream: compiled programs, which share states, an arena and the stream; the graphs
+ * recorded of them; and staging memory. Threads: the claimant of the worker, or the thread that adds or removes the
+ * model.
  */
 #include <assert.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "tensor/run/arena_use.h"
 #include "tensor/run/named_values.h"
 
-/* Publishes the sizes of the arenas. */
+/* Updates the sizes of the arenas, under the lock. */
 static void count_arenas(rondo_model_instance *instance) {
   rondo_session *session = instance->model->session;
   uint64_t largest;
@@ -30,7 +31,7 @@ static void count_arenas(rondo_model_instance *instance) {
 
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
-/* Anchors share states; programs share the states, stream and arena of their instance's anchor. */
+/* All anchors share states. Programs share the states, the stream and the arena of their instance's anchor. */
 rondo_compile_options rondo_model_instance_compile_options(const rondo_model_instance *instance) {
   const bool is_anchor = instance->anchor.compiled == NULL;
   return (rondo_compile_options){
@@ -39,24 +40,18 @@ rondo_compile_options rondo_model_instance_compile_options(const rondo_model_ins
       .executor = is_anchor ? NULL : instance->model->session->workers[instance->worker].executor};
 }
 
-static void **find_address(const rondo_session_model *model, void **addresses, const rondo_compiled_value *value) {
-  const size_t inputs = model->inputs.count;
-  for (size_t i = 0; value->kind == 'i' && i < inputs; i++)
-    if (strcmp(model->inputs.items[i].name, value->name) == 0) return &addresses[i];
-  for (size_t i = 0; value->kind == 'o' && i < model->outputs.count; i++)
-    if (strcmp(model->outputs.items[i].name, value->name) == 0) return &addresses[inputs + i];
-  return NULL;
+static void *address_of(const rondo_compiled *compiled, const char *name, const char *kind) {
+  const rondo_named_value *value = rondo_values_look_up(compiled, name, kind);
+  return value == NULL ? NULL : value->address;
 }
 
 rondo_status rondo_instance_program_find_addresses(const rondo_session_model *model, const rondo_compiled *compiled,
                                                    void ***out) {
-  RONDO_TRY(
-      rondo_allocate_items(&model->session->allocator, model->inputs.count + model->outputs.count, sizeof **out, out));
-  for (size_t i = 0; i < rondo_compiled_count_values(compiled); i++) {
-    const rondo_compiled_value value = rondo_compiled_value_at(compiled, i);
-    void **address = find_address(model, *out, &value);
-    if (address != NULL) *address = value.address;
-  }
+  const size_t inputs = model->inputs.count;
+  RONDO_TRY(rondo_allocate_items(&model->session->allocator, inputs + model->outputs.count, sizeof **out, out));
+  for (size_t i = 0; i < inputs; i++) (*out)[i] = address_of(compiled, model->inputs.items[i].name, "i");
+  for (size_t i = 0; i < model->outputs.count; i++)
+    (*out)[inputs + i] = address_of(compiled, model->outputs.items[i].name, "o");
   return RONDO_OK;
 }
 
@@ -81,8 +76,9 @@ static rondo_status compile_divided(const rondo_model_instance *instance, const 
   return status;
 }
 
-static void drop_placed(const rondo_model_instance *instance, rondo_instance_program *placed, rondo_status *kept) {
-  rondo_keep_first(kept, rondo_compiled_destroy(placed->compiled));
+static void drop_instance_program(const rondo_model_instance *instance, rondo_instance_program *placed,
+                                  rondo_status *kept) {
+  rondo_status_keep_first(kept, rondo_compiled_destroy(placed->compiled));
   rondo_upstream_destroy(placed->upstream, kept);
   rondo_instance_program_free_addresses(instance->model, placed->addresses);
   *placed = (rondo_instance_program){.compiled = NULL};
@@ -98,11 +94,11 @@ static rondo_status compile(const rondo_model_instance *instance, size_t rows, r
   rondo_error_save(&error);
   rondo_program_destroy(program);
   if (status == RONDO_OK) return RONDO_OK;
-  drop_placed(instance, out, &status);
+  drop_instance_program(instance, out, &status);
   return rondo_error_raise(&error);
 }
 
-/* Waits, because the other instances use the states on other streams. */
+/* Applies the weights and waits, because other instances use the states on other streams. */
 static rondo_status apply(const rondo_model_instance *instance, const rondo_weights *weights) {
   RONDO_TRY(rondo_weights_apply(weights, instance->anchor.compiled, NULL));
   RONDO_TRY(rondo_compiled_synchronize(instance->anchor.compiled));
@@ -128,11 +124,11 @@ rondo_status rondo_model_instance_open(rondo_model_instance *instance, rondo_ses
 }
 
 static void drop_program(const rondo_model_instance *instance, rondo_cached_program *program, rondo_status *kept) {
-  drop_placed(instance, &program->program, kept);
+  drop_instance_program(instance, &program->program, kept);
   *program = (rondo_cached_program){.rows = 0};
 }
 
-/* The least recently used program, or an unused entry. */
+/* An unused entry, or the least recently used program. */
 static rondo_cached_program *choose_victim(rondo_model_instance *instance) {
   rondo_cached_program *victim = &instance->programs[0];
   for (uint32_t i = 1; i < instance->model->session->options.max_eager_programs; i++)
@@ -144,7 +140,7 @@ static void count_program(rondo_model_instance *instance, const rondo_instance_p
                           rondo_status *kept) {
   rondo_session *session = instance->model->session;
   rondo_compiled_info info = {.struct_size = sizeof info};
-  rondo_keep_first(kept, rondo_compiled_get_info(program->compiled, &info));
+  rondo_status_keep_first(kept, rondo_compiled_get_info(program->compiled, &info));
   pthread_mutex_lock(&session->lock);
   instance->model->info.eager_programs++;
   instance->model->info.executor_programs += info.sequential_reason == RONDO_SEQUENTIAL_NONE;
@@ -153,12 +149,12 @@ static void count_program(rondo_model_instance *instance, const rondo_instance_p
 }
 
 rondo_status rondo_model_instance_find_program(rondo_model_instance *instance, size_t rows,
-                                               const rondo_instance_program **out) {
+                                               rondo_instance_program *out) {
   for (uint32_t i = 0; i < instance->model->session->options.max_eager_programs; i++) {
     rondo_cached_program *program = &instance->programs[i];
     if (program->rows != rows) continue;
     program->last_use = ++instance->uses;
-    *out = &program->program;
+    *out = program->program;
     return RONDO_OK;
   }
   rondo_instance_program compiled;
@@ -168,7 +164,7 @@ rondo_status rondo_model_instance_find_program(rondo_model_instance *instance, s
   count_program(instance, &compiled, victim->rows != 0, &status);
   drop_program(instance, victim, &status);
   *victim = (rondo_cached_program){.rows = rows, .program = compiled, .last_use = ++instance->uses};
-  *out = &victim->program;
+  *out = compiled;
   count_arenas(instance);
   return status;
 }
@@ -176,18 +172,16 @@ rondo_status rondo_model_instance_find_program(rondo_model_instance *instance, s
 rondo_status rondo_model_instance_write_state(rondo_model_instance *instance, const char *name, const void *data,
                                               size_t bytes) {
   rondo_compiled *compiled = instance->anchor.compiled;
-  bool is_upstream, is_here = false;
+  bool is_upstream;
   RONDO_TRY(rondo_upstream_write_state(instance->anchor.upstream, name, data, bytes, &is_upstream));
-  for (size_t i = 0; i < rondo_compiled_count_values(compiled); i++)
-    is_here |= strcmp(rondo_compiled_value_at(compiled, i).name, name) == 0;
-  if (is_upstream && !is_here) return RONDO_OK;
+  if (is_upstream && rondo_values_look_up(compiled, name, "scio") == NULL) return RONDO_OK;
   RONDO_TRY(rondo_compiled_write(compiled, name, data, bytes));
   return rondo_compiled_synchronize(compiled);
 }
 
 /* Recording -------------------------------------------------------------------------------------------------------- */
 
-/* Copies the inputs, runs the work and copies the outputs, on one stream. Branches of the work are kept. */
+/* Copies the inputs, runs the work and copies the outputs. The work keeps its branches. */
 static rondo_status enqueue_all(const rondo_model_instance *instance, const rondo_instance_graph *g) {
   const rondo_session_model *model = instance->model;
   const rondo_instance_program *p = &g->program;
@@ -201,20 +195,18 @@ static rondo_status enqueue_all(const rondo_model_instance *instance, const rond
 static rondo_status record_work(const rondo_model_instance *instance, rondo_instance_graph *g) {
   rondo_stream *stream = rondo_compiled_stream(g->program.compiled);
   RONDO_TRY(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
-  const rondo_status status = enqueue_all(instance, g);
-  rondo_saved_error error;
-  rondo_error_save(&error);
-  const rondo_status ended = rondo_capture_end(stream, &g->graph);
-  return status == RONDO_OK ? ended : rondo_error_raise(&error);
+  rondo_status status = enqueue_all(instance, g);
+  RONDO_THEN(status, rondo_capture_end(stream, &g->graph));
+  return status;
 }
 
-/* The host memory that a graph may use. What upstream parts read or transfer is complete before the launch, so it
- * counts as constant. */
+/* The host memory that a graph may use. Memory that upstream parts read or transfer is complete before the launch, so
+ * it counts as constant. */
 typedef struct graph_ranges {
   rondo_host_range inputs[RONDO_SESSION_MAX_VALUES], outputs[RONDO_SESSION_MAX_VALUES];
   rondo_host_range constants[RONDO_SESSION_MAX_VALUES + 1];
   size_t input_count, constant_count;
-  size_t input_of[RONDO_SESSION_MAX_VALUES]; /* by range of an input: its index in the model */
+  size_t input_of[RONDO_SESSION_MAX_VALUES]; /* by index in `inputs`: the index in the model */
 } graph_ranges;
 
 static void list_ranges(const rondo_session_model *model, const rondo_instance_graph *g, graph_ranges *out) {
@@ -231,8 +223,8 @@ static void list_ranges(const rondo_session_model *model, const rondo_instance_g
     out->outputs[i] = rondo_stage_output_range(model, &g->stage, i, g->rows);
 }
 
-/* Rows that an upstream part reads go to the staging memory; the part copies them from there, and the graph too if it
- * reads them. */
+/* By default, the rows of an input are copied to the staging memory. Upstream parts read them from there, and so does
+ * the graph if it reads such an input. */
 static void list_stage_copies(const rondo_session_model *model, rondo_instance_graph *g) {
   for (size_t i = 0; i < model->inputs.count; i++) {
     unsigned char *stage = rondo_stage_input(model, &g->stage, i);
@@ -242,7 +234,7 @@ static void list_stage_copies(const rondo_session_model *model, rondo_instance_g
   }
 }
 
-/* Takes input copies out of the graph and keeps them as the input map. */
+/* Removes the copies of inputs from the graph, and keeps them as the input map. */
 static rondo_status audit(const rondo_session_model *model, rondo_instance_graph *g) {
   graph_ranges ranges = {.input_count = 0};
   list_ranges(model, g, &ranges);
@@ -267,10 +259,9 @@ static rondo_status audit(const rondo_session_model *model, rondo_instance_graph
 }
 
 static rondo_status make_exec(rondo_model_instance *instance, rondo_instance_graph *g) {
-  rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL; /* refuses what a capture must not do */
-  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  rondo_status status = record_work(instance, g);
-  rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_THREAD_LOCAL);
+  const rondo_status status = record_work(instance, g);
+  (void)rondo_set_capture_mode(before);
   RONDO_TRY(status);
   RONDO_TRY(audit(instance->model, g));
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .upload_stream = instance->stream};
@@ -292,10 +283,10 @@ static rondo_status make_graph(rondo_model_instance *instance, rondo_instance_gr
 
 static void drop_graph(rondo_model_instance *instance, rondo_instance_graph *g, rondo_status *kept) {
   rondo_session_model *model = instance->model;
-  rondo_keep_first(kept, rondo_function_destroy(g->function));
+  rondo_status_keep_first(kept, rondo_function_destroy(g->function));
   rondo_exec_destroy(g->exec);
-  rondo_keep_first(kept, rondo_graph_destroy(g->graph));
-  drop_placed(instance, &g->program, kept);
+  rondo_status_keep_first(kept, rondo_graph_destroy(g->graph));
+  drop_instance_program(instance, &g->program, kept);
   rondo_release(&model->session->allocator, g->copies, model->inputs.count, sizeof *g->copies);
   *g = (rondo_instance_graph){.rows = 0};
 }
@@ -321,7 +312,7 @@ void rondo_model_instance_drop_last_graph(rondo_model_instance *instance, rondo_
   drop_graph(instance, &instance->graphs.items[--instance->graphs.count], kept);
   if (instance->last_graph > instance->graphs.count) instance->last_graph = 0;
   if (instance->graphs.count > 0) return;
-  if (instance->tree != NULL) rondo_function_instance_reset(instance, kept);
+  if (instance->tree != NULL) rondo_status_keep_first(kept, rondo_tree_reset(instance->tree));
   count_arenas(instance);
   rondo_model_instance_drop_stages(instance, kept);
 }
@@ -335,7 +326,7 @@ void rondo_model_instance_close(rondo_model_instance *instance, rondo_status *ke
   rondo_model_instance_close_stages(instance, kept);
   rondo_release(&session->allocator, instance->programs, session->options.max_eager_programs,
                 sizeof *instance->programs);
-  drop_placed(instance, &instance->anchor, kept);
+  drop_instance_program(instance, &instance->anchor, kept);
   if (instance->model->body != NULL) rondo_function_instance_close(instance, kept);
   rondo_array_free(&session->allocator, &instance->graphs);
   *instance = (rondo_model_instance){.model = NULL};
@@ -380,7 +371,7 @@ rondo_status rondo_model_instance_synchronize(const rondo_model_instance *instan
 
 /* Queries ---------------------------------------------------------------------------------------------------------- */
 
-/* Zeros what the graph's work reads, including transfers, and what upstream parts copy. */
+/* Zeros the inputs of the graph's program, including transferred results, and the staging memory of all inputs. */
 static rondo_status write_zeros(const rondo_model_instance *instance, const rondo_instance_graph *g) {
   const rondo_session_model *model = instance->model;
   for (size_t i = 0; i < model->inputs.count; i++)
@@ -408,10 +399,10 @@ rondo_status rondo_model_instance_describe(const rondo_model_instance *instance,
   if (instance->tree != NULL) return rondo_function_instance_describe(g, out);
   RONDO_TRY(rondo_exec_get_info(g->exec, &exec));
   RONDO_TRY(rondo_compiled_get_info(g->program.compiled, &compiled));
-  *out = (rondo_session_graph){.rows = g->rows,
-                               .nodes = exec.node_count,
-                               .exec_bytes = exec.host_bytes + exec.device_bytes,
-                               .has_branches = compiled.has_branches,
-                               .arena_bytes = compiled.arena_bytes};
+  *out = (rondo_session_graph){.info.rows = g->rows,
+                               .info.nodes = exec.node_count,
+                               .info.exec_bytes = exec.host_bytes + exec.device_bytes,
+                               .info.has_branches = compiled.has_branches,
+                               .info.arena_bytes = compiled.arena_bytes};
   return rondo_upstream_describe(g->program.upstream, out);
 }

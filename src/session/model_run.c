@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Runs with separate calls for shape, addresses and running. A run keeps the last values, and submits them as a
- * request. Thread-compatible; a run in existence keeps the model from being removed.
+ * Model runs: an object that keeps the rows and addresses of a request and submits it repeatedly. A model cannot be
+ * removed while it has runs. Thread-compatible.
  */
 #include <string.h>
 
 #include "exec/api_check.h"
+#include "session/model_values.h"
 #include "session/session.h"
 #include "session/session_internal.h"
 
@@ -50,22 +51,13 @@ void rondo_model_run_destroy(rondo_model_run *run) {
   rondo_release(&session->allocator, run, 1, sizeof *run);
 }
 
-static rondo_status check_bytes(const rondo_session_model *model, size_t rows) {
-  size_t bytes;
-  for (size_t i = 0; i < model->inputs.count; i++)
-    if (!rondo_checked_multiply(model->inputs.items[i].row_bytes, rows, &bytes))
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                        "rondo_model_run_reshape: %zu rows of '%s' do not fit the address space: give fewer rows", rows,
-                        model->inputs.items[i].name);
-  return RONDO_OK;
-}
-
 rondo_status rondo_model_run_reshape(rondo_model_run *run, size_t rows) {
-  RONDO_TRY(rondo_check_call("rondo_model_run_reshape", "the run", run));
+  static const char call[] = "rondo_model_run_reshape";
+  RONDO_TRY(rondo_check_call(call, "the run", run));
   if (rows == 0)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                      "rondo_model_run_reshape: a run of model '%s' of 0 rows: give at least 1", run->model->name);
-  RONDO_TRY(check_bytes(run->model, rows));
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: a run of model '%s' of 0 rows: give at least 1",
+                      call, run->model->name);
+  RONDO_TRY(rondo_model_check_rows(call, run->model, rows));
   if (rows > run->rows) run->is_bound = false;
   run->rows = rows;
   return RONDO_OK;

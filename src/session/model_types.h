@@ -3,9 +3,9 @@
  * share states and an arena, the graphs recorded of them, and staging memory. Only the thread that has claimed the
  * stream's worker uses the instance.
  *
- * A model's graphs change only while it is changing, when no request uses it, or while all workers are claimed. The
- * list `graphs`, the dispatch tables and the counters are guarded by the session's lock. Tables, and the times that
- * they are made from, may also be replaced while requests run: who gives the lock up copies what it needs first.
+ * A model's graphs change only while the model is changing, when no request uses it, or while all workers are claimed.
+ * The session's lock guards the list `graphs`, the dispatch tables and the counters. Tables, and the times that they
+ * are made from, may also be replaced while requests run, so a thread copies what it needs before it releases the lock.
  */
 #ifndef RONDO_SESSION_MODEL_TYPES_H
 #define RONDO_SESSION_MODEL_TYPES_H
@@ -26,12 +26,7 @@ typedef struct rondo_session_model rondo_session_model;
 typedef struct rondo_model_devices rondo_model_devices; /* session/placement/upstream_parts.h, as is the next */
 typedef struct rondo_upstream rondo_upstream;
 
-/* Keeps the first failure of several. */
-static inline void rondo_keep_first(rondo_status *kept, rondo_status status) {
-  if (*kept == RONDO_OK) *kept = status;
-}
-
-/* An input or output. The shape is that of one row, and is known of a function's values only. */
+/* An input or output. `shape` is that of one row, and is known only for functions. */
 typedef struct rondo_session_value {
   char *name;
   rondo_type type;
@@ -43,39 +38,38 @@ typedef struct rondo_session_value {
 /* Instances -------------------------------------------------------------------------------------------------------- */
 
 /* Staging memory: host memory for `rows` rows of all inputs and outputs, each at its own offset. Functions also have
- * device memory, in which the inputs have the same offsets. */
+ * device memory, in which the inputs have the same offsets. Host memory for the results of upstream parts, `bytes` of
+ * them, is a stage of 0 rows. */
 typedef struct rondo_stage {
   unsigned char *memory, *device_memory;
-  size_t rows;
+  size_t rows, bytes, device_bytes;
 } rondo_stage;
 
-/* Host memory for the results of upstream parts. */
-typedef struct rondo_transfer_memory {
-  unsigned char *memory;
-  size_t bytes;
-} rondo_transfer_memory;
+static inline size_t rondo_staging_align(size_t bytes) {
+  return (bytes + RONDO_STAGING_ALIGNMENT - 1) / RONDO_STAGING_ALIGNMENT * RONDO_STAGING_ALIGNMENT;
+}
 
 /* A program for a number of rows, compiled for an instance. */
 typedef struct rondo_instance_program {
   rondo_compiled *compiled; /* on the session's device */
   rondo_upstream *upstream; /* its parts on other devices; NULL: none */
-  void **addresses;         /* of the model's inputs, then of its outputs; NULL if `compiled` does not have the value */
+  void **addresses;         /* of the model's inputs, then of its outputs; NULL: `compiled` does not have the value */
 } rondo_instance_program;
 
-/* A recorded graph. A function has `function` and `recorded` in place of `program`, `graph` and `exec`. */
+/* A recorded graph. For a function, `function` and `recorded` replace `program`, `graph` and `exec`. */
 typedef struct rondo_instance_graph {
   rondo_instance_program program;
   rondo_graph *graph;
   rondo_exec *exec;
   size_t rows;
-  rondo_stage stage; /* of the instance, as is the next */
-  unsigned char *transfer;
+  rondo_stage stage;       /* of the instance */
+  unsigned char *transfer; /* of the instance */
   rondo_function *function;
   struct rondo_recorded_call *recorded;
-  rondo_input_copy *copies; /* by input */
+  rondo_input_copy *copies; /* the input map, by input */
 } rondo_instance_graph;
 
-/* A program for eager runs of exactly this number of rows; rows 0: unused. */
+/* A program for eager runs of exactly `rows` rows; 0: unused. */
 typedef struct rondo_cached_program {
   size_t rows;
   rondo_instance_program program;
@@ -86,35 +80,26 @@ typedef struct rondo_model_instance {
   rondo_session_model *model;
   uint32_t worker;
   rondo_stream *stream;
-  rondo_instance_program anchor; /* for one row; owns the states, which all instances share, and the arena */
-  rondo_tree *tree;              /* of a function, in place of the anchor */
+  rondo_instance_program anchor; /* for one row; owns the arena and, with the other anchors, the states */
+  rondo_tree *tree;              /* of a function, instead of the anchor */
   rondo_function *eager_function;
   RONDO_ARRAY(rondo_instance_graph) graphs;
   RONDO_ARRAY(rondo_stage) stages;
-  RONDO_ARRAY(rondo_transfer_memory) transfers;
-  rondo_stage eager_stage; /* for eager runs, as is the next */
-  rondo_transfer_memory eager_transfer;
-  rondo_cached_program *programs; /* max_eager_programs of them */
-  uint64_t uses;                  /* of programs: the clock of last_use */
-  uint64_t arena_bytes;           /* under the session's lock, as is the next */
-  uint64_t upstream_arena_bytes;  /* the part of arena_bytes on other devices */
-  size_t last_graph;              /* index + 1 of the graph that a manual run launched last; 0: none */
+  rondo_stage eager_stage, eager_transfer; /* for eager runs */
+  rondo_cached_program *programs;          /* max_eager_programs of them */
+  uint64_t uses;                           /* of programs: the clock of last_use */
+  uint64_t arena_bytes;                    /* guarded by the session's lock */
+  uint64_t upstream_arena_bytes;           /* the part of arena_bytes on other devices; likewise */
+  size_t last_graph;                       /* index + 1 of the graph that a manual run launched last; 0: none */
 } rondo_model_instance;
 
 /* Models ----------------------------------------------------------------------------------------------------------- */
 
 /* The properties of a graph, on all streams. */
 typedef struct rondo_session_graph {
-  size_t rows;
-  uint32_t nodes;
-  bool has_branches;
-  double run_us, eager_us, capture_us; /* as measured */
-  double current_us, current_eager_us; /* which the dispatch tables were made with */
+  rondo_model_graph info; /* `samples` is in `tracked` */
   rondo_tracked_time tracked;
-  uint64_t trials;
   double overlap, eager_overlap; /* time on all streams at once, divided by the time one after the other */
-  uint64_t exec_bytes, arena_bytes;
-  uint64_t launches, rows_run;
 } rondo_session_graph;
 
 /* Both are NULL while there are no graphs. */
@@ -133,34 +118,34 @@ struct rondo_session_model {
   rondo_session *session;
   char *name;
   rondo_model_build build;
-  rondo_function_body body; /* in place of `build`: the model is a function */
+  rondo_function_body body; /* not NULL: the model is a function, and `build` is NULL */
   RONDO_ARRAY(rondo_host_range) constants;
-  rondo_model_devices *devices; /* NULL: all of it runs on the session's device */
-  rondo_device *staging_device; /* its host memory is the staging memory */
+  rondo_model_devices *devices; /* NULL: the whole model runs on the session's device */
+  rondo_device *staging_device; /* allocates the staging memory */
   void *user;
   uint32_t max_sizes;
   size_t max_batch_rows;
   uint64_t budget_bytes, budget_startup_us;
-  RONDO_ARRAY(size_t) history; /* ascending once sizes were chosen */
+  RONDO_ARRAY(size_t) history; /* sorted when sizes are chosen */
   RONDO_ARRAY(rondo_session_value) inputs, outputs;
   rondo_model_instance instances[RONDO_SESSION_MAX_STREAMS];
   RONDO_ARRAY(rondo_session_graph) graphs;
   rondo_dispatch_tables idle;   /* for a batch while nothing else runs and other workers are free */
   rondo_dispatch_tables loaded; /* for all other batches */
   double eager_extra_us;        /* mean time that an eager run spends on compiling a program */
-  bool has_given_times;         /* by rondo_session_set_times: they are not tracked */
+  bool has_given_times;         /* times of rondo_session_set_times, which samples do not change */
   bool is_outdated;             /* times have changed since the tables were made */
-  uint64_t next_renewal_ns;     /* the tables are not made again before that */
-  double trial_debt_us;         /* time of the last trial that batches have not yet compensated */
+  uint64_t next_renewal_ns;     /* the tables are not made again before this time */
+  double trial_debt_us;         /* time of the last trial that later batches have not compensated yet */
   bool is_building;             /* a thread is in `build`; one at a time */
   bool is_changing;
-  bool is_recording; /* in capture mode, a run records now */
+  bool is_recording; /* in capture mode, a request is being recorded */
   uint32_t in_use;   /* requests that wait or run, and writes of states */
   uint32_t writes;   /* of states */
   uint32_t runs;     /* objects of rondo_model_run */
   size_t waiting_rows;
   rondo_slot_list waiting;
-  rondo_waiting_tree waiting_by_way[RONDO_RUN_CAPTURED]; /* the same requests, by requested mode */
+  rondo_waiting_tree waiting_by_mode[RONDO_RUN_CAPTURED]; /* the same requests, by requested mode */
   rondo_model_info info;
 };
 

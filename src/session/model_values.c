@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The inputs and outputs of a model, and the bytes of one row of each. Those of a program are found by building it for
- * two numbers of rows and comparing: the first dimension must be the rows times a constant, and states must be the same
- * for both. Those of a function are declared by the user, because nothing is known of them before the body runs. Uses
- * no device and takes no lock; called while the model is made.
+ * Finds the inputs and outputs of a model, and the bytes of one row of each. For a program, builds it for two numbers
+ * of rows and compares the two: the first dimension must be the rows times a constant, and states must be equal. For a
+ * function, the user declares them, because they are unknown until the body runs. Called while the model is made. Uses
+ * no device, and takes no lock except in rondo_model_make_program.
  */
 #include <string.h>
 
@@ -25,18 +25,26 @@ static rondo_status push_value(rondo_session_model *model, const char *name, ron
   return status;
 }
 
+rondo_status rondo_model_check_rows(const char *called, const rondo_session_model *model, size_t rows) {
+  size_t bytes;
+  for (size_t i = 0; i < model->inputs.count; i++)
+    if (!rondo_checked_multiply(model->inputs.items[i].row_bytes, rows, &bytes))
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                        "%s: %zu rows of '%s' do not fit the address space: give fewer rows", called, rows,
+                        model->inputs.items[i].name);
+  return RONDO_OK;
+}
+
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
 enum { FEW_ROWS = 2, MORE_ROWS = 3 };
 
 static rondo_status refuse_shape(const rondo_session_model *model, const char *what, const char *name,
-                                 const rondo_shape *few, const rondo_shape *more) {
+                                 const rondo_shape *few, const rondo_shape *more, const char *rule) {
   char a[RONDO_SHAPE_TEXT], b[RONDO_SHAPE_TEXT];
-  return rondo_fail(
-      RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-      "rondo_session_add_model: %s '%s' of model '%s' is %s for %d rows and %s for %d: the first dimension "
-      "must be the rows times a constant, and all else the same",
-      what, name, model->name, rondo_shape_text(a, few), FEW_ROWS, rondo_shape_text(b, more), MORE_ROWS);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "rondo_session_add_model: %s '%s' of model '%s' is %s for %d rows and %s for %d: %s", what, name,
+                    model->name, rondo_shape_text(a, few), FEW_ROWS, rondo_shape_text(b, more), MORE_ROWS, rule);
 }
 
 static bool grows_by_rows(const rondo_shape *few, const rondo_shape *more) {
@@ -48,14 +56,16 @@ static bool grows_by_rows(const rondo_shape *few, const rondo_shape *more) {
 
 static rondo_status add_value(rondo_session_model *model, const char *what, const char *name, const rondo_shape *few,
                               const rondo_shape *more, bool is_input) {
-  if (!grows_by_rows(few, more)) return refuse_shape(model, what, name, few, more);
+  if (!grows_by_rows(few, more))
+    return refuse_shape(model, what, name, few, more,
+                        "the first dimension must be the rows times a constant, and all else the same");
   const rondo_session_value value = {.type = few->type, .row_bytes = rondo_shape_bytes(few) / FEW_ROWS};
   return push_value(model, name, value, is_input);
 }
 
 static rondo_status refuse_other_values(const rondo_session_model *model, const char *what) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                    "rondo_session_add_model: model '%s' has different %s for %d rows and for %d", model->name, what,
+                    "rondo_session_add_model: model '%s' has different %s for %d rows than for %d", model->name, what,
                     FEW_ROWS, MORE_ROWS);
 }
 
@@ -64,15 +74,6 @@ static rondo_status refuse_other_name(const rondo_session_model *model, const ch
                     "rondo_session_add_model: '%s' of model '%s' for %d rows is '%s' for %d rows: create "
                     "the same values in the same order",
                     few, model->name, FEW_ROWS, more == NULL ? "" : more, MORE_ROWS);
-}
-
-static rondo_status refuse_other_state(const rondo_session_model *model, const char *name, const rondo_shape *few,
-                                       const rondo_shape *more) {
-  char a[RONDO_SHAPE_TEXT], b[RONDO_SHAPE_TEXT];
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                    "rondo_session_add_model: state '%s' of model '%s' is %s for %d rows and %s for %d: states are "
-                    "shared by all numbers of rows",
-                    name, model->name, rondo_shape_text(a, few), FEW_ROWS, rondo_shape_text(b, more), MORE_ROWS);
 }
 
 static rondo_status compare_values(rondo_session_model *model, const rondo_program *few, const rondo_program *more) {
@@ -84,7 +85,7 @@ static rondo_status compare_values(rondo_session_model *model, const rondo_progr
       return refuse_other_name(model, a->name, b->name);
     if (a->kind == RONDO_VALUE_INPUT) RONDO_TRY(add_value(model, "input", a->name, &a->shape, &b->shape, true));
     if (a->kind == RONDO_VALUE_STATE && (a->shape.type != b->shape.type || !rondo_shape_same(&a->shape, &b->shape)))
-      return refuse_other_state(model, a->name, &a->shape, &b->shape);
+      return refuse_shape(model, "state", a->name, &a->shape, &b->shape, "states are shared by all numbers of rows");
   }
   return RONDO_OK;
 }

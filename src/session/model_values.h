@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * The inputs and outputs of a model: found in its programs, or declared where the model is a function.
+ * The inputs and outputs of a model: found in its programs, or declared for a function.
  */
 #ifndef RONDO_SESSION_MODEL_VALUES_H
 #define RONDO_SESSION_MODEL_VALUES_H
 
 #include "session/session_internal.h"
 
-/* Fills the model's inputs and outputs from its programs for two numbers of rows. */
+/* Finds the model's inputs and outputs from its programs for two numbers of rows. */
 RONDO_MUST_USE rondo_status rondo_model_probe(rondo_session_model *model);
 
 /* Checks the function's declared values in the options, and copies inputs, outputs and constants into the model. */
 RONDO_MUST_USE rondo_status rondo_function_model_check(const rondo_model_options *options);
 RONDO_MUST_USE rondo_status rondo_function_model_fill(rondo_session_model *model, const rondo_model_options *options);
+
+/* SHAPE: so many rows of an input exceed the address space. */
+RONDO_MUST_USE rondo_status rondo_model_check_rows(const char *called, const rondo_session_model *model, size_t rows);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The types of requests and batches. A request occupies a slot until its ticket is waited for. A batch is a number of
- * requests of one model that run together; it is divided into parts, each run by one graph or eagerly.
- * All of it is guarded by the session's lock, except `done` and the lowest bit of `number` of a slot, which are atomic,
- * and the rows that a running part reads and writes.
+ * The types of requests and batches. A request occupies a slot until its ticket is waited for. A batch is a group of
+ * requests of one model that run together. It is divided into parts; one graph runs a part, or the part runs eagerly.
+ *
+ * The session's lock guards everything except `done` and the lowest bit of `number` of a slot, which are atomic, and
+ * the rows that a running part reads and writes.
  */
 #ifndef RONDO_SESSION_REQUEST_TYPES_H
 #define RONDO_SESSION_REQUEST_TYPES_H
@@ -16,9 +17,9 @@ typedef enum rondo_slot_state {
   RONDO_SLOT_DONE
 } rondo_slot_state;
 
-/* A request that was accepted. `number` is what its ticket holds. It is different for each request that uses the slot:
- * bit 0, set in the slot only, says that a thread has claimed the ticket in order to wait for it; then come the index
- * of the slot and the number of times that it was used. */
+/* An accepted request. Its ticket contains `number`, which is different for each request that uses the slot. Bit 0 is
+ * set only in the slot, once a thread has claimed the ticket to wait for it. The other bits are the index of the slot
+ * and the number of times that it was used. */
 typedef struct rondo_slot {
   _Atomic uint64_t number;
   rondo_session *session;
@@ -32,7 +33,7 @@ typedef struct rondo_slot {
   uint64_t accepted_ns, deadline_ns; /* no deadline: UINT64_MAX */
   const void *inputs[RONDO_SESSION_MAX_VALUES];
   void *outputs[RONDO_SESSION_MAX_VALUES];
-  uint64_t direct; /* bit i: the device copies input i straight from the request's memory */
+  uint64_t direct; /* bit i: the device can copy input i directly from the request's memory */
   rondo_answer answer;
   rondo_saved_error error;
   _Atomic uint32_t done; /* futex */
@@ -49,9 +50,9 @@ typedef struct rondo_batch {
   rondo_slot *requests[RONDO_SESSION_MAX_BATCH];
   size_t first[RONDO_SESSION_MAX_BATCH]; /* row of each request in the batch */
   size_t count, rows;
-  size_t repeats; /* launches of the largest graph, which come before those of `entry` */
+  size_t repeats; /* launches of the largest graph, before those of `entry` */
   rondo_dispatch_entry entry;
-  bool is_loaded; /* the table for a loaded session dispatched it */
+  bool is_loaded; /* it was dispatched with the table for a loaded session */
   bool is_eager;
   rondo_run_reason reason;
   size_t parts, started, done, next_row;
@@ -64,7 +65,7 @@ typedef struct rondo_batch {
 
 #define RONDO_EAGER_PART UINT32_MAX
 
-/* Rows first .. first + rows of a batch. `graph` is an index, or RONDO_EAGER_PART. */
+/* Rows first to first + rows - 1 of a batch. `graph` is an index, or RONDO_EAGER_PART. */
 typedef struct rondo_part {
   rondo_batch *batch;
   size_t first, rows;

@@ -77,8 +77,8 @@ rondo_status rondo_session_fail_range(const char *call, const char *what, size_t
                     count);
 }
 
-static rondo_status refuse_used(const rondo_session *session, const char *call, const rondo_session_model *model) {
-  const char *stream = rondo_session_has_manual_stream(session) ? "; a stream of the session is taken" : "";
+static rondo_status refuse_used(const char *call, const rondo_session_model *model) {
+  const char *stream = rondo_session_has_manual_stream(model->session) ? "; a stream of the session is taken" : "";
   if (model->in_use == 0 && *stream == '\0') return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
                     "%s: model '%s' is in use: requests that wait or run: %u; states being written: %u%s: wait for "
@@ -86,14 +86,11 @@ static rondo_status refuse_used(const rondo_session *session, const char *call, 
                     call, model->name, model->in_use - model->writes, model->writes, stream);
 }
 
-rondo_status rondo_session_change_begin_locked(rondo_session *session, const char *call, const char *name,
-                                               rondo_session_model **out) {
-  RONDO_TRY(rondo_session_find(session, call, name, out));
-  rondo_session_model *model = *out;
+rondo_status rondo_session_change_begin_locked(const char *call, rondo_session_model *model) {
   if (model->is_changing)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
-                      "%s: model '%s' is being captured or changed: end that first", call, name);
-  RONDO_TRY(refuse_used(session, call, model));
+                      "%s: model '%s' is being captured or changed: end that first", call, model->name);
+  RONDO_TRY(refuse_used(call, model));
   model->is_changing = true;
   rondo_model_stop_renewal(model);
   return RONDO_OK;
@@ -101,11 +98,8 @@ rondo_status rondo_session_change_begin_locked(rondo_session *session, const cha
 
 rondo_status rondo_session_change_begin(rondo_session *session, const char *call, const char *name,
                                         rondo_session_model **out) {
-  *out = NULL;
-  RONDO_TRY(rondo_session_front(call, session));
-  RONDO_TRY(rondo_require(call, "name", name));
-  pthread_mutex_lock(&session->lock);
-  const rondo_status status = rondo_session_change_begin_locked(session, call, name, out);
+  RONDO_TRY(rondo_session_enter(call, session, name, out));
+  const rondo_status status = rondo_session_change_begin_locked(call, *out);
   pthread_mutex_unlock(&session->lock);
   return status;
 }
@@ -127,12 +121,12 @@ static rondo_status check_model(const rondo_session *session, const rondo_model_
   if (o->history_count > 0) RONDO_TRY(rondo_require("rondo_session_add_model", "history", o->history));
   if (o->max_sizes > RONDO_SESSION_MAX_SIZES)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "rondo_session_add_model: max_sizes of rondo_model_options is %u, at most %d", o->max_sizes,
-                      RONDO_SESSION_MAX_SIZES);
+                      "rondo_session_add_model: max_sizes of rondo_model_options is %u, and the maximum is %d",
+                      o->max_sizes, RONDO_SESSION_MAX_SIZES);
   for (size_t i = 0; i < o->history_count; i++)
     if (o->history[i] == 0)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "rondo_session_add_model: request %zu of the history has no rows", i);
+                        "rondo_session_add_model: request %zu of the history has 0 rows: leave it out", i);
   return RONDO_OK;
 }
 
@@ -182,37 +176,35 @@ static void unlink_model(rondo_session *session, rondo_session_model *model) {
   *at = model->next;
 }
 
-/* Under one lock: in between, another thread could use the model or take a stream. */
-static rondo_status unlink_unused_model(rondo_session *session, const char *call, const char *name,
-                                        rondo_session_model **out) {
-  RONDO_TRY(rondo_session_change_begin_locked(session, call, name, out));
-  if ((*out)->runs == 0) {
-    unlink_model(session, *out);
+/* Under the lock throughout, or another thread could use the model or take a stream in between. */
+static rondo_status unlink_unused_model(const char *call, rondo_session_model *model) {
+  RONDO_TRY(rondo_session_change_begin_locked(call, model));
+  if (model->runs == 0) {
+    unlink_model(model->session, model);
     return RONDO_OK;
   }
-  (*out)->is_changing = false;
+  model->is_changing = false;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "%s: model '%s' has %u run%s: destroy them first (rondo_model_run_destroy)", call, name,
-                    (*out)->runs, (*out)->runs == 1 ? "" : "s");
+                    "%s: model '%s' has %u run%s: destroy them first (rondo_model_run_destroy)", call, model->name,
+                    model->runs, model->runs == 1 ? "" : "s");
 }
 
 rondo_status rondo_session_remove_model(rondo_session *session, const char *name) {
   static const char call[] = "rondo_session_remove_model";
   rondo_session_model *model;
-  RONDO_TRY(rondo_session_front(call, session));
-  RONDO_TRY(rondo_require(call, "name", name));
-  pthread_mutex_lock(&session->lock);
-  const rondo_status status = unlink_unused_model(session, call, name, &model);
+  RONDO_TRY(rondo_session_enter(call, session, name, &model));
+  const rondo_status status = unlink_unused_model(call, model);
   pthread_mutex_unlock(&session->lock);
   return status == RONDO_OK ? rondo_model_free(model) : status;
 }
 
 /* Lifetime --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status check_limit(const char *option, uint32_t value, uint32_t most) {
-  if (value <= most) return RONDO_OK;
+static rondo_status check_limit(const char *option, uint32_t value, uint32_t maximum) {
+  if (value <= maximum) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "rondo_session_create: %s of rondo_session_options is %u, at most %u", option, value, most);
+                    "rondo_session_create: %s of rondo_session_options is %u, and the maximum is %u", option, value,
+                    maximum);
 }
 
 static rondo_status resolve_options(const rondo_session_options *given, rondo_session_options *out) {
@@ -285,8 +277,7 @@ static rondo_status free_models(rondo_session *session) {
   while (session->models != NULL) {
     rondo_session_model *model = session->models;
     session->models = model->next;
-    const rondo_status freed = rondo_model_free(model);
-    if (status == RONDO_OK) status = freed;
+    rondo_status_keep_first(&status, rondo_model_free(model));
   }
   return status;
 }
@@ -297,7 +288,7 @@ static rondo_status free_session(rondo_session *session) {
   stop_workers(session);
   rondo_status status = free_models(session);
   for (uint32_t i = 0; i < session->options.streams; i++)
-    rondo_keep_first(&status, rondo_executor_destroy(session->workers[i].executor));
+    rondo_status_keep_first(&status, rondo_executor_destroy(session->workers[i].executor));
   rondo_utilisation_close(session);
   for (uint32_t i = 0; i < RONDO_SESSION_MAX_STREAMS; i++) {
     pthread_cond_destroy(&session->workers[i].wake);
@@ -349,7 +340,7 @@ rondo_status rondo_session_create(rondo_device *device, const rondo_session_opti
   return rondo_error_raise(&error);
 }
 
-/* Asserts what holds of slots and models once every request is answered. Under the lock. */
+/* Asserts the state of slots and models once every request is answered. Under the lock. */
 static void check_drained(const rondo_session *session) {
 #ifndef NDEBUG
   uint32_t free_slots = 0;
@@ -378,7 +369,7 @@ rondo_status rondo_session_drain(rondo_session *session) {
   return RONDO_OK;
 }
 
-/* Requests might wait for a stream that the caller has taken. */
+/* Otherwise draining could wait for a request that waits for a stream that the caller has taken. */
 static rondo_status refuse_manual_streams(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
   session->is_draining = true;

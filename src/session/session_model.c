@@ -14,7 +14,7 @@
 
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
-/* Without the lock during the callback. One thread at a time. */
+/* One thread at a time; the callback runs without the lock. */
 static rondo_status call_build(rondo_session_model *model, size_t rows, rondo_program *program) {
   rondo_session *session = model->session;
   rondo_session_callback callback;
@@ -105,8 +105,8 @@ static rondo_status fill_model(rondo_session_model *model, const char *name, con
   model->max_batch_rows = o->max_batch_rows;
   model->budget_bytes = o->budget_bytes;
   model->budget_startup_us = o->budget_startup_us;
-  RONDO_TRY(
-      rondo_array_reserve(allocator, &model->graphs, RONDO_SESSION_MAX_SIZES)); /* their addresses must not change */
+  /* Their addresses must not change. */
+  RONDO_TRY(rondo_array_reserve(allocator, &model->graphs, RONDO_SESSION_MAX_SIZES));
   RONDO_TRY(rondo_allocate_text(allocator, name, &model->name));
   RONDO_TRY(rondo_array_reserve(allocator, &model->history, o->history_count));
   if (o->history_count > 0) memcpy(model->history.items, o->history, o->history_count * sizeof *o->history);
@@ -122,16 +122,16 @@ rondo_status rondo_model_make(rondo_session *session, const char *name, const ro
   *out = NULL;
   RONDO_TRY(rondo_allocate_items(&session->allocator, 1, sizeof *model, &model));
   model->session = session;
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* relaxed mode leaves captures of other threads alone */
-  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
+  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
+  const rondo_status status = fill_model(model, name, options);
   if (status == RONDO_OK) {
-    status = fill_model(model, name, options);
+    *out = model;
+  } else {
     rondo_saved_error error;
     rondo_error_save(&error);
-    if (status != RONDO_OK) rondo_keep_first(&status, rondo_model_free(model));
-    rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
-    if (error.status == status) rondo_error_restore(&error);
+    rondo_status_ignore(rondo_model_free(model), "the first failure is reported");
+    rondo_error_restore(&error);
   }
-  if (status == RONDO_OK) *out = model;
+  (void)rondo_set_capture_mode(before);
   return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Staging memory of an instance: host memory for inputs and outputs, and for transfers. Graphs share a block that is
- * large enough; the largest graph is recorded first, so usually there is one. Used by the thread that has claimed the
- * worker; the counters are under the lock.
+ * Staging memory of an instance: host memory for inputs and outputs, and for transfers. A graph uses any block that is
+ * large enough. The largest graph is recorded first, so usually there is one block. Threads: the claimant of the
+ * worker. The lock guards the counters.
  */
 #include <assert.h>
 #include <string.h>
@@ -9,19 +9,15 @@
 #include "session/placement/upstream_parts.h"
 #include "session/staging_memory.h"
 
-static size_t aligned(size_t bytes) {
-  return (bytes + RONDO_STAGING_ALIGNMENT - 1) / RONDO_STAGING_ALIGNMENT * RONDO_STAGING_ALIGNMENT;
-}
-
-/* Offset of the value at `index`; outputs come after inputs. The index after the last value gives the total. Overflow
- * was ruled out when a program of that many rows was made. */
+/* The offset of a value; outputs come after inputs. The index after the last value gives the total. It cannot overflow,
+ * because a program for that many rows exists. */
 static size_t stage_offset(const rondo_session_model *model, size_t rows, size_t index) {
   const size_t inputs = model->inputs.count;
   size_t bytes = 0;
   assert(index <= inputs + model->outputs.count);
   for (size_t i = 0; i < index; i++)
-    bytes +=
-        aligned((i < inputs ? model->inputs.items[i].row_bytes : model->outputs.items[i - inputs].row_bytes) * rows);
+    bytes += rondo_staging_align(
+        (i < inputs ? model->inputs.items[i].row_bytes : model->outputs.items[i - inputs].row_bytes) * rows);
   return bytes;
 }
 
@@ -84,122 +80,104 @@ static void count_staging(rondo_model_instance *instance, size_t more, size_t le
   pthread_mutex_unlock(&session->lock);
 }
 
-/* Inputs and outputs ----------------------------------------------------------------------------------------------- */
+/* Blocks ----------------------------------------------------------------------------------------------------------- */
 
 static size_t device_bytes(const rondo_session_model *model, size_t rows) {
   return model->body == NULL ? 0 : stage_offset(model, rows, model->inputs.count);
 }
 
-static void drop_stage(rondo_model_instance *instance, rondo_stage *stage, rondo_status *kept) {
+/* The sizes of a block for that many rows. */
+static rondo_stage stage_of(const rondo_session_model *model, size_t rows) {
+  return (rondo_stage){
+      .rows = rows, .bytes = rondo_stage_bytes(model, rows), .device_bytes = device_bytes(model, rows)};
+}
+
+static bool is_large_enough(const rondo_stage *stage, const rondo_stage *wanted) {
+  return stage->memory != NULL && (stage->rows == 0) == (wanted->rows == 0) && stage->rows >= wanted->rows &&
+         stage->bytes >= wanted->bytes;
+}
+
+static void drop(rondo_model_instance *instance, rondo_stage *stage, rondo_status *kept) {
   const rondo_session_model *model = instance->model;
   if (stage->memory == NULL) return;
-  count_staging(instance, 0, rondo_stage_bytes(model, stage->rows) + device_bytes(model, stage->rows));
-  rondo_keep_first(kept, rondo_host_free(model->staging_device, stage->memory));
-  if (stage->device_memory != NULL) rondo_keep_first(kept, rondo_free(model->session->device, stage->device_memory));
+  count_staging(instance, 0, stage->bytes + stage->device_bytes);
+  rondo_status_keep_first(kept, rondo_host_free(model->staging_device, stage->memory));
+  if (stage->device_memory != NULL)
+    rondo_status_keep_first(kept, rondo_free(model->session->device, stage->device_memory));
   *stage = (rondo_stage){.memory = NULL};
 }
 
-static rondo_status make_stage(rondo_model_instance *instance, size_t rows, rondo_stage *out) {
+static rondo_status make(rondo_model_instance *instance, const rondo_stage *wanted, rondo_stage *out) {
   const rondo_session_model *model = instance->model;
   void *memory = NULL, *device_memory = NULL;
-  const size_t bytes = rondo_stage_bytes(model, rows), more = device_bytes(model, rows);
-  RONDO_TRY(rondo_fail_context(rondo_host_malloc(model->staging_device, bytes, &memory),
-                               "staging memory of model '%s' for %zu rows", model->name, rows));
-  memset(memory, 0, bytes);
-  *out = (rondo_stage){.memory = memory, .rows = rows};
-  count_staging(instance, bytes + more, 0);
+  RONDO_TRY(rondo_fail_context(rondo_host_malloc(model->staging_device, wanted->bytes, &memory),
+                               "staging memory of model '%s' for %zu rows", model->name, wanted->rows));
+  memset(memory, 0, wanted->bytes);
+  *out = *wanted;
+  out->memory = memory;
+  count_staging(instance, out->bytes + out->device_bytes, 0);
   const rondo_status status =
-      more == 0 ? RONDO_OK : rondo_malloc(model->session->device, more, model->name, &device_memory);
+      out->device_bytes == 0 ? RONDO_OK
+                             : rondo_malloc(model->session->device, out->device_bytes, model->name, &device_memory);
   out->device_memory = device_memory;
   if (status == RONDO_OK) return RONDO_OK;
   rondo_saved_error error;
   rondo_error_save(&error);
   rondo_status ignored = RONDO_OK;
-  drop_stage(instance, out, &ignored);
+  drop(instance, out, &ignored);
   return rondo_error_raise(&error);
 }
 
-rondo_status rondo_model_instance_find_stage(rondo_model_instance *instance, size_t rows, rondo_stage *out) {
-  rondo_allocator *allocator = &instance->model->session->allocator;
-  assert(rows > 0);
+static rondo_status find(rondo_model_instance *instance, rondo_stage wanted, rondo_stage *out) {
   for (size_t i = 0; i < instance->stages.count; i++) {
     *out = instance->stages.items[i];
-    if (out->rows >= rows) return RONDO_OK;
+    if (is_large_enough(out, &wanted)) return RONDO_OK;
   }
-  RONDO_TRY(rondo_array_reserve(allocator, &instance->stages, instance->stages.count + 1));
-  RONDO_TRY(make_stage(instance, rows, out));
+  RONDO_TRY(rondo_array_reserve(&instance->model->session->allocator, &instance->stages, instance->stages.count + 1));
+  RONDO_TRY(make(instance, &wanted, out));
   instance->stages.items[instance->stages.count++] = *out;
   return RONDO_OK;
 }
 
-/* Transfers -------------------------------------------------------------------------------------------------------- */
-
-static void drop_transfer_memory(rondo_model_instance *instance, rondo_transfer_memory *transfer, rondo_status *kept) {
-  if (transfer->memory == NULL) return;
-  count_staging(instance, 0, transfer->bytes);
-  rondo_keep_first(kept, rondo_host_free(instance->model->staging_device, transfer->memory));
-  *transfer = (rondo_transfer_memory){.memory = NULL};
-}
-
-static rondo_status make_transfer_memory(rondo_model_instance *instance, size_t bytes, rondo_transfer_memory *out) {
-  void *memory = NULL;
-  RONDO_TRY(rondo_fail_context(rondo_host_malloc(instance->model->staging_device, bytes, &memory),
-                               "memory for transfers between the devices of model '%s'", instance->model->name));
-  *out = (rondo_transfer_memory){.memory = memory, .bytes = bytes};
-  count_staging(instance, bytes, 0);
-  return RONDO_OK;
+rondo_status rondo_model_instance_find_stage(rondo_model_instance *instance, size_t rows, rondo_stage *out) {
+  assert(rows > 0);
+  return find(instance, stage_of(instance->model, rows), out);
 }
 
 rondo_status rondo_model_instance_find_transfer_memory(rondo_model_instance *instance, size_t bytes,
                                                        unsigned char **out) {
-  rondo_transfer_memory made;
-  *out = NULL;
-  for (size_t i = 0; i < instance->transfers.count; i++)
-    if (instance->transfers.items[i].bytes >= bytes) *out = instance->transfers.items[i].memory;
-  if (bytes == 0 || *out != NULL) return RONDO_OK;
-  RONDO_TRY(
-      rondo_array_reserve(&instance->model->session->allocator, &instance->transfers, instance->transfers.count + 1));
-  RONDO_TRY(make_transfer_memory(instance, bytes, &made));
-  instance->transfers.items[instance->transfers.count++] = made;
-  *out = made.memory;
+  rondo_stage found = {.memory = NULL};
+  if (bytes > 0) RONDO_TRY(find(instance, (rondo_stage){.bytes = bytes}, &found));
+  *out = found.memory;
   return RONDO_OK;
 }
 
-/* Both ------------------------------------------------------------------------------------------------------------- */
-
-static rondo_status reserve_eager_stage(rondo_model_instance *instance, size_t rows) {
-  if (instance->eager_stage.rows >= rows) return RONDO_OK;
+/* Replaces a block for eager runs if it is too small. */
+static rondo_status reserve(rondo_model_instance *instance, rondo_stage wanted, rondo_stage *kept) {
   rondo_stage larger;
-  RONDO_TRY(make_stage(instance, rows, &larger));
   rondo_status status = RONDO_OK;
-  drop_stage(instance, &instance->eager_stage, &status);
-  instance->eager_stage = larger;
+  if (is_large_enough(kept, &wanted)) return RONDO_OK;
+  RONDO_TRY(make(instance, &wanted, &larger));
+  drop(instance, kept, &status);
+  *kept = larger;
   return status;
 }
 
 rondo_status rondo_model_instance_reserve_eager(rondo_model_instance *instance, size_t rows,
                                                 const rondo_upstream *upstream) {
-  RONDO_TRY(reserve_eager_stage(instance, rows));
-  if (upstream == NULL || instance->eager_transfer.bytes >= upstream->bytes) return RONDO_OK;
-  rondo_transfer_memory larger;
-  RONDO_TRY(make_transfer_memory(instance, upstream->bytes, &larger));
-  rondo_status status = RONDO_OK;
-  drop_transfer_memory(instance, &instance->eager_transfer, &status);
-  instance->eager_transfer = larger;
-  return status;
+  RONDO_TRY(reserve(instance, stage_of(instance->model, rows), &instance->eager_stage));
+  if (upstream == NULL || upstream->bytes == 0) return RONDO_OK;
+  return reserve(instance, (rondo_stage){.bytes = upstream->bytes}, &instance->eager_transfer);
 }
 
 void rondo_model_instance_drop_stages(rondo_model_instance *instance, rondo_status *kept) {
-  for (size_t i = 0; i < instance->stages.count; i++) drop_stage(instance, &instance->stages.items[i], kept);
-  for (size_t i = 0; i < instance->transfers.count; i++)
-    drop_transfer_memory(instance, &instance->transfers.items[i], kept);
-  instance->stages.count = instance->transfers.count = 0;
+  for (size_t i = 0; i < instance->stages.count; i++) drop(instance, &instance->stages.items[i], kept);
+  instance->stages.count = 0;
 }
 
 void rondo_model_instance_close_stages(rondo_model_instance *instance, rondo_status *kept) {
   rondo_model_instance_drop_stages(instance, kept);
-  drop_stage(instance, &instance->eager_stage, kept);
-  drop_transfer_memory(instance, &instance->eager_transfer, kept);
+  drop(instance, &instance->eager_stage, kept);
+  drop(instance, &instance->eager_transfer, kept);
   rondo_array_free(&instance->model->session->allocator, &instance->stages);
-  rondo_array_free(&instance->model->session->allocator, &instance->transfers);
 }

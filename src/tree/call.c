@@ -30,8 +30,7 @@
 #include "tree/tree.h"
 #include "tree/tree_check.h"
 
-/* Releases the references that the caller gave up, whether the call succeeded or not. */
-static void drop_given(const rondo_input *given, size_t count) {
+void rondo_call_drop_given(const rondo_input *given, size_t count) {
   for (size_t i = 0; given != NULL && i < count; i++)
     if (given[i].give) rondo_buffer_release(given[i].buffer);
 }
@@ -55,23 +54,23 @@ static rondo_status enter_path(rondo_function *function, rondo_stream *stream, s
     if (__builtin_expect(++tree->calm_paths == tree->calm_after, 0) && !tree->options.no_plan_again)
       rondo_path_plan_when_calm(tree, stream, inputs);
   }
-  tree->steps += is_new_step;
+  tree->info.steps += is_new_step;
   tree->path_step = tree->step;
   return RONDO_OK;
 }
 
-/* The slow way ----------------------------------------------------------------------------------------------------- */
+/* The slow path ---------------------------------------------------------------------------------------------------- */
 
-typedef struct rondo_asked {
+typedef struct call_request {
   rondo_function *function;
   rondo_stream *stream;
   rondo_buffer **outputs;
   size_t output_count;
   size_t key_count;
   uint64_t hash;
-  bool is_demoted;        /* this call demoted inputs of its own */
+  bool is_demoted;        /* this call has demoted some of its inputs */
   const rondo_input *raw; /* raw inputs as given, not resolved; NULL if they were resolved */
-} rondo_asked;
+} call_request;
 
 static void note_outcome(const rondo_function *function, rondo_call_outcome outcome, rondo_skip skip,
                          uint32_t recording) {
@@ -91,13 +90,13 @@ static void note_skip(const rondo_function *function, rondo_call_outcome outcome
 }
 
 /* The call ran eagerly, so later calls of the path do too. */
-static void begin_eager(const rondo_asked *asked, rondo_form *form) {
+static void continue_eagerly(const call_request *asked, rondo_form *form) {
   rondo_tree *tree = asked->function->tree;
   tree->is_eager = true;
   rondo_path_warm_up_add(asked->function, form, asked->outputs, asked->output_count);
 }
 
-static rondo_status run_eager(const rondo_asked *asked, rondo_form *form, rondo_skip skip, const char *message) {
+static rondo_status run_eager(const call_request *asked, rondo_form *form, rondo_skip skip, const char *message) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   rondo_skip_note(function, skip, message);
@@ -107,7 +106,7 @@ static rondo_status run_eager(const rondo_asked *asked, rondo_form *form, rondo_
   const bool is_warm_up = skip == RONDO_SKIP_WARM_UP;
   RONDO_TRY(
       rondo_eager_run(function, form, asked->stream, tree->inputs, is_warm_up, asked->outputs, asked->output_count));
-  if (is_warm_up || skip == RONDO_SKIP_AFTER_WARM_UP) begin_eager(asked, form);
+  if (is_warm_up || skip == RONDO_SKIP_AFTER_WARM_UP) continue_eagerly(asked, form);
   return RONDO_OK;
 }
 
@@ -115,23 +114,23 @@ static rondo_status run_eager(const rondo_asked *asked, rondo_form *form, rondo_
 static uint32_t count_siblings(const rondo_function *function) {
   const rondo_tree *tree = function->tree;
   uint32_t count = 0;
-  const rondo_recorded_call *call = tree->current == NULL ? tree->roots : tree->current->children;
+  const rondo_recorded_call *call = rondo_path_children(tree);
   for (; call != NULL; call = call->sibling) count += call->function == function;
   return count;
 }
 
-static bool is_asked_for(const rondo_function *function) {
+static bool wants_recording(const rondo_function *function) {
   const rondo_tree_options *options = &function->tree->options;
   const rondo_recording_question question = {.struct_size = sizeof question,
-                                             .recordings = function->recordings,
+                                             .recordings = function->info.recordings,
                                              .function = function->origin->name,
                                              .asked = (rondo_function *)(uintptr_t)function};
   return options->should_record == NULL || options->should_record(options->user, &question);
 }
 
-/* After the same parent; the most recent one. */
+/* The newest recording of the form after the path's end. */
 static const rondo_recorded_call *find_latest(const rondo_tree *tree, const rondo_form *form) {
-  const rondo_recorded_call *call = tree->current == NULL ? tree->roots : tree->current->children;
+  const rondo_recorded_call *call = rondo_path_children(tree);
   const rondo_recorded_call *latest = NULL;
   for (; call != NULL; call = call->sibling)
     if (call->form == form && (latest == NULL || call->number > latest->number)) latest = call;
@@ -139,14 +138,14 @@ static const rondo_recorded_call *find_latest(const rondo_tree *tree, const rond
 }
 
 static void note_moved(rondo_function *function, bool is_full, size_t input, const char *before, const char *now) {
-  function->moved_count++;
+  function->info.moved++;
   (void)snprintf(function->moved, sizeof function->moved,
                  "static input %zu was at 0x%" PRIxPTR " when it was recorded and is at 0x%" PRIxPTR
                  " now; each address makes another recording%s: keep it at one address (rondo_buffer_create), or "
                  "declare it RONDO_INPUT_MOVING, so that it is copied or patched",
                  input, (uintptr_t)before, (uintptr_t)now,
                  is_full ? ", and the limit is reached (rondo_tree_options.max_recordings_per_parent)" : "");
-  rondo_log(function->moved_count == 1 ? RONDO_LOG_INFO : RONDO_LOG_DEBUG, "tree", "'%s': %s", function->origin->name,
+  rondo_log(function->info.moved == 1 ? RONDO_LOG_INFO : RONDO_LOG_DEBUG, "tree", "'%s': %s", function->origin->name,
             function->moved);
 }
 
@@ -162,7 +161,7 @@ static bool find_moved(rondo_function *function, const rondo_form *form, bool is
     rondo_keyed_input recorded, asked;
     then = rondo_key_read_input(then, false, &recorded);
     now = rondo_key_read_input(now, false, &asked);
-    if (recorded.way != RONDO_WAY_STATIC || asked.way != RONDO_WAY_STATIC) continue;
+    if (recorded.role != RONDO_ROLE_STATIC || asked.role != RONDO_ROLE_STATIC) continue;
     if (recorded.address == asked.address) continue;
     note_moved(function, is_full, i, recorded.address, asked.address);
     return true;
@@ -170,7 +169,7 @@ static bool find_moved(rondo_function *function, const rondo_form *form, bool is
   return false;
 }
 
-rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *form, const char **out_message) {
+rondo_skip rondo_call_find_skip(rondo_function *function, const rondo_form *form, const char **out_message) {
   const rondo_tree *tree = function->tree;
   *out_message = "";
   if (tree->is_eager) {
@@ -179,7 +178,8 @@ rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *
   }
   if (rondo_demoted_skips(function, tree->inputs)) {
     *out_message =
-        "one of its inputs was too often another output of the path (rondo_function_options.demote_after): pass the "
+        "one of its inputs was a different output of the path too often (rondo_function_options.demote_after): pass "
+        "the "
         "same output each time, or let it be copied or patched (demotion)";
     return RONDO_SKIP_MOVING_OUTPUT;
   }
@@ -187,39 +187,40 @@ rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *
   const bool has_moved = find_moved(function, form, is_full);
   if (is_full) {
     *out_message =
-        has_moved ? function->moved
-                  : "it has reached the maximum number of recordings after one call "
-                    "(rondo_tree_options.max_recordings_per_parent): which outputs of its step are held keeps changing";
+        has_moved
+            ? function->moved
+            : "it has reached the maximum number of recordings after one call "
+              "(rondo_tree_options.max_recordings_per_parent): the set of retained outputs of its step keeps changing";
     return RONDO_SKIP_RECORDING_LIMIT;
   }
-  if (is_asked_for(function)) return RONDO_SKIP_NONE;
-  *out_message = "rondo_tree_options.should_record said no";
+  if (wants_recording(function)) return RONDO_SKIP_NONE;
+  *out_message = "rondo_tree_options.should_record returned false";
   return RONDO_SKIP_REFUSED;
 }
 
-static rondo_status finish_recorded(const rondo_asked *asked, rondo_recorded_call *call, rondo_call_outcome outcome) {
+static rondo_status finish_recorded(const call_request *asked, rondo_recorded_call *call, rondo_call_outcome outcome) {
   rondo_tree *tree = asked->function->tree;
-  size_t handed_out;
+  size_t made_buffers;
   rondo_path_advance(tree, call);
   note_outcome(asked->function, outcome, RONDO_SKIP_NONE, call->number);
-  return rondo_outputs_hand_out(asked->function, RONDO_OUTPUTS_RECORDED, call->outputs, call->output_count,
-                                tree->inputs, asked->outputs, asked->output_count, &handed_out);
+  return rondo_outputs_make(asked->function, RONDO_OUTPUTS_RECORDED, call->outputs, call->output_count, tree->inputs,
+                            asked->outputs, asked->output_count, &made_buffers);
 }
 
-static rondo_status run_after_failure(const rondo_asked *asked, rondo_form *form, const rondo_record_result *result) {
+static rondo_status run_after_failure(const call_request *asked, rondo_form *form, const rondo_record_result *result) {
   rondo_tree *tree = asked->function->tree;
-  tree->rolled_back++;
-  if (++form->failures >= RONDO_MOST_FAILURES) rondo_form_skip(form, result->skip, result->message);
+  tree->info.rolled_back++;
+  if (++form->failures >= RONDO_MAX_FAILURES) rondo_form_skip(form, result->skip, result->message);
   const rondo_status status = run_eager(asked, form, result->skip, result->message);
   if (result->skip != RONDO_SKIP_DEPARTED) return status;
   if (status == RONDO_OK)
-    begin_eager(asked, form);
+    continue_eagerly(asked, form);
   else
     tree->is_eager = true;
   return status;
 }
 
-static rondo_status record(const rondo_asked *asked, rondo_form *form) {
+static rondo_status record(const call_request *asked, rondo_form *form) {
   assert(form->warm_ups == 0 && !rondo_form_is_skipped(form, asked->function->tree->inputs));
   rondo_tree *tree = asked->function->tree;
   rondo_record_result result;
@@ -229,8 +230,8 @@ static rondo_status record(const rondo_asked *asked, rondo_form *form) {
                               &result, &call));
   if (call == NULL) return run_after_failure(asked, form, &result);
   form->failures = 0;
-  tree->recorded++;
-  asked->function->recorded++;
+  tree->info.recorded++;
+  asked->function->info.recorded++;
   rondo_log(RONDO_LOG_INFO, "tree", "'%s' is recorded: number %" PRIu32 " after %" PRIu32 ", %zu bytes of the arena",
             asked->function->origin->name, call->number, call->parent == NULL ? 0 : call->parent->number,
             call->arena_end);
@@ -239,9 +240,9 @@ static rondo_status record(const rondo_asked *asked, rondo_form *form) {
   return finish_recorded(asked, call, RONDO_CALL_RECORDED);
 }
 
-static rondo_status dispatch(rondo_asked *asked);
+static rondo_status dispatch(call_request *asked);
 
-static rondo_status run_new(rondo_asked *asked) {
+static rondo_status run_new(call_request *asked) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   rondo_form *form;
@@ -252,10 +253,10 @@ static rondo_status run_new(rondo_asked *asked) {
   if (rondo_form_is_skipped(form, tree->inputs)) return run_eager(asked, form, form->skip, form->message);
   if (form->warm_ups > 0) return run_eager(asked, form, RONDO_SKIP_WARM_UP, "");
   if (!tree->is_eager && !asked->is_demoted) {
-    RONDO_TRY(rondo_demoted_look(function, form, tree->inputs, asked->key_count, &asked->is_demoted));
+    RONDO_TRY(rondo_demoted_update(function, form, tree->inputs, asked->key_count, &asked->is_demoted));
     if (asked->is_demoted) return dispatch(asked); /* the key has changed */
   }
-  const rondo_skip skip = rondo_call_look_for_skip(function, form, &message);
+  const rondo_skip skip = rondo_call_find_skip(function, form, &message);
   if (skip != RONDO_SKIP_NONE) return run_eager(asked, form, skip, message);
   RONDO_TRY(rondo_estimate_decide(function, form));
   if (form->skip == RONDO_SKIP_NO_GAIN) return run_eager(asked, form, form->skip, form->message);
@@ -264,43 +265,43 @@ static rondo_status run_new(rondo_asked *asked) {
 
 /* Dispatch --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status launch(const rondo_asked *asked, rondo_recorded_call *call) {
+static rondo_status launch(const call_request *asked, rondo_recorded_call *call) {
   rondo_tree *tree = asked->function->tree;
   if (__builtin_expect(asked->raw != NULL, 1)) return rondo_replay_launch(call, asked->stream);
   return rondo_replay(tree, call, asked->stream, tree->inputs);
 }
 
-static rondo_status replay(const rondo_asked *asked, rondo_recorded_call *call) {
+static rondo_status replay(const call_request *asked, rondo_recorded_call *call) {
   assert(call->function == asked->function);
   rondo_tree *tree = asked->function->tree;
   RONDO_TRY(rondo_outputs_check_count(asked->function, call->output_count, asked->output_count));
   RONDO_TRY(launch(asked, call));
   call->replays++;
-  tree->replayed++;
-  asked->function->replayed++;
+  tree->info.replayed++;
+  asked->function->info.replayed++;
   if (__builtin_expect(rondo_log_on(RONDO_LOG_DEBUG), 0))
     rondo_log(RONDO_LOG_DEBUG, "tree", "'%s' is replayed: number %" PRIu32, asked->function->origin->name,
               call->number);
   return finish_recorded(asked, call, RONDO_CALL_REPLAYED);
 }
 
-/* The recorded call, if only the addresses of its raw inputs had to be set before its launch. Otherwise NULL, and the
- * inputs were resolved. */
-static rondo_recorded_call *set_raw_addresses(rondo_asked *asked) {
+/* Finds the recorded call of raw inputs and sets their addresses. NULL: the call needs more than that, and the inputs
+ * are resolved now. */
+static rondo_recorded_call *set_raw_addresses(call_request *asked) {
   assert(asked->raw != NULL && asked->function->takes_raw);
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   const bool is_on = !tree->is_eager && !tree->is_off && !function->is_off;
   rondo_recorded_call *call = is_on ? rondo_recorded_guess_raw(tree, function, asked->raw) : NULL;
-  const bool is_usual = call != NULL && !call->hands_inputs_out && asked->output_count <= call->output_count;
+  const bool is_usual = call != NULL && !call->returns_inputs && asked->output_count <= call->output_count;
   if (__builtin_expect(is_usual, 1) && rondo_replay_set_addresses(tree, call, asked->raw)) return call;
   rondo_status_ignore(rondo_inputs_resolve("rondo_function_call", function, asked->raw, tree->inputs),
-                      "nothing is wrong with raw inputs");
+                      "raw inputs are always valid");
   asked->raw = NULL;
   return NULL;
 }
 
-static rondo_status dispatch(rondo_asked *asked) {
+static rondo_status dispatch(call_request *asked) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   if (__builtin_expect(function->has_written, 0) && rondo_inputs_are_written_shared(function, tree->inputs))
@@ -318,13 +319,13 @@ static rondo_status dispatch(rondo_asked *asked) {
   return call != NULL ? replay(asked, call) : run_new(asked);
 }
 
-/* The calls of a training step belong together until its backward call. */
+/* Without marked steps, a training step lasts until its backward call. */
 static void note_kind(const rondo_function *function) {
   if (function->options.kind == RONDO_FUNCTION_FORWARD) function->tree->is_backward_pending = true;
   if (function->options.kind == RONDO_FUNCTION_BACKWARD) function->tree->is_backward_pending = false;
 }
 
-static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given) {
+static rondo_status call_outermost(call_request *asked, const rondo_input *given) {
   assert(asked->function->tree->active == NULL);
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
@@ -353,7 +354,7 @@ static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given)
 }
 
 /* The work becomes part of the enclosing body or capture. */
-static rondo_status call_inside(const rondo_asked *asked, const rondo_input *given, rondo_skip skip) {
+static rondo_status call_inside(const call_request *asked, const rondo_input *given, rondo_skip skip) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   rondo_resolved_input *inputs;
@@ -369,15 +370,15 @@ static rondo_status call_inside(const rondo_asked *asked, const rondo_input *giv
   return status;
 }
 
-static rondo_status call_nested(const rondo_asked *asked, const rondo_input *given) {
+static rondo_status call_nested(const call_request *asked, const rondo_input *given) {
   const rondo_call *body = asked->function->tree->active;
   if (body->recorder != NULL) RONDO_TRY(rondo_recorder_require_stream(body->recorder, asked->function, asked->stream));
   return call_inside(asked, given, RONDO_SKIP_NESTED);
 }
 
-/* Allocations of calls inside the body are freed in the capture unless the body keeps them. The capture belongs to the
- * caller or to another tree. A stream without a capture is stray. */
-static rondo_status call_into_capture(const rondo_asked *asked, const rondo_input *given) {
+/* The stream captures for the caller or for another tree. Allocations of calls inside the body are freed in this
+ * capture unless the body keeps them. A stream without a capture would do stray work, which is refused. */
+static rondo_status call_into_capture(const call_request *asked, const rondo_input *given) {
   rondo_tree *tree = asked->function->tree;
   rondo_capture_watch watch;
   RONDO_TRY(rondo_capture_refuse_stray(asked->stream, "rondo_function_call"));
@@ -390,16 +391,16 @@ static rondo_status call_into_capture(const rondo_asked *asked, const rondo_inpu
   return status;
 }
 
-static rondo_status call_entered(rondo_asked *asked, const rondo_input *given) {
+static rondo_status call_entered(call_request *asked, const rondo_input *given) {
   rondo_function *function = asked->function;
-  function->calls++;
-  function->tree->calls++;
+  function->info.calls++;
+  function->tree->info.calls++;
   if (__builtin_expect(function->tree->active != NULL, 0)) return call_nested(asked, given);
   if (__builtin_expect(!rondo_stream_runs_at_once(asked->stream), 0)) return call_into_capture(asked, given);
   return call_outermost(asked, given);
 }
 
-/* The argument checks ---------------------------------------------------------------------------------------------- */
+/* Argument checks -------------------------------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) rondo_status refuse(const char *call, const rondo_function *function,
                                                      const rondo_stream *stream, const rondo_input *inputs,
@@ -427,7 +428,7 @@ rondo_status rondo_call_refuse_capture(const char *call, rondo_stream *stream) {
                     "%s: %s captures: call it before the capture begins or after its end", call, stream->label);
 }
 
-static rondo_status call_checked(rondo_asked *asked, const rondo_input *given) {
+static rondo_status call_checked(call_request *asked, const rondo_input *given) {
   rondo_tree *tree = asked->function->tree;
   if (rondo_tree_is_mine(tree)) return call_entered(asked, given);
   RONDO_TRY(rondo_tree_enter(tree, "rondo_function_call"));
@@ -440,10 +441,10 @@ rondo_status rondo_function_call(rondo_function *function, rondo_stream *stream,
                                  size_t input_count, rondo_buffer **outputs, size_t output_count) {
   const char *const call = "rondo_function_call";
   for (size_t i = 0; outputs != NULL && i < output_count; i++) outputs[i] = NULL;
-  rondo_asked asked = {.function = function, .stream = stream, .outputs = outputs, .output_count = output_count};
+  call_request asked = {.function = function, .stream = stream, .outputs = outputs, .output_count = output_count};
   rondo_status status = rondo_call_check(call, function, stream, inputs, input_count);
   if (status == RONDO_OK && output_count > 0) status = rondo_require(call, "outputs", (const void *)outputs);
   if (status == RONDO_OK) status = call_checked(&asked, inputs);
-  if (asked.raw == NULL) drop_given(inputs, input_count);
+  if (asked.raw == NULL) rondo_call_drop_given(inputs, input_count);
   return status;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The inputs of a call, inspected once: the address of each, and how the work gets it. Nothing is allocated.
+ * The inputs of a call, resolved once: the address of each, and how the work uses it. Allocates nothing.
  */
 #include <assert.h>
 
 #include "tree/call_inputs.h"
 #include "tree/tree_internal.h"
 
-/* Looking ---------------------------------------------------------------------------------------------------------- */
+/* Resolving -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status refuse_input(const char *call, const rondo_function *function, size_t index, rondo_reason reason,
                                  const char *what) {
@@ -34,9 +34,9 @@ static rondo_status resolve_buffer(const char *call, const rondo_function *funct
     out->shape = buffer->extent.shape;
   }
   const rondo_buffer *base = buffer->base != NULL ? buffer->base : buffer;
-  if (base->kind == RONDO_BUFFER_ARENA && base->commons == function->tree->commons) out->way = RONDO_WAY_MANAGED;
+  if (base->kind == RONDO_BUFFER_ARENA && base->commons == function->tree->commons) out->role = RONDO_ROLE_MANAGED;
   out->is_sole =
-      given->give && (out->way == RONDO_WAY_MANAGED || rondo_buffer_is_of_warm_up(buffer, function->tree->commons)) &&
+      given->give && (out->role == RONDO_ROLE_MANAGED || rondo_buffer_is_of_warm_up(buffer, function->tree->commons)) &&
       buffer->base == NULL && offset == 0 && atomic_load_explicit(&buffer->references, memory_order_relaxed) == 1;
   return RONDO_OK;
 }
@@ -56,11 +56,11 @@ static rondo_status resolve_memory(const char *call, const rondo_function *funct
   return RONDO_OK;
 }
 
-/* The way of MOVING and STATIC inputs follows from their kind, unless they turn out to be outputs of the path. */
-static inline rondo_input_way way_of_memory(uint32_t kind) {
-  static_assert((int)RONDO_WAY_MOVING == RONDO_INPUT_MOVING && (int)RONDO_WAY_STATIC == RONDO_INPUT_STATIC,
+/* The role of an input whose declared kind is MOVING or STATIC. An output of the path later becomes MANAGED. */
+static inline rondo_input_role role_of_memory(uint32_t kind) {
+  static_assert((int)RONDO_ROLE_MOVING == RONDO_INPUT_MOVING && (int)RONDO_ROLE_STATIC == RONDO_INPUT_STATIC,
                 "kinds of memory are ways");
-  return (rondo_input_way)(kind & 0xff);
+  return (rondo_input_role)(kind & 0xff);
 }
 
 /* Whether no other input is the same buffer. */
@@ -78,22 +78,22 @@ static rondo_status resolve_input(const char *call, const rondo_function *functi
   *out = (rondo_resolved_input){.is_mutated = (kind & RONDO_INPUT_MUTATED) != 0};
   switch (kind & 0xff) {
     case RONDO_INPUT_SCALAR:
-      out->way = RONDO_WAY_SCALAR;
+      out->role = RONDO_ROLE_SCALAR;
       out->bytes = own->scalar;
       return RONDO_OK;
     case RONDO_INPUT_OPAQUE:
-      out->way = RONDO_WAY_OPAQUE;
+      out->role = RONDO_ROLE_OPAQUE;
       out->address = own->address;
       return RONDO_OK;
     default:
-      out->way = way_of_memory(kind);
+      out->role = role_of_memory(kind);
       RONDO_TRY(resolve_memory(call, function, index, own, out));
       out->is_sole = out->is_sole && is_one_input(given, count, index);
       return RONDO_OK;
   }
 }
 
-/* The usual case: a valid address. */
+/* The usual case: memory with an address. */
 static inline bool is_raw(uint32_t kind, const rondo_input *given) {
   const bool is_memory = (kind & 0xff) <= RONDO_INPUT_STATIC;
   return is_memory && given->buffer == NULL && given->address != NULL && given->rank <= RONDO_TREE_MAX_RANK;
@@ -116,7 +116,7 @@ rondo_status rondo_inputs_resolve(const char *call, const rondo_function *functi
       RONDO_TRY(resolve_input(call, function, i, given, &out[i]));
       continue;
     }
-    out[i] = (rondo_resolved_input){.way = way_of_memory(kinds[i]),
+    out[i] = (rondo_resolved_input){.role = role_of_memory(kinds[i]),
                                     .is_mutated = (kinds[i] & RONDO_INPUT_MUTATED) != 0,
                                     .type = given[i].type,
                                     .rank = given[i].rank,
@@ -131,21 +131,21 @@ void rondo_inputs_leave_path(const rondo_function *function, rondo_resolved_inpu
   for (size_t i = 0; i < function->options.input_count; i++) {
     rondo_resolved_input *input = &inputs[i];
     input->is_sole = false;
-    if (input->way != RONDO_WAY_MANAGED) continue;
+    if (input->role != RONDO_ROLE_MANAGED) continue;
     const rondo_buffer *buffer = input->buffer;
     const rondo_buffer *base = buffer->base != NULL ? buffer->base : buffer;
-    input->way = RONDO_WAY_MOVING;
+    input->role = RONDO_ROLE_MOVING;
     input->is_of_ending = base->kind == RONDO_BUFFER_ARENA;
     if (!input->is_of_ending) input->address = rondo_buffer_memory(buffer) + input->offset;
   }
 }
 
 bool rondo_inputs_overlap(const rondo_resolved_input *a, const rondo_resolved_input *b) {
-  return b->way <= RONDO_WAY_MANAGED && a->bytes > 0 && b->bytes > 0 && a->address < b->address + b->bytes &&
+  return b->role <= RONDO_ROLE_MANAGED && a->bytes > 0 && b->bytes > 0 && a->address < b->address + b->bytes &&
          b->address < a->address + a->bytes;
 }
 
-/* The order rarely changes from one call to the next. Then this takes one pass. */
+/* Insertion sort, because the order rarely changes between calls. */
 static void sort_by_address(const rondo_resolved_input *inputs, uint32_t *order, size_t count) {
   for (size_t i = 1; i < count; i++) {
     const uint32_t input = order[i];
@@ -155,16 +155,16 @@ static void sort_by_address(const rondo_resolved_input *inputs, uint32_t *order,
   }
 }
 
-/* An input overlaps one that begins before it if that one ends after its beginning. So it suffices to keep the furthest
- * ends of the inputs before it, by whether they move and whether they are written. */
+/* Visits the inputs by address. An input overlaps an earlier one that ends after the input begins. So the furthest end
+ * suffices, for each combination of moving or not and mutated or not. */
 bool rondo_inputs_are_written_shared(const rondo_function *function, const rondo_resolved_input *inputs) {
   const size_t count = function->has_written ? function->options.input_count : 0;
   const char *ends[2][2] = {{NULL}};
   sort_by_address(inputs, function->by_address, count);
   for (size_t i = 0; i < count; i++) {
     const rondo_resolved_input *input = &inputs[function->by_address[i]];
-    if (input->way > RONDO_WAY_MANAGED || input->bytes == 0) continue;
-    const bool moves = input->way == RONDO_WAY_MOVING;
+    if (input->role > RONDO_ROLE_MANAGED || input->bytes == 0) continue;
+    const bool moves = input->role == RONDO_ROLE_MOVING;
     for (int other_moves = !moves; other_moves < 2; other_moves++)
       for (int other_is_mutated = !input->is_mutated; other_is_mutated < 2; other_is_mutated++)
         if (ends[other_moves][other_is_mutated] > input->address) return true;

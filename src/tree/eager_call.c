@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Runs a body eagerly. Its work is enqueued, and its outputs are memory from the tree's pool. A warm-up also notes what
- * the body allocates, for the plan of the recording that follows. Notes extend from one host step to the next, as
- * segments do.
+ * Runs a body eagerly. Outputs get memory from the tree's pool. A warm-up also notes what the body allocates, for the
+ * plan of the recording that follows. There is one note for each segment, that is, for the work between host steps.
  */
 #include "tree/eager_call.h"
 
@@ -45,16 +44,16 @@ static void keep_notes(rondo_form *form, rondo_call *call) {
   rondo_form_forget_notes(call->tree, form);
   form->noted = call->notes.items;
   form->noted_count = call->notes.count;
-  form->noted_room = call->notes.capacity;
+  form->noted_capacity = call->notes.capacity;
   call->notes.items = NULL;
   call->notes.count = call->notes.capacity = 0;
 }
 
 void rondo_form_forget_notes(const rondo_tree *tree, rondo_form *form) {
   for (size_t i = 0; i < form->noted_count; i++) rondo_noted_lifetimes_release(form->noted[i]);
-  rondo_release(&tree->allocator, form->noted, form->noted_room, sizeof(rondo_noted_lifetimes *));
+  rondo_release(&tree->allocator, form->noted, form->noted_capacity, sizeof(rondo_noted_lifetimes *));
   form->noted = NULL;
-  form->noted_count = form->noted_room = 0;
+  form->noted_count = form->noted_capacity = 0;
 }
 
 /* Host steps ------------------------------------------------------------------------------------------------------- */
@@ -74,7 +73,7 @@ rondo_status rondo_eager_host_step(rondo_call *call, rondo_host_function step, v
 static void free_outputs(const rondo_call *call, size_t from) {
   for (size_t i = from; i < call->outputs.count; i++) {
     const rondo_output *output = &call->outputs.items[i].output;
-    if (output->place == RONDO_OUTPUT_FRESH) rondo_owned_free_address(call->tree, call->stream, output->address);
+    if (output->kind == RONDO_OUTPUT_FRESH) rondo_owned_free_address(call->tree, call->stream, output->address);
   }
 }
 
@@ -84,52 +83,52 @@ static rondo_output_source source_of(const rondo_call *call) {
   return call->outer == NULL ? RONDO_OUTPUTS_CAPTURED : RONDO_OUTPUTS_NESTED;
 }
 
-static rondo_status hand_out(rondo_call *call, rondo_buffer **outputs, size_t count) {
+static rondo_status return_outputs(rondo_call *call, rondo_buffer **outputs, size_t count) {
   const size_t made_count = call->outputs.count;
   rondo_output *made;
-  size_t handed_out = 0;
+  size_t made_buffers = 0;
   rondo_status status = rondo_outputs_check_count(call->function, made_count, count);
   if (status == RONDO_OK) status = rondo_outputs_reserve(call->tree, made_count);
   if (status == RONDO_OK) status = rondo_allocate_items(&call->tree->allocator, made_count, sizeof *made, &made);
   if (status == RONDO_OK) {
     for (size_t i = 0; i < made_count; i++) made[i] = call->outputs.items[i].output;
-    status = rondo_outputs_hand_out(call->function, source_of(call), made, made_count, call->inputs, outputs, count,
-                                    &handed_out);
+    status = rondo_outputs_make(call->function, source_of(call), made, made_count, call->inputs, outputs, count,
+                                &made_buffers);
     rondo_release(&call->tree->allocator, made, made_count, sizeof *made);
   }
-  if (status != RONDO_OK) free_outputs(call, handed_out);
+  if (status != RONDO_OK) free_outputs(call, made_buffers);
   return status;
 }
 
-/* For path warm-ups, which work without the orders if there is no memory for them. */
+/* For path warm-ups. Without memory for the orders, paths are not warmed up. */
 static void learn_orders(rondo_form *form, const rondo_call *call) {
   const rondo_allocator *allocator = &call->tree->allocator;
   const size_t count = call->outputs.count;
   rondo_saved_error before;
   rondo_error_save(&before);
-  if (form->order_room != count) {
+  if (form->order_capacity != count) {
     rondo_form_forget_orders(call->tree, form);
     form->has_orders =
         rondo_allocate_items(allocator, count, sizeof *form->output_orders, &form->output_orders) == RONDO_OK;
-    form->order_room = form->has_orders ? count : 0;
+    form->order_capacity = form->has_orders ? count : 0;
   }
-  form->has_orders = form->order_room == count;
-  for (size_t i = 0; i < form->order_room; i++) form->output_orders[i] = call->outputs.items[i].order;
+  form->has_orders = form->order_capacity == count;
+  for (size_t i = 0; i < form->order_capacity; i++) form->output_orders[i] = call->outputs.items[i].order;
   rondo_error_restore(&before);
 }
 
 void rondo_form_forget_orders(const rondo_tree *tree, rondo_form *form) {
-  rondo_release(&tree->allocator, form->output_orders, form->order_room, sizeof *form->output_orders);
+  rondo_release(&tree->allocator, form->output_orders, form->order_capacity, sizeof *form->output_orders);
   form->output_orders = NULL;
-  form->order_room = 0;
+  form->order_capacity = 0;
   form->has_orders = false;
 }
 
-/* A form whose launches get values that change from run to run, without being inputs, is not recorded. */
+/* A form is not recorded if its launches get different values in each run that are not inputs. */
 static bool learn_values(rondo_form *form, rondo_call *call) {
   char message[RONDO_TREE_MESSAGE];
   if (!rondo_body_compare_values(form, call, message)) return false;
-  if (++form->failures >= RONDO_MOST_FAILURES) rondo_form_skip(form, RONDO_SKIP_CHANGED, message);
+  if (++form->failures >= RONDO_MAX_FAILURES) rondo_form_skip(form, RONDO_SKIP_CHANGED, message);
   return true;
 }
 
@@ -148,8 +147,8 @@ static void learn(rondo_form *form, rondo_call *call) {
   keep_notes(form, call);
 }
 
-/* If lifetimes are watched, the body may access memory of its call that is not alive yet: an allocation on a stream is
- * alive only once the stream reaches it. The results of such a run are invalid. */
+/* On a device that watches lifetimes, reports if the host code of the body accesses memory whose allocation the stream
+ * has not reached yet. The results of such a run are invalid. */
 static rondo_status run_body(rondo_call *call) {
   rondo_device *device = call->tree->device;
   const bool is_watched = device->ops->guard != NULL && call->tree->active == NULL;
@@ -160,7 +159,7 @@ static rondo_status run_body(rondo_call *call) {
   (void)snprintf(who, sizeof who, "rondo_function_call: the body of '%.100s'", call->function->origin->name);
   const rondo_status seen = device->ops->guard->host_end(device, watch, who);
   if (seen == RONDO_OK) return status;
-  rondo_status_ignore(status, "it may follow from what the body found");
+  rondo_status_ignore(status, "it may be a consequence of the access that is reported");
   return seen;
 }
 
@@ -186,7 +185,7 @@ rondo_status rondo_eager_run(rondo_function *function, rondo_form *form, rondo_s
     free_outputs(&call, 0);
     rondo_error_restore(&error);
   } else {
-    status = hand_out(&call, outputs, count);
+    status = return_outputs(&call, outputs, count);
   }
   if (status == RONDO_OK && form != NULL) learn(form, &call);
   assert(tree->active == NULL || tree->active->function != NULL);

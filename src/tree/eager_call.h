@@ -6,7 +6,7 @@
 
 #include "tree/tree_internal.h"
 
-/* Runs the body eagerly, also inside another body. `form` (may be NULL) is updated from the run. */
+/* Runs the body eagerly, also inside another body. Updates `form` from the run; NULL is allowed. */
 RONDO_MUST_USE rondo_status rondo_eager_run(rondo_function *function, rondo_form *form, rondo_stream *stream,
                                             rondo_resolved_input *inputs, bool is_warm_up, rondo_buffer **outputs,
                                             size_t count);
@@ -15,22 +15,23 @@ RONDO_MUST_USE rondo_status rondo_eager_host_step(rondo_call *call, rondo_host_f
 void rondo_form_forget_notes(const rondo_tree *tree, rondo_form *form);
 void rondo_form_forget_orders(const rondo_tree *tree, rondo_form *form);
 
-/* Where fresh memory comes from. */
+/* Who provides the memory of fresh outputs. */
 typedef enum rondo_output_source {
   RONDO_OUTPUTS_EAGER,
-  RONDO_OUTPUTS_CAPTURED, /* by the caller */
+  RONDO_OUTPUTS_CAPTURED, /* in a capture of the caller */
   RONDO_OUTPUTS_NESTED,
   RONDO_OUTPUTS_RECORDED
 } rondo_output_source;
 
-/* Reserves buffers for fewer than so many outputs. */
+/* Reserves scratch memory, so that calls may request fewer outputs than `count`. */
 RONDO_MUST_USE rondo_status rondo_outputs_reserve(rondo_tree *tree, size_t count);
-/* Makes buffers for the first `count` outputs, each with one reference of the caller's, and releases the others.
- * Buffers own the memory of the first *out_handed_out ones, on failure too: OUT_OF_MEMORY. There is room for all. */
-RONDO_MUST_USE rondo_status rondo_outputs_hand_out(rondo_function *function, rondo_output_source source,
-                                                   const rondo_output *made, size_t made_count,
-                                                   const rondo_resolved_input *inputs, rondo_buffer **outputs,
-                                                   size_t count, size_t *out_handed_out);
+/* Makes buffers for the outputs. Returns the first `count` of them, each with one reference, and releases the others.
+ * Memory was reserved for all. After a failure (OUT_OF_MEMORY), buffers own the memory of the first *out_made_buffers
+ * outputs, and the caller owns the rest. */
+RONDO_MUST_USE rondo_status rondo_outputs_make(rondo_function *function, rondo_output_source source,
+                                               const rondo_output *made, size_t made_count,
+                                               const rondo_resolved_input *inputs, rondo_buffer **outputs, size_t count,
+                                               size_t *out_made_buffers);
 RONDO_MUST_USE rondo_status rondo_outputs_check_count(const rondo_function *function, size_t made, size_t asked);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Functions: registered bodies, with what is known of each form of their inputs.
+ * Functions: registered bodies, and the forms of their inputs.
  */
 #include "tree/function.h"
 
@@ -21,7 +21,7 @@
 #include "tree/tree.h"
 #include "tree/tree_check.h"
 
-enum { MOST_INPUTS = 1024, DEFAULT_SHAPES = 64, DEFAULT_DEMOTE_AFTER = 5 };
+enum { MAX_INPUTS = 1024, DEFAULT_SHAPES = 64, DEFAULT_DEMOTE_AFTER = 5 };
 
 /* Forms ------------------------------------------------------------------------------------------------------------ */
 
@@ -30,14 +30,14 @@ void rondo_form_skip(rondo_form *form, rondo_skip skip, const char *message) {
   (void)snprintf(form->message, sizeof form->message, "%s", message);
 }
 
-/* A written input may be an output of the path in another call. */
+/* MUTATED_INPUT applies only while the written input is not an output of the path, and was not demoted. */
 bool rondo_form_is_skipped(const rondo_form *form, const rondo_resolved_input *inputs) {
   if (form->skip != RONDO_SKIP_MUTATED_INPUT) return form->skip != RONDO_SKIP_NONE;
   const rondo_resolved_input *written = &inputs[form->written_input];
-  return written->way != RONDO_WAY_MANAGED && !written->is_mutated;
+  return written->role != RONDO_ROLE_MANAGED && !written->is_mutated;
 }
 
-/* Applies what is known before the first call of the form. */
+/* Reasons that are known before the first call of the form. */
 static void decide_skip(const rondo_function *function, rondo_form *form) {
   const rondo_function_options *options = &function->options;
   if (options->record == RONDO_RECORD_NEVER)
@@ -52,9 +52,10 @@ static void decide_skip(const rondo_function *function, rondo_form *form) {
                     "the form of its inputs differs from the first one (rondo_function_options.static_shapes): pad the "
                     "inputs, or allow several forms");
   else if (form->number > options->max_shapes)
-    rondo_form_skip(form, RONDO_SKIP_SHAPE_LIMIT,
-                    "the maximum number of forms of inputs is recorded (rondo_function_options.max_shapes): pad the "
-                    "inputs to fewer shapes, or raise the limit");
+    rondo_form_skip(
+        form, RONDO_SKIP_SHAPE_LIMIT,
+        "it has the maximum number of forms of inputs (rondo_function_options.max_shapes): pad the inputs to "
+        "fewer shapes, or raise the limit");
 }
 
 static rondo_status make_form(rondo_function *function, const uint64_t *words, size_t count, rondo_form **out) {
@@ -68,7 +69,7 @@ static rondo_status make_form(rondo_function *function, const uint64_t *words, s
   }
   if (count > 0) memcpy(form->words, words, count * sizeof *words);
   form->word_count = count;
-  form->number = ++function->form_count;
+  form->number = ++function->info.shapes;
   form->warm_ups = function->options.warm_ups;
   form->next = function->forms;
   function->forms = form;
@@ -76,20 +77,19 @@ static rondo_status make_form(rondo_function *function, const uint64_t *words, s
   return RONDO_OK;
 }
 
-/* Above the limit of recordings, forms share one that says so. So an unlimited number of shapes takes no more memory.
- * */
+/* Beyond the limit, all forms share one, so that any number of shapes takes bounded memory. */
 static rondo_form *find_last_form(const rondo_function *function) {
-  const bool is_full = function->form_count > function->options.max_shapes ||
-                       (function->options.static_shapes && function->form_count > 1);
+  const bool is_full = function->info.shapes > function->options.max_shapes ||
+                       (function->options.static_shapes && function->info.shapes > 1);
   return is_full ? function->forms : NULL;
 }
 
 rondo_status rondo_form_find(rondo_function *function, const rondo_resolved_input *inputs, rondo_form **out) {
   rondo_tree *tree = function->tree;
   const rondo_allocator *allocator = &tree->allocator;
-  const size_t room = rondo_key_room(function->options.input_count);
+  const size_t capacity = rondo_key_max_words(function->options.input_count);
   uint64_t *words;
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *words, &words));
+  RONDO_TRY(rondo_allocate_items(allocator, capacity, sizeof *words, &words));
   const size_t count = rondo_key_make_form(function, inputs, words);
   rondo_form *form = function->forms;
   while (form != NULL &&
@@ -98,7 +98,7 @@ rondo_status rondo_form_find(rondo_function *function, const rondo_resolved_inpu
   if (form == NULL) form = find_last_form(function);
   *out = form;
   const rondo_status status = form == NULL ? make_form(function, words, count, out) : RONDO_OK;
-  rondo_release(allocator, words, room, sizeof *words);
+  rondo_release(allocator, words, capacity, sizeof *words);
   return status;
 }
 
@@ -120,10 +120,10 @@ static void free_forms(rondo_function *function) {
 
 static rondo_status check_inputs(const rondo_function_options *options) {
   const char *const call = "rondo_function_create";
-  if (options->input_count > MOST_INPUTS)
+  if (options->input_count > MAX_INPUTS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s: '%s' has %zu inputs, and the maximum is %d", call, options->name, options->input_count,
-                      MOST_INPUTS);
+                      MAX_INPUTS);
   if (options->input_count > 0) RONDO_TRY(rondo_require(call, "inputs", options->inputs));
   for (size_t i = 0; i < options->input_count; i++) {
     const uint32_t others = options->inputs[i] & ~(uint32_t)RONDO_INPUT_MUTATED;
@@ -172,8 +172,8 @@ static rondo_status read_options(const rondo_function_options *given, rondo_func
 /* The scratch memory of a call is as large as the largest function needs. */
 static rondo_status reserve_scratch(rondo_tree *tree, size_t input_count) {
   const rondo_allocator *allocator = &tree->allocator;
-  const size_t words = rondo_key_room(input_count);
-  if (input_count <= tree->input_room && tree->words != NULL) return RONDO_OK;
+  const size_t words = rondo_key_max_words(input_count);
+  if (input_count <= tree->input_capacity && tree->words != NULL) return RONDO_OK;
   rondo_resolved_input *inputs = NULL;
   uint32_t *moves = NULL;
   uint64_t *key = NULL;
@@ -185,14 +185,14 @@ static rondo_status reserve_scratch(rondo_tree *tree, size_t input_count) {
     rondo_release(allocator, moves, input_count, sizeof *moves);
     return status;
   }
-  rondo_release(allocator, tree->inputs, tree->input_room, sizeof *tree->inputs);
-  rondo_release(allocator, tree->moves, tree->input_room, sizeof *tree->moves);
-  rondo_release(allocator, tree->words, tree->word_room, sizeof *tree->words);
+  rondo_release(allocator, tree->inputs, tree->input_capacity, sizeof *tree->inputs);
+  rondo_release(allocator, tree->moves, tree->input_capacity, sizeof *tree->moves);
+  rondo_release(allocator, tree->words, tree->word_capacity, sizeof *tree->words);
   tree->inputs = inputs;
   tree->moves = moves;
-  tree->input_room = input_count;
+  tree->input_capacity = input_count;
   tree->words = key;
-  tree->word_room = words;
+  tree->word_capacity = words;
   return RONDO_OK;
 }
 
@@ -200,6 +200,8 @@ static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo
   const size_t count = options->input_count;
   uint32_t *inputs;
   function->tree = tree;
+  function->info.last_message = function->message;
+  function->info.moved_message = function->moved;
   function->options = *options;
   function->options.inputs = NULL;
   function->options.input_count = 0;
@@ -234,7 +236,7 @@ static rondo_status create(rondo_tree *tree, const rondo_function_options *optio
   function->number = ++tree->functions_made;
   function->next = tree->functions;
   tree->functions = function;
-  tree->function_count++;
+  tree->info.functions++;
   *out = function;
   return RONDO_OK;
 }
@@ -266,7 +268,7 @@ void rondo_function_free(rondo_function *function) {
   rondo_release(&tree->allocator, function, 1, sizeof *function);
 }
 
-/* Outputs of a removed recording stay valid for their step. The step then has no recorded path any more. */
+/* Outputs of a removed recording stay valid for their step, whose further calls run eagerly. */
 static void leave_path(rondo_tree *tree, const rondo_function *function) {
   for (const rondo_recorded_call *at = tree->current; at != NULL; at = at->parent)
     if (at->function == function) {
@@ -296,7 +298,7 @@ static void destroy(rondo_function *function) {
   rondo_function **place = &tree->functions;
   while (*place != function) place = &(*place)->next;
   *place = function->next;
-  tree->function_count--;
+  tree->info.functions--;
   if (tree->last_call.function == function->origin->name) tree->last_call = (rondo_call_info){.function = ""};
   rondo_function_free(function);
 }
@@ -327,26 +329,14 @@ rondo_status rondo_function_get_info(const rondo_function *function, rondo_funct
   RONDO_TRY(rondo_check_call(call, "the function", function));
   RONDO_TRY(rondo_require(call, "out_info", out_info));
   RONDO_TRY(rondo_tree_enter(function->tree, call));
-  rondo_function_info info = {.recordings = function->recordings,
-                              .shapes = function->form_count,
-                              .calls = function->calls,
-                              .replayed = function->replayed,
-                              .recorded = function->recorded,
-                              .bodies = function->bodies,
-                              .last_skip = function->last_skip,
-                              .last_message = function->message,
-                              .prepared = function->prepared,
-                              .demoted = function->demoted,
-                              .moved = function->moved_count,
-                              .moved_message = function->moved};
-  memcpy(info.skipped, function->skipped, sizeof info.skipped);
+  rondo_function_info info = function->info;
   rondo_tree_leave(function->tree);
   return rondo_versioned_write("rondo_function_info", &info, out_info, sizeof info);
 }
 
 /* Watched devices -------------------------------------------------------------------------------------------------- */
 
-/* The tree owns the outputs of the path. They may be written without a declaration. */
+/* The tree owns the outputs of the path, so they may be written without a declaration. */
 static bool is_of_path(const rondo_tree *tree, const rondo_resolved_input *input) {
   if (input->buffer == NULL) return false;
   const rondo_buffer *base = input->buffer->base != NULL ? input->buffer->base : input->buffer;
@@ -357,7 +347,7 @@ void rondo_memory_protect_inputs(rondo_tree *tree, rondo_stream *stream, const r
   if (!tree->is_watched || rondo_inputs_are_written_shared(function, tree->inputs)) return;
   for (size_t i = 0; i < function->options.input_count; i++) {
     const rondo_resolved_input *input = &tree->inputs[i];
-    if (input->way == RONDO_WAY_MOVING && !input->is_mutated && input->bytes > 0 && !is_of_path(tree, input))
+    if (input->role == RONDO_ROLE_MOVING && !input->is_mutated && input->bytes > 0 && !is_of_path(tree, input))
       rondo_memory_set_read_only(tree->memory, stream->queue, input->address, on);
   }
 }

@@ -6,7 +6,7 @@
 
 #include "tree/tree_internal.h"
 
-/* The form of these inputs, made at its first call. That also decides whether it may be recorded. */
+/* Finds the form of these inputs. Makes it at the first call, which also decides whether it may be recorded. */
 RONDO_MUST_USE rondo_status rondo_form_find(rondo_function *function, const rondo_resolved_input *inputs,
                                             rondo_form **out);
 
@@ -15,14 +15,14 @@ bool rondo_form_is_skipped(const rondo_form *form, const rondo_resolved_input *i
 
 /* Removes the function's recordings and all recordings after them. */
 void rondo_function_forget_recordings(rondo_function *function);
-/* Frees a function, with its forms, that is in no list. Its recordings are already gone. */
+/* Frees a function that is in no list, and its forms. Its recordings must have been removed. */
 void rondo_function_free(rondo_function *function);
 
-/* On a device that watches accesses, the memory of moving inputs that are not declared mutated is read only while the
- * call's work runs. */
+/* On a device that watches accesses, makes the memory of moving inputs that are not declared mutated read-only, or ends
+ * that. */
 void rondo_memory_protect_inputs(rondo_tree *tree, rondo_stream *stream, const rondo_function *function, bool on);
 
-/* Marks the form as permanently not recorded; and whether its calls may be recorded. */
+/* The form is never recorded from now on. */
 void rondo_form_skip(rondo_form *form, rondo_skip skip, const char *message);
 
 #endif

@@ -53,13 +53,12 @@ rondo_status rondo_padding_create(const rondo_tree *tree, const rondo_function_o
   return fill(&tree->allocator, options, *out);
 }
 
-/* After the tree's work. */
+/* Frees the memory after the tree's work. */
 static void free_memory(rondo_tree *tree, rondo_padded_input *input) {
   if (input->memory == NULL) return;
-  rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
-  rondo_owned_free_address(tree, stream, input->memory);
+  rondo_owned_free_address(tree, rondo_tree_last_stream(tree), input->memory);
   input->memory = NULL;
-  input->room = 0;
+  input->capacity = 0;
 }
 
 void rondo_padding_free(rondo_tree *tree, rondo_padding *padding) {
@@ -108,18 +107,18 @@ static rondo_bucket *find_bucket(const rondo_padding *padding, size_t rows) {
 /* Memory for the input with as many rows as the largest bucket has. */
 static rondo_status reserve(rondo_tree *tree, rondo_stream *stream, const rondo_padding *padding, size_t row_bytes,
                             rondo_padded_input *input) {
-  size_t room;
-  if (__builtin_mul_overflow(row_bytes, padding->buckets[padding->bucket_count - 1].rows, &room))
+  size_t capacity;
+  if (__builtin_mul_overflow(row_bytes, padding->buckets[padding->bucket_count - 1].rows, &capacity))
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
                       "rondo_function_call: an input of the largest bucket, %zu rows of %zu bytes, does not fit the "
                       "address space: remove that bucket",
                       padding->buckets[padding->bucket_count - 1].rows, row_bytes);
-  if (room <= input->room) return RONDO_OK;
+  if (capacity <= input->capacity) return RONDO_OK;
   void *memory;
-  RONDO_TRY(rondo_owned_allocate(tree, stream, room, "a padded input", &memory));
+  RONDO_TRY(rondo_owned_allocate(tree, stream, capacity, "a padded input", &memory));
   free_memory(tree, input);
   input->memory = memory;
-  input->room = room;
+  input->capacity = capacity;
   return RONDO_OK;
 }
 
@@ -145,7 +144,7 @@ static rondo_status pad(rondo_tree *tree, rondo_stream *stream, const rondo_padd
   padded->given_bytes = input->bytes;
   memcpy(padded->shape, input->shape, input->rank * sizeof padded->shape[0]);
   padded->shape[0] = padding->padded_rows;
-  input->way = RONDO_WAY_MOVING;
+  input->role = RONDO_ROLE_MOVING;
   input->is_sole = input->is_of_ending = false;
   input->buffer = NULL;
   input->address = padded->memory;
@@ -204,7 +203,7 @@ void rondo_padding_cut(const rondo_function *function, rondo_buffer_layout *exte
   extent->shape[0] = padding->rows;
 }
 
-/* Asking ----------------------------------------------------------------------------------------------------------- */
+/* Queries ---------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_function_get_bucket(const rondo_function *function, size_t index, rondo_bucket_info *out_info) {
   const char *const call = "rondo_function_get_bucket";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Padding to buckets (rondo_function_options.buckets, TR-7). Before a call does anything else, inputs with fewer rows
- * than the next bucket are copied to memory of the function. The call is then a call of the bucket. An output with rows
- * returns only its first rows.
+ * than the next bucket are copied to memory of the function, and padded. The call then has the bucket's rows. Outputs
+ * with rows are cut to the rows that the caller passed.
  */
 #ifndef RONDO_TREE_PAD_TO_BUCKET_H
 #define RONDO_TREE_PAD_TO_BUCKET_H
@@ -11,7 +11,7 @@
 /* An input whose rows are padded. */
 typedef struct rondo_padded_input {
   char *memory; /* from the tree's pool; NULL until needed */
-  size_t room;
+  size_t capacity;
   char *given; /* of the current call: the caller's address, */
   size_t given_bytes;
   size_t shape[RONDO_TREE_MAX_RANK]; /* ... and its shape with the bucket's rows */
@@ -36,13 +36,14 @@ RONDO_MUST_USE rondo_status rondo_padding_create(const rondo_tree *tree, const r
                                                  rondo_padding **out);
 void rondo_padding_free(rondo_tree *tree, rondo_padding *padding); /* NULL is fine */
 
-/* Begins the padding of the current call, in tree->inputs; ends it and copies written inputs back. `call` is for
- * messages. Does nothing for a function without buckets. */
+/* Pads the inputs of the current call, which are in tree->inputs. Does nothing for a function without buckets.
+ * `counts`: the statistics of the bucket include the call. Messages name `call`. */
 RONDO_MUST_USE rondo_status rondo_padding_begin(const char *call, rondo_function *function, rondo_stream *stream,
                                                 bool counts);
+/* Ends the padding. `writes_back`: mutated inputs are copied back. */
 RONDO_MUST_USE rondo_status rondo_padding_end(const rondo_function *function, rondo_stream *stream, bool writes_back);
 
-/* Reduces an output with rows to the rows of the caller. */
+/* Cuts an output with rows to the rows that the caller passed. */
 void rondo_padding_cut(const rondo_function *function, rondo_buffer_layout *extent);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The recorded calls of a tree: the table that finds one by its key, the links between them, and which are evicted when
- * there are too many.
+ * The recorded calls of a tree: the table that finds a call by its key, the links between calls, and eviction.
  *
- * Invariant: each is in the table, in the tree's list and among its parent's children (or the roots), or in none of
- * these.
+ * Invariant: a call is in the table, in the tree's list, and among its parent's children (or the roots), or in none of
+ * them.
  */
 #include <assert.h>
 #include <string.h>
@@ -21,9 +20,9 @@ static bool is_fitting(const rondo_tree *tree, const rondo_recorded_call *call) 
 }
 
 rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t *key, size_t count, uint64_t hash) {
-  if (tree->table_places == 0) return NULL;
-  rondo_recorded_call *call = tree->table[hash & (tree->table_places - 1)];
-  for (; call != NULL; call = call->same_place)
+  if (tree->table_size == 0) return NULL;
+  rondo_recorded_call *call = tree->table[hash & (tree->table_size - 1)];
+  for (; call != NULL; call = call->next_in_bucket)
     if (call->hash == hash && call->key_count == count && memcmp(call->key, key, count * sizeof *key) == 0 &&
         is_fitting(tree, call))
       return call;
@@ -44,33 +43,33 @@ rondo_recorded_call *rondo_recorded_guess_raw(const rondo_tree *tree, const rond
   return is_fitting(tree, guess) ? guess : NULL;
 }
 
-/* Putting in ------------------------------------------------------------------------------------------------------- */
+/* Adding ----------------------------------------------------------------------------------------------------------- */
 
-static void place_in(rondo_recorded_call **table, size_t places, rondo_recorded_call *call) {
+static void insert_into(rondo_recorded_call **table, size_t places, rondo_recorded_call *call) {
   assert((places & (places - 1)) == 0);
   rondo_recorded_call **place = &table[call->hash & (places - 1)];
-  while (*place != NULL) place = &(*place)->same_place; /* in the order of making */
-  call->same_place = NULL;
+  while (*place != NULL) place = &(*place)->next_in_bucket; /* oldest first */
+  call->next_in_bucket = NULL;
   *place = call;
 }
 
 rondo_status rondo_recorded_reserve(rondo_tree *tree) {
-  if (tree->recording_count < tree->table_places) return RONDO_OK;
-  const size_t places = tree->table_places == 0 ? 16 : tree->table_places * 2;
+  if (tree->info.recordings < tree->table_size) return RONDO_OK;
+  const size_t places = tree->table_size == 0 ? 16 : tree->table_size * 2;
   rondo_recorded_call **table;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, places, sizeof *table, &table));
-  for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next) place_in(table, places, call);
-  rondo_release(&tree->allocator, tree->table, tree->table_places, sizeof *tree->table);
+  for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next) insert_into(table, places, call);
+  rondo_release(&tree->allocator, tree->table, tree->table_size, sizeof *tree->table);
   tree->table = table;
-  tree->table_places = places;
+  tree->table_size = places;
   return RONDO_OK;
 }
 
 void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
-  assert(tree->recording_count < tree->table_places);
+  assert(tree->info.recordings < tree->table_size);
   assert(call->parent == tree->current);
   assert(call->children == NULL && call->sibling == NULL);
-  place_in(tree->table, tree->table_places, call);
+  insert_into(tree->table, tree->table_size, call);
   call->number = ++tree->recordings_made;
   call->depth = call->parent == NULL ? 1 : call->parent->depth + 1;
   rondo_recorded_call **family = call->parent == NULL ? &tree->roots : &call->parent->children;
@@ -82,17 +81,17 @@ void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
   else
     tree->last->next = call;
   tree->last = call;
-  tree->recording_count++;
+  tree->info.recordings++;
   tree->calm_paths = 0;
-  call->function->recordings++;
+  call->function->info.recordings++;
   call->form->recordings++;
 }
 
-/* Taking out ------------------------------------------------------------------------------------------------------- */
+/* Removing --------------------------------------------------------------------------------------------------------- */
 
-/* If lifetimes are watched, those of slots end with the recording. Its launches must be done by then. */
+/* On a device that watches lifetimes, those of slots end with the recording, so its launches must have finished. */
 static void wait_where_watched(const rondo_tree *tree) {
-  const rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
+  const rondo_stream *stream = rondo_tree_last_stream(tree);
   if (tree->is_watched && stream != NULL)
     rondo_status_ignore(stream->queue->ops->await(stream->queue), "the next synchronization of the stream returns it");
 }
@@ -119,22 +118,22 @@ void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call) {
   free_segments(tree, call);
   rondo_demoted_free_all(tree, call);
   rondo_release(allocator, call->key, call->key_count, sizeof *call->key);
-  rondo_release(allocator, call->dead_before, ((size_t)call->first_bit + 63) / 64, sizeof *call->dead_before);
+  rondo_release(allocator, call->dead_before, rondo_bit_words(call->first_bit), sizeof *call->dead_before);
   rondo_release(allocator, call->outputs, call->output_count, sizeof *call->outputs);
   rondo_noted_lifetimes_release(call->noted);
-  rondo_release(allocator, call->given_up, call->given_up_room, sizeof *call->given_up);
+  rondo_release(allocator, call->given_up, call->given_up_capacity, sizeof *call->given_up);
   rondo_release(allocator, call->bound, call->bound_count, sizeof *call->bound);
   rondo_release(allocator, call->addresses, 2 * call->bound_count, sizeof *call->addresses);
   rondo_release(allocator, call, 1, sizeof *call);
 }
 
-static void take_from_table(rondo_tree *tree, rondo_recorded_call *call) {
-  rondo_recorded_call **place = &tree->table[call->hash & (tree->table_places - 1)];
-  while (*place != call) place = &(*place)->same_place;
-  *place = call->same_place;
+static void remove_from_table(rondo_tree *tree, rondo_recorded_call *call) {
+  rondo_recorded_call **place = &tree->table[call->hash & (tree->table_size - 1)];
+  while (*place != call) place = &(*place)->next_in_bucket;
+  *place = call->next_in_bucket;
 }
 
-static void take_from_family(rondo_tree *tree, rondo_recorded_call *call) {
+static void remove_from_family(rondo_tree *tree, rondo_recorded_call *call) {
   rondo_recorded_call **guess = call->parent == NULL ? &tree->guess : &call->parent->guess;
   if (*guess == call) *guess = NULL;
   rondo_recorded_call **place = call->parent == NULL ? &tree->roots : &call->parent->children;
@@ -142,7 +141,7 @@ static void take_from_family(rondo_tree *tree, rondo_recorded_call *call) {
   *place = call->sibling;
 }
 
-static void take_from_list(rondo_tree *tree, rondo_recorded_call *call) {
+static void remove_from_list(rondo_tree *tree, rondo_recorded_call *call) {
   if (call->previous == NULL)
     tree->first = call->next;
   else
@@ -153,16 +152,16 @@ static void take_from_list(rondo_tree *tree, rondo_recorded_call *call) {
     call->next->previous = call->previous;
 }
 
-/* Removes a recorded call that no other comes after. */
+/* Removes a call without children. */
 static void remove_leaf(rondo_tree *tree, rondo_recorded_call *call) {
   assert(call->children == NULL);
-  assert(call != tree->current && call != tree->aside);
-  assert(tree->recording_count > 0 && call->function->recordings > 0 && call->form->recordings > 0);
-  take_from_table(tree, call);
-  take_from_family(tree, call);
-  take_from_list(tree, call);
-  tree->recording_count--;
-  call->function->recordings--;
+  assert(call != tree->current && call != tree->suspended);
+  assert(tree->info.recordings > 0 && call->function->info.recordings > 0 && call->form->recordings > 0);
+  remove_from_table(tree, call);
+  remove_from_family(tree, call);
+  remove_from_list(tree, call);
+  tree->info.recordings--;
+  call->function->info.recordings--;
   call->form->recordings--;
   if (tree->last_call.recording == call->number) tree->last_call.recording = 0;
   rondo_recorded_free(tree, call);
@@ -180,14 +179,21 @@ void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call) {
   }
 }
 
-/* Bounds ----------------------------------------------------------------------------------------------------------- */
-
-/* Only for leaves, so it is enough to compare with the ends of paths. */
-static bool is_on_path(const rondo_tree *tree, const rondo_recorded_call *call) {
-  return call == tree->current || call == tree->aside;
+size_t rondo_recorded_arena_minimum(const rondo_tree *tree) {
+  size_t most = 0;
+  for (const rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
+    if (call->arena_minimum > most) most = call->arena_minimum;
+  return most;
 }
 
-/* The least recently used leaf; NULL if all remaining calls belong to the path. */
+/* Limits ----------------------------------------------------------------------------------------------------------- */
+
+/* Only for leaves, so comparing with the ends of paths suffices. */
+static bool is_on_path(const rondo_tree *tree, const rondo_recorded_call *call) {
+  return call == tree->current || call == tree->suspended;
+}
+
+/* The least recently used leaf that is not on a path; NULL: none. */
 static rondo_recorded_call *find_oldest(const rondo_tree *tree) {
   rondo_recorded_call *oldest = NULL;
   for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
@@ -196,22 +202,22 @@ static rondo_recorded_call *find_oldest(const rondo_tree *tree) {
   return oldest;
 }
 
-static bool give_up_oldest(rondo_tree *tree) {
+static bool evict_oldest(rondo_tree *tree) {
   rondo_recorded_call *oldest = find_oldest(tree);
   if (oldest == NULL) return false;
   rondo_log(RONDO_LOG_INFO, "tree", "recording %u of '%s' is evicted: %u recordings, %llu bytes in execs",
-            oldest->number, oldest->function->origin->name, tree->recording_count,
+            oldest->number, oldest->function->origin->name, tree->info.recordings,
             (unsigned long long)tree->exec_bytes[0] + tree->exec_bytes[1]);
-  tree->evicted++;
+  tree->info.evicted++;
   remove_leaf(tree, oldest);
   return true;
 }
 
 bool rondo_recorded_evict(rondo_tree *tree) {
-  while (tree->recording_count >= tree->options.max_recordings && give_up_oldest(tree)) continue;
-  return tree->recording_count < tree->options.max_recordings;
+  while (tree->info.recordings >= tree->options.max_recordings && evict_oldest(tree)) continue;
+  return tree->info.recordings < tree->options.max_recordings;
 }
 
-void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t most) {
-  while (tree->exec_bytes[0] + tree->exec_bytes[1] >= most && give_up_oldest(tree)) continue;
+void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t limit) {
+  while (tree->exec_bytes[0] + tree->exec_bytes[1] >= limit && evict_oldest(tree)) continue;
 }

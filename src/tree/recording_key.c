@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Keys. A key begins with the numbers of the function and of the preceding recorded call. The inputs follow; the number
- * of words of each depends on its way. So two keys of one function that are equal in their common length have the same
- * length.
+ * Keys. A key begins with the numbers of the function and of the preceding recorded call. The inputs follow. The first
+ * word of an input determines how many words it has. So no key of a function is a prefix of another one.
  */
 #include "tree/tree_internal.h"
 
@@ -23,32 +22,32 @@ uint64_t rondo_key_hash(const uint64_t *words, size_t count) {
   return fold(hash, UINT64_C(0x589965cc75374cc3));
 }
 
-size_t rondo_key_room(size_t input_count) { return 1 + input_count * (3 + RONDO_TREE_MAX_RANK); }
+size_t rondo_key_max_words(size_t input_count) { return 1 + input_count * (3 + RONDO_TREE_MAX_RANK); }
 
-/* What distinguishes an input, except for its address. */
-static uint64_t *put_form(uint64_t *words, const rondo_resolved_input *input, uint64_t way) {
-  if (input->way == RONDO_WAY_OPAQUE) {
-    *words++ = way;
+/* Writes what distinguishes an input, except for its address. */
+static uint64_t *put_form(uint64_t *words, const rondo_resolved_input *input, uint64_t role) {
+  if (input->role == RONDO_ROLE_OPAQUE) {
+    *words++ = role;
     return words;
   }
-  if (input->way == RONDO_WAY_SCALAR) {
-    *words++ = way;
+  if (input->role == RONDO_ROLE_SCALAR) {
+    *words++ = role;
     *words++ = input->bytes;
     return words;
   }
-  *words++ = way | (uint64_t)input->rank << 16 | (uint64_t)input->type << 32;
+  *words++ = role | (uint64_t)input->rank << 16 | (uint64_t)input->type << 32;
   *words++ = input->bytes;
   for (uint32_t i = 0; i < input->rank; i++) *words++ = input->shape[i];
   return words;
 }
 
-/* An input's way with what else counts of it. */
-static inline uint32_t way_word(const rondo_resolved_input *input) {
-  return (uint32_t)input->way | (uint32_t)input->is_sole << 8 | (uint32_t)input->is_mutated << 9;
+/* The input's role and flags. */
+static inline uint32_t role_word(const rondo_resolved_input *input) {
+  return (uint32_t)input->role | (uint32_t)input->is_sole << 8 | (uint32_t)input->is_mutated << 9;
 }
 
 static inline uint64_t key_head(const rondo_tree *tree, const rondo_function *function) {
-  return (uint64_t)function->number << 32 | (tree->current == NULL ? 0 : tree->current->number);
+  return (uint64_t)function->number << 32 | rondo_path_last_number(tree);
 }
 
 size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
@@ -57,28 +56,28 @@ size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, co
   *at++ = key_head(tree, function);
   for (size_t i = 0; i < function->options.input_count; i++) {
     const rondo_resolved_input *input = &inputs[i];
-    at = put_form(at, input, way_word(input));
-    if (input->way == RONDO_WAY_STATIC || input->way == RONDO_WAY_MANAGED) *at++ = (uintptr_t)input->address;
+    at = put_form(at, input, role_word(input));
+    if (input->role == RONDO_ROLE_STATIC || input->role == RONDO_ROLE_MANAGED) *at++ = (uintptr_t)input->address;
   }
-  assert((size_t)(at - words) <= rondo_key_room(function->options.input_count));
+  assert((size_t)(at - words) <= rondo_key_max_words(function->options.input_count));
   return (size_t)(at - words);
 }
 
 static const uint64_t *match_value(const uint64_t *key, const rondo_resolved_input *input) {
-  if (key[0] != way_word(input)) return NULL;
-  if (input->way == RONDO_WAY_OPAQUE) return key + 1;
+  if (key[0] != role_word(input)) return NULL;
+  if (input->role == RONDO_ROLE_OPAQUE) return key + 1;
   return key[1] == input->bytes ? key + 2 : NULL;
 }
 
 /* The rest of the key if the input matches; otherwise NULL. */
 static inline const uint64_t *match_input(const uint64_t *key, const rondo_resolved_input *input) {
-  if (__builtin_expect(input->way > RONDO_WAY_MANAGED, 0)) return match_value(key, input);
-  const uint32_t low = way_word(input) | input->rank << 16;
+  if (__builtin_expect(input->role > RONDO_ROLE_MANAGED, 0)) return match_value(key, input);
+  const uint32_t low = role_word(input) | input->rank << 16;
   if (key[0] != (low | (uint64_t)input->type << 32) || key[1] != input->bytes) return NULL;
   key += 2;
   for (uint32_t i = 0; i < input->rank; i++)
     if (*key++ != input->shape[i]) return NULL;
-  if (input->way == RONDO_WAY_MOVING) return key;
+  if (input->role == RONDO_ROLE_MOVING) return key;
   return *key == (uintptr_t)input->address ? key + 1 : NULL;
 }
 
@@ -97,12 +96,12 @@ bool rondo_key_matches_raw(const rondo_tree *tree, const rondo_function *functio
   if (*key++ != key_head(tree, function)) return false;
   for (size_t i = 0; i < count; i++) {
     const rondo_input *input = &given[i];
-    const uint32_t way = kinds[i] & 0xff;
-    if (key[0] != ((way | input->rank << 16) | (uint64_t)input->type << 32) || key[1] != input->bytes) return false;
+    const uint32_t role = kinds[i] & 0xff;
+    if (key[0] != ((role | input->rank << 16) | (uint64_t)input->type << 32) || key[1] != input->bytes) return false;
     key += 2;
     for (uint32_t k = 0; k < input->rank; k++)
       if (*key++ != input->shape[k]) return false;
-    if (way == RONDO_WAY_STATIC && *key++ != (uintptr_t)input->address) return false;
+    if (role == RONDO_ROLE_STATIC && *key++ != (uintptr_t)input->address) return false;
   }
   return true;
 }
@@ -115,23 +114,23 @@ size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_
 }
 
 /* Keys contain ways; forms contain the declared kinds. */
-static rondo_input_way way_of(uint64_t head, bool is_form) {
-  static const rondo_input_way ways[] = {[RONDO_INPUT_MOVING] = RONDO_WAY_MOVING,
-                                         [RONDO_INPUT_STATIC] = RONDO_WAY_STATIC,
-                                         [RONDO_INPUT_SCALAR] = RONDO_WAY_SCALAR,
-                                         [RONDO_INPUT_OPAQUE] = RONDO_WAY_OPAQUE};
-  return is_form ? ways[head & 0xff] : (rondo_input_way)(head & 0xff);
+static rondo_input_role role_of(uint64_t head, bool is_form) {
+  static const rondo_input_role ways[] = {[RONDO_INPUT_MOVING] = RONDO_ROLE_MOVING,
+                                          [RONDO_INPUT_STATIC] = RONDO_ROLE_STATIC,
+                                          [RONDO_INPUT_SCALAR] = RONDO_ROLE_SCALAR,
+                                          [RONDO_INPUT_OPAQUE] = RONDO_ROLE_OPAQUE};
+  return is_form ? ways[head & 0xff] : (rondo_input_role)(head & 0xff);
 }
 
 const uint64_t *rondo_key_read_input(const uint64_t *words, bool is_form, rondo_keyed_input *out) {
   const uint64_t head = *words++;
   *out = (rondo_keyed_input){
-      .way = way_of(head, is_form), .rank = (uint32_t)(head >> 16 & 0xffff), .type = (uint32_t)(head >> 32)};
-  if (out->way == RONDO_WAY_OPAQUE) return words;
+      .role = role_of(head, is_form), .rank = (uint32_t)(head >> 16 & 0xffff), .type = (uint32_t)(head >> 32)};
+  if (out->role == RONDO_ROLE_OPAQUE) return words;
   out->bytes = *words++;
   out->shape = words;
   words += out->rank;
-  if (!is_form && (out->way == RONDO_WAY_STATIC || out->way == RONDO_WAY_MANAGED))
+  if (!is_form && (out->role == RONDO_ROLE_STATIC || out->role == RONDO_ROLE_MANAGED))
     out->address = (const char *)(uintptr_t)*words++;
   return words;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Launches recorded calls. This is the cost of a warm call: setting one address for each moving input, and one launch.
- * Nothing here allocates or locks, except to save inputs from a path that ends. That happens in loops that pass a
- * step's outputs to the next step without a common step.
+ * Launches recorded calls. A warm call costs one address for each moving input and one launch. Nothing here allocates
+ * or locks, with one exception: if a call ends a path, its inputs may be outputs of that path that the launch would
+ * overwrite. These are saved first. That happens in loops that pass the outputs of a step to the next step.
  */
 #include "tree/replay.h"
 
@@ -20,7 +20,7 @@ bool rondo_input_can_be_copied(const rondo_tree *tree, const char *address, size
          tree->device->ops->has_address(tree->device, address);
 }
 
-/* Whether the work may write the input before it is copied, because it is in the arena or in another slot. */
+/* Whether the input overlaps a slot of the call. */
 static bool is_in_slots(const rondo_recorded_call *call, const rondo_resolved_input *input) {
   for (size_t i = 0; i < call->bound_count; i++) {
     const rondo_bound_input *bound = &call->bound[i];
@@ -29,7 +29,7 @@ static bool is_in_slots(const rondo_recorded_call *call, const rondo_resolved_in
   return false;
 }
 
-/* Whether the input overlaps a slot into which inputs are copied, its own or another. */
+/* Whether copying inputs into slots may overwrite this one before it is copied. */
 static bool is_endangered(const rondo_recorded_call *call, const rondo_bound_input *bound,
                           const rondo_resolved_input *input) {
   return input->is_of_ending && input->address != bound->slot && is_in_slots(call, input);
@@ -38,43 +38,44 @@ static bool is_endangered(const rondo_recorded_call *call, const rondo_bound_inp
 static rondo_status copy_in(rondo_tree *tree, rondo_stream *stream, const rondo_bound_input *bound,
                             const void *source) {
   assert(bound->slot != NULL);
-  tree->copied_inputs++;
-  tree->copied_bytes += bound->bytes;
+  tree->info.copied_inputs++;
+  tree->info.copied_bytes += bound->bytes;
   return source == bound->slot ? RONDO_OK : rondo_stream_copy(stream, bound->slot, source, bound->bytes);
 }
 
-/* Whether an output of the path that ended must be copied before the launch, because the launch may write it. It is not
- * written back: its memory may be that of an output by then, and no one can read it any more. */
+/* Whether an output of the ended path must be copied before the launch, because the launch may overwrite it. It is not
+ * written back: nobody can read it any more, and its memory may belong to another output by then. */
 static bool is_copied_before(const rondo_recorded_call *call, const rondo_bound_input *bound,
                              const rondo_resolved_input *input) {
   return input->is_of_ending && (bound->is_mutated || is_in_slots(call, input));
 }
 
 static inline bool is_patched_now(const rondo_bound_input *bound, const rondo_resolved_input *input) {
-  return bound->way == RONDO_BOUND_PATCHED && !input->is_of_ending && rondo_patch_fits(bound->recorded, input->address);
+  return bound->method == RONDO_BOUND_PATCHED && !input->is_of_ending &&
+         rondo_patch_fits(bound->recorded, input->address);
 }
 
-/* Sets the address that the launch uses: the input's own, or its slot. In the latter case the input is copied into the
- * slot, from its saved copy if there is one. */
+/* Sets the address that the launch uses: the address of the input, or of its slot. In the latter case, copies the input
+ * into the slot, from its saved copy if there is one. */
 static rondo_status bind_input(rondo_tree *tree, rondo_stream *stream, const rondo_recorded_call *call,
                                const rondo_bound_input *bound, const rondo_resolved_input *input, const void *saved,
                                const void **out_address) {
   *out_address = input->address;
   if (is_patched_now(bound, input)) {
-    tree->patched_inputs++;
+    tree->info.patched_inputs++;
     return RONDO_OK;
   }
-  if (bound->way == RONDO_BOUND_COPIED && !is_copied_before(call, bound, input) &&
+  if (bound->method == RONDO_BOUND_COPIED && !is_copied_before(call, bound, input) &&
       rondo_input_can_be_copied(tree, input->address, input->bytes)) {
-    tree->copied_inputs++;
-    tree->copied_bytes += bound->bytes;
+    tree->info.copied_inputs++;
+    tree->info.copied_bytes += bound->bytes;
     return RONDO_OK;
   }
   *out_address = bound->slot;
   return copy_in(tree, stream, bound, saved != NULL ? saved : input->address);
 }
 
-/* `saved`: one entry for each bound input, NULL if not saved; or NULL if none is. */
+/* `saved`: by bound input, its saved copy or NULL. NULL: no input was saved. */
 static rondo_status bind_inputs(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                                 const rondo_resolved_input *inputs, void *const *saved) {
   for (size_t i = 0; i < call->bound_count; i++) {
@@ -85,7 +86,7 @@ static rondo_status bind_inputs(rondo_tree *tree, const rondo_recorded_call *cal
   return RONDO_OK;
 }
 
-/* Before any copy, saves inputs that the copies would overwrite. */
+/* Saves inputs that copies into slots would overwrite. */
 static rondo_status save_inputs(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                                 const rondo_resolved_input *inputs, void **saved) {
   for (size_t i = 0; i < call->bound_count; i++) {
@@ -94,8 +95,8 @@ static rondo_status save_inputs(rondo_tree *tree, const rondo_recorded_call *cal
     if (!is_endangered(call, bound, input)) continue;
     RONDO_TRY(rondo_owned_allocate(tree, stream, bound->bytes, "an input between two steps", &saved[i]));
     RONDO_TRY(rondo_stream_copy(stream, saved[i], input->address, bound->bytes));
-    tree->clones++;
-    tree->cloned_bytes += bound->bytes;
+    tree->info.clones++;
+    tree->info.cloned_bytes += bound->bytes;
   }
   return RONDO_OK;
 }
@@ -109,7 +110,7 @@ static rondo_status bind_saved(rondo_tree *tree, const rondo_recorded_call *call
                                const rondo_resolved_input *inputs) {
   void **saved;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, call->bound_count, sizeof(void *), &saved));
-  tree->allocations++;
+  tree->info.allocations++;
   rondo_status status = save_inputs(tree, call, stream, inputs, saved);
   if (status == RONDO_OK) status = bind_inputs(tree, call, stream, inputs, saved);
   rondo_saved_error error;
@@ -120,16 +121,16 @@ static rondo_status bind_saved(rondo_tree *tree, const rondo_recorded_call *call
   return status;
 }
 
-/* Whether the address only has to be set. `last` is the address that was set last. */
+/* Whether setting the address suffices. `last` is the address that was set last. */
 static inline bool is_settable(const rondo_tree *tree, const rondo_bound_input *bound, const char *address,
                                const void *last) {
-  if (__builtin_expect(bound->way == RONDO_BOUND_PATCHED, 1)) return rondo_patch_fits(bound->recorded, address);
-  return bound->way == RONDO_BOUND_COPIED &&
+  if (__builtin_expect(bound->method == RONDO_BOUND_PATCHED, 1)) return rondo_patch_fits(bound->recorded, address);
+  return bound->method == RONDO_BOUND_COPIED &&
          (address == last || rondo_input_can_be_copied(tree, address, bound->bytes));
 }
 
-/* The usual case: sets addresses, which is all there is to do. False if an input needs more. The addresses are in
- * `given`, or in `inputs` if that is NULL. */
+/* The usual case, in which setting addresses suffices. False: an input needs more. The addresses are in `given`, or in
+ * `inputs` if that is NULL. */
 static inline __attribute__((always_inline)) bool set_addresses(rondo_tree *tree, const rondo_recorded_call *call,
                                                                 const rondo_input *given,
                                                                 const rondo_resolved_input *inputs) {
@@ -144,13 +145,13 @@ static inline __attribute__((always_inline)) bool set_addresses(rondo_tree *tree
     const char *address = given != NULL ? given[at].address : inputs[at].address;
     if (!is_settable(tree, &bound[i], address, addresses[i])) return false;
     addresses[i] = address;
-    if (__builtin_expect(bound[i].way == RONDO_BOUND_PATCHED, 1)) continue;
+    if (__builtin_expect(bound[i].method == RONDO_BOUND_PATCHED, 1)) continue;
     copied++;
     bytes += bound[i].bytes;
   }
-  tree->patched_inputs += count - copied;
-  tree->copied_inputs += copied;
-  tree->copied_bytes += bytes;
+  tree->info.patched_inputs += count - copied;
+  tree->info.copied_inputs += copied;
+  tree->info.copied_bytes += bytes;
   return true;
 }
 
@@ -196,7 +197,7 @@ static rondo_status take_step(const rondo_recorded_call *call, const rondo_segme
   return rondo_fail_callback(status, before, "rondo_function_call: a host step of '%s'", call->function->origin->name);
 }
 
-static rondo_status launch_segments(const rondo_recorded_call *call, rondo_stream *stream) {
+rondo_status rondo_replay_launch(const rondo_recorded_call *call, rondo_stream *stream) {
   for (size_t i = 0; i < call->segment_count; i++) {
     const rondo_segment *segment = &call->segments[i];
     RONDO_TRY(rondo_replay_segment(call, segment, stream));
@@ -207,13 +208,9 @@ static rondo_status launch_segments(const rondo_recorded_call *call, rondo_strea
   return RONDO_OK;
 }
 
-rondo_status rondo_replay_launch(const rondo_recorded_call *call, rondo_stream *stream) {
-  return launch_segments(call, stream);
-}
-
 rondo_status rondo_replay(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                           const rondo_resolved_input *inputs) {
   RONDO_TRY(bind_all(tree, call, stream, inputs));
-  RONDO_TRY(launch_segments(call, stream));
+  RONDO_TRY(rondo_replay_launch(call, stream));
   return call->function->has_written_moving ? write_back(call, stream, inputs) : RONDO_OK;
 }

@@ -41,7 +41,7 @@ const char *rondo_skip_name(rondo_skip skip) {
   return number < sizeof names / sizeof names[0] && names[number] != NULL ? names[number] : "UNKNOWN";
 }
 
-/* Keeps the message of the latest skip for each reason. If there is no memory, the explanation omits a line. */
+/* Keeps the last message of each reason. Without memory for it, the explanation omits a line. */
 static void keep_message(rondo_function *function, rondo_skip skip, const char *message) {
   const rondo_allocator *allocator = &function->tree->allocator;
   char **place = &function->messages[skip], *kept;
@@ -57,13 +57,13 @@ void rondo_skip_forget(rondo_function *function) {
 
 void rondo_skip_note(rondo_function *function, rondo_skip skip, const char *message) {
   rondo_tree *tree = function->tree;
-  function->skipped[skip]++;
-  tree->skipped[skip]++;
-  function->last_skip = skip;
+  function->info.skipped[skip]++;
+  tree->info.skipped[skip]++;
+  function->info.last_skip = skip;
   (void)snprintf(function->message, sizeof function->message, "%s", message);
   keep_message(function, skip, message);
   const bool is_usual = !rondo_skip_is_strict(skip);
-  rondo_log(is_usual || function->skipped[skip] > 1 ? RONDO_LOG_DEBUG : RONDO_LOG_INFO, "tree",
+  rondo_log(is_usual || function->info.skipped[skip] > 1 ? RONDO_LOG_DEBUG : RONDO_LOG_INFO, "tree",
             "'%s' runs eagerly: %s%s%s", function->origin->name, rondo_skip_name(skip), message[0] == '\0' ? "" : ": ",
             message);
 }

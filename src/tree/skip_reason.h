@@ -6,9 +6,10 @@
 
 #include "tree/tree_internal.h"
 
-/* skip_reason.c: notes why a call runs eagerly. Counts it, keeps message and reason, and logs it. */
+/* Counts and logs why a call runs eagerly, and keeps the message. */
 void rondo_skip_note(rondo_function *function, rondo_skip skip, const char *message);
-void rondo_skip_forget(rondo_function *function); /* frees what was kept */
+/* Frees the kept messages. */
+void rondo_skip_forget(rondo_function *function);
 
 /* Whether the reason is an error in a strict tree; and that error. */
 bool rondo_skip_is_strict(rondo_skip skip);

@@ -14,6 +14,7 @@
 #include "tree/path/path.h"
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
+#include "tree/recorded_calls.h"
 #include "tree/tree.h"
 #include "tree/tree_check.h"
 
@@ -21,10 +22,10 @@ static const rondo_device_use tree_use = {.rank = 2, .name = "tree"};
 
 enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128, DEFAULT_PLAN_MS = 5 };
 
-/* One thread at a time --------------------------------------------------------------------------------------------- */
+/* Ownership -------------------------------------------------------------------------------------------------------- */
 
 bool rondo_tree_is_owner(const rondo_tree *tree) {
-  /* `active` belongs to the owner: others must not look at it. */
+  /* Only the owner may read `active`. */
   return atomic_load_explicit(&tree->owner, memory_order_relaxed) == rondo_thread_id() && tree->active != NULL;
 }
 
@@ -36,9 +37,14 @@ rondo_status rondo_tree_enter(rondo_tree *tree, const char *call) {
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CONCURRENT_USE, "%s: %s%s%s is in use by %s", call,
                     tree->options.name[0] == '\0' ? "the tree" : "tree '", tree->options.name,
                     tree->options.name[0] == '\0' ? "" : "'",
-                    nobody == rondo_thread_id() ? "the call that this one is part of: a body may only call functions "
-                                                  "of the tree, and a host step nothing of it"
+                    nobody == rondo_thread_id() ? "the call that this call is part of: a body may call only functions "
+                                                  "of the tree, and a host step must not use the tree"
                                                 : "another thread: use a tree for each thread, or lock the tree");
+}
+
+rondo_status rondo_tree_begin_call(rondo_tree *tree, const char *call) {
+  RONDO_TRY(rondo_check_call(call, "the tree", tree));
+  return rondo_tree_enter(tree, call);
 }
 
 /* Life ------------------------------------------------------------------------------------------------------------- */
@@ -67,7 +73,7 @@ static rondo_status make_memory(rondo_tree *tree) {
   return tree->options.initial_bytes == 0 ? RONDO_OK : rondo_arena_back(tree->arena, tree->options.initial_bytes);
 }
 
-/* Buffers released from now on are freed at once. Earlier ones are settled. */
+/* Settles all released buffers. Buffers that are released later are freed at once. */
 static void seal(rondo_tree *tree) {
   rondo_path_settle(tree, NULL);
   rondo_owned_free_all(tree);
@@ -78,7 +84,7 @@ static void seal(rondo_tree *tree) {
 }
 
 static void free_tree(rondo_tree *tree) {
-  assert(tree->functions == NULL && tree->recording_count == 0);
+  assert(tree->functions == NULL && tree->info.recordings == 0);
   assert(tree->execs == NULL);
   const rondo_allocator allocator = tree->allocator;
   rondo_device *device = tree->device;
@@ -88,13 +94,13 @@ static void free_tree(rondo_tree *tree) {
   if (tree->pool != NULL) rondo_status_ignore(rondo_pool_destroy(tree->pool), "it is the tree's own and empty");
   rondo_event_destroy(tree->order);
   rondo_stream_tie_release(tree->last_stream);
-  rondo_release(&allocator, tree->table, tree->table_places, sizeof *tree->table);
-  rondo_release(&allocator, tree->live, tree->bit_room / 64, sizeof *tree->live);
-  rondo_release(&allocator, tree->holders, tree->bit_room, sizeof(rondo_buffer *));
-  rondo_release(&allocator, tree->inputs, tree->input_room, sizeof *tree->inputs);
-  rondo_release(&allocator, tree->moves, tree->input_room, sizeof *tree->moves);
-  rondo_release(&allocator, tree->words, tree->word_room, sizeof *tree->words);
-  rondo_release(&allocator, tree->handed, tree->handed_room, sizeof(rondo_buffer *));
+  rondo_release(&allocator, tree->table, tree->table_size, sizeof *tree->table);
+  rondo_release(&allocator, tree->live, tree->bit_capacity / 64, sizeof *tree->live);
+  rondo_release(&allocator, tree->holders, tree->bit_capacity, sizeof(rondo_buffer *));
+  rondo_release(&allocator, tree->inputs, tree->input_capacity, sizeof *tree->inputs);
+  rondo_release(&allocator, tree->moves, tree->input_capacity, sizeof *tree->moves);
+  rondo_release(&allocator, tree->words, tree->word_capacity, sizeof *tree->words);
+  rondo_release(&allocator, tree->made_outputs, tree->made_capacity, sizeof(rondo_buffer *));
   rondo_release_text(&allocator, (char *)(uintptr_t)tree->options.name);
   if (tree->commons != NULL) rondo_commons_release(tree->commons);
   rondo_release(&allocator, tree, 1, sizeof *tree);
@@ -143,15 +149,10 @@ rondo_status rondo_tree_create(rondo_device *device, const rondo_tree_options *o
   return RONDO_OK;
 }
 
-/* The stream of the last call; NULL if there was no call or the stream is gone. */
-static rondo_stream *last_stream(const rondo_tree *tree) {
-  return tree->last_stream == NULL ? NULL : tree->last_stream->stream;
-}
-
-/* Waits for the last call's stream, which comes after all earlier ones. CAPTURE_REFUSED: memory cannot be freed now,
- * and nothing was done. */
+/* Waits for the stream of the last call, which is ordered after all earlier work. CAPTURE_REFUSED: memory cannot be
+ * freed now, and nothing was changed. */
 static rondo_status wait_for_work(const char *call, const rondo_tree *tree) {
-  rondo_stream *stream = last_stream(tree);
+  rondo_stream *stream = rondo_tree_last_stream(tree);
   RONDO_TRY(rondo_capture_refuse_unsafe(call));
   return stream == NULL ? RONDO_OK : rondo_stream_synchronize(stream);
 }
@@ -168,15 +169,14 @@ static void free_functions(rondo_tree *tree) {
 rondo_status rondo_tree_destroy(rondo_tree *tree) {
   const char *const call = "rondo_tree_destroy";
   if (tree == NULL || tree->device->is_inherited) return RONDO_OK;
-  RONDO_TRY(rondo_check_call(call, "the tree", tree));
-  RONDO_TRY(rondo_tree_enter(tree, call));
+  RONDO_TRY(rondo_tree_begin_call(tree, call));
   const rondo_status status = wait_for_work(call, tree);
   if (status == RONDO_CAPTURE_REFUSED) {
     rondo_tree_leave(tree);
     return status;
   }
   rondo_tree_check(tree);
-  rondo_stream_tie_release(tree->last_stream); /* lifetimes that end from now on end at once */
+  rondo_stream_tie_release(tree->last_stream); /* from now on, lifetimes end at once */
   tree->last_stream = NULL;
   free_functions(tree);
   free_tree(tree);
@@ -185,15 +185,18 @@ rondo_status rondo_tree_destroy(rondo_tree *tree) {
 
 /* Steps ------------------------------------------------------------------------------------------------------------ */
 
+static void begin_next_step(rondo_tree *tree) {
+  tree->is_backward_pending = false;
+  tree->step++;
+}
+
 rondo_status rondo_tree_mark_step(rondo_tree *tree) {
   const char *const call = "rondo_tree_mark_step";
-  RONDO_TRY(rondo_check_call(call, "the tree", tree));
-  RONDO_TRY(rondo_tree_enter(tree, call));
+  RONDO_TRY(rondo_tree_begin_call(tree, call));
   const bool is_in_scope = tree->scopes > 0;
   if (!is_in_scope) {
     tree->is_marking = true;
-    tree->is_backward_pending = false;
-    tree->step++;
+    begin_next_step(tree);
   }
   rondo_tree_leave(tree);
   if (!is_in_scope) return RONDO_OK;
@@ -203,107 +206,80 @@ rondo_status rondo_tree_mark_step(rondo_tree *tree) {
 
 rondo_status rondo_tree_step_begin(rondo_tree *tree) {
   const char *const call = "rondo_tree_step_begin";
-  RONDO_TRY(rondo_check_call(call, "the tree", tree));
-  RONDO_TRY(rondo_tree_enter(tree, call));
-  if (tree->scopes++ == 0) {
-    tree->is_backward_pending = false;
-    tree->step++;
-  }
+  RONDO_TRY(rondo_tree_begin_call(tree, call));
+  if (tree->scopes++ == 0) begin_next_step(tree);
   rondo_tree_leave(tree);
   return RONDO_OK;
 }
 
 rondo_status rondo_tree_step_end(rondo_tree *tree) {
   const char *const call = "rondo_tree_step_end";
-  RONDO_TRY(rondo_check_call(call, "the tree", tree));
-  RONDO_TRY(rondo_tree_enter(tree, call));
+  RONDO_TRY(rondo_tree_begin_call(tree, call));
   const bool is_open = tree->scopes > 0;
-  if (is_open && --tree->scopes == 0) {
-    tree->is_backward_pending = false;
-    tree->step++;
-  }
+  if (is_open && --tree->scopes == 0) begin_next_step(tree);
   rondo_tree_leave(tree);
   if (is_open) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
                     "%s: no step has been begun: call rondo_tree_step_begin first", call);
 }
 
-/* Switching, resetting --------------------------------------------------------------------------------------------- */
+/* Switching and resetting ------------------------------------------------------------------------------------------ */
 
 rondo_status rondo_tree_set_recording(rondo_tree *tree, bool on) {
   const char *const call = "rondo_tree_set_recording";
-  RONDO_TRY(rondo_check_call(call, "the tree", tree));
-  RONDO_TRY(rondo_tree_enter(tree, call));
+  RONDO_TRY(rondo_tree_begin_call(tree, call));
   tree->is_off = !on;
   rondo_tree_leave(tree);
   return RONDO_OK;
 }
 
-static void forget_all(rondo_tree *tree) {
-  for (rondo_function *function = tree->functions; function != NULL; function = function->next)
-    rondo_function_forget_recordings(function);
-}
-
-/* If the stream is gone, clones are made on a new one. */
+/* If the stream of the last call is gone, clones are made on a new one. */
 static rondo_status finish_path(rondo_tree *tree) {
-  rondo_stream *stream = last_stream(tree);
+  rondo_stream *stream = rondo_tree_last_stream(tree);
   if (stream != NULL || tree->options.outputs != RONDO_OUTPUTS_CLONE || rondo_path_is_dead(tree))
     return rondo_path_finish(tree, stream, 0);
   RONDO_TRY(rondo_stream_create(tree->device, NULL, &stream));
-  const rondo_status status = rondo_path_finish(tree, stream, 0);
-  rondo_saved_error error;
-  if (status != RONDO_OK) rondo_error_save(&error);
-  const rondo_status copied = rondo_stream_synchronize(stream);
-  const rondo_status ended = rondo_stream_destroy(stream);
-  if (status != RONDO_OK) return rondo_error_raise(&error);
-  return copied == RONDO_OK ? ended : copied;
+  rondo_status status = rondo_path_finish(tree, stream, 0);
+  RONDO_THEN(status, rondo_stream_synchronize(stream));
+  RONDO_THEN(status, rondo_stream_destroy(stream));
+  return status;
 }
 
-/* Ends the path, and with it all buffers of the arena. Afterwards nothing in the arena is needed, and nothing runs. */
+/* Ends the path, and with it all buffers of the arena. Then nothing in the arena is needed, and no work runs. */
 static rondo_status end_path(const char *call, rondo_tree *tree) {
   RONDO_TRY(wait_for_work(call, tree));
-  rondo_path_settle(tree, last_stream(tree));
-  if (last_stream(tree) == NULL) rondo_owned_free_late(tree, NULL);
+  rondo_path_settle(tree, rondo_tree_last_stream(tree));
+  if (rondo_tree_last_stream(tree) == NULL) rondo_owned_free_late(tree, NULL);
   RONDO_TRY(finish_path(tree));
-  tree->step++;
-  tree->is_backward_pending = false;
+  begin_next_step(tree);
   RONDO_TRY(wait_for_work(call, tree));
-  rondo_path_sweep(tree, last_stream(tree));
+  rondo_path_sweep(tree, rondo_tree_last_stream(tree));
   return RONDO_OK;
 }
 
-static rondo_status reset(const char *call, rondo_tree *tree) {
-  RONDO_TRY(end_path(call, tree));
-  forget_all(tree);
+/* Ends the path, then calls `then`. */
+static rondo_status end_path_and(const char *call, rondo_tree *tree, rondo_status (*then)(rondo_tree *tree)) {
+  RONDO_TRY(rondo_tree_begin_call(tree, call));
+  rondo_status status = end_path(call, tree);
+  if (status == RONDO_OK) status = then(tree);
+  rondo_tree_check(tree);
+  rondo_tree_leave(tree);
+  return status;
+}
+
+static rondo_status forget_all(rondo_tree *tree) {
+  for (rondo_function *function = tree->functions; function != NULL; function = function->next)
+    rondo_function_forget_recordings(function);
   return rondo_arena_trim(tree->arena, 0);
 }
 
-rondo_status rondo_tree_reset(rondo_tree *tree) {
-  const char *const call = "rondo_tree_reset";
-  RONDO_TRY(rondo_check_call(call, "the tree", tree));
-  RONDO_TRY(rondo_tree_enter(tree, call));
-  const rondo_status status = reset(call, tree);
-  rondo_tree_check(tree);
-  rondo_tree_leave(tree);
-  return status;
-}
-
-static rondo_status plan_again(const char *call, rondo_tree *tree) {
-  RONDO_TRY(end_path(call, tree));
-  return rondo_path_plan_all(tree);
-}
+rondo_status rondo_tree_reset(rondo_tree *tree) { return end_path_and("rondo_tree_reset", tree, forget_all); }
 
 rondo_status rondo_tree_plan_again(rondo_tree *tree) {
-  const char *const call = "rondo_tree_plan_again";
-  RONDO_TRY(rondo_check_call(call, "the tree", tree));
-  RONDO_TRY(rondo_tree_enter(tree, call));
-  const rondo_status status = plan_again(call, tree);
-  rondo_tree_check(tree);
-  rondo_tree_leave(tree);
-  return status;
+  return end_path_and("rondo_tree_plan_again", tree, rondo_path_plan_all);
 }
 
-/* Asking ----------------------------------------------------------------------------------------------------------- */
+/* Queries ---------------------------------------------------------------------------------------------------------- */
 
 static uint32_t count_roots(const rondo_tree *tree) {
   uint32_t count = 0;
@@ -313,15 +289,8 @@ static uint32_t count_roots(const rondo_tree *tree) {
 
 static uint32_t count_live(const rondo_tree *tree) {
   uint32_t count = 0;
-  for (size_t i = 0; i < (tree->path_bits + 63) / 64; i++) count += (uint32_t)__builtin_popcountll(tree->live[i]);
+  for (size_t i = 0; i < rondo_bit_words(tree->path_bits); i++) count += (uint32_t)__builtin_popcountll(tree->live[i]);
   return count;
-}
-
-static uint64_t find_least(const rondo_tree *tree) {
-  uint64_t least = 0;
-  for (const rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
-    if (call->arena_minimum > least) least = call->arena_minimum;
-  return least;
 }
 
 void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
@@ -329,41 +298,15 @@ void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
   rondo_path_settle(tree, NULL);
   rondo_tree_check(tree);
   rondo_arena_get_info(tree->arena, &arena);
-  *out = (rondo_tree_info){.functions = tree->function_count,
-                           .recordings = tree->recording_count,
-                           .roots = count_roots(tree),
-                           .calls = tree->calls,
-                           .replayed = tree->replayed,
-                           .recorded = tree->recorded,
-                           .steps = tree->steps,
-                           .evicted = tree->evicted,
-                           .rolled_back = tree->rolled_back,
-                           .copied_inputs = tree->copied_inputs,
-                           .patched_inputs = tree->patched_inputs,
-                           .copied_bytes = tree->copied_bytes,
-                           .clones = tree->clones,
-                           .cloned_bytes = tree->cloned_bytes,
-                           .allocations = tree->allocations,
-                           .live_outputs = count_live(tree),
-                           .path_length = tree->current == NULL ? 0 : tree->current->depth,
-                           .arena_bytes = arena.backed,
-                           .arena_used = arena.high,
-                           .eager_bytes = tree->pool_bytes,
-                           .exec_host_bytes = tree->exec_bytes[0],
-                           .exec_device_bytes = tree->exec_bytes[1],
-                           .prepared = tree->prepared,
-                           .shared_execs = tree->shared_execs,
-                           .exec_switches = tree->switches,
-                           .arena_minimum = find_least(tree),
-                           .planned_paths = tree->planned_paths,
-                           .planned_before = tree->planned_before,
-                           .planned_after = tree->planned_after,
-                           .checked = tree->checked,
-                           .untrusted = tree->untrusted,
-                           .demoted = tree->demoted,
-                           .warmed_up_paths = tree->warmed_up_paths,
-                           .exec_overruns = tree->exec_overruns};
-  memcpy(out->skipped, tree->skipped, sizeof out->skipped);
+  *out = tree->info;
+  out->roots = count_roots(tree);
+  out->live_outputs = count_live(tree);
+  out->path_length = tree->current == NULL ? 0 : tree->current->depth;
+  out->arena_bytes = arena.backed;
+  out->arena_used = arena.high;
+  out->arena_minimum = rondo_recorded_arena_minimum(tree);
+  out->exec_host_bytes = tree->exec_bytes[0];
+  out->exec_device_bytes = tree->exec_bytes[1];
 }
 
 rondo_status rondo_tree_get_info(rondo_tree *tree, rondo_tree_info *out_info) {

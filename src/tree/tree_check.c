@@ -14,7 +14,7 @@
 
 /* The path --------------------------------------------------------------------------------------------------------- */
 
-static void check_place(const rondo_recorded_call *call) {
+static void check_position(const rondo_recorded_call *call) {
   const rondo_recorded_call *parent = call->parent;
   assert(call->function != NULL && call->form != NULL);
   assert(call->depth == (parent == NULL ? 1 : parent->depth + 1));
@@ -22,7 +22,7 @@ static void check_place(const rondo_recorded_call *call) {
   assert(call->bit_count <= call->output_count);
 }
 
-/* A bit is live exactly while the path knows a buffer that holds it. */
+/* A bit is set exactly while a buffer of the path holds the output. */
 static void check_bit(const rondo_tree *tree, size_t bit) {
   const rondo_buffer *holder = tree->holders[bit];
   const bool is_live = (tree->live[bit / 64] >> bit % 64 & 1) != 0;
@@ -36,20 +36,20 @@ static void check_bit(const rondo_tree *tree, size_t bit) {
 }
 
 void rondo_path_check(const rondo_tree *tree) {
-  assert(tree->bit_room % 64 == 0);
-  assert(tree->path_bits <= tree->bit_room);
-  for (size_t bit = 0; bit < tree->bit_room; bit++) check_bit(tree, bit);
+  assert(tree->bit_capacity % 64 == 0);
+  assert(tree->path_bits <= tree->bit_capacity);
+  for (size_t bit = 0; bit < tree->bit_capacity; bit++) check_bit(tree, bit);
   if (tree->current == NULL) return;
   /* Outputs of removed recordings stay valid for their step, so the path may have more bits. */
   assert(tree->path_bits >= (size_t)tree->current->first_bit + tree->current->bit_count);
-  for (const rondo_recorded_call *at = tree->current; at != NULL; at = at->parent) check_place(at);
+  for (const rondo_recorded_call *at = tree->current; at != NULL; at = at->parent) check_position(at);
 }
 
 /* Recordings ------------------------------------------------------------------------------------------------------- */
 
 static bool is_in_table(const rondo_tree *tree, const rondo_recorded_call *call) {
-  const rondo_recorded_call *at = tree->table[call->hash & (tree->table_places - 1)];
-  while (at != NULL && at != call) at = at->same_place;
+  const rondo_recorded_call *at = tree->table[call->hash & (tree->table_size - 1)];
+  while (at != NULL && at != call) at = at->next_in_bucket;
   return at == call;
 }
 
@@ -79,15 +79,15 @@ static void check_recordings(const rondo_tree *tree) {
     assert(call->previous == last);
     assert(last == NULL || last->number < call->number);
     assert(is_in_table(tree, call));
-    check_place(call);
+    check_position(call);
     check_work(call);
     in_families += check_siblings(call->children, call);
     last = call;
   }
   assert(tree->last == last);
-  assert(tree->recording_count == count);
+  assert(tree->info.recordings == count);
   assert(in_families == count);
-  assert(tree->recording_count <= tree->options.max_recordings);
+  assert(tree->info.recordings <= tree->options.max_recordings);
 }
 
 /* Functions -------------------------------------------------------------------------------------------------------- */
@@ -97,13 +97,13 @@ static void check_functions(const rondo_tree *tree) {
   for (const rondo_function *function = tree->functions; function != NULL; function = function->next, functions++) {
     uint32_t of_forms = 0;
     assert(function->tree == tree);
-    assert(function->options.input_count <= tree->input_room);
+    assert(function->options.input_count <= tree->input_capacity);
     for (const rondo_form *form = function->forms; form != NULL; form = form->next) of_forms += form->recordings;
-    assert(of_forms == function->recordings);
-    recordings += function->recordings;
+    assert(of_forms == function->info.recordings);
+    recordings += function->info.recordings;
   }
-  assert(functions == tree->function_count);
-  assert(recordings == tree->recording_count);
+  assert(functions == tree->info.functions);
+  assert(recordings == tree->info.recordings);
 }
 
 /* Execs and buffers ------------------------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Checks of a tree's invariants (tree_check.c). They assert, and do nothing in builds without assertions.
+ * Asserts the invariants of a tree. Does nothing in builds without assertions.
  */
 #ifndef RONDO_TREE_TREE_CHECK_H
 #define RONDO_TREE_TREE_CHECK_H
@@ -10,9 +10,9 @@
 static inline void rondo_path_check(const rondo_tree *tree) { (void)tree; }
 static inline void rondo_tree_check(const rondo_tree *tree) { (void)tree; }
 #else
-/* The path: its recordings and the outputs that are held. Its time is proportional to the path. */
+/* Checks the path: its recorded calls and its live outputs. Takes time proportional to the path. */
 void rondo_path_check(const rondo_tree *tree);
-/* The path, all recordings, functions, execs and buffers. Its time is proportional to their number. */
+/* Checks the path and all recorded calls, functions, execs and buffers. Takes time proportional to their number. */
 void rondo_tree_check(const rondo_tree *tree);
 #endif
 

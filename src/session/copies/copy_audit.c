@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The copy audit: compares the host memory that each copy and fill uses with the ranges that the caller has declared.
- * The whole graph is checked before anything is removed. Stateless; runs on the thread that owns the graph.
+ * Nothing is removed before the whole graph has been checked. Stateless. Threads: the thread that owns the graph.
  */
 
 #include "base/array.h"
@@ -11,6 +11,7 @@
 #include "graph/node_name.h"
 #include "graph/node_params.h"
 #include "memory/graph_memory/address_space.h"
+#include "memory/node_addresses.h"
 #include "memory/peer_access.h"
 #include "session/copies/input_copies.h"
 
@@ -35,20 +36,8 @@ typedef struct visit {
 
 /* Memory ----------------------------------------------------------------------------------------------------------- */
 
-static bool has_foreign_memory(const rondo_graph *graph, const char *address) {
-  for (size_t i = 0; i < graph->nodes.count; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    if (!node->live) continue;
-    if (node->params.kind == RONDO_NODE_CHILD && has_foreign_memory(node->params.as.child, address)) return true;
-    const rondo_foreign_node *work = &node->params.as.foreign;
-    if (node->params.kind != RONDO_NODE_FOREIGN || work->bytes == 0) continue;
-    if ((uintptr_t)address - (uintptr_t)work->address < work->bytes) return true;
-  }
-  return false;
-}
-
 static bool is_host(const visit *at, const void *address) {
-  if (rondo_peers_owner(address) != NULL || has_foreign_memory(at->audit->graph, address)) return false;
+  if (rondo_peers_owner(address) != NULL || rondo_graph_has_foreign_memory(at->audit->graph, address)) return false;
   rondo_device *device = at->audit->graph->device;
   bool is_device = false;
   return device->ops->knows_address == NULL || !device->ops->knows_address(device, address, &is_device) || !is_device;
@@ -184,16 +173,16 @@ static rondo_status check_ranges(const char *what, const rondo_host_range *range
   for (size_t i = 0; i < count; i++) {
     RONDO_TRY(rondo_require(call, what, ranges[i].address));
     if (ranges[i].bytes == 0)
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: range %zu of the %s has no bytes", call, i,
-                        what);
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                        "%s: range %zu of the %s has 0 bytes: leave it out", call, i, what);
   }
   return RONDO_OK;
 }
 
 static bool has_name(const rondo_host_range *range) { return range->name != NULL && range->name[0] != '\0'; }
 
-/* Ranges that the graph reads and writes must not overlap: a copy moved to the front would read results of the last
- * launch. */
+/* Ranges that the graph reads and writes must not overlap. Otherwise a copy that was moved to the front would read the
+ * results of the last launch. */
 static rondo_status check_apart(const rondo_audit_options *o, const rondo_host_range *read, size_t count) {
   for (size_t i = 0; i < count; i++) {
     for (size_t k = 0; k < o->output_count; k++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Moves copies of inputs to the front of their graph: checks that the result stays the same, and keeps the order of the
- * other nodes.
+ * Moves copies of inputs out of a graph, so that they run before it: checks that the result is the same, and keeps the
+ * order of the other nodes.
  */
 #include <assert.h>
 
@@ -16,7 +16,7 @@
 #include "memory/node_addresses.h"
 #include "session/copies/input_copies.h"
 
-/* A copy that is to move to the front. */
+/* A copy that would run before the graph. */
 typedef struct moved_copy {
   const rondo_graph *graph;
   uint32_t slot;
@@ -42,14 +42,14 @@ static rondo_status refuse_access(const moved_copy *copy, const rondo_node_param
 static rondo_status refuse_allocated(const moved_copy *copy, const rondo_node_params *params, uint32_t slot) {
   char label[RONDO_LABEL_BYTES], other[RONDO_LABEL_BYTES];
   const rondo_node_params *own = &rondo_graph_at(copy->graph, copy->slot)->params;
-  return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, copy->slot,
-                         "rondo_graph_audit_copies: %s copies an input to memory that %s of the same graph allocates, "
-                         "and "
-                         "which is not allocated before the graph runs: allocate the input's memory before the capture",
-                         rondo_node_label(label, own, copy->slot), rondo_node_label(other, params, slot));
+  return rondo_fail_node(
+      RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, copy->slot,
+      "rondo_graph_audit_copies: %s copies an input to memory that %s of the same graph allocates, so the "
+      "copy cannot run before the graph: allocate the input's memory before the capture",
+      rondo_node_label(label, own, copy->slot), rondo_node_label(other, params, slot));
 }
 
-/* The bytes that a kernel may access through a pointer: as declared, else up to the end of the allocation. */
+/* The bytes that a kernel may access through a pointer: as declared, or else up to the end of the allocation. */
 static size_t reach_of(const moved_copy *copy, const rondo_kernel_node *kernel, size_t argument, const void *address) {
   if (kernel->arg_bytes != NULL && kernel->arg_bytes[argument] > 0) return kernel->arg_bytes[argument];
   rondo_known_range range;
@@ -64,11 +64,11 @@ static bool accesses_destination(const moved_copy *copy, const rondo_node_params
     if (overlaps(copy, extents[i].address, extents[i].bytes)) return true;
   if (params->kind == RONDO_NODE_FREE) return overlaps(copy, params->as.free_address, 1);
   if (params->kind != RONDO_NODE_KERNEL) return false;
-  rondo_node_address instances[RONDO_MAX_PARAMETERS];
-  const size_t pointers = rondo_node_addresses(params, instances);
+  rondo_node_address addresses[RONDO_MAX_PARAMETERS];
+  const size_t pointers = rondo_node_addresses(params, addresses);
   for (size_t i = 0; i < pointers; i++) {
-    const size_t bytes = reach_of(copy, &params->as.kernel, instances[i].field, instances[i].address);
-    if (overlaps(copy, instances[i].address, bytes)) return true;
+    const size_t bytes = reach_of(copy, &params->as.kernel, addresses[i].field, addresses[i].address);
+    if (overlaps(copy, addresses[i].address, bytes)) return true;
   }
   return false;
 }
@@ -88,7 +88,7 @@ static rondo_status check_graph(const moved_copy *copy, const rondo_graph *graph
   return RONDO_OK;
 }
 
-/* Marks all slots that depend on the copy. `stack` has room for all slots. */
+/* Marks all slots that depend on the copy. `stack` has one element for each slot. */
 static void mark_after(moved_copy *copy, uint32_t *stack) {
   size_t count = 0;
   stack[count++] = copy->slot;
@@ -148,8 +148,8 @@ static bool has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) {
   return false;
 }
 
-/* Adds edges from every remaining predecessor of the node to all of its successors. Removed predecessors have been
- * bridged before. */
+/* Adds edges from each remaining predecessor of the node to all of its successors. Removed predecessors were bridged
+ * before. */
 static rondo_status bridge(bridge_edges *b, uint32_t slot) {
   const rondo_graph_node *node = rondo_graph_at(b->graph, slot);
   for (size_t i = 0; i < node->dependencies.count; i++) {

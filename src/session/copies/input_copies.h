@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Input copies that leave a graph: whoever launches the graph makes them first.
+ * Moves copies of inputs out of a graph. The thread that launches the graph then makes them first.
  */
 #ifndef RONDO_SESSION_COPIES_INPUT_COPIES_H
 #define RONDO_SESSION_COPIES_INPUT_COPIES_H
@@ -8,8 +8,8 @@
 
 #include "graph/graph_internal.h"
 
-/* Succeeds if the copy in this slot of the graph may run before the whole graph: every node that does not depend on it
- * leaves its destination alone. Errors as rondo_graph_audit_copies. */
+/* Succeeds if the copy in this slot may run before the graph, because every node that does not depend on it leaves its
+ * destination alone. Errors as rondo_graph_audit_copies. */
 RONDO_MUST_USE rondo_status rondo_audit_check_movable(const rondo_graph *graph, uint32_t slot);
 
 /* Removes nodes that rondo_audit_check_movable has accepted, given in topological order, and adds edges that keep the

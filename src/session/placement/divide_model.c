@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Divides a model's programs by device, and refuses divisions that cannot be served. The devices and rules are copied
- * when the model is added, and constant from then on.
+ * when the model is added, and do not change after that.
  */
 #include <assert.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static const char *describe(const rondo_division *division, const rondo_crossing
                                            : value->name;
 }
 
-/* Refuses results of one part that another upstream part reads. */
+/* Refuses results of one part that another upstream part reads, and states that two parts read. */
 static rondo_status check_crossings(const rondo_session_model *model, const rondo_division *division) {
   for (size_t i = 0; i < division->crossings.count; i++) {
     const rondo_crossing *crossing = &division->crossings.items[i];
@@ -159,20 +159,12 @@ static rondo_status check_parts(const rondo_session_model *model, const rondo_di
                     model->name, model->session->device->name, device_of(model, division, last));
 }
 
-static bool has_state(const rondo_compiled *compiled, const char *name) {
-  for (size_t i = 0; i < rondo_compiled_count_values(compiled); i++) {
-    const rondo_compiled_value value = rondo_compiled_value_at(compiled, i);
-    if (value.kind == 's' && strcmp(value.name, name) == 0) return true;
-  }
-  return false;
-}
-
-/* States keep their first placement. A different division would create new ones, filled with zeros. */
+/* States must stay on the device of the anchor. A different division would create new states, filled with zeros. */
 static rondo_status check_states(const rondo_session_model *model, const rondo_division_part *part,
                                  const rondo_compiled *anchor, size_t rows) {
   for (size_t i = 0; i < part->program->values.count; i++) {
     const rondo_program_value *value = &part->program->values.items[i];
-    if (value->kind != RONDO_VALUE_STATE || has_state(anchor, value->name)) continue;
+    if (value->kind != RONDO_VALUE_STATE || rondo_values_look_up(anchor, value->name, "s") != NULL) continue;
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE,
                       "the state '%s' of model '%s' is read on %s for %zu rows and on another device for 1 row: place "
                       "it on the same device for every number of rows (rondo_program_place)",
@@ -189,8 +181,8 @@ static rondo_status check_alike(const rondo_model_instance *instance, const rond
     const rondo_upstream_part *upstream = rondo_upstream_find(anchor->upstream, model->devices->items[part->place]);
     if (part->place != 0 && upstream == NULL)
       return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE,
-                        "model '%s' has operators on %s for %zu rows and none for 1 row: divide it in the same way for "
-                        "every number of rows",
+                        "model '%s' has operators on %s for %zu rows and none for 1 row: divide it equally for every "
+                        "number of rows",
                         model->name, model->devices->items[part->place]->name, rows);
     RONDO_TRY(check_states(model, part, part->place == 0 ? anchor->compiled : upstream->compiled, rows));
   }

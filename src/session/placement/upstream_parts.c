@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Compiles, records, runs and waits for upstream parts, and copies their results. Each part has a stream and an arena
- * of its own; the caller has claimed the worker.
+ * Compiles, records, runs and waits for upstream parts, and copies their results. Each part has its own stream and
+ * arena. Threads: the claimant of the worker.
  */
 #include "session/placement/upstream_parts.h"
 
@@ -15,8 +15,6 @@
 #include "tensor/run/arena_use.h"
 #include "tensor/run/named_values.h"
 
-#define TRANSFER_ALIGNMENT 256
-
 /* Parts ------------------------------------------------------------------------------------------------------------ */
 
 rondo_upstream_part *rondo_upstream_find(const rondo_upstream *upstream, const rondo_device *device) {
@@ -30,8 +28,8 @@ static rondo_compiled *compiled_on(const rondo_model_instance *instance, const r
   return part == NULL ? NULL : part->compiled;
 }
 
-rondo_compile_options rondo_upstream_compile_options(const rondo_model_instance *instance, uint32_t place_index) {
-  const rondo_device *device = instance->model->devices->items[place_index];
+rondo_compile_options rondo_upstream_compile_options(const rondo_model_instance *instance, uint32_t device_index) {
+  const rondo_device *device = instance->model->devices->items[device_index];
   const bool is_anchor = instance->anchor.compiled == NULL;
   return (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
                                  .share = compiled_on(is_anchor ? &instance->model->instances[0] : instance, device),
@@ -50,26 +48,14 @@ static rondo_status compile_part(const rondo_model_instance *instance, const ron
   return RONDO_OK;
 }
 
-static void *address_of(const rondo_compiled *compiled, char kind, const char *name) {
-  for (size_t i = 0; i < rondo_compiled_count_values(compiled); i++) {
-    const rondo_compiled_value value = rondo_compiled_value_at(compiled, i);
-    if (value.kind == kind && strcmp(value.name, name) == 0) return value.address;
-  }
-  return NULL;
-}
-
 static size_t bytes_of(const rondo_division *division, const rondo_crossing *crossing) {
   return rondo_shape_bytes(rondo_program_shape(division->program, crossing->value));
-}
-
-static size_t aligned(size_t bytes) {
-  return (bytes + TRANSFER_ALIGNMENT - 1) / TRANSFER_ALIGNMENT * TRANSFER_ALIGNMENT;
 }
 
 size_t rondo_upstream_transfer_bytes(const rondo_division *division) {
   size_t bytes = 0;
   for (size_t i = 0; i < division->crossings.count; i++)
-    bytes += aligned(bytes_of(division, &division->crossings.items[i]));
+    bytes += rondo_staging_align(bytes_of(division, &division->crossings.items[i]));
   return bytes;
 }
 
@@ -78,15 +64,17 @@ static rondo_status list_transfers(rondo_upstream *upstream, const rondo_divisio
   RONDO_TRY(rondo_array_reserve(&upstream->model->session->allocator, &upstream->transfers, count));
   for (size_t i = 0; i < count; i++) {
     const rondo_crossing *crossing = &division->crossings.items[i];
-    const rondo_transfer transfer = {
-        .part = crossing->from,
-        .source = address_of(upstream->parts.items[crossing->from].compiled, 'o', crossing->name),
-        .destination = address_of(to, 'i', crossing->name),
-        .offset = upstream->bytes,
-        .bytes = bytes_of(division, crossing)};
+    const rondo_compiled *from = upstream->parts.items[crossing->from].compiled;
+    const rondo_named_value *source = rondo_values_look_up(from, crossing->name, "o");
+    const rondo_named_value *destination = rondo_values_look_up(to, crossing->name, "i");
+    assert(source != NULL && destination != NULL);
+    const rondo_transfer transfer = {.part = crossing->from,
+                                     .source = source->address,
+                                     .destination = destination->address,
+                                     .offset = upstream->bytes,
+                                     .bytes = bytes_of(division, crossing)};
     upstream->transfers.items[upstream->transfers.count++] = transfer;
-    assert(transfer.source != NULL && transfer.destination != NULL);
-    upstream->bytes += aligned(transfer.bytes);
+    upstream->bytes += rondo_staging_align(transfer.bytes);
   }
   return RONDO_OK;
 }
@@ -125,8 +113,8 @@ void rondo_upstream_destroy(rondo_upstream *upstream, rondo_status *kept) {
   for (size_t i = 0; i < upstream->parts.count; i++) {
     rondo_upstream_part *part = &upstream->parts.items[i];
     rondo_exec_destroy(part->exec);
-    rondo_keep_first(kept, rondo_graph_destroy(part->graph));
-    rondo_keep_first(kept, rondo_compiled_destroy(part->compiled));
+    rondo_status_keep_first(kept, rondo_graph_destroy(part->graph));
+    rondo_status_keep_first(kept, rondo_compiled_destroy(part->compiled));
     rondo_instance_program_free_addresses(upstream->model, part->addresses);
   }
   rondo_array_free(&allocator, &upstream->parts);
@@ -147,7 +135,7 @@ static rondo_status copy_results(const rondo_upstream *upstream, uint32_t number
   return rondo_stage_copy_outputs(upstream->model, stage, upstream->rows, part->addresses, stream);
 }
 
-/* Copies the inputs, runs the work and copies the results, all on the part's stream. */
+/* Copies the inputs, runs the work and copies the results, on the stream of the part. */
 static rondo_status enqueue_part(const rondo_upstream *upstream, uint32_t number, const rondo_stage *stage,
                                  unsigned char *transfer, rondo_status (*work)(rondo_compiled *compiled)) {
   const rondo_upstream_part *part = &upstream->parts.items[number];
@@ -175,14 +163,10 @@ rondo_status rondo_upstream_replay(const rondo_upstream *upstream) {
 }
 
 /* Waits for all parts also after a failure, because they use memory of the instance. */
-rondo_status rondo_upstream_wait(const rondo_upstream *upstream, rondo_status queued) {
-  rondo_saved_error error = {.status = RONDO_OK};
-  if (queued != RONDO_OK) rondo_error_save(&error);
-  for (size_t i = 0; i < upstream->parts.count; i++) {
-    const rondo_status waited = rondo_compiled_synchronize(upstream->parts.items[i].compiled);
-    if (waited != RONDO_OK && error.status == RONDO_OK) rondo_error_save(&error);
-  }
-  return rondo_error_raise(&error);
+rondo_status rondo_upstream_wait(const rondo_upstream *upstream, rondo_status enqueued) {
+  for (size_t i = 0; i < upstream->parts.count; i++)
+    RONDO_THEN(enqueued, rondo_compiled_synchronize(upstream->parts.items[i].compiled));
+  return enqueued;
 }
 
 rondo_status rondo_upstream_copy_results(const rondo_upstream *upstream, rondo_stream *stream,
@@ -201,14 +185,12 @@ static rondo_status record_work(const rondo_upstream *upstream, uint32_t number,
   rondo_upstream_part *part = &upstream->parts.items[number];
   rondo_stream *stream = rondo_compiled_stream(part->compiled);
   RONDO_TRY(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
-  const rondo_status status = enqueue_part(upstream, number, stage, transfer, rondo_compiled_record_into);
-  rondo_saved_error error;
-  rondo_error_save(&error);
-  const rondo_status ended = rondo_capture_end(stream, &part->graph);
-  return status == RONDO_OK ? ended : rondo_error_raise(&error);
+  rondo_status status = enqueue_part(upstream, number, stage, transfer, rondo_compiled_record_into);
+  RONDO_THEN(status, rondo_capture_end(stream, &part->graph));
+  return status;
 }
 
-/* Input copies stay in the graph: their sources never move. */
+/* Copies of inputs stay in the graph, because their sources never move. */
 static rondo_status audit(const rondo_upstream *upstream, const rondo_upstream_part *part, const rondo_stage *stage,
                           const unsigned char *transfer) {
   const rondo_session_model *model = upstream->model;
@@ -227,10 +209,9 @@ static rondo_status audit(const rondo_upstream *upstream, const rondo_upstream_p
 static rondo_status record_part(const rondo_upstream *upstream, uint32_t number, const rondo_stage *stage,
                                 unsigned char *transfer) {
   rondo_upstream_part *part = &upstream->parts.items[number];
-  rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL; /* refuses what a capture must not do */
-  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  rondo_status status = record_work(upstream, number, stage, transfer);
-  rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_THREAD_LOCAL);
+  const rondo_status status = record_work(upstream, number, stage, transfer);
+  (void)rondo_set_capture_mode(before);
   RONDO_TRY(status);
   RONDO_TRY(audit(upstream, part, stage, transfer));
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT,
@@ -250,7 +231,7 @@ rondo_status rondo_upstream_write_state(const rondo_upstream *upstream, const ch
   *out_has = false;
   for (size_t i = 0; upstream != NULL && i < upstream->parts.count; i++) {
     rondo_compiled *compiled = upstream->parts.items[i].compiled;
-    if (address_of(compiled, 's', name) == NULL && address_of(compiled, 'c', name) == NULL) continue;
+    if (rondo_values_look_up(compiled, name, "sc") == NULL) continue;
     *out_has = true;
     RONDO_TRY(rondo_compiled_write(compiled, name, data, bytes));
     RONDO_TRY(rondo_compiled_synchronize(compiled));
@@ -274,9 +255,9 @@ rondo_status rondo_upstream_describe(const rondo_upstream *upstream, rondo_sessi
     rondo_compiled_info compiled = {.struct_size = sizeof compiled};
     RONDO_TRY(rondo_exec_get_info(upstream->parts.items[i].exec, &exec));
     RONDO_TRY(rondo_compiled_get_info(upstream->parts.items[i].compiled, &compiled));
-    inout->nodes += exec.node_count;
-    inout->exec_bytes += exec.host_bytes + exec.device_bytes;
-    inout->arena_bytes += compiled.arena_bytes;
+    inout->info.nodes += exec.node_count;
+    inout->info.exec_bytes += exec.host_bytes + exec.device_bytes;
+    inout->info.arena_bytes += compiled.arena_bytes;
   }
   return RONDO_OK;
 }

@@ -51,14 +51,14 @@ static inline bool rondo_upstream_reads(const rondo_upstream *upstream, size_t i
   return upstream != NULL && (upstream->inputs >> input & 1) != 0;
 }
 
-/* divide_model.c. Checks the devices and rules in the options; copies them; frees them. Without devices they do
- * nothing. */
+/* divide_model.c. Checks the devices and rules in the options; copies them into the model; frees them. Without devices
+ * these functions do nothing. */
 RONDO_MUST_USE rondo_status rondo_model_devices_check(const rondo_session *session, const rondo_model_options *options);
 RONDO_MUST_USE rondo_status rondo_model_devices_fill(rondo_session_model *model, const rondo_model_options *options);
 void rondo_model_devices_free(rondo_session_model *model);
 
-/* divide_model.c. Divides the program; the last part is the main part. Fails if it cannot be served, or is divided
- * differently from the instance's anchor. The caller frees it with rondo_division_free, also after a failure. */
+/* divide_model.c. Divides the program; the last part is the main part. Fails if the division cannot be served, or
+ * differs from that of the instance's anchor. The caller frees it with rondo_division_free, also after a failure. */
 RONDO_MUST_USE rondo_status rondo_model_divide(const rondo_model_instance *instance, const rondo_program *program,
                                                size_t rows, rondo_division *out);
 
@@ -67,36 +67,38 @@ RONDO_MUST_USE rondo_status rondo_model_divide(const rondo_model_instance *insta
 RONDO_MUST_USE rondo_status rondo_upstream_compile(const rondo_model_instance *instance, size_t rows,
                                                    const rondo_division *division, const rondo_compiled *compiled,
                                                    rondo_upstream **out);
-/* Always destroys. A kept failure comes from earlier work that has not been waited for. NULL is allowed. */
+/* Always destroys the parts. Keeps a failure of earlier work that nobody has waited for. NULL is allowed. */
 void rondo_upstream_destroy(rondo_upstream *upstream, rondo_status *kept);
 /* The part on the device; NULL: there is none. `upstream` may be NULL. */
 rondo_upstream_part *rondo_upstream_find(const rondo_upstream *upstream, const rondo_device *device);
-/* How the part on device `place_index` is compiled for the instance. */
-rondo_compile_options rondo_upstream_compile_options(const rondo_model_instance *instance, uint32_t place_index);
+/* The options to compile the part on this device for the instance. */
+rondo_compile_options rondo_upstream_compile_options(const rondo_model_instance *instance, uint32_t device_index);
 
 /* Bytes of host memory that the transfers of a division need. */
 size_t rondo_upstream_transfer_bytes(const rondo_division *division);
 
-/* Records all parts for this staging memory and this memory for transfers. */
+/* Records all parts with this staging memory and this memory for transfers. */
 RONDO_MUST_USE rondo_status rondo_upstream_record(rondo_upstream *upstream, const rondo_stage *stage,
                                                   unsigned char *transfer);
 
-/* Enqueues the recordings; or runs the parts eagerly with any staging memory. They do not wait. */
+/* Enqueues the recordings; enqueues the parts eagerly, with any staging memory. Neither waits. */
 RONDO_MUST_USE rondo_status rondo_upstream_replay(const rondo_upstream *upstream);
 RONDO_MUST_USE rondo_status rondo_upstream_run_eager(const rondo_upstream *upstream, const rondo_stage *stage,
                                                      unsigned char *transfer);
-/* Waits for all parts. Returns their failure, unless `queued` is one. */
-RONDO_MUST_USE rondo_status rondo_upstream_wait(const rondo_upstream *upstream, rondo_status queued);
+/* Waits for all parts, also after a failure, because they use memory of the instance. Returns `enqueued` if that is a
+ * failure, otherwise the first failure of a part. */
+RONDO_MUST_USE rondo_status rondo_upstream_wait(const rondo_upstream *upstream, rondo_status enqueued);
 /* Enqueues the copies of the transferred results to the session's device. */
 RONDO_MUST_USE rondo_status rondo_upstream_copy_results(const rondo_upstream *upstream, rondo_stream *stream,
                                                         const unsigned char *transfer);
 
-/* Writes a state or cell in every part that has it; applies weights to all states. Both wait until it is done. */
+/* Writes a state or cell in every part that has it; applies weights to all states. Both wait until the work is done. */
 RONDO_MUST_USE rondo_status rondo_upstream_write_state(const rondo_upstream *upstream, const char *name,
                                                        const void *data, size_t bytes, bool *out_has);
 RONDO_MUST_USE rondo_status rondo_upstream_apply_weights(const rondo_upstream *upstream, const rondo_weights *weights);
 
-/* Adds the sizes of the recordings; the bytes of arenas and of states that a part does not share. */
+/* Adds the sizes of the recordings to *inout; returns the bytes of arenas; returns the bytes of states that are not
+ * shared. */
 RONDO_MUST_USE rondo_status rondo_upstream_describe(const rondo_upstream *upstream, rondo_session_graph *inout);
 uint64_t rondo_upstream_arena_bytes(const rondo_upstream *upstream);
 uint64_t rondo_upstream_state_bytes(const rondo_upstream *upstream);

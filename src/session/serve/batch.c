@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Batches. The thread that forms a batch runs it: it enqueues parts, as other workers may, waits for theirs, and
+ * Batches. The thread that forms a batch runs its parts, with the help of other workers, waits for all parts, and
  * answers the requests.
  *
- * Everything but the parts themselves runs under the session's lock. Forming a batch does not allocate, and scans a
+ * The parts run without the session's lock, everything else under it. Forming a batch does not allocate, and scans a
  * bounded number of requests.
  */
 #include <assert.h>
@@ -27,7 +27,7 @@ static const rondo_dispatch_table *table_for(const rondo_slot *request, bool is_
   return rondo_model_dispatch_table(request->model, request->mode, is_loaded);
 }
 
-/* Whether several graphs at once would slow other work down, or would find no free worker. */
+/* Whether running several graphs at once would slow down other work, or would find no free worker. */
 static bool is_loaded(const rondo_stream_worker *worker) {
   const rondo_session *session = worker->session;
   if (rondo_session_count_running(session) > 0) return true;
@@ -39,13 +39,14 @@ static bool is_loaded(const rondo_stream_worker *worker) {
 /* Requests that could run together, in the order of the queue. */
 typedef struct batch_candidates {
   const rondo_dispatch_table *table;  /* the table that dispatches them */
-  const rondo_dispatch_table *loaded; /* costs as a share of the time of all workers */
+  const rondo_dispatch_table *loaded; /* its costs are shares of the time of all workers */
   rondo_slot *requests[RONDO_SESSION_MAX_BATCH];
-  size_t rows[RONDO_SESSION_MAX_BATCH]; /* sum of the rows up to and including each request */
+  size_t rows[RONDO_SESSION_MAX_BATCH]; /* the sum of the rows up to and including each request */
   size_t count;
 } batch_candidates;
 
-/* Requests that would run eagerly together do not fit: there is no program for the sum of their rows. */
+/* Whether the request can run with the candidates so far. Not if they would run eagerly, because there is no program
+ * for the sum of their rows. */
 static bool fits(const batch_candidates *c, const rondo_slot *leader, const rondo_slot *request) {
   const size_t rows = c->count == 0 ? 0 : c->rows[c->count - 1], most = c->table->largest_rows;
   if (request->mode != leader->mode) return false;
@@ -53,11 +54,11 @@ static bool fits(const batch_candidates *c, const rondo_slot *leader, const rond
   return c->count == 0 || c->table->entries[rows + request->rows].mode != RONDO_RUN_EAGER;
 }
 
-/* Lists requests of the model from the leader on. It passes over at most MAX_SCANNED that do not fit, to bound the
+/* Lists requests of the model, starting with the leader. Stops after MAX_SCANNED requests that do not fit, to bound the
  * time. */
-static void list_candidates(size_t most_requests, rondo_slot *leader, batch_candidates *c) {
+static void list_candidates(size_t max_requests, rondo_slot *leader, batch_candidates *c) {
   size_t passed = 0;
-  for (rondo_slot *at = leader; at != NULL && c->count < most_requests; at = at->next) {
+  for (rondo_slot *at = leader; at != NULL && c->count < max_requests; at = at->next) {
     if (!fits(c, leader, at)) {
       if (++passed == MAX_SCANNED) return;
       continue;
@@ -68,8 +69,8 @@ static void list_candidates(size_t most_requests, rondo_slot *leader, batch_cand
   }
 }
 
-/* Chooses the smallest number of first candidates whose cost per row is nearly the lowest. Other workers run the rest,
- * and no request waits for others if that saves little. */
+/* Chooses how many of the first candidates run: the smallest number whose cost per row is nearly the lowest. Other
+ * workers run the rest. So no request waits for others if that saves little. */
 static size_t choose_count(const batch_candidates *c) {
   double least = INFINITY;
   for (size_t i = 0; i < c->count; i++) least = fmin(least, rondo_dispatch_table_row_us(c->loaded, c->rows[i]));
@@ -93,34 +94,33 @@ static void take_request(rondo_session *session, rondo_batch *batch, rondo_slot 
   add_request(batch, request);
 }
 
-/* Whether that many more rows run by graphs without taking more time. */
-static bool has_room(const rondo_dispatch_table *table, const rondo_batch *batch, size_t more, float us) {
+/* Whether graphs can run that many more rows in the same time. */
+static bool has_spare_rows(const rondo_dispatch_table *table, const rondo_batch *batch, size_t more, float us) {
   if (more > table->rows || batch->rows > table->rows - more) return false;
   const rondo_dispatch_entry *entry = &table->entries[batch->rows + more];
   return entry->mode != RONDO_RUN_EAGER && entry->us <= us;
 }
 
-/* Adds requests that fit into the padding of the batch, which costs nothing. It scans the oldest requests of the model,
- * also those before the leader and those that choose_count left out, up to MAX_SCANNED.
+/* Adds requests that fit into the padding of the batch, which costs nothing. Scans up to MAX_SCANNED of the oldest
+ * requests of the model, including those before the leader and those that choose_count left out.
  *
- * No request starves. One that is passed over for lack of room waits no longer for it, because the batch takes as long
- * without the others. And a request becomes a leader as soon as its wait is over and no older one is ready, whatever
- * was added to other batches. */
+ * No request starves. A request that does not fit does not wait longer, because the batch takes the same time without
+ * the added ones. And a request becomes a leader when its wait is over and no older request is ready. */
 static void fill_spare_rows(rondo_session *session, rondo_batch *batch, const rondo_dispatch_table *table) {
   const rondo_slot *leader = batch->requests[0];
   const float us = table->entries[batch->rows].us;
   rondo_slot *at = batch->model->waiting.head;
   for (size_t scanned = 0; at != NULL && scanned < MAX_SCANNED; scanned++) {
     rondo_slot *const next = at->next;
-    if (batch->count == session->options.max_batch || !has_room(table, batch, 1, us)) return;
-    if (at->mode == leader->mode && has_room(table, batch, at->rows, us)) take_request(session, batch, at);
+    if (batch->count == session->options.max_batch || !has_spare_rows(table, batch, 1, us)) return;
+    if (at->mode == leader->mode && has_spare_rows(table, batch, at->rows, us)) take_request(session, batch, at);
     at = next;
   }
 }
 
-/* A request that needs more than the largest graph runs without candidates, because they would overtake it repeatedly.
- * Requests in the padding of its last graph wait for all of it, so they are added only up to twice the rows of the
- * largest graph. */
+/* A request that is larger than the largest graph has no candidates, because waiting for others would delay it
+ * repeatedly. Requests in the padding of its last graph wait until all graphs are done, so they are added only if the
+ * batch has at most twice the rows of the largest graph. */
 static void gather(rondo_session *session, rondo_stream_worker *worker, rondo_slot *leader) {
   batch_candidates c = {.table = table_for(leader, worker->batch.is_loaded), .loaded = table_for(leader, true)};
   if (c.table != NULL && leader->rows <= c.table->largest_rows) list_candidates(session->options.max_batch, leader, &c);
@@ -130,8 +130,8 @@ static void gather(rondo_session *session, rondo_stream_worker *worker, rondo_sl
   if (c.table != NULL && worker->batch.rows <= c.table->rows) fill_spare_rows(session, &worker->batch, c.table);
 }
 
-/* Several requests run by graphs, because there is no program for the sum of their rows. A newly formed batch never
- * runs eagerly here, but one half of a failed batch could. */
+/* Finds what runs the batch. Several requests always run by graphs, because there is no program for the sum of their
+ * rows. The table may have an eager entry for half of a failed batch; then the table without eager runs is used. */
 static rondo_dispatch look_up(const rondo_batch *batch, const rondo_dispatch_table *table) {
   const rondo_session_model *model = batch->model;
   const rondo_dispatch found = rondo_dispatch_table_find(table, batch->rows);
@@ -140,7 +140,7 @@ static rondo_dispatch look_up(const rondo_batch *batch, const rondo_dispatch_tab
   return rondo_dispatch_table_find((batch->is_loaded ? &model->loaded : &model->idle)->recorded, batch->rows);
 }
 
-/* Looks up what runs the batch. */
+/* Sets how the batch runs: its graphs, or eagerly, and the reason. */
 static void dispatch(rondo_batch *batch) {
   const rondo_slot *leader = batch->requests[0];
   const rondo_dispatch_table *table = table_for(leader, batch->is_loaded);
@@ -192,10 +192,10 @@ static bool take_part(rondo_batch *batch, rondo_part *out) {
   *out = (rondo_part){.batch = batch, .first = batch->next_row, .rows = left, .graph = graph};
   if (graph != RONDO_EAGER_PART) {
     rondo_session_graph *g = &batch->model->graphs.items[graph];
-    if (left > g->rows) out->rows = g->rows;
-    batch->padding += g->rows - out->rows;
-    g->launches++;
-    g->rows_run += out->rows;
+    if (left > g->info.rows) out->rows = g->info.rows;
+    batch->padding += g->info.rows - out->rows;
+    g->info.launches++;
+    g->info.rows_run += out->rows;
     batch->model->info.launches++;
   }
   if (batch->started == 0) batch->first_graph = graph == RONDO_EAGER_PART ? 0 : graph;
@@ -213,14 +213,14 @@ static void unlink_open(rondo_session *session, rondo_batch *batch) {
   }
 }
 
-/* Takes a sample of a part that had the device for itself and is its whole batch. A part that follows another finds the
- * caches warm. */
+/* Takes a sample of a part that ran alone on the device and is its whole batch. A part that follows another would find
+ * warm caches. */
 static void add_sample(const rondo_stream_worker *worker, const rondo_part *part) {
   if (part->graph != RONDO_EAGER_PART && part->batch->parts == 1)
     rondo_model_add_sample(part->batch->model, part->graph, worker->sample_begin_ns, worker->sample_end_ns);
 }
 
-/* Runs the part without the lock. Other workers may take the parts that are left. */
+/* Runs the part without the lock. Other workers may take the remaining parts. */
 static void run_part(rondo_session *session, rondo_stream_worker *worker, const rondo_part *part) {
   rondo_batch *batch = part->batch;
   if (batch->started == batch->parts) unlink_open(session, batch);
@@ -296,7 +296,7 @@ static void answer_requests(const rondo_batch *batch, const rondo_stream_worker 
 
 /* Failures --------------------------------------------------------------------------------------------------------- */
 
-/* Requests first .. first + count of a batch that failed. */
+/* Requests first to first + count - 1 of a failed batch. */
 typedef struct failed_part {
   size_t first, count;
 } failed_part;
@@ -305,7 +305,7 @@ static bool must_run_in_halves(const rondo_batch *batch) {
   return batch->status != RONDO_OK && batch->status != RONDO_DEVICE_LOST && batch->count > 1;
 }
 
-/* The first half is on top. */
+/* The first half is on top of the stack. */
 static void push_halves(failed_part *stack, size_t *height, failed_part of) {
   const size_t half = of.count / 2;
   stack[(*height)++] = (failed_part){of.first + half, of.count - half};
@@ -320,8 +320,8 @@ static void form_from_half(const rondo_batch *failed, failed_part of, rondo_batc
   out->reason = RONDO_RUN_RETRY;
 }
 
-/* Runs the batch again in two halves, and those that fail in halves again, so that a faulty request fails alone. One
- * faulty request among n costs 2 log n runs. */
+/* Runs the batch again in two halves, and splits failing halves again, so that a faulty request fails alone. One faulty
+ * request among n costs 2 log n runs. */
 static void run_in_halves(rondo_session *session, rondo_stream_worker *worker, const rondo_batch *failed) {
   failed_part stack[RONDO_SESSION_MAX_BATCH];
   size_t height = 0;

@@ -14,7 +14,8 @@ bool rondo_batch_form(rondo_session *session, rondo_stream_worker *worker, uint6
 /* Runs the worker's batch and answers its requests. Releases the lock while it runs. */
 void rondo_batch_run(rondo_session *session, rondo_stream_worker *worker);
 
-/* Runs one part of another worker's batch, if one has not been started. Releases the lock while it runs. */
+/* Runs one part of another worker's batch. Returns false if all parts have been started. Releases the lock while it
+ * runs. */
 bool rondo_batch_run_other_part(rondo_session *session, rondo_stream_worker *worker);
 
 #endif

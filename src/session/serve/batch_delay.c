@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * How long a request waits. It waits for other requests (max_delay_us), or for a running worker to finish, but never
- * past half the time to its deadline.
+ * How long a request waits: for other requests (max_delay_us), or until a running worker finishes, but never longer
+ * than half the time to its deadline.
  *
- * The longest wait of a request is known when it arrives, so its ready times are computed once and put into a search
- * tree. Which of them counts depends on what else waits and runs, and is the same for all requests of a model that ask
- * for the same way; it is determined at each search.
+ * The possible ready times of a request are known when it arrives, so they are computed once and stored in a search
+ * tree. Which of them applies depends on the other requests and the workers. It is the same for all requests of a model
+ * in the same mode, and is determined at each search.
  */
 #include <assert.h>
 
@@ -30,15 +30,14 @@ size_t rondo_session_count_running(const rondo_session *session) {
   return count;
 }
 
-/* Requests do not wait for others once they fill a graph. */
+/* Whether requests wait for others. They do not once they fill a graph. */
 static bool is_delayed(const rondo_session_model *model, rondo_run_mode mode) {
   const rondo_dispatch_table *table = rondo_model_dispatch_table(model, mode, false);
   return !model->session->is_draining && table != NULL && model->waiting_rows < table->largest_rows;
 }
 
-/* With three running workers the device stays occupied while one of them copies. One more worker would take from the
- * others what it gains. So a few rows wait until a worker finishes, and then run together with those that have arrived
- * meanwhile. */
+/* Whether a few rows wait until a worker finishes. With three running workers, the device is busy while one of them
+ * copies, so one more worker gains nothing. The rows that arrive until a worker finishes then run together. */
 static bool waits_for_worker(const rondo_session_model *model, rondo_run_mode mode) {
   const rondo_dispatch_table *loaded = rondo_model_dispatch_table(model, mode, true);
   if (loaded == NULL || rondo_session_count_running(model->session) < MIN_RUNNING_WORKERS) return false;
@@ -77,20 +76,20 @@ void rondo_batch_delay_add(rondo_slot *slot) {
   times[RONDO_WAITING_BOTH] = slot->accepted_ns + (delay > worker_wait ? delay : worker_wait);
   times[RONDO_WAITING_DEADLINE] = slot->deadline_ns;
   slot->waiting.order = ++slot->session->appended;
-  rondo_waiting_tree_append(&slot->model->waiting_by_way[slot->mode], &slot->waiting);
+  rondo_waiting_tree_append(&slot->model->waiting_by_mode[slot->mode], &slot->waiting);
 }
 
 void rondo_batch_delay_remove(rondo_slot *slot) {
-  rondo_waiting_tree_remove(&slot->model->waiting_by_way[slot->mode], &slot->waiting);
+  rondo_waiting_tree_remove(&slot->model->waiting_by_mode[slot->mode], &slot->waiting);
 }
 
 /* Modes that a request can have. */
-static const rondo_run_mode ways[] = {RONDO_RUN_AUTO, RONDO_RUN_RECORDED, RONDO_RUN_EAGER};
-enum { WAYS = sizeof ways / sizeof ways[0] };
+static const rondo_run_mode modes[] = {RONDO_RUN_AUTO, RONDO_RUN_RECORDED, RONDO_RUN_EAGER};
+enum { MODES = sizeof modes / sizeof modes[0] };
 
 static void add_model_times(const rondo_session_model *model, rondo_run_mode mode, uint64_t now, rondo_slot **oldest,
                             uint64_t *next) {
-  const rondo_waiting_tree *waiting = &model->waiting_by_way[mode];
+  const rondo_waiting_tree *waiting = &model->waiting_by_mode[mode];
   if (waiting->root == NULL) return;
   const rondo_waiting_time time = waiting_time_of(model, mode);
   rondo_slot *first = slot_of(rondo_waiting_tree_first(waiting, time, now));
@@ -102,22 +101,22 @@ rondo_slot *rondo_batch_delay_find_ready(const rondo_session *session, uint64_t 
   rondo_slot *oldest = NULL;
   uint64_t next = UINT64_MAX;
   for (const rondo_session_model *m = session->models; m != NULL; m = m->next)
-    for (size_t i = 0; i < WAYS && m->waiting.head != NULL; i++) add_model_times(m, ways[i], now, &oldest, &next);
+    for (size_t i = 0; i < MODES && m->waiting.head != NULL; i++) add_model_times(m, modes[i], now, &oldest, &next);
   *out_wait_ns = next == UINT64_MAX ? UINT64_MAX : next > now ? next - now : 0;
   return oldest;
 }
 
 rondo_slot *rondo_batch_delay_find_expired(const rondo_session_model *model, uint64_t now) {
   rondo_waiting_node *late = NULL;
-  for (size_t i = 0; i < WAYS && late == NULL; i++)
-    late = rondo_waiting_tree_first(&model->waiting_by_way[ways[i]], RONDO_WAITING_DEADLINE, now);
+  for (size_t i = 0; i < MODES && late == NULL; i++)
+    late = rondo_waiting_tree_first(&model->waiting_by_mode[modes[i]], RONDO_WAITING_DEADLINE, now);
   return slot_of(late);
 }
 
 uint64_t rondo_batch_delay_next_deadline(const rondo_session *session) {
   uint64_t next = UINT64_MAX;
   for (const rondo_session_model *m = session->models; m != NULL; m = m->next)
-    for (size_t i = 0; i < WAYS; i++)
-      next = min_of(next, rondo_waiting_tree_earliest(&m->waiting_by_way[ways[i]], RONDO_WAITING_DEADLINE));
+    for (size_t i = 0; i < MODES; i++)
+      next = min_of(next, rondo_waiting_tree_earliest(&m->waiting_by_mode[modes[i]], RONDO_WAITING_DEADLINE));
   return next;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Runs a part of a batch on an instance. It does not allocate once warm, and takes no lock except the timer's
- * (utilisation.c).
+ * Runs a part of a batch on an instance. A part runs as a recorded graph, or eagerly as a graph that is not recorded.
+ * Does not allocate once warm, and takes no lock except the timer's (utilisation.c).
  *
- * The device copies inputs straight from the memory of the requests if it can: always on a CPU device, and from page-
- * locked memory on a GPU. A driver would copy other memory through a buffer of its own and wait, so those rows are
+ * If possible, the device copies inputs directly from the memory of the requests: always on a CPU device, and from
+ * page- locked memory on a GPU. A driver would copy other memory through its own buffer and wait, so these rows are
  * first collected in staging memory. All copies, and the zeros of the padding, form one list, which a GPU runs as one
  * kernel (exec/stream/copy_list.h).
  *
- * Inputs of upstream parts always go through staging memory. Upstream parts run while the other inputs are copied; the
- * graph is launched after their results.
+ * Inputs of upstream parts always go through staging memory. Upstream parts run while the other inputs are copied. The
+ * graph is launched after their results have arrived.
  */
 #include <assert.h>
 #include <string.h>
@@ -22,13 +22,13 @@
 #include "session/staging_memory.h"
 #include "tensor/run/arena_use.h"
 
-/* The rows of a request that belong to the part: they start at `row` of the request and go to `at` in the part. */
+/* The rows of a request that belong to the part. They are at `row` in the request and at `at` in the part. */
 typedef struct piece {
   const rondo_slot *request;
   size_t row, at, rows;
 } piece;
 
-/* The next piece, starting at request *index; false when there is none. */
+/* Finds the next piece, starting at request *index. False: there is none. */
 static bool next_piece(const rondo_part *part, size_t *index, piece *out) {
   const rondo_batch *batch = part->batch;
   for (; *index < batch->count; (*index)++) {
@@ -64,7 +64,7 @@ static void scatter(const rondo_part *part, size_t output, size_t row_bytes, con
 
 /* Copying inputs --------------------------------------------------------------------------------------------------- */
 
-/* The destination of the rows of an input: `address`, which has room for `rows`, through `stage` if needed. */
+/* The destination of an input: `rows` rows at `address`, and the staging memory. */
 typedef struct input_target {
   unsigned char *address;
   unsigned char *stage;
@@ -78,7 +78,7 @@ static bool is_direct(const rondo_part *part, size_t input) {
   return true;
 }
 
-/* Bytes of that many rows of all inputs. */
+/* The size of so many rows of all inputs. */
 static size_t bytes_of(const rondo_session_model *model, size_t rows) {
   size_t bytes = 0;
   for (size_t i = 0; i < model->inputs.count; i++) bytes += model->inputs.items[i].row_bytes * rows;
@@ -93,7 +93,7 @@ static rondo_status copy_direct(const input_target *to, rondo_copy_list *list, c
   return RONDO_OK;
 }
 
-/* Padding is zeros: an index that is valid in every table. Results do not depend on what ran before. */
+/* Padding is zeros, which are valid as indices. So results do not depend on what ran before. */
 static rondo_status fill_padding(const input_target *to, rondo_copy_list *list, const rondo_part *part) {
   return part->rows == to->rows ? RONDO_OK
                                 : rondo_copy_list_add_zeros(list, to->address + part->rows * to->row_bytes,
@@ -128,164 +128,130 @@ static void stage_upstream_inputs(const rondo_upstream *upstream, const rondo_st
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
-/* Waits for enqueued work also after a failure, because it uses memory of the requests. */
-static rondo_status wait_for(const rondo_model_instance *instance, const rondo_instance_program *program,
-                             rondo_status queued) {
-  rondo_saved_error error;
-  if (queued != RONDO_OK) rondo_error_save(&error);
-  const rondo_status waited = program == NULL || program->compiled == NULL
-                                  ? rondo_stream_synchronize(instance->stream)
-                                  : rondo_compiled_synchronize(program->compiled);
-  return queued == RONDO_OK ? waited : rondo_error_raise(&error);
-}
-
 static rondo_stream_worker *worker_of(const rondo_model_instance *instance) {
   return &instance->model->session->workers[instance->worker];
 }
 
-static input_target input_target_of(const rondo_model_instance *instance, const rondo_instance_graph *g, size_t input) {
+/* `address` is NULL if the work does not read the input. The device memory of a function's inputs has the offsets of
+ * the staging memory. */
+static input_target input_target_of(const rondo_model_instance *instance, const rondo_instance_graph *g,
+                                    bool is_recorded, size_t input) {
   const rondo_session_model *model = instance->model;
-  return (input_target){.address = g->copies[input].copy.dst,
-                        .stage = rondo_stage_input(model, &g->stage, input),
-                        .rows = g->rows,
-                        .row_bytes = model->inputs.items[input].row_bytes};
+  input_target to = {.stage = rondo_stage_input(model, &g->stage, input),
+                     .rows = g->rows,
+                     .row_bytes = model->inputs.items[input].row_bytes};
+  if (is_recorded)
+    to.address = g->copies[input].copy.dst;
+  else
+    to.address =
+        instance->tree != NULL ? rondo_stage_device_input(model, &g->stage, input) : g->program.addresses[input];
+  return to;
 }
 
-/* Copies the inputs that no upstream part reads; a graph copies the others itself. The padding of all inputs comes
- * before the copies: a GPU that alternates between fills and copies changes engines and waits. */
-static rondo_status copy_graph_inputs(const rondo_model_instance *instance, const rondo_instance_graph *g,
-                                      const rondo_part *part) {
+static rondo_status copy_input(const input_target *to, rondo_copy_list *list, const rondo_part *part, size_t input,
+                               bool is_direct) {
+  if (to->address == NULL) return RONDO_OK;
+  return is_direct ? copy_direct(to, list, part, input) : copy_through_stage(to, list, part, input);
+}
+
+/* Copies the inputs of the main part. Inputs that upstream parts read are in staging memory already; a recorded graph
+ * copies them itself. The padding of all inputs comes before the copies: a GPU that alternates between fills and copies
+ * changes engines and waits. An eager run has no padding. */
+static rondo_status copy_inputs(const rondo_model_instance *instance, const rondo_instance_graph *g, bool is_recorded,
+                                const rondo_part *part) {
   const size_t inputs = instance->model->inputs.count;
   rondo_copy_list *list = &worker_of(instance)->copies;
   uint64_t direct = 0;
   rondo_copy_list_begin(list, instance->stream, bytes_of(instance->model, g->rows));
   for (size_t i = 0; i < inputs; i++) {
     if (rondo_upstream_reads(g->program.upstream, i) || !is_direct(part, i)) continue;
-    const input_target to = input_target_of(instance, g, i);
+    const input_target to = input_target_of(instance, g, is_recorded, i);
     direct |= UINT64_C(1) << i;
     RONDO_TRY(fill_padding(&to, list, part));
   }
   for (size_t i = 0; i < inputs; i++) {
-    if (rondo_upstream_reads(g->program.upstream, i)) continue;
-    const input_target to = input_target_of(instance, g, i);
-    RONDO_TRY((direct >> i & 1) != 0 ? copy_direct(&to, list, part, i) : copy_through_stage(&to, list, part, i));
+    const input_target to = input_target_of(instance, g, is_recorded, i);
+    if (!rondo_upstream_reads(g->program.upstream, i))
+      RONDO_TRY(copy_input(&to, list, part, i, (direct >> i & 1) != 0));
+    else if (!is_recorded && to.address != NULL)
+      RONDO_TRY(copy_stage(&to, list));
   }
   return rondo_copy_list_end(list);
 }
 
 /* Upstream parts run while the other inputs are copied. */
 static rondo_status run_upstream_and_copy_inputs(const rondo_model_instance *instance, const rondo_instance_graph *g,
-                                                 const rondo_part *part) {
+                                                 bool is_recorded, const rondo_part *part) {
   const rondo_upstream *upstream = g->program.upstream;
   stage_upstream_inputs(upstream, &g->stage, part);
-  rondo_status status = rondo_upstream_replay(upstream);
-  if (status == RONDO_OK) status = copy_graph_inputs(instance, g, part);
+  rondo_status status =
+      is_recorded ? rondo_upstream_replay(upstream) : rondo_upstream_run_eager(upstream, &g->stage, g->transfer);
+  if (status == RONDO_OK) status = copy_inputs(instance, g, is_recorded, part);
   return rondo_upstream_wait(upstream, status);
 }
 
-static rondo_status enqueue_graph(rondo_model_instance *instance, const rondo_instance_graph *g,
-                                  const rondo_part *part) {
+/* A recorded graph, and the body of a function, also copy the outputs. */
+static rondo_status launch(rondo_model_instance *instance, const rondo_instance_graph *g, bool is_recorded) {
+  RONDO_TRY(rondo_model_instance_launch(instance, g, is_recorded));
+  if (is_recorded || instance->tree != NULL) return RONDO_OK;
+  return rondo_stage_copy_outputs(instance->model, &g->stage, g->rows, g->program.addresses, instance->stream);
+}
+
+static rondo_status enqueue(rondo_model_instance *instance, const rondo_instance_graph *g, bool is_recorded,
+                            const rondo_part *part) {
   rondo_stream_worker *worker = worker_of(instance);
   const uint64_t begin_ns = rondo_utilisation_read_clock(worker->session);
-  RONDO_TRY(g->program.upstream == NULL ? copy_graph_inputs(instance, g, part)
-                                        : run_upstream_and_copy_inputs(instance, g, part));
+  if (!is_recorded && g->program.compiled != NULL) rondo_compiled_claim_inputs(g->program.compiled);
+  RONDO_TRY(g->program.upstream == NULL ? copy_inputs(instance, g, is_recorded, part)
+                                        : run_upstream_and_copy_inputs(instance, g, is_recorded, part));
   RONDO_TRY(rondo_utilisation_begin(worker, instance->stream));
-  RONDO_TRY(rondo_model_instance_launch(instance, g, true));
+  RONDO_TRY(launch(instance, g, is_recorded));
   RONDO_TRY(rondo_utilisation_end(worker, instance->stream));
-  worker->enqueue_ns = rondo_utilisation_read_clock(worker->session) - begin_ns;
+  if (is_recorded) worker->enqueue_ns = rondo_utilisation_read_clock(worker->session) - begin_ns;
   rondo_utilisation_collect(worker);
   return RONDO_OK;
 }
 
-static void scatter_outputs(const rondo_session_model *model, const rondo_stage *stage, const rondo_part *part) {
+/* Waits for enqueued work also after a failure, because it uses memory of the requests. */
+static rondo_status wait_for(const rondo_model_instance *instance, rondo_compiled *compiled, rondo_status enqueued) {
+  RONDO_THEN(enqueued,
+             compiled == NULL ? rondo_stream_synchronize(instance->stream) : rondo_compiled_synchronize(compiled));
+  return enqueued;
+}
+
+static rondo_status run(rondo_model_instance *instance, const rondo_instance_graph *g, bool is_recorded,
+                        const rondo_part *part) {
+  const rondo_session_model *model = instance->model;
+  rondo_stream_worker *worker = worker_of(instance);
+  assert(part->rows <= g->rows);
+  worker->sample_begin_ns = rondo_clock_ns();
+  RONDO_TRY(wait_for(instance, g->program.compiled, enqueue(instance, g, is_recorded, part)));
+  worker->sample_end_ns = rondo_clock_ns();
+  rondo_utilisation_keep(worker);
   for (size_t i = 0; i < model->outputs.count; i++)
-    scatter(part, i, model->outputs.items[i].row_bytes, rondo_stage_output(model, stage, i));
+    scatter(part, i, model->outputs.items[i].row_bytes, rondo_stage_output(model, &g->stage, i));
+  return RONDO_OK;
+}
+
+/* Runs the part as a graph of exactly its rows, which is not recorded. */
+static rondo_status run_eager(rondo_model_instance *instance, const rondo_part *part) {
+  rondo_instance_graph g = {.rows = part->rows};
+  if (instance->tree == NULL) RONDO_TRY(rondo_model_instance_find_program(instance, part->rows, &g.program));
+  RONDO_TRY(rondo_model_instance_reserve_eager(instance, part->rows, g.program.upstream));
+  g.stage = instance->eager_stage;
+  g.transfer = instance->eager_transfer.memory;
+  return run(instance, &g, false, part);
 }
 
 static rondo_status run_graph(rondo_model_instance *instance, const rondo_part *part) {
-  const rondo_session_model *model = instance->model;
-  const rondo_instance_graph *g = &instance->graphs.items[part->graph];
-  rondo_stream_worker *worker = worker_of(instance);
-  assert(part->graph < instance->graphs.count && part->rows <= g->rows);
-  worker->sample_begin_ns = rondo_clock_ns();
-  RONDO_TRY(wait_for(instance, &g->program, enqueue_graph(instance, g, part)));
-  worker->sample_end_ns = rondo_clock_ns();
-  rondo_utilisation_keep(worker);
-  scatter_outputs(model, &g->stage, part);
-  return RONDO_OK;
+  assert(part->graph < instance->graphs.count);
+  return run(instance, &instance->graphs.items[part->graph], true, part);
 }
 
-/* There is no padding. */
-static rondo_status copy_eager_input(const input_target *to, rondo_copy_list *list, const rondo_part *part,
-                                     size_t input) {
-  return is_direct(part, input) ? copy_direct(to, list, part, input) : copy_through_stage(to, list, part, input);
-}
-
-/* The device memory of a function's inputs has the offsets of the staging memory. */
-static rondo_status copy_eager_inputs(const rondo_model_instance *instance, const rondo_instance_program *program,
-                                      const rondo_part *part) {
-  const rondo_session_model *model = instance->model;
-  const rondo_stage *stage = &instance->eager_stage;
-  rondo_copy_list *list = &worker_of(instance)->copies;
-  rondo_copy_list_begin(list, instance->stream, bytes_of(model, part->rows));
-  for (size_t i = 0; i < model->inputs.count; i++) {
-    const bool is_upstream = program != NULL && rondo_upstream_reads(program->upstream, i);
-    const input_target to = {
-        .address = program == NULL ? rondo_stage_device_input(model, stage, i) : program->addresses[i],
-        .stage = rondo_stage_input(model, stage, i),
-        .rows = part->rows,
-        .row_bytes = model->inputs.items[i].row_bytes};
-    if (to.address == NULL) continue;
-    RONDO_TRY(is_upstream ? copy_stage(&to, list) : copy_eager_input(&to, list, part, i));
-  }
-  return rondo_copy_list_end(list);
-}
-
-static rondo_status run_upstream_and_copy_eager_inputs(const rondo_model_instance *instance,
-                                                       const rondo_instance_program *program, const rondo_part *part) {
-  const rondo_upstream *upstream = program->upstream;
-  stage_upstream_inputs(upstream, &instance->eager_stage, part);
-  rondo_status status = rondo_upstream_run_eager(upstream, &instance->eager_stage, instance->eager_transfer.memory);
-  if (status == RONDO_OK) status = copy_eager_inputs(instance, program, part);
-  RONDO_TRY(rondo_upstream_wait(upstream, status));
-  return rondo_upstream_copy_results(upstream, instance->stream, instance->eager_transfer.memory);
-}
-
-static rondo_status run_program(const rondo_model_instance *instance, const rondo_instance_program *program,
-                                size_t rows) {
-  RONDO_TRY(rondo_compiled_run_eager(program->compiled));
-  return rondo_stage_copy_outputs(instance->model, &instance->eager_stage, rows, program->addresses, instance->stream);
-}
-
-static rondo_status enqueue_eager(rondo_model_instance *instance, const rondo_instance_program *program,
-                                  const rondo_part *part) {
-  if (program != NULL) rondo_compiled_claim_inputs(program->compiled);
-  RONDO_TRY(program == NULL || program->upstream == NULL ? copy_eager_inputs(instance, program, part)
-                                                         : run_upstream_and_copy_eager_inputs(instance, program, part));
-  RONDO_TRY(rondo_utilisation_begin(worker_of(instance), instance->stream));
-  RONDO_TRY(program == NULL ? rondo_function_instance_call(instance, NULL, &instance->eager_stage, part->rows)
-                            : run_program(instance, program, part->rows));
-  RONDO_TRY(rondo_utilisation_end(worker_of(instance), instance->stream));
-  rondo_utilisation_collect(worker_of(instance));
-  return RONDO_OK;
-}
-
-static rondo_status run_eager(rondo_model_instance *instance, const rondo_part *part) {
-  const rondo_instance_program *program = NULL;
-  if (instance->tree == NULL) RONDO_TRY(rondo_model_instance_find_program(instance, part->rows, &program));
-  RONDO_TRY(rondo_model_instance_reserve_eager(instance, part->rows, program == NULL ? NULL : program->upstream));
-  RONDO_TRY(wait_for(instance, program, enqueue_eager(instance, program, part)));
-  rondo_utilisation_keep(worker_of(instance));
-  scatter_outputs(instance->model, &instance->eager_stage, part);
-  return RONDO_OK;
-}
-
-/* Relaxed mode leaves captures of other threads alone. */
 rondo_status rondo_part_run(rondo_model_instance *instance, const rondo_part *part) {
   assert(part->rows > 0 && part->first + part->rows <= part->batch->rows);
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
-  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  rondo_status status = part->graph == RONDO_EAGER_PART ? run_eager(instance, part) : run_graph(instance, part);
-  const rondo_status back = rondo_capture_exchange_thread_mode(&mode);
-  return status == RONDO_OK ? back : status;
+  const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
+  const rondo_status status = part->graph == RONDO_EAGER_PART ? run_eager(instance, part) : run_graph(instance, part);
+  (void)rondo_set_capture_mode(before);
+  return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The queue. A caller of rondo_session_run that finds a free worker runs the next batch itself; otherwise the threads
- * of the workers do.
+ * The queue and tickets. A caller of rondo_session_run that finds a free worker runs the next batch itself. Otherwise
+ * the threads of the workers do.
  */
 #include <assert.h>
 #include <limits.h>
@@ -11,6 +11,7 @@
 #include "exec/api_check.h"
 #include "memory/host_memory.h"
 #include "session/model_capture.h"
+#include "session/model_values.h"
 #include "session/serve/batch.h"
 #include "session/serve/batch_delay.h"
 #include "session/serve/request_queue.h"
@@ -46,7 +47,7 @@ void rondo_queue_remove(rondo_session *session, rondo_slot *slot) {
   rondo_batch_delay_remove(slot);
 }
 
-/* Asserts the list of a model's waiting requests, and that the trees hold the same ones. */
+/* Asserts the list of a model's waiting requests, and that the trees contain the same number of them. */
 static void check_model_queue(const rondo_session_model *model, uint64_t next_deadline_ns, size_t *inout_waiting) {
   size_t count = 0, rows = 0, nodes = 0;
   const rondo_slot *last = NULL;
@@ -60,7 +61,7 @@ static void check_model_queue(const rondo_session_model *model, uint64_t next_de
   }
   assert(model->waiting.tail == last);
   assert(model->waiting_rows == rows);
-  for (size_t i = 0; i < RONDO_RUN_CAPTURED; i++) nodes += rondo_waiting_tree_check(&model->waiting_by_way[i]);
+  for (size_t i = 0; i < RONDO_RUN_CAPTURED; i++) nodes += rondo_waiting_tree_check(&model->waiting_by_mode[i]);
   assert(nodes == count);
   *inout_waiting += count;
   (void)next_deadline_ns, (void)rows, (void)nodes, (void)last;
@@ -74,7 +75,7 @@ void rondo_session_queue_check(const rondo_session *session) {
   (void)waiting;
 }
 
-/* Short queues only: the check takes time for each request that waits. */
+/* Checks short queues only, because the check takes time for each waiting request. */
 static void check_short_queue(const rondo_session *session) {
 #ifndef NDEBUG
   if (session->waiting <= SHORT_QUEUE) rondo_session_queue_check(session);
@@ -130,25 +131,19 @@ void rondo_queue_expire(rondo_session *session, uint64_t now) {
 /* Accepting -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status check_count(const char *call, const rondo_session_model *model, const char *what, size_t count,
-                                size_t said) {
-  if (said == 0 || said == count) return RONDO_OK;
+                                size_t given) {
+  if (given == 0 || given == count) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
                     "%s: model '%s' has %zu %s%s, and the request gives %zu: give as many", call, model->name, count,
-                    what, count == 1 ? "" : "s", said);
+                    what, count == 1 ? "" : "s", given);
 }
 
 static rondo_status check_values(const char *call, const rondo_session_model *model, const rondo_request *r) {
   RONDO_TRY(check_count(call, model, "input", model->inputs.count, r->input_count));
   RONDO_TRY(check_count(call, model, "output", model->outputs.count, r->output_count));
-  for (size_t i = 0; i < model->inputs.count; i++) {
-    size_t bytes;
+  for (size_t i = 0; i < model->inputs.count; i++)
     RONDO_TRY(rondo_require(call, model->inputs.items[i].name, r->inputs[i]));
-    if (!rondo_checked_multiply(model->inputs.items[i].row_bytes, r->rows, &bytes))
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                        "%s: %zu rows of '%s' do not fit the address space: give fewer rows", call, r->rows,
-                        model->inputs.items[i].name);
-  }
-  return RONDO_OK;
+  return rondo_model_check_rows(call, model, r->rows);
 }
 
 static rondo_status check_request(const char *call, const rondo_request *r) {
@@ -169,7 +164,7 @@ static rondo_status check_state(const char *call, rondo_session *session, rondo_
                       call);
   if (model->is_changing && session->capturing != model)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
-                      "%s: model '%s' is being captured or changed", call, model->name);
+                      "%s: model '%s' is being captured or changed: try again after that", call, model->name);
   const bool wants_graph = r->mode == RONDO_RUN_RECORDED || (session->options.strict && r->mode == RONDO_RUN_AUTO);
   if (wants_graph && model->idle.any == NULL && session->capturing != model)
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
@@ -196,7 +191,7 @@ static rondo_status take_slot(const char *call, rondo_session_model *model, rond
   return RONDO_OK;
 }
 
-/* A bit for each input that the device can copy without staging memory. */
+/* Sets a bit for each input that the device can copy without staging memory. */
 static uint64_t find_direct(const rondo_session_model *model, const rondo_request *r) {
   rondo_device_memory *memory = rondo_device_memory_made(model->session->device);
   uint64_t direct = 0;
@@ -221,7 +216,7 @@ static void fill_slot(rondo_slot *slot, rondo_session_model *model, const rondo_
   if (r->outputs != NULL) memcpy(slot->outputs, r->outputs, model->outputs.count * sizeof *slot->outputs);
   slot->answer = (rondo_answer){.struct_size = sizeof slot->answer};
   slot->state = RONDO_SLOT_QUEUED;
-  atomic_store_explicit(&slot->done, PENDING, memory_order_release); /* releases the new number with it */
+  atomic_store_explicit(&slot->done, PENDING, memory_order_release); /* also publishes the new number */
 }
 
 /* Under the lock. A request in capture mode is not queued. */
@@ -248,7 +243,7 @@ static rondo_status read_request(const char *call, rondo_session *session, const
 
 /* Capture mode ----------------------------------------------------------------------------------------------------- */
 
-/* Under the lock, which is released during the recording. One thread records at a time. */
+/* Under the lock, which is released while recording. One thread records at a time. */
 static void record(rondo_session *session, rondo_slot *slot) {
   rondo_session_model *model = slot->model;
   while (model->is_recording) pthread_cond_wait(&session->change, &session->lock);
@@ -289,7 +284,7 @@ static void wait_until_done(rondo_slot *slot) {
       rondo_futex_wait_for(&slot->done, SLEPT_ON, deadline - now);
     } else {
       wait_past_deadline(slot);
-      deadline = UINT64_MAX; /* it runs, or is done */
+      deadline = UINT64_MAX; /* the request runs or is done */
     }
   }
 }
@@ -319,7 +314,7 @@ void rondo_slots_init_numbers(rondo_slot *slots, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) atomic_init(&slots[i].number, RONDO_SLOT_REUSED | (uint64_t)i << 1);
 }
 
-/* The slot of the ticket's request; NULL: the ticket is not one of the session's. */
+/* The slot of the ticket; NULL: the session has no such ticket. */
 static rondo_slot *find_slot(rondo_ticket ticket) {
   const uint64_t index = ticket.number % RONDO_SLOT_REUSED >> 1;
   const bool is_one = (ticket.number & RONDO_SLOT_CLAIMED) == 0 && index < ticket.session->options.max_queue;
@@ -356,7 +351,7 @@ rondo_status rondo_ticket_wait(rondo_ticket ticket, rondo_answer *out_answer) {
   return finish_ticket(slot, out_answer);
 }
 
-/* What was read belongs to the ticket if the slot had its number both before and after. */
+/* The state that was read belongs to the ticket if the slot has its number before and after reading. */
 rondo_status rondo_ticket_query(rondo_ticket ticket) {
   static const char call[] = "rondo_ticket_query";
   RONDO_TRY(rondo_require(call, "the ticket", ticket.session));
@@ -397,8 +392,8 @@ static rondo_stream_worker *find_free_worker(rondo_session *session) {
   return NULL;
 }
 
-/* Under the lock. The caller runs one batch on a free worker; if there is none, a worker's thread is woken. Failures of
- * other requests are not the caller's. */
+/* Under the lock. If a worker is free, runs one batch on it. Failures of other requests do not change the caller's last
+ * error. */
 static void run_or_wake(rondo_session *session) {
   rondo_stream_worker *worker = find_free_worker(session);
   uint64_t wait_ns;

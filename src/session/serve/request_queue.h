@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Requests: a bounded number of slots, a queue for each model, and tickets. A ticket holds the number of a slot. The
- * number of a slot changes when the slot is used again, so a stale ticket is recognised.
+ * Requests: a bounded number of slots, a queue for each model, and tickets. A ticket contains the number of a slot,
+ * which changes when the slot is used again. So a stale ticket is recognised.
  */
 #ifndef RONDO_SESSION_SERVE_REQUEST_QUEUE_H
 #define RONDO_SESSION_SERVE_REQUEST_QUEUE_H
@@ -10,13 +10,13 @@
 /* Gives new slots their numbers. */
 void rondo_slots_init_numbers(rondo_slot *slots, uint32_t count);
 
-/* Under the lock. Append puts a request at the end of the queue, and remove takes it out. Finish answers a request:
- * after a failure, `status` and the thread's last error are its result. */
+/* Under the lock. Append adds a request to the end of the queue, and remove removes it. Finish answers a request; after
+ * a failure, its result is `status` with the thread's last error. */
 void rondo_queue_append(rondo_session *session, rondo_slot *slot);
 void rondo_queue_remove(rondo_session *session, rondo_slot *slot);
 void rondo_slot_finish(rondo_slot *slot, rondo_status status);
 
-/* Removes requests whose deadline is at or before `now`, and fails them. */
+/* Under the lock. Removes requests whose deadline is at or before `now`, and fails them. */
 void rondo_queue_expire(rondo_session *session, uint64_t now);
 
 /* Under the lock. Walks the queues of all models and asserts that lists, trees and counters agree. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The union of time spans, as a sorted array of disjoint spans. The oldest span is settled, that is added to a sum,
- * when the array is full.
+ * The union of time spans, as a sorted array of disjoint spans. When the array is full, the oldest span is settled: its
+ * length is added to a sum.
  */
 #include "session/serve/span_union.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Replaces the spans first .. last, which the new span covers. */
+/* Replaces the spans first to last - 1, which the new span covers. */
 static void replace(rondo_span_union *b, size_t first, size_t last, double begin, double end) {
   const size_t after = b->count - last;
   memmove(b->begin + first + 1, b->begin + last, after * sizeof *b->begin);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Claims of stream workers, and their threads. A worker's thread runs batches, then parts of other batches, then makes
- * outdated dispatch tables; otherwise it sleeps until it is woken or a request becomes ready.
+ * Claims of stream workers, and their threads. The thread of a worker looks for work in this order: a batch, a part of
+ * another batch, outdated dispatch tables. Without work it sleeps until it is woken or a request becomes ready.
  *
- * No work is left undone. A thread sleeps only after it has looked for all kinds of work, with a timer for the next
- * request that becomes ready. Whoever adds work, or releases a worker, looks for work itself or wakes one sleeping
- * worker; whoever takes work does the same for what remains. A thread that wakes while its worker is claimed passes the
- * wake-up on. If no worker is free and asleep, each of them looks for work, or is released, later.
+ * No work is lost:
+ * - A thread sleeps only after it has looked for all kinds of work. A timer wakes it for the next request that becomes
+ *   ready.
+ * - A thread that adds work or releases a worker then looks for work itself, or wakes one sleeping worker. A thread
+ * that takes work does the same for the remaining work.
+ * - A thread that wakes while its worker is claimed wakes another one instead.
+ * - If no worker is both free and asleep, each worker will look for work or be released later.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <assert.h>
@@ -18,8 +21,8 @@
 
 /* Claims ----------------------------------------------------------------------------------------------------------- */
 
-/* The caller comes before requests: while requests keep coming, a worker would otherwise be claimed again before the
- * caller wakes. */
+/* The caller takes precedence over requests. Otherwise, while requests keep coming, the worker would be claimed for
+ * them before the caller wakes. */
 void rondo_stream_worker_claim(rondo_stream_worker *worker) {
   rondo_session *session = worker->session;
   worker->claims_waiting++;
@@ -43,10 +46,10 @@ void rondo_stream_worker_release(rondo_stream_worker *worker) {
   rondo_stream_workers_wake_for_rest(worker->session);
 }
 
-/* Calls that claim workers take turns. Without turns, a capture, which claims one worker after the other, would have
- * the next one before a call that needs all of them wakes; and while that call waits, requests are held back. Taking a
- * stream for manual runs takes no turn, because a call whose turn it is may wait for that stream. A caller that has a
- * worker never waits for a turn. */
+/* Calls that claim workers do so in the order in which they arrive. Otherwise a capture, which claims one worker after
+ * the other, would get the next worker before a call that needs all of them wakes; and requests are held back while
+ * that call waits. Taking a stream for manual runs does not wait for a turn, because the call that has the turn may
+ * wait for that stream. A caller that has a worker never waits for a turn. */
 static void await_turn(rondo_session *session) {
   const uint64_t turn = session->next_turn++;
   while (session->current_turn != turn) pthread_cond_wait(&session->change, &session->lock);
@@ -63,11 +66,13 @@ void rondo_session_claim(rondo_session *session, uint32_t number) {
   await_turn(session);
   rondo_stream_worker_claim(&session->workers[number]);
   end_turn(session);
+  session->workers[number].mode_before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
   pthread_mutex_unlock(&session->lock);
 }
 
 void rondo_session_release(rondo_session *session, uint32_t number) {
   pthread_mutex_lock(&session->lock);
+  (void)rondo_set_capture_mode(session->workers[number].mode_before);
   rondo_stream_worker_release(&session->workers[number]);
   pthread_mutex_unlock(&session->lock);
 }
@@ -96,9 +101,9 @@ static void hold_requests_back(rondo_session *session, bool *inout_is_held_back,
   if (!wanted) rondo_stream_workers_wake_for_rest(session);
 }
 
-/* Claims all at once: a call that kept some and waited for others could deadlock with a caller that has one stream for
- * manual runs and wants another. Requests are held back, or some worker would always run one; but not while a stream is
- * taken, because its user may wait for a request before giving it back. */
+/* Claims all workers at once. A call that kept some and waited for others could deadlock with a caller that has one
+ * stream for manual runs and wants another. Requests are held back, or some worker would always be busy. They are not
+ * held back while a stream is taken for manual runs, because its user may wait for a request before giving it back. */
 void rondo_session_claim_all(rondo_session *session) {
   bool is_held_back = false;
   pthread_mutex_lock(&session->lock);
@@ -110,11 +115,13 @@ void rondo_session_claim_all(rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++) session->workers[i].is_claimed = true;
   hold_requests_back(session, &is_held_back, false);
   end_turn(session);
+  session->workers[0].mode_before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
   pthread_mutex_unlock(&session->lock);
 }
 
 void rondo_session_release_all(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
+  (void)rondo_set_capture_mode(session->workers[0].mode_before);
   for (uint32_t i = 0; i < session->options.streams; i++) session->workers[i].is_claimed = false;
   pthread_cond_broadcast(&session->change);
   rondo_stream_workers_wake_for_rest(session);
@@ -153,10 +160,9 @@ static void sleep_for(rondo_stream_worker *worker, uint64_t wait_ns) {
   worker->is_asleep = false;
 }
 
-/* With the worker claimed. Returns whether there was work. A thread that runs a batch completes it alone and, while
- * other workers run its parts, waits with an idle worker. So a thread helps with other batches only if it has none of
- * its own. */
-static bool do_something(rondo_session *session, rondo_stream_worker *worker, uint64_t *out_wait_ns) {
+/* Returns whether there was work. The worker is claimed. A thread helps with other batches only if it cannot form its
+ * own: the thread of a batch waits, with an idle worker, until other workers have run their parts of it. */
+static bool run_batch_or_part(rondo_session *session, rondo_stream_worker *worker, uint64_t *out_wait_ns) {
   if (!rondo_batch_form(session, worker, out_wait_ns)) return rondo_batch_run_other_part(session, worker);
   rondo_batch_run(session, worker);
   return true;
@@ -172,7 +178,7 @@ void *rondo_stream_worker_main(void *argument) {
     bool has_done = false;
     if (rondo_stream_worker_is_free(worker)) {
       worker->is_claimed = true;
-      has_done = do_something(session, worker, &wait_ns);
+      has_done = run_batch_or_part(session, worker, &wait_ns);
       worker->is_claimed = false;
       if (has_done) pthread_cond_broadcast(&session->change);
     } else {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Stream workers: each stream of the session has a thread. A worker is claimed by its thread or by a caller; only the
- * claimant uses the instances of models on that stream.
+ * Stream workers: each stream of the session has a thread. The thread or a caller claims the worker; only the claimant
+ * uses the instances of models on that stream.
  */
 #ifndef RONDO_SESSION_SERVE_STREAM_WORKER_H
 #define RONDO_SESSION_SERVE_STREAM_WORKER_H
 
 #include "session/session_internal.h"
 
-/* All of these are called under the lock. Claiming waits, and releases the lock meanwhile. */
+/* The following functions are called under the lock. Claiming waits, and releases the lock while it waits. */
 static inline bool rondo_stream_worker_is_free(const rondo_stream_worker *worker) {
   return !worker->is_claimed && worker->claims_waiting == 0;
 }
@@ -23,13 +23,14 @@ bool rondo_session_has_manual_stream(const rondo_session *session);
 /* Wakes the threads of up to `count` workers that are free and asleep. */
 void rondo_stream_workers_wake(rondo_session *session, size_t count);
 
-/* Wakes one if there is work. Call it after adding work, releasing a worker, or taking a part of the work. */
+/* Wakes one worker if there is work. Call it after adding work, releasing a worker, or taking a part of the work. */
 static inline void rondo_stream_workers_wake_for_rest(rondo_session *session) {
   const bool is_outdated = session->has_outdated && !session->is_renewing;
   if (session->waiting > 0 || session->open != NULL || is_outdated) rondo_stream_workers_wake(session, 1);
 }
 
-/* Without the lock. Claims one worker, or all of them at once, and releases them. */
+/* Without the lock. Claims one worker, or all of them at once, and releases them. In between, the thread is in relaxed
+ * capture mode. */
 void rondo_session_claim(rondo_session *session, uint32_t number);
 void rondo_session_release(rondo_session *session, uint32_t number);
 void rondo_session_claim_all(rondo_session *session);

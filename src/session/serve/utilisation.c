@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Utilisation of the device and of the host, in sessions that are timed.
  *
- * Asking a driver for the distance of two events takes as long as a small graph. So a thread does it after it has
- * enqueued its next work, and no answer waits for it unless the work is shorter. Each thread also counts for one other
- * worker, so that spans of idle workers are counted in time.
+ * Querying the time between two events takes as long as a small graph. So a thread does it after it has enqueued its
+ * next work, and the answers of that work wait for it only if the work is shorter. Each thread also counts a span of
+ * one other worker, so that spans of idle workers are counted in time.
  *
  * The lock of a timer guards its last span; the session's lock guards the sums. A failure here never fails a request;
  * rondo_session_get_usage reports it.
@@ -16,8 +16,8 @@
 #include "session/session.h"
 #include "session/session_internal.h"
 
-#define MAX_ORIGIN_DISTANCE_US \
-  1e6 /* up to this distance a single-precision number of milliseconds is exact to 0.06 us */
+/* Up to this distance, a single-precision number of milliseconds is exact to 0.06 us. */
+#define MAX_ORIGIN_DISTANCE_US 1e6
 
 static rondo_status make_event(rondo_session *session, rondo_event **out) {
   const rondo_event_options options = {RONDO_EVENT_OPTIONS_INIT, .timing = true};
@@ -38,8 +38,8 @@ static rondo_status begin_epoch(rondo_session *session) {
   rondo_stream *stream = NULL;
   RONDO_TRY(rondo_stream_create(session->device, NULL, &stream));
   rondo_status status = rondo_event_record(session->epoch, stream);
-  rondo_keep_first(&status, rondo_stream_synchronize(stream));
-  rondo_keep_first(&status, rondo_stream_destroy(stream));
+  rondo_status_keep_first(&status, rondo_stream_synchronize(stream));
+  rondo_status_keep_first(&status, rondo_stream_destroy(stream));
   return status;
 }
 
@@ -75,8 +75,8 @@ rondo_status rondo_utilisation_end(rondo_stream_worker *worker, rondo_stream *st
   return end == NULL ? RONDO_OK : rondo_event_record(end, stream);
 }
 
-/* The span before has been counted already, or is being counted by whoever has the lock, because counting follows all
- * enqueued work. */
+/* The previous span has been counted, or the thread that has the timer's lock is counting it, because counting follows
+ * the enqueuing of each work. */
 void rondo_utilisation_keep(rondo_stream_worker *worker) {
   rondo_stream_timer *t = &worker->timer;
   if (t->current.begin == NULL) return;
@@ -88,7 +88,7 @@ void rondo_utilisation_keep(rondo_stream_worker *worker) {
   pthread_mutex_unlock(&t->lock);
 }
 
-/* The begin of the last span, on the session's clock. */
+/* Finds the begin of the last span, on the session's clock. */
 static rondo_status find_begin(const rondo_session *session, const rondo_stream_timer *t, double *out_us) {
   double us;
   RONDO_TRY(rondo_event_elapsed(t->has_origin ? t->origin : session->epoch, t->last.begin, &us));
@@ -140,8 +140,8 @@ static bool try_count(rondo_session *session, rondo_stream_timer *t) {
   return pthread_mutex_trylock(&t->lock) == 0 && count_and_unlock(session, t);
 }
 
-/* Counts its own span and that of one other worker: spans should arrive nearly in order, and those of idle workers
- * would come late. */
+/* Counts the span of this worker and that of one other worker. Spans should be added nearly in order, and those of idle
+ * workers would otherwise come late. */
 void rondo_utilisation_collect(rondo_stream_worker *worker) {
   rondo_session *session = worker->session;
   const uint32_t count = session->options.streams;

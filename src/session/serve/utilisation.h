@@ -7,9 +7,9 @@
 
 #include "session/session_internal.h"
 
-/* `begin` and `end` record the events around a part's work, and `keep` is called once it is done; the caller has
- * claimed the worker. `collect` counts the spans that were kept. `read_clock` returns 0 in a session that is not timed.
- * The two `count` functions are called under the session's lock. */
+/* `begin` and `end` record the events around the work of a part, and `keep` is called when it is done; the caller has
+ * claimed the worker. `collect` counts the kept spans. `read_clock` returns 0 in a session that is not timed. The two
+ * `count` functions are called under the session's lock. */
 RONDO_MUST_USE rondo_status rondo_utilisation_open(rondo_session *session);
 void rondo_utilisation_close(rondo_session *session);
 RONDO_MUST_USE rondo_status rondo_utilisation_begin(rondo_stream_worker *worker, rondo_stream *stream);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A treap: a search tree by order whose nodes also form a heap by priority. The priority is a hash of the order, which
- * users of the session cannot choose. Removing a node merges its two subtrees.
+ * A treap: a search tree by order whose nodes also form a heap by priority. The priority is a hash of the order, so
+ * users of the session cannot choose it. Removing a node merges its two subtrees.
  */
 #include "session/serve/waiting_requests.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A search tree of waiting requests, in the order of their arrival. Each node holds the earliest times of its subtree.
- * So the first request that is ready by some time, and the earliest time of all, are found in O(log n) steps.
+ * A search tree of waiting requests, in the order of their arrival. Each node stores the earliest times of its subtree,
+ * so finding the first request that is ready at a given time, or the earliest time of all, takes O(log n) steps.
  *
  * The nodes belong to the caller, and nothing is allocated. Pure; thread-compatible.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Chooses batch sizes for a history of requests, alone and together. It records and measures a few sizes, interpolates
- * the costs of the others, and records the best ones on all streams. It also measures the graphs once all of them are
- * recorded. The model is changing meanwhile; workers are claimed for each recording and measurement.
+ * Chooses batch sizes for a history of requests, which run alone or together. Records and measures a few sizes,
+ * interpolates the costs of the others, and records the best ones on all streams. Measures the graphs when all of them
+ * are recorded. The model is changing; workers are claimed for each recording and measurement.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -18,9 +18,9 @@
 #include "session/sizing/workload.h"
 
 enum { EVEN_PROBES = 12, MAX_CANDIDATES = 512, MAX_CANDIDATES_WITH_BUDGET = 48 };
-#define COST_TOLERANCE 1.002 /* relative to the lowest cost: times are not known more precisely */
-#define DOUBLING_GAIN 0.9    /* the cost of a row must fall at least to this share when the rows double */
-#define MAX_RUN_US 20000     /* a graph that takes longer fills the device */
+#define COST_TOLERANCE 1.002 /* relative to the lowest cost, because times are not known more precisely */
+#define DOUBLING_GAIN 0.9    /* when the rows double, the cost of a row must fall to this share or below */
+#define MAX_RUN_US 20000     /* a graph that takes longer fills the device, so larger ones are not tried */
 enum { DEFAULT_TIMES = 4, MAX_DOUBLINGS = 16 };
 
 /* Measuring all graphs --------------------------------------------------------------------------------------------- */
@@ -29,16 +29,7 @@ static rondo_status measure_graphs(rondo_session_model *model) {
   double run_us[RONDO_SESSION_MAX_SIZES], eager_us[RONDO_SESSION_MAX_SIZES];
   RONDO_TRY(rondo_model_instance_measure(&model->instances[0], run_us, eager_us));
   rondo_model_set_times(model, run_us, eager_us, false);
-  return RONDO_OK;
-}
-
-static rondo_status measure_instances(rondo_session_model *model) {
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
-  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  rondo_status status = measure_graphs(model);
-  if (status == RONDO_OK) status = rondo_model_measure_overlaps(model);
-  rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
-  return status;
+  return rondo_model_measure_overlaps(model);
 }
 
 /* Extra time of eager runs ----------------------------------------------------------------------------------------- */
@@ -48,8 +39,8 @@ static int by_requests(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* The share of requests for which a stream has no cached program, if it caches the most frequent numbers of rows.
- * Without a history: all. */
+/* Finds the share of requests for which a stream has no cached program if it caches the most frequent numbers of rows.
+ * It is 1 without a history. */
 static rondo_status find_miss_share(rondo_session_model *model, double *out_share) {
   const rondo_allocator *allocator = &model->session->allocator;
   const size_t room = model->history.count;
@@ -71,7 +62,7 @@ static rondo_status find_miss_share(rondo_session_model *model, double *out_shar
 static rondo_status find_eager_extra(rondo_session_model *model) {
   double misses, capture_us = 0;
   RONDO_TRY(find_miss_share(model, &misses));
-  for (size_t i = 0; i < model->graphs.count; i++) capture_us += model->graphs.items[i].capture_us;
+  for (size_t i = 0; i < model->graphs.count; i++) capture_us += model->graphs.items[i].info.capture_us;
   model->eager_extra_us = misses * capture_us / (double)model->graphs.count;
   return RONDO_OK;
 }
@@ -79,7 +70,7 @@ static rondo_status find_eager_extra(rondo_session_model *model) {
 rondo_status rondo_model_measure(rondo_session_model *model) {
   if (model->graphs.count == 0) return RONDO_OK;
   rondo_session_claim_all(model->session);
-  const rondo_status status = measure_instances(model);
+  const rondo_status status = measure_graphs(model);
   rondo_session_release_all(model->session);
   RONDO_TRY(status);
   RONDO_TRY(find_eager_extra(model));
@@ -87,20 +78,15 @@ rondo_status rondo_model_measure(rondo_session_model *model) {
 }
 
 static rondo_status measure_on_first_worker(rondo_session_model *model, double *out_us) {
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   rondo_session_claim(model->session, 0);
-  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
-  if (status == RONDO_OK) {
-    status = rondo_model_instance_measure(&model->instances[0], out_us, NULL);
-    rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
-  }
+  const rondo_status status = rondo_model_instance_measure(&model->instances[0], out_us, NULL);
   rondo_session_release(model->session, 0);
   return status;
 }
 
 /* Sizes beyond the largest request --------------------------------------------------------------------------------- */
 
-/* Measures the graph that was recorded last, as a share of the time of all workers. */
+/* Measures the graph that was recorded last: its share of the time of all workers. */
 static rondo_status measure_last(rondo_session_model *model, double *out_us) {
   const size_t last = model->graphs.count - 1;
   for (uint32_t i = 0; i < model->session->options.streams; i++)
@@ -108,27 +94,22 @@ static rondo_status measure_last(rondo_session_model *model, double *out_us) {
   return rondo_model_measure_share(model, last, out_us);
 }
 
-/* Records a graph, which stays until the doublings are known, and measures what one of its rows costs. */
+/* Records a graph, and measures the cost of one of its rows. */
 static rondo_status measure_row(rondo_session_model *model, size_t rows, double *out_us) {
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* relaxed mode leaves captures of other threads alone */
   RONDO_TRY(rondo_session_record(model, rows));
   rondo_session_claim_all(model->session);
-  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
-  if (status == RONDO_OK) {
-    status = measure_last(model, out_us);
-    rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
-  }
+  const rondo_status status = measure_last(model, out_us);
   rondo_session_release_all(model->session);
   *out_us /= (double)rows;
   return status;
 }
 
-/* Records graphs of 2, 4, ... times the rows of the largest request, as long as they make a row cheaper. Running out of
- * memory only ends the series. */
-static rondo_status record_doublings(rondo_session_model *model, size_t most, size_t most_rows, size_t *out_count) {
+/* Records graphs of 2, 4, ... times the rows of the largest request, as long as they make a row cheaper. OUT_OF_MEMORY
+ * only ends the series. */
+static rondo_status record_doublings(rondo_session_model *model, size_t most, size_t max_rows, size_t *out_count) {
   double before = 0, us = 0;
   RONDO_TRY(measure_row(model, most, &before));
-  for (size_t half = most; half <= most_rows / 2 && *out_count < MAX_DOUBLINGS; half *= 2) {
+  for (size_t half = most; half <= max_rows / 2 && *out_count < MAX_DOUBLINGS; half *= 2) {
     const rondo_status status = measure_row(model, 2 * half, &us);
     if (status == RONDO_OUT_OF_MEMORY) return RONDO_OK;
     RONDO_TRY(status);
@@ -139,26 +120,26 @@ static rondo_status record_doublings(rondo_session_model *model, size_t most, si
   return RONDO_OK;
 }
 
-/* Measures the graphs after the first one. */
+/* Measures all graphs but the first. */
 static rondo_status measure_doublings(rondo_session_model *model, size_t count, rondo_session_graph *out) {
   double run_us[RONDO_SESSION_MAX_SIZES];
   if (count == 0) return RONDO_OK;
   RONDO_TRY(measure_on_first_worker(model, run_us));
   for (size_t i = 0; i < count; i++) {
     out[i] = model->graphs.items[i + 1];
-    out[i].run_us = run_us[i + 1];
+    out[i].info.run_us = run_us[i + 1];
   }
   return RONDO_OK;
 }
 
-static rondo_status probe_doublings(rondo_session_model *model, size_t most, size_t most_rows, rondo_session_graph *out,
+static rondo_status probe_doublings(rondo_session_model *model, size_t most, size_t max_rows, rondo_session_graph *out,
                                     size_t *out_count) {
-  RONDO_TRY(record_doublings(model, most, most_rows, out_count));
+  RONDO_TRY(record_doublings(model, most, max_rows, out_count));
   return measure_doublings(model, *out_count, out);
 }
 
-/* With a budget, sizes beyond the history are chosen only if the caller has requested them. */
-static size_t most_rows_of(const rondo_session_model *model, size_t most) {
+/* The maximum rows of a graph. With a budget, sizes beyond the history need max_batch_rows. */
+static size_t max_rows_of(const rondo_session_model *model, size_t most) {
   if (model->max_batch_rows > 0) return model->max_batch_rows;
   const bool has_budget = model->budget_bytes > 0 || model->budget_startup_us > 0;
   return has_budget || most > SIZE_MAX / DEFAULT_TIMES ? 0 : most * DEFAULT_TIMES;
@@ -166,11 +147,11 @@ static size_t most_rows_of(const rondo_session_model *model, size_t most) {
 
 static rondo_status find_doublings(rondo_session_model *model, const rondo_session_graph *largest,
                                    rondo_session_graph *out, size_t *out_count) {
-  const size_t most_rows = most_rows_of(model, largest->rows);
+  const size_t max_rows = max_rows_of(model, largest->info.rows);
   *out_count = 0;
-  if (largest->rows > most_rows / 2 || largest->run_us > MAX_RUN_US || model->session->options.max_batch == 1)
+  if (largest->info.rows > max_rows / 2 || largest->info.run_us > MAX_RUN_US || model->session->options.max_batch == 1)
     return RONDO_OK;
-  const rondo_status status = probe_doublings(model, largest->rows, most_rows, out, out_count);
+  const rondo_status status = probe_doublings(model, largest->info.rows, max_rows, out, out_count);
   rondo_session_drop_graphs_from(model, 0);
   return status;
 }
@@ -189,7 +170,7 @@ typedef struct choice {
   uint32_t chosen_count;
 } choice;
 
-/* Records sizes in even steps from the smallest to the largest request, the largest first. */
+/* Records sizes in even steps between the smallest and the largest request, the largest first. */
 static rondo_status record_probes(choice *c) {
   const size_t *history = c->model->history.items;
   const size_t least = history[0], span = history[c->model->history.count - 1] - least;
@@ -205,18 +186,18 @@ static rondo_status probe(choice *c) {
   double run_us[RONDO_SESSION_MAX_SIZES];
   RONDO_TRY(record_probes(c));
   RONDO_TRY(measure_on_first_worker(c->model, run_us));
-  for (size_t i = 0; i < c->probe_count; i++) c->probes[i].run_us = run_us[c->probe_count - 1 - i];
+  for (size_t i = 0; i < c->probe_count; i++) c->probes[i].info.run_us = run_us[c->probe_count - 1 - i];
   return RONDO_OK;
 }
 
-/* Adds sizes beyond the largest request, for requests that run together. They were measured separately; none is taken
- * to be faster than a smaller one. */
+/* Adds sizes beyond the largest request, for requests that run together. They were measured separately, so their times
+ * are raised to that of the next smaller size if they are below it. */
 static rondo_status probe_beyond(choice *c) {
   size_t count = 0;
   RONDO_TRY(find_doublings(c->model, &c->probes[c->probe_count - 1], c->probes + c->probe_count, &count));
   for (; count > 0; count--, c->probe_count++) {
-    const double least_us = c->probes[c->probe_count - 1].run_us;
-    if (c->probes[c->probe_count].run_us < least_us) c->probes[c->probe_count].run_us = least_us;
+    const double least_us = c->probes[c->probe_count - 1].info.run_us;
+    if (c->probes[c->probe_count].info.run_us < least_us) c->probes[c->probe_count].info.run_us = least_us;
   }
   return RONDO_OK;
 }
@@ -232,7 +213,7 @@ static rondo_status probe_all(choice *c) {
   const rondo_status probed = probe(c);
   rondo_session_drop_graphs_from(model, 0);
   RONDO_TRY(probed);
-  c->row_us = c->probes[c->probe_count - 1].run_us / (double)c->probes[c->probe_count - 1].rows;
+  c->row_us = c->probes[c->probe_count - 1].info.run_us / (double)c->probes[c->probe_count - 1].info.rows;
   return probe_beyond(c);
 }
 
@@ -240,27 +221,28 @@ static rondo_status make_workload(choice *c) {
   const rondo_session_model *model = c->model;
   const rondo_workload_input input = {.history = model->history.items,
                                       .count = model->history.count,
-                                      .most_requests = model->session->options.max_batch,
-                                      .most_rows = c->probes[c->probe_count - 1].rows};
+                                      .max_requests = model->session->options.max_batch,
+                                      .max_rows = c->probes[c->probe_count - 1].info.rows};
   return rondo_workload_make(&model->session->allocator, &input, &c->workload);
 }
 
 static double between(double a, double b, double part) { return a + (b - a) * part; }
 
-/* Interpolates between the two nearest probes. Each row, also one of padding, costs what it does in a graph for the
- * largest request. An idle device may not show that cost, but one that others wait for does; and where times hardly
- * rise, their differences are mostly noise. */
+/* Interpolates between the two nearest probes. Adds for each row, including padding, its cost in a graph for the
+ * largest request. On an idle device rows may seem to be free, but they are not when others wait for the device; and
+ * where times hardly rise, their differences are mostly noise. */
 static rondo_size_candidate estimate(const choice *c, size_t rows) {
   size_t i = 0;
   assert(c->probe_count > 0);
-  while (i + 1 < c->probe_count && c->probes[i + 1].rows < rows) i++;
+  while (i + 1 < c->probe_count && c->probes[i + 1].info.rows < rows) i++;
   const rondo_session_graph *a = &c->probes[i], *b = i + 1 < c->probe_count ? &c->probes[i + 1] : a;
-  const double part = a == b ? 0 : (double)(rows - a->rows) / (double)(b->rows - a->rows);
-  return (rondo_size_candidate){.rows = rows,
-                                .run_us = between(a->run_us, b->run_us, part) + c->row_us * (double)rows,
-                                .bytes = (uint64_t)between((double)a->exec_bytes, (double)b->exec_bytes, part),
-                                .shared_bytes = (uint64_t)between((double)a->arena_bytes, (double)b->arena_bytes, part),
-                                .startup_us = between(a->capture_us, b->capture_us, part)};
+  const double part = a == b ? 0 : (double)(rows - a->info.rows) / (double)(b->info.rows - a->info.rows);
+  return (rondo_size_candidate){
+      .rows = rows,
+      .run_us = between(a->info.run_us, b->info.run_us, part) + c->row_us * (double)rows,
+      .bytes = (uint64_t)between((double)a->info.exec_bytes, (double)b->info.exec_bytes, part),
+      .shared_bytes = (uint64_t)between((double)a->info.arena_bytes, (double)b->info.arena_bytes, part),
+      .startup_us = between(a->info.capture_us, b->info.capture_us, part)};
 }
 
 /* The best sizes are numbers of rows that occur. If there are many, takes some at even distances and always the last.
@@ -272,7 +254,7 @@ static void list_candidates(choice *c, size_t first, size_t end, size_t most) {
     c->candidates[c->candidate_count++] = estimate(c, c->workload.items[first + i * span / count - 1].rows);
 }
 
-/* Half of the candidates are larger than any single request. */
+/* Half of the candidates are for single requests, and half for several requests together. */
 static void list_all_candidates(choice *c) {
   const bool has_budget = c->model->budget_bytes > 0 || c->model->budget_startup_us > 0;
   const size_t most = has_budget ? MAX_CANDIDATES_WITH_BUDGET : MAX_CANDIDATES;
@@ -298,8 +280,8 @@ static rondo_status choose_up_to(choice *c, uint32_t sizes, double *out_us) {
   return RONDO_OK;
 }
 
-/* Chooses the fewest sizes that cost nearly the minimum, because each takes memory and time to record. The cost does
- * not rise with the number of sizes, so a binary search finds it. */
+/* Chooses the smallest number of sizes that cost nearly the minimum, because each size takes memory and time to record.
+ * The cost does not rise with the number of sizes, so a binary search finds it. */
 static rondo_status choose(choice *c) {
   double best_us = 0, us = 0;
   RONDO_TRY(choose_up_to(c, c->model->max_sizes, &best_us));

@@ -6,7 +6,7 @@
 
 #include "session/session_internal.h"
 
-/* Measures all graphs of the model and makes its dispatch tables, while the model is changing. Claims all workers. */
+/* Measures all graphs of the model and makes its dispatch tables. The model is changing. Claims all workers. */
 RONDO_MUST_USE rondo_status rondo_model_measure(rondo_session_model *model);
 
 #endif

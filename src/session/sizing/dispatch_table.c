@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Makes a dispatch table by dynamic programming.
  *
- * sums[p][r] is the lowest sum of shares of p graphs that together have room for r rows. Graphs are added one by one,
- * the fastest first. A new graph either does not change a sum, or replaces it by its own share plus the sum for the
- * rows that it leaves. A sum that includes the new graph costs at least that graph's time, which is the longest so far.
+ * sums[p][r] is the lowest sum of shares of p graphs that together have at least r rows. Graphs are added one by one,
+ * the fastest first. A new graph either leaves a sum unchanged, or replaces it by its own share plus the sum for the
+ * remaining rows. A sum that includes the new graph costs at least the time of that graph, which is the longest so far.
  * Takes O(n p r) for n graphs, p parts and r rows.
  */
 #include "session/sizing/dispatch_table.h"
@@ -26,8 +26,8 @@ static size_t at(const maker *m, size_t parts, size_t rows) { return parts * (m-
 
 /* One graph, or an eager run --------------------------------------------------------------------------------------- */
 
-/* Interpolates between the two nearest sizes that were measured. Below the smallest it is constant, and above the
- * largest it is proportional to the rows. */
+/* The time of an eager run: interpolated between the two nearest measured sizes, constant below the smallest, and
+ * proportional to the rows above the largest. */
 static double eager_us(const maker *m, size_t rows) {
   const rondo_dispatch_size *below = NULL, *above = NULL;
   for (size_t i = 0; i < m->count; i++) {
@@ -43,12 +43,12 @@ static double eager_us(const maker *m, size_t rows) {
   return below->eager_us + part * (above->eager_us - below->eager_us);
 }
 
-/* The cost below which another way replaces the entry. */
+/* An alternative replaces the entry if it costs less than this. */
 static double cost_to_beat(const maker *m, const rondo_dispatch_entry *entry) {
   return entry->mode == RONDO_RUN_RECORDED ? (double)entry->us * (1 - m->margin) : (double)entry->us;
 }
 
-/* Enters the cheapest single graph, of equal times the one with least padding, or an eager run. */
+/* Enters the cheapest single graph, or an eager run. Of graphs with equal times, the one with less padding. */
 static void enter_single(maker *m, size_t rows) {
   rondo_dispatch_entry best = {.us = INFINITY, .mode = RONDO_RUN_EAGER};
   for (size_t i = 0; i < m->count; i++) {
@@ -87,7 +87,8 @@ static void enter_parts(maker *m, size_t parts, size_t rows, float us) {
   sort_parts(m, entry);
 }
 
-/* Lowers the sums that the graph makes cheaper. It is the slowest so far, so each of them takes at least its time. */
+/* Lowers the sums that the graph makes cheaper. It is the slowest graph so far, so each of them takes at least its
+ * time. */
 static void add_graph(maker *m, unsigned char graph) {
   const rondo_dispatch_size *s = &m->sizes[graph];
   for (size_t parts = 1; parts <= RONDO_SESSION_MAX_PARTS; parts++) {
@@ -160,7 +161,7 @@ rondo_status rondo_dispatch_table_make(const rondo_allocator *allocator, const r
   assert(count > 0 && count <= RONDO_SESSION_MAX_SIZES);
   m.table->largest_rows = sizes[m.table->largest].rows;
   m.table->largest_us = sizes[m.table->largest].share_us;
-  m.table->rows = 2 * m.table->largest_rows; /* enough for a largest graph and a rest, which are dispatched together */
+  m.table->rows = 2 * m.table->largest_rows; /* so that a largest graph and a rest are dispatched together */
   const rondo_status status = fill(&m);
   const size_t cells = (RONDO_SESSION_MAX_PARTS + 1) * (m.table->rows + 1);
   rondo_release(allocator, m.sums, cells, sizeof *m.sums);

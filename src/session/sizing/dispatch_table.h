@@ -31,7 +31,7 @@ typedef struct rondo_dispatch_table {
   rondo_allocator allocator;
   size_t rows; /* entries[1 .. rows] are valid; twice largest_rows */
   size_t largest_rows;
-  uint32_t largest;    /* index of the graph with most rows */
+  uint32_t largest;    /* index of the graph with the most rows */
   double largest_us;   /* its share */
   double least_row_us; /* lowest cost of a row in a full graph */
   rondo_dispatch_entry *entries;
@@ -45,7 +45,7 @@ static inline double rondo_dispatch_table_row_us(const rondo_dispatch_table *tab
 typedef struct rondo_dispatch_input {
   const rondo_dispatch_size *sizes; /* by index of the graph, in any order */
   size_t count;                     /* from 1 to RONDO_SESSION_MAX_SIZES */
-  double margin; /* one graph runs the batch unless another way is cheaper by this share of its time */
+  double margin;                    /* alternatives to one graph must be cheaper by this share of its time */
 } rondo_dispatch_input;
 
 RONDO_MUST_USE rondo_status rondo_dispatch_table_make(const rondo_allocator *allocator,
@@ -54,7 +54,7 @@ RONDO_MUST_USE rondo_status rondo_dispatch_table_make(const rondo_allocator *all
 void rondo_dispatch_table_check(const rondo_dispatch_table *table);
 void rondo_dispatch_table_free(rondo_dispatch_table *table); /* NULL is allowed */
 
-/* How a batch runs: `repeats` launches of the largest graph, then what the entry says. */
+/* How a batch runs: `repeats` launches of the largest graph, then the entry. */
 typedef struct rondo_dispatch {
   size_t repeats;
   const rondo_dispatch_entry *entry; /* NULL: no rows are left */

@@ -74,7 +74,7 @@ bool rondo_tracked_time_has_changed(const rondo_tracked_time *tracked) {
   return tracked->us > tracked->dispatched_us * TIME_TOLERANCE || tracked->us * TIME_TOLERANCE < tracked->dispatched_us;
 }
 
-/* The slowdown, relative to the measured time, of the graph with the nearest number of rows that has a full window. */
+/* The slowdown of the graph with a full window whose number of rows is nearest, relative to its measured time. */
 static double slowdown_near(const size_t *rows, const rondo_tracked_time *tracked, size_t count, size_t at) {
   size_t nearest = SIZE_MAX;
   double slowdown = 1;

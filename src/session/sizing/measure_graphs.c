@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Measures graphs. All graphs of an instance take turns, recorded and eager, in several rounds, so that a disturbance
- * affects all alike; graph_times.h evaluates the samples. A second measurement compares a graph on all streams at once
- * with the same graph on one stream. The caller has claimed the workers.
+ * Measures graphs. Each round runs every graph of an instance once, recorded and eagerly, so that a disturbance affects
+ * all of them. graph_times.h evaluates the samples. A second measurement compares a graph on all streams at once with
+ * the same graph on one stream. The caller has claimed the workers.
  */
 #include <assert.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "session/sizing/graph_times.h"
 #include "session/sizing/measure_graphs.h"
 
-enum { MOST_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_UNSETTLED_ROUNDS = 40, WARM_RUNS = 9 };
+enum { MAX_ROUNDS = 9, MIN_ROUNDS = 3, MAX_UNSETTLED_ROUNDS = 40, WARM_RUNS = 9 };
 #define ENOUGH_NS UINT64_C(400000000)            /* for all rounds */
 #define ENOUGH_UNSETTLED_NS UINT64_C(1200000000) /* while the two lowest samples of some graph differ */
 #define WARM_ENOUGH_NS UINT64_C(40000000)        /* for the warm-up of one graph */
@@ -53,7 +53,7 @@ static rondo_status take_round(rondo_model_instance *instance, bool with_eager, 
   return RONDO_OK;
 }
 
-/* In its first runs a device may still tune how it runs a graph. Eager runs are not tuned. */
+/* During the first runs, a device may still choose how it runs a graph. Eager runs need one warm-up. */
 static rondo_status warm_up(rondo_model_instance *instance, bool with_eager) {
   for (size_t i = 0; i < instance->graphs.count; i++) {
     const uint64_t begin = rondo_clock_ns();
@@ -73,11 +73,11 @@ static bool are_settled(const rondo_model_instance *instance, bool with_eager, c
   return true;
 }
 
-/* On a busy machine the lowest sample comes late, so rounds go on for longer. */
+/* On a busy machine the lowest sample comes late, so more rounds are made until samples agree. */
 static bool wants_round_of_samples(size_t rounds, uint64_t elapsed_ns, bool is_settled) {
-  if (rounds < LEAST_ROUNDS) return true;
-  if (rounds < MOST_ROUNDS && elapsed_ns < ENOUGH_NS) return true;
-  return !is_settled && rounds < MOST_UNSETTLED_ROUNDS && elapsed_ns < ENOUGH_UNSETTLED_NS;
+  if (rounds < MIN_ROUNDS) return true;
+  if (rounds < MAX_ROUNDS && elapsed_ns < ENOUGH_NS) return true;
+  return !is_settled && rounds < MAX_UNSETTLED_ROUNDS && elapsed_ns < ENOUGH_UNSETTLED_NS;
 }
 
 static rondo_status take_all(rondo_model_instance *instance, bool with_eager, samples *r) {
@@ -88,8 +88,8 @@ static rondo_status take_all(rondo_model_instance *instance, bool with_eager, sa
   return RONDO_OK;
 }
 
-static void put_least(const rondo_model_instance *instance, const rondo_least_samples *least, size_t *rows,
-                      double *out_us) {
+static void write_times(const rondo_model_instance *instance, const rondo_least_samples *least, size_t *rows,
+                        double *out_us) {
   for (size_t i = 0; i < instance->graphs.count; i++) {
     rows[i] = instance->graphs.items[i].rows;
     out_us[i] = least[i].us;
@@ -101,9 +101,9 @@ rondo_status rondo_model_instance_measure(rondo_model_instance *instance, double
   size_t rows[RONDO_SESSION_MAX_SIZES];
   samples r = {.recorded = {{0}}};
   RONDO_TRY(take_all(instance, out_eager != NULL, &r));
-  put_least(instance, r.recorded, rows, out_run);
+  write_times(instance, r.recorded, rows, out_run);
   if (out_eager != NULL)
-    put_least(instance, r.eager, rows, out_eager);
+    write_times(instance, r.eager, rows, out_eager);
   else
     rondo_times_limit_row_cost(rows, out_run, instance->graphs.count);
   return RONDO_OK;
@@ -118,7 +118,7 @@ static bool wants_round(size_t done, uint64_t begin_ns) {
   return done == 0 || (done < OVERLAP_ROUNDS && rondo_clock_ns() - begin_ns < ENOUGH_OVERLAP_NS);
 }
 
-/* Keeps the lowest time. */
+/* Runs the graph on the first `workers` streams at once. Keeps the lowest time. */
 static rondo_status time_instances(rondo_session_model *model, size_t graph, uint32_t workers, bool is_recorded,
                                    double *inout_us) {
   rondo_status started[RONDO_SESSION_MAX_STREAMS], status = RONDO_OK;
@@ -128,13 +128,15 @@ static rondo_status time_instances(rondo_session_model *model, size_t graph, uin
                                                      is_recorded);
   for (uint32_t i = 0; i < workers; i++) {
     rondo_model_instance *instance = &model->instances[i];
-    rondo_keep_first(&status, rondo_model_instance_wait_for_upstream(&instance->graphs.items[graph], started[i]));
-    rondo_keep_first(&status, rondo_model_instance_launch(instance, &instance->graphs.items[graph], is_recorded));
+    rondo_status_keep_first(&status,
+                            rondo_model_instance_wait_for_upstream(&instance->graphs.items[graph], started[i]));
+    rondo_status_keep_first(&status,
+                            rondo_model_instance_launch(instance, &instance->graphs.items[graph], is_recorded));
   }
-  /* A thread that waits for a CPU device helps it: it starts with the stream that the device has not begun, as a thread
-   * that waits for a request does. */
+  /* A thread that waits for a CPU device helps it. It waits for the last stream first, which the device has not begun,
+   * as a thread that waits for a request does. */
   for (uint32_t i = workers; i-- > 0;)
-    rondo_keep_first(&status, rondo_model_instance_synchronize(&model->instances[i]));
+    rondo_status_keep_first(&status, rondo_model_instance_synchronize(&model->instances[i]));
   *inout_us = fmin(*inout_us, (double)(rondo_clock_ns() - begin) / 1e3);
   return status;
 }
@@ -163,7 +165,7 @@ static rondo_status measure_overlap(rondo_session_model *model, size_t graph, bo
   return RONDO_OK;
 }
 
-/* Inputs are zeroed first, because stale data could be an index out of range. */
+/* Zeros the inputs first, because stale data could contain an index out of range. */
 static rondo_status measure_graph_overlaps(rondo_session_model *model, size_t graph, rondo_session_graph *g) {
   g->overlap = g->eager_overlap = 1;
   if (model->session->options.streams == 1) return RONDO_OK;
@@ -175,16 +177,16 @@ static rondo_status measure_graph_overlaps(rondo_session_model *model, size_t gr
 
 /* Interpolates between two graphs. */
 static void estimate_overlaps(const rondo_session_graph *a, const rondo_session_graph *b, rondo_session_graph *inout) {
-  const double part = (double)(inout->rows - a->rows) / (double)(b->rows - a->rows);
+  const double part = (double)(inout->info.rows - a->info.rows) / (double)(b->info.rows - a->info.rows);
   inout->overlap = a->overlap + (b->overlap - a->overlap) * part;
   inout->eager_overlap = a->eager_overlap + (b->eager_overlap - a->eager_overlap) * part;
 }
 
-/* Measures a few graphs, from the smallest to the largest, and interpolates the others. */
+/* Measures a few graphs, including the smallest and the largest, and interpolates the others. */
 static rondo_status find_overlaps(rondo_session_model *model, rondo_session_graph *graphs) {
   size_t rows[RONDO_SESSION_MAX_SIZES] = {0}, order[RONDO_SESSION_MAX_SIZES];
   const size_t count = model->graphs.count, steps = count < MAX_OVERLAPS ? count - 1 : MAX_OVERLAPS - 1;
-  for (size_t i = 0; i < count; i++) rows[i] = graphs[i].rows;
+  for (size_t i = 0; i < count; i++) rows[i] = graphs[i].info.rows;
   rondo_times_sort(rows, count, order);
   RONDO_TRY(measure_graph_overlaps(model, order[0], &graphs[order[0]]));
   for (size_t i = 1, before = 0; i <= steps; i++) {

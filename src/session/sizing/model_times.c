@@ -6,11 +6,11 @@
  * them under the lock. A change of the model does not wait for a renewal; the new tables are then dropped. Dispatching
  * copies the entry under the lock, so tables may be replaced at any time. A session has one renewal at a time.
  *
- * A graph that dispatching never chooses would never get samples. So a trial runs a batch by that graph now and then,
- * although several graphs, or an eager run, are taken to be cheaper. A trial needs a session that is otherwise idle.
- * The first trials of a graph take no longer than measuring it did. Later ones take 1 % of the time of the model's
- * batches: each must be made up for before the next, at the lower of its estimated and its actual time, because the
- * estimate may be what is wrong.
+ * A graph that dispatching never chooses would never get samples. So a trial occasionally runs a batch by that graph,
+ * although several graphs, or an eager run, are estimated to be cheaper. The session must be otherwise idle. After the
+ * first few trials of a graph, trials take at most 1 % of the time of the model's batches: the debt of a trial must be
+ * paid off before the next one. The debt is the lower of the estimated and the actual time, because the estimate may be
+ * wrong.
  */
 #include <assert.h>
 #include <math.h>
@@ -21,8 +21,8 @@
 #include "session/session_internal.h"
 #include "session/sizing/model_times.h"
 
-#define DISPATCH_MARGIN \
-  0.03 /* several graphs, or an eager run, must be cheaper than one graph by this share, because times are measured */
+/* Several graphs, or an eager run, must be cheaper than one graph by this share, because measured times vary. */
+#define DISPATCH_MARGIN 0.03
 /* The pause after a renewal, relative to its duration: renewals take at most 1 % of a thread's time. */
 enum { RENEWAL_PAUSE = 100 };
 
@@ -41,10 +41,10 @@ typedef struct table_set {
 
 static rondo_dispatch_size table_size_of(const table_source *source, const rondo_session_graph *g, bool is_loaded,
                                          bool with_eager) {
-  const double share_us = g->current_us * g->overlap;
-  const double eager_us = g->current_eager_us * (is_loaded ? g->eager_overlap : 1);
-  return (rondo_dispatch_size){.rows = g->rows,
-                               .run_us = is_loaded ? share_us : g->current_us,
+  const double share_us = g->info.current_us * g->overlap;
+  const double eager_us = g->info.current_eager_us * (is_loaded ? g->eager_overlap : 1);
+  return (rondo_dispatch_size){.rows = g->info.rows,
+                               .run_us = is_loaded ? share_us : g->info.current_us,
                                .share_us = share_us,
                                .eager_us = with_eager && eager_us > 0 ? eager_us + source->eager_extra_us : 0};
 }
@@ -112,9 +112,9 @@ void rondo_model_set_times(rondo_session_model *model, const double *recorded, c
   model->has_given_times = are_given;
   for (size_t i = 0; i < model->graphs.count; i++) {
     rondo_session_graph *g = &model->graphs.items[i];
-    g->run_us = g->current_us = recorded[i];
-    g->eager_us = g->current_eager_us = eager == NULL ? 0 : eager[i];
-    g->trials = 0;
+    g->info.run_us = g->info.current_us = recorded[i];
+    g->info.eager_us = g->info.current_eager_us = eager == NULL ? 0 : eager[i];
+    g->info.trials = 0;
     rondo_tracked_time_begin(&g->tracked, recorded[i]);
   }
   pthread_mutex_unlock(&model->session->lock);
@@ -148,7 +148,8 @@ void rondo_model_stop_renewal(rondo_session_model *model) {
   if (model->session->renewed == model) model->session->renewed = NULL;
 }
 
-/* An outdated model whose pause is over. If there is none, *inout_wait_ns is at most the time until a pause ends. */
+/* Finds an outdated model whose pause is over. If there is none, lowers *inout_wait_ns to the time until a pause ends.
+ */
 static rondo_session_model *find_outdated(rondo_session *session, uint64_t *inout_wait_ns) {
   session->has_outdated = false;
   for (rondo_session_model *m = session->models; m != NULL; m = m->next) {
@@ -160,20 +161,20 @@ static rondo_session_model *find_outdated(rondo_session *session, uint64_t *inou
   return NULL;
 }
 
-/* Fills in the current estimates. */
+/* Updates the source with the current estimates. */
 static void update_source(table_source *source) {
   size_t rows[RONDO_SESSION_MAX_SIZES];
   double us[RONDO_SESSION_MAX_SIZES], eager_us[RONDO_SESSION_MAX_SIZES];
   rondo_tracked_time kept[RONDO_SESSION_MAX_SIZES];
   for (size_t i = 0; i < source->count; i++) {
-    rows[i] = source->graphs[i].rows;
-    eager_us[i] = source->graphs[i].eager_us;
+    rows[i] = source->graphs[i].info.rows;
+    eager_us[i] = source->graphs[i].info.eager_us;
     kept[i] = source->graphs[i].tracked;
   }
   rondo_tracked_times_find(rows, kept, source->count, us, eager_us);
   for (size_t i = 0; i < source->count; i++) {
-    source->graphs[i].current_us = us[i];
-    source->graphs[i].current_eager_us = eager_us[i];
+    source->graphs[i].info.current_us = us[i];
+    source->graphs[i].info.current_eager_us = eager_us[i];
   }
 }
 
@@ -184,13 +185,13 @@ static void replace_renewed(rondo_session_model *model, const table_source *sour
   model->info.renewals++;
   for (size_t i = 0; i < source->count; i++) {
     rondo_session_graph *g = &model->graphs.items[i];
-    g->current_us = source->graphs[i].current_us;
-    g->current_eager_us = source->graphs[i].current_eager_us;
+    g->info.current_us = source->graphs[i].info.current_us;
+    g->info.current_eager_us = source->graphs[i].info.current_eager_us;
     g->tracked.dispatched_us = source->graphs[i].tracked.us;
   }
 }
 
-/* Without the lock, which it takes at the end. The new tables may be unwanted by then. */
+/* Called without the lock. The model may have changed when the new tables are made; then they are dropped. */
 static void renew(rondo_session_model *model, rondo_session *session, table_source *source) {
   table_set tables;
   const uint64_t begin = rondo_clock_ns();
@@ -245,32 +246,32 @@ static bool has_alternative(const rondo_batch *batch) {
   return batch->entry.mode == RONDO_RUN_SPLIT || batch->entry.mode == RONDO_RUN_EAGER;
 }
 
-/* The smallest graph with room for the rows, which is also the fastest. NULL: there is none. */
+/* The smallest graph that is large enough, which is also the fastest. NULL: there is none. */
 static rondo_session_graph *find_graph(const rondo_session_model *model, size_t rows) {
   rondo_session_graph *found = NULL;
   for (size_t i = 0; i < model->graphs.count; i++) {
     rondo_session_graph *g = &model->graphs.items[i];
-    if (g->rows >= rows && (found == NULL || g->rows < found->rows)) found = g;
+    if (g->info.rows >= rows && (found == NULL || g->info.rows < found->info.rows)) found = g;
   }
   return found;
 }
 
 static bool may_try(const rondo_session_model *model, const rondo_session_graph *g) {
-  return g->trials < FIRST_TRIALS || model->trial_debt_us <= 0;
+  return g->info.trials < FIRST_TRIALS || model->trial_debt_us <= 0;
 }
 
 /* Charges the estimated time. The actual time replaces it later, unless the batch fails. */
 static void begin_trial(rondo_batch *batch, rondo_session_graph *g) {
   rondo_session_model *model = batch->model;
   const uint8_t index = (uint8_t)(g - model->graphs.items);
-  batch->entry =
-      (rondo_dispatch_entry){.us = (float)g->current_us, .mode = RONDO_RUN_RECORDED, .count = 1, .graphs = {index}};
+  batch->entry = (rondo_dispatch_entry){
+      .us = (float)g->info.current_us, .mode = RONDO_RUN_RECORDED, .count = 1, .graphs = {index}};
   batch->is_eager = false;
   batch->parts = 1;
   batch->reason = RONDO_RUN_TRIAL;
   model->trial_debt_us = g->tracked.us;
   model->info.trials++;
-  g->trials++;
+  g->info.trials++;
 }
 
 void rondo_batch_begin_trial(const rondo_stream_worker *worker, rondo_batch *batch) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The best sizes, by dynamic programming over the candidates in ascending order of rows.
  *
- * A label is a choice of sizes up to one candidate: its cost for the demands up to that candidate, its bytes and start-
- * up time, and the label that it extends. Among the labels with the same number of sizes and the same largest
+ * A label is a choice of sizes up to one candidate. It has the cost of the demands up to that candidate, the bytes, the
+ * start-up time, and the label that it extends. Among the labels with the same number of sizes and the same largest
  * candidate, only those that no other dominates are kept; without budgets that is one.
  *
- * In a best choice, larger sizes take longer: a larger size that does not would make a smaller one useless. So labels
- * are extended by slower candidates only, and the smallest chosen size with room for a demand runs it.
+ * In a best choice, larger sizes take longer: a size that is larger but not slower would make a smaller one useless. So
+ * labels are extended only by slower candidates, and the smallest chosen size that is large enough runs a demand.
  */
 #include <assert.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "session/sizing/size_search.h"
 
-#define MOST_LABELS ((size_t)1 << 22)
+#define MAX_LABELS ((size_t)1 << 22)
 #define NO_LABEL UINT32_MAX
 
 typedef struct label {
@@ -36,10 +36,10 @@ typedef struct search {
   const rondo_sizes_input *in;
   rondo_allocator allocator;
   labels kept;
-  labels fresh;      /* of the span being made */
+  labels fresh;      /* of the span that is being made */
   span *spans;       /* max_sizes x candidates */
   double *intervals; /* for the current candidate: see fill_intervals */
-  double beyond;     /* cost of the demands above the current candidate, if it is the largest */
+  double beyond;     /* cost of the demands above the current candidate if it is the largest size */
   label best;        /* its cost includes the demands above its largest candidate */
 } search;
 
@@ -47,14 +47,14 @@ typedef struct search {
 
 static double times(uint64_t count, double us) { return (double)count * us; }
 
-static double with_room(const rondo_size_demand *demand, double run_us) {
+static double cost_with_room(const rondo_size_demand *demand, double run_us) {
   return demand->eager_us > 0 && demand->eager_us < run_us ? demand->eager_us : run_us;
 }
 
 double rondo_sizes_cost_us(const rondo_size_demand *demand, const rondo_size_candidate *largest) {
   assert(demand->rows > 0 && largest->rows > 0);
   const size_t runs = (demand->rows - 1) / largest->rows + 1;
-  return with_room(demand, (double)runs * largest->run_us);
+  return cost_with_room(demand, (double)runs * largest->run_us);
 }
 
 /* intervals[i] is the cost of running, by candidate `at`, the demands above candidate i - 1 (i = 0: all) and up to
@@ -67,7 +67,7 @@ static void fill_intervals(search *s, uint32_t at) {
     const size_t begin = i == 0 ? 0 : in->up_to[i - 1];
     while (demand > begin) {
       const rondo_size_demand *d = &in->demands[--demand];
-      cost += times(d->requests, with_room(d, in->candidates[at].run_us));
+      cost += times(d->requests, cost_with_room(d, in->candidates[at].run_us));
     }
     s->intervals[i] = cost;
   }
@@ -90,7 +90,7 @@ static bool fits(const search *s, const label *l) {
 }
 
 /* Whether `a` is at least as good as `b` by every criterion. */
-static bool beats(const search *s, const label *a, const label *b) {
+static bool dominates(const search *s, const label *a, const label *b) {
   if (a->cost > b->cost) return false;
   if (s->in->budget_bytes > 0 && (a->bytes > b->bytes || a->shared > b->shared)) return false;
   return s->in->budget_startup_us <= 0 || a->startup <= b->startup;
@@ -100,10 +100,10 @@ static rondo_status add_fresh(search *s, const label *l) {
   if (!fits(s, l)) return RONDO_OK;
   size_t kept = 0;
   for (size_t i = 0; i < s->fresh.count; i++) {
-    if (beats(s, &s->fresh.items[i], l)) return RONDO_OK;
+    if (dominates(s, &s->fresh.items[i], l)) return RONDO_OK;
   }
   for (size_t i = 0; i < s->fresh.count; i++) {
-    if (!beats(s, l, &s->fresh.items[i])) s->fresh.items[kept++] = s->fresh.items[i];
+    if (!dominates(s, l, &s->fresh.items[i])) s->fresh.items[kept++] = s->fresh.items[i];
   }
   s->fresh.count = kept;
   return rondo_array_push(&s->allocator, &s->fresh, l);
@@ -139,11 +139,11 @@ static void note_best(search *s, const label *l) {
 static rondo_status keep_fresh(search *s, span *out) {
   assert(s->kept.count <= UINT32_MAX);
   *out = (span){.first = (uint32_t)s->kept.count, .count = (uint32_t)s->fresh.count};
-  if (s->kept.count + s->fresh.count > MOST_LABELS)
+  if (s->kept.count + s->fresh.count > MAX_LABELS)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
                       "rondo_sizes_choose: the budgets leave more than %zu choices to compare: give fewer candidates "
                       "(%zu) or sizes (%zu)",
-                      MOST_LABELS, s->in->candidate_count, s->in->max_sizes);
+                      MAX_LABELS, s->in->candidate_count, s->in->max_sizes);
   for (size_t i = 0; i < s->fresh.count; i++) {
     RONDO_TRY(rondo_array_push(&s->allocator, &s->kept, &s->fresh.items[i]));
     note_best(s, &s->fresh.items[i]);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The public choice of sizes: checks the problem, sorts it, and describes what the choice means for the demands. Pure;
- * thread-safe.
+ * rondo_sizes_choose: checks and sorts the problem, and describes the result for the demands. Pure; thread-safe.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "base/versioned_struct.h"
 #include "session/sizing/size_search.h"
 
-#define MOST_ITEMS ((size_t)1 << 20)
+#define MAX_ITEMS ((size_t)1 << 20)
 
 static const char call[] = "rondo_sizes_choose";
 
@@ -38,9 +37,10 @@ static rondo_status fail_item(rondo_reason reason, const char *what, size_t inde
 static rondo_status check_candidates(const rondo_sizes_problem *p) {
   for (size_t i = 0; i < p->candidate_count; i++) {
     const rondo_size_candidate *c = &p->candidates[i];
-    if (c->rows == 0) return fail_item(RONDO_REASON_BAD_SIZE, "candidate", i, "has no rows");
+    if (c->rows == 0) return fail_item(RONDO_REASON_BAD_SIZE, "candidate", i, "has 0 rows: give at least 1");
     if (!isfinite(c->run_us) || c->run_us <= 0 || !isfinite(c->startup_us) || c->startup_us < 0)
-      return fail_item(RONDO_REASON_OUT_OF_RANGE, "candidate", i, "has a time that is none");
+      return fail_item(RONDO_REASON_OUT_OF_RANGE, "candidate", i,
+                       "has a time that is not a positive number, or a negative start-up time");
   }
   return RONDO_OK;
 }
@@ -48,9 +48,9 @@ static rondo_status check_candidates(const rondo_sizes_problem *p) {
 static rondo_status check_demands(const rondo_sizes_problem *p) {
   for (size_t i = 0; i < p->demand_count; i++) {
     const rondo_size_demand *d = &p->demands[i];
-    if (d->rows == 0) return fail_item(RONDO_REASON_BAD_SIZE, "demand", i, "has no rows");
+    if (d->rows == 0) return fail_item(RONDO_REASON_BAD_SIZE, "demand", i, "has 0 rows: give at least 1");
     if (!isfinite(d->eager_us) || d->eager_us < 0)
-      return fail_item(RONDO_REASON_OUT_OF_RANGE, "demand", i, "has a time that is none");
+      return fail_item(RONDO_REASON_OUT_OF_RANGE, "demand", i, "has a negative or infinite eager time");
   }
   return RONDO_OK;
 }
@@ -58,11 +58,11 @@ static rondo_status check_demands(const rondo_sizes_problem *p) {
 static rondo_status check(const rondo_sizes_problem *p) {
   RONDO_TRY(rondo_require(call, "candidates", p->candidates));
   RONDO_TRY(rondo_require(call, "demands", p->demands));
-  if (p->max_sizes == 0 || p->candidate_count == 0 || p->candidate_count > MOST_ITEMS || p->demand_count > MOST_ITEMS)
+  if (p->max_sizes == 0 || p->candidate_count == 0 || p->candidate_count > MAX_ITEMS || p->demand_count > MAX_ITEMS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s: %u sizes of %zu candidates for %zu demands: give at least one size and one candidate, and "
                       "at most %zu candidates and demands",
-                      call, p->max_sizes, p->candidate_count, p->demand_count, MOST_ITEMS);
+                      call, p->max_sizes, p->candidate_count, p->demand_count, MAX_ITEMS);
   RONDO_TRY(check_candidates(p));
   return check_demands(p);
 }
@@ -85,7 +85,8 @@ static rondo_status sort_candidates(const rondo_sizes_problem *p, sorted *s) {
   for (size_t i = 0; i < p->candidate_count; i++) {
     s->candidates[i] = s->indices[i].candidate;
     if (i > 0 && s->candidates[i].rows == s->candidates[i - 1].rows)
-      return fail_item(RONDO_REASON_DUPLICATE_NAME, "candidate", s->indices[i].index, "has the rows of another one");
+      return fail_item(RONDO_REASON_DUPLICATE_NAME, "candidate", s->indices[i].index,
+                       "has the same rows as another one: give each number of rows once");
   }
   return RONDO_OK;
 }
@@ -105,10 +106,10 @@ static void sort_demands(const rondo_sizes_problem *p, sorted *s) {
 typedef struct tally {
   rondo_sizes_choice choice;
   double cost, bound;
-  double rows, run_rows; /* that recordings run: of requests, and with padding */
+  double rows, run_rows; /* of requests that recordings run; the same with padding */
 } tally;
 
-static double least_of_all(const rondo_sizes_input *in, const rondo_size_demand *d) {
+static double lowest_cost(const rondo_sizes_input *in, const rondo_size_demand *d) {
   double least = INFINITY;
   for (size_t i = 0; i < in->candidate_count; i++) least = fmin(least, rondo_sizes_cost_us(d, &in->candidates[i]));
   return least;
@@ -129,7 +130,7 @@ static void count_demand(tally *t, const rondo_sizes_input *in, const size_t *ch
   const size_t runs = c == NULL ? 0 : (d->rows - 1) / c->rows + 1;
   const bool is_eager = d->eager_us > 0 && (c == NULL || d->eager_us < (double)runs * c->run_us);
   t->cost += (double)d->requests * (is_eager ? d->eager_us : run_us);
-  t->bound += (double)d->requests * least_of_all(in, d);
+  t->bound += (double)d->requests * lowest_cost(in, d);
   t->choice.requests += d->requests;
   if (is_eager)
     t->choice.eager += d->requests;

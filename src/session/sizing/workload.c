@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The workload is sampled. A sampled batch takes requests from the history one after the other, and after each of them
- * counts as a batch that may run. A batch of k requests counts 1 / k^2.5 times as much as a single request. Under load
- * more requests run together, but the more ways there are to form a batch, the less it needs a size of its own; and
- * most sizes should serve single requests, which is all that runs while the session is idle.
+ * The workload is sampled. A sampled batch takes random requests from the history one after the other. After each
+ * request, what it has so far is a batch that may run. A batch of k requests has 1 / k^2.5 of the weight of a single
+ * request: under load more requests run together, but the rows of large batches vary so much that no size fits them;
+ * and most sizes should serve single requests, which run while the session is idle.
  */
 #include "session/sizing/workload.h"
 
@@ -33,30 +33,30 @@ size_t rondo_workload_merge(rondo_size_demand *items, size_t count) {
   return merged;
 }
 
-/* The weight of a batch in one sampled batch; all sampled batches together weigh as much as the requests. */
+/* The weight of k requests in a sampled batch. All sampled batches together have the weight of the single requests. */
 static uint64_t weight_of(const rondo_workload_input *in, size_t requests) {
   return (uint64_t)ceil(UNIT * (double)in->count * pow((double)requests, -2.5));
 }
 
 /* Random enough for sampling, and the same on every machine. */
-static size_t draw_rows(const rondo_workload_input *in, size_t batch_candidates, size_t request) {
-  const uint64_t drawn = rondo_hash_u64(rondo_hash_u64(RONDO_HASH_START, batch_candidates), request);
+static size_t draw_rows(const rondo_workload_input *in, size_t batch, size_t request) {
+  const uint64_t drawn = rondo_hash_u64(rondo_hash_u64(RONDO_HASH_START, batch), request);
   return in->history[drawn % in->count];
 }
 
-static void add_sampled_batch(rondo_workload *workload, const rondo_workload_input *in, size_t batch_candidates) {
+static void add_sampled_batch(rondo_workload *workload, const rondo_workload_input *in, size_t batch) {
   size_t rows = 0;
-  for (size_t k = 1; k <= in->most_requests; k++) {
-    const size_t more = draw_rows(in, batch_candidates, k);
-    if (more > in->most_rows || rows > in->most_rows - more) return;
+  for (size_t k = 1; k <= in->max_requests; k++) {
+    const size_t more = draw_rows(in, batch, k);
+    if (more > in->max_rows || rows > in->max_rows - more) return;
     rows += more;
     if (k > 1) workload->items[workload->count++] = (rondo_size_demand){.rows = rows, .requests = weight_of(in, k)};
   }
 }
 
 static size_t max_batch_requests(const rondo_workload_input *in) {
-  const size_t fit = in->most_rows / in->history[0];
-  return fit < in->most_requests ? fit : in->most_requests;
+  const size_t fit = in->max_rows / in->history[0];
+  return fit < in->max_requests ? fit : in->max_requests;
 }
 
 rondo_status rondo_workload_make(const rondo_allocator *allocator, const rondo_workload_input *in,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The workload that sizes are chosen for: the requests of a history, alone and several together. How many will run
- * together depends on the load, which is not known in advance; so all numbers count, small ones more. Pure; the same
- * history gives the same workload.
+ * together depends on the load, which is not known in advance. So all numbers of requests count, small ones more. Pure;
+ * the same history always gives the same workload.
  */
 #ifndef RONDO_SESSION_SIZING_WORKLOAD_H
 #define RONDO_SESSION_SIZING_WORKLOAD_H
@@ -20,8 +20,8 @@ typedef struct rondo_workload {
 typedef struct rondo_workload_input {
   const size_t *history; /* rows of requests, ascending; not empty */
   size_t count;
-  size_t most_requests; /* in one batch */
-  size_t most_rows;     /* in one batch */
+  size_t max_requests; /* in one batch */
+  size_t max_rows;     /* in one batch */
 } rondo_workload_input;
 
 RONDO_MUST_USE rondo_status rondo_workload_make(const rondo_allocator *allocator, const rondo_workload_input *input,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Graphed callables. Checks and copies the options, then calls the parts in their order until all are recorded.
+ * Creates graphed callables: checks and copies the options, then calls the parts in order until all are recorded.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@
 
 #define CALL "rondo_callables_create"
 
-enum { DEFAULT_WARM_UPS = 3, LEAST_RECORDINGS = 4096, MOST_CALLABLES = INT32_MAX / 2 };
+enum { DEFAULT_WARM_UPS = 3, MIN_RECORDINGS = 4096, MAX_CALLABLES = INT32_MAX / 2 };
 
-/* What is asked for ------------------------------------------------------------------------------------------------ */
+/* Checks ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status refuse(const char *name, size_t index, const char *what) {
   const bool is_named = name != NULL && name[0] != '\0';
@@ -82,9 +82,9 @@ static rondo_status read_options(const rondo_callables_options *given, rondo_cal
   RONDO_TRY(rondo_require(CALL, "options", given));
   RONDO_TRY(rondo_versioned_read("rondo_callables_options", given, out, sizeof *out));
   RONDO_TRY(rondo_require(CALL, "options.callables", out->callables));
-  if (out->callable_count == 0 || out->callable_count > MOST_CALLABLES)
+  if (out->callable_count == 0 || out->callable_count > MAX_CALLABLES)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, CALL ": %zu callables: give 1 to %d",
-                      out->callable_count, MOST_CALLABLES);
+                      out->callable_count, MAX_CALLABLES);
   for (size_t i = 0; i < out->callable_count; i++) RONDO_TRY(check_callable(&out->callables[i], i));
   if (out->warm_ups == 0) out->warm_ups = DEFAULT_WARM_UPS;
   return RONDO_OK;
@@ -100,12 +100,12 @@ static rondo_status make_order(rondo_callables *callables, const rondo_callables
     callables->order_count = count;
     for (size_t i = 0; i < count; i++) callables->order_count += options->callables[i].backward != NULL;
   }
-  const size_t room = callables->order_count;
-  callables->order_count = 0; /* there is no order to free yet */
-  RONDO_TRY(rondo_allocate_items(&callables->allocator, room, sizeof *callables->order, &callables->order));
-  callables->order_count = room;
+  const size_t capacity = callables->order_count;
+  callables->order_count = 0; /* until the order is allocated */
+  RONDO_TRY(rondo_allocate_items(&callables->allocator, capacity, sizeof *callables->order, &callables->order));
+  callables->order_count = capacity;
   if (options->order != NULL) {
-    if (room > 0) memcpy(callables->order, options->order, room * sizeof *options->order);
+    if (capacity > 0) memcpy(callables->order, options->order, capacity * sizeof *options->order);
     return check_order(callables, options);
   }
   for (size_t i = 0; i < count; i++) callables->order[at++] = (int32_t)i + 1;
@@ -184,7 +184,7 @@ static rondo_status make_parts(rondo_callables *callables, const rondo_callables
   return RONDO_OK;
 }
 
-/* Later calls must not run a body, so nothing is recorded after this. */
+/* Later calls must not run a body, so the limits never evict a recording. */
 static rondo_status make_tree(rondo_callables *callables, rondo_device *device,
                               const rondo_callables_options *options) {
   const size_t recordings = 2 * callables->order_count;
@@ -193,7 +193,7 @@ static rondo_status make_tree(rondo_callables *callables, rondo_device *device,
       .outputs = options->outputs,
       .name = options->name,
       .max_bytes = options->max_bytes,
-      .max_recordings = recordings < LEAST_RECORDINGS ? LEAST_RECORDINGS : (uint32_t)recordings,
+      .max_recordings = recordings < MIN_RECORDINGS ? MIN_RECORDINGS : (uint32_t)recordings,
       .strict = true,
       .no_plan_again = true};
   const rondo_status status = rondo_tree_create(device, &tree, &callables->tree);
@@ -212,10 +212,10 @@ static rondo_status call_round(rondo_callables *callables, rondo_stream *stream,
   return RONDO_OK;
 }
 
-/* A part that departs from its profile is recorded in the next round. */
+/* A part whose recording departs from its profile is recorded again in the next round. */
 static rondo_status call_rounds(rondo_callables *callables, rondo_stream *stream, uint32_t warm_ups) {
   bool is_recorded = false;
-  for (uint32_t i = 0; !is_recorded && i < warm_ups + 1 + RONDO_MOST_FAILURES; i++)
+  for (uint32_t i = 0; !is_recorded && i < warm_ups + 1 + RONDO_MAX_FAILURES; i++)
     RONDO_TRY(call_round(callables, stream, &is_recorded));
   if (is_recorded) return RONDO_OK;
   return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED, CALL ": '%s' is not recorded: %s: %s",
@@ -235,8 +235,7 @@ static rondo_status end_saves(const rondo_callables *callables, rondo_stream *st
                               size_t count) {
   rondo_status first = RONDO_OK;
   while (count > 0) {
-    const rondo_status status = rondo_save_end(callables->tree, stream, &saves[--count], false);
-    if (first == RONDO_OK) first = status;
+    rondo_status_keep_first(&first, rondo_save_end(callables->tree, stream, &saves[--count], false));
   }
   return first;
 }
@@ -251,12 +250,8 @@ static rondo_status record_saved(rondo_callables *callables, rondo_stream *strea
     if (status == RONDO_OK) saved++;
   }
   if (status == RONDO_OK) status = call_rounds(callables, stream, warm_ups);
-  rondo_saved_error error;
-  if (status != RONDO_OK) rondo_error_save(&error);
   rondo_callables_end_round(callables);
-  const rondo_status ended = end_saves(callables, stream, saves, saved);
-  if (status == RONDO_OK) return ended;
-  rondo_error_restore(&error);
+  RONDO_THEN(status, end_saves(callables, stream, saves, saved));
   return status;
 }
 
@@ -265,7 +260,7 @@ static rondo_status record(rondo_callables *callables, rondo_stream *stream, uin
   RONDO_TRY(rondo_allocate_items(&callables->allocator, callables->order_count, sizeof *saves, &saves));
   const rondo_status status = record_saved(callables, stream, warm_ups, saves);
   rondo_release(&callables->allocator, saves, callables->order_count, sizeof *saves);
-  callables->rounds = callables->calls = 0;
+  callables->info.rounds = callables->info.calls = 0;
   return status;
 }
 
@@ -297,7 +292,7 @@ static rondo_status make(rondo_callables *callables, rondo_device *device, rondo
   return record(callables, stream, options->warm_ups);
 }
 
-/* Frees what a failed creation made. */
+/* Frees what a failed rondo_callables_create made. */
 static void discard(rondo_callables *callables) {
   rondo_saved_error error;
   rondo_error_save(&error);
@@ -350,19 +345,16 @@ rondo_status rondo_callables_get_info(rondo_callables *callables, rondo_callable
   RONDO_TRY(rondo_tree_get_info(callables->tree, &tree));
   const int32_t entry = callables->order[callables->position];
   const rondo_callable_state *state = &callables->states[(entry > 0 ? entry : -entry) - 1];
-  rondo_callables_info info = {.callables = (uint32_t)callables->count,
-                               .calls_per_round = (uint32_t)callables->order_count,
-                               .position = (uint32_t)callables->position,
-                               .next = state->forward.function->origin->name,
-                               .is_backward = entry < 0,
-                               .rounds = callables->rounds,
-                               .calls = callables->calls,
-                               .copied_inputs = callables->copied_inputs,
-                               .copied_bytes = callables->copied_bytes,
-                               .arena_bytes = tree.arena_bytes,
-                               .exec_host_bytes = tree.exec_host_bytes,
-                               .exec_device_bytes = tree.exec_device_bytes};
+  rondo_callables_info info = callables->info;
+  info.callables = (uint32_t)callables->count;
+  info.calls_per_round = (uint32_t)callables->order_count;
+  info.position = (uint32_t)callables->position;
+  info.next = state->forward.function->origin->name;
+  info.is_backward = entry < 0;
+  info.arena_bytes = tree.arena_bytes;
+  info.exec_host_bytes = tree.exec_host_bytes;
+  info.exec_device_bytes = tree.exec_device_bytes;
   for (size_t i = 0; i < callables->order_count; i++)
-    info.bodies += rondo_callables_part(callables, i)->function->bodies;
+    info.bodies += rondo_callables_part(callables, i)->function->info.bodies;
   return rondo_versioned_write("rondo_callables_info", &info, out_info, sizeof info);
 }

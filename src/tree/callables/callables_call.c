@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Calls graphed callables: checks the order, copies inputs that are elsewhere to their recorded addresses, and replays
- * the part. Nothing is allocated.
+ * Calls graphed callables: checks the order, copies inputs to their recorded addresses, and replays the part. Allocates
+ * nothing.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,9 +50,9 @@ rondo_status rondo_callables_call_next(rondo_callables *callables, rondo_stream 
   set_forward_outputs(callables, part);
   RONDO_TRY(
       rondo_function_call(part->function, stream, part->values, part->value_count, part->outputs, part->output_count));
-  callables->calls++;
+  callables->info.calls++;
   callables->position = (callables->position + 1) % callables->order_count;
-  callables->rounds += callables->position == 0;
+  callables->info.rounds += callables->position == 0;
   return RONDO_OK;
 }
 
@@ -63,21 +63,21 @@ static const char *name_of(const rondo_callables *callables, size_t position) {
 }
 
 /* As much of the order as fits: "a, b, b backward, a backward". */
-static void write_order(const rondo_callables *callables, char *text, size_t room) {
+static void write_order(const rondo_callables *callables, char *text, size_t capacity) {
   size_t used = 0;
   text[0] = '\0';
-  for (size_t i = 0; i < callables->order_count && used < room; i++) {
-    const int written = snprintf(text + used, room - used, "%s%s", i == 0 ? "" : ", ", name_of(callables, i));
+  for (size_t i = 0; i < callables->order_count && used < capacity; i++) {
+    const int written = snprintf(text + used, capacity - used, "%s%s", i == 0 ? "" : ", ", name_of(callables, i));
     used += written > 0 ? (size_t)written : 0;
   }
-  if (used >= room) memcpy(text + room - sizeof "...", "...", sizeof "...");
+  if (used >= capacity) memcpy(text + capacity - sizeof "...", "...", sizeof "...");
 }
 
 static rondo_status refuse_order(const char *call, const rondo_callables *callables, const rondo_callable_part *part) {
   char order[256];
   write_order(callables, order, sizeof order);
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CALL_ORDER,
-                    "%s: '%s' was called, but '%s' is due, call %zu of %zu of a round. The recorded order is %s. Call "
+                    "%s: '%s' was called, but '%s' is due (call %zu of %zu of a round). The recorded order is %s. Call "
                     "in this order, or begin a new round (rondo_callables_restart)",
                     call, part->function->origin->name, name_of(callables, callables->position),
                     callables->position + 1, callables->order_count, order);
@@ -114,8 +114,8 @@ static rondo_status check_input(const char *call, const rondo_callable_part *par
   return RONDO_OK;
 }
 
-/* Fails if the input overlaps the memory of another sample, when that sample is written before this input is read or
- * before the write-back. */
+/* Fails if the input overlaps the memory of another input's sample, to which that input is copied, if the copy comes
+ * before this input is read, or if this input is written back later. */
 static rondo_status check_apart(const char *call, const rondo_callable_part *part, size_t index,
                                 const rondo_resolved_input *inputs) {
   const rondo_resolved_input *given = &inputs[index];
@@ -134,8 +134,8 @@ static rondo_status check_apart(const char *call, const rondo_callable_part *par
   return RONDO_OK;
 }
 
-/* Writes the addresses of the caller's inputs to tree->inputs. */
-static rondo_status look_at_inputs(const char *call, const rondo_callables *callables, const rondo_callable_part *part,
+/* Resolves the inputs into tree->inputs and checks them. */
+static rondo_status inspect_inputs(const char *call, const rondo_callables *callables, const rondo_callable_part *part,
                                    const rondo_input *inputs) {
   rondo_tree *tree = callables->tree;
   const size_t others = part->value_count - part->caller_count;
@@ -157,8 +157,8 @@ static rondo_status copy_in(rondo_callables *callables, rondo_stream *stream, co
     part->given[i].address = tree->inputs[i].address; /* for the write-back, because a call uses tree->inputs */
     if (address == sample->address) continue;
     RONDO_TRY(rondo_copy_async(stream, sample->address, address, sample->bytes));
-    callables->copied_inputs++;
-    callables->copied_bytes += sample->bytes;
+    callables->info.copied_inputs++;
+    callables->info.copied_bytes += sample->bytes;
   }
   return RONDO_OK;
 }
@@ -191,7 +191,7 @@ static rondo_status check_call(const char *call, const rondo_callables *callable
 static rondo_status look_and_copy(const char *call, rondo_callables *callables, const rondo_callable_part *part,
                                   rondo_stream *stream, const rondo_input *inputs) {
   RONDO_TRY(rondo_tree_enter(callables->tree, call));
-  rondo_status status = look_at_inputs(call, callables, part, inputs);
+  rondo_status status = inspect_inputs(call, callables, part, inputs);
   if (status == RONDO_OK) status = copy_in(callables, stream, part);
   rondo_tree_leave(callables->tree);
   return status;
@@ -209,58 +209,55 @@ static rondo_status call_part(const char *call, rondo_callables *callables, cons
   return copy_back(part, stream);
 }
 
-static rondo_status check_front(const char *call, const rondo_callables *callables, size_t index,
-                                rondo_stream *stream) {
+static rondo_status find_part(const char *call, const rondo_callables *callables, size_t index, bool is_backward,
+                              rondo_stream *stream, const rondo_callable_part **out) {
   RONDO_TRY(rondo_check_call(call, "the callables", callables));
   RONDO_TRY(rondo_require(call, "the stream", stream));
   RONDO_TRY(rondo_require_device(call, "the stream", callables->tree->device, stream->device));
-  if (index < callables->count) return rondo_call_refuse_capture(call, stream);
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: there is no callable %zu of %zu", call,
-                    index, callables->count);
+  if (index >= callables->count)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: there is no callable %zu of %zu", call,
+                      index, callables->count);
+  const rondo_callable_state *state = &callables->states[index];
+  *out = is_backward ? &state->backward : &state->forward;
+  RONDO_TRY(rondo_call_refuse_capture(call, stream));
+  if ((*out)->function != NULL) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: '%s' has no backward", call,
+                    state->forward.function->origin->name);
 }
 
-static rondo_status call_checked(const char *call, rondo_callables *callables, const rondo_callable_part *part,
+static rondo_status call_checked(const char *call, rondo_callables *callables, size_t index, bool is_backward,
                                  rondo_stream *stream, const rondo_input *inputs, size_t input_count,
                                  rondo_buffer **outputs, size_t output_count) {
-  if (input_count > 0) RONDO_TRY(rondo_require(call, "inputs", inputs));
+  const rondo_callable_part *part;
+  RONDO_TRY(find_part(call, callables, index, is_backward, stream, &part));
+  if (input_count > 0) RONDO_TRY(rondo_require(call, is_backward ? "gradients" : "inputs", inputs));
   if (output_count > 0) RONDO_TRY(rondo_require(call, "outputs", (const void *)outputs));
   RONDO_TRY(check_call(call, callables, part, input_count, output_count));
   return call_part(call, callables, part, stream, inputs, outputs, output_count);
 }
 
-/* Releases the references that the caller gave up, whether the call succeeded or not. */
-static void drop_given(const rondo_input *inputs, size_t count) {
-  for (size_t i = 0; inputs != NULL && i < count; i++)
-    if (inputs[i].give) rondo_buffer_release(inputs[i].buffer);
+static rondo_status call_one(const char *call, rondo_callables *callables, size_t index, bool is_backward,
+                             rondo_stream *stream, const rondo_input *inputs, size_t input_count,
+                             rondo_buffer **outputs, size_t output_count) {
+  for (size_t i = 0; outputs != NULL && i < output_count; i++) outputs[i] = NULL;
+  const rondo_status status =
+      call_checked(call, callables, index, is_backward, stream, inputs, input_count, outputs, output_count);
+  rondo_call_drop_given(inputs, input_count);
+  return status;
 }
 
 rondo_status rondo_callables_forward(rondo_callables *callables, size_t index, rondo_stream *stream,
                                      const rondo_input *inputs, size_t input_count, rondo_buffer **outputs,
                                      size_t output_count) {
-  const char *const call = "rondo_callables_forward";
-  for (size_t i = 0; outputs != NULL && i < output_count; i++) outputs[i] = NULL;
-  rondo_status status = check_front(call, callables, index, stream);
-  if (status == RONDO_OK)
-    status = call_checked(call, callables, &callables->states[index].forward, stream, inputs, input_count, outputs,
-                          output_count);
-  drop_given(inputs, input_count);
-  return status;
+  return call_one("rondo_callables_forward", callables, index, false, stream, inputs, input_count, outputs,
+                  output_count);
 }
 
 rondo_status rondo_callables_backward(rondo_callables *callables, size_t index, rondo_stream *stream,
                                       const rondo_input *gradients, size_t gradient_count, rondo_buffer **outputs,
                                       size_t output_count) {
-  const char *const call = "rondo_callables_backward";
-  for (size_t i = 0; outputs != NULL && i < output_count; i++) outputs[i] = NULL;
-  rondo_status status = check_front(call, callables, index, stream);
-  if (status == RONDO_OK && callables->states[index].backward.function == NULL)
-    status = rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: '%s' has no backward", call,
-                        callables->states[index].forward.function->origin->name);
-  if (status == RONDO_OK)
-    status = call_checked(call, callables, &callables->states[index].backward, stream, gradients, gradient_count,
-                          outputs, output_count);
-  drop_given(gradients, gradient_count);
-  return status;
+  return call_one("rondo_callables_backward", callables, index, true, stream, gradients, gradient_count, outputs,
+                  output_count);
 }
 
 rondo_status rondo_callables_restart(rondo_callables *callables) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The part of rondo_tree_explain about recordings: their position in the tree, work, inputs, outputs and findings. The
- * text visits the tree depth first and indents each recording below its parent. JSON lists recordings in the order in
- * which they were made.
+ * The part of rondo_tree_explain about recordings: their position in the tree, work, inputs, outputs and findings. Text
+ * lists recordings depth first and indents each below its parent. JSON lists them oldest first.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +28,7 @@ static const rondo_bound_input *find_bound(const rondo_recorded_call *call, size
   return NULL;
 }
 
-/* Nodes that have the input's address, or copy from it. */
+/* Counts the nodes that have the input's address, or copy from it. */
 static uint64_t count_nodes_of(const rondo_recorded_call *call, const rondo_bound_input *bound) {
   uint64_t nodes = 0;
   rondo_patch_input_info info = {.struct_size = sizeof info};
@@ -46,10 +45,10 @@ static void explain_bound(const rondo_recorded_call *call, size_t input, rondo_d
                                       [RONDO_BOUND_COPIED_BEFORE] = "copied before"};
   const rondo_bound_input *bound = find_bound(call, input);
   if (bound == NULL) return;
-  rondo_document_string(out, "way", names[bound->way], "%");
-  if (bound->way == RONDO_BOUND_COPIED_BEFORE) rondo_document_say(out, " the launch");
+  rondo_document_string(out, "way", names[bound->method], "%");
+  if (bound->method == RONDO_BOUND_COPIED_BEFORE) rondo_document_say(out, " the launch");
   rondo_document_count(out, "nodes", count_nodes_of(call, bound),
-                       bound->way == RONDO_BOUND_PATCHED ? " in % node(s)" : NULL);
+                       bound->method == RONDO_BOUND_PATCHED ? " in % node(s)" : NULL);
 }
 
 static void explain_address(const char *address, rondo_document *out) {
@@ -60,10 +59,10 @@ static void explain_address(const char *address, rondo_document *out) {
 
 static bool contains(const rondo_output *output, const char *address) {
   const char *begin = output->address;
-  return output->place == RONDO_OUTPUT_FRESH && address >= begin && address < begin + output->extent.bytes;
+  return output->kind == RONDO_OUTPUT_FRESH && address >= begin && address < begin + output->extent.bytes;
 }
 
-/* The recorded output at the address; if there were several over time, the latest. */
+/* Names the output at the address. If several outputs of the path use the address, the latest one. */
 static void explain_source(const rondo_recorded_call *call, const char *address, rondo_document *out) {
   for (const rondo_recorded_call *at = call->parent; at != NULL; at = at->parent)
     for (size_t i = 0; i < at->output_count; i++) {
@@ -85,9 +84,9 @@ static void explain_inputs(const rondo_recorded_call *call, rondo_document *out)
     rondo_document_object_begin(out, NULL);
     rondo_document_number(out, NULL, i, "input %:");
     rondo_explain_input(&input, " %", out);
-    if (input.way == RONDO_WAY_MOVING) explain_bound(call, i, out);
-    if (input.way == RONDO_WAY_STATIC) explain_address(input.address, out);
-    if (input.way == RONDO_WAY_MANAGED) explain_source(call, input.address, out);
+    if (input.role == RONDO_ROLE_MOVING) explain_bound(call, i, out);
+    if (input.role == RONDO_ROLE_STATIC) explain_address(input.address, out);
+    if (input.role == RONDO_ROLE_MANAGED) explain_source(call, input.address, out);
     rondo_document_object_end(out);
   }
   rondo_document_list_end(out);
@@ -114,15 +113,15 @@ static void explain_output(const rondo_tree *tree, const rondo_recorded_call *ca
   begin_line(call, out);
   rondo_document_object_begin(out, NULL);
   rondo_document_number(out, NULL, index, "output %:");
-  rondo_document_string(out, "place", places[output->place], NULL);
+  rondo_document_string(out, "place", places[output->kind], NULL);
   rondo_document_bytes(out, "bytes", output->extent.bytes, " %");
-  if (output->place == RONDO_OUTPUT_FRESH) {
+  if (output->kind == RONDO_OUTPUT_FRESH) {
     rondo_document_number(out, "offset", find_offset(tree, output), " at % of the arena");
     rondo_document_flag(out, "is_live", is_live(tree, call, output), "live", NULL);
-  } else if (output->place != RONDO_OUTPUT_EMPTY) {
+  } else if (output->kind != RONDO_OUTPUT_EMPTY) {
     rondo_document_number(out, "offset", output->offset, " at %");
     rondo_document_number(out, "of", output->of,
-                          output->place == RONDO_OUTPUT_OF_INPUT ? " of input %" : " of output %");
+                          output->kind == RONDO_OUTPUT_OF_INPUT ? " of input %" : " of output %");
   }
   rondo_document_object_end(out);
 }
@@ -144,14 +143,9 @@ static void explain_finding(const rondo_recorded_call *call, size_t segment, con
   rondo_document_number(out, "segment", segment, NULL);
   rondo_document_string(out, "kind", kinds[finding->kind], "%");
   rondo_document_number(out, "node", rondo_node_number(finding->node), NULL);
-  if (finding->parameter == RONDO_PATCH_NO_PARAMETER)
-    rondo_document_null(out, "parameter");
-  else
-    rondo_document_number(out, "parameter", finding->parameter, NULL);
-  if (finding->input == RONDO_PATCH_NO_INPUT)
-    rondo_document_null(out, "input");
-  else
-    rondo_document_number(out, "input", call->bound[finding->input].input, NULL);
+  const bool has_input = finding->input != RONDO_PATCH_NO_INPUT;
+  rondo_explain_optional(out, "parameter", finding->parameter != RONDO_PATCH_NO_PARAMETER, finding->parameter, NULL);
+  rondo_explain_optional(out, "input", has_input, has_input ? call->bound[finding->input].input : 0, NULL);
   rondo_document_string(out, "message", finding->message, ": %");
   rondo_document_object_end(out);
 }
@@ -175,7 +169,7 @@ static void explain_findings(const rondo_recorded_call *call, rondo_document *ou
 
 /* Recordings ------------------------------------------------------------------------------------------------------- */
 
-/* From the root to the call. A call only knows its parent, so each call is looked up by its depth. */
+/* Lists the calls from the root to this one. */
 static void explain_path_to(const rondo_tree *tree, const rondo_recorded_call *call, rondo_document *out) {
   rondo_document_list_begin(out, "path");
   for (uint32_t depth = 1; depth <= call->depth; depth++) {
@@ -187,13 +181,10 @@ static void explain_path_to(const rondo_tree *tree, const rondo_recorded_call *c
   rondo_document_flag(out, "is_on_path", is_on_path(tree, call), ", now)", ")");
 }
 
-static void explain_place(const rondo_tree *tree, const rondo_recorded_call *call, rondo_document *out) {
+static void explain_position(const rondo_tree *tree, const rondo_recorded_call *call, rondo_document *out) {
   rondo_document_line(out, "%*s", 2 * (int)(call->depth < DEEPEST ? call->depth : DEEPEST), "");
   rondo_document_number(out, "number", call->number, "%");
-  if (call->parent == NULL)
-    rondo_document_null(out, "parent");
-  else
-    rondo_document_number(out, "parent", call->parent->number, NULL);
+  rondo_explain_optional(out, "parent", call->parent != NULL, call->parent == NULL ? 0 : call->parent->number, NULL);
   explain_path_to(tree, call, out);
   rondo_document_string(out, "function", call->function->origin->name, " '%'");
   rondo_document_number(out, "form", call->form->number, " form %");
@@ -219,12 +210,12 @@ static void explain_work(const rondo_recorded_call *call, rondo_document *out) {
   rondo_document_bytes(out, "exec_device_bytes", call->exec_bytes[1], "% of the device");
 }
 
-/* The slots of moving inputs. Those of patched ones are idle. */
+/* The bytes of the slots. Slots of patched inputs are idle. */
 static void explain_slots(const rondo_recorded_call *call, rondo_document *out) {
   uint64_t bytes = 0, idle = 0;
   for (size_t i = 0; i < call->bound_count; i++) {
     bytes += call->bound[i].bytes;
-    if (call->bound[i].way == RONDO_BOUND_PATCHED) idle += call->bound[i].bytes;
+    if (call->bound[i].method == RONDO_BOUND_PATCHED) idle += call->bound[i].bytes;
   }
   if (call->bound_count > 0) begin_line(call, out);
   rondo_document_bytes(out, "slot_bytes", bytes, call->bound_count > 0 ? "% in slots" : NULL);
@@ -233,7 +224,7 @@ static void explain_slots(const rondo_recorded_call *call, rondo_document *out) 
 
 static void explain_recording(const rondo_tree *tree, const rondo_recorded_call *call, rondo_document *out) {
   rondo_document_object_begin(out, NULL);
-  explain_place(tree, call, out);
+  explain_position(tree, call, out);
   explain_work(call, out);
   explain_inputs(call, out);
   explain_outputs(tree, call, out);
@@ -242,14 +233,14 @@ static void explain_recording(const rondo_tree *tree, const rondo_recorded_call 
   rondo_document_object_end(out);
 }
 
-/* The child of the same parent that was made after `last`; the first if that is NULL. */
+/* The sibling that was made after `last`. NULL for `last`: the oldest sibling. */
 static const rondo_recorded_call *next_sibling(const rondo_recorded_call *siblings, const rondo_recorded_call *last) {
   const rondo_recorded_call *next = NULL;
   for (const rondo_recorded_call *at = siblings; at != NULL && at != last; at = at->sibling) next = at;
   return next;
 }
 
-/* The next recording depth first; the first if NULL is passed. */
+/* The recording after `last`, depth first. NULL for `last`: the first. */
 static const rondo_recorded_call *next_depth_first(const rondo_tree *tree, const rondo_recorded_call *last) {
   if (last == NULL) return next_sibling(tree->roots, NULL);
   if (last->children != NULL) return next_sibling(last->children, NULL);

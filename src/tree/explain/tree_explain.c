@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo_tree_explain: its checks, and the part about the tree, its functions and their forms. Functions and forms are
- * in the order in which they were made, which is the reverse of their lists.
+ * rondo_tree_explain, and its part about the tree, functions and forms. Functions and forms are listed oldest first,
+ * which is the reverse of their linked lists.
  */
 #include "tree/explain/tree_explain.h"
 
@@ -14,7 +14,7 @@
 
 /* The tree --------------------------------------------------------------------------------------------------------- */
 
-static void explain_bounds(const rondo_tree *tree, rondo_document *out) {
+static void explain_limits(const rondo_tree *tree, rondo_document *out) {
   const rondo_tree_options *options = &tree->options;
   rondo_document_label(out, "bounds");
   rondo_document_object_begin(out, "bounds");
@@ -23,7 +23,8 @@ static void explain_bounds(const rondo_tree *tree, rondo_document *out) {
                        "% of a function in one place");
   rondo_document_bytes(out, "arena_bytes", options->max_bytes, options->max_bytes > 0 ? "arena %" : NULL);
   rondo_document_bytes(out, "exec_bytes", options->max_exec_bytes, options->max_exec_bytes > 0 ? "execs %" : NULL);
-  rondo_document_count(out, NULL, tree->exec_overruns, tree->exec_overruns > 0 ? " (% made beyond it)" : NULL);
+  rondo_document_count(out, NULL, tree->info.exec_overruns,
+                       tree->info.exec_overruns > 0 ? " (% made beyond it)" : NULL);
   rondo_document_object_end(out);
 }
 
@@ -42,7 +43,7 @@ static void explain_options(const rondo_tree *tree, const rondo_tree_info *info,
   rondo_document_flag(out, "deterministic", options->deterministic, "; deterministic", NULL);
   rondo_document_flag(out, "host_steps", !options->no_host_steps, NULL, "; no host steps");
   rondo_document_flag(out, "share_execs", options->share_execs, "; execs are shared", NULL);
-  explain_bounds(tree, out);
+  explain_limits(tree, out);
 }
 
 static uint64_t sum_skipped(const uint64_t skipped[RONDO_SKIP_ROOM]) {
@@ -66,7 +67,7 @@ static void explain_counters(const rondo_tree_info *info, rondo_document *out) {
   rondo_document_count(out, "allocations", info->allocations, NULL);
 }
 
-/* Why calls ran eagerly. `messages` has the last message for each reason; NULL: the tree has none. */
+/* Why calls ran eagerly. `messages` has the last message of each reason; NULL: the tree has no messages. */
 static void explain_reasons(const uint64_t skipped[RONDO_SKIP_ROOM], char *const *messages, rondo_document *out) {
   rondo_document_list_begin(out, "reasons");
   for (size_t i = 0; i < RONDO_SKIP_ROOM; i++) {
@@ -131,10 +132,7 @@ static void explain_path(const rondo_tree *tree, const rondo_tree_info *info, ro
   rondo_document_object_begin(out, "path");
   rondo_document_number(out, "step", tree->path_step, "step %:");
   rondo_document_count(out, "length", info->path_length, " % recording(s)");
-  if (tree->current == NULL)
-    rondo_document_null(out, "recording");
-  else
-    rondo_document_number(out, "recording", tree->current->number, "the last is number %");
+  rondo_explain_optional(out, "recording", tree->current != NULL, rondo_path_last_number(tree), "the last is number %");
   rondo_document_count(out, "live_outputs", info->live_outputs, "; % live output(s)");
   rondo_document_object_end(out);
 }
@@ -149,14 +147,14 @@ static void explain_shape(const rondo_keyed_input *input, rondo_document *out) {
 }
 
 void rondo_explain_input(const rondo_keyed_input *input, const char *phrase, rondo_document *out) {
-  static const char *const names[] = {[RONDO_WAY_MOVING] = "moving",
-                                      [RONDO_WAY_STATIC] = "static",
-                                      [RONDO_WAY_MANAGED] = "managed",
-                                      [RONDO_WAY_SCALAR] = "scalar",
-                                      [RONDO_WAY_OPAQUE] = "opaque"};
-  rondo_document_string(out, "kind", names[input->way], phrase);
-  if (input->way == RONDO_WAY_OPAQUE) return;
-  if (input->way == RONDO_WAY_SCALAR) {
+  static const char *const names[] = {[RONDO_ROLE_MOVING] = "moving",
+                                      [RONDO_ROLE_STATIC] = "static",
+                                      [RONDO_ROLE_MANAGED] = "managed",
+                                      [RONDO_ROLE_SCALAR] = "scalar",
+                                      [RONDO_ROLE_OPAQUE] = "opaque"};
+  rondo_document_string(out, "kind", names[input->role], phrase);
+  if (input->role == RONDO_ROLE_OPAQUE) return;
+  if (input->role == RONDO_ROLE_SCALAR) {
     rondo_document_number(out, "value", input->bytes, " %");
     return;
   }
@@ -234,21 +232,21 @@ static void explain_demoted_after(const rondo_function *function, const rondo_re
 }
 
 static void explain_moved(const rondo_function *function, rondo_document *out) {
-  const bool is_moved = function->moved_count > 0;
+  const bool is_moved = function->info.moved > 0;
   if (is_moved) rondo_document_label(out, "moved");
   rondo_document_object_begin(out, "moved");
-  rondo_document_count(out, "times", function->moved_count, is_moved ? "% time(s)" : NULL);
+  rondo_document_count(out, "times", function->info.moved, is_moved ? "% time(s)" : NULL);
   rondo_document_string(out, "message", function->moved, is_moved ? "the last: %" : NULL);
   rondo_document_object_end(out);
 }
 
 static void explain_function_calls(const rondo_function *function, rondo_document *out) {
-  rondo_document_count(out, "calls", function->calls, ", calls %:");
-  rondo_document_count(out, "replayed", function->replayed, " % replayed");
-  rondo_document_count(out, "recorded", function->recorded, "% recorded");
-  rondo_document_count(out, "eager", sum_skipped(function->skipped), "% eager");
-  rondo_document_count(out, "bodies", function->bodies, "; the body ran % time(s)");
-  rondo_document_count(out, "prepared", function->prepared, function->prepared > 0 ? "; % prepared" : NULL);
+  rondo_document_count(out, "calls", function->info.calls, ", calls %:");
+  rondo_document_count(out, "replayed", function->info.replayed, " % replayed");
+  rondo_document_count(out, "recorded", function->info.recorded, "% recorded");
+  rondo_document_count(out, "eager", sum_skipped(function->info.skipped), "% eager");
+  rondo_document_count(out, "bodies", function->info.bodies, "; the body ran % time(s)");
+  rondo_document_count(out, "prepared", function->info.prepared, function->info.prepared > 0 ? "; % prepared" : NULL);
 }
 
 static void explain_function(const rondo_function *function, rondo_document *out) {
@@ -261,7 +259,7 @@ static void explain_function(const rondo_function *function, rondo_document *out
   rondo_document_string(out, "binding", bindings[function->options.binding], NULL);
   rondo_document_flag(out, "recording", !function->is_off, NULL, ", recording is off");
   explain_function_calls(function, out);
-  explain_reasons(function->skipped, function->messages, out);
+  explain_reasons(function->info.skipped, function->messages, out);
   explain_forms(function, out);
   rondo_document_list_begin(out, "demoted");
   for (const rondo_recorded_call *at = function->tree->first; at != NULL; at = at->next)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Handles, and how they return to the tree. path.c and owned_buffer.c manage the memory of buffers.
+ * Buffers as handles: creating, retaining and releasing them. path.c and owned_buffer.c manage their memory.
  */
 #include "tree/path/buffer.h"
 
@@ -114,7 +114,7 @@ void rondo_buffer_put_back(rondo_buffer *buffer) {
   commons->buffers_out--;
 }
 
-/* Holding ---------------------------------------------------------------------------------------------------------- */
+/* Retaining -------------------------------------------------------------------------------------------------------- */
 
 void rondo_buffer_retain(rondo_buffer *buffer) {
   if (buffer != NULL) atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);
@@ -169,12 +169,13 @@ rondo_status rondo_layout_read(const char *call, size_t bytes, const rondo_outpu
   return RONDO_OK;
 }
 
-/* Reading ---------------------------------------------------------------------------------------------------------- */
+/* Queries ---------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_buffer_refuse_stale(const char *call, const rondo_buffer *buffer) {
   if (rondo_buffer_is_gone(buffer))
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_TREE_GONE,
-                      "%s: the buffer's tree was destroyed, and its memory with it: copy the buffer before", call);
+    return rondo_fail(
+        RONDO_INVALID_STATE, RONDO_REASON_TREE_GONE,
+        "%s: the buffer's tree was destroyed, and the memory of the buffer with it: copy the buffer before that", call);
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_STALE_BUFFER,
                     "%s: output %" PRIu32 " of '%s' belongs to step %" PRIu64
                     ", which has ended: its memory may be overwritten. Clone it in its step (rondo_buffer_clone), "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Buffers: reference-counted handles of memory, each with the generation in which it is valid. A buffer represents
- * memory of the arena (its bit on the path is set while it is retained), memory that it owns, memory of the caller, or
- * a part of another buffer, which it then retains.
+ * Buffers: reference-counted handles of memory. A buffer is valid in one generation. Its memory is in the arena (then
+ * its bit of the path is set while it is retained), is owned by the buffer, belongs to the caller, or is a part of
+ * another buffer, which it retains.
  *
  * Threads: any thread may retain and release. The last release pushes the buffer onto a lock-free list, which the tree
  * empties at its next call (rondo_path_settle). Everything else belongs to the tree's thread. The commons outlive the
@@ -16,8 +16,8 @@
 
 #include "base/allocation.h"
 
-#define RONDO_NO_GENERATION 0 /* of buffers that belong to no step; generations are counted from 1 */
-#define RONDO_NESTED_GENERATION (UINT64_C(1) << 63) /* those of recordings in progress are counted from here */
+#define RONDO_NO_GENERATION 0                       /* buffers that belong to no step; generations are counted from 1 */
+#define RONDO_NESTED_GENERATION (UINT64_C(1) << 63) /* generations of NESTED buffers are counted from here */
 
 /* The size of a buffer, with its type and shape. */
 typedef struct rondo_buffer_layout {
@@ -39,23 +39,21 @@ typedef struct rondo_origin {
 typedef struct rondo_tree_commons {
   rondo_allocator allocator;
   rondo_tree *tree;
-  atomic_size_t references; /* after the tree is gone: one for each buffer that is not spare */
-  size_t buffers_out;   /* before that: the number of such buffers; only the tree counts them, so it is not atomic */
-  _Atomic bool is_gone; /* the tree was destroyed */
+  atomic_size_t references; /* after the tree is destroyed: one for each buffer that is not spare */
+  size_t buffers_out;       /* before that: the number of these buffers; only the tree's thread counts them */
+  _Atomic bool is_gone;     /* the tree was destroyed */
   uint64_t generation;
-  uint64_t
-      nested_generation; /* generation of NESTED buffers while their recording is in progress; RONDO_NO_GENERATION */
+  uint64_t nested_generation; /* of NESTED buffers, during their capture; otherwise RONDO_NO_GENERATION */
   uint64_t nested_captures;
-  _Atomic(rondo_buffer *) released; /* by `next`; SEALED when the tree is gone */
-  rondo_origin *origins;            /* all that still exist */
+  _Atomic(rondo_buffer *) released; /* by `next`; `sealed` once the tree is destroyed */
+  rondo_origin *origins;            /* all that exist */
   rondo_buffer *spare;              /* by `next` */
 } rondo_tree_commons;
 
 typedef enum rondo_buffer_kind {
   RONDO_BUFFER_ARENA = 1, /* a fresh output of a recording */
   RONDO_BUFFER_OWNED,     /* memory of the tree's pool */
-  RONDO_BUFFER_BORROWED,  /* the caller's memory, passed through a function, or memory of the caller's capture; or none
-                           */
+  RONDO_BUFFER_BORROWED,  /* memory of the caller or of the caller's capture; or no memory */
   RONDO_BUFFER_PART,      /* of `base` */
   RONDO_BUFFER_NESTED     /* of a call inside a body that is recorded or captured: freed there */
 } rondo_buffer_kind;
@@ -70,24 +68,23 @@ struct rondo_buffer {
   size_t offset;             /* PART: in its base */
   rondo_buffer_layout extent;
   uint32_t output;              /* of the function */
-  uint32_t bit;                 /* ARENA; OWNED: where it is in the warm-up */
-  size_t room;                  /* ARENA: its bytes in the arena, of which the extent may be the first rows */
-  bool is_recorded;             /* by a call that was recorded or replayed; a PART's is its base's */
+  uint32_t bit;                 /* ARENA: on the path. OWNED: in the path warm-up */
+  size_t capacity;              /* ARENA: bytes in the arena; the extent may be only the first rows */
+  bool is_recorded;             /* an output of a recorded or replayed call; a PART's is its base's */
   bool is_of_warm_up;           /* OWNED: an output of a call in a path warm-up */
-  rondo_buffer *base;           /* PART; a reference; never a PART itself */
+  rondo_buffer *base;           /* PART: a reference to the whole, which is no PART */
   rondo_buffer *next;           /* released, or spare */
   rondo_buffer *before, *after; /* OWNED: in one of the tree's lists */
 };
 
-/* Commons of a tree. */
 RONDO_MUST_USE rondo_status rondo_commons_create(const rondo_allocator *allocator, rondo_tree_commons **out);
-/* Called when the tree is destroyed. From now on, each released buffer is freed at once, and the last one frees the
+/* Called when the tree is destroyed. From now on, releasing a buffer frees it at once, and the last one frees the
  * commons. Returns the buffers that were released before. */
 rondo_buffer *rondo_commons_seal(rondo_tree_commons *commons);
-/* The tree releases the commons after sealing them. */
+/* Releases the tree's reference, after sealing. */
 void rondo_commons_release(rondo_tree_commons *commons);
 
-/* NESTED buffers are valid from the begin of their capture to its end. */
+/* NESTED buffers are valid during their capture. */
 static inline void rondo_commons_begin_nested(rondo_tree_commons *commons) {
   commons->nested_generation = RONDO_NESTED_GENERATION + ++commons->nested_captures;
 }
@@ -99,10 +96,10 @@ RONDO_MUST_USE rondo_status rondo_origin_create(rondo_tree_commons *commons, con
 /* Called when the function is destroyed. The last buffer frees the name. */
 void rondo_origin_retire(rondo_tree_commons *commons, rondo_origin *origin);
 
-/* A spare or new buffer with one reference, otherwise zero. Counts a new one in *inout_allocations. */
+/* Returns a spare or new buffer, zeroed, with one reference. Counts a new one in *inout_allocations. */
 RONDO_MUST_USE rondo_status rondo_buffer_acquire(rondo_tree_commons *commons, rondo_origin *origin,
                                                  uint64_t *inout_allocations, rondo_buffer **out);
-/* Makes a settled buffer spare. It is in no list and retains nothing. */
+/* Makes a settled buffer spare. It must be in no list and retain nothing. */
 void rondo_buffer_put_back(rondo_buffer *buffer);
 
 /* Pushes a buffer without references onto the list that the tree empties. Frees it if the tree is gone. */
@@ -114,7 +111,7 @@ static inline bool rondo_buffer_is_gone(const rondo_buffer *buffer) {
          (buffer->base != NULL && atomic_load_explicit(&buffer->base->commons->is_gone, memory_order_relaxed));
 }
 
-/* Whether the buffer may be read now; and the error, for `call`, if it may not. */
+/* Whether the buffer is valid now; and the error of `call` if it is not. */
 static inline bool rondo_buffer_is_current(const rondo_buffer *buffer) {
   const rondo_buffer *memory = buffer->base != NULL ? buffer->base : buffer;
   const rondo_tree_commons *commons = memory->commons;
@@ -124,20 +121,20 @@ static inline bool rondo_buffer_is_current(const rondo_buffer *buffer) {
 }
 rondo_status rondo_buffer_refuse_stale(const char *call, const rondo_buffer *buffer);
 
-/* Whether it is an output, or a part of one, in the path warm-up of the tree's current path. */
+/* Whether it is an output of a call in the current path warm-up, or a part of one. */
 static inline bool rondo_buffer_is_of_warm_up(const rondo_buffer *buffer, const rondo_tree_commons *commons) {
   const rondo_buffer *memory = buffer->base != NULL ? buffer->base : buffer;
   return memory->is_of_warm_up && memory->kind == RONDO_BUFFER_OWNED && memory->commons == commons &&
          memory->generation == commons->generation;
 }
 
-/* Its address, whether it may be read or not. */
+/* Its address, even if the buffer is not valid. */
 static inline char *rondo_buffer_memory(const rondo_buffer *buffer) {
   if (buffer->base == NULL) return buffer->address;
   return buffer->base->address == NULL ? NULL : buffer->base->address + buffer->offset;
 }
 
-/* Reads type and shape from the options, which may be NULL; and the name, "" if there is none. */
+/* Reads type, shape and name from the options, which may be NULL. Without a name, *out_name is "". */
 RONDO_MUST_USE rondo_status rondo_layout_read(const char *call, size_t bytes, const rondo_output_options *options,
                                               rondo_buffer_layout *out, const char **out_name);
 

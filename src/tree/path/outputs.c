@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Makes a buffer for each output, wherever its memory is. Allocates nothing while there are spare buffers.
+ * Makes the buffers of a call's outputs. Allocates nothing while there are spare buffers.
  */
 #include <assert.h>
 #include <string.h>
@@ -8,18 +8,20 @@
 #include "tree/pad_to_bucket.h"
 #include "tree/path/owned_buffer.h"
 
+/* The buffer belongs to no generation. */
 static rondo_status make_buffer(rondo_tree *tree, rondo_function *function, rondo_buffer_kind kind,
-                                const rondo_output *output, rondo_buffer **out) {
-  RONDO_TRY(rondo_buffer_acquire(tree->commons, function->origin, &tree->allocations, out));
+                                const rondo_output *output, char *address, rondo_buffer **out) {
+  RONDO_TRY(rondo_buffer_acquire(tree->commons, function->origin, &tree->info.allocations, out));
   rondo_buffer *buffer = *out;
   buffer->kind = kind;
+  buffer->address = address;
   buffer->step = tree->step;
   buffer->extent.bytes = output->extent.bytes;
   buffer->extent.type = output->extent.type;
   buffer->extent.rank = output->extent.rank;
   if (output->extent.rank > 0)
     memcpy(buffer->extent.shape, output->extent.shape, output->extent.rank * sizeof output->extent.shape[0]);
-  buffer->room = output->extent.bytes;
+  buffer->capacity = output->extent.bytes;
   if (__builtin_expect(output->extent.has_rows, 0)) {
     buffer->extent.has_rows = true;
     rondo_padding_cut(function, &buffer->extent);
@@ -27,12 +29,11 @@ static rondo_status make_buffer(rondo_tree *tree, rondo_function *function, rond
   return RONDO_OK;
 }
 
-/* Fresh memory of the arena. The path retains it from now on. */
+/* Fresh memory of the arena. Sets its bit on the path. */
 static rondo_status make_recorded(rondo_tree *tree, rondo_function *function, const rondo_output *output,
                                   rondo_buffer **out) {
-  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_ARENA, output, out));
+  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_ARENA, output, output->address, out));
   (*out)->generation = tree->commons->generation;
-  (*out)->address = output->address;
   (*out)->bit = output->bit;
   (*out)->is_recorded = true;
   assert(output->bit < tree->path_bits && tree->holders[output->bit] == NULL);
@@ -43,7 +44,7 @@ static rondo_status make_recorded(rondo_tree *tree, rondo_function *function, co
 
 static rondo_status make_part(rondo_tree *tree, rondo_function *function, const rondo_output *output,
                               rondo_buffer *whole, rondo_buffer **out) {
-  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_PART, output, out));
+  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_PART, output, NULL, out));
   rondo_buffer *base = whole->base != NULL ? whole->base : whole;
   assert(base->base == NULL);
   rondo_buffer_retain(base);
@@ -60,26 +61,14 @@ static rondo_status make_of_input(rondo_tree *tree, rondo_function *function, co
     placed.offset += (size_t)(input->address - rondo_buffer_memory(input->buffer));
     return make_part(tree, function, &placed, input->buffer, out);
   }
-  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, out));
-  (*out)->generation = RONDO_NO_GENERATION;
-  (*out)->address = input->address == NULL ? NULL : input->address + output->offset;
-  return RONDO_OK;
+  char *const address = input->address == NULL ? NULL : input->address + output->offset;
+  return make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, address, out);
 }
 
 static rondo_status make_nested(rondo_tree *tree, rondo_function *function, const rondo_output *output,
                                 rondo_buffer **out) {
-  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_NESTED, output, out));
+  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_NESTED, output, output->address, out));
   (*out)->generation = tree->commons->nested_generation;
-  (*out)->address = output->address;
-  return RONDO_OK;
-}
-
-/* Memory of the caller's graph, which frees or keeps it. */
-static rondo_status make_captured(rondo_tree *tree, rondo_function *function, const rondo_output *output,
-                                  rondo_buffer **out) {
-  RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, out));
-  (*out)->generation = RONDO_NO_GENERATION;
-  (*out)->address = output->address;
   return RONDO_OK;
 }
 
@@ -91,7 +80,8 @@ static rondo_status make_fresh(rondo_tree *tree, rondo_function *function, rondo
     case RONDO_OUTPUTS_NESTED:
       return make_nested(tree, function, output, out);
     case RONDO_OUTPUTS_CAPTURED:
-      return make_captured(tree, function, output, out);
+      /* Memory of the caller's graph, which frees or keeps it. */
+      return make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, output->address, out);
     case RONDO_OUTPUTS_EAGER:
       break;
   }
@@ -103,11 +93,9 @@ static rondo_status make_fresh(rondo_tree *tree, rondo_function *function, rondo
 static rondo_status make_one(rondo_tree *tree, rondo_function *function, rondo_output_source source,
                              const rondo_output *output, const rondo_resolved_input *inputs, rondo_buffer **outputs,
                              rondo_buffer **out) {
-  switch (output->place) {
+  switch (output->kind) {
     case RONDO_OUTPUT_EMPTY:
-      RONDO_TRY(make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, out));
-      (*out)->generation = RONDO_NO_GENERATION;
-      return RONDO_OK;
+      return make_buffer(tree, function, RONDO_BUFFER_BORROWED, output, NULL, out);
     case RONDO_OUTPUT_FRESH:
       break;
     case RONDO_OUTPUT_OF_INPUT:
@@ -118,45 +106,45 @@ static rondo_status make_one(rondo_tree *tree, rondo_function *function, rondo_o
   return make_fresh(tree, function, source, output, out);
 }
 
-/* Makes all buffers. On failure releases those that were made. The caller keeps the rest of the fresh memory. */
+/* Makes all buffers. After a failure, releases those that were made; the caller keeps the rest of the fresh memory. */
 static rondo_status make_all(rondo_tree *tree, rondo_function *function, rondo_output_source source,
                              const rondo_output *made, size_t made_count, const rondo_resolved_input *inputs,
-                             rondo_buffer **outputs, size_t *out_handed_out) {
+                             rondo_buffer **outputs, size_t *out_made_buffers) {
   for (size_t i = 0; i < made_count; i++) {
     const rondo_status status = make_one(tree, function, source, &made[i], inputs, outputs, &outputs[i]);
     if (status == RONDO_OK) {
       outputs[i]->output = (uint32_t)i;
       continue;
     }
-    *out_handed_out = i;
+    *out_made_buffers = i;
     while (i > 0) {
       rondo_buffer_release(outputs[--i]);
       outputs[i] = NULL;
     }
     return status;
   }
-  *out_handed_out = made_count;
+  *out_made_buffers = made_count;
   return RONDO_OK;
 }
 
 rondo_status rondo_outputs_reserve(rondo_tree *tree, size_t count) {
-  rondo_buffer **handed;
-  if (count <= tree->handed_room) return RONDO_OK;
-  RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof(rondo_buffer *), &handed));
-  rondo_release(&tree->allocator, tree->handed, tree->handed_room, sizeof(rondo_buffer *));
-  tree->handed = handed;
-  tree->handed_room = count;
+  rondo_buffer **made_outputs;
+  if (count <= tree->made_capacity) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof(rondo_buffer *), &made_outputs));
+  rondo_release(&tree->allocator, tree->made_outputs, tree->made_capacity, sizeof(rondo_buffer *));
+  tree->made_outputs = made_outputs;
+  tree->made_capacity = count;
   return RONDO_OK;
 }
 
-rondo_status rondo_outputs_hand_out(rondo_function *function, rondo_output_source source, const rondo_output *made,
-                                    size_t made_count, const rondo_resolved_input *inputs, rondo_buffer **outputs,
-                                    size_t count, size_t *out_handed_out) {
+rondo_status rondo_outputs_make(rondo_function *function, rondo_output_source source, const rondo_output *made,
+                                size_t made_count, const rondo_resolved_input *inputs, rondo_buffer **outputs,
+                                size_t count, size_t *out_made_buffers) {
   rondo_tree *tree = function->tree;
-  *out_handed_out = 0;
-  if (count == made_count) return make_all(tree, function, source, made, made_count, inputs, outputs, out_handed_out);
-  rondo_buffer **const all = tree->handed;
-  const rondo_status status = make_all(tree, function, source, made, made_count, inputs, all, out_handed_out);
+  *out_made_buffers = 0;
+  if (count == made_count) return make_all(tree, function, source, made, made_count, inputs, outputs, out_made_buffers);
+  rondo_buffer **const all = tree->made_outputs;
+  const rondo_status status = make_all(tree, function, source, made, made_count, inputs, all, out_made_buffers);
   for (size_t i = 0; status == RONDO_OK && i < made_count; i++) {
     if (i < count)
       outputs[i] = all[i];

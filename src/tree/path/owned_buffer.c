@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Buffers with memory of their own from the tree's pool. There are two lists. One has buffers that belong to a step:
- * the outputs of eager calls. The other has buffers that belong to no step: clones, and buffers that the user created.
+ * Buffers that own memory of the tree's pool. One list has the buffers that belong to a step: the outputs of eager
+ * calls. Another list has the buffers that belong to no step: clones, and buffers of rondo_buffer_create.
  */
 #include "tree/path/owned_buffer.h"
 
@@ -42,7 +42,7 @@ rondo_status rondo_owned_adopt(rondo_tree *tree, void *address, const rondo_buff
   buffer->step = tree->step;
   buffer->address = address;
   buffer->extent = *extent;
-  tree->pool_bytes += extent->bytes;
+  tree->info.eager_bytes += extent->bytes;
   link_in(tree, buffer);
   return RONDO_OK;
 }
@@ -56,8 +56,8 @@ rondo_status rondo_owned_allocate(const rondo_tree *tree, rondo_stream *stream, 
   return rondo_malloc_async(stream, bytes, &options, out);
 }
 
-/* Returns false if the free must be retried: there was no host memory for it, or the stream refused it. On a lost
- * device no work can use the memory, so it is freed at once. */
+/* False: the free must be retried, because host memory was exhausted or the stream refused it. On a lost device no work
+ * can use the memory, so it is freed at once. */
 static bool free_address(const rondo_tree *tree, rondo_stream *stream, void *address) {
   if (address == NULL) return true;
   rondo_status status = stream == NULL ? rondo_free(tree->device, address) : rondo_free_async(stream, address);
@@ -66,7 +66,7 @@ static bool free_address(const rondo_tree *tree, rondo_stream *stream, void *add
   return status == RONDO_OK;
 }
 
-/* The list may fail to grow because host memory is exhausted. */
+/* Keeps the address for a later free. If the list cannot grow, waits for the stream and frees the memory now. */
 static void keep_address(rondo_tree *tree, rondo_stream *stream, void *address) {
   if (rondo_array_push(&tree->allocator, &tree->unfreed_addresses, &address) == RONDO_OK) return;
   if (stream != NULL && rondo_stream_await(stream, "rondo_function_call") == RONDO_OK &&
@@ -85,13 +85,13 @@ void rondo_owned_free_address(rondo_tree *tree, rondo_stream *stream, void *addr
 }
 
 static void forget_memory(rondo_tree *tree, rondo_buffer *buffer) {
-  assert(tree->pool_bytes >= buffer->extent.bytes);
-  tree->pool_bytes -= buffer->extent.bytes;
+  assert(tree->info.eager_bytes >= buffer->extent.bytes);
+  tree->info.eager_bytes -= buffer->extent.bytes;
   buffer->address = NULL;
   buffer->kind = RONDO_BUFFER_BORROWED;
 }
 
-/* A buffer that cannot be freed now stays in its list, which the next call sweeps again. */
+/* A buffer that cannot be freed now stays in its list. The next call sweeps the list again. */
 void rondo_owned_expire(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
   if (!free_address(tree, stream, buffer->address)) return;
   link_out(tree, buffer);
@@ -145,24 +145,24 @@ void rondo_owned_keep(rondo_tree *tree, rondo_buffer *buffer) {
   link_in(tree, buffer);
 }
 
-/* Clones all of its room, because a part may be beyond the rows that the output has. */
+/* Clones the whole capacity, because a part may be beyond the rows of the output. */
 rondo_status rondo_owned_clone(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
-  assert(buffer->kind == RONDO_BUFFER_ARENA && buffer->room >= buffer->extent.bytes);
+  assert(buffer->kind == RONDO_BUFFER_ARENA && buffer->capacity >= buffer->extent.bytes);
   void *address;
-  RONDO_TRY(rondo_owned_allocate(tree, stream, buffer->room, buffer->origin->name, &address));
-  const rondo_status status = rondo_copy_async(stream, address, buffer->address, buffer->room);
+  RONDO_TRY(rondo_owned_allocate(tree, stream, buffer->capacity, buffer->origin->name, &address));
+  const rondo_status status = rondo_copy_async(stream, address, buffer->address, buffer->capacity);
   if (status != RONDO_OK) {
     rondo_owned_free_address(tree, stream, address);
     return status;
   }
-  rondo_path_let_go(tree, stream, buffer);
+  rondo_path_release(tree, stream, buffer);
   buffer->kind = RONDO_BUFFER_OWNED;
   buffer->generation = RONDO_NO_GENERATION;
   buffer->address = address;
   buffer->is_recorded = false;
-  tree->pool_bytes += buffer->extent.bytes;
-  tree->clones++;
-  tree->cloned_bytes += buffer->room;
+  tree->info.eager_bytes += buffer->extent.bytes;
+  tree->info.clones++;
+  tree->info.cloned_bytes += buffer->capacity;
   link_in(tree, buffer);
   return RONDO_OK;
 }
@@ -191,15 +191,14 @@ void rondo_owned_free_all(rondo_tree *tree) {
     }
 }
 
-/* The user's ------------------------------------------------------------------------------------------------------- */
+/* Public calls ----------------------------------------------------------------------------------------------------- */
 
 static rondo_status make(rondo_tree *tree, rondo_stream *stream, const rondo_buffer_layout *extent,
                          rondo_origin *origin, const char *name, rondo_buffer **out) {
   void *address;
   RONDO_TRY(rondo_owned_allocate(tree, stream, extent->bytes, name, &address));
   const rondo_status status = rondo_owned_adopt(tree, address, extent, origin, RONDO_NO_GENERATION, out);
-  if (status != RONDO_OK && stream != NULL) rondo_owned_free_address(tree, stream, address);
-  if (status != RONDO_OK && stream == NULL) (void)free_address(tree, NULL, address);
+  if (status != RONDO_OK) rondo_owned_free_address(tree, stream, address);
   return status;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Buffers with memory from the tree's pool (owned_buffer.c). If the stream is NULL, memory is freed at once, and no
- * work may be using it. Exception: rondo_owned_free with NULL leaves the memory to rondo_owned_free_late.
+ * Buffers that own memory of the tree's pool. Functions that free memory do so after the work of the stream. Without a
+ * stream (NULL) they free it at once, and no work may be using it. Exception: rondo_owned_free without a stream leaves
+ * the memory to rondo_owned_free_late.
  */
 #ifndef RONDO_TREE_PATH_OWNED_BUFFER_H
 #define RONDO_TREE_PATH_OWNED_BUFFER_H
@@ -11,11 +12,11 @@
 RONDO_MUST_USE rondo_status rondo_owned_allocate(const rondo_tree *tree, rondo_stream *stream, size_t bytes,
                                                  const char *name, void **out);
 
-/* Frees memory that no buffer represents, after the stream's work. If that fails, rondo_owned_free_late frees it; in a
- * capture, the failure ends the capture instead. The thread's last error is unchanged. */
+/* Frees memory that belongs to no buffer. If that fails, rondo_owned_free_late retries; in a capture, the capture
+ * becomes invalid instead. Keeps the thread's last error. */
 void rondo_owned_free_address(rondo_tree *tree, rondo_stream *stream, void *address);
 
-/* Makes such memory a buffer with one reference. It belongs to the step with the generation, or to no step. */
+/* Makes a buffer of such memory, with one reference. It belongs to the step of this generation, or to no step. */
 RONDO_MUST_USE rondo_status rondo_owned_adopt(rondo_tree *tree, void *address, const rondo_buffer_layout *extent,
                                               rondo_origin *origin, uint64_t generation, rondo_buffer **out);
 
@@ -24,13 +25,13 @@ void rondo_owned_free(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buff
 static inline bool rondo_owned_has_late(const rondo_tree *tree) {
   return tree->unfreed != NULL || tree->unfreed_addresses.count > 0;
 }
-/* Frees memory that could not be freed before, as far as possible now. */
+/* Frees what could not be freed before, as far as possible. */
 void rondo_owned_free_late(rondo_tree *tree, rondo_stream *stream);
-/* Ends a buffer whose step is over: its memory is freed even if it is still retained. */
+/* Frees the memory of a buffer whose step is over, even if the buffer is still retained. */
 void rondo_owned_expire(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer);
 /* The buffer belongs to no step from now on. */
 void rondo_owned_keep(rondo_tree *tree, rondo_buffer *buffer);
-/* Moves a buffer of the arena, with its contents, to memory of its own. It then belongs to no step. */
+/* Moves a buffer of the arena, with its contents, to owned memory. It then belongs to no step. */
 RONDO_MUST_USE rondo_status rondo_owned_clone(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer);
 /* Called when the tree is destroyed. */
 void rondo_owned_free_all(rondo_tree *tree);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Plans again the paths that need most of the arena. A plan covers the calls of a path from the first one that was not
- * planned with its path. So planning one path does not change another path with the same beginning, and planning
- * terminates: planned recordings stay planned until they are removed, or until all paths are planned again on request.
+ * Plans again the paths that need the most memory of the arena. A plan covers the calls of a path, starting with the
+ * first one that has no plan. So planning a path does not change other paths with the same beginning. Planning
+ * terminates, because a planned recording stays planned until it is removed or until all paths are planned on request.
  */
 #include "tree/path/path_plan.h"
 
@@ -13,18 +13,18 @@
 #include "tree/path/path_warm_up.h"
 #include "tree/recorded_calls.h"
 
-/* How much more than what lives at once a path may need before it is planned; and of what it needed, what its plan may
- * take to be worth recording again. By itself, and on demand. */
+/* When a path is planned, and when its plan is used. */
 typedef struct path_worth {
-  double planning, recording;
-  bool in_pages; /* it must save one at least */
+  double planning;  /* a path is planned if it needs more than this times the maximum of live bytes */
+  double recording; /* its plan is used if it needs at most this times what the path needed */
+  bool in_pages;    /* the plan must save at least one page */
 } path_worth;
 static const path_worth worth_calm = {.planning = 1.05, .recording = 0.97, .in_pages = true};
-static const path_worth worth_asked = {.planning = 1.005, .recording = 0.995};
+static const path_worth worth_on_demand = {.planning = 1.005, .recording = 0.995};
 
-/* How many paths without a new recording must begin before a path is planned automatically: at first, and at most. Each
- * such plan doubles the number. */
-enum { FEWEST_CALM = 2, MOST_CALM = 64, MOST_PLANS = 16 };
+/* A path is planned automatically after so many paths began without a new recording. Each plan doubles the number, up
+ * to MAX_CALM. */
+enum { MIN_CALM = 2, MAX_CALM = 64, MAX_PLANS = 16 };
 
 typedef struct rondo_planned_part {
   const rondo_function *function;
@@ -32,8 +32,8 @@ typedef struct rondo_planned_part {
   size_t slot_count;
   uint32_t first_bit;
   uint64_t *dead_before;
-  rondo_given_up *given_up; /* that the part relies on */
-  size_t given_up_count, given_up_room;
+  rondo_given_up *given_up; /* outputs that the call must give up */
+  size_t given_up_count, given_up_capacity;
   rondo_profile *profile;
   bool is_recorded;
 } rondo_planned_part;
@@ -50,8 +50,8 @@ struct rondo_path_plan {
 
 static void free_part(const rondo_tree *tree, const rondo_planned_part *part) {
   if (part->profile != NULL) rondo_profile_release(part->profile);
-  rondo_release(&tree->allocator, part->dead_before, ((size_t)part->first_bit + 63) / 64, sizeof *part->dead_before);
-  rondo_release(&tree->allocator, part->given_up, part->given_up_room, sizeof *part->given_up);
+  rondo_release(&tree->allocator, part->dead_before, rondo_bit_words(part->first_bit), sizeof *part->dead_before);
+  rondo_release(&tree->allocator, part->given_up, part->given_up_capacity, sizeof *part->given_up);
 }
 
 static void free_plan(const rondo_tree *tree, rondo_path_plan *plan) {
@@ -73,18 +73,19 @@ static rondo_path_plan *find_plan(const rondo_tree *tree, uint64_t number) {
   return plan;
 }
 
-/* The part that comes after the path's end; `count` if there is none. */
+/* The index of the part for the call after the path's end; `count`: none. */
 static size_t next_part(const rondo_tree *tree, const rondo_path_plan *plan) {
   const rondo_recorded_call *current = tree->current;
-  if (plan->after == (current == NULL ? 0 : current->number)) return 0;
+  if (plan->after == rondo_path_last_number(tree)) return 0;
   return current != NULL && current->plan == plan->number ? (size_t)current->plan_part + 1 : plan->count;
 }
 
-/* Whether the input that the part gives up is passed now. */
+/* Whether the call gives up the outputs that the part requires. */
 static bool is_given(const rondo_planned_part *part, const rondo_resolved_input *inputs) {
   for (size_t i = 0; i < part->given_up_count; i++) {
     const rondo_resolved_input *input = &inputs[part->given_up[i].key - 1];
-    if (input->way != RONDO_WAY_MANAGED || !input->is_sole || input->buffer->bit != part->given_up[i].bit) return false;
+    if (input->role != RONDO_ROLE_MANAGED || !input->is_sole || input->buffer->bit != part->given_up[i].bit)
+      return false;
   }
   return true;
 }
@@ -96,21 +97,21 @@ static bool is_fitting(const rondo_tree *tree, const rondo_planned_part *part, c
 }
 
 static rondo_profile *find(const rondo_tree *tree, const rondo_form *form, const rondo_resolved_input *inputs,
-                           size_t slot_count, rondo_plan_place *out) {
-  *out = (rondo_plan_place){0};
+                           size_t slot_count, rondo_plan_position *out) {
+  *out = (rondo_plan_position){0};
   for (const rondo_path_plan *plan = tree->plans; plan != NULL; plan = plan->next) {
     const size_t index = next_part(tree, plan);
     if (index >= plan->count) continue;
     const rondo_planned_part *part = &plan->parts[index];
     if (!is_fitting(tree, part, form, inputs, slot_count)) continue;
-    *out = (rondo_plan_place){.plan = plan->number, .part = (uint32_t)index};
+    *out = (rondo_plan_position){.plan = plan->number, .part = (uint32_t)index};
     return part->profile;
   }
   return NULL;
 }
 
 rondo_profile *rondo_path_plan_find(rondo_tree *tree, const rondo_form *form, const rondo_resolved_input *inputs,
-                                    size_t slot_count, rondo_plan_place *out) {
+                                    size_t slot_count, rondo_plan_position *out) {
   rondo_profile *profile = find(tree, form, inputs, slot_count, out);
   if (profile != NULL || !rondo_path_warm_up_plan(tree, form)) return profile;
   return find(tree, form, inputs, slot_count, out);
@@ -122,7 +123,7 @@ static bool is_recorded(const rondo_path_plan *plan) {
   return true;
 }
 
-void rondo_path_plan_note(rondo_tree *tree, rondo_recorded_call *made, rondo_plan_place place) {
+void rondo_path_plan_note(rondo_tree *tree, rondo_recorded_call *made, rondo_plan_position place) {
   rondo_path_plan *plan = find_plan(tree, place.plan);
   if (place.plan == 0 || plan == NULL) return;
   made->plan = place.plan;
@@ -132,7 +133,7 @@ void rondo_path_plan_note(rondo_tree *tree, rondo_recorded_call *made, rondo_pla
   if (is_recorded(plan)) drop_plan(tree, plan);
 }
 
-void rondo_path_plan_depart(rondo_tree *tree, rondo_plan_place place) {
+void rondo_path_plan_depart(rondo_tree *tree, rondo_plan_position place) {
   rondo_path_plan *plan = find_plan(tree, place.plan);
   if (plan != NULL) drop_plan(tree, plan);
 }
@@ -150,14 +151,14 @@ void rondo_path_plan_forget(rondo_tree *tree, const rondo_function *function) {
   }
 }
 
-/* Adds a new plan to the tree and drops the oldest ones, whose calls did not come. */
+/* Adds a new plan to the tree. Drops the oldest plans beyond MAX_PLANS, which no calls used. */
 static void keep_plan(rondo_tree *tree, rondo_path_plan *plan) {
   size_t count = 1;
   plan->number = ++tree->plans_made;
   plan->next = tree->plans;
   tree->plans = plan;
   for (rondo_path_plan *at = plan; at->next != NULL; count++) {
-    if (count < MOST_PLANS)
+    if (count < MAX_PLANS)
       at = at->next;
     else
       drop_plan(tree, at->next);
@@ -166,17 +167,17 @@ static void keep_plan(rondo_tree *tree, rondo_path_plan *plan) {
 
 /* Paths ------------------------------------------------------------------------------------------------------------ */
 
-/* The calls of a path that are planned, with what lives before them. */
+/* The calls of a path that are planned together, and the blocks that are live before them. */
 typedef struct planned_path {
   rondo_tree *tree;
   rondo_recorded_call **calls;
   rondo_path_part *parts;
-  size_t *slots;        /* of all parts; */
-  rondo_path_end *ends; /* ... and theirs */
+  size_t *slots;        /* of all parts */
+  rondo_path_end *ends; /* of all parts */
   rondo_arena_block *blocks;
-  size_t count, slot_room, end_room, block_room; /* of the arrays */
-  size_t slot_count, end_count, block_count;     /* that are filled */
-  size_t need;                                   /* of the largest of them */
+  size_t count, slot_capacity, end_capacity, block_capacity;
+  size_t slot_count, end_count, block_count;
+  size_t need; /* bytes of the arena that the calls need without the plan */
 } planned_path;
 
 static rondo_recorded_call *find_largest(const rondo_tree *tree) {
@@ -186,21 +187,14 @@ static rondo_recorded_call *find_largest(const rondo_tree *tree) {
   return largest;
 }
 
-static size_t find_least(const rondo_tree *tree) {
-  size_t least = 0;
-  for (const rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
-    if (call->arena_minimum > least) least = call->arena_minimum;
-  return least;
-}
-
-/* The end of the path, where each call is followed by the one that followed it last. */
+/* The end of the path on which each call is followed by the one that followed it last time. */
 static rondo_recorded_call *find_end(rondo_recorded_call *call) {
   while (call->children != NULL) call = call->guess != NULL ? call->guess : call->children;
   return call;
 }
 
-/* Lists calls from the first one that is not planned. Lists none if one of them cannot be planned because its
- * allocations are not known. */
+/* Lists the calls of the path, starting with the first one that is not planned. Lists none if the allocations of a call
+ * are not known. */
 static rondo_status list_calls(planned_path *path, rondo_recorded_call *largest) {
   rondo_recorded_call *end = find_end(largest);
   size_t count = 0;
@@ -222,7 +216,7 @@ static bool is_dead_before(const rondo_recorded_call *call, uint32_t bit) {
   return (call->dead_before[bit / 64] >> bit % 64 & 1) != 0;
 }
 
-/* The key of the end of the output in the call's noted lifetimes; 0 if it has none. */
+/* If the call gives up the output, the key of the end of its lifetime; otherwise 0. */
 static uint64_t key_of_end(const rondo_recorded_call *call, uint32_t bit) {
   for (size_t i = 0; i < call->given_up_count; i++)
     if (call->given_up[i].bit == bit && rondo_noted_find_end(call->noted, call->given_up[i].key) != NULL)
@@ -230,7 +224,7 @@ static uint64_t key_of_end(const rondo_recorded_call *call, uint32_t bit) {
   return 0;
 }
 
-/* Where the lifetime of an output from before part `from` ends. False: not on the path. */
+/* Finds the part in which an earlier output dies, starting with part `from`. False: it lives until the path ends. */
 static bool find_life_end(const planned_path *path, size_t from, uint32_t bit, rondo_path_end *out) {
   for (size_t i = from; i < path->count; i++) {
     const rondo_recorded_call *call = path->calls[i];
@@ -251,7 +245,7 @@ static void fill_part(planned_path *path, size_t index) {
   for (size_t i = 0; i < call->output_count; i++) {
     const rondo_output *output = &call->outputs[i];
     rondo_path_end end = {.allocation = output->allocation};
-    if (output->place == RONDO_OUTPUT_FRESH && find_life_end(path, index + 1, output->bit, &end))
+    if (output->kind == RONDO_OUTPUT_FRESH && find_life_end(path, index + 1, output->bit, &end))
       path->ends[path->end_count++] = end;
   }
   part->end_count = path->end_count - first_end;
@@ -261,26 +255,26 @@ static void fill_part(planned_path *path, size_t index) {
 static rondo_status fill_parts(planned_path *path) {
   const rondo_allocator *allocator = &path->tree->allocator;
   for (size_t i = 0; i < path->count; i++) {
-    path->slot_room += path->calls[i]->bound_count;
-    path->end_room += path->calls[i]->bit_count;
+    path->slot_capacity += path->calls[i]->bound_count;
+    path->end_capacity += path->calls[i]->bit_count;
   }
-  RONDO_TRY(rondo_allocate_items(allocator, path->slot_room, sizeof *path->slots, &path->slots));
-  RONDO_TRY(rondo_allocate_items(allocator, path->end_room, sizeof *path->ends, &path->ends));
+  RONDO_TRY(rondo_allocate_items(allocator, path->slot_capacity, sizeof *path->slots, &path->slots));
+  RONDO_TRY(rondo_allocate_items(allocator, path->end_capacity, sizeof *path->ends, &path->ends));
   RONDO_TRY(rondo_allocate_items(allocator, path->count, sizeof *path->parts, &path->parts));
   for (size_t i = 0; i < path->count; i++) fill_part(path, i);
   return RONDO_OK;
 }
 
-/* What is alive of the calls before the first planned call. */
+/* Lists the live outputs of calls before the first planned call. */
 static rondo_status fill_blocks(planned_path *path) {
   const rondo_recorded_call *first = path->calls[0];
-  path->block_room = first->first_bit;
-  RONDO_TRY(rondo_allocate_items(&path->tree->allocator, path->block_room, sizeof *path->blocks, &path->blocks));
+  path->block_capacity = first->first_bit;
+  RONDO_TRY(rondo_allocate_items(&path->tree->allocator, path->block_capacity, sizeof *path->blocks, &path->blocks));
   for (const rondo_recorded_call *at = first->parent; at != NULL; at = at->parent)
     for (size_t i = 0; i < at->output_count; i++) {
       const rondo_output *output = &at->outputs[i];
       rondo_path_end end = {.key = 0};
-      if (output->place != RONDO_OUTPUT_FRESH || is_dead_before(first, output->bit)) continue;
+      if (output->kind != RONDO_OUTPUT_FRESH || is_dead_before(first, output->bit)) continue;
       if (!find_life_end(path, 0, output->bit, &end)) end = (rondo_path_end){.key = 0};
       path->blocks[path->block_count++] = (rondo_arena_block){
           .address = output->address, .bytes = output->extent.bytes, .key = end.key, .part = end.part};
@@ -293,23 +287,23 @@ static void free_path(const planned_path *path) {
   for (size_t i = 0; i < path->count && path->parts != NULL; i++)
     if (path->parts[i].profile != NULL) rondo_profile_release(path->parts[i].profile);
   rondo_release(allocator, path->parts, path->count, sizeof *path->parts);
-  rondo_release(allocator, path->ends, path->end_room, sizeof *path->ends);
-  rondo_release(allocator, path->slots, path->slot_room, sizeof *path->slots);
-  rondo_release(allocator, path->blocks, path->block_room, sizeof *path->blocks);
+  rondo_release(allocator, path->ends, path->end_capacity, sizeof *path->ends);
+  rondo_release(allocator, path->slots, path->slot_capacity, sizeof *path->slots);
+  rondo_release(allocator, path->blocks, path->block_capacity, sizeof *path->blocks);
   rondo_release(allocator, path->calls, path->count, sizeof(rondo_recorded_call *));
 }
 
 /* Planning --------------------------------------------------------------------------------------------------------- */
 
-/* Fills the premises of the plan. */
+/* Copies what the plan assumes about the call: dead outputs, and outputs that it gives up. */
 static rondo_status fill_premises(const rondo_allocator *allocator, const rondo_recorded_call *call,
                                   rondo_planned_part *out) {
-  const size_t words = ((size_t)call->first_bit + 63) / 64;
+  const size_t words = rondo_bit_words(call->first_bit);
   RONDO_TRY(rondo_allocate_items(allocator, words, sizeof *out->dead_before, &out->dead_before));
   out->first_bit = call->first_bit;
   if (words > 0) memcpy(out->dead_before, call->dead_before, words * sizeof *out->dead_before);
   RONDO_TRY(rondo_allocate_items(allocator, call->given_up_count, sizeof *out->given_up, &out->given_up));
-  out->given_up_room = call->given_up_count;
+  out->given_up_capacity = call->given_up_count;
   for (size_t i = 0; i < call->given_up_count; i++)
     if (rondo_noted_find_end(call->noted, call->given_up[i].key) != NULL)
       out->given_up[out->given_up_count++] = call->given_up[i];
@@ -333,7 +327,7 @@ static rondo_status fill_plan(planned_path *path, rondo_path_plan *plan) {
   return RONDO_OK;
 }
 
-/* Makes the profiles of the path a plan of the tree. */
+/* Adds a plan with the profiles of the path to the tree. */
 static rondo_status make_plan(planned_path *path) {
   rondo_path_plan *plan;
   RONDO_TRY(rondo_allocate_items(&path->tree->allocator, 1, sizeof *plan, &plan));
@@ -351,14 +345,14 @@ static bool is_worth_recording(const planned_path *path, size_t peak, const path
   return !worth->in_pages || (peak + page - 1) / page < (path->need + page - 1) / page;
 }
 
-/* Removes recordings that have a better plan now, and all recordings after them. */
+/* Keeps the plan, and removes the recordings of the path, which are then recorded again. */
 static rondo_status use_plan(planned_path *path, const rondo_plan_info *info) {
   rondo_tree *tree = path->tree;
   rondo_recorded_call *first = path->calls[0];
   RONDO_TRY(make_plan(path));
-  tree->planned_paths++;
-  tree->planned_before = path->need;
-  tree->planned_after = info->peak;
+  tree->info.planned_paths++;
+  tree->info.planned_before = path->need;
+  tree->info.planned_after = info->peak;
   rondo_log(RONDO_LOG_INFO, "tree",
             "the path that begins with '%s' is planned again: %zu recordings, which needed %zu bytes of the arena, "
             "will need %zu; the minimum is %zu",
@@ -367,7 +361,7 @@ static rondo_status use_plan(planned_path *path, const rondo_plan_info *info) {
   return RONDO_OK;
 }
 
-static void leave_as_it_is(const planned_path *path) {
+static void mark_planned(const planned_path *path) {
   for (size_t i = 0; i < path->count; i++) path->calls[i]->is_planned = true;
 }
 
@@ -389,7 +383,7 @@ static rondo_status plan_path(planned_path *path, rondo_recorded_call *largest, 
   RONDO_TRY(plan_parts(path, &info));
   *out_planned = is_worth_recording(path, info.peak, worth);
   if (*out_planned) return use_plan(path, &info);
-  leave_as_it_is(path);
+  mark_planned(path);
   return RONDO_OK;
 }
 
@@ -402,7 +396,7 @@ rondo_status rondo_path_plan_warmed_up(rondo_tree *tree, rondo_recorded_call *co
   rondo_status status = plan_parts(&path, &info);
   if (status == RONDO_OK) status = make_plan(&path);
   if (status == RONDO_OK) {
-    tree->warmed_up_paths++;
+    tree->info.warmed_up_paths++;
     rondo_log(RONDO_LOG_INFO, "tree",
               "the path that begins with '%s' is planned from its warm-ups: %zu recordings, %zu bytes of the arena; "
               "the minimum is %zu",
@@ -412,13 +406,12 @@ rondo_status rondo_path_plan_warmed_up(rondo_tree *tree, rondo_recorded_call *co
   return status;
 }
 
-/* Plans the path of the recording that needs most of the arena, if that exceeds the threshold. No path is in progress.
- * */
+/* Plans the path of the recording that needs the most memory, if it exceeds the threshold. No path is in progress. */
 static rondo_status plan_largest(rondo_tree *tree, const path_worth *worth, bool *out_planned) {
   rondo_recorded_call *largest = find_largest(tree);
   *out_planned = false;
   if (largest == NULL || largest->is_planned || tree->device->ops->guard != NULL) return RONDO_OK;
-  if ((double)largest->arena_end <= (double)find_least(tree) * worth->planning) return RONDO_OK;
+  if ((double)largest->arena_end <= (double)rondo_recorded_arena_minimum(tree) * worth->planning) return RONDO_OK;
   planned_path path = {.tree = tree};
   const rondo_status status = plan_path(&path, largest, worth, out_planned);
   free_path(&path);
@@ -433,9 +426,9 @@ static rondo_status trim(const rondo_tree *tree) {
   return rondo_arena_trim(tree->arena, arena.high > initial ? arena.high : initial);
 }
 
-/* By itself -------------------------------------------------------------------------------------------------------- */
+/* Automatic -------------------------------------------------------------------------------------------------------- */
 
-/* Whether inputs of the new call may be memory that the previous path left in the arena. */
+/* Whether the new call reads memory of the previous path in the arena. */
 static bool is_arena_read(const rondo_tree *tree, size_t input_count) {
   for (size_t i = 0; i < input_count; i++)
     if (tree->inputs[i].is_of_ending) return true;
@@ -445,14 +438,14 @@ static bool is_arena_read(const rondo_tree *tree, size_t input_count) {
 static rondo_status plan_calm(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
   bool is_planned;
   RONDO_TRY(plan_largest(tree, &worth_calm, &is_planned));
-  if (is_planned && tree->options.plan_after == 0 && tree->calm_after < MOST_CALM) tree->calm_after *= 2;
+  if (is_planned && tree->options.plan_after == 0 && tree->calm_after < MAX_CALM) tree->calm_after *= 2;
   if (!is_planned || is_arena_read(tree, input_count)) return RONDO_OK;
   RONDO_TRY(rondo_stream_await(stream, "rondo_function_call"));
   return trim(tree);
 }
 
 void rondo_path_plan_begin_waiting(rondo_tree *tree) {
-  tree->calm_after = tree->options.plan_after == 0 ? FEWEST_CALM : tree->options.plan_after;
+  tree->calm_after = tree->options.plan_after == 0 ? MIN_CALM : tree->options.plan_after;
 }
 
 void rondo_path_plan_when_calm(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
@@ -468,6 +461,6 @@ void rondo_path_plan_when_calm(rondo_tree *tree, rondo_stream *stream, size_t in
 rondo_status rondo_path_plan_all(rondo_tree *tree) {
   bool is_planned = true;
   for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next) call->is_planned = false;
-  for (int i = 0; i < MOST_PLANS && is_planned; i++) RONDO_TRY(plan_largest(tree, &worth_asked, &is_planned));
+  for (int i = 0; i < MAX_PLANS && is_planned; i++) RONDO_TRY(plan_largest(tree, &worth_on_demand, &is_planned));
   return trim(tree);
 }

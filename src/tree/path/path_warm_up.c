@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Path warm-ups: notes eager calls as parts of a path that will be recorded. Failures here do not fail a call. A call
- * that cannot be noted ends the path warm-up, but the calls before it are still planned.
+ * Path warm-ups: notes eager calls as parts of a path that will be recorded. Failures here do not fail a call. After a
+ * call that cannot be noted, no more calls are noted, but the calls before it are planned.
  */
 #include "tree/path/path_warm_up.h"
 
 #include <assert.h>
 
 #include "base/log.h"
+#include "tree/path/path.h"
 #include "tree/path/path_plan.h"
 #include "tree/recorded_calls.h"
 
-enum { MOST_PATH_WARM_UPS = 16 };
+enum { MAX_PATH_WARM_UPS = 16 };
 
 struct rondo_path_warm_up {
-  rondo_path_warm_up *next; /* of those that have ended, newest first */
+  rondo_path_warm_up *next; /* in the list of ended path warm-ups, newest first */
   uint32_t after;           /* number of the recording before the first call; 0: none */
-  bool is_closed;           /* nothing is added any more */
+  bool is_closed;           /* no more calls are added */
   RONDO_ARRAY(rondo_recorded_call *) calls;
 };
 
@@ -73,7 +74,7 @@ static uint32_t next_bit(const rondo_tree *tree) {
   return last->first_bit + last->bit_count;
 }
 
-/* Finds the index of each fresh output among the form's noted lifetimes. */
+/* Finds the index of a fresh output in the noted lifetimes: it is allocation number `order` that the call leaves. */
 static bool find_allocation(const rondo_noted_lifetimes *noted, uint32_t order, uint32_t *out) {
   for (size_t i = 0; i < noted->lifetimes.count; i++)
     if (noted->lifetimes.items[i].freed == RONDO_PLAN_FOREVER && order-- == 0) {
@@ -83,32 +84,31 @@ static bool find_allocation(const rondo_noted_lifetimes *noted, uint32_t order, 
   return false;
 }
 
-/* Its fresh outputs, in the order in which they are made. */
+/* Fills in the fresh outputs. False: the call also leaves other memory. */
 static bool fill_outputs(const rondo_form *form, rondo_recorded_call *call) {
   uint32_t none;
   for (size_t i = 0; i < call->output_count; i++) {
     rondo_output *output = &call->outputs[i];
     if (form->output_orders[i] == 0) continue;
-    output->place = RONDO_OUTPUT_FRESH;
+    output->kind = RONDO_OUTPUT_FRESH;
     output->bit = call->first_bit + call->bit_count++;
     if (!find_allocation(call->noted, form->output_orders[i] - 1, &output->allocation)) return false;
   }
   return !find_allocation(call->noted, call->bit_count, &none);
 }
 
-/* Which outputs of the path and of warmed-up calls are released when the call begins. */
-static void fill_dead_before(const rondo_tree *tree, rondo_recorded_call *call) {
-  const size_t words = ((size_t)call->first_bit + 63) / 64;
-  for (size_t i = 0; i < words; i++) call->dead_before[i] = i < tree->bit_room / 64 ? ~tree->live[i] : ~UINT64_C(0);
-  if (call->first_bit % 64 != 0) call->dead_before[words - 1] &= (UINT64_C(1) << call->first_bit % 64) - 1;
+/* Fills in which outputs of the path and of warmed-up calls are dead when the call begins. */
+static rondo_status fill_dead_before(const rondo_tree *tree, rondo_recorded_call *call) {
+  RONDO_TRY(rondo_path_list_dead(tree, call->first_bit, &call->dead_before));
   for (const rondo_buffer *buffer = tree->step_buffers; buffer != NULL; buffer = buffer->after)
     if (rondo_buffer_is_of_warm_up(buffer, tree->commons) && buffer->bit < call->first_bit)
       call->dead_before[buffer->bit / 64] &= ~(UINT64_C(1) << buffer->bit % 64);
+  return RONDO_OK;
 }
 
-/* In the recording, an output of the path has no slot. */
+/* Whether the input will have a slot in the recording. Outputs of the path have none. */
 static bool has_slot(const rondo_tree *tree, const rondo_resolved_input *input) {
-  if (input->way != RONDO_WAY_MOVING || input->bytes == 0) return false;
+  if (input->role != RONDO_ROLE_MOVING || input->bytes == 0) return false;
   return input->buffer == NULL || !rondo_buffer_is_of_warm_up(input->buffer, tree->commons);
 }
 
@@ -120,7 +120,7 @@ static rondo_status fill_inputs(rondo_recorded_call *call) {
   RONDO_TRY(rondo_allocate_items(&tree->allocator, slots, sizeof *call->bound, &call->bound));
   call->bound_count = slots;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *call->given_up, &call->given_up));
-  call->given_up_room = count;
+  call->given_up_capacity = count;
   for (size_t i = 0, at = 0; i < count; i++) {
     const rondo_resolved_input *input = &tree->inputs[i];
     if (has_slot(tree, input)) call->bound[at++] = (rondo_bound_input){.input = (uint32_t)i, .bytes = input->bytes};
@@ -136,10 +136,8 @@ static rondo_status fill(rondo_recorded_call *call, rondo_function *function, ro
   call->form = form;
   call->noted = form->noted[0];
   rondo_noted_lifetimes_retain(call->noted);
-  RONDO_TRY(rondo_allocate_items(&tree->allocator, ((size_t)next_bit(tree) + 63) / 64, sizeof *call->dead_before,
-                                 &call->dead_before));
   call->first_bit = next_bit(tree);
-  fill_dead_before(tree, call);
+  RONDO_TRY(fill_dead_before(tree, call));
   RONDO_TRY(rondo_allocate_items(&tree->allocator, form->output_count, sizeof *call->outputs, &call->outputs));
   call->output_count = form->output_count;
   return fill_inputs(call);
@@ -148,11 +146,11 @@ static rondo_status fill(rondo_recorded_call *call, rondo_function *function, ro
 static rondo_status open_warm_up(rondo_tree *tree) {
   if (tree->warming_up != NULL) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, 1, sizeof *tree->warming_up, &tree->warming_up));
-  tree->warming_up->after = tree->current == NULL ? 0 : tree->current->number;
+  tree->warming_up->after = rondo_path_last_number(tree);
   return RONDO_OK;
 }
 
-/* The memory that the form leaves must be known, and be its outputs. */
+/* Adds the call. *out is NULL if the form leaves other memory than its outputs. */
 static rondo_status add(rondo_function *function, rondo_form *form, rondo_recorded_call **out) {
   rondo_tree *tree = function->tree;
   rondo_recorded_call *call;
@@ -171,7 +169,7 @@ static rondo_status add(rondo_function *function, rondo_form *form, rondo_record
 
 static void mark_outputs(const rondo_recorded_call *call, rondo_buffer *const *outputs, size_t count) {
   for (size_t i = 0; i < count && i < call->output_count; i++) {
-    if (call->outputs[i].place != RONDO_OUTPUT_FRESH || outputs[i]->kind != RONDO_BUFFER_OWNED) continue;
+    if (call->outputs[i].kind != RONDO_OUTPUT_FRESH || outputs[i]->kind != RONDO_BUFFER_OWNED) continue;
     outputs[i]->is_of_warm_up = true;
     outputs[i]->bit = call->outputs[i].bit;
   }
@@ -201,7 +199,7 @@ void rondo_path_warm_up_add(rondo_function *function, rondo_form *form, rondo_bu
 
 /* Ending ----------------------------------------------------------------------------------------------------------- */
 
-/* Whether the two begin alike. The newer one then represents both. */
+/* Whether both begin with the same call. The newer one then replaces the other. */
 static bool is_like(const rondo_path_warm_up *a, const rondo_path_warm_up *b) {
   return a->after == b->after && a->calls.items[0]->form == b->calls.items[0]->form;
 }
@@ -211,7 +209,7 @@ static void drop_older(rondo_tree *tree, rondo_path_warm_up *newest) {
   size_t count = 1;
   for (rondo_path_warm_up **place = &newest->next; *place != NULL;) {
     rondo_path_warm_up *at = *place;
-    if (count == MOST_PATH_WARM_UPS || is_like(at, newest)) {
+    if (count == MAX_PATH_WARM_UPS || is_like(at, newest)) {
       *place = at->next;
       free_warm_up(tree, at);
     } else {
@@ -221,7 +219,7 @@ static void drop_older(rondo_tree *tree, rondo_path_warm_up *newest) {
   }
 }
 
-/* A single call is planned when it is recorded. */
+/* A single call needs no plan of its path. */
 void rondo_path_warm_up_end(rondo_tree *tree) {
   rondo_path_warm_up *warm_up = tree->warming_up;
   tree->warming_up = NULL;
@@ -237,7 +235,7 @@ void rondo_path_warm_up_end(rondo_tree *tree) {
 /* Planning --------------------------------------------------------------------------------------------------------- */
 
 static rondo_path_warm_up **find(rondo_tree *tree, const rondo_form *form) {
-  const uint32_t after = tree->current == NULL ? 0 : tree->current->number;
+  const uint32_t after = rondo_path_last_number(tree);
   rondo_path_warm_up **place = &tree->path_warm_ups;
   for (; *place != NULL; place = &(*place)->next) {
     const rondo_recorded_call *first = (*place)->calls.items[0];

@@ -6,8 +6,8 @@
 
 #include "tree/record/record_call.h"
 
-/* bind_inputs.c: makes the exec of one segment, which the recorder then owns. `is_whole`: there is no other segment.
- * May change the graph. */
+/* Makes the exec of a segment, which the recorder then owns. `is_whole`: there is no other segment. May add nodes to
+ * the graph. */
 RONDO_MUST_USE rondo_status rondo_recorder_bind(rondo_recorder *recorder, rondo_graph *graph, bool is_whole,
                                                 rondo_segment *out);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Checks whether the addresses that were found by comparing recordings are all that the work uses. The work runs twice
- * on the same contents. The first run has its inputs where they were recorded. The second has the patched inputs
- * elsewhere, with zeros at their recorded addresses. If the work keeps an address in memory, or in pieces, it reads the
- * zeros. The patches are used only if both runs leave the same bits; otherwise all inputs are copied.
+ * Checks whether comparing recordings found all uses of the inputs' addresses. The work runs twice on the same
+ * contents. In the first run, the inputs are at their recorded addresses. In the second run, the patched inputs are
+ * elsewhere, and their recorded addresses contain zeros. If the work also keeps an address in memory, or in pieces, it
+ * reads the zeros. If the runs leave different bits, all inputs are copied instead.
  *
- * Both runs are undone: whatever they write except outputs, and the memory that they give up, is saved before and
- * restored after, and random numbers are drawn again. The check learns nothing from inputs that are zero already, or
- * from work that is not deterministic.
+ * Both runs are undone: everything that they write, except outputs, is saved before and restored after, and random
+ * numbers are drawn again. Inputs that are all zeros fail the check, because it would show nothing. So does work that
+ * is not deterministic.
  */
 #include <string.h>
 
@@ -19,26 +19,26 @@
 
 enum { CHUNK_BYTES = 65536 };
 
-/* Memory that the work leaves, in the first run and in the second. */
+/* A result of the work: its address in the first run and in the second run. */
 typedef struct rondo_left {
   char *first, *second;
-  void *copy; /* of the contents after the first run */
+  void *copy; /* the contents after the first run */
   size_t bytes;
 } rondo_left;
 
 typedef struct rondo_check {
   rondo_recorder *recorder;
   void **elsewhere;            /* copies of the bound inputs */
-  rondo_resolved_input *saved; /* the call's inputs; listed as written are also outputs of the path, even if the work
-                                  only gives them up, and static inputs that the work writes without a declaration */
+  rondo_resolved_input *saved; /* the call's inputs; is_mutated is also set for outputs of the path, and for static
+                                  inputs that the work writes without a declaration */
   RONDO_ARRAY(rondo_left) left;
-  char *chunks; /* two, in host memory */
+  char *chunks; /* two chunks of host memory */
   bool is_same;
 } rondo_check;
 
 static bool is_patched(const rondo_recorded_call *made) {
   for (size_t i = 0; i < made->bound_count; i++)
-    if (made->bound[i].way == RONDO_BOUND_PATCHED) return true;
+    if (made->bound[i].method == RONDO_BOUND_PATCHED) return true;
   return false;
 }
 
@@ -69,11 +69,11 @@ static rondo_status add_left(rondo_check *check, void *first, void *second, size
   return RONDO_OK;
 }
 
-/* True also if the recorded work does not show whether it writes the memory. */
+/* Whether the work may write the input. True also if its nodes do not show that. */
 static rondo_status writes(const rondo_recorder *recorder, const rondo_resolved_input *input, bool *out) {
   rondo_patch_use look;
-  *out = input->is_mutated || input->way == RONDO_WAY_MANAGED;
-  if (*out || input->way != RONDO_WAY_STATIC || input->bytes == 0) return RONDO_OK;
+  *out = input->is_mutated || input->role == RONDO_ROLE_MANAGED;
+  if (*out || input->role != RONDO_ROLE_STATIC || input->bytes == 0) return RONDO_OK;
   RONDO_TRY(rondo_patch_find_use("rondo_function_call", recorder->segments.items[0].exec, input->address, input->bytes,
                                  &look));
   *out = look.is_written;
@@ -91,29 +91,29 @@ static rondo_status list_saved(rondo_check *check) {
   return RONDO_OK;
 }
 
-/* Outputs, and inputs that the work writes. */
+/* Lists the outputs, and the inputs that the work writes. */
 static rondo_status list_left(rondo_check *check) {
   const rondo_recorder *recorder = check->recorder;
   const rondo_recorded_call *made = recorder->made;
   for (size_t i = 0; i < made->output_count; i++)
-    if (made->outputs[i].place == RONDO_OUTPUT_FRESH)
+    if (made->outputs[i].kind == RONDO_OUTPUT_FRESH)
       RONDO_TRY(add_left(check, made->outputs[i].address, made->outputs[i].address, made->outputs[i].extent.bytes));
   for (size_t i = 0; i < made->bound_count; i++) {
     const rondo_bound_input *bound = &made->bound[i];
-    void *second = bound->way == RONDO_BOUND_PATCHED ? check->elsewhere[i] : bound->slot;
+    void *second = bound->method == RONDO_BOUND_PATCHED ? check->elsewhere[i] : bound->slot;
     if (bound->is_mutated) RONDO_TRY(add_left(check, bound->slot, second, bound->bytes));
   }
   for (size_t i = 0; i < recorder->function->options.input_count; i++) {
     const rondo_resolved_input *input = &recorder->given[i];
-    const bool is_written = input->way == RONDO_WAY_STATIC ? check->saved[i].is_mutated : input->is_mutated;
-    const bool stays = input->way == RONDO_WAY_STATIC || input->way == RONDO_WAY_MANAGED;
+    const bool is_written = input->role == RONDO_ROLE_STATIC ? check->saved[i].is_mutated : input->is_mutated;
+    const bool stays = input->role == RONDO_ROLE_STATIC || input->role == RONDO_ROLE_MANAGED;
     if (stays && is_written && input->bytes > 0)
       RONDO_TRY(add_left(check, input->address, input->address, input->bytes));
   }
   return RONDO_OK;
 }
 
-/* Looking ---------------------------------------------------------------------------------------------------------- */
+/* Comparing -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status read_chunk(const rondo_check *check, int which, const void *from, size_t bytes) {
   RONDO_TRY(rondo_copy_async(check->recorder->stream, check->chunks + (size_t)which * CHUNK_BYTES, from, bytes));
@@ -137,7 +137,7 @@ static rondo_status find_zeros(rondo_check *check) {
   const rondo_recorded_call *made = check->recorder->made;
   for (size_t i = 0; i < made->bound_count && check->is_same; i++) {
     bool is_zero;
-    if (made->bound[i].way != RONDO_BOUND_PATCHED) continue;
+    if (made->bound[i].method != RONDO_BOUND_PATCHED) continue;
     RONDO_TRY(compare(check, check->elsewhere[i], NULL, made->bound[i].bytes, &is_zero));
     check->is_same = !is_zero;
   }
@@ -162,11 +162,11 @@ static rondo_status compare_left(rondo_check *check) {
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status place_inputs(const rondo_check *check, bool is_elsewhere) {
+static rondo_status set_inputs(const rondo_check *check, bool is_elsewhere) {
   const rondo_recorded_call *made = check->recorder->made;
   for (size_t i = 0; i < made->bound_count; i++) {
     const rondo_bound_input *bound = &made->bound[i];
-    const bool moves = is_elsewhere && bound->way == RONDO_BOUND_PATCHED;
+    const bool moves = is_elsewhere && bound->method == RONDO_BOUND_PATCHED;
     const rondo_fill zeros = {.dst = bound->slot, .element_bytes = 1, .width = bound->bytes};
     RONDO_TRY(moves ? rondo_fill_async(check->recorder->stream, &zeros)
                     : rondo_copy_async(check->recorder->stream, bound->slot, check->elsewhere[i], bound->bytes));
@@ -177,26 +177,24 @@ static rondo_status place_inputs(const rondo_check *check, bool is_elsewhere) {
 
 static rondo_status run(rondo_check *check, bool is_elsewhere) {
   const rondo_recorder *recorder = check->recorder;
-  RONDO_TRY(place_inputs(check, is_elsewhere));
+  RONDO_TRY(set_inputs(check, is_elsewhere));
   RONDO_TRY(rondo_replay_segment(recorder->made, &recorder->segments.items[0], recorder->stream));
   return is_elsewhere ? compare_left(check) : keep_left(check);
 }
 
-static rondo_status run_and_take_back(rondo_check *check, bool is_elsewhere) {
+static rondo_status run_and_undo(rondo_check *check, bool is_elsewhere) {
   const rondo_recorder *recorder = check->recorder;
   rondo_saved saved;
-  rondo_saved_error error;
   RONDO_TRY(rondo_save(recorder->tree, recorder->stream, recorder->function, check->saved, &saved));
-  const rondo_status status = run(check, is_elsewhere);
-  if (status != RONDO_OK) rondo_error_save(&error);
-  const rondo_status ended = rondo_save_end(recorder->tree, recorder->stream, &saved, false);
-  return status == RONDO_OK ? ended : rondo_error_raise(&error);
+  rondo_status status = run(check, is_elsewhere);
+  RONDO_THEN(status, rondo_save_end(recorder->tree, recorder->stream, &saved, false));
+  return status;
 }
 
-/* The work may have overwritten what the previous path left in the arena. */
-static rondo_status put_back(const rondo_check *check) {
+/* Restores inputs that are outputs of the ended path. The work may have overwritten them in the arena. */
+static rondo_status restore_ended(const rondo_check *check) {
   const rondo_recorder *recorder = check->recorder;
-  if (recorder->tree->device->ops->guard != NULL) return RONDO_OK; /* nothing shares bytes there */
+  if (recorder->tree->device->ops->guard != NULL) return RONDO_OK; /* such a device never reuses addresses */
   for (size_t i = 0; i < recorder->made->bound_count; i++) {
     const rondo_bound_input *bound = &recorder->made->bound[i];
     const rondo_resolved_input *input = &recorder->given[bound->input];
@@ -213,9 +211,9 @@ static rondo_status run_both(rondo_check *check) {
   RONDO_TRY(list_left(check));
   RONDO_TRY(find_zeros(check));
   if (!check->is_same) return RONDO_OK;
-  RONDO_TRY(run_and_take_back(check, false));
-  RONDO_TRY(run_and_take_back(check, true));
-  return put_back(check);
+  RONDO_TRY(run_and_undo(check, false));
+  RONDO_TRY(run_and_undo(check, true));
+  return restore_ended(check);
 }
 
 static void release(const rondo_check *check, void *memory) {
@@ -233,12 +231,13 @@ static void finish(rondo_check *check) {
   rondo_array_free(allocator, &check->left);
 }
 
-/* Deciding --------------------------------------------------------------------------------------------------------- */
+/* Result ----------------------------------------------------------------------------------------------------------- */
 
-static void mistrust(const rondo_recorder *recorder, const char *why) {
+static void copy_all(const rondo_recorder *recorder, const char *why) {
   for (size_t i = 0; i < recorder->made->bound_count; i++)
-    if (recorder->made->bound[i].way == RONDO_BOUND_PATCHED) recorder->made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
-  recorder->tree->untrusted++;
+    if (recorder->made->bound[i].method == RONDO_BOUND_PATCHED)
+      recorder->made->bound[i].method = RONDO_BOUND_COPIED_BEFORE;
+  recorder->tree->info.untrusted++;
   rondo_log(RONDO_LOG_WARNING, "tree", "the inputs of '%s' are copied, although their addresses were found: %s",
             recorder->function->origin->name, why);
 }
@@ -251,8 +250,8 @@ static bool gives_up(const rondo_recorder *recorder) {
 
 /* Why the check cannot run; NULL if it can. */
 static const char *find_obstacle(const rondo_recorder *recorder) {
-  if (recorder->tree->is_aside)
-    return "it is prepared while outputs of the previous step are held, so it cannot be tested";
+  if (recorder->tree->has_unknown_outputs)
+    return "it is prepared while outputs of the previous step are retained, so it cannot be tested";
   if (recorder->tree->is_watched && gives_up(recorder))
     return "it drops inputs, and on this device their lifetime ends with the first test run";
   return NULL;
@@ -263,19 +262,19 @@ rondo_status rondo_recorder_check(rondo_recorder *recorder) {
   if (!is_patched(recorder->made)) return RONDO_OK;
   const char *const obstacle = find_obstacle(recorder);
   if (obstacle != NULL) {
-    mistrust(recorder, obstacle);
+    copy_all(recorder, obstacle);
     return RONDO_OK;
   }
-  /* A failure of what the stream was given before is no finding, and would be lost as one. */
+  /* A failure of earlier work on the stream must not count as a failed check. */
   RONDO_TRY(rondo_stream_drain(recorder->stream, "rondo_function_call"));
-  recorder->tree->checked++;
+  recorder->tree->info.checked++;
   const rondo_status status = run_both(&check);
   finish(&check);
   if (status == RONDO_DEVICE_LOST) return status;
   if (status != RONDO_OK)
-    mistrust(recorder, rondo_last_error()->message);
+    copy_all(recorder, rondo_last_error()->message);
   else if (!check.is_same)
-    mistrust(recorder,
-             "with inputs at other addresses it gives other results, or all inputs are zero, which tests nothing");
+    copy_all(recorder,
+             "it gives different results with inputs at other addresses, or all inputs are zero, which tests nothing");
   return RONDO_OK;
 }

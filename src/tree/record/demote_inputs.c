@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Demotes inputs that move. PyTorch's CUDAGraph Trees call this re-recording for managed inputs
- * (torch/_inductor/cudagraph_trees.py, cudagraph_managed_input_rerecord_limit). A new recording counts against an input
- * if the input, alone or with others, distinguishes the call from the most similar recording after the same parent. So
- * an input that does not move is never demoted, however others move. One function has, after one parent, at most as
- * many recordings for moved outputs as its number of inputs times the limit.
+ * Demotes inputs that move. PyTorch's CUDAGraph Trees have a similar limit for managed inputs
+ * (torch/_inductor/cudagraph_trees.py, cudagraph_managed_input_rerecord_limit). A new recording counts as a move of an
+ * input if the call differs in that input from the most similar recording after the same parent. So an input that does
+ * not move is never demoted. After one parent, a function has at most its number of inputs times the limit recordings
+ * for moved outputs.
  *
- * If the work writes a demoted input, or may write it, the copy is written back, declared or not: as an output of the
- * path, the input was written in place.
+ * If the work writes a demoted input, or may write it, the copy is written back even without a declaration, because an
+ * output of the path is written in place.
  */
 #include "tree/record/demote_inputs.h"
 
@@ -20,9 +20,10 @@
 #include "tree/recorded_calls.h"
 #include "tree/recording_key.h"
 
-/* Asking ----------------------------------------------------------------------------------------------------------- */
+/* Queries ---------------------------------------------------------------------------------------------------------- */
 
-/* NULL if no input of the function is demoted there. HOT: inspects one entry if calls repeat. */
+/* The demoted inputs of the function after this call; NULL: none. Moves them to the front, so that repeated calls
+ * inspect one entry. */
 static const rondo_demoted *find_demoted(rondo_recorded_call *parent, const rondo_function *function) {
   for (rondo_demoted **place = &parent->demoted; *place != NULL; place = &(*place)->next) {
     rondo_demoted *found = *place;
@@ -45,9 +46,9 @@ void rondo_demoted_apply(const rondo_function *function, rondo_resolved_input *i
   const rondo_demoted *demoted = find_demoted(function->tree->current, function);
   if (demoted == NULL || function->options.demotion != RONDO_DEMOTION_BIND) return;
   for (size_t i = 0; i < function->options.input_count; i++) {
-    if (inputs[i].way != RONDO_WAY_MANAGED || demoted->inputs[i].after == 0) continue;
+    if (inputs[i].role != RONDO_ROLE_MANAGED || demoted->inputs[i].after == 0) continue;
     if (demoted->has_written && is_shared(function, inputs, i)) continue;
-    inputs[i].way = RONDO_WAY_MOVING;
+    inputs[i].role = RONDO_ROLE_MOVING;
     inputs[i].is_sole = false;
     inputs[i].is_mutated = inputs[i].is_mutated || demoted->inputs[i].is_written;
   }
@@ -58,14 +59,14 @@ bool rondo_demoted_skips(const rondo_function *function, const rondo_resolved_in
   if (parent == NULL || function->options.demotion != RONDO_DEMOTION_SKIP) return false;
   const rondo_demoted *demoted = find_demoted(parent, function);
   for (size_t i = 0; demoted != NULL && i < function->options.input_count; i++)
-    if (inputs[i].way == RONDO_WAY_MANAGED && demoted->inputs[i].after > 0) return true;
+    if (inputs[i].role == RONDO_ROLE_MANAGED && demoted->inputs[i].after > 0) return true;
   return false;
 }
 
 /* Counting --------------------------------------------------------------------------------------------------------- */
 
-/* How many outputs of the path the call has elsewhere than the recording, each of which is added to `moves` unless it
- * is NULL; SIZE_MAX when something else differs. */
+/* Counts the inputs that are a different output of the path than in the recording. SIZE_MAX: something else differs.
+ * `moves`, unless it is NULL, counts them by input. */
 static size_t count_moved(const rondo_recorded_call *call, const uint64_t *key, size_t key_count, uint32_t *moves) {
   const uint64_t *at = rondo_key_inputs(call->key), *now = rondo_key_inputs(key);
   size_t moved = 0;
@@ -73,7 +74,7 @@ static size_t count_moved(const rondo_recorded_call *call, const uint64_t *key, 
   for (size_t i = 0; i < call->function->options.input_count; i++) {
     rondo_keyed_input recorded, asked;
     const uint64_t *const end = rondo_key_read_input(at, false, &recorded);
-    const bool is_managed = recorded.way == RONDO_WAY_MANAGED;
+    const bool is_managed = recorded.role == RONDO_ROLE_MANAGED;
     if (memcmp(at, now, (size_t)(end - at - is_managed) * sizeof *at) != 0) return SIZE_MAX;
     now = rondo_key_read_input(now, false, &asked);
     at = end;
@@ -84,8 +85,8 @@ static size_t count_moved(const rondo_recorded_call *call, const uint64_t *key, 
   return moved;
 }
 
-/* The recording most similar to the call; of several, the newest. `moves` become at least the counts of each such
- * recording. */
+/* Finds the recording most similar to the call; of several, the newest. Raises tree->moves to the counts of these
+ * recordings. */
 static const rondo_recorded_call *find_closest(const rondo_tree *tree, const rondo_form *form, size_t key_count,
                                                size_t input_count) {
   const rondo_recorded_call *closest = NULL;
@@ -111,37 +112,37 @@ rondo_status rondo_demoted_keep_moves(const rondo_tree *tree, rondo_recorded_cal
   return RONDO_OK;
 }
 
-/* What recordings write -------------------------------------------------------------------------------------------- */
+/* Written inputs --------------------------------------------------------------------------------------------------- */
 
-/* The recording takes its exec back, with addresses where its patches expect them. */
+/* Gives a shared exec the parameters of the segment. */
 static rondo_status take_exec(rondo_tree *tree, const rondo_recorded_call *call, const rondo_segment *segment) {
   assert(segment->tree_exec != NULL);
   return segment->tree_exec->holds == segment->number ? RONDO_OK : rondo_tree_exec_switch(tree, call, segment);
 }
 
-static rondo_status give_exec_back(const rondo_recorded_call *call, const rondo_segment *segment) {
+static rondo_status return_exec(const rondo_recorded_call *call, const rondo_segment *segment) {
   if (segment->patches == NULL) return RONDO_OK;
   for (size_t i = 0; i < call->bound_count; i++) call->patched_at[i] = NULL;
   return rondo_patch_set_rebase(segment->patches, call->patched_at);
 }
 
-/* Whether a segment writes the memory, or has its address in an unknown role. */
-static rondo_status look_at_segment(const rondo_segment *segment, const rondo_keyed_input *input, bool *inout_written) {
+/* Whether a segment writes the memory, or uses its address in an unknown way. */
+static rondo_status inspect_segment(const rondo_segment *segment, const rondo_keyed_input *input, bool *inout_written) {
   rondo_patch_use look;
   RONDO_TRY(rondo_patch_find_use("rondo_function_call", segment->exec, input->address, input->bytes, &look));
   *inout_written |= look.is_written;
   return RONDO_OK;
 }
 
-static rondo_status look_at_inputs(const rondo_recorded_call *call, const rondo_segment *segment,
+static rondo_status inspect_inputs(const rondo_recorded_call *call, const rondo_segment *segment,
                                    rondo_demoted *demoted) {
   const uint64_t *words = rondo_key_inputs(call->key);
   for (size_t i = 0; i < call->function->options.input_count; i++) {
     rondo_keyed_input input;
     bool is_written = demoted->inputs[i].is_written;
     words = rondo_key_read_input(words, false, &input);
-    if ((input.way == RONDO_WAY_MANAGED || input.way == RONDO_WAY_STATIC) && input.bytes > 0)
-      RONDO_TRY(look_at_segment(segment, &input, &is_written));
+    if ((input.role == RONDO_ROLE_MANAGED || input.role == RONDO_ROLE_STATIC) && input.bytes > 0)
+      RONDO_TRY(inspect_segment(segment, &input, &is_written));
     demoted->inputs[i].is_written = is_written;
     demoted->has_written |= is_written;
   }
@@ -153,8 +154,8 @@ static rondo_status look_for_writes(rondo_tree *tree, const rondo_recorded_call 
   for (size_t i = 0; i < call->segment_count; i++) {
     const rondo_segment *segment = &call->segments[i];
     RONDO_TRY(take_exec(tree, call, segment));
-    const rondo_status status = look_at_inputs(call, segment, demoted);
-    RONDO_TRY(give_exec_back(call, segment)); /* on failure too: the recording stays */
+    const rondo_status status = inspect_inputs(call, segment, demoted);
+    RONDO_TRY(return_exec(call, segment)); /* on failure too: the recording stays */
     RONDO_TRY(status);
   }
   return RONDO_OK;
@@ -163,17 +164,17 @@ static rondo_status look_for_writes(rondo_tree *tree, const rondo_recorded_call 
 /* Demoting --------------------------------------------------------------------------------------------------------- */
 
 static void free_one(rondo_tree *tree, rondo_demoted *demoted) {
-  assert(tree->demoted_places > 0);
+  assert(tree->demotion_count > 0);
   rondo_release(&tree->allocator, demoted->inputs, demoted->function->options.input_count, sizeof *demoted->inputs);
   rondo_release(&tree->allocator, demoted, 1, sizeof *demoted);
-  tree->demoted_places--;
+  tree->demotion_count--;
 }
 
-/* The demotions of the function after the path's end. *out stays NULL if their number has reached the limit. */
+/* Finds or makes the demotions of the function after the path's end. *out is NULL if the limit is reached. */
 static rondo_status open_demoted(rondo_tree *tree, const rondo_function *function, rondo_demoted **out) {
   const rondo_allocator *allocator = &tree->allocator;
   *out = find_demoted(tree->current, function) == NULL ? NULL : tree->current->demoted;
-  if (*out != NULL || tree->demoted_places >= tree->options.max_recordings) return RONDO_OK;
+  if (*out != NULL || tree->demotion_count >= tree->options.max_recordings) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof **out, out));
   const rondo_status status =
       rondo_allocate_items(allocator, function->options.input_count, sizeof *(*out)->inputs, &(*out)->inputs);
@@ -184,7 +185,7 @@ static rondo_status open_demoted(rondo_tree *tree, const rondo_function *functio
   (*out)->function = function;
   (*out)->next = tree->current->demoted;
   tree->current->demoted = *out;
-  tree->demoted_places++;
+  tree->demotion_count++;
   return RONDO_OK;
 }
 
@@ -196,7 +197,7 @@ static bool is_too_many(const rondo_function *function, uint32_t moves) {
 /* `demoted`: the existing demotions; NULL if there are none. */
 static bool is_to_demote(const rondo_function *function, const rondo_resolved_input *inputs,
                          const rondo_demoted *demoted, size_t index) {
-  return inputs[index].way == RONDO_WAY_MANAGED && (function->options.inputs[index] & 0xff) == RONDO_INPUT_MOVING &&
+  return inputs[index].role == RONDO_ROLE_MANAGED && (function->options.inputs[index] & 0xff) == RONDO_INPUT_MOVING &&
          (demoted == NULL || demoted->inputs[index].after == 0) && is_too_many(function, function->tree->moves[index]);
 }
 
@@ -206,10 +207,10 @@ static void demote(rondo_function *function, rondo_demoted *demoted, size_t inde
   const bool is_skipped = function->options.demotion == RONDO_DEMOTION_SKIP;
   demoted->inputs[index].after = tree->moves[index];
   function->has_written_moving |= demoted->inputs[index].is_written;
-  function->demoted++;
-  tree->demoted++;
+  function->info.demoted++;
+  tree->info.demoted++;
   rondo_log(RONDO_LOG_INFO, "tree",
-            "input %zu of '%s' was another output of the path in %" PRIu32 " recordings after recording %" PRIu32
+            "input %zu of '%s' was a different output of the path in %" PRIu32 " recordings after recording %" PRIu32
             ": from now on %s there",
             index, function->origin->name, tree->moves[index], tree->current->number,
             is_skipped ? "the function runs eagerly" : "it is patched or copied like a moving input");
@@ -220,21 +221,21 @@ static bool is_shared_there(const rondo_recorded_call *call, size_t index, const
   for (size_t i = 0; i < call->function->options.input_count; i++) {
     rondo_keyed_input other;
     words = rondo_key_read_input(words, false, &other);
-    if (i != index && (other.way == RONDO_WAY_MANAGED || other.way == RONDO_WAY_STATIC) &&
+    if (i != index && (other.role == RONDO_ROLE_MANAGED || other.role == RONDO_ROLE_STATIC) &&
         other.address < input->address + input->bytes && input->address < other.address + other.bytes)
       return true;
   }
   return false;
 }
 
-/* Whether the recording has a demoted input as an output of the path. No call matches it any more. */
+/* Whether the recording has an output of the path as a demoted input. Then no call matches it any more. */
 static bool is_over(const rondo_recorded_call *call, const rondo_demoted *demoted) {
   const uint64_t *words = rondo_key_inputs(call->key);
   if (call->function != demoted->function) return false;
   for (size_t i = 0; i < call->function->options.input_count; i++) {
     rondo_keyed_input input;
     words = rondo_key_read_input(words, false, &input);
-    if (input.way != RONDO_WAY_MANAGED || demoted->inputs[i].after == 0) continue;
+    if (input.role != RONDO_ROLE_MANAGED || demoted->inputs[i].after == 0) continue;
     if (!demoted->has_written || !is_shared_there(call, i, &input)) return true;
   }
   return false;
@@ -264,8 +265,8 @@ static rondo_status demote_all(rondo_function *function, const rondo_recorded_ca
   return RONDO_OK;
 }
 
-rondo_status rondo_demoted_look(rondo_function *function, const rondo_form *form, const rondo_resolved_input *inputs,
-                                size_t key_count, bool *out_demoted) {
+rondo_status rondo_demoted_update(rondo_function *function, const rondo_form *form, const rondo_resolved_input *inputs,
+                                  size_t key_count, bool *out_demoted) {
   rondo_tree *tree = function->tree;
   const size_t count = function->options.input_count;
   *out_demoted = false;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Finds addresses that no parameter declares. The body is recorded twice more, with its moving inputs elsewhere and
- * then at their first addresses, and the patch set compares the recordings. These recordings never run on the device,
- * and are not kept.
+ * Finds uses of addresses that no parameter declares. The body is captured twice more: with its moving inputs
+ * elsewhere, and with them at their first addresses. The patch set compares the graphs, which are never launched.
  */
 #include <string.h>
 
@@ -10,19 +9,19 @@
 #include "tree/record/function_body.h"
 #include "tree/record/record_call.h"
 
-/* An additional recording of the body, with its own slots after the first `block_count` of the recorder's blocks. */
+/* An additional capture of the body. Its slots come after the first `block_count` of the recorder's blocks. */
 typedef struct rondo_further {
   rondo_recorder *recorder;
   rondo_arena_slot *slots;
   rondo_resolved_input *inputs;
   size_t block_count, slot_count;
-  bool is_planned; /* as the first one was; otherwise memory is placed sequentially */
+  bool is_planned; /* its memory is planned as in the first capture; otherwise it is placed sequentially */
 } rondo_further;
 
-/* Placed after the other slots, so that later allocations of the body move by a different distance than the slots. */
+/* A gap after the slots, so that allocations of the body move by a different distance than the slots. */
 enum { GAP_BYTES = 4096 };
 
-/* No input was given up yet, and moving inputs are in the slots. */
+/* The body sees moving inputs in the slots, and no input is given up yet. */
 static void show_inputs(const rondo_further *further) {
   const rondo_recorder *recorder = further->recorder;
   const rondo_recorded_call *made = recorder->made;
@@ -54,13 +53,14 @@ static rondo_status capture(const rondo_further *further, rondo_graph **out) {
   return status == RONDO_OK ? ended : status;
 }
 
-static bool is_in_place(const rondo_further *further) {
+static bool has_same_slots(const rondo_further *further) {
   for (size_t i = 0; i < further->recorder->made->bound_count; i++)
     if (further->slots[i].address != further->recorder->slots.items[i].address) return false;
   return true;
 }
 
-/* Records with the inputs elsewhere: next to the slots of the first recording, which are blocks of this one. */
+/* Captures with the inputs elsewhere. The slots of the first capture are blocks here, so the new slots do not overlap.
+ */
 static rondo_status capture_moved(rondo_further *further) {
   rondo_recorder *recorder = further->recorder;
   const size_t count = recorder->made->bound_count;
@@ -72,16 +72,16 @@ static rondo_status capture_moved(rondo_further *further) {
   return RONDO_OK;
 }
 
-/* Records with the inputs at their first addresses. Without this recording, noise in the launches of libraries cannot
- * be distinguished from moved addresses, so nothing is compared. A device that watches lifetimes never reuses an
- * address, and does not accept the work of libraries. */
+/* Captures with the inputs at their first addresses. Values in launches of libraries that differ from this capture too
+ * are noise, not addresses. A device that watches lifetimes does not need this: it never reuses an address, and does
+ * not accept the work of libraries. */
 static rondo_status capture_again(rondo_further *further) {
   if (further->recorder->tree->device->ops->guard != NULL) return RONDO_OK;
   further->block_count = further->recorder->path_blocks;
   further->slot_count = further->recorder->slots.count;
   further->is_planned = true;
   RONDO_TRY(capture(further, &further->recorder->again));
-  if (is_in_place(further)) return RONDO_OK;
+  if (has_same_slots(further)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED,
                     "the second recording of '%s' was not planned like the first one",
                     further->recorder->function->origin->name);
@@ -121,7 +121,7 @@ void rondo_recorder_find_free(rondo_recorder *recorder) {
   recorder->elsewhere = NULL;
 }
 
-void rondo_recorder_say_findings(const rondo_recorder *recorder, const rondo_patch_set *patches) {
+void rondo_recorder_log_findings(const rondo_recorder *recorder, const rondo_patch_set *patches) {
   rondo_patch_info info = {.struct_size = sizeof info};
   if (!rondo_log_on(RONDO_LOG_WARNING) || rondo_patch_set_get_info(patches, &info) != RONDO_OK) return;
   for (size_t i = 0; i < info.findings; i++) {

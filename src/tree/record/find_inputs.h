@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Finds addresses that no parameter declares. The body is recorded twice more, with its moving inputs elsewhere and
- * then at their first addresses, and the patch set compares the recordings.
+ * Finds uses of addresses that no parameter declares, by capturing the body twice more and comparing the graphs.
  */
 #ifndef RONDO_TREE_RECORD_FIND_INPUTS_H
 #define RONDO_TREE_RECORD_FIND_INPUTS_H
 
 #include "tree/record/record_call.h"
 
-/* find_inputs.c: records the body twice more, with `blocks` from the first recording. If that fails, only declared
- * sites are used. Logs what it found. */
+/* Captures the body twice more. If that fails, only declared uses are patched, and the log says why. */
 void rondo_recorder_find(rondo_recorder *recorder);
+/* Frees these graphs. */
 void rondo_recorder_find_free(rondo_recorder *recorder);
-void rondo_recorder_say_findings(const rondo_recorder *recorder, const rondo_patch_set *patches);
+/* Logs what comparing the graphs found. */
+void rondo_recorder_log_findings(const rondo_recorder *recorder, const rondo_patch_set *patches);
 
 #endif

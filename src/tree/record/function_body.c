@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The interface of a call for its body: stream, inputs, outputs, host steps, and ways to refuse recording. Recorded and
- * eager calls use the same code, because an output is memory allocated on the stream in both.
+ * The interface of a call for its body: stream, inputs, outputs, host steps and refusals. Recorded and eager calls use
+ * the same code, because in both an output is memory that is allocated on the stream.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,11 +12,12 @@
 #include "tree/record/function_body.h"
 #include "tree/record/record_call.h"
 
-#define MOST_OUTPUTS 1024
+#define MAX_OUTPUTS 1024
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
-/* Entries after the last successful output belong to calls that were refused. */
+/* Removes entries after the last output, which belong to refused calls of rondo_call_output. Checks that there is no
+ * gap. */
 static rondo_status settle_outputs(rondo_call *call) {
   while (call->outputs.count > 0 && !call->outputs.items[call->outputs.count - 1].is_made) call->outputs.count--;
   for (size_t i = 0; i < call->outputs.count; i++)
@@ -32,7 +33,7 @@ rondo_status rondo_body_run(rondo_call *call) {
   rondo_tree *tree = call->tree;
   call->outer = tree->active;
   tree->active = call;
-  call->function->bodies++;
+  call->function->info.bodies++;
   const uint64_t before = rondo_error_number();
   rondo_stream_hold(call->stream);
   if (call->notes_values) rondo_launch_values_begin(&call->values, &tree->allocator);
@@ -85,7 +86,7 @@ void rondo_body_free(rondo_call *call) {
   rondo_launch_values_free(&call->values);
 }
 
-/* Looking ---------------------------------------------------------------------------------------------------------- */
+/* Inputs ----------------------------------------------------------------------------------------------------------- */
 
 rondo_stream *rondo_call_stream(const rondo_call *call) { return call == NULL ? NULL : call->stream; }
 
@@ -107,7 +108,7 @@ rondo_status rondo_call_get_input(const rondo_call *call, size_t index, rondo_in
   RONDO_TRY(check_input(name, call, index));
   const rondo_resolved_input *input = &call->inputs[index];
   *out_input = (rondo_input){.address = input->address, .type = input->type, .rank = input->rank};
-  if (input->way == RONDO_WAY_SCALAR)
+  if (input->role == RONDO_ROLE_SCALAR)
     out_input->scalar = input->bytes;
   else
     out_input->bytes = input->bytes;
@@ -117,13 +118,13 @@ rondo_status rondo_call_get_input(const rondo_call *call, size_t index, rondo_in
 
 /* Outputs ---------------------------------------------------------------------------------------------------------- */
 
-/* The entry of output `index`, which must not exist yet. */
+/* Opens the entry of output `index`, which must not exist yet. */
 static rondo_status open_output(const char *name, rondo_call *call, size_t index, rondo_made_output **out) {
   RONDO_TRY(rondo_require(name, "the call", call));
-  if (index >= MOST_OUTPUTS)
+  if (index >= MAX_OUTPUTS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s: output %zu of '%s' is above the maximum of %d", name, index, call->function->origin->name,
-                      MOST_OUTPUTS);
+                      MAX_OUTPUTS);
   const rondo_made_output none = {0};
   while (call->outputs.count <= index) RONDO_TRY(rondo_array_push(&call->tree->allocator, &call->outputs, &none));
   *out = &call->outputs.items[index];
@@ -133,7 +134,7 @@ static rondo_status open_output(const char *name, rondo_call *call, size_t index
                     call->function->origin->name);
 }
 
-/* Messages name an output by its name, or by function and number. */
+/* Messages use the name of an output, or the function and the number of the output. */
 static void name_output(const rondo_call *call, size_t index, const char *name, rondo_made_output *made) {
   if (name[0] != '\0')
     (void)snprintf(made->name, sizeof made->name, "%.60s", name);
@@ -156,7 +157,7 @@ rondo_status rondo_call_output(rondo_call *call, size_t index, size_t bytes, con
     RONDO_TRY(rondo_malloc_async(call->stream, bytes, &memory, &made->output.address));
     made->order = ++call->fresh_count;
   }
-  made->output.place = bytes > 0 ? RONDO_OUTPUT_FRESH : RONDO_OUTPUT_EMPTY;
+  made->output.kind = bytes > 0 ? RONDO_OUTPUT_FRESH : RONDO_OUTPUT_EMPTY;
   made->is_made = true;
   *out_address = made->output.address;
   return RONDO_OK;
@@ -192,7 +193,7 @@ rondo_status rondo_call_output_of_input(rondo_call *call, size_t index, size_t i
         "%s: input %zu of '%s' may be padded (RONDO_INPUT_ROWS), so no output can be a part of it: copy it", name,
         input, call->function->origin->name);
   RONDO_TRY(make_part(name, made, call->inputs[input].bytes, offset, bytes, options));
-  made->output.place = RONDO_OUTPUT_OF_INPUT;
+  made->output.kind = RONDO_OUTPUT_OF_INPUT;
   made->output.of = (uint32_t)input;
   return RONDO_OK;
 }
@@ -207,23 +208,23 @@ rondo_status rondo_call_output_of_output(rondo_call *call, size_t index, size_t 
                       output, call->function->origin->name);
   const rondo_output *whole = &call->outputs.items[output].output;
   RONDO_TRY(make_part(name, made, whole->extent.bytes, offset, bytes, options));
-  made->output.place = RONDO_OUTPUT_OF_OUTPUT;
+  made->output.kind = RONDO_OUTPUT_OF_OUTPUT;
   made->output.of = (uint32_t)output;
-  if (whole->place == RONDO_OUTPUT_FRESH || whole->place == RONDO_OUTPUT_EMPTY) return RONDO_OK;
+  if (whole->kind == RONDO_OUTPUT_FRESH || whole->kind == RONDO_OUTPUT_EMPTY) return RONDO_OK;
   /* A part of a part is a part of the whole. */
-  made->output.place = whole->place;
+  made->output.kind = whole->kind;
   made->output.of = whole->of;
   made->output.offset += whole->offset;
   return RONDO_OK;
 }
 
-/* Saying ----------------------------------------------------------------------------------------------------------- */
+/* Requests --------------------------------------------------------------------------------------------------------- */
 
 /* Whether an output refers to the input and retains it. */
-static bool is_handed_out(const rondo_call *call, size_t input) {
+static bool is_returned(const rondo_call *call, size_t input) {
   for (size_t i = 0; i < call->outputs.count; i++) {
     const rondo_made_output *made = &call->outputs.items[i];
-    if (made->is_made && made->output.place == RONDO_OUTPUT_OF_INPUT && made->output.of == input) return true;
+    if (made->is_made && made->output.kind == RONDO_OUTPUT_OF_INPUT && made->output.of == input) return true;
   }
   return false;
 }
@@ -232,10 +233,11 @@ rondo_status rondo_call_drop_input(rondo_call *call, size_t index) {
   const char *const name = "rondo_call_drop_input";
   RONDO_TRY(check_input(name, call, index));
   rondo_resolved_input *input = &call->inputs[index];
-  if (!input->is_sole || input->is_dropped || is_handed_out(call, index)) return RONDO_OK;
-  input->is_dropped = input->way == RONDO_WAY_MANAGED;
+  if (!input->is_sole || input->is_dropped || is_returned(call, index)) return RONDO_OK;
+  input->is_dropped = input->role == RONDO_ROLE_MANAGED;
   if (call->recorder != NULL) return rondo_recorder_drop_input(call, index);
-  if (call->outer == NULL) rondo_profile_note_end(call->stream, index + 1); /* keys are of the whole call's inputs */
+  if (call->outer == NULL)
+    rondo_profile_note_end(call->stream, index + 1); /* keys refer to inputs of the outermost call */
   return RONDO_OK;
 }
 
@@ -255,7 +257,7 @@ rondo_status rondo_call_warm_up_again(rondo_call *call) {
   return RONDO_OK;
 }
 
-/* The refusal counts for the form of the outermost call, unless the reason depends on the tree. */
+/* The refusal applies to the form of the outermost call. */
 rondo_status rondo_call_refuse(rondo_call *call, rondo_skip reason, const char *what) {
   const char *const name = "rondo_call_refuse";
   RONDO_TRY(rondo_require(name, "the call", call));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The interface of a call for its body: stream, inputs, outputs, host steps, and ways to refuse recording.
+ * The interface of a call for its body: stream, inputs, outputs, host steps and refusals.
  */
 #ifndef RONDO_TREE_RECORD_FUNCTION_BODY_H
 #define RONDO_TREE_RECORD_FUNCTION_BODY_H
@@ -19,34 +19,34 @@ struct rondo_call {
   rondo_tree *tree;
   rondo_function *function;
   rondo_stream *stream;
-  rondo_call *outer;        /* that it is a part of; NULL */
-  rondo_recorder *recorder; /* the recording in progress; NULL when it runs eagerly */
+  rondo_call *outer;        /* the call whose body makes this call; NULL: none */
+  rondo_recorder *recorder; /* the recording in progress; NULL: it runs eagerly */
   bool is_warm_up, wants_warm_up;
-  bool is_noting, is_warm_up_unnoted;         /* notes are being made; some could not be */
+  bool is_noting, is_warm_up_unnoted;         /* notes are being made; some could not be made */
   RONDO_ARRAY(rondo_noted_lifetimes *) notes; /* of a warm-up: one for each segment between host steps */
-  bool notes_values;                          /* it is an outermost call, and the values of its launches are compared */
+  bool notes_values;                          /* the values of its launches are compared with the previous run */
   rondo_launch_values values;
   rondo_resolved_input *inputs;
   RONDO_ARRAY(rondo_made_output) outputs;
   uint32_t fresh_count;
   size_t host_steps;
-  rondo_meter *meter;       /* of the whole call; NULL */
-  rondo_status failed_step; /* what a failed host step returned; OK */
-  rondo_skip refused;       /* by the body */
+  rondo_meter *meter;       /* of the outermost call; NULL: it is not metered */
+  rondo_status failed_step; /* the status of a failed host step; OK: none */
+  rondo_skip refused;       /* the body refused recording for this reason */
   char message[RONDO_TREE_MESSAGE];
 };
 
-/* Calls the body. Every failure except NOT_READY has a message; at the least, it says that no call of the library gave
- * a reason. The outputs are in call->outputs, without gaps. */
+/* Calls the body. Every failure except NOT_READY has a message. The outputs are in call->outputs, without gaps. */
 RONDO_MUST_USE rondo_status rondo_body_run(rondo_call *call);
 void rondo_body_free(rondo_call *call);
 
-/* Stores the values that the call's launches received in the form. True: some differ from those of the previous run,
- * and the message names them. */
+/* Stores the values of the call's launches in the form. True: some differ from the previous run, and the message names
+ * them. */
 bool rondo_body_compare_values(rondo_form *form, rondo_call *call, char message[RONDO_TREE_MESSAGE]);
-rondo_call *rondo_call_outermost(rondo_call *call); /* the outermost call that contains this one, or the call itself */
+/* The outermost call that contains this one, or the call itself. */
+rondo_call *rondo_call_outermost(rondo_call *call);
 
-/* Takes a host step. A host step is not a body, and calls no functions. */
+/* Takes a host step. A host step is not a body, and must not call functions. */
 RONDO_MUST_USE rondo_status rondo_body_take_step(rondo_call *call, rondo_host_function step, void *user);
 
 #endif

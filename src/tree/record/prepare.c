@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Prepares a call: warms up and records what the call would, without being a call. Runs of the body are saved and
- * undone, and recordings are not launched. At the end the path is unchanged, and so is everything that can be read of
- * it.
+ * Prepares a call: warms up and records as the call would, but without effects. Runs of the body are undone, and
+ * recordings are not launched. At the end the path and its outputs are unchanged.
  */
 #include "base/log.h"
 
@@ -25,8 +24,8 @@
 
 #define CALL "rondo_function_prepare"
 
-/* For a body that repeatedly says that it is not warm (rondo_call_warm_up_again). */
-enum { MOST_WARM_UPS = 64 };
+/* In addition to the function's warm-ups, for a body that calls rondo_call_warm_up_again each time. */
+enum { MAX_WARM_UPS = 64 };
 
 typedef struct rondo_preparation {
   rondo_function *function;
@@ -41,23 +40,23 @@ static rondo_status refuse(const rondo_function *function, rondo_skip skip, cons
 
 /* Warming up ------------------------------------------------------------------------------------------------------- */
 
+static rondo_status settle_and_undo(const rondo_preparation *p, rondo_saved *saved) {
+  rondo_path_settle(p->function->tree, p->stream);
+  return rondo_save_end(p->function->tree, p->stream, saved, false);
+}
+
 static rondo_status warm_up_once(const rondo_preparation *p) {
   rondo_tree *tree = p->function->tree;
   rondo_saved saved;
   RONDO_TRY(rondo_save(tree, p->stream, p->function, tree->inputs, &saved));
   rondo_status status = rondo_eager_run(p->function, p->form, p->stream, tree->inputs, true, NULL, 0);
-  rondo_saved_error error;
-  if (status != RONDO_OK) rondo_error_save(&error);
-  rondo_path_settle(tree, p->stream);
-  const rondo_status ended = rondo_save_end(tree, p->stream, &saved, false);
-  if (status == RONDO_OK) return ended;
-  rondo_error_restore(&error);
+  RONDO_THEN(status, settle_and_undo(p, &saved));
   return status;
 }
 
 static rondo_status warm_up(const rondo_preparation *p) {
   for (uint32_t i = 0; p->form->skip == RONDO_SKIP_NONE && p->form->warm_ups > 0; i++) {
-    if (i == MOST_WARM_UPS + p->function->options.warm_ups)
+    if (i == MAX_WARM_UPS + p->function->options.warm_ups)
       return refuse(
           p->function, RONDO_SKIP_WARM_UP,
           "its body calls rondo_call_warm_up_again in every warm-up: call it only while something is not initialized");
@@ -78,19 +77,19 @@ static rondo_status record_once(const rondo_preparation *p, size_t key_count, ro
   tree->is_preparing = false;
   if (status != RONDO_OK) return status;
   if (*out == NULL) {
-    tree->rolled_back++;
+    tree->info.rolled_back++;
     return RONDO_OK;
   }
-  tree->prepared++;
-  p->function->prepared++;
+  tree->info.prepared++;
+  p->function->info.prepared++;
   rondo_log(RONDO_LOG_INFO, "tree", "'%s' is prepared: number %u", p->function->origin->name, (*out)->number);
   return RONDO_OK;
 }
 
-/* A recording that departs from its profile is made again from what it did. */
+/* If a recording departs from its profile, it is recorded again with a new profile. */
 static rondo_status record(const rondo_preparation *p, size_t key_count) {
   rondo_record_result result;
-  for (int i = 0; i < RONDO_MOST_FAILURES; i++) {
+  for (int i = 0; i < RONDO_MAX_FAILURES; i++) {
     rondo_recorded_call *call;
     RONDO_TRY(record_once(p, key_count, &result, &call));
     if (call != NULL) return RONDO_OK;
@@ -99,7 +98,7 @@ static rondo_status record(const rondo_preparation *p, size_t key_count) {
   return refuse(p->function, result.skip, result.message);
 }
 
-/* Makes the call's key, with inputs as they are demoted. */
+/* Makes the key of the call, with demoted inputs, and looks it up. */
 static bool find_recorded(const rondo_preparation *p, size_t *out_key_count) {
   rondo_tree *tree = p->function->tree;
   if (tree->current != NULL && tree->current->demoted != NULL) rondo_demoted_apply(p->function, tree->inputs);
@@ -113,7 +112,7 @@ static rondo_status look(const rondo_preparation *p, size_t *out_key_count, bool
   bool is_demoted;
   *out_recorded = find_recorded(p, out_key_count);
   if (*out_recorded) return RONDO_OK;
-  RONDO_TRY(rondo_demoted_look(p->function, p->form, tree->inputs, *out_key_count, &is_demoted));
+  RONDO_TRY(rondo_demoted_update(p->function, p->form, tree->inputs, *out_key_count, &is_demoted));
   if (is_demoted) *out_recorded = find_recorded(p, out_key_count);
   return RONDO_OK;
 }
@@ -133,7 +132,7 @@ static rondo_status prepare_here(rondo_preparation *p) {
   if (rondo_form_is_skipped(p->form, tree->inputs)) return refuse(function, p->form->skip, p->form->message);
   if (!tree->is_eager) RONDO_TRY(look(p, &key_count, &is_recorded));
   if (is_recorded) return RONDO_OK;
-  const rondo_skip skip = rondo_call_look_for_skip(function, p->form, &message);
+  const rondo_skip skip = rondo_call_find_skip(function, p->form, &message);
   if (skip != RONDO_SKIP_NONE) return refuse(function, skip, message);
   RONDO_TRY(rondo_estimate_decide(function, p->form));
   if (p->form->skip == RONDO_SKIP_NO_GAIN) return refuse(function, p->form->skip, p->form->message);
@@ -153,11 +152,11 @@ static rondo_status prepare_padded(rondo_preparation *p) {
 
 /* The path --------------------------------------------------------------------------------------------------------- */
 
-/* The end of a path that is suspended while another one begins. */
-typedef struct rondo_path_aside {
+/* The state of a path that is suspended. */
+typedef struct suspended_path {
   size_t bits;
   bool is_eager;
-} rondo_path_aside;
+} suspended_path;
 
 /* Whether the next call begins a path. */
 static bool is_step_over(const rondo_tree *tree) {
@@ -166,21 +165,21 @@ static bool is_step_over(const rondo_tree *tree) {
 }
 
 static rondo_status prepare_at_root(rondo_preparation *p) {
-  assert(p->function->tree->aside == NULL);
+  assert(p->function->tree->suspended == NULL);
   rondo_tree *tree = p->function->tree;
-  const rondo_path_aside aside = {tree->path_bits, tree->is_eager};
+  const suspended_path suspended = {tree->path_bits, tree->is_eager};
   rondo_inputs_leave_path(p->function, tree->inputs);
-  tree->is_aside = !rondo_path_is_dead(tree);
-  tree->aside = tree->current;
+  tree->has_unknown_outputs = !rondo_path_is_dead(tree);
+  tree->suspended = tree->current;
   tree->current = NULL;
   tree->path_bits = 0;
   tree->is_eager = false;
   const rondo_status status = prepare_padded(p);
-  tree->is_aside = false;
-  tree->current = tree->aside;
-  tree->aside = NULL;
-  tree->path_bits = aside.bits;
-  tree->is_eager = aside.is_eager;
+  tree->has_unknown_outputs = false;
+  tree->current = tree->suspended;
+  tree->suspended = NULL;
+  tree->path_bits = suspended.bits;
+  tree->is_eager = suspended.is_eager;
   return status;
 }
 

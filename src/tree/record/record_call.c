@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Records a call. The body runs while the stream captures into the arena. Live outputs of the path keep their memory
- * there, and moving inputs have slots. A body with host steps is recorded in segments. What one segment leaves for the
- * next is a block of the next segment. Nothing is launched, and no host step runs, until the body has returned and the
- * whole recording is known to be valid. So a recording that is given up has had no effect, and the body can run
- * eagerly.
+ * there, and moving inputs have slots. A body with host steps is recorded in segments; memory that a segment leaves is
+ * a block of the next segment. Nothing is launched, and no host step runs, until the body has returned and the
+ * recording is known to be valid. So a recording that is given up has no effect, and the body can run eagerly.
  */
 #include "tree/record/record_call.h"
 
@@ -39,8 +38,8 @@ rondo_status rondo_recorder_give_up(rondo_recorder *recorder, rondo_skip skip, b
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s", recorder->message);
 }
 
-/* Refusals inside the body remain in force, whatever the body did after them. */
-static rondo_status check_stands(rondo_recorder *recorder) {
+/* Fails if the recorder was given up inside the body, even if the body ignored that. */
+static rondo_status check_not_given_up(rondo_recorder *recorder) {
   return recorder->skip == RONDO_SKIP_NONE
              ? RONDO_OK
              : rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s", recorder->message);
@@ -59,15 +58,15 @@ rondo_skip rondo_skip_of_error(void) {
   return error->status == RONDO_OUT_OF_MEMORY ? RONDO_SKIP_MEMORY_LIMIT : RONDO_SKIP_OTHER_WORK;
 }
 
-/* Notes what invalidated the capture. The error that the body received addresses the owner of the capture, which is the
- * tree. */
+/* Notes what invalidated the capture. The error that the body received is written for the owner of the capture, which
+ * is the tree. */
 static void note_cause(rondo_recorder *recorder) {
   const rondo_capture *capture = recorder->cause[0] == '\0' ? rondo_stream_capture(recorder->stream) : NULL;
   if (capture != NULL && !rondo_capture_find_cause(capture, recorder->cause, sizeof recorder->cause))
     recorder->cause[0] = '\0';
 }
 
-/* The body waits, queries, or acts at once on something that a recording would omit. */
+/* The body waits, queries, or does something at once that a replay would omit. */
 static rondo_status give_up_for_host_work(rondo_recorder *recorder) {
   char message[RONDO_TREE_MESSAGE];
   note_cause(recorder);
@@ -78,14 +77,14 @@ static rondo_status give_up_for_host_work(rondo_recorder *recorder) {
   return rondo_recorder_give_up(recorder, RONDO_SKIP_HOST_WORK, true, message);
 }
 
-/* Gives up because of an error of the body or of the end of the capture. Stray work is tested first, because it was
- * refused whatever the body did after that. */
+/* Gives up because the body, or ending the capture, failed. Stray work is the reason even if the body then failed for
+ * another one. */
 static rondo_status give_up_by_error(rondo_recorder *recorder, const rondo_call *call, rondo_status status) {
   const rondo_error *error = rondo_last_error();
   if (recorder->skip != RONDO_SKIP_NONE || status == RONDO_DEVICE_LOST) return status;
   if (call->refused != RONDO_SKIP_NONE) return rondo_recorder_give_up(recorder, call->refused, true, call->message);
   if (recorder->watch.stray != RONDO_STRAY_NONE) return give_up_for_stray(recorder);
-  if (status == RONDO_NOT_READY) /* no failure of a call, which would have words */
+  if (status == RONDO_NOT_READY) /* it has no message */
     return rondo_recorder_give_up(
         recorder, RONDO_SKIP_OTHER_WORK, false,
         "its body returned NOT_READY: it queries work that is not done yet; wait for that work before the call");
@@ -100,7 +99,7 @@ static rondo_status give_up_by_error(rondo_recorder *recorder, const rondo_call 
 
 /* Beginning -------------------------------------------------------------------------------------------------------- */
 
-/* The number of the input that gives up this buffer, plus one. 0 if no input does, or if that is not reliable. */
+/* The number of the input that gives up this buffer, plus one. 0: no input does, or host steps make that unreliable. */
 static uint64_t key_of_block(const rondo_recorder *recorder, const rondo_buffer *buffer) {
   if (recorder->form->host_steps > 0) return 0;
   for (size_t i = 0; i < recorder->function->options.input_count; i++)
@@ -108,14 +107,14 @@ static uint64_t key_of_block(const rondo_recorder *recorder, const rondo_buffer 
   return 0;
 }
 
-/* Lists what is alive on the path. */
+/* Lists the live outputs of the path. */
 static rondo_status list_blocks(rondo_recorder *recorder) {
   const rondo_tree *tree = recorder->tree;
   for (size_t bit = 0; bit < tree->path_bits; bit++) {
     const rondo_buffer *buffer = tree->holders[bit];
     if (buffer == NULL) continue;
     const rondo_arena_block block = {.address = buffer->address,
-                                     .bytes = buffer->room,
+                                     .bytes = buffer->capacity,
                                      .name = buffer->origin->name,
                                      .key = key_of_block(recorder, buffer)};
     RONDO_TRY(rondo_array_push(&tree->allocator, &recorder->blocks, &block));
@@ -130,7 +129,7 @@ static rondo_status list_slots(rondo_recorder *recorder) {
   const size_t input_count = recorder->function->options.input_count;
   for (size_t i = 0; i < input_count; i++) {
     const rondo_arena_slot slot = {.bytes = recorder->given[i].bytes, .name = "an input's slot"};
-    if (recorder->given[i].way == RONDO_WAY_MOVING && slot.bytes > 0)
+    if (recorder->given[i].role == RONDO_ROLE_MOVING && slot.bytes > 0)
       RONDO_TRY(rondo_array_push(allocator, &recorder->slots, &slot));
   }
   rondo_recorded_call *made = recorder->made;
@@ -140,9 +139,11 @@ static rondo_status list_slots(rondo_recorder *recorder) {
   if (made->bound_count > 0) made->patched_at = made->addresses + made->bound_count;
   for (size_t i = 0, at = 0; i < input_count; i++) {
     const rondo_resolved_input *input = &recorder->given[i];
-    if (input->way != RONDO_WAY_MOVING || input->bytes == 0) continue;
-    made->bound[at++] = (rondo_bound_input){
-        .way = RONDO_BOUND_COPIED_BEFORE, .input = (uint32_t)i, .is_mutated = input->is_mutated, .bytes = input->bytes};
+    if (input->role != RONDO_ROLE_MOVING || input->bytes == 0) continue;
+    made->bound[at++] = (rondo_bound_input){.method = RONDO_BOUND_COPIED_BEFORE,
+                                            .input = (uint32_t)i,
+                                            .is_mutated = input->is_mutated,
+                                            .bytes = input->bytes};
   }
   return RONDO_OK;
 }
@@ -191,7 +192,7 @@ static rondo_status begin_segment(rondo_recorder *recorder) {
 
 /* Ending a segment ------------------------------------------------------------------------------------------------- */
 
-/* How much of the arena is inspected where it is not known what was recorded. */
+/* How much of the arena is inspected if it is not known what was recorded. */
 #define WATCHED_BYTES ((size_t)256 << 20)
 
 static size_t used_bytes(const rondo_recorder *recorder, const rondo_graph *graph) {
@@ -204,7 +205,7 @@ static size_t used_bytes(const rondo_recorder *recorder, const rondo_graph *grap
   return used;
 }
 
-/* Also ends watching the host. recorder->access is where the host accessed memory that did not exist. */
+/* Also ends watching the host. Sets recorder->access if the host accessed memory that had no pages. */
 static rondo_status end_capture(rondo_recorder *recorder, rondo_graph **out) {
   rondo_saved_error error;
   rondo_arena_access access;
@@ -225,27 +226,27 @@ static bool is_touched(const rondo_recorder *recorder, const void *address, size
   return begin < at + recorder->access.bytes && at < begin + bytes;
 }
 
-/* Names the slots and allocations that the host may have accessed. There are several if they share a page. */
-static void name_touched(const rondo_recorder *recorder, const rondo_graph *graph, char *out, size_t room) {
+/* Names the slots and allocations that the host may have accessed. Several may share a page. */
+static void name_touched(const rondo_recorder *recorder, const rondo_graph *graph, char *out, size_t capacity) {
   char bytes[RONDO_SIZE_TEXT];
   size_t length = 0;
   out[0] = '\0';
-  for (size_t i = 0; i < recorder->slots.count && length < room; i++)
+  for (size_t i = 0; i < recorder->slots.count && length < capacity; i++)
     if (is_touched(recorder, recorder->slots.items[i].address, recorder->slots.items[i].bytes))
-      length += (size_t)snprintf(out + length, room - length, "%sinput %u", length == 0 ? "" : " or ",
+      length += (size_t)snprintf(out + length, capacity - length, "%sinput %u", length == 0 ? "" : " or ",
                                  recorder->made->bound[i].input);
-  for (size_t i = 0; graph != NULL && i < graph->nodes.count && length < room; i++) {
+  for (size_t i = 0; graph != NULL && i < graph->nodes.count && length < capacity; i++) {
     const rondo_node_params *params = &graph->nodes.items[i].params;
     if (!graph->nodes.items[i].live || params->kind != RONDO_NODE_ALLOC) continue;
     if (!is_touched(recorder, params->as.alloc.address, params->as.alloc.bytes)) continue;
     const bool has_name = params->as.alloc.name[0] != '\0';
-    length += (size_t)snprintf(out + length, room - length, "%sallocation%s%.40s%s of %s", length == 0 ? "" : " or ",
-                               has_name ? " '" : "", params->as.alloc.name, has_name ? "'" : "",
-                               rondo_size_text(bytes, params->as.alloc.bytes));
+    length += (size_t)snprintf(out + length, capacity - length, "%sallocation%s%.40s%s of %s",
+                               length == 0 ? "" : " or ", has_name ? " '" : "", params->as.alloc.name,
+                               has_name ? "'" : "", rondo_size_text(bytes, params->as.alloc.bytes));
   }
 }
 
-/* The host would read undefined contents, and its writes would be lost. */
+/* The host would read undefined contents, and its writes would be lost in a replay. */
 static rondo_status give_up_for_access(rondo_recorder *recorder, const rondo_graph *graph) {
   char message[RONDO_TREE_MESSAGE], name[160];
   name_touched(recorder, graph, name, sizeof name);
@@ -274,8 +275,8 @@ static rondo_status back_arena(rondo_recorder *recorder, size_t need) {
              : rondo_recorder_give_up(recorder, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
 }
 
-/* Removes the blocks that the segment gave up and adds those that it left. */
-static rondo_status take_over_blocks(rondo_recorder *recorder, const rondo_arena_recording *recording) {
+/* Removes the blocks that the segment freed, and adds the memory that it left. */
+static rondo_status update_blocks(rondo_recorder *recorder, const rondo_arena_recording *recording) {
   for (size_t i = recording->ended_count; i > 0; i--) {
     const size_t gone = recording->ended[i - 1];
     if (gone < recorder->path_blocks) recorder->path_blocks--;
@@ -292,7 +293,7 @@ static rondo_status take_over_blocks(rondo_recorder *recorder, const rondo_arena
   return RONDO_OK;
 }
 
-/* Stores what the form is known to allocate. */
+/* Stores what the segment allocates in the form. */
 static rondo_status note_form(rondo_form *form, size_t segment, const rondo_graph *graph) {
   if (segment >= form->noted_count) return RONDO_OK;
   rondo_noted_lifetimes *noted;
@@ -302,28 +303,28 @@ static rondo_status note_form(rondo_form *form, size_t segment, const rondo_grap
   return RONDO_OK;
 }
 
-/* The segment allocated differently than before. The next recording is planned from its new behavior. */
+/* The segment did not allocate as planned. The next recording is planned from what it did. */
 static rondo_status note_departure(rondo_recorder *recorder, const rondo_graph *graph) {
-  if (recorder->profile != NULL) rondo_path_plan_depart(recorder->tree, recorder->place);
+  if (recorder->profile != NULL) rondo_path_plan_depart(recorder->tree, recorder->position);
   RONDO_TRY(note_form(recorder->form, recorder->segments.count, graph));
   return rondo_recorder_give_up(
       recorder, RONDO_SKIP_DEPARTED, false,
       recorder->profile != NULL
-          ? "the live outputs or its allocations differ from the plan of its path; it is recorded by itself at the "
-            "next call"
-          : "its allocations differ from those of the previous run; it is recorded again at the next call");
+          ? "the live outputs or its allocations differ from the plan of its path; the next call records it without "
+            "the plan"
+          : "its allocations differ from those of the previous run; the next call records it");
 }
 
-/* Notes lifetimes for a plan of the whole path. Nothing is planned if lifetimes are watched. */
+/* Notes lifetimes for a plan of the path. Nothing is planned on a device that watches lifetimes. */
 static rondo_status note_lifetimes(const rondo_recorder *recorder, const rondo_graph *graph) {
   const rondo_allocator *allocator = &recorder->tree->allocator;
   const size_t count = recorder->function->options.input_count;
   rondo_recorded_call *made = recorder->made;
   if (recorder->form->host_steps > 0 || recorder->tree->device->ops->guard != NULL) return RONDO_OK;
-  made->given_up_room = count;
+  made->given_up_capacity = count;
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *made->given_up, &made->given_up));
   for (size_t i = 0; i < count; i++)
-    if (recorder->given[i].way == RONDO_WAY_MANAGED && recorder->given[i].is_sole)
+    if (recorder->given[i].role == RONDO_ROLE_MANAGED && recorder->given[i].is_sole)
       made->given_up[made->given_up_count++] = (rondo_given_up){.key = i + 1, .bit = recorder->given[i].buffer->bit};
   return rondo_noted_lifetimes_of_graph(graph, &made->noted);
 }
@@ -335,7 +336,7 @@ static rondo_status read_recording(rondo_recorder *recorder, const rondo_graph *
   if (recording.least > recorder->made->arena_minimum) recorder->made->arena_minimum = recording.least;
   rondo_status status = recording.departed ? note_departure(recorder, graph) : RONDO_OK;
   if (status == RONDO_OK) status = note_lifetimes(recorder, graph);
-  if (status == RONDO_OK) status = take_over_blocks(recorder, &recording);
+  if (status == RONDO_OK) status = update_blocks(recorder, &recording);
   rondo_arena_recording_free(&recording);
   return status;
 }
@@ -367,7 +368,7 @@ static rondo_status give_up_foreign(rondo_recorder *recorder, rondo_graph *graph
                                 "its body ended the capture that recorded it, and began another one");
 }
 
-/* Frees the graph unless it is shared, because the exec has all that it needs. */
+/* Makes the segment, and frees its graph, unless the tree shares execs. */
 static rondo_status end_segment(rondo_recorder *recorder, const rondo_call *call, bool is_last) {
   rondo_graph *graph = NULL;
   rondo_status status = end_capture(recorder, &graph);
@@ -377,7 +378,7 @@ static rondo_status end_segment(rondo_recorder *recorder, const rondo_call *call
   if (rondo_arena_of(graph) != recorder->tree->arena) return give_up_foreign(recorder, graph);
   if (is_last && recorder->segments.count == 0 && recorder->function->options.find_inputs)
     rondo_recorder_find(recorder);
-  status = check_stands(recorder);
+  status = check_not_given_up(recorder);
   if (status == RONDO_OK) status = make_segment(recorder, graph, is_last);
   if (status == RONDO_OK && rondo_tree_shares(recorder->tree)) {
     recorder->segments.items[recorder->segments.count - 1].graph = graph;
@@ -427,7 +428,7 @@ static rondo_status begin_next_segment(rondo_recorder *recorder, const rondo_cal
   return begin_segment(recorder);
 }
 
-/* The library's own work runs between segments. */
+/* Work of the library between segments is not stray work. */
 rondo_status rondo_recorder_host_step(rondo_call *call, rondo_host_function step, void *user) {
   rondo_recorder *recorder = call->recorder;
   if (recorder->tree->options.no_host_steps)
@@ -442,11 +443,11 @@ rondo_status rondo_recorder_host_step(rondo_call *call, rondo_host_function step
   return status;
 }
 
-/* Segments before the last are planned with all inputs. */
+/* Only the last segment frees inputs that are given up. */
 rondo_status rondo_recorder_drop_input(rondo_call *call, size_t index) {
   const rondo_resolved_input *input = &call->inputs[index];
   if (call->recorder->segments.count < call->recorder->form->host_steps) return RONDO_OK;
-  return input->way == RONDO_WAY_MANAGED ? rondo_free_async(call->stream, input->address) : RONDO_OK;
+  return input->role == RONDO_ROLE_MANAGED ? rondo_free_async(call->stream, input->address) : RONDO_OK;
 }
 
 /* Outputs ---------------------------------------------------------------------------------------------------------- */
@@ -454,16 +455,16 @@ rondo_status rondo_recorder_drop_input(rondo_call *call, size_t index) {
 static bool is_output(const rondo_call *call, const void *address) {
   for (size_t i = 0; i < call->outputs.count; i++) {
     const rondo_output *output = &call->outputs.items[i].output;
-    if (output->place == RONDO_OUTPUT_FRESH && output->address == address) return true;
+    if (output->kind == RONDO_OUTPUT_FRESH && output->address == address) return true;
   }
   return false;
 }
 
-/* Everything that the body left in the arena must be an output, and every fresh output must be left there. */
+/* The memory that the body left in the arena must be exactly its fresh outputs. */
 static rondo_status check_left(rondo_recorder *recorder, const rondo_call *call) {
   size_t fresh = 0, left = 0;
   char message[RONDO_TREE_MESSAGE], bytes[RONDO_SIZE_TEXT];
-  for (size_t i = 0; i < call->outputs.count; i++) fresh += call->outputs.items[i].output.place == RONDO_OUTPUT_FRESH;
+  for (size_t i = 0; i < call->outputs.count; i++) fresh += call->outputs.items[i].output.kind == RONDO_OUTPUT_FRESH;
   for (size_t i = recorder->path_blocks + recorder->slots.count; i < recorder->blocks.count; i++) {
     const rondo_arena_block *block = &recorder->blocks.items[i];
     left++;
@@ -478,7 +479,8 @@ static rondo_status check_left(rondo_recorder *recorder, const rondo_call *call)
   return rondo_recorder_give_up(recorder, RONDO_SKIP_CHANGED, true, "its body freed one of its outputs");
 }
 
-/* Which allocation of the body an output is. Only for bodies without host steps, because only those need it. */
+/* The number of the allocation that an output is. Only plans of paths need it, so only for bodies without host steps.
+ */
 static uint32_t allocation_of(const rondo_recorder *recorder, const void *address) {
   const size_t first = recorder->path_blocks + recorder->slots.count;
   for (size_t i = 0; i < recorder->allocations.count && first + i < recorder->blocks.count; i++)
@@ -494,8 +496,8 @@ static rondo_status keep_outputs(rondo_recorder *recorder, const rondo_call *cal
   for (size_t i = 0; i < made->output_count; i++) {
     rondo_output *output = &made->outputs[i];
     *output = call->outputs.items[i].output;
-    made->hands_inputs_out |= output->place == RONDO_OUTPUT_OF_INPUT;
-    if (output->place != RONDO_OUTPUT_FRESH) continue;
+    made->returns_inputs |= output->kind == RONDO_OUTPUT_OF_INPUT;
+    if (output->kind != RONDO_OUTPUT_FRESH) continue;
     output->bit = made->first_bit + made->bit_count++;
     output->allocation = allocation_of(recorder, output->address);
   }
@@ -519,31 +521,24 @@ static rondo_status start(rondo_recorder *recorder, size_t key_count, uint64_t h
   made->key_count = key_count;
   memcpy(made->key, tree->words, key_count * sizeof *made->key);
   RONDO_TRY(rondo_demoted_keep_moves(tree, made));
-  const size_t words = ((size_t)made->first_bit + 63) / 64;
-  RONDO_TRY(rondo_allocate_items(allocator, words, sizeof *made->dead_before, &made->dead_before));
-  for (size_t i = 0; i < words; i++) made->dead_before[i] = ~tree->live[i];
-  if (made->first_bit % 64 != 0) made->dead_before[words - 1] &= (UINT64_C(1) << made->first_bit % 64) - 1;
+  RONDO_TRY(rondo_path_list_dead(tree, made->first_bit, &made->dead_before));
   const size_t count = recorder->function->options.input_count;
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *recorder->inputs, &recorder->inputs));
   if (count > 0) memcpy(recorder->inputs, recorder->given, count * sizeof *recorder->inputs);
   RONDO_TRY(list_blocks(recorder));
   RONDO_TRY(list_slots(recorder));
   recorder->profile =
-      rondo_path_plan_find(tree, recorder->form, recorder->given, recorder->slots.count, &recorder->place);
+      rondo_path_plan_find(tree, recorder->form, recorder->given, recorder->slots.count, &recorder->position);
   return RONDO_OK;
 }
 
 rondo_status rondo_recorder_run_body(rondo_recorder *recorder, rondo_call *call) {
   assert(call->recorder == recorder);
   rondo_capture_watch_begin(&recorder->watch, recorder->function->origin->name, recorder->stream);
-  const rondo_status status = rondo_body_run(call);
+  rondo_status status = rondo_body_run(call);
   rondo_capture_watch_end(&recorder->watch);
-  if (rondo_stream_find_capture(recorder->stream) == NULL) return status;
-  rondo_saved_error error;
-  if (status != RONDO_OK) rondo_error_save(&error);
-  const rondo_status settled = rondo_path_settle_nested(recorder->tree, recorder->stream);
-  if (status == RONDO_OK) return settled;
-  rondo_error_restore(&error);
+  if (rondo_stream_find_capture(recorder->stream) != NULL)
+    RONDO_THEN(status, rondo_path_settle_nested(recorder->tree, recorder->stream));
   return status;
 }
 
@@ -551,7 +546,7 @@ static rondo_status run(rondo_recorder *recorder, rondo_call *call) {
   RONDO_TRY(begin_segment(recorder));
   const rondo_status status = rondo_recorder_run_body(recorder, call);
   if (status != RONDO_OK) return give_up_by_error(recorder, call, status);
-  RONDO_TRY(check_stands(recorder));
+  RONDO_TRY(check_not_given_up(recorder));
   if (call->refused != RONDO_SKIP_NONE) return rondo_recorder_give_up(recorder, call->refused, true, call->message);
   RONDO_TRY(check_values(recorder, call));
   RONDO_TRY(end_segment(recorder, call, true));
@@ -573,8 +568,8 @@ static rondo_status keep_segments(rondo_recorder *recorder) {
   return RONDO_OK;
 }
 
-/* Runs the recording, with its host steps, as every replay will, and adds it to the tree. */
-static rondo_status stand(rondo_recorder *recorder) {
+/* Launches the recording as a replay, with its host steps, and adds it to the tree. */
+static rondo_status commit(rondo_recorder *recorder) {
   assert(recorder->skip == RONDO_SKIP_NONE);
   rondo_tree *tree = recorder->tree;
   rondo_recorded_call *made = recorder->made;
@@ -584,7 +579,7 @@ static rondo_status stand(rondo_recorder *recorder) {
   if (!tree->is_preparing) RONDO_TRY(rondo_replay(tree, made, recorder->stream, recorder->given));
   rondo_recorded_add(tree, made);
   recorder->made = NULL;
-  rondo_path_plan_note(tree, made, recorder->place);
+  rondo_path_plan_note(tree, made, recorder->position);
   return RONDO_OK;
 }
 
@@ -609,23 +604,23 @@ static void abandon_capture(rondo_recorder *recorder) {
   rondo_graph *graph = NULL;
   rondo_status_ignore(end_capture(recorder, &graph), "the recording is abandoned");
   if (recorder->access.address != NULL) {
-    recorder->skip = RONDO_SKIP_NONE; /* whatever the body made of what it read */
+    recorder->skip = RONDO_SKIP_NONE; /* the body may have failed because of what it read */
     rondo_status_ignore(give_up_for_access(recorder, graph), "it is the reason from now on");
   }
   rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
 }
 
-/* Frees outputs that a host step made, while nothing was capturing. */
+/* Frees outputs that were made while nothing captured, in a host step. */
 static void free_uncaptured(const rondo_recorder *recorder, const rondo_call *call) {
   for (size_t i = 0; i < call->outputs.count; i++) {
     const rondo_output *output = &call->outputs.items[i].output;
-    if (output->place == RONDO_OUTPUT_FRESH && !rondo_arena_owns(recorder->tree->arena, output->address))
+    if (output->kind == RONDO_OUTPUT_FRESH && !rondo_arena_owns(recorder->tree->arena, output->address))
       rondo_owned_free_address(recorder->tree, recorder->stream, output->address);
   }
 }
 
-/* Undoes a recording that failed. If that is an error, the thread's last error describes it. */
-static void take_back(rondo_recorder *recorder) {
+/* Undoes a recording that failed. Keeps the thread's last error. */
+static void undo(rondo_recorder *recorder) {
   rondo_saved_error error;
   rondo_error_save(&error);
   abandon_capture(recorder);
@@ -636,7 +631,7 @@ static rondo_status record(rondo_recorder *recorder, rondo_call *call, size_t ke
   RONDO_TRY(start(recorder, key_count, hash));
   call->inputs = recorder->inputs;
   RONDO_TRY(run(recorder, call));
-  return stand(recorder);
+  return commit(recorder);
 }
 
 rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo_stream *stream,
@@ -655,7 +650,7 @@ rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo
   if (status == RONDO_OK)
     *out = tree->last;
   else
-    take_back(&recorder);
+    undo(&recorder);
   free_uncaptured(&recorder, &call);
   rondo_body_free(&call);
   out_result->skip = recorder.skip;
@@ -663,6 +658,6 @@ rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo
   if (recorder.skip != RONDO_SKIP_NONE && recorder.is_for_good) rondo_form_skip(form, recorder.skip, recorder.message);
   finish(&recorder);
   if (status != RONDO_OK && recorder.skip == RONDO_SKIP_NONE) return status;
-  rondo_error_restore(&before); /* what failed on the way was dealt with, or is the reason in *out_result */
+  rondo_error_restore(&before); /* failures were handled, or are the reason in *out_result */
   return RONDO_OK;
 }

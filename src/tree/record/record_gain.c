@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Meters warm-ups and decides from the result. A body that waits for the device waits slightly longer, once, in a
- * metered run. A body with host steps, which also wait, is not metered.
+ * Meters warm-ups and decides from the result. In a metered run, a body that waits for the device waits slightly
+ * longer, once. A body with host steps is not metered, because they wait too.
  */
 #include "tree/record/record_gain.h"
 
@@ -9,15 +9,15 @@
 #include "tree/function.h"
 #include "tree/record/function_body.h"
 
-#define MOST_GATE_NS UINT64_C(5000000)
+#define MAX_GATE_NS UINT64_C(5000000)
 
 void rondo_estimate_begin(rondo_form *form, rondo_call *call) {
   if (form == NULL || !call->is_warm_up || form->warm_ups != 1) return;
   if (call->function->options.record != RONDO_RECORD_AUTO) return;
   rondo_saved_error before;
   rondo_error_save(&before);
-  rondo_meter_free(&form->meter); /* of a warm-up that had to be repeated */
-  if (rondo_meter_begin(&form->meter, call->stream, MOST_GATE_NS) == RONDO_OK) call->meter = &form->meter;
+  rondo_meter_free(&form->meter); /* of an earlier warm-up */
+  if (rondo_meter_begin(&form->meter, call->stream, MAX_GATE_NS) == RONDO_OK) call->meter = &form->meter;
   rondo_error_restore(&before);
 }
 
@@ -31,7 +31,7 @@ void rondo_estimate_end(rondo_form *form, rondo_call *call, rondo_status status)
   rondo_error_restore(&before);
 }
 
-/* Waits in the mode that does not disturb captures of other threads. */
+/* Waits in relaxed mode, which leaves captures of other threads alone. */
 static rondo_status estimate(const rondo_function *function, rondo_form *form) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   rondo_costs costs = {.struct_size = sizeof costs};

@@ -7,12 +7,12 @@
 
 #include "tree/tree_internal.h"
 
-/* Enclose the body of a run that may be the form's last warm-up. */
+/* Called before and after the body of a run that may be the last warm-up of the form. */
 void rondo_estimate_begin(rondo_form *form, rondo_call *call);
 void rondo_estimate_end(rondo_form *form, rondo_call *call, rondo_status status);
 
-/* Called before the form is recorded. Marks it as skipped, NO_GAIN, if recording does not pay. May wait for the form's
- * last run. Fails only if the device is lost. */
+/* Called before the form is recorded. If recording does not pay, the form is skipped with NO_GAIN. May wait for the
+ * last run of the form. Fails only if the device is lost. */
 RONDO_MUST_USE rondo_status rondo_estimate_decide(const rondo_function *function, rondo_form *form);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Copies of what a run may write, made in stream order before the run and restored after it, bit for bit.
+ * Copies the inputs that a run may write, in stream order before the run, and restores them after it.
  */
 #include "tree/record/save_inputs.h"
 
 #include "tree/path/owned_buffer.h"
 
 static bool is_to_save(const rondo_resolved_input *input) {
-  return input->is_mutated && input->way <= RONDO_WAY_MANAGED && input->bytes > 0;
+  return input->is_mutated && input->role <= RONDO_ROLE_MANAGED && input->bytes > 0;
 }
 
 static rondo_status save_one(rondo_tree *tree, rondo_stream *stream, const rondo_resolved_input *input,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Sharing execs. An exec costs device memory for each of its nodes. The recordings of one function often have the same
- * work and differ in addresses alone, so that one exec can run them all. An update gives it the parameters of the
- * recording to run, which costs host time. Execs are shared if the tree was asked to, or if another exec would exceed
- * the tree's limit.
+ * Shares execs. An exec takes device memory for each of its nodes. Recordings of one function often have the same work
+ * and differ only in addresses, so one exec can run all of them. An update gives it the parameters of the recording to
+ * run, which takes host time. Execs are shared on request (share_execs), or if another exec would exceed the limit of
+ * the tree (max_exec_bytes).
  *
- * Invariant: `holds` is the number of a segment only while the exec has all of that segment's parameters, but for the
- * addresses of its inputs, which its patch set knows.
+ * Invariant: while `holds` is the number of a segment, the exec has all parameters of that segment, except for
+ * addresses of inputs, which the patch set of the segment knows.
  */
 #include "tree/record/shared_execs.h"
 
@@ -25,14 +25,14 @@ static void give(rondo_tree_exec *tree_exec, rondo_segment *segment) {
   segment->exec = tree_exec->exec;
 }
 
-/* Uses another recording's exec for the graph. If it rejects the update, its work is different after all. */
+/* Uses an exec of other recordings for the graph. If an exec rejects the update, its work is different. */
 static bool share(rondo_tree *tree, rondo_graph *graph, uint64_t fingerprint, rondo_segment *segment) {
   for (rondo_tree_exec *tree_exec = tree->execs; tree_exec != NULL; tree_exec = tree_exec->next) {
     if (tree_exec->fingerprint != fingerprint) continue;
     tree_exec->holds = 0;
     if (rondo_exec_update(tree_exec->exec, graph, NULL) != RONDO_OK) continue;
     give(tree_exec, segment);
-    tree->shared_execs++;
+    tree->info.shared_execs++;
     return true;
   }
   return false;
@@ -68,18 +68,18 @@ static rondo_status make(rondo_tree *tree, rondo_graph *graph, uint64_t fingerpr
   return RONDO_OK;
 }
 
-/* Evicts recordings until all execs, except for `besides` bytes of them, use less than the limit. */
-static void keep_bound(rondo_tree *tree, uint64_t besides) {
+/* Evicts recordings until the execs, except for `besides` bytes, use less than the limit. */
+static void keep_limit(rondo_tree *tree, uint64_t besides) {
   const uint64_t most = tree->options.max_exec_bytes;
   if (most == 0 || exec_bytes(tree) - besides < most) return;
   rondo_recorded_evict_bytes(tree, most + besides);
   if (exec_bytes(tree) - besides < most) return;
-  tree->exec_overruns++;
-  rondo_log(RONDO_LOG_INFO, "tree", "an exec is created beyond max_exec_bytes, because all recordings are needed");
+  tree->info.exec_overruns++;
+  rondo_log(RONDO_LOG_INFO, "tree", "an exec exceeds max_exec_bytes, because no recording can be evicted");
 }
 
-static rondo_status acquire(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool is_trial,
-                            bool *out_made) {
+rondo_status rondo_tree_exec_acquire(rondo_tree *tree, rondo_graph *graph, bool is_trial, rondo_segment *segment,
+                                     bool *out_made) {
   const uint64_t most = tree->options.max_exec_bytes;
   uint64_t fingerprint = 0;
   *out_made = false;
@@ -88,21 +88,13 @@ static rondo_status acquire(rondo_tree *tree, rondo_graph *graph, rondo_segment 
   const bool is_short = most != 0 && exec_bytes(tree) >= most;
   if (rondo_tree_shares(tree) && (tree->options.share_execs || is_short) && share(tree, graph, fingerprint, segment))
     return RONDO_OK;
-  if (!is_trial) keep_bound(tree, 0);
+  if (!is_trial) keep_limit(tree, 0);
   *out_made = true;
   return make(tree, graph, fingerprint, segment);
 }
 
-rondo_status rondo_tree_exec_acquire(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool *out_made) {
-  return acquire(tree, graph, segment, false, out_made);
-}
-
-rondo_status rondo_tree_exec_try(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool *out_made) {
-  return acquire(tree, graph, segment, true, out_made);
-}
-
 void rondo_tree_exec_keep(rondo_tree *tree, const rondo_segment *segment) {
-  keep_bound(tree, segment->tree_exec->bytes[0] + segment->tree_exec->bytes[1]);
+  keep_limit(tree, segment->tree_exec->bytes[0] + segment->tree_exec->bytes[1]);
 }
 
 void rondo_tree_exec_release(rondo_tree *tree, rondo_segment *segment) {
@@ -122,7 +114,7 @@ void rondo_tree_exec_release(rondo_tree *tree, rondo_segment *segment) {
   rondo_release(&tree->allocator, tree_exec, 1, sizeof *tree_exec);
 }
 
-/* The addresses of inputs in the segment's graph. */
+/* Tells the patch set that the exec now has the addresses of the segment's graph. */
 static rondo_status rebase(const rondo_recorded_call *call, const rondo_segment *segment) {
   if (segment->patches == NULL) return RONDO_OK;
   for (size_t i = 0; i < call->bound_count; i++) call->patched_at[i] = call->bound[i].recorded;
@@ -136,7 +128,7 @@ rondo_status rondo_tree_exec_switch(rondo_tree *tree, const rondo_recorded_call 
   RONDO_TRY(rondo_exec_update(tree_exec->exec, segment->graph, NULL));
   RONDO_TRY(rebase(call, segment));
   tree_exec->holds = segment->number;
-  tree->switches++;
+  tree->info.exec_switches++;
   if (rondo_log_on(RONDO_LOG_DEBUG))
     rondo_log(RONDO_LOG_DEBUG, "tree", "recording %" PRIu32 " of '%s' gets the exec it shares", call->number,
               call->function->origin->name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Execs that several recordings share (shared_execs.c). A *tree exec* is an exec with the number of the segment whose
- * parameters it has now. Another segment with the same work updates the exec to its own parameters before it launches.
+ * Execs that several recordings share. A *tree exec* is an exec with the number of the segment whose parameters it has.
+ * Before another segment with the same work launches it, an update gives it the parameters of that segment.
  */
 #ifndef RONDO_TREE_RECORD_SHARED_EXECS_H
 #define RONDO_TREE_RECORD_SHARED_EXECS_H
@@ -21,20 +21,19 @@ static inline bool rondo_tree_shares(const rondo_tree *tree) {
   return tree->options.share_execs || tree->options.max_exec_bytes != 0;
 }
 
-/* Gives the segment a number, and a tree_exec with the graph's parameters. It is an existing one if the tree shares
- * execs or has no room for another; otherwise a new one, which sets *out_made. The caller keeps the graph. Errors as
- * rondo_instantiate. */
-RONDO_MUST_USE rondo_status rondo_tree_exec_acquire(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment,
-                                                    bool *out_made);
-/* The same for an exec that may be released at once: nothing is evicted for it. If it was made and stays, keep evicts.
- * */
-RONDO_MUST_USE rondo_status rondo_tree_exec_try(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment,
-                                                bool *out_made);
+/* Gives the segment a number, and a tree_exec with the graph's parameters. If the tree shares execs, or if another exec
+ * would exceed max_exec_bytes, uses an existing one with the same work. Otherwise makes a new one, sets *out_made, and
+ * evicts recordings to respect the limit. The caller keeps the graph. Errors as rondo_instantiate.
+ *
+ * `is_trial`: the segment may soon release the exec, so nothing is evicted for it. If a new exec stays,
+ * rondo_tree_exec_keep evicts. */
+RONDO_MUST_USE rondo_status rondo_tree_exec_acquire(rondo_tree *tree, rondo_graph *graph, bool is_trial,
+                                                    rondo_segment *segment, bool *out_made);
 void rondo_tree_exec_keep(rondo_tree *tree, const rondo_segment *segment);
-/* The segment releases its tree_exec, if it has one. */
+/* Releases the segment's tree_exec, if it has one. */
 void rondo_tree_exec_release(rondo_tree *tree, rondo_segment *segment);
 
-/* Restores the segment's parameters in a tree_exec that has those of another segment. */
+/* Gives a tree_exec that has the parameters of another segment those of this one. */
 RONDO_MUST_USE rondo_status rondo_tree_exec_switch(rondo_tree *tree, const rondo_recorded_call *call,
                                                    const rondo_segment *segment);
 

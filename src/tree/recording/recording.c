@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Recordings: a capture, its graph, an exec and a private heap in one object. The end of the capture makes everything,
- * and undoes all of it on failure. So a recording is empty or ready, and a replay is one launch of an exec.
+ * Recordings: a capture, its graph, an exec and a private heap in one object. Ending the capture makes all of these, or
+ * none if it fails. So a recording is empty or ready, and a replay is one launch of an exec.
  */
 #include <stdio.h>
 
@@ -14,7 +14,7 @@
 
 static const rondo_device_use recording_use = {.rank = 8, .name = "recording"};
 
-/* Life ------------------------------------------------------------------------------------------------------------ */
+/* Life ------------------------------------------------------------------------------------------------------------- */
 
 static void make_label(rondo_recording *recording, const char *name) {
   const bool is_named = name != NULL && name[0] != '\0';
@@ -79,14 +79,14 @@ rondo_status rondo_recording_destroy(rondo_recording *recording) {
   return RONDO_OK;
 }
 
-/* Emptying --------------------------------------------------------------------------------------------------------- */
+/* Resetting -------------------------------------------------------------------------------------------------------- */
 
 static void forget_capture(rondo_recording *recording) {
   if (recording->capture != NULL) rondo_capture_release(recording->capture);
   recording->capture = NULL;
 }
 
-/* Frees what it made of a capture. Nothing may run when the memory is freed. */
+/* Frees the graph and the exec. No work of them may be running. */
 static void discard(rondo_recording *recording) {
   rondo_host_watch_end(&recording->watch);
   if (recording->graph != NULL) rondo_graph_free(recording->graph);
@@ -95,7 +95,7 @@ static void discard(rondo_recording *recording) {
   recording->graph = NULL;
 }
 
-/* This thread cannot end another thread's capture, or one whose stream is destroyed. */
+/* Ends the capture, or invalidates it if this thread cannot end it or its stream was destroyed. */
 static void drop_capture(rondo_recording *recording) {
   rondo_graph *graph = NULL;
   rondo_stream *origin = recording->capture->origin;
@@ -144,7 +144,7 @@ rondo_status rondo_recording_capture_begin(rondo_recording *recording, rondo_str
   return RONDO_OK;
 }
 
-/* Makes everything that a replay needs, from a graph that the recording owns. */
+/* Makes everything that a replay needs from the graph. */
 static rondo_status make_ready(rondo_recording *recording, const char *call, rondo_stream *stream) {
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .auto_free_on_launch = true,
                                              .relocate = recording->relocate, .plan = &recording->plan};
@@ -285,7 +285,7 @@ rondo_status rondo_recording_note_decision(rondo_stream *stream, rondo_decision 
                     call, words->what, quoted, capture->origin_name, words->remedy);
 }
 
-/* Asking ----------------------------------------------------------------------------------------------------------- */
+/* Queries ---------------------------------------------------------------------------------------------------------- */
 
 const rondo_graph *rondo_recording_graph(const rondo_recording *recording) {
   return recording == NULL ? NULL : recording->graph;

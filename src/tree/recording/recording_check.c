@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Checks what a captured graph must not contain: work that the host would have to decide again, and copies of host
- * memory that may be freed. Kernels may receive any address that the device can access. Host memory of the library that
- * they use is watched.
+ * Refuses work that a captured graph must not contain: decisions that the host would have to make again, and copies of
+ * host memory that may be freed. Kernels may receive any address that the device can access. Host memory of
+ * rondo_host_malloc that the graph uses is watched.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -41,23 +41,12 @@ static rondo_status refuse_host_memory(const visit *at, const rondo_node_address
   const bool is_source = at->params->kind == RONDO_NODE_COPY && place->field == 1;
   return rondo_fail_node(
       RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY, number_of(at),
-      "%s: %s of %s %s host memory at %p, %s: at a replay it may be another's. Feed and fetch "
-      "outside of the capture: write inputs to memory that was allocated before it, replay, and read "
-      "outputs after that; or keep memory of rondo_host_malloc until the reset; or promise to keep "
-      "this (rondo_recording_options.lasting_host_memory)",
+      "%s: %s of %s %s host memory at %p, %s: at a replay it may have another owner. Copy inputs and "
+      "outputs outside of the capture, from and to memory that was allocated before it; or use memory "
+      "of rondo_host_malloc and keep it until the reset; or promise to keep this memory "
+      "(rondo_recording_options.lasting_host_memory)",
       at->call, label_of(at, label), at->recording->label, is_source ? "reads" : "writes", (const void *)place->address,
       freed ? "which rondo_host_free has freed" : "which the library does not know");
-}
-
-/* Whether work of a library allocates the memory in the same capture. It may have no pages yet. */
-static bool is_captured_memory(const visit *at, const char *address) {
-  for (size_t i = 0; i < at->graph->nodes.count; i++) {
-    const rondo_graph_node *node = &at->graph->nodes.items[i];
-    if (!node->live || node->params.kind != RONDO_NODE_FOREIGN) continue;
-    const rondo_foreign_node *work = &node->params.as.foreign;
-    if (work->bytes > 0 && (uintptr_t)address - (uintptr_t)work->address < work->bytes) return true;
-  }
-  return false;
 }
 
 static rondo_status check_address(const visit *at, const rondo_node_address *place) {
@@ -65,7 +54,7 @@ static rondo_status check_address(const visit *at, const rondo_node_address *pla
   RONDO_TRY(rondo_host_watch_look(&at->recording->watch, place->address, at->graph, at->slot, &where));
   const bool is_lasting = where == RONDO_ADDRESS_DEVICE || where == RONDO_ADDRESS_WATCHED;
   if (is_lasting || at->params->kind == RONDO_NODE_KERNEL || at->recording->lasting_host_memory) return RONDO_OK;
-  if (is_captured_memory(at, place->address)) return RONDO_OK;
+  if (rondo_graph_has_foreign_memory(at->graph, place->address)) return RONDO_OK;
   return refuse_host_memory(at, place, where == RONDO_ADDRESS_FREED);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Internals of recordings: what recording.c stores and recording_check.c inspects.
+ * The recording object.
  *
  * A recording is in one of three states: empty (no capture, graph or exec), capturing (`capture` is set and not over)
- * or ready (`exec`, `graph`). A capture that someone else ended counts as none.
+ * or ready (`exec` and `graph` are set). A capture that another call has ended counts as none.
  *
  * Threads: one at a time. Exception: any thread may free host memory that `watch` observes.
  */
@@ -25,12 +25,12 @@ struct rondo_recording {
   rondo_profile *profile; /* a reference; NULL when none */
   rondo_plan_options plan;
   bool relocate, lasting_host_memory;
-  bool was_reset; /* it once had or made a capture, and was reset */
+  bool was_reset; /* it was reset when it had a capture or an exec */
   uint64_t captures, replays, resets;
   char label[RONDO_RECORDING_LABEL]; /* "recording 'step'" */
 };
 
-/* Searches the captured graph for what cannot be replayed, and watches the host memory that it uses. Errors: those of
+/* Checks that the captured graph can be replayed, and watches the host memory that it uses. Errors: those of
  * rondo_recording_capture_end about nodes. */
 RONDO_MUST_USE rondo_status rondo_recording_check(rondo_recording *recording, const char *call);
 

@@ -635,7 +635,7 @@ TEST(test_models_that_are_none) {
   options.history = rows;
   options.history_count = 2;
   assert_invalid(rondo_session_add_model(session, "m", &options), RONDO_REASON_OUT_OF_RANGE);
-  assert_message("request 1 of the history has no rows");
+  assert_message("request 1 of the history has 0 rows");
   options.history_count = 0;
   options.max_sizes = RONDO_SESSION_MAX_SIZES + 1;
   assert_invalid(rondo_session_add_model(session, "m", &options), RONDO_REASON_OUT_OF_RANGE);

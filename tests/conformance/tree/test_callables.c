@@ -160,7 +160,7 @@ SCENE_TEST(test_tr12_calls_out_of_order_are_refused) {
   const rondo_input x = scene_at(scene_words(s, 3));
   assert_error(rondo_callables_forward(p.callables, 0, s->stream, &x, 1, &out, 1), RONDO_INVALID_STATE,
                RONDO_REASON_CALL_ORDER);
-  assert_message("'encoder' was called, but 'decoder' is due, call 1 of 4");
+  assert_message("'encoder' was called, but 'decoder' is due (call 1 of 4");
   assert_message("decoder, decoder backward, encoder, encoder backward");
   assert_null(out);
   out = forward(&p, 1, x);

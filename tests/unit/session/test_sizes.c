@@ -22,16 +22,16 @@ typedef struct small_problem {
 static double cost_of_demand(const rondo_sizes_problem *p, unsigned choice, const rondo_size_demand *demand) {
   double cost = demand->eager_us > 0 ? demand->eager_us : INFINITY;
   const rondo_size_candidate *largest = NULL;
-  bool has_room = false;
+  bool has_spare_rows = false;
   for (size_t i = 0; i < p->candidate_count; i++) {
     const rondo_size_candidate *c = &p->candidates[i];
     if (!(choice >> i & 1)) continue;
     if (largest == NULL || c->rows > largest->rows) largest = c;
     if (c->rows < demand->rows) continue;
     cost = fmin(cost, c->run_us);
-    has_room = true;
+    has_spare_rows = true;
   }
-  if (!has_room && largest != NULL)
+  if (!has_spare_rows && largest != NULL)
     cost = fmin(cost, (double)((demand->rows + largest->rows - 1) / largest->rows) * largest->run_us);
   return cost;
 }

@@ -62,16 +62,16 @@ static int tear_down(void **state) {
 }
 
 /* One of eight has no deadline. */
-static void append_drawn(size_t most_rows) {
-  static const rondo_run_mode ways[] = {RONDO_RUN_AUTO, RONDO_RUN_RECORDED, RONDO_RUN_AUTO, RONDO_RUN_RECORDED,
-                                        RONDO_RUN_AUTO, RONDO_RUN_RECORDED, RONDO_RUN_AUTO, RONDO_RUN_EAGER};
+static void append_drawn(size_t max_rows) {
+  static const rondo_run_mode modes[] = {RONDO_RUN_AUTO, RONDO_RUN_RECORDED, RONDO_RUN_AUTO, RONDO_RUN_RECORDED,
+                                         RONDO_RUN_AUTO, RONDO_RUN_RECORDED, RONDO_RUN_AUTO, RONDO_RUN_EAGER};
   rondo_slot *slot = &q.slots[q.count++];
   const bool has_deadline = test_random_below(&q.random, 8) > 0;
   *slot = (rondo_slot){.session = &q.session,
                        .model = &q.models[test_random_below(&q.random, 2)],
                        .state = RONDO_SLOT_QUEUED,
-                       .mode = ways[test_random_below(&q.random, 8)],
-                       .rows = 1 + test_random_below(&q.random, (uint32_t)most_rows),
+                       .mode = modes[test_random_below(&q.random, 8)],
+                       .rows = 1 + test_random_below(&q.random, (uint32_t)max_rows),
                        .accepted_ns = q.now,
                        .deadline_ns = has_deadline ? q.now + 1 + test_random_below(&q.random, 400000) : UINT64_MAX};
   rondo_queue_append(&q.session, slot);

@@ -7,9 +7,9 @@
 #include "support/rondo_test.h"
 #include "support/test_allocator.h"
 
-static rondo_workload make(const size_t *history, size_t count, size_t most_requests, size_t most_rows) {
+static rondo_workload make(const size_t *history, size_t count, size_t max_requests, size_t max_rows) {
   const rondo_allocator allocator = rondo_allocator_default();
-  const rondo_workload_input input = {history, count, most_requests, most_rows};
+  const rondo_workload_input input = {history, count, max_requests, max_rows};
   rondo_workload workload;
   assert_ok(rondo_workload_make(&allocator, &input, &workload));
   return workload;

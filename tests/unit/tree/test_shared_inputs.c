@@ -20,7 +20,7 @@ static bool are_written_shared(const rondo_resolved_input *inputs, size_t count)
   for (size_t i = 0; i < count; i++)
     for (size_t k = 0; k < count; k++) {
       const rondo_resolved_input *a = &inputs[i], *b = &inputs[k];
-      if (i != k && a->way == RONDO_WAY_MOVING && b->way <= RONDO_WAY_MANAGED && (a->is_mutated || b->is_mutated) &&
+      if (i != k && a->role == RONDO_ROLE_MOVING && b->role <= RONDO_ROLE_MANAGED && (a->is_mutated || b->is_mutated) &&
           overlaps(a, b))
         return true;
     }
@@ -36,7 +36,7 @@ DEVICE_TEST(test_tr6_as_by_comparing_each_with_each) {
     const rondo_function function = {.has_written = true, .options = {.input_count = count}, .by_address = order};
     for (uint32_t i = 0; i < count; i++) {
       order[i] = i;
-      inputs[i] = (rondo_resolved_input){.way = (rondo_input_way)(RONDO_WAY_MOVING + draw(&seed, 5)),
+      inputs[i] = (rondo_resolved_input){.role = (rondo_input_role)(RONDO_ROLE_MOVING + draw(&seed, 5)),
                                          .is_mutated = draw(&seed, 3) == 0,
                                          .address = memory + draw(&seed, SPAN),
                                          .bytes = draw(&seed, 7)};
