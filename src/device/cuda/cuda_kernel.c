@@ -30,7 +30,7 @@ static void free_kernel(cuda_kernel *kernel) {
   rondo_release(&device->base.allocator, kernel, 1, sizeof *kernel);
 }
 
-/* The last epoch whose code no queue runs. With the device's lock. */
+/* The last epoch whose kernels no queue runs any more. The caller holds the device's lock. */
 static uint64_t last_settled(const cuda_device *device) {
   uint64_t settled = UINT64_MAX;
   for (const cuda_queue *queue = device->queues; queue != NULL; queue = queue->next) {
@@ -41,7 +41,7 @@ static uint64_t last_settled(const cuda_device *device) {
   return settled;
 }
 
-/* Removes what no queue runs from the list: code only with `code`. */
+/* Removes the kernels that no queue runs any more from the list: those with a module only if `code` is set. */
 static cuda_kernel *take_dead(cuda_device *device, bool all, bool code) {
   cuda_kernel *over = NULL;
   pthread_mutex_lock(&device->lock);

@@ -226,7 +226,7 @@ static inline void *site_in_kernel(const cuda_node *node, const rondo_patch_site
   return (unsigned char *)(uintptr_t)node->args[site->parameter] + site->offset;
 }
 
-/* A captured copy no longer is what the driver described. */
+/* `storage` holds the parameters of a captured copy as the driver described them. They are out of date now. */
 static void *site_in_copy(cuda_executable *executable, cuda_node *node, const rondo_patch_site *site) {
   rondo_release(cuda_allocator_of(executable), node->storage, 1, node->storage_bytes);
   node->storage = NULL;
@@ -263,9 +263,9 @@ typedef struct cuda_refusal {
   rondo_saved_error before;
 } cuda_refusal;
 
-/* Copies and fills, and what the driver refused. */
-static __attribute__((noinline)) rondo_status give_otherwise(cuda_executable *executable, cuda_node *node,
-                                                             cu_result code, cuda_refusal *out) {
+/* Updates a copy or fill, or reports `code`, with which the driver refused a kernel. */
+static __attribute__((noinline)) rondo_status update_other(cuda_executable *executable, cuda_node *node, cu_result code,
+                                                           cuda_refusal *out) {
   out->node = node;
   rondo_error_save(&out->before);
   if (node->kind == RONDO_NODE_FILL) code = cuda_node_change(executable, &executable->built, node);
@@ -273,25 +273,26 @@ static __attribute__((noinline)) rondo_status give_otherwise(cuda_executable *ex
   return cuda_check_node(cuda_device_of(executable->base.device), code, node, "patching ", executable->label);
 }
 
-static inline rondo_status give_node(cuda_executable *executable, cuda_node *node, cuda_refusal *out) {
+static inline rondo_status update_node(cuda_executable *executable, cuda_node *node, cuda_refusal *out) {
   const cuda_api *api = cuda_device_of(executable->base.device)->api;
   cu_result code = CU_OK;
   if (__builtin_expect(node->kind == RONDO_NODE_KERNEL, 1)) {
     code = api->exec_set_kernel(executable->built.exec, executable->handles[node->first], &node->as.kernel);
     if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
   }
-  return give_otherwise(executable, node, code, out);
+  return update_other(executable, node, code, out);
 }
 
-/* Gives the driver the nodes of the sites. If `only` is not 0: those that this run set. Ends at the first failure. */
-static rondo_status give_nodes(cuda_executable *executable, const rondo_patch_change *changes, size_t count,
-                               uint64_t only, cuda_refusal *out) {
+/* Passes the nodes of the sites to the driver. If `only` is not 0: only those that the run of this number updated. Ends
+ * at the first failure. */
+static rondo_status update_nodes(cuda_executable *executable, const rondo_patch_change *changes, size_t count,
+                                 uint64_t only, cuda_refusal *out) {
   const uint64_t run = ++executable->patch_runs;
   for (size_t i = 0; i < count; i++) {
     for (size_t k = 0; k < changes[i].count; k++) {
       cuda_node *node = &executable->nodes[changes[i].sites[k].node];
       if (node->patched == run || (only != 0 && node->patched != only)) continue;
-      const rondo_status status = give_node(executable, node, out);
+      const rondo_status status = update_node(executable, node, out);
       if (status != RONDO_OK) return status;
       node->patched = run;
     }
@@ -299,14 +300,14 @@ static rondo_status give_nodes(cuda_executable *executable, const rondo_patch_ch
   return RONDO_OK;
 }
 
-/* Restores the nodes that the last run set. */
-static void take_back(cuda_executable *executable, const rondo_patch_change *changes, size_t count) {
+/* Restores the nodes that the last run updated. */
+static void undo_patch(cuda_executable *executable, const rondo_patch_change *changes, size_t count) {
   const uint64_t run = executable->patch_runs;
   rondo_saved_error first;
   cuda_refusal refusal;
   rondo_error_save(&first);
   (void)write_sites(executable, changes, count, true);
-  if (give_nodes(executable, changes, count, run, &refusal) != RONDO_OK) executable->is_stale = true;
+  if (update_nodes(executable, changes, count, run, &refusal) != RONDO_OK) executable->is_stale = true;
   cuda_note_direct(executable);
   rondo_error_restore(&first);
 }
@@ -316,7 +317,8 @@ static bool wants_rebuild(rondo_status status, const cuda_node *failed) {
   return failed->kind == RONDO_NODE_COPY && status != RONDO_OUT_OF_MEMORY && status != RONDO_DEVICE_LOST;
 }
 
-/* The new executable has all nodes as they are now. To be restored, they count as set by the last run. */
+/* The new executable has all nodes as they are now. They count as updated by the last run, so undo_patch restores
+ * them. */
 static rondo_status rebuild_patched(cuda_executable *executable, const rondo_patch_change *changes, size_t count) {
   RONDO_TRY(cuda_executable_rebuild(executable));
   for (size_t i = 0; i < count; i++)
@@ -327,13 +329,13 @@ static rondo_status rebuild_patched(cuda_executable *executable, const rondo_pat
 
 static rondo_status patch_inside(cuda_executable *executable, const rondo_patch_change *changes, size_t count) {
   cuda_refusal refusal;
-  rondo_status status = give_nodes(executable, changes, count, 0, &refusal);
+  rondo_status status = update_nodes(executable, changes, count, 0, &refusal);
   if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
   if (wants_rebuild(status, refusal.node)) status = rebuild_patched(executable, changes, count);
   if (status == RONDO_OK)
     rondo_error_restore(&refusal.before);
   else
-    take_back(executable, changes, count);
+    undo_patch(executable, changes, count);
   return status;
 }
 
@@ -345,13 +347,12 @@ static rondo_status enter_to_patch(cuda_device *device, bool has_copies, cuda_sc
 static rondo_status patch(cuda_executable *executable, const rondo_patch_change *changes, size_t count) {
   CUDA_SCOPE(scope);
   const bool has_copies = write_sites(executable, changes, count, false);
-  rondo_status status = enter_to_patch(cuda_device_of(executable->base.device), has_copies, &scope);
+  const rondo_status status = enter_to_patch(cuda_device_of(executable->base.device), has_copies, &scope);
   if (__builtin_expect(status != RONDO_OK, 0)) {
     (void)write_sites(executable, changes, count, true);
     return status;
   }
-  status = patch_inside(executable, changes, count);
-  return status;
+  return patch_inside(executable, changes, count);
 }
 
 rondo_status cuda_queue_launch_patched(rondo_queue *queue, rondo_executable *base, const rondo_patch_change *changes,
@@ -362,6 +363,6 @@ rondo_status cuda_queue_launch_patched(rondo_queue *queue, rondo_executable *bas
   if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
   CUDA_SCOPE(scope);
   cuda_enter_to_free(cuda_device_of(base->device), &scope);
-  take_back(executable, changes, count);
+  undo_patch(executable, changes, count);
   return status;
 }
