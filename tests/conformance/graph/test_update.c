@@ -82,12 +82,12 @@ TEST(test_gx5_u3_other_topologies_are_refused) {
   line other = make_line(t, words, 2, &host, 8); /* a node more */
   test_add_affine(t, other.graph, NULL, 0, words, 1, 1);
   rondo_update_result result = refuse(&self, other.graph, RONDO_REASON_TOPOLOGY_CHANGED);
-  assert_message("the new graph has 4 nodes with its children, the exec 3: instantiate it");
+  assert_message("the new graph has 4 nodes with its children, the exec has 3: instantiate it");
   assert_true(result.exec_node.id == 0 && result.graph_node.id == 0);
   other = make_line(t, words, 2, &host, 8); /* a node less */
   assert_ok(rondo_graph_remove(other.graph, other.fill));
   result = refuse(&self, other.graph, RONDO_REASON_TOPOLOGY_CHANGED);
-  assert_message("the new graph has 2 nodes with its children, the exec 3");
+  assert_message("the new graph has 2 nodes with its children, the exec has 3");
   assert_true(result.exec_node.id == 0 && result.graph_node.id == 0);
   other = make_line(t, words, 2, &host, 8); /* an edge less */
   assert_ok(rondo_graph_remove_edges(other.graph, &other.copy, &other.fill, 1));
@@ -385,7 +385,7 @@ TEST(test_gx5_u1_what_cannot_be_set_is_refused) {
   assert_reason(rondo_exec_set_params(exec, stranger, &affine.params), RONDO_REASON_UNKNOWN_NODE);
   assert_reason(rondo_exec_set_params(exec, (rondo_node){0}, &affine.params), RONDO_REASON_UNKNOWN_NODE);
   assert_fails(rondo_exec_set_params(exec, empty, &nothing), RONDO_UNSUPPORTED);
-  assert_message("has nothing that can change");
+  assert_message("has no parameters that an exec can change");
   assert_fails(rondo_exec_set_params(exec, child, &graph), RONDO_UNSUPPORTED);
   assert_message("is a child graph: change the nodes in it, or update with a whole graph");
   affine.params.as.kernel.arg_count = 2;

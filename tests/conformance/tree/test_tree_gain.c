@@ -77,7 +77,7 @@ TREE_TEST(test_fw8_what_does_not_pay_runs_as_it_is) {
     assert_outcome(c.tree, RONDO_CALL_EAGER);
     assert_skip(c.tree, NO_GAIN);
     assert_non_null(strstr(test_last_call(c.tree).message, "recording it gains too little"));
-    assert_non_null(strstr(test_last_call(c.tree).message, "record more in one piece"));
+    assert_non_null(strstr(test_last_call(c.tree).message, "record more work at once"));
   }
   const rondo_tree_info info = test_tree_info(c.tree);
   assert_int_equal(info.skipped[RONDO_SKIP_NO_GAIN], 3);

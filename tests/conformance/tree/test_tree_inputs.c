@@ -613,7 +613,7 @@ TREE_TEST(test_tr6_trying_has_no_side_effects) {
 /* A value that the body makes again each time is frozen into the recording, and found. */
 static void note_frozen(void *user, rondo_log_level level, const char *area, const char *message) {
   if (level == RONDO_LOG_WARNING && strcmp(area, "tree") == 0 && strstr(message, "'hidden'") != NULL &&
-      strstr(message, "recorded again") != NULL)
+      strstr(message, "in another recording") != NULL)
     atomic_fetch_add((atomic_int *)user, 1);
 }
 
