@@ -221,8 +221,7 @@ static void consider(const rondo_order_repair *r, choice *c, uint64_t offset) {
   c->offset = (uint32_t)offset;
 }
 
-/* Considers the offsets of a bin at which the item is on top of a piece or right below one, up to MAX_CANDIDATES each.
- * */
+/* Considers the offsets of a bin at which the item is right above or below a piece, up to MAX_CANDIDATES each. */
 static void consider_bin(const rondo_order_repair *r, choice *c, uint32_t number) {
   uint32_t left = MAX_CANDIDATES;
   for (uint32_t i = r->first_high[number]; i != NONE && left > 0; i = r->next_high[i], left--) {
