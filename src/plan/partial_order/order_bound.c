@@ -15,8 +15,8 @@ typedef struct serial {
   const rondo_plan_problem *problem;
   const rondo_branches *branches;
   uint32_t node_count;
-  uint32_t *first_alloc, *first_free; /* first item that each node allocates and frees; NONE: none */
-  uint32_t *next_alloc, *next_free;   /* next item of the same node, for each item */
+  uint32_t *first_alloc, *first_free; /* of each node: the first item that it allocates or frees; NONE: none */
+  uint32_t *next_alloc, *next_free;   /* of each item: the next item of its node */
   size_t *live;                       /* of each branch */
   size_t *largest;                    /* of each choice: the live bytes of its largest branch */
   uint32_t *largest_branch;           /* of each choice: the branch with the most live bytes */
@@ -28,7 +28,7 @@ typedef struct serial {
 
 /* The live bytes --------------------------------------------------------------------------------------------------- */
 
-/* Finds the largest branch of a choice again, after the previous one has shrunk. */
+/* Finds the largest branch of a choice. */
 static void find_largest(serial *s, uint32_t choice) {
   const rondo_branches *branches = s->branches;
   uint32_t best = branches->sorted[branches->choice_begin[choice]];
@@ -76,7 +76,7 @@ static void start_empty(serial *s) {
   for (uint32_t i = 0; i < s->branches->choice_count; i++) find_largest(s, i);
 }
 
-/* Eager execution -------------------------------------------------------------------------------------------------- */
+/* Allocating first ------------------------------------------------------------------------------------------------- */
 
 static bool runs_before(const serial *s, uint32_t a, uint32_t b) {
   return s->gain[a] != s->gain[b] ? s->gain[a] > s->gain[b] : a < b;

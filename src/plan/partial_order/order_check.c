@@ -53,7 +53,7 @@ static rondo_status answer_all(checker *c) {
   return RONDO_OK;
 }
 
-static rondo_status ask(checker *c, uint32_t from, uint32_t to, pair asked) {
+static rondo_status add_query(checker *c, uint32_t from, uint32_t to, pair asked) {
   const rondo_reach_query query = {.from = from, .to = to, .number = (uint32_t)c->pairs.count};
   RONDO_TRY(rondo_array_push(c->scratch.allocator, &c->pairs, &asked));
   RONDO_TRY(rondo_array_push(c->scratch.allocator, &c->queries, &query));
@@ -67,14 +67,14 @@ static rondo_status require_before(checker *c, uint32_t first, uint32_t second) 
   if (c->problem->order == NULL)
     return end <= start ? RONDO_OK : rondo_plan_fail_overlap(c->problem, c->offsets, first, second);
   if (end >= start) return rondo_plan_fail_overlap(c->problem, c->offsets, first, second);
-  return ask(c, end, start, (pair){first, second});
+  return add_query(c, end, start, (pair){first, second});
 }
 
 static rondo_status check_directions(checker *c) {
   const size_t count = c->problem->order == NULL ? 0 : c->problem->count + c->problem->obstacle_count;
   for (uint32_t i = 0; i < count; i++) {
     const rondo_plan_item life = piece(c, i);
-    if (life.upper != RONDO_PLAN_FOREVER) RONDO_TRY(ask(c, life.lower, life.upper, (pair){i, i}));
+    if (life.upper != RONDO_PLAN_FOREVER) RONDO_TRY(add_query(c, life.lower, life.upper, (pair){i, i}));
   }
   return RONDO_OK;
 }

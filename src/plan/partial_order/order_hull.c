@@ -65,8 +65,8 @@ static uint32_t end_of(const hull_maker *m, const rondo_lifetime *life) {
   const stage_lasts *stage = &m->stages[part->stage];
   uint32_t last = step_of(m, life->alloc);
   if (stage->before > last) last = stage->before;
-  const uint32_t beside = stage->part == number ? stage->other : stage->most;
-  if (beside > last) last = beside;
+  const uint32_t others = stage->part == number ? stage->other : stage->most;
+  if (others > last) last = others;
   const uint32_t *row = rondo_relation_future(relation, life->free);
   for (uint32_t c = 0; c < part->chain_count; c++) {
     if (row[c] == relation->chain_slot.items[part->first_chain + c]) continue;

@@ -104,8 +104,7 @@ uint32_t rondo_lifetimes_span(const rondo_lifetimes *lifetimes, const rondo_life
 
 /* Conflicts -------------------------------------------------------------------------------------------------------- */
 
-/* The last time in the free's stage that does not come after the free. Slots and times of a stage are the same range.
- * */
+/* The last time in the free's stage that does not come after the free. A stage's slots and times are the same range. */
 static uint32_t last_time(const rondo_relation *relation, const rondo_relation_part *part, const uint32_t *future) {
   const uint32_t *bounds = &relation->stage_slot.items[part->stage];
   if (part->first_slot != bounds[0] || part->end_slot != bounds[1]) return bounds[1] - 1;

@@ -106,8 +106,8 @@ static bool find_fit(const rondo_order_placer *p, uint32_t entry, size_t from, s
 
 static rondo_status fail_high(const rondo_lifetimes *lifetimes, uint32_t item, size_t offset) {
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                    "item %u of a plan (%zu bytes) ends past %zu bits if it is placed at or above offset %zu", item,
-                    lifetimes->problem->items[item].bytes, 8 * sizeof(size_t), offset);
+                    "item %u of a plan (%zu bytes) does not fit at offset %zu or above: offsets have %zu bits", item,
+                    lifetimes->problem->items[item].bytes, offset, 8 * sizeof(size_t));
 }
 
 /* Places the best entry of a block. If it must go higher than its lowest offset, raises that instead, and *out_top is
@@ -126,8 +126,8 @@ static rondo_status place_best(rondo_order_placer *p, uint32_t number, size_t *o
   if (offset > lowest) return RONDO_OK;
   offsets[item] = offset;
   *out_top = top = offset + lifetimes->problem->items[item].bytes;
-  if (!rondo_checked_align(*out_top, p->index->grain, &top) && *out_top == SIZE_MAX)
-    return fail_high(lifetimes, item, offset);
+  if (top == SIZE_MAX) return fail_high(lifetimes, item, offset); /* a floor of SIZE_MAX means placed */
+  (void)rondo_checked_align(*out_top, p->index->grain, &top);     /* otherwise it remains the unaligned top */
   p->ranks[entry] = PLACED;
   lift_conflicts(p, entry, top);
   return RONDO_OK;

@@ -221,8 +221,7 @@ static void consider(const rondo_order_repair *r, choice *c, uint64_t offset) {
   c->offset = (uint32_t)offset;
 }
 
-/* Considers the offsets of a bin at which the item is on top of a piece or right below one, up to MAX_CANDIDATES each.
- * */
+/* Considers the offsets of a bin at which the item is right above or below a piece, up to MAX_CANDIDATES each. */
 static void consider_bin(const rondo_order_repair *r, choice *c, uint32_t number) {
   uint32_t left = MAX_CANDIDATES;
   for (uint32_t i = r->first_high[number]; i != NONE && left > 0; i = r->next_high[i], left--) {
@@ -308,8 +307,8 @@ static void place_obstacles(rondo_order_repair *r) {
     const size_t end = obstacle->offset + obstacle->bytes;
     const size_t low = obstacle->offset / r->unit;
     const size_t high = end / r->unit + (end % r->unit > 0);
-    const bool is_in = obstacle->bytes > 0 && low < r->target;
-    r->lows[i] = is_in ? (uint32_t)low : UNPLACED;
+    const bool is_below = obstacle->bytes > 0 && low < r->target;
+    r->lows[i] = is_below ? (uint32_t)low : UNPLACED;
     r->highs[i] = high < r->target ? (uint32_t)high : r->target;
   }
 }
@@ -319,15 +318,15 @@ static void check(const rondo_order_repair *repair) {
 #ifdef NDEBUG
   (void)repair;
 #else
-  uint32_t out = 0;
+  uint32_t unplaced = 0;
   for (uint32_t i = 0; i < repair->index->count; i++) {
     if (repair->lows[i] == UNPLACED) {
-      out++;
+      unplaced++;
       continue;
     }
     assert(repair->highs[i] <= repair->target && repair->highs[i] - repair->lows[i] == repair->bytes[i]);
   }
-  assert(out == repair->unplaced_count);
+  assert(unplaced == repair->unplaced_count);
   for (uint32_t i = 0; i < repair->unplaced_count; i++) {
     assert(repair->heap[i] < repair->index->count && repair->lows[repair->heap[i]] == UNPLACED);
     assert(i == 0 || !is_costlier(repair, repair->heap[i], repair->heap[(i - 1) / 2]));
@@ -342,7 +341,7 @@ void rondo_order_repair_begin(rondo_order_repair *repair, const size_t *offsets,
   repair->unplaced_count = 0;
   place_obstacles(repair);
   for (uint32_t i = 0; i < index->count; i++) {
-    const size_t offset = offsets == NULL ? SIZE_MAX : offsets[index->items[i]]; /* the maximum means unplaced */
+    const size_t offset = offsets == NULL ? SIZE_MAX : offsets[index->items[i]]; /* SIZE_MAX: unplaced */
     const size_t low = offset / repair->unit;
     if (offset % repair->unit > 0 || low > repair->target || low + repair->bytes[i] > repair->target) {
       unplace(repair, i);

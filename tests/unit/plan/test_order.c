@@ -74,10 +74,10 @@ static void test_the_checker_finds_every_overlap_and_no_other(void **state) {
   for (unsigned round = 0; round < cases; round++) {
     size_t offsets[MAX_ITEMS];
     make_order_sample(&s, &seed, round % 8, MAX_ITEMS);
-    const uint32_t room = 1 + test_random_below(&seed, 120);
+    const uint32_t range = 1 + test_random_below(&seed, 120);
     for (size_t i = 0; i < s.problem.count; i++) {
       const size_t alignment = s.items[i].alignment == 0 ? 1 : s.items[i].alignment;
-      offsets[i] = test_random_below(&seed, room) / alignment * alignment;
+      offsets[i] = test_random_below(&seed, range) / alignment * alignment;
     }
     if (is_order_plan(&s, offsets)) {
       assert_ok(rondo_plan_check(NULL, &s.problem, offsets));
@@ -424,6 +424,25 @@ static void test_offsets_that_do_not_fit_are_refused(void **state) {
   assert_null(plan);
 }
 
+/* Above the obstacle is space for one item, which ends at the last offset. */
+static void test_an_item_at_the_last_offset_leaves_no_space(void **state) {
+  (void)state;
+  const uint32_t start[] = {0, 1, 1}, successors[] = {1};
+  const rondo_plan_order order = {2, start, successors};
+  const rondo_plan_item items[] = {{.bytes = 10, .lower = 0, .upper = 1},
+                                   {.bytes = 1, .lower = 0, .upper = 1},
+                                   {.bytes = 5, .lower = 0, .upper = 1, .branch = 1},
+                                   {.bytes = 5, .lower = 0, .upper = 1, .branch = 2}};
+  const rondo_plan_obstacle obstacle = {.bytes = SIZE_MAX - 10, .upper = RONDO_PLAN_FOREVER};
+  const rondo_plan_branch branches[] = {{RONDO_PLAN_NO_BRANCH, 0}, {RONDO_PLAN_NO_BRANCH, 0}};
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items,      .count = 4,
+                                      .obstacles = &obstacle,  .obstacle_count = 1, .order = &order,
+                                      .branches = branches,    .branch_count = 2};
+  rondo_plan *plan = NULL;
+  assert_fails(rondo_plan_make(&problem, NULL, &plan), RONDO_LIMIT_EXCEEDED);
+  assert_message("item 0 of a plan (10 bytes)");
+}
+
 /* Makes a plan, or checks one. */
 static rondo_status make_or_check(const rondo_plan_problem *problem, const size_t *offsets,
                                   const rondo_allocator *allocator) {
@@ -488,6 +507,7 @@ int main(void) {
       cmocka_unit_test(test_intervals_with_branches),
       cmocka_unit_test(test_bad_orders_are_refused),
       cmocka_unit_test(test_offsets_that_do_not_fit_are_refused),
+      cmocka_unit_test(test_an_item_at_the_last_offset_leaves_no_space),
       cmocka_unit_test(test_failing_allocations_leave_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
