@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The tree is complete and implicit: node 1 is the root, 2i and 2i + 1 are below i. Points are cut in halves by their
- * beginnings, their ends and perhaps their bytes in turn. Nodes bound what is unplaced, so the tree gets sharper as
- * boxes are placed.
+ * The tree is complete and implicit: node 1 is the root, and nodes 2i and 2i + 1 are the children of node i. Points are
+ * divided in halves by their lower ends, their upper ends and, if needed, their bytes in turn. A node's bounds cover
+ * only unplaced points, so the tree gets sharper as boxes are placed.
  */
 #include "plan/interval/box_tree.h"
 
@@ -11,7 +11,7 @@
 
 enum { POINTS_A_LEAF = 8, MOST_DEPTH = 32 };
 
-/* What points are cut by. */
+/* The key by which points are divided. */
 enum { BY_LOWER, BY_UPPER, BY_BYTES };
 
 static const rondo_box_node empty_node = {RONDO_NO_BOX, UINT32_MAX, 0, UINT32_MAX, 0};
@@ -36,7 +36,7 @@ static uint64_t key_of(const rondo_box_tree *tree, const rondo_box_point *point,
   return by == BY_LOWER ? point->lower : by == BY_UPPER ? point->upper : tree->boxes[point->box].bytes;
 }
 
-/* Puts the points in such an order that none before `middle` has a larger key than one from there on. */
+/* Partially sorts the points: no key before `middle` is larger than a key from there on. */
 static void divide(const rondo_box_tree *tree, rondo_box_point *points, size_t count, size_t middle, int by) {
   size_t low = 0;
   size_t high = count; /* `middle` is in [low, high) */

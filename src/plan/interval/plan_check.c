@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The check of a plan: a sweep over time that keeps the live items sorted by offset. As long as no two live items
- * overlap, a new one can only touch its neighbours in that order. Obstacles may overlap each other, so a tree
- * finds the live one that ends highest among those that begin below the end of an item. Shares no code with the
- * planner.
+ * Checks a plan: a sweep over time that keeps the live items sorted by offset. As long as no two live items overlap, a
+ * new item can only overlap its neighbours in that order. Obstacles may overlap each other, so a tree finds the live
+ * obstacle that ends highest among those that begin below the end of an item. Shares no code with the planner.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 
 typedef struct change {
   uint32_t step;
-  bool begins; /* ends come before beginnings of the same step */
+  bool begins; /* at one step, ends come before beginnings */
   bool of_obstacle;
   uint32_t number; /* of the item or obstacle */
 } change;
@@ -87,7 +86,7 @@ static void list_obstacles(checker *c) {
   for (uint32_t i = 0; i < c->obstacle_count; i++) c->obstacle_ranks[c->obstacles[i].number] = i;
 }
 
-/* How many of the placed lie below the offset. */
+/* How many begin below the offset. */
 static size_t count_below(const placed *list, size_t count, size_t offset) {
   size_t low = 0, high = count;
   RONDO_BINARY_SEARCH(low, high, middle, list[middle].offset < offset)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What lives within the window's sections is placed again; what lives across its ends stays, and what is outside does
+ * Boxes that live within the window's sections are placed again. Boxes that live across its ends stay. Boxes outside do
  * not matter.
  */
 #include "plan/search/window_search.h"
@@ -16,7 +16,7 @@ typedef struct view {
   rondo_obstacle *outside; /* ranges of boxes that stay */
   uint32_t inside_count, outside_count;
   rondo_obstacles obstacles;
-  rondo_boxes boxes; /* those inside, with sections that count from the window's first */
+  rondo_boxes boxes; /* the boxes inside, with sections relative to the window */
   uint64_t *offsets; /* of those inside */
 } view;
 
@@ -32,7 +32,7 @@ static uint32_t highest(const rondo_boxes *boxes, const uint64_t *offsets) {
   return found;
 }
 
-/* Boxes stand in the order of their beginnings, so as many begin before the middle one as after it. */
+/* Boxes are sorted by their beginnings, so as many begin before the middle one as after it. */
 static void choose_sections(view *v, uint32_t middle, uint32_t boxes) {
   const rondo_box *all = v->whole->boxes;
   const uint32_t half = boxes / 2;
