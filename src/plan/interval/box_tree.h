@@ -26,17 +26,17 @@ typedef struct rondo_box_node {
 typedef struct rondo_box_tree {
   const rondo_box *boxes; /* NULL: queries have no limit on bytes */
   rondo_box_point *points;
-  uint32_t *places; /* of each box among the points */
+  uint32_t *index_of_box; /* the index of each box among the points */
   rondo_box_node *nodes;
   uint64_t *least_bytes; /* of each node; only if queries limit the bytes */
   uint32_t count;
-  uint32_t leaves;      /* a power of two; leaf i holds points i * count / leaves up to (i + 1) * count / leaves */
-  uint32_t room;        /* capacity in points */
-  uint32_t room_leaves; /* capacity in leaves; there are twice as many nodes */
+  uint32_t leaves;        /* a power of two; leaf i holds points i * count / leaves up to (i + 1) * count / leaves */
+  uint32_t capacity;      /* capacity in points */
+  uint32_t leaf_capacity; /* capacity in leaves; there are twice as many nodes */
 } rondo_box_tree;
 
-/* Makes a tree for at most `room` boxes. Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_box_tree_make(rondo_scratch *scratch, uint32_t room, rondo_box_tree *out);
+/* Makes a tree for at most `capacity` boxes. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_box_tree_make(rondo_scratch *scratch, uint32_t capacity, rondo_box_tree *out);
 
 /* Sets the boxes. with_bytes: queries may limit the bytes; the boxes must then stay. */
 void rondo_box_tree_shape(rondo_box_tree *tree, const rondo_box *boxes, uint32_t count, bool with_bytes);
@@ -49,7 +49,7 @@ void rondo_box_tree_remove(rondo_box_tree *tree, uint32_t box);
 
 /* Whether the box is unplaced. */
 static inline bool rondo_box_tree_holds(const rondo_box_tree *tree, uint32_t box) {
-  return tree->points[tree->places[box]].rank != RONDO_NO_BOX;
+  return tree->points[tree->index_of_box[box]].rank != RONDO_NO_BOX;
 }
 
 typedef struct rondo_box_query {

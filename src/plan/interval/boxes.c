@@ -19,8 +19,8 @@ typedef struct maker {
   rondo_box *lives;          /* items with bytes, then obstacles */
   rondo_sort_entry *entries; /* 4 for each life */
   size_t life_count;
-  size_t alignment; /* the largest of an item with bytes */
-  bool alike;       /* all items with bytes have that alignment */
+  size_t alignment;    /* the largest of an item with bytes */
+  bool same_alignment; /* of all items with bytes */
 } maker;
 
 /* Items ------------------------------------------------------------------------------------------------------------ */
@@ -30,11 +30,11 @@ static size_t alignment_of(const rondo_plan_item *item) { return item->alignment
 static uint32_t count_boxes(maker *m) {
   uint32_t count = 0;
   m->alignment = 1;
-  m->alike = true;
+  m->same_alignment = true;
   for (size_t i = 0; i < m->problem->count; i++) {
     const rondo_plan_item *item = &m->problem->items[i];
     if (item->bytes == 0) continue;
-    if (count > 0 && alignment_of(item) != m->alignment) m->alike = false;
+    if (count > 0 && alignment_of(item) != m->alignment) m->same_alignment = false;
     if (alignment_of(item) > m->alignment) m->alignment = alignment_of(item);
     count++;
   }
@@ -195,7 +195,7 @@ static rondo_status raise_bound(maker *m, rondo_box_set *set) {
 static rondo_status is_worth_rounding(maker *m, const rondo_box_set *set, bool *out) {
   rondo_live_bytes live;
   *out = true;
-  if (m->alike) return RONDO_OK;
+  if (m->same_alignment) return RONDO_OK;
   RONDO_TRY(rondo_live_bytes_make(&m->temporary, &set->all, &live));
   const uint64_t rounded = live.tree[1].max;
   *out = rounded <= set->lower_bound || rounded - set->lower_bound <= set->lower_bound / WORTH_ROUNDING;

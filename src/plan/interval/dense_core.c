@@ -23,7 +23,7 @@
 #define SORTED_PER_STEP 8
 
 /* If a repair fails, the space above the bound is multiplied by this for the next try. */
-#define MORE_ROOM 8
+#define SPACE_GROWTH 8
 
 typedef struct worker {
   rondo_scratch scratch;
@@ -113,8 +113,8 @@ static rondo_status plan_core(worker *w, uint64_t peak, bool *out_better) {
 static void eject_overlapping(worker *w, uint32_t box) {
   const rondo_box *boxes = w->part->boxes.boxes;
   rondo_neighbours_find(&w->neighbours, box);
-  for (uint32_t i = 0; i < w->neighbours.met_count; i++) {
-    const uint32_t other = w->neighbours.met[i];
+  for (uint32_t i = 0; i < w->neighbours.found_count; i++) {
+    const uint32_t other = w->neighbours.found[i];
     if (w->states[other] != RONDO_REPAIR_IN) continue;
     if (w->offsets[other] >= w->offsets[box] + boxes[box].bytes) continue;
     if (w->offsets[box] < w->offsets[other] + boxes[other].bytes) w->states[other] = RONDO_REPAIR_OUT;
@@ -165,10 +165,10 @@ static rondo_status repair(worker *w, const uint32_t *order, uint64_t *inout_off
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-/* The limit of the next repair: MORE_ROOM times as much space above the bound, at most the old peak. */
-static uint64_t with_more_room(const worker *w, uint64_t before) {
-  const uint64_t bound = w->part->lower_bound, room = w->peak - bound;
-  return room < (before - bound) / MORE_ROOM ? bound + room * MORE_ROOM : before;
+/* The limit of the next repair: SPACE_GROWTH times as much space above the bound, at most the old peak. */
+static uint64_t with_more_space(const worker *w, uint64_t before) {
+  const uint64_t bound = w->part->lower_bound, space = w->peak - bound;
+  return space < (before - bound) / SPACE_GROWTH ? bound + space * SPACE_GROWTH : before;
 }
 
 /* Repairs the rest of the plan around the core. Tries again with more space if this fails. */
@@ -180,7 +180,7 @@ static rondo_status repair_around(worker *w, const uint32_t *order, uint64_t *in
   for (uint32_t i = 0; i < w->of->repairs && *inout_peak == before && w->peak < before && fits(w, 0); i++) {
     place_core(w, inout_offsets);
     RONDO_TRY(repair(w, order, inout_offsets, inout_peak));
-    w->peak = with_more_room(w, before);
+    w->peak = with_more_space(w, before);
   }
   return RONDO_OK;
 }

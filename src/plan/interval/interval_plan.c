@@ -20,8 +20,8 @@
 /* Fewer boxes are placed before another thread has started. */
 #define BOXES_FOR_THREADS 2048
 
-/* The fast path plans no cores if a part of few boxes is this near the bound: 1 / FAST_ROOM above it. */
-#define FAST_ROOM 512
+/* The fast path plans no cores if a part of few boxes is this near the bound: 1 / FAST_NEARNESS above it. */
+#define FAST_NEARNESS 512
 
 /* Rounds of cores of the fast path. */
 #define FAST_ROUNDS 2
@@ -32,8 +32,8 @@
 /* Rules that are tried before the core. */
 #define RULES_BEFORE_CORE 2
 
-/* The peak of a plan around its core may be 1 / CORE_ROOM of the bound above it, so that the rest has space. */
-#define CORE_ROOM 2048
+/* The peak of a plan around its core may be 1 / CORE_NEARNESS of the bound above it, so that the rest has space. */
+#define CORE_NEARNESS 2048
 
 /* Restarts of the fast path: the maximum of runs, and of boxes that they place in all. */
 #define FAST_RUNS 32
@@ -168,19 +168,19 @@ static void try_fits(planner *p, rondo_part *part) {
   if (rondo_placer_by_first_fit(&p->placer, limit_of(part), &peak)) keep(p, part, p->placer.trial, peak, "first fit");
 }
 
-static uint64_t core_limit(const rondo_part *part) { return part->lower_bound + part->lower_bound / CORE_ROOM; }
+static uint64_t core_limit(const rondo_part *part) { return part->lower_bound + part->lower_bound / CORE_NEARNESS; }
 
 /* Whether the plan is as near the bound as a plan around a core. */
 static bool is_near(const rondo_part *part) { return part->peak <= core_limit(part); }
 
 /* Whether the plan is good enough for the fast path. */
 static bool is_fast_near(const rondo_part *part) {
-  return part->peak <= part->lower_bound + part->lower_bound / FAST_ROOM;
+  return part->peak <= part->lower_bound + part->lower_bound / FAST_NEARNESS;
 }
 
 /* The second round of cores allows more space above the bound. */
 static rondo_status try_cores(planner *p, rondo_part *part) {
-  static const uint64_t room[FAST_ROUNDS] = {CORE_ROOM, FAST_ROOM};
+  static const uint64_t nearness[FAST_ROUNDS] = {CORE_NEARNESS, FAST_NEARNESS};
   if (part->boxes.alignments != NULL || part->boxes.obstacles != NULL) return RONDO_OK;
   for (; part->cores < FAST_ROUNDS && !is_done(p, part); part->cores++) {
     const uint64_t before = part->peak;
@@ -188,7 +188,7 @@ static rondo_status try_cores(planner *p, rondo_part *part) {
     const rondo_cores cores = {.round = part->cores,
                                .most_steps = UINT64_MAX,
                                .limit = larger(rondo_part_above_base(part, p->target),
-                                               part->lower_bound + part->lower_bound / room[part->cores]),
+                                               part->lower_bound + part->lower_bound / nearness[part->cores]),
                                .deadline_ns = p->deadline,
                                .threads = p->options->threads};
     RONDO_TRY(rondo_cores_improve(p->scratch.allocator, &cores, part, p->offsets + part->first, &part->peak, &steps));

@@ -13,8 +13,8 @@ typedef struct rondo_neighbours {
   uint32_t spacing; /* boxes from one checkpoint to the next */
   uint32_t *starts; /* lists[starts[c]] to lists[starts[c + 1] - 1] are the boxes before checkpoint c that live there */
   uint32_t *lists;  /* 2 for each box */
-  uint32_t *met;    /* found by the last call */
-  uint32_t met_count;
+  uint32_t *found;  /* found by the last call */
+  uint32_t found_count;
   uint32_t *counts; /* of each box: how many overlap it */
   uint64_t sum;     /* of the counts */
 } rondo_neighbours;

@@ -22,14 +22,14 @@ struct rondo_skyline_segment {
 typedef rondo_skyline_segment segment;
 
 rondo_status rondo_skyline_make(rondo_scratch *scratch, uint32_t boxes, uint32_t sections, rondo_skyline *out) {
-  *out = (rondo_skyline){.room = sections};
+  *out = (rondo_skyline){.capacity = sections};
   RONDO_TRY(rondo_scratch_take(scratch, sections, sizeof *out->segments, &out->segments));
   RONDO_TRY(rondo_scratch_take(scratch, sections, sizeof *out->spare, &out->spare));
   return rondo_box_tree_make(scratch, boxes, &out->tree);
 }
 
 void rondo_skyline_bind(rondo_skyline *s, const rondo_boxes *boxes) {
-  assert(boxes->count <= s->tree.room && boxes->section_count <= s->room);
+  assert(boxes->count <= s->tree.capacity && boxes->section_count <= s->capacity);
   s->boxes = boxes;
   s->live = NULL;
   rondo_box_tree_shape(&s->tree, boxes->boxes, boxes->count, boxes->obstacles != NULL);

@@ -27,7 +27,7 @@ typedef struct rondo_skyline {
   rondo_skyline_segment *segments;
   uint32_t *spare; /* unused segments */
   uint32_t spare_count;
-  uint32_t room;          /* capacity in segments */
+  uint32_t capacity;      /* capacity in segments */
   rondo_live_bytes *live; /* bytes still to be placed, to end a run early that cannot succeed; NULL: not counted */
   rondo_skyline_conflict conflict; /* of the last run, if it failed */
 } rondo_skyline;

@@ -94,8 +94,8 @@ static uint64_t list_changes(worker *w, uint64_t bytes) {
   rondo_sort_entry *changes = w->changes;
   size_t count = 0;
   uint64_t cost = 0;
-  for (uint32_t i = 0; i < w->of->neighbours->met_count; i++) {
-    const seat *met = &w->seats[w->of->neighbours->met[i]];
+  for (uint32_t i = 0; i < w->of->neighbours->found_count; i++) {
+    const seat *met = &w->seats[w->of->neighbours->found[i]];
     if (met->cost == 0) continue;
     if (met->lower < bytes) {
       cost += met->cost;
@@ -131,8 +131,8 @@ static void insert(worker *w, uint32_t box, uint64_t lower) {
   seat *own = &w->seats[box];
   own->lower = lower;
   own->cost = cost_of(w, box);
-  for (uint32_t i = 0; i < w->of->neighbours->met_count; i++) {
-    const uint32_t other = w->of->neighbours->met[i];
+  for (uint32_t i = 0; i < w->of->neighbours->found_count; i++) {
+    const uint32_t other = w->of->neighbours->found[i];
     seat *met = &w->seats[other];
     if (met->cost == 0 || met->lower >= lower + own->bytes || lower >= met->lower + met->bytes) continue;
     if (met->times < MOST_TIMES) met->times++;
@@ -143,7 +143,7 @@ static void insert(worker *w, uint32_t box, uint64_t lower) {
 static void move(worker *w) {
   const uint32_t box = take_first(w);
   rondo_neighbours_find(w->of->neighbours, box);
-  w->scans += w->of->neighbours->met_count;
+  w->scans += w->of->neighbours->found_count;
   const uint64_t cost = list_changes(w, w->seats[box].bytes);
   insert(w, box, cheapest(w, cost));
   if (w->needed >= w->least_needed) return;

@@ -3,15 +3,16 @@
  * this item is placed here, or it is placed higher.
  *
  * - Which end: the one with the fewest choices, divided by how often its section ran out of space. A refuted decision
- * leaves a higher minimum of the item, which holds for all decisions after it. - Which item: of those that fit there,
- * the one for which the sections lose the least of the space that they can still lose, in relation to a preference.
- * Items that would leave no space are tried first, and so refuted. - Independent parts: where no item to place crosses
- * a cut, each side is a goal of its own. If one of them has no packing, the search goes back to the decision that
- * separated them, past everything done in the other. - An item that is as wide as its valley and is not placed at the
- * bottom is placed above the valley: whatever is below it there could be swapped with it. Items of the same kind are
- * placed in one order. - Goals (their floors and items to place) that were found to have no packing are stored in a
- * table of fixed size, with hashes of 128 bits. - Restarts after ever more steps (Luby, Sinclair, Zuckerman 1993), with
- * several orders of preference and noise.
+ *   leaves a higher minimum of the item, which holds for all decisions after it.
+ * - Which item: of those that fit there, the one for which the sections lose the least of the space that they can still
+ *   lose, in relation to a preference. Items that would leave no space are tried first, and so refuted.
+ * - Independent parts: where no item to place crosses a cut, each side is a goal of its own. If one of them has no
+ *   packing, the search goes back to the decision that separated them, past everything done in the other.
+ * - An item that is as wide as its valley and is not placed at the bottom is placed above the valley: whatever is below
+ *   it there could be swapped with it. Items of the same kind are placed in one order.
+ * - Goals (their floors and items to place) that were found to have no packing are stored in a table of fixed size,
+ *   with hashes of 128 bits.
+ * - Restarts after ever more steps (Luby, Sinclair, Zuckerman 1993), with several orders of preference and noise.
  *
  * The method is Rondo's own. Canonical packings, the bound by section, and parting by time are also in MiniMalloc
  * (Moffitt, ASPLOS 2023); the weights are from Boussemart, Hemery, Lecoutre, Sais (ECAI 2004). Threads: one at a time.

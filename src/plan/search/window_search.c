@@ -44,14 +44,14 @@ static void choose_sections(view *v, uint32_t middle, uint32_t boxes) {
 
 static bool is_inside(const view *v, const rondo_box *box) { return box->lower >= v->lower && box->upper <= v->upper; }
 
-static bool is_met(const view *v, const rondo_box *box) { return box->lower < v->upper && box->upper > v->lower; }
+static bool overlaps(const view *v, const rondo_box *box) { return box->lower < v->upper && box->upper > v->lower; }
 
 static void count_boxes(view *v) {
   for (uint32_t i = 0; i < v->whole->count && v->whole->boxes[i].lower < v->upper; i++) {
     const rondo_box *box = &v->whole->boxes[i];
     if (is_inside(v, box)) {
       v->inside_count++;
-    } else if (is_met(v, box)) {
+    } else if (overlaps(v, box)) {
       v->outside_count++;
     }
   }
@@ -77,7 +77,7 @@ static void list_boxes(view *v, const uint64_t *offsets) {
       if (v->whole->alignments != NULL) v->boxes.alignments[inside] = v->whole->alignments[i];
       v->offsets[inside] = offsets[i];
       v->inside[inside++] = i;
-    } else if (is_met(v, box)) {
+    } else if (overlaps(v, box)) {
       v->outside[outside++] = range_of(v, i, offsets);
     }
   }
