@@ -117,10 +117,8 @@ void rondo_release(const rondo_allocator *allocator, void *pointer, size_t count
 rondo_status rondo_allocate_text(const rondo_allocator *allocator, const char *text, char **out) {
   *out = NULL;
   const char *source = text == NULL ? "" : text;
-  const size_t bytes = strlen(source) + 1;
   void *copy;
-  RONDO_TRY(rondo_allocate(allocator, bytes, 1, &copy));
-  memcpy(copy, source, bytes);
+  RONDO_TRY(rondo_allocate_copy(allocator, source, strlen(source) + 1, 1, &copy));
   *out = copy;
   return RONDO_OK;
 }

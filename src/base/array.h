@@ -2,7 +2,7 @@
  * Growing arrays of any type: declare with RONDO_ARRAY(type), zero is empty, grow by rondo_array_push or _reserve.
  *
  *   RONDO_ARRAY(uint32_t) numbers = {0};
- * RONDO_TRY(rondo_array_push(&allocator, &numbers, &value));   // appends a copy of the value
+ *   RONDO_TRY(rondo_array_push(&allocator, &numbers, &value));   // appends a copy of the value
  *   numbers.items[0], numbers.count
  *   rondo_array_free(&allocator, &numbers);
  */

@@ -133,19 +133,24 @@ static rondo_saved_error make(rondo_status status, rondo_reason reason, const ch
   return error;
 }
 
+/* Sets `error` in a function that ends in "const char *format, ...". */
+#define MAKE_ERROR(error, status, reason, format)      \
+  do {                                                 \
+    va_list arguments;                                 \
+    va_start(arguments, format);                       \
+    (error) = make(status, reason, format, arguments); \
+    va_end(arguments);                                 \
+  } while (0)
+
 rondo_status rondo_fail(rondo_status status, rondo_reason reason, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  const rondo_saved_error error = make(status, reason, format, arguments);
-  va_end(arguments);
+  rondo_saved_error error;
+  MAKE_ERROR(error, status, reason, format);
   return rondo_error_raise(&error);
 }
 
 rondo_status rondo_fail_node(rondo_status status, rondo_reason reason, uint32_t node, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  rondo_saved_error error = make(status, reason, format, arguments);
-  va_end(arguments);
+  rondo_saved_error error;
+  MAKE_ERROR(error, status, reason, format);
   error.node = node;
   return rondo_error_raise(&error);
 }
@@ -160,10 +165,8 @@ rondo_status rondo_require(const char *call, const char *what, const void *point
 
 rondo_status rondo_fail_driver(rondo_status status, rondo_reason reason, int32_t driver_code, const char *driver_name,
                                const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  rondo_saved_error error = make(status, reason, format, arguments);
-  va_end(arguments);
+  rondo_saved_error error;
+  MAKE_ERROR(error, status, reason, format);
   const char *name = driver_name == NULL ? "" : driver_name;
   error.driver_code = driver_code;
   snprintf(error.driver_name, sizeof error.driver_name, "%s", name);
@@ -173,11 +176,9 @@ rondo_status rondo_fail_driver(rondo_status status, rondo_reason reason, int32_t
 
 rondo_status rondo_fail_errno(rondo_status status, int error_number, const char *format, ...) {
   const bool no_memory = error_number == ENOMEM;
-  va_list arguments;
-  va_start(arguments, format);
-  rondo_saved_error error = make(no_memory ? RONDO_OUT_OF_MEMORY : status,
-                                 no_memory ? RONDO_REASON_ALLOCATION_FAILED : RONDO_REASON_NONE, format, arguments);
-  va_end(arguments);
+  rondo_saved_error error;
+  MAKE_ERROR(error, no_memory ? RONDO_OUT_OF_MEMORY : status,
+             no_memory ? RONDO_REASON_ALLOCATION_FAILED : RONDO_REASON_NONE, format);
   const char *name = strerrorname_np(error_number);
   const char *description = strerrordesc_np(error_number);
   error.driver_code = error_number;
@@ -189,10 +190,8 @@ rondo_status rondo_fail_errno(rondo_status status, int error_number, const char 
 
 rondo_status rondo_fail_context(rondo_status status, const char *format, ...) {
   if (status == RONDO_OK) return status;
-  va_list arguments;
-  va_start(arguments, format);
-  rondo_saved_error error = make(status, RONDO_REASON_NONE, format, arguments);
-  va_end(arguments);
+  rondo_saved_error error;
+  MAKE_ERROR(error, status, RONDO_REASON_NONE, format);
   if (last.status == status) {
     error.reason = last.reason;
     error.node = last.node;
@@ -247,10 +246,8 @@ uint64_t rondo_error_number(void) { return last_number; }
 
 rondo_status rondo_fail_callback(rondo_status status, uint64_t before, const char *format, ...) {
   if (status == RONDO_OK || (last.status == status && last_number != before)) return status;
-  va_list arguments;
-  va_start(arguments, format);
-  rondo_saved_error error = make(status, RONDO_REASON_HOST_FUNCTION_FAILED, format, arguments);
-  va_end(arguments);
+  rondo_saved_error error;
+  MAKE_ERROR(error, status, RONDO_REASON_HOST_FUNCTION_FAILED, format);
   append(&error, " returned %s, and no call of Rondo that failed says why", rondo_status_name(status));
   return rondo_error_raise(&error);
 }

@@ -89,7 +89,7 @@ static rondo_status parse_number(parser *p) {
   if (!take(p, '0') && !take_digits(p)) return fail(p, "a digit is expected here");
   if (take(p, '.')) {
     value.kind = RONDO_JSON_REAL;
-    if (!take_digits(p)) return fail(p, "a digit is expected behind the point");
+    if (!take_digits(p)) return fail(p, "a digit is expected after the point");
   }
   if (take(p, 'e') || take(p, 'E')) {
     value.kind = RONDO_JSON_REAL;
@@ -135,7 +135,7 @@ static bool read_unit(parser *p, uint32_t *out) {
 /* Parses what follows \u: one UTF-16 unit, or two for a character beyond U+FFFF (RFC 8259, section 7). */
 static rondo_status parse_unicode_escape(parser *p) {
   uint32_t code, low;
-  if (!read_unit(p, &code)) return fail(p, "four hexadecimal digits are expected behind \\u");
+  if (!read_unit(p, &code)) return fail(p, "four hexadecimal digits are expected after \\u");
   if (code == 0) return fail(p, "a string may not hold U+0000");
   if (code >= 0xd800 && code < 0xe000) {
     const bool paired = code < 0xdc00 && take(p, '\\') && take(p, 'u') && read_unit(p, &low);
@@ -192,7 +192,7 @@ static rondo_status parse_value(parser *p);
 static rondo_status parse_member(parser *p) {
   RONDO_TRY(parse_string(p));
   skip_space(p);
-  if (!take(p, ':')) return fail(p, "':' is expected behind a key");
+  if (!take(p, ':')) return fail(p, "':' is expected after a key");
   return parse_value(p);
 }
 
@@ -279,7 +279,7 @@ static rondo_status parse_document(parser *p) {
   if (peek(p) != '{' && peek(p) != '[') return fail(p, "an object or an array is expected here");
   RONDO_TRY(parse_value(p));
   skip_space(p);
-  return p->at == p->end ? RONDO_OK : fail(p, "something stands behind the end of the document");
+  return p->at == p->end ? RONDO_OK : fail(p, "there is text after the end of the document");
 }
 
 rondo_status rondo_json_parse(const rondo_allocator *allocator, const char *bytes, size_t count,

@@ -102,15 +102,14 @@ typedef struct owned_text {
 rondo_status rondo_text_hand_out(rondo_text *text, char **out) {
   *out = NULL;
   if (text->failed != RONDO_OK) return rondo_text_take(text, out);
-  void *memory;
+  owned_text *owned;
   const size_t bytes = offsetof(owned_text, text) + text->count + 1;
-  const rondo_status status = rondo_allocate(&text->allocator, bytes, 1, &memory);
+  const rondo_status status = rondo_allocate_items(&text->allocator, bytes, 1, &owned);
   if (status == RONDO_OK) {
-    owned_text *handed = memory;
-    handed->allocator = text->allocator;
-    handed->bytes = bytes;
-    if (text->count > 0) memcpy(handed->text, text->bytes, text->count);
-    *out = handed->text;
+    owned->allocator = text->allocator;
+    owned->bytes = bytes;
+    if (text->count > 0) memcpy(owned->text, text->bytes, text->count);
+    *out = owned->text;
   }
   rondo_text_deinit(text);
   return status;
@@ -118,9 +117,9 @@ rondo_status rondo_text_hand_out(rondo_text *text, char **out) {
 
 void rondo_text_free(char *text) {
   if (text == NULL) return;
-  owned_text *handed = (owned_text *)(void *)(text - offsetof(owned_text, text));
-  const rondo_allocator allocator = handed->allocator;
-  rondo_release(&allocator, handed, handed->bytes, 1);
+  owned_text *owned = (owned_text *)(void *)(text - offsetof(owned_text, text));
+  const rondo_allocator allocator = owned->allocator;
+  rondo_release(&allocator, owned, owned->bytes, 1);
 }
 
 rondo_status rondo_text_take(rondo_text *text, char **out) {

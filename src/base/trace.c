@@ -39,7 +39,7 @@ typedef struct trace_file {
   uint64_t limit;           /* on the size of files, when it was opened */
   _Atomic uint64_t written; /* bytes so far */
   _Atomic int error;        /* errno of the first write that failed; nothing is written after it */
-  _Atomic bool is_torn;     /* the write that failed was partial */
+  _Atomic bool is_partial;  /* the write that failed was partial */
   char *path;
 } trace_file;
 
@@ -74,7 +74,7 @@ void rondo_trace_emit(rondo_trace_kind kind, const char *area, const char *name,
   rondo_sink_leave(&sink, slot);
 }
 
-/* Keeps the first error. */
+/* Keeps the first error of the file. */
 static void keep_error(trace_file *file, int error) {
   int none = 0;
   atomic_compare_exchange_strong(&file->error, &none, error);
@@ -96,7 +96,7 @@ static void write_all(trace_file *file, const char *bytes, size_t count) {
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       keep_error(file, written < 0 ? errno : EIO);
-      if (bytes != begin) atomic_store(&file->is_torn, true);
+      if (bytes != begin) atomic_store(&file->is_partial, true);
       return;
     }
     bytes += written;
@@ -156,17 +156,12 @@ static void free_file(trace_file *file) {
 
 static rondo_status allocate_file(const char *path, trace_file **out) {
   const rondo_allocator allocator = rondo_allocator_default();
+  RONDO_TRY(rondo_allocate_items(&allocator, 1, sizeof **out, out));
+  const rondo_status status = rondo_allocate_text(&allocator, path, &(*out)->path);
+  if (status == RONDO_OK) return RONDO_OK;
+  free_file(*out);
   *out = NULL;
-  void *memory;
-  RONDO_TRY(rondo_allocate(&allocator, 1, sizeof(trace_file), &memory));
-  trace_file *file = memory;
-  const rondo_status status = rondo_allocate_text(&allocator, path, &file->path);
-  if (status != RONDO_OK) {
-    free_file(file);
-    return status;
-  }
-  *out = file;
-  return RONDO_OK;
+  return status;
 }
 
 /* Removes the last event, which was written only in part. Returns the new size of the file; -1 on failure. */
@@ -184,7 +179,7 @@ static void end_early(const trace_file *file) {
   const size_t count = sizeof end - 1;
   struct stat info;
   if (fstat(file->descriptor, &info) != 0 || !S_ISREG(info.st_mode)) return;
-  const off_t bytes = file->is_torn ? cut_last_event(file, info.st_size) : info.st_size;
+  const off_t bytes = file->is_partial ? cut_last_event(file, info.st_size) : info.st_size;
   if (bytes < 0 || (uint64_t)bytes + count > file->limit) return;
   const bool is_ended = write(file->descriptor, end, count) == (ssize_t)count;
   (void)is_ended; /* the bracket may be missing */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The tree is complete and implicit: node 1 is the root, 2i and 2i + 1 are below i. Points are cut in halves by their
- * beginnings, their ends and perhaps their bytes in turn. Nodes bound what is unplaced, so the tree gets sharper as
- * boxes are placed.
+ * The tree is complete and implicit: node 1 is the root, and nodes 2i and 2i + 1 are the children of node i. Points are
+ * divided in halves by their lower ends, their upper ends and, if needed, their bytes in turn. A node's bounds cover
+ * only unplaced points, so the tree gets sharper as boxes are placed.
  */
 #include "plan/interval/box_tree.h"
 
@@ -11,7 +11,7 @@
 
 enum { POINTS_A_LEAF = 8, MOST_DEPTH = 32 };
 
-/* What points are cut by. */
+/* The key by which points are divided. */
 enum { BY_LOWER, BY_UPPER, BY_BYTES };
 
 static const rondo_box_node empty_node = {RONDO_NO_BOX, UINT32_MAX, 0, UINT32_MAX, 0};
@@ -22,12 +22,12 @@ static uint32_t leaves_for(uint32_t count) {
   return leaves;
 }
 
-rondo_status rondo_box_tree_make(rondo_scratch *scratch, uint32_t room, rondo_box_tree *out) {
-  *out = (rondo_box_tree){.room = room, .room_leaves = leaves_for(room)};
-  RONDO_TRY(rondo_scratch_take(scratch, room, sizeof *out->points, &out->points));
-  RONDO_TRY(rondo_scratch_take(scratch, room, sizeof *out->places, &out->places));
-  RONDO_TRY(rondo_scratch_take(scratch, 2 * (size_t)out->room_leaves, sizeof *out->nodes, &out->nodes));
-  return rondo_scratch_take(scratch, 2 * (size_t)out->room_leaves, sizeof *out->least_bytes, &out->least_bytes);
+rondo_status rondo_box_tree_make(rondo_scratch *scratch, uint32_t capacity, rondo_box_tree *out) {
+  *out = (rondo_box_tree){.capacity = capacity, .leaf_capacity = leaves_for(capacity)};
+  RONDO_TRY(rondo_scratch_take(scratch, capacity, sizeof *out->points, &out->points));
+  RONDO_TRY(rondo_scratch_take(scratch, capacity, sizeof *out->index_of_box, &out->index_of_box));
+  RONDO_TRY(rondo_scratch_take(scratch, 2 * (size_t)out->leaf_capacity, sizeof *out->nodes, &out->nodes));
+  return rondo_scratch_take(scratch, 2 * (size_t)out->leaf_capacity, sizeof *out->least_bytes, &out->least_bytes);
 }
 
 /* Shape ------------------------------------------------------------------------------------------------------------ */
@@ -36,7 +36,7 @@ static uint64_t key_of(const rondo_box_tree *tree, const rondo_box_point *point,
   return by == BY_LOWER ? point->lower : by == BY_UPPER ? point->upper : tree->boxes[point->box].bytes;
 }
 
-/* Puts the points in such an order that none before `middle` has a larger key than one from there on. */
+/* Partially sorts the points: no key before `middle` is larger than a key from there on. */
 static void divide(const rondo_box_tree *tree, rondo_box_point *points, size_t count, size_t middle, int by) {
   size_t low = 0;
   size_t high = count; /* `middle` is in [low, high) */
@@ -86,7 +86,7 @@ void rondo_box_tree_shape(rondo_box_tree *tree, const rondo_box *boxes, uint32_t
     tree->points[i] = (rondo_box_point){boxes[i].lower, boxes[i].upper, RONDO_NO_BOX, i};
   }
   shape_below(tree, 0, tree->leaves, BY_LOWER);
-  for (uint32_t i = 0; i < count; i++) tree->places[tree->points[i].box] = i;
+  for (uint32_t i = 0; i < count; i++) tree->index_of_box[tree->points[i].box] = i;
 }
 
 /* Bounds ----------------------------------------------------------------------------------------------------------- */
@@ -135,7 +135,7 @@ static void fill_bytes(rondo_box_tree *tree) {
 
 void rondo_box_tree_fill(rondo_box_tree *tree, const uint32_t *order) {
   for (uint32_t rank = 0; rank < tree->count; rank++) {
-    tree->points[tree->places[order == NULL ? rank : order[rank]]].rank = rank;
+    tree->points[tree->index_of_box[order == NULL ? rank : order[rank]]].rank = rank;
   }
   for (uint32_t leaf = 0; leaf < tree->leaves; leaf++) tree->nodes[tree->leaves + leaf] = bounds_of_leaf(tree, leaf);
   for (uint32_t node = tree->leaves - 1; node > 0; node--) {
@@ -159,9 +159,9 @@ static void remove_bytes(rondo_box_tree *tree, uint32_t leaf) {
 }
 
 void rondo_box_tree_remove(rondo_box_tree *tree, uint32_t box) {
-  const uint32_t place = tree->places[box];
-  const uint32_t leaf = (uint32_t)((((uint64_t)place + 1) * tree->leaves - 1) / tree->count);
-  tree->points[place].rank = RONDO_NO_BOX;
+  const uint32_t index = tree->index_of_box[box];
+  const uint32_t leaf = (uint32_t)((((uint64_t)index + 1) * tree->leaves - 1) / tree->count);
+  tree->points[index].rank = RONDO_NO_BOX;
   if (tree->boxes != NULL) remove_bytes(tree, leaf);
   rondo_box_node bounds = bounds_of_leaf(tree, leaf);
   for (uint32_t node = tree->leaves + leaf; !is_same(&tree->nodes[node], &bounds); node /= 2) {
@@ -232,7 +232,7 @@ uint32_t rondo_box_tree_first(const rondo_box_tree *tree, const rondo_box_query 
 #ifndef NDEBUG
 void rondo_box_tree_check(const rondo_box_tree *tree) {
   for (uint32_t i = 0; i < tree->count; i++) {
-    assert(tree->points[i].box < tree->count && tree->places[tree->points[i].box] == i);
+    assert(tree->points[i].box < tree->count && tree->index_of_box[tree->points[i].box] == i);
     assert(tree->points[i].rank == RONDO_NO_BOX || tree->points[i].rank < tree->count);
   }
   for (uint32_t leaf = 0; leaf < tree->leaves; leaf++) {

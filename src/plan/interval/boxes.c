@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * From a problem to its boxes: sections instead of steps, order, alignment, bounds.
+ * Makes the boxes of a problem: replaces steps by sections, sorts, handles alignment, and computes the lower bound.
  */
 #include "plan/interval/boxes.h"
 
@@ -9,18 +9,18 @@
 #include "base/error.h"
 #include "plan/interval/live_bytes.h"
 
-/* Rounding sizes up to the largest alignment is taken where it adds no more than one part in so many to the bound. */
+/* Sizes are rounded up to the largest alignment if this raises the bound by at most one part in WORTH_ROUNDING. */
 #define WORTH_ROUNDING 2000
 
 typedef struct maker {
   rondo_scratch *scratch;  /* of the set */
-  rondo_scratch temporary; /* of the making alone */
+  rondo_scratch temporary; /* freed when the set is made */
   const rondo_plan_problem *problem;
   rondo_box *lives;          /* items with bytes, then obstacles */
-  rondo_sort_entry *entries; /* 4 a life */
-  size_t room;               /* lives */
-  size_t alignment;          /* the largest of an item with bytes */
-  bool alike;                /* all items with bytes have that alignment */
+  rondo_sort_entry *entries; /* 4 for each life */
+  size_t life_count;
+  size_t alignment;    /* the largest of an item with bytes */
+  bool same_alignment; /* of all items with bytes */
 } maker;
 
 /* Items ------------------------------------------------------------------------------------------------------------ */
@@ -30,11 +30,11 @@ static size_t alignment_of(const rondo_plan_item *item) { return item->alignment
 static uint32_t count_boxes(maker *m) {
   uint32_t count = 0;
   m->alignment = 1;
-  m->alike = true;
+  m->same_alignment = true;
   for (size_t i = 0; i < m->problem->count; i++) {
     const rondo_plan_item *item = &m->problem->items[i];
     if (item->bytes == 0) continue;
-    if (count > 0 && alignment_of(item) != m->alignment) m->alike = false;
+    if (count > 0 && alignment_of(item) != m->alignment) m->same_alignment = false;
     if (alignment_of(item) > m->alignment) m->alignment = alignment_of(item);
     count++;
   }
@@ -85,7 +85,7 @@ static bool are_multiples(const rondo_boxes *boxes, size_t alignment) {
   return true;
 }
 
-/* False when the sizes no longer add up. */
+/* False if the sum of the rounded sizes does not fit in 64 bits. */
 static bool round_sizes(rondo_boxes *boxes, size_t alignment) {
   size_t sum = 0;
   for (uint32_t i = 0; i < boxes->count; i++) {
@@ -103,7 +103,7 @@ static void restore_sizes(const rondo_plan_problem *problem, rondo_boxes *boxes)
 
 static rondo_status list_alignments(const maker *m, rondo_box_set *set) {
   rondo_boxes *boxes = &set->all;
-  RONDO_TRY(rondo_scratch_take(m->scratch, set->room, sizeof *boxes->alignments, &boxes->alignments));
+  RONDO_TRY(rondo_scratch_take(m->scratch, set->capacity, sizeof *boxes->alignments, &boxes->alignments));
   for (uint32_t i = 0; i < boxes->count; i++) {
     boxes->alignments[i] = (uint8_t)__builtin_ctzll(alignment_of(&m->problem->items[boxes->items[i]]));
   }
@@ -123,7 +123,8 @@ typedef struct alignment_sweep {
   uint32_t level;  /* logarithm of the alignment */
 } alignment_sweep;
 
-/* Lists those of the level by their tails, and sums up what lives. False: it does not fit in 64 bits. */
+/* Lists the boxes of the level by their tails, and computes the bytes live in each section. False: these do not fit in
+ * 64 bits. */
 static bool list_level(alignment_sweep *s) {
   const uint64_t rest = (UINT64_C(1) << s->level) - 1;
   uint64_t sum = 0;
@@ -143,7 +144,7 @@ static bool list_level(alignment_sweep *s) {
   return true;
 }
 
-/* The next section from `from` on that was not met yet. Halves the path that it walks. */
+/* The first section from `from` on that was not visited yet. Halves the path that it walks. */
 static uint32_t next_section(uint32_t *next, uint32_t from) {
   while (next[from] != from) {
     next[from] = next[next[from]];
@@ -190,18 +191,18 @@ static rondo_status raise_bound(maker *m, rondo_box_set *set) {
   return RONDO_OK;
 }
 
-/* Whether the boxes, whose sizes are rounded, are planned without regard to alignment. */
+/* Whether to use the rounded sizes and plan without regard to alignment. */
 static rondo_status is_worth_rounding(maker *m, const rondo_box_set *set, bool *out) {
   rondo_live_bytes live;
   *out = true;
-  if (m->alike) return RONDO_OK;
+  if (m->same_alignment) return RONDO_OK;
   RONDO_TRY(rondo_live_bytes_make(&m->temporary, &set->all, &live));
   const uint64_t rounded = live.tree[1].max;
   *out = rounded <= set->lower_bound || rounded - set->lower_bound <= set->lower_bound / WORTH_ROUNDING;
   return RONDO_OK;
 }
 
-/* Folds alignment into the sizes, or keeps both. lower_bound is that of the items' own sizes. */
+/* Either rounds the sizes, or keeps sizes and alignments. On entry, lower_bound is that of the items' own sizes. */
 static rondo_status align(maker *m, rondo_box_set *set) {
   if (set->all.obstacles == NULL && are_multiples(&set->all, m->alignment)) return RONDO_OK;
   RONDO_TRY(list_alignments(m, set));
@@ -246,12 +247,12 @@ static rondo_status make_obstacles(maker *m, rondo_box_set *set) {
 
 static rondo_status make_set(maker *m, rondo_box_set *set) {
   rondo_boxes *boxes = &set->all;
-  RONDO_TRY(rondo_scratch_take(&m->temporary, m->room, sizeof *m->lives, &m->lives));
-  RONDO_TRY(rondo_scratch_take(&m->temporary, m->room, 4 * sizeof *m->entries, &m->entries));
-  RONDO_TRY(rondo_scratch_take(m->scratch, set->room, sizeof *boxes->boxes, &boxes->boxes));
-  RONDO_TRY(rondo_scratch_take(m->scratch, set->room, sizeof *boxes->items, &boxes->items));
-  RONDO_TRY(rondo_scratch_take(m->scratch, set->room, sizeof *boxes->steps, &boxes->steps));
-  RONDO_TRY(rondo_scratch_take(m->scratch, set->room, sizeof *boxes->crowding, &boxes->crowding));
+  RONDO_TRY(rondo_scratch_take(&m->temporary, m->life_count, sizeof *m->lives, &m->lives));
+  RONDO_TRY(rondo_scratch_take(&m->temporary, m->life_count, 4 * sizeof *m->entries, &m->entries));
+  RONDO_TRY(rondo_scratch_take(m->scratch, set->capacity, sizeof *boxes->boxes, &boxes->boxes));
+  RONDO_TRY(rondo_scratch_take(m->scratch, set->capacity, sizeof *boxes->items, &boxes->items));
+  RONDO_TRY(rondo_scratch_take(m->scratch, set->capacity, sizeof *boxes->steps, &boxes->steps));
+  RONDO_TRY(rondo_scratch_take(m->scratch, set->capacity, sizeof *boxes->crowding, &boxes->crowding));
   boxes->section_count = rondo_sections_number(m->lives, list_lives(m), m->entries);
   sort_boxes(m, boxes->count);
   fill_boxes(m, boxes);
@@ -263,9 +264,9 @@ static rondo_status make_set(maker *m, rondo_box_set *set) {
 rondo_status rondo_box_set_make(rondo_scratch *scratch, const rondo_plan_problem *problem, rondo_box_set *out) {
   maker m = {.scratch = scratch, .temporary.allocator = scratch->allocator, .problem = problem};
   *out = (rondo_box_set){.all = {.count = count_boxes(&m)}};
-  out->room = out->all.count;
-  m.room = out->room + problem->obstacle_count;
-  if (out->room == 0) return RONDO_OK;
+  out->capacity = out->all.count;
+  m.life_count = out->capacity + problem->obstacle_count;
+  if (out->capacity == 0) return RONDO_OK;
   const rondo_status status = make_set(&m, out);
   if (status == RONDO_OK) rondo_boxes_check(&out->all);
   rondo_scratch_free(&m.temporary);

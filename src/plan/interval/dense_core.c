@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The core is a problem of its own: rondo_interval_plan plans it, with a budget in steps. A plan that is repaired is a
- * copy, which replaces the part's once it is complete. Sizes of cores are trials; each repairs a copy of the plan.
+ * The core is a problem of its own, which rondo_interval_plan plans with a budget in steps. A repair works on a copy of
+ * the plan, which replaces the part's plan once it is complete. Sizes of cores are trials; each repairs its own copy.
  */
 #include "plan/interval/dense_core.h"
 
@@ -12,18 +12,18 @@
 #include "plan/search/ejection_chains.h"
 #include "plan/search/trials.h"
 
-/* So many scans of a repair take as long as a step. */
+/* Scans of a repair that take as long as a step. */
 #define SCANS_PER_STEP 8
 
-/* Scans of any repair, at least; and at most, for each box of the part and unit of effort. */
+/* The minimum of scans of a repair; the maximum for each box of the part and unit of effort. */
 #define LEAST_SCANS (UINT64_C(1) << 20)
 #define MOST_SCANS_PER_BOX 160
 
-/* So many boxes of the part are sorted, to find the core, in the time of a step. */
-#define SORTED_A_STEP 8
+/* Boxes of the part that are sorted, to find the core, in the time of a step. */
+#define SORTED_PER_STEP 8
 
-/* A repair that is tried again has so many times as much room above the bound. */
-#define MORE_ROOM 8
+/* If a repair fails, the space above the bound is multiplied by this for the next try. */
+#define SPACE_GROWTH 8
 
 typedef struct worker {
   rondo_scratch scratch;
@@ -36,11 +36,11 @@ typedef struct worker {
   uint64_t *offsets; /* of all boxes, while they are repaired */
   uint8_t *states;
   rondo_neighbours neighbours;
-  uint64_t peak; /* of what is repaired */
+  uint64_t peak; /* limit of the repair */
   rondo_core_cost cost;
 } worker;
 
-/* Whether so many more steps fit. */
+/* Whether the budget allows so many more steps. */
 static bool fits(worker *w, uint64_t steps) {
   if (w->cost.steps + steps > w->cost.needed) w->cost.needed = w->cost.steps + steps;
   return w->cost.needed <= w->of->most_steps;
@@ -48,7 +48,8 @@ static bool fits(worker *w, uint64_t steps) {
 
 /* The core --------------------------------------------------------------------------------------------------------- */
 
-/* The least crowding of the core: about so many boxes have it or more. 0: too many have the same. */
+/* The smallest crowding of a box of the core: about `of->boxes` boxes have it or more. 0: too many have the same
+ * crowding. */
 static rondo_status least_crowding(worker *w, uint64_t *out) {
   const rondo_boxes *boxes = &w->part->boxes;
   const uint32_t want = w->of->boxes;
@@ -81,7 +82,7 @@ static rondo_status list_core(worker *w, uint64_t least) {
   return RONDO_OK;
 }
 
-/* Of the deadline, rounded down, at least 1; 0: there is none. */
+/* Until the deadline, rounded down, at least 1; 0: there is no deadline. */
 static uint32_t milliseconds_left(const worker *w) {
   if (w->of->deadline_ns == 0) return 0;
   const uint64_t now = rondo_clock_ns();
@@ -89,7 +90,7 @@ static uint32_t milliseconds_left(const worker *w) {
   return left == 0 ? 1 : left > UINT32_MAX ? UINT32_MAX : (uint32_t)left;
 }
 
-/* False: its plan is no better than what there is. */
+/* *out_better: the core's plan is better than `peak`. */
 static rondo_status plan_core(worker *w, uint64_t peak, bool *out_better) {
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = w->items, .count = w->inside_count};
   const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT,
@@ -107,21 +108,21 @@ static rondo_status plan_core(worker *w, uint64_t peak, bool *out_better) {
   return RONDO_OK;
 }
 
-/* The rest --------------------------------------------------------------------------------------------------------- */
+/* Repair --------------------------------------------------------------------------------------------------------- */
 
-static void put_out_met(worker *w, uint32_t box) {
+static void eject_overlapping(worker *w, uint32_t box) {
   const rondo_box *boxes = w->part->boxes.boxes;
   rondo_neighbours_find(&w->neighbours, box);
-  for (uint32_t i = 0; i < w->neighbours.met_count; i++) {
-    const uint32_t other = w->neighbours.met[i];
+  for (uint32_t i = 0; i < w->neighbours.found_count; i++) {
+    const uint32_t other = w->neighbours.found[i];
     if (w->states[other] != RONDO_REPAIR_IN) continue;
     if (w->offsets[other] >= w->offsets[box] + boxes[box].bytes) continue;
     if (w->offsets[box] < w->offsets[other] + boxes[other].bytes) w->states[other] = RONDO_REPAIR_OUT;
   }
 }
 
-/* Lays the core where its plan has it; what is in its way, or too high, is out. */
-static void lay_core(worker *w, const uint64_t *offsets) {
+/* Moves the core to the offsets of its plan. Boxes that overlap it, or are too high, are out. */
+static void place_core(worker *w, const uint64_t *offsets) {
   const rondo_boxes *boxes = &w->part->boxes;
   for (uint32_t i = 0; i < boxes->count; i++) {
     w->offsets[i] = offsets[i];
@@ -131,10 +132,10 @@ static void lay_core(worker *w, const uint64_t *offsets) {
     w->offsets[w->inside[i]] = w->inside_offsets[i];
     w->states[w->inside[i]] = RONDO_REPAIR_DEAR;
   }
-  for (uint32_t i = 0; i < w->inside_count; i++) put_out_met(w, w->inside[i]);
+  for (uint32_t i = 0; i < w->inside_count; i++) eject_overlapping(w, w->inside[i]);
 }
 
-/* After so many scans, the steps are more than there may be. */
+/* The scans after which the steps exceed the budget. */
 static uint64_t scans_left(const worker *w) {
   const uint64_t steps = w->of->most_steps - w->cost.steps;
   return steps < UINT64_MAX / SCANS_PER_STEP ? steps * SCANS_PER_STEP + SCANS_PER_STEP - 1 : UINT64_MAX;
@@ -164,22 +165,22 @@ static rondo_status repair(worker *w, const uint32_t *order, uint64_t *inout_off
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-/* Where there is so many times as much room above the bound, or at the plan that there is. */
-static uint64_t with_more_room(const worker *w, uint64_t before) {
-  const uint64_t bound = w->part->lower_bound, room = w->peak - bound;
-  return room < (before - bound) / MORE_ROOM ? bound + room * MORE_ROOM : before;
+/* The limit of the next repair: SPACE_GROWTH times as much space above the bound, at most the old peak. */
+static uint64_t with_more_space(const worker *w, uint64_t before) {
+  const uint64_t bound = w->part->lower_bound, space = w->peak - bound;
+  return space < (before - bound) / SPACE_GROWTH ? bound + space * SPACE_GROWTH : before;
 }
 
-/* A repair that fails is tried again with more room. */
+/* Repairs the rest of the plan around the core. Tries again with more space if this fails. */
 static rondo_status repair_around(worker *w, const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
   const uint64_t before = *inout_peak;
   RONDO_TRY(rondo_scratch_take(&w->scratch, w->part->boxes.count, sizeof *w->offsets, &w->offsets));
   RONDO_TRY(rondo_scratch_take(&w->scratch, w->part->boxes.count, sizeof *w->states, &w->states));
   RONDO_TRY(rondo_neighbours_make(&w->scratch, &w->part->boxes, &w->neighbours));
   for (uint32_t i = 0; i < w->of->repairs && *inout_peak == before && w->peak < before && fits(w, 0); i++) {
-    lay_core(w, inout_offsets);
+    place_core(w, inout_offsets);
     RONDO_TRY(repair(w, order, inout_offsets, inout_peak));
-    w->peak = with_more_room(w, before);
+    w->peak = with_more_space(w, before);
   }
   return RONDO_OK;
 }
@@ -187,7 +188,7 @@ static rondo_status repair_around(worker *w, const uint32_t *order, uint64_t *in
 static rondo_status improve(worker *w, const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
   uint64_t least = 0;
   bool better = false;
-  w->cost.steps = w->part->boxes.count / SORTED_A_STEP;
+  w->cost.steps = w->part->boxes.count / SORTED_PER_STEP;
   if (!fits(w, w->of->steps)) return RONDO_OK;
   RONDO_TRY(least_crowding(w, &least));
   if (least == 0) return RONDO_OK;
@@ -210,17 +211,17 @@ rondo_status rondo_core_improve(const rondo_allocator *allocator, const rondo_co
 
 /* Cores of several sizes ------------------------------------------------------------------------------------------- */
 
-/* Boxes of a core; how much larger than the largest of them a part has to be. */
+/* Boxes of a core; a part must have at least TIMES_LARGER times as many. */
 static const uint32_t sizes[] = {512, 2048, 1024};
 enum { SIZES = sizeof sizes / sizeof sizes[0], TIMES_LARGER = 3 };
 
-/* Steps for planning a core, in the first round and in later ones. Up to one round, the effort of a repair doubles from
- * each round to the next, and the steps every other time. */
+/* Steps for planning a core, in the first round and in later ones. Up to round LONGEST_ROUND, the effort of a repair
+ * doubles with each round, and the steps with every second one. */
 #define CORE_STEPS (UINT64_C(1) << 16)
 #define LATER_CORE_STEPS (UINT64_C(1) << 14)
 enum { LONGEST_ROUND = 5 };
 
-/* Sizes grow by a part of theirs from round to round, up to this round, and begin again. */
+/* From round to round, sizes grow by 1 / GROWTH of the first size. After GROWN_ROUNDS rounds they begin again. */
 enum { GROWTH = 4, GROWN_ROUNDS = 5 };
 
 enum { MOST_REPAIRS = 2 };
@@ -243,7 +244,7 @@ typedef struct round_thread {
   uint64_t *offsets; /* a copy of the plan */
 } round_thread;
 
-/* The steps that the sizes before leave, as far as they are known. Where they turn out to take more, the round is
+/* The steps that the sizes before this one leave, as far as they are known. If they turn out to take more, the round is
  * dropped. */
 static uint64_t steps_left(const round_task *round, uint64_t number) {
   uint64_t left = round->of->most_steps;
@@ -289,7 +290,7 @@ static rondo_status try_size(void *thread, uint64_t number) {
   return RONDO_OK;
 }
 
-/* False: one of the sizes up to the first that reached the limit was cut short, or would have been one by one. */
+/* False: one of the sizes, up to the first that reached the limit, was cut short, or would have been on one thread. */
 static bool count_steps(const round_task *round, uint64_t first_hit, uint64_t *out) {
   uint64_t left = round->of->most_steps;
   *out = left;

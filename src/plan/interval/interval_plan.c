@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The portfolio for one order of execution. The problem is cut into parts; each is planned by one rule after the other,
- * and large ones around their core, until the whole is good enough; the best is kept, the earlier one among equals.
+ * The planner for one order of execution. It cuts the problem into parts. It plans each part by several rules, and
+ * large parts around their dense cores, until the whole is good enough. The best plan is kept, the earlier one among
+ * equals.
  */
 #include <string.h>
 
@@ -13,28 +14,28 @@
 #include "plan/search/random_restarts.h"
 #include "plan/search/trials.h"
 
-/* Placing boxes one by one takes the square of their number: for as many, about as long as a skyline. */
+/* Placing boxes one by one takes quadratic time: for this many, about as long as a skyline. */
 #define FEW_BOXES 2048
 
 /* Fewer boxes are placed before another thread has started. */
 #define BOXES_FOR_THREADS 2048
 
-/* Among few boxes, the fast path leaves cores alone where it is as near the bound as that. */
-#define FAST_ROOM 512
+/* The fast path plans no cores if a part of few boxes is this near the bound: 1 / FAST_NEARNESS above it. */
+#define FAST_NEARNESS 512
 
 /* Rounds of cores of the fast path. */
 #define FAST_ROUNDS 2
 
-/* Of so many, the core comes before most rules. */
+/* With this many boxes, the core comes before most rules. */
 #define BOXES_FOR_CORE_FIRST 16384
 
-/* Before the core is planned, so many rules have been tried. */
+/* Rules that are tried before the core. */
 #define RULES_BEFORE_CORE 2
 
-/* What a plan around its core may have above the target: room for the rest, as one part in so many of the bound. */
-#define CORE_ROOM 2048
+/* The peak of a plan around its core may be 1 / CORE_NEARNESS of the bound above it, so that the rest has space. */
+#define CORE_NEARNESS 2048
 
-/* Restarts of the fast path: so many runs at most, that place so many boxes in all. */
+/* Restarts of the fast path: the maximum of runs, and of boxes that they place in all. */
 #define FAST_RUNS 32
 #define FAST_PLACINGS (UINT64_C(1) << 20)
 
@@ -73,7 +74,7 @@ static bool is_good(const planner *p, const rondo_part *part) {
   return part->peak != UINT64_MAX && part->peak + part->base <= p->target;
 }
 
-/* A part has a plan before the time counts. */
+/* A part gets a plan even if the time is over. */
 static bool is_done(const planner *p, const rondo_part *part) {
   if (part->peak == UINT64_MAX) return false;
   return is_good(p, part) || rondo_clock_is_past(p->deadline);
@@ -167,19 +168,19 @@ static void try_fits(planner *p, rondo_part *part) {
   if (rondo_placer_by_first_fit(&p->placer, limit_of(part), &peak)) keep(p, part, p->placer.trial, peak, "first fit");
 }
 
-static uint64_t core_limit(const rondo_part *part) { return part->lower_bound + part->lower_bound / CORE_ROOM; }
+static uint64_t core_limit(const rondo_part *part) { return part->lower_bound + part->lower_bound / CORE_NEARNESS; }
 
-/* Whether the plan is as near the bound as one around a core. */
+/* Whether the plan is as near the bound as a plan around a core. */
 static bool is_near(const rondo_part *part) { return part->peak <= core_limit(part); }
 
-/* Whether the fast path may leave it at that. */
+/* Whether the plan is good enough for the fast path. */
 static bool is_fast_near(const rondo_part *part) {
-  return part->peak <= part->lower_bound + part->lower_bound / FAST_ROOM;
+  return part->peak <= part->lower_bound + part->lower_bound / FAST_NEARNESS;
 }
 
-/* Two rounds of cores: of the second, the plans end farther from the bound. */
+/* The second round of cores allows more space above the bound. */
 static rondo_status try_cores(planner *p, rondo_part *part) {
-  static const uint64_t room[FAST_ROUNDS] = {CORE_ROOM, FAST_ROOM};
+  static const uint64_t nearness[FAST_ROUNDS] = {CORE_NEARNESS, FAST_NEARNESS};
   if (part->boxes.alignments != NULL || part->boxes.obstacles != NULL) return RONDO_OK;
   for (; part->cores < FAST_ROUNDS && !is_done(p, part); part->cores++) {
     const uint64_t before = part->peak;
@@ -187,7 +188,7 @@ static rondo_status try_cores(planner *p, rondo_part *part) {
     const rondo_cores cores = {.round = part->cores,
                                .most_steps = UINT64_MAX,
                                .limit = larger(rondo_part_above_base(part, p->target),
-                                               part->lower_bound + part->lower_bound / room[part->cores]),
+                                               part->lower_bound + part->lower_bound / nearness[part->cores]),
                                .deadline_ns = p->deadline,
                                .threads = p->options->threads};
     RONDO_TRY(rondo_cores_improve(p->scratch.allocator, &cores, part, p->offsets + part->first, &part->peak, &steps));
@@ -196,7 +197,7 @@ static rondo_status try_cores(planner *p, rondo_part *part) {
   return RONDO_OK;
 }
 
-/* A few runs, for more boxes than are placed one by one. */
+/* A few runs, for parts that are too large to place boxes one by one. */
 static rondo_status try_restarts(planner *p, rondo_part *part) {
   const uint64_t before = part->peak;
   uint64_t runs = FAST_PLACINGS / part->boxes.count;
@@ -213,7 +214,7 @@ static rondo_status try_restarts(planner *p, rondo_part *part) {
   return RONDO_OK;
 }
 
-/* Of many boxes, each rule takes long, and a core seldom fails. */
+/* With many boxes, each rule takes long, and a core seldom fails. */
 static rondo_status plan_many(planner *p, rondo_part *part) {
   RONDO_TRY(try_rules(p, part, 0, RULES_BEFORE_CORE));
   RONDO_TRY(try_cores(p, part));

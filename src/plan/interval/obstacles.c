@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * A range that is met begins before others end and ends after their beginning: with its beginning and end exchanged,
- * it lives within theirs. So the tree of boxes finds the first of them by offset; and those that end too low it leaves
- * out by their bytes, if these are what is above their ends.
+ * An obstacle overlaps a range of sections if it begins before the range's end and ends after its beginning. With its
+ * beginning and end exchanged, it lives within the exchanged range. So a box tree finds the first such obstacle by
+ * offset. To skip obstacles that end too low, their boxes have as many bytes as there are offsets above their ends.
+ *
+ * The bound is a sweep over the sections with a tree over the stretches between the obstacles' ends. Each node stores
+ * how many bytes of its stretch are free, so the offset below which enough bytes are free is found on one way down.
  */
 #include "plan/interval/obstacles.h"
 
@@ -47,8 +50,8 @@ const rondo_obstacle *rondo_obstacles_above(const rondo_obstacles *obstacles, ui
 /* Bound ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct stretch {
-  uint64_t free;    /* bytes that no obstacle at or below this node holds */
-  uint32_t holders; /* obstacles that hold the whole stretch and not the whole of the one above */
+  uint64_t free;    /* bytes without an obstacle, without regard to nodes above */
+  uint32_t holders; /* obstacles that cover the whole stretch, and not the whole stretch of the parent */
 } stretch;
 
 typedef struct sweep {
@@ -58,7 +61,7 @@ typedef struct sweep {
   size_t leaves;
   stretch *tree;
   rondo_sort_entry *begins, *ends; /* obstacles by section */
-  size_t room;                     /* entries of each list: 2 an obstacle */
+  size_t event_count;              /* entries in each list: 2 for each obstacle */
 } sweep;
 
 static const rondo_obstacle *obstacle(const sweep *s, size_t index) { return &s->obstacles->ranges[index]; }
@@ -75,7 +78,7 @@ static size_t place_of_cut(const sweep *s, uint64_t offset) {
   return low;
 }
 
-/* A node's stretch in cuts. */
+/* The stretch of a node: cuts [lower, upper). */
 typedef struct extent {
   size_t lower, upper;
 } extent;
@@ -91,7 +94,7 @@ static void refresh(sweep *s, size_t node, extent of) {
   }
 }
 
-/* Adds `change` holders to the cuts lower up to upper. */
+/* Adds `change` holders to the stretches of `range`. */
 static void hold(sweep *s, size_t node, extent of, extent range, uint32_t change) {
   if (range.upper <= of.lower || of.upper <= range.lower) return;
   if (range.lower <= of.lower && of.upper <= range.upper) {
@@ -142,16 +145,16 @@ static uint64_t offset_of_free(const sweep *s, uint64_t need) {
 /* Sweep ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status prepare_sweep(rondo_scratch *scratch, sweep *s) {
-  s->room = 2 * s->obstacles->count;
-  RONDO_TRY(rondo_scratch_take(scratch, s->room, sizeof *s->cuts, &s->cuts));
-  RONDO_TRY(rondo_scratch_take(scratch, s->room, sizeof *s->begins, &s->begins));
-  RONDO_TRY(rondo_scratch_take(scratch, s->room, sizeof *s->ends, &s->ends));
+  s->event_count = 2 * s->obstacles->count;
+  RONDO_TRY(rondo_scratch_take(scratch, s->event_count, sizeof *s->cuts, &s->cuts));
+  RONDO_TRY(rondo_scratch_take(scratch, s->event_count, sizeof *s->begins, &s->begins));
+  RONDO_TRY(rondo_scratch_take(scratch, s->event_count, sizeof *s->ends, &s->ends));
   for (size_t i = 0; i < s->obstacles->count; i++) {
     s->begins[2 * i] = (rondo_sort_entry){obstacle(s, i)->offset, 0};
     s->begins[2 * i + 1] = (rondo_sort_entry){obstacle(s, i)->end, 0};
   }
-  rondo_sort_entries(s->begins, s->ends, s->room);
-  for (size_t i = 0; i < s->room; i++) {
+  rondo_sort_entries(s->begins, s->ends, s->event_count);
+  for (size_t i = 0; i < s->event_count; i++) {
     if (s->cut_count == 0 || s->cuts[s->cut_count - 1] != s->begins[i].key) s->cuts[s->cut_count++] = s->begins[i].key;
   }
   s->leaves = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Where others are: ranges of offsets held over sections of time; and what of them is met first on the way up.
+ * Obstacles: ranges of offsets that others hold over sections of time. Finds the lowest obstacle above a height.
  */
 #ifndef RONDO_PLAN_INTERVAL_OBSTACLES_H
 #define RONDO_PLAN_INTERVAL_OBSTACLES_H
@@ -15,20 +15,20 @@ typedef struct rondo_obstacle {
 typedef struct rondo_obstacles {
   uint32_t count;
   rondo_obstacle *ranges; /* by offset */
-  rondo_box *lives;       /* what the tree takes for boxes */
+  rondo_box *lives;       /* the boxes of the tree */
   rondo_box_tree tree;
 } rondo_obstacles;
 
-/* Takes `count` ranges, none of them empty, in any order. Errors: OUT_OF_MEMORY. */
+/* Copies `count` ranges, in any order, none of which is empty. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_obstacles_make(rondo_scratch *scratch, const rondo_obstacle *ranges, uint32_t count,
                                                  rondo_obstacles *out);
 
-/* The lowest obstacle that is met in sections lower up to upper and ends above `height`; NULL: none. */
+/* The lowest obstacle in sections [lower, upper) that ends above `height`; NULL: none. */
 const rondo_obstacle *rondo_obstacles_above(const rondo_obstacles *obstacles, uint32_t lower, uint32_t upper,
                                             uint64_t height);
 
-/* The lowest peak at which in each section `live[section]` bytes have room next to the obstacles, whatever the sizes.
- * UINT64_MAX when there is none below that. Errors: OUT_OF_MEMORY. */
+/* The lowest peak at which, in each section, `live[section]` bytes fit next to the obstacles, whatever the sizes of the
+ * boxes. UINT64_MAX if there is none below that. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_obstacles_bound(rondo_scratch *scratch, const rondo_obstacles *obstacles,
                                                   const uint64_t *live, uint32_t section_count, uint64_t *out_bound);
 

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: MIT
- * Checkpoints are tried at ever larger distances, until what lives at all of them fits into the lists.
+ * The spacing of checkpoints is doubled until the boxes that live at all of them fit into the lists.
  */
 #include "plan/interval/overlapping_boxes.h"
 
 #include "base/binary_search.h"
 #include "base/error.h"
 
-enum { FIRST_SPACING = 64, ENTRIES_A_BOX = 2 };
+enum { FIRST_SPACING = 64, ENTRIES_PER_BOX = 2 };
 
-static size_t checkpoint_room(uint32_t boxes) { return boxes / FIRST_SPACING + 2; }
+static size_t checkpoint_capacity(uint32_t boxes) { return boxes / FIRST_SPACING + 2; }
 
-/* Appends what lives when `at` begins: of those at the last checkpoint, and of those between. False: no room. */
+/* Appends the boxes that live when box `at` begins: from the list of the last checkpoint, and from the boxes after it.
+ * False: the lists are full. */
 static bool list_living(rondo_neighbours *n, uint32_t checkpoint, uint32_t at) {
   const rondo_box *boxes = n->boxes->boxes;
-  const uint64_t room = (uint64_t)n->boxes->count * ENTRIES_A_BOX;
+  const uint64_t capacity = (uint64_t)n->boxes->count * ENTRIES_PER_BOX;
   uint32_t end = n->starts[checkpoint];
   for (uint32_t k = checkpoint == 0 ? end : n->starts[checkpoint - 1]; k < n->starts[checkpoint]; k++) {
     if (boxes[n->lists[k]].upper <= boxes[at].lower) continue;
-    if (end == room) return false;
+    if (end == capacity) return false;
     n->lists[end++] = n->lists[k];
   }
   for (uint32_t i = checkpoint == 0 ? at : at - n->spacing; i < at; i++) {
     if (boxes[i].upper <= boxes[at].lower) continue;
-    if (end == room) return false;
+    if (end == capacity) return false;
     n->lists[end++] = i;
   }
   n->starts[checkpoint + 1] = end;
@@ -38,7 +39,7 @@ static bool list_all(rondo_neighbours *n) {
   return true;
 }
 
-/* A box overlaps those that begin before its end, without those that end before its beginning. */
+/* The boxes that overlap a box are those that begin before its end, less those that end before its beginning. */
 static rondo_status count_overlaps(rondo_scratch *scratch, rondo_neighbours *n) {
   const rondo_box *boxes = n->boxes->boxes;
   const size_t sections = (size_t)n->boxes->section_count + 1;
@@ -63,9 +64,9 @@ static rondo_status count_overlaps(rondo_scratch *scratch, rondo_neighbours *n) 
 rondo_status rondo_neighbours_make(rondo_scratch *scratch, const rondo_boxes *boxes, rondo_neighbours *out) {
   const uint32_t count = boxes->count;
   *out = (rondo_neighbours){.boxes = boxes, .spacing = FIRST_SPACING};
-  RONDO_TRY(rondo_scratch_take(scratch, checkpoint_room(count), sizeof *out->starts, &out->starts));
-  RONDO_TRY(rondo_scratch_take(scratch, count, ENTRIES_A_BOX * sizeof *out->lists, &out->lists));
-  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->met, &out->met));
+  RONDO_TRY(rondo_scratch_take(scratch, checkpoint_capacity(count), sizeof *out->starts, &out->starts));
+  RONDO_TRY(rondo_scratch_take(scratch, count, ENTRIES_PER_BOX * sizeof *out->lists, &out->lists));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->found, &out->found));
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->counts, &out->counts));
   while (!list_all(out)) out->spacing *= 2;
   return count_overlaps(scratch, out);
@@ -83,14 +84,14 @@ void rondo_neighbours_find(rondo_neighbours *n, uint32_t box) {
   const uint32_t lower = boxes[box].lower;
   const uint32_t first = first_from(n->boxes, lower);
   const uint32_t checkpoint = first / n->spacing;
-  n->met_count = 0;
+  n->found_count = 0;
   for (uint32_t k = n->starts[checkpoint]; k < n->starts[checkpoint + 1]; k++) {
-    if (boxes[n->lists[k]].upper > lower) n->met[n->met_count++] = n->lists[k];
+    if (boxes[n->lists[k]].upper > lower) n->found[n->found_count++] = n->lists[k];
   }
   for (uint32_t i = checkpoint * n->spacing; i < first; i++) {
-    if (boxes[i].upper > lower) n->met[n->met_count++] = i;
+    if (boxes[i].upper > lower) n->found[n->found_count++] = i;
   }
   for (uint32_t i = first; i < n->boxes->count && boxes[i].lower < boxes[box].upper; i++) {
-    if (i != box) n->met[n->met_count++] = i;
+    if (i != box) n->found[n->found_count++] = i;
   }
 }

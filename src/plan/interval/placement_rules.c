@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The table of rules. Keys are whole numbers, or products of two that are rounded alike on every machine.
+ * The table of rules. Keys are integers, or products of two integers that are rounded alike on every machine.
  */
 #include "plan/interval/placement_rules.h"
 
 #include <string.h>
 
-/* Where a hundredth more bytes are live, a life counts for 160 times as long. */
+/* If crowding is 1 % larger, a life counts as 160 times as long. */
 #define CROWDING_POWER UINT64_C(512)
 
-/* A positive number as one of the same order among whole numbers. */
+/* Maps positive numbers to integers in the same order. */
 static uint64_t ordered(double value) {
   uint64_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -29,8 +29,8 @@ static uint64_t area(const rondo_boxes *boxes, uint32_t box) {
 
 static uint64_t crowding(const rondo_boxes *boxes, uint32_t box) { return boxes->crowding[box]; }
 
-/* The longest lives, but those first where it is more than a little more crowded: the power of a quotient of whole
- * numbers, by its logarithm. */
+/* The longest lives first, unless crowding differs by more than a little: a product of powers, as a sum of logarithms.
+ * */
 static uint64_t crowded_duration(const rondo_boxes *boxes, uint32_t box) {
   return rondo_logarithm(boxes->steps[box]) + CROWDING_POWER * rondo_logarithm(boxes->crowding[box]);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The ways of placing boxes, in the same working memory: the skyline in an order of preference, the two classical ways
- * of placing boxes one by one, and slots of one size. First fit and sweep keep the boxes that may be in the way sorted
- * by offset.
+ * The methods of placing boxes, which share working memory: the skyline in an order of preference; first fit and sweep,
+ * which place boxes one by one; slots of one size. First fit and sweep keep the boxes that may be in the way sorted by
+ * offset.
  */
 #include "plan/interval/placer.h"
 
@@ -35,22 +35,22 @@ bool rondo_placer_by_rule(rondo_placer *placer, const rondo_rule *rule, uint64_t
 
 /* One by one ------------------------------------------------------------------------------------------------------- */
 
-/* What is being placed, and the boxes in the way, by offset. */
+/* The state of placing boxes one by one. */
 typedef struct fit {
   const rondo_boxes *boxes;
   uint64_t limit;
   uint64_t *offsets;
-  uint32_t *placed;
-  uint32_t count;
+  uint32_t *placed; /* boxes that may be in the way, by offset */
+  uint32_t count;   /* of them */
   uint64_t peak;
 } fit;
 
-/* Puts the box at the offset, after `place` of the placed ones. */
-static bool put(fit *f, uint32_t box, uint32_t place, uint64_t offset) {
+/* Places the box at the offset. `index` is its index among the placed boxes. False: it would end above the limit. */
+static bool put(fit *f, uint32_t box, uint32_t index, uint64_t offset) {
   const uint64_t bytes = f->boxes->boxes[box].bytes;
   if (offset > f->limit || bytes > f->limit - offset) return false;
-  memmove(f->placed + place + 1, f->placed + place, (f->count - place) * sizeof *f->placed);
-  f->placed[place] = box;
+  memmove(f->placed + index + 1, f->placed + index, (f->count - index) * sizeof *f->placed);
+  f->placed[index] = box;
   f->count++;
   f->offsets[box] = offset;
   if (offset + bytes > f->peak) f->peak = offset + bytes;
@@ -59,7 +59,7 @@ static bool put(fit *f, uint32_t box, uint32_t place, uint64_t offset) {
 
 /* First fit -------------------------------------------------------------------------------------------------------- */
 
-static uint32_t place_of_offset(const fit *f, uint64_t offset) {
+static uint32_t index_of_offset(const fit *f, uint64_t offset) {
   uint32_t low = 0, high = f->count;
   RONDO_BINARY_SEARCH(low, high, middle, f->offsets[f->placed[middle]] < offset)
   return low;
@@ -75,7 +75,7 @@ static bool put_first(fit *f, uint32_t box) {
     if (start >= offset && start - offset >= own->bytes) break;
     offset = rondo_box_offset(f->boxes, box, start + other->bytes);
   }
-  return put(f, box, place_of_offset(f, offset), offset);
+  return put(f, box, index_of_offset(f, offset), offset);
 }
 
 bool rondo_placer_by_first_fit(rondo_placer *placer, uint64_t limit, uint64_t *out_peak) {
@@ -103,19 +103,19 @@ static bool put_best(fit *f, uint32_t box) {
   const uint64_t bytes = f->boxes->boxes[box].bytes;
   uint64_t least = UINT64_MAX;
   uint64_t best = 0;
-  uint32_t place = f->count;
-  uint64_t end = 0; /* of what lies below the gap */
+  uint32_t index = f->count;
+  uint64_t end = 0; /* of the box below the gap */
   for (uint32_t i = 0; i < f->count; i++) {
     const uint64_t offset = rondo_box_offset(f->boxes, box, end);
     const uint64_t start = f->offsets[f->placed[i]];
     if (start >= offset && start - offset >= bytes && start - end < least) {
       least = start - end;
       best = offset;
-      place = i;
+      index = i;
     }
     end = start + f->boxes->boxes[f->placed[i]].bytes;
   }
-  return put(f, box, place, least == UINT64_MAX ? rondo_box_offset(f->boxes, box, end) : best);
+  return put(f, box, index, least == UINT64_MAX ? rondo_box_offset(f->boxes, box, end) : best);
 }
 
 bool rondo_placer_by_sweep(rondo_placer *placer, uint64_t limit, uint64_t *out_peak) {
@@ -139,8 +139,8 @@ static bool are_equal(const rondo_boxes *boxes) {
   return true;
 }
 
-/* Walks over the boxes in the order of their beginnings, with their ends next to it. Free slots are on a stack, and a
- * new one is made only when all are taken, as in colouring an interval graph. */
+/* Goes over the boxes by their beginnings, and over their ends at the same time. Free slots are on a stack. A new slot
+ * is made only if none is free, as in colouring an interval graph. */
 bool rondo_placer_by_slots(rondo_placer *placer, uint64_t *out_peak) {
   const rondo_boxes *boxes = placer->boxes;
   rondo_sort_entry *const entries = placer->entries;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Working memory for placing boxes repeatedly: whatever is placed, the offsets lie in `trial` until the next
- * attempt. One thread at a time.
+ * Working memory for placing boxes repeatedly. After an attempt, the offsets are in `trial` until the next one. One
+ * thread at a time.
  */
 #ifndef RONDO_PLAN_INTERVAL_PLACER_H
 #define RONDO_PLAN_INTERVAL_PLACER_H
@@ -16,27 +16,28 @@ typedef struct rondo_placer {
   uint64_t *trial;
   uint32_t *order;
   uint32_t *placed;
-  rondo_sort_entry *entries; /* 2 a box */
+  rondo_sort_entry *entries; /* 2 for each box */
 } rondo_placer;
 
 /* Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_placer_make(rondo_scratch *scratch, uint32_t boxes, uint32_t sections,
                                               rondo_placer *out);
 
-/* What is placed from now on; it must stay until the next call. */
+/* Sets the boxes to place. They must stay until the next call. */
 void rondo_placer_bind(rondo_placer *placer, const rondo_boxes *boxes);
 
-/* Each tries to place the boxes with no end above `limit`, at most RONDO_NO_LIMIT; false when that fails. */
+/* Each function tries to place the boxes with no end above `limit`, at most RONDO_NO_LIMIT; false if this fails. */
 bool rondo_placer_by_rule(rondo_placer *placer, const rondo_rule *rule, uint64_t limit, uint64_t *out_peak);
 bool rondo_placer_by_order(rondo_placer *placer, uint64_t limit, uint64_t *out_peak); /* placer->order */
 
-/* For few boxes without obstacles, because each is compared with all that may be in its way. First fit: the largest
- * first, each at the lowest offset where it fits. Sweep: in the order of time, each into the smallest gap that holds it
- * among what is live then, as an allocator at run time does. */
+/* For few boxes without obstacles, because each box is compared with all that may be in its way. First fit places the
+ * largest boxes first, each at the lowest offset where it fits. Sweep goes forward in time and places each box into the
+ * smallest gap that holds it, as an allocator at run time does. */
 bool rondo_placer_by_first_fit(rondo_placer *placer, uint64_t limit, uint64_t *out_peak);
 bool rondo_placer_by_sweep(rondo_placer *placer, uint64_t limit, uint64_t *out_peak);
 
-/* For boxes without alignments or obstacles: when all have one size, places them at their bound. */
+/* For boxes without alignments and obstacles. If all have one size, places them with the optimal peak; else returns
+ * false. */
 bool rondo_placer_by_slots(rondo_placer *placer, uint64_t *out_peak);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Boxes stand in the order of their beginnings, longer lives first, so those that live between two cuts are neighbours,
- * with those that span the whole stretch in front. Where n spanning boxes have been taken away, time can be cut where n
- * lives cross; the places where lives cross are sorted by how many do, so the next cuts are found by a binary search.
+ * Boxes are sorted by their beginnings, longer lives first. So the boxes between two cuts are neighbours in the array,
+ * and those that span the whole stretch come first. After n spanning boxes were taken away, time can be cut where
+ * exactly n lives cross. The sections are sorted by how many lives cross into them, so a binary search finds the next
+ * cuts.
  */
 #include "plan/interval/plan_parts.h"
 
@@ -10,21 +11,21 @@
 #include "base/error.h"
 #include "plan/interval/live_bytes.h"
 
-/* Sections between two cuts, and the boxes that live in them and are not yet taken away. */
+/* Sections between two cuts, and their boxes that are not yet taken away. */
 typedef struct stretch {
   uint32_t lower, upper; /* sections */
   uint32_t first, count; /* boxes */
-  uint32_t taken;        /* boxes that span more than the stretch */
+  uint32_t taken;        /* spanning boxes that were taken away */
   uint64_t base;
 } stretch;
 
 typedef struct cutter {
-  rondo_scratch scratch; /* of the cutting */
+  rondo_scratch scratch; /* freed when the parts are made */
   const rondo_box_set *set;
   uint64_t *offsets;
   rondo_parts *parts;
   RONDO_ARRAY(stretch) open;
-  rondo_sort_entry *crossings; /* (lives that cross, section), one a section, ascending */
+  rondo_sort_entry *crossings; /* (lives that cross, section), one for each section, ascending */
   uint32_t crossing_count;
   rondo_sort_entry *entries; /* 4 for each box; NULL: the problem is not cut */
 } cutter;
@@ -33,7 +34,7 @@ typedef struct cutter {
 
 static uint64_t crossing_key(uint32_t lives, uint32_t section) { return (uint64_t)lives << 32 | section; }
 
-/* How many lives cross into each section but the first. */
+/* Counts the lives that cross into each section but the first. */
 static void count_crossings(cutter *c) {
   const rondo_boxes *all = &c->set->all;
   rondo_sort_entry *crossings = c->crossings;
@@ -72,7 +73,7 @@ static rondo_status open_stretch(cutter *c, const stretch *within, uint32_t lowe
   return made.count == 0 ? RONDO_OK : rondo_array_push(c->scratch.allocator, &c->open, &made);
 }
 
-/* Opens what lies between the cuts; false in *out_cut: there is none. */
+/* Opens the stretches between the cuts. *out_cut: there was a cut. */
 static rondo_status cut(cutter *c, const stretch *whole, bool *out_cut) {
   uint32_t lower = whole->lower;
   uint32_t at = first_crossing(c, crossing_key(whole->taken, whole->lower + 1));
@@ -86,7 +87,7 @@ static rondo_status cut(cutter *c, const stretch *whole, bool *out_cut) {
   return *out_cut ? open_stretch(c, whole, lower, whole->upper) : RONDO_OK;
 }
 
-/* Lays those that span the stretch on its bottom. */
+/* Places the boxes that span the stretch at its bottom. */
 static void take_spanning(cutter *c, stretch *of) {
   const rondo_box *boxes = c->set->all.boxes;
   while (of->count > 0 && boxes[of->first].lower == of->lower && boxes[of->first].upper == of->upper) {

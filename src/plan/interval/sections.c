@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A walk over beginnings and ends in order, ends first where they meet: a beginning after an end opens a section,
- * because only there somebody may be gone who met those before.
+ * Goes over beginnings and ends in order, ends first at the same step. A beginning after an end opens a section: only
+ * there the set of lives is not part of a larger one.
  */
 #include "plan/interval/sections.h"
 

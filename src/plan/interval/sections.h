@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Time without what does not matter: sections instead of steps. A section is a set of lives that share a step and that
- * is part of no larger such set. Two lives overlap in sections exactly if they overlap in steps, and there are at most
- * as many sections as lives.
+ * Sections: time without irrelevant steps. A section is a maximal set of lives that share a step. Two lives overlap in
+ * sections exactly if they overlap in steps, and there are at most as many sections as lives.
  */
 #ifndef RONDO_PLAN_INTERVAL_SECTIONS_H
 #define RONDO_PLAN_INTERVAL_SECTIONS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The skyline is a doubly linked list of segments, in the order of time, without gaps, neighbours of different height.
- * Which of the segments that are lower than their neighbours comes first does not matter, because none of them changes
- * another: so a walk downhill finds one, near the last one, and no heap is needed. A segment that stands at or in an
- * obstacle is lifted to its end, as far as the obstacle reaches in time. Below an obstacle, a box fits that is not as
- * high as the room below it, or lives before or after it.
+ * The skyline is a doubly linked list of segments in the order of time, without gaps; neighbours differ in height.
+ * Among the segments that are lower than their neighbours, any may come first, because none of them changes another: so
+ * a walk downhill from the last one finds one, and no heap is needed. A segment at or in an obstacle is raised to its
+ * end, as far as the obstacle reaches in time. Below an obstacle, a box fits that is not higher than the space below
+ * it, or that lives before or after it.
  */
 #include "plan/interval/skyline.h"
 
@@ -22,14 +22,14 @@ struct rondo_skyline_segment {
 typedef rondo_skyline_segment segment;
 
 rondo_status rondo_skyline_make(rondo_scratch *scratch, uint32_t boxes, uint32_t sections, rondo_skyline *out) {
-  *out = (rondo_skyline){.room = sections};
+  *out = (rondo_skyline){.capacity = sections};
   RONDO_TRY(rondo_scratch_take(scratch, sections, sizeof *out->segments, &out->segments));
   RONDO_TRY(rondo_scratch_take(scratch, sections, sizeof *out->spare, &out->spare));
   return rondo_box_tree_make(scratch, boxes, &out->tree);
 }
 
 void rondo_skyline_bind(rondo_skyline *s, const rondo_boxes *boxes) {
-  assert(boxes->count <= s->tree.room && boxes->section_count <= s->room);
+  assert(boxes->count <= s->tree.capacity && boxes->section_count <= s->capacity);
   s->boxes = boxes;
   s->live = NULL;
   rondo_box_tree_shape(&s->tree, boxes->boxes, boxes->count, boxes->obstacles != NULL);
@@ -54,7 +54,7 @@ static uint32_t cut(rondo_skyline *s, uint32_t index, uint32_t section) {
   return back;
 }
 
-/* Gives the time of a segment to its neighbour after it, of the same height. */
+/* Merges a segment into its next neighbour, which has the same height. */
 static void join_next(rondo_skyline *s, uint32_t index) {
   const segment gone = s->segments[index];
   s->spare[s->spare_count++] = index;
@@ -63,7 +63,7 @@ static void join_next(rondo_skyline *s, uint32_t index) {
   if (gone.previous != NONE) s->segments[gone.previous].next = gone.next;
 }
 
-/* Raises a segment, and joins it with neighbours that are as high. Returns the segment that it has become. */
+/* Raises a segment, and joins it with neighbours of the same height. Returns the segment that contains it then. */
 static uint32_t raise_whole(rondo_skyline *s, uint32_t index, uint64_t height) {
   s->segments[index].height = height;
   const uint32_t previous = s->segments[index].previous;
@@ -80,7 +80,7 @@ static uint32_t raise_part(rondo_skyline *s, uint32_t index, uint32_t lower, uin
   return raise_whole(s, index, height);
 }
 
-/* A segment from `index` on downhill that is lower than its neighbours. */
+/* Walks downhill from `index` to a segment that is lower than its neighbours. */
 static uint32_t descend(const rondo_skyline *s, uint32_t index) {
   for (;;) {
     const segment *of = &s->segments[index];
@@ -107,7 +107,7 @@ typedef struct run {
   uint32_t at;   /* segment */
 } run;
 
-/* Where a box ends above the limit, all that is left in its first section is in conflict. */
+/* If a box would end above the limit, everything left in its first section is in conflict. */
 static bool fail_at(run *r, const rondo_box *box) {
   r->skyline->conflict = (rondo_skyline_conflict){box->lower, 0, r->skyline->boxes->section_count};
   return false;
@@ -127,8 +127,8 @@ static bool place(run *r, uint32_t chosen) {
   return true;
 }
 
-/* Whether what is left to place in each section of the segment fits between the height and the limit. */
-static bool has_room(run *r, const segment *of, uint64_t height) {
+/* Whether the bytes still to be placed in each section of the segment fit between the height and the limit. */
+static bool rest_fits(run *r, const segment *of, uint64_t height) {
   if (r->skyline->live == NULL || height > r->limit) return true;
   const uint32_t section = rondo_live_bytes_above(r->skyline->live, of->lower, of->upper, r->limit - height);
   if (section == RONDO_NO_SECTION) return true;
@@ -136,9 +136,10 @@ static bool has_room(run *r, const segment *of, uint64_t height) {
   return false;
 }
 
-/* Lifts a segment on which nothing fits to what is met next: a neighbour's height, or an obstacle above it. Behind an
- * obstacle that ends where offsets do, that is the last of all heights. False: the limit is too near. */
-static bool lift(run *r, const rondo_obstacle *above) {
+/* Raises a segment on which nothing fits to the next height that matters: that of a neighbour, or of an obstacle above
+ * it. After an obstacle that ends at the largest offset, that is the largest height. False: the rest does not fit below
+ * the limit. */
+static bool raise_empty(run *r, const rondo_obstacle *above) {
   const segment *of = &r->skyline->segments[r->at];
   uint64_t height = above == NULL ? UINT64_MAX : above->offset;
   if (of->previous != NONE && r->skyline->segments[of->previous].height < height) {
@@ -147,9 +148,9 @@ static bool lift(run *r, const rondo_obstacle *above) {
   if (of->next != NONE && r->skyline->segments[of->next].height < height) {
     height = r->skyline->segments[of->next].height;
   }
-  /* On a segment that spans all time, clear of obstacles, everything fits. */
+  /* Every box fits on a segment that spans all time and has no obstacle above it. */
   assert(above != NULL || of->previous != NONE || of->next != NONE);
-  if (!has_room(r, of, height)) return false;
+  if (!rest_fits(r, of, height)) return false;
   r->at = raise_whole(r->skyline, r->at, height);
   return true;
 }
@@ -161,17 +162,18 @@ static void raise_above(run *r, const rondo_obstacle *obstacle) {
   r->at = raise_part(r->skyline, r->at, lower, upper, obstacle->end);
 }
 
-/* Below an obstacle, the room on both sides of it is looked at too, and there on both sides of the next, so often. */
+/* Below an obstacle, boxes are also searched for before and after it, and there before and after the next one: the
+ * depth of this. */
 #define MOST_SIDES 2
 
-/* Boxes that an obstacle leaves too little room for because of their alignment, before it is left at that. */
+/* Boxes that alignment makes too high for the space below an obstacle, before the search ends with the best found. */
 #define MOST_REFUSALS 64
 
-/* The box to be put on the segment at `at`. */
+/* The search for a box to place on the segment at `height`. */
 typedef struct selection {
   const run *of;
   uint64_t height;
-  uint64_t ceiling; /* where the room ends that is looked at */
+  uint64_t ceiling; /* the offset of the next obstacle */
   uint32_t rank;    /* of the best so far; RONDO_NO_BOX: none */
 } selection;
 
@@ -182,7 +184,7 @@ static bool is_clear(const void *self, uint32_t box) {
   return offset <= s->ceiling && boxes->boxes[box].bytes <= s->ceiling - offset;
 }
 
-/* In the sections lower up to upper, above which `above` is met first. */
+/* Searches sections [lower, upper), above which `above` is the next obstacle. */
 static void select_below(selection *s, uint32_t lower, uint32_t upper, const rondo_obstacle *above, uint32_t sides) {
   const rondo_boxes *boxes = s->of->skyline->boxes;
   rondo_box_query query = {.lower = lower, .upper = upper, .before = s->rank, .most_bytes = UINT64_MAX};
@@ -205,7 +207,7 @@ static void select_below(selection *s, uint32_t lower, uint32_t upper, const ron
   }
 }
 
-/* Places a box on a segment that is lower than its neighbours, or raises it. False: a box would end above the limit. */
+/* Places a box on a segment that is lower than its neighbours, or raises the segment. False: the run has failed. */
 static bool step(run *r) {
   rondo_skyline *s = r->skyline;
   const segment *lowest = &s->segments[r->at];
@@ -220,7 +222,7 @@ static bool step(run *r) {
   selection chosen = {.of = r, .height = lowest->height, .rank = RONDO_NO_BOX};
   select_below(&chosen, lowest->lower, lowest->upper, above, MOST_SIDES);
   if (chosen.rank != RONDO_NO_BOX) return place(r, r->order[chosen.rank]);
-  return lift(r, above);
+  return raise_empty(r, above);
 }
 
 static void begin(rondo_skyline *s, const uint32_t *order) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What is out waits in a ring: first come, first placed. The cost of every offset of the box in hand is a sum that
- * changes where a box in the way begins or ends to be met, so one walk over these changes, sorted by offset, finds the
- * cheapest, and the lowest of them. Offsets are counted in the largest power of two that divides all sizes: they are
- * sums of sizes, and small numbers are sorted fast.
+ * Boxes that are out wait in a ring and go in first come, first served. The cost of an offset is a sum that changes
+ * where a box in the way begins or ends to overlap. So one walk over these changes, sorted by offset, finds the lowest
+ * of the cheapest offsets. Offsets are in units of the largest power of two that divides all sizes: they are sums of
+ * sizes, and small numbers are sorted fast.
  */
 #include "plan/search/ejection_chains.h"
 
@@ -10,21 +10,21 @@
 #include "base/error.h"
 #include "plan/interval/placement_rules.h"
 
-/* A cost is at most 2^20 times 2^10, and with one more bit it fits in 32. */
+/* A cost is at most 2^20 times 2^10: with one more bit it fits in 32. */
 #define LARGEST_COST 20
 #define MOST_TIMES 1023U
 #define DEAR_TIMES 255U
 
 #define MOVES_PER_CLOCK_READ 16
 
-/* A repair is given up after this part of its scans without progress. */
+/* A repair gives up if it makes no progress for 1 / STALL_SHARE of its scans. */
 #define STALL_SHARE 4
 
-/* A box in the plan; all in units. */
+/* A box in the plan; offsets and bytes are in units. */
 typedef struct seat {
   uint64_t lower, bytes;
-  uint32_t cost;  /* of putting it out; 0: it is out */
-  uint32_t times; /* that it was put out, and one */
+  uint32_t cost;  /* of ejecting it; 0: it is out */
+  uint32_t times; /* 1 + how many times it was ejected */
 } seat;
 
 typedef struct worker {
@@ -34,11 +34,11 @@ typedef struct worker {
   seat *seats;
   uint32_t *ring; /* boxes that are out */
   uint32_t first, out_count;
-  uint32_t scale; /* logarithm, as rondo_logarithm */
+  uint32_t scale; /* logarithm, as by rondo_logarithm */
   uint64_t scans;
-  uint64_t needed;           /* scans, at least: the overlaps of the boxes that are out */
-  uint64_t least_needed;     /* so far */
-  uint64_t progress_scans;   /* scans when that was reached */
+  uint64_t needed;           /* a lower bound of the scans left: the overlaps of the boxes that are out */
+  uint64_t least_needed;     /* the smallest value of `needed` so far */
+  uint64_t progress_scans;   /* scans when that value was reached */
   rondo_sort_entry *changes; /* (offset, twice the cost, and one more where the cost falls); 4 for each box */
   size_t change_count;
 } worker;
@@ -50,7 +50,7 @@ static uint32_t hardness(const rondo_boxes *boxes, uint32_t box) {
   return (rondo_logarithm(boxes->boxes[box].bytes) + rondo_logarithm(boxes->steps[box])) / 2;
 }
 
-/* The power of a logarithm as rondo_logarithm's, with 32 added to it; at least 1. */
+/* 2 to the power of a logarithm as by rondo_logarithm, to which 32 was added; at least 1. */
 static uint32_t power_of(uint32_t logarithm) {
   const uint64_t mantissa = (UINT64_C(1) << 32) + ((uint64_t)(logarithm & 0xffff) << 16);
   const uint32_t power = (uint32_t)(mantissa >> (64 - (logarithm >> 16)));
@@ -73,7 +73,7 @@ static void choose_scale(worker *w) {
 
 /* Moves ------------------------------------------------------------------------------------------------------------ */
 
-static void put_out(worker *w, uint32_t box) {
+static void eject(worker *w, uint32_t box) {
   w->seats[box].cost = 0;
   w->needed += w->of->neighbours->counts[box];
   w->ring[(w->first + w->out_count++) % w->of->boxes->count] = box;
@@ -87,14 +87,15 @@ static uint32_t take_first(worker *w) {
   return box;
 }
 
-/* Lists where the cost of an offset changes, up to the highest of `bytes`. Returns the cost of offset 0. */
+/* Lists the offsets where the cost changes, up to the highest offset for a box of `bytes`. Returns the cost of offset
+ * 0. */
 static uint64_t list_changes(worker *w, uint64_t bytes) {
   const uint64_t highest = w->limit - bytes;
   rondo_sort_entry *changes = w->changes;
   size_t count = 0;
   uint64_t cost = 0;
-  for (uint32_t i = 0; i < w->of->neighbours->met_count; i++) {
-    const seat *met = &w->seats[w->of->neighbours->met[i]];
+  for (uint32_t i = 0; i < w->of->neighbours->found_count; i++) {
+    const seat *met = &w->seats[w->of->neighbours->found[i]];
     if (met->cost == 0) continue;
     if (met->lower < bytes) {
       cost += met->cost;
@@ -126,25 +127,25 @@ static uint64_t cheapest(worker *w, uint64_t cost) {
   return best;
 }
 
-static void put_in(worker *w, uint32_t box, uint64_t lower) {
+static void insert(worker *w, uint32_t box, uint64_t lower) {
   seat *own = &w->seats[box];
   own->lower = lower;
   own->cost = cost_of(w, box);
-  for (uint32_t i = 0; i < w->of->neighbours->met_count; i++) {
-    const uint32_t other = w->of->neighbours->met[i];
+  for (uint32_t i = 0; i < w->of->neighbours->found_count; i++) {
+    const uint32_t other = w->of->neighbours->found[i];
     seat *met = &w->seats[other];
     if (met->cost == 0 || met->lower >= lower + own->bytes || lower >= met->lower + met->bytes) continue;
     if (met->times < MOST_TIMES) met->times++;
-    put_out(w, other);
+    eject(w, other);
   }
 }
 
 static void move(worker *w) {
   const uint32_t box = take_first(w);
   rondo_neighbours_find(w->of->neighbours, box);
-  w->scans += w->of->neighbours->met_count;
+  w->scans += w->of->neighbours->found_count;
   const uint64_t cost = list_changes(w, w->seats[box].bytes);
-  put_in(w, box, cheapest(w, cost));
+  insert(w, box, cheapest(w, cost));
   if (w->needed >= w->least_needed) return;
   w->least_needed = w->needed;
   w->progress_scans = w->scans;
@@ -159,7 +160,7 @@ static void choose_unit(worker *w) {
   w->limit = w->of->limit >> w->unit;
 }
 
-static void seat_all(worker *w, const uint64_t *offsets) {
+static void init_seats(worker *w, const uint64_t *offsets) {
   const rondo_boxes *boxes = w->of->boxes;
   for (uint32_t i = 0; i < boxes->count; i++) {
     seat *own = &w->seats[i];
@@ -169,7 +170,7 @@ static void seat_all(worker *w, const uint64_t *offsets) {
     own->cost = cost_of(w, i);
   }
   for (uint32_t i = 0; i < boxes->count; i++) {
-    if (w->of->states[w->of->order[i]] == RONDO_REPAIR_OUT) put_out(w, w->of->order[i]);
+    if (w->of->states[w->of->order[i]] == RONDO_REPAIR_OUT) eject(w, w->of->order[i]);
   }
 }
 
@@ -180,7 +181,7 @@ static rondo_status make(rondo_scratch *scratch, worker *w) {
   return rondo_scratch_take(scratch, count, 4 * sizeof *w->changes, &w->changes);
 }
 
-/* Also where the scans that are left do not even suffice for what is out now. */
+/* The repair also gives up if the scans left do not suffice for the boxes that are out now. */
 static bool is_over(const worker *w, uint64_t moves) {
   if (w->scans + w->needed > w->of->most_scans) return true;
   if (w->scans - w->progress_scans > w->of->most_scans / STALL_SHARE) return true;
@@ -191,7 +192,7 @@ static bool is_over(const worker *w, uint64_t moves) {
 static void run(worker *w, uint64_t *inout_offsets) {
   choose_unit(w);
   choose_scale(w);
-  seat_all(w, inout_offsets);
+  init_seats(w, inout_offsets);
   w->least_needed = w->needed;
   for (uint64_t moves = 0; w->out_count > 0 && !is_over(w, moves); moves++) move(w);
   for (uint32_t i = 0; i < w->of->boxes->count; i++) inout_offsets[i] = w->seats[i].lower << w->unit;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The search as a machine that can pause: a stack of frames (decisions) and a list of goals (ranges of sections that no
- * item to place crosses). Goals are made on a stack too and never change, so going back to a frame restores its list by
- * cutting the stack. A frame's goal fails when both its ways have; then the decision that left the goal is at fault.
+ * The search can pause at any step. It keeps a stack of frames (decisions) and a list of goals (ranges of sections that
+ * no item to place crosses). Goals are on a stack too and never change, so going back to a frame restores its list by
+ * truncating that stack. A frame's goal fails when both of its choices have failed; then the decision that made the
+ * goal is at fault.
  *
- * All numbers are integers, so that every machine takes the same decisions.
+ * All numbers are integers, so every machine makes the same decisions.
  */
 #include "plan/search/exact_search.h"
 
@@ -14,22 +15,22 @@
 #include "base/hash.h"
 #include "plan/interval/placement_rules.h"
 
-#define MEMORY_MOST (UINT32_C(1) << 16) /* entries, of 16 bytes */
+#define MOST_MEMORY (UINT32_C(1) << 16) /* entries, of 16 bytes */
 #define MEMORY_PER_ITEM 128U
 #define WEIGHT_ONE 16U
 #define ORDERS 4U
-#define TIES 3U        /* ways to prefer one of equal ends */
+#define TIES 3U        /* orders of equal ends */
 #define WATCH_STEPS 32 /* between two looks at the clock and the other searches, which are then cheap enough */
-#define LEAST_LOSS 64U /* what is lost next to it does not matter */
+#define LEAST_LOSS 64U /* smaller losses are not distinguished */
 
-/* What is decided next: at which end of which valley, and about which item there. */
+/* The next decision: an end of a valley, and an item there. */
 typedef struct choice {
   uint32_t item;
-  uint32_t count;  /* ways on at this end */
+  uint32_t count;  /* choices at this end */
   uint32_t weight; /* of its section */
   uint64_t tie;
   uint32_t valley_lower, valley_upper;
-  bool at_end; /* of the valley; else at its beginning */
+  bool at_end; /* at the end of the valley; else at its beginning */
 } choice;
 
 static rondo_status allocate_tables(rondo_scratch *scratch, rondo_exact *exact) {
@@ -38,7 +39,7 @@ static rondo_status allocate_tables(rondo_scratch *scratch, rondo_exact *exact) 
   RONDO_TRY(rondo_scratch_take(scratch, sections->item_count, sizeof *exact->loads, &exact->loads));
   RONDO_TRY(rondo_scratch_take(scratch, sections->section_count, sizeof *exact->weights, &exact->weights));
   exact->memory_count = 1;
-  while (exact->memory_count < MEMORY_MOST && exact->memory_count < MEMORY_PER_ITEM * sections->item_count) {
+  while (exact->memory_count < MOST_MEMORY && exact->memory_count < MEMORY_PER_ITEM * sections->item_count) {
     exact->memory_count *= 2;
   }
   return rondo_scratch_take(scratch, exact->memory_count, 2 * sizeof *exact->memory, &exact->memory);
@@ -72,7 +73,7 @@ static rondo_status push_goal(rondo_exact *exact, rondo_exact_goal goal) {
   return rondo_array_push(exact->state.allocator, &exact->goals, &goal);
 }
 
-/* Sorts those from `first` on, longest first, and links them so that the shortest is solved first. */
+/* Sorts the goals from `first` on, longest first, and links them so that the shortest is solved first. */
 static void link_goals(rondo_exact *exact, size_t first, uint32_t next) {
   rondo_exact_goal *goals = exact->goals.items;
   for (size_t i = first + 1; i < exact->goals.count; i++) {
@@ -90,7 +91,7 @@ static void link_goals(rondo_exact *exact, size_t first, uint32_t next) {
   exact->todo = next;
 }
 
-/* The parts of the range that have items to place, before what is on the list from `next` on. */
+/* Adds goals for the parts of the range that have items to place, before the list that begins with `next`. */
 static rondo_status part(rondo_exact *exact, uint32_t lower, uint32_t upper, uint32_t parent, uint32_t next) {
   const rondo_search_state *state = &exact->state;
   const size_t first = exact->goals.count;
@@ -106,7 +107,7 @@ static rondo_status part(rondo_exact *exact, uint32_t lower, uint32_t upper, uin
   return RONDO_OK;
 }
 
-/* The memory of goals without a packing ---------------------------------------------------------------------------- */
+/* Goals without a packing ------------------------------------------------------------------------------------------ */
 
 static void hash_goal(const rondo_exact *exact, const rondo_exact_goal *goal, uint64_t hashes[2]) {
   const rondo_search_sections *sections = exact->state.sections;
@@ -145,7 +146,7 @@ static uint64_t tie_of(const rondo_exact *exact, uint32_t section) {
   const rondo_search_state *state = &exact->state;
   if (exact->tie == 0) return state->floors[section];
   if (exact->tie == 1) return state->slack[section];
-  return state->floors[section] + state->slack[section]; /* least when most bytes are to place */
+  return state->floors[section] + state->slack[section]; /* smallest if the most bytes are to be placed */
 }
 
 /* Items that begin, or end, at an end of a valley. */
@@ -163,8 +164,8 @@ static candidates candidates_of(const rondo_exact *exact, const choice *of) {
   return (candidates){items + starts[list], starts[list + 1] - starts[list], of->at_end ? list - 1 : list};
 }
 
-/* The best item of the end, and how many ways there are. */
-static void look_at(const rondo_exact *exact, choice *out) {
+/* Finds the preferred item of the end, and counts the choices. */
+static void examine(const rondo_exact *exact, choice *out) {
   const candidates at = candidates_of(exact, out);
   const uint64_t floor = exact->state.floors[at.section];
   out->item = RONDO_SEARCH_NONE;
@@ -180,8 +181,8 @@ static void look_at(const rondo_exact *exact, choice *out) {
   out->tie = tie_of(exact, at.section);
 }
 
-/* What the sections would lose if the item lay there, in relation to how much it is preferred, as a logarithm; least
- * when it would leave no room at all. */
+/* The space that the sections would lose if the item were placed there, in relation to its preference, as a logarithm;
+ * the smallest value if it would leave no space. */
 static int64_t price_of(rondo_exact *exact, uint32_t item) {
   rondo_search_state *state = &exact->state;
   const size_t mark = state->trail.count;
@@ -193,7 +194,7 @@ static int64_t price_of(rondo_exact *exact, uint32_t item) {
   return (int64_t)rondo_logarithm(loss + LEAST_LOSS) - (int64_t)rondo_logarithm(exact->keys[item] + 1);
 }
 
-/* The item of the chosen end of which the least is lost; or one that cannot lie there, to get rid of it. */
+/* The item of the chosen end that loses the least space; or one that cannot be placed there, to refute it. */
 static uint32_t look_ahead(rondo_exact *exact, const choice *chosen) {
   const candidates at = candidates_of(exact, chosen);
   const uint64_t floor = exact->state.floors[at.section];
@@ -216,11 +217,11 @@ static bool is_better(const choice *a, const choice *b) {
   return x != y ? x < y : a->tie < b->tie;
 }
 
-/* Looks at both ends of the valley; true when one of them leaves no choice. */
+/* Examines both ends of the valley; true if one of them leaves no choice. */
 static bool consider(const rondo_exact *exact, uint32_t lower, uint32_t upper, choice *best) {
   for (uint32_t end = 0; end < 2; end++) {
     choice next = {.valley_lower = lower, .valley_upper = upper, .at_end = end != 0};
-    look_at(exact, &next);
+    examine(exact, &next);
     assert(next.item != RONDO_SEARCH_NONE);
     if (next.count <= 1 || is_better(&next, best)) *best = next;
     if (next.count <= 1) return true;
@@ -242,7 +243,7 @@ static choice choose_end(const rondo_exact *exact, const rondo_exact_goal *goal)
   return best;
 }
 
-/* The goal has items to place, and the state is settled. state.status says whether it could be looked ahead. */
+/* The goal has items to place, and the state is settled. On failure, sets state.status. */
 static choice choose(rondo_exact *exact, const rondo_exact_goal *goal) {
   choice chosen = choose_end(exact, goal);
   if (chosen.count > 1) chosen.item = look_ahead(exact, &chosen);
@@ -251,7 +252,7 @@ static choice choose(rondo_exact *exact, const rondo_exact_goal *goal) {
 
 /* Deciding --------------------------------------------------------------------------------------------------------- */
 
-/* Where the item lies at least when it does not lie on the valley's floor. */
+/* The lowest offset of the item if it is not placed on the floor of the valley. */
 static uint64_t next_minimum(const rondo_exact *exact, const rondo_exact_goal *goal, const choice *chosen) {
   const rondo_search_state *state = &exact->state;
   const uint32_t lower = chosen->valley_lower;
@@ -266,7 +267,7 @@ static uint64_t next_minimum(const rondo_exact *exact, const rondo_exact_goal *g
   return wall > above_another ? wall : above_another;
 }
 
-/* The machine ------------------------------------------------------------------------------------------------------ */
+/* Steps ------------------------------------------------------------------------------------------------------------ */
 
 static bool settle(rondo_exact *exact) {
   if (rondo_search_state_settle(&exact->state)) return true;
@@ -274,7 +275,8 @@ static bool settle(rondo_exact *exact) {
   return false;
 }
 
-/* Takes the other way of the first decision that still has one, from `frame` up. False: there is none. */
+/* Goes back to the last decision, from `frame` on, that has another choice, and takes that. *out_found: there is one.
+ * */
 static rondo_status go_back(rondo_exact *exact, uint32_t frame, bool *out_found) {
   rondo_search_state *state = &exact->state;
   *out_found = true;
@@ -299,7 +301,7 @@ static rondo_status go_back(rondo_exact *exact, uint32_t frame, bool *out_found)
   return RONDO_OK;
 }
 
-/* Decides about the goal; *out_failed is the frame to go back to, if any. */
+/* Decides about the goal. *out_fits: the decision leaves space for the rest. */
 static rondo_status decide(rondo_exact *exact, rondo_exact_goal goal, const uint64_t hashes[2], bool *out_fits) {
   const choice chosen = choose(exact, &goal);
   if (exact->state.status != RONDO_OK) return exact->state.status;
@@ -324,7 +326,7 @@ static rondo_status decide(rondo_exact *exact, rondo_exact_goal goal, const uint
   return push_goal(exact, (rondo_exact_goal){goal.lower, goal.upper, number, goal.next});
 }
 
-/* One step; *out_open is false when the search has closed. */
+/* One step. *out_open is false when the search has closed. */
 static rondo_status step(rondo_exact *exact, bool *out_open) {
   const rondo_exact_goal goal = exact->goals.items[exact->todo];
   uint64_t hashes[2];
@@ -365,7 +367,7 @@ static uint64_t key_of(const rondo_exact *exact, uint32_t item, uint32_t order) 
   return bytes * span * (load >> 5);
 }
 
-/* Preferences for the next restart. The first ones are free of noise, if the seed is 0. */
+/* Sets the preferences for the next restart. The first ones are free of noise if the seed is 0. */
 static void prepare_keys(rondo_exact *exact) {
   const uint32_t order = exact->restarts % ORDERS;
   const bool noisy = exact->seed != 0 || exact->restarts >= ORDERS;
@@ -400,7 +402,7 @@ void rondo_exact_aim(rondo_exact *exact, uint64_t capacity) {
 }
 
 static bool gives_up(const rondo_search_watch *watch) {
-  return atomic_load_explicit(watch->winner, memory_order_relaxed) < watch->place ||
+  return atomic_load_explicit(watch->winner, memory_order_relaxed) < watch->number ||
          rondo_clock_is_past(watch->deadline_ns);
 }
 

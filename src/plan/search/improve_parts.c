@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A part's slices double from visit to visit, so that parts that stand out in turn share the budget, and what a visit
- * begins again costs little.
+ * The slices of a part double from visit to visit. So parts that are the highest in alternation share the budget, and
+ * little is lost when a visit begins again.
  */
 #include "plan/search/improve_parts.h"
 
@@ -13,19 +13,20 @@
 /* Parts of fewer boxes are placed and searched as a whole. */
 #define FEWEST_BOXES 1024
 
-/* A window of so many boxes is tried so often; one that does not help is followed by one of twice the size. */
+/* A window begins with FIRST_WINDOW boxes and gets WINDOW_RUNS runs. If it does not help, the next one has twice as
+ * many boxes, at most LARGEST_WINDOW. */
 #define FIRST_WINDOW 256
 #define LARGEST_WINDOW 8192
 #define WINDOW_RUNS 32
 
-/* Parts of so many boxes are planned around cores too, but for one of so many turns, which makes so many runs
- * and more. A plan around a core is to end so near the goal, as a part of what there is above it. */
+/* Parts of this many boxes are also planned around cores, except in one of TURNS turns, which makes FEW_RUNS runs and
+ * more. A plan around a core is good enough if it is above the goal by 1 / CORE_NEARNESS of what the old plan is. */
 #define BOXES_FOR_CORES 2048
 #define TURNS 3
 #define CORE_NEARNESS 32
 #define FEW_RUNS 32
 
-/* Steps of a part's first slice, a few milliseconds. A visit makes at least one episode or round. */
+/* Steps of a part's first slice: a few milliseconds. A visit makes at least one episode or round. */
 #define FIRST_SLICE (UINT64_C(1) << 14)
 
 typedef struct improver {
@@ -37,7 +38,8 @@ typedef struct improver {
   const rondo_part *searched; /* by that search; NULL: none yet */
 } improver;
 
-/* Nothing is won by going lower: what is proved to need more, or the target. */
+/* A lower peak of the part does not improve the whole: another part is proved to need more, or the target is reached.
+ * */
 static uint64_t last_goal_of(const improver *m, const rondo_part *part) {
   uint64_t goal = m->improvement->target;
   for (size_t i = 0; i < m->parts->count; i++) {
@@ -47,7 +49,7 @@ static uint64_t last_goal_of(const improver *m, const rondo_part *part) {
   return rondo_part_above_base(part, goal);
 }
 
-/* Where the part stands out no longer, or less than before. */
+/* The peak at which another part is the highest, or the next lower one. */
 static uint64_t next_goal_of(const improver *m, const rondo_part *part) {
   uint64_t goal = m->improvement->target;
   for (size_t i = 0; i < m->parts->count; i++) {
@@ -81,14 +83,14 @@ static rondo_restarts restarts_of(const improver *m, const rondo_part *part, uin
   };
 }
 
-/* Whole episodes, as many as fit into the steps, at least one; of a part that is planned around cores, as many runs as
- * fit, at least a few. Cut short by the budget. */
+/* Makes as many whole episodes as fit into the steps, at least one. For a part that is planned around cores, makes as
+ * many runs as fit, and FEW_RUNS more. The budget cuts it short. */
 static rondo_status run_restarts(improver *m, rondo_part *part, uint64_t steps) {
   const uint64_t before = part->peak;
-  const uint64_t episode_steps = (uint64_t)part->boxes.count * RONDO_RUNS_AN_EPISODE;
+  const uint64_t episode_steps = (uint64_t)part->boxes.count * RONDO_RUNS_PER_EPISODE;
   const uint64_t episodes = steps < episode_steps ? 1 : steps / episode_steps;
   rondo_restarts restarts = restarts_of(m, part, next_goal_of(m, part));
-  uint64_t most = episodes * RONDO_RUNS_AN_EPISODE;
+  uint64_t most = episodes * RONDO_RUNS_PER_EPISODE;
   if (takes_cores(part)) most = least(most, FEW_RUNS + steps / part->boxes.count);
   restarts.runs = least(most, steps_left(m) / part->boxes.count);
   uint64_t runs = 0;
@@ -99,7 +101,7 @@ static rondo_status run_restarts(improver *m, rondo_part *part, uint64_t steps) 
   return RONDO_OK;
 }
 
-/* Windows until the goal is met, `steps` are done, or none of any size helps. */
+/* Tries windows until the goal is reached, `steps` are done, or no size helps. */
 static rondo_status run_windows(improver *m, rondo_part *part, uint64_t steps) {
   const uint64_t goal = next_goal_of(m, part);
   const uint64_t end = m->improvement->steps + steps;
@@ -125,7 +127,7 @@ static rondo_status run_windows(improver *m, rondo_part *part, uint64_t steps) {
   return RONDO_OK;
 }
 
-/* A round of cores. One that the budget cuts short does not count: else more of it could be worse. */
+/* Makes a round of cores. A round that the budget cuts short does not count: else a larger budget could be worse. */
 static rondo_status run_cores(improver *m, rondo_part *part) {
   const uint64_t before = part->peak, goal = next_goal_of(m, part);
   uint64_t steps = 0;
@@ -142,9 +144,8 @@ static rondo_status run_cores(improver *m, rondo_part *part) {
 
 /* Exact search ----------------------------------------------------------------------------------------------------- */
 
-/* The search is kept for as long as the same part is worked on, and what it has learnt with it. A new one has the
- * part's visits in its seed, so that it does not repeat an earlier one. Parts with obstacles or alignments are not
- * searched. */
+/* The search is kept as long as the same part is worked on, with what it has learnt. The seed of a new search contains
+ * the part's visits, so that it does not repeat an earlier one. Parts with obstacles or alignments are not searched. */
 static rondo_status begin_search(improver *m, const rondo_part *part) {
   const rondo_boxes *boxes = &part->boxes;
   const uint64_t seed = m->improvement->options->seed + part->visits;
@@ -155,7 +156,7 @@ static rondo_status begin_search(improver *m, const rondo_part *part) {
   return rondo_search_begin(m->allocator, boxes->boxes, boxes->count, part->lower_bound, seed, &m->search);
 }
 
-/* Sets part->optimal when that is proved, part->unsearchable when the part is too large. */
+/* Sets part->optimal if it is proved, and part->unsearchable if the part cannot be searched. */
 static rondo_status run_search(improver *m, rondo_part *part, uint64_t steps) {
   const rondo_plan_options *options = m->improvement->options;
   const uint64_t before = part->peak;
@@ -177,9 +178,9 @@ static rondo_status run_search(improver *m, rondo_part *part, uint64_t steps) {
 
 /* Turns ------------------------------------------------------------------------------------------------------------ */
 
-/* A part that is planned around cores begins with them, and they take most turns. The other turns, and all of other
- * parts, begin with restarts. Then small parts are searched; large ones take turns of mending in windows, as long as
- * that helps, or searching, and of restarts. */
+/* A part that is planned around cores begins with them, and they take most turns. The other turns, and all turns of
+ * other parts, begin with restarts. After that, small parts are searched; large ones alternate between windows (or the
+ * search, once windows do not help) and restarts. */
 static rondo_status visit(improver *m, rondo_part *part) {
   const uint64_t slice = FIRST_SLICE << least(part->visits, 40);
   const bool large = part->boxes.count >= FEWEST_BOXES;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Several searches (slots) in parallel. They work in rounds: in a round each slot makes a fixed number of steps,
- * knowing only what was known when the round began; threads take slots as they come. At the end of the round the
- * results are taken in the order of the slots, up to the first that reached the target. So the outcome does not depend
- * on who ran what when, and a longer budget only goes on where a shorter one ended.
+ * Several searches (slots) work in rounds. In a round, each slot makes a fixed number of steps and knows only what was
+ * known when the round began; threads take the next free slot. At the end of the round, results are taken in the order
+ * of the slots, up to the first that reached the target. So the outcome does not depend on timing, and a longer budget
+ * continues where a shorter one ends.
  */
 #include "plan/search/parallel_search.h"
 
@@ -22,9 +22,9 @@
 
 typedef struct slot {
   rondo_exact exact;
-  bool descends;     /* else it stays at the goal */
-  uint64_t capacity; /* aimed at; 0: nothing yet */
-  uint32_t share;    /* of the way from the bound to the best peak, in 256ths */
+  bool descends;     /* else it searches at the goal */
+  uint64_t capacity; /* of the search; 0: none yet */
+  uint32_t share;    /* of the distance from the goal to the best peak, in 256ths */
   uint64_t patience; /* steps at one capacity */
   uint64_t waited;
   /* Of the round: */
@@ -32,7 +32,7 @@ typedef struct slot {
   uint64_t peak;     /* the best known to the slot */
   uint64_t *offsets; /* of that peak, when the slot found it */
   bool found;
-  uint64_t bound; /* no packing has a peak below it, as far as the slot knows */
+  uint64_t bound; /* a lower bound of the peak, as far as the slot knows */
   rondo_status status;
   rondo_saved_error error;
 } slot;
@@ -65,8 +65,9 @@ static void record(const rondo_search *s, slot *own) {
   memcpy(own->offsets, offsets, s->sections.item_count * sizeof *offsets);
 }
 
-/* Where the slot looks next. At the goal until that is proved to be out of reach, then just below the best peak; one
- * that descends looks part of the way down, further down after a success and less far when its patience is over. */
+/* The capacity that the slot searches next. It is the goal until that is proved to be out of reach, and then just below
+ * the best peak. A slot that descends searches between the two: lower after a success, higher when its patience is
+ * over. */
 static uint64_t choose_capacity(const rondo_search *s, const slot *own) {
   const uint64_t below = own->peak - 1;
   const uint64_t goal = s->goal > own->bound ? s->goal : own->bound;
@@ -91,8 +92,8 @@ static void lose_patience(slot *own) {
   }
 }
 
-static rondo_status run_slot(rondo_search *s, slot *own, uint32_t place) {
-  const rondo_search_watch watch = {s->budget->deadline_ns, &s->winner, place};
+static rondo_status run_slot(rondo_search *s, slot *own, uint32_t number) {
+  const rondo_search_watch watch = {s->budget->deadline_ns, &s->winner, number};
   if (own->capacity == 0 || own->capacity >= own->peak || own->capacity < own->bound) aim(s, own);
   while (own->used < own->quota && !is_done(s, own)) {
     uint64_t steps = own->quota - own->used;
@@ -121,25 +122,25 @@ static rondo_status run_slot(rondo_search *s, slot *own, uint32_t place) {
 
 /* Rounds ----------------------------------------------------------------------------------------------------------- */
 
-static void win(rondo_search *s, uint32_t place) {
+static void win(rondo_search *s, uint32_t number) {
   uint32_t winner = atomic_load(&s->winner);
-  while (place < winner && !atomic_compare_exchange_weak(&s->winner, &winner, place)) {
+  while (number < winner && !atomic_compare_exchange_weak(&s->winner, &winner, number)) {
   }
 }
 
 static void *run_slots(void *argument) {
   rondo_search *s = argument;
   for (;;) {
-    const uint32_t place = atomic_fetch_add(&s->next_slot, 1);
-    if (place >= SLOTS) return NULL;
-    slot *own = &s->slots[place];
-    own->status = run_slot(s, own, place);
+    const uint32_t number = atomic_fetch_add(&s->next_slot, 1);
+    if (number >= SLOTS) return NULL;
+    slot *own = &s->slots[number];
+    own->status = run_slot(s, own, number);
     if (own->status != RONDO_OK) rondo_error_save(&own->error);
-    if (is_done(s, own)) win(s, place);
+    if (is_done(s, own)) win(s, number);
   }
 }
 
-/* Deals the steps of a round out; false when none are left. */
+/* Gives each slot its steps of the round; false if none are left. */
 static bool begin_round(rondo_search *s) {
   const uint64_t limit = s->budget->steps;
   const uint64_t used = s->budget->used;
@@ -171,7 +172,7 @@ static void run_round(rondo_search *s, uint32_t threads) {
   while (started > 0) rondo_thread_join(helpers[--started]);
 }
 
-/* Takes the results in order; what comes after a slot that reached the target was cut short and does not count. */
+/* Takes the results in order. Slots after one that reached the target were cut short and do not count. */
 static rondo_status end_round(rondo_search *s) {
   const uint32_t winner = atomic_load(&s->winner);
   for (uint32_t k = 0; k < SLOTS && k <= winner; k++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Placing, raising and taking back. The items to place of a section are the front of its list: placing swaps an item
- * after the front, taking back the last placement grows the front again.
+ * Placing, raising and undoing. The items to place of a section are at the front of its list: placing an item swaps it
+ * to the end of the front; undoing the last placement extends the front again.
  *
  * Settling does not cascade: a floor that rises to the lowest minimum of the section's items raises no minimum.
  */
@@ -82,7 +82,7 @@ static void raise_minimum(rondo_search_state *state, uint32_t item, uint64_t min
   note(state, CHANGE_MINIMUM, item, old);
   state->minima[item] = minimum;
   for (uint32_t s = state->sections->items[item].lower; s < state->sections->items[item].upper; s++) {
-    if (state->floors[s] == old) make_dirty(state, s); /* the item may have been the one that held the floor down */
+    if (state->floors[s] == old) make_dirty(state, s); /* the item may have determined the floor */
   }
 }
 
@@ -96,8 +96,8 @@ void rondo_search_state_raise_twins(rondo_search_state *state, uint32_t item, ui
   }
 }
 
-/* Moves the item after those of the section that are to place. */
-static void close_in(rondo_search_state *state, uint32_t item, uint32_t section) {
+/* Moves the item after the items to place of the section. */
+static void remove_from_section(rondo_search_state *state, uint32_t item, uint32_t section) {
   const rondo_search_sections *sections = state->sections;
   uint32_t *list = state->cover + sections->cover_start[section];
   uint32_t *position = &state->positions[sections->cover_index[item] + (section - sections->items[item].lower)];
@@ -130,7 +130,7 @@ bool rondo_search_state_place(rondo_search_state *state, uint32_t item) {
   for (uint32_t s = lower; s < upper; s++) {
     assert(state->floors[s] == offset);
     state->floors[s] = floor;
-    close_in(state, item, s);
+    remove_from_section(state, item, s);
     if (s > lower && --state->crossing[s] == 0) parted = true;
     if (state->open[s] == 0) {
       parted = true;
@@ -142,7 +142,7 @@ bool rondo_search_state_place(rondo_search_state *state, uint32_t item) {
   return parted;
 }
 
-/* The lowest minimum of the section's items, or anything not above the floor. */
+/* The lowest minimum of the section's items to place; any value up to the floor if it is not above the floor. */
 static uint64_t lowest_minimum(const rondo_search_state *state, uint32_t section) {
   const uint32_t *list = state->cover + state->sections->cover_start[section];
   const uint64_t floor = state->floors[section];
@@ -178,7 +178,7 @@ bool rondo_search_state_settle(rondo_search_state *state) {
   return settled;
 }
 
-static void take_back_item(rondo_search_state *state, uint32_t item, uint64_t offset) {
+static void undo_placement(rondo_search_state *state, uint32_t item, uint64_t offset) {
   const uint32_t lower = state->sections->items[item].lower;
   state->placed[item] = false;
   for (uint32_t s = lower; s < state->sections->items[item].upper; s++) {
@@ -198,7 +198,7 @@ void rondo_search_state_undo(rondo_search_state *state, size_t mark) {
       state->slack[change->number] += state->floors[change->number] - change->old;
       state->floors[change->number] = change->old;
     } else {
-      take_back_item(state, change->number, change->old);
+      undo_placement(state, change->number, change->old);
     }
   }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Threads take episodes in turn; an episode has a generator of its own, so it is the same whoever runs it. Each thread
- * keeps its best plan. All working memory is made before the threads start.
+ * Each episode has a random generator of its own, so its result does not depend on the thread that runs it. All working
+ * memory is allocated before the threads start.
  */
 #include "plan/search/random_restarts.h"
 
@@ -11,11 +11,12 @@
 #include "plan/interval/placer.h"
 #include "plan/search/trials.h"
 
-/* So many runs miss an aim before it is raised half way to the best peak. An aim is so near the target, as a part of
- * what the best peak is above it. */
+/* After PATIENCE runs that miss an aim, it is raised halfway to the best peak. A new aim is above the target by 1 /
+ * NEARNESS of what the best peak is. */
 enum { PATIENCE = 16, NEARNESS = 8 };
 
-/* Weights and keys are fixed-point numbers with so many bits after the point, of logarithms with 16. */
+/* Weights and keys are fixed-point numbers with this many bits after the point. Keys are products of a weight and a
+ * logarithm, which has 16. */
 enum { WEIGHT_BITS = 8, KEY_BITS = 16 + WEIGHT_BITS };
 
 /* What the threads share. */
@@ -42,34 +43,34 @@ static uint64_t next_random(uint64_t *state) {
   return mixed;
 }
 
-/* 0 up to, not including, `most` << WEIGHT_BITS. */
+/* In [0, most << WEIGHT_BITS). */
 static int64_t random_weight(uint64_t *state, int64_t most) {
   return (int64_t)(next_random(state) % ((uint64_t)most << WEIGHT_BITS));
 }
 
 /* Keys ------------------------------------------------------------------------------------------------------------- */
 
-/* What an episode prefers. Crowding counts for little in most episodes, and for more than the rest in some. */
-typedef struct taste {
+/* The preferences of an episode. Crowding counts little in most episodes, and more than the rest in some. */
+typedef struct weights {
   int64_t bytes, steps, crowding; /* weights of logarithms */
   int64_t noise;                  /* weight */
-} taste;
+} weights;
 
-/* The first episode prefers large areas, those first that live where it is crowded. */
-static taste first_taste(void) {
+/* The first episode prefers large areas, and first of all those that live where it is crowded. */
+static weights first_weights(void) {
   const int64_t one = INT64_C(1) << WEIGHT_BITS;
-  return (taste){.bytes = one, .steps = one, .crowding = 50 * one};
+  return (weights){.bytes = one, .steps = one, .crowding = 50 * one};
 }
 
-static taste random_taste(uint64_t *state) {
+static weights random_weights(uint64_t *state) {
   const bool crowded = next_random(state) % 3 == 0;
-  taste made = {.bytes = random_weight(state, 2), .steps = random_weight(state, 2)};
+  weights made = {.bytes = random_weight(state, 2), .steps = random_weight(state, 2)};
   made.crowding = random_weight(state, crowded ? 100 : 4);
   made.noise = random_weight(state, 1);
   return made;
 }
 
-static void begin_keys(worker *w, const taste *by, uint64_t *state) {
+static void begin_keys(worker *w, const weights *by, uint64_t *state) {
   const rondo_boxes *boxes = w->of->boxes;
   for (uint32_t i = 0; i < boxes->count; i++) {
     w->keys[i] = by->bytes * rondo_logarithm(boxes->boxes[i].bytes) + by->steps * rondo_logarithm(boxes->steps[i]) +
@@ -85,8 +86,8 @@ static void order_by_keys(worker *w) {
   for (uint32_t i = 0; i < count; i++) placer->order[i] = placer->entries[i].value;
 }
 
-/* Promotes what is left in the section of the conflict and begins or ends within the segment: it would have fitted
- * there next to what was placed instead, and what is longer on both sides can wait. */
+/* Promotes the boxes left in the section of the conflict that begin or end within the segment: each would have fitted
+ * there instead of what was placed. Boxes that are longer on both sides can wait. */
 static void promote(worker *w, uint64_t *state) {
   const rondo_box *boxes = w->of->boxes->boxes;
   const rondo_skyline_conflict *at = &w->placer.skyline.conflict;
@@ -99,10 +100,10 @@ static void promote(worker *w, uint64_t *state) {
 
 /* Runs ------------------------------------------------------------------------------------------------------------- */
 
-/* What an episode aims at. */
+/* The aim of an episode. */
 typedef struct aim {
   uint64_t best; /* peak */
-  uint64_t peak; /* to be reached */
+  uint64_t peak; /* to reach */
   uint32_t misses;
 } aim;
 
@@ -120,12 +121,12 @@ static void note_miss(aim *own) {
 static rondo_status run_episode(void *thread, uint64_t first) {
   worker *w = thread;
   task *shared = w->base.all->task;
-  const uint64_t number = w->of->first_episode + first / RONDO_RUNS_AN_EPISODE;
+  const uint64_t number = w->of->first_episode + first / RONDO_RUNS_PER_EPISODE;
   uint64_t state = w->of->seed ^ (number + 1) * UINT64_C(0xd1342543de82ef95);
-  const taste by = number == 0 ? first_taste() : random_taste(&state);
+  const weights by = number == 0 ? first_weights() : random_weights(&state);
   aim own = aim_below(w, shared->peak);
   begin_keys(w, &by, &state);
-  for (uint64_t run = first; run < first + RONDO_RUNS_AN_EPISODE && !rondo_trials_are_over(w->base.all, run); run++) {
+  for (uint64_t run = first; run < first + RONDO_RUNS_PER_EPISODE && !rondo_trials_are_over(w->base.all, run); run++) {
     uint64_t peak = 0;
     order_by_keys(w);
     atomic_fetch_add(&shared->runs, 1);
@@ -157,7 +158,7 @@ rondo_status rondo_restarts_improve(const rondo_allocator *allocator, const rond
                                     uint64_t *inout_offsets, uint64_t *inout_peak, uint64_t *out_runs) {
   task shared = {.of = restarts, .peak = *inout_peak};
   rondo_trials trials = {.count = restarts->runs,
-                         .stride = RONDO_RUNS_AN_EPISODE,
+                         .stride = RONDO_RUNS_PER_EPISODE,
                          .target = restarts->target,
                          .deadline_ns = restarts->deadline_ns,
                          .boxes = restarts->boxes->count,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Sections are numbered as everywhere in the planner (plan/interval/sections.h). All lists are filled by counting.
+ * All lists are filled by counting: first how many entries each list has, then where it starts, then the entries.
  */
 #include "plan/search/search_sections.h"
 
@@ -47,7 +47,7 @@ static void accumulate(uint32_t *starts, uint32_t count) {
   for (uint32_t k = 0; k < count; k++) starts[k + 1] += starts[k];
 }
 
-/* Filling moves each start to the start of the next list; this moves them back. */
+/* Filling has moved each start to the start of the next list; this moves it back. */
 static void step_back(uint32_t *starts, uint32_t count) {
   memmove(starts + 1, starts, count * sizeof *starts);
   starts[0] = 0;
@@ -88,7 +88,7 @@ static uint32_t find_twin(const rondo_search_sections *s, uint32_t item) {
   return twin;
 }
 
-/* The two smallest items of each section tell the smallest that any item meets there. */
+/* The two smallest items of each section give the smallest item that any item overlaps there. */
 static void relate_items(rondo_search_sections *s) {
   for (uint32_t i = 0; i < s->item_count; i++) {
     s->least[i] = UINT64_MAX;
@@ -117,7 +117,7 @@ static void relate_items(rondo_search_sections *s) {
   }
 }
 
-/* False when there is nothing to search or too much. */
+/* False if there is nothing to search, or too much. */
 static bool count_items(const rondo_box *items, size_t count, uint32_t *out) {
   uint32_t kept = 0;
   uint64_t sum = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A packing problem as the searches want it: time cut into sections, of which only those are kept that are not covered
- * by a neighbour (the maximal sets of items live at once), and for each section who begins, ends and lives there.
- * Two items meet in a kept section exactly when their lifetimes overlap. Items without bytes are left out.
+ * A packing problem prepared for the exact searches: time cut into sections (plan/interval/sections.h), and for each
+ * section the items that begin, end and live there. Items without bytes are left out.
  *
  * Never changes once made, so all searching threads share one. Memory: one entry for each pair of an item and a section
  * that it lives in, at most RONDO_SEARCH_MAX_COVER.
@@ -19,24 +18,23 @@
 
 typedef struct rondo_search_sections {
   uint32_t item_count, section_count;
-  uint32_t *given;       /* an item's number among those given */
+  uint32_t *given;       /* of each item: its number in the caller's list */
   rondo_box *items;      /* over sections */
-  uint64_t *least;       /* bytes of the smallest item that it meets; 1 when it meets none */
-  uint32_t *twin;        /* the item before it with the same bytes and sections, or RONDO_SEARCH_NONE */
-  uint32_t *cover_index; /* entries of all items before it: where its own begin, one a section */
-  uint64_t *load;        /* bytes live in a section */
+  uint64_t *least;       /* of each item: bytes of the smallest item that overlaps it; 1 if there is none */
+  uint32_t *twin;        /* of each item: the one before it with the same bytes and sections, or RONDO_SEARCH_NONE */
+  uint32_t *cover_index; /* of each item: the sum of sections of the items before it */
+  uint64_t *load;        /* of each section: live bytes */
   uint32_t *begin_start; /* the items that begin in section s are begins[begin_start[s] .. begin_start[s + 1]) */
   uint32_t *begins;
-  uint32_t *end_start; /* those with upper == s, for s up to section_count, likewise */
+  uint32_t *end_start; /* items with upper == s, for s up to section_count, likewise */
   uint32_t *ends;
-  uint32_t *cover_start; /* those that live in section s, likewise */
+  uint32_t *cover_start; /* items that live in section s, likewise */
   uint32_t *cover;
   uint32_t cover_count;
   uint64_t max_load; /* the lower bound */
 } rondo_search_sections;
 
-/* *out_made is false when the problem is too large for the limits above or has no items with bytes.
- * Errors: OUT_OF_MEMORY. */
+/* *out_made is false if the problem exceeds the limits above or has no items with bytes. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_search_sections_make(rondo_scratch *scratch, const rondo_box *items, size_t count,
                                                        rondo_search_sections *out, bool *out_made);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A trial that reached the target comes before all that did not, and before later ones.
+ * A trial that reached the target precedes all that did not, and later ones that did.
  */
 #include "plan/search/trials.h"
 

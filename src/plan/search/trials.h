@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Numbered trials on several threads, with the result of one thread that makes them in order: the first trial that
- * reaches the target ends the run, else the lowest peak counts, and the earlier trial among equals. So it does not
- * matter which thread is fast. Each thread keeps the offsets of the best of its own trials.
+ * reaches the target ends the run; else the lowest peak counts, and the earlier trial among equals. So timing does not
+ * matter. Each thread keeps the offsets of the best of its own trials.
  */
 #ifndef RONDO_PLAN_SEARCH_TRIALS_H
 #define RONDO_PLAN_SEARCH_TRIALS_H
@@ -14,7 +14,7 @@
 
 #define RONDO_NO_TRIAL UINT64_MAX
 
-/* A thread; the first field of a struct of the caller's. */
+/* A thread. It is the first field of a struct of the caller. */
 typedef struct rondo_trial_thread {
   struct rondo_trials *all;
   uint32_t index;        /* 0: the caller's thread */
@@ -28,13 +28,13 @@ typedef struct rondo_trial_thread {
 
 typedef struct rondo_trials {
   uint64_t count;       /* trials have numbers below it */
-  uint64_t stride;      /* a thread takes so many consecutive trials at once */
+  uint64_t stride;      /* how many consecutive trials a thread takes at once */
   uint64_t target;      /* a peak that is good enough */
   uint64_t deadline_ns; /* of rondo_clock_ns: no trial but the first begins after it; 0: none */
   uint32_t boxes;       /* offsets of a plan */
-  uint32_t threads;     /* the caller's included; fewer if there are fewer strides, or the system gives no more */
-  size_t thread_bytes;  /* of the caller's struct */
-  void *task;           /* for the functions below */
+  uint32_t threads;    /* including the caller's; fewer if there are fewer strides, or the system does not allow more */
+  size_t thread_bytes; /* of the caller's struct */
+  void *task;          /* for the functions below */
   rondo_status (*prepare)(void *thread, rondo_scratch *scratch); /* before any thread starts; the struct is zeroed */
   rondo_status (*attempt)(void *thread, uint64_t first);         /* makes the trials of one stride */
   void *thread_list;                                             /* set by rondo_trials_run, as all below */
@@ -42,10 +42,10 @@ typedef struct rondo_trials {
   _Atomic uint64_t first_hit; /* the first trial that reached the target; RONDO_NO_TRIAL: none */
 } rondo_trials;
 
-/* Whether the trial is not wanted any more. */
+/* Whether the trial must not be made: a trial before it has reached the target, or time is over. */
 bool rondo_trials_are_over(const rondo_trials *trials, uint64_t number);
 
-/* Takes a trial's plan, if it is the thread's best. */
+/* Keeps a trial's plan if it is the thread's best. */
 void rondo_trials_offer(rondo_trial_thread *thread, uint64_t number, uint64_t peak, const uint64_t *offsets);
 
 /* Makes the trials. *out_best is the thread with the best one, which is in the scratch; NULL: there is none. Errors:

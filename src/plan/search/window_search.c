@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What lives within the window's sections is placed again; what lives across its ends stays, and what is outside does
+ * Boxes that live within the window's sections are placed again. Boxes that live across its ends stay. Boxes outside do
  * not matter.
  */
 #include "plan/search/window_search.h"
@@ -16,7 +16,7 @@ typedef struct view {
   rondo_obstacle *outside; /* ranges of boxes that stay */
   uint32_t inside_count, outside_count;
   rondo_obstacles obstacles;
-  rondo_boxes boxes; /* those inside, with sections that count from the window's first */
+  rondo_boxes boxes; /* the boxes inside, with sections relative to the window */
   uint64_t *offsets; /* of those inside */
 } view;
 
@@ -32,7 +32,7 @@ static uint32_t highest(const rondo_boxes *boxes, const uint64_t *offsets) {
   return found;
 }
 
-/* Boxes stand in the order of their beginnings, so as many begin before the middle one as after it. */
+/* Boxes are sorted by their beginnings, so as many begin before the middle one as after it. */
 static void choose_sections(view *v, uint32_t middle, uint32_t boxes) {
   const rondo_box *all = v->whole->boxes;
   const uint32_t half = boxes / 2;
@@ -44,14 +44,14 @@ static void choose_sections(view *v, uint32_t middle, uint32_t boxes) {
 
 static bool is_inside(const view *v, const rondo_box *box) { return box->lower >= v->lower && box->upper <= v->upper; }
 
-static bool is_met(const view *v, const rondo_box *box) { return box->lower < v->upper && box->upper > v->lower; }
+static bool overlaps(const view *v, const rondo_box *box) { return box->lower < v->upper && box->upper > v->lower; }
 
 static void count_boxes(view *v) {
   for (uint32_t i = 0; i < v->whole->count && v->whole->boxes[i].lower < v->upper; i++) {
     const rondo_box *box = &v->whole->boxes[i];
     if (is_inside(v, box)) {
       v->inside_count++;
-    } else if (is_met(v, box)) {
+    } else if (overlaps(v, box)) {
       v->outside_count++;
     }
   }
@@ -77,7 +77,7 @@ static void list_boxes(view *v, const uint64_t *offsets) {
       if (v->whole->alignments != NULL) v->boxes.alignments[inside] = v->whole->alignments[i];
       v->offsets[inside] = offsets[i];
       v->inside[inside++] = i;
-    } else if (is_met(v, box)) {
+    } else if (overlaps(v, box)) {
       v->outside[outside++] = range_of(v, i, offsets);
     }
   }

@@ -49,10 +49,10 @@ static void test_neighbours_are_those_that_live_together(void **state) {
       rondo_neighbours_find(&neighbours, i);
       for (uint32_t k = 0; k < set.all.count; k++) {
         if (k == i || !boxes_meet(&set.all, i, k)) continue;
-        assert_true(met < neighbours.met_count);
-        assert_int_equal(neighbours.met[met++], k);
+        assert_true(met < neighbours.found_count);
+        assert_int_equal(neighbours.found[met++], k);
       }
-      assert_int_equal(met, neighbours.met_count);
+      assert_int_equal(met, neighbours.found_count);
       assert_int_equal(met, neighbours.counts[i]);
     }
     rondo_scratch_free(&scratch);
