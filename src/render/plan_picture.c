@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Draws a plan: address against time, one shape for each item, and below it the live bytes. Coordinates are whole
- * tenths of a pixel, so neither the locale nor the rounding of the C library affects the text. The colour shows the
- * size of an item. Items too small for a gap are drawn without one, and items too small to see keep a tenth of a pixel.
+ * Draws a plan: address against time, with one shape for each item, and below it the live bytes. Coordinates are
+ * integers in tenths of a pixel, so neither the locale nor the rounding of the C library affects the text. The colour
+ * shows the size of an item. Small items have no gap, and the smallest ones have the size of a tenth of a pixel.
  */
 #include "render/plan_picture.h"
 
@@ -22,11 +22,11 @@ enum {
   RIGHT = 20 * UNIT,
   TOP = 58 * UNIT,
   BOTTOM = 46 * UNIT,
-  STRIP = 72 * UNIT, /* the bytes that are live */
+  STRIP = 72 * UNIT, /* height of the curve of live bytes */
   STRIP_GAP = 22 * UNIT,
   GAP = 3,             /* on each side of an item */
-  GAP_FROM = 2 * UNIT, /* items of at least that much */
-  CHARACTER = 63,      /* width of one, about */
+  GAP_FROM = 2 * UNIT, /* smaller items have no gap */
+  CHARACTER = 63,      /* mean width */
   LINE = 14 * UNIT
 };
 enum { SIZE_CLASSES = 6, MAX_TICKS = 8, NAME_BYTES = 120, MIN_CUT = 10 };
@@ -44,10 +44,10 @@ typedef struct painter {
   const rondo_picture *picture;
   uint64_t steps;     /* on the time axis */
   double top;         /* bytes on the address axis */
-  size_t peak, bound; /* where the items end; most bytes live at once */
-  size_t least, most; /* bytes of an item, those without bytes left out */
+  size_t peak, bound; /* the end of the last item; maximum bytes live at once */
+  size_t least, most; /* bytes of the smallest and the largest item, except for 0 bytes */
   int width, height;  /* of the plot, in tenths */
-  size_t *columns;    /* most bytes live, one entry for each pixel */
+  size_t *columns;    /* by pixel: maximum live bytes */
   size_t column_count;
 } painter;
 
@@ -95,7 +95,7 @@ static void measure_items(painter *p) {
 static int compare_events(const void *left, const void *right) {
   const live_event *a = left, *b = right;
   if (a->time != b->time) return a->time < b->time ? -1 : 1;
-  return (int)a->begins - (int)b->begins; /* what ends at a time makes room for what begins there */
+  return (int)a->begins - (int)b->begins; /* at the same time, items end before others begin */
 }
 
 static void raise_columns(painter *p, uint64_t from, uint64_t to, size_t live) {
@@ -139,7 +139,7 @@ static rondo_status measure_live(painter *p) {
 
 /* Axes ------------------------------------------------------------------------------------------------------------- */
 
-/* A power of two of bytes between ticks. */
+/* The distance of ticks: a power of two of bytes. */
 static double byte_tick(double top) {
   double tick = 1;
   while (top / tick > MAX_TICKS) tick *= 2;
@@ -163,7 +163,7 @@ static void add_byte_ticks(painter *p) {
   }
 }
 
-/* 1, 2 or 5 times a power of ten of steps between ticks. */
+/* The distance of ticks: 1, 2 or 5 times a power of ten of steps. */
 static uint64_t step_tick(uint64_t steps) {
   for (uint64_t power = 1;; power *= 10)
     for (uint64_t factor = 1; factor < 10; factor = factor == 1 ? 2 : factor + 3)
@@ -206,7 +206,7 @@ static void add_line(painter *p, const char *class, size_t bytes) {
   rondo_text_add(p->text, "<path class=\"%s\" d=\"M%d %dh%d\"/>\n", class, LEFT, y, p->width);
 }
 
-/* One entry of the head's second line: a sample of its line, what it is, how much. Returns where the next begins. */
+/* Adds an entry of the legend: a sample of the line, its name and its bytes. Returns the position of the next entry. */
 static int add_key(painter *p, int x, const char *class, const char *name, size_t bytes) {
   const int y = 40 * UNIT;
   const char *printed = RONDO_SIZE(bytes);
@@ -230,7 +230,7 @@ static void add_head(painter *p) {
 
 /* Items ------------------------------------------------------------------------------------------------------------ */
 
-/* By the logarithm of the size, between the smallest and the largest. */
+/* The colour of an item, by the logarithm of its size between the smallest and the largest. */
 static int size_class(const painter *p, size_t bytes) {
   const int least = 63 - __builtin_clzll(p->least), most = 63 - __builtin_clzll(p->most);
   const int level = 63 - __builtin_clzll(bytes);
@@ -285,13 +285,13 @@ static box item_box(const painter *p, size_t item) {
   return box_of(p, of->lower, of->upper, p->picture->offsets[item], of->bytes);
 }
 
-/* Name, and size below it, as far as they fit. */
+/* The length of the item's name, or of its number. */
 static size_t name_length(const painter *p, size_t item) {
   const char *const *names = p->picture->names;
   return names != NULL && names[item] != NULL ? strlen(names[item]) : (size_t)snprintf(NULL, 0, "%zu", item);
 }
 
-/* A name that fits, or enough of it to tell something. */
+/* Adds the name and below it the size, if they fit. A long name is cut if enough of it remains. */
 static void add_label(painter *p, size_t item) {
   const box b = item_box(p, item);
   const int room = (b.width - 8 * UNIT) / CHARACTER;
@@ -418,7 +418,7 @@ void rondo_picture_add(rondo_text *text, const rondo_picture *picture, bool with
 static rondo_status check_pixels(const char *what, uint32_t pixels) {
   if (pixels == 0 || (pixels >= MIN_PIXELS && pixels <= MAX_PIXELS)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                    "rondo_plan_to_svg: a %s of %u pixels: ask for %d to %d, or 0", what, pixels, MIN_PIXELS,
+                    "rondo_plan_to_svg: %s is %u pixels: give %d to %d, or 0 for the default", what, pixels, MIN_PIXELS,
                     MAX_PIXELS);
 }
 
