@@ -232,7 +232,6 @@ static bool is_touched(const rondo_recorder *recorder, const void *address, size
 
 /* Names the slots and allocations that the host may have accessed. Several may share a page. */
 static void name_touched(const rondo_recorder *recorder, const rondo_graph *graph, char *out, size_t capacity) {
-  char bytes[RONDO_SIZE_TEXT];
   size_t length = 0;
   out[0] = '\0';
   for (size_t i = 0; i < recorder->slots.count && length < capacity; i++)
@@ -246,7 +245,7 @@ static void name_touched(const rondo_recorder *recorder, const rondo_graph *grap
     const bool has_name = params->as.alloc.name[0] != '\0';
     length += (size_t)snprintf(out + length, capacity - length, "%sallocation%s%.40s%s of %s",
                                length == 0 ? "" : " or ", has_name ? " '" : "", params->as.alloc.name,
-                               has_name ? "'" : "", rondo_size_text(bytes, params->as.alloc.bytes));
+                               has_name ? "'" : "", RONDO_SIZE(params->as.alloc.bytes));
   }
 }
 
@@ -265,11 +264,10 @@ static rondo_status give_up_for_access(rondo_recorder *recorder, const rondo_gra
 static rondo_status back_arena(rondo_recorder *recorder, size_t need) {
   const uint64_t most = recorder->tree->options.max_bytes;
   if (most != 0 && need > most) {
-    char asked[RONDO_SIZE_TEXT], bound[RONDO_SIZE_TEXT];
     return rondo_recorder_give_up(
         recorder, RONDO_SKIP_MEMORY_LIMIT, false,
         "with the live outputs of the path it needs %s of the arena, whose limit is %s (rondo_tree_options.max_bytes)",
-        rondo_size_text(asked, need), rondo_size_text(bound, most));
+        RONDO_SIZE(need), RONDO_SIZE(most));
   }
   if (need > recorder->made->arena_end) recorder->made->arena_end = need;
   const rondo_status status = rondo_arena_back(recorder->tree->arena, need);
@@ -463,7 +461,6 @@ static bool is_output(const rondo_call *call, const void *address) {
 /* The memory that the body left in the arena must be exactly its fresh outputs. */
 static rondo_status check_left(rondo_recorder *recorder, const rondo_call *call) {
   size_t fresh = 0, left = 0;
-  char bytes[RONDO_SIZE_TEXT];
   for (size_t i = 0; i < call->outputs.count; i++) fresh += call->outputs.items[i].output.kind == RONDO_OUTPUT_FRESH;
   for (size_t i = recorder->path_blocks + recorder->slots.count; i < recorder->blocks.count; i++) {
     const rondo_arena_block *block = &recorder->blocks.items[i];
@@ -473,7 +470,7 @@ static rondo_status check_left(rondo_recorder *recorder, const rondo_call *call)
         recorder, RONDO_SKIP_KEPT_MEMORY, true,
         "its body allocated %s, but neither freed it (rondo_free_async) nor created it as an output "
         "(rondo_call_output)",
-        rondo_size_text(bytes, block->bytes));
+        RONDO_SIZE(block->bytes));
   }
   if (left == fresh) return RONDO_OK;
   return rondo_recorder_give_up(recorder, RONDO_SKIP_CHANGED, true, "its body freed one of its outputs");
