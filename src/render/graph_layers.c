@@ -330,13 +330,13 @@ static void place_all(placer *p) {
 /* Stores the positions, moved so that the leftmost edge is at 0. */
 static void store_positions(const placer *p) {
   rondo_layers *layers = p->ordering->layers;
-  double least = INFINITY, most = -INFINITY;
+  double left = INFINITY, right = -INFINITY;
   for (uint32_t i = 0; i < layers->vertex_count; i++) {
-    least = fmin(least, p->x[i] - width_of(p, i) / 2);
-    most = fmax(most, p->x[i] + width_of(p, i) / 2);
+    left = fmin(left, p->x[i] - width_of(p, i) / 2);
+    right = fmax(right, p->x[i] + width_of(p, i) / 2);
   }
-  for (uint32_t i = 0; i < layers->vertex_count; i++) layers->x[i] = (int32_t)floor(p->x[i] - least + 0.5);
-  layers->width = (int32_t)ceil(most - least);
+  for (uint32_t i = 0; i < layers->vertex_count; i++) layers->x[i] = (int32_t)floor(p->x[i] - left + 0.5);
+  layers->width = (int32_t)ceil(right - left);
 }
 
 static uint32_t widest_row(const layer_order *o) {

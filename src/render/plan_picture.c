@@ -42,12 +42,12 @@ typedef struct live_event {
 typedef struct painter {
   rondo_text *text;
   const rondo_picture *picture;
-  uint64_t steps;     /* on the time axis */
-  double top;         /* bytes on the address axis */
-  size_t peak, bound; /* the end of the last item; maximum bytes live at once */
-  size_t least, most; /* bytes of the smallest and the largest item, except for 0 bytes */
-  int width, height;  /* of the plot, in tenths */
-  size_t *columns;    /* by pixel: maximum live bytes */
+  uint64_t steps;           /* on the time axis */
+  double top;               /* bytes on the address axis */
+  size_t peak, bound;       /* the end of the last item; maximum bytes live at once */
+  size_t smallest, largest; /* bytes of the smallest and the largest item, except for 0 bytes */
+  int width, height;        /* of the plot, in tenths */
+  size_t *columns;          /* by pixel: maximum live bytes */
   size_t column_count;
 } painter;
 
@@ -74,7 +74,7 @@ static uint64_t time_name(const painter *p, uint64_t step) {
 static void measure_items(painter *p) {
   const rondo_plan_problem *problem = p->picture->problem;
   p->steps = 1;
-  p->least = SIZE_MAX;
+  p->smallest = SIZE_MAX;
   for (size_t i = 0; i < problem->count; i++) {
     const rondo_plan_item *item = &problem->items[i];
     const uint64_t end = item->upper == RONDO_PLAN_FOREVER ? (uint64_t)item->lower + 1 : item->upper;
@@ -83,8 +83,8 @@ static void measure_items(painter *p) {
     size_t last = 0;
     if (!rondo_checked_add(p->picture->offsets[i], item->bytes, &last)) last = SIZE_MAX;
     if (last > p->peak) p->peak = last;
-    if (item->bytes > p->most) p->most = item->bytes;
-    if (item->bytes < p->least) p->least = item->bytes;
+    if (item->bytes > p->largest) p->largest = item->bytes;
+    if (item->bytes < p->smallest) p->smallest = item->bytes;
   }
   if (problem->order != NULL && problem->order->node_count > p->steps) p->steps = problem->order->node_count;
   p->top = p->peak == 0 ? 1 : (double)p->peak;
@@ -232,15 +232,15 @@ static void add_head(painter *p) {
 
 /* The colour of an item, by the logarithm of its size between the smallest and the largest. */
 static int size_class(const painter *p, size_t bytes) {
-  const int least = 63 - __builtin_clzll(p->least), most = 63 - __builtin_clzll(p->most);
+  const int smallest = 63 - __builtin_clzll(p->smallest), largest = 63 - __builtin_clzll(p->largest);
   const int level = 63 - __builtin_clzll(bytes);
-  return most == least ? SIZE_CLASSES / 2 : (level - least) * (SIZE_CLASSES - 1) / (most - least);
+  return largest == smallest ? SIZE_CLASSES / 2 : (level - smallest) * (SIZE_CLASSES - 1) / (largest - smallest);
 }
 
-static void add_name(painter *p, size_t item, size_t most) {
+static void add_name(painter *p, size_t item, size_t max_bytes) {
   const char *const *names = p->picture->names;
   if (names != NULL && names[item] != NULL) {
-    rondo_text_add_markup(p->text, names[item], most);
+    rondo_text_add_markup(p->text, names[item], max_bytes);
   } else {
     rondo_text_add(p->text, "%zu", item);
   }

@@ -262,12 +262,12 @@ static rondo_status give_up_for_access(rondo_recorder *recorder, const rondo_gra
 
 /* Backs the arena with memory for the recording, within the tree's limit. */
 static rondo_status back_arena(rondo_recorder *recorder, size_t need) {
-  const uint64_t most = recorder->tree->options.max_bytes;
-  if (most != 0 && need > most) {
+  const uint64_t limit = recorder->tree->options.max_bytes;
+  if (limit != 0 && need > limit) {
     return rondo_recorder_give_up(
         recorder, RONDO_SKIP_MEMORY_LIMIT, false,
         "with the live outputs of the path it needs %s of the arena, whose limit is %s (rondo_tree_options.max_bytes)",
-        RONDO_SIZE(need), RONDO_SIZE(most));
+        RONDO_SIZE(need), RONDO_SIZE(limit));
   }
   if (need > recorder->made->arena_end) recorder->made->arena_end = need;
   const rondo_status status = rondo_arena_back(recorder->tree->arena, need);
