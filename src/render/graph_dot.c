@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A graph as text for Graphviz. Nodes come by number and edges by their two ends, so that one graph always gives one
- * text. A child graph is a cluster around its node; what is in it is named by the numbers on the way there: n3_1 is
- * node 1 of the child graph of node 3. Names are escaped as in JSON, which DOT reads the same way, and cut when long.
+ * A graph as text for Graphviz. Nodes are sorted by number and edges by their ends, so the same graph always gives the
+ * same text. A child graph is a cluster around its node. The name of a node contains the numbers of the nodes around
+ * it: n3_1 is node 1 of the child graph of node 3. Names are escaped as in JSON, which DOT also reads, and long ones
+ * are cut.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -19,7 +20,7 @@ typedef struct dot_writer {
   bool with_addresses;
 } dot_writer;
 
-/* Where the writer is: the path that names start with, and the depth to indent by. */
+/* The current graph: the prefix of the names of its nodes, and its indentation. */
 typedef struct dot_position {
   char path[PATH_BYTES];
   int indent;
@@ -38,7 +39,7 @@ static const char *shape_of(rondo_node_kind kind) {
 
 static void add_nodes(dot_writer *writer, const rondo_graph *graph, const dot_position *position);
 
-/* The cluster of a child node; its own node is in it already. */
+/* Adds the rest of a child node's cluster, which contains the node itself already. */
 static void add_inside(dot_writer *writer, const rondo_graph *child, uint32_t slot, const dot_position *position) {
   dot_position inside = {.indent = position->indent};
   snprintf(inside.path, sizeof inside.path, "%.*s%" PRIu32 "_", PATH_BYTES - 12, position->path, slot);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Draws graphs. Coordinates are whole pixels. The colour of a node is its kind, which its tooltip also names. Critical
- * and faulty nodes have another outline. In the form with edges, a node is a box with its name above its kind and time.
+ * Draws graphs. Coordinates are whole pixels. The colour of a node shows its kind, which its tooltip also names.
+ * Critical and faulty nodes have a different outline. In the form with edges, a node is a box with its name, kind and
+ * time.
  */
 #include "render/graph_drawing.h"
 
@@ -127,7 +128,7 @@ static int32_t top_of(const rondo_layers *layers, uint32_t vertex) {
   return (int32_t)layers->layer[vertex] * LAYER_HEIGHT + MARGIN;
 }
 
-/* From below one position to above another, straight or in a soft bend. */
+/* Draws a line from below one vertex to above another, straight or curved. */
 static void add_stretch(painter *p, const rondo_layers *layers, uint32_t from, uint32_t to) {
   const int32_t begin = top_of(layers, from) + BOX_HEIGHT, end = top_of(layers, to), middle = (begin + end) / 2;
   const int32_t x = x_of(layers, to);
@@ -204,13 +205,13 @@ static rondo_status add_layers(painter *p, const rondo_layers_input *input) {
 
 /* As cells --------------------------------------------------------------------------------------------------------- */
 
-/* Nodes in the order in which they can run, those of one depth together. */
+/* The layout of the form with cells: nodes in an order in which they can run, grouped by depth. */
 typedef struct cell_grid {
   uint32_t *depth, *sorted; /* of each vertex; vertices by depth */
   uint32_t *depth_start;    /* one for each depth, and the end */
   uint32_t depths;
   int32_t x, y, lowest; /* where the next cell goes; the lowest of the line */
-  size_t room;
+  size_t capacity;
 } cell_grid;
 
 static void sort_by_depth(const painter *p, cell_grid *grid) {
@@ -227,7 +228,7 @@ static void sort_by_depth(const painter *p, cell_grid *grid) {
   grid->depth_start[0] = 0;
 }
 
-/* Begins another line when the columns of a depth do not fit, unless they fit in none. */
+/* Begins a new line if the columns of a depth do not fit into this one, unless they fit into no line. */
 static void begin_line_if_full(cell_grid *grid, uint32_t nodes) {
   const uint32_t columns = (nodes + ROWS - 1) / ROWS;
   if (grid->x == MARGIN || grid->x + (int32_t)(columns > 80 ? 1 : columns) * CELL_STEP <= LINE_WIDTH) return;
@@ -249,11 +250,11 @@ static void add_cell(painter *p, uint32_t vertex, int32_t x, int32_t y) {
   rondo_text_add(p->text, "</path>\n");
 }
 
-/* Lays out one depth from where the grid is, and draws it when `draw`. */
+/* Lays out the next depth, and draws it if `draw`. */
 static void add_depth(painter *p, cell_grid *grid, uint32_t depth, bool draw) {
   const uint32_t first = grid->depth_start[depth], nodes = grid->depth_start[depth + 1] - first;
   begin_line_if_full(grid, nodes);
-  for (uint32_t i = 0; i < nodes && grid->room > 0; i++, grid->room--) {
+  for (uint32_t i = 0; i < nodes && grid->capacity > 0; i++, grid->capacity--) {
     if (i > 0 && i % ROWS == 0) grid->x += CELL_STEP;
     if (grid->x + CELL > LINE_WIDTH + MARGIN) {
       grid->x = MARGIN;
@@ -269,8 +270,8 @@ static void add_depth(painter *p, cell_grid *grid, uint32_t depth, bool draw) {
 static void add_depths(painter *p, cell_grid *grid, bool draw) {
   grid->x = grid->y = MARGIN;
   grid->lowest = MARGIN;
-  grid->room = p->drawing->max_cells;
-  for (uint32_t i = 0; i < grid->depths && grid->room > 0; i++) add_depth(p, grid, i, draw);
+  grid->capacity = p->drawing->max_cells;
+  for (uint32_t i = 0; i < grid->depths && grid->capacity > 0; i++) add_depth(p, grid, i, draw);
 }
 
 static rondo_status add_cells(painter *p) {

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The layout has three steps. A node's layer is the length of the longest path to it. The order within the layers comes
- * from sweeps downwards and upwards, which sort each layer by the mean position of its neighbours in the layer before
- * (Sugiyama's barycentres); the order with the fewest crossings is kept. Counting crossings takes, for each edge, the
- * logarithm of the layer's width (W. Barth, P. Mutzel, M. Juenger, "Simple and efficient bilayer cross counting", JGAA
- * 8 (2004)). Last come the positions. One thread per layout.
+ * The layout has three steps:
+ * 1. Layers. The layer of a node is the length of the longest path to it.
+ * 2. Order. Sweeps downwards and upwards sort each layer by the mean position of the neighbours in the previous layer
+ *    (Sugiyama's barycentres). The order with the fewest crossings is kept. Counting crossings takes O(log n) for each
+ *    edge and n vertices in a layer (W. Barth, P. Mutzel, M. Juenger, "Simple and efficient bilayer cross counting",
+ * JGAA 8 (2004)).
+ * 3. Positions.
+ * Thread-compatible.
  */
 #include "render/graph_layers.h"
 
@@ -16,16 +19,16 @@
 
 enum { MAX_SWEEPS = 16, PATIENCE = 4 /* sweeps without fewer crossings */ };
 
-/* The neighbours of vertex i in one direction are items[start[i] .. start[i + 1]). */
+/* The neighbours of vertex i in one direction are items[start[i]] to items[start[i + 1] - 1]. */
 typedef struct neighbour_lists {
   uint32_t *start, *items;
 } neighbour_lists;
 
 typedef struct layer_order {
   rondo_layers *layers;
-  uint32_t link_count; /* between vertices of neighbouring layers */
+  uint32_t link_count; /* a link is a part of an edge, between two neighbouring layers */
   neighbour_lists above, below;
-  uint32_t *row_start; /* layer l has the vertices row[row_start[l] .. row_start[l + 1]), from the left */
+  uint32_t *row_start; /* the vertices of layer l are row[row_start[l]] to row[row_start[l + 1] - 1], from the left */
   uint32_t *row;
   uint32_t *position; /* of each vertex in its layer */
 } layer_order;
@@ -36,7 +39,7 @@ static uint32_t edge_count_of(const rondo_layers_input *input) {
   return input->node_count == 0 ? 0 : input->start[input->node_count];
 }
 
-/* Nodes without dependencies are directly above their first dependent. */
+/* Nodes without dependencies are in the layer above their first dependent. */
 static void find_layers(const rondo_layers_input *input, bool *has_above, uint32_t *layer) {
   for (uint32_t i = 0; i < input->node_count; i++) {
     for (uint32_t e = input->start[i]; e < input->start[i + 1]; e++) {
@@ -53,7 +56,7 @@ static void find_layers(const rondo_layers_input *input, bool *has_above, uint32
   }
 }
 
-/* `layer` has room for the nodes, zeroed. */
+/* `layer` is zeroed. */
 static rondo_status layer_nodes(const rondo_allocator *allocator, const rondo_layers_input *input, uint32_t *layer) {
   bool *has_above;
   RONDO_TRY(rondo_allocate_items(allocator, input->node_count, sizeof *has_above, &has_above));
@@ -82,7 +85,7 @@ rondo_status rondo_layers_count(const rondo_allocator *allocator, const rondo_la
 
 /* Links between neighbouring layers -------------------------------------------------------------------------------- */
 
-/* Calls `link` for each pair of vertices in neighbouring layers that an edge connects; gives the bends their layers. */
+/* Calls `link` for each link of each edge, and sets the layers of bends. */
 static void walk_links(layer_order *o, void (*link)(layer_order *o, uint32_t from, uint32_t to)) {
   rondo_layers *layers = o->layers;
   const rondo_layers_input *input = &layers->input;
@@ -107,7 +110,7 @@ static void count_link(layer_order *o, uint32_t from, uint32_t to) {
   o->above.start[to + 1]++;
 }
 
-/* start[i] is where the next one goes, and in the end where vertex i + 1 begins. */
+/* start[i] is the position of the next neighbour of i. At the end it is the beginning of vertex i + 1. */
 static void add_link(layer_order *o, uint32_t from, uint32_t to) {
   o->below.items[o->below.start[from]++] = to;
   o->above.items[o->above.start[to]++] = from;
@@ -132,7 +135,7 @@ static void link_vertices(layer_order *o) {
   move_back(o->above.start, count);
 }
 
-/* Rows in the order of the vertices. */
+/* Fills the rows in the order of the vertices. */
 static void fill_rows(layer_order *o) {
   const rondo_layers *layers = o->layers;
   for (uint32_t i = 0; i < layers->vertex_count; i++) o->row_start[layers->layer[i] + 1]++;
@@ -202,7 +205,7 @@ static void sweep(orderer *w, bool downwards) {
     sort_row(w, downwards ? i : count - 1 - i, downwards ? &w->ordering->above : &w->ordering->below);
 }
 
-/* Of the links, taken from the left above, how many end left of an earlier one. */
+/* Counts the pairs of links whose ends below are in the reverse order of their ends above, with a Fenwick tree. */
 static uint64_t count_inversions(orderer *w, uint32_t links, uint32_t positions) {
   uint64_t crossings = 0;
   memset(w->tree, 0, (positions + 1) * sizeof *w->tree);
@@ -249,15 +252,15 @@ static void find_order(orderer *w) {
 
 /* Positions -------------------------------------------------------------------------------------------------------- */
 
-/* Each vertex stands as near as possible to the mean of its neighbours in the layer before, in the sense of least
- * squares, with no two closer than their widths allow. That is an isotonic regression once the widths are taken out,
- * solved exactly by pooling neighbours that violate the order (R. E. Barlow, D. J. Bartholomew, J. M. Bremner, H. D.
- * Brunk, "Statistical inference under order restrictions", 1972). Layers are placed downwards and upwards a few times.
- * Bends weigh more, so that long edges are straight. */
+/* Each vertex is as near as possible to the mean of its neighbours in the previous layer, in the sense of least
+ * squares, while widths and gaps are respected. After subtracting the widths, this is an isotonic regression, which is
+ * solved exactly by pooling adjacent vertices that violate the order (R. E. Barlow, D. J. Bartholomew, J. M. Bremner,
+ * H. D. Brunk, "Statistical inference under order restrictions", 1972). A few sweeps go downwards and upwards. Bends
+ * weigh more, so that long edges are straight. */
 
 enum { PLACE_SWEEPS = 9, BEND_WEIGHT = 6 };
 
-/* Neighbours that stand as close as they may. */
+/* Adjacent vertices with no free space between them. */
 typedef struct pool {
   double mean, weight;
   uint32_t count;
@@ -286,7 +289,7 @@ static void add_neighbours(const placer *p, const neighbour_lists *toward, uint3
 
 typedef enum direction { DOWNWARDS, UPWARDS, BOTH } direction;
 
-/* The desired position of a vertex. */
+/* The mean position of the neighbours. */
 static double wish_of(const placer *p, uint32_t vertex, direction to) {
   double sum = 0, count = 0;
   if (to != UPWARDS) add_neighbours(p, &p->ordering->above, vertex, &sum, &count);
@@ -324,16 +327,16 @@ static void place_all(placer *p) {
   }
 }
 
-/* Moves all so that it begins at 0. */
+/* Stores the positions, moved so that the leftmost edge is at 0. */
 static void store_positions(const placer *p) {
   rondo_layers *layers = p->ordering->layers;
-  double least = INFINITY, most = -INFINITY;
+  double left = INFINITY, right = -INFINITY;
   for (uint32_t i = 0; i < layers->vertex_count; i++) {
-    least = fmin(least, p->x[i] - width_of(p, i) / 2);
-    most = fmax(most, p->x[i] + width_of(p, i) / 2);
+    left = fmin(left, p->x[i] - width_of(p, i) / 2);
+    right = fmax(right, p->x[i] + width_of(p, i) / 2);
   }
-  for (uint32_t i = 0; i < layers->vertex_count; i++) layers->x[i] = (int32_t)floor(p->x[i] - least + 0.5);
-  layers->width = (int32_t)ceil(most - least);
+  for (uint32_t i = 0; i < layers->vertex_count; i++) layers->x[i] = (int32_t)floor(p->x[i] - left + 0.5);
+  layers->width = (int32_t)ceil(right - left);
 }
 
 static uint32_t widest_row(const layer_order *o) {
@@ -411,7 +414,7 @@ static void free_ordering(layer_order *o) {
   rondo_release(allocator, o->position, o->layers->vertex_count, sizeof *o->position);
 }
 
-/* Asserts the invariant of an ordering: each vertex occurs once, in its own layer, at its position. */
+/* Asserts the invariant of an order: each vertex occurs once, in its layer, at its position. */
 static void check_order(const layer_order *o) {
   for (uint32_t l = 0; l < o->layers->layer_count; l++) {
     assert(o->row_start[l] <= o->row_start[l + 1]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Layers for drawing a graph, numbers only (K. Sugiyama, S. Tagawa, M. Toda, "Methods for visual understanding of
- * hierarchical system structures", IEEE Trans. SMC 11 (1981)): each node in a layer below all it depends on, an edge
- * that passes layers bent once in each, few crossings, and everything near what it is connected with. The same input
- * gives the same result.
+ * The layout of a graph in layers (K. Sugiyama, S. Tagawa, M. Toda, "Methods for visual understanding of hierarchical
+ * system structures", IEEE Trans. SMC 11 (1981)). Each node is in a layer below all nodes that it depends on. An edge
+ * that passes layers has a bend in each of them. There are few crossings, and connected vertices are near each other.
+ * The same input always gives the same result.
  */
 #ifndef RONDO_RENDER_GRAPH_LAYERS_H
 #define RONDO_RENDER_GRAPH_LAYERS_H
@@ -18,18 +18,18 @@ typedef struct rondo_layers_input {
   uint32_t gap;           /* between neighbours in a layer */
 } rondo_layers_input;
 
-/* Places: the nodes, by number, and then the bends. */
+/* A vertex is a node or a bend. The nodes come first, by number. */
 typedef struct rondo_layers {
   rondo_allocator allocator;
   rondo_layers_input input;
   uint32_t layer_count, vertex_count;
   uint32_t *layer;      /* of each vertex */
-  uint32_t *bend_start; /* edge e bends at the vertices bend_start[e] to bend_start[e + 1], from above */
-  int32_t *x;           /* the middle of each vertex; the leftmost node begins at 0 */
+  uint32_t *bend_start; /* the bends of edge e are vertices bend_start[e] to bend_start[e + 1] - 1, from above */
+  int32_t *x;           /* the centre of each vertex; the leftmost edge is at 0 */
   int32_t width;
 } rondo_layers;
 
-/* How many vertices there will be: what the work of rondo_layers_make grows with, times its logarithm. */
+/* Counts the vertices. rondo_layers_make takes O(n log n) for n vertices. */
 RONDO_MUST_USE rondo_status rondo_layers_count(const rondo_allocator *allocator, const rondo_layers_input *input,
                                                uint64_t *out_vertices);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Draws a plan: address against time, one shape for each item, and below it the live bytes. Coordinates are whole
- * tenths of a pixel, so neither the locale nor the rounding of the C library affects the text. The colour shows the
- * size of an item. Items too small for a gap are drawn without one, and items too small to see keep a tenth of a pixel.
+ * Draws a plan: address against time, with one shape for each item, and below it the live bytes. Coordinates are
+ * integers in tenths of a pixel, so neither the locale nor the rounding of the C library affects the text. The colour
+ * shows the size of an item. Small items have no gap, and the smallest ones have the size of a tenth of a pixel.
  */
 #include "render/plan_picture.h"
 
@@ -22,11 +22,11 @@ enum {
   RIGHT = 20 * UNIT,
   TOP = 58 * UNIT,
   BOTTOM = 46 * UNIT,
-  STRIP = 72 * UNIT, /* the bytes that are live */
+  STRIP = 72 * UNIT, /* height of the curve of live bytes */
   STRIP_GAP = 22 * UNIT,
   GAP = 3,             /* on each side of an item */
-  GAP_FROM = 2 * UNIT, /* items of at least that much */
-  CHARACTER = 63,      /* width of one, about */
+  GAP_FROM = 2 * UNIT, /* smaller items have no gap */
+  CHARACTER = 63,      /* mean width */
   LINE = 14 * UNIT
 };
 enum { SIZE_CLASSES = 6, MAX_TICKS = 8, NAME_BYTES = 120, MIN_CUT = 10 };
@@ -42,12 +42,12 @@ typedef struct live_event {
 typedef struct painter {
   rondo_text *text;
   const rondo_picture *picture;
-  uint64_t steps;     /* on the time axis */
-  double top;         /* bytes on the address axis */
-  size_t peak, bound; /* where the items end; most bytes live at once */
-  size_t least, most; /* bytes of an item, those without bytes left out */
-  int width, height;  /* of the plot, in tenths */
-  size_t *columns;    /* most bytes live, one entry for each pixel */
+  uint64_t steps;           /* on the time axis */
+  double top;               /* bytes on the address axis */
+  size_t peak, bound;       /* the end of the last item; maximum bytes live at once */
+  size_t smallest, largest; /* bytes of the smallest and the largest item, except for 0 bytes */
+  int width, height;        /* of the plot, in tenths */
+  size_t *columns;          /* by pixel: maximum live bytes */
   size_t column_count;
 } painter;
 
@@ -74,7 +74,7 @@ static uint64_t time_name(const painter *p, uint64_t step) {
 static void measure_items(painter *p) {
   const rondo_plan_problem *problem = p->picture->problem;
   p->steps = 1;
-  p->least = SIZE_MAX;
+  p->smallest = SIZE_MAX;
   for (size_t i = 0; i < problem->count; i++) {
     const rondo_plan_item *item = &problem->items[i];
     const uint64_t end = item->upper == RONDO_PLAN_FOREVER ? (uint64_t)item->lower + 1 : item->upper;
@@ -83,8 +83,8 @@ static void measure_items(painter *p) {
     size_t last = 0;
     if (!rondo_checked_add(p->picture->offsets[i], item->bytes, &last)) last = SIZE_MAX;
     if (last > p->peak) p->peak = last;
-    if (item->bytes > p->most) p->most = item->bytes;
-    if (item->bytes < p->least) p->least = item->bytes;
+    if (item->bytes > p->largest) p->largest = item->bytes;
+    if (item->bytes < p->smallest) p->smallest = item->bytes;
   }
   if (problem->order != NULL && problem->order->node_count > p->steps) p->steps = problem->order->node_count;
   p->top = p->peak == 0 ? 1 : (double)p->peak;
@@ -95,7 +95,7 @@ static void measure_items(painter *p) {
 static int compare_events(const void *left, const void *right) {
   const live_event *a = left, *b = right;
   if (a->time != b->time) return a->time < b->time ? -1 : 1;
-  return (int)a->begins - (int)b->begins; /* what ends at a time makes room for what begins there */
+  return (int)a->begins - (int)b->begins; /* at the same time, items end before others begin */
 }
 
 static void raise_columns(painter *p, uint64_t from, uint64_t to, size_t live) {
@@ -139,7 +139,7 @@ static rondo_status measure_live(painter *p) {
 
 /* Axes ------------------------------------------------------------------------------------------------------------- */
 
-/* A power of two of bytes between ticks. */
+/* The distance of ticks: a power of two of bytes. */
 static double byte_tick(double top) {
   double tick = 1;
   while (top / tick > MAX_TICKS) tick *= 2;
@@ -163,7 +163,7 @@ static void add_byte_ticks(painter *p) {
   }
 }
 
-/* 1, 2 or 5 times a power of ten of steps between ticks. */
+/* The distance of ticks: 1, 2 or 5 times a power of ten of steps. */
 static uint64_t step_tick(uint64_t steps) {
   for (uint64_t power = 1;; power *= 10)
     for (uint64_t factor = 1; factor < 10; factor = factor == 1 ? 2 : factor + 3)
@@ -206,7 +206,7 @@ static void add_line(painter *p, const char *class, size_t bytes) {
   rondo_text_add(p->text, "<path class=\"%s\" d=\"M%d %dh%d\"/>\n", class, LEFT, y, p->width);
 }
 
-/* One entry of the head's second line: a sample of its line, what it is, how much. Returns where the next begins. */
+/* Adds an entry of the legend: a sample of the line, its name and its bytes. Returns the position of the next entry. */
 static int add_key(painter *p, int x, const char *class, const char *name, size_t bytes) {
   const int y = 40 * UNIT;
   const char *printed = RONDO_SIZE(bytes);
@@ -230,17 +230,17 @@ static void add_head(painter *p) {
 
 /* Items ------------------------------------------------------------------------------------------------------------ */
 
-/* By the logarithm of the size, between the smallest and the largest. */
+/* The colour of an item, by the logarithm of its size between the smallest and the largest. */
 static int size_class(const painter *p, size_t bytes) {
-  const int least = 63 - __builtin_clzll(p->least), most = 63 - __builtin_clzll(p->most);
+  const int smallest = 63 - __builtin_clzll(p->smallest), largest = 63 - __builtin_clzll(p->largest);
   const int level = 63 - __builtin_clzll(bytes);
-  return most == least ? SIZE_CLASSES / 2 : (level - least) * (SIZE_CLASSES - 1) / (most - least);
+  return largest == smallest ? SIZE_CLASSES / 2 : (level - smallest) * (SIZE_CLASSES - 1) / (largest - smallest);
 }
 
-static void add_name(painter *p, size_t item, size_t most) {
+static void add_name(painter *p, size_t item, size_t max_bytes) {
   const char *const *names = p->picture->names;
   if (names != NULL && names[item] != NULL) {
-    rondo_text_add_markup(p->text, names[item], most);
+    rondo_text_add_markup(p->text, names[item], max_bytes);
   } else {
     rondo_text_add(p->text, "%zu", item);
   }
@@ -285,13 +285,13 @@ static box item_box(const painter *p, size_t item) {
   return box_of(p, of->lower, of->upper, p->picture->offsets[item], of->bytes);
 }
 
-/* Name, and size below it, as far as they fit. */
+/* The length of the item's name, or of its number. */
 static size_t name_length(const painter *p, size_t item) {
   const char *const *names = p->picture->names;
   return names != NULL && names[item] != NULL ? strlen(names[item]) : (size_t)snprintf(NULL, 0, "%zu", item);
 }
 
-/* A name that fits, or enough of it to tell something. */
+/* Adds the name and below it the size, if they fit. A long name is cut if enough of it remains. */
 static void add_label(painter *p, size_t item) {
   const box b = item_box(p, item);
   const int room = (b.width - 8 * UNIT) / CHARACTER;
@@ -418,7 +418,7 @@ void rondo_picture_add(rondo_text *text, const rondo_picture *picture, bool with
 static rondo_status check_pixels(const char *what, uint32_t pixels) {
   if (pixels == 0 || (pixels >= MIN_PIXELS && pixels <= MAX_PIXELS)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                    "rondo_plan_to_svg: a %s of %u pixels: ask for %d to %d, or 0", what, pixels, MIN_PIXELS,
+                    "rondo_plan_to_svg: %s is %u pixels: give %d to %d, or 0 for the default", what, pixels, MIN_PIXELS,
                     MAX_PIXELS);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The picture of a plan, for the layers above: an SVG element for a page or, with its style, for a file of its own. The
- * same input always gives the same text.
+ * The picture of a plan as an SVG element, for a page or, with its style, for its own file. The same input always gives
+ * the same text.
  */
 #ifndef RONDO_RENDER_PLAN_PICTURE_H
 #define RONDO_RENDER_PLAN_PICTURE_H
@@ -17,7 +17,7 @@ typedef struct rondo_picture {
   const size_t *offsets;
   uint32_t width, height; /* pixels */
   const char *title;
-  const char *time_name;    /* what the steps are: "step", "node in order" */
+  const char *time_name;    /* the label of the time axis: "step" */
   const char *const *names; /* as in rondo_plan_picture_options */
   const uint64_t *times;
   size_t capacity;
@@ -25,11 +25,11 @@ typedef struct rondo_picture {
   const void *user;
 } rondo_picture;
 
-/* Adds the <svg> element, of the class "rondo-map"; `with_style` adds what it needs of CSS inside. Errors are the
- * text's. */
+/* Adds an <svg> element of the class "rondo-map". `with_style`: with its CSS rules inside. Errors are kept in the text.
+ */
 void rondo_picture_add(rondo_text *text, const rondo_picture *picture, bool with_style);
 
-/* The CSS rules for "rondo-map", once a page; both colour schemes. */
+/* Adds the CSS rules for "rondo-map" and both colour schemes. Call it once for a page. */
 void rondo_picture_add_style(rondo_text *text);
 
 #endif

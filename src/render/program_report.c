@@ -8,12 +8,13 @@
 #include "base/versioned_struct.h"
 #include "tensor/run/compiled.h"
 
-/* What the graph had before the step. */
+/* The number of nodes before the step. */
 static uint32_t nodes_before(const rondo_compiled *compiled, uint32_t step) {
   return step == 0 ? 0 : compiled->steps.items[step - 1].nodes_end;
 }
 
-/* Values that no node uses have no range. `ranges` has room for all; returns how many there are. */
+/* Makes a range for each value that a node uses. `ranges` has an element for each value. Returns the number of ranges.
+ */
 static size_t make_ranges(const rondo_compiled *compiled, const rondo_node *nodes, rondo_report_range *ranges) {
   size_t count = 0;
   for (size_t i = 0; i < compiled->held.count; i++) {
@@ -30,17 +31,17 @@ static size_t make_ranges(const rondo_compiled *compiled, const rondo_node *node
   return count;
 }
 
-/* The user's ranges, followed by those of the arena. */
+/* Adds ranges for the values in the arena to those of the user. */
 static rondo_status report_with(const rondo_compiled *compiled, rondo_report_options *options, const rondo_node *nodes,
                                 char **out_text) {
-  const size_t room = compiled->held.count + options->range_count;
+  const size_t capacity = compiled->held.count + options->range_count;
   rondo_report_range *ranges;
-  RONDO_TRY(rondo_allocate_items(&compiled->allocator, room, sizeof *ranges, &ranges));
+  RONDO_TRY(rondo_allocate_items(&compiled->allocator, capacity, sizeof *ranges, &ranges));
   if (options->range_count > 0) memcpy(ranges, options->ranges, options->range_count * sizeof *ranges);
   options->range_count += make_ranges(compiled, nodes, ranges + options->range_count);
   options->ranges = ranges;
   const rondo_status status = rondo_graph_report(compiled->graph, options, out_text);
-  rondo_release(&compiled->allocator, ranges, room, sizeof *ranges);
+  rondo_release(&compiled->allocator, ranges, capacity, sizeof *ranges);
   return status;
 }
 
@@ -65,10 +66,10 @@ rondo_status rondo_compiled_report(const rondo_compiled *compiled, const rondo_r
   size_t count = 0;
   rondo_node *nodes;
   RONDO_TRY(rondo_graph_nodes(compiled->graph, NULL, &count));
-  const size_t room = count;
-  RONDO_TRY(rondo_allocate_items(&compiled->allocator, room, sizeof *nodes, &nodes));
+  const size_t capacity = count;
+  RONDO_TRY(rondo_allocate_items(&compiled->allocator, capacity, sizeof *nodes, &nodes));
   rondo_status status = rondo_graph_nodes(compiled->graph, nodes, &count);
   if (status == RONDO_OK) status = report_with(compiled, &known, nodes, out_text);
-  rondo_release(&compiled->allocator, nodes, room, sizeof *nodes);
+  rondo_release(&compiled->allocator, nodes, capacity, sizeof *nodes);
   return status;
 }

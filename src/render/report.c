@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * rondo_graph_report: makes the model of the graph, then writes the page around its sections. The page is well-formed
- * XML as well as HTML, so that any parser can read it. Its colours are CSS variables, for light and dark. Its script
- * adds only what the page can do without: zooming, dragging, and showing neighbours and details. The script avoids the
- * characters that XML would need escaped.
+ * XML as well as HTML, so any parser can read it. Its colours are CSS variables, for light and dark. The page also
+ * works without its script, which adds zooming, dragging, neighbours and details. The script avoids characters that XML
+ * would need escaped.
  */
 #include <rondo/report.h>
 

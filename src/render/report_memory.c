@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The memory of a report: the address and lifetime of each allocation, the address space that they take together, and
- * the least that they need. Addresses come in groups, because memory that outlives its graph is elsewhere. The map
- * omits an unused range that is longer than all allocations together.
+ * The memory of a report: the address and lifetime of each allocation, the address range that they occupy, and the
+ * minimum that they need. Addresses form groups, because memory that outlives its graph is elsewhere. The map omits
+ * unused ranges that are longer than all allocations together.
  */
 #include <inttypes.h>
 
@@ -32,13 +32,13 @@ static rondo_status add_up(rondo_report_memory *m) {
   for (size_t i = 0; i < m->count; i++)
     if (!rondo_checked_add(sum, m->shown[i]->bytes, &sum))
       return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                        "rondo_graph_report: the bytes of %zu allocations do not add up in %zu bits", m->count,
+                        "rondo_graph_report: the sum of the bytes of %zu allocations exceeds %zu bits", m->count,
                         8 * sizeof(size_t));
   m->sum = sum;
   return RONDO_OK;
 }
 
-/* Offsets from the lowest address, without the long stretches between groups; allocations are in order of address. */
+/* Computes offsets from the lowest address, without the long unused ranges. Allocations are sorted by address. */
 static void find_offsets(rondo_report_memory *m) {
   uintptr_t base = 0, end = 0;
   for (size_t i = 0; i < m->count; i++) {
@@ -78,11 +78,11 @@ static rondo_status find_bound(rondo_report_memory *m) {
 
 rondo_status rondo_report_memory_make(const rondo_report_model *model, rondo_report_memory *out) {
   const rondo_allocator *allocator = &model->allocator;
-  const size_t room = model->allocations.count;
+  const size_t capacity = model->allocations.count;
   *out = (rondo_report_memory){.model = model};
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *out->shown, &out->shown));
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *out->items, &out->items));
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *out->offsets, &out->offsets));
+  RONDO_TRY(rondo_allocate_items(allocator, capacity, sizeof *out->shown, &out->shown));
+  RONDO_TRY(rondo_allocate_items(allocator, capacity, sizeof *out->items, &out->items));
+  RONDO_TRY(rondo_allocate_items(allocator, capacity, sizeof *out->offsets, &out->offsets));
   choose(out);
   if (out->count == 0) return RONDO_OK;
   RONDO_TRY(add_up(out));
@@ -93,10 +93,10 @@ rondo_status rondo_report_memory_make(const rondo_report_model *model, rondo_rep
 
 void rondo_report_memory_free(rondo_report_memory *m) {
   const rondo_allocator *allocator = &m->model->allocator;
-  const size_t room = m->model->allocations.count;
-  rondo_release(allocator, m->shown, room, sizeof *m->shown);
-  rondo_release(allocator, m->items, room, sizeof *m->items);
-  rondo_release(allocator, m->offsets, room, sizeof *m->offsets);
+  const size_t capacity = m->model->allocations.count;
+  rondo_release(allocator, m->shown, capacity, sizeof *m->shown);
+  rondo_release(allocator, m->items, capacity, sizeof *m->items);
+  rondo_release(allocator, m->offsets, capacity, sizeof *m->offsets);
 }
 
 /* The section ------------------------------------------------------------------------------------------------------ */

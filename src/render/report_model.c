@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Makes the model of a report. One walk through the graph and its children gives the list and its edges. Then times are
- * looked up, and dynamic programming along the list gives depths and the critical path.
+ * Makes the model of a report. A walk through the graph and its children makes the list of entries and its edges. Then
+ * times are looked up, and dynamic programming along the list computes depths and the critical path.
  */
 #include "render/report_model.h"
 
@@ -50,7 +50,7 @@ static rondo_status add_graph(rondo_report_model *m, const rondo_graph *graph, u
   return rondo_allocate_items(&m->allocator, slots, sizeof *kept->marks, &kept->marks);
 }
 
-/* The edges from the node around into the child's roots, and from its sinks out. */
+/* Adds edges from the child node's begin to the roots of the child graph, and from its sinks to the node's end. */
 static rondo_status tie_child(rondo_report_model *m, uint32_t index, uint32_t around_begin, uint32_t around_end) {
   const rondo_graph *graph = m->graphs.items[index].graph;
   bool is_empty = true;
@@ -135,19 +135,19 @@ static rondo_status note_times(rondo_report_model *m) {
 
 /* Paths ------------------------------------------------------------------------------------------------------------ */
 
-/* The longest path to each entry's end, by depth and by time. */
+/* The longest path to the end of each entry. */
 typedef struct longest {
   double *us;
-  uint32_t *before; /* the entry before on the critical path; RONDO_NO_NODE: none */
+  uint32_t *before; /* the previous entry on it; RONDO_NO_NODE: none */
 } longest;
 
-/* What a path through the entry is longer by. */
+/* The length that the entry adds to a path: its time, or 1 without times. */
 static double cost_of(const rondo_report_model *m, const rondo_report_node *node) {
   if (!node->runs) return 0;
   return m->timed ? node->us : 1;
 }
 
-/* `paths` has for each entry its predecessor, until the entry is visited. */
+/* Visits the entries in order. Before an entry is visited, `paths` has the longest path of its predecessors. */
 static void find_paths(rondo_report_model *m, const longest *paths) {
   size_t edge = 0;
   for (uint32_t i = 0; i < m->nodes.count; i++) {
@@ -165,7 +165,7 @@ static void find_paths(rondo_report_model *m, const longest *paths) {
   }
 }
 
-/* Where the longest path ends; RONDO_NO_NODE: nowhere. Adds up what is on it. */
+/* Finds the end of the longest path, and counts the nodes on it. RONDO_NO_NODE: there are no entries. */
 static uint32_t find_critical(rondo_report_model *m, const longest *paths) {
   uint32_t last = m->nodes.count == 0 ? RONDO_NO_NODE : 0;
   for (uint32_t i = 0; i < m->nodes.count; i++)
@@ -293,8 +293,8 @@ static rondo_status add_ranges(rondo_report_model *m) {
     made.free = m->graphs.items[m->nodes.items[last].graph].end[m->nodes.items[last].slot];
     if (made.free < made.alloc)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "rondo_graph_report: range %zu, '%s', lives from node %" PRIu32 " up to node %" PRIu32
-                        ", which runs earlier",
+                        "rondo_graph_report: range %zu, '%s', is from node %" PRIu32 " to node %" PRIu32
+                        ", which runs earlier: exchange the two",
                         i, made.name, rondo_node_number(range->first), rondo_node_number(range->last));
     RONDO_TRY(rondo_array_push(&m->allocator, &m->allocations, &made));
   }

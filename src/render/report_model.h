@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The content of a report before it is written: the graph and its children as one list of nodes in an order in which
- * they can run, with times, depths, the critical path, and the memory that is live between nodes. Reads the graph, and
- * owns the model. One thread.
+ * The content of a report before it is written: the graph and its children as one list of entries, in an order in which
+ * they can run, with times, depths, the critical path and the lifetimes of memory. A node has one entry. A child node
+ * has two, before and after the nodes of its child graph. Thread-compatible.
  */
 #ifndef RONDO_RENDER_REPORT_MODEL_H
 #define RONDO_RENDER_REPORT_MODEL_H
@@ -14,20 +14,20 @@
 #define RONDO_REPORT_KINDS (RONDO_NODE_FOREIGN + 1)
 #define RONDO_REPORT_PREFIX_BYTES 200
 
-/* The graph, or one that is a child somewhere in it. */
+/* The graph, or a child graph at any depth. */
 typedef struct rondo_report_graph {
   const rondo_graph *graph;
   uint32_t parent, parent_slot;           /* the child node; RONDO_NO_NODE: none */
   char prefix[RONDO_REPORT_PREFIX_BYTES]; /* "n", "n3_": node 1 is n1, n3_1 */
   uint32_t *order;                        /* slots, topological */
-  uint32_t *begin, *end;     /* by slot: entries in the list; two for a child node, around what is inside */
-  rondo_drawing_mark *marks; /* by slot */
+  uint32_t *begin, *end;                  /* by slot: entries in the list, which differ for a child node */
+  rondo_drawing_mark *marks;              /* by slot */
 } rondo_report_graph;
 
 /* An entry of the list. */
 typedef struct rondo_report_node {
   uint32_t graph, slot;
-  bool runs; /* not a child node's begin or end */
+  bool runs; /* it is not the begin or end of a child node */
   bool timed;
   double us; /* 0 when not timed */
   uint32_t depth;
@@ -37,27 +37,27 @@ typedef struct rondo_report_edge {
   uint32_t from, to;
 } rondo_report_edge;
 
-/* Bytes that are live from the begin of one node to that of another. */
+/* Memory that is live from the begin of one node to the begin of another. */
 typedef struct rondo_report_allocation {
   const char *name;
   const void *address;
   size_t bytes;
-  uint32_t alloc, free; /* entries in the list; free is RONDO_NO_NODE when nothing frees it */
-  bool is_range;        /* the user's: until `free` has ended */
+  uint32_t alloc, free; /* entries in the list; free is RONDO_NO_NODE if no node frees it */
+  bool is_range;        /* a range of the user, which is live until `free` has ended */
 } rondo_report_allocation;
 
 typedef struct rondo_report_model {
   rondo_allocator allocator;
   const rondo_report_options *options;
-  RONDO_ARRAY(rondo_report_graph) graphs; /* a graph before its children; [0] is the whole */
+  RONDO_ARRAY(rondo_report_graph) graphs; /* a graph precedes its children; the first is the whole graph */
   RONDO_ARRAY(rondo_report_node) nodes;
-  RONDO_ARRAY(rondo_report_edge) edges;                       /* between entries of the list, by `from` */
-  RONDO_ARRAY(rondo_report_allocation) allocations;           /* by address */
+  RONDO_ARRAY(rondo_report_edge) edges;                       /* between entries, sorted by `from` */
+  RONDO_ARRAY(rondo_report_allocation) allocations;           /* sorted by address */
   size_t of_kind[RONDO_REPORT_KINDS], node_count, edge_count; /* of all graphs */
-  uint32_t depth, width;                                      /* nodes on the longest path; most nodes at one depth */
+  uint32_t depth, width; /* nodes on the longest path; maximum nodes at one depth */
   bool timed;
   double total_us, critical_us, longest_us;
-  size_t critical_count; /* nodes on the critical path; where that is all of them, none is marked */
+  size_t critical_count; /* nodes on the critical path; if all nodes are on it, none is marked */
 } rondo_report_model;
 
 /* Freed by rondo_report_model_free, also after a failure. Errors: CYCLE; UNKNOWN_NODE (a time or range of a node that
@@ -66,14 +66,14 @@ RONDO_MUST_USE rondo_status rondo_report_model_make(const rondo_graph *graph, co
                                                     rondo_report_model *out);
 void rondo_report_model_free(rondo_report_model *model);
 
-/* "12.3 \xC2\xB5s", or from 1000 microseconds on "4.56 ms" with so many decimals. RONDO_REPORT_TIME makes a buffer that
- * lives as long as the block around it. */
+/* "12.3 \xC2\xB5s", or "4.56 ms" for 1000 microseconds and more. RONDO_REPORT_TIME makes a buffer that exists until the
+ * end of the enclosing block. */
 #define RONDO_REPORT_TIME_TEXT 32
 #define RONDO_REPORT_TIME(us, ms_decimals) \
   rondo_report_time_text((char[RONDO_REPORT_TIME_TEXT]){""}, (us), (ms_decimals))
 const char *rondo_report_time_text(char out[RONDO_REPORT_TIME_TEXT], double us, int ms_decimals);
 
-/* The index in the list of the begin of a node of the user's graph; UNKNOWN_NODE, naming `what`. */
+/* Finds the first entry of a node. UNKNOWN_NODE, with a message that names `what`: no graph of the report has it. */
 RONDO_MUST_USE rondo_status rondo_report_find(const rondo_report_model *model, const char *what, rondo_node node,
                                               uint32_t *out_entry);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The parts of a report's page. Each is written into one growing text, which keeps the first error.
+ * The parts of a report's page. All are added to one text, which keeps the first error.
  */
 #ifndef RONDO_RENDER_REPORT_PARTS_H
 #define RONDO_RENDER_REPORT_PARTS_H
@@ -9,12 +9,12 @@
 #include "render/node_details.h"
 #include "render/report_model.h"
 
-/* The most that a page holds. The page says how much was left out. */
+/* Limits of a page. The page says how much it leaves out. */
 #define RONDO_REPORT_MAX_DRAWN 20000
 #define RONDO_REPORT_MAX_LISTED 2000
 #define RONDO_REPORT_MAX_ALLOCATIONS 20000
 
-/* A name, escaped and cut, in a buffer that lives as long as the block around it. */
+/* A name, escaped and cut, in a buffer that exists until the end of the enclosing block. */
 #define RONDO_REPORT_NAME_BYTES RONDO_DETAILS_HTML_NAME_BYTES
 #define RONDO_REPORT_NAME(name)                                             \
   rondo_markup_text((char[RONDO_MARKUP_TEXT(RONDO_REPORT_NAME_BYTES)]){""}, \
@@ -22,23 +22,16 @@
 
 /* One node --------------------------------------------------------------------------------------------------------- */
 
-/* "kernel saxpy (node 3.1)", and after a colon its parameters, dependencies and time. `brief` leaves out most pointers.
- */
-void rondo_report_add_node(rondo_text *text, const rondo_report_model *model, uint32_t entry, bool brief);
-
-/* The parameters alone: "4 x 1 x 1 blocks, reads 0x7f00". */
-void rondo_report_add_parameters(rondo_text *text, const rondo_report_model *model, uint32_t entry, bool brief);
-
-/* "3.1": the numbers from the outermost graph on. */
+/* Adds the number of a node with those of the child nodes around it: "3.1". */
 void rondo_report_add_number(rondo_text *text, const rondo_report_model *model, uint32_t graph, uint32_t slot);
 
 /* Memory (report_memory.c) ----------------------------------------------------------------------------------------- */
 
-/* The address and lifetime of each allocation, the address space that they take, and the least that they need. */
+/* The address and lifetime of each allocation, the address range that they occupy, and the minimum that they need. */
 typedef struct rondo_report_memory {
   const rondo_report_model *model;
-  rondo_plan_item *items; /* one for each allocation that is shown; lifetimes are entries in the list of nodes */
-  size_t *offsets;        /* from the lowest address on, without the long gaps in the address space */
+  rondo_plan_item *items; /* by shown allocation; lifetimes are entries of the list */
+  size_t *offsets;        /* from the lowest address, without long unused ranges */
   const rondo_report_allocation **shown;
   size_t count, left_out, without_address;
   uint64_t sum;

@@ -25,7 +25,8 @@ void rondo_report_add_number(rondo_text *text, const rondo_report_model *model, 
   rondo_text_add(text, "%" PRIu32, slot);
 }
 
-void rondo_report_add_parameters(rondo_text *text, const rondo_report_model *model, uint32_t entry, bool brief) {
+/* Adds the parameters of a node: "4 x 1 x 1 blocks, reads 0x7f00". */
+static void add_parameters(rondo_text *text, const rondo_report_model *model, uint32_t entry, bool brief) {
   const rondo_node_details details = {.text = text,
                                       .with_addresses = !model->options->no_addresses,
                                       .most_parameters = brief ? BRIEF_PARAMETERS : RONDO_MAX_PARAMETERS};
@@ -39,14 +40,15 @@ static void add_dependency_list(rondo_text *text, const rondo_slots *dependencie
     rondo_text_add(text, " and %zu more", dependencies->count - MAX_DEPENDENCIES);
 }
 
-void rondo_report_add_node(rondo_text *text, const rondo_report_model *model, uint32_t entry, bool brief) {
+/* Adds "kernel saxpy (node 3.1): ", then its parameters, dependencies and time. `brief` leaves out most pointers. */
+static void add_node(rondo_text *text, const rondo_report_model *model, uint32_t entry, bool brief) {
   const rondo_report_node *node = &model->nodes.items[entry];
   const rondo_graph_node *of = &model->graphs.items[node->graph].graph->nodes.items[node->slot];
   rondo_text_add(text, "%s%s%s (node ", rondo_node_kind_name(of->params.kind), of->params.name[0] != '\0' ? " " : "",
                  RONDO_REPORT_NAME(of->params.name));
   rondo_report_add_number(text, model, node->graph, node->slot);
   rondo_text_add(text, "): ");
-  rondo_report_add_parameters(text, model, entry, brief);
+  add_parameters(text, model, entry, brief);
   add_dependency_list(text, &of->dependencies);
   if (node->timed) rondo_text_add(text, "; %s", RONDO_REPORT_TIME(node->us, 2));
 }
@@ -114,7 +116,7 @@ void rondo_report_add_figures(rondo_text *text, const rondo_report_model *m, con
 
 /* Findings --------------------------------------------------------------------------------------------------------- */
 
-/* The node that a finding is about, with a link to its row. */
+/* Adds the node of a finding, with a link to its row. */
 static void add_finding_node(rondo_text *text, const rondo_report_model *m, uint32_t entry, bool links) {
   const rondo_report_node *node = &m->nodes.items[entry];
   rondo_text_add(text, " at node ");
@@ -191,7 +193,7 @@ static void describe(rondo_text *text, const void *user, const rondo_graph *grap
   const rondo_report_model *m = user;
   uint32_t index = 0;
   while (m->graphs.items[index].graph != graph) index++;
-  rondo_report_add_node(text, m, m->graphs.items[index].begin[slot], graph->live_count > RONDO_DRAWING_MAX_NODES);
+  add_node(text, m, m->graphs.items[index].begin[slot], graph->live_count > RONDO_DRAWING_MAX_NODES);
 }
 
 static void add_heading(rondo_text *text, const rondo_report_model *m, uint32_t index) {
@@ -211,9 +213,9 @@ static void add_controls(rondo_text *text) {
                  "<button type=\"button\" data-zoom=\"fit\">fit</button></div>\n");
 }
 
-/* *inout_room: how many nodes may still be drawn. */
+/* *inout_left: how many more nodes may be drawn. */
 static rondo_status add_drawing(rondo_text *text, const rondo_report_model *m, uint32_t index, bool links,
-                                size_t *inout_room) {
+                                size_t *inout_left) {
   const rondo_report_graph *of = &m->graphs.items[index];
   size_t shown;
   const rondo_drawing drawing = {.graph = of->graph,
@@ -221,7 +223,7 @@ static rondo_status add_drawing(rondo_text *text, const rondo_report_model *m, u
                                  .marks = of->marks,
                                  .prefix = of->prefix,
                                  .links = links,
-                                 .max_cells = *inout_room,
+                                 .max_cells = *inout_left,
                                  .label = index == 0 ? "The graph" : "A child graph",
                                  .describe = describe,
                                  .user = m};
@@ -230,26 +232,26 @@ static rondo_status add_drawing(rondo_text *text, const rondo_report_model *m, u
   rondo_text_add(text, "<div class=\"scroll view\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">\n", drawing.label);
   RONDO_TRY(rondo_drawing_add(text, &drawing, &shown));
   rondo_text_add(text, "</div></div>\n");
-  *inout_room -= shown;
+  *inout_left -= shown;
   if (shown < of->graph->live_count)
     rondo_text_add(text, "<p class=\"note\">%zu more nodes are not drawn.</p>\n", of->graph->live_count - shown);
   return RONDO_OK;
 }
 
 rondo_status rondo_report_add_drawings(rondo_text *text, const rondo_report_model *m) {
-  size_t room = RONDO_REPORT_MAX_DRAWN, graphs_left = 0;
+  size_t left = RONDO_REPORT_MAX_DRAWN, graphs_left = 0;
   rondo_text_add(text, "<section id=\"graph\"><h2>Graph</h2>\n");
   if (m->node_count == 0) rondo_text_add(text, "<p>The graph has no nodes.</p>\n");
   for (uint32_t i = 0; i < m->graphs.count; i++) {
     const size_t nodes = m->graphs.items[i].graph->live_count;
     const bool small = nodes <= RONDO_DRAWING_MAX_NODES;
     if (nodes == 0) continue;
-    if (room == 0 || (small && nodes > room)) {
+    if (left == 0 || (small && nodes > left)) {
       graphs_left++;
       continue;
     }
     add_heading(text, m, i);
-    RONDO_TRY(add_drawing(text, m, i, m->node_count <= RONDO_REPORT_MAX_LISTED, &room));
+    RONDO_TRY(add_drawing(text, m, i, m->node_count <= RONDO_REPORT_MAX_LISTED, &left));
   }
   if (graphs_left > 0)
     rondo_text_add(text, "<p class=\"note\">%zu more child graphs are not drawn.</p>\n", graphs_left);
@@ -292,7 +294,7 @@ static void add_row(rondo_text *text, const rondo_report_model *m, uint32_t entr
   rondo_report_add_number(text, m, node->graph, node->slot);
   rondo_text_add(text, "</td><td class=\"kind\"><span class=\"swatch %s\"></span>%s</td><td class=\"name\">%s</td><td>",
                  kind, kind, RONDO_REPORT_NAME(of->params.name));
-  rondo_report_add_parameters(text, m, entry, false);
+  add_parameters(text, m, entry, false);
   rondo_text_add(text, "</td><td>");
   add_dependencies(text, graph, &of->dependencies, links);
   rondo_text_add(text, "</td>");
@@ -300,7 +302,7 @@ static void add_row(rondo_text *text, const rondo_report_model *m, uint32_t entr
   rondo_text_add(text, "</tr>\n");
 }
 
-/* Child nodes' ends have no row. */
+/* The second entry of a child node has no row. */
 static bool has_row(const rondo_report_model *m, uint32_t entry) {
   const rondo_report_node *node = &m->nodes.items[entry];
   return m->graphs.items[node->graph].begin[node->slot] == entry;

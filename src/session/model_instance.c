@@ -215,12 +215,12 @@ static void list_ranges(const rondo_session_model *model, const rondo_instance_g
     const bool is_upstream = rondo_upstream_reads(upstream, i);
     if (!is_upstream) out->input_of[out->input_count] = i;
     *(is_upstream ? &out->constants[out->constant_count++] : &out->inputs[out->input_count++]) =
-        rondo_stage_input_range(model, &g->stage, i, g->rows);
+        rondo_stage_range(model, &g->stage, i, g->rows);
   }
   if (upstream != NULL && upstream->bytes > 0)
     out->constants[out->constant_count++] = (rondo_host_range){g->transfer, upstream->bytes, "transferred results"};
   for (size_t i = 0; i < model->outputs.count; i++)
-    out->outputs[i] = rondo_stage_output_range(model, &g->stage, i, g->rows);
+    out->outputs[i] = rondo_stage_range(model, &g->stage, model->inputs.count + i, g->rows);
 }
 
 /* By default, the rows of an input are copied to the staging memory. Upstream parts read them from there, and so does

@@ -9,15 +9,18 @@
 #include "session/placement/upstream_parts.h"
 #include "session/staging_memory.h"
 
-/* The offset of a value; outputs come after inputs. The index after the last value gives the total. It cannot overflow,
+/* Outputs come after inputs. */
+static const rondo_session_value *value_at(const rondo_session_model *model, size_t index) {
+  const size_t inputs = model->inputs.count;
+  return index < inputs ? &model->inputs.items[index] : &model->outputs.items[index - inputs];
+}
+
+/* The offset of a value. The index after the last value gives the total. It cannot overflow,
  * because a program for that many rows exists. */
 static size_t stage_offset(const rondo_session_model *model, size_t rows, size_t index) {
-  const size_t inputs = model->inputs.count;
   size_t bytes = 0;
-  assert(index <= inputs + model->outputs.count);
-  for (size_t i = 0; i < index; i++)
-    bytes += rondo_staging_align(
-        (i < inputs ? model->inputs.items[i].row_bytes : model->outputs.items[i - inputs].row_bytes) * rows);
+  assert(index <= model->inputs.count + model->outputs.count);
+  for (size_t i = 0; i < index; i++) bytes += rondo_staging_align(value_at(model, i)->row_bytes * rows);
   return bytes;
 }
 
@@ -37,18 +40,11 @@ size_t rondo_stage_bytes(const rondo_session_model *model, size_t rows) {
   return stage_offset(model, rows, model->inputs.count + model->outputs.count);
 }
 
-rondo_host_range rondo_stage_input_range(const rondo_session_model *model, const rondo_stage *stage, size_t index,
-                                         size_t rows) {
-  const rondo_session_value *value = &model->inputs.items[index];
+rondo_host_range rondo_stage_range(const rondo_session_model *model, const rondo_stage *stage, size_t index,
+                                   size_t rows) {
+  const rondo_session_value *value = value_at(model, index);
   assert(rows <= stage->rows);
   return (rondo_host_range){rondo_stage_input(model, stage, index), value->row_bytes * rows, value->name};
-}
-
-rondo_host_range rondo_stage_output_range(const rondo_session_model *model, const rondo_stage *stage, size_t index,
-                                          size_t rows) {
-  const rondo_session_value *value = &model->outputs.items[index];
-  assert(rows <= stage->rows);
-  return (rondo_host_range){rondo_stage_output(model, stage, index), value->row_bytes * rows, value->name};
 }
 
 rondo_status rondo_stage_copy_inputs(const rondo_session_model *model, const rondo_stage *stage, size_t rows,

@@ -26,11 +26,9 @@ RONDO_MUST_USE rondo_status rondo_model_instance_reserve_eager(rondo_model_insta
 unsigned char *rondo_stage_input(const rondo_session_model *model, const rondo_stage *stage, size_t index);
 unsigned char *rondo_stage_device_input(const rondo_session_model *model, const rondo_stage *stage, size_t index);
 unsigned char *rondo_stage_output(const rondo_session_model *model, const rondo_stage *stage, size_t index);
-/* The host memory of its first rows. */
-rondo_host_range rondo_stage_input_range(const rondo_session_model *model, const rondo_stage *stage, size_t index,
-                                         size_t rows);
-rondo_host_range rondo_stage_output_range(const rondo_session_model *model, const rondo_stage *stage, size_t index,
-                                          size_t rows);
+/* The host memory of the first rows of a value. Outputs come after inputs. */
+rondo_host_range rondo_stage_range(const rondo_session_model *model, const rondo_stage *stage, size_t index,
+                                   size_t rows);
 
 /* Enqueues copies of rows between the staging memory and a compiled program. `addresses` is that of its
  * rondo_instance_program. */

@@ -180,10 +180,10 @@ void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call) {
 }
 
 size_t rondo_recorded_arena_minimum(const rondo_tree *tree) {
-  size_t most = 0;
+  size_t maximum = 0;
   for (const rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
-    if (call->arena_minimum > most) most = call->arena_minimum;
-  return most;
+    if (call->arena_minimum > maximum) maximum = call->arena_minimum;
+  return maximum;
 }
 
 /* Limits ----------------------------------------------------------------------------------------------------------- */

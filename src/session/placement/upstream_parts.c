@@ -198,9 +198,9 @@ static rondo_status audit(const rondo_upstream *upstream, const rondo_upstream_p
   rondo_audit_options options = {RONDO_AUDIT_OPTIONS_INIT, .keep_inputs = true, .inputs = inputs, .outputs = outputs};
   size_t count = 0;
   for (size_t i = 0; i < model->inputs.count; i++)
-    inputs[options.input_count++] = rondo_stage_input_range(model, stage, i, upstream->rows);
+    inputs[options.input_count++] = rondo_stage_range(model, stage, i, upstream->rows);
   for (size_t i = 0; i < model->outputs.count; i++)
-    outputs[options.output_count++] = rondo_stage_output_range(model, stage, i, upstream->rows);
+    outputs[options.output_count++] = rondo_stage_range(model, stage, model->inputs.count + i, upstream->rows);
   if (upstream->bytes > 0)
     outputs[options.output_count++] = (rondo_host_range){transfer, upstream->bytes, "transferred results"};
   return rondo_graph_audit_copies(part->graph, &options, NULL, &count, NULL);

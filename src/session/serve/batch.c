@@ -48,9 +48,9 @@ typedef struct batch_candidates {
 /* Whether the request can run with the candidates so far. Not if they would run eagerly, because there is no program
  * for the sum of their rows. */
 static bool fits(const batch_candidates *c, const rondo_slot *leader, const rondo_slot *request) {
-  const size_t rows = c->count == 0 ? 0 : c->rows[c->count - 1], most = c->table->largest_rows;
+  const size_t rows = c->count == 0 ? 0 : c->rows[c->count - 1], max_rows = c->table->largest_rows;
   if (request->mode != leader->mode) return false;
-  if (request->rows > most || rows > most - request->rows) return false;
+  if (request->rows > max_rows || rows > max_rows - request->rows) return false;
   return c->count == 0 || c->table->entries[rows + request->rows].mode != RONDO_RUN_EAGER;
 }
 

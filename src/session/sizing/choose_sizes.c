@@ -106,10 +106,10 @@ static rondo_status measure_row(rondo_session_model *model, size_t rows, double 
 
 /* Records graphs of 2, 4, ... times the rows of the largest request, as long as they make a row cheaper. OUT_OF_MEMORY
  * only ends the series. */
-static rondo_status record_doublings(rondo_session_model *model, size_t most, size_t max_rows, size_t *out_count) {
+static rondo_status record_doublings(rondo_session_model *model, size_t largest, size_t max_rows, size_t *out_count) {
   double before = 0, us = 0;
-  RONDO_TRY(measure_row(model, most, &before));
-  for (size_t half = most; half <= max_rows / 2 && *out_count < MAX_DOUBLINGS; half *= 2) {
+  RONDO_TRY(measure_row(model, largest, &before));
+  for (size_t half = largest; half <= max_rows / 2 && *out_count < MAX_DOUBLINGS; half *= 2) {
     const rondo_status status = measure_row(model, 2 * half, &us);
     if (status == RONDO_OUT_OF_MEMORY) return RONDO_OK;
     RONDO_TRY(status);
@@ -132,17 +132,17 @@ static rondo_status measure_doublings(rondo_session_model *model, size_t count, 
   return RONDO_OK;
 }
 
-static rondo_status probe_doublings(rondo_session_model *model, size_t most, size_t max_rows, rondo_session_graph *out,
-                                    size_t *out_count) {
-  RONDO_TRY(record_doublings(model, most, max_rows, out_count));
+static rondo_status probe_doublings(rondo_session_model *model, size_t largest, size_t max_rows,
+                                    rondo_session_graph *out, size_t *out_count) {
+  RONDO_TRY(record_doublings(model, largest, max_rows, out_count));
   return measure_doublings(model, *out_count, out);
 }
 
 /* The maximum rows of a graph. With a budget, sizes beyond the history need max_batch_rows. */
-static size_t max_rows_of(const rondo_session_model *model, size_t most) {
+static size_t max_rows_of(const rondo_session_model *model, size_t largest) {
   if (model->max_batch_rows > 0) return model->max_batch_rows;
   const bool has_budget = model->budget_bytes > 0 || model->budget_startup_us > 0;
-  return has_budget || most > SIZE_MAX / DEFAULT_TIMES ? 0 : most * DEFAULT_TIMES;
+  return has_budget || largest > SIZE_MAX / DEFAULT_TIMES ? 0 : largest * DEFAULT_TIMES;
 }
 
 static rondo_status find_doublings(rondo_session_model *model, const rondo_session_graph *largest,
@@ -247,9 +247,9 @@ static rondo_size_candidate estimate(const choice *c, size_t rows) {
 
 /* The best sizes are numbers of rows that occur. If there are many, takes some at even distances and always the last.
  */
-static void list_candidates(choice *c, size_t first, size_t end, size_t most) {
+static void list_candidates(choice *c, size_t first, size_t end, size_t max_count) {
   assert(first <= end && end <= c->workload.count);
-  const size_t span = end - first, count = span < most ? span : most;
+  const size_t span = end - first, count = span < max_count ? span : max_count;
   for (size_t i = 1; i <= count; i++)
     c->candidates[c->candidate_count++] = estimate(c, c->workload.items[first + i * span / count - 1].rows);
 }
@@ -257,10 +257,10 @@ static void list_candidates(choice *c, size_t first, size_t end, size_t most) {
 /* Half of the candidates are for single requests, and half for several requests together. */
 static void list_all_candidates(choice *c) {
   const bool has_budget = c->model->budget_bytes > 0 || c->model->budget_startup_us > 0;
-  const size_t most = has_budget ? MAX_CANDIDATES_WITH_BUDGET : MAX_CANDIDATES;
+  const size_t max_count = has_budget ? MAX_CANDIDATES_WITH_BUDGET : MAX_CANDIDATES;
   const bool is_alone = c->workload.alone == c->workload.count;
-  list_candidates(c, 0, c->workload.alone, is_alone ? most : most / 2);
-  list_candidates(c, c->workload.alone, c->workload.count, most / 2);
+  list_candidates(c, 0, c->workload.alone, is_alone ? max_count : max_count / 2);
+  list_candidates(c, c->workload.alone, c->workload.count, max_count / 2);
 }
 
 static rondo_status choose_up_to(choice *c, uint32_t sizes, double *out_us) {

@@ -228,7 +228,7 @@ static rondo_status find_part(const char *call, const rondo_callables *callables
 static rondo_status call_checked(const char *call, rondo_callables *callables, size_t index, bool is_backward,
                                  rondo_stream *stream, const rondo_input *inputs, size_t input_count,
                                  rondo_buffer **outputs, size_t output_count) {
-  const rondo_callable_part *part;
+  const rondo_callable_part *part = NULL;
   RONDO_TRY(find_part(call, callables, index, is_backward, stream, &part));
   if (input_count > 0) RONDO_TRY(rondo_require(call, is_backward ? "gradients" : "inputs", inputs));
   if (output_count > 0) RONDO_TRY(rondo_require(call, "outputs", (const void *)outputs));

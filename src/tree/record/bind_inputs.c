@@ -86,7 +86,7 @@ static rondo_status acquire_exec(rondo_recorder *recorder, rondo_graph *graph, b
     for (int i = 0; i < 2; i++) recorder->made->exec_bytes[i] += segment->tree_exec->bytes[i];
   if (status == RONDO_OK || status == RONDO_DEVICE_LOST) return status;
   const rondo_skip skip = rondo_skip_of_error();
-  return rondo_recorder_give_up(recorder, skip, skip != RONDO_SKIP_MEMORY_LIMIT, NULL);
+  return rondo_recorder_give_up_for_error(recorder, skip, skip != RONDO_SKIP_MEMORY_LIMIT);
 }
 
 static const char *input_label(char buffer[64], const rondo_recorder *recorder, uint32_t input) {

@@ -190,8 +190,8 @@ static rondo_status open_demoted(rondo_tree *tree, const rondo_function *functio
 }
 
 static bool is_too_many(const rondo_function *function, uint32_t moves) {
-  const uint32_t most = function->tree->options.max_recordings_per_parent;
-  return moves >= (function->options.demote_after < most ? function->options.demote_after : most);
+  const uint32_t limit = function->tree->options.max_recordings_per_parent;
+  return moves >= (function->options.demote_after < limit ? function->options.demote_after : limit);
 }
 
 /* `demoted`: the existing demotions; NULL if there are none. */

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,12 +29,15 @@
 
 /* Giving up -------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_recorder_give_up(rondo_recorder *recorder, rondo_skip skip, bool is_for_good, const char *message) {
-  if (message == NULL) message = rondo_last_error()->message;
+rondo_status rondo_recorder_give_up(rondo_recorder *recorder, rondo_skip skip, bool is_for_good, const char *format,
+                                    ...) {
   if (recorder->skip == RONDO_SKIP_NONE) {
+    va_list arguments;
+    va_start(arguments, format);
     recorder->skip = skip;
     recorder->is_for_good = is_for_good;
-    (void)snprintf(recorder->message, sizeof recorder->message, "%.*s", (int)sizeof recorder->message - 1, message);
+    (void)vsnprintf(recorder->message, sizeof recorder->message, format, arguments);
+    va_end(arguments);
   }
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s", recorder->message);
 }
@@ -47,7 +51,7 @@ static rondo_status check_not_given_up(rondo_recorder *recorder) {
 
 static rondo_status give_up_for_stray(rondo_recorder *recorder) {
   const bool is_device = recorder->watch.stray == RONDO_STRAY_DEVICE;
-  return rondo_recorder_give_up(recorder, is_device ? RONDO_SKIP_SEVERAL_DEVICES : RONDO_SKIP_OTHER_WORK, true,
+  return rondo_recorder_give_up(recorder, is_device ? RONDO_SKIP_SEVERAL_DEVICES : RONDO_SKIP_OTHER_WORK, true, "%s",
                                 recorder->watch.message);
 }
 
@@ -68,13 +72,12 @@ static void note_cause(rondo_recorder *recorder) {
 
 /* The body waits, queries, or does something at once that a replay would omit. */
 static rondo_status give_up_for_host_work(rondo_recorder *recorder) {
-  char message[RONDO_TREE_MESSAGE];
   note_cause(recorder);
-  (void)snprintf(message, sizeof message,
-                 "its body does work that cannot be recorded; do it outside of the body, or in a host step "
-                 "(rondo_call_host_step): %.*s",
-                 RONDO_TREE_MESSAGE - 120, recorder->cause[0] == '\0' ? rondo_last_error()->message : recorder->cause);
-  return rondo_recorder_give_up(recorder, RONDO_SKIP_HOST_WORK, true, message);
+  return rondo_recorder_give_up(
+      recorder, RONDO_SKIP_HOST_WORK, true,
+      "its body does work that cannot be recorded; do it outside of the body, or in a host step "
+      "(rondo_call_host_step): %s",
+      recorder->cause[0] == '\0' ? rondo_last_error()->message : recorder->cause);
 }
 
 /* Gives up because the body, or ending the capture, failed. Stray work is the reason even if the body then failed for
@@ -82,7 +85,8 @@ static rondo_status give_up_for_host_work(rondo_recorder *recorder) {
 static rondo_status give_up_by_error(rondo_recorder *recorder, const rondo_call *call, rondo_status status) {
   const rondo_error *error = rondo_last_error();
   if (recorder->skip != RONDO_SKIP_NONE || status == RONDO_DEVICE_LOST) return status;
-  if (call->refused != RONDO_SKIP_NONE) return rondo_recorder_give_up(recorder, call->refused, true, call->message);
+  if (call->refused != RONDO_SKIP_NONE)
+    return rondo_recorder_give_up(recorder, call->refused, true, "%s", call->message);
   if (recorder->watch.stray != RONDO_STRAY_NONE) return give_up_for_stray(recorder);
   if (status == RONDO_NOT_READY) /* it has no message */
     return rondo_recorder_give_up(
@@ -91,10 +95,10 @@ static rondo_status give_up_by_error(rondo_recorder *recorder, const rondo_call 
   if (status == RONDO_CAPTURE_REFUSED || status == RONDO_CAPTURE_INVALID) {
     if (error->reason != RONDO_REASON_UNJOINED && error->reason != RONDO_REASON_HOST_FUNCTION_FAILED)
       return give_up_for_host_work(recorder);
-    return rondo_recorder_give_up(recorder, RONDO_SKIP_OTHER_WORK, true, NULL);
+    return rondo_recorder_give_up_for_error(recorder, RONDO_SKIP_OTHER_WORK, true);
   }
   const rondo_skip skip = rondo_skip_of_error();
-  return rondo_recorder_give_up(recorder, skip, skip == RONDO_SKIP_SEVERAL_DEVICES, NULL);
+  return rondo_recorder_give_up_for_error(recorder, skip, skip == RONDO_SKIP_SEVERAL_DEVICES);
 }
 
 /* Beginning -------------------------------------------------------------------------------------------------------- */
@@ -181,8 +185,8 @@ static rondo_status begin_segment(rondo_recorder *recorder) {
     setting.slot_count = recorder->slots.count;
   }
   const rondo_status status = rondo_capture_begin_in_arena(recorder->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting);
-  if (status == RONDO_OUT_OF_MEMORY) return rondo_recorder_give_up(recorder, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
-  if (status != RONDO_OK) return rondo_recorder_give_up(recorder, RONDO_SKIP_OTHER_WORK, false, NULL);
+  if (status == RONDO_OUT_OF_MEMORY) return rondo_recorder_give_up_for_error(recorder, RONDO_SKIP_MEMORY_LIMIT, false);
+  if (status != RONDO_OK) return rondo_recorder_give_up_for_error(recorder, RONDO_SKIP_OTHER_WORK, false);
   recorder->is_capturing = true;
   RONDO_TRY(rondo_arena_watch_begin(recorder->tree->arena, recorder->slots.items, recorder->slots.count));
   if (index > 0) return RONDO_OK;
@@ -228,7 +232,6 @@ static bool is_touched(const rondo_recorder *recorder, const void *address, size
 
 /* Names the slots and allocations that the host may have accessed. Several may share a page. */
 static void name_touched(const rondo_recorder *recorder, const rondo_graph *graph, char *out, size_t capacity) {
-  char bytes[RONDO_SIZE_TEXT];
   size_t length = 0;
   out[0] = '\0';
   for (size_t i = 0; i < recorder->slots.count && length < capacity; i++)
@@ -242,37 +245,35 @@ static void name_touched(const rondo_recorder *recorder, const rondo_graph *grap
     const bool has_name = params->as.alloc.name[0] != '\0';
     length += (size_t)snprintf(out + length, capacity - length, "%sallocation%s%.40s%s of %s",
                                length == 0 ? "" : " or ", has_name ? " '" : "", params->as.alloc.name,
-                               has_name ? "'" : "", rondo_size_text(bytes, params->as.alloc.bytes));
+                               has_name ? "'" : "", RONDO_SIZE(params->as.alloc.bytes));
   }
 }
 
 /* The host would read undefined contents, and its writes would be lost in a replay. */
 static rondo_status give_up_for_access(rondo_recorder *recorder, const rondo_graph *graph) {
-  char message[RONDO_TREE_MESSAGE], name[160];
+  char name[160];
   name_touched(recorder, graph, name, sizeof name);
-  (void)snprintf(message, sizeof message,
-                 "its body accesses %s at %p on the host, which has no memory during a recording: do it outside of the "
-                 "body, or in a host step (rondo_call_host_step)",
-                 name[0] == '\0' ? "memory of the device" : name, recorder->access.address);
-  return rondo_recorder_give_up(recorder, RONDO_SKIP_HOST_WORK, true, message);
+  return rondo_recorder_give_up(
+      recorder, RONDO_SKIP_HOST_WORK, true,
+      "its body accesses %s at %p on the host, which has no memory during a recording: do it outside of the "
+      "body, or in a host step (rondo_call_host_step)",
+      name[0] == '\0' ? "memory of the device" : name, recorder->access.address);
 }
 
 /* Backs the arena with memory for the recording, within the tree's limit. */
 static rondo_status back_arena(rondo_recorder *recorder, size_t need) {
-  const uint64_t most = recorder->tree->options.max_bytes;
-  if (most != 0 && need > most) {
-    char asked[RONDO_SIZE_TEXT], bound[RONDO_SIZE_TEXT], message[RONDO_TREE_MESSAGE];
-    (void)snprintf(
-        message, sizeof message,
+  const uint64_t limit = recorder->tree->options.max_bytes;
+  if (limit != 0 && need > limit) {
+    return rondo_recorder_give_up(
+        recorder, RONDO_SKIP_MEMORY_LIMIT, false,
         "with the live outputs of the path it needs %s of the arena, whose limit is %s (rondo_tree_options.max_bytes)",
-        rondo_size_text(asked, need), rondo_size_text(bound, most));
-    return rondo_recorder_give_up(recorder, RONDO_SKIP_MEMORY_LIMIT, false, message);
+        RONDO_SIZE(need), RONDO_SIZE(limit));
   }
   if (need > recorder->made->arena_end) recorder->made->arena_end = need;
   const rondo_status status = rondo_arena_back(recorder->tree->arena, need);
   return status == RONDO_OK || status == RONDO_DEVICE_LOST
              ? status
-             : rondo_recorder_give_up(recorder, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
+             : rondo_recorder_give_up_for_error(recorder, RONDO_SKIP_MEMORY_LIMIT, false);
 }
 
 /* Removes the blocks that the segment freed, and adds the memory that it left. */
@@ -345,10 +346,9 @@ static rondo_status check_size(rondo_recorder *recorder, const rondo_exec *exec)
   rondo_exec_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_exec_get_info(exec, &info));
   if (recorder->segments.count > 1 || info.node_count >= recorder->function->options.min_nodes) return RONDO_OK;
-  char message[RONDO_TREE_MESSAGE];
-  (void)snprintf(message, sizeof message, "it has %" PRIu32 " nodes, fewer than the minimum of %" PRIu32 " (min_nodes)",
-                 info.node_count, recorder->function->options.min_nodes);
-  return rondo_recorder_give_up(recorder, RONDO_SKIP_TOO_SMALL, true, message);
+  return rondo_recorder_give_up(recorder, RONDO_SKIP_TOO_SMALL, true,
+                                "it has %" PRIu32 " nodes, fewer than the minimum of %" PRIu32 " (min_nodes)",
+                                info.node_count, recorder->function->options.min_nodes);
 }
 
 static rondo_status make_segment(rondo_recorder *recorder, rondo_graph *graph, bool is_last) {
@@ -393,30 +393,28 @@ static rondo_status end_segment(rondo_recorder *recorder, const rondo_call *call
 /* The work of the body must depend only on the form of its inputs. */
 static rondo_status give_up_as_changed(rondo_recorder *recorder, const rondo_call *call) {
   const rondo_form *form = recorder->form;
-  char message[RONDO_TREE_MESSAGE];
-  (void)snprintf(message, sizeof message,
-                 "its body created %zu outputs and took %zu host steps, but %zu and %zu in the previous run: its work "
-                 "must depend only on the form of its inputs",
-                 call->outputs.count, call->host_steps, form->output_count, form->host_steps);
-  return rondo_recorder_give_up(recorder, RONDO_SKIP_CHANGED, false, message);
+  return rondo_recorder_give_up(
+      recorder, RONDO_SKIP_CHANGED, false,
+      "its body created %zu outputs and took %zu host steps, but %zu and %zu in the previous run: its work "
+      "must depend only on the form of its inputs",
+      call->outputs.count, call->host_steps, form->output_count, form->host_steps);
 }
 
 static rondo_status check_values(rondo_recorder *recorder, rondo_call *call) {
   char message[RONDO_TREE_MESSAGE];
   if (!rondo_body_compare_values(recorder->form, call, message)) return RONDO_OK;
-  return rondo_recorder_give_up(recorder, RONDO_SKIP_CHANGED, false, message);
+  return rondo_recorder_give_up(recorder, RONDO_SKIP_CHANGED, false, "%s", message);
 }
 
 rondo_status rondo_recorder_require_stream(rondo_recorder *recorder, const rondo_function *function,
                                            rondo_stream *stream) {
   const rondo_capture *capture = rondo_stream_find_capture(stream);
   if (capture != NULL && capture == rondo_stream_find_capture(recorder->stream)) return RONDO_OK;
-  char message[RONDO_TREE_MESSAGE];
-  (void)snprintf(message, sizeof message,
-                 "its body calls '%.60s' on %s, which is not part of the recording: use the call's stream, or a stream "
-                 "forked from it",
-                 function->origin->name, stream->label);
-  return rondo_recorder_give_up(recorder, RONDO_SKIP_OTHER_WORK, true, message);
+  return rondo_recorder_give_up(
+      recorder, RONDO_SKIP_OTHER_WORK, true,
+      "its body calls '%.60s' on %s, which is not part of the recording: use the call's stream, or a stream "
+      "forked from it",
+      function->origin->name, stream->label);
 }
 
 static rondo_status begin_next_segment(rondo_recorder *recorder, const rondo_call *call, rondo_host_function step,
@@ -463,17 +461,16 @@ static bool is_output(const rondo_call *call, const void *address) {
 /* The memory that the body left in the arena must be exactly its fresh outputs. */
 static rondo_status check_left(rondo_recorder *recorder, const rondo_call *call) {
   size_t fresh = 0, left = 0;
-  char message[RONDO_TREE_MESSAGE], bytes[RONDO_SIZE_TEXT];
   for (size_t i = 0; i < call->outputs.count; i++) fresh += call->outputs.items[i].output.kind == RONDO_OUTPUT_FRESH;
   for (size_t i = recorder->path_blocks + recorder->slots.count; i < recorder->blocks.count; i++) {
     const rondo_arena_block *block = &recorder->blocks.items[i];
     left++;
     if (is_output(call, block->address)) continue;
-    (void)snprintf(message, sizeof message,
-                   "its body allocated %s, but neither freed it (rondo_free_async) nor created it as an output "
-                   "(rondo_call_output)",
-                   rondo_size_text(bytes, block->bytes));
-    return rondo_recorder_give_up(recorder, RONDO_SKIP_KEPT_MEMORY, true, message);
+    return rondo_recorder_give_up(
+        recorder, RONDO_SKIP_KEPT_MEMORY, true,
+        "its body allocated %s, but neither freed it (rondo_free_async) nor created it as an output "
+        "(rondo_call_output)",
+        RONDO_SIZE(block->bytes));
   }
   if (left == fresh) return RONDO_OK;
   return rondo_recorder_give_up(recorder, RONDO_SKIP_CHANGED, true, "its body freed one of its outputs");
@@ -547,7 +544,8 @@ static rondo_status run(rondo_recorder *recorder, rondo_call *call) {
   const rondo_status status = rondo_recorder_run_body(recorder, call);
   if (status != RONDO_OK) return give_up_by_error(recorder, call, status);
   RONDO_TRY(check_not_given_up(recorder));
-  if (call->refused != RONDO_SKIP_NONE) return rondo_recorder_give_up(recorder, call->refused, true, call->message);
+  if (call->refused != RONDO_SKIP_NONE)
+    return rondo_recorder_give_up(recorder, call->refused, true, "%s", call->message);
   RONDO_TRY(check_values(recorder, call));
   RONDO_TRY(end_segment(recorder, call, true));
   if (call->outputs.count != recorder->form->output_count || call->host_steps != recorder->form->host_steps)

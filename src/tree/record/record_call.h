@@ -37,9 +37,14 @@ struct rondo_recorder {
   char cause[RONDO_TREE_MESSAGE]; /* what invalidated its capture; "": nothing */
 };
 
-/* Gives the recorder up for this reason. Without a message (NULL), uses that of the thread's last error. Returns
- * INVALID_STATE. */
-rondo_status rondo_recorder_give_up(rondo_recorder *recorder, rondo_skip skip, bool is_for_good, const char *message);
+/* Gives the recorder up for this reason, unless it was given up before. Returns INVALID_STATE. */
+rondo_status rondo_recorder_give_up(rondo_recorder *recorder, rondo_skip skip, bool is_for_good, const char *format,
+                                    ...) __attribute__((format(__printf__, 4, 5)));
+/* The same with the message of the thread's last error. */
+static inline rondo_status rondo_recorder_give_up_for_error(rondo_recorder *recorder, rondo_skip skip,
+                                                            bool is_for_good) {
+  return rondo_recorder_give_up(recorder, skip, is_for_good, "%s", rondo_last_error()->message);
+}
 /* The reason for the thread's last error, which is not about the capture. */
 rondo_skip rondo_skip_of_error(void);
 

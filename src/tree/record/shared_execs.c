@@ -70,22 +70,22 @@ static rondo_status make(rondo_tree *tree, rondo_graph *graph, uint64_t fingerpr
 
 /* Evicts recordings until the execs, except for `besides` bytes, use less than the limit. */
 static void keep_limit(rondo_tree *tree, uint64_t besides) {
-  const uint64_t most = tree->options.max_exec_bytes;
-  if (most == 0 || exec_bytes(tree) - besides < most) return;
-  rondo_recorded_evict_bytes(tree, most + besides);
-  if (exec_bytes(tree) - besides < most) return;
+  const uint64_t limit = tree->options.max_exec_bytes;
+  if (limit == 0 || exec_bytes(tree) - besides < limit) return;
+  rondo_recorded_evict_bytes(tree, limit + besides);
+  if (exec_bytes(tree) - besides < limit) return;
   tree->info.exec_overruns++;
   rondo_log(RONDO_LOG_INFO, "tree", "an exec exceeds max_exec_bytes, because no recording can be evicted");
 }
 
 rondo_status rondo_tree_exec_acquire(rondo_tree *tree, rondo_graph *graph, bool is_trial, rondo_segment *segment,
                                      bool *out_made) {
-  const uint64_t most = tree->options.max_exec_bytes;
+  const uint64_t limit = tree->options.max_exec_bytes;
   uint64_t fingerprint = 0;
   *out_made = false;
   segment->number = ++tree->segments_made;
   if (rondo_tree_shares(tree)) RONDO_TRY(rondo_graph_fingerprint(graph, &fingerprint));
-  const bool is_short = most != 0 && exec_bytes(tree) >= most;
+  const bool is_short = limit != 0 && exec_bytes(tree) >= limit;
   if (rondo_tree_shares(tree) && (tree->options.share_execs || is_short) && share(tree, graph, fingerprint, segment))
     return RONDO_OK;
   if (!is_trial) keep_limit(tree, 0);

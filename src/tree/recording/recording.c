@@ -204,14 +204,14 @@ rondo_status rondo_recording_capture_end(rondo_recording *recording, rondo_strea
 /* Replaying -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status refuse_freed(const char *call, const rondo_recording *recording, const rondo_host_use *use) {
-  char label[RONDO_LABEL_BYTES], size[RONDO_SIZE_TEXT];
+  char label[RONDO_LABEL_BYTES];
   return rondo_fail_node(
       RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE,
       rondo_graph_outer_number(use->graph, recording->graph, use->slot),
       "%s: %s of %s names %s of rondo_host_malloc at %p, which was freed: keep it until the reset, or use device "
       "memory that is written before each replay. Reset the recording, and capture again",
       call, rondo_node_label_in(label, use->graph, recording->graph, use->slot), recording->label,
-      rondo_size_text(size, use->bytes), (const void *)use->begin);
+      RONDO_SIZE(use->bytes), (const void *)use->begin);
 }
 
 static rondo_status refuse_replay(rondo_recording *recording, rondo_stream *stream) {

@@ -15,7 +15,7 @@
 enum { SMALL = 64, LARGE = 128, MOST = 96 };
 #define SECOND UINT64_C(1000000000)
 
-/* A session of one worker without a thread, and requests in its queue. */
+/* A session with one worker without a thread, and the requests in its queue. */
 typedef struct queue {
   test_allocator allocator;
   rondo_session session;
@@ -76,7 +76,7 @@ static rondo_slot *append_recorded(size_t rows) {
 
 static rondo_slot *append(size_t rows) { return append_to(&q.model, rows); }
 
-/* Forms a batch, which must consist of these requests. */
+/* Forms a batch and checks that it consists of these requests. */
 static void assert_forms(rondo_slot *const *requests, size_t count) {
   const rondo_batch *batch = &q.session.workers[0].batch;
   uint64_t wait_ns;
@@ -95,8 +95,8 @@ static void assert_forms(rondo_slot *const *requests, size_t count) {
 #define BATCH_TEST(name) TEST_DEFINE(name, void *no_fixture, set_up, tear_down)
 
 /* Both graphs cost the same for each row, so the first request runs alone. The second one would fill the large graph
- * and leave no room for the third one, which fits into the small graph. */
-BATCH_TEST(test_se8_one_behind_what_is_too_large_goes_along) {
+ * and leave no padding for the third one, which fits into the small graph. */
+BATCH_TEST(test_se8_a_request_after_one_that_is_too_large_joins) {
   rondo_slot *first = append(62), *large = append(66), *last = append(2), *next = append(62);
   assert_batch(first, last);
   assert_batch(large, next); /* the oldest leads */
@@ -112,7 +112,7 @@ BATCH_TEST(test_se8_what_has_no_room_stays) {
 }
 
 /* A request that waits for others joins a younger one that is ready. */
-BATCH_TEST(test_se8_an_older_one_goes_along) {
+BATCH_TEST(test_se8_an_older_request_joins) {
   q.session.options.max_delay_us = 60 * 1000000;
   rondo_slot *older = append(2);
   rondo_slot *urgent = append_as((rondo_slot){
@@ -136,8 +136,8 @@ BATCH_TEST(test_se8_a_batch_has_no_more_requests_than_were_asked_for) {
   assert_batch(large, third);
 }
 
-/* In a long queue the scan ends; requests after that stay. */
-BATCH_TEST(test_se8_a_decision_looks_at_so_many) {
+/* In a long queue, the scan stops, and later requests stay. */
+BATCH_TEST(test_se8_the_scan_is_bounded) {
   rondo_slot *first = append(62);
   for (size_t i = 0; i < 80; i++) (void)append_recorded(SMALL);
   rondo_slot *far = append(1);
@@ -147,7 +147,7 @@ BATCH_TEST(test_se8_a_decision_looks_at_so_many) {
 }
 
 /* Requests of other models do not affect the scan. */
-BATCH_TEST(test_se8_a_decision_looks_at_its_model_alone) {
+BATCH_TEST(test_se8_the_scan_ignores_other_models) {
   rondo_slot *first = append(62), *foreign = append_to(&q.other, SMALL);
   for (size_t i = 0; i < 80; i++) (void)append_to(&q.other, SMALL);
   rondo_slot *far = append(2);
@@ -179,7 +179,7 @@ BATCH_TEST(test_se8_what_no_graph_holds_is_not_passed_over) {
 }
 
 /* In the large and the small graph. With more graphs, a request in the padding would wait for all of them. */
-BATCH_TEST(test_se8_others_go_along_in_the_last_graph_of_a_larger_one) {
+BATCH_TEST(test_se8_others_join_the_last_graph_of_a_larger_request) {
   rondo_slot *larger = append(LARGE + 1), *full = append(SMALL), *small = append(2);
   assert_batch(larger, small);
   assert_batch(full);

@@ -36,7 +36,7 @@ static rondo_session *open_session(const test_fixture *t) {
   return session;
 }
 
-/* Moves an input of the request to host memory of the device's. */
+/* Moves an input of the request to page-locked host memory. */
 static void move_input(test_fixture *t, test_request *r, size_t input, size_t bytes) {
   void *memory;
   assert_ok(rondo_host_malloc(t->device, bytes, &memory));
@@ -55,7 +55,7 @@ static void submit(test_fixture *t, rondo_session *session, size_t index, size_t
   assert_ok(rondo_session_submit(session, "scorer", &r->request, &tickets[index]));
 }
 
-/* So many requests of so many rows at once; what the worker then asks of the driver. */
+/* Serves so many requests of so many rows at once. Returns the driver calls of the worker. */
 static asked serve(test_fixture *t, rondo_session *session, size_t count, size_t rows, bool is_direct) {
   rondo_stream *stream = NULL;
   assert_ok(rondo_session_acquire_stream(session, "scorer", 0, &stream));
@@ -100,18 +100,19 @@ FAKE_TEST(test_se5_more_than_one_launch_can_be_told_of) {
   assert_asked(made, .kernels = 2, .graphs = 1);
 }
 
-/* With a driver that does not compile the kernel that copies. */
+/* Uses a driver that does not compile the copy kernel. */
 static int set_up_without_kernel(void **state) {
   fake = fake_cuda_get();
   fake->reset();
-  fake->fail_call("cuModuleLoadDataEx", 3, CU_INVALID_PTX, false); /* after the fill and the graphs' copies */
+  fake->fail_call("cuModuleLoadDataEx", 3, CU_INVALID_PTX,
+                  false); /* the first two modules are the fill and the copies of graphs */
   const int code = test_setup(state);
   fake->fail_call(NULL, 0, CU_OK, false);
   return code;
 }
 
 /* The copies are enqueued one by one. */
-TEST_DEFINE(test_se5_without_the_kernel_copies_are_queued, test_fixture *t, set_up_without_kernel, fake_teardown) {
+TEST_DEFINE(test_se5_without_the_kernel_copies_are_enqueued, test_fixture *t, set_up_without_kernel, fake_teardown) {
   rondo_session *session = open_session(t);
   asked made = serve(t, session, 3, 4, true);
   assert_asked(made, .copies = 3 * INPUTS, .fills = INPUTS, .graphs = 1);
@@ -120,8 +121,8 @@ TEST_DEFINE(test_se5_without_the_kernel_copies_are_queued, test_fixture *t, set_
   assert_ok(rondo_session_destroy(session));
 }
 
-/* More than the kernel is for, in all or byte by byte, is copied and filled by itself. */
-FAKE_TEST(test_se5_what_is_left_to_copies) {
+/* Copies and fills that are too large for the kernel, or too large byte by byte, are enqueued separately. */
+FAKE_TEST(test_se5_large_copies_are_enqueued) {
   enum { LARGE = 2 << 20, LONG = 16 << 10 };
   static rondo_copy_list list;
   void *to, *from;
@@ -138,7 +139,8 @@ FAKE_TEST(test_se5_what_is_left_to_copies) {
     assert_int_equal(after.kernels - before.kernels, more == 0);
     assert_int_equal(after.copies - before.copies, more * 2);
     rondo_copy_list_begin(&list, t->stream, LARGE);
-    assert_ok(rondo_copy_list_add(&list, to, (char *)from + 1, LONG + more)); /* by itself where it is one more */
+    assert_ok(
+        rondo_copy_list_add(&list, to, (char *)from + 1, LONG + more)); /* enqueued separately if it is one byte more */
     assert_ok(rondo_copy_list_end(&list));
     assert_int_equal(count_calls().copies - after.copies, more);
   }
@@ -147,8 +149,8 @@ FAKE_TEST(test_se5_what_is_left_to_copies) {
   assert_ok(rondo_host_free(t->device, from));
 }
 
-/* A launch that is refused is the batch's error; the next one is right. */
-FAKE_TEST(test_se5_a_launch_that_fails_is_told) {
+/* A refused launch is an error of the batch. The next batch succeeds. */
+FAKE_TEST(test_se5_a_failed_launch_is_reported) {
   rondo_session *session = open_session(t);
   rondo_answer answer = {.struct_size = sizeof answer};
   test_request_fill(&requests[0], 4, 1);

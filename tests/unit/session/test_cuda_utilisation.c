@@ -10,7 +10,7 @@
 
 static test_request request;
 
-/* Of the session's first part on, before which nothing has been timed. */
+/* Opens a timed session in which nothing has run yet. */
 static rondo_session *open_with(const test_fixture *t, uint32_t streams) {
   static const size_t size = 8;
   static const double us = 10;
@@ -23,7 +23,7 @@ static rondo_session *open_with(const test_fixture *t, uint32_t streams) {
 
 static rondo_session *open_session(const test_fixture *t) { return open_with(t, 1); }
 
-/* How many distances were asked for until the answer was there. */
+/* Runs a request. Returns how many times between events were queried until it was answered. */
 static uint64_t run(rondo_session *session, rondo_run_mode mode) {
   const uint64_t before = fake->calls("cuEventElapsedTime");
   test_request_fill(&request, 5, 1);
@@ -62,8 +62,8 @@ static void assert_is_told(rondo_session *session) {
   fake->fail_call(NULL, 0, CU_OK, false);
 }
 
-/* Who asks for the sums is told, once, and no request is: of one that came next, or in asking for the sums. */
-FAKE_TEST(test_se11_a_distance_that_cannot_be_had_is_told) {
+/* A failed query of a time is returned once by rondo_session_get_usage. No request fails. */
+FAKE_TEST(test_se11_a_failed_query_is_reported) {
   rondo_session *session = open_session(t);
   const uint64_t parts = get_usage(session).parts;
   (void)run(session, RONDO_RUN_RECORDED);
@@ -91,8 +91,8 @@ static uint64_t take(rondo_session *session, uint32_t worker) {
   return fake->calls("cuEventElapsedTime") - before;
 }
 
-/* However many have nothing to do: who looks after them has an answer of its own to give. */
-FAKE_TEST(test_se11_a_part_asks_for_its_own_worker_and_one_other) {
+/* With any number of idle workers, because a worker must answer its own request soon. */
+FAKE_TEST(test_se11_a_part_counts_its_own_span_and_one_other) {
   enum { STREAMS = 4, DISTANCES = 2 };
   rondo_session *session = open_with(t, STREAMS);
   const uint64_t parts = get_usage(session).parts;

@@ -18,7 +18,7 @@ typedef struct reference {
   double best;
 } reference;
 
-/* Tries every multiset of graphs with room for the rows, in descending order of indices. */
+/* Tries every multiset of graphs that is large enough for the rows, in descending order of indices. */
 static void try_parts(reference *r, size_t last, size_t left, size_t parts, double shares, double longest) {
   if (left == 0) {
     r->best = fmin(r->best, parts == 1 ? longest : fmax(shares, longest));
@@ -87,7 +87,7 @@ UNIT_TEST(test_se8_no_split_is_cheaper) {
       rows += 1 + test_random_below(&random, MOST_ROWS / MOST_SIZES);
       const double run_us = 3 + (double)rows + test_random_below(&random, 4);
       const double part =
-          is_whole ? 1 : overlap * (0.75 + 0.25 * test_random_below(&random, 2)); /* sizes differ in it */
+          is_whole ? 1 : overlap * (0.75 + 0.25 * test_random_below(&random, 2)); /* which differs between sizes */
       sizes[i] = (rondo_dispatch_size){.rows = rows, .run_us = run_us, .share_us = run_us * part};
       if (has_eager) sizes[i].eager_us = 5 + 1.2 * (double)rows;
     }
@@ -126,7 +126,7 @@ UNIT_TEST(test_se8_of_equal_times_the_least_padding) {
   rondo_dispatch_table_free(table);
 }
 
-/* Another way is taken only if it is cheaper by the margin, and then has its own cost. */
+/* An alternative to one graph is used only if it is cheaper by the margin. */
 UNIT_TEST(test_se8_one_graph_within_the_margin) {
   rondo_dispatch_size sizes[] = {{.rows = 10, .run_us = 100, .share_us = 100, .eager_us = 98},
                                  {.rows = 20, .run_us = 206, .share_us = 206, .eager_us = 190}};

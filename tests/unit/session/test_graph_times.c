@@ -24,7 +24,7 @@ TEST(test_se7_the_least_two_readings) {
   assert_true(rondo_least_samples_agree(&least));
   rondo_least_samples_add(&least, 9);
   assert_true(least.us == 9 && least.second_us == 10);
-  assert_false(rondo_least_samples_agree(&least)); /* what agreed was not the least */
+  assert_false(rondo_least_samples_agree(&least)); /* the samples that agreed were not the lowest */
   assert_int_equal(least.samples, 6);
 }
 
@@ -47,12 +47,12 @@ TEST(test_se7_no_row_costs_more_than_one_of_a_smaller_graph) {
   const size_t rows[] = {80, 10, 20, 40, 160};
   double us[] = {1000, 12, 20, 500, 150};
   rondo_times_limit_row_cost(rows, us, 5);
-  assert_true(us[1] == 12 && us[2] == 20 && us[4] == 150); /* as they were read */
+  assert_true(us[1] == 12 && us[2] == 20 && us[4] == 150); /* as measured */
   assert_true(us[3] == 40 && us[0] == 80);                 /* two and four of 20 rows */
   rondo_times_limit_row_cost(rows, us, 0);
 }
 
-/* Readings of runs ------------------------------------------------------------------------------------------------ */
+/* Samples of runs -------------------------------------------------------------------------------------------------- */
 
 static void add(rondo_tracked_time *kept, size_t count, double us) {
   for (size_t i = 0; i < count; i++) rondo_tracked_time_add(kept, us);
@@ -78,9 +78,9 @@ TEST(test_se8_a_slowdown_counts_after_a_window) {
   rondo_tracked_time_add(&kept, 240);
   assert_true(kept.us == 240 && kept.windows == 1 && rondo_tracked_time_has_changed(&kept));
   add(&kept, RONDO_SAMPLES_IN_WINDOW - 1, 400);
-  rondo_tracked_time_add(&kept, 230); /* one in a window is enough for the time to stay */
+  rondo_tracked_time_add(&kept, 230); /* one low sample in a window keeps the time */
   assert_true(kept.us == 230 && kept.windows == 2);
-  rondo_tracked_time_add(&kept, 90); /* it is over */
+  rondo_tracked_time_add(&kept, 90); /* the window ends */
   assert_true(kept.us == 90);
 }
 
@@ -93,7 +93,7 @@ TEST(test_se8_up_to_5_percent_are_no_change) {
   assert_true(rondo_tracked_time_has_changed(&kept));
   kept.dispatched_us = 94;
   assert_false(rondo_tracked_time_has_changed(&kept));
-  add(&kept, RONDO_SAMPLES_IN_WINDOW - 2, 98); /* the window's least is 94 */
+  add(&kept, RONDO_SAMPLES_IN_WINDOW - 2, 98); /* the lowest of the window is 94 */
   add(&kept, RONDO_SAMPLES_IN_WINDOW, 98);
   assert_true(kept.us == 98 && !rondo_tracked_time_has_changed(&kept));
   add(&kept, RONDO_SAMPLES_IN_WINDOW, 99);
@@ -103,13 +103,13 @@ TEST(test_se8_up_to_5_percent_are_no_change) {
 TEST(test_se8_times_of_graphs_that_did_not_run) {
   const size_t rows[] = {64, 8, 16, 48, 32};
   rondo_tracked_time kept[5];
-  double us[5], eager[] = {400, 50, 100, 300, 200}; /* 6.25 a row */
+  double us[5], eager[] = {400, 50, 100, 300, 200}; /* 6.25 us for each row */
   for (size_t i = 0; i < 5; i++) rondo_tracked_time_begin(&kept[i], (double)rows[i]);
   rondo_tracked_times_find(rows, kept, 5, us, eager);
   for (size_t i = 0; i < 5; i++) assert_true(us[i] == (double)rows[i] && eager[i] == 6.25 * (double)rows[i]);
   add(&kept[0], RONDO_SAMPLES_IN_WINDOW, 128); /* twice as slow */
-  add(&kept[2], RONDO_SAMPLES_IN_WINDOW, 8);   /* was measured under load, but nothing says so of the others */
-  rondo_tracked_time_add(&kept[3], 60);        /* faster than by the slow one next to it */
+  add(&kept[2], RONDO_SAMPLES_IN_WINDOW, 8);   /* measured under load, which does not apply to the others */
+  rondo_tracked_time_add(&kept[3], 60);        /* faster than the slow neighbour implies */
   rondo_tracked_times_find(rows, kept, 5, us, eager);
   assert_true(us[0] == 128 && us[3] == 60 && us[2] == 8);
   assert_true(us[1] == 8);  /* as measured */
@@ -137,27 +137,27 @@ TEST(test_se8_a_graph_is_no_slower_than_a_larger_one_that_was_corrected) {
   assert_true(us[0] == 70 && us[1] == 70 && eager[0] == 0 && eager[1] == 0);
 }
 
-/* Sizes ----------------------------------------------------------------------------------------------------------- */
+/* Sizes ------------------------------------------------------------------------------------------------------------ */
 
 enum { PROBES = 12, MOST_ROWS = 1200, SIZES = 6, CANDIDATES = 48 };
 
-/* A graph of 100 us and 2 us a row. */
+/* A graph takes 100 us, and 2 us for each row. */
 static double true_us(size_t rows) { return 100 + 2 * (double)rows; }
 
-/* On a busy machine what is beyond a slice of time is interrupted, and takes so many times as long. */
+/* On a busy machine, work beyond a time slice is interrupted, and takes `load` times as long. */
 static double read_us(size_t rows, double slice_us, double load) {
   const double us = true_us(rows);
   return us <= slice_us ? us : slice_us + (us - slice_us) * load;
 }
 
-/* On the line between the probes around. */
+/* Interpolates between the two nearest probes. */
 static double between(const size_t *rows, const double *us, size_t at) {
   size_t i = 0;
   while (i + 2 < PROBES && rows[i + 1] < at) i++;
   return us[i] + (us[i + 1] - us[i]) * ((double)at - (double)rows[i]) / (double)(rows[i + 1] - rows[i]);
 }
 
-/* What requests of each number of rows take in truth, with sizes chosen by such samples. */
+/* The true time of one request of each number of rows, with sizes that are chosen by such samples. */
 static double choose(double slice_us, double load, bool is_bound) {
   size_t rows[PROBES], chosen[SIZES];
   double us[PROBES];
@@ -193,6 +193,6 @@ TEST(test_se7_sizes_of_a_busy_machine_are_as_good_as_those_of_a_quiet_one) {
   assert_true(choose(INFINITY, 1, true) == quiet_us);
   for (size_t i = 0; i < 4; i++) {
     assert_true(choose(1000, loads[i], true) <= 1.01 * quiet_us);
-    assert_true(choose(1000, loads[i], false) > 1.1 * quiet_us); /* what the bound is for */
+    assert_true(choose(1000, loads[i], false) > 1.1 * quiet_us); /* the reason for the limit */
   }
 }

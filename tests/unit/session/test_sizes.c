@@ -10,15 +10,15 @@
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
 
-enum { MOST_CANDIDATES = 9, MOST_DEMANDS = 12 };
+enum { MAX_CANDIDATES = 9, MOST_DEMANDS = 12 };
 
 typedef struct small_problem {
   rondo_sizes_problem problem;
-  rondo_size_candidate candidates[MOST_CANDIDATES];
+  rondo_size_candidate candidates[MAX_CANDIDATES];
   rondo_size_demand demands[MOST_DEMANDS];
 } small_problem;
 
-/* One request of the demand, by the definition; infinite where it cannot be run. */
+/* The cost of one request of the demand, by definition. Infinite if it cannot run. */
 static double cost_of_demand(const rondo_sizes_problem *p, unsigned choice, const rondo_size_demand *demand) {
   double cost = demand->eager_us > 0 ? demand->eager_us : INFINITY;
   const rondo_size_candidate *largest = NULL;
@@ -73,13 +73,13 @@ static void draw_problem(uint64_t *random, small_problem *out) {
       (rondo_sizes_problem){RONDO_SIZES_PROBLEM_INIT,
                             .max_sizes = 1 + test_random_below(random, 5),
                             .candidates = out->candidates,
-                            .candidate_count = 1 + test_random_below(random, MOST_CANDIDATES),
+                            .candidate_count = 1 + test_random_below(random, MAX_CANDIDATES),
                             .demands = out->demands,
                             .demand_count = 1 + test_random_below(random, MOST_DEMANDS),
                             .budget_bytes = test_random_below(random, 2) * (1 + test_random_below(random, 300)),
                             .budget_startup_us = test_random_below(random, 2) * (1 + test_random_below(random, 200))};
   for (size_t i = 0; i < out->problem.candidate_count; i++) {
-    const size_t rows = 1 + 7 * (MOST_CANDIDATES - i) + test_random_below(random, 6); /* descending */
+    const size_t rows = 1 + 7 * (MAX_CANDIDATES - i) + test_random_below(random, 6); /* descending */
     out->candidates[i] = (rondo_size_candidate){.rows = rows,
                                                 .run_us = 10 + (double)rows + test_random_below(random, 20),
                                                 .bytes = test_random_below(random, 100),
@@ -150,7 +150,7 @@ UNIT_TEST(test_se7_figures_of_a_choice) {
   assert_true(fabs(choice.padding - (1 - 3400.0 / 4200.0)) < 1e-9);
 }
 
-/* Of equal costs the fewest sizes; nothing at all where nothing is asked. */
+/* Of choices with equal costs, the one with the fewest sizes. Without demands, no size. */
 UNIT_TEST(test_se7_no_size_without_use) {
   const rondo_size_candidate candidates[] = {
       {.rows = 1, .run_us = 5}, {.rows = 2, .run_us = 5}, {.rows = 3, .run_us = 6}};
@@ -166,7 +166,7 @@ UNIT_TEST(test_se7_no_size_without_use) {
   assert_int_equal(choice.count, 0);
 }
 
-/* A log-normal of 100 to 1200 rows: with 16 sizes under a tenth of the rows is padding. */
+/* A log-normal distribution of 100 to 1200 rows. With 16 sizes, less than a tenth of the rows is padding. */
 UNIT_TEST(test_se7_padding_of_a_log_normal) {
   enum { ROWS = 1200, SIZES = 16 };
   static rondo_size_candidate candidates[ROWS];

@@ -43,7 +43,7 @@ UNIT_TEST(test_se11_more_spans_than_are_kept) {
   assert_int_equal(spans.count, RONDO_SPAN_UNION_CAPACITY);
   rondo_span_union_check(&spans);
   assert_true(fabs(rondo_span_union_us(&spans) - 30.0 * RONDO_SPAN_UNION_CAPACITY) < 1e-9);
-  rondo_span_union_add(&spans, 0, 40.0 * RONDO_SPAN_UNION_CAPACITY); /* what was settled is not counted twice */
+  rondo_span_union_add(&spans, 0, 40.0 * RONDO_SPAN_UNION_CAPACITY); /* settled spans are not counted twice */
   const double settled = 27.0 * RONDO_SPAN_UNION_CAPACITY, end = 36.0 * RONDO_SPAN_UNION_CAPACITY - 1;
   assert_true(fabs(rondo_span_union_us(&spans) - (settled + 40.0 * RONDO_SPAN_UNION_CAPACITY - end)) < 1e-9);
   rondo_span_union_add(&spans, 1, 1);

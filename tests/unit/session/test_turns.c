@@ -26,7 +26,7 @@ static void await(atomic_bool *what) {
   while (!atomic_load(what)) test_sleep_ms(1);
 }
 
-/* Has claimed nothing yet. */
+/* Whether a call waits for its turn. */
 static bool is_someone_waiting(void) {
   pthread_mutex_lock(&s.session->lock);
   bool waits = s.session->current_turn != s.session->next_turn;
@@ -35,8 +35,8 @@ static bool is_someone_waiting(void) {
   return waits;
 }
 
-/* Inside of the first recording the write gets in line; by the second one it is through. If it is not it never will be,
- * as that one has a stream. */
+/* During the first recording, the write starts to wait for its turn. Before the second recording, it must have run:
+ * after that it could not claim all workers, because the capture has claimed one. */
 static rondo_status build(void *user, size_t rows, rondo_program *program) {
   const uint32_t number = atomic_load(&s.is_capturing) ? atomic_fetch_add(&s.builds, 1) : STREAMS * SIZES;
   if (number == 0) {
@@ -64,7 +64,7 @@ static void capture(void *user) {
   }
   atomic_store(&s.is_capturing, false);
   if (rondo_session_capture_end(s.session) != RONDO_OK) atomic_fetch_add(&s.wrong, 1);
-  atomic_store(&s.may_write, true); /* also where nothing was built */
+  atomic_store(&s.may_write, true); /* even if `build` was not called */
   atomic_store(&s.may_ask, true);
 }
 

@@ -15,7 +15,7 @@
 
 enum { SMALL = 64, LARGE = 128, MANY = 4096, FLAT = 40 };
 
-/* A session of four workers without threads. */
+/* A session with four workers without threads. */
 typedef struct queue {
   test_allocator allocator;
   rondo_session session;
@@ -29,7 +29,7 @@ typedef struct queue {
 
 static queue q;
 
-/* Times of a graph for a few rows and of one for `largest` rows. */
+/* Sets the times of a small graph and of one for `largest` rows. */
 static void decide_for(size_t largest) {
   const rondo_dispatch_size sizes[] = {{.rows = SMALL, .run_us = 100, .share_us = 100},
                                        {.rows = largest, .run_us = 150, .share_us = 150, .eager_us = 1000}};
@@ -61,7 +61,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* One of eight has no deadline. */
+/* Appends a random request. One of eight has no deadline. */
 static void append_drawn(size_t max_rows) {
   static const rondo_run_mode modes[] = {RONDO_RUN_AUTO, RONDO_RUN_RECORDED, RONDO_RUN_AUTO, RONDO_RUN_RECORDED,
                                          RONDO_RUN_AUTO, RONDO_RUN_RECORDED, RONDO_RUN_AUTO, RONDO_RUN_EAGER};
@@ -77,7 +77,7 @@ static void append_drawn(size_t max_rows) {
   rondo_queue_append(&q.session, slot);
 }
 
-/* The rule, of one request by itself ------------------------------------------------------------------------------ */
+/* The rule for one request ----------------------------------------------------------------------------------------- */
 
 static uint64_t delay_of(const rondo_slot *s) {
   if (q.session.is_draining || s->mode == RONDO_RUN_EAGER || s->model->waiting_rows >= q.table->largest_rows) return 0;
@@ -127,7 +127,7 @@ static void take(rondo_slot *slot) {
   rondo_queue_remove(&q.session, slot);
 }
 
-/* A random request is removed. */
+/* Removes a random request. */
 static void take_drawn(void) {
   for (size_t scanned = 0, i = test_random_below(&q.random, (uint32_t)q.count); scanned < q.count; scanned++)
     if (q.slots[(i + scanned) % q.count].state == RONDO_SLOT_QUEUED) {
@@ -136,12 +136,12 @@ static void take_drawn(void) {
     }
 }
 
-/* Tests ----------------------------------------------------------------------------------------------------------- */
+/* Tests ------------------------------------------------------------------------------------------------------------ */
 
 #define WAITING_TEST(name) TEST_DEFINE(name, void *no_fixture, set_up, tear_down)
 
-/* Only a few requests wait at a time, so that delays matter, and the times that count change with each of them. */
-WAITING_TEST(test_se8_the_oldest_that_is_ready_goes_first) {
+/* Only a few requests wait at a time, so that delays matter, and each request changes which times apply. */
+WAITING_TEST(test_se8_the_oldest_ready_request_runs_first) {
   size_t not_ready = 0, younger = 0;
   while (q.count < MANY) {
     if (test_random_below(&q.random, 3) > 0) append_drawn(SMALL / 4);
@@ -166,8 +166,8 @@ WAITING_TEST(test_se8_an_option_or_the_end_makes_all_ready) {
   assert_ptr_equal(assert_first_is_right(), &q.slots[0]);
 }
 
-/* The longest path from a leaf to the root. */
-static size_t longest_way(void) {
+/* The height of the tree. */
+static size_t height(void) {
   size_t longest = 0;
   for (size_t i = 0; i < q.count; i++) {
     size_t steps = 0;
@@ -178,18 +178,18 @@ static size_t longest_way(void) {
   return longest;
 }
 
-/* Each call follows one path between the root and a leaf. Thousands of one row fill no graph, and those that are ready
- * by their deadlines are anywhere among them. */
-WAITING_TEST(test_se8_thousands_wait_and_no_way_is_long) {
+/* Each call follows one path between the root and a leaf. Thousands of requests of one row do not fill a graph, and
+ * those that are ready because of their deadlines are anywhere among them. */
+WAITING_TEST(test_se8_the_tree_of_thousands_of_requests_is_low) {
   decide_for(MANY);
   q.session.options.max_delay_us = 1000000;
   for (size_t i = 0; i < MANY / 2; i++) append_drawn(1);
-  assert_in_range(longest_way(), 1, FLAT);
+  assert_in_range(height(), 1, FLAT);
   (void)assert_first_is_right();
   while (q.session.waiting > MANY / 8) take_drawn();
-  assert_in_range(longest_way(), 1, FLAT);
+  assert_in_range(height(), 1, FLAT);
   while (q.count < MANY) append_drawn(1);
-  assert_in_range(longest_way(), 1, FLAT);
+  assert_in_range(height(), 1, FLAT);
   while (q.session.waiting > 0) {
     rondo_slot *first = assert_first_is_right();
     if (first != NULL) take(first);
@@ -198,7 +198,7 @@ WAITING_TEST(test_se8_thousands_wait_and_no_way_is_long) {
 }
 
 /* Exactly the expired requests are removed, and the next deadline is the minimum of the others. */
-WAITING_TEST(test_se8_what_is_too_late_goes) {
+WAITING_TEST(test_se8_expired_requests_are_removed) {
   size_t late = 0;
   for (size_t i = 0; i < 300; i++) append_drawn(1);
   q.session.unanswered = (uint32_t)q.count;

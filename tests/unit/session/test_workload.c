@@ -24,7 +24,7 @@ static void assert_ascending(const rondo_workload *workload) {
 
 UNIT_TEST(test_se7_requests_by_themselves) {
   const size_t history[] = {3, 3, 5, 8, 8, 8};
-  for (size_t alone = 0; alone < 2; alone++) { /* one request in a batch; no room for two */
+  for (size_t alone = 0; alone < 2; alone++) { /* limited to one request, by number or by rows */
     rondo_workload workload = make(history, 6, alone == 0 ? 1 : 64, alone == 0 ? 100 : 5);
     const uint64_t unit = workload.items[1].requests;
     assert_ascending(&workload);
@@ -40,7 +40,7 @@ UNIT_TEST(test_se7_requests_by_themselves) {
 
 UNIT_TEST(test_se7_requests_together) {
   const size_t history[] = {10, 10, 10};
-  rondo_workload workload = make(history, 3, 4, 35); /* there is room for three */
+  rondo_workload workload = make(history, 3, 4, 35); /* three requests fit */
   assert_ascending(&workload);
   assert_int_equal(workload.count, 3);
   assert_int_equal(workload.alone, 1);

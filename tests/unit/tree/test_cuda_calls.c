@@ -10,19 +10,19 @@
 
 enum { INPUTS = 4, WORDS = 8, BYTES = WORDS * sizeof(uint32_t) };
 
-/* The function of a tree, and how many nodes read each of its inputs. */
+/* A function of a tree, and how many nodes read each input. */
 typedef struct reading {
   test_fixture *fixture;
   uint32_t readers[INPUTS];
   uint32_t *places[INPUTS][2];
-  uint32_t moved; /* bit i: input i is at its second place */
+  uint32_t moved; /* bit i: input i is at its second address */
   rondo_tree *tree;
   rondo_function *function;
 } reading;
 
 static const rondo_grid grid = {WORDS, 1, 1};
 
-/* Output 0 = ((0 * 31 + in) * 31 + in) ..., with each input as often as it is read. */
+/* Output 0 = ((0 * 31 + in) * 31 + in) ... Each input occurs as often as it is read. */
 static rondo_status combine(rondo_call *call, void *user) {
   const reading *of = user;
   rondo_stream *stream = rondo_call_stream(call);
@@ -40,7 +40,7 @@ static rondo_status combine(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-/* Word 0 of that; the word at place p of input i is 10 * i + p + 1. */
+/* Word 0 of the output. The word of input i at its address number p is 10 * i + p + 1. */
 static uint32_t expected_word(const reading *of) {
   uint32_t value = 0;
   for (uint32_t i = 0; i < INPUTS; i++)
@@ -91,7 +91,7 @@ static void unmake(reading *of) {
     for (size_t p = 0; p < 2; p++) test_words_free(of->fixture, of->places[i][p]);
 }
 
-/* How often the driver was called by one call of the function, and for what. */
+/* The driver calls that one call of the function makes. */
 typedef struct asked {
   uint64_t launches, sets, current, copies, attributes, all;
 } asked;
@@ -125,7 +125,7 @@ static uint32_t readers_of(const reading *of, uint32_t moves) {
   return sum;
 }
 
-/* The device's context is current, as it is where the program works with the driver itself. */
+/* Makes the context of the device current, as a program does that also calls the driver itself. */
 static const cuda_api *enter(void) {
   const cuda_api *api;
   cu_context context;
@@ -140,13 +140,13 @@ static void leave(const cuda_api *api) {
   assert_int_equal(api->primary_release(0), CU_OK);
 }
 
-/* Nothing of the tree is left, nor in the driver. */
+/* Checks that nothing of the tree is left, in the library or in the driver. */
 static int tear_down(void **state) {
   const int code = test_tree_teardown(state);
   return fake_check() == 0 ? code : -1;
 }
 
-/* With a driver that does not compile the kernel that copies. */
+/* Uses a driver that does not compile the copy kernel. */
 static int set_up_without_kernel(void **state) {
   fake = fake_cuda_get();
   fake->reset();
@@ -156,7 +156,7 @@ static int set_up_without_kernel(void **state) {
 
 #define CALLS_TEST(name) TEST_DEFINE(name, test_fixture *t, fake_setup, tear_down)
 
-/* Whichever inputs move: nothing but the launch, the readers of those, and one look at the context. */
+/* For any set of moved inputs: the launch, an update of each node that reads them, and one query of the context. */
 CALLS_TEST(patched_calls_ask_the_driver_for_nothing_else) {
   reading of = {.fixture = t, .readers = {1, 4, 2, 1}};
   make(&of, RONDO_BINDING_PATCH, false);
@@ -174,7 +174,7 @@ CALLS_TEST(patched_calls_ask_the_driver_for_nothing_else) {
   unmake(&of);
 }
 
-/* Copied inputs are told to one kernel, however many move; also where recordings were compared. */
+/* Any number of moved inputs takes one update of the copy kernel, also if recordings were compared. */
 CALLS_TEST(copied_inputs_take_the_driver_one_call) {
   for (int finds = 0; finds < 2; finds++) {
     reading of = {.fixture = t, .readers = {1, 4, 2, 1}};
@@ -199,7 +199,7 @@ CALLS_TEST(copied_inputs_take_the_driver_one_call) {
   }
 }
 
-/* A driver that does not compile the kernel has the copies queued. */
+/* Without the copy kernel, copies are enqueued. */
 TEST_DEFINE(without_the_kernel_copies_are_queued, test_fixture *t, set_up_without_kernel, tear_down) {
   reading of = {.fixture = t, .readers = {1, 1, 2, 1}};
   fake->fail_call(NULL, 0, CU_OK, false);
@@ -213,7 +213,7 @@ TEST_DEFINE(without_the_kernel_copies_are_queued, test_fixture *t, set_up_withou
   unmake(&of);
 }
 
-/* Memory of another device, or of the host, is none that kernels are told of: it is copied by a copy. */
+/* The copy kernel cannot read memory of another device or of the host, so it is copied by enqueued copies. */
 CALLS_TEST(memory_from_elsewhere_is_copied_by_copies) {
   reading of = {.fixture = t, .readers = {1, 1, 1, 1}};
   uint32_t host[WORDS];
@@ -233,8 +233,8 @@ CALLS_TEST(memory_from_elsewhere_is_copied_by_copies) {
   unmake(&of);
 }
 
-/* Memory of the device that others made is copied by the kernel: whose it is takes the driver one call more when it
- * moves, and none while it stays. */
+/* The copy kernel also reads memory of the device that others have allocated. Finding its owner takes one driver call
+ * when the address changes, and none otherwise. */
 CALLS_TEST(foreign_memory_takes_one_call_more) {
   reading of = {.fixture = t, .readers = {1, 4, 2, 1}};
   make(&of, RONDO_BINDING_COPY, false);

@@ -14,7 +14,7 @@ static rondo_device_memory *memory_of(const test_fixture *t) {
   return memory;
 }
 
-/* A conditional node in the capture, as one that a library leaves on CUDA. */
+/* A conditional node in the capture, as a library may leave on CUDA. */
 TEST(test_rc8_conditional_nodes_are_refused) {
   rondo_recording *recording = NULL;
   rondo_node before, node;
@@ -32,7 +32,7 @@ TEST(test_rc8_conditional_nodes_are_refused) {
   assert_ok(rondo_recording_destroy(recording));
 }
 
-/* Private heaps are told apart from those of streams, and used again when they are empty. */
+/* Private heaps are distinct from those of streams, and are reused when they are empty. */
 TEST(test_rc3_private_heaps) {
   rondo_device_memory *memory = memory_of(t);
   rondo_heap *first = NULL, *second = NULL, *again = NULL, *shared = NULL;
@@ -47,7 +47,7 @@ TEST(test_rc3_private_heaps) {
   assert_ok(rondo_heap_acquire(memory, RONDO_HEAP_STREAM, &shared));
   assert_ptr_equal(shared, first);
   rondo_heap_release(shared);
-  assert_ok(rondo_heap_acquire(memory, RONDO_HEAP_PRIVATE, &again)); /* not what a stream left */
+  assert_ok(rondo_heap_acquire(memory, RONDO_HEAP_PRIVATE, &again)); /* not the heap of a stream */
   assert_ptr_not_equal(again, first);
   rondo_heap_give_up(again);
   rondo_heap_give_up(second);
@@ -83,7 +83,7 @@ TEST(test_rc9_watches_over_host_memory) {
   assert_int_equal(rondo_host_watch_freed(&second)->slot, 4);
   rondo_host_watch_end(&second);
   assert_ok(rondo_host_free(t->device, host[0]));
-  assert_int_equal(rondo_host_watch_freed(&first)->slot, 8); /* the first stays */
+  assert_int_equal(rondo_host_watch_freed(&first)->slot, 8); /* the first one is still reported */
   rondo_host_watch_end(&first);
   rondo_host_watch_end(&nothing);
   assert_ok(rondo_free(t->device, device));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Inputs that have bytes in common, of which one is written (TR-6): random ones, against comparing each with each.
+ * Inputs that share bytes, one of which is written (TR-6): random inputs, compared with a check of each pair.
  */
 #include "support/rondo_test.h"
 #include "tree/call_inputs.h"
