@@ -28,7 +28,7 @@ static void release_memory(void *state) {
   rondo_heaps_destroy(memory);
   rondo_pool_deinit(&memory->immediate);
   rondo_pools_deinit(memory);
-  rondo_order_table_deinit(&allocator, &memory->orders);
+  rondo_array_free(&allocator, &memory->orders);
   rondo_allocation_table_deinit(&allocator, &memory->table);
   rondo_allocation_table_deinit(&allocator, &memory->host);
   rondo_range_index_deinit(&allocator, &memory->own);
@@ -374,7 +374,7 @@ static void give_block(rondo_device_memory *memory, rondo_stream_order *stream, 
     fence->number = rondo_order_number(&memory->orders, stream);
     if (rondo_warm_up_runs(memory)) rondo_warm_up_note_free_slowly(memory, stream, block, fence->number);
   }
-  if (before != NULL && before->number <= memory->orders.slots.items[before->slot].waited) {
+  if (before != NULL && before->number <= memory->orders.items[before->slot].waited) {
     rondo_pool_release_fence(block->chunk->pool, before);
     block->fence = NULL;
   }

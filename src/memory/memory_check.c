@@ -145,9 +145,9 @@ static void check_pools(const rondo_device_memory *memory) {
 }
 
 static void check_orders(const rondo_order_table *orders) {
-  for (size_t i = 0; i < orders->slots.count; i++)
-    assert(orders->slots.items[i].waited <= orders->slots.items[i].freed);
-  assert(orders->slots.count == 0 || orders->slots.items[0].freed == 0);
+  for (size_t i = 0; i < orders->count; i++)
+    assert(orders->items[i].waited <= orders->items[i].freed);
+  assert(orders->count == 0 || orders->items[0].freed == 0);
 }
 
 static void check_host(const rondo_device_memory *memory) {
@@ -232,6 +232,7 @@ static void check_record(const rondo_address_space *space, size_t position) {
   assert(record->base.kind == RONDO_ALLOCATION_GRAPH);
   assert(offset - range->offset + rondo_graph_allocation_rounded(record) <= range->bytes);
   assert(!record->open || record->free_slot == RONDO_NO_NODE);
+  assert((record->role == RONDO_RECORD_BLOCK) == (position < space->block_count));
   assert((record->role == RONDO_RECORD_NODES) == (position >= space->held_count));
 }
 
@@ -255,10 +256,9 @@ void rondo_address_space_check(const rondo_address_space *space) {
   size_t alike = 0;
   assert(space->starts == (space->arena == NULL ? &space->memory->table.starts : &space->own));
   assert(space->first.base != NULL || space->allocations.count == 0);
-  assert(space->blocks.count <= space->held_count && space->held_count <= space->allocations.count);
+  assert(space->block_count <= space->held_count && space->held_count <= space->allocations.count);
   check_ranges(space);
   for (size_t i = 0; i < space->allocations.count; i++) check_record(space, i);
-  for (size_t i = 0; i < space->blocks.count; i++) assert(space->blocks.items[i].record == space->allocations.items[i]);
   for (size_t i = 0; i < space->alike.count; i++)
     for (const rondo_graph_allocation *at = space->alike.items[i]; at != NULL; at = at->next_alike) alike++;
   assert(alike == space->allocations.count - space->held_count);

@@ -91,6 +91,18 @@ static rondo_status fail_reserve(const rondo_arena *arena, size_t bytes) {
                     rondo_size_text(asked, bytes));
 }
 
+rondo_status rondo_arena_fail_full(const rondo_arena *arena, size_t bytes) {
+  const rondo_device *device = arena->memory->device;
+  const bool is_guarded = device->ops->guard != NULL;
+  char label[RONDO_ARENA_LABEL], asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
+  return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
+                    "%s more do not fit the %s of addresses of %s%s%s%s: reserve more when it is created%s",
+                    rondo_size_text(asked, bytes), rondo_size_text(reserved, arena->reserved),
+                    rondo_arena_label(label, arena), is_guarded ? ", where " : "", is_guarded ? device->name : "",
+                    is_guarded ? " gives each allocation pages of its own" : "",
+                    is_guarded ? ", or use a device that does not check" : "");
+}
+
 /* When a piece cannot be added, the pieces before it are removed again. */
 static rondo_status grow(rondo_arena *arena, size_t bytes) {
   const size_t before = arena->backed;

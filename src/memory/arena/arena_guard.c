@@ -56,14 +56,7 @@ static rondo_status take_range(rondo_arena *arena, const rondo_address_space *ow
   if (round < SMALLEST_ROUND) round = SMALLEST_ROUND;
   size_t begin = find_gap(arena, arena->cursor, bytes);
   if (begin > round || bytes > round - begin) begin = find_gap(arena, 0, bytes);
-  if (begin > arena->reserved || bytes > arena->reserved - begin) {
-    char label[RONDO_ARENA_LABEL], asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
-    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
-                      "%s more do not fit the %s of addresses of %s, where %s gives each allocation pages of "
-                      "its own: reserve more when it is created, or use a device that does not check",
-                      rondo_size_text(asked, bytes), rondo_size_text(reserved, arena->reserved),
-                      rondo_arena_label(label, arena), arena->memory->device->name);
-  }
+  if (begin > arena->reserved || bytes > arena->reserved - begin) return rondo_arena_fail_full(arena, bytes);
   RONDO_TRY(insert_range(arena, begin, begin + bytes, owner));
   arena->cursor = begin + bytes;
   *out = begin;
@@ -103,8 +96,8 @@ rondo_status rondo_arena_guard_blocks(rondo_address_space *space) {
   rondo_status status = RONDO_OK;
   if (guard_of(arena) == NULL) return RONDO_OK;
   pthread_mutex_lock(&arena->memory->lock);
-  for (size_t i = 0; i < space->blocks.count && status == RONDO_OK; i++)
-    status = keep_block(arena, space, space->blocks.items[i].record);
+  for (size_t i = 0; i < space->block_count && status == RONDO_OK; i++)
+    status = keep_block(arena, space, space->allocations.items[i]);
   pthread_mutex_unlock(&arena->memory->lock);
   return status;
 }

@@ -47,6 +47,9 @@ const rondo_arena *rondo_arena_find(const rondo_device_memory *memory, const voi
 RONDO_MUST_USE rondo_status rondo_arena_check_block(const rondo_arena *arena, const rondo_arena_block *block,
                                                     size_t *out_rounded);
 
+/* OUT_OF_MEMORY: there are no addresses for so many bytes more. */
+rondo_status rondo_arena_fail_full(const rondo_arena *arena, size_t bytes);
+
 /* Adds the space of a recording, which retains the arena; removes a space that is being destroyed. */
 void rondo_arena_enter(rondo_arena *arena, rondo_address_space *space);
 void rondo_arena_leave(rondo_address_space *space);

@@ -35,13 +35,10 @@ rondo_status rondo_arena_check_block(const rondo_arena *arena, const rondo_arena
 }
 
 static rondo_status add_block(rondo_address_space *space, const rondo_arena_block *block) {
-  rondo_found_block found = {.key = block->key};
   size_t rounded;
   RONDO_TRY(rondo_arena_check_block(space->arena, block, &rounded));
-  RONDO_TRY(rondo_array_reserve(&space->memory->allocator, &space->blocks, space->blocks.count + 1));
   RONDO_TRY(rondo_graph_allocation_add(space, RONDO_RECORD_BLOCK, block->address, block->bytes, block->name));
-  found.record = space->allocations.items[space->allocations.count - 1];
-  space->blocks.items[space->blocks.count++] = found;
+  space->allocations.items[space->block_count++]->key = block->key;
   return RONDO_OK;
 }
 
@@ -105,14 +102,9 @@ static rondo_status find_slot(rondo_address_space *space, const rondo_profile *p
 
 static rondo_status choose_slot(rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes,
                                 char **out) {
-  char label[RONDO_ARENA_LABEL], asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
   if (space->memory->device->ops->guard != NULL) return rondo_arena_take_guarded(space, bytes, out);
   RONDO_TRY(find_slot(space, profile, index, bytes, out));
-  if (*out != NULL) return RONDO_OK;
-  return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
-                    "%s more do not fit the %s of addresses of %s: reserve more when it is created",
-                    rondo_size_text(asked, bytes), rondo_size_text(reserved, space->first.bytes),
-                    rondo_arena_label(label, space->arena));
+  return *out != NULL ? RONDO_OK : rondo_arena_fail_full(space->arena, bytes);
 }
 
 static rondo_status add_slot(rondo_address_space *space, const rondo_profile *profile, size_t index,
@@ -217,8 +209,8 @@ static void read_space(const rondo_graph *graph, rondo_address_space *space, ron
   rondo_graph_points_reset(space);
   rondo_graph_points_free(space);
   out->need = space->top;
-  for (size_t i = 0; i < space->blocks.count; i++)
-    if (!space->blocks.items[i].record->open) out->ended[out->ended_count++] = (uint32_t)i;
+  for (size_t i = 0; i < space->block_count; i++)
+    if (!space->allocations.items[i]->open) out->ended[out->ended_count++] = (uint32_t)i;
   if (planned->profile == NULL || planned->serial != graph->serial) return;
   out->planned = true;
   out->departed = planned->departed || space->slots_depart || planned->next != planned->profile->allocs.count;
@@ -234,8 +226,8 @@ static rondo_status read_recording(const rondo_graph *graph, rondo_arena_recordi
   if (status == RONDO_OK) status = rondo_arena_find_least(space, noted, &out->least);
   rondo_noted_lifetimes_release(noted);
   RONDO_TRY(status);
-  RONDO_TRY(rondo_allocate_items(allocator_of(out), space->blocks.count, sizeof *out->ended, &out->ended));
-  out->ended_room = space->blocks.count;
+  RONDO_TRY(rondo_allocate_items(allocator_of(out), space->block_count, sizeof *out->ended, &out->ended));
+  out->ended_room = space->block_count;
   pthread_mutex_lock(&space->memory->lock);
   read_space(graph, space, out);
   pthread_mutex_unlock(&space->memory->lock);

@@ -434,9 +434,10 @@ static void check_path(const path_plan *path) {
 /* Adds the blocks and slots of a recording's space, as items that may be anywhere. */
 static rondo_status add_held(path_plan *path, const rondo_address_space *space) {
   for (size_t i = 0; i < space->held_count; i++) {
-    const rondo_arena_block block = {.key = i < space->blocks.count ? space->blocks.items[i].key : 0};
-    const uint32_t end = i < space->blocks.count ? block_end(path, &block) : end_of(path, 0);
-    RONDO_TRY(push_item(path, rondo_graph_allocation_rounded(space->allocations.items[i]), 0, end));
+    const rondo_graph_allocation *record = space->allocations.items[i];
+    const rondo_arena_block block = {.key = record->key};
+    const uint32_t end = i < space->block_count ? block_end(path, &block) : end_of(path, 0);
+    RONDO_TRY(push_item(path, rondo_graph_allocation_rounded(record), 0, end));
   }
   return RONDO_OK;
 }
@@ -466,33 +467,12 @@ rondo_status rondo_arena_find_least(const rondo_address_space *space, const rond
 
 /* Profiles --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status make_profile(const path_plan *path, const rondo_path_part *part, const size_t *offsets,
-                                 rondo_profile **out) {
-  rondo_profile *profile;
-  RONDO_TRY(rondo_profile_new(path->allocator, &profile));
-  const size_t *slots =
-      offsets == NULL ? NULL : offsets + part->lifetimes->lifetimes.count; /* NULL: nothing is planned */
-  rondo_status status = rondo_profile_keep_offsets(profile, part->lifetimes, offsets);
-  if (status == RONDO_OK) status = rondo_array_reserve(&profile->allocator, &profile->slots, part->slot_count);
-  if (status != RONDO_OK) {
-    rondo_profile_release(profile);
-    return status;
-  }
-  for (size_t i = 0; i < part->slot_count; i++) {
-    rondo_planned_alloc *slot = &profile->slots.items[profile->slots.count++];
-    *slot = (rondo_planned_alloc){.bytes = rondo_pool_rounded(part->slots[i]), .offset = slots[i]};
-  }
-  profile->plan = path->info;
-  rondo_profile_check(profile);
-  *out = profile;
-  return RONDO_OK;
-}
-
 static rondo_status make_profiles(const path_plan *path, rondo_path_part *parts) {
   const size_t *offsets = path->offsets;
   for (size_t i = 0; i < path->part_count; i++) {
-    RONDO_TRY(make_profile(path, &parts[i], offsets, &parts[i].profile));
-    if (offsets != NULL) offsets += parts[i].lifetimes->lifetimes.count + parts[i].slot_count;
+    const rondo_path_part *at = &parts[i];
+    RONDO_TRY(rondo_profile_build(at->lifetimes, at->slots, at->slot_count, offsets, &path->info, &parts[i].profile));
+    if (offsets != NULL) offsets += at->lifetimes->lifetimes.count + at->slot_count; /* NULL: nothing is planned */
   }
   return RONDO_OK;
 }

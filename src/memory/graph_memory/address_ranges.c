@@ -119,9 +119,9 @@ void rondo_graph_addresses_give_back(rondo_device_memory *memory, char *base, si
 
 /* A space's ranges ------------------------------------------------------------------------------------------------- */
 
-const rondo_address_range *rondo_address_range_last(const rondo_address_space *space) {
-  const rondo_address_range *range = &space->first;
-  for (const rondo_address_range *next; (next = rondo_address_range_next(range)) != NULL;) range = next;
+rondo_address_range *rondo_address_range_last(rondo_address_space *space) {
+  rondo_address_range *range = &space->first;
+  for (rondo_address_range *next; (next = rondo_address_range_next(range)) != NULL;) range = next;
   return range;
 }
 
@@ -203,9 +203,8 @@ static size_t end_of(const rondo_address_space *space, const rondo_address_range
 
 /* Adds the range after `full`, if that is still the last one. */
 static bool link_range(rondo_address_space *space, const rondo_address_range *full, rondo_address_range *range) {
-  rondo_address_range *last = &space->first;
   pthread_mutex_lock(&space->memory->lock);
-  for (rondo_address_range *next; (next = rondo_address_range_next(last)) != NULL;) last = next;
+  rondo_address_range *last = rondo_address_range_last(space);
   const bool is_linked = last == full;
   if (is_linked) {
     range->offset = end_of(space, last);

@@ -34,7 +34,7 @@ void rondo_address_space_give_back(rondo_address_space *space, bool unmapped);
 static inline rondo_address_range *rondo_address_range_next(const rondo_address_range *range) {
   return atomic_load_explicit(&range->next, memory_order_acquire);
 }
-const rondo_address_range *rondo_address_range_last(const rondo_address_space *space);
+rondo_address_range *rondo_address_range_last(rondo_address_space *space);
 /* The bytes of the range that are used: up to the offset at which the next range begins. */
 size_t rondo_address_range_bytes(const rondo_address_range *range);
 static inline bool rondo_address_range_has(const rondo_address_range *range, const char *address) {

@@ -45,7 +45,7 @@ static rondo_status find_address(const rondo_graph *graph, uint32_t slot, rondo_
                          rondo_node_label(label, &node->params, slot));
 }
 
-static rondo_status push_use(const rondo_graph *graph, rondo_address_uses *uses, const rondo_found_block *block,
+static rondo_status push_use(const rondo_graph *graph, rondo_address_uses *uses, const rondo_graph_allocation *block,
                              uint32_t slot, const char *begin, size_t bytes) {
   const rondo_address_use use = {
       .block = block, .slot = slot, .free_slot = RONDO_NO_NODE, .begin = begin, .bytes = bytes};
@@ -54,9 +54,9 @@ static rondo_status push_use(const rondo_graph *graph, rondo_address_uses *uses,
 
 static rondo_status push_uses(const rondo_graph *graph, rondo_address_uses *uses) {
   const rondo_address_space *space = graph->device == NULL ? NULL : rondo_address_space_of(graph);
-  for (size_t i = 0; space != NULL && i < space->blocks.count; i++) {
-    const rondo_allocation *record = &space->blocks.items[i].record->base;
-    RONDO_TRY(push_use(graph, uses, &space->blocks.items[i], RONDO_NO_NODE, record->address, record->bytes));
+  for (size_t i = 0; space != NULL && i < space->block_count; i++) {
+    const rondo_graph_allocation *block = space->allocations.items[i];
+    RONDO_TRY(push_use(graph, uses, block, RONDO_NO_NODE, block->base.address, block->base.bytes));
   }
   for (uint32_t slot = 0; slot < graph->nodes.count; slot++) {
     const char *begin;
@@ -204,7 +204,7 @@ static rondo_status fail_in_use(const removal_check *removal, const rondo_addres
   const rondo_graph_node *reusing = rondo_graph_at(removal->graph, later->slot);
   char first[RONDO_LABEL_BYTES], second[RONDO_LABEL_BYTES];
   if (earlier->block != NULL)
-    (void)rondo_allocation_label(first, &earlier->block->record->base);
+    (void)rondo_allocation_label(first, &earlier->block->base);
   else
     rondo_node_label(first, &rondo_graph_at(removal->graph, earlier->slot)->params, earlier->slot);
   return rondo_fail_node(RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE, later->slot,

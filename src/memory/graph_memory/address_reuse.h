@@ -9,7 +9,7 @@
 
 /* The bytes of an alloc node, or of a block of a recording, with the free node that ends their use. */
 typedef struct rondo_address_use {
-  const rondo_found_block *block; /* NULL for an alloc node */
+  const rondo_graph_allocation *block; /* NULL for an alloc node */
   uint32_t slot;                  /* of the alloc node; RONDO_NO_NODE for a block */
   uint32_t free_slot;             /* RONDO_NO_NODE when the graph does not free it */
   const char *begin;

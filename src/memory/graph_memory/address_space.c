@@ -48,14 +48,17 @@ bool rondo_address_space_retain_unless_retired(rondo_address_space *space) {
   return false;
 }
 
-void rondo_address_space_release(rondo_address_space *space) {
-  if (atomic_fetch_sub_explicit(&space->references, 1, memory_order_acq_rel) > 1) return;
+void rondo_address_space_retire(rondo_address_space *space) {
   rondo_device_memory *memory = space->memory;
   pthread_mutex_lock(&memory->lock);
   rondo_address_space_forget_outside_frees(space);
   space->next_retired = memory->retired;
   memory->retired = space;
   pthread_mutex_unlock(&memory->lock);
+}
+
+void rondo_address_space_release(rondo_address_space *space) {
+  if (atomic_fetch_sub_explicit(&space->references, 1, memory_order_acq_rel) == 1) rondo_address_space_retire(space);
 }
 
 static void retain_for_clone(void *object) {

@@ -60,6 +60,7 @@ typedef enum rondo_record_role {
 struct rondo_graph_allocation {
   rondo_allocation base;
   rondo_record_role role;
+  uint64_t key; /* of a block: rondo_arena_block.key */
   rondo_address_space *space;
   rondo_graph_allocation *next_alike; /* in the same bucket of `alike` */
   size_t position;                    /* among the space's allocations */
@@ -92,12 +93,6 @@ typedef struct rondo_outside_free {
   const void *address;
   uint64_t serial; /* of that space */
 } rondo_outside_free;
-
-/* A block of a recording. */
-typedef struct rondo_found_block {
-  rondo_graph_allocation *record;
-  uint64_t key;
-} rondo_found_block;
 
 /* The profile that a graph of the space follows. */
 typedef struct rondo_planned_addresses {
@@ -135,8 +130,8 @@ struct rondo_address_space {
   rondo_allocation_starts *starts; /* has the records: the device's table or, in an arena, `own` */
   rondo_allocation_starts own;
   rondo_address_space *next_in_arena, **link_in_arena;
-  RONDO_ARRAY(rondo_found_block) blocks; /* of the setting, in its order */
-  size_t held_count;                     /* the first records: blocks and slots */
+  size_t block_count;                    /* the first records: the setting's blocks, in its order */
+  size_t held_count;                     /* the first records: blocks, then slots */
   size_t guarded_slots;                  /* on a guarded device: how many slots are live */
   bool slots_depart;                     /* a slot is not where the profile has it */
   size_t top;                            /* in an arena: the highest end of a record so far, as an offset */
@@ -169,6 +164,8 @@ void rondo_address_space_configure(rondo_address_space *space, const rondo_graph
 void rondo_address_space_retain(rondo_address_space *space);
 bool rondo_address_space_retain_unless_retired(rondo_address_space *space);
 void rondo_address_space_release(rondo_address_space *space);
+/* Puts it among the retired spaces, again if it could not be destroyed yet. */
+void rondo_address_space_retire(rondo_address_space *space);
 
 /* The same as a graph's attachment, which counts clones. The clone of an exec, which cannot grow, is taken out of the
  * count again. */

@@ -42,20 +42,14 @@ static rondo_graph_allocation *find_unfinished_free(rondo_address_space *space) 
   return found;
 }
 
-static bool has_unfinished_free(rondo_address_space *space) {
-  rondo_graph_allocation *at = find_unfinished_free(space);
-  if (at == NULL) return false;
-  pthread_mutex_lock(&space->memory->lock);
-  rondo_graph_allocation_release(at);
-  pthread_mutex_unlock(&space->memory->lock);
-  return true;
-}
-
-static rondo_status wait_frees(rondo_address_space *space) {
+/* Whether all stream-ordered frees are complete; with `wait` it waits for them. */
+static rondo_status await_frees(rondo_address_space *space, bool wait, bool *out_done) {
   rondo_status status = RONDO_OK;
   rondo_graph_allocation *at;
-  while (status == RONDO_OK && (at = find_unfinished_free(space)) != NULL) {
-    status = at->freed_event->ops->synchronize(at->freed_event);
+  *out_done = true;
+  while (status == RONDO_OK && *out_done && (at = find_unfinished_free(space)) != NULL) {
+    if (wait) status = at->freed_event->ops->synchronize(at->freed_event);
+    *out_done = wait;
     pthread_mutex_lock(&space->memory->lock);
     rondo_graph_allocation_release(at);
     pthread_mutex_unlock(&space->memory->lock);
@@ -66,8 +60,9 @@ static rondo_status wait_frees(rondo_address_space *space) {
 /* Without `wait`, nothing is released while a free may not be complete. */
 static rondo_status trim_privates(rondo_address_space *space, bool wait) {
   if (space->privates.count == 0) return RONDO_OK;
-  if (wait) RONDO_TRY(wait_frees(space));
-  if (!wait && has_unfinished_free(space)) return RONDO_OK;
+  bool done;
+  RONDO_TRY(await_frees(space, wait, &done));
+  if (!done) return RONDO_OK;
   for (size_t i = space->privates.count; i-- > 0;) {
     pthread_mutex_lock(&space->memory->lock);
     const bool alive = is_alive(space, &space->privates.items[i]);
@@ -227,7 +222,6 @@ static void destroy_space(rondo_address_space *space, bool unmapped) {
   if (space->planned.profile != NULL) rondo_profile_release(space->planned.profile);
   rondo_array_free(&memory->allocator, &space->allocations);
   rondo_array_free(&memory->allocator, &space->alike);
-  rondo_array_free(&memory->allocator, &space->blocks);
   rondo_graph_points_free(space);
   rondo_array_free(&memory->allocator, &space->mappings);
   rondo_array_free(&memory->allocator, &space->privates);
@@ -242,14 +236,6 @@ static rondo_address_space *take_retired(rondo_device_memory *memory) {
   return list;
 }
 
-static void put_back_retired(rondo_address_space *space) {
-  rondo_device_memory *memory = space->memory;
-  pthread_mutex_lock(&memory->lock);
-  space->next_retired = memory->retired;
-  memory->retired = space;
-  pthread_mutex_unlock(&memory->lock);
-}
-
 static void sweep_spaces(rondo_device_memory *memory, bool wait) {
   rondo_address_space *next;
   for (rondo_address_space *space = take_retired(memory); space != NULL; space = next) {
@@ -258,7 +244,7 @@ static void sweep_spaces(rondo_device_memory *memory, bool wait) {
     if (take_off_heap(space, wait, &unmapped))
       destroy_space(space, unmapped);
     else
-      put_back_retired(space);
+      rondo_address_space_retire(space);
   }
 }
 

@@ -236,7 +236,7 @@ void rondo_pools_give_back(rondo_device_memory *memory, bool done) {
 
 /* Under the lock. */
 static void note_waited(rondo_device_memory *memory, uint32_t slot, uint64_t number) {
-  rondo_order_slot *at = &memory->orders.slots.items[slot];
+  rondo_order_slot *at = &memory->orders.items[slot];
   assert(number <= at->freed);
   if (number <= at->waited) return;
   at->waited = number;

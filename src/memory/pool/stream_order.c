@@ -10,12 +10,8 @@
 
 /* Slots ----------------------------------------------------------------------------------------------------------- */
 
-void rondo_order_table_deinit(const rondo_allocator *allocator, rondo_order_table *table) {
-  rondo_array_free(allocator, &table->slots);
-}
-
 static void take_slot(rondo_order_table *table, uint32_t slot, rondo_stream_order *stream) {
-  rondo_order_slot *at = &table->slots.items[slot];
+  rondo_order_slot *at = &table->items[slot];
   assert(slot != 0 && at->waited <= at->freed);
   at->taken = true;
   stream->slot = slot;
@@ -24,28 +20,28 @@ static void take_slot(rondo_order_table *table, uint32_t slot, rondo_stream_orde
 
 rondo_status rondo_order_join(const rondo_allocator *allocator, rondo_order_table *table, rondo_stream_order *stream) {
   if (stream->slot != 0) return RONDO_OK;
-  for (size_t i = 1; i < table->slots.count; i++)
-    if (!table->slots.items[i].taken) {
+  for (size_t i = 1; i < table->count; i++)
+    if (!table->items[i].taken) {
       take_slot(table, (uint32_t)i, stream);
       return RONDO_OK;
     }
   const rondo_order_slot none = {.taken = true};
-  while (table->slots.count == 0) RONDO_TRY(rondo_array_push(allocator, &table->slots, &none));
-  RONDO_TRY(rondo_array_push(allocator, &table->slots, &none));
-  take_slot(table, (uint32_t)table->slots.count - 1, stream);
+  while (table->count == 0) RONDO_TRY(rondo_array_push(allocator, table, &none));
+  RONDO_TRY(rondo_array_push(allocator, table, &none));
+  take_slot(table, (uint32_t)table->count - 1, stream);
   return RONDO_OK;
 }
 
 void rondo_order_leave(rondo_order_table *table, rondo_stream_order *stream) {
-  assert(stream->slot == 0 || table->slots.items[stream->slot].taken);
-  if (stream->slot != 0) table->slots.items[stream->slot].taken = false;
+  assert(stream->slot == 0 || table->items[stream->slot].taken);
+  if (stream->slot != 0) table->items[stream->slot].taken = false;
   if (stream->known != NULL) rondo_clock_release(stream->known);
   *stream = (rondo_stream_order){0};
 }
 
 uint64_t rondo_order_number(rondo_order_table *table, rondo_stream_order *stream) {
   assert(stream->slot != 0);
-  stream->freed = ++table->slots.items[stream->slot].freed;
+  stream->freed = ++table->items[stream->slot].freed;
   return stream->freed;
 }
 
@@ -75,9 +71,9 @@ static rondo_clock *make_clock(const rondo_allocator *allocator, uint32_t count)
 }
 
 rondo_clock *rondo_order_snapshot(const rondo_allocator *allocator, const rondo_order_table *table) {
-  if (table->slots.count == 0) return NULL;
-  rondo_clock *clock = make_clock(allocator, (uint32_t)table->slots.count);
-  for (uint32_t i = 0; clock != NULL && i < clock->count; i++) clock->numbers[i] = table->slots.items[i].freed;
+  if (table->count == 0) return NULL;
+  rondo_clock *clock = make_clock(allocator, (uint32_t)table->count);
+  for (uint32_t i = 0; clock != NULL && i < clock->count; i++) clock->numbers[i] = table->items[i].freed;
   return clock;
 }
 

@@ -51,12 +51,8 @@ typedef struct rondo_order_slot {
   bool taken;
 } rondo_order_slot;
 
-/* The first slot means none. */
-typedef struct rondo_order_table {
-  RONDO_ARRAY(rondo_order_slot) slots;
-} rondo_order_table;
-
-void rondo_order_table_deinit(const rondo_allocator *allocator, rondo_order_table *table);
+/* The slots. The first one means none. Freed with rondo_array_free. */
+typedef RONDO_ARRAY(rondo_order_slot) rondo_order_table;
 
 /* Gives the stream a slot, if it has none. */
 RONDO_MUST_USE rondo_status rondo_order_join(const rondo_allocator *allocator, rondo_order_table *table,

@@ -24,48 +24,46 @@ void rondo_profile_release(rondo_profile *profile) {
   rondo_release(&allocator, profile, 1, sizeof *profile);
 }
 
-rondo_status rondo_profile_new(const rondo_allocator *allocator, rondo_profile **out) {
-  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof **out, out));
-  (*out)->allocator = *allocator;
-  (*out)->plan.struct_size = sizeof(*out)->plan;
-  atomic_init(&(*out)->references, 1);
-  return RONDO_OK;
-}
-
-static rondo_status keep_plan(rondo_profile *profile, const rondo_noted_lifetimes *noted, const rondo_plan *plan) {
-  RONDO_TRY(rondo_profile_keep_offsets(profile, noted, rondo_plan_offsets(plan)));
-  return rondo_plan_get_info(plan, &profile->plan);
-}
-
-rondo_status rondo_profile_keep_offsets(rondo_profile *profile, const rondo_noted_lifetimes *noted,
-                                        const size_t *offsets) {
+rondo_status rondo_profile_build(const rondo_noted_lifetimes *noted, const size_t *slot_bytes, size_t slot_count,
+                                 const size_t *offsets, const rondo_plan_info *plan, rondo_profile **out) {
+  const rondo_allocator *allocator = &noted->allocator;
   const size_t count = noted->lifetimes.count;
-  RONDO_TRY(rondo_array_reserve(&profile->allocator, &profile->allocs, count));
+  rondo_profile *profile;
+  *out = NULL;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *profile, &profile));
+  profile->allocator = *allocator;
+  profile->plan = *plan;
+  atomic_init(&profile->references, 1);
+  rondo_status status = rondo_array_reserve(allocator, &profile->allocs, count);
+  if (status == RONDO_OK) status = rondo_array_reserve(allocator, &profile->slots, slot_count);
+  if (status != RONDO_OK) {
+    rondo_profile_release(profile);
+    return status;
+  }
   for (size_t i = 0; i < count; i++)
     profile->allocs.items[i] = (rondo_planned_alloc){.bytes = noted->lifetimes.items[i].bytes, .offset = offsets[i]};
+  for (size_t i = 0; i < slot_count; i++)
+    profile->slots.items[i] =
+        (rondo_planned_alloc){.bytes = rondo_pool_rounded(slot_bytes[i]), .offset = offsets[count + i]};
   profile->allocs.count = count;
+  profile->slots.count = slot_count;
+  rondo_profile_check(profile);
+  *out = profile;
   return RONDO_OK;
 }
 
 rondo_status rondo_profile_of_noted(const rondo_noted_lifetimes *noted, const rondo_plan_options *options,
                                     rondo_profile **out) {
-  const rondo_allocator *allocator = &noted->allocator;
   const rondo_flat_edges edges = rondo_noted_edges(noted);
-  rondo_profile *profile;
+  rondo_plan_info info = {.struct_size = sizeof info};
   rondo_plan *plan;
   *out = NULL;
-  RONDO_TRY(rondo_profile_new(allocator, &profile));
-  rondo_status status =
-      rondo_lifetimes_plan(allocator, &edges, noted->lifetimes.items, noted->lifetimes.count, options, &plan);
-  if (status == RONDO_OK) status = keep_plan(profile, noted, plan);
+  RONDO_TRY(rondo_lifetimes_plan(&noted->allocator, &edges, noted->lifetimes.items, noted->lifetimes.count, options,
+                                 &plan));
+  rondo_status status = rondo_plan_get_info(plan, &info);
+  if (status == RONDO_OK) status = rondo_profile_build(noted, NULL, 0, rondo_plan_offsets(plan), &info, out);
   rondo_plan_destroy(plan);
-  if (status != RONDO_OK) {
-    rondo_profile_release(profile);
-    return status;
-  }
-  rondo_profile_check(profile);
-  *out = profile;
-  return RONDO_OK;
+  return status;
 }
 
 /* Graphs ---------------------------------------------------------------------------------------------------------- */

@@ -31,10 +31,10 @@ struct rondo_profile {
 RONDO_MUST_USE rondo_status rondo_profile_of_noted(const rondo_noted_lifetimes *noted,
                                                    const rondo_plan_options *options, rondo_profile **out);
 
-/* An empty profile; adds the lifetimes with these offsets to it. */
-RONDO_MUST_USE rondo_status rondo_profile_new(const rondo_allocator *allocator, rondo_profile **out);
-RONDO_MUST_USE rondo_status rondo_profile_keep_offsets(rondo_profile *profile, const rondo_noted_lifetimes *noted,
-                                                       const size_t *offsets);
+/* A profile of the lifetimes and then of slots of these sizes (`slot_bytes`), which the plan has at these offsets. */
+RONDO_MUST_USE rondo_status rondo_profile_build(const rondo_noted_lifetimes *noted, const size_t *slot_bytes,
+                                               size_t slot_count, const size_t *offsets, const rondo_plan_info *plan,
+                                               rondo_profile **out);
 
 void rondo_profile_retain(rondo_profile *profile);
 void rondo_profile_release(rondo_profile *profile);

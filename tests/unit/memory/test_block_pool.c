@@ -37,7 +37,7 @@ static void destroy(fixture *self) {
     assert_ok(self->streams[i].queue->ops->destroy(self->streams[i].queue));
     rondo_order_leave(&self->orders, &self->streams[i]);
   }
-  rondo_order_table_deinit(&self->allocator, &self->orders);
+  rondo_array_free(&self->allocator, &self->orders);
   assert_int_equal(fake_close(self->device), 0);
   free(self);
 }
