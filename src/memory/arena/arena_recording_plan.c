@@ -25,6 +25,7 @@ typedef struct taken_range {
 typedef struct path_plan {
   const rondo_arena *arena;
   const rondo_allocator *allocator;
+  rondo_scratch scratch; /* of what is not in an array */
   const rondo_path_part *parts;
   size_t part_count;
   const rondo_arena_block *blocks;
@@ -33,13 +34,11 @@ typedef struct path_plan {
   uint32_t *begins; /* the first node of each part; one more for the end */
   uint32_t node_count;
   uint32_t *starts, *successors;
-  size_t edge_count;
   bool is_line;
   RONDO_ARRAY(rondo_plan_item) items;         /* by part: its allocations, then its slots */
   RONDO_ARRAY(rondo_plan_obstacle) obstacles; /* the blocks; then, while outputs are at the low end, the outputs */
   RONDO_ARRAY(rondo_plan_item) others;        /* than outputs */
   RONDO_ARRAY(taken_range) taken;
-  size_t room;              /* of the two arrays: */
   size_t *offsets, *low;    /* by item: the best ones so far, and those with the outputs at the low end */
   rondo_verify_order order; /* made when it is needed */
   rondo_plan_info info;
@@ -52,7 +51,7 @@ static uint32_t end_of(const path_plan *path, size_t part) { return path->begins
 
 static rondo_status number_nodes(path_plan *path) {
   size_t nodes = 0, edges = 0;
-  RONDO_TRY(rondo_allocate_items(path->allocator, path->part_count + 1, sizeof *path->begins, &path->begins));
+  RONDO_TRY(rondo_scratch_take(&path->scratch, path->part_count + 1, sizeof *path->begins, &path->begins));
   for (size_t i = 0; i < path->part_count; i++) {
     const rondo_noted_lifetimes *noted = path->parts[i].lifetimes;
     path->begins[i] = (uint32_t)nodes;
@@ -65,20 +64,17 @@ static rondo_status number_nodes(path_plan *path) {
   }
   path->begins[path->part_count] = (uint32_t)nodes;
   path->node_count = (uint32_t)nodes;
-  path->edge_count = edges;
-  RONDO_TRY(rondo_allocate_items(path->allocator, nodes + 1, sizeof *path->starts, &path->starts));
-  return rondo_allocate_items(path->allocator, edges, sizeof *path->successors, &path->successors);
-}
-
-/* Marks the nodes that have predecessors. `led_to` is zeroed. */
-static void mark_led_to(const rondo_noted_lifetimes *noted, bool *led_to) {
-  for (uint32_t i = 0; i < noted->starts[noted->node_count]; i++) led_to[noted->successors[i]] = true;
+  RONDO_TRY(rondo_scratch_take(&path->scratch, nodes + 1, sizeof *path->starts, &path->starts));
+  return rondo_scratch_take(&path->scratch, edges, sizeof *path->successors, &path->successors);
 }
 
 static void add_edge(path_plan *path, uint32_t to, uint32_t *edges) { path->successors[(*edges)++] = to; }
 
-static void link_part(path_plan *path, size_t part, const bool *led_to, uint32_t *edges) {
+static rondo_status link_part(path_plan *path, size_t part, uint32_t *edges) {
   const rondo_noted_lifetimes *noted = path->parts[part].lifetimes;
+  bool *led_to; /* the nodes that have predecessors */
+  RONDO_TRY(rondo_scratch_take(&path->scratch, noted->node_count, sizeof *led_to, &led_to));
+  for (uint32_t i = 0; i < noted->starts[noted->node_count]; i++) led_to[noted->successors[i]] = true;
   path->starts[path->begins[part]] = *edges;
   for (uint32_t i = 0; i < noted->node_count; i++)
     if (!led_to[i]) add_edge(path, node_of(path, part, i), edges);
@@ -91,6 +87,7 @@ static void link_part(path_plan *path, size_t part, const bool *led_to, uint32_t
   }
   path->starts[end_of(path, part)] = *edges;
   if (part + 1 < path->part_count) add_edge(path, path->begins[part + 1], edges);
+  return RONDO_OK;
 }
 
 static rondo_flat_edges edges_of(const path_plan *path) {
@@ -100,14 +97,7 @@ static rondo_flat_edges edges_of(const path_plan *path) {
 
 static rondo_status link_nodes(path_plan *path) {
   uint32_t edges = 0;
-  for (size_t i = 0; i < path->part_count; i++) {
-    const rondo_noted_lifetimes *noted = path->parts[i].lifetimes;
-    bool *led_to;
-    RONDO_TRY(rondo_allocate_items(path->allocator, noted->node_count, sizeof *led_to, &led_to));
-    mark_led_to(noted, led_to);
-    link_part(path, i, led_to, &edges);
-    rondo_release(path->allocator, led_to, noted->node_count, sizeof *led_to);
-  }
+  for (size_t i = 0; i < path->part_count; i++) RONDO_TRY(link_part(path, i, &edges));
   path->starts[path->node_count] = edges;
   const rondo_flat_edges flat = edges_of(path);
   path->is_line = rondo_lifetimes_is_line(&flat);
@@ -208,19 +198,21 @@ static rondo_status fill(path_plan *path) {
 }
 
 static rondo_status allocate_offsets(path_plan *path) {
-  path->room = path->items.count;
-  RONDO_TRY(rondo_allocate_items(path->allocator, path->room, sizeof *path->offsets, &path->offsets));
-  return rondo_allocate_items(path->allocator, path->room, sizeof *path->low, &path->low);
+  const size_t count = path->items.count;
+  RONDO_TRY(rondo_scratch_take(&path->scratch, count, sizeof *path->offsets, &path->offsets));
+  return rondo_scratch_take(&path->scratch, count, sizeof *path->low, &path->low);
+}
+
+static path_plan new_path(const rondo_arena *arena, const rondo_path_part *parts, size_t count) {
+  const rondo_allocator *allocator = &arena->memory->allocator;
+  return (path_plan){
+      .arena = arena, .allocator = allocator, .scratch.allocator = allocator, .parts = parts, .part_count = count};
 }
 
 static void free_path(path_plan *path) {
   const rondo_allocator *allocator = path->allocator;
   if (path->order.allocator != NULL) rondo_verify_order_free(&path->order);
-  rondo_release(allocator, path->begins, path->part_count + 1, sizeof *path->begins);
-  rondo_release(allocator, path->starts, (size_t)path->node_count + 1, sizeof *path->starts);
-  rondo_release(allocator, path->successors, path->edge_count, sizeof *path->successors);
-  rondo_release(allocator, path->offsets, path->room, sizeof *path->offsets);
-  rondo_release(allocator, path->low, path->room, sizeof *path->low);
+  rondo_scratch_free(&path->scratch);
   rondo_array_free(allocator, &path->items);
   rondo_array_free(allocator, &path->obstacles);
   rondo_array_free(allocator, &path->others);
@@ -368,10 +360,10 @@ static void add_life(size_t *changes, size_t bytes, uint32_t lower, uint32_t upp
 }
 
 /* For nodes that run in one order only: the most bytes that are live at once. */
-static rondo_status find_most_live(const path_plan *path, size_t *out) {
+static rondo_status find_most_live(path_plan *path, size_t *out) {
   size_t *changes, live = 0;
   *out = 0;
-  RONDO_TRY(rondo_allocate_items(path->allocator, path->node_count, sizeof *changes, &changes));
+  RONDO_TRY(rondo_scratch_take(&path->scratch, path->node_count, sizeof *changes, &changes));
   for (size_t i = 0; i < path->items.count; i++)
     add_life(changes, path->items.items[i].bytes, path->items.items[i].lower, path->items.items[i].upper);
   for (size_t i = 0; i < path->block_count; i++)
@@ -380,7 +372,6 @@ static rondo_status find_most_live(const path_plan *path, size_t *out) {
     live += changes[i];
     if (live > *out) *out = live;
   }
-  rondo_release(path->allocator, changes, path->node_count, sizeof *changes);
   return RONDO_OK;
 }
 
@@ -458,7 +449,7 @@ static rondo_status find_least(path_plan *path, const rondo_address_space *space
 
 rondo_status rondo_arena_find_least(const rondo_address_space *space, const rondo_noted_lifetimes *noted, size_t *out) {
   const rondo_path_part part = {.lifetimes = noted};
-  path_plan path = {.arena = space->arena, .allocator = &space->memory->allocator, .parts = &part, .part_count = 1};
+  path_plan path = new_path(space->arena, &part, 1);
   *out = 0;
   const rondo_status status = find_least(&path, space, out);
   free_path(&path);
@@ -481,14 +472,11 @@ static rondo_status plan_parts(const rondo_arena *arena, const rondo_arena_block
                                rondo_path_part *parts, size_t count, const rondo_plan_options *options, bool is_path,
                                rondo_plan_info *out_info) {
   const rondo_plan_options defaults = {RONDO_PLAN_OPTIONS_INIT};
-  path_plan path = {.arena = arena,
-                    .allocator = &arena->memory->allocator,
-                    .parts = parts,
-                    .part_count = count,
-                    .blocks = blocks,
-                    .block_count = block_count,
-                    .high = is_path ? 0 : high_of(arena)};
+  path_plan path = new_path(arena, parts, count);
   const double worth = is_path ? 1 : LOW_END_WORTH;
+  path.blocks = blocks;
+  path.block_count = block_count;
+  path.high = is_path ? 0 : high_of(arena);
   for (size_t i = 0; i < count; i++) parts[i].profile = NULL;
   rondo_status status = fill(&path);
   if (status == RONDO_OK) status = allocate_offsets(&path);
