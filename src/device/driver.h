@@ -7,7 +7,7 @@
  *
  * Threads: "any" means that several threads may call at once. "owner" means that calls on one object come one after
  * another, from any thread (streams and execs are thread-compatible). A function that may wait is not called while a
- * lock of the library is held, except the gate of a heap (memory/heap/heap.h), which is held during wait, launch,
+ * lock of the library is held, except the gate of a heap (memory/heap/graph_heap.h), which is held during wait, launch,
  * record and remapping. Every slot is required unless it says "may be NULL". The struct of each driver object begins
  * with the struct here, so that the driver can cast it to its own. "HOT" marks slots on the path of a launch.
  */

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "memory/graph_memory/address_space.h"
 #include "memory/graph_memory/graph_allocation.h"
-#include "memory/heap/heap.h"
+#include "memory/heap/graph_heap.h"
 #include "memory/host_memory.h"
 #include "memory/memory_check.h"
 #include "memory/memory_errors.h"

@@ -4,8 +4,8 @@
  * Created at the device's first allocation or graph, freed when the device closes.
  *
  * Threads: any thread may call all functions here. `lock` protects the fields after it. Order of locks: gates of heaps
- * (heap.h) by ascending id, then `lock`. Under `lock`, the driver is only queried whether events are complete, and the
- * system whether pages are mapped. Calls that may block or take long run without it.
+ * (graph_heap.h) by ascending id, then `lock`. Under `lock`, the driver is only queried whether events are complete,
+ * and the system whether pages are mapped. Calls that may block or take long run without it.
  */
 #ifndef RONDO_MEMORY_DEVICE_MEMORY_H
 #define RONDO_MEMORY_DEVICE_MEMORY_H

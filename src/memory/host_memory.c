@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/linked_list.h"
-#include "memory/heap/heap.h"
+#include "memory/heap/graph_heap.h"
 #include "memory/memory_errors.h"
 #include "memory/peer_access.h"
 #include "memory/pool/memory_pool.h"

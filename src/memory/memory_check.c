@@ -12,7 +12,7 @@
 #include "memory/graph_memory/address_ranges.h"
 #include "memory/graph_memory/exec_memory_internal.h"
 #include "memory/graph_memory/graph_allocation.h"
-#include "memory/heap/heap_internal.h"
+#include "memory/heap/graph_heap_internal.h"
 #include "memory/host_memory.h"
 
 /* Pools ------------------------------------------------------------------------------------------------------------ */
@@ -145,8 +145,7 @@ static void check_pools(const rondo_device_memory *memory) {
 }
 
 static void check_orders(const rondo_order_table *orders) {
-  for (size_t i = 0; i < orders->count; i++)
-    assert(orders->items[i].waited <= orders->items[i].freed);
+  for (size_t i = 0; i < orders->count; i++) assert(orders->items[i].waited <= orders->items[i].freed);
   assert(orders->count == 0 || orders->items[0].freed == 0);
 }
 
@@ -276,7 +275,7 @@ static uint64_t check_need(const rondo_exec_memory *exec, const rondo_space_need
   size_t end = need->bytes;
   assert(need->bytes % page == 0);
   for (size_t i = 0; i < need->privates.count; i++) {
-    const rondo_page_range *at = &need->privates.items[i];
+    const rondo_offset_range *at = &need->privates.items[i];
     assert(at->begin < at->end && at->begin % page == 0 && at->end % page == 0);
     assert(i == 0 || at[-1].begin <= at->begin);
     if (at->end <= end) continue;

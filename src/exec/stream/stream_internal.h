@@ -17,7 +17,7 @@
 #include "base/array.h"
 #include "exec/api_check.h"
 #include "graph/graph_internal.h"
-#include "memory/heap/heap.h"
+#include "memory/heap/graph_heap.h"
 #include "memory/pool/memory_pool.h"
 
 typedef struct rondo_capture rondo_capture;

@@ -6,7 +6,7 @@
 
 #include "memory/arena/arena.h"
 #include "memory/graph_memory/address_space.h"
-#include "memory/heap/heap.h"
+#include "memory/heap/graph_heap.h"
 
 /* A piece of the memory that backs the arena, mapped where the pieces before it end. */
 typedef struct rondo_arena_piece {

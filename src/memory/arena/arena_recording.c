@@ -17,16 +17,10 @@
 
 /* Blocks ---------------------------------------------------------------------------------------------------------- */
 
-static int compare_records(const void *a, const void *b) {
-  const rondo_graph_allocation *x = *(const rondo_graph_allocation *const *)a;
-  const rondo_graph_allocation *y = *(const rondo_graph_allocation *const *)b;
-  return (x->base.address > y->base.address) - (x->base.address < y->base.address);
-}
-
 rondo_status rondo_arena_check_block(const rondo_arena *arena, const rondo_arena_block *block, size_t *out_rounded) {
   const size_t offset = (size_t)((uintptr_t)block->address - (uintptr_t)rondo_arena_base(arena));
-  if (offset % RONDO_BLOCK_ALIGNMENT == 0 && rondo_pool_round(block->bytes, out_rounded) &&
-      offset <= arena->reserved && *out_rounded <= arena->reserved - offset)
+  if (offset % RONDO_BLOCK_ALIGNMENT == 0 && rondo_pool_round(block->bytes, out_rounded) && offset <= arena->reserved &&
+      *out_rounded <= arena->reserved - offset)
     return RONDO_OK;
   char label[RONDO_ARENA_LABEL], name[RONDO_ALLOCATION_LABEL];
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
@@ -48,7 +42,7 @@ static rondo_status sort_records(const rondo_address_space *space, rondo_graph_a
   RONDO_TRY(rondo_allocate_items(&space->memory->allocator, count, sizeof **out, out));
   if (count == 0) return RONDO_OK;
   memcpy(*out, space->allocations.items, count * sizeof **out);
-  qsort(*out, count, sizeof **out, compare_records);
+  qsort(*out, count, sizeof **out, rondo_graph_allocation_compare);
   return RONDO_OK;
 }
 

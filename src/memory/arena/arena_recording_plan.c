@@ -17,11 +17,6 @@
 /* How much larger a plan with the outputs at the low end may be than one without. */
 #define LOW_END_WORTH 1.02
 
-/* Bytes that an output cannot have. */
-typedef struct taken_range {
-  size_t begin, end;
-} taken_range;
-
 typedef struct path_plan {
   const rondo_arena *arena;
   const rondo_allocator *allocator;
@@ -38,7 +33,7 @@ typedef struct path_plan {
   RONDO_ARRAY(rondo_plan_item) items;         /* by part: its allocations, then its slots */
   RONDO_ARRAY(rondo_plan_obstacle) obstacles; /* the blocks; then, while outputs are at the low end, the outputs */
   RONDO_ARRAY(rondo_plan_item) others;        /* than outputs */
-  RONDO_ARRAY(taken_range) taken;
+  RONDO_ARRAY(rondo_offset_range) taken;      /* bytes that an output cannot have */
   size_t *offsets, *low;    /* by item: the best ones so far, and those with the outputs at the low end */
   rondo_verify_order order; /* made when it is needed */
   rondo_plan_info info;
@@ -260,16 +255,11 @@ static rondo_status plan_alike(path_plan *path, const rondo_plan_options *option
   return status;
 }
 
-static int compare_ranges(const void *a, const void *b) {
-  const taken_range *x = a, *y = b;
-  return (x->begin > y->begin) - (x->begin < y->begin);
-}
-
 /* The lowest gap between the taken ranges. */
 static size_t lowest_gap(const path_plan *path, size_t bytes) {
   size_t cursor = 0;
   for (size_t i = 0; i < path->taken.count; i++) {
-    const taken_range *at = &path->taken.items[i];
+    const rondo_offset_range *at = &path->taken.items[i];
     if (at->begin > cursor && at->begin - cursor >= bytes) return cursor;
     if (at->end > cursor) cursor = at->end;
   }
@@ -281,12 +271,13 @@ static rondo_status collect_taken(path_plan *path, const rondo_plan_item *output
   path->taken.count = 0;
   for (size_t i = 0; i < path->obstacles.count; i++) {
     const rondo_plan_obstacle *at = &path->obstacles.items[i];
-    const taken_range range = {.begin = at->offset, .end = at->offset + at->bytes};
+    const rondo_offset_range range = {.begin = at->offset, .end = at->offset + at->bytes};
     bool gone = false;
     if (at->upper != RONDO_PLAN_FOREVER) RONDO_TRY(comes_before(path, at->upper, output->lower, &gone));
     if (!gone) RONDO_TRY(rondo_array_push(path->allocator, &path->taken, &range));
   }
-  if (path->taken.count > 1) qsort(path->taken.items, path->taken.count, sizeof *path->taken.items, compare_ranges);
+  if (path->taken.count > 1)
+    qsort(path->taken.items, path->taken.count, sizeof *path->taken.items, rondo_offset_range_compare);
   return RONDO_OK;
 }
 

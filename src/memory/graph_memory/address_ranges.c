@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "memory/graph_memory/graph_allocation.h"
-#include "memory/heap/heap.h"
+#include "memory/heap/graph_heap.h"
 #include "memory/memory_errors.h"
 #include "memory/peer_access.h"
 

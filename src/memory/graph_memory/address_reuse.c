@@ -23,8 +23,8 @@ typedef struct removed_edge {
 
 typedef struct removal_check {
   const rondo_graph *graph;
-  uint32_t slot;                     /* of a node that is removed with its edges; RONDO_NO_NODE */
-  RONDO_ARRAY(removed_edge) edges;   /* by `from`, then `to` */
+  uint32_t slot;                   /* of a node that is removed with its edges; RONDO_NO_NODE */
+  RONDO_ARRAY(removed_edge) edges; /* by `from`, then `to` */
   rondo_address_uses uses;
   uint8_t *before, *after, *reached; /* by slot: before and after the removed edges; for one search */
   uint32_t *stack;

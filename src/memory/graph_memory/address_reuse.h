@@ -10,8 +10,8 @@
 /* The bytes of an alloc node, or of a block of a recording, with the free node that ends their use. */
 typedef struct rondo_address_use {
   const rondo_graph_allocation *block; /* NULL for an alloc node */
-  uint32_t slot;                  /* of the alloc node; RONDO_NO_NODE for a block */
-  uint32_t free_slot;             /* RONDO_NO_NODE when the graph does not free it */
+  uint32_t slot;                       /* of the alloc node; RONDO_NO_NODE for a block */
+  uint32_t free_slot;                  /* RONDO_NO_NODE when the graph does not free it */
   const char *begin;
   size_t bytes;
 } rondo_address_use;

@@ -11,7 +11,7 @@
  * order of the calls: a launch that leaves it allocated begins it, and any of the three ways to free it ends it.
  *
  * Each graph of the family, each exec and each live allocation retains the space. The last release retires it; it is
- * destroyed when its launches are complete (heap.h).
+ * destroyed when its launches are complete (graph_heap.h).
  *
  * The space of a recording has its addresses in an arena (arena.h), which it retains. The recording's blocks and slots
  * are records too, so that nothing is placed on them. Its records have no lives. They are in a hash table of the space,
@@ -130,11 +130,11 @@ struct rondo_address_space {
   rondo_allocation_starts *starts; /* has the records: the device's table or, in an arena, `own` */
   rondo_allocation_starts own;
   rondo_address_space *next_in_arena, **link_in_arena;
-  size_t block_count;                    /* the first records: the setting's blocks, in its order */
-  size_t held_count;                     /* the first records: blocks, then slots */
-  size_t guarded_slots;                  /* on a guarded device: how many slots are live */
-  bool slots_depart;                     /* a slot is not where the profile has it */
-  size_t top;                            /* in an arena: the highest end of a record so far, as an offset */
+  size_t block_count;   /* the first records: the setting's blocks, in its order */
+  size_t held_count;    /* the first records: blocks, then slots */
+  size_t guarded_slots; /* on a guarded device: how many slots are live */
+  bool slots_depart;    /* a slot is not where the profile has it */
+  size_t top;           /* in an arena: the highest end of a record so far, as an offset */
   RONDO_ARRAY(rondo_graph_allocation *)
   alike; /* hash buckets of the records of nodes, by address, bytes and name; a power of two */
   RONDO_ARRAY(rondo_outside_free) outside_frees; /* by address */
@@ -142,7 +142,7 @@ struct rondo_address_space {
   rondo_planned_addresses planned;
   rondo_address_space *next_retired;
 
-  /* Under the gate of `heap`; the pointer itself also under the memory's lock (heap.h). */
+  /* Under the gate of `heap`; the pointer itself also under the memory's lock (graph_heap.h). */
   rondo_heap *heap;
   rondo_address_space *next_bound, **bound_link; /* in the heap's list */
   size_t need;                                   /* the offset up to which memory must be mapped for its execs */

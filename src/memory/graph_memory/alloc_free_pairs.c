@@ -186,16 +186,16 @@ static rondo_status pair_free(pair_finder *finder, const rondo_memory_node *node
 
 /* Adding up -------------------------------------------------------------------------------------------------------- */
 
-static rondo_page_range pages_of(const rondo_address_space *space, const instance *at) {
+static rondo_offset_range pages_of(const rondo_address_space *space, const instance *at) {
   const size_t page = space->memory->page_bytes;
   const size_t begin = rondo_address_space_offset(space, at->begin), end = begin + (size_t)(at->end - at->begin);
-  return (rondo_page_range){.begin = begin / page * page, .end = (end + page - 1) / page * page};
+  return (rondo_offset_range){.begin = begin / page * page, .end = (end + page - 1) / page * page};
 }
 
 static rondo_status sum_up_instance(rondo_exec_memory *exec, const instance *at) {
   rondo_space_need *need = find_need(exec, at->allocation->space);
   assert(need != NULL);
-  const rondo_page_range pages = pages_of(need->space, at);
+  const rondo_offset_range pages = pages_of(need->space, at);
   if (at->freed) {
     if (pages.end > need->bytes) need->bytes = pages.end;
     return RONDO_OK;
@@ -205,18 +205,13 @@ static rondo_status sum_up_instance(rondo_exec_memory *exec, const instance *at)
   return rondo_array_push(&exec->memory->allocator, &exec->unfreed, &left);
 }
 
-static int compare_ranges(const void *a, const void *b) {
-  const size_t left = ((const rondo_page_range *)a)->begin, right = ((const rondo_page_range *)b)->begin;
-  return (left > right) - (left < right);
-}
-
 /* Bytes of the pages from the base on, and of the private pages, which are sorted here; each counted once. */
 static size_t count_bytes(rondo_space_need *need) {
   size_t bytes = need->bytes, counted = need->bytes;
   if (need->privates.count > 0)
-    qsort(need->privates.items, need->privates.count, sizeof *need->privates.items, compare_ranges);
+    qsort(need->privates.items, need->privates.count, sizeof *need->privates.items, rondo_offset_range_compare);
   for (size_t i = 0; i < need->privates.count; i++) {
-    const rondo_page_range range = need->privates.items[i];
+    const rondo_offset_range range = need->privates.items[i];
     if (range.end <= counted) continue;
     bytes += range.end - (range.begin > counted ? range.begin : counted);
     counted = range.end;
@@ -224,8 +219,8 @@ static size_t count_bytes(rondo_space_need *need) {
   return bytes;
 }
 
-/* Spaces with private pages come first. Execs share those, so they decide which heap the exec is bound to (heap.h); a
- * space that belongs to the exec follows. */
+/* Spaces with private pages come first. Execs share those, so they decide which heap the exec is bound to
+ * (graph_heap.h); a space that belongs to the exec follows. */
 static void put_shared_first(rondo_exec_memory *exec) {
   size_t shared = 0;
   for (size_t i = 0; i < exec->needs.count; i++) {

@@ -13,7 +13,7 @@
 #ifndef RONDO_MEMORY_GRAPH_MEMORY_EXEC_MEMORY_H
 #define RONDO_MEMORY_GRAPH_MEMORY_EXEC_MEMORY_H
 
-#include "memory/heap/heap.h"
+#include "memory/heap/graph_heap.h"
 
 /* A node of the flattened graph that allocates or frees memory. */
 typedef struct rondo_memory_node {

@@ -21,6 +21,13 @@ size_t rondo_graph_allocation_rounded(const rondo_graph_allocation *record) {
   return rondo_pool_rounded(record->base.bytes);
 }
 
+int rondo_graph_allocation_compare(const void *a, const void *b) {
+  const rondo_graph_allocation *x = *(const rondo_graph_allocation *const *)a;
+  const rondo_graph_allocation *y = *(const rondo_graph_allocation *const *)b;
+  if (x->base.address != y->base.address) return (uintptr_t)x->base.address < (uintptr_t)y->base.address ? -1 : 1;
+  return ((uintptr_t)x > (uintptr_t)y) - ((uintptr_t)x < (uintptr_t)y);
+}
+
 /* Records by alloc node ------------------------------------------------------------------------------------------- */
 
 /* NULL when the space has no buckets yet. */

@@ -22,6 +22,9 @@ RONDO_MUST_USE rondo_status rondo_graph_allocation_of(rondo_address_space *space
  */
 void rondo_graph_allocation_release(rondo_graph_allocation *allocation);
 
+/* For qsort of pointers to records: by address, and in some order at one address. */
+int rondo_graph_allocation_compare(const void *a, const void *b);
+
 /* Its bytes in the space, rounded up. */
 size_t rondo_graph_allocation_rounded(const rondo_graph_allocation *allocation);
 

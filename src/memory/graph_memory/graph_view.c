@@ -78,15 +78,10 @@ bool rondo_graph_point_frees(const rondo_graph_point *point, const rondo_graph_a
 
 /* What is live ---------------------------------------------------------------------------------------------------- */
 
-/* Records at one address have an order too, so that a binary search finds each. */
-static bool stands_before(const rondo_graph_allocation *a, const rondo_graph_allocation *b) {
-  return a->base.address != b->base.address ? a->base.address < b->base.address : (uintptr_t)a < (uintptr_t)b;
-}
-
 /* Where the record is, or would be inserted. */
 static size_t position_of(const rondo_graph_point *point, const rondo_graph_allocation *record) {
   size_t low = 0, high = point->live.count;
-  RONDO_BINARY_SEARCH(low, high, middle, stands_before(point->live.items[middle], record))
+  RONDO_BINARY_SEARCH(low, high, middle, rondo_graph_allocation_compare(&point->live.items[middle], &record) < 0)
   return low;
 }
 
@@ -246,12 +241,6 @@ static rondo_graph_point *take_unused(rondo_graph_points *points) {
   return oldest;
 }
 
-static int compare_records(const void *a, const void *b) {
-  const rondo_graph_allocation *x = *(const rondo_graph_allocation *const *)a;
-  const rondo_graph_allocation *y = *(const rondo_graph_allocation *const *)b;
-  return x == y ? 0 : stands_before(x, y) ? -1 : 1;
-}
-
 /* Finds what is live at a point that was empty. */
 static rondo_status collect_live(rondo_address_space *space, rondo_graph_point *point) {
   RONDO_TRY(rondo_array_reserve(allocator_of(space), &point->live, space->allocations.count));
@@ -260,7 +249,7 @@ static rondo_status collect_live(rondo_address_space *space, rondo_graph_point *
     if (space->relocate || !rondo_graph_point_frees(point, record)) point->live.items[point->live.count++] = record;
   }
   if (point->live.count > 1)
-    qsort(point->live.items, point->live.count, sizeof(rondo_graph_allocation *), compare_records);
+    qsort(point->live.items, point->live.count, sizeof *point->live.items, rondo_graph_allocation_compare);
   point->widest = SIZE_MAX;
   point->noted = space->view.points.noted.count;
   return RONDO_OK;

@@ -67,8 +67,8 @@ static rondo_status group_edges(rondo_noted_lifetimes *noted, const rondo_lifeti
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
                       "a graph of %zu edges cannot be planned: at most %" PRIu32 " are supported: split the graph",
                       count, UINT32_MAX);
-  RONDO_TRY(rondo_allocate_items(&noted->allocator, (size_t)draft->node_count + 1, sizeof *noted->starts,
-                                 &noted->starts));
+  RONDO_TRY(
+      rondo_allocate_items(&noted->allocator, (size_t)draft->node_count + 1, sizeof *noted->starts, &noted->starts));
   noted->node_count = draft->node_count;
   RONDO_TRY(rondo_allocate_items(&noted->allocator, count, sizeof *noted->successors, &noted->successors));
   for (size_t i = 0; i < count; i++) noted->starts[edges[i].from]++;

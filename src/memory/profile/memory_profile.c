@@ -58,8 +58,8 @@ rondo_status rondo_profile_of_noted(const rondo_noted_lifetimes *noted, const ro
   rondo_plan_info info = {.struct_size = sizeof info};
   rondo_plan *plan;
   *out = NULL;
-  RONDO_TRY(rondo_lifetimes_plan(&noted->allocator, &edges, noted->lifetimes.items, noted->lifetimes.count, options,
-                                 &plan));
+  RONDO_TRY(
+      rondo_lifetimes_plan(&noted->allocator, &edges, noted->lifetimes.items, noted->lifetimes.count, options, &plan));
   rondo_status status = rondo_plan_get_info(plan, &info);
   if (status == RONDO_OK) status = rondo_profile_build(noted, NULL, 0, rondo_plan_offsets(plan), &info, out);
   rondo_plan_destroy(plan);

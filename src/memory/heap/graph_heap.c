@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Heaps: their gates, their owners, their chunks, and what of them is mapped into a space. heap_bind.c binds spaces to
- * heaps, heap_trim.c gives memory back.
+ * Heaps: their gates, their owners, their chunks, and what of them is mapped into a space. graph_heap_map.c binds
+ * spaces to heaps, graph_heap_trim.c gives memory back.
  */
 #include <assert.h>
 
 #include "base/error.h"
 #include "base/linked_list.h"
 #include "memory/graph_memory/address_ranges.h"
-#include "memory/heap/heap_internal.h"
+#include "memory/heap/graph_heap_internal.h"
 #include "memory/memory_errors.h"
 
 /* Gates ----------------------------------------------------------------------------------------------------------- */

@@ -20,8 +20,8 @@
  * while it is mapped. Worker threads never take it. Entering and leaving an open gate is one atomic operation each.
  * Gates are entered by ascending id, before the lock of the device's memory.
  */
-#ifndef RONDO_MEMORY_HEAP_HEAP_H
-#define RONDO_MEMORY_HEAP_HEAP_H
+#ifndef RONDO_MEMORY_HEAP_GRAPH_HEAP_H
+#define RONDO_MEMORY_HEAP_GRAPH_HEAP_H
 
 #include "base/error.h"
 #include "base/thread.h"
@@ -58,16 +58,22 @@ struct rondo_heap {
   rondo_address_space *bound; /* by next_bound */
 };
 
-/* Pages as offsets in a space. */
-typedef struct rondo_page_range {
+/* Bytes of a space or an arena, as offsets. */
+typedef struct rondo_offset_range {
   size_t begin, end;
-} rondo_page_range;
+} rondo_offset_range;
+
+/* For qsort: by `begin`. */
+static inline int rondo_offset_range_compare(const void *a, const void *b) {
+  const size_t x = ((const rondo_offset_range *)a)->begin, y = ((const rondo_offset_range *)b)->begin;
+  return (x > y) - (x < y);
+}
 
 /* What an exec needs of one space. */
 typedef struct rondo_space_need {
   rondo_address_space *space;
   size_t bytes; /* whole pages to be mapped from the base on; `privates` may lie beyond */
-  RONDO_ARRAY(rondo_page_range) privates;
+  RONDO_ARRAY(rondo_offset_range) privates;
   rondo_heap *seen; /* for binding: the space's heap when it was looked at */
 } rondo_space_need;
 

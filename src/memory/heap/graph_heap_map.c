@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Binding spaces to heaps: which chunks a space gets, growing and splitting them to fit, and which gates are entered.
  */
-#include "memory/heap/heap_internal.h"
+#include "memory/heap/graph_heap_internal.h"
 
 #include <assert.h>
 
@@ -121,7 +121,7 @@ static rondo_status map_piece(rondo_address_space *space, const piece *at, size_
 
 /* Walks the bytes of `range` that have no private pages yet; with `add` they get them, for each range of addresses
  * separately. *out_missing becomes true when there were any. */
-static rondo_status cover_private(rondo_address_space *space, rondo_page_range range, bool add, bool *out_missing) {
+static rondo_status cover_private(rondo_address_space *space, rondo_offset_range range, bool add, bool *out_missing) {
   size_t at = range.begin;
   for (size_t i = 0; at < range.end; i++) {
     const bool past = i == space->privates.count;

@@ -2,7 +2,7 @@
  * Giving memory back to the system: by trimming, and when spaces and heaps have no user left and their launches are
  * complete.
  */
-#include "memory/heap/heap_internal.h"
+#include "memory/heap/graph_heap_internal.h"
 
 #include <assert.h>
 

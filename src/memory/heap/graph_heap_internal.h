@@ -2,10 +2,10 @@
  * What the three files of heaps share. "The heap is idle" means here that its gate is entered and its last launch is
  * complete: nothing uses a mapping of it.
  */
-#ifndef RONDO_MEMORY_HEAP_HEAP_INTERNAL_H
-#define RONDO_MEMORY_HEAP_HEAP_INTERNAL_H
+#ifndef RONDO_MEMORY_HEAP_GRAPH_HEAP_INTERNAL_H
+#define RONDO_MEMORY_HEAP_GRAPH_HEAP_INTERNAL_H
 
-#include "memory/heap/heap.h"
+#include "memory/heap/graph_heap.h"
 
 static inline rondo_heap_use rondo_heap_use_of(const rondo_heap *heap) {
   return (rondo_heap_use)atomic_load_explicit(&heap->use, memory_order_acquire);

@@ -5,7 +5,7 @@
 #include <rondo/rondo.h>
 
 #include "fault/fake_driver.h"
-#include "memory/heap/heap.h"
+#include "memory/heap/graph_heap.h"
 #include "memory/memory_check.h"
 #include "support/rondo_test.h"
 
