@@ -12,17 +12,18 @@
 typedef struct rondo_box {
   uintptr_t begin, end; /* from the first byte to one past the last */
   size_t width;         /* of a row */
-  size_t height,
-      pitch; /* rows of a slice, and their distance; if the height is at most 1, the distance has no meaning */
+  size_t height;        /* rows of a slice */
+  size_t pitch;         /* the distance of rows; not used if the height is 1 */
   size_t depth, slice_pitch;
 } rondo_box;
 
 typedef enum rondo_overlap { RONDO_OVERLAP_NO = 0, RONDO_OVERLAP_YES = 1, RONDO_OVERLAP_UNKNOWN = 2 } rondo_overlap;
 
-/* Whether the two share a byte. UNKNOWN for two boxes of different pitches with too many rows to compare. */
+/* Whether the two share a byte. UNKNOWN if both have too many rows to compare, unless both are rectangles of one pitch.
+ */
 rondo_overlap rondo_box_overlap(const rondo_box *a, const rondo_box *b);
 
-/* False for an address of NULL. No number is 0. */
+/* False for an address of NULL. The width, height and depth are at least 1. */
 bool rondo_box_make(const void *address, size_t width, size_t height, size_t pitch, size_t depth, size_t slice_pitch,
                     rondo_box *out);
 

@@ -11,7 +11,7 @@
 #include "memory/memory_errors.h"
 #include "memory/peer_access.h"
 
-/* Under the lock. Of several graph allocations that begin at the address, the one that a free would mean. */
+/* Under the lock. If several graph allocations begin at the address: the one that a free would free. */
 static const rondo_allocation *find_allocation(const rondo_device_memory *memory, const void *address) {
   const rondo_graph_allocation *graph = rondo_graph_allocation_at(memory, address);
   if (graph != NULL) return &graph->base;
@@ -58,7 +58,7 @@ bool rondo_memory_find_range(rondo_device_memory *memory, const void *address, r
 
 /* Recordings ------------------------------------------------------------------------------------------------------- */
 
-/* They are the first records of the space. Under the lock; there is room. */
+/* Blocks and slots are the first records of the space. Under the lock. The list has the capacity. */
 static void list_held(const rondo_address_space *space, rondo_known_ranges *list) {
   for (size_t i = 0; i < space->held_count; i++) {
     const rondo_graph_allocation *record = space->allocations.items[i];

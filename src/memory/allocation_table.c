@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table of allocations: buckets of chained records, doubled when there are as many records; the index of ranges;
- * and the ring of freed allocations.
+ * The table of allocations: a hash table with chains, the range index, and the ring of freed allocations.
  */
 #include "memory/allocation_table.h"
 
@@ -114,13 +113,13 @@ void rondo_allocation_table_deinit(const rondo_allocator *allocator, rondo_alloc
 void rondo_allocation_table_insert(const rondo_allocator *allocator, rondo_allocation_table *table,
                                    rondo_allocation *allocation) {
   rondo_allocation_starts_enter(allocator, &table->starts, allocation);
-  allocation->place = rondo_range_enter(allocator, &table->index, allocation->address, allocation->bytes,
-                                        (uint32_t)allocation->kind, allocation);
+  allocation->index_node = rondo_range_enter(allocator, &table->index, allocation->address, allocation->bytes,
+                                             (uint32_t)allocation->kind, allocation);
 }
 
 void rondo_allocation_table_remove(rondo_allocation_table *table, rondo_allocation *allocation) {
   rondo_allocation_starts_leave(&table->starts, allocation);
-  rondo_range_leave(&table->index, allocation->place);
+  rondo_range_leave(&table->index, allocation->index_node);
 }
 
 /* Ranges ---------------------------------------------------------------------------------------------------------- */
@@ -134,7 +133,7 @@ static bool is_whole(const rondo_allocation_table *table) {
   return atomic_load_explicit(&table->index.missing, memory_order_relaxed) == 0;
 }
 
-/* For an index that misses ranges. `address` NULL: all. */
+/* For an index that lacks ranges. `address` NULL: visits all. */
 static void visit_all(const rondo_allocation_table *table, const void *address, rondo_range_visitor *visit,
                       void *user) {
   for (size_t i = 0; i < table->starts.bucket_count; i++)
@@ -171,7 +170,7 @@ void rondo_allocation_table_visit(const rondo_allocation_table *table, rondo_ran
 
 /* Freed ----------------------------------------------------------------------------------------------------------- */
 
-/* Cuts a long name before a whole UTF-8 character. */
+/* Truncates a long name between UTF-8 characters. */
 static void copy_name(char out[RONDO_FREED_NAME], const char *name) {
   const char *end = memchr(name, '\0', RONDO_FREED_NAME);
   size_t length = end != NULL ? (size_t)(end - name) : RONDO_FREED_NAME - 1;
@@ -191,7 +190,7 @@ void rondo_allocation_table_note_freed(rondo_allocation_table *table, const rond
   table->next_freed = (table->next_freed + 1) % RONDO_FREED_RING;
 }
 
-/* The `back`-th before the next one, from 1. */
+/* The `back`-th latest, from 1. */
 static const rondo_freed *freed_before(const rondo_allocation_table *table, size_t back) {
   assert(back >= 1 && back <= RONDO_FREED_RING);
   return &table->freed[(table->next_freed + RONDO_FREED_RING - back) % RONDO_FREED_RING];
@@ -229,7 +228,7 @@ void rondo_allocation_table_note_gone(const rondo_allocator *allocator, rondo_al
     rondo_freed *at = &table->freed[i];
     if (at->gone || (uintptr_t)at->address - (uintptr_t)address >= bytes) continue;
     at->gone = at->is_listed = true;
-    at->place = rondo_range_enter(allocator, &table->gone, at->address, at->bytes, 0, at);
+    at->index_node = rondo_range_enter(allocator, &table->gone, at->address, at->bytes, 0, at);
   }
 }
 
@@ -242,6 +241,6 @@ rondo_freed *rondo_allocation_table_gone_around(rondo_allocation_table *table, c
 }
 
 void rondo_allocation_table_note_taken(rondo_allocation_table *table, rondo_freed *freed) {
-  if (freed->is_listed) rondo_range_leave(&table->gone, freed->place);
+  if (freed->is_listed) rondo_range_leave(&table->gone, freed->index_node);
   freed->is_listed = false;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Allocating and freeing, at once and in stream order, and the statistics. The driver is called without the lock; while
- * an allocation is being freed it is in no table, so that a second free of it is detected.
+ * Allocating and freeing, immediately and in stream order, and the statistics. The driver is called without the lock.
+ * While an allocation is being freed it is in no table, so that a second free is detected.
  */
 #include "memory/device_memory.h"
 
@@ -88,17 +88,17 @@ rondo_status rondo_device_memory_require_pools(const rondo_device_memory *memory
   if (memory->memory_pools) return RONDO_OK;
   return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED,
                     "%s: device %s has no memory pools, and so no stream-ordered memory and no memory nodes: allocate "
-                    "with rondo_malloc (rondo_device_info.memory_pools tells which devices have them)",
+                    "with rondo_malloc (see rondo_device_info.memory_pools)",
                     call, memory->device->name);
 }
 
 rondo_status rondo_device_memory_require_nodes(const rondo_device_memory *memory, const char *call) {
   RONDO_TRY(rondo_device_memory_require_pools(memory, call));
   if (memory->memory_nodes) return RONDO_OK;
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED,
-                    "%s: device %s has no memory nodes: allocate outside of graphs (rondo_device_info.graph_memory "
-                    "tells which devices have them)",
-                    call, memory->device->name);
+  return rondo_fail(
+      RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED,
+      "%s: device %s has no memory nodes: allocate outside of graphs (see rondo_device_info.graph_memory)", call,
+      memory->device->name);
 }
 
 /* Statistics ------------------------------------------------------------------------------------------------------ */
@@ -180,149 +180,149 @@ uint32_t rondo_memory_note_own(rondo_device_memory *memory, const void *address,
   return rondo_range_enter(&memory->allocator, &memory->own, address, bytes, 0, NULL);
 }
 
-void rondo_memory_note_gone(rondo_device_memory *memory, const char *address, size_t bytes, uint32_t place) {
+void rondo_memory_note_gone(rondo_device_memory *memory, const char *address, size_t bytes, uint32_t index_node) {
   rondo_allocation_table_note_gone(&memory->allocator, &memory->table, address, bytes);
-  rondo_range_leave(&memory->own, place);
+  rondo_range_leave(&memory->own, index_node);
 }
 
 /* A request for memory. */
-typedef struct request {
+typedef struct allocation_request {
   rondo_pool *pool;
-  rondo_stream_order *stream; /* NULL: at once */
+  rondo_stream_order *stream; /* NULL: immediate */
   size_t bytes, rounded;
   char *name;
-  void *guarded;   /* on a guarded device: the address; the pool's block only counts */
-  bool grows_pool; /* the pool is kept, though another thread may destroy it */
-} request;
+  void *guarded;  /* on a guarded device: the address; the pool's block only counts */
+  bool is_pinned; /* the request keeps the pool alive while another thread may destroy it */
+} allocation_request;
 
 /* Under the lock. */
-static void enter_block(rondo_device_memory *memory, rondo_block *block, const request *asked) {
-  if (asked->guarded != NULL) block->allocation.address = asked->guarded;
-  block->allocation.bytes = asked->bytes;
-  block->allocation.name = asked->name;
+static void enter_block(rondo_device_memory *memory, rondo_block *block, const allocation_request *request) {
+  if (request->guarded != NULL) block->allocation.address = request->guarded;
+  block->allocation.bytes = request->bytes;
+  block->allocation.name = request->name;
   rondo_allocation_table_insert(&memory->allocator, &memory->table, &block->allocation);
   rondo_device_begin_use(memory->device, &rondo_allocation_use);
 }
 
-/* A block that the pool has; or NULL, and then the pool is kept until let_pool_go. */
-static rondo_block *take_block(rondo_device_memory *memory, request *asked) {
+/* A block that the pool has. NULL if it must grow; the pool is then pinned until unpin_pool. */
+static rondo_block *take_block(rondo_device_memory *memory, allocation_request *request) {
   pthread_mutex_lock(&memory->lock);
-  if (asked->pool == NULL) asked->pool = memory->current;
-  rondo_block *block = rondo_pool_take(asked->pool, asked->stream, asked->rounded);
-  if (block != NULL) enter_block(memory, block, asked);
-  if (block == NULL && !asked->grows_pool) {
-    asked->pool->growing++;
-    asked->grows_pool = true;
+  if (request->pool == NULL) request->pool = memory->current;
+  rondo_block *block = rondo_pool_take(request->pool, request->stream, request->rounded);
+  if (block != NULL) enter_block(memory, block, request);
+  if (block == NULL && !request->is_pinned) {
+    request->pool->growing++;
+    request->is_pinned = true;
   }
-  rondo_pools_leave(memory, asked->pool);
+  rondo_pools_leave(memory, request->pool);
   return block;
 }
 
-static void let_pool_go(rondo_device_memory *memory, const request *asked) {
+static void unpin_pool(rondo_device_memory *memory, const allocation_request *request) {
   pthread_mutex_lock(&memory->lock);
-  assert(asked->pool->growing > 0);
-  asked->pool->growing--;
+  assert(request->pool->growing > 0);
+  request->pool->growing--;
   pthread_mutex_unlock(&memory->lock);
   rondo_pools_sweep_destroyed(memory);
 }
 
-static rondo_status grow_pool(rondo_device_memory *memory, const request *asked, rondo_block **out) {
+static rondo_status grow_pool(rondo_device_memory *memory, const allocation_request *request, rondo_block **out) {
   rondo_chunk *chunk;
-  RONDO_TRY(rondo_chunk_create(asked->pool, asked->rounded, &chunk));
+  RONDO_TRY(rondo_chunk_create(request->pool, request->rounded, &chunk));
   pthread_mutex_lock(&memory->lock);
-  chunk->place = rondo_memory_note_own(memory, chunk->base, chunk->bytes);
-  *out = rondo_pool_adopt(asked->pool, chunk, asked->rounded);
-  enter_block(memory, *out, asked);
+  chunk->index_node = rondo_memory_note_own(memory, chunk->base, chunk->bytes);
+  *out = rondo_pool_adopt(request->pool, chunk, request->rounded);
+  enter_block(memory, *out, request);
   pthread_mutex_unlock(&memory->lock);
   return RONDO_OK;
 }
 
-/* A block that another stream freed, after a wait for that free; *out is NULL when there is none. */
-static rondo_status take_unordered(rondo_device_memory *memory, const request *asked, rondo_block **out) {
+/* Takes a block that another stream freed, and lets the stream wait for that free. *out is NULL when there is none. */
+static rondo_status take_unordered(rondo_device_memory *memory, const allocation_request *request, rondo_block **out) {
   *out = NULL;
-  if (asked->stream == NULL) return RONDO_OK;
+  if (request->stream == NULL) return RONDO_OK;
   pthread_mutex_lock(&memory->lock);
-  rondo_block *block = rondo_pool_take_unordered(asked->pool, asked->rounded);
+  rondo_block *block = rondo_pool_take_unordered(request->pool, request->rounded);
   pthread_mutex_unlock(&memory->lock);
   if (block == NULL) return RONDO_OK;
-  rondo_queue *queue = asked->stream->queue;
+  rondo_queue *queue = request->stream->queue;
   const rondo_status status = queue->ops->wait(queue, block->fence->event);
   pthread_mutex_lock(&memory->lock);
   if (status == RONDO_OK)
-    enter_block(memory, block, asked);
+    enter_block(memory, block, request);
   else
     rondo_pool_untake(block);
-  rondo_pools_leave(memory, asked->pool);
+  rondo_pools_leave(memory, request->pool);
   if (status != RONDO_OK) return status;
-  rondo_order_learn(&memory->allocator, asked->stream, block->fence->slot, block->fence->number);
+  rondo_order_learn(&memory->allocator, request->stream, block->fence->slot, block->fence->number);
   *out = block;
   return RONDO_OK;
 }
 
-/* When the system has no more memory: gives unused memory of pools back; then waits for a free; then looks for frees
- * that are complete; then makes room as graphs do. */
-static rondo_status scrape_together(rondo_device_memory *memory, request *asked, rondo_block **out) {
+/* When the system has no more memory: returns unused memory of pools; then lets the stream wait for a free; then looks
+ * for completed frees; then reclaims memory as graphs do. */
+static rondo_status reclaim_and_grow(rondo_device_memory *memory, allocation_request *request, rondo_block **out) {
   rondo_pools_give_back(memory, false);
-  rondo_status status = grow_pool(memory, asked, out);
-  if (!rondo_room_helps(status)) return status;
-  RONDO_TRY(take_unordered(memory, asked, out));
+  rondo_status status = grow_pool(memory, request, out);
+  if (!rondo_reclaim_helps(status)) return status;
+  RONDO_TRY(take_unordered(memory, request, out));
   if (*out != NULL) return RONDO_OK;
   rondo_pools_give_back(memory, true);
-  *out = take_block(memory, asked);
+  *out = take_block(memory, request);
   if (*out != NULL) return RONDO_OK;
-  rondo_room room = rondo_room_of(memory);
-  do status = grow_pool(memory, asked, out);
-  while (rondo_room_make(&room, status));
+  rondo_reclaim reclaim = rondo_reclaim_begin(memory);
+  do status = grow_pool(memory, request, out);
+  while (rondo_reclaim_more(&reclaim, status));
   return status;
 }
 
-static rondo_status find_more(rondo_device_memory *memory, request *asked, rondo_block **out) {
+static rondo_status grow_or_reclaim(rondo_device_memory *memory, allocation_request *request, rondo_block **out) {
   rondo_saved_error before;
   rondo_error_save(&before);
-  rondo_status status = grow_pool(memory, asked, out);
-  if (!rondo_room_helps(status)) return status;
-  status = scrape_together(memory, asked, out);
+  rondo_status status = grow_pool(memory, request, out);
+  if (!rondo_reclaim_helps(status)) return status;
+  status = reclaim_and_grow(memory, request, out);
   if (status == RONDO_OK) rondo_error_restore(&before);
   return status;
 }
 
-static rondo_status serve(rondo_device_memory *memory, request *asked, rondo_block **out) {
-  if (!rondo_pool_round(asked->bytes, &asked->rounded)) return rondo_memory_fail_size(asked->bytes);
-  *out = take_block(memory, asked);
+static rondo_status allocate_block(rondo_device_memory *memory, allocation_request *request, rondo_block **out) {
+  if (!rondo_pool_round(request->bytes, &request->rounded)) return rondo_memory_fail_size(request->bytes);
+  *out = take_block(memory, request);
   if (*out != NULL) return RONDO_OK;
-  const rondo_status status = find_more(memory, asked, out);
-  let_pool_go(memory, asked);
+  const rondo_status status = grow_or_reclaim(memory, request, out);
+  unpin_pool(memory, request);
   return status;
 }
 
-/* As serve, with the address from the device's guard. */
-static rondo_status serve_guarded(rondo_device_memory *memory, request *asked, rondo_block **out) {
+/* As allocate_block, with the address from the device's guard. */
+static rondo_status allocate_guarded(rondo_device_memory *memory, allocation_request *request, rondo_block **out) {
   rondo_device *device = memory->device;
   const rondo_guard_ops *guard = device->ops->guard;
-  rondo_queue *queue = asked->stream == NULL ? NULL : asked->stream->queue;
-  rondo_room room = rondo_room_of(memory);
+  rondo_queue *queue = request->stream == NULL ? NULL : request->stream->queue;
+  rondo_reclaim reclaim = rondo_reclaim_begin(memory);
   rondo_status status;
-  do status = guard->allocate(device, queue, asked->bytes, asked->name, &asked->guarded);
-  while (rondo_room_make(&room, status));
+  do status = guard->allocate(device, queue, request->bytes, request->name, &request->guarded);
+  while (rondo_reclaim_more(&reclaim, status));
   if (status != RONDO_OK) return status;
-  status = rondo_peers_note(device, asked->guarded, asked->bytes);
+  status = rondo_peers_note(device, request->guarded, request->bytes);
   if (status == RONDO_OK) {
-    status = serve(memory, asked, out);
-    if (status != RONDO_OK) rondo_peers_forget(device, asked->guarded);
+    status = allocate_block(memory, request, out);
+    if (status != RONDO_OK) rondo_peers_forget(device, request->guarded);
   }
-  if (status != RONDO_OK) guard->release(device, queue, asked->guarded);
+  if (status != RONDO_OK) guard->release(device, queue, request->guarded);
   return status;
 }
 
 rondo_status rondo_memory_allocate(rondo_device_memory *memory, rondo_stream_order *stream, rondo_pool *pool,
                                    size_t bytes, const char *name, void **out_address) {
-  request asked = {.pool = stream == NULL ? &memory->immediate : pool, .stream = stream, .bytes = bytes};
-  RONDO_TRY(copy_name(memory, name, &asked.name));
+  allocation_request request = {.pool = stream == NULL ? &memory->immediate : pool, .stream = stream, .bytes = bytes};
+  RONDO_TRY(copy_name(memory, name, &request.name));
   rondo_block *block = NULL;
-  const rondo_status status =
-      memory->device->ops->guard != NULL ? serve_guarded(memory, &asked, &block) : serve(memory, &asked, &block);
+  const rondo_status status = memory->device->ops->guard != NULL ? allocate_guarded(memory, &request, &block)
+                                                                 : allocate_block(memory, &request, &block);
   if (status != RONDO_OK) {
-    if (asked.name != NULL) rondo_release_text(&memory->allocator, asked.name);
+    if (request.name != NULL) rondo_release_text(&memory->allocator, request.name);
     return rondo_memory_fail_growth(memory, status, stream == NULL ? "rondo_malloc" : "rondo_malloc_async", bytes);
   }
   *out_address = block->allocation.address;
@@ -340,10 +340,10 @@ static rondo_block *find_block(const rondo_device_memory *memory, const void *ad
   return (rondo_block *)at;
 }
 
-/* What a free in stream order needs before it is enqueued. */
+/* A stream-ordered free before it is enqueued. */
 typedef struct ordered_free {
   rondo_fence *fence;
-  rondo_device_event *before; /* the stream must wait for this event, until which the memory may be in use; or NULL */
+  rondo_device_event *before; /* the memory may be in use until this event, so the stream waits for it; or NULL */
 } ordered_free;
 
 /* Under the lock. */
@@ -380,7 +380,7 @@ static void give_block(rondo_device_memory *memory, rondo_stream_order *stream, 
   }
   rondo_allocation_table_note_freed(&memory->table, &block->allocation);
   release_name(memory, &block->allocation);
-  rondo_pool_give(block, fence);
+  rondo_pool_free(block, fence);
 }
 
 /* The block is out of the table. */

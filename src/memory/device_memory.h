@@ -3,9 +3,9 @@
  * (memory_pool.h has what users do with them), and the lists of graph memory (heaps, arenas, retired address spaces).
  * Created at the device's first allocation or graph, freed when the device closes.
  *
- * Threads: any thread may call all functions here. `lock` protects the fields after it. Order of locks: gates of heaps
- * (graph_heap.h) by ascending id, then `lock`. Under `lock`, the driver is only queried whether events are complete,
- * and the system whether pages are mapped. Calls that may block or take long run without it.
+ * Threads: any thread may call all functions here. `lock` protects the fields after it. Lock order: gates of heaps
+ * (graph_heap.h) by ascending id, then `lock`. Under `lock`, the driver is called only to query whether events are
+ * complete, and the system only to query whether pages are mapped. Calls that may block run without it.
  */
 #ifndef RONDO_MEMORY_DEVICE_MEMORY_H
 #define RONDO_MEMORY_DEVICE_MEMORY_H
@@ -27,7 +27,7 @@ typedef struct rondo_arena rondo_arena;
 
 extern const rondo_device_use rondo_allocation_use;
 
-/* A figure with its highest value. */
+/* A current value and its highest value so far. */
 typedef struct rondo_level {
   _Atomic uint64_t now, high;
 } rondo_level;
@@ -35,9 +35,9 @@ typedef struct rondo_level {
 void rondo_level_add(rondo_level *level, uint64_t amount);
 void rondo_level_subtract(rondo_level *level, uint64_t amount);
 
-/* Freed host memory that was not returned to the allocator yet, by `next`, the oldest first. */
+/* Freed host memory that was not returned to the allocator yet: a list by `next`, the oldest first. */
 typedef struct rondo_withheld {
-  rondo_allocation *first, *last; /* `place` is in the index of the device's own ranges */
+  rondo_allocation *first, *last; /* `index_node` is in rondo_device_memory.own */
   size_t bytes;
   uint32_t count;
 } rondo_withheld;
@@ -60,12 +60,12 @@ typedef struct rondo_device_memory {
   rondo_allocation_table host;  /* memory for rondo_host_free */
   rondo_withheld withheld;
   struct rondo_host_watch *watches; /* notified of each rondo_host_free, linked by `next` */
-  rondo_range_index own; /* the device's own ranges: chunks of pools, ranges of graphs, withheld host memory */
+  rondo_range_index own; /* the addresses of the device: chunks of pools, ranges of graphs, withheld host memory */
   rondo_order_table orders;
   rondo_pool immediate;                     /* rondo_malloc's */
   rondo_pool default_pool;                  /* rondo_malloc_async's; those that users created follow, by `next` */
   rondo_pool *current;                      /* of rondo_malloc_async without a pool */
-  uint32_t destroyed_pools;                 /* how many of those wait only for their memory */
+  uint32_t destroyed_pools;                 /* how many of those were destroyed, but not freed yet */
   rondo_pool_statistics stream_ordered;     /* bytes of all of them together */
   rondo_heap *heaps;                        /* all, by `next` */
   uint32_t heap_count;                      /* created so far: the next id */
@@ -83,22 +83,22 @@ static inline rondo_device_memory *rondo_device_memory_made(const rondo_device *
   return atomic_load_explicit(&device->memory.state, memory_order_acquire);
 }
 
-/* UNSUPPORTED, if the device has no stream-ordered memory; no memory nodes (GM-1). */
+/* UNSUPPORTED, if the device has no stream-ordered memory (pools) or no memory nodes (nodes, GM-1). */
 RONDO_MUST_USE rondo_status rondo_device_memory_require_pools(const rondo_device_memory *memory, const char *call);
 RONDO_MUST_USE rondo_status rondo_device_memory_require_nodes(const rondo_device_memory *memory, const char *call);
 
-/* Allocates in stream order from the pool (NULL: the current one), or at once when the stream is NULL. */
+/* Allocates in stream order from the pool (NULL: the current one), or immediately when the stream is NULL. */
 RONDO_MUST_USE rondo_status rondo_memory_allocate(rondo_device_memory *memory, rondo_stream_order *stream,
                                                   rondo_pool *pool, size_t bytes, const char *name, void **out_address);
 
-/* Frees memory of any kind in stream order, or at once when the stream is NULL. `call` is for messages. */
+/* Frees memory of any kind in stream order, or immediately when the stream is NULL. `call` is for messages. */
 RONDO_MUST_USE rondo_status rondo_memory_free(rondo_device_memory *memory, const char *call, rondo_stream_order *stream,
                                               void *address);
 
-/* Adds a range of addresses to the device's own and returns its place in the index; removes it, before its addresses
- * are given back. Under the lock. */
+/* Adds a range of addresses to `own` and returns its node there; removes it, before its addresses are released. Under
+ * the lock. */
 uint32_t rondo_memory_note_own(rondo_device_memory *memory, const void *address, size_t bytes);
-void rondo_memory_note_gone(rondo_device_memory *memory, const char *address, size_t bytes, uint32_t place);
+void rondo_memory_note_gone(rondo_device_memory *memory, const char *address, size_t bytes, uint32_t index_node);
 
 /* An allocation has ended, by a free or by a launch. Called after it has left the tables or is no longer live, so that
  * a launch that sees the old count came before the free. Any thread. */
@@ -106,7 +106,7 @@ static inline void rondo_memory_note_ended(const rondo_device_memory *memory) {
   atomic_fetch_add_explicit(&memory->device->allocations_ended, 1, memory_order_release);
 }
 
-/* Leaves struct_size of `out` as it is. */
+/* Does not set struct_size. */
 void rondo_memory_read_statistics(rondo_device_memory *memory, rondo_memory_statistics *out);
 void rondo_memory_lower_highs(rondo_device_memory *memory);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Host memory. What was freed last is withheld from the allocator for a while, so that its addresses are not used again
- * and work that still names them is refused. Larger blocks are returned at once: the C library's allocator unmaps them,
- * which shows the same.
+ * Host memory. The latest freed blocks are withheld from the allocator, so that their addresses are not reused soon and
+ * work that still uses them is refused. Large blocks are returned immediately: the C library's allocator unmaps them,
+ * which can be detected too.
  *
  * Threads: any. The driver and the allocator are called without the lock.
  */
@@ -17,7 +17,7 @@
 #include "memory/pool/memory_pool.h"
 
 /* The C library may keep blocks up to this size mapped after they are freed (DEFAULT_MMAP_THRESHOLD_MAX). */
-enum { MOST_WITHHELD_BYTES = 32 << 20 };
+enum { MAX_WITHHELD_BYTES = 32 << 20 };
 
 /* Allocating ------------------------------------------------------------------------------------------------------ */
 
@@ -27,18 +27,18 @@ static uint64_t reserved_by_pools_and_graphs(rondo_device_memory *memory) {
   return figures.pool_reserved + figures.graph_reserved;
 }
 
-/* On a CPU device, graphs and pools use the same memory as the host. If the allocation fails, freed host memory and
- * what they keep unused is given back, and it is tried again if there was any. */
+/* If the allocation fails, returns withheld host memory and the unused memory of pools and graphs, which on a CPU
+ * device is host memory too. Tries again if there was any. */
 static rondo_status allocate_host(rondo_device_memory *memory, size_t bytes, void **out_address) {
   rondo_device *device = memory->device;
   rondo_saved_error before;
   rondo_error_save(&before);
   rondo_status status = device->ops->host_allocate(device, bytes, out_address);
-  if (!rondo_room_helps(status)) return status;
+  if (!rondo_reclaim_helps(status)) return status;
   const uint64_t reserved = reserved_by_pools_and_graphs(memory);
   const bool withheld = rondo_memory_release_withheld(memory);
   rondo_pools_give_back(memory, true);
-  rondo_heaps_give_idle_back(memory, true);
+  rondo_heaps_reclaim_idle(memory, true);
   if (!withheld && reserved_by_pools_and_graphs(memory) == reserved) return status;
   status = device->ops->host_allocate(device, bytes, out_address);
   if (status == RONDO_OK) rondo_error_restore(&before);
@@ -52,8 +52,8 @@ rondo_status rondo_memory_host_allocate(rondo_device_memory *memory, size_t byte
   const rondo_status status = allocate_host(memory, bytes, &address);
   if (status != RONDO_OK) {
     rondo_release(&memory->allocator, allocation, 1, sizeof *allocation);
-    char asked[RONDO_SIZE_TEXT];
-    return rondo_fail_context(status, "rondo_host_malloc of %s", rondo_size_text(asked, bytes));
+    char size[RONDO_SIZE_TEXT];
+    return rondo_fail_context(status, "rondo_host_malloc of %s", rondo_size_text(size, bytes));
   }
   *allocation = (rondo_allocation){.address = address, .bytes = bytes};
   pthread_mutex_lock(&memory->lock);
@@ -74,8 +74,8 @@ bool rondo_memory_host_has(rondo_device_memory *memory, const void *address, siz
 
 /* Freeing --------------------------------------------------------------------------------------------------------- */
 
-/* Tells the watches. Under the lock. */
-static void note_freed(rondo_device_memory *memory, const rondo_allocation *allocation) {
+/* Under the lock. */
+static void notify_watches(rondo_device_memory *memory, const rondo_allocation *allocation) {
   for (rondo_host_watch *watch = memory->watches; watch != NULL; watch = watch->next) {
     if (atomic_load_explicit(&watch->freed, memory_order_relaxed) != 0) continue;
     for (size_t i = 0; i < watch->uses.count; i++)
@@ -90,7 +90,7 @@ static rondo_status withdraw_host(rondo_device_memory *memory, const void *addre
   if (*out == NULL) return rondo_memory_refuse_host_free(memory, address);
   rondo_allocation_table_remove(&memory->host, *out);
   rondo_allocation_table_note_freed(&memory->host, *out);
-  note_freed(memory, *out);
+  notify_watches(memory, *out);
   rondo_memory_note_ended(memory);
   return RONDO_OK;
 }
@@ -99,7 +99,7 @@ static void withhold(rondo_device_memory *memory, rondo_allocation *allocation) 
   rondo_withheld *withheld = &memory->withheld;
   allocation->next = NULL;
   pthread_mutex_lock(&memory->lock);
-  allocation->place = rondo_memory_note_own(memory, allocation->address, allocation->bytes);
+  allocation->index_node = rondo_memory_note_own(memory, allocation->address, allocation->bytes);
   *(withheld->first == NULL ? &withheld->first : &withheld->last->next) = allocation;
   withheld->last = allocation;
   withheld->bytes += allocation->bytes;
@@ -107,17 +107,17 @@ static void withhold(rondo_device_memory *memory, rondo_allocation *allocation) 
   pthread_mutex_unlock(&memory->lock);
 }
 
-/* Takes the oldest block if more than this is withheld; NULL when it is not. */
-static rondo_allocation *take_withheld(rondo_device_memory *memory, uint32_t most, size_t most_bytes) {
+/* Takes the oldest block if more than these limits is withheld; otherwise NULL. */
+static rondo_allocation *take_withheld(rondo_device_memory *memory, uint32_t max_count, size_t max_bytes) {
   rondo_withheld *withheld = &memory->withheld;
   pthread_mutex_lock(&memory->lock);
-  rondo_allocation *first = withheld->count > most || withheld->bytes > most_bytes ? withheld->first : NULL;
+  rondo_allocation *first = withheld->count > max_count || withheld->bytes > max_bytes ? withheld->first : NULL;
   if (first != NULL) {
     assert(withheld->count > 0 && withheld->bytes >= first->bytes);
     withheld->first = first->next;
     withheld->bytes -= first->bytes;
     withheld->count--;
-    rondo_range_leave(&memory->own, first->place);
+    rondo_range_leave(&memory->own, first->index_node);
     rondo_allocation_table_note_gone(&memory->allocator, &memory->host, first->address, first->bytes);
   }
   pthread_mutex_unlock(&memory->lock);
@@ -129,17 +129,17 @@ static void give_to_driver(rondo_device_memory *memory, rondo_allocation *alloca
   rondo_release(&memory->allocator, allocation, 1, sizeof *allocation);
 }
 
-/* Returns whether there was any. */
-static bool release_beyond(rondo_device_memory *memory, uint32_t most, size_t most_bytes) {
+/* Releases withheld blocks beyond the limits. Returns whether there were any. */
+static bool release_beyond(rondo_device_memory *memory, uint32_t max_count, size_t max_bytes) {
   bool any = false;
-  for (rondo_allocation *at; (at = take_withheld(memory, most, most_bytes)) != NULL; any = true)
+  for (rondo_allocation *at; (at = take_withheld(memory, max_count, max_bytes)) != NULL; any = true)
     give_to_driver(memory, at);
   return any;
 }
 
 bool rondo_memory_release_withheld(rondo_device_memory *memory) { return release_beyond(memory, 0, 0); }
 
-/* A block that is itself larger than the limit is returned at once, so that smaller ones stay withheld. */
+/* A block above the limit is returned immediately, so that smaller ones stay withheld. */
 static void release_large(rondo_device_memory *memory, rondo_allocation *allocation) {
   pthread_mutex_lock(&memory->lock);
   rondo_allocation_table_note_gone(&memory->allocator, &memory->host, allocation->address, allocation->bytes);
@@ -154,12 +154,12 @@ rondo_status rondo_memory_host_free(rondo_device_memory *memory, void *address) 
   pthread_mutex_unlock(&memory->lock);
   RONDO_TRY(status);
   rondo_device_end_use(memory->device, &rondo_allocation_use);
-  if (allocation->bytes > MOST_WITHHELD_BYTES) {
+  if (allocation->bytes > MAX_WITHHELD_BYTES) {
     release_large(memory, allocation);
     return RONDO_OK;
   }
   withhold(memory, allocation);
-  (void)release_beyond(memory, RONDO_FREED_RING, MOST_WITHHELD_BYTES);
+  (void)release_beyond(memory, RONDO_FREED_RING, MAX_WITHHELD_BYTES);
   return RONDO_OK;
 }
 

@@ -177,7 +177,7 @@ void rondo_memory_check(const rondo_device_memory *memory) {
 
 /* Heaps ------------------------------------------------------------------------------------------------------------ */
 
-/* Pages that are in two ranges would be mapped twice. */
+/* The mappings and the private pages of a space do not overlap. */
 static void check_space_pages(const rondo_heap *heap, const rondo_address_space *space) {
   size_t end = 0, next_chunk = 0, next_private = 0;
   for (size_t i = 0; i < space->mappings.count; i++) {
@@ -235,7 +235,7 @@ static void check_record(const rondo_address_space *space, size_t position) {
   assert((record->role == RONDO_RECORD_NODES) == (position >= space->held_count));
 }
 
-/* What is not freed before a node is sorted, and what no node frees is disjoint. */
+/* Live allocations are sorted by address, and those that no node frees are disjoint. */
 static void check_point(const rondo_address_space *space, const rondo_graph_point *point) {
   const char *end = NULL;
   assert(point->used <= space->view.points.uses);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Checks of this layer's data structures: each walks one structure and asserts its invariant, in time proportional to
- * its size. Builds without assertions have no checks. Public calls check what is small, or what they walk anyway; the
- * tests check everywhere.
+ * its size. Builds without assertions have no checks. Public calls check small structures, and those that they walk
+ * anyway; tests check everywhere.
  *
- * Threads: the caller keeps the structure from changing, by the lock or gate that each declaration names.
+ * Threads: the caller prevents changes of the structure by the lock or gate that each declaration names.
  */
 #ifndef RONDO_MEMORY_MEMORY_CHECK_H
 #define RONDO_MEMORY_MEMORY_CHECK_H

@@ -18,18 +18,18 @@ static size_t offset_in(const char *begin, const void *address) {
   return (size_t)((uintptr_t)address - (uintptr_t)begin);
 }
 
-/* "lies 4 bytes into", "is the address of"; "begins 4 bytes into", "begins at the address of" for a range. */
+/* "is 4 bytes into", "is the address of"; for a range "begins 4 bytes into", "begins at the address of". */
 #define INTO_TEXT 48
 static const char *into_text(char buffer[INTO_TEXT], const char *begin, const void *address, bool is_range) {
   const size_t offset = offset_in(begin, address);
   if (offset == 0) return is_range ? "begins at the address of" : "is the address of";
-  snprintf(buffer, INTO_TEXT, "%s %zu byte%s into", is_range ? "begins" : "lies", offset, offset == 1 ? "" : "s");
+  snprintf(buffer, INTO_TEXT, "%s %zu byte%s into", is_range ? "begins" : "is", offset, offset == 1 ? "" : "s");
   return buffer;
 }
 
 /* Frees ----------------------------------------------------------------------------------------------------------- */
 
-/* What is at an address that cannot be freed. */
+/* What an address that cannot be freed is. */
 typedef enum address_kind {
   IN_ARENA,
   IN_GRAPH_ALLOCATION,
@@ -45,7 +45,7 @@ typedef enum free_call { DEVICE_FREE, HOST_FREE, FREE_NODE } free_call;
 
 typedef struct refusal {
   rondo_reason reason;
-  const char *advice; /* follows the description of the address; after a final comma comes the right address */
+  const char *advice; /* follows the description of the address; a final comma is followed by the right address */
 } refusal;
 
 #define FOREIGN RONDO_REASON_FOREIGN_ADDRESS
@@ -82,14 +82,14 @@ static const refusal refusals[][ADDRESS_KINDS] = {
     [FREE_NODE][UNKNOWN_ADDRESS] = {FOREIGN, ": a free node takes the address that the alloc node returned"},
 };
 
-/* What an unknown address is not. */
+/* What the caller of each free expected. */
 static const char *const expected[] = {[DEVICE_FREE] = "the address of an allocation of",
                                        [HOST_FREE] = "host memory of",
                                        [FREE_NODE] = "the address of an alloc node on"};
 
 #define ADDRESS_TEXT 192
 
-/* An address that is in no allocation of the device. */
+/* Describes an address that is in no allocation of the device. */
 static address_kind describe_foreign(const rondo_device_memory *memory, free_call kind, const void *address,
                                      char text[ADDRESS_TEXT]) {
   const rondo_device *owner = rondo_peers_owner(address);
@@ -103,7 +103,7 @@ static address_kind describe_foreign(const rondo_device_memory *memory, free_cal
   return is_other ? ON_OTHER_DEVICE : UNKNOWN_ADDRESS;
 }
 
-/* Writes what is at the address, as "lies 4 bytes into allocation 'x' (4.0 KiB)". *out_begin is where that begins. */
+/* Describes what is at the address, as "is 4 bytes into allocation 'x' (4.0 KiB)". *out_begin is where that begins. */
 static address_kind describe_address(const rondo_device_memory *memory, free_call kind, const void *address,
                                      char text[ADDRESS_TEXT], const char **out_begin) {
   char label[RONDO_ALLOCATION_LABEL], into[INTO_TEXT];
@@ -130,7 +130,7 @@ static address_kind describe_address(const rondo_device_memory *memory, free_cal
   return at->kind == RONDO_ALLOCATION_GRAPH ? IN_GRAPH_ALLOCATION : IN_ALLOCATION;
 }
 
-/* Refuses to free what no allocation begins at, with what the address is instead. */
+/* Refuses to free an address at which no allocation begins, and says what the address is instead. */
 static rondo_status refuse_address(const rondo_device_memory *memory, free_call kind, const char *call,
                                    const void *address) {
   char text[ADDRESS_TEXT], right[32] = "";
@@ -184,18 +184,18 @@ rondo_status rondo_memory_refuse_host_free(const rondo_device_memory *memory, co
 
 /* Ranges ---------------------------------------------------------------------------------------------------------- */
 
-/* Work that accesses a range, and what it finds there. */
+/* A range that work accesses. */
 typedef struct checked_range {
   const char *call, *what;
   const void *address;
   size_t bytes;
-  const rondo_freed_marks *since;     /* what was freed later is freed, even if its addresses were released; or NULL */
-  const rondo_graph_allocation *live; /* the one that reaches farthest */
+  const rondo_freed_marks *since;     /* later frees count even if the addresses were released; or NULL */
+  const rondo_graph_allocation *live; /* the live one there that has the highest end */
 } checked_range;
 
 #define RANGE_TEXT 160
 
-/* "source of 64 bytes at 0x..."; without the size where that is not known. */
+/* "source of 64 bytes at 0x..."; without an unknown size. */
 static const char *range_text(char buffer[RANGE_TEXT], const checked_range *self) {
   char size[32] = "";
   if (self->bytes > 0) snprintf(size, sizeof size, " of %zu bytes", self->bytes);
@@ -214,7 +214,7 @@ static rondo_status check_end(const checked_range *self, const rondo_allocation 
                     is_named ? at->name : "", is_named ? "'" : "", at->bytes);
 }
 
-static bool look_for_live(void *owner, void *user) {
+static bool find_live(void *owner, void *user) {
   const rondo_allocation *allocation = owner;
   checked_range *self = user;
   const rondo_graph_allocation *graph = (const rondo_graph_allocation *)allocation;
@@ -224,34 +224,34 @@ static bool look_for_live(void *owner, void *user) {
   return true;
 }
 
-/* The range is in graph memory, of which `at` reaches farthest. */
+/* The range is in graph memory; of its allocations there, `at` has the highest end. */
 static rondo_status check_allocated(const rondo_device_memory *memory, checked_range *self,
                                     const rondo_allocation *at) {
-  rondo_allocation_table_visit_around(&memory->table, self->address, look_for_live, self);
+  rondo_allocation_table_visit_around(&memory->table, self->address, find_live, self);
   if (self->live != NULL) return check_end(self, &self->live->base);
   char label[RONDO_ALLOCATION_LABEL], text[RANGE_TEXT];
   const rondo_graph_allocation *graph = (const rondo_graph_allocation *)at;
   const bool never = atomic_load_explicit(&graph->life, memory_order_relaxed) == RONDO_LIFE_NEVER;
   return rondo_fail(RONDO_INVALID_LIFETIME, never ? RONDO_REASON_NOT_ALLOCATED : RONDO_REASON_USE_AFTER_FREE,
-                    "%s: the %s lies in graph allocation %s, which %s: use it in the graph before its free, or launch "
+                    "%s: the %s is in graph allocation %s, which %s: use it in the graph before its free, or launch "
                     "a graph first that allocates it and does not free it",
                     self->call, range_text(text, self), rondo_allocation_label(label, at),
                     never ? "no launch has left allocated" : "was freed");
 }
 
-/* Whether all pages of the range are mapped by anyone. */
+/* Whether the process has mapped all pages of the range. */
 static bool is_mapped(const void *address, size_t bytes) {
   const size_t into = (uintptr_t)address % (size_t)sysconf(_SC_PAGESIZE);
   return msync((char *)(uintptr_t)address - into, into + (bytes > 0 ? bytes : 1), MS_ASYNC) == 0;
 }
 
-/* Whether a range of the index may have the address. */
+/* Whether a range of the index may contain the address. */
 static bool may_have(const rondo_range_index *index, const void *address) {
-  return rondo_range_place(index, address) != 0 || atomic_load_explicit(&index->missing, memory_order_relaxed) != 0;
+  return rondo_range_find(index, address) != 0 || atomic_load_explicit(&index->missing, memory_order_relaxed) != 0;
 }
 
-/* An allocation of the table that was freed, at addresses that nobody else has now. `since` NULL: not known. `is_own`:
- * the device may still have the address. The indexes come first: they are fast, and most addresses are in none. */
+/* A freed allocation of the table whose addresses are not in use again. `since` NULL: not known. `is_own`: the device
+ * may still own the address. The indexes come first: they are fast, and most addresses are in none. */
 static const rondo_freed *find_freed_in(rondo_allocation_table *table, const void *address, size_t bytes, bool is_own,
                                         const uint64_t *since) {
   const rondo_freed *freed = is_own ? rondo_allocation_table_freed_around(table, address) : NULL;
@@ -273,15 +273,14 @@ const rondo_freed *rondo_memory_find_freed(rondo_device_memory *memory, const vo
   return find_freed_in(&memory->host, address, bytes, is_own, since == NULL ? NULL : &since->host);
 }
 
-/* Addresses of the device that are in no known allocation: theirs was freed long ago. */
+/* Addresses of the device that are in no known allocation: it was freed too long ago for the ring. */
 static rondo_status check_own(const rondo_device_memory *memory, const checked_range *self) {
   char text[RANGE_TEXT];
-  if (rondo_range_place(&memory->own, self->address) == 0) return RONDO_OK;
-  return rondo_fail(
-      RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
-      "%s: the %s lies in no allocation of device %s, which owns these addresses: enqueue the work before "
-      "the memory is freed",
-      self->call, range_text(text, self), memory->device->name);
+  if (rondo_range_find(&memory->own, self->address) == 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
+                    "%s: the %s is in no allocation of device %s, which owns these addresses: enqueue the work before "
+                    "the memory is freed",
+                    self->call, range_text(text, self), memory->device->name);
 }
 
 static rondo_status check_freed(rondo_device_memory *memory, const checked_range *self, bool now) {
@@ -291,7 +290,7 @@ static rondo_status check_freed(rondo_device_memory *memory, const checked_range
   char label[RONDO_ALLOCATION_LABEL], text[RANGE_TEXT], into[INTO_TEXT];
   if (freed->kind == RONDO_ALLOCATION_SPACE)
     return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
-                      "%s: the %s lies in memory of a graph that was destroyed: keep the graph, and launch it first",
+                      "%s: the %s is in memory of a graph that was destroyed: keep the graph, and launch it first",
                       self->call, range_text(text, self));
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE,
                     "%s: the %s %s allocation %s, which was freed: enqueue the work before the free", self->call,
@@ -304,10 +303,10 @@ static bool is_outside(const rondo_range_index *index, const void *address) {
   return rondo_range_look(index, address, &found) && found.end == 0;
 }
 
-/* What nearly all work accesses, without the lock: a range inside an allocation, or outside of the device's memory.
- * False means that a closer look is needed, as for graph memory, which may not be allocated `now`. A guarded device has
- * memory elsewhere too. */
-static bool is_plainly_fine(const rondo_device_memory *memory, const void *address, size_t bytes, bool now) {
+/* The fast check without the lock: the range is inside an allocation, or outside of the device's memory. False means
+ * that the slow check decides, for example for graph memory, which may not be allocated `now`. A guarded device also
+ * has memory in other address ranges. */
+static bool passes_quickly(const rondo_device_memory *memory, const void *address, size_t bytes, bool now) {
   rondo_range_found found;
   if (memory->device->ops->guard != NULL || !rondo_range_look(&memory->table.index, address, &found)) return false;
   if (found.end == 0) {
@@ -331,7 +330,7 @@ bool rondo_memory_is_plain(const rondo_device_memory *memory, const void *addres
   return rondo_memory_find_plain(memory, address, bytes, &found);
 }
 
-/* More of an arena may have memory when a node runs. */
+/* An arena may have grown when a node runs. */
 static rondo_status check_found(const rondo_device_memory *memory, checked_range *self, const rondo_allocation *at,
                                 bool now) {
   if (at->kind == RONDO_ALLOCATION_GRAPH && now) return check_allocated(memory, self, at);
@@ -349,7 +348,7 @@ static rondo_status check_not_found(rondo_device_memory *memory, const checked_r
                     rondo_arena_label(label, arena), arena->allocation.bytes);
 }
 
-static rondo_status look_closer(rondo_device_memory *memory, checked_range *self, bool now) {
+static rondo_status check_slowly(rondo_device_memory *memory, checked_range *self, bool now) {
   pthread_mutex_lock(&memory->lock);
   const rondo_allocation *at = rondo_allocation_table_around(&memory->table, self->address);
   if (at == NULL) at = rondo_allocation_table_around(&memory->host, self->address);
@@ -360,15 +359,15 @@ static rondo_status look_closer(rondo_device_memory *memory, checked_range *self
 
 rondo_status rondo_memory_check_range(rondo_device_memory *memory, const char *call, const char *what,
                                       const void *address, size_t bytes, bool now) {
-  if (is_plainly_fine(memory, address, bytes, now)) return RONDO_OK;
+  if (passes_quickly(memory, address, bytes, now)) return RONDO_OK;
   checked_range self = {.call = call, .what = what, .address = address, .bytes = bytes};
-  return look_closer(memory, &self, now);
+  return check_slowly(memory, &self, now);
 }
 
 rondo_status rondo_memory_check_still(rondo_device_memory *memory, const char *call, const char *what,
                                       const void *address, size_t bytes, const rondo_freed_marks *since) {
   checked_range self = {.call = call, .what = what, .address = address, .bytes = bytes, .since = since};
-  return look_closer(memory, &self, true);
+  return check_slowly(memory, &self, true);
 }
 
 void rondo_memory_mark_freed(rondo_device_memory *memory, rondo_freed_marks *out) {
@@ -377,15 +376,15 @@ void rondo_memory_mark_freed(rondo_device_memory *memory, rondo_freed_marks *out
   pthread_mutex_unlock(&memory->lock);
 }
 
-/* Who has the memory -------------------------------------------------------------------------------------------- */
+/* Users of the memory ------------------------------------------------------------------------------------------- */
 
-enum { MOST_POOLS = 3, MOST_ALLOCATIONS = 3 };
+enum { MAX_POOLS = 3, MAX_ALLOCATIONS = 3 };
 
 typedef struct holders {
   char text[640];
   size_t length;
-  const rondo_allocation *largest[MOST_ALLOCATIONS]; /* by size, the largest first */
-  uint64_t unfreed_bytes;                            /* of graph memory that is allocated */
+  const rondo_allocation *largest[MAX_ALLOCATIONS]; /* by size, the largest first */
+  uint64_t unfreed_bytes;                           /* of graph memory that is allocated */
   size_t unfreed;
 } holders;
 
@@ -400,7 +399,7 @@ static void add(holders *self, const char *format, ...) {
   if (self->length >= sizeof self->text) self->length = sizeof self->text - 1;
 }
 
-static bool look_at(void *owner, void *user) {
+static bool add_allocation(void *owner, void *user) {
   const rondo_allocation *allocation = owner;
   holders *self = user;
   if (allocation->kind == RONDO_ALLOCATION_GRAPH) {
@@ -410,7 +409,7 @@ static bool look_at(void *owner, void *user) {
     self->unfreed_bytes += allocation->bytes;
   }
   const rondo_allocation *next = allocation;
-  for (size_t i = 0; i < MOST_ALLOCATIONS && next != NULL; i++) {
+  for (size_t i = 0; i < MAX_ALLOCATIONS && next != NULL; i++) {
     if (self->largest[i] != NULL && self->largest[i]->bytes >= next->bytes) continue;
     const rondo_allocation *const moved = self->largest[i];
     self->largest[i] = next;
@@ -419,29 +418,30 @@ static bool look_at(void *owner, void *user) {
   return true;
 }
 
-/* The pools that reserve most, with their names. */
+/* The pools that reserve the most, with their names. */
 static void add_pools(holders *self, const rondo_device_memory *memory) {
   char held[RONDO_SIZE_TEXT], used[RONDO_SIZE_TEXT];
   uint64_t below = UINT64_MAX, others = memory->stream_ordered.reserved;
-  for (size_t i = 0; i < MOST_POOLS; i++) {
-    const rondo_pool *most = NULL;
+  for (size_t i = 0; i < MAX_POOLS; i++) {
+    const rondo_pool *largest = NULL;
     for (const rondo_pool *pool = &memory->default_pool; pool != NULL; pool = pool->next)
-      if (pool->figures.reserved < below && (most == NULL || pool->figures.reserved > most->figures.reserved))
-        most = pool;
-    if (most == NULL || most->figures.reserved == 0) break;
-    const char *name = most == &memory->default_pool ? "default" : most->name;
+      if (pool->figures.reserved < below && (largest == NULL || pool->figures.reserved > largest->figures.reserved))
+        largest = pool;
+    if (largest == NULL || largest->figures.reserved == 0) break;
+    const char *name = largest == &memory->default_pool ? "default" : largest->name;
     const bool is_named = name[0] != '\0';
-    add(self, ", %s by %spool%s%.32s%s (%s used)", rondo_size_text(held, most->figures.reserved), is_named ? "" : "a ",
-        is_named ? " '" : "", name, is_named ? "'" : "", rondo_size_text(used, most->figures.used));
-    below = most->figures.reserved;
-    others -= most->figures.reserved;
+    add(self, ", %s by %spool%s%.32s%s (%s used)", rondo_size_text(held, largest->figures.reserved),
+        is_named ? "" : "a ", is_named ? " '" : "", name, is_named ? "'" : "",
+        rondo_size_text(used, largest->figures.used));
+    below = largest->figures.reserved;
+    others -= largest->figures.reserved;
   }
   if (others > 0) add(self, ", %s by other pools", rondo_size_text(held, others));
 }
 
 static void add_largest(holders *self) {
   char size[RONDO_SIZE_TEXT];
-  for (size_t i = 0; i < MOST_ALLOCATIONS && self->largest[i] != NULL; i++) {
+  for (size_t i = 0; i < MAX_ALLOCATIONS && self->largest[i] != NULL; i++) {
     const char *name = self->largest[i]->name;
     rondo_size_text(size, self->largest[i]->bytes);
     add(self, "%s ", i == 0 ? "; the largest allocations are" : ",");
@@ -458,7 +458,7 @@ static void describe(holders *self, const rondo_device_memory *memory) {
   const uint64_t arenas = atomic_load_explicit(&memory->arena_backed.now, memory_order_relaxed);
   const uint64_t both = atomic_load_explicit(&memory->graph_reserved.now, memory_order_relaxed);
   const uint64_t graphs = both > arenas ? both - arenas : 0; /* other threads change them */
-  rondo_allocation_table_visit(&memory->table, look_at, self);
+  rondo_allocation_table_visit(&memory->table, add_allocation, self);
   add(self, "%s by rondo_malloc", rondo_size_text(held, memory->immediate.figures.reserved));
   add_pools(self, memory);
   add(self, ", %s by graphs (%s in %zu unfreed allocations%s)", rondo_size_text(held, graphs),
@@ -475,16 +475,16 @@ rondo_status rondo_memory_fail_size(size_t bytes) {
 
 rondo_status rondo_memory_fail_larger(const rondo_device_memory *memory, rondo_reason reason, size_t bytes,
                                       const char *of) {
-  char asked[RONDO_SIZE_TEXT], whole[RONDO_SIZE_TEXT];
+  char wanted[RONDO_SIZE_TEXT], whole[RONDO_SIZE_TEXT];
   return rondo_fail(RONDO_OUT_OF_MEMORY, reason, "%s%s is more than all memory of device %s (%s): allocate less",
-                    rondo_size_text(asked, bytes), of, memory->device->name,
+                    rondo_size_text(wanted, bytes), of, memory->device->name,
                     rondo_size_text(whole, memory->limit_bytes));
 }
 
 rondo_status rondo_memory_fail_growth(rondo_device_memory *memory, rondo_status status, const char *what,
                                       size_t bytes) {
   if (status != RONDO_OUT_OF_MEMORY) return rondo_fail_context(status, "%s", what);
-  /* Then the driver's advice does not help. (A limit that was set for the device has no driver code.) */
+  /* The driver's advice does not help here. (A limit that was set for the device has no driver code.) */
   const rondo_error *cause = rondo_last_error();
   if (bytes > memory->limit_bytes && cause->driver_code != 0)
     return rondo_fail_context(rondo_memory_fail_larger(memory, cause->reason, bytes, ""), "%s", what);

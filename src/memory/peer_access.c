@@ -2,7 +2,7 @@
  * The directory of reserved addresses, and access between devices.
  *
  * The owner of a range in the directory is its device. Ranges are disjoint. A forked child begins with an empty
- * directory, because its own devices may reserve what its parent's devices had reserved.
+ * directory, because its devices may reserve addresses that its parent's devices had reserved.
  */
 #include "memory/peer_access.h"
 
@@ -39,7 +39,7 @@ static rondo_status enter_directory(rondo_device *device, const void *address, s
                     "there is no host memory to register %zu bytes of addresses of %s", bytes, device->name);
 }
 
-/* Whether another thread was changing the directory does not matter, and its memory is not released. */
+/* Another thread of the parent may have been changing the directory, so its memory is not released. */
 static void forget_parent(void) {
   atomic_init(&directory.nodes, NULL);
   atomic_init(&directory.version, 0);
@@ -61,7 +61,7 @@ rondo_status rondo_peers_note(rondo_device *device, const void *address, size_t 
 
 void rondo_peers_forget(rondo_device *device, const void *address) {
   pthread_mutex_lock(&directory_lock);
-  rondo_range_leave(&directory, rondo_range_place(&directory, address));
+  rondo_range_leave(&directory, rondo_range_find(&directory, address));
   if (atomic_fetch_sub_explicit(&device->reservations, 1, memory_order_relaxed) == 1)
     atomic_fetch_sub_explicit(&rondo_peers_with_memory, 1, memory_order_relaxed);
   pthread_mutex_unlock(&directory_lock);
@@ -149,7 +149,7 @@ static rondo_status fail_access(const rondo_device *device, const char *call, co
   rondo_node_label_at(label, work, where);
   return rondo_fail_node(where != NULL ? RONDO_INVALID_GRAPH : RONDO_INVALID_ARGUMENT, RONDO_REASON_NO_ACCESS,
                          where != NULL ? where->number : RONDO_NO_NODE,
-                         "%s: %s on device %s accesses %s of device %s, which gives it no access: name the device in "
+                         "%s: %s on device %s accesses %s of device %s, which gives it no access: add the device to "
                          "rondo_alloc_node.peers, or grant it by rondo_pool_set_access or rondo_memory_set_access",
                          call, label, device->name, what, memory->owner->name);
 }

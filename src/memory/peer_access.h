@@ -4,10 +4,10 @@
  * found without asking each device. While only one device has memory, nothing is looked up.
  *
  * Access is granted to a device's index, as in the hardware, so to every open device with that index. Allocations of
- * graph memory that share addresses have one mapping, and the accesses of all of them.
+ * graph memory that share addresses have one mapping, and so the access of all of them.
  *
- * Threads: any. Looking up an address takes no lock, unless the directory changes at that moment. Looking up what an
- * allocation of another device allows takes the lock of that device's memory. No other lock is taken under the
+ * Threads: any. Looking up an address takes no lock, unless the directory changes at that moment. Looking up the
+ * access to an allocation of another device takes the lock of that device's memory. No other lock is taken under the
  * directory's lock.
  */
 #ifndef RONDO_MEMORY_PEER_ACCESS_H
@@ -32,13 +32,13 @@ static inline bool rondo_peers_others_have_memory(const rondo_device *device) {
   return atomic_load_explicit(&rondo_peers_with_memory, memory_order_relaxed) > own;
 }
 
-/* The device that the address belongs to; NULL when it is no device's. */
+/* The device that reserved the address; NULL when there is none. */
 rondo_device *rondo_peers_owner(const void *address);
 
 /* UNKNOWN_DEVICE when the list names a device that cannot access memory of `owner`. */
 RONDO_MUST_USE rondo_status rondo_peers_check_list(const char *call, const rondo_device *owner, uint64_t peers);
 
-/* Enables access to memory of `owner` by those devices, before it is granted. */
+/* Lets the driver enable access to memory of `owner` by those devices. Called before access is granted. */
 RONDO_MUST_USE rondo_status rondo_peers_admit(rondo_device *owner, uint64_t peers);
 
 /* What is at an address of another device. */
@@ -47,15 +47,15 @@ typedef struct rondo_peer_memory {
   const rondo_device *owner;
   const char *begin; /* of the allocation; NULL when there is none */
   size_t bytes;
-  char name[RONDO_PEER_NAME]; /* cut; "" when it has none */
+  char name[RONDO_PEER_NAME]; /* may be truncated; "" for none */
   bool allowed;               /* the requesting device may access it */
 } rondo_peer_memory;
 
-/* False when the address belongs to no device but `device`. */
+/* False when the address belongs to `device` or to no device. */
 bool rondo_peers_find(const rondo_device *device, const void *address, rondo_peer_memory *out);
 
-/* NO_ACCESS when the work has an address of another device's memory that `device` may not access: INVALID_ARGUMENT for
- * work on a stream, INVALID_GRAPH for a node (`where`, otherwise NULL). */
+/* NO_ACCESS when the work uses memory of another device that `device` may not access: INVALID_GRAPH for the node
+ * `where`, INVALID_ARGUMENT for work on a stream (`where` is NULL). */
 RONDO_MUST_USE rondo_status rondo_peers_check_slowly(const rondo_device *device, const char *call,
                                                      const rondo_node_params *work, const rondo_node_where *where);
 

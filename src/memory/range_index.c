@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The tree of ranges. Node 0 means none. Recursion is as deep as the tree, a few times the logarithm of the count. The
- * thread that changes the tree is the only one, so it reads with relaxed loads; its stores are releases.
+ * The tree of ranges. Node 0 means none. Recursion is as deep as the tree: a small multiple of the logarithm of the
+ * count. Only one thread at a time changes the tree, so it reads with relaxed loads; its stores are releases.
  */
 #include "memory/range_index.h"
 
@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 
-enum { FIRST_NODES = 64, MOST_STEPS = 256 }; /* a reader of a changing tree must not loop forever */
+enum { FIRST_NODES = 64, MAX_STEPS = 256 }; /* a reader of a changing tree must not loop forever */
 
 typedef struct range_node {
   _Atomic uintptr_t begin, end;
@@ -37,8 +37,8 @@ void rondo_range_index_deinit(const rondo_allocator *allocator, rondo_range_inde
 
 /* Fields ---------------------------------------------------------------------------------------------------------- */
 
-static range_node *at(const rondo_range_index *index, uint32_t place) {
-  return &atomic_load_explicit(&index->nodes, memory_order_relaxed)->items[place];
+static range_node *at(const rondo_range_index *index, uint32_t number) {
+  return &atomic_load_explicit(&index->nodes, memory_order_relaxed)->items[number];
 }
 
 #define GET(field) atomic_load_explicit(&(field), memory_order_relaxed)
@@ -59,7 +59,7 @@ static void copy_node(range_node *to, const range_node *from) {
 /* Once before and once after a change. */
 static void step_version(rondo_range_index *index) { SET(index->version, GET(index->version) + 1); }
 
-/* Doubles the number of nodes; false without host memory. Readers may still use the old nodes. */
+/* Doubles the number of nodes; false without host memory. Readers may still use the old array. */
 static bool grow(const rondo_allocator *allocator, rondo_range_index *index) {
   rondo_range_nodes *old = GET(index->nodes);
   const size_t old_count = old == NULL ? 0 : old->count, count = old == NULL ? FIRST_NODES : 2 * old_count;
@@ -77,9 +77,9 @@ static bool grow(const rondo_allocator *allocator, rondo_range_index *index) {
   return true;
 }
 
-static uint64_t priority_of(uint32_t place) { return rondo_hash_u64(RONDO_HASH_START, place); }
+static uint64_t priority_of(uint32_t number) { return rondo_hash_u64(RONDO_HASH_START, number); }
 
-/* Ranges that begin at one address are in the order of their places. */
+/* Ranges that begin at one address are in the order of their numbers. */
 static bool precedes(const rondo_range_index *index, uint32_t a, uint32_t b) {
   const uintptr_t begin_a = GET(at(index, a)->begin), begin_b = GET(at(index, b)->begin);
   return begin_a != begin_b ? begin_a < begin_b : a < b;
@@ -119,7 +119,7 @@ static void split(const rondo_range_index *index, uint32_t tree, uint32_t by, _A
   update_reach(index, tree);
 }
 
-/* All of `before` precedes all of `after`. */
+/* All of `before` must precede all of `after`. */
 static uint32_t merge(const rondo_range_index *index, uint32_t before, uint32_t after) {
   if (before == 0 || after == 0) return before == 0 ? after : before;
   const bool first = priority_of(before) > priority_of(after);
@@ -132,26 +132,26 @@ static uint32_t merge(const rondo_range_index *index, uint32_t before, uint32_t 
   return top;
 }
 
-static void enter_tree(const rondo_range_index *index, _Atomic uint32_t *tree, uint32_t place) {
+static void enter_tree(const rondo_range_index *index, _Atomic uint32_t *tree, uint32_t number) {
   const uint32_t top = GET(*tree);
-  if (top == 0 || priority_of(place) > priority_of(top)) {
-    split(index, top, place, &at(index, place)->before, &at(index, place)->after);
-    SET(*tree, place);
+  if (top == 0 || priority_of(number) > priority_of(top)) {
+    split(index, top, number, &at(index, number)->before, &at(index, number)->after);
+    SET(*tree, number);
   } else {
-    enter_tree(index, precedes(index, place, top) ? &at(index, top)->before : &at(index, top)->after, place);
+    enter_tree(index, precedes(index, number, top) ? &at(index, top)->before : &at(index, top)->after, number);
   }
   update_reach(index, GET(*tree));
 }
 
-static void leave_tree(const rondo_range_index *index, _Atomic uint32_t *tree, uint32_t place) {
+static void leave_tree(const rondo_range_index *index, _Atomic uint32_t *tree, uint32_t number) {
   const uint32_t top = GET(*tree);
   assert(top != 0);
   range_node *node = at(index, top);
-  if (top == place) {
+  if (top == number) {
     SET(*tree, merge(index, GET(node->before), GET(node->after)));
     return;
   }
-  leave_tree(index, precedes(index, place, top) ? &node->before : &node->after, place);
+  leave_tree(index, precedes(index, number, top) ? &node->before : &node->after, number);
   update_reach(index, top);
 }
 
@@ -161,49 +161,49 @@ uint32_t rondo_range_enter(const rondo_allocator *allocator, rondo_range_index *
     SET(index->missing, GET(index->missing) + 1);
     return 0;
   }
-  const uint32_t place = index->unused;
-  assert(place != 0);
-  range_node *node = at(index, place);
+  const uint32_t number = index->unused;
+  assert(number != 0);
+  range_node *node = at(index, number);
   index->unused = GET(node->after);
   step_version(index);
   SET(node->begin, (uintptr_t)begin);
   SET(node->end, (uintptr_t)begin + bytes);
   SET(node->tag, tag);
   SET(node->owner, owner);
-  enter_tree(index, &index->root, place);
+  enter_tree(index, &index->root, number);
   step_version(index);
-  return place;
+  return number;
 }
 
-void rondo_range_leave(rondo_range_index *index, uint32_t place) {
-  if (place == 0) {
+void rondo_range_leave(rondo_range_index *index, uint32_t number) {
+  if (number == 0) {
     assert(GET(index->missing) > 0);
     SET(index->missing, GET(index->missing) - 1);
     return;
   }
   step_version(index);
-  leave_tree(index, &index->root, place);
-  SET(at(index, place)->after, index->unused);
+  leave_tree(index, &index->root, number);
+  SET(at(index, number)->after, index->unused);
   step_version(index);
-  index->unused = place;
+  index->unused = number;
 }
 
 /* Looking --------------------------------------------------------------------------------------------------------- */
 
-uint32_t rondo_range_place(const rondo_range_index *index, const void *address) {
-  uint32_t best = 0, place = GET(index->root);
-  while (place != 0) {
-    const range_node *node = at(index, place);
+uint32_t rondo_range_find(const rondo_range_index *index, const void *address) {
+  uint32_t best = 0, number = GET(index->root);
+  while (number != 0) {
+    const range_node *node = at(index, number);
     const bool is_after = GET(node->begin) > (uintptr_t)address;
-    if (!is_after) best = farther(index, best, farther(index, place, farthest_in(index, GET(node->before))));
-    place = is_after ? GET(node->before) : GET(node->after);
+    if (!is_after) best = farther(index, best, farther(index, number, farthest_in(index, GET(node->before))));
+    number = is_after ? GET(node->before) : GET(node->after);
   }
   return best != 0 && GET(at(index, best)->end) > (uintptr_t)address ? best : 0;
 }
 
 void *rondo_range_around(const rondo_range_index *index, const void *address) {
-  const uint32_t place = rondo_range_place(index, address);
-  return place == 0 ? NULL : GET(at(index, place)->owner);
+  const uint32_t number = rondo_range_find(index, address);
+  return number == 0 ? NULL : GET(at(index, number)->owner);
 }
 
 /* False when the visitor has seen enough. */
@@ -223,8 +223,8 @@ void rondo_range_visit(const rondo_range_index *index, const void *address, rond
 
 /* Checking -------------------------------------------------------------------------------------------------------- */
 
-/* How many ranges there are; each lies between those of its sides, has a lower priority than its parent, and knows how
- * far it reaches with all below it. */
+/* Counts the ranges. Each is between its children in the order, has a lower priority than its parent, and knows the
+ * highest end in its subtree. */
 static size_t check_tree(const rondo_range_index *index, uint32_t tree) {
   if (tree == 0) return 0;
   const uint32_t sides[] = {GET(at(index, tree)->before), GET(at(index, tree)->after)};
@@ -249,30 +249,30 @@ size_t rondo_range_index_check(const rondo_range_index *index) {
 #define READ(field) atomic_load_explicit(&(field), memory_order_acquire)
 
 /* A node number that was read while the tree changed may be out of range. */
-static const range_node *peek(const rondo_range_nodes *nodes, uint32_t place) {
-  return place < nodes->count ? &nodes->items[place] : &nodes->items[0];
+static const range_node *peek(const rondo_range_nodes *nodes, uint32_t number) {
+  return number < nodes->count ? &nodes->items[number] : &nodes->items[0];
 }
 
-static void consider(const rondo_range_nodes *nodes, uint32_t place, rondo_range_found *best) {
-  const range_node *node = peek(nodes, place);
+static void consider(const rondo_range_nodes *nodes, uint32_t number, rondo_range_found *best) {
+  const range_node *node = peek(nodes, number);
   const uintptr_t end = READ(node->end);
-  if (place != 0 && end > best->end)
+  if (number != 0 && end > best->end)
     *best =
         (rondo_range_found){.begin = READ(node->begin), .end = end, .tag = READ(node->tag), .owner = READ(node->owner)};
 }
 
 /* Searches the tree, which may be inconsistent. */
-static void look_through(const rondo_range_nodes *nodes, uint32_t place, uintptr_t address, rondo_range_found *best) {
-  for (int steps = 0; place != 0 && steps < MOST_STEPS; steps++) {
-    const range_node *node = peek(nodes, place);
+static void look_through(const rondo_range_nodes *nodes, uint32_t number, uintptr_t address, rondo_range_found *best) {
+  for (int steps = 0; number != 0 && steps < MAX_STEPS; steps++) {
+    const range_node *node = peek(nodes, number);
     if (READ(node->begin) > address) {
-      place = READ(node->before);
+      number = READ(node->before);
       continue;
     }
-    consider(nodes, place, best);
+    consider(nodes, number, best);
     const uint32_t before = READ(node->before);
     if (before != 0) consider(nodes, READ(peek(nodes, before)->farthest), best);
-    place = READ(node->after);
+    number = READ(node->after);
   }
   if (best->end <= address) *best = (rondo_range_found){0};
 }

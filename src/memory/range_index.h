@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * An index of ranges of addresses, which may overlap: finds the range that contains an address. It is a tree, sorted by
- * where the ranges begin and balanced by random priorities, the highest at the top (Seidel and Aragon 1996); a node's
- * priority is a hash of its number. Each node knows how far the ranges of its subtree reach.
+ * An index of address ranges, which may overlap. It finds the range that contains an address. It is a treap (Seidel and
+ * Aragon 1996): a binary search tree by start address that is a heap by random priorities. A node's priority is a hash
+ * of its number. Each node knows the highest end in its subtree.
  *
- * Lookups need no lock. Nodes are numbers in an array, and old arrays stay readable when it grows. A counter that is
- * odd while the tree changes tells a reader whether it saw a consistent tree (a sequence lock, with release stores and
- * acquire loads instead of fences). Arrays double, so that all old ones together are no larger than the last one.
+ * Lookups need no lock. Nodes are identified by their index in an array, and old arrays stay readable when the array
+ * grows. A counter that is odd while the tree changes lets a reader detect an inconsistent tree (a sequence lock, with
+ * release stores and acquire loads instead of fences). The array doubles, so that all old arrays together are no larger
+ * than the current one.
  *
  * Threads: any for rondo_range_look; all other functions under one lock of the owner.
  */
@@ -25,28 +26,28 @@ typedef struct rondo_range_index {
   _Atomic(rondo_range_nodes *) nodes; /* NULL until the first range */
   _Atomic uint64_t version;           /* odd while the tree changes */
   _Atomic uint32_t root;
-  _Atomic uint32_t missing; /* ranges that are missing for lack of host memory: an address may be in one */
+  _Atomic uint32_t missing; /* ranges that were not entered for lack of host memory: an address may be in one */
   uint32_t unused;          /* the first unused node; the others follow by `after` */
 } rondo_range_index;
 
 void rondo_range_index_deinit(const rondo_allocator *allocator, rondo_range_index *index);
 
-/* Adds a range; a lookup returns `owner` and `tag`. Returns the place by which it is removed; 0 without host memory:
- * the range is missing until rondo_range_leave with 0. */
+/* Adds a range; a lookup returns `owner` and `tag`. Returns the node number for rondo_range_leave. It is 0 without host
+ * memory: the range is then missing until rondo_range_leave with 0. */
 uint32_t rondo_range_enter(const rondo_allocator *allocator, rondo_range_index *index, const void *begin, size_t bytes,
                            uint32_t tag, void *owner);
-void rondo_range_leave(rondo_range_index *index, uint32_t place);
+void rondo_range_leave(rondo_range_index *index, uint32_t number);
 
-/* The index of the range that contains the address, or 0. Of several, the one with the highest end. Ranges that are
- * missing for lack of memory are not found. */
-uint32_t rondo_range_place(const rondo_range_index *index, const void *address);
+/* The node number of the range that contains the address, or 0. Of several, the one with the highest end. Missing
+ * ranges are not found. */
+uint32_t rondo_range_find(const rondo_range_index *index, const void *address);
 
 /* The owner of that range; NULL for none. */
 void *rondo_range_around(const rondo_range_index *index, const void *address);
 
 typedef bool rondo_range_visitor(void *owner, void *user);
 
-/* Calls `visit` for each range that the address is in, by ascending begin, until it returns false. */
+/* Calls `visit` for each range that contains the address, by ascending start, until it returns false. */
 void rondo_range_visit(const rondo_range_index *index, const void *address, rondo_range_visitor *visit, void *user);
 
 typedef struct rondo_range_found {
@@ -59,8 +60,8 @@ typedef struct rondo_range_found {
  * ranges are missing. */
 bool rondo_range_look(const rondo_range_index *index, const void *address, rondo_range_found *out);
 
-/* Asserts the order, the balance and the reach of the tree, and returns how many ranges were entered, missing ones
- * included. Builds without assertions return only that. Under the lock. */
+/* Asserts the invariants of the tree and returns the number of entered ranges, including missing ones. Builds without
+ * assertions only count. Under the lock. */
 size_t rondo_range_index_check(const rondo_range_index *index);
 
 #endif

@@ -66,7 +66,7 @@ typedef struct rondo_exchange {
   _Atomic uint64_t last_kind, last_count; /* of that one, for messages */
   _Atomic uint32_t settling;              /* a lock for the thread that compares: no later piece is settled meanwhile */
   _Atomic uint64_t settled;               /* all ranks had arrived there */
-  _Atomic uint64_t queued, done;          /* pieces that are not of graphs */
+  _Atomic uint64_t queued, done;          /* pieces that were not captured */
   _Atomic uint32_t done_signal;           /* futex */
   /* Failing. */
   _Atomic uint32_t failed; /* 0; 1 while it is written; 2 */

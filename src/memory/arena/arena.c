@@ -13,8 +13,8 @@
 #include "memory/memory_check.h"
 #include "memory/peer_access.h"
 
-/* No piece is larger, so that trimming finds whole ones. */
-#define LARGEST_PIECE ((size_t)64 << 20)
+/* The maximum size of a piece: trimming releases whole pieces. */
+#define MAX_PIECE ((size_t)64 << 20)
 
 rondo_device *rondo_arena_device(const rondo_arena *arena) { return arena->memory->device; }
 
@@ -30,7 +30,7 @@ const rondo_arena *rondo_arena_find(const rondo_device_memory *memory, const voi
   return arena;
 }
 
-/* The device's table gets to know that `bytes` are backed. */
+/* Updates the device's table: `bytes` are backed. */
 static void set_backed(rondo_arena *arena, size_t bytes) {
   rondo_device_memory *memory = arena->memory;
   const bool shrinks = bytes < arena->allocation.bytes;
@@ -84,22 +84,22 @@ const char *rondo_arena_label(char buffer[RONDO_ARENA_LABEL], const rondo_arena 
 }
 
 static rondo_status fail_reserve(const rondo_arena *arena, size_t bytes) {
-  char label[RONDO_ARENA_LABEL], asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
+  char label[RONDO_ARENA_LABEL], wanted[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_ADDRESS_SPACE,
-                    "%s has addresses for %s, and %s are needed: reserve more when it is created",
+                    "%s has addresses for %s, but %s are needed: reserve more when it is created",
                     rondo_arena_label(label, arena), rondo_size_text(reserved, arena->reserved),
-                    rondo_size_text(asked, bytes));
+                    rondo_size_text(wanted, bytes));
 }
 
 rondo_status rondo_arena_fail_full(const rondo_arena *arena, size_t bytes) {
   const rondo_device *device = arena->memory->device;
   const bool is_guarded = device->ops->guard != NULL;
-  char label[RONDO_ARENA_LABEL], asked[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
+  char label[RONDO_ARENA_LABEL], wanted[RONDO_SIZE_TEXT], reserved[RONDO_SIZE_TEXT];
   return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
-                    "%s more do not fit the %s of addresses of %s%s%s%s: reserve more when it is created%s",
-                    rondo_size_text(asked, bytes), rondo_size_text(reserved, arena->reserved),
+                    "%s more do not fit into the %s of addresses of %s%s%s%s: reserve more when it is created%s",
+                    rondo_size_text(wanted, bytes), rondo_size_text(reserved, arena->reserved),
                     rondo_arena_label(label, arena), is_guarded ? ", where " : "", is_guarded ? device->name : "",
-                    is_guarded ? " gives each allocation pages of its own" : "",
+                    is_guarded ? " gives each allocation its own pages" : "",
                     is_guarded ? ", or use a device that does not check" : "");
 }
 
@@ -109,7 +109,7 @@ static rondo_status grow(rondo_arena *arena, size_t bytes) {
   rondo_status status = RONDO_OK;
   while (status == RONDO_OK && arena->backed < bytes) {
     const size_t missing = bytes - arena->backed;
-    status = add_piece(arena, missing < LARGEST_PIECE ? missing : LARGEST_PIECE);
+    status = add_piece(arena, missing < MAX_PIECE ? missing : MAX_PIECE);
   }
   if (status == RONDO_OK) return RONDO_OK;
   rondo_saved_error why;
@@ -152,7 +152,7 @@ static rondo_status reserve(rondo_arena *arena, size_t wanted) {
                                           &arena->reserved));
   arena->allocation.address = base;
   pthread_mutex_lock(&memory->lock);
-  arena->place = rondo_memory_note_own(memory, base, arena->reserved);
+  arena->index_node = rondo_memory_note_own(memory, base, arena->reserved);
   RONDO_LIST_INSERT(memory->arenas, arena, next, link);
   pthread_mutex_unlock(&memory->lock);
   rondo_device_begin_use(memory->device, &rondo_allocation_use);
@@ -182,7 +182,7 @@ rondo_status rondo_arena_create(rondo_device_memory *memory, const rondo_arena_o
   return RONDO_OK;
 }
 
-/* What could not be unmapped is counted as gone. The device keeps its memory as long as it is mapped. */
+/* Stops counting memory that could not be unmapped. The device keeps it as long as it is mapped. */
 static void abandon(rondo_arena *arena) {
   rondo_device_memory *memory = arena->memory;
   char label[RONDO_ARENA_LABEL];
@@ -206,7 +206,7 @@ static void release(rondo_arena *arena) {
   pthread_mutex_lock(&memory->lock);
   RONDO_LIST_REMOVE(arena, next, link);
   pthread_mutex_unlock(&memory->lock);
-  rondo_graph_addresses_give_back(memory, rondo_arena_base(arena), arena->reserved, arena->place, unmapped);
+  rondo_graph_addresses_give_back(memory, rondo_arena_base(arena), arena->reserved, arena->index_node, unmapped);
   rondo_device_end_use(memory->device, &rondo_allocation_use);
   rondo_array_free(&memory->allocator, &arena->pieces);
   rondo_array_free(&memory->allocator, &arena->taken);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Arenas on a guarded device: each allocation and slot has its own pages, after a page that no allocation has. The
- * pages of a destroyed recording are reused as late as possible: a cursor moves around several times as many pages as
- * are in use. Also the watch over host accesses to memory of a recording that has not been launched yet.
+ * Arenas on a guarded device: each allocation and slot has its own pages, after a guard page. The pages of a destroyed
+ * recording are reused as late as possible: a cursor cycles through several times as many pages as are in use. Also the
+ * watch of host accesses to memory of a recording that has not been launched yet.
  */
 #include <assert.h>
 
@@ -12,9 +12,9 @@
 #include "memory/graph_memory/graph_allocation.h"
 #include "memory/memory_errors.h"
 
-/* The cursor starts over when it has passed this many times the bytes in use, but not before SMALLEST_ROUND. */
+/* The cursor starts over when it has passed this many times the bytes in use, but not before MIN_ROUND. */
 #define ROUND 4
-#define SMALLEST_ROUND ((size_t)16 << 20)
+#define MIN_ROUND ((size_t)16 << 20)
 
 static const rondo_guard_ops *guard_of(const rondo_arena *arena) { return arena->memory->device->ops->guard; }
 
@@ -25,7 +25,7 @@ static size_t seek(const rondo_arena *arena, size_t offset) {
   return low;
 }
 
-/* The first gap of so many bytes from an offset on, which may be after all ranges. */
+/* The first gap of `bytes` bytes at or after the offset `from`; it may be after all ranges. */
 static size_t find_gap(const rondo_arena *arena, size_t from, size_t bytes) {
   for (size_t i = seek(arena, from); i < arena->taken.count; i++) {
     const rondo_guarded_range *at = &arena->taken.items[i];
@@ -53,7 +53,7 @@ static rondo_status insert_range(rondo_arena *arena, size_t begin, size_t end, c
 /* Under the lock. */
 static rondo_status take_range(rondo_arena *arena, const rondo_address_space *owner, size_t bytes, size_t *out) {
   size_t round = taken_bytes(arena) * ROUND;
-  if (round < SMALLEST_ROUND) round = SMALLEST_ROUND;
+  if (round < MIN_ROUND) round = MIN_ROUND;
   size_t begin = find_gap(arena, arena->cursor, bytes);
   if (begin > round || bytes > round - begin) begin = find_gap(arena, 0, bytes);
   if (begin > arena->reserved || bytes > arena->reserved - begin) return rondo_arena_fail_full(arena, bytes);
@@ -79,7 +79,7 @@ rondo_status rondo_arena_take_guarded(rondo_address_space *space, size_t bytes, 
   return RONDO_OK;
 }
 
-/* Under the lock. The recording that made the block may still have its pages. */
+/* Under the lock. The recording that allocated the block may still own its pages. */
 static rondo_status keep_block(rondo_arena *arena, const rondo_address_space *space,
                                const rondo_graph_allocation *block) {
   const size_t page = arena->memory->page_bytes;
@@ -146,7 +146,7 @@ void rondo_memory_set_read_only(rondo_device_memory *memory, rondo_queue *queue,
 
 typedef enum slot_change { END_LIFE, BEGIN_LIFE, COVER } slot_change;
 
-/* On a guarded device the slots live already; while they are watched they do not. */
+/* On a guarded device the slots are live; while they are watched they are not. */
 static rondo_status change_slots(const rondo_arena *arena, const rondo_arena_slot *slots, size_t slot_count,
                                  slot_change change) {
   rondo_device *device = arena->memory->device;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Arenas inside this layer: the types that the files of arenas and the address spaces of recordings share.
+ * Arenas inside this layer: types and functions for the files of arenas and for the address spaces of recordings.
  */
 #ifndef RONDO_MEMORY_ARENA_ARENA_INTERNAL_H
 #define RONDO_MEMORY_ARENA_ARENA_INTERNAL_H
@@ -8,14 +8,14 @@
 #include "memory/graph_memory/address_space.h"
 #include "memory/heap/graph_heap.h"
 
-/* A piece of the memory that backs the arena, mapped where the pieces before it end. */
+/* A piece of the memory that backs the arena; it is mapped after the previous pieces. */
 typedef struct rondo_arena_piece {
   rondo_physical *physical;
   size_t bytes;
 } rondo_arena_piece;
 
-/* On a guarded device: the pages of a recording's allocation, with the guard page before it, or of a block that the
- * recording found; as offsets from the base. */
+/* On a guarded device: the pages of a recording's allocation with its guard page, or of a block of the recording;
+ * offsets from the base. */
 typedef struct rondo_guarded_range {
   size_t begin, end;
   const rondo_address_space *owner;
@@ -26,9 +26,9 @@ struct rondo_arena {
   rondo_device_memory *memory;
   atomic_uint references; /* of its owner and its spaces */
   size_t reserved;
-  uint32_t place; /* in the index of the device's own ranges */
-  size_t backed;  /* bytes that are mapped */
-  void *watch;    /* the device's watch of host accesses after these; or NULL */
+  uint32_t index_node; /* in rondo_device_memory.own */
+  size_t backed;       /* bytes that are mapped */
+  void *watch;         /* the device's watch of host accesses after the backed bytes; or NULL */
   RONDO_ARRAY(rondo_arena_piece) pieces;
   _Atomic uint64_t peers; /* devices that may access it */
 
@@ -37,20 +37,20 @@ struct rondo_arena {
   rondo_address_space *spaces; /* of its recordings, by next_in_arena */
   uint32_t space_count;
   RONDO_ARRAY(rondo_guarded_range) taken; /* by address */
-  size_t cursor;                          /* where the search for the next one begins */
+  size_t cursor;                          /* where the next search for pages begins */
 };
 
 /* The arena of the device that reserved the address; NULL when there is none. Under the lock. */
 const rondo_arena *rondo_arena_find(const rondo_device_memory *memory, const void *address);
 
-/* FOREIGN_ADDRESS, unless the block is in the arena and aligned as an allocation is. *out_rounded: its bytes. */
+/* FOREIGN_ADDRESS unless the block is in the arena and aligned like an allocation. *out_rounded: its size, rounded. */
 RONDO_MUST_USE rondo_status rondo_arena_check_block(const rondo_arena *arena, const rondo_arena_block *block,
                                                     size_t *out_rounded);
 
-/* OUT_OF_MEMORY: there are no addresses for so many bytes more. */
+/* OUT_OF_MEMORY: the arena has no addresses for `bytes` more bytes. */
 rondo_status rondo_arena_fail_full(const rondo_arena *arena, size_t bytes);
 
-/* Adds the space of a recording, which retains the arena; removes a space that is being destroyed. */
+/* enter adds the space of a recording, which retains the arena; leave removes a space that is being destroyed. */
 void rondo_arena_enter(rondo_arena *arena, rondo_address_space *space);
 void rondo_arena_leave(rondo_address_space *space);
 
@@ -59,14 +59,15 @@ void rondo_arena_leave(rondo_address_space *space);
 RONDO_MUST_USE rondo_status rondo_arena_begin(const rondo_arena_setting *setting, rondo_address_space **out,
                                               rondo_profile **out_profile);
 
-/* On a guarded device (arena_guard.c), without the lock: an address for an allocation or slot of the space, at the end
- * of its pages; the space's blocks keep their pages; its slots begin to live; its slots and pages are released. */
+/* For guarded devices (arena_guard.c), without the lock. take_guarded: an address for an allocation or slot of the
+ * space, at the end of its own pages. guard_blocks: reserves the pages of the space's blocks. guard_slots: makes its
+ * slots live. unguard: releases its slots and pages. */
 RONDO_MUST_USE rondo_status rondo_arena_take_guarded(rondo_address_space *space, size_t bytes, char **out);
 RONDO_MUST_USE rondo_status rondo_arena_guard_blocks(rondo_address_space *space);
 RONDO_MUST_USE rondo_status rondo_arena_guard_slots(rondo_address_space *space);
 void rondo_arena_unguard(rondo_address_space *space); /* while it has its records */
 
-/* Devices that may access one allocation may access all of the arena. */
+/* Devices that may access one allocation may access the whole arena. */
 static inline void rondo_arena_share(rondo_arena *arena, uint64_t peers) {
   if (peers != 0) atomic_fetch_or_explicit(&arena->peers, peers, memory_order_relaxed);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Recordings in an arena: how one begins, with its blocks and slots as records of its space, and reading what was
- * recorded.
+ * Recordings in an arena: beginning one, with its blocks and slots as records of its space, and reading the result.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +48,7 @@ static rondo_status sort_records(const rondo_address_space *space, rondo_graph_a
 static rondo_status refuse_overlap(const rondo_graph_allocation *a, const rondo_graph_allocation *b) {
   char first[RONDO_ALLOCATION_LABEL], second[RONDO_ALLOCATION_LABEL];
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                    "blocks %s and %s of a recording overlap, so one of them is no longer live: leave it out",
+                    "blocks %s and %s of a recording overlap, so one of them is not live: leave it out",
                     rondo_allocation_label(first, &a->base), rondo_allocation_label(second, &b->base));
 }
 
@@ -68,7 +67,7 @@ static rondo_status add_blocks(rondo_address_space *space, const rondo_arena_set
 
 /* Slots ----------------------------------------------------------------------------------------------------------- */
 
-/* The address that the plan has for the slot. NULL if it has none, or if a block that it does not know is there. */
+/* The planned address of the slot. NULL if there is none, or if a block that the plan does not know is there. */
 static char *planned_slot(const rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes) {
   if (profile == NULL || index >= profile->slots.count) return NULL;
   const rondo_planned_alloc *at = &profile->slots.items[index];
@@ -78,7 +77,7 @@ static char *planned_slot(const rondo_address_space *space, const rondo_profile 
   return fits && is_free ? address : NULL;
 }
 
-/* NULL when there is no room. */
+/* *out is NULL when the arena is full. */
 static rondo_status find_slot(rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes,
                               char **out) {
   const size_t count = space->allocations.count;
@@ -108,7 +107,7 @@ static rondo_status add_slot(rondo_address_space *space, const rondo_profile *pr
   slot->address = NULL;
   if (slot->bytes == 0 || !rondo_pool_round(slot->bytes, &rounded))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "slot %zu of a recording has %zu bytes: give at least 1, and less than the address space", index,
+                      "slot %zu of a recording has %zu bytes: use at least 1, and less than the address space", index,
                       slot->bytes);
   RONDO_TRY(choose_slot(space, profile, index, rounded, &address));
   RONDO_TRY(rondo_graph_allocation_add(space, RONDO_RECORD_SLOT, address, slot->bytes, slot->name));
@@ -196,7 +195,7 @@ static rondo_status read_outputs(const rondo_graph *graph, const rondo_noted_lif
   return RONDO_OK;
 }
 
-/* Under the lock; there is room. What was kept to place nodes is not needed any more, unless more are added. */
+/* Under the lock. Also frees the points of the view, which only placing more nodes would need. */
 static void read_space(const rondo_graph *graph, rondo_address_space *space, rondo_arena_recording *out) {
   const rondo_planned_addresses *planned = &space->planned;
   rondo_graph_view_refresh(space, graph);

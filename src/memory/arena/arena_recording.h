@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reading what was recorded into an arena.
+ * Reading a graph that was recorded into an arena.
  */
 #ifndef RONDO_MEMORY_ARENA_ARENA_RECORDING_H
 #define RONDO_MEMORY_ARENA_ARENA_RECORDING_H
@@ -11,7 +11,7 @@
 RONDO_MUST_USE rondo_status rondo_arena_recording_read(const rondo_graph *graph, rondo_arena_recording *out);
 void rondo_arena_recording_free(rondo_arena_recording *recording);
 
-/* The arena that the graph was recorded into, or NULL. */
+/* The arena into which the graph was recorded, or NULL. */
 rondo_arena *rondo_arena_of(const rondo_graph *graph);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Planning recordings of an arena. The recordings of a path are one DAG: each has a first node before its own nodes and
- * a last node after them, where the lives of its slots begin and end. The last node comes before the first node of the
- * next recording. A single recording is a path of one.
+ * Planning recordings of an arena. The recordings of a path form one DAG: each has a first node before its own nodes
+ * and a last node after them, where the lives of its slots begin and end. The last node comes before the first node of
+ * the next recording. A single recording is a path of length one.
  */
 #include "memory/arena/arena_recording_plan.h"
 
@@ -14,28 +14,28 @@
 #include "memory/graph_memory/graph_allocation.h"
 #include "memory/memory_check.h"
 
-/* How much larger a plan with the outputs at the low end may be than one without. */
+/* A plan with the outputs at the low end may be this many times as large as one without. */
 #define LOW_END_WORTH 1.02
 
 typedef struct path_plan {
   const rondo_arena *arena;
   const rondo_allocator *allocator;
-  rondo_scratch scratch; /* of what is not in an array */
+  rondo_scratch scratch; /* of the pointers below */
   const rondo_path_part *parts;
   size_t part_count;
   const rondo_arena_block *blocks;
   size_t block_count;
-  size_t high;      /* a peak up to this is good enough */
-  uint32_t *begins; /* the first node of each part; one more for the end */
+  size_t high;      /* a peak up to this is acceptable */
+  uint32_t *begins; /* the first node of each part, and the node count */
   uint32_t node_count;
   uint32_t *starts, *successors;
   bool is_line;
   RONDO_ARRAY(rondo_plan_item) items;         /* by part: its allocations, then its slots */
   RONDO_ARRAY(rondo_plan_obstacle) obstacles; /* the blocks; then, while outputs are at the low end, the outputs */
-  RONDO_ARRAY(rondo_plan_item) others;        /* than outputs */
+  RONDO_ARRAY(rondo_plan_item) others;        /* the items that are not outputs */
   RONDO_ARRAY(rondo_offset_range) taken;      /* bytes that an output cannot have */
-  size_t *offsets, *low;    /* by item: the best ones so far, and those with the outputs at the low end */
-  rondo_verify_order order; /* made when it is needed */
+  size_t *offsets, *low;                      /* by item: the best ones so far; those with the outputs at the low end */
+  rondo_verify_order order;                   /* made on first use */
   rondo_plan_info info;
 } path_plan;
 
@@ -54,8 +54,8 @@ static rondo_status number_nodes(path_plan *path) {
     edges += noted->starts[noted->node_count] + 2 * (size_t)noted->node_count + 2;
     if (nodes >= UINT32_MAX || edges >= UINT32_MAX)
       return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                        "a path of %zu nodes and %zu edges up to part %zu cannot be planned; the most is %u", nodes,
-                        edges, i, UINT32_MAX - 1);
+                        "a path of %zu nodes and %zu edges up to part %zu cannot be planned: at most %u are supported",
+                        nodes, edges, i, UINT32_MAX - 1);
   }
   path->begins[path->part_count] = (uint32_t)nodes;
   path->node_count = (uint32_t)nodes;
@@ -125,20 +125,20 @@ static rondo_status fail_end(size_t part, const rondo_path_end *end, const char 
                     end->part, what);
 }
 
-/* Sets where the output's life ends. `items` are the part's. */
+/* Sets the end of an output's life. `items` are the part's. */
 static rondo_status apply_end(path_plan *path, size_t part, const rondo_path_end *end, rondo_plan_item *items) {
   if (end->allocation >= path->parts[part].lifetimes->lifetimes.count)
-    return fail_end(part, end, "is of none of its allocations");
+    return fail_end(part, end, "names no allocation of the part");
   if (end->part <= part || end->part > path->part_count || (end->part == path->part_count && end->key != 0))
-    return fail_end(part, end, "does not come later");
+    return fail_end(part, end, "does not come after the part");
   rondo_plan_item *item = &items[end->allocation];
-  if (item->upper != RONDO_PLAN_FOREVER) return fail_end(part, end, "is not the first");
+  if (item->upper != RONDO_PLAN_FOREVER) return fail_end(part, end, "is not its first end");
   if (end->key == 0) {
     item->upper = end_of(path, end->part - 1);
     return RONDO_OK;
   }
   const rondo_noted_end *noted = rondo_noted_find_end(path->parts[end->part].lifetimes, end->key);
-  if (noted == NULL) return fail_end(part, end, "is not noted there");
+  if (noted == NULL) return fail_end(part, end, "has a key that the part's lifetimes do not contain");
   item->upper = node_of(path, end->part, noted->node);
   return RONDO_OK;
 }
@@ -231,15 +231,15 @@ static rondo_plan_problem problem_of(const path_plan *path, const rondo_plan_ite
 
 static rondo_status make_plan(const path_plan *path, const rondo_plan_item *items, size_t count, size_t obstacles,
                               const rondo_plan_options *options, rondo_plan **out) {
-  rondo_plan_options asked = *options;
-  if (asked.allocator == NULL) asked.allocator = path->allocator;
+  rondo_plan_options used = *options;
+  if (used.allocator == NULL) used.allocator = path->allocator;
   rondo_plan_order order;
   const rondo_plan_problem problem = problem_of(path, items, count, obstacles, &order);
-  return rondo_plan_make(&problem, &asked, out);
+  return rondo_plan_make(&problem, &used, out);
 }
 
-/* All items alike; the offsets are kept if they are better. */
-static rondo_status plan_alike(path_plan *path, const rondo_plan_options *options) {
+/* Plans all items together; keeps the offsets if they are better. */
+static rondo_status plan_together(path_plan *path, const rondo_plan_options *options) {
   rondo_plan *plan;
   rondo_plan_info info = {.struct_size = sizeof info};
   RONDO_TRY(make_plan(path, path->items.items, path->items.count, path->block_count, options, &plan));
@@ -266,7 +266,7 @@ static size_t lowest_gap(const path_plan *path, size_t bytes) {
   return cursor;
 }
 
-/* What an output cannot have: blocks that are not freed before it, and earlier outputs. */
+/* The bytes that an output cannot have: blocks that are not freed before it, and earlier outputs. */
 static rondo_status collect_taken(path_plan *path, const rondo_plan_item *output) {
   path->taken.count = 0;
   for (size_t i = 0; i < path->obstacles.count; i++) {
@@ -307,7 +307,7 @@ static rondo_status place_outputs(path_plan *path, size_t *out_top) {
   return RONDO_OK;
 }
 
-/* Plans the rest around the outputs. Keeps the plan if its peak, with the outputs, is less than *inout_peak. */
+/* Plans the other items around the outputs. Keeps the plan if its peak, including outputs, is less than *inout_peak. */
 static rondo_status plan_around(path_plan *path, const rondo_plan_options *options, size_t *inout_peak) {
   rondo_plan *plan;
   size_t top, next = 0;
@@ -333,7 +333,7 @@ static void take_low(path_plan *path, size_t peak) {
   path->info.peak = peak;
 }
 
-/* What the arena needs anyway, so that a recording need not need less. A path is planned as small as possible. */
+/* The bytes that other recordings of the arena need: a plan up to this size is good enough. */
 static size_t high_of(const rondo_arena *arena) {
   rondo_arena_info info;
   rondo_arena_get_info(arena, &info);
@@ -350,7 +350,7 @@ static void add_life(size_t *changes, size_t bytes, uint32_t lower, uint32_t upp
   if (upper != RONDO_PLAN_FOREVER) changes[upper] -= bytes;
 }
 
-/* For nodes that run in one order only: the most bytes that are live at once. */
+/* For nodes that run in one order only: the maximum number of bytes that are live at the same time. */
 static rondo_status find_most_live(path_plan *path, size_t *out) {
   size_t *changes, live = 0;
   *out = 0;
@@ -366,7 +366,7 @@ static rondo_status find_most_live(path_plan *path, size_t *out) {
   return RONDO_OK;
 }
 
-/* A lower bound and, for a DAG, where planning finds the bound, also a plan. */
+/* Finds a lower bound. For a DAG, planning finds the bound, so this also makes a plan. */
 static rondo_status find_bound(path_plan *path, const rondo_plan_options *quick) {
   path->info = (rondo_plan_info){.struct_size = sizeof path->info,
                                  .count = path->items.count,
@@ -374,11 +374,11 @@ static rondo_status find_bound(path_plan *path, const rondo_plan_options *quick)
                                  .alignment = RONDO_BLOCK_ALIGNMENT,
                                  .method = "outputs first"};
   for (size_t i = 0; i < path->items.count; i++) path->info.sum += path->items.items[i].bytes;
-  return path->is_line ? find_most_live(path, &path->info.lower_bound) : plan_alike(path, quick);
+  return path->is_line ? find_most_live(path, &path->info.lower_bound) : plan_together(path, quick);
 }
 
-/* Tries the fastest methods first, until a plan is good enough. `worth`: how much larger a plan with the outputs at the
- * low end may be. */
+/* Tries the fastest methods first, until a plan is good enough. A plan with the outputs at the low end may be `worth`
+ * times as large as one without. */
 static rondo_status solve(path_plan *path, const rondo_plan_options *options, double worth) {
   rondo_plan_options quick = *options, around = *options;
   size_t peak = SIZE_MAX;
@@ -388,14 +388,14 @@ static rondo_status solve(path_plan *path, const rondo_plan_options *options, do
   if (around.capacity < enough) around.capacity = enough;
   RONDO_TRY(plan_around(path, &quick, &peak));
   if (peak > enough) RONDO_TRY(plan_around(path, &around, &peak));
-  if (peak > enough && path->is_line) RONDO_TRY(plan_alike(path, &quick));
-  if (peak > enough && path->info.peak > good) RONDO_TRY(plan_alike(path, options));
+  if (peak > enough && path->is_line) RONDO_TRY(plan_together(path, &quick));
+  if (peak > enough && path->info.peak > good) RONDO_TRY(plan_together(path, options));
   if (peak <= enough || (double)peak <= (double)path->info.peak * worth) take_low(path, peak);
   return RONDO_OK;
 }
 
-/* Asserts that the offsets are aligned and within the plan's peak; of few items, also that no two that are live at once
- * overlap, and none overlaps a block. */
+/* Asserts that the offsets are aligned and within the plan's peak. For few items, also that those that are live at the
+ * same time do not overlap each other or a block. */
 static void check_path(const path_plan *path) {
 #ifndef NDEBUG
   for (size_t i = 0; i < path->items.count; i++) {

@@ -14,8 +14,8 @@
 #include "graph/node_name.h"
 #include "memory/graph_memory/graph_allocation.h"
 
-/* For more edges than this at once, other paths are not searched. */
-#define MOST_DETOURS 32
+/* The search for other paths is skipped for more edges than this. */
+#define MAX_DETOURS 32
 
 typedef struct removed_edge {
   uint32_t from, to;
@@ -141,7 +141,7 @@ static rondo_status collect_edges(removal_check *removal, const uint32_t *from, 
 
 /* Walking --------------------------------------------------------------------------------------------------------- */
 
-/* Marks what comes before or after the slots on the stack; without `whole` not over removed edges. */
+/* Marks the nodes before or after the slots on the stack; without `whole`, not across removed edges. */
 static void spread(const removal_check *removal, size_t depth, bool backwards, bool whole, uint8_t *marks) {
   while (depth > 0) {
     const uint32_t at = removal->stack[--depth];
@@ -156,7 +156,7 @@ static void spread(const removal_check *removal, size_t depth, bool backwards, b
   }
 }
 
-/* Marks the ends of the removed edges, and what comes before or after them. */
+/* Marks the ends of the removed edges, and the nodes before or after them. */
 static void mark_sides(const removal_check *removal) {
   for (int backwards = 0; backwards < 2; backwards++) {
     uint8_t *marks = backwards ? removal->before : removal->after;
@@ -171,7 +171,7 @@ static void mark_sides(const removal_check *removal) {
   }
 }
 
-/* Marks what comes before the slot after the removal. */
+/* Marks the nodes that come before the slot without the removed edges. */
 static void reach_back(const removal_check *removal, uint32_t slot) {
   memset(removal->reached, 0, removal->graph->nodes.count);
   removal->stack[0] = slot;
@@ -183,7 +183,7 @@ static bool has_detours(const removal_check *removal) {
   const rondo_graph *graph = removal->graph;
   if (removal->slot != RONDO_NO_NODE && rondo_graph_at(graph, removal->slot)->params.kind == RONDO_NODE_FREE)
     return false;
-  if (removal->edges.count > MOST_DETOURS) return false;
+  if (removal->edges.count > MAX_DETOURS) return false;
   for (size_t i = 0; i < removal->edges.count; i++) {
     const removed_edge *edge = &removal->edges.items[i];
     if (edge->to == removal->slot) continue;

@@ -93,7 +93,7 @@ static void count_life(rondo_graph_allocation *allocation) {
   rondo_device_begin_use(space->memory->device, &rondo_allocation_use);
 }
 
-/* Released, so that a launch that sees no live allocation also sees what to wait for. */
+/* The release order lets a launch that sees no live allocation also see the free for which it must wait. */
 static void uncount_life(rondo_address_space *space) {
   rondo_device_end_use(space->memory->device, &rondo_allocation_use);
   atomic_fetch_sub_explicit(&space->live, 1, memory_order_release);
@@ -123,13 +123,13 @@ void rondo_graph_allocation_unclaim(rondo_graph_allocation *allocation) {
 
 void rondo_graph_allocation_set_freed_queue(rondo_graph_allocation *allocation, rondo_queue *queue) {
   atomic_uint *count = &allocation->space->ordered_frees;
-  /* First, so that the count is never too low. */
+  /* Counted first, so that the count is never too low. */
   if (queue != NULL) atomic_fetch_add_explicit(count, 1, memory_order_release);
   const rondo_queue *before = atomic_exchange_explicit(&allocation->freed_queue, queue, memory_order_acq_rel);
   if (before != NULL) atomic_fetch_sub_explicit(count, 1, memory_order_release);
 }
 
-/* The queue first, so that a launch that sees the end of the life also sees what to wait for. */
+/* Sets the queue first, so that a launch that sees the end of the life also sees the free for which it must wait. */
 static void end_life(rondo_graph_allocation *allocation, rondo_queue *queue) {
   assert(rondo_graph_allocation_in_use(allocation));
   rondo_graph_allocation_set_freed_queue(allocation, queue);
@@ -145,9 +145,9 @@ void rondo_graph_allocation_finish(rondo_graph_allocation *allocation, rondo_que
 rondo_status rondo_graph_allocation_prepare_free(rondo_graph_allocation *allocation) {
   rondo_device_memory *memory = allocation->space->memory;
   pthread_mutex_lock(&memory->lock);
-  const bool there = allocation->freed_event != NULL;
+  const bool has_event = allocation->freed_event != NULL;
   pthread_mutex_unlock(&memory->lock);
-  if (there) return RONDO_OK;
+  if (has_event) return RONDO_OK;
   rondo_device_event *event;
   RONDO_TRY(memory->device->ops->event_create(memory->device, false, &event));
   pthread_mutex_lock(&memory->lock);
@@ -158,8 +158,8 @@ rondo_status rondo_graph_allocation_prepare_free(rondo_graph_allocation *allocat
   return RONDO_OK;
 }
 
-/* The life is claimed. A guarded device ends it before the event, for which the next launch that uses the bytes waits.
- */
+/* The life is claimed. A guarded device ends it before the event, because the next launch that uses the bytes waits for
+ * the event. */
 static rondo_status free_in_order(rondo_graph_allocation *allocation, rondo_queue *queue) {
   rondo_device *device = allocation->space->memory->device;
   const rondo_guard_ops *guard = device->ops->guard;

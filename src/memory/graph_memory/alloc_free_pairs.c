@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Pairing an exec's alloc and free nodes: what its launches leave allocated, what of other graphs they free, and which
- * pages they need.
+ * Pairing an exec's alloc and free nodes: which allocations its launches leave allocated, which allocations of other
+ * graphs they free, and which pages they need.
  *
- * The nodes are walked in topological order, with the last alloc node that covers each byte. A free node frees the open
- * allocation at its address, or what another graph left. Verification decides whether edges guarantee that order
- * (graph/verify/verifier.h); this file refuses only what no launch could do.
+ * The nodes are walked in topological order, while a map keeps the last alloc node that covers each byte. A free node
+ * frees the open allocation at its address, or one that another graph left allocated. Verification decides whether
+ * edges guarantee that order (graph/verify/verifier.h); this file refuses only what no launch could do.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static rondo_status fail_overlap(const instance *earlier, const instance *later)
   char from[RONDO_LABEL_BYTES], to[RONDO_LABEL_BYTES];
   return rondo_fail_node(
       RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED, later->where.number,
-      "allocation %s (%s) uses the bytes of %s (%s) while that may be live: order it after the free. "
+      "allocation %s (%s) uses the bytes of %s (%s), which may still be live: order it after the free. "
       "A graph with memory cannot be in two branches that may run at once",
       label(second, later), rondo_node_where_text(to, &later->where), label(first, earlier),
       rondo_node_where_text(from, &earlier->where));
@@ -58,7 +58,7 @@ static rondo_status fail_early_free(const rondo_node_where *freed, const instanc
 
 /* Alloc nodes ----------------------------------------------------------------------------------------------------- */
 
-/* What the exec needs of the space; NULL when no instance is of it. */
+/* What the exec needs of the space; NULL when no instance belongs to it. */
 static rondo_space_need *find_need(const rondo_exec_memory *exec, const rondo_address_space *space) {
   for (size_t i = 0; i < exec->needs.count; i++)
     if (exec->needs.items[i].space == space) return &exec->needs.items[i];
@@ -86,7 +86,7 @@ static rondo_status retain_alloc(pair_finder *finder, const rondo_memory_node *n
   return status;
 }
 
-/* Refuses an alloc node whose address was freed before in this order. */
+/* Refuses an alloc node whose free node comes earlier in this order. */
 static rondo_status refuse_early(const pair_finder *finder, const instance *new) {
   uint32_t index;
   if (!rondo_address_map_owner(&finder->outside, new->begin, &index)) return RONDO_OK;
@@ -152,7 +152,7 @@ static rondo_status retain_outside(rondo_exec_memory *exec, const rondo_memory_n
   return RONDO_OK;
 }
 
-/* A free of what another graph leaves allocated. */
+/* A free of an allocation of another graph. */
 static rondo_status pair_outside_free(pair_finder *finder, const rondo_memory_node *node) {
   rondo_exec_memory *exec = finder->exec;
   const char *address = node->params->as.free_address;
@@ -205,7 +205,7 @@ static rondo_status sum_up_instance(rondo_exec_memory *exec, const instance *at)
   return rondo_array_push(&exec->memory->allocator, &exec->unfreed, &left);
 }
 
-/* Bytes of the pages from the base on, and of the private pages, which are sorted here; each counted once. */
+/* Sorts the private pages. Returns the bytes of them and of the pages from the base on, each counted once. */
 static size_t count_bytes(rondo_space_need *need) {
   size_t bytes = need->bytes, counted = need->bytes;
   if (need->privates.count > 0)
@@ -219,8 +219,8 @@ static size_t count_bytes(rondo_space_need *need) {
   return bytes;
 }
 
-/* Spaces with private pages come first. Execs share those, so they decide which heap the exec is bound to
- * (graph_heap.h); a space that belongs to the exec follows. */
+/* Puts spaces with private pages first. Execs share them, so they decide to which heap the exec is bound
+ * (graph_heap.h). A space that belongs to the exec follows. */
 static void put_shared_first(rondo_exec_memory *exec) {
   size_t shared = 0;
   for (size_t i = 0; i < exec->needs.count; i++) {

@@ -2,9 +2,8 @@
  * The addresses of alloc nodes.
  *
  * A graph's alloc and free nodes at one address alternate in the order of their numbers: an address is reused only when
- * a free node of it is among the new node's ancestors, so that the free node has a lower number. Which free belongs to
- * which alloc follows only from the numbers, in a graph and in all its clones. Only the addresses in the nodes have to
- * be remembered.
+ * its free node is among the new node's ancestors, so the free node has a lower number. So the numbers alone tell which
+ * free belongs to which alloc, in a graph and in all its clones, and only the addresses in the nodes have to be stored.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -52,8 +51,8 @@ bool rondo_range_is_free(rondo_graph_allocation *const *records, size_t count, c
   return true;
 }
 
-/* Best fit among the gaps between the allocations that are live there; `pass_freed`: also on bytes of those that are
- * freed before. Without a gap that fits, the address after all of them; NULL when there is no room. */
+/* Best fit among the gaps between the allocations that are live at the point; `pass_freed`: also on the bytes of those
+ * that are freed before it. Without a gap that fits: the address after all of them; NULL if the last range is full. */
 static char *find_gap(const rondo_address_space *space, rondo_graph_point *point, size_t bytes, bool pass_freed) {
   rondo_gap_search search = {.best_bytes = SIZE_MAX};
   const rondo_graph_point *freed = pass_freed ? point : NULL;
@@ -69,8 +68,8 @@ static char *find_gap(const rondo_address_space *space, rondo_graph_point *point
   return search.best == NULL && bytes <= search.left ? search.end : search.best;
 }
 
-/* The same, but skips the search when it is known that no gap is wide enough. */
-static char *find_room(const rondo_address_space *space, rondo_graph_point *point, size_t bytes) {
+/* The same, but skips the search if it is known that no gap is wide enough. */
+static char *find_address(const rondo_address_space *space, rondo_graph_point *point, size_t bytes) {
   const bool is_known = point->widest != SIZE_MAX && rondo_address_range_next(&space->first) == NULL;
   if (is_known && point->widest < bytes)
     return bytes <= space->first.bytes - (size_t)(point->end - space->first.base) ? point->end : NULL;
@@ -78,7 +77,7 @@ static char *find_room(const rondo_address_space *space, rondo_graph_point *poin
 }
 
 static char *place_online(const rondo_address_space *space, rondo_graph_point *point, size_t bytes) {
-  char *address = find_room(space, point, bytes);
+  char *address = find_address(space, point, bytes);
   return address == NULL && space->relocate ? find_gap(space, point, bytes, true) : address;
 }
 
@@ -90,7 +89,8 @@ static void set_departed(rondo_address_space *space, bool departed) {
   atomic_fetch_add_explicit(&space->memory->departures, by, memory_order_relaxed);
 }
 
-/* The planned address of the graph's next alloc node; NULL without one, or when the graph departs from its profile. */
+/* The planned address of the graph's next alloc node. NULL without a plan, or when the graph departs from its profile.
+ */
 static char *take_planned(rondo_address_space *space, const rondo_graph *graph, const rondo_graph_point *point,
                           size_t bytes) {
   rondo_planned_addresses *planned = &space->planned;
@@ -98,8 +98,8 @@ static char *take_planned(rondo_address_space *space, const rondo_graph *graph, 
   if (planned->next < planned->profile->allocs.count) {
     const rondo_planned_alloc *at = &planned->profile->allocs.items[planned->next];
     char *address = space->first.base + at->offset;
-    const size_t room = rondo_address_range_bytes(&space->first);
-    const bool fits = at->offset <= room && bytes <= room - at->offset;
+    const size_t limit = rondo_address_range_bytes(&space->first);
+    const bool fits = at->offset <= limit && bytes <= limit - at->offset;
     const bool is_next = at->bytes == bytes && fits;
     if (is_next && rondo_range_is_free(point->live.items, point->live.count, address, bytes)) return address;
   }
@@ -108,7 +108,7 @@ static char *take_planned(rondo_address_space *space, const rondo_graph *graph, 
   return NULL;
 }
 
-/* Counts an allocation that follows the profile, or (-1) one that is not made. */
+/* Counts an allocation that follows the profile (1), or takes back one that was not made (-1). */
 static void count_planned(rondo_address_space *space, int by) {
   assert(by > 0 || space->planned.next > 0);
   space->planned.next += (size_t)by;
@@ -116,7 +116,7 @@ static void count_planned(rondo_address_space *space, int by) {
   atomic_fetch_add_explicit(&space->memory->profiled, (uint64_t)by, memory_order_relaxed);
 }
 
-/* The pages follow a guard page; the allocation ends where they end. The space needs another guard page after them. */
+/* A guard page precedes the pages, and another one must fit after them. The allocation ends where the pages end. */
 char *rondo_address_space_take_fresh(rondo_address_space *space, size_t bytes) {
   const rondo_address_range *last = rondo_address_range_last(space);
   const size_t page = space->memory->page_bytes, whole = (bytes + page - 1) / page * page;
@@ -127,7 +127,7 @@ char *rondo_address_space_take_fresh(rondo_address_space *space, size_t bytes) {
   return rondo_address_space_at(space, space->fresh - bytes);
 }
 
-/* *out is NULL when there is no room. A guarded device reuses no address, so that there the order does not matter. */
+/* *out is NULL when the space is full. A guarded device reuses no addresses, so the order does not matter there. */
 static rondo_status choose_address(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
                                    size_t count, size_t rounded, char **out, bool *out_planned) {
   rondo_graph_point *point;
@@ -143,12 +143,12 @@ static rondo_status choose_address(rondo_address_space *space, const rondo_graph
   return RONDO_OK;
 }
 
-/* Its addresses are chosen without the lock. */
+/* In these recordings, addresses are chosen without the lock. */
 static bool is_guarded_recording(const rondo_address_space *space) {
   return space->arena != NULL && space->memory->device->ops->guard != NULL;
 }
 
-/* The node's address is NULL when there is no room. */
+/* The node's address is NULL when the space is full. */
 static rondo_status place_locked(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
                                  size_t count, size_t rounded, rondo_alloc_node *node) {
   char *address = node->address;
@@ -164,14 +164,14 @@ static rondo_status place_locked(rondo_address_space *space, const rondo_graph *
   return RONDO_OK;
 }
 
-/* The node that departed from the profile is not made. */
+/* Undoes a departure if the node that departed was not made. */
 static void take_back_departure(rondo_address_space *space, const rondo_graph *graph) {
   const rondo_planned_addresses *planned = &space->planned;
   if (planned->departed && planned->serial == graph->serial && planned->departed_slot == graph->nodes.count)
     set_departed(space, false);
 }
 
-/* The node's address is NULL when there is no room up to the end of *out_last, the last range. */
+/* The node's address is NULL when the space is full. *out_last is its last range. */
 static rondo_status place(const rondo_graph *graph, const uint32_t *slots, size_t count, size_t rounded,
                           rondo_alloc_node *node, const rondo_address_range **out_last) {
   rondo_address_space *space = rondo_address_space_of(graph);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The graph memory of an exec: creating it, and what happens before and after a launch.
+ * The graph memory of an exec: creating it, and the steps before and after a launch.
  */
 #include "memory/graph_memory/exec_memory.h"
 
@@ -129,7 +129,7 @@ static bool is_unfreed(const rondo_exec_memory *exec, const rondo_graph_allocati
   return false;
 }
 
-static rondo_status fail_alive(const rondo_graph_allocation *allocation, const char *what) {
+static rondo_status fail_allocated(const rondo_graph_allocation *allocation, const char *what) {
   char label[RONDO_ALLOCATION_LABEL];
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED,
                     "allocation %s of %s is still allocated: free it first, outside or by launching a graph that does, "
@@ -137,15 +137,15 @@ static rondo_status fail_alive(const rondo_graph_allocation *allocation, const c
                     rondo_allocation_label(label, &allocation->base), what);
 }
 
-/* Refuses to launch when another exec of the same graph left an allocation whose bytes this exec uses. Only execs of
- * one graph that leave different allocations get here. */
-static rondo_status check_relatives(rondo_exec_memory *exec, const rondo_address_space *space) {
+/* Refuses to launch if another exec of the graph left an allocation whose bytes this exec uses. Called only if execs of
+ * the graph leave different allocations. */
+static rondo_status check_other_execs(rondo_exec_memory *exec, const rondo_address_space *space) {
   rondo_status status = RONDO_OK;
   pthread_mutex_lock(&exec->memory->lock);
   for (size_t i = 0; i < space->allocations.count && status == RONDO_OK; i++) {
     const rondo_graph_allocation *at = space->allocations.items[i];
     if (rondo_graph_allocation_in_use(at) && !is_unfreed(exec, at) && covers(exec, &at->base))
-      status = fail_alive(at, "another exec or clone of the graph");
+      status = fail_allocated(at, "another exec or clone of the graph");
   }
   pthread_mutex_unlock(&exec->memory->lock);
   return status;
@@ -154,12 +154,12 @@ static rondo_status check_relatives(rondo_exec_memory *exec, const rondo_address
 static rondo_status check_spaces(rondo_exec_memory *exec) {
   for (size_t i = 0; i < exec->needs.count; i++) {
     const rondo_address_space *space = exec->needs.items[i].space;
-    unsigned alive = atomic_load_explicit(&space->live, memory_order_acquire);
-    for (size_t k = 0; k < exec->unfreed.count && alive > 0; k++) {
+    unsigned live = atomic_load_explicit(&space->live, memory_order_acquire);
+    for (size_t k = 0; k < exec->unfreed.count && live > 0; k++) {
       const rondo_graph_allocation *own = exec->unfreed.items[k].allocation;
-      if (own->space == space && life_of(own) == RONDO_LIFE_LIVE) alive--;
+      if (own->space == space && life_of(own) == RONDO_LIFE_LIVE) live--;
     }
-    if (alive > 0) RONDO_TRY(check_relatives(exec, space));
+    if (live > 0) RONDO_TRY(check_other_execs(exec, space));
   }
   return RONDO_OK;
 }
@@ -198,7 +198,7 @@ static rondo_status begin_life(const rondo_exec_memory *exec, rondo_outside *at)
   if (at->before == RONDO_LIFE_ENDING) return fail_ending(at->allocation);
   const bool fine =
       at->before == RONDO_LIFE_LIVE ? exec->auto_free : rondo_graph_allocation_begin(at->allocation, at->before);
-  return fine ? RONDO_OK : fail_alive(at->allocation, "the last launch");
+  return fine ? RONDO_OK : fail_allocated(at->allocation, "the last launch");
 }
 
 static rondo_status change_lives(rondo_exec_memory *exec) {
@@ -219,8 +219,8 @@ static rondo_status change_lives(rondo_exec_memory *exec) {
   return status;
 }
 
-/* Whether an allocation of the space that another exec left was freed in stream order. */
-static bool has_freed_relatives(const rondo_exec_memory *exec, const rondo_address_space *space) {
+/* Whether an allocation that another exec left in the space was freed in stream order. */
+static bool must_await_frees(const rondo_exec_memory *exec, const rondo_address_space *space) {
   unsigned freed = atomic_load_explicit(&space->ordered_frees, memory_order_acquire);
   for (size_t i = 0; i < exec->unfreed.count && freed > 0; i++) {
     const rondo_graph_allocation *own = exec->unfreed.items[i].allocation;
@@ -229,8 +229,8 @@ static bool has_freed_relatives(const rondo_exec_memory *exec, const rondo_addre
   return freed > 0;
 }
 
-/* Takes references to those whose bytes the exec uses. */
-static rondo_status list_freed_relatives(rondo_exec_memory *exec, const rondo_address_space *space) {
+/* Lists those whose bytes the exec uses, with references. */
+static rondo_status list_awaited(rondo_exec_memory *exec, const rondo_address_space *space) {
   rondo_status status = RONDO_OK;
   pthread_mutex_lock(&exec->memory->lock);
   for (size_t i = 0; i < space->allocations.count && status == RONDO_OK; i++) {
@@ -243,7 +243,7 @@ static rondo_status list_freed_relatives(rondo_exec_memory *exec, const rondo_ad
   return status;
 }
 
-/* What comes after the launch also comes after the frees that it has waited for. */
+/* Work after the launch also comes after the frees for which the launch waited, so it need not wait again. */
 static void release_awaited(rondo_exec_memory *exec, bool launched) {
   if (exec->awaited.count == 0) return;
   for (size_t i = 0; i < exec->awaited.count && launched; i++)
@@ -254,11 +254,11 @@ static void release_awaited(rondo_exec_memory *exec, bool launched) {
   exec->awaited.count = 0;
 }
 
-/* Waits for stream-ordered frees of what other execs of the graph left: their bytes may still be read. */
-static rondo_status wait_for_relatives(rondo_exec_memory *exec, rondo_queue *queue) {
+/* Waits for stream-ordered frees of allocations that other execs of the graph left: their bytes may still be read. */
+static rondo_status wait_for_frees(rondo_exec_memory *exec, rondo_queue *queue) {
   for (size_t i = 0; i < exec->needs.count; i++) {
     const rondo_address_space *space = exec->needs.items[i].space;
-    if (has_freed_relatives(exec, space)) RONDO_TRY(list_freed_relatives(exec, space));
+    if (must_await_frees(exec, space)) RONDO_TRY(list_awaited(exec, space));
   }
   for (size_t i = 0; i < exec->awaited.count; i++) {
     const rondo_graph_allocation *at = exec->awaited.items[i];
@@ -268,7 +268,7 @@ static rondo_status wait_for_relatives(rondo_exec_memory *exec, rondo_queue *que
   return RONDO_OK;
 }
 
-/* Waits for earlier launches on the heap, and for stream-ordered frees of what is allocated now. */
+/* Waits for earlier launches on the heap, and for stream-ordered frees of the bytes that the launch allocates. */
 static rondo_status wait_for_earlier(rondo_exec_memory *exec, rondo_queue *queue) {
   if (exec->needs.count == 0) return RONDO_OK;
   rondo_heap *heap = exec->heap;
@@ -278,7 +278,7 @@ static rondo_status wait_for_earlier(rondo_exec_memory *exec, rondo_queue *queue
     const rondo_queue *freed = atomic_load_explicit(&at->freed_queue, memory_order_acquire);
     if (freed != NULL && freed != queue) RONDO_TRY(queue->ops->wait(queue, at->freed_event));
   }
-  return wait_for_relatives(exec, queue);
+  return wait_for_frees(exec, queue);
 }
 
 rondo_status rondo_exec_memory_begin(rondo_exec_memory *exec, rondo_heap *heap, rondo_queue *queue) {
@@ -318,7 +318,7 @@ rondo_status rondo_exec_memory_end(rondo_exec_memory *exec, rondo_queue *queue, 
   rondo_status status = launched;
   rondo_queue *frees_on = queue;
   if (launched == RONDO_OK && record_launch(exec, queue) != RONDO_OK) {
-    /* The launch runs already. If it cannot be recorded it is waited for, so that nothing has to wait for it later. */
+    /* The launch already runs. Without an event for it, wait here, so that no later work has to wait for it. */
     status = queue->ops->await(queue);
     frees_on = NULL;
   }

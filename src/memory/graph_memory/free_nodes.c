@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Free nodes: whether one may be added, and which allocations have some.
+ * Free nodes: whether one may be added, and which allocations have free nodes.
  *
- * A graph frees its own allocations, or those that another graph leaves allocated. An allocation is freed by its own
- * graph or by another, because a launch that frees it itself leaves nothing to free (M6). So a space notes which
- * allocations of other spaces its graphs free: by address, and by the serial of the other space, which may be destroyed
- * meanwhile. A clone of a graph may do the one while the graph does the other; then launches check.
+ * A graph frees its own allocations, or those that another graph leaves allocated. An allocation is freed either by its
+ * own graph or by another, because a launch that frees it itself leaves nothing to free (M6). So a space lists the
+ * allocations of other spaces that its graphs free: by address, and by the serial of the other space, which may be
+ * destroyed earlier. A graph may free an allocation itself while its clone leaves it to another graph; then launches
+ * check.
  */
 #include <inttypes.h>
 
@@ -17,9 +18,9 @@
 #include "memory/graph_memory/graph_view.h"
 #include "memory/memory_errors.h"
 
-/* Frees of what other graphs allocate ----------------------------------------------------------------------------- */
+/* Frees of other graphs' allocations ------------------------------------------------------------------------------ */
 
-/* Where the address is among the space's outside frees, or would be inserted. */
+/* The index of the address in the space's outside frees, or the index at which it would be inserted. */
 static size_t position_of(const rondo_address_space *space, const void *address) {
   size_t low = 0, high = space->outside_frees.count;
   RONDO_BINARY_SEARCH(low, high, middle, (uintptr_t)space->outside_frees.items[middle].address < (uintptr_t)address)
@@ -39,7 +40,7 @@ static rondo_status note_outside(rondo_address_space *space, rondo_graph_allocat
   return RONDO_OK;
 }
 
-/* Finds the record, if its space is not destroyed, and counts the free node no more. */
+/* Decrements the record's count, unless its space was destroyed. */
 static void forget_outside(const rondo_device_memory *memory, const rondo_outside_free *outside) {
   rondo_allocation *at = rondo_allocation_table_find(&memory->table, outside->address);
   for (; at != NULL; at = rondo_allocation_next(at)) {
@@ -87,7 +88,7 @@ static rondo_status refuse_in_arena(const rondo_address_space *space, const rond
     const rondo_graph_allocation *record = (const rondo_graph_allocation *)at;
     if (record->role == RONDO_RECORD_SLOT)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                        "a free node of slot %s, which the recording needs for its whole length: leave it out",
+                        "a free node of slot %s, which the recording needs until it ends: leave it out",
                         rondo_allocation_label(label, at));
     RONDO_TRY(refuse_second_free(graph, record, address));
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Records of graph allocations: finding the record of an alloc node, creating and forgetting records, and their labels.
+ * Records of graph allocations, and the hash table that finds the record of an alloc node.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ rondo_graph_allocation *rondo_graph_allocation_find(const rondo_address_space *s
 /* A record and its name are one block. */
 static size_t record_bytes(const char *name) { return sizeof(rondo_graph_allocation) + strlen(name) + 1; }
 
-/* In no table yet, but with room among the space's allocations. */
+/* The record is in no table yet; the space's array of allocations has the capacity for it. */
 static rondo_status make_record(rondo_address_space *space, char *address, size_t bytes, const char *name,
                                 rondo_graph_allocation **out) {
   const rondo_allocator *allocator = &space->memory->allocator;
@@ -98,7 +98,7 @@ static rondo_status make_record(rondo_address_space *space, char *address, size_
   return RONDO_OK;
 }
 
-/* There is room among the space's allocations. */
+/* The space's array of allocations has the capacity. */
 static void enter_record(rondo_address_space *space, rondo_graph_allocation *record) {
   const rondo_allocator *allocator = &space->memory->allocator;
   record->position = space->allocations.count;
@@ -159,8 +159,8 @@ void rondo_graph_allocation_destroy(rondo_graph_allocation *record) {
   rondo_release(allocator, record, 1, record_bytes(record->base.name));
 }
 
-/* A clone may have a node of the record, which is not counted, so records of spaces with clones stay. Records stay,
- * too, when a free of theirs may not be complete. */
+/* A clone may have a node of the record, which is not counted, so records of spaces with clones stay. Records whose
+ * free may not be complete stay too. */
 static bool is_forgettable(const rondo_graph_allocation *record) {
   return record->references == 0 && atomic_load_explicit(&record->space->clones, memory_order_relaxed) == 0 &&
          !rondo_graph_allocation_in_use(record) && record->freed_event == NULL;

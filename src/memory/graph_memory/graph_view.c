@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Viewing a graph: its new nodes are viewed in order, and each open allocation becomes the first record at its address.
- * Points: finding the nearest one, moving it on, and keeping what is live there up to date.
+ * Views and points. Nodes are viewed in order, and each open allocation becomes the first record at its address. A
+ * point is made from the nearest existing one.
  */
 #include "memory/graph_memory/graph_view.h"
 
@@ -12,7 +12,7 @@
 #include "memory/graph_memory/address_space.h"
 #include "memory/graph_memory/graph_allocation.h"
 
-/* How many nodes are searched for the roots of a point before an empty one is taken. */
+/* How many nodes are searched for the roots of a point before an empty point is taken. */
 #define NEAR_NODES 4096
 
 /* Views ----------------------------------------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ bool rondo_graph_point_frees(const rondo_graph_point *point, const rondo_graph_a
 
 /* What is live ---------------------------------------------------------------------------------------------------- */
 
-/* Where the record is, or would be inserted. */
+/* The index of the record in the live ones, or the index at which it would be inserted. */
 static size_t position_of(const rondo_graph_point *point, const rondo_graph_allocation *record) {
   size_t low = 0, high = point->live.count;
   RONDO_BINARY_SEARCH(low, high, middle, rondo_graph_allocation_compare(&point->live.items[middle], &record) < 0)
@@ -89,7 +89,7 @@ static bool is_at(const rondo_graph_point *point, size_t position, const rondo_g
   return position < point->live.count && point->live.items[position] == record;
 }
 
-/* There is room. */
+/* The array has the capacity. */
 static void insert_live(rondo_graph_point *point, rondo_graph_allocation *record) {
   const size_t position = position_of(point, record);
   if (is_at(point, position, record)) return;
@@ -109,7 +109,7 @@ static void remove_live(rondo_graph_point *point, const rondo_graph_allocation *
 
 void rondo_graph_points_note(rondo_address_space *space, rondo_graph_allocation *record) {
   rondo_graph_points *points = &space->view.points;
-  if (points->uses == 0) return; /* all are empty */
+  if (points->uses == 0) return; /* all points are empty */
   rondo_saved_error before;
   rondo_error_save(&before);
   if (rondo_array_push(allocator_of(space), &points->noted, &record) == RONDO_OK) return;
@@ -119,7 +119,7 @@ void rondo_graph_points_note(rondo_address_space *space, rondo_graph_allocation 
 
 /* Marks ----------------------------------------------------------------------------------------------------------- */
 
-/* Makes room for all slots; new ones are zero. */
+/* Grows the array to the number of slots; new bytes are zero. */
 static rondo_status grow_to(const rondo_address_space *space, rondo_slot_bytes *bytes, size_t slots) {
   RONDO_TRY(rondo_array_reserve(allocator_of(space), bytes, slots));
   if (slots > bytes->count) memset(bytes->items + bytes->count, 0, slots - bytes->count);
@@ -127,7 +127,7 @@ static rondo_status grow_to(const rondo_address_space *space, rondo_slot_bytes *
   return RONDO_OK;
 }
 
-/* Marks the slot and notes it, unless it was marked. */
+/* Marks the slot and adds it to `walked`, unless it was marked. */
 static rondo_status walk_to(rondo_address_space *space, uint8_t *marks, uint32_t slot) {
   if (marks[slot]) return RONDO_OK;
   RONDO_TRY(rondo_array_push(allocator_of(space), &space->view.points.walked, &slot));
@@ -135,7 +135,7 @@ static rondo_status walk_to(rondo_address_space *space, uint8_t *marks, uint32_t
   return RONDO_OK;
 }
 
-/* Marks the slots and all nodes before them. Stops at marked ones; `walked` are then those that were not. */
+/* Marks the slots and all nodes before them. Stops at marked nodes. `walked` are the newly marked nodes. */
 static rondo_status spread_marks(rondo_address_space *space, const rondo_graph *graph, uint8_t *marks,
                                  const uint32_t *slots, size_t count) {
   rondo_slots *walked = &space->view.points.walked;
@@ -148,7 +148,7 @@ static rondo_status spread_marks(rondo_address_space *space, const rondo_graph *
   return RONDO_OK;
 }
 
-/* The allocation whose last free node this is is not live any more. */
+/* Removes the allocation whose last free node is `slot` from the live ones. */
 static void pass_free(rondo_address_space *space, rondo_graph_point *point, const void *address, uint32_t slot) {
   rondo_allocation *at = rondo_allocation_starts_find(space->starts, address);
   for (; at != NULL; at = rondo_allocation_next(at)) {
@@ -160,7 +160,7 @@ static void pass_free(rondo_address_space *space, rondo_graph_point *point, cons
   }
 }
 
-/* The same for all free nodes that have been walked. */
+/* The same for all free nodes in `walked`. */
 static void pass_frees(rondo_address_space *space, rondo_graph_point *point, const rondo_graph *graph) {
   const rondo_slots *walked = &space->view.points.walked;
   for (size_t i = 0; i < walked->count && !space->relocate; i++) {
@@ -169,7 +169,7 @@ static void pass_frees(rondo_address_space *space, rondo_graph_point *point, con
   }
 }
 
-/* Adds what was noted since the point was last used. */
+/* Adds the records that were noted since the point was last used. */
 static rondo_status catch_up(rondo_address_space *space, rondo_graph_point *point) {
   const rondo_graph_points *points = &space->view.points;
   RONDO_TRY(rondo_array_reserve(allocator_of(space), &point->live, space->allocations.count));
@@ -182,7 +182,7 @@ static rondo_status catch_up(rondo_address_space *space, rondo_graph_point *poin
 
 /* Points ---------------------------------------------------------------------------------------------------------- */
 
-/* There is room for the roots. */
+/* The array of roots has the capacity. */
 static void set_roots(rondo_graph_points *points, rondo_graph_point *point, const uint32_t *slots, size_t count) {
   const uint8_t own = (uint8_t)(point - points->items + 1);
   uint8_t *root_of = points->root_of.items;
@@ -200,7 +200,7 @@ static void clear_point(rondo_graph_points *points, rondo_graph_point *point) {
   point->used = 0;
 }
 
-/* Walks back from the slots: the first point of which all roots are met; NULL if none is near. Does not walk past
+/* Walks back from the slots to the first point whose roots are all found; NULL if none is near. Does not walk past
  * roots. */
 static rondo_status meet_roots(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
                                size_t count, rondo_graph_point **out) {
@@ -219,7 +219,7 @@ static rondo_status meet_roots(rondo_address_space *space, const rondo_graph *gr
   return RONDO_OK;
 }
 
-/* NULL when there is none. */
+/* *out is NULL when there is none. */
 static rondo_status find_near(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots, size_t count,
                               rondo_graph_point **out) {
   rondo_graph_points *points = &space->view.points;
@@ -241,7 +241,7 @@ static rondo_graph_point *take_unused(rondo_graph_points *points) {
   return oldest;
 }
 
-/* Finds what is live at a point that was empty. */
+/* Collects the live allocations of a point that was empty. */
 static rondo_status collect_live(rondo_address_space *space, rondo_graph_point *point) {
   RONDO_TRY(rondo_array_reserve(allocator_of(space), &point->live, space->allocations.count));
   for (size_t i = 0; i < space->allocations.count; i++) {
@@ -255,7 +255,7 @@ static rondo_status collect_live(rondo_address_space *space, rondo_graph_point *
   return RONDO_OK;
 }
 
-/* Moves the point on, so that it comes after the slots. */
+/* Moves the point forward so that it depends on the slots. */
 static rondo_status move_point(rondo_address_space *space, rondo_graph_point *point, const rondo_graph *graph,
                                const uint32_t *slots, size_t count) {
   rondo_graph_points *points = &space->view.points;

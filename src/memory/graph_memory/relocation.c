@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Relocating a flattened graph: finding what each address means, planning, and rewriting.
+ * Relocating a flattened graph: resolving addresses to allocations, planning, and rewriting.
  *
- * The nodes are walked in topological order, and an address first means the last alloc node that covered it. The nodes
- * may run in other orders than that of the walk, so all its results are then checked against the edges, together. Where
- * the edges do not guarantee a result, all alloc nodes that cover the address are considered.
+ * The nodes are walked in topological order, and each address is first resolved to the last alloc node that covered it.
+ * The nodes may run in other orders than that of the walk, so all results are then checked against the edges, together.
+ * Where the edges do not guarantee a result, all alloc nodes that cover the address are considered.
  */
 #include "memory/graph_memory/relocation.h"
 
@@ -56,13 +56,13 @@ void rondo_relocation_forget_rewrites(rondo_relocation *relocation) {
   rondo_array_free(&relocation->memory->allocator, &relocation->rewrites);
 }
 
-/* Finding the meaning --------------------------------------------------------------------------------------------- */
+/* Walking --------------------------------------------------------------------------------------------------------- */
 
-typedef enum question { ASK_REUSE, ASK_LIFE, ASK_USE } question;
+typedef enum query_kind { QUERY_REUSE, QUERY_LIFETIME, QUERY_USE } query_kind;
 
 typedef struct address_use {
   const rondo_relocated_node *node;
-  uint32_t field, moved; /* the number of what it means; NO_MOVED before that is known */
+  uint32_t field, moved; /* the index of its allocation; NO_MOVED if unknown */
   const char *address;
 } address_use;
 
@@ -77,7 +77,8 @@ typedef struct finder {
   RONDO_ARRAY(rondo_order_pair) pairs;
 } finder;
 
-static rondo_status ask(finder *self, question kind, uint32_t before, uint32_t after, size_t subject, size_t object) {
+static rondo_status add_query(finder *self, query_kind kind, uint32_t before, uint32_t after, size_t subject,
+                              size_t object) {
   const rondo_order_pair pair = {.before = before,
                                  .after = after,
                                  .subject = (uint32_t)subject,
@@ -104,8 +105,8 @@ static rondo_status fail_ambiguous(const rondo_relocated_node *node, const char 
   char label[RONDO_LABEL_BYTES], first[RONDO_LABEL_BYTES], second[RONDO_LABEL_BYTES];
   return rondo_fail_node(
       RONDO_INVALID_GRAPH, RONDO_REASON_NOT_RELOCATABLE, node->where.number,
-      "%s has the address %p, which may mean the allocation of %s or that of %s: order one after the "
-      "other's free, or make the graph with relocate from the start",
+      "%s has the address %p, which may refer to the allocation of %s or to that of %s: order one after the "
+      "other's free, or create the graph with relocate",
       rondo_node_label_at(label, node->params, &node->where), (const void *)address, alloc_label(first, a),
       alloc_label(second, b));
 }
@@ -126,9 +127,9 @@ static rondo_status add_alloc(finder *self, const rondo_relocated_node *node) {
     const uint32_t owner = self->covered.items[i].owner;
     const rondo_moved *earlier = &relocation->moved.items[owner];
     if (earlier->freed_index == RONDO_NEVER_FREED)
-      new.tangled = true;
+      new.is_ambiguous = true;
     else
-      RONDO_TRY(ask(self, ASK_REUSE, earlier->freed_index, new.index, number, owner));
+      RONDO_TRY(add_query(self, QUERY_REUSE, earlier->freed_index, new.index, number, owner));
   }
   RONDO_TRY(rondo_array_push(self->allocator, &relocation->moved, &new));
   return rondo_address_map_cover(self->allocator, &self->covered, first, new.begin, new.end, (uint32_t)number);
@@ -149,7 +150,7 @@ static uint32_t find_unfreed(const finder *self, const char *address) {
   return NO_MOVED;
 }
 
-/* A free of what another graph left allocated keeps its address. */
+/* A free of another graph's allocation keeps its address. */
 static rondo_status add_free(finder *self, const rondo_relocated_node *node) {
   const char *address = node->params->as.free_address;
   const uint32_t number = find_unfreed(self, address);
@@ -157,7 +158,7 @@ static rondo_status add_free(finder *self, const rondo_relocated_node *node) {
   rondo_moved *at = &self->relocation->moved.items[number];
   at->freed_index = node->index;
   const address_use use = {.node = node, .field = 0, .moved = number, .address = address};
-  RONDO_TRY(ask(self, ASK_LIFE, at->index, node->index, self->uses.count, number));
+  RONDO_TRY(add_query(self, QUERY_LIFETIME, at->index, node->index, self->uses.count, number));
   return rondo_array_push(self->allocator, &self->uses, &use);
 }
 
@@ -167,8 +168,8 @@ static rondo_status add_uses(finder *self, const rondo_relocated_node *node) {
   for (size_t i = 0; i < count; i++) {
     address_use use = {.node = node, .field = fields[i].field, .moved = NO_MOVED, .address = fields[i].address};
     if (rondo_address_map_owner(&self->covered, use.address, &use.moved))
-      RONDO_TRY(
-          ask(self, ASK_USE, self->relocation->moved.items[use.moved].index, node->index, self->uses.count, use.moved));
+      RONDO_TRY(add_query(self, QUERY_USE, self->relocation->moved.items[use.moved].index, node->index,
+                          self->uses.count, use.moved));
     RONDO_TRY(rondo_array_push(self->allocator, &self->uses, &use));
   }
   return RONDO_OK;
@@ -229,7 +230,7 @@ static uint32_t next_cover(const rondo_relocation *relocation, const char *addre
   return NO_MOVED;
 }
 
-/* Unclear meanings ------------------------------------------------------------------------------------------------ */
+/* Resolving ambiguous addresses ----------------------------------------------------------------------------------- */
 
 static rondo_status is_before(const rondo_verify_order *order, uint32_t before, uint32_t after, bool *out) {
   rondo_order_pair pair = {.before = before, .after = after};
@@ -247,10 +248,10 @@ static rondo_status is_dead_before(const rondo_verify_order *order, const rondo_
   return a->freed_index == RONDO_NEVER_FREED ? RONDO_OK : is_before(order, a->freed_index, b->index, out);
 }
 
-/* Of the allocations that cover the address and come before the node, the one before which all others are freed.
- * NO_MOVED when none covers it. */
-static rondo_status find_meaning(const rondo_relocation *relocation, const rondo_verify_order *order,
-                                 const rondo_relocated_node *node, const char *address, uint32_t *out) {
+/* Finds the allocation to which the address refers: of those that cover it and come before the node, the one before
+ * which all others are freed. NO_MOVED when there is none. */
+static rondo_status resolve_address(const rondo_relocation *relocation, const rondo_verify_order *order,
+                                    const rondo_relocated_node *node, const char *address, uint32_t *out) {
   const rondo_moved *moved = relocation->moved.items, *unordered = NULL;
   *out = NO_MOVED;
   size_t at = SIZE_MAX;
@@ -280,10 +281,11 @@ static rondo_status settle_pairs(finder *self) {
   RONDO_TRY(rondo_verify_order_check(&self->order, self->pairs.items, self->pairs.count));
   for (size_t i = 0; i < self->pairs.count; i++) {
     const rondo_order_pair *pair = &self->pairs.items[i];
-    if (pair->kind == ASK_REUSE && (!pair->ordered || moved[pair->object].tangled)) moved[pair->subject].tangled = true;
+    if (pair->kind == QUERY_REUSE && (!pair->ordered || moved[pair->object].is_ambiguous))
+      moved[pair->subject].is_ambiguous = true;
     if (pair->ordered) continue;
-    if (pair->kind == ASK_LIFE) return fail_unordered(self->uses.items[pair->subject].node, &moved[pair->object]);
-    if (pair->kind == ASK_USE) self->uses.items[pair->subject].moved = NO_MOVED;
+    if (pair->kind == QUERY_LIFETIME) return fail_unordered(self->uses.items[pair->subject].node, &moved[pair->object]);
+    if (pair->kind == QUERY_USE) self->uses.items[pair->subject].moved = NO_MOVED;
   }
   return RONDO_OK;
 }
@@ -291,14 +293,14 @@ static rondo_status settle_pairs(finder *self) {
 static rondo_status settle_use(finder *self, address_use *use) {
   const rondo_relocation *relocation = self->relocation;
   if (use->node->params->kind == RONDO_NODE_FREE) return RONDO_OK;
-  if (use->moved != NO_MOVED && !relocation->moved.items[use->moved].tangled) return RONDO_OK;
-  return find_meaning(relocation, &self->order, use->node, use->address, &use->moved);
+  if (use->moved != NO_MOVED && !relocation->moved.items[use->moved].is_ambiguous) return RONDO_OK;
+  return resolve_address(relocation, &self->order, use->node, use->address, &use->moved);
 }
 
-/* Addresses in other places --------------------------------------------------------------------------------------- */
+/* Undeclared addresses -------------------------------------------------------------------------------------------- */
 
 /* The first allocation that covers the address and moves; NULL when there is none. */
-static const rondo_moved *find_moving(const rondo_relocation *relocation, const char *address) {
+static const rondo_moved *find_moved(const rondo_relocation *relocation, const char *address) {
   size_t at = SIZE_MAX;
   uint32_t number;
   while ((number = next_cover(relocation, address, &at)) != NO_MOVED)
@@ -306,8 +308,8 @@ static const rondo_moved *find_moving(const rondo_relocation *relocation, const 
   return NULL;
 }
 
-static rondo_status fail_hidden(const rondo_relocated_node *node, const char *where, uint32_t parameter,
-                                const rondo_moved *of) {
+static rondo_status fail_undeclared(const rondo_relocated_node *node, const char *where, uint32_t parameter,
+                                    const rondo_moved *of) {
   char label[RONDO_LABEL_BYTES], alloc[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_INVALID_GRAPH, RONDO_REASON_NOT_RELOCATABLE, node->where.number,
                          "%s: %s %" PRIu32
@@ -326,18 +328,18 @@ static rondo_status check_scalars(const rondo_relocation *relocation, const rond
     for (size_t at = 0; at + sizeof(void *) <= parameter->bytes; at += sizeof(void *)) {
       const char *word;
       memcpy(&word, (const char *)work->args[i] + at, sizeof word);
-      const rondo_moved *of = find_moving(relocation, word);
-      if (of != NULL) return fail_hidden(node, "scalar parameter", i, of);
+      const rondo_moved *of = find_moved(relocation, word);
+      if (of != NULL) return fail_undeclared(node, "scalar parameter", i, of);
     }
   }
   return RONDO_OK;
 }
 
-static rondo_status check_hidden(const rondo_relocation *relocation, const rondo_relocated_node *node) {
+static rondo_status check_undeclared(const rondo_relocation *relocation, const rondo_relocated_node *node) {
   if (node->params->kind == RONDO_NODE_KERNEL) return check_scalars(relocation, node);
   if (node->params->kind != RONDO_NODE_HOST) return RONDO_OK;
-  const rondo_moved *of = find_moving(relocation, node->params->as.host.user);
-  return of == NULL ? RONDO_OK : fail_hidden(node, "user pointer", 0, of);
+  const rondo_moved *of = find_moved(relocation, node->params->as.host.user);
+  return of == NULL ? RONDO_OK : fail_undeclared(node, "user pointer", 0, of);
 }
 
 /* Planning -------------------------------------------------------------------------------------------------------- */
@@ -362,7 +364,7 @@ static bool is_alike(const rondo_relocation *a, const rondo_relocation *b) {
   return true;
 }
 
-static void adopt_plan(rondo_relocation *relocation, const rondo_relocation *like) {
+static void copy_plan(rondo_relocation *relocation, const rondo_relocation *like) {
   relocation->plan = like->plan;
   relocation->space = like->space;
   if (relocation->space != NULL) rondo_address_space_retain(relocation->space);
@@ -371,7 +373,7 @@ static void adopt_plan(rondo_relocation *relocation, const rondo_relocation *lik
       relocation->moved.items[i].to = like->moved.items[i].to;
 }
 
-static rondo_status give_planned(rondo_relocation *relocation, const size_t *offsets) {
+static rondo_status set_planned_addresses(rondo_relocation *relocation, const size_t *offsets) {
   size_t next = 0;
   RONDO_TRY(rondo_address_space_reserve(relocation->space, relocation->plan.peak));
   for (size_t i = 0; i < relocation->moved.count; i++) {
@@ -381,15 +383,15 @@ static rondo_status give_planned(rondo_relocation *relocation, const size_t *off
   return RONDO_OK;
 }
 
-/* On a guarded device each allocation has its own pages. */
-static rondo_status give_fresh(rondo_relocation *relocation) {
+/* On a guarded device each allocation gets its own pages. */
+static rondo_status set_fresh_addresses(rondo_relocation *relocation) {
   const size_t page = relocation->memory->page_bytes;
   size_t bytes = 2 * page, more;
   for (size_t i = 0; i < relocation->moved.count; i++)
     if (!rondo_checked_add(rounded_bytes(&relocation->moved.items[i]), 2 * page, &more) ||
         !rondo_checked_add(bytes, more, &bytes))
       return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
-                        "graph memory on pages of its own does not fit the address space");
+                        "graph memory with separate pages for each allocation does not fit the address space");
   RONDO_TRY(rondo_address_space_reserve(relocation->space, bytes));
   for (size_t i = 0; i < relocation->moved.count; i++) {
     rondo_moved *at = &relocation->moved.items[i];
@@ -404,19 +406,19 @@ static rondo_status use_plan(rondo_relocation *relocation, const rondo_plan *pla
   relocation->plan.struct_size = sizeof relocation->plan;
   RONDO_TRY(rondo_plan_get_info(plan, &relocation->plan));
   RONDO_TRY(rondo_address_space_create(relocation->memory, &relocation->space));
-  return relocation->memory->device->ops->guard != NULL ? give_fresh(relocation)
-                                                        : give_planned(relocation, rondo_plan_offsets(plan));
+  return relocation->memory->device->ops->guard != NULL ? set_fresh_addresses(relocation)
+                                                        : set_planned_addresses(relocation, rondo_plan_offsets(plan));
 }
 
 static rondo_status plan_moved(rondo_relocation *relocation, const rondo_flat_edges *edges,
                                const rondo_plan_options *options) {
   const rondo_allocator *allocator = &relocation->memory->allocator;
-  const size_t most = relocation->moved.count;
+  const size_t max_count = relocation->moved.count;
   rondo_lifetime *lifetimes;
   rondo_plan *plan = NULL;
   size_t count = 0;
-  RONDO_TRY(rondo_allocate_items(allocator, most, sizeof *lifetimes, &lifetimes));
-  for (size_t i = 0; i < most; i++) {
+  RONDO_TRY(rondo_allocate_items(allocator, max_count, sizeof *lifetimes, &lifetimes));
+  for (size_t i = 0; i < max_count; i++) {
     const rondo_moved *at = &relocation->moved.items[i];
     if (at->freed_index == RONDO_NEVER_FREED) continue;
     lifetimes[count++] = (rondo_lifetime){.bytes = rounded_bytes(at), .alloc = at->index, .freed = at->freed_index};
@@ -425,7 +427,7 @@ static rondo_status plan_moved(rondo_relocation *relocation, const rondo_flat_ed
       count == 0 ? RONDO_OK : rondo_lifetimes_plan(allocator, edges, lifetimes, count, options, &plan);
   if (status == RONDO_OK && plan != NULL) status = use_plan(relocation, plan);
   rondo_plan_destroy(plan);
-  rondo_release(allocator, lifetimes, most, sizeof(rondo_lifetime));
+  rondo_release(allocator, lifetimes, max_count, sizeof(rondo_lifetime));
   return status;
 }
 
@@ -459,22 +461,22 @@ static rondo_status note_rewrites(finder *self) {
 
 /* Making ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status find_meanings(finder *self, const rondo_relocated_node *nodes, size_t count,
-                                  const rondo_flat_edges *edges) {
+static rondo_status resolve_addresses(finder *self, const rondo_relocated_node *nodes, size_t count,
+                                      const rondo_flat_edges *edges) {
   RONDO_TRY(rondo_verify_order_make(self->allocator, edges, RONDO_ORDER_WIDEST, &self->order));
   RONDO_TRY(walk(self, nodes, count));
   RONDO_TRY(sort_by_begin(self));
   RONDO_TRY(settle_pairs(self));
   for (size_t i = 0; i < self->uses.count; i++) RONDO_TRY(settle_use(self, &self->uses.items[i]));
-  for (size_t i = 0; i < count; i++) RONDO_TRY(check_hidden(self->relocation, &nodes[i]));
+  for (size_t i = 0; i < count; i++) RONDO_TRY(check_undeclared(self->relocation, &nodes[i]));
   return RONDO_OK;
 }
 
 static rondo_status fill(finder *self, const rondo_relocated_node *nodes, size_t count, const rondo_flat_edges *edges,
                          const rondo_plan_options *options, const rondo_relocation *like) {
-  RONDO_TRY(find_meanings(self, nodes, count, edges));
+  RONDO_TRY(resolve_addresses(self, nodes, count, edges));
   if (like != NULL && is_alike(self->relocation, like))
-    adopt_plan(self->relocation, like);
+    copy_plan(self->relocation, like);
   else
     RONDO_TRY(plan_moved(self->relocation, edges, options));
   return note_rewrites(self);
@@ -519,7 +521,7 @@ bool rondo_relocation_owns(const rondo_relocation *relocation, const void *addre
 
 /* One node --------------------------------------------------------------------------------------------------------- */
 
-/* If a single allocation covers the address its meaning is clear; otherwise the order decides. */
+/* If only one allocation covers the address, it is that one; otherwise the order decides. */
 static rondo_status translate_address(const rondo_relocation *relocation, const rondo_flat_edges *edges,
                                       const rondo_relocated_node *node, const char *address, uint32_t *out) {
   const rondo_allocator *allocator = &relocation->memory->allocator;
@@ -528,7 +530,7 @@ static rondo_status translate_address(const rondo_relocation *relocation, const 
   if (*out == NO_MOVED || next_cover(relocation, address, &at) == NO_MOVED) return RONDO_OK;
   rondo_verify_order known;
   rondo_status status = rondo_verify_order_make(allocator, edges, RONDO_ORDER_WIDEST, &known);
-  if (status == RONDO_OK) status = find_meaning(relocation, &known, node, address, out);
+  if (status == RONDO_OK) status = resolve_address(relocation, &known, node, address, out);
   rondo_verify_order_free(&known);
   return status;
 }
@@ -545,7 +547,7 @@ static void put_address(rondo_relocated_params *out, uint32_t field, void *addre
 rondo_status rondo_relocation_translate(const rondo_relocation *relocation, const rondo_flat_edges *edges,
                                         const rondo_relocated_node *at, rondo_relocated_params *out) {
   rondo_node_address fields[RONDO_MAX_PARAMETERS];
-  RONDO_TRY(check_hidden(relocation, at));
+  RONDO_TRY(check_undeclared(relocation, at));
   out->params = *at->params;
   if (at->params->kind == RONDO_NODE_KERNEL) {
     for (size_t i = 0; i < at->params->as.kernel.arg_count; i++) out->args[i] = at->params->as.kernel.args[i];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Relocating: instantiation chooses new addresses for graph memory. The allocations that a flattened graph both makes
- * and frees are planned together, on the graph's exact order, in an address space that belongs to the exec, and every
+ * and frees are planned together, on the graph's exact order, in an address space that belongs to the exec. Every
  * declared address in the graph is rewritten. An allocation that the graph does not free keeps its address.
  *
- * An address in a node means the allocation that is live there: the one whose alloc node comes before the node, while
- * every other one that covers the address is freed before that alloc node. So a graph with memory can be a child
- * several times, in branches that run at once. A node whose address has no clear meaning is refused, and so is a node
- * that has an address where it cannot be rewritten.
+ * An address in a node refers to the allocation that is live there: the one whose alloc node comes before the node,
+ * while every other allocation that covers the address is freed before that alloc node. So a graph with memory can be a
+ * child several times, in branches that run at the same time. A node is refused if one of its addresses is ambiguous,
+ * or cannot be rewritten.
  *
  * Immutable once created. Threads: as the exec.
  */
@@ -22,15 +22,15 @@
 
 /* An alloc node of the flattened graph. */
 typedef struct rondo_moved {
-  const char *begin, *end;     /* as the graph says */
+  const char *begin, *end;     /* in the graph */
   char *to;                    /* its new address; `begin` when it stays */
   uint32_t index, freed_index; /* nodes of the flattened graph; RONDO_NEVER_FREED */
   rondo_node_where where;      /* of the alloc node, for messages; its text is the graph's */
-  bool tangled;                /* it has bytes of another one that is not freed before it, or that is tangled */
+  bool is_ambiguous;           /* it overlaps one that is not freed before it, or that is ambiguous */
 } rondo_moved;
 
-/* An address in a node that has to be rewritten: parameter `field` of a kernel; the destination (0) or source (1) of a
- * copy; the address of a fill, alloc or free node (0). */
+/* An address in a node that must be rewritten. `field`: the parameter of a kernel; the destination (0) or source (1) of
+ * a copy; 0 for the address of a fill, alloc or free node. */
 typedef struct rondo_rewrite {
   uint32_t index, field;
   void *address; /* the new one */
@@ -41,7 +41,7 @@ typedef struct rondo_relocation {
   rondo_address_space *space;     /* a reference; NULL when nothing moves */
   RONDO_ARRAY(rondo_moved) moved; /* in topological order */
   RONDO_ARRAY(uint32_t) by_begin; /* their numbers, sorted by `begin` */
-  RONDO_ARRAY(const char *) ends; /* for each of these, the farthest end so far */
+  RONDO_ARRAY(const char *) ends; /* for each of these, the highest end up to it */
   RONDO_ARRAY(rondo_rewrite) rewrites;
   rondo_plan_info plan;
 } rondo_relocation;
@@ -63,10 +63,10 @@ RONDO_MUST_USE rondo_status rondo_relocation_create(rondo_device_memory *memory,
                                                     rondo_relocation **out);
 void rondo_relocation_destroy(rondo_relocation *relocation); /* NULL is allowed */
 
-/* Whether the address was chosen by relocating. */
+/* Whether relocating chose the address. */
 bool rondo_relocation_owns(const rondo_relocation *relocation, const void *address);
 
-/* Sets an address in a node of the exec's copy of the graph; forgets the rewrites when all are set. */
+/* Sets an address in a node of the exec's copy of the graph; frees the list of rewrites when all are set. */
 void rondo_relocation_rewrite(rondo_graph_node *node, uint32_t field, void *address);
 void rondo_relocation_forget_rewrites(rondo_relocation *relocation);
 
@@ -77,7 +77,7 @@ typedef struct rondo_relocated_params {
   void *addresses[RONDO_MAX_PARAMETERS];
 } rondo_relocated_params;
 
-/* Rewrites new parameters for the node at `at->index`, which have the graph's addresses. `edges` and errors as for
+/* Rewrites new parameters for the node at `at->index`, which contain the graph's addresses. `edges` and errors as for
  * _create. */
 RONDO_MUST_USE rondo_status rondo_relocation_translate(const rondo_relocation *relocation,
                                                        const rondo_flat_edges *edges, const rondo_relocated_node *at,

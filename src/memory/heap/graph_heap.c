@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Heaps: their gates, their owners, their chunks, and what of them is mapped into a space. graph_heap_map.c binds
- * spaces to heaps, graph_heap_trim.c gives memory back.
+ * Heaps: their gates, users and chunks, and single mappings. graph_heap_map.c binds spaces to heaps, graph_heap_trim.c
+ * returns memory to the system.
  */
 #include <assert.h>
 
@@ -37,7 +37,7 @@ static rondo_status create_heap(rondo_device_memory *memory, rondo_heap_use use,
   return RONDO_OK;
 }
 
-/* A private heap begins empty; a stream's may still have what another stream left. */
+/* A private heap begins empty. A stream's heap may still have memory that another stream left. */
 rondo_status rondo_heap_acquire(rondo_device_memory *memory, rondo_heap_use use, rondo_heap **out) {
   assert(use == RONDO_HEAP_STREAM || use == RONDO_HEAP_PRIVATE);
   pthread_mutex_lock(&memory->lock);
@@ -94,7 +94,7 @@ rondo_heap *rondo_heap_first(rondo_device_memory *memory) {
   return heap;
 }
 
-/* Whether memory was mapped for a launch that has not come yet (GM-14). */
+/* Whether an upload mapped memory for a later launch (GM-14). */
 static bool has_upload(const rondo_heap *heap) {
   for (const rondo_address_space *space = heap->bound; space != NULL; space = space->next_bound)
     if (space->uploaded) return true;
@@ -109,10 +109,10 @@ bool rondo_heap_is_dispensable(const rondo_heap *heap, bool with_uploads) {
 /* Pages ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status create_pages(rondo_device_memory *memory, size_t bytes, rondo_physical **out) {
-  rondo_room room = rondo_room_of(memory);
+  rondo_reclaim reclaim = rondo_reclaim_begin(memory);
   rondo_status status;
   do status = memory->device->ops->physical_create(memory->device, bytes, out);
-  while (rondo_room_make(&room, status));
+  while (rondo_reclaim_more(&reclaim, status));
   if (status != RONDO_OK) return rondo_memory_fail_growth(memory, status, "memory for graphs", bytes);
   rondo_level_add(&memory->graph_reserved, bytes);
   return RONDO_OK;
@@ -124,10 +124,10 @@ static void destroy_pages(rondo_device_memory *memory, rondo_physical *physical,
 }
 
 static rondo_status map_pages(rondo_device_memory *memory, char *address, rondo_physical *physical) {
-  rondo_room room = rondo_room_of(memory);
+  rondo_reclaim reclaim = rondo_reclaim_begin(memory);
   rondo_status status;
   do status = memory->device->ops->map(memory->device, address, physical);
-  while (rondo_room_make(&room, status));
+  while (rondo_reclaim_more(&reclaim, status));
   return status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the three files of heaps share. "The heap is idle" means here that its gate is entered and its last launch is
- * complete: nothing uses a mapping of it.
+ * Functions that the three files of heaps share. "The heap is idle" means that its gate is entered and its last launch
+ * is complete: nothing uses its mappings.
  */
 #ifndef RONDO_MEMORY_HEAP_GRAPH_HEAP_INTERNAL_H
 #define RONDO_MEMORY_HEAP_GRAPH_HEAP_INTERNAL_H
@@ -18,7 +18,7 @@ static inline void rondo_heap_set_use(rondo_heap *heap, rondo_heap_use use) {
 /* The first of all heaps of the device; the others follow by `next`. */
 rondo_heap *rondo_heap_first(rondo_device_memory *memory);
 
-/* With the gate entered: waits until the heap is idle; whether it is. */
+/* With the gate entered: waits until the heap is idle; returns whether it is. */
 RONDO_MUST_USE static inline rondo_status rondo_heap_wait_idle(rondo_heap *heap) {
   return heap->last_queue == NULL ? RONDO_OK : heap->last->ops->synchronize(heap->last);
 }
@@ -34,14 +34,14 @@ RONDO_MUST_USE rondo_status rondo_heap_insert_chunk(rondo_heap *heap, size_t ind
 void rondo_heap_remove_chunk(rondo_heap *heap, size_t index);
 void rondo_heap_remove_all_chunks(rondo_heap *heap);
 
-/* Mappings, while the heap is idle. What cannot be unmapped stays noted as mapped, and the next attempt begins there.
- * note_unmapped drops the last mapping of the space, which the driver has undone. */
+/* Mappings, while the heap is idle. A mapping that cannot be unmapped stays in the list, and the next attempt begins
+ * with it. note_unmapped removes the last mapping of the space from the list. */
 RONDO_MUST_USE rondo_status rondo_heap_map_chunk(rondo_address_space *space, size_t offset, uint32_t index);
 void rondo_heap_note_unmapped(rondo_address_space *space);
 RONDO_MUST_USE rondo_status rondo_heap_unmap_space(rondo_address_space *space);
 RONDO_MUST_USE rondo_status rondo_heap_unmap_all(rondo_heap *heap);
 
-/* Private pages of a space, at `position` among them. Pages that cannot be unmapped stay noted. */
+/* Private pages of a space, at `position` in its list. Pages that cannot be unmapped stay in the list. */
 RONDO_MUST_USE rondo_status rondo_heap_add_private(rondo_address_space *space, size_t position, size_t offset,
                                                    size_t bytes);
 RONDO_MUST_USE rondo_status rondo_heap_remove_private(rondo_address_space *space, size_t position);

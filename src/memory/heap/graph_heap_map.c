@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Binding spaces to heaps: which chunks a space gets, growing and splitting them to fit, and which gates are entered.
+ * Binding spaces to heaps: choosing chunks for a space, growing and splitting heaps to fit, and entering gates.
  */
 #include "memory/heap/graph_heap_internal.h"
 
@@ -12,13 +12,13 @@
 
 /* Pieces ---------------------------------------------------------------------------------------------------------- */
 
-/* Bytes that the heap must back: those between private pages. Chunks may be longer, up to `room` bytes. */
+/* Bytes that the heap must back: a section between private pages. Chunks may extend past it, up to `capacity` bytes. */
 typedef struct piece {
-  size_t offset, bytes, room;
+  size_t offset, bytes, capacity;
 } piece;
 
-/* The next piece from *offset on, where *index counts private pages; false after the last. A piece is in one range of
- * addresses. */
+/* The next piece from *offset on; false after the last. *index counts the private pages so far. A piece is in one range
+ * of addresses. */
 static bool next_piece(const rondo_address_space *space, size_t *offset, size_t *index, piece *out) {
   while (*index < space->privates.count && space->privates.items[*index].offset == *offset)
     *offset += space->privates.items[(*index)++].bytes;
@@ -29,33 +29,32 @@ static bool next_piece(const rondo_address_space *space, size_t *offset, size_t 
     limit = space->privates.items[*index].offset;
   if (limit < end) end = limit;
   if (space->need < end) end = space->need;
-  *out = (piece){.offset = *offset, .bytes = end - *offset, .room = limit - *offset};
+  *out = (piece){.offset = *offset, .bytes = end - *offset, .capacity = limit - *offset};
   *offset = end;
   return true;
 }
 
 /* Growing --------------------------------------------------------------------------------------------------------- */
 
-/* Whether a chunk suits a request of `bytes`: it fits into the room, and at most half of it is left over. */
-static bool suits(const rondo_heap_chunk *chunk, size_t bytes, size_t room) {
-  return chunk->bytes <= bytes || (chunk->bytes <= room && chunk->bytes / 2 <= bytes);
+/* Whether a chunk suits a piece of `bytes`: it fits into the capacity, and at most half of it is unused. */
+static bool suits(const rondo_heap_chunk *chunk, size_t bytes, size_t capacity) {
+  return chunk->bytes <= bytes || (chunk->bytes <= capacity && chunk->bytes / 2 <= bytes);
 }
 
-/* Moves the last chunk of another heap, whose gate is entered, to the end of `heap`; false when it does not suit or is
- * in use. */
-static bool take_last_chunk(rondo_heap *heap, rondo_heap *idle, size_t bytes, size_t room) {
+/* Moves the last chunk of another heap, whose gate is entered, to the end of `heap`; false if it does not suit or is in
+ * use. */
+static bool take_last_chunk(rondo_heap *heap, rondo_heap *idle, size_t bytes, size_t capacity) {
   const size_t count = idle->chunks.count;
-  if (count == 0 || !suits(&idle->chunks.items[count - 1], bytes, room)) return false;
+  if (count == 0 || !suits(&idle->chunks.items[count - 1], bytes, capacity)) return false;
   if (!rondo_heap_is_dispensable(idle, false) || rondo_heap_unmap_all(idle) != RONDO_OK) return false;
   idle->lost = true;
   heap->chunks.items[heap->chunks.count++] = idle->chunks.items[--idle->chunks.count];
   return true;
 }
 
-/* Takes a chunk that another stream's heap does not use now: graphs that run one after another share memory, also on
- * different streams. A heap that lost a chunk takes none, so that two streams do not take it from each other forever.
- */
-static bool take_idle_chunk(rondo_heap *heap, size_t bytes, size_t room) {
+/* Takes a chunk from an idle heap of another stream: graphs that run one after another share memory across streams. A
+ * heap that lost a chunk takes none, so that two streams do not take it from each other forever. */
+static bool take_idle_chunk(rondo_heap *heap, size_t bytes, size_t capacity) {
   bool taken = false;
   if (heap->lost) return false;
   rondo_heap *other = rondo_heap_first(heap->memory);
@@ -64,18 +63,18 @@ static bool take_idle_chunk(rondo_heap *heap, size_t bytes, size_t room) {
   for (; other != NULL && !taken; other = other->next) {
     if (other == heap || rondo_heap_use_of(other) == RONDO_HEAP_PRIVATE) continue;
     if (!rondo_heap_try_enter(other)) continue; /* waiting is allowed only by ascending id */
-    taken = take_last_chunk(heap, other, bytes, room);
+    taken = take_last_chunk(heap, other, bytes, capacity);
     rondo_heap_leave(other);
   }
   rondo_error_restore(&before);
   return taken;
 }
 
-/* Adds a chunk for `bytes` that are missing. */
-static rondo_status grow(rondo_heap *heap, size_t bytes, size_t room) {
+/* Adds a chunk for `bytes` bytes that the heap lacks. */
+static rondo_status grow(rondo_heap *heap, size_t bytes, size_t capacity) {
   RONDO_TRY(rondo_array_reserve(&heap->memory->allocator, &heap->chunks, heap->chunks.count + 1));
   atomic_fetch_add_explicit(&heap->memory->heap_growth, 1, memory_order_relaxed);
-  return take_idle_chunk(heap, bytes, room) ? RONDO_OK : rondo_heap_insert_chunk(heap, heap->chunks.count, bytes);
+  return take_idle_chunk(heap, bytes, capacity) ? RONDO_OK : rondo_heap_insert_chunk(heap, heap->chunks.count, bytes);
 }
 
 /* Replaces a chunk by two, the first of `bytes`. The heap is idle. */
@@ -91,16 +90,16 @@ static rondo_status split_chunk(rondo_heap *heap, size_t index, size_t bytes) {
 
 /* Splits chunks from *index on so that they end with the piece, and grows the heap when there are too few. */
 static rondo_status cut_chunks(rondo_heap *heap, const piece *at, size_t *index) {
-  size_t left = at->bytes, room = at->room;
+  size_t left = at->bytes, capacity = at->capacity;
   while (left > 0) {
-    if (*index == heap->chunks.count) RONDO_TRY(grow(heap, left, room));
+    if (*index == heap->chunks.count) RONDO_TRY(grow(heap, left, capacity));
     const size_t bytes = heap->chunks.items[*index].bytes;
-    if (bytes > room) {
+    if (bytes > capacity) {
       RONDO_TRY(split_chunk(heap, *index, left));
       continue;
     }
     left -= bytes < left ? bytes : left;
-    room -= bytes;
+    capacity -= bytes;
     (*index)++;
   }
   return RONDO_OK;
@@ -119,8 +118,8 @@ static rondo_status map_piece(rondo_address_space *space, const piece *at, size_
 
 /* Binding --------------------------------------------------------------------------------------------------------- */
 
-/* Walks the bytes of `range` that have no private pages yet; with `add` they get them, for each range of addresses
- * separately. *out_missing becomes true when there were any. */
+/* Finds the bytes of `range` that have no private pages, and with `add` adds pages for them, separately for each range
+ * of addresses. Sets *out_missing if there were any. */
 static rondo_status cover_private(rondo_address_space *space, rondo_offset_range range, bool add, bool *out_missing) {
   size_t at = range.begin;
   for (size_t i = 0; at < range.end; i++) {
@@ -150,7 +149,7 @@ static rondo_status cover_privates(rondo_space_need *need, bool add, bool *out_m
   return RONDO_OK;
 }
 
-/* Whether two spaces have a chunk in common. The chunks of a space ascend. */
+/* Whether two spaces share a chunk. The chunks of a space ascend. */
 static bool share_chunks(const rondo_address_space *a, const rondo_address_space *b) {
   if (a->mappings.count == 0 || b->mappings.count == 0) return false;
   return a->mappings.items[0].chunk <= b->mappings.items[b->mappings.count - 1].chunk &&
@@ -167,7 +166,7 @@ static bool is_satisfied(rondo_space_need *needs, size_t index) {
   return true;
 }
 
-/* The bytes that the heap must back. */
+/* The bytes of the space that the heap must back. */
 static size_t shared_bytes(const rondo_address_space *space) {
   size_t bytes = 0, offset = 0, index = 0;
   piece at;
@@ -175,8 +174,8 @@ static size_t shared_bytes(const rondo_address_space *space) {
   return bytes;
 }
 
-/* Whether the chunks from `first` up to those of the exec's other spaces have `bytes`; if not, *out_next is where to
- * try next. */
+/* Whether the chunks from `first` up to those of the exec's other spaces have `bytes`; if not, *out_next is the chunk
+ * to try next. */
 static bool run_fits(const rondo_heap *heap, const rondo_space_need *needs, size_t count,
                      const rondo_address_space *space, size_t first, size_t bytes, size_t *out_next) {
   size_t limit = SIZE_MAX;
@@ -214,7 +213,7 @@ static rondo_status map_space(rondo_heap *heap, rondo_address_space *space, size
   while (status == RONDO_OK && next_piece(space, &offset, &index, &at)) status = map_piece(space, &at, &chunk);
   if (status != RONDO_OK) {
     rondo_status_ignore(rondo_heap_unmap_space(space),
-                        "what stays mapped is noted; the first failure is the one to report");
+                        "the list keeps what stays mapped; the first failure is reported");
     return status;
   }
   if (space->mapped_before) atomic_fetch_add_explicit(&heap->memory->remaps, 1, memory_order_relaxed);
@@ -234,7 +233,7 @@ static rondo_status satisfy(rondo_heap *heap, rondo_space_need *needs, size_t co
   return map_space(heap, space, find_run(heap, needs, count, space));
 }
 
-/* Splitting a chunk for one space may unmap others. It ends, because chunks cannot be split forever. */
+/* Splitting a chunk for one space may unmap others. The loop ends, because chunks cannot be split forever. */
 static rondo_status satisfy_all(rondo_heap *heap, rondo_space_need *needs, size_t count) {
   size_t index = 0;
   while (index < count) {
@@ -264,7 +263,7 @@ static rondo_status move_space(rondo_address_space *space, rondo_heap *heap) {
   return RONDO_OK;
 }
 
-/* Notes the heaps of all spaces. Returns the heap to bind them to. */
+/* Reads the heaps of all spaces into `seen`. Returns the heap to which they are bound. */
 static rondo_heap *choose_heap(rondo_heap *target, rondo_space_need *needs, size_t count, bool move) {
   rondo_heap *chosen = move ? target : NULL;
   pthread_mutex_lock(&target->memory->lock);
@@ -276,7 +275,7 @@ static rondo_heap *choose_heap(rondo_heap *target, rondo_space_need *needs, size
   return chosen == NULL ? target : chosen;
 }
 
-/* Of the chosen and the noted heaps, the one with the lowest id that is at least `id`; NULL when there is none. */
+/* Of the chosen heap and those in `seen`, the one with the lowest id that is at least `id`; NULL when there is none. */
 static rondo_heap *next_gate(rondo_heap *chosen, const rondo_space_need *needs, size_t count, uint64_t id) {
   rondo_heap *next = chosen->id >= id ? chosen : NULL;
   for (size_t i = 0; i < count; i++) {
@@ -303,8 +302,8 @@ static void leave_all_but(rondo_heap *keep, rondo_heap *chosen, const rondo_spac
   }
 }
 
-/* With the gates entered: binds unbound spaces to the chosen heap; false when another thread has moved a space since
- * its heap was noted. */
+/* With the gates entered: binds unbound spaces to the chosen heap; false if another thread has moved a space since its
+ * heap was read. */
 static bool claim_spaces(rondo_heap *chosen, rondo_space_need *needs, size_t count) {
   bool same = true;
   pthread_mutex_lock(&chosen->memory->lock);
@@ -315,8 +314,8 @@ static bool claim_spaces(rondo_heap *chosen, rondo_space_need *needs, size_t cou
   return same;
 }
 
-/* Other heaps have released their unused memory. This one may still have memory of earlier graphs, which is given back
- * after their launches. */
+/* Tries again after trimming. Other heaps have released their unused memory already; this one may still have memory of
+ * earlier graphs, which it returns after their launches. */
 static rondo_status satisfy_trimmed(rondo_heap *heap, rondo_space_need *needs, size_t count,
                                     const rondo_saved_error *before) {
   rondo_saved_error refusal;
@@ -333,7 +332,7 @@ static rondo_status bind_entered(rondo_heap *chosen, rondo_space_need *needs, si
   rondo_saved_error before;
   rondo_error_save(&before);
   const rondo_status status = satisfy_all(chosen, needs, count);
-  if (!rondo_room_helps(status) || rondo_heap_use_of(chosen) == RONDO_HEAP_PRIVATE) return status;
+  if (!rondo_reclaim_helps(status) || rondo_heap_use_of(chosen) == RONDO_HEAP_PRIVATE) return status;
   return satisfy_trimmed(chosen, needs, count, &before);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Giving memory back to the system: by trimming, and when spaces and heaps have no user left and their launches are
- * complete.
+ * Returning memory to the system: trimming, reclaiming, and destroying spaces and heaps that have no users once their
+ * launches are complete.
  */
 #include "memory/heap/graph_heap_internal.h"
 
@@ -97,33 +97,33 @@ static bool holds_memory(const rondo_heap *heap) {
   return false;
 }
 
-void rondo_heaps_give_idle_back(rondo_device_memory *memory, bool with_uploads) {
+void rondo_heaps_reclaim_idle(rondo_device_memory *memory, bool with_uploads) {
   for (rondo_heap *heap = rondo_heap_first(memory); heap != NULL; heap = heap->next) {
     if (rondo_heap_use_of(heap) == RONDO_HEAP_PRIVATE || !rondo_heap_try_enter(heap)) continue;
     if (holds_memory(heap) && rondo_heap_is_dispensable(heap, with_uploads))
-      rondo_status_ignore(give_back(heap, false), "what cannot be unmapped stays, and the caller finds no memory");
+      rondo_status_ignore(give_back(heap, false), "memory that cannot be unmapped stays, and the caller finds none");
     rondo_heap_leave(heap);
   }
 }
 
-rondo_room rondo_room_of(rondo_device_memory *memory) {
-  rondo_room room = {.memory = memory};
-  rondo_error_save(&room.before);
-  return room;
+rondo_reclaim rondo_reclaim_begin(rondo_device_memory *memory) {
+  rondo_reclaim reclaim = {.memory = memory};
+  rondo_error_save(&reclaim.before);
+  return reclaim;
 }
 
-bool rondo_room_make(rondo_room *room, rondo_status status) {
-  if (status == RONDO_OK && room->steps > 0) rondo_error_restore(&room->before);
-  if (!rondo_room_helps(status)) return false;
-  switch (room->steps++) {
+bool rondo_reclaim_more(rondo_reclaim *reclaim, rondo_status status) {
+  if (status == RONDO_OK && reclaim->steps > 0) rondo_error_restore(&reclaim->before);
+  if (!rondo_reclaim_helps(status)) return false;
+  switch (reclaim->steps++) {
     case 0:
-      rondo_pools_give_back(room->memory, true);
+      rondo_pools_give_back(reclaim->memory, true);
       return true;
     case 1:
-      rondo_heaps_give_idle_back(room->memory, false);
+      rondo_heaps_reclaim_idle(reclaim->memory, false);
       return true;
     case 2:
-      rondo_heaps_give_idle_back(room->memory, true);
+      rondo_heaps_reclaim_idle(reclaim->memory, true);
       return true;
     default:
       return false;
@@ -145,21 +145,21 @@ rondo_status rondo_heaps_trim(rondo_device_memory *memory) {
 
 /* Retired spaces -------------------------------------------------------------------------------------------------- */
 
-/* With the gate entered, through which a trim still finds the space. */
+/* With the gate entered, because a trim can still find the space. */
 static bool frees_done(rondo_address_space *space, bool wait) {
   for (size_t i = 0; i < space->allocations.count; i++) {
     const rondo_graph_allocation *at = space->allocations.items[i];
     if (atomic_load_explicit(&at->freed_queue, memory_order_acquire) == NULL) continue;
     if (wait)
-      rondo_status_ignore(at->freed_event->ops->synchronize(at->freed_event), "what failed has ended too");
+      rondo_status_ignore(at->freed_event->ops->synchronize(at->freed_event), "failed work has ended too");
     else if (at->freed_event->ops->query(at->freed_event) != RONDO_OK)
       return false;
   }
   return true;
 }
 
-/* What could not be unmapped is counted as gone. The device keeps its memory as long as it is mapped, and never reuses
- * the addresses. */
+/* Stops counting memory that could not be unmapped. The device keeps it as long as it is mapped, and never reuses the
+ * addresses. */
 static void abandon(rondo_address_space *space) {
   while (space->mappings.count > 0) rondo_heap_note_unmapped(space);
   while (space->privates.count > 0) {
@@ -168,7 +168,7 @@ static void abandon(rondo_address_space *space) {
   }
 }
 
-/* Returns whether nothing is mapped any more. */
+/* Returns whether everything was unmapped. */
 static bool unmap_retired(rondo_address_space *space) {
   rondo_status status = rondo_heap_unmap_space(space);
   while (status == RONDO_OK && space->privates.count > 0)
@@ -188,7 +188,7 @@ static bool take_off_heap(rondo_address_space *space, bool wait, bool *out_unmap
     rondo_heap_enter(heap);
   else if (!rondo_heap_try_enter(heap))
     return false;
-  if (wait) rondo_status_ignore(rondo_heap_wait_idle(heap), "what failed has ended too");
+  if (wait) rondo_status_ignore(rondo_heap_wait_idle(heap), "failed work has ended too");
   const bool done = (wait || rondo_heap_is_idle(heap)) && frees_done(space, wait);
   if (done) {
     *out_unmapped = unmap_retired(space);
@@ -199,7 +199,7 @@ static bool take_off_heap(rondo_address_space *space, bool wait, bool *out_unmap
   return done;
 }
 
-/* Of what a free node freed, only the record says so. */
+/* Notes what a free node freed: until now only the record knows it. */
 static void destroy_allocation(rondo_address_space *space, rondo_graph_allocation *at) {
   rondo_device_memory *memory = space->memory;
   const bool was_freed = atomic_load_explicit(&at->life, memory_order_acquire) == RONDO_LIFE_FREED;
@@ -248,7 +248,7 @@ static void sweep_spaces(rondo_device_memory *memory, bool wait) {
   }
 }
 
-/* A heap that was given up, with its gate entered. It stays as long as something is bound to it or runs. */
+/* Empties a heap that was given up, with its gate entered, unless spaces are bound to it or launches run. */
 static void empty_heap(rondo_heap *heap) {
   if (heap->bound != NULL || !rondo_heap_is_idle(heap)) return;
   rondo_heap_remove_all_chunks(heap);

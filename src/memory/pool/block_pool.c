@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The blocks of a pool: bins, cutting, joining, and the chunks that they fill.
+ * The blocks of a pool: bins, cutting, joining, and chunks.
  */
 #include "memory/pool/block_pool.h"
 
@@ -80,7 +80,7 @@ static unsigned next_filled(const rondo_bins *bins, unsigned bin) {
   return RONDO_POOL_BINS;
 }
 
-/* The smallest block of at least `bytes`; of pending ones, among the frees up to a number. */
+/* The smallest block of at least `bytes`; of pending blocks, only those freed up to the number `up_to`. */
 static rondo_block *find_fit(const rondo_bins *bins, size_t bytes, uint64_t up_to) {
   for (unsigned bin = next_filled(bins, bin_of(bytes)); bin < RONDO_POOL_BINS; bin = next_filled(bins, bin + 1)) {
     rondo_block *best = NULL;
@@ -95,17 +95,18 @@ static rondo_block *find_fit(const rondo_bins *bins, size_t bytes, uint64_t up_t
   return NULL;
 }
 
-/* Whose pending blocks a search takes. */
-typedef enum whose { ANYBODYS, OWN, KNOWN } whose;
+/* On which streams the pending blocks were freed that a search takes. */
+typedef enum freed_on { ANY_STREAM, SAME_STREAM, ORDERED_STREAMS } freed_on;
 
-/* The number of the slot's last free whose memory the search takes; 0 for none. */
-static uint64_t frees_for(whose which, const rondo_stream_order *stream, uint32_t slot) {
-  if (which == ANYBODYS) return UINT64_MAX;
-  if (which == OWN) return slot == stream->slot ? UINT64_MAX : 0;
+/* The number of the slot's last free whose block the search may take; 0 for none. */
+static uint64_t frees_for(freed_on which, const rondo_stream_order *stream, uint32_t slot) {
+  if (which == ANY_STREAM) return UINT64_MAX;
+  if (which == SAME_STREAM) return slot == stream->slot ? UINT64_MAX : 0;
   return rondo_order_known(stream, slot);
 }
 
-static rondo_block *find_pending(const rondo_pool *pool, whose which, const rondo_stream_order *stream, size_t bytes) {
+static rondo_block *find_pending(const rondo_pool *pool, freed_on which, const rondo_stream_order *stream,
+                                 size_t bytes) {
   rondo_block *best = NULL;
   for (uint32_t slot = 1; slot < pool->by_slot.count; slot++) {
     const rondo_pending_list *list = &pool->by_slot.items[slot];
@@ -132,7 +133,7 @@ static void count_bytes(rondo_pool *pool, uint64_t used, uint64_t reserved) {
   }
 }
 
-/* Counts a block that becomes live, or (-1) that is live no more. */
+/* Counts a block that becomes live (1) or stops being live (-1). */
 static void count_live(rondo_block *block, int by) {
   rondo_pool *pool = block->chunk->pool;
   const size_t bytes = by > 0 ? block->bytes : 0 - block->bytes;
@@ -159,7 +160,7 @@ static void discard(rondo_chunk *chunk) {
   pool->discarded = chunk;
 }
 
-/* An unused chunk of the immediate pool goes back now, one of other pools with the next synchronisation. */
+/* An unused chunk of the immediate pool is discarded now, one of other pools at the next synchronization. */
 static void settle_unused(rondo_chunk *chunk) {
   rondo_pool *pool = chunk->pool;
   if (pool->kind == RONDO_ALLOCATION_STREAM_ORDERED)
@@ -186,7 +187,7 @@ rondo_chunk *rondo_pool_take_discarded(rondo_pool *pool) {
 
 /* Blocks ---------------------------------------------------------------------------------------------------------- */
 
-/* Inserts by number, which nearly always is after the newest. */
+/* Inserts by number: nearly always after the newest. */
 static void age_insert(rondo_pending_list *list, rondo_block *block) {
   rondo_block *before = list->newest;
   while (before != NULL && before->fence->number > block->fence->number) before = before->age_previous;
@@ -218,7 +219,7 @@ static rondo_bins *bins_of(rondo_block *block) {
   return block->state == RONDO_BLOCK_FREE ? &block->chunk->pool->free : &list_of(block)->bins;
 }
 
-/* Into and out of the lists of blocks that can be taken. */
+/* Adds a block to, and removes it from, the lists of blocks that can be taken. */
 static void enlist(rondo_block *block) {
   if (block->state == RONDO_BLOCK_PENDING) age_insert(list_of(block), block);
   bin_insert(bins_of(block), block);
@@ -228,8 +229,8 @@ static void delist(rondo_block *block) {
   if (block->state == RONDO_BLOCK_PENDING) age_remove(list_of(block), block);
 }
 
-/* Leaves `bytes` in the block and makes a block of the rest, in the same state. Without host memory for that the block
- * stays whole, and the rest is unused as long as the block is live. */
+/* Cuts the block to `bytes`; the rest becomes a block in the same state. Without host memory for that the block stays
+ * whole, and the rest is unused while the block is live. */
 static void cut(rondo_block *block, size_t bytes) {
   const rondo_pool *pool = block->chunk->pool;
   void *memory;
@@ -251,7 +252,7 @@ static void cut(rondo_block *block, size_t bytes) {
   enlist(rest);
 }
 
-/* Joins the block with the next one, which is in no list any more. */
+/* Joins the block with the next one, which was removed from its lists. */
 static void absorb_next(rondo_block *block) {
   rondo_block *next = block->next;
   assert(next->offset == block->offset + block->bytes);
@@ -262,7 +263,7 @@ static void absorb_next(rondo_block *block) {
   rondo_release(block->chunk->pool->allocator, next, 1, sizeof *next);
 }
 
-/* Puts a block that is in no list among the free ones, joined with its neighbours. */
+/* Makes a block that is in no list free, and joins it with free neighbours. */
 static void make_free(rondo_block *block, rondo_free_reason reason) {
   block->state = RONDO_BLOCK_FREE;
   block->reason = reason;
@@ -307,7 +308,7 @@ static rondo_block *take_free(rondo_pool *pool, size_t rounded) {
   return take_block(block, rounded);
 }
 
-static rondo_block *take_pending(rondo_pool *pool, whose which, const rondo_stream_order *stream, size_t rounded,
+static rondo_block *take_pending(rondo_pool *pool, freed_on which, const rondo_stream_order *stream, size_t rounded,
                                  uint64_t *counter) {
   rondo_block *block = find_pending(pool, which, stream, rounded);
   if (block == NULL) return NULL;
@@ -324,7 +325,7 @@ static rondo_fence *later(rondo_pool *pool, rondo_fence *a, rondo_fence *b) {
   return last;
 }
 
-/* Joins `first` with the blocks after it up to `last`, whose last `rest` bytes stay a block of their own. */
+/* Joins `first` with the blocks after it up to `last`, whose last `rest` bytes stay a separate block. */
 static rondo_block *join(rondo_block *first, rondo_block *last, size_t rest) {
   delist(last);
   cut(last, last->bytes - rest);
@@ -339,7 +340,7 @@ static rondo_block *join(rondo_block *first, rondo_block *last, size_t rest) {
   return make_live(first);
 }
 
-/* Adjacent blocks that are free, or were freed on the stream. */
+/* Takes adjacent blocks that are free or were freed on the stream, joined. */
 static rondo_block *take_joined(rondo_pool *pool, const rondo_stream_order *stream, size_t rounded) {
   for (rondo_chunk *chunk = pool->chunks; chunk != NULL; chunk = chunk->next) {
     rondo_block *first = NULL;
@@ -365,10 +366,10 @@ rondo_block *rondo_pool_take(rondo_pool *pool, const rondo_stream_order *stream,
   rondo_block *block = NULL;
   assert(rounded % RONDO_BLOCK_ALIGNMENT == 0);
   if (rounded > pool->dedicated_from) return NULL;
-  if (stream != NULL) block = take_pending(pool, OWN, stream, rounded, &pool->figures.same_stream);
+  if (stream != NULL) block = take_pending(pool, SAME_STREAM, stream, rounded, &pool->figures.same_stream);
   if (block == NULL) block = take_free(pool, rounded);
   if (block == NULL && stream != NULL && pool->follow_events)
-    block = take_pending(pool, KNOWN, stream, rounded, &pool->figures.event_ordered);
+    block = take_pending(pool, ORDERED_STREAMS, stream, rounded, &pool->figures.event_ordered);
   if (block == NULL && pool->opportunistic) {
     rondo_pool_sweep(pool);
     block = take_free(pool, rounded);
@@ -377,7 +378,7 @@ rondo_block *rondo_pool_take(rondo_pool *pool, const rondo_stream_order *stream,
 }
 
 rondo_block *rondo_pool_take_unordered(rondo_pool *pool, size_t rounded) {
-  return pool->internal ? take_pending(pool, ANYBODYS, NULL, rounded, &pool->figures.internal_dependencies) : NULL;
+  return pool->internal ? take_pending(pool, ANY_STREAM, NULL, rounded, &pool->figures.internal_dependencies) : NULL;
 }
 
 /* Giving ---------------------------------------------------------------------------------------------------------- */
@@ -411,7 +412,7 @@ static void make_pending(rondo_block *block, rondo_fence *fence) {
   enlist(block);
 }
 
-void rondo_pool_give(rondo_block *block, rondo_fence *fence) {
+void rondo_pool_free(rondo_block *block, rondo_fence *fence) {
   rondo_pool *pool = block->chunk->pool;
   rondo_fence *before = block->fence;
   assert(block->state == RONDO_BLOCK_LIVE);
@@ -437,9 +438,9 @@ void rondo_pool_untake(rondo_block *block) {
 
 /* Chunks ---------------------------------------------------------------------------------------------------------- */
 
-/* The error can only be logged. */
+/* The caller cannot report the error. */
 static void log_lost_chunk(void) {
-  rondo_log(RONDO_LOG_ERROR, "memory", "giving back a chunk failed, its address range is lost: %s",
+  rondo_log(RONDO_LOG_ERROR, "memory", "releasing a chunk failed, its address range is lost: %s",
             rondo_last_error()->message);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Stream-ordered pools: their lives, attributes, giving memory back, and what waiting tells them.
+ * Stream-ordered pools: creating and destroying them, attributes, returning memory, and the effects of waiting.
  */
 #include "memory/pool/memory_pool.h"
 
@@ -113,17 +113,17 @@ uint64_t rondo_pools_read_peers(rondo_device_memory *memory, const rondo_pool *p
 
 /* Attributes ------------------------------------------------------------------------------------------------------ */
 
-/* A 64-bit field of a pool, and the most that it can be set to. `now` is the field that a high mark becomes when it is
- * set to 0; 0 for other attributes. */
+/* A 64-bit field of a pool, and the highest value to which it can be set. Setting a high mark to 0 copies the field at
+ * `now`, which is 0 for other attributes. */
 typedef struct pool_attribute {
   const char *name;
   size_t offset, now;
   bool is_settable;
-  uint64_t most;
+  uint64_t max;
 } pool_attribute;
 
-#define ROW(attribute, field, now, is_settable, most) \
-  [attribute] = {#attribute, offsetof(rondo_pool, field), now, is_settable, most}
+#define ROW(attribute, field, now, is_settable, max) \
+  [attribute] = {#attribute, offsetof(rondo_pool, field), now, is_settable, max}
 static const pool_attribute attributes[] = {
     ROW(RONDO_POOL_FOLLOW_EVENT_DEPENDENCIES, follow_events, 0, true, 1),
     ROW(RONDO_POOL_ALLOW_OPPORTUNISTIC, opportunistic, 0, true, 1),
@@ -141,7 +141,7 @@ static rondo_status find_attribute(const char *call, rondo_pool_attribute attrib
   const unsigned number = (unsigned)attribute;
   if (number == 0 || number >= sizeof attributes / sizeof *attributes)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: %d is no attribute of pools: use a name of rondo_pool_attribute", call, (int)attribute);
+                      "%s: %d is not an attribute of pools: use a value of rondo_pool_attribute", call, (int)attribute);
   *out = &attributes[number];
   return RONDO_OK;
 }
@@ -163,10 +163,10 @@ static rondo_status check_value(const pool_attribute *at, uint64_t value) {
         RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
         "%s: %s counts what is allocated now and cannot be set: set the ..._HIGH attribute to 0 to reset a mark", call,
         at->name);
-  if (value <= at->most) return RONDO_OK;
+  if (value <= at->max) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %s cannot be set to %llu: it takes %s",
                     call, at->name, (unsigned long long)value,
-                    at->most == 1 ? "0 or 1" : "only 0, which resets the high mark");
+                    at->max == 1 ? "0 or 1" : "only 0, which resets the high mark");
 }
 
 rondo_status rondo_pools_write(rondo_device_memory *memory, rondo_pool *pool, rondo_pool_attribute attribute,
@@ -187,14 +187,14 @@ void rondo_pools_read_statistics(rondo_device_memory *memory, rondo_pool *pool, 
   pthread_mutex_unlock(&memory->lock);
 }
 
-/* Giving back ----------------------------------------------------------------------------------------------------- */
+/* Returning memory ------------------------------------------------------------------------------------------------ */
 
-/* Moves what the pool discarded to the list, which is destroyed after the lock is released. */
+/* Moves the discarded chunks of the pool to the list, which is destroyed after the lock is released. */
 static void gather(rondo_device_memory *memory, rondo_pool *pool, rondo_chunk **list) {
   rondo_chunk *chunk = rondo_pool_take_discarded(pool);
   while (chunk != NULL) {
     rondo_chunk *next = chunk->next;
-    rondo_memory_note_gone(memory, chunk->base, chunk->bytes, chunk->place);
+    rondo_memory_note_gone(memory, chunk->base, chunk->bytes, chunk->index_node);
     chunk->next = *list;
     *list = chunk;
     chunk = next;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Stream-ordered pools as users see them: creating and destroying them, attributes, and what happens to their memory
- * when the host has waited for work.
+ * Stream-ordered pools as users see them: creating and destroying them, attributes, and the effects of a wait of the
+ * host.
  *
- * After a wait everyone may reuse the memory of the frees that it covered, and memory beyond a pool's release threshold
- * goes back to the system. For a stream or event without frees, while no pool has too much, that costs one load and a
- * few comparisons.
+ * After the host has waited, every stream may reuse the memory of the frees before that, and memory beyond a pool's
+ * release threshold is returned to the system. For a stream or event without frees, while no pool exceeds its
+ * threshold, this costs one load and a few comparisons.
  *
  * Threads: any. The order of a stream or event belongs to the caller.
  */
@@ -30,30 +30,31 @@ void rondo_pools_read_statistics(rondo_device_memory *memory, rondo_pool *pool, 
 
 void rondo_pools_trim(rondo_device_memory *memory, rondo_pool *pool, uint64_t keep_bytes);
 
-/* Releases the lock, under which the pool was changed, and destroys the chunks that the pool discarded. */
+/* Called after a change of the pool under the lock: releases the lock and destroys the chunks that the pool discarded.
+ */
 void rondo_pools_leave(rondo_device_memory *memory, rondo_pool *pool);
 
-/* Gives all unused memory of pools back to the system: the first step when memory runs out. With `done` it ignores the
- * policies and looks for frees that are complete though nobody waited for them: the last step. */
+/* Returns all unused memory of pools to the system: the first step when memory runs out. With `done`, ignores the
+ * policies and also looks for completed frees for which the host has not waited: the last step. */
 void rondo_pools_give_back(rondo_device_memory *memory, bool done);
 
 /* Frees destroyed pools that have no memory in use. Cheap when there are none. */
 void rondo_pools_sweep_destroyed(rondo_device_memory *memory);
-/* The same at the end of the device, whose work is done. */
+/* The same when the device closes and its work is complete. */
 void rondo_pools_deinit(rondo_device_memory *memory);
 
-/* Waiting. `synchronized`: the host has waited, rather than queried and found that all is done. Only then does memory
- * go back to the system. */
+/* The host waited for a stream or an event. Not `synchronized`: it queried and found the work complete; then no memory
+ * is returned to the system. */
 void rondo_pools_stream_waited_slowly(rondo_device *device, rondo_stream_order *stream, bool synchronized);
 void rondo_pools_event_waited_slowly(rondo_device *device, const rondo_event_order *event, bool synchronized);
 
-/* The frees that a synchronisation of the device which begins now will have waited for. NULL: none, or no host memory
- * to note them. */
+/* The frees for which a synchronization of the device that begins now will have waited. NULL: none, or no host memory
+ * for the clock. */
 rondo_clock *rondo_pools_before_waiting(rondo_device *device);
-/* The synchronisation has ended. Releases the clock. */
+/* That synchronization has ended. Releases the clock. */
 void rondo_pools_device_waited(rondo_device *device, rondo_clock *before);
 
-/* The stream's queue is destroyed, its work is done. */
+/* The stream is being destroyed, and its work is complete. */
 void rondo_pools_forget_stream(rondo_device *device, rondo_stream_order *stream);
 
 static inline bool rondo_pools_have_excess(const rondo_device *device) {

@@ -77,7 +77,7 @@ rondo_clock *rondo_order_snapshot(const rondo_allocator *allocator, const rondo_
   return clock;
 }
 
-/* A clock that only the stream has, with at least `count` numbers; NULL without host memory. */
+/* A clock that only the stream references, with at least `count` numbers; NULL without host memory. */
 static rondo_clock *own_clock(const rondo_allocator *allocator, rondo_stream_order *stream, uint32_t count) {
   rondo_clock *old = stream->known;
   const uint32_t old_count = old == NULL ? 0 : old->count;
@@ -110,7 +110,7 @@ static bool knows_all(const rondo_stream_order *stream, const rondo_clock *clock
   return true;
 }
 
-/* A stream without a clock shares that of the event. */
+/* A stream without a clock shares the event's. */
 static bool adopt(rondo_stream_order *stream, rondo_clock *clock) {
   if (stream->known != NULL) return false;
   stream->known = rondo_clock_retain(clock);

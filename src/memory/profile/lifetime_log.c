@@ -30,9 +30,9 @@ rondo_status rondo_lifetimes_plan(const rondo_allocator *allocator, const rondo_
                                   rondo_plan **out_plan) {
   *out_plan = NULL;
   rondo_plan_item *items;
-  rondo_plan_options asked = {RONDO_PLAN_OPTIONS_INIT};
-  if (options != NULL) asked = *options;
-  if (asked.allocator == NULL) asked.allocator = allocator;
+  rondo_plan_options used = {RONDO_PLAN_OPTIONS_INIT};
+  if (options != NULL) used = *options;
+  if (used.allocator == NULL) used.allocator = allocator;
   const rondo_plan_order nodes = {.node_count = (uint32_t)edges->node_count,
                                   .successor_start = edges->successor_start,
                                   .successors = edges->successors};
@@ -46,7 +46,7 @@ rondo_status rondo_lifetimes_plan(const rondo_allocator *allocator, const rondo_
   }
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = count,
                                       .order = rondo_lifetimes_is_line(edges) ? NULL : &nodes};
-  const rondo_status status = rondo_plan_make(&problem, &asked, out_plan);
+  const rondo_status status = rondo_plan_make(&problem, &used, out_plan);
   rondo_release(allocator, items, count, sizeof(rondo_plan_item));
   return status;
 }
@@ -139,8 +139,8 @@ const rondo_noted_end *rondo_noted_find_end(const rondo_noted_lifetimes *noted, 
 
 typedef struct noter {
   const rondo_graph *graph;
-  uint32_t *slots;  /* in topological order */
-  uint32_t *places; /* by slot: its index in that order */
+  uint32_t *slots;     /* in topological order */
+  uint32_t *positions; /* by slot: its index in that order */
   rondo_address_uses uses;
   rondo_lifetime_draft draft;
 } noter;
@@ -148,13 +148,13 @@ typedef struct noter {
 static rondo_status add_nodes(noter *self) {
   const rondo_graph *graph = self->graph;
   RONDO_TRY(rondo_graph_order(graph, &self->slots));
-  RONDO_TRY(rondo_allocate_items(&graph->allocator, graph->nodes.count, sizeof *self->places, &self->places));
+  RONDO_TRY(rondo_allocate_items(&graph->allocator, graph->nodes.count, sizeof *self->positions, &self->positions));
   self->draft.node_count = graph->live_count;
-  for (uint32_t i = 0; i < graph->live_count; i++) self->places[self->slots[i]] = i;
+  for (uint32_t i = 0; i < graph->live_count; i++) self->positions[self->slots[i]] = i;
   for (uint32_t i = 0; i < graph->live_count; i++) {
     const rondo_slots *before = &rondo_graph_at(graph, self->slots[i])->dependencies;
     for (size_t k = 0; k < before->count; k++) {
-      const rondo_noted_edge edge = {.from = self->places[before->items[k]], .to = i};
+      const rondo_noted_edge edge = {.from = self->positions[before->items[k]], .to = i};
       RONDO_TRY(rondo_array_push(&graph->allocator, &self->draft.edges, &edge));
     }
   }
@@ -170,8 +170,8 @@ static rondo_status fail_backwards(const noter *self, const rondo_address_use *u
 }
 
 static rondo_status add_lifetime(noter *self, const rondo_address_use *use) {
-  rondo_lifetime lifetime = {.alloc = self->places[use->slot], .freed = RONDO_PLAN_FOREVER};
-  if (use->free_slot != RONDO_NO_NODE) lifetime.freed = self->places[use->free_slot];
+  rondo_lifetime lifetime = {.alloc = self->positions[use->slot], .freed = RONDO_PLAN_FOREVER};
+  if (use->free_slot != RONDO_NO_NODE) lifetime.freed = self->positions[use->free_slot];
   if (lifetime.freed < lifetime.alloc) return fail_backwards(self, use);
   if (!rondo_pool_round(use->bytes, &lifetime.bytes))
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
@@ -181,7 +181,7 @@ static rondo_status add_lifetime(noter *self, const rondo_address_use *use) {
 
 static rondo_status add_end(noter *self, const rondo_address_use *use) {
   if (use->free_slot == RONDO_NO_NODE || use->block->key == 0) return RONDO_OK;
-  const rondo_noted_end end = {.key = use->block->key, .node = self->places[use->free_slot]};
+  const rondo_noted_end end = {.key = use->block->key, .node = self->positions[use->free_slot]};
   return rondo_array_push(&self->graph->allocator, &self->draft.ends, &end);
 }
 
@@ -201,7 +201,7 @@ rondo_status rondo_noted_lifetimes_of_graph(const rondo_graph *graph, rondo_note
   *out = NULL;
   const rondo_status status = note_graph(&self, out);
   rondo_release(allocator, self.slots, graph->live_count, sizeof *self.slots);
-  rondo_release(allocator, self.places, graph->nodes.count, sizeof *self.places);
+  rondo_release(allocator, self.positions, graph->nodes.count, sizeof *self.positions);
   rondo_array_free(allocator, &self.uses);
   rondo_lifetime_draft_free(allocator, &self.draft);
   return status;

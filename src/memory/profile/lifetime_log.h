@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The lifetimes of the allocations of some work, in the order of its allocations on the DAG of its calls, and where it
- * frees memory that it did not allocate. They are logged from work that ran (warm_up_log.h) or from a graph, and
- * planned later, together.
+ * The lifetimes of the allocations of some work: a DAG of its mallocs and frees, the nodes at which each lifetime
+ * begins and ends, and the nodes that free memory which the work did not allocate. They are logged from eager work
+ * (warm_up_log.h) or from a graph, and planned later.
  *
  * A log is immutable and reference-counted, so any thread may use it. The other functions have no state.
  */
@@ -20,9 +20,9 @@ typedef struct rondo_lifetime {
   uint32_t alloc, freed; /* nodes of the DAG; freed > alloc, or RONDO_PLAN_FOREVER */
 } rondo_lifetime;
 
-/* Plans the lifetimes on a DAG in topological order, whose successors ascend: as intervals, which the planner packs
- * best, if the nodes can run in one order only, and otherwise on the exact order. options may be NULL. The caller
- * destroys the plan. */
+/* Plans the lifetimes on a DAG in topological order, whose successors ascend. If the nodes can run in one order only,
+ * they are planned as intervals, which the planner packs best; otherwise on the exact order. options may be NULL. The
+ * caller destroys the plan. */
 RONDO_MUST_USE rondo_status rondo_lifetimes_plan(const rondo_allocator *allocator, const rondo_flat_edges *edges,
                                                  const rondo_lifetime *lifetimes, size_t count,
                                                  const rondo_plan_options *options, rondo_plan **out_plan);
@@ -30,10 +30,10 @@ RONDO_MUST_USE rondo_status rondo_lifetimes_plan(const rondo_allocator *allocato
 /* Whether each node has an edge to the next one, so that they run in one order only. Successors ascend. */
 bool rondo_lifetimes_is_line(const rondo_flat_edges *edges);
 
-/* The work frees memory from before it, which its owner knows by a key (rondo_arena_block.key). */
+/* A free of memory that existed before the work, identified by its owner's key (rondo_arena_block.key). */
 typedef struct rondo_noted_end {
   uint64_t key;  /* not 0 */
-  uint32_t node; /* of the DAG: nothing after it uses the memory */
+  uint32_t node; /* of the DAG: no node after it uses the memory */
 } rondo_noted_end;
 
 typedef struct rondo_noted_edge {
@@ -64,9 +64,8 @@ typedef struct rondo_noted_lifetimes {
 RONDO_MUST_USE rondo_status rondo_noted_lifetimes_make(const rondo_allocator *allocator,
                                                        const rondo_lifetime_draft *draft, rondo_noted_lifetimes **out);
 
-/* The graph's own alloc and free nodes, in the order of their numbers. Frees of blocks that it was recorded with
- * (arena.h) are ends with the blocks' keys. The graph may have been loaded with its addresses. Errors as for
- * rondo_profile_create. */
+/* Logs the graph's own alloc nodes, in the order of their numbers. Frees of the blocks of its recording (arena.h) are
+ * ends with the blocks' keys. The graph may have been loaded with its addresses. Errors as for rondo_profile_create. */
 RONDO_MUST_USE rondo_status rondo_noted_lifetimes_of_graph(const rondo_graph *graph, rondo_noted_lifetimes **out);
 
 static inline rondo_flat_edges rondo_noted_edges(const rondo_noted_lifetimes *noted) {

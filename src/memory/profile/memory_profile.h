@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A profile: what a recording or an eager run allocated, in order, with planned offsets. Graphs that are made with it
- * follow it (alloc_node_address.c). Immutable except for its counters and reference-counted, so any thread may use it.
+ * A profile: the allocations of a recording or an eager run, in order, with planned offsets. Graphs that are created
+ * with it follow it (alloc_node_address.c). Reference-counted, and immutable except for its counters, so any thread may
+ * use it.
  */
 #ifndef RONDO_MEMORY_PROFILE_MEMORY_PROFILE_H
 #define RONDO_MEMORY_PROFILE_MEMORY_PROFILE_H
@@ -27,11 +28,12 @@ struct rondo_profile {
   _Atomic uint64_t placed, departures;
 };
 
-/* Plans the lifetimes, as rondo_lifetimes_plan. The profile does not retain the device yet. */
+/* Plans the lifetimes (rondo_lifetimes_plan). The profile does not retain the device yet. */
 RONDO_MUST_USE rondo_status rondo_profile_of_noted(const rondo_noted_lifetimes *noted,
                                                    const rondo_plan_options *options, rondo_profile **out);
 
-/* A profile of the lifetimes and then of slots of these sizes (`slot_bytes`), which the plan has at these offsets. */
+/* Makes a profile of the lifetimes and of slots of these sizes. `offsets` has those of the lifetimes, then of the
+ * slots. */
 RONDO_MUST_USE rondo_status rondo_profile_build(const rondo_noted_lifetimes *noted, const size_t *slot_bytes,
                                                size_t slot_count, const size_t *offsets, const rondo_plan_info *plan,
                                                rondo_profile **out);

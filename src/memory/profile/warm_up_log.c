@@ -19,14 +19,14 @@ typedef struct warm_up_event {
 /* A slot, which streams may have one after another. */
 typedef struct warm_up_slot {
   uint32_t last;                     /* its last event */
-  rondo_clock *known;                /* what the stream knew at that event; a reference */
+  rondo_clock *known;                /* the stream's clock at that event; a reference */
   RONDO_ARRAY(warm_up_event) events; /* by number */
 } warm_up_slot;
 
 struct rondo_warm_up {
   rondo_warm_up *next;
   rondo_allocator allocator;
-  uint64_t serial; /* in the blocks that it logged */
+  uint64_t serial; /* stored in the blocks that it logged */
   uint32_t slot;   /* of the stream on which it was begun */
   uint64_t number; /* of the begin */
   rondo_status failed;
@@ -214,7 +214,7 @@ static rondo_status add_free(rondo_warm_up *run, const rondo_stream_order *strea
   return RONDO_OK;
 }
 
-/* Logging failed, but the call that is logged did not. */
+/* Drops the run after an error; the call that is logged has not failed. */
 static void drop(rondo_warm_up *run, rondo_status status, const rondo_saved_error *before) {
   run->failed = status;
   clear(run);

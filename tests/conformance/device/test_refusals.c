@@ -386,7 +386,7 @@ TEST(test_gm18_addresses) {
   assert_error(rondo_free(t->device, host), RONDO_INVALID_LIFETIME, RONDO_REASON_WRONG_MEMORY);
   assert_message("is the address of 256 bytes of host memory: free their address");
   assert_error(rondo_free(t->device, (char *)memory + 1), RONDO_INVALID_LIFETIME, RONDO_REASON_INTERIOR_ADDRESS);
-  assert_message("lies 1 byte into allocation (no name, 256 B)");
+  assert_message("is 1 byte into allocation (no name, 256 B)");
   assert_invalid(rondo_graph_add_free(graph, NULL, 0, memory, &node), RONDO_REASON_FOREIGN_ADDRESS);
   assert_message("is the address of allocation (no name, 256 B), of no alloc node");
   assert_ok(rondo_free(t->device, memory));

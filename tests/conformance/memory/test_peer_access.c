@@ -238,7 +238,7 @@ TEST(test_gm17_graphs_need_access) {
   assert_ok(rondo_graph_add_kernel(graph, NULL, 0, self.kernels[0], (rondo_grid){WORDS, 0, 0},
                                    RONDO_ARGS(&self.out[1], &self.out[1], &self.out[0]), &node));
   assert_error(rondo_instantiate(graph, NULL, &exec), RONDO_INVALID_GRAPH, RONDO_REASON_NO_ACCESS);
-  assert_message("which gives it no access: name the device in rondo_alloc_node.peers");
+  assert_message("which gives it no access: add the device to rondo_alloc_node.peers");
   assert_int_equal(rondo_last_error()->node, rondo_node_number(node));
   assert_error(rondo_instantiate(graph, &unverified, &exec), RONDO_INVALID_GRAPH, RONDO_REASON_NO_ACCESS);
   assert_ok(rondo_memory_set_access(self.devices[1], self.devices[0], true));

@@ -282,12 +282,12 @@ TEST(test_paths_after_blocks) {
   const rondo_path_end bad[] = {{.allocation = 7, .part = 1},           {.allocation = 0, .part = 0},
                                 {.allocation = 0, .part = 3},           {.allocation = 1, .part = 1},
                                 {.allocation = 0, .part = 1, .key = 9}, {.allocation = 0, .part = 2, .key = 6}};
-  static const char *const said[] = {"is of none of its allocations",
-                                     "does not come later",
-                                     "does not come later",
-                                     "is not the first",
-                                     "is not noted there",
-                                     "does not come later"};
+  static const char *const said[] = {"names no allocation of the part",
+                                     "does not come after the part",
+                                     "does not come after the part",
+                                     "is not its first end",
+                                     "has a key that the part's lifetimes do not contain",
+                                     "does not come after the part"};
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     parts[0].ends = &bad[i];
     assert_error(rondo_arena_plan_path(arena, NULL, 0, parts, 2, NULL, NULL), RONDO_INVALID_ARGUMENT,
@@ -552,7 +552,7 @@ TEST(test_bad_settings) {
   rondo_arena_setting setting = {.arena = arena, .blocks = blocks, .block_count = 2};
   assert_error(rondo_capture_begin_in_arena(t->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_FOREIGN_ADDRESS);
-  assert_message("of a recording overlap, so one of them is no longer live");
+  assert_message("of a recording overlap, so one of them is not live");
   blocks[1].address = blocks;
   assert_error(rondo_capture_begin_in_arena(t->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_FOREIGN_ADDRESS);

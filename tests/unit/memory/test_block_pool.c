@@ -65,7 +65,7 @@ static void give(fixture *self, rondo_block *block, int queue) {
     fence->slot = stream->slot;
     fence->number = rondo_order_number(&self->orders, stream);
   }
-  rondo_pool_give(block, fence);
+  rondo_pool_free(block, fence);
   rondo_pool_check(&self->pool);
   rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
 }

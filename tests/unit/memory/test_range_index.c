@@ -11,7 +11,7 @@ enum { COUNT = 400, STEPS = 6000, SPAN = 4000 };
 
 typedef struct range {
   uintptr_t begin, end;
-  uint32_t place;
+  uint32_t number;
   bool entered;
 } range;
 
@@ -44,12 +44,12 @@ UNIT_TEST(test_b4_ranges_around_an_address) {
   for (int step = 0; step < STEPS; step++) {
     range *at = &ranges[test_random_below(&random, COUNT)];
     if (at->entered) {
-      rondo_range_leave(&index, at->place);
+      rondo_range_leave(&index, at->number);
     } else {
       at->begin = SPAN + 8 * test_random_below(&random, SPAN / 8);
       at->end = at->begin + 1 + test_random_below(&random, 100);
-      at->place = rondo_range_enter(&allocator, &index, (const void *)at->begin, at->end - at->begin, 5, at);
-      assert_true(at->place != 0);
+      at->number = rondo_range_enter(&allocator, &index, (const void *)at->begin, at->end - at->begin, 5, at);
+      assert_true(at->number != 0);
     }
     at->entered = !at->entered;
     entered = at->entered ? entered + 1 : entered - 1;
@@ -79,14 +79,14 @@ UNIT_TEST(test_ranges_that_there_is_no_memory_for) {
   assert_int_equal(rondo_range_enter(&allocator.table, &index, (const void *)4096, 10, 0, NULL), 0);
   assert_false(rondo_range_look(&index, (const void *)4100, &look));
   allocator.fail_at = 0;
-  const uint32_t place = rondo_range_enter(&allocator.table, &index, (const void *)8192, 10, 0, NULL);
-  assert_true(place != 0);
+  const uint32_t number = rondo_range_enter(&allocator.table, &index, (const void *)8192, 10, 0, NULL);
+  assert_true(number != 0);
   assert_int_equal(rondo_range_index_check(&index), 2);
   assert_false(rondo_range_look(&index, (const void *)8192, &look));
   rondo_range_leave(&index, 0);
   assert_true(rondo_range_look(&index, (const void *)8192, &look));
   assert_int_equal(look.end, 8202);
-  rondo_range_leave(&index, place);
+  rondo_range_leave(&index, number);
   rondo_range_index_deinit(&allocator.table, &index);
   assert_int_equal(allocator.live, 0);
 }
