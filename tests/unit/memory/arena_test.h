@@ -53,7 +53,7 @@ static inline void test_arena_combine(test_fixture *fixture, const void *a, cons
   assert_ok(rondo_launch(fixture->stream, test_kernel(fixture, TEST_KERNEL_COMBINE), grid, RONDO_ARGS(&a, &b, &out)));
 }
 
-/* A graph with what it says, and an exec of it whose arena is backed. */
+/* A graph, its arena recording, and an exec of it whose arena is backed. */
 typedef struct recorded_graph {
   rondo_graph *graph;
   rondo_exec *exec;
@@ -75,7 +75,7 @@ static inline void test_recording_free(recorded_graph *recording) {
   test_graph_destroy(recording->graph);
 }
 
-/* All words have the value. */
+/* Asserts that all words have the value. */
 static inline void test_arena_assert(test_fixture *fixture, const void *words, size_t count, uint32_t value) {
   uint32_t *read = test_malloc(count * sizeof *read);
   test_read(fixture, read, words, count * sizeof *read);

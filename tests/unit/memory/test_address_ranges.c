@@ -60,7 +60,7 @@ static rondo_exec *launch(rondo_graph *graph, rondo_stream *stream) {
   return exec;
 }
 
-/* What is left of a full range takes no memory, and gaps of all ranges are used. */
+/* The rest of a full range takes no memory, and gaps of all ranges are used. */
 UNIT_TEST(test_gm2_a_graph_gets_further_addresses) {
   rondo_device *device = fake_open(NULL);
   rondo_stream *stream = NULL;
@@ -113,7 +113,7 @@ UNIT_TEST(test_gm2_many_ranges) {
   assert_int_equal(fake_close(device), 0);
 }
 
-/* The last thing tried is what is needed. */
+/* The last size tried is the one that is needed. */
 UNIT_TEST(test_gm2_a_process_with_hardly_enough_addresses) {
   rondo_device *device = fake_open(NULL);
   rondo_graph *graph = NULL;
@@ -123,7 +123,7 @@ UNIT_TEST(test_gm2_a_process_with_hardly_enough_addresses) {
   fake_of(device)->most_addresses = 1000 * MIB;
   assert_error(rondo_graph_add_alloc(graph, NULL, 0, 1001 * MIB, NULL, &none, &last), RONDO_OUT_OF_MEMORY,
                RONDO_REASON_ADDRESS_SPACE);
-  assert_message("addresses for graph memory of at least 1001.0 MiB");
+  assert_message("reserving at least 1001.0 MiB of addresses for graph memory");
   assert_null(none);
   last = (rondo_node){0};
   (void)add_alloc(graph, &last, 900);
@@ -134,7 +134,7 @@ UNIT_TEST(test_gm2_a_process_with_hardly_enough_addresses) {
   assert_int_equal(fake_close(device), 0);
 }
 
-/* Memory that the graph leaves allocated, on both sides of a border, is freed on its own. */
+/* Memory that the graph leaves allocated, on both sides of a border of ranges, is freed separately. */
 UNIT_TEST(test_gm4_memory_that_stays_in_two_ranges) {
   rondo_device *device = fake_open(NULL);
   rondo_stream *stream = NULL;
@@ -162,7 +162,7 @@ UNIT_TEST(test_gm4_memory_that_stays_in_two_ranges) {
   assert_int_equal(fake_close(device), 0);
 }
 
-/* A clone uses the ranges that its original got, and the other way round. */
+/* A clone uses the ranges that its original got, and vice versa. */
 UNIT_TEST(test_gm2_clones_share_further_addresses) {
   rondo_device *device = fake_open(NULL);
   rondo_stream *stream = NULL;
@@ -190,7 +190,7 @@ UNIT_TEST(test_gm2_clones_share_further_addresses) {
   assert_int_equal(fake_close(device), 0);
 }
 
-/* Each call that can fail while a space grows. */
+/* Each call that can fail fails while a space grows. */
 UNIT_TEST(test_gm2_growth_that_fails_leaves_the_graph) {
   for (size_t fail_at = 1, failures = 1; failures > 0; fail_at++) {
     rondo_device *device = fake_open(NULL);
@@ -214,7 +214,7 @@ UNIT_TEST(test_gm2_growth_that_fails_leaves_the_graph) {
   }
 }
 
-/* Another graph may use what lies in a further range while it is allocated, as anywhere else (GM-18). */
+/* Another graph may use an allocation in a later range while it is live (GM-18). */
 UNIT_TEST(test_gm18_uses_of_further_ranges) {
   static const char *const names[] = {"cpu", "cpu:check"};
   for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
@@ -251,7 +251,7 @@ UNIT_TEST(test_gm18_uses_of_further_ranges) {
   }
 }
 
-/* The devices that are there: data in all ranges. */
+/* On all available devices: data in all ranges. */
 UNIT_TEST(test_gm2_data_in_several_ranges) {
   static const char *const names[] = {"cpu", "cpu:check"};
   for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {

@@ -11,7 +11,7 @@ enum { COUNT = 300, STEPS = 3000, SPAN = 4000 };
 
 static uintptr_t end_of(const rondo_allocation *record) { return (uintptr_t)record->address + record->bytes; }
 
-/* How far the records that hold the address reach; 0 when none does. */
+/* The highest end of the records that contain the address; 0 when none does. */
 static uintptr_t scan(const rondo_allocation *records, const bool *entered, uintptr_t address) {
   uintptr_t farthest = 0;
   for (size_t i = 0; i < COUNT; i++) {
@@ -56,7 +56,7 @@ static bool count_one(void *owner, void *user) {
   return true;
 }
 
-/* Entering never fails: what there was no memory for in the index is found by a scan. */
+/* Entering never fails: a record that could not be entered into the index is found by a scan. */
 UNIT_TEST(test_b4_without_memory_for_the_index) {
   test_allocator allocator;
   static rondo_allocation_table table;

@@ -18,7 +18,7 @@
 
 /* Memory ---------------------------------------------------------------------------------------------------------- */
 
-/* What is backed is whole pages from the base on; the figures say so; trimming takes whole pieces from the end. */
+/* Whole pages are backed from the base on, and counted; trimming releases whole pieces from the end. */
 TEST(test_backing) {
   rondo_arena *arena = test_leave_arena(t, 0);
   const size_t page = test_whole_pages(t, 1);
@@ -50,7 +50,7 @@ TEST(test_backing) {
   assert_int_equal(test_memory_statistics(t).arena_backed_high, before.arena_backed);
 }
 
-/* More than is reserved, or than the device has, is refused, and what is backed stays. */
+/* More than the arena reserved, or than the device has, is refused, and the backed bytes stay. */
 TEST(test_backing_is_refused) {
   const size_t page = test_whole_pages(t, 1);
   rondo_arena *arena = test_leave_arena(t, 4 * page);
@@ -66,7 +66,7 @@ TEST(test_backing_is_refused) {
 
 /* Recordings ------------------------------------------------------------------------------------------------------- */
 
-/* A recording makes an output; the next reads it and leaves it as it is, with scratch of its own. */
+/* A recording makes an output; the next one reads it and does not change it, with its own scratch memory. */
 TEST(test_tr4_outputs_are_not_overwritten) {
   rondo_arena *arena = test_leave_arena(t, 0);
   uint32_t *output = NULL, *scratch = NULL, *sum = NULL;
@@ -113,7 +113,7 @@ TEST(test_tr4_outputs_are_not_overwritten) {
   assert_int_equal(info.recordings, 0);
 }
 
-/* A block that the recording gives up serves its later allocations, and theirs alone. */
+/* Later allocations of the recording that frees a block use its bytes, and no other recording's do. */
 TEST(test_blocks_are_given_up) {
   rondo_arena *arena = test_leave_arena(t, 0);
   test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
@@ -148,7 +148,7 @@ TEST(test_blocks_are_given_up) {
   test_recording_free(&first);
 }
 
-/* Slots are the recording's for its whole length, and nothing else's. */
+/* Slots belong to the recording until it ends, and to nothing else. */
 TEST(test_slots) {
   rondo_arena *arena = test_leave_arena(t, 0);
   rondo_arena_slot slots[] = {{.bytes = BYTES, .name = "x"}, {.bytes = 10, .name = "y"}};
@@ -173,8 +173,7 @@ TEST(test_slots) {
 
 /* Order ----------------------------------------------------------------------------------------------------------- */
 
-/* Streams that are forked off allocate in the arena too; what no event orders shares no bytes, with a plan and without.
- */
+/* Forked streams allocate in the arena too. Allocations without an order share no bytes, with and without a plan. */
 TEST(test_gm11_forked_streams) {
   rondo_arena *arena = test_leave_arena(t, 0);
   rondo_stream *side = test_stream(t, "side");
@@ -219,7 +218,7 @@ TEST(test_gm11_forked_streams) {
   rondo_noted_lifetimes_release(noted);
 }
 
-/* A recording that allocates other than its plan says so; its own lifetimes are a plan for the next. */
+/* A recording reports that it departed from its plan; its own lifetimes are a plan for the next one. */
 TEST(test_departures) {
   if (test_is_guarded(t)) skip(); /* where no plan is followed */
   rondo_arena *arena = test_leave_arena(t, 0);
@@ -243,7 +242,7 @@ TEST(test_departures) {
   rondo_noted_lifetimes_release(noted);
 }
 
-/* A path is planned after what is recorded already. Impossible ends are refused, with the part and the allocation. */
+/* A path is planned after existing recordings. Impossible ends are refused, with the part and the allocation. */
 TEST(test_paths_after_blocks) {
   rondo_arena *arena = test_leave_arena(t, 0);
   rondo_arena_info info = test_arena_info(arena);
@@ -325,7 +324,7 @@ TEST(test_removal_keeps_blocks) {
 
 /* Verification ----------------------------------------------------------------------------------------------------- */
 
-/* Used after it is given up, by name; bytes that nothing lives in; a slot that is freed; a block twice. */
+/* Found: a use of a freed block, by name; an access to bytes where nothing is live; a freed slot; a duplicate block. */
 TEST(test_mistakes_are_found) {
   rondo_arena *arena = test_leave_arena(t, 0);
   rondo_exec *exec = NULL;
@@ -361,7 +360,7 @@ TEST(test_mistakes_are_found) {
   test_recording_free(&first);
 }
 
-/* Parameters of an exec that are set are held against what the recording knows too. */
+/* Parameters that are set in an exec are checked against the recording too. */
 TEST(test_set_params_is_verified) {
   rondo_arena *arena = test_leave_arena(t, 0);
   rondo_arena_slot slots[] = {{.bytes = BYTES, .name = "x"}, {.bytes = BYTES, .name = "y"}};
@@ -419,7 +418,7 @@ TEST(test_gm18_frees_outside_are_refused) {
   test_recording_free(&recording);
 }
 
-/* Another graph, of none of the arena's recordings, reads an output that lives. */
+/* A graph that is not a recording of the arena reads a live output. */
 TEST(test_others_read_outputs) {
   rondo_arena *arena = test_leave_arena(t, 0);
   uint32_t *words = test_words(t, WORDS);
@@ -438,7 +437,7 @@ TEST(test_others_read_outputs) {
 
 /* Graphs and execs ------------------------------------------------------------------------------------------------- */
 
-/* Recordings of one form share an exec by updating it, also with other blocks. */
+/* Recordings of the same shape share an exec by updating it, also with other blocks. */
 TEST(test_gx5_update_to_another_recording) {
   rondo_arena *arena = test_leave_arena(t, 0);
   recorded_graph recordings[2];
@@ -465,8 +464,8 @@ TEST(test_gx5_update_to_another_recording) {
   test_recording_free(&recordings[0]);
 }
 
-/* Clones launch as their originals; relocating is refused; graphs and execs keep the arena when its owner gives it up.
- */
+/* Clones launch like their originals; relocating is refused; graphs and execs keep the arena after its owner released
+ * it. */
 TEST(test_gm20_clones_and_relocation) {
   rondo_arena *arena = test_arena(t, 0);
   rondo_graph *clone = NULL;
@@ -493,8 +492,8 @@ TEST(test_gm20_clones_and_relocation) {
   assert_int_equal(test_memory_statistics(t).arena_backed, 0);
 }
 
-/* Recordings in a graph of others, one after the other: what the first leaves is the second's block, and what that
- * gives up is its own. A graph with memory of its own inside of a recording is mapped as ever. */
+/* Recordings as children of a graph, one after the other: the first one's output is the second one's block, and the
+ * second frees it. A graph with its own memory inside a recording is mapped as usual. */
 TEST(test_children) {
   rondo_arena *arena = test_leave_arena(t, 0);
   uint32_t *words = test_words(t, WORDS);
@@ -542,7 +541,7 @@ TEST(test_children) {
   test_recording_free(&first);
 }
 
-/* Bad settings, and captures that come to nothing, leave no trace. */
+/* Bad settings, and captures that fail, leave no trace. */
 TEST(test_bad_settings) {
   rondo_arena *arena = test_leave_arena(t, 0);
   rondo_arena_info info = test_arena_info(arena);
@@ -578,7 +577,7 @@ TEST(test_bad_settings) {
   test_graph_destroy(graph);
 }
 
-/* Others may access the arena from when a malloc is captured whose pool lets them (GM-17). */
+/* Other devices may access the arena once a malloc is captured whose pool allows it (GM-17). */
 TEST(test_gm17_peers) {
   if (!test_device_is("cpu")) skip();
   rondo_arena *arena = test_arena(t, 0);
@@ -620,7 +619,7 @@ TEST(test_gm17_peers) {
   assert_ok(rondo_device_close(other));
 }
 
-/* A limit on the device's memory is the arena's too; what pools hold idle makes room first. */
+/* A limit on the device's memory applies to the arena too; idle memory of pools is reclaimed first. */
 DEVICE_TEST(test_limited_memory) {
   if (!test_device_is("cpu")) skip();
   test_allocator allocator;
@@ -647,7 +646,7 @@ DEVICE_TEST(test_limited_memory) {
   assert_int_equal(allocator.live, 0);
 }
 
-/* Each thread has an arena and a stream of its own, and makes, launches and destroys recordings; others look on. */
+/* Each thread has its own arena and stream, and makes, launches and destroys recordings while other threads read. */
 typedef struct trunk {
   test_fixture *fixture;
   rondo_stream *stream;
@@ -726,9 +725,9 @@ TEST(test_threads_with_an_arena_each) {
 
 /* Lifetimes that are watched -------------------------------------------------------------------------------------- */
 
-/* By one block of a kernel each, since threads that fault at one place at once look like a race. A stale read is found
- * on the device; launching again begins the life again. An input that is given to read is not written unnoticed,
- * whatever the kernel declares. */
+/* One block of a kernel each, because threads that fault at one address at the same time look like a race. A stale read
+ * is found on the device; launching again begins the life again. A write to an input is found, whatever the kernel
+ * declares. */
 TEST(test_lifetimes_are_watched) {
   if (!test_is_guarded(t)) skip();
   rondo_arena *arena = test_leave_arena(t, 0);
@@ -771,7 +770,7 @@ TEST(test_lifetimes_are_watched) {
   assert_fails(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED);
 }
 
-/* Recordings that come and go for ever take no more memory than a few of them. */
+/* Creating and destroying recordings repeatedly takes no more memory than a few of them. */
 TEST(test_pages_are_given_out_again) {
   rondo_arena *arena = test_leave_arena(t, 0);
   rondo_arena_info info;

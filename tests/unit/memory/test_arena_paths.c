@@ -26,16 +26,16 @@
 
 typedef enum op_kind { OP_ALLOC, OP_FREE, OP_GIVE_UP, OP_ORDER } op_kind;
 
-/* `item` is one of the part's; of what is given up, an item of an earlier part. An order lets the other stream wait for
- * this one. */
+/* `item` belongs to the part; for a free of a block, it is an item of an earlier part. An order lets the other stream
+ * wait for this one. */
 typedef struct op {
   op_kind kind;
   uint32_t part, item;
   uint32_t stream; /* 0: the one that is recorded; 1: the one that is forked off */
 } op;
 
-/* A recording's work: what it allocates, frees and gives up, in order; and which outputs of earlier parts are dropped
- * before it. */
+/* The work of a recording: its allocations, frees, and frees of blocks, in order; and the outputs of earlier parts that
+ * are dropped before it. */
 typedef struct part {
   op ops[MOST_OPS];
   uint32_t op_count;
@@ -73,7 +73,8 @@ static void drop(part *of, uint32_t part_number, uint32_t item) {
   of->dropped[of->dropped_count++] = (op){.kind = OP_GIVE_UP, .part = part_number, .item = item};
 }
 
-/* A training step: each layer forward is a recording that saves two activations, each backward one gives them up. */
+/* A training step: each layer forward is a recording that saves two activations, and each backward recording frees
+ * them. */
 static void make_training(shape *out, uint64_t *random) {
   const uint32_t layers = 3 + test_random_below(random, 5);
   *out = (shape){.count = 2 * layers};
@@ -105,7 +106,7 @@ static void make_training(shape *out, uint64_t *random) {
   }
 }
 
-/* Serving: each recording makes one output of the last one's, which is dropped before the next begins. */
+/* Serving: each recording makes an output from the previous one's, which is dropped before the next begins. */
 static void make_serving(shape *out, uint64_t *random) {
   *out = (shape){.count = 4 + test_random_below(random, 8)};
   uint32_t output = 0;
@@ -129,7 +130,7 @@ static size_t random_bytes(uint64_t *random) {
   return scale + test_random_below(random, (uint32_t)scale);
 }
 
-/* What lives of the parts before: items by part. */
+/* The live items of earlier parts, by part. */
 typedef struct live_set {
   op items[MOST_LIVE];
   uint32_t count;
@@ -171,7 +172,7 @@ static void make_random_part(part *at, uint32_t number, live_set *live, uint64_t
   }
 }
 
-/* The same on two streams: an item keeps to the one that allocates it. */
+/* The same on two streams: an item stays on the stream that allocates it. */
 static void fork_part(part *at, uint64_t *random) {
   part forked = *at;
   uint32_t stream_of[MOST_ITEMS] = {0};
@@ -199,9 +200,10 @@ static void make_forked(shape *out, uint64_t *random) {
   for (uint32_t i = 0; i < out->count; i++) fork_part(&out->parts[i], random);
 }
 
-/* The most bytes that live at once, of what the arena gives. */
+/* The size that the arena gives an allocation. */
 static size_t rounded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
+/* The maximum number of bytes that are live at the same time. */
 static size_t least_bytes(const shape *of) {
   size_t now = 0, most = 0;
   for (uint32_t i = 0; i < of->count; i++) {
@@ -223,7 +225,7 @@ static size_t least_bytes(const shape *of) {
 
 /* Running --------------------------------------------------------------------------------------------------------- */
 
-/* One walk along a path, with what it knows of each item. */
+/* A walk along a path, with its state of each item. */
 typedef struct walk {
   test_fixture *fixture;
   rondo_arena *arena;
@@ -255,7 +257,7 @@ static void look_at(walk *self, uint32_t look, const char *address, size_t bytes
   test_arena_combine(self->fixture, tail, tail, to + HEAD, HEAD);
 }
 
-/* What is done next is done there. */
+/* The next operations go to this stream. */
 static rondo_stream *go_to(walk *self, uint32_t stream) { return self->fixture->stream = self->streams[stream]; }
 
 /* The work of a part; `slots` is NULL in a warm-up. */
@@ -290,7 +292,7 @@ static void run_body(walk *self, uint32_t number, const rondo_arena_slot *slots)
     look_at(self, MOST_ITEMS + i, slots[i].address, at->slots[i]);
 }
 
-/* The body runs by itself once, in pool memory, and is noted. */
+/* Runs the body once eagerly, in pool memory, and logs it. */
 static void warm_up(walk *self, uint32_t number) {
   const part *at = &self->of->parts[number];
   assert_ok(rondo_profile_begin(self->fixture->stream));
@@ -318,7 +320,7 @@ static void assert_item(walk *self, const char *address, size_t bytes, uint32_t 
   test_arena_assert(self->fixture, address + (bytes / 4 - HEAD) * 4, HEAD, value);
 }
 
-/* What was looked at was as it should be, and so is all that lives. */
+/* The values that the part read were right, and so are those of all live items. */
 static void assert_values(walk *self, uint32_t number) {
   const part *at = &self->of->parts[number];
   uint32_t looks[MOST_LOOKS * 2 * HEAD];
@@ -396,7 +398,7 @@ static void end_walk(walk *self) {
 
 typedef enum way { WAY_ONLINE, WAY_PLANNED, WAY_WHOLE } way;
 
-/* The profiles of the whole path. */
+/* Makes the profiles of the whole path. */
 static void plan_whole(walk *self, rondo_path_part *parts, rondo_path_end (*ends)[MOST_ITEMS]) {
   const shape *of = self->of;
   for (uint32_t i = 0; i < of->count; i++)
@@ -422,7 +424,7 @@ static void plan_whole(walk *self, rondo_path_part *parts, rondo_path_end (*ends
   assert_true(info.lower_bound <= info.peak);
 }
 
-/* What the arena takes, against the least that it could; 0 on devices where nothing shares bytes. */
+/* The arena's size divided by the minimum; 0 on devices where no bytes are shared. */
 static double measure(test_fixture *fixture, const shape *of, way how, bool forks) {
   static walk self;
   static rondo_path_end ends[MOST_PARTS][MOST_ITEMS];
@@ -477,7 +479,7 @@ static void note_figure(figures *all, double ratio) {
   if (ratio > all->most) all->most = ratio;
 }
 
-/* `rounds` shapes, each in all ways; *out by way. */
+/* `rounds` shapes, each in all modes; *out by mode. */
 static void measure_all(test_fixture *fixture, const char *name, void (*make)(shape *out, uint64_t *random),
                         uint32_t rounds, figures out[3]) {
   static const char *const ways[] = {"online", "planned", "whole"};
@@ -502,7 +504,7 @@ TEST(test_tr3_training) {
   assert_true(found[WAY_WHOLE].most <= 1.01);
 }
 
-/* Outputs die in the order of making: where each of them stands is known too early to be always the best place. */
+/* Outputs end in the order of their allocation. Their addresses are fixed too early to be always the best. */
 TEST(test_tr3_serving) {
   figures found[3];
   measure_all(t, "serving", make_serving, 12, found);
@@ -517,7 +519,7 @@ TEST(test_tr3_random) {
   assert_true(found[WAY_WHOLE].most <= 1.01);
 }
 
-/* The least is that of the order in which the work may run as it takes most. */
+/* The minimum is that of the order of execution that needs the most. */
 TEST(test_tr3_forked) {
   figures found[3];
   measure_all(t, "forked", make_forked, 12, found);

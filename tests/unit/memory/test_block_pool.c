@@ -70,7 +70,8 @@ static void give(fixture *self, rondo_block *block, int queue) {
   rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
 }
 
-/* GM-19: memory freed on a stream serves that stream at once, another one when the free is done. */
+/* GM-19: memory freed on a stream is available to that stream immediately, and to another one when the free is
+ * complete. */
 UNIT_TEST(test_gm19_who_gets_freed_memory) {
   fixture *self = make(RONDO_ALLOCATION_STREAM_ORDERED);
   fake_of(self->device)->stalled = true;
@@ -112,7 +113,7 @@ UNIT_TEST(test_cutting_a_pending_block) {
   destroy(self);
 }
 
-/* Free neighbours are one block again, whatever the order they were freed in. */
+/* Free neighbours are joined, in whatever order they were freed. */
 UNIT_TEST(test_neighbours_grow_together) {
   fixture *self = make(RONDO_ALLOCATION_STREAM_ORDERED);
   for (int order = 0; order < 6; order++) {
@@ -127,7 +128,7 @@ UNIT_TEST(test_neighbours_grow_together) {
   destroy(self);
 }
 
-/* Memory of rondo_malloc goes back to the system with its free; one shared chunk is kept. */
+/* Freeing returns memory of rondo_malloc to the system; one shared chunk is kept. */
 UNIT_TEST(test_immediate_chunks_go_back) {
   fixture *self = make(RONDO_ALLOCATION_IMMEDIATE);
   rondo_block *large = take(self, -1, (512 << 10) + 1), *small = take(self, -1, 1);
@@ -145,7 +146,7 @@ UNIT_TEST(test_immediate_chunks_go_back) {
   destroy(self);
 }
 
-/* GM-19: trimming keeps what is asked for, and what is in use. */
+/* GM-19: trimming keeps the requested bytes and the memory in use. */
 UNIT_TEST(test_gm19_trim_keeps_what_is_asked) {
   fixture *self = make(RONDO_ALLOCATION_STREAM_ORDERED);
   rondo_block *blocks[4];
@@ -163,7 +164,7 @@ UNIT_TEST(test_gm19_trim_keeps_what_is_asked) {
   destroy(self);
 }
 
-/* Random use: live blocks never overlap, and the figures are those of a count. */
+/* Random use: live blocks never overlap, and the statistics equal a separate count. */
 UNIT_TEST(test_random_use) {
   enum { MOST = 300, STEPS = 20000 };
   fixture *self = make(RONDO_ALLOCATION_STREAM_ORDERED);

@@ -58,7 +58,7 @@ static void check_memory(const rig *self) {
   }
 }
 
-/* What graphs hold, by Rondo's figures and by the driver's ledger. */
+/* The memory of graphs, by Rondo's statistics and by the driver's ledger. */
 static size_t held(const rig *self) {
   check_memory(self);
   const rondo_memory_statistics statistics = figures(self);
@@ -66,7 +66,7 @@ static size_t held(const rig *self) {
   return (size_t)statistics.graph_reserved;
 }
 
-/* An exec that allocates `bytes` and frees them, or leaves them. */
+/* An exec that allocates `bytes` and frees them, or leaves them allocated. */
 static rondo_exec *make_exec(rig *self, size_t bytes, bool keep, void **out_address) {
   rondo_graph *graph = NULL;
   rondo_node node = {0};
@@ -82,8 +82,8 @@ static rondo_exec *make_exec(rig *self, size_t bytes, bool keep, void **out_addr
 
 #define WITH_RIG_TEST(name) TEST_REGISTER(name, rig *self, set_up_test, tear_down_test, false)
 
-/* GM-12: launches on two streams, one after the other is done, share memory; launches that run at once do not; and in
- * turn the streams do not take it from each other for ever. */
+/* GM-12: launches on two streams, one after the other is complete, share memory; launches that overlap do not; and in
+ * alternation the streams do not take it from each other forever. */
 WITH_RIG_TEST(test_gm12_streams_share_one_after_another) {
   rondo_exec *execs[3];
   void *addresses[3];
@@ -111,7 +111,7 @@ WITH_RIG_TEST(test_gm12_streams_share_one_after_another) {
   for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
 }
 
-/* An exec with holes: temporaries around two allocations that stay. Returns how much is temporary. */
+/* An exec with holes: temporaries around two allocations that stay. Returns the bytes of the temporaries. */
 static rondo_exec *make_holed(rig *self, void *kept[2], char *temporaries[3]) {
   static const size_t sizes[] = {3 * FAKE_PAGE, FAKE_PAGE + 100, 5 * FAKE_PAGE, 10, 2 * FAKE_PAGE};
   rondo_graph *graph = NULL;
@@ -131,8 +131,8 @@ static rondo_exec *make_holed(rig *self, void *kept[2], char *temporaries[3]) {
   return exec;
 }
 
-/* Chunks are mapped around memory that stays, also when the heap was there before in one piece, and when another exec
- * needs it whole afterwards. */
+/* Chunks are mapped around memory that stays, also if the heap was one chunk before, and if another exec needs it whole
+ * afterwards. */
 UNIT_TEST(test_gm13_chunks_around_unfreed_memory) {
   for (int before = 0; before < 2; before++) {
     rig self;
@@ -196,7 +196,7 @@ WITH_RIG_TEST(test_gm14_launches_and_uploads_on_other_streams) {
   assert_int_equal(figures(self).remaps, 2);
 }
 
-/* GM-14: what was uploaded and not launched yet is not taken by another stream. */
+/* GM-14: another stream does not take memory that was uploaded and not launched yet. */
 WITH_RIG_TEST(test_gm14_uploaded_memory_stays) {
   rondo_exec *uploaded = make_exec(self, S, false, NULL), *other = make_exec(self, S, false, NULL);
   assert_ok(rondo_exec_upload(uploaded, self->streams[0]));
@@ -207,7 +207,8 @@ WITH_RIG_TEST(test_gm14_uploaded_memory_stays) {
   assert_int_equal(fake_of(self->device)->maps, maps);
 }
 
-/* Another graph on the first stream waits for the one that was launched on the second with the first one's heap. */
+/* Another graph on the first stream waits for the graph that was launched on the second stream with the first one's
+ * heap. */
 WITH_RIG_TEST(test_gm12_a_moved_launch_orders_the_heap) {
   rondo_exec *moved = make_exec(self, S, false, NULL), *other = make_exec(self, S, false, NULL);
   assert_ok(rondo_exec_launch(moved, self->streams[0]));
@@ -233,7 +234,7 @@ WITH_RIG_TEST(test_gm9_a_free_elsewhere_is_waited_for) {
   assert_ok(rondo_free(self->device, kept));
 }
 
-/* A graph with memory inside a graph with memory: pages of their own, side by side, and each still runs alone. */
+/* A graph with memory inside a graph with memory: each has its own pages, and each still runs alone. */
 WITH_RIG_TEST(test_gm20_children_with_memory) {
   rondo_graph *inner = NULL, *outer = NULL;
   rondo_node node = {0};
@@ -262,7 +263,7 @@ WITH_RIG_TEST(test_gm20_children_with_memory) {
   assert_ok(rondo_graph_destroy(outer));
 }
 
-/* Graph and exec destroyed in flight: addresses and pages stay until the launch is done. */
+/* Graph and exec are destroyed in flight: addresses and pages stay until the launch is complete. */
 WITH_RIG_TEST(test_gm4_destroyed_in_flight) {
   fake_of(self->device)->stalled = true;
   rondo_exec *exec = make_exec(self, S, false, NULL);
@@ -276,7 +277,7 @@ WITH_RIG_TEST(test_gm4_destroyed_in_flight) {
   assert_int_equal(held(self), S);
 }
 
-/* Memory that cannot be unmapped keeps an upload from moving it; the exec goes on, and so does a later upload. */
+/* If memory cannot be unmapped, an upload cannot move it; the exec still works, and so does a later upload. */
 WITH_RIG_TEST(test_unmapping_fails) {
   void *address;
   rondo_exec *exec = make_exec(self, S, false, &address);
@@ -304,8 +305,8 @@ WITH_RIG_TEST(test_a_heap_is_inherited) {
   assert_int_equal(figures(self).remaps, 0);
 }
 
-/* GM-20, decisions 2: execs of a graph and its clone share addresses; what one left alive keeps the others from running
- * over it. */
+/* GM-20, decision 2: execs of a graph and its clone share addresses; an allocation that one left live keeps the others
+ * from overwriting it. */
 WITH_RIG_TEST(test_gm20_relatives_do_not_run_over_each_other) {
   rondo_graph *graph = NULL, *clone = NULL;
   rondo_node node = {0}, copy = {0};
@@ -332,7 +333,7 @@ WITH_RIG_TEST(test_gm20_relatives_do_not_run_over_each_other) {
   assert_ok(rondo_graph_destroy(clone));
 }
 
-/* Random execs on random streams: temporaries of different graphs share pages, memory that stays never changes. */
+/* Random execs on random streams: temporaries of different graphs share pages, and memory that stays never changes. */
 UNIT_TEST(test_gm12_random_launches) {
   enum { EXECS = 12, STEPS = 400 };
   rig self;

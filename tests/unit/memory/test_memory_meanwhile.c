@@ -8,7 +8,7 @@
 
 enum { WORDS = 4096, BYTES = WORDS * 4 };
 
-/* The other thread's part: what it was answered. */
+/* The other thread's part, and its result. */
 typedef struct meanwhile {
   rondo_device *device;
   rondo_pool *pool;
@@ -41,7 +41,7 @@ static void arm(test_fixture *t, void (*function)(void *user), meanwhile *m) {
 }
 
 /* GM-15: the free comes after a copy that has not begun. A trim before the free is enqueued keeps the memory, and a
- * trim after both gives it back. */
+ * trim after both returns it. */
 TEST_WORKERS(test_gm15_a_trim_while_memory_is_being_freed) {
   uint32_t *out = test_words(t, WORDS);
   rondo_stream *reader = test_stream(t, "reader");
@@ -67,8 +67,8 @@ TEST_WORKERS(test_gm15_a_trim_while_memory_is_being_freed) {
   assert_int_equal(test_memory_statistics(t).graph_reserved, 0);
 }
 
-/* GM-19: the current pool is destroyed while an allocation takes more memory for it; the allocation is that pool's
- * still, and the pool goes with it. */
+/* GM-19: the current pool is destroyed while an allocation grows it. The allocation still belongs to that pool, and the
+ * pool is freed with it. */
 TEST(test_gm19_the_end_of_a_pool_that_grows) {
   const rondo_pool_options options = {RONDO_POOL_OPTIONS_INIT, .name = "passing"};
   meanwhile m = {.device = t->device};

@@ -42,7 +42,7 @@ static const rondo_kernel_options fill_options = {RONDO_KERNEL_OPTIONS_INIT, .na
 static const rondo_kernel_options count_options = {RONDO_KERNEL_OPTIONS_INIT, .name = "count_kept", .cpu = count_kept,
                                                    .params = {RONDO_SCALAR(uint32_t), RONDO_READS, RONDO_UPDATES}};
 
-/* alloc -> fill with `value` -> count whether it stayed -> free. Nodes 1 and 2 hold the value. */
+/* alloc -> fill with `value` -> count whether it is unchanged -> free. Nodes 1 and 2 have the value. */
 static rondo_graph *make_graph(rondo_device *device, rondo_kernel *fill, rondo_kernel *count, uint32_t value,
                                uint32_t *result) {
   rondo_graph *graph = NULL;
@@ -89,7 +89,7 @@ static rondo_status launch_round(const worker *self, int round) {
   return status;
 }
 
-/* Memory of the pool: written in stream order, freed on the one stream or the other. */
+/* Pool memory: written in stream order, freed on one stream or the other. */
 static rondo_status pool_round(const worker *self, int round) {
   void *memory = NULL;
   rondo_status status = rondo_malloc_async(self->stream, 1000 + 64 * (size_t)(round % 50), NULL, &memory);

@@ -32,7 +32,7 @@ static rondo_node add_free(rondo_graph *graph, rondo_node before, void *address)
   return node;
 }
 
-/* The smallest gap that fits is taken, and gaps next to each other are one. */
+/* The smallest gap that fits is taken, and adjacent gaps are one. */
 UNIT_TEST(test_gm11_best_fit) {
   static const size_t sizes[] = {8, 1, 3, 1, 2, 1, 4, 4, 1};
   rondo_device *device = fake_open(NULL);
@@ -56,7 +56,7 @@ UNIT_TEST(test_gm11_best_fit) {
   assert_int_equal(fake_close(device), 0);
 }
 
-/* Removing what a reuse relies on is refused, naming the two nodes; with another path it is not. */
+/* Removing the order on which a reuse depends is refused, naming the two nodes; with another path it is allowed. */
 UNIT_TEST(test_removal_keeps_the_order) {
   rondo_device *device = fake_open(NULL);
   rondo_graph *graph = make_graph(device);
@@ -82,7 +82,7 @@ UNIT_TEST(test_removal_keeps_the_order) {
   assert_int_equal(fake_close(device), 0);
 }
 
-/* A clone shares the addresses of what both have, and gets others for what it adds. */
+/* A clone shares the addresses of common nodes, and gets other addresses for nodes that it adds. */
 UNIT_TEST(test_clones_add_beside_each_other) {
   rondo_device *device = fake_open(NULL);
   rondo_graph *graph = make_graph(device), *clone = NULL;
@@ -102,7 +102,7 @@ UNIT_TEST(test_clones_add_beside_each_other) {
   assert_int_equal(fake_close(device), 0);
 }
 
-/* A space that is full gets more addresses; when there are none it ends with a reason, and the graph goes on. */
+/* A full space gets more addresses; if there are none, the call fails with a reason, and the graph stays usable. */
 UNIT_TEST(test_the_space_ends) {
   rondo_device *device = fake_open(NULL);
   rondo_graph *graph = make_graph(device);
@@ -114,7 +114,7 @@ UNIT_TEST(test_the_space_ends) {
   fake_of(device)->fail_rest = true;
   assert_error(rondo_graph_add_alloc(graph, &node, 1, reserved, "large", &none, &node), RONDO_OUT_OF_MEMORY,
                RONDO_REASON_ADDRESS_SPACE);
-  assert_message("addresses for graph memory of at least");
+  assert_message("of addresses for graph memory");
   assert_null(none);
   fake_of(device)->fail_at = 0;
   size_t count = 0;
@@ -125,7 +125,7 @@ UNIT_TEST(test_the_space_ends) {
   assert_int_equal(fake_close(device), 0);
 }
 
-/* A device without graph memory says so at every memory node (GM-1). */
+/* A device without graph memory refuses every memory node (GM-1). */
 UNIT_TEST(test_gm1_without_graph_memory) {
   rondo_device *device = fake_open(NULL);
   fake_of(device)->no_graph_memory = true;
@@ -193,7 +193,8 @@ static int compare_begins(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Where node `at` must be: the smallest gap, of several the lowest, between what is not freed before it. */
+/* The expected address of node `at`: the lowest of the smallest gaps between the allocations that are not freed before
+ * it. */
 static const char *find_best_fit(random_graph *self, int at) {
   char **busy[NODES], *cursor = rondo_address_space_of(self->graph)->first.base, *best = NULL;
   size_t count = 0, best_gap = SIZE_MAX;
@@ -230,7 +231,7 @@ static rondo_status try_node(random_graph *self, int at, action what, const rond
   return status;
 }
 
-/* With an allocator each allocation on the way fails once. */
+/* With an allocator, each host allocation of the call fails once. */
 static void make_node(random_graph *self, int at, action what, const rondo_node *before, size_t count, int unfreed) {
   test_allocator *allocator = self->allocator;
   rondo_status status = RONDO_OUT_OF_MEMORY;
@@ -264,7 +265,7 @@ static void add_random_node(random_graph *self, int at, uint64_t *random) {
   rondo_address_space_check(rondo_address_space_of(self->graph));
 }
 
-/* A node that found no host memory is made later where it would have been, and nothing is left over. */
+/* A node that found no host memory gets the same address later, and nothing is left over. */
 UNIT_TEST(test_gm11_placing_goes_on_after_failures) {
   test_allocator allocator;
   test_allocator_init(&allocator);
@@ -285,7 +286,7 @@ UNIT_TEST(test_gm11_placing_goes_on_after_failures) {
   assert_true(test_allocator_is_clean(&allocator));
 }
 
-/* GM-9, GM-11: bytes are reused only after the free, in any graph; and the graph can be instantiated. */
+/* GM-9, GM-11: in any graph, bytes are reused only after the free; and the graph can be instantiated. */
 UNIT_TEST(test_gm11_random_graphs) {
   rondo_device *device = fake_open(NULL);
   random_graph *self = malloc(sizeof *self);
@@ -308,7 +309,7 @@ UNIT_TEST(test_gm11_random_graphs) {
   assert_int_equal(fake_close(device), 0);
 }
 
-/* More branches in turn than the view has points: each branch reuses its own bytes only. */
+/* More branches in alternation than the view has points: each branch reuses its own bytes only. */
 UNIT_TEST(test_gm11_many_branches_in_turn) {
   enum { BRANCHES = RONDO_GRAPH_POINTS + 9, ROUNDS = 4 };
   rondo_device *device = fake_open(NULL);
@@ -335,7 +336,7 @@ UNIT_TEST(test_gm11_many_branches_in_turn) {
   assert_int_equal(fake_close(device), 0);
 }
 
-/* Edges that are removed, and removed nodes, leave every reuse ordered; and nothing else keeps them. */
+/* Removed edges and nodes leave every reuse ordered, and nothing else is refused. */
 typedef struct removal {
   uint32_t from, to, slot; /* RONDO_NO_NODE: none */
 } removal;
@@ -355,7 +356,7 @@ static bool reaches(const rondo_graph *graph, uint32_t from, uint32_t to, const 
   return false;
 }
 
-/* Whether node `later` has bytes of `earlier`, both of which stay. */
+/* Whether node `later` overlaps `earlier`, and both stay. */
 static bool shares(const random_graph *self, int earlier, int later, const removal *without) {
   const rondo_graph_node *nodes = self->graph->nodes.items;
   if (!self->is_alloc[later] || !self->is_alloc[earlier] || self->freed_by[earlier] < 0) return false;

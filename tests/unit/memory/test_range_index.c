@@ -15,7 +15,7 @@ typedef struct range {
   bool entered;
 } range;
 
-/* How far the ranges that hold the address reach; 0 when none does. */
+/* The highest end of the ranges that contain the address; 0 when none does. */
 static uintptr_t scan(const range *ranges, uintptr_t address, size_t *out_count) {
   uintptr_t farthest = 0;
   *out_count = 0;
@@ -91,8 +91,8 @@ UNIT_TEST(test_ranges_that_there_is_no_memory_for) {
   assert_int_equal(allocator.live, 0);
 }
 
-/* One thread changes the index, which grows meanwhile; the others look. Ranges that are never taken out are always
- * found, those between them are there or not, and nothing else is. */
+/* One thread changes the index, which grows meanwhile; other threads read. Ranges that are never removed are always
+ * found; those between them may or may not be found; nothing else is found. */
 enum { FIXED = 64, READERS = 3, LOOKS = 30000, GAP = 1 << 16, EXTRA = 500 };
 
 typedef struct reader {
