@@ -58,8 +58,12 @@ bool rondo_memory_find_range(rondo_device_memory *memory, const void *address, r
 
 /* Recordings ------------------------------------------------------------------------------------------------------- */
 
-/* Blocks and slots are the first records of the space. Under the lock. The list has the capacity. */
-static void list_held(const rondo_address_space *space, rondo_known_ranges *list) {
+rondo_status rondo_memory_list_held(const rondo_graph *graph, const rondo_allocator *allocator,
+                                    rondo_known_ranges *list) {
+  if (rondo_arena_of(graph) == NULL) return RONDO_OK;
+  const rondo_address_space *space = rondo_address_space_of(graph);
+  RONDO_TRY(rondo_array_reserve(allocator, list, list->count + space->held_count));
+  pthread_mutex_lock(&space->memory->lock);
   for (size_t i = 0; i < space->held_count; i++) {
     const rondo_graph_allocation *record = space->allocations.items[i];
     rondo_known_range *range = &list->items[list->count++];
@@ -68,15 +72,6 @@ static void list_held(const rondo_address_space *space, rondo_known_ranges *list
                                  .is_graph_memory = record->role == RONDO_RECORD_BLOCK};
     snprintf(range->name, sizeof range->name, "%s", record->base.name);
   }
-}
-
-rondo_status rondo_memory_list_held(const rondo_graph *graph, const rondo_allocator *allocator,
-                                    rondo_known_ranges *list) {
-  if (rondo_arena_of(graph) == NULL) return RONDO_OK;
-  const rondo_address_space *space = rondo_address_space_of(graph);
-  RONDO_TRY(rondo_array_reserve(allocator, list, list->count + space->held_count));
-  pthread_mutex_lock(&space->memory->lock);
-  list_held(space, list);
   pthread_mutex_unlock(&space->memory->lock);
   return RONDO_OK;
 }

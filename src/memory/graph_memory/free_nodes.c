@@ -142,19 +142,15 @@ static void forget_own(const rondo_address_space *space, const void *address) {
   }
 }
 
-static void forget_locked(rondo_address_space *space, const void *address) {
-  if (!frees_outside(space, address)) {
-    forget_own(space, address);
-    return;
-  }
-  const size_t position = position_of(space, address);
-  forget_outside(space->memory, &space->outside_frees.items[position]);
-  rondo_array_remove(&space->outside_frees, position);
-}
-
 void rondo_address_space_forget_free(const rondo_graph *graph, const void *address) {
   rondo_address_space *space = rondo_address_space_of(graph);
   pthread_mutex_lock(&space->memory->lock);
-  forget_locked(space, address);
+  if (frees_outside(space, address)) {
+    const size_t position = position_of(space, address);
+    forget_outside(space->memory, &space->outside_frees.items[position]);
+    rondo_array_remove(&space->outside_frees, position);
+  } else {
+    forget_own(space, address);
+  }
   pthread_mutex_unlock(&space->memory->lock);
 }

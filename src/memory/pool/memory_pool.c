@@ -253,15 +253,16 @@ static void note_clock(rondo_device_memory *memory, const rondo_clock *clock) {
 static void leave(rondo_device_memory *memory, bool synchronized) {
   rondo_chunk *list = NULL;
   gather(memory, &memory->immediate, &list);
-  for (rondo_pool *pool = &memory->default_pool; pool != NULL && synchronized; pool = pool->next) {
-    if (!pool->excess) continue;
-    rondo_pool_trim_idle(pool, pool->release_threshold);
-    pool->excess = false;
-    gather(memory, pool, &list);
+  bool excess = false;
+  for (rondo_pool *pool = &memory->default_pool; pool != NULL; pool = pool->next) {
+    if (pool->excess && synchronized) {
+      rondo_pool_trim_idle(pool, pool->release_threshold);
+      pool->excess = false;
+      gather(memory, pool, &list);
+    }
+    excess = excess || pool->excess;
   }
-  if (synchronized) atomic_store_explicit(&memory->excess, false, memory_order_relaxed);
-  for (rondo_pool *pool = &memory->default_pool; pool != NULL; pool = pool->next)
-    if (pool->excess) atomic_store_explicit(&memory->excess, true, memory_order_relaxed);
+  atomic_store_explicit(&memory->excess, excess, memory_order_relaxed);
   pthread_mutex_unlock(&memory->lock);
   rondo_chunks_destroy(list);
   rondo_pools_sweep_destroyed(memory);
