@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Looking up an address for verification. What is found is copied, because another thread may free the allocation.
+ * Looking up an address for verification. Results are copied, because another thread may free the allocation.
  */
 #include "memory/allocation_lookup.h"
 

@@ -63,7 +63,7 @@ rondo_allocation *rondo_allocation_next(const rondo_allocation *allocation);
 #define RONDO_FREED_RING 512
 #define RONDO_FREED_NAME 40
 
-/* What is left of a freed allocation. */
+/* The remaining record of a freed allocation. */
 typedef struct rondo_freed {
   const char *address; /* NULL: nothing was freed here yet */
   size_t bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The memory of one device: the table of its allocations, the pools of rondo_malloc and rondo_malloc_async
- * (memory_pool.h has what users do with them), and the lists of graph memory (heaps, arenas, retired address spaces).
+ * (users' view: memory_pool.h), and the lists of graph memory (heaps, arenas, retired address spaces).
  * Created at the device's first allocation or graph, freed when the device closes.
  *
  * Threads: any thread may call all functions here. `lock` protects the fields after it. Lock order: gates of heaps

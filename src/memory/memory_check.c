@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The checks of this layer's data structures: sorted and disjoint ranges, sums that equal counters, lists whose links
- * agree, and members that know what they belong to.
+ * agree, and members that refer to their owners.
  */
 #include "memory/memory_check.h"
 

@@ -27,15 +27,15 @@ static inline void rondo_arena_check(const rondo_arena *arena) { (void)arena; }
 static inline void rondo_noted_lifetimes_check(const rondo_noted_lifetimes *noted) { (void)noted; }
 static inline void rondo_profile_check(const rondo_profile *profile) { (void)profile; }
 #else
-/* Under the lock of the device's memory, or before others can use the structure: a pool with its chunks, blocks, bins
- * and lists of pending blocks; a table of allocations with its index and its ring of freed ones; all pools, tables and
- * lists of a device; the ranges and records of an address space. */
+/* Under the lock of the device's memory, or before other threads can use the structure: a pool with its chunks, blocks,
+ * bins and lists of pending blocks; a table of allocations with its index and its ring of freed ones; all pools, tables
+ * and lists of a device; the ranges and records of an address space. */
 void rondo_pool_check(const rondo_pool *pool);
 void rondo_allocation_table_check(const rondo_allocation_table *table);
 void rondo_memory_check(const rondo_device_memory *memory);
 void rondo_address_space_check(const rondo_address_space *space);
 
-/* With the gate of the heap entered: its chunks, and what of them is mapped into the spaces bound to it. */
+/* With the gate of the heap entered: its chunks, and their mappings in the spaces bound to it. */
 void rondo_heap_check(const rondo_heap *heap);
 
 /* By the owner; an arena's check takes the lock of the device's memory. */

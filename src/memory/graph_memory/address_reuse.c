@@ -23,10 +23,11 @@ typedef struct removed_edge {
 
 typedef struct removal_check {
   const rondo_graph *graph;
-  uint32_t slot;                   /* of a node that is removed with its edges; RONDO_NO_NODE */
+  uint32_t slot;                   /* of the removed node, whose edges are removed too; RONDO_NO_NODE for none */
   RONDO_ARRAY(removed_edge) edges; /* by `from`, then `to` */
   rondo_address_uses uses;
-  uint8_t *before, *after, *reached; /* by slot: before and after the removed edges; for one search */
+  uint8_t *before, *after; /* by slot: whether the node is before or after a removed edge */
+  uint8_t *reached;        /* by slot, for one search */
   uint32_t *stack;
 } removal_check;
 
@@ -67,8 +68,7 @@ static rondo_status push_uses(const rondo_graph *graph, rondo_address_uses *uses
   return RONDO_OK;
 }
 
-/* Whether the use comes before a node at the address: by address, then by slot, blocks first (RONDO_NO_NODE + 1 is 0).
- */
+/* Whether the use sorts before (address, slot). Blocks come first, because RONDO_NO_NODE + 1 is 0. */
 static bool precedes(const rondo_address_use *use, const char *address, uint32_t slot) {
   if (use->begin != address) return (uintptr_t)use->begin < (uintptr_t)address;
   return (uint32_t)(use->slot + 1) < (uint32_t)(slot + 1);
@@ -178,7 +178,7 @@ static void reach_back(const removal_check *removal, uint32_t slot) {
   spread(removal, 1, true, false, removal->reached);
 }
 
-/* Whether there is another path around each removed edge, so that all that it ordered stays ordered. */
+/* Whether there is another path around each removed edge, so that all nodes stay ordered. */
 static bool has_detours(const removal_check *removal) {
   const rondo_graph *graph = removal->graph;
   if (removal->slot != RONDO_NO_NODE && rondo_graph_at(graph, removal->slot)->params.kind == RONDO_NODE_FREE)
@@ -220,15 +220,15 @@ static bool overlap(const rondo_address_use *a, const rondo_address_use *b) {
 
 static rondo_status check_use(const removal_check *removal, size_t index) {
   const rondo_address_use *later = &removal->uses.items[index];
-  bool looked = false;
+  bool searched = false;
   if (later->block != NULL || later->slot == removal->slot || !removal->after[later->slot]) return RONDO_OK;
   for (size_t i = 0; i < index; i++) {
     const rondo_address_use *earlier = &removal->uses.items[i];
-    const bool goes = earlier->block == NULL && earlier->slot == removal->slot;
-    if (goes || earlier->free_slot == RONDO_NO_NODE) continue;
+    const bool is_removed_too = earlier->block == NULL && earlier->slot == removal->slot;
+    if (is_removed_too || earlier->free_slot == RONDO_NO_NODE) continue;
     if (!removal->before[earlier->free_slot] || !overlap(earlier, later)) continue;
-    if (!looked) reach_back(removal, later->slot);
-    looked = true;
+    if (!searched) reach_back(removal, later->slot);
+    searched = true;
     if (!removal->reached[earlier->free_slot]) return fail_in_use(removal, earlier, later);
   }
   return RONDO_OK;

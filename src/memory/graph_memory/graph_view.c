@@ -76,7 +76,7 @@ bool rondo_graph_point_frees(const rondo_graph_point *point, const rondo_graph_a
   return point->marks.items[record->free_slot];
 }
 
-/* What is live ---------------------------------------------------------------------------------------------------- */
+/* Live allocations ------------------------------------------------------------------------------------------------ */
 
 /* The index of the record in the live ones, or the index at which it would be inserted. */
 static size_t position_of(const rondo_graph_point *point, const rondo_graph_allocation *record) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The physical memory of graphs: heaps, and what of them is mapped into which address space.
+ * The physical memory of graphs: heaps, and their mappings into address spaces.
  *
  * Each stream that launches graphs with memory has a heap: a list of chunks of physical memory. A space is bound to one
  * heap, and whole chunks are mapped one after another from its base on. Spaces bound to the same heap share its pages,

@@ -40,7 +40,7 @@ typedef struct rondo_noted_edge {
   uint32_t from, to; /* from < to */
 } rondo_noted_edge;
 
-/* Collects what a log is made of. A zeroed draft is empty. */
+/* Collects the contents of a log. A zeroed draft is empty. */
 typedef struct rondo_lifetime_draft {
   uint32_t node_count;
   RONDO_ARRAY(rondo_noted_edge) edges;   /* by `to` */

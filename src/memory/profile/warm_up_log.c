@@ -36,7 +36,7 @@ struct rondo_warm_up {
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
-/* Frees what was logged. */
+/* Frees the logged data. */
 static void clear(rondo_warm_up *run) {
   for (size_t i = 0; i < run->slots.count; i++) {
     rondo_clock_release(run->slots.items[i].known);
@@ -154,7 +154,7 @@ static uint64_t number_in(const rondo_clock *clock, uint32_t slot) {
   return clock != NULL && slot < clock->count ? clock->numbers[slot] : 0;
 }
 
-/* Adds edges from what the stream has learned since its last event. */
+/* Adds edges for the knowledge that the stream has gained since its last event. */
 static rondo_status add_learned(rondo_warm_up *run, const rondo_stream_order *stream, uint32_t event) {
   warm_up_slot *own = &run->slots.items[stream->slot];
   if (stream->known == NULL || stream->known == own->known) return RONDO_OK;
@@ -263,7 +263,7 @@ void rondo_warm_up_note_free_slowly(rondo_device_memory *memory, const rondo_str
   if (status != RONDO_OK) drop(run, status, &before);
 }
 
-/* What was logged -------------------------------------------------------------------------------------------------- */
+/* Results ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status fail_run(const rondo_warm_up *run) {
   if (run->failed == RONDO_LIMIT_EXCEEDED) return refuse_more();
