@@ -86,7 +86,7 @@ typedef struct rondo_memory_statistics {
   uint64_t profiled_allocations; /* alloc nodes that got the address that a profile planned */
   uint64_t profile_departures;   /* graphs that departed from their profile */
   uint64_t profiles_renewed;     /* profiles created from graphs that had departed from their own profile */
-  uint64_t arena_backed, arena_backed_high; /* the part of graph_used and graph_reserved that trees hold */
+  uint64_t arena_backed, arena_backed_high; /* the part of graph_used and graph_reserved in trees */
   uint64_t host_withheld; /* freed host memory whose addresses are kept (rondo_host_free); rondo_memory_trim frees it */
 } rondo_memory_statistics;
 
@@ -99,18 +99,18 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_memory_get_statistics(const rondo_de
  * Thread-safe. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_memory_reset_highs(rondo_device *device);
 
-/* Returns graph memory to the system that is used by no exec in flight and no unfreed allocation; later launches map
- * memory again (GM-15). Waits for launches in flight, and delays other launches that need graph memory meanwhile.
+/* Returns graph memory to the system that no exec in flight and no unfreed allocation uses; later launches map memory
+ * again (GM-15). Waits for launches in flight, and delays other launches that need graph memory until it returns.
  * Memory of a recording (<rondo/recording.h>) stays until the recording is reset. Errors: CAPTURE_REFUSED (C9).
  * Thread-safe. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_memory_trim(rondo_device *device);
 
-/* Returns all memory to the system that the device only holds for later use: the free memory of every pool, as
+/* Returns all memory to the system that the device keeps for later use: the free memory of every pool, as
  * rondo_pool_trim does, and, on a device with graph memory, what rondo_graph_memory_trim returns. Allocations and
  * launches that find no memory, mappings or files do this themselves before they fail, with memory that is idle at that
  * time; memory that an upload mapped in advance goes last. A launch also waits for earlier launches that share its
- * stream's graph memory, but never for launches on other streams. This call waits for them too, and it makes room for
- * another program. Errors as rondo_graph_memory_trim. Thread-safe. */
+ * stream's graph memory, but never for launches on other streams. This call waits for them too, and
+ * makes the memory available to other programs. Errors as rondo_graph_memory_trim. Thread-safe. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_memory_trim(rondo_device *device);
 
 /* Gives work of `peer` access to memory that rondo_malloc allocates on `device`, as rondo_pool_set_access does for a
@@ -140,7 +140,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_pool_create(rondo_device *device, co
                                                         rondo_pool **out_pool);
 
 /* Destroys a pool. It must not be used afterwards; its memory is returned when its last allocation is freed and that
- * free is done (P3). If it is the device's current pool, the default pool becomes the current one. NULL is fine.
+ * free is complete (P3). If it is the device's current pool, the default pool becomes the current one. NULL is fine.
  * Thread-safe. Errors: INVALID_ARGUMENT/STILL_IN_USE (the default pool), IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_pool_destroy(rondo_pool *pool);
 
@@ -158,7 +158,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_device_set_pool(rondo_device *device
  *   1. memory that was freed earlier on the same stream;
  *   2. memory that was never used, and memory that was freed on another stream and that the host has waited for;
  *   3. memory that was freed on a stream after which this stream comes by events (FOLLOW_EVENT_DEPENDENCIES);
- *   4. memory that another stream freed, if that free happens to be done (ALLOW_OPPORTUNISTIC);
+ *   4. memory that another stream freed, if that free is found to be complete (ALLOW_OPPORTUNISTIC);
  *   5. new memory from the system;
  *   6. memory that another stream freed; the allocating stream then waits for the free (ALLOW_INTERNAL_DEPENDENCIES).
  * The host has waited for a free after a synchronization, or a query that returned OK, of the stream, the device, or an
@@ -199,7 +199,7 @@ typedef struct rondo_pool_statistics {
   uint64_t same_stream;           /* freed on the same stream */
   uint64_t host_ordered;          /* freed on another stream, and the host has waited for it */
   uint64_t event_ordered;         /* freed on another stream, after which this stream comes by events */
-  uint64_t opportunistic;         /* freed on another stream, and the free happened to be done */
+  uint64_t opportunistic;         /* freed on another stream, and the free was found to be complete */
   uint64_t internal_dependencies; /* freed on another stream, for which the allocating stream waits */
   uint64_t chunks;                /* times memory was taken from the system */
 } rondo_pool_statistics;
@@ -217,8 +217,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_pool_get_access(const rondo_pool *po
                                                             bool *out_access);
 
 /* Returns free memory of the pool to the system, in whole chunks, while at least `keep_bytes` remain reserved (P3).
- * Does not wait for frees that are not done; with ALLOW_OPPORTUNISTIC off, frees that the host has not waited for count
- * as not done. Allowed while streams capture: it acts immediately, on memory that nothing uses, and captures stay
+ * Does not wait for incomplete frees; with ALLOW_OPPORTUNISTIC off, frees for which the host has not waited count as
+ * incomplete. Allowed while streams capture: it acts immediately, on memory that nothing uses, and captures stay
  * valid. Thread-safe. Errors: INVALID_ARGUMENT, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_pool_trim(rondo_pool *pool, uint64_t keep_bytes);
 
