@@ -73,7 +73,7 @@ typedef struct finder {
   const rondo_allocator *allocator;
   rondo_verify_order order;
   rondo_address_map covered;
-  RONDO_ARRAY(address_use) uses; /* of free nodes too */
+  RONDO_ARRAY(address_use) uses; /* including those of free nodes */
   RONDO_ARRAY(rondo_order_pair) pairs;
 } finder;
 
@@ -459,7 +459,7 @@ static rondo_status note_rewrites(finder *self) {
   return RONDO_OK;
 }
 
-/* Making ---------------------------------------------------------------------------------------------------------- */
+/* Creating -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status resolve_addresses(finder *self, const rondo_relocated_node *nodes, size_t count,
                                       const rondo_flat_edges *edges) {

@@ -77,7 +77,7 @@ static rondo_status grow(rondo_heap *heap, size_t bytes, size_t capacity) {
   return take_idle_chunk(heap, bytes, capacity) ? RONDO_OK : rondo_heap_insert_chunk(heap, heap->chunks.count, bytes);
 }
 
-/* Replaces a chunk by two, the first of `bytes`. The heap is idle. */
+/* Replaces a chunk by two, the first of `bytes`. Waits until the heap is idle. */
 static rondo_status split_chunk(rondo_heap *heap, size_t index, size_t bytes) {
   const size_t rest = heap->chunks.items[index].bytes - bytes;
   assert(bytes > 0 && rest > 0 && rest < heap->chunks.items[index].bytes);

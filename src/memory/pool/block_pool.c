@@ -118,13 +118,13 @@ static rondo_block *find_pending(const rondo_pool *pool, freed_on which, const r
   return best;
 }
 
-/* Figures --------------------------------------------------------------------------------------------------------- */
+/* Statistics ------------------------------------------------------------------------------------------------------ */
 
 static void raise_to(uint64_t *high, uint64_t now) {
   if (now > *high) *high = now;
 }
 
-/* Adds to the figures of the pool, and to those of all pools together. Negative numbers wrap around. */
+/* Adds to the statistics of the pool and to those of all pools together. Negative numbers wrap around. */
 static void count_bytes(rondo_pool *pool, uint64_t used, uint64_t reserved) {
   rondo_pool_statistics *const both[] = {&pool->figures, pool->total};
   for (size_t i = 0; i < 2 && both[i] != NULL; i++) {
@@ -381,11 +381,11 @@ rondo_block *rondo_pool_take_unordered(rondo_pool *pool, size_t rounded) {
   return pool->internal ? take_pending(pool, ANY_STREAM, NULL, rounded, &pool->figures.internal_dependencies) : NULL;
 }
 
-/* Giving ---------------------------------------------------------------------------------------------------------- */
+/* Freeing --------------------------------------------------------------------------------------------------------- */
 
 static bool is_done(const rondo_fence *fence) { return fence->event->ops->query(fence->event) == RONDO_OK; }
 
-/* The pending block's free is complete. */
+/* Makes a pending block free, whose free is complete. */
 static void finish(rondo_block *block, rondo_free_reason reason) {
   delist(block);
   rondo_pool_release_fence(block->chunk->pool, block->fence);
