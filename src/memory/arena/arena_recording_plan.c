@@ -453,7 +453,7 @@ static rondo_status make_profiles(const path_plan *path, rondo_path_part *parts)
   const size_t *offsets = path->offsets;
   for (size_t i = 0; i < path->part_count; i++) {
     const rondo_path_part *at = &parts[i];
-    RONDO_TRY(rondo_profile_make(at->lifetimes, at->slots, at->slot_count, offsets, &path->info, &parts[i].profile));
+    RONDO_TRY(rondo_profile_build(at->lifetimes, at->slots, at->slot_count, offsets, &path->info, &parts[i].profile));
     if (offsets != NULL) offsets += at->lifetimes->lifetimes.count + at->slot_count; /* NULL: nothing is planned */
   }
   return RONDO_OK;

@@ -24,8 +24,8 @@ void rondo_profile_release(rondo_profile *profile) {
   rondo_release(&allocator, profile, 1, sizeof *profile);
 }
 
-rondo_status rondo_profile_make(const rondo_noted_lifetimes *noted, const size_t *slot_bytes, size_t slot_count,
-                                const size_t *offsets, const rondo_plan_info *plan, rondo_profile **out) {
+rondo_status rondo_profile_build(const rondo_noted_lifetimes *noted, const size_t *slot_bytes, size_t slot_count,
+                                 const size_t *offsets, const rondo_plan_info *plan, rondo_profile **out) {
   const rondo_allocator *allocator = &noted->allocator;
   const size_t count = noted->lifetimes.count;
   rondo_profile *profile;
@@ -61,7 +61,7 @@ rondo_status rondo_profile_of_noted(const rondo_noted_lifetimes *noted, const ro
   RONDO_TRY(
       rondo_lifetimes_plan(&noted->allocator, &edges, noted->lifetimes.items, noted->lifetimes.count, options, &plan));
   rondo_status status = rondo_plan_get_info(plan, &info);
-  if (status == RONDO_OK) status = rondo_profile_make(noted, NULL, 0, rondo_plan_offsets(plan), &info, out);
+  if (status == RONDO_OK) status = rondo_profile_build(noted, NULL, 0, rondo_plan_offsets(plan), &info, out);
   rondo_plan_destroy(plan);
   return status;
 }

@@ -34,9 +34,9 @@ RONDO_MUST_USE rondo_status rondo_profile_of_noted(const rondo_noted_lifetimes *
 
 /* Makes a profile of the lifetimes and of slots of these sizes. `offsets` has those of the lifetimes, then of the
  * slots. */
-RONDO_MUST_USE rondo_status rondo_profile_make(const rondo_noted_lifetimes *noted, const size_t *slot_bytes,
-                                               size_t slot_count, const size_t *offsets, const rondo_plan_info *plan,
-                                               rondo_profile **out);
+RONDO_MUST_USE rondo_status rondo_profile_build(const rondo_noted_lifetimes *noted, const size_t *slot_bytes,
+                                                size_t slot_count, const size_t *offsets, const rondo_plan_info *plan,
+                                                rondo_profile **out);
 
 void rondo_profile_retain(rondo_profile *profile);
 void rondo_profile_release(rondo_profile *profile);
