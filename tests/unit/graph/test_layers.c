@@ -52,11 +52,11 @@ static void assert_edges_go_down(const layers_case *c, const rondo_layers *layer
       assert_int_equal(layers->layer[c->to[e]], at + 1);
     }
   }
-  assert_int_equal(bends, layers->place_count);
+  assert_int_equal(bends, layers->vertex_count);
 }
 
 static void assert_nothing_overlaps(const layers_case *c, const rondo_layers *layers) {
-  for (uint32_t a = 0; a < layers->place_count; a++) {
+  for (uint32_t a = 0; a < layers->vertex_count; a++) {
     const int32_t half = (int32_t)width_of(c, a) / 2;
     assert_true(layers->x[a] - half >= -1 && layers->x[a] + half <= layers->width + 1);
     for (uint32_t b = 0; b < a; b++) {
@@ -97,12 +97,12 @@ static uint64_t lay_out(const edge_list *list) {
   make_case(list, &c);
   assert_ok(rondo_layers_make(&allocator, &c.input, &layers));
   assert_ok(rondo_layers_count(&allocator, &c.input, &places));
-  assert_int_equal(places, layers.place_count);
+  assert_int_equal(places, layers.vertex_count);
   assert_edges_go_down(&c, &layers);
   assert_nothing_overlaps(&c, &layers);
   const uint64_t crossings = count_crossings(&c, &layers);
   assert_ok(rondo_layers_make(&allocator, &c.input, &again));
-  assert_memory_equal(again.x, layers.x, layers.place_count * sizeof *layers.x);
+  assert_memory_equal(again.x, layers.x, layers.vertex_count * sizeof *layers.x);
   rondo_layers_free(&again);
   rondo_layers_free(&layers);
   return crossings;
