@@ -137,5 +137,4 @@ TEST_WORKERS(test_se10_executors_of_many_threads) {
     assert_ok(rondo_compiled_destroy(runners[i].compiled));
     rondo_program_destroy(programs[i]);
   }
-  rondo_program_destroy(program);
 }

@@ -85,7 +85,6 @@ TEST(test_many_streams_at_once) {
   }
   for (int i = 0; i < STREAMS; i++) assert_ok(rondo_stream_synchronize(streams[i]));
   assert_words(t, words, expected, STREAMS);
-  for (int i = 0; i < STREAMS; i++) test_stream_destroy(streams[i]);
 }
 
 TEST(test_destroying_a_stream_waits_for_its_work) {
@@ -229,7 +228,6 @@ TEST(test_each_stream_returns_its_own_failure) {
     told[i] = true;
   }
   assert_ok(rondo_device_synchronize(t->device));
-  for (int i = 0; i < STREAMS; i++) test_stream_destroy(streams[i]);
 }
 
 /* However they meet: as many failures are returned as there are, where each is waited for. */

@@ -89,7 +89,6 @@ TEST(test_gm14_the_guides_upload) {
   assert_ok(rondo_stream_synchronize(other));
   assert_int_equal(test_statistics(t).maps, moved);
   test_assert_all(t, out, WORDS, 4 * 32);
-  rondo_exec_destroy(exec);
 }
 
 /* Trim and the four attributes: reserved and used, now and at most; graph memory is apart from the pools. */
@@ -123,5 +122,4 @@ TEST(test_gm15_the_guides_trim_and_attributes) {
   assert_int_equal(now.graph_reserved_high, run.graph_reserved);
   assert_int_equal(now.remaps, run.remaps + 1);
   assert_ok(rondo_free_async(t->stream, pooled));
-  rondo_exec_destroy(exec);
 }

@@ -298,7 +298,6 @@ TEST(test_fw8_programs_are_recorded_while_others_capture) {
   assert_int_equal(rondo_last_error()->reason, RONDO_REASON_NULL_ARGUMENT); /* the refusal to measure is nobody's */
   assert_fails(rondo_compiled_get_gain(compiled, &gain), RONDO_INVALID_STATE);
   test_graph_destroy(test_capture_end(other));
-  test_stream_destroy(other);
 }
 
 TEST(test_fw8_gain_of_a_program_is_measured_and_leaves_no_trace) {

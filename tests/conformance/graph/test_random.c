@@ -35,7 +35,6 @@ TEST(test_tr13_bounds) {
     for (size_t k = 0; k < COUNT; k++) assert_true(read[k] >= low && (read[k] < high || low == high));
   }
   test_host_free(read);
-  test_floats_free(t, values);
 }
 
 /* Mean and variance of the uniform distribution, and an even spread over 256 parts: chi-squared with 255 degrees of
@@ -63,7 +62,6 @@ TEST(test_tr13_fills_are_evenly_spread) {
   assert_true(products / COUNT > -0.001 && products / COUNT < 0.001);
   assert_true(chi > 170 && chi < 360);
   test_host_free(read);
-  test_floats_free(t, values);
 }
 
 /* A kernel of the user's own draws; the same numbers for one block and for many. */
@@ -80,7 +78,6 @@ TEST(test_tr13_custom_kernels) {
   for (size_t i = 0; i < COUNT; i++) expected[i] = rondo_philox(UINT64_C(0x123456789abcdef0), i, 8).x[0];
   assert_words(t, words, expected, COUNT);
   assert_state(generator, UINT64_C(0x123456789abcdef0), 12);
-  rondo_kernel_destroy(kernel);
 }
 
 /* Replays --------------------------------------------------------------------------------------------------------- */
@@ -131,7 +128,6 @@ TEST(test_tr13_a_graph_says_what_it_needs) {
   assert_state(other, 3, 0);
   const uint32_t expected[3] = {rondo_philox(1, 0, 0).x[0], rondo_philox(2, 0, 0).x[0], rondo_philox(1, 0, 4).x[0]};
   assert_words(t, words, expected, 3);
-  rondo_kernel_destroy(kernel);
 }
 
 /* Offsets and seeds of more than 32 bits, and only one half of them changing. */
@@ -154,8 +150,6 @@ TEST(test_tr13_wide_states) {
       assert_floats(t, values, expected, 8);
     }
   }
-  rondo_exec_destroy(exec);
-  test_floats_free(t, values);
 }
 
 /* The peer's tests 231, 232, 234 and 239: a backward draws what its forward drew, from a state kept then, in any order,
@@ -184,9 +178,6 @@ TEST(test_tr13_a_state_draws_again) {
     assert_ok(rondo_generator_set_state(generator, &end));
     assert_int_equal(end.offset, 12 * (order + 1));
   }
-  rondo_exec_destroy(backward);
-  test_floats_free(t, again);
-  test_floats_free(t, drawn);
 }
 
 /* The peer's test 238, and two devices of one kind drawing the same from the same seed (233). */
@@ -214,7 +205,6 @@ TEST(test_tr13_devices_draw_the_same) {
   rondo_generator_destroy(twin);
   assert_ok(rondo_stream_destroy(stream));
   assert_ok(rondo_device_close(device));
-  test_floats_free(t, values);
 }
 
 /* Captures -------------------------------------------------------------------------------------------------------- */
@@ -259,7 +249,6 @@ TEST(test_tr13_states_while_capturing) {
   test_run_once(t, graph);
   test_expect_uniform(expected, 4, 3, 0, 0, 1);
   assert_floats(t, values, expected, 4);
-  test_floats_free(t, values);
 }
 
 /* A relaxed capture lets states be set until it draws. */
@@ -272,7 +261,6 @@ TEST(test_tr13_states_beside_relaxed_captures) {
   refuse_all(generator);
   test_graph_destroy(test_capture_end(t->stream));
   assert_state(generator, 3, 0);
-  test_floats_free(t, values);
 }
 
 /* TR-15: a capture that fails, or is thrown away with its stream, draws nothing and gives the generator up. */
@@ -298,7 +286,6 @@ TEST(test_tr13_failed_captures_draw_nothing) {
   assert_ok(rondo_random_uniform(generator, t->stream, values, 4, 0, 1));
   test_expect_uniform(expected, 4, 8, 0, 0, 1);
   assert_floats(t, values, expected, 4);
-  test_floats_free(t, values);
 }
 
 /* GX-11: captures that draw from one generator at once, and plain draws at the same time, do not disturb each other. */
@@ -322,7 +309,6 @@ TEST(test_tr13_concurrent_captures) {
   test_expect_uniform(expected + 16, 4, 21, 0, 0, 1);
   for (uint64_t i = 0; i < 4; i++) test_expect_uniform(expected + 4 * i, 4, 21, 4 + 4 * i, 0, 1);
   assert_floats(t, values, expected, 20);
-  test_floats_free(t, values);
 }
 
 /* Streams that fork and join in one capture draw from one count, in the program's order. */
@@ -340,7 +326,6 @@ TEST(test_tr13_forked_captures) {
   test_run_once(t, graph);
   for (uint64_t i = 0; i < 3; i++) test_expect_uniform(expected + 4 * i, 4, 22, 4 * i, 0, 1);
   assert_floats(t, values, expected, 12);
-  test_floats_free(t, values);
 }
 
 /* Bad input ------------------------------------------------------------------------------------------------------- */
@@ -385,7 +370,6 @@ TEST(test_tr13_bad_input_is_refused) {
   rondo_device *device = t->device;
   assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_message("1 generator");
-  test_floats_free(t, values);
 }
 
 /* A graph needs at most 2^62; what fails leaves it as it was. */

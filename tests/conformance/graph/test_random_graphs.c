@@ -111,7 +111,6 @@ TEST_WORKERS(test_tr13_streams_change_without_waiting) {
   assert_words(t, sum, &expected, 1);
   test_stream_destroy(streams[2]);
   test_stream_destroy(streams[1]);
-  rondo_kernel_destroy(kernel);
 }
 
 /* Two execs of one graph, and one of its clone, have cells of their own: held on one stream, the other goes on. */
@@ -407,7 +406,6 @@ TEST(test_tr13_built_by_hand) {
   test_run_once(t, clone);
   assert_int_equal(test_word(t, words), rondo_philox(3, 0, 16).x[0]);
   test_graph_destroy(clone);
-  rondo_kernel_destroy(kernel);
 }
 
 /* A kernel may have what it draws from in a parameter of any form, but must have reserved it in its own graph. */
@@ -437,8 +435,6 @@ TEST(test_tr13_where_cells_are_found) {
   assert_invalid(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(RONDO_RANDOM_ARGS(random), &words)),
                  RONDO_REASON_FOREIGN_ADDRESS);
   test_graph_destroy(test_capture_end(t->stream));
-  rondo_kernel_destroy(packed);
-  rondo_kernel_destroy(kernel);
 }
 
 /* Changes --------------------------------------------------------------------------------------------------------- */
@@ -494,7 +490,6 @@ TEST(test_tr13_updates) {
   }
   assert_state(first, 1, offsets[0]);
   assert_state(second, 2, offsets[1]);
-  rondo_kernel_destroy(kernel);
 }
 
 typedef struct draw_params {
@@ -556,8 +551,6 @@ TEST(test_tr13_one_nodes_parameters) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   expected[0] = rondo_philox(13, 0, 24).x[0];
   assert_words(t, words, expected, 2);
-  rondo_kernel_destroy(packed);
-  rondo_kernel_destroy(kernel);
 }
 
 /* GM-20: relocated, with memory of its own, and with cells; and not relocated with memory. */
@@ -610,8 +603,6 @@ TEST(test_tr13_patched_launches) {
     assert_floats(t, places[i * 2 % 3], expected, FLOATS);
   }
   rondo_patch_set_destroy(set);
-  rondo_exec_destroy(exec);
-  for (size_t i = 0; i < 3; i++) test_floats_free(t, places[i]);
 }
 
 /* Measuring really launches; its nodes are the user's alone. */
@@ -744,7 +735,6 @@ TEST(test_tr13_threads_draw_each_number_once) {
     assert_non_null(bsearch(&read[i], possible, TAKEN, sizeof *possible, compare_words));
     if (i > 0) assert_int_not_equal(read[i], read[i - 1]); /* no two of these words are the same */
   }
-  rondo_kernel_destroy(kernel);
 }
 
 typedef struct capturer {

@@ -363,9 +363,6 @@ TEST_WORKERS(test_gx5_u1_events_of_nodes_are_set) {
   assert_status(rondo_event_query(events[0]), RONDO_NOT_READY);
   assert_ok(rondo_event_query(events[1]));
   test_gate_open(gate);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_stream_destroy(leader);
 }
 
 TEST(test_gx5_u1_what_cannot_be_set_is_refused) {

@@ -106,7 +106,6 @@ TEST(test_gm7_captured_as_nodes_and_edges) {
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_all(t, out, 5 * 32);
   assert_all(t, right, 5 * 32);
-  test_words_free(t, out);
 }
 
 /* Order ----------------------------------------------------------------------------------------------------------- */
@@ -288,7 +287,6 @@ TEST(test_gm13_steady_launches_map_nothing) {
   assert_int_equal(test_statistics(t).maps, maps);
   assert_int_equal(test_statistics(t).mapped_bytes, mapped);
   assert_int_equal(test_memory_statistics(t).remaps, remaps);
-  for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
 }
 
 /* GM-14: an upload maps, the launch after it maps nothing. */
@@ -363,7 +361,6 @@ TEST(test_gm13_launches_move_between_streams) {
     if (i % 2 == 1) assert_ok(rondo_device_synchronize(t->device));
   }
   assert_all(t, out, 64);
-  for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
 }
 
 /* GM-20: what CUDA refuses for graphs with memory: embedding, in line twice over, and updating. */

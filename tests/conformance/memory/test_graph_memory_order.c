@@ -71,7 +71,6 @@ TEST(test_gm8_ordered_by_one_stream) {
   }
   test_gate_open(gate);
   assert_all(t, out, 21 * 32);
-  test_words_free(t, out);
 }
 
 TEST_WORKERS(test_gm8_ordered_by_events_between_streams) {
@@ -137,7 +136,6 @@ TEST(test_gm8_a_captured_consumer) {
     assert_ok(rondo_exec_launch(consumer, t->stream));
   }
   assert_all(t, out, 5 * 32);
-  test_words_free(t, out);
 }
 
 /* GM-3: a life ends at a free node, at a stream-ordered free, or at an immediate one; each lets the producer run

@@ -148,7 +148,6 @@ TEST(test_stream_ordered_memory) {
     expected = i * 31 + expected;
   }
   assert_int_equal(test_word(t, out), expected);
-  test_words_free(t, out);
 }
 
 /* GM-9 on streams: memory freed in the order of a stream that stands still is not given to another stream meanwhile. */

@@ -314,7 +314,6 @@ TEST(test_fw3_device_buffers_are_mapped_for_a_stream) {
   }
   assert_result(compiled, STEPS - 1);
   assert_ok(rondo_compiled_destroy(compiled));
-  for (int i = 0; i < 2; i++) test_stream_destroy(streams[i]);
 }
 
 TEST(test_fw3_mapping_refuses_what_does_not_fit) {
@@ -388,7 +387,6 @@ TEST(test_rc5_feeding_is_refused_while_the_stream_captures_and_replays_take_what
     assert_memory_equal(got.y, make_batch(i).mask, sizeof got.y);
     assert_memory_equal(got.z, results[i].z, sizeof got.z);
   }
-  test_graph_destroy(graph);
 }
 
 TEST(test_rc5_mapping_for_a_stream_that_captures_is_refused) {

@@ -291,7 +291,6 @@ TEST(test_fw1_the_arena_is_shared_by_values_that_do_not_meet) {
   for (int k = 0; k < 2; k++) assert_ok(rondo_compiled_run(compiled)); /* the slot is read again, and still whole */
   assert_ok(rondo_compiled_read(compiled, "y", values, sizeof values));
   assert_near(values, wanted, 64 * 64, 1e-5f);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Nothing allocates while capturing, nor in the runs of what was captured: the graph has no memory nodes, a recorded

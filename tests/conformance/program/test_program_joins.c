@@ -180,7 +180,6 @@ TEST(test_fw4_large_gradients_do_not_wait) {
   rondo_program *program = new_program(ADAM, 1, 70, false, NULL);
   const uint32_t saved = compare_forms(t, program);
   assert_in_range(saved, LAYERS / 2, LAYERS + 1);
-  rondo_program_destroy(program);
 }
 
 /* Sums ------------------------------------------------------------------------------------------------------------- */

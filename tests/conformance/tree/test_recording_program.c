@@ -185,8 +185,6 @@ TEST(test_rc5_copies_in_child_graphs) {
   begin(&p);
   assert_ok(rondo_exec_launch(exec, p.t->stream));
   refuse_end(&p, RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
 }
 
 /* Memory of the library's, or that the caller promises to keep: its contents at each replay count. */
@@ -334,7 +332,6 @@ TEST(test_rc6_a_schedule_in_a_cell) {
     test_read(t, seen, p.sum, sizeof seen);
     assert_int_equal(seen[0], expected);
   }
-  test_words_free(t, rate);
 }
 
 /* As many numbers as there are rows, drawn plain or by a replay. */
@@ -441,8 +438,6 @@ TEST(test_rc4_rc6_a_compiled_program) {
   assert_ok(rondo_compiled_read(plain, "w", weights[1], sizeof weights[1]));
   assert_memory_equal(weights[0], weights[1], sizeof weights[0]);
   rondo_recording_reset(p.recording);
-  assert_ok(rondo_compiled_destroy(recorded));
-  assert_ok(rondo_compiled_destroy(plain));
 }
 
 /* Decisions ------------------------------------------------------------------------------------------------------- */

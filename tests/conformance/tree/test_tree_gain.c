@@ -152,7 +152,6 @@ TREE_TEST(test_fw8_without_an_estimate_it_is_recorded) {
   test_graph_destroy(test_capture_end(other));
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
   rondo_buffer_release(out);
-  test_stream_destroy(other);
 }
 
 static rondo_status with_host_step(rondo_call *call) { return rondo_call_host_step(call, test_host_nothing, NULL); }
@@ -248,5 +247,4 @@ TREE_TEST(test_fw7_a_static_input_that_moved_is_named) {
   assert_explained(&c, RONDO_EXPLAIN_JSON, "\"moved\":{\"times\":2,\"message\":\"static input 0");
   call(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
-  for (int i = 0; i < 2; i++) test_words_free(c.t, others[i]);
 }

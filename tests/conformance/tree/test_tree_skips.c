@@ -349,8 +349,6 @@ TREE_TEST(test_use_after_free_while_recording) {
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
   assert_error(rondo_stream_synchronize(other), RONDO_EXECUTION_FAILED, RONDO_REASON_USE_AFTER_FREE);
   test_gate_destroy(&gate);
-  rondo_kernel_destroy(look);
-  test_stream_destroy(other);
 }
 
 static rondo_status keep_memory(rondo_call *call, odd_work *odd) {
@@ -665,7 +663,6 @@ TREE_TEST(test_calls_while_capturing) {
   assert_words(t, result, expected, WORDS);
   test_graph_destroy(graph);
   rondo_buffer_release(out);
-  test_words_free(t, result);
 }
 
 static rondo_status destroy_tree(rondo_call *call, odd_work *odd) {
