@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
 
-#include "base/slab.h"
 #include "exec/capture/arena_capture.h"
 #include "fault/fault_fake.h"
 #include "memory/arena/arena_recording.h"
@@ -152,10 +151,9 @@ static rondo_status run(fault_point *point) {
   test_allocator_init(&r.allocator);
   r.device = fake_open(&r.allocator.table);
   assert_ok(rondo_stream_create(r.device, NULL, &r.stream));
-  fake_device *fake = fake_of(r.device);
-  fault_fake_begin(point, fake, &r.allocator);
+  fault_fake_begin(point, r.device, &r.allocator);
   const rondo_status status = work(&r);
-  fault_fake_end(point, fake, &r.allocator, status);
+  fault_fake_end(point, r.device, &r.allocator, status);
   undo(&r);
   assert_ok(work(&r));
   undo(&r);
@@ -171,8 +169,3 @@ UNIT_TEST(test_each_driver_call_fails_once) { fault_sweep(run, true, false, 8); 
 UNIT_TEST(test_the_driver_fails_from_some_call_on) { fault_sweep(run, true, true, 10); }
 UNIT_TEST(test_each_allocation_fails_once) { fault_sweep(run, false, false, 100); }
 UNIT_TEST(test_memory_ends_at_some_allocation) { fault_sweep(run, false, true, 100); }
-
-int main(void) {
-  rondo_slab_by_block = true; /* so that each allocation fails once */
-  return test_run_registered();
-}

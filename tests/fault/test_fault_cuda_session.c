@@ -112,7 +112,7 @@ static rondo_status run(const char *device) {
   return rondo_session_destroy_graphs(work.session, "scorer");
 }
 
-/* Errors here are told as well; all is gone all the same. */
+/* Errors that come out here have come out before. The objects are destroyed in any case. */
 static void take_down(void) {
   rondo_status status = rondo_session_destroy(work.session);
   for (size_t i = 0; i < TOGETHER * 2; i++)
@@ -122,23 +122,19 @@ static void take_down(void) {
   (void)status;
 }
 
-static fault_work all = {.run = run,
-                         .take_down = take_down,
-                         .is_wrong = &work.wrong,
-                         .least = 100,
-                         .stride = 5,
-                         .other = "cpu",
-                         .memory = &allocator};
-
-static int load_driver(void **state) {
-  *state = &all;
-  fault_work_begin(&all);
+/* The run took all paths. */
+static void assert_whole(void) {
   const rondo_model_info info = test_model_info(work.session, "scorer");
-  assert_int_equal(info.batched, 3 + 3 + 2); /* all ways were gone */
-  assert_int_equal(info.split, 2);           /* 20 rows, and 1 that goes along */
+  assert_int_equal(info.batched, 3 + 3 + 2);
+  assert_int_equal(info.split, 2); /* the request of 20 rows, and the one of 1 row in the same batch */
   assert_int_equal(info.eager, TOGETHER);
-  take_down();
-  return 0;
 }
 
-int main(void) { return fault_work_main("fault_cuda_session", load_driver); }
+static fault_work tested = {.run = run,
+                            .take_down = take_down,
+                            .assert_whole = assert_whole,
+                            .is_wrong = &work.wrong,
+                            .least = 100,
+                            .stride = 5,
+                            .other = "cpu",
+                            .memory = &allocator};

@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
 
-#include "base/slab.h"
 #include "fault/fault_fake.h"
 #include "support/rondo_test.h"
 
@@ -109,11 +108,10 @@ static void take_down(rig *r) {
 static rondo_status run(fault_point *point) {
   rig r;
   assert_ok(set_up(&r));
-  fake_device *fake = fake_of(r.device);
-  fault_fake_begin(point, fake, &r.allocator);
+  fault_fake_begin(point, r.device, &r.allocator);
   const rondo_status status = do_all(&r);
-  fault_fake_end(point, fake, &r.allocator, status);
-  fake->stalled = false;
+  fault_fake_end(point, r.device, &r.allocator, status);
+  fake_of(r.device)->stalled = false;
   take_down(&r);
   return status;
 }
@@ -122,8 +120,3 @@ UNIT_TEST(test_rc1_each_driver_call_fails_once) { fault_sweep(run, true, false, 
 UNIT_TEST(test_rc1_the_driver_fails_from_some_call_on) { fault_sweep(run, true, true, 20); }
 UNIT_TEST(test_rc1_each_allocation_fails_once) { fault_sweep(run, false, false, 50); }
 UNIT_TEST(test_rc1_memory_ends_at_some_allocation) { fault_sweep(run, false, true, 50); }
-
-int main(void) {
-  rondo_slab_by_block = true; /* so that each allocation fails once */
-  return test_run_registered();
-}

@@ -4,7 +4,6 @@
  * computed is right, and the same tree goes on.
  */
 #include "fault/tree_work.h"
-#include "support/test_effort.h"
 
 enum { LINKS = 8, ROUNDS = 3 };
 
@@ -85,33 +84,17 @@ static void finish(tree_work *w, size_t at) {
   assert_ok(rondo_tree_get_last_call(w->tree, &last));
   assert_int_equal(last.outcome, RONDO_CALL_REPLAYED);
   tree_work_close(w, at);
-  assert_true(test_allocator_is_clean(&w->allocator));
-}
-
-static void begin_failing(tree_work *w, size_t at) {
-  atomic_store(&w->allocator.calls, 0);
-  atomic_store(&w->allocator.fail_at, at);
-}
-
-/* Whether the failing allocation was asked for. */
-static bool end_failing(tree_work *w, size_t at, rondo_status status, size_t *inout_heard) {
-  const bool has_failed = atomic_load(&w->allocator.calls) >= at;
-  atomic_store(&w->allocator.fail_at, 0);
-  if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY)
-    fail_msg("allocation %zu: heard was %s: %s", at, rondo_status_name(status), rondo_last_error()->message);
-  *inout_heard += status != RONDO_OK;
-  return has_failed;
 }
 
 /* Warmed up and recorded; what was not noted for a failure is recorded without. */
-static bool run_first(size_t at, size_t *inout_heard) {
+static bool run_first(size_t at, size_t *inout_errors) {
   static tree_work w;
   tree_work_open(&w, "cpu");
   make_links(&w);
-  begin_failing(&w, at);
+  tree_fail_allocation(&w, at);
   rondo_status status = step(&w);
   if (status == RONDO_OK) status = step(&w);
-  const bool has_failed = end_failing(&w, at, status, inout_heard);
+  const bool has_failed = tree_end_failing(&w, at, status, inout_errors);
   for (int i = 0; i < ROUNDS; i++) assert_ok(step(&w));
   if (!has_failed) assert_int_equal(info_of(&w).warmed_up_paths, 1);
   finish(&w, at);
@@ -119,17 +102,17 @@ static bool run_first(size_t at, size_t *inout_heard) {
 }
 
 /* Recorded one after another, planned again, and recorded with that. */
-static bool run_again(size_t at, size_t *inout_heard) {
+static bool run_again(size_t at, size_t *inout_errors) {
   static tree_work w;
   tree_work_open(&w, "cpu");
   make_links(&w);
   assert_ok(step(&w));
   assert_ok(rondo_tree_reset(w.tree));
   for (int i = 0; i < ROUNDS; i++) assert_ok(step(&w));
-  begin_failing(&w, at);
+  tree_fail_allocation(&w, at);
   rondo_status status = rondo_tree_plan_again(w.tree);
   if (status == RONDO_OK) status = step(&w);
-  const bool has_failed = end_failing(&w, at, status, inout_heard);
+  const bool has_failed = tree_end_failing(&w, at, status, inout_errors);
   assert_ok(rondo_tree_plan_again(w.tree));
   assert_ok(step(&w));
   assert_true(info_of(&w).planned_paths > 0);
@@ -137,13 +120,6 @@ static bool run_again(size_t at, size_t *inout_heard) {
   return has_failed;
 }
 
-static void sweep(bool (*run)(size_t at, size_t *inout_heard)) {
-  size_t at = 1, heard = 0, count = 0;
-  for (; run(at, &heard); at += test_failure_step()) count++;
-  assert_true(count > 100 / test_failure_step());
-  assert_true(heard > 10 / test_failure_step());
-}
+UNIT_TEST(test_tr3_an_allocation_fails_while_a_path_is_first_recorded) { tree_sweep(run_first, 100, 10); }
 
-UNIT_TEST(test_tr3_an_allocation_fails_while_a_path_is_first_recorded) { sweep(run_first); }
-
-UNIT_TEST(test_tr3_an_allocation_fails_while_a_path_is_planned_again) { sweep(run_again); }
+UNIT_TEST(test_tr3_an_allocation_fails_while_a_path_is_planned_again) { tree_sweep(run_again, 100, 10); }

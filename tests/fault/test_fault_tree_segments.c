@@ -8,7 +8,6 @@
 #include <rondo/rondo.h>
 #include <string.h>
 
-#include "base/slab.h"
 #include "fault/fault_fake.h"
 #include "support/rondo_test.h"
 
@@ -226,10 +225,10 @@ static void take_down(rig *r) {
 static rondo_status run(fault_point *point) {
   rig r;
   assert_ok(set_up(&r));
-  fake_device *fake = is_fake ? fake_of(r.device) : NULL;
-  fault_fake_begin(point, fake, &r.allocator);
+  rondo_device *faulty = is_fake ? r.device : NULL;
+  fault_fake_begin(point, faulty, &r.allocator);
   const rondo_status status = do_all(&r);
-  fault_fake_end(point, fake, &r.allocator, status);
+  fault_fake_end(point, faulty, &r.allocator, status);
   take_down(&r);
   return status;
 }
@@ -245,8 +244,4 @@ UNIT_TEST(test_tr15_memory_ends_at_some_allocation) {
 UNIT_TEST(test_tr15_each_driver_call_fails_once) {
   is_fake = true;
   fault_sweep(run, true, false, 15);
-}
-int main(void) {
-  rondo_slab_by_block = true; /* so that each allocation fails once */
-  return test_run_registered();
 }

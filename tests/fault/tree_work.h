@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_effort.h"
 
 enum { TREE_WORDS = 48, TREE_BYTES = 4 * TREE_WORDS, TREE_ROUNDS = 3 };
 
@@ -238,9 +239,38 @@ static inline rondo_status tree_take_down(tree_work *w) {
   return status;
 }
 
-/* The `at`-th failure is over. */
+/* After the failure number `at`. */
 static inline void tree_work_close(tree_work *w, size_t at) {
   if (tree_take_down(w) != RONDO_OK) fail_msg("taking down, failure %zu: %s", at, rondo_last_error()->message);
+  if (!test_allocator_is_clean(&w->allocator)) fail_msg("failure %zu: host memory is left", at);
+}
+
+/* Failing allocations ---------------------------------------------------------------------------------------------- */
+
+/* From here on, allocation `at` (1, 2, ...) fails. */
+static inline void tree_fail_allocation(tree_work *w, size_t at) {
+  atomic_store(&w->allocator.calls, 0);
+  atomic_store(&w->allocator.fail_at, at);
+}
+
+/* From here on, nothing fails. The status of the work must be OK or OUT_OF_MEMORY; errors are counted. Returns whether
+ * the work made allocation `at`. */
+static inline bool tree_end_failing(tree_work *w, size_t at, rondo_status status, size_t *inout_errors) {
+  const bool has_failed = atomic_load(&w->allocator.calls) >= at;
+  atomic_store(&w->allocator.fail_at, 0);
+  if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY)
+    fail_msg("allocation %zu: %s: %s", at, rondo_status_name(status), rondo_last_error()->message);
+  *inout_errors += status != RONDO_OK;
+  return has_failed;
+}
+
+/* Runs the work again and again with the next allocation failing, until it makes fewer allocations than that. Of more
+ * than `least_count` failures, more than `least_errors` must return an error. */
+static inline void tree_sweep(bool (*run)(size_t at, size_t *inout_errors), size_t least_count, size_t least_errors) {
+  size_t errors = 0, count = 0;
+  for (size_t at = 1; run(at, &errors); at += test_failure_step()) count++;
+  assert_true(count > least_count / test_failure_step());
+  assert_true(errors > least_errors / test_failure_step());
 }
 
 #endif
