@@ -94,8 +94,7 @@ static rondo_compiled *compile_runner(test_fixture *t, rondo_program *program, r
                                       rondo_executor *executor) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = share, .share_states_only = true,
                                          .executor = executor, .executor_policy = RONDO_EXECUTOR_ALWAYS};
-  rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
-  return compiled;
+  return test_compile_kept(program, t->device, &options);
 }
 
 static void write_states(rondo_compiled *compiled) {

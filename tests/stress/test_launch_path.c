@@ -135,9 +135,7 @@ static rondo_exec *make_exec(const setup *s, bool wide, bool memory) {
                                      RONDO_ARGS(&one, &one, &word), &node));
   }
   if (memory) assert_ok(rondo_graph_add_free(graph, &node, 1, scratch, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
+  return test_exec_of(graph);
 }
 
 /* With memory of its own, scratch and kept, and host memory that it reads. */
@@ -197,9 +195,7 @@ static rondo_exec *make_drawing(const setup *s) {
   for (int i = 0; i < 3; i++)
     assert_ok(rondo_random_uniform(s->generator, s->streams[0], (float *)(void *)s->words, NODES, 0, 1));
   rondo_graph *graph = test_capture_end(s->streams[0]);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
+  return test_exec_of(graph);
 }
 
 static setup make_setup(void) {

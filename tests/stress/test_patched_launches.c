@@ -35,8 +35,7 @@ static void make_exec(rig *r) {
     assert_ok(
         rondo_graph_add_kernel(graph, NULL, 0, r->combine, (rondo_grid){1, 1, 1}, RONDO_ARGS(&a, &b, &out), &node));
   }
-  r->exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  r->exec = test_exec_of(graph);
   const rondo_patch_input inputs[] = {{.address = r->inputs[0], .bytes = WORDS * 4},
                                       {.address = r->inputs[1], .bytes = WORDS * 4},
                                       {.address = r->outputs[0], .bytes = WORDS * 4}};

@@ -256,8 +256,7 @@ static void check_world(const world *w, uint64_t seed) {
 static void run_graph(maker *m, rondo_stream *const streams[2], uint64_t seed) {
   m->random = seed;
   rondo_graph *graph = make_graph(m);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (int round = 0; round < 4; round++) {
     const uint32_t launches = 2 + test_random_below(&m->random, 6);
     for (uint32_t i = 0; i < launches; i++) {

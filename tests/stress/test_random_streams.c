@@ -134,8 +134,7 @@ static void make_execs(run_state *r) {
     for (int k = 0; k < 4; k++) {
       assert_ok(rondo_graph_add_kernel(graph, &node, k > 0, step, (rondo_grid){1, 0, 0}, RONDO_ARGS(&word), &node));
     }
-    r->execs[i] = test_instantiate(graph);
-    test_graph_destroy(graph);
+    r->execs[i] = test_exec_of(graph);
   }
   rondo_kernel_destroy(step);
 }

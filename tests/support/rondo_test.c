@@ -137,13 +137,12 @@ int test_run_group(const char *name, const struct CMUnitTest *tests, size_t coun
   return is_kept && !close_fresh(device) ? EXIT_FAILURE : failures;
 }
 
-static int setup(void **state, uint32_t workers) {
+static int setup(void **state, rondo_device_options options) {
   test_fixture *fixture = calloc(1, sizeof *fixture);
   if (fixture == NULL) return -1;
   *state = fixture;
   test_allocator_init(&fixture->allocator);
-  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = workers,
-                                        .allocator = &fixture->allocator.table};
+  options.allocator = &fixture->allocator.table;
   assert_ok(rondo_device_open(test_device_name(), &options, &fixture->device));
   assert_ok(rondo_stream_create(fixture->device, NULL, &fixture->stream));
   rondo_device_info info = test_device_info(fixture->device);
@@ -151,8 +150,17 @@ static int setup(void **state, uint32_t workers) {
   return 0;
 }
 
-int test_setup(void **state) { return setup(state, 0); }
-int test_setup_workers(void **state) { return setup(state, 4); }
+static const rondo_device_options usual = {RONDO_DEVICE_OPTIONS_INIT};
+
+int test_setup(void **state) { return setup(state, usual); }
+
+int test_setup_workers(void **state) {
+  return setup(state, (rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .workers = 4});
+}
+
+int test_setup_with(void **state, rondo_device_options options) {
+  return setup(state, test_device_is("cpu") ? options : usual);
+}
 
 int test_teardown(void **state) {
   test_fixture *fixture = *state;
@@ -213,6 +221,12 @@ rondo_executor *test_executor(const test_fixture *fixture, const rondo_executor_
   assert_ok(rondo_executor_create(fixture->device, options, &executor));
   test_leave_kind(TEST_LEFT_EXECUTOR, executor, NULL);
   return executor;
+}
+
+rondo_exec *test_exec_of(rondo_graph *graph) {
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  return exec;
 }
 
 rondo_exec *test_instantiate(rondo_graph *graph) { return test_instantiate_with(graph, NULL); }

@@ -91,6 +91,8 @@ typedef struct test_fixture {
  * that hold a stream. The teardown closes the device, which must succeed, and looks for host memory that is left. */
 int test_setup(void **state);
 int test_setup_workers(void **state);
+/* A setup whose device has these options if it is a CPU device; other devices are opened as by test_setup. */
+int test_setup_with(void **state, rondo_device_options options);
 int test_teardown(void **state);
 #define test_case(function) cmocka_unit_test_setup_teardown(function, test_setup, test_teardown)
 
@@ -109,6 +111,8 @@ rondo_kernel *test_kernel_make(test_fixture *fixture, const rondo_kernel_options
 rondo_recording *test_recording(const test_fixture *fixture, const rondo_recording_options *options);
 rondo_executor *test_executor(const test_fixture *fixture, const rondo_executor_options *options);
 rondo_exec *test_instantiate(rondo_graph *graph);
+/* Instantiates the graph, and destroys it. */
+rondo_exec *test_exec_of(rondo_graph *graph);
 rondo_exec *test_instantiate_with(rondo_graph *graph, const rondo_instantiate_options *options);
 
 /* Leaves another object to the teardown, which destroys it after execs, graphs, events and words. Returns the object.

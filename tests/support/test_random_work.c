@@ -75,9 +75,7 @@ rondo_exec *test_fill_exec(test_fixture *fixture, rondo_generator *generator, fl
   assert_ok(rondo_capture_begin(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_ok(rondo_random_uniform(generator, fixture->stream, values, count, 0, 1));
   rondo_graph *graph = test_capture_end(fixture->stream);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
+  return test_exec_of(graph);
 }
 
 static void draw_cpu(rondo_blocks blocks, void *const *args) {
@@ -176,8 +174,7 @@ void test_step_record(test_fixture *fixture, random_step *step, bool again) {
   draw_step(fixture, step);
   rondo_graph *graph = test_capture_end(fixture->stream);
   rondo_exec_destroy(step->exec);
-  step->exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  step->exec = test_exec_of(graph);
 }
 
 void test_step_launch(test_fixture *fixture, random_step *step, size_t place) {

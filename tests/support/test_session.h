@@ -42,6 +42,10 @@ bool test_request_is_right(const test_request *r);
 rondo_answer test_request_run(rondo_session *session, const char *name, test_request *r, size_t rows,
                               rondo_run_mode mode);
 
+/* What the session does for a request, by its public calls on stream `number`: copies the inputs, launches graph
+ * `index` `launches` times in a row, and reads the result, which must be right. */
+void test_run_by_hand(rondo_session *session, size_t index, size_t number, size_t rows, size_t launches);
+
 /* A thread that runs requests one after the other, or, where it submits, waits for each; every fourth eagerly. */
 typedef struct test_client {
   rondo_session *session;

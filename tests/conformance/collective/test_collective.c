@@ -419,8 +419,7 @@ DEVICE_TEST(test_tr16_branches_may_meet_in_any_order) {
     }
     test_order(t, side, t->stream);
     rondo_graph *graph = test_capture_end(t->stream);
-    execs[i] = test_instantiate(graph);
-    test_graph_destroy(graph);
+    execs[i] = test_exec_of(graph);
     test_stream_destroy(side);
   }
   for (int k = 0; k < 3; k++)

@@ -320,8 +320,7 @@ TEST(test_fresh_memory_is_poisoned) {
   const rondo_fill fill = {.dst = scratch, .value = 1, .element_bytes = 4, .width = 1024};
   assert_ok(rondo_graph_add_fill(graph, &node, 1, &fill, &node));
   assert_ok(rondo_graph_add_free(graph, &node, 1, scratch, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (int i = 0; i < 3; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
     for (int k = 0; k < 4; k++) assert_int_equal(test_word(t, out + k), POISON);

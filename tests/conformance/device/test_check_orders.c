@@ -136,8 +136,7 @@ TEST(test_orders_leave_the_result_of_one_run) {
   const rondo_copy copy = {.dst = host, .src = words, .width = 4}, out = {.dst = &local, .src = kept, .width = 4};
   assert_ok(rondo_graph_add_copy(graph, both, 2, &copy, &node));
   assert_ok(rondo_graph_add_copy(graph, both, 2, &out, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (uint32_t i = 0; i < 5; i++) {
     const uint64_t before = orders_run(t);
     expected = expected * 3 + 1;
@@ -169,8 +168,7 @@ TEST(test_what_cannot_be_taken_back_runs_once) {
   test_add_affine(t, graph, NULL, 0, words, 1, 1);
   test_add_affine(t, graph, NULL, 0, words + 1, 1, 1);
   assert_ok(rondo_graph_add_host(graph, NULL, 0, count_calls, &calls, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(calls, 3);
@@ -184,8 +182,7 @@ TEST(test_one_order_is_no_exploration) {
   rondo_graph *graph = test_graph(t);
   add_step(t, graph, NULL, 0, words, 3, 1);
   add_step(t, graph, NULL, 0, words, 1, 0);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, words), 13);
   assert_int_equal(orders_run(t), 0);
@@ -198,8 +195,7 @@ TEST(test_kernels_that_write_foreign_memory_run_once) {
   rondo_graph *graph = test_graph(t);
   test_add_affine(t, graph, NULL, 0, &words[0], 3, 1);
   test_add_affine(t, graph, NULL, 0, &words[1], 3, 1);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_true(words[0] == 13 && words[1] == 13);
@@ -219,8 +215,7 @@ TEST(test_host_memory_that_copies_of_two_lengths_write) {
   assert_ok(rondo_graph_add_copy(graph, &second, 1, &both, &third));
   add_step(t, graph, NULL, 0, words + 3, 3, 1);
   add_step(t, graph, NULL, 0, words + 3, 5, 1);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_RACE);
   assert_message("'words' (16 B) differs from byte 12 on");
@@ -238,8 +233,7 @@ TEST(test_events_inside_are_recorded) {
   rondo_node node = test_add_affine(t, graph, NULL, 0, words, 3, 1);
   test_add_affine(t, graph, NULL, 0, words + 1, 3, 1);
   assert_ok(rondo_graph_add_event_record(graph, &node, 1, event, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (int i = 0; i < 10; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
     assert_ok(rondo_stream_wait_event(other, event));
@@ -264,8 +258,7 @@ TEST(test_launches_on_several_streams) {
     rondo_graph *graph = test_graph(t);
     test_add_affine(t, graph, NULL, 0, words + 2 * i, 3, 1);
     test_add_affine(t, graph, NULL, 0, words + 2 * i + 1, 3, 1);
-    execs[i] = test_instantiate(graph);
-    test_graph_destroy(graph);
+    execs[i] = test_exec_of(graph);
   }
   for (int k = 0; k < LAUNCHES; k++) {
     for (int i = 0; i < STREAMS; i++) assert_ok(rondo_exec_launch(execs[i], streams[i]));

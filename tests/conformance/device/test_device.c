@@ -193,8 +193,7 @@ TEST(test_an_exec_keeps_its_device_open) {
   rondo_graph *graph = NULL;
   assert_ok(rondo_device_open(test_device_name(), NULL, &device));
   assert_ok(rondo_graph_create(device, NULL, &graph));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_message("1 exec");
   rondo_exec_destroy(exec);

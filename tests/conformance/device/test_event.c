@@ -298,8 +298,7 @@ TEST(test_gx9_a_launch_records_an_event_that_was_destroyed) {
   assert_ok(rondo_stream_wait_event(t->stream, freed));
   rondo_graph *graph = test_graph(t);
   assert_ok(rondo_graph_add_event_record(graph, NULL, 0, named, &record));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   rondo_event_destroy(named);
   rondo_event_destroy(freed);
   test_launch(t, exec);

@@ -100,9 +100,8 @@ TEST(test_fw1_weights) {
 /* "loss" of "x" and the state "w". */
 static rondo_program *make_program(rondo_value *out_loss) {
   static const size_t shape[] = {4};
-  rondo_program *program = NULL;
+  rondo_program *program = test_named_program("small");
   rondo_value x, w, loss;
-  assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "small"}, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 1, &x));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, shape, 1, &w));
   assert_ok(rondo_op_mul(program, x, w, &x));

@@ -58,8 +58,7 @@ TEST(test_a_host_function) {
     rondo_node node = {0};
     assert_ok(rondo_graph_add(inner, NULL, 0, &params, &node));
     rondo_graph *outer = wrap(t, inner, deep != 0);
-    rondo_exec *exec = test_instantiate(outer);
-    test_graph_destroy(outer);
+    rondo_exec *exec = test_exec_of(outer);
     assert_ok(rondo_exec_launch(exec, t->stream));
     assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
     assert_message("host function 'reader'");

@@ -13,9 +13,7 @@ static rondo_graph *step_graph(test_fixture *t, uint32_t *word, uint32_t factor,
 
 static rondo_exec *step_exec(test_fixture *t, uint32_t *word, uint32_t factor, uint32_t term) {
   rondo_graph *graph = step_graph(t, word, factor, term);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
+  return test_exec_of(graph);
 }
 
 TEST(test_gx4_launched_many_times) {
@@ -109,8 +107,7 @@ TEST(test_gx4_an_exec_outlives_its_graph) {
 
 TEST(test_gx4_an_empty_graph_runs) {
   rondo_graph *graph = test_graph(t);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (int i = 0; i < 100; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_exec_upload(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));

@@ -132,8 +132,7 @@ static rondo_compiled *compile(test_fixture *t, rondo_program *program, rondo_ex
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
                                          .executor = executor,       .executor_policy = RONDO_EXECUTOR_ALWAYS,
                                          .staged = staged,           .staged_count = staged_count};
-  rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
-  return compiled;
+  return test_compile_kept(program, t->device, &options);
 }
 
 static void assert_counts(const rondo_executor *executor, const rondo_executor_info *before, uint64_t nodes,

@@ -82,8 +82,7 @@ static void launch(const scene *s, rondo_exec *exec) {
 
 /* Destroys the graph first: an exec keeps what was captured. */
 static void run_twice_from_one(const scene *s, rondo_graph *graph, uint32_t once, uint32_t twice) {
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   set_word(s, 1);
   launch(s, exec);
   assert_int_equal(word(s, 0), once);
@@ -589,8 +588,7 @@ SCENE_TEST(test_gx8_clones_children_and_updates) {
   assert_same_graph(graph, clone);
   assert_ok(rondo_graph_add_child(around, NULL, 0, graph, &first));
   assert_ok(rondo_graph_add_child(around, &first, 1, clone, &second));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   begin(s);
   assert_ok(rondo_exec_launch(exec, s->t->stream));
   assert_foreign(foreign_affine(s->foreign, s->native, 3, 1, s->words));

@@ -205,9 +205,8 @@ TEST(test_fw8_what_cannot_be_measured_is_refused) {
 
 /* w -= rate * gradient of the mean square of (x w). */
 static rondo_program *make_program(void) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_named_program("small");
   rondo_value x, w, rate, zeros, y;
-  assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "small"}, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){2, 3}, 2, &x));
   assert_ok(rondo_program_input(program, "zeros", RONDO_F32, (const size_t[]){2, 4}, 2, &zeros));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, (const size_t[]){3, 4}, 2, &w));
@@ -223,8 +222,7 @@ static rondo_program *make_program(void) {
 static rondo_compiled *compile(test_fixture *t, rondo_record_policy policy) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = policy};
   rondo_program *program = make_program();
-  rondo_compiled *compiled = test_compile(program, t->device, &options);
-  return compiled;
+  return test_compile(program, t->device, &options);
 }
 
 static void write_inputs(rondo_compiled *compiled) {

@@ -353,8 +353,7 @@ TEST(test_a_clone_runs_as_its_original) {
   test_add_affine(t, graph, &first, 1, word, 5, 6);
   assert_ok(rondo_graph_clone(graph, &clone));
   test_graph_destroy(graph);
-  rondo_exec *exec = test_instantiate(clone);
-  test_graph_destroy(clone);
+  rondo_exec *exec = test_exec_of(clone);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 26);
 }

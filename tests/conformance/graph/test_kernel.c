@@ -301,8 +301,7 @@ TEST(test_a_graph_keeps_copies_of_arguments) {
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   launch_mixed(t, t->stream, out);
   rondo_graph *graph = test_capture_end(t->stream);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_words(t, out, mixed_expected, 8);
 }
@@ -323,8 +322,7 @@ TEST(test_a_kernel_may_be_destroyed_while_it_is_used) {
   rondo_kernel_destroy(kernel);
   test_gate_open(gate);
   assert_int_equal(test_word(t, word), 1);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 2);
 }

@@ -57,8 +57,7 @@ static void run(test_fixture *t, way how, const rondo_node_params *params) {
   } else {
     rondo_graph *graph = graph_of(t, how, params);
     if (how == NESTED) graph = nest(t, graph);
-    rondo_exec *exec = test_instantiate(graph);
-    test_graph_destroy(graph);
+    rondo_exec *exec = test_exec_of(graph);
     assert_ok(rondo_exec_launch(exec, t->stream));
     rondo_exec_destroy(exec);
   }

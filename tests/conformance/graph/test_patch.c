@@ -112,8 +112,7 @@ TEST(test_tr6_every_launch_reads_its_own_inputs) {
   uint32_t *a[PLACES], *b[PLACES], *out = test_words(t, WORDS);
   for (uint32_t i = 0; i < PLACES; i++) a[i] = make_buffer(t, i), b[i] = make_buffer(t, 10 + i);
   rondo_graph *graph = make_work(t, a[0], b[0], out);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   rondo_patch_set *set = make_loose_set(exec, (rondo_patch_input[]){input_of("a", a[0]), input_of("b", b[0])}, 2);
   const rondo_patch_input_info of_a = info_of(set, 0), of_b = info_of(set, 1);
   assert_true(of_a.sites == 2 && of_a.nodes == 2 && of_a.is_patchable && !of_a.is_written);

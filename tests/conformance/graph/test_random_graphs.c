@@ -197,8 +197,7 @@ TEST(test_tr13_destroyed_generators) {
   rondo_graph *graph = record_fill(t, generator, draw_at(&d, 2));
   fill(generator, t->stream, draw_at(&d, 0));
   rondo_generator_destroy(generator);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (uint64_t i = 0; i < 2; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
     copy_floats(t->stream, draw_at(&d, 1), draw_at(&d, 2));
@@ -302,8 +301,7 @@ TEST(test_tr13_child_graphs) {
   test_graph_destroy(inner);
   assert_state(generator, 6, 0);
 
-  rondo_exec *exec = test_instantiate(outer);
-  test_graph_destroy(outer);
+  rondo_exec *exec = test_exec_of(outer);
   static const size_t order[] = {4, 0, 1, 2, 3, 5, 6}; /* buffers, as a plain run draws them */
   for (uint64_t launch = 0; launch < 3; launch++) {
     assert_ok(rondo_exec_launch(exec, t->stream));

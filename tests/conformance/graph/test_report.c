@@ -468,9 +468,8 @@ DEVICE_TEST(test_gx7_reports_survive_a_lack_of_memory) {
 
 static rondo_compiled *compile(test_fixture *t, bool eager) {
   static const size_t shape[] = {4, 8}, weights_shape[] = {8, 16};
-  rondo_program *program = NULL;
+  rondo_program *program = test_named_program("net");
   rondo_value x, weights, y, z;
-  assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "net"}, &program));
   assert_ok(rondo_program_input(program, "picture", RONDO_F32, shape, 2, &x));
   assert_ok(rondo_program_state(program, "weights", RONDO_F32, weights_shape, 2, &weights));
   assert_ok(rondo_op_matmul(program, x, weights, (rondo_value){0}, &y));
@@ -478,8 +477,7 @@ static rondo_compiled *compile(test_fixture *t, bool eager) {
   assert_ok(rondo_program_output(program, "verdict", z));
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
                                          .record = eager ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
-  rondo_compiled *compiled = test_compile(program, t->device, &options);
-  return compiled;
+  return test_compile(program, t->device, &options);
 }
 
 TEST(test_gx7_a_compiled_program_has_a_page) {

@@ -309,8 +309,7 @@ TEST(test_gm15_trim_gives_unused_memory_back) {
   rondo_graph *graph = test_graph(t);
   const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
   test_add_set(t, graph, kept.node, kept.words, WORDS, 8);
-  rondo_exec *keeper = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *keeper = test_exec_of(graph);
   assert_ok(rondo_exec_launch(keeper, t->stream));
   assert_ok(rondo_exec_launch(exec, t->stream));
   const uint64_t held = test_memory_statistics(t).graph_reserved;

@@ -20,9 +20,7 @@ static rondo_exec *make_reader(test_fixture *t, uint32_t *out, uint32_t value) {
   assert_ok(rondo_graph_add_copy(graph, &node, 1, &copy, &node));
   node = test_add_set(t, graph, node, memory.words, WORDS, value);
   test_add_free(graph, node, memory.words);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
+  return test_exec_of(graph);
 }
 
 /* GM-2: contents do not last past the free: the pages are the next graph's of the stream by then, and what that wrote
@@ -96,8 +94,7 @@ TEST_WORKERS(test_gm9_relatives_wait_for_a_free_on_another_stream) {
   last = test_add_set(t, graph, last, memory.words, WORDS, 7);
   last = test_add_read(t, graph, last, memory.words, out + WORDS, WORDS);
   test_add_free(graph, last, memory.words);
-  rondo_exec *frees = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *frees = test_exec_of(graph);
   for (int round = 0; round < 2; round++) {
     test_gate gate;
     test_gate_init(&gate);
@@ -135,8 +132,7 @@ TEST(test_gm13_what_maps_again) {
   assert_int_equal(remaps_of(t), 0);
   rondo_graph *graph = test_graph(t);
   const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
-  rondo_exec *keeper = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *keeper = test_exec_of(graph);
   for (int i = 0; i < 3; i++) {
     assert_ok(rondo_exec_launch(keeper, t->stream));
     assert_ok(rondo_exec_launch(exec, t->stream));

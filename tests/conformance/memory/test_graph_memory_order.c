@@ -25,8 +25,7 @@ static producer make_producer(test_fixture *t, uint32_t value, rondo_event *writ
   assert_ok(rondo_graph_add_kernel(graph, &node, 1, test_kernel(t, TEST_KERNEL_SET), (rondo_grid){WORDS, 0, 0},
                                    RONDO_ARGS(&value, &self.dptr), &node));
   if (written != NULL) assert_ok(rondo_graph_add_event_record(graph, &node, 1, written, &node));
-  self.exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  self.exec = test_exec_of(graph);
   return self;
 }
 
@@ -50,9 +49,7 @@ static rondo_exec *make_consumer(test_fixture *t, uint32_t *dptr, uint32_t *out,
   assert_ok(rondo_graph_add_kernel(graph, waits, count, test_kernel(t, TEST_KERNEL_COMBINE), (rondo_grid){WORDS, 0, 0},
                                    RONDO_ARGS(&dptr, &dptr, &out), &node));
   assert_ok(rondo_graph_add_free(graph, &node, 1, dptr, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
+  return test_exec_of(graph);
 }
 
 TEST(test_gm8_ordered_by_one_stream) {
@@ -129,8 +126,7 @@ TEST(test_gm8_a_captured_consumer) {
                          RONDO_ARGS(&made.dptr, &made.dptr, &out)));
   assert_ok(rondo_free_async(t->stream, made.dptr));
   rondo_graph *graph = test_capture_end(t->stream);
-  rondo_exec *consumer = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *consumer = test_exec_of(graph);
   for (int i = 0; i < ROUNDS; i++) {
     assert_ok(rondo_exec_launch(made.exec, t->stream));
     assert_ok(rondo_exec_launch(consumer, t->stream));

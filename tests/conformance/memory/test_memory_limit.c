@@ -16,14 +16,7 @@ enum { MIB = 1 << 20, LIMIT = 16 * MIB };
 
 /* A fixture with a device of its own, which has the limit. */
 static int set_up(void **state) {
-  if (test_setup(state) != 0) return -1;
-  test_fixture *t = *state;
-  if (!test_device_is("cpu")) return 0;
-  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &t->allocator.table,
-                                        .memory_limit_bytes = LIMIT};
-  if (rondo_stream_destroy(t->stream) != RONDO_OK || rondo_device_close(t->device) != RONDO_OK) return -1;
-  if (rondo_device_open(test_device_name(), &options, &t->device) != RONDO_OK) return -1;
-  return rondo_stream_create(t->device, NULL, &t->stream) == RONDO_OK ? 0 : -1;
+  return test_setup_with(state, (rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .memory_limit_bytes = LIMIT});
 }
 
 static void *take(test_fixture *t, rondo_pool *pool, size_t bytes, const char *name) {
@@ -38,17 +31,25 @@ static void refuse_at_once(test_fixture *t, size_t bytes) {
   assert_null(address);
 }
 
-/* alloc -> fill -> free, or without the free. */
-static rondo_exec *make_exec(test_fixture *t, size_t bytes, const char *name, bool keeps, void **out_address) {
+/* alloc -> fill of the first `words` words -> free, or without the free. */
+static rondo_exec *make_filling(test_fixture *t, size_t bytes, size_t words, const char *name, bool keeps,
+                                void **out_address) {
   rondo_graph *graph = test_graph(t);
   rondo_node node;
   assert_ok(rondo_graph_add_alloc(graph, NULL, 0, bytes, name, out_address, &node));
-  const rondo_fill fill = {.dst = *out_address, .value = 5, .element_bytes = 4, .width = bytes / 4};
+  const rondo_fill fill = {.dst = *out_address, .value = 5, .element_bytes = 4, .width = words};
   assert_ok(rondo_graph_add_fill(graph, &node, 1, &fill, &node));
   if (!keeps) assert_ok(rondo_graph_add_free(graph, &node, 1, *out_address, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
+  return test_exec_of(graph);
+}
+
+static rondo_exec *make_exec(test_fixture *t, size_t bytes, const char *name, bool keeps, void **out_address) {
+  return make_filling(t, bytes, bytes / 4, name, keeps, out_address);
+}
+
+/* Touches one page only, so that it is fast. */
+static rondo_exec *make_large(test_fixture *t, size_t bytes, const char *name, bool keeps, void **out_address) {
+  return make_filling(t, bytes, 1, name, keeps, out_address);
 }
 
 #define LIMIT_TEST(name) TEST_DEFINE(name, test_fixture *t, set_up, test_teardown)
@@ -134,19 +135,6 @@ LIMIT_TEST(test_launches_and_uploads_that_find_no_memory) {
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_free(t->device, test_allocate(t, 8 * MIB, "what the graphs had")));
   assert_ok(rondo_free(t->device, test_allocate(t, 16 * MIB, "all")));
-}
-
-/* A graph that allocates `bytes`, writes the first word and leaves them, or, with a free node, frees them. */
-static rondo_exec *make_large(test_fixture *t, size_t bytes, const char *name, bool keeps, void **out_address) {
-  rondo_graph *graph = test_graph(t);
-  rondo_node node;
-  assert_ok(rondo_graph_add_alloc(graph, NULL, 0, bytes, name, out_address, &node));
-  const rondo_fill fill = {.dst = *out_address, .value = 5, .element_bytes = 4, .width = 1};
-  assert_ok(rondo_graph_add_fill(graph, &node, 1, &fill, &node));
-  if (!keeps) assert_ok(rondo_graph_add_free(graph, &node, 1, *out_address, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
 }
 
 static size_t three_quarters(test_fixture *t) {

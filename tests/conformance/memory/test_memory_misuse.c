@@ -186,8 +186,7 @@ TEST(test_gm18_m6_free_nodes_here_and_there) {
   assert_node_count(other, 0);
   assert_ok(rondo_graph_remove(owner, own));
   assert_ok(rondo_graph_add_free(other, NULL, 0, memory, &outside));
-  rondo_exec *frees = test_instantiate(other);
-  test_graph_destroy(other);
+  rondo_exec *frees = test_exec_of(other);
   assert_fails(rondo_graph_add_free(owner, &nodes[1], 1, memory, &node), RONDO_INVALID_ARGUMENT); /* the exec's */
   rondo_exec_destroy(frees);
   assert_ok(rondo_graph_add_free(owner, &nodes[1], 1, memory, &own));

@@ -103,12 +103,9 @@ static void build(rondo_program *program, variant how) {
 }
 
 static rondo_compiled *compile(rondo_device *device, variant how) {
-  rondo_program *program = NULL;
-  assert_ok(
-      rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "checkpointed"}, &program));
+  rondo_program *program = test_named_program("checkpointed");
   build(program, how);
-  rondo_compiled *compiled = test_compile(program, device, NULL);
-  return compiled;
+  return test_compile(program, device, NULL);
 }
 
 static rondo_weights *gather(rondo_compiled *compiled, uint32_t step) {

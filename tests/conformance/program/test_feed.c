@@ -15,11 +15,8 @@ static const rondo_value none = {0};
 
 /* y = tanh(tanh(x) w) + mask, and z = softmax(x), which may run at the same time. */
 static rondo_program *make_program(void) {
-  rondo_program *program = NULL;
-  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "fed"};
+  rondo_program *program = test_named_program("fed");
   rondo_value x, mask, w, y, z;
-  assert_ok(rondo_program_create(&options, &program));
-  test_leave_kind(TEST_LEFT_PROGRAM, program, NULL);
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){ROWS, WIDTH}, 2, &x));
   assert_ok(rondo_program_input(program, "mask", RONDO_F32, (const size_t[]){ROWS, WIDTH}, 2, &mask));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, (const size_t[]){WIDTH, WIDTH}, 2, &w));
@@ -98,14 +95,6 @@ static void assert_result(rondo_compiled *compiled, int number) {
   assert_memory_equal(&got, &results[number], sizeof got);
 }
 
-static rondo_compiled_value value_of(const rondo_compiled *compiled, const char *name) {
-  for (size_t i = 0;; i++) {
-    rondo_compiled_value value = {.struct_size = sizeof value};
-    assert_ok(rondo_compiled_get_value(compiled, i, &value));
-    if (strcmp(value.name, name) == 0) return value;
-  }
-}
-
 /* Ways ------------------------------------------------------------------------------------------------------------- */
 
 static const rondo_staging ways[][3] = {
@@ -165,12 +154,12 @@ TEST(test_fw3_the_copies_are_nodes_of_the_graph) {
   size_t count = MOST_NODES, from = 0, to = 0, records = 0;
   rondo_compiled *compiled = compile(t, RONDO_STAGING_HOST, RONDO_STAGING_DEVICE, RONDO_STAGING_HOST);
   const rondo_graph *graph = rondo_compiled_graph(compiled);
-  const rondo_compiled_value x = value_of(compiled, "x"), mask = value_of(compiled, "mask"),
-                             y = value_of(compiled, "y");
+  const rondo_compiled_value x = test_compiled_value(compiled, 0, "x"), y = test_compiled_value(compiled, 0, "y");
+  const rondo_compiled_value mask = test_compiled_value(compiled, 0, "mask");
   assert_int_equal(x.staging, RONDO_STAGING_HOST);
   assert_int_equal(mask.staging, RONDO_STAGING_DEVICE);
   assert_int_equal(y.staging, RONDO_STAGING_HOST);
-  assert_int_equal(value_of(compiled, "z").staging, RONDO_STAGING_SLOT);
+  assert_int_equal(test_compiled_value(compiled, 0, "z").staging, RONDO_STAGING_SLOT);
   assert_ok(rondo_graph_nodes(graph, nodes, &count));
   assert_true(count <= MOST_NODES);
   for (size_t i = 0; i < count; i++) {

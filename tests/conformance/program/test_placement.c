@@ -39,30 +39,17 @@ typedef struct network {
   rondo_value table, ids, looked_up, hidden, joined, score;
 } network;
 
-static rondo_program *make_program(void) {
-  rondo_program *program = NULL;
-  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "net"};
-  assert_ok(rondo_program_create(&options, &program));
-  return program;
-}
-
-static rondo_value make_value(rondo_program *program, char kind, const char *name, size_t m, size_t n) {
-  const size_t shape[] = {m, n};
-  rondo_value value;
-  assert_ok(kind == 's' ? rondo_program_state(program, name, RONDO_F32, shape, 2, &value)
-                        : rondo_program_input(program, name, RONDO_F32, shape, 2, &value));
-  return value;
-}
+static rondo_program *make_program(void) { return test_named_program("net"); }
 
 /* score = tanh(concat(relu(x w), table[ids])) v */
 static network make_network(size_t rows) {
   network n = {.program = make_program()};
   rondo_value product, active;
-  const rondo_value x = make_value(n.program, 'i', "x", rows, FEATURES);
+  const rondo_value x = test_value(n.program, 'i', "x", rows, FEATURES);
   assert_ok(rondo_program_input(n.program, "ids", RONDO_I32, &rows, 1, &n.ids));
-  const rondo_value w = make_value(n.program, 's', "w", FEATURES, WIDTH);
-  n.table = make_value(n.program, 's', "table", IDS, WIDTH);
-  const rondo_value v = make_value(n.program, 's', "v", 2 * WIDTH, CLASSES);
+  const rondo_value w = test_value(n.program, 's', "w", FEATURES, WIDTH);
+  n.table = test_value(n.program, 's', "table", IDS, WIDTH);
+  const rondo_value v = test_value(n.program, 's', "v", 2 * WIDTH, CLASSES);
   assert_ok(rondo_op_matmul(n.program, x, w, none, &product));
   assert_ok(rondo_op_relu(n.program, product, &n.hidden));
   assert_ok(rondo_op_embedding(n.program, n.table, n.ids, &n.looked_up));
@@ -241,8 +228,8 @@ TEST(test_se12_what_reads_no_state_follows_its_inputs) {
   rondo_program *program = make_program();
   rondo_value ids, looked_up, flat, sum, y;
   const size_t shape[] = {ROWS, 2}, flat_shape[] = {ROWS, 2 * WIDTH};
-  const rondo_value table = make_value(program, 's', "table", IDS, WIDTH);
-  const rondo_value w = make_value(program, 's', "w", 2 * WIDTH, CLASSES);
+  const rondo_value table = test_value(program, 's', "table", IDS, WIDTH);
+  const rondo_value w = test_value(program, 's', "w", 2 * WIDTH, CLASSES);
   assert_ok(rondo_program_input(program, "ids", RONDO_I32, shape, 2, &ids));
   assert_ok(rondo_op_embedding(program, table, ids, &looked_up));
   assert_ok(rondo_op_reshape(program, looked_up, flat_shape, 2, &flat));
@@ -265,9 +252,9 @@ TEST(test_se12_what_reads_no_state_follows_its_inputs) {
 static rondo_program *make_chain(rondo_value products[4]) {
   static const char *const names[] = {"a", "b", "c", "d"};
   rondo_program *program = make_program();
-  rondo_value y = make_value(program, 'i', "x", ROWS, WIDTH);
+  rondo_value y = test_value(program, 'i', "x", ROWS, WIDTH);
   for (int i = 0; i < 4; i++) {
-    assert_ok(rondo_op_matmul(program, y, make_value(program, 's', names[i], WIDTH, WIDTH), none, &products[i]));
+    assert_ok(rondo_op_matmul(program, y, test_value(program, 's', names[i], WIDTH, WIDTH), none, &products[i]));
     assert_ok(rondo_op_tanh(program, products[i], &y));
   }
   assert_ok(rondo_program_output(program, "y", y));
@@ -363,9 +350,9 @@ TEST(test_se12_a_state_is_read_elsewhere_as_it_was) {
   for (int is_divided = 0; is_divided < 2; is_divided++) {
     rondo_program *program = make_program();
     rondo_value first, second, loss, rate;
-    const rondo_value x = make_value(program, 'i', "x", ROWS, WIDTH);
-    const rondo_value wanted = make_value(program, 'i', "wanted", ROWS, WIDTH);
-    const rondo_value w = make_value(program, 's', "w", WIDTH, WIDTH);
+    const rondo_value x = test_value(program, 'i', "x", ROWS, WIDTH);
+    const rondo_value wanted = test_value(program, 'i', "wanted", ROWS, WIDTH);
+    const rondo_value w = test_value(program, 's', "w", WIDTH, WIDTH);
     assert_ok(rondo_op_matmul(program, x, w, none, &first));
     assert_ok(rondo_op_matmul(program, first, w, none, &second));
     assert_ok(rondo_op_mse(program, second, wanted, RONDO_COMBINE_MEAN, &loss));
@@ -411,7 +398,7 @@ TEST(test_se12_gradients_go_where_their_operation_was_placed) {
   rondo_program *program = make_program();
   rondo_value here, there, sum, gradient;
   size_t operators = 0;
-  const rondo_value x = make_value(program, 's', "x", ROWS, WIDTH);
+  const rondo_value x = test_value(program, 's', "x", ROWS, WIDTH);
   assert_ok(rondo_op_tanh(program, x, &here));
   assert_ok(rondo_op_tanh(program, x, &there));
   assert_ok(rondo_op_mul(program, here, there, &sum));
@@ -496,7 +483,7 @@ static rondo_program *make_sandwich(const rondo_program_options *options, const 
   rondo_program *program = NULL;
   rondo_value y;
   assert_ok(rondo_program_create(options, &program));
-  const rondo_value x = make_value(program, 'i', "x", WIDTH, WIDTH), s = make_value(program, 's', state, WIDTH, WIDTH);
+  const rondo_value x = test_value(program, 'i', "x", WIDTH, WIDTH), s = test_value(program, 's', state, WIDTH, WIDTH);
   assert_ok(rondo_op_matmul(program, x, s, none, &y));
   assert_ok(rondo_program_place(program, y, 0));
   assert_ok(rondo_op_tanh(program, y, &y));

@@ -264,8 +264,7 @@ static rondo_compiled *compile_known(rondo_device *device) {
   assert_ok(rondo_op_silu(program, z, &z));
   assert_ok(rondo_op_mul(program, z, y, &z));
   assert_ok(rondo_program_output(program, "z", z));
-  rondo_compiled *compiled = test_compile(program, device, NULL);
-  return compiled;
+  return test_compile(program, device, NULL);
 }
 
 static void assert_is_one_kernel(const rondo_compiled *compiled, const char *name) {

@@ -8,12 +8,7 @@
 #include "support/rondo_test.h"
 #include "support/test_program.h"
 
-static rondo_program *make_program(void) {
-  rondo_program *program = NULL;
-  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "small"};
-  assert_ok(rondo_program_create(&options, &program));
-  return program;
-}
+static rondo_program *make_program(void) { return test_named_program("small"); }
 
 static rondo_compiled *compile(test_fixture *t, rondo_program *program) {
   rondo_compiled *compiled = NULL;
@@ -21,21 +16,13 @@ static rondo_compiled *compile(test_fixture *t, rondo_program *program) {
   return compiled;
 }
 
-static rondo_value make_value(rondo_program *program, char kind, const char *name, size_t m, size_t n) {
-  const size_t shape[] = {m, n};
-  rondo_value value;
-  assert_ok(kind == 's' ? rondo_program_state(program, name, RONDO_F32, shape, 2, &value)
-                        : rondo_program_input(program, name, RONDO_F32, shape, 2, &value));
-  return value;
-}
-
 static const rondo_value none = {0};
 
 /* y = tanh(x w), also "x w" itself when asked. */
 static rondo_program *make_layer(void) {
   rondo_program *program = make_program();
-  const rondo_value x = make_value(program, 'i', "x", 2, 3);
-  const rondo_value w = make_value(program, 's', "w", 3, 4);
+  const rondo_value x = test_value(program, 'i', "x", 2, 3);
+  const rondo_value w = test_value(program, 's', "w", 3, 4);
   rondo_value product, y;
   assert_ok(rondo_op_matmul(program, x, w, none, &product));
   assert_ok(rondo_op_tanh(program, product, &y));
@@ -146,8 +133,8 @@ TEST(test_fw1_addresses_are_fixed_and_told) {
 /* The warm-up runs the updates; nothing of that may be left. */
 TEST(test_fw1_the_warm_up_leaves_no_trace) {
   rondo_program *program = make_program();
-  const rondo_value w = make_value(program, 's', "w", 1, 3);
-  const rondo_value x = make_value(program, 'i', "x", 3, 1);
+  const rondo_value w = test_value(program, 's', "w", 1, 3);
+  const rondo_value x = test_value(program, 'i', "x", 3, 1);
   rondo_value rate, momentum, y;
   assert_ok(rondo_program_cell(program, "rate", 0.5f, &rate));
   assert_ok(rondo_program_cell(program, "momentum", 0.25f, &momentum));
@@ -180,7 +167,7 @@ TEST(test_fw1_the_warm_up_leaves_no_trace) {
 /* An output sees the state as it was before the run, wherever the optimizer was added. */
 TEST(test_fw4_updates_come_last) {
   rondo_program *program = make_program();
-  const rondo_value w = make_value(program, 's', "w", 1, 1);
+  const rondo_value w = test_value(program, 's', "w", 1, 1);
   const size_t square[] = {1, 1};
   rondo_value rate, loss, after;
   assert_ok(rondo_program_cell(program, "rate", 1, &rate));
@@ -210,7 +197,7 @@ TEST(test_fw4_reshaped_states_are_those_of_the_run) {
   const size_t one[] = {1}, cube[] = {2, 1, 3}, row[] = {6};
   const float start[6] = {1, -2, 3, 0.5f, 4, -5}, rate_before = 1, rate_after = 2;
   rondo_program *program = make_program();
-  const rondo_value w = make_value(program, 's', "w", 2, 3);
+  const rondo_value w = test_value(program, 's', "w", 2, 3);
   rondo_value rate, shaped, flat, cell, loss;
   assert_ok(rondo_program_cell(program, "rate", rate_before, &rate));
   assert_ok(rondo_op_reshape(program, w, cube, 3, &shaped));
@@ -246,7 +233,7 @@ TEST(test_fw4_reshaped_states_are_those_of_the_run) {
 TEST(test_fw1_dead_operators_are_dropped) {
   rondo_program *program = make_layer();
   rondo_compiled *lean = compile(t, program);
-  const rondo_value x = make_value(program, 'i', "more", 5, 7);
+  const rondo_value x = test_value(program, 'i', "more", 5, 7);
   rondo_value dead;
   assert_ok(rondo_op_tanh(program, x, &dead));
   assert_ok(rondo_op_softmax(program, dead, &dead));
@@ -271,7 +258,7 @@ TEST(test_fw1_dead_operators_are_dropped) {
 /* A long chain needs memory for two of its values, not for all. */
 TEST(test_fw1_the_arena_is_shared_by_values_that_do_not_meet) {
   rondo_program *program = make_program();
-  rondo_value x = make_value(program, 'i', "x", 64, 64);
+  rondo_value x = test_value(program, 'i', "x", 64, 64);
   for (int i = 0; i < 40; i++) assert_ok(rondo_op_tanh(program, x, &x));
   assert_ok(rondo_program_output(program, "y", x));
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .fusion = RONDO_FUSION_NEVER};
@@ -338,8 +325,8 @@ TEST(test_fw1_large_writes) {
   enum { ROWS = 700, COLUMNS = 1000 };
   static float values[ROWS * COLUMNS], back[ROWS * COLUMNS];
   rondo_program *program = make_program();
-  const rondo_value w = make_value(program, 's', "w", ROWS, COLUMNS);
-  const rondo_value x = make_value(program, 'i', "x", 1, 3);
+  const rondo_value w = test_value(program, 's', "w", ROWS, COLUMNS);
+  const rondo_value x = test_value(program, 'i', "x", 1, 3);
   assert_ok(rondo_program_output(program, "same", x));
   assert_ok(rondo_program_output(program, "all", w));
   rondo_compiled *compiled = compile(t, program);
@@ -412,7 +399,7 @@ TEST(test_fw1_what_cannot_be_compiled_is_refused) {
   assert_fails(rondo_compile(program, t->device, NULL, &compiled), RONDO_INVALID_ARGUMENT);
   assert_message("no output");
   assert_null(compiled);
-  const rondo_value x = make_value(program, 'i', "x", 2, 2);
+  const rondo_value x = test_value(program, 'i', "x", 2, 2);
   assert_fails(rondo_compile(program, t->device, NULL, &compiled), RONDO_INVALID_ARGUMENT);
   assert_invalid(rondo_compile(NULL, t->device, NULL, &compiled), RONDO_REASON_NULL_ARGUMENT);
   assert_invalid(rondo_compile(program, NULL, NULL, &compiled), RONDO_REASON_NULL_ARGUMENT);
@@ -444,7 +431,7 @@ static rondo_compiled *compile_lookup(test_fixture *t) {
   rondo_program *program = make_program();
   const size_t count[] = {3};
   rondo_value tokens, labels, rows, loss;
-  const rondo_value table = make_value(program, 's', "table", 5, 2);
+  const rondo_value table = test_value(program, 's', "table", 5, 2);
   assert_ok(rondo_program_input(program, "tokens", RONDO_I32, count, 1, &tokens));
   assert_ok(rondo_program_input(program, "labels", RONDO_I32, count, 1, &labels));
   assert_ok(rondo_op_embedding(program, table, tokens, &rows));

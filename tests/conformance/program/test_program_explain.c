@@ -17,10 +17,8 @@ static const rondo_value none = {0};
 
 /* tanh(x w) and softmax(x v), which depend on nothing of each other, and their sum. */
 static rondo_compiled *compile(test_fixture *t, const rondo_compile_options *options) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_named_program("odd \"name\"\n\xff");
   rondo_value x, w, v, a, b;
-  assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "odd \"name\"\n\xff"},
-                                 &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){8, 16}, 2, &x));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, (const size_t[]){16, 16}, 2, &w));
   assert_ok(rondo_program_state(program, "v", RONDO_F32, (const size_t[]){16, 16}, 2, &v));
@@ -30,8 +28,7 @@ static rondo_compiled *compile(test_fixture *t, const rondo_compile_options *opt
   assert_ok(rondo_op_softmax(program, b, &b));
   assert_ok(rondo_op_add(program, a, b, &a));
   assert_ok(rondo_program_output(program, "y", a));
-  rondo_compiled *compiled = test_compile(program, t->device, options);
-  return compiled;
+  return test_compile(program, t->device, options);
 }
 
 static json_t *explain(const rondo_compiled *compiled) {

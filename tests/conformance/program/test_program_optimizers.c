@@ -57,8 +57,7 @@ static rondo_compiled *compile_setting(test_fixture *t, const setting *s, bool e
   add_optimizer(program, loss, s);
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
                                          .record = eager ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
-  rondo_compiled *compiled = test_compile(program, t->device, &options);
-  return compiled;
+  return test_compile(program, t->device, &options);
 }
 
 /* The gradient of run i. */
@@ -326,8 +325,7 @@ static rondo_compiled *compile_fixed_norm(test_fixture *t, const setting *s) {
   assert_ok(rondo_op_sum(program, y, NULL, 0, false, &loss));
   assert_ok(rondo_program_output(program, "loss", loss));
   add_optimizer(program, loss, s);
-  rondo_compiled *compiled = test_compile(program, t->device, NULL);
-  return compiled;
+  return test_compile(program, t->device, NULL);
 }
 
 TEST(test_fw4_states_without_a_gradient_are_left) {

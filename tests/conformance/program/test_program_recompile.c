@@ -20,10 +20,8 @@ typedef struct shape_of_step {
 
 /* A layer of so many rows and its training, perhaps with another tanh and a softmax next to it. */
 static rondo_program *make_program(shape_of_step shape) {
-  rondo_program *program = NULL;
-  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "step"};
+  rondo_program *program = test_named_program("step");
   rondo_value x, labels, w, y, loss, rate, side;
-  assert_ok(rondo_program_create(&options, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){shape.rows, WIDTH}, 2, &x));
   assert_ok(rondo_program_input(program, "labels", RONDO_I32, &shape.rows, 1, &labels));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, (const size_t[]){WIDTH, CLASSES}, 2, &w));

@@ -253,8 +253,7 @@ static rondo_compiled *compile_mixture(test_fixture *t, rondo_type type) {
   assert_ok(rondo_program_gradients(program, loss, &x, 1, &gradient));
   assert_ok(rondo_program_output(program, "loss", loss));
   assert_ok(rondo_program_output(program, "dx", gradient));
-  rondo_compiled *compiled = test_compile(program, t->device, NULL);
-  return compiled;
+  return test_compile(program, t->device, NULL);
 }
 
 TEST(test_gradients_are_those_of_finite_differences) {

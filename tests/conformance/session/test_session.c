@@ -164,30 +164,6 @@ TEST(test_se1_no_stream_is_taken_in_capture_mode) {
 
 /* SE-6, SE-7 ------------------------------------------------------------------------------------------------------ */
 
-/* The user's own copies, by the map, a launch, and the result: what sessions do, step by step. */
-static void run_by_hand(test_fixture *t, rondo_session *session, size_t index, size_t number, size_t rows) {
-  static test_request r;
-  rondo_stream *stream = NULL;
-  const void *result = NULL;
-  test_request_fill(&r, rows, 100 * index + number);
-  (void)t;
-  assert_ok(rondo_session_acquire_stream(session, "scorer", number, &stream));
-  for (size_t i = 0; i < 2; i++) {
-    rondo_input_copy copy;
-    rondo_model_value value = {.struct_size = sizeof value};
-    assert_ok(rondo_session_get_input_copy(session, "scorer", index, number, i, &copy));
-    assert_ok(rondo_session_get_input(session, "scorer", i, &value));
-    assert_int_equal(copy.copy.width, rows * value.row_bytes);
-    assert_ok(rondo_copy_async(stream, copy.copy.dst, r.inputs[i], copy.copy.width));
-  }
-  assert_ok(rondo_session_launch(session, "scorer", index, number));
-  assert_ok(rondo_stream_synchronize(stream));
-  assert_ok(rondo_session_get_result(session, "scorer", number, 0, &result));
-  memcpy(r.y, result, rows * TEST_SCORES * sizeof(float));
-  assert_true(test_request_is_right(&r));
-  assert_ok(rondo_session_release_stream(session, number));
-}
-
 TEST(test_se6_any_graph_on_any_stream_by_hand) {
   rondo_session *session = open_session(t, 3);
   test_scorer_add(session, "scorer", (rondo_model_options){0});
@@ -197,7 +173,7 @@ TEST(test_se6_any_graph_on_any_stream_by_hand) {
   const uint32_t before = (uint32_t)test_statistics(t).launches;
   test_scorer_capture(session, "scorer", sizes, 2);
   for (size_t index = 0; index < 2; index++)
-    for (size_t number = 0; number < 3; number++) run_by_hand(t, session, index, number, sizes[index]);
+    for (size_t number = 0; number < 3; number++) test_run_by_hand(session, index, number, sizes[index], 1);
   assert_true(test_statistics(t).launches >= before + 6);
   for (size_t index = 0; index < 2; index++) {
     rondo_model_graph graph = {.struct_size = sizeof graph};

@@ -421,34 +421,11 @@ static void chooses_sizes(test_fixture *t, const pair *p) {
 
 TEST(test_se9_sizes_come_from_the_history) { with_pairs(t, chooses_sizes); }
 
-/* Copies by the map, launches one after the other without waiting, and the results. */
 static void runs_by_hand(test_fixture *t, const pair *p) {
   rondo_session *session = open_session(p, 2);
-  static test_request r;
   (void)t;
-  for (size_t number = 0; number < 2; number++) {
-    rondo_stream *stream = NULL;
-    assert_ok(rondo_session_acquire_stream(session, "scorer", number, &stream));
-    for (size_t index = 0; index < SIZES; index++) {
-      const void *result = NULL;
-      test_request_fill(&r, sizes[index], 7 * index + number);
-      for (size_t i = 0; i < 2; i++) {
-        rondo_input_copy copy;
-        rondo_model_value value = {.struct_size = sizeof value};
-        assert_ok(rondo_session_get_input_copy(session, "scorer", index, number, i, &copy));
-        assert_ok(rondo_session_get_input(session, "scorer", i, &value));
-        assert_int_equal(copy.input, i);
-        assert_int_equal(copy.copy.width, sizes[index] * value.row_bytes);
-        assert_ok(rondo_copy_async(stream, copy.copy.dst, r.inputs[i], copy.copy.width));
-      }
-      for (size_t i = 0; i < 3; i++) assert_ok(rondo_session_launch(session, "scorer", index, number));
-      assert_ok(rondo_stream_synchronize(stream));
-      assert_ok(rondo_session_get_result(session, "scorer", number, 0, &result));
-      memcpy(r.y, result, sizes[index] * TEST_SCORES * sizeof(float));
-      assert_true(test_request_is_right(&r));
-    }
-    assert_ok(rondo_session_release_stream(session, number));
-  }
+  for (size_t number = 0; number < 2; number++)
+    for (size_t index = 0; index < SIZES; index++) test_run_by_hand(session, index, number, sizes[index], 3);
   assert_ok(rondo_session_destroy(session));
 }
 

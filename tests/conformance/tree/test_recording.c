@@ -569,14 +569,7 @@ TEST(test_rc3_planned_memory) {
 
 /* A device of its own with a limit, on a CPU. */
 static int set_up_limited(void **state) {
-  if (test_setup(state) != 0) return -1;
-  test_fixture *t = *state;
-  if (!test_device_is("cpu")) return 0;
-  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &t->allocator.table,
-                                        .memory_limit_bytes = LIMIT};
-  if (rondo_stream_destroy(t->stream) != RONDO_OK || rondo_device_close(t->device) != RONDO_OK) return -1;
-  if (rondo_device_open(test_device_name(), &options, &t->device) != RONDO_OK) return -1;
-  return rondo_stream_create(t->device, NULL, &t->stream) == RONDO_OK ? 0 : -1;
+  return test_setup_with(state, (rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .memory_limit_bytes = LIMIT});
 }
 
 /* Work on `bytes` of scratch memory, captured; returns what the end of the capture does. */
@@ -682,14 +675,7 @@ LIMITED_TEST(test_rc3_no_room) {
 
 /* RC-1: a device without graph memory records what takes none. */
 static int set_up_lacking(void **state) {
-  if (test_setup(state) != 0) return -1;
-  test_fixture *t = *state;
-  if (!test_device_is("cpu")) return 0;
-  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &t->allocator.table,
-                                        .no_memory_nodes = true};
-  if (rondo_stream_destroy(t->stream) != RONDO_OK || rondo_device_close(t->device) != RONDO_OK) return -1;
-  if (rondo_device_open(test_device_name(), &options, &t->device) != RONDO_OK) return -1;
-  return rondo_stream_create(t->device, NULL, &t->stream) == RONDO_OK ? 0 : -1;
+  return test_setup_with(state, (rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .no_memory_nodes = true});
 }
 
 #define LACKING_TEST(name) TEST_DEFINE(name, test_fixture *t, set_up_lacking, test_teardown)

@@ -199,7 +199,7 @@ static void assert_all(const model *m, char what) {
 }
 
 /* Warmed up in one step, recorded in the next with a plan of the whole path, and then left as it is. */
-static void run_rehearsed(model *m, step_function *step) {
+static void run_first_recorded(model *m, step_function *step) {
   step(m, 1);
   assert_all(m, 'u');
   step(m, 2);
@@ -214,23 +214,21 @@ static void run_rehearsed(model *m, step_function *step) {
   assert_int_equal(info.rolled_back, 0);
 }
 
-SCENE_TEST(test_tr3_a_training_step_as_first_recorded) {
+/* Runs it on models of four seeds, each in a tree of its own. */
+static void run_seeds(test_scene *s, rondo_tree_options options, void (*run)(model *m, step_function *step),
+                      bool trains) {
+  options.plan_ms = 1000;
   for (uint32_t seed = 1; seed <= 4; seed++) {
     model m;
-    SCENE_TREE(s, .plan_ms = 1000);
-    make_training(&m, s, seed);
-    run_rehearsed(&m, train);
+    scene_use(s, options);
+    (trains ? make_training : make_serving)(&m, s, seed);
+    run(&m, trains ? train : serve);
   }
 }
 
-SCENE_TEST(test_tr3_serving_as_first_recorded) {
-  for (uint32_t seed = 1; seed <= 4; seed++) {
-    model m;
-    SCENE_TREE(s, .plan_ms = 1000);
-    make_serving(&m, s, seed);
-    run_rehearsed(&m, serve);
-  }
-}
+static const rondo_tree_options planned_at_once = {RONDO_TREE_OPTIONS_INIT};
+SCENE_TEST(test_tr3_a_training_step_as_first_recorded) { run_seeds(s, planned_at_once, run_first_recorded, true); }
+SCENE_TEST(test_tr3_serving_as_first_recorded) { run_seeds(s, planned_at_once, run_first_recorded, false); }
 
 /* More lives than did in the warm-ups, or less; or nothing is given up: what the plan does not fit is recorded by
  * itself, and nothing runs as it is for that. */
@@ -321,23 +319,9 @@ static void run_planned_again(model *m, step_function *step) {
   assert_takes(m, 1.01);
 }
 
-SCENE_TEST(test_tr3_a_training_step_planned_again) {
-  for (uint32_t seed = 1; seed <= 4; seed++) {
-    model m;
-    SCENE_TREE(s, .no_plan_again = true, .plan_ms = 1000);
-    make_training(&m, s, seed);
-    run_planned_again(&m, train);
-  }
-}
-
-SCENE_TEST(test_tr3_serving_planned_again) {
-  for (uint32_t seed = 1; seed <= 4; seed++) {
-    model m;
-    SCENE_TREE(s, .no_plan_again = true, .plan_ms = 1000);
-    make_serving(&m, s, seed);
-    run_planned_again(&m, serve);
-  }
-}
+static const rondo_tree_options planned_on_request = {RONDO_TREE_OPTIONS_INIT, .no_plan_again = true};
+SCENE_TEST(test_tr3_a_training_step_planned_again) { run_seeds(s, planned_on_request, run_planned_again, true); }
+SCENE_TEST(test_tr3_serving_planned_again) { run_seeds(s, planned_on_request, run_planned_again, false); }
 
 /* By itself nothing is recorded again where that saves no page. */
 static bool is_in_pages(const model *m) {
@@ -362,10 +346,7 @@ SCENE_TEST(test_tr3_paths_are_planned_when_calm) {
   for (uint32_t seed = 1; seed <= 8; seed++) {
     model m;
     SCENE_TREE(s, .plan_after = 3, .plan_ms = 1000);
-    if (seed % 2 == 0)
-      make_training(&m, s, seed);
-    else
-      make_serving(&m, s, seed);
+    (seed % 2 == 0 ? make_training : make_serving)(&m, s, seed);
     run_calm(&m, seed % 2 == 0 ? train : serve);
     planned += scene_info(s).planned_paths;
   }

@@ -65,6 +65,15 @@ SCENE_TEST(test_tr14_peer_158_the_host_in_the_middle) {
   assert_int_equal(scene_info(s).live_outputs, 0);
 }
 
+/* out = input * 3. */
+static rondo_status put_tripled(rondo_call *call, const host_work *host, rondo_input input) {
+  void *out;
+  assert_ok(rondo_call_output(call, 0, input.bytes, NULL, &out));
+  assert_ok(rondo_copy_async(rondo_call_stream(call), out, input.address, input.bytes));
+  test_affine(host->scene->fixture, rondo_call_stream(call), out, input.bytes / sizeof(uint32_t), 3, 0);
+  return RONDO_OK;
+}
+
 /* 189 test_graph_partition_cpu_op_and_dynamic_shapes, 194 ..._custom_op_dynamoc_shapes: two forms, each in segments. */
 static rondo_status sized_body(rondo_call *call, void *user) {
   host_work *host = user;
@@ -73,11 +82,7 @@ static rondo_status sized_body(rondo_call *call, void *user) {
   assert_ok(rondo_call_get_input(call, 0, &input));
   assert_ok(rondo_copy_async(rondo_call_stream(call), host->words, input.address, input.bytes));
   assert_ok(rondo_call_host_step(call, add_up, host));
-  void *out;
-  assert_ok(rondo_call_output(call, 0, input.bytes, NULL, &out));
-  assert_ok(rondo_copy_async(rondo_call_stream(call), out, input.address, input.bytes));
-  test_affine(host->scene->fixture, rondo_call_stream(call), out, input.bytes / sizeof(uint32_t), 3, 0);
-  return RONDO_OK;
+  return put_tripled(call, host, input);
 }
 SCENE_TEST(test_tr14_peer_189_194_forms_in_segments) {
   host_work host = {.scene = s};
@@ -145,36 +150,42 @@ static rondo_status mutate_body(rondo_call *call, void *user) {
   scene_combine(call, 0, scene_input(call, 0), cell);
   return RONDO_OK;
 }
+/* Calls a function of mutate_body on a cell that begins as 0; each call takes two host steps. */
+static void call_mutate(test_scene *s, rondo_function *f, const host_work *host, uint32_t calls) {
+  uint32_t *cell = scene_words(s, 0), first = 0, step = 1;
+  for (uint32_t i = 0; i < calls; i++) {
+    rondo_buffer *out;
+    SCENE_CALL(s, f, &out, 1, scene_at(scene_words(s, i)), scene_at(cell));
+    first = first * 2 + 1003;
+    step *= 2;
+    scene_assert_words(s, cell, first, step);
+    assert_counts(s, out, 31 * i + first, 31 + step);
+    assert_int_equal(host->steps, 2 * (i + 1));
+    rondo_buffer_release(out);
+  }
+}
 SCENE_TEST(test_tr14_peer_28_29_192_written_across_segments) {
   static const uint32_t kinds[] = {RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED};
   for (int way = 0; way < 2; way++) {
     host_work host = {.scene = s};
     const uint32_t inputs[] = {RONDO_INPUT_MOVING, kinds[way]};
     rondo_function *f = SCENE_FUNCTION(s, "f", mutate_body, &host, .inputs = inputs, .input_count = 2);
-    uint32_t *cell = scene_words(s, 0);
-    uint32_t first = 0, step = 1;
-    for (uint32_t i = 0; i < 5; i++) {
-      rondo_buffer *out;
-      SCENE_CALL(s, f, &out, 1, scene_at(scene_words(s, i)), scene_at(cell));
-      first = first * 2 + 1003;
-      step *= 2;
-      scene_assert_words(s, cell, first, step);
-      assert_counts(s, out, 31 * i + first, 31 + step);
-      rondo_buffer_release(out);
-    }
+    call_mutate(s, f, &host, 5);
     assert_seen(s, "urppp");
-    assert_int_equal(host.steps, 10);
   }
+}
+
+static rondo_function *make_training(test_scene *s, host_work *host, rondo_function **out_backward) {
+  *out_backward = SCENE_FUNCTION(s, "backward", test_body_affine, scene_work(s, 5, 2), .kind = RONDO_FUNCTION_BACKWARD,
+                                 RONDO_INPUTS(RONDO_INPUT_MOVING));
+  return SCENE_FUNCTION(s, "forward", hop_body, host, .kind = RONDO_FUNCTION_FORWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
 }
 
 /* 178 test_graph_partition_forward_backward, 179 to 183 (values), 186 ..._forward_backward_not_called: a forward with a
  * host step, and a backward that takes what its segments made; to one forward in two comes none. */
 SCENE_TEST(test_tr14_peer_178_to_183_forward_and_backward) {
   host_work host = {.scene = s};
-  rondo_function *forward =
-      SCENE_FUNCTION(s, "forward", hop_body, &host, .kind = RONDO_FUNCTION_FORWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
-  rondo_function *backward = SCENE_FUNCTION(s, "backward", test_body_affine, scene_work(s, 5, 2),
-                                            .kind = RONDO_FUNCTION_BACKWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  rondo_function *backward, *forward = make_training(s, &host, &backward);
   for (uint32_t i = 0; i < 5; i++) {
     rondo_buffer *unused = scene_call(s, forward, scene_at(scene_words(s, 50)));
     rondo_buffer *saved = scene_call(s, forward, scene_at(scene_words(s, i)));
@@ -194,10 +205,7 @@ SCENE_TEST(test_tr14_peer_178_to_183_forward_and_backward) {
  * recorded, and ends the step all the same. */
 SCENE_TEST(test_tr14_peer_185_the_backward_is_not_recorded) {
   host_work host = {.scene = s};
-  rondo_function *forward =
-      SCENE_FUNCTION(s, "forward", hop_body, &host, .kind = RONDO_FUNCTION_FORWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
-  rondo_function *backward = SCENE_FUNCTION(s, "backward", test_body_affine, scene_work(s, 5, 2),
-                                            .kind = RONDO_FUNCTION_BACKWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  rondo_function *backward, *forward = make_training(s, &host, &backward);
   assert_ok(rondo_function_set_recording(backward, false));
   for (uint32_t i = 0; i < 5; i++) {
     rondo_buffer *saved = scene_call(s, forward, scene_at(scene_words(s, i)));
@@ -261,14 +269,10 @@ SCENE_TEST(test_tr14_peer_197_198_the_host_in_the_graph) {
 static rondo_status step_first_body(rondo_call *call, void *user) {
   host_work *host = user;
   rondo_input input;
-  void *out;
   host->runs++;
   assert_ok(rondo_call_host_step(call, fill_words, host));
   assert_ok(rondo_call_get_input(call, 0, &input));
-  assert_ok(rondo_call_output(call, 0, input.bytes, NULL, &out));
-  assert_ok(rondo_copy_async(rondo_call_stream(call), out, input.address, input.bytes));
-  test_affine(host->scene->fixture, rondo_call_stream(call), out, input.bytes / sizeof(uint32_t), 3, 0);
-  return RONDO_OK;
+  return put_tripled(call, host, input);
 }
 SCENE_TEST(test_tr14_peer_199_200_the_step_comes_first) {
   host_work host = {.scene = s};
@@ -397,17 +401,7 @@ SCENE_TEST(test_tr15_steps_are_taken_once_a_call) {
   host_work host = {.scene = s, .step_limit = 2};
   rondo_function *f = SCENE_FUNCTION(s, "f", refusing_body, &host,
                                      RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED));
-  uint32_t *cell = scene_words(s, 0), first = 0, step = 1;
-  for (uint32_t i = 0; i < 4; i++) {
-    rondo_buffer *out;
-    SCENE_CALL(s, f, &out, 1, scene_at(scene_words(s, i)), scene_at(cell));
-    first = first * 2 + 1003;
-    step *= 2;
-    scene_assert_words(s, cell, first, step);
-    assert_counts(s, out, 31 * i + first, 31 + step);
-    assert_int_equal(host.steps, 2 * (i + 1));
-    rondo_buffer_release(out);
-  }
+  call_mutate(s, f, &host, 4);
   assert_seen(s, "uuuu");
   assert_int_equal(scene_info(s).rolled_back, 1);
   assert_int_equal(host.runs, 5);

@@ -372,14 +372,12 @@ static rondo_status by_program_eager(stray *self) { return rondo_compiled_run_ea
 
 static rondo_compiled *compile(rondo_device *device) {
   const size_t shape[] = {1, SCENE_WORDS};
-  rondo_program *program = NULL;
+  rondo_program *program = test_named_program("aside");
   rondo_value x;
-  assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "aside"}, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   assert_ok(rondo_op_tanh(program, x, &x));
   assert_ok(rondo_program_output(program, "y", x));
-  rondo_compiled *compiled = test_compile(program, device, NULL);
-  return compiled;
+  return test_compile(program, device, NULL);
 }
 
 SCENE_TEST(test_tr8_programs_run_on_streams_of_their_own) {

@@ -39,6 +39,9 @@ typedef struct rate_case {
   uint32_t *words;
 } rate_case;
 
+static const rondo_tree_options usual_tree = {RONDO_TREE_OPTIONS_INIT};
+static const rondo_function_options usual = {RONDO_FUNCTION_OPTIONS_INIT};
+
 static void make_case(test_fixture *t, rate_case *c, rondo_tree_options tree, rondo_function_options options) {
   static const uint32_t moving = RONDO_INPUT_MOVING;
   uint32_t values[WORDS];
@@ -77,8 +80,7 @@ static void assert_changed(rate_case *c, const char *text) {
 /* The value changes between the warm-up and the recording, once: the next call is recorded with the new value. */
 TREE_TEST(test_tr8_value_that_changed_since_the_warm_up) {
   rate_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT});
+  make_case(t, &c, usual_tree, usual);
   call_case(&c);
   c.work.factor = 5;
   call_case(&c);
@@ -93,8 +95,7 @@ TREE_TEST(test_tr8_value_that_changed_since_the_warm_up) {
 
 TREE_TEST(test_tr8_value_of_a_fill) {
   rate_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT});
+  make_case(t, &c, usual_tree, usual);
   call_case(&c);
   c.work.filled = 9;
   call_case(&c);
@@ -105,8 +106,7 @@ TREE_TEST(test_tr8_value_of_a_fill) {
 TREE_TEST(test_tr8_value_that_changes_at_each_call) {
   for (uint32_t warm_ups = 1; warm_ups <= 2; warm_ups++) {
     rate_case c;
-    make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-              (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .warm_ups = warm_ups});
+    make_case(t, &c, usual_tree, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .warm_ups = warm_ups});
     for (uint32_t i = 0; i < 8; i++) {
       c.work.factor = 100 - i;
       call_case(&c);
@@ -118,8 +118,7 @@ TREE_TEST(test_tr8_value_that_changes_at_each_call) {
 
 TREE_TEST(test_tr8_find_inputs_sees_it_too) {
   rate_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .find_inputs = true});
+  make_case(t, &c, usual_tree, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .find_inputs = true});
   call_case(&c);
   c.work.factor = 5;
   call_case(&c);
@@ -128,8 +127,7 @@ TREE_TEST(test_tr8_find_inputs_sees_it_too) {
 
 TREE_TEST(test_tr8_strict_trees_refuse_it) {
   rate_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .strict = true},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT});
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .strict = true}, usual);
   call_case(&c);
   c.work.factor = 5;
   const rondo_input input = {.address = c.words, .bytes = WORDS * sizeof(uint32_t)};
@@ -142,8 +140,7 @@ TREE_TEST(test_tr8_strict_trees_refuse_it) {
 /* A counter that only grows with the runs of the body. */
 TREE_TEST(test_tr8_value_that_changes_in_the_body) {
   rate_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT});
+  make_case(t, &c, usual_tree, usual);
   c.work.step = 1;
   for (uint32_t i = 0; i < 5; i++) call_case(&c);
   assert_changed(&c, "argument 0 of kernel 'test_affine'");
@@ -153,8 +150,7 @@ TREE_TEST(test_tr8_value_that_changes_in_the_body) {
 /* Who knows that a value changes and does not mind says so. */
 TREE_TEST(test_values_may_be_frozen_on_purpose) {
   rate_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .freezes_values = true});
+  make_case(t, &c, usual_tree, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .freezes_values = true});
   c.work.step = 1;
   for (uint32_t i = 0; i < 3; i++) call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
@@ -163,8 +159,7 @@ TREE_TEST(test_values_may_be_frozen_on_purpose) {
 /* Work that only a first run does is not compared with what later runs do. */
 TREE_TEST(test_work_of_the_first_run_alone) {
   rate_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT});
+  make_case(t, &c, usual_tree, usual);
   c.work.launches = 2;
   call_case(&c);
   call_case(&c);
