@@ -87,8 +87,7 @@ static void assert_whole(rig *r, rondo_recording *recording) {
 }
 
 static void drop_capture(rondo_recording *recording) {
-  rondo_recording_info info = test_recording_info(recording);
-  if (info.state == RONDO_RECORDING_CAPTURING) rondo_recording_reset(recording);
+  if (test_recording_info(recording).state == RONDO_RECORDING_CAPTURING) rondo_recording_reset(recording);
 }
 
 static void take_down(rig *r) {

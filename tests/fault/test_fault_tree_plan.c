@@ -71,11 +71,7 @@ static void make_links(tree_work *w) {
   }
 }
 
-static rondo_tree_info info_of(tree_work *w) {
-  rondo_tree_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_tree_get_info(w->tree, &info));
-  return info;
-}
+static rondo_tree_info info_of(tree_work *w) { return test_tree_info(w->tree); }
 
 /* Ends in replays, and everything goes. */
 static void finish(tree_work *w, size_t at) {

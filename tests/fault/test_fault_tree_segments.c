@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "fault/fault_fake.h"
-#include "support/rondo_test.h"
+#include "support/test_tree.h"
 
 enum { WORDS = 32, BYTES = WORDS * sizeof(uint32_t), HELD = 16 };
 
@@ -202,9 +202,7 @@ static void take_down(rig *r) {
     rondo_status_ignore(rondo_free(r->device, r->unfreed[i]), "it may be memory of a recording");
   if (r->is_in_step) assert_ok(rondo_tree_step_end(r->tree));
   assert_ok(do_all(r));
-  rondo_tree_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_tree_get_info(r->tree, &info));
-  assert_int_equal(info.live_outputs, 0);
+  assert_int_equal(test_tree_info(r->tree).live_outputs, 0);
   assert_ok(rondo_tree_destroy(r->tree));
   assert_ok(rondo_free(r->device, r->x));
   assert_ok(rondo_free(r->device, r->mutated));

@@ -10,8 +10,8 @@
 #include <rondo/rondo.h>
 #include <string.h>
 
-#include "support/rondo_test.h"
 #include "support/test_effort.h"
+#include "support/test_tree.h"
 
 enum { TREE_WORDS = 48, TREE_BYTES = 4 * TREE_WORDS, TREE_ROUNDS = 3 };
 

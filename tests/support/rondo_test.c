@@ -301,47 +301,13 @@ size_t test_edge_count(const rondo_graph *graph) {
   return count;
 }
 
-rondo_device_info test_device_info(const rondo_device *device) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(device, &info));
-  return info;
-}
-
-rondo_exec_info test_exec_info(const rondo_exec *exec) {
-  rondo_exec_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_exec_get_info(exec, &info));
-  return info;
-}
-
-rondo_capture_info test_capture_info(const rondo_stream *stream) {
-  rondo_capture_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_capture_get_info(stream, &info));
-  return info;
-}
-
-rondo_buffer_info test_buffer_info(const rondo_buffer *buffer) {
-  rondo_buffer_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_buffer_get_info(buffer, &info));
-  return info;
-}
-
-rondo_recording_info test_recording_info(const rondo_recording *recording) {
-  rondo_recording_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_recording_get_info(recording, &info));
-  return info;
-}
-
-rondo_compiled_info test_compiled_info(const rondo_compiled *compiled) {
-  rondo_compiled_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_compiled_get_info(compiled, &info));
-  return info;
-}
-
-rondo_pool_statistics test_pool_statistics(rondo_pool *pool) {
-  rondo_pool_statistics statistics = {.struct_size = sizeof statistics};
-  assert_ok(rondo_pool_get_statistics(pool, &statistics));
-  return statistics;
-}
+TEST_GETTER(rondo_device_info, test_device_info, const rondo_device, rondo_device_get_info)
+TEST_GETTER(rondo_exec_info, test_exec_info, const rondo_exec, rondo_exec_get_info)
+TEST_GETTER(rondo_capture_info, test_capture_info, const rondo_stream, rondo_capture_get_info)
+TEST_GETTER(rondo_buffer_info, test_buffer_info, const rondo_buffer, rondo_buffer_get_info)
+TEST_GETTER(rondo_recording_info, test_recording_info, const rondo_recording, rondo_recording_get_info)
+TEST_GETTER(rondo_compiled_info, test_compiled_info, const rondo_compiled, rondo_compiled_get_info)
+TEST_GETTER(rondo_pool_statistics, test_pool_statistics, rondo_pool, rondo_pool_get_statistics)
 
 rondo_capture_state test_capture_state(const rondo_stream *stream) { return test_capture_info(stream).state; }
 
@@ -432,26 +398,23 @@ rondo_node test_add_affine(test_fixture *fixture, rondo_graph *graph, const rond
   return node;
 }
 
-bool test_is_guarded(const test_fixture *fixture) {
-  rondo_device_info info = test_device_info(fixture->device);
-  return info.guarded;
-}
+bool test_is_guarded(const test_fixture *fixture) { return test_device_info(fixture->device).guarded; }
 
 size_t test_whole_pages(const test_fixture *fixture, size_t bytes) {
-  rondo_device_info info = test_device_info(fixture->device);
-  return (bytes + info.page_bytes - 1) / info.page_bytes * info.page_bytes;
+  const size_t page = test_device_info(fixture->device).page_bytes;
+  return (bytes + page - 1) / page * page;
 }
 
-rondo_device_statistics test_statistics(const test_fixture *fixture) {
-  rondo_device_statistics statistics = {.struct_size = sizeof statistics};
-  assert_ok(rondo_device_get_statistics(fixture->device, &statistics));
-  return statistics;
+static TEST_GETTER(rondo_device_statistics, device_statistics, rondo_device,
+                   rondo_device_get_statistics) static TEST_GETTER(rondo_memory_statistics, memory_statistics,
+                                                                   rondo_device, rondo_memory_get_statistics)
+
+    rondo_device_statistics test_statistics(const test_fixture *fixture) {
+  return device_statistics(fixture->device);
 }
 
 rondo_memory_statistics test_memory_statistics(const test_fixture *fixture) {
-  rondo_memory_statistics statistics = {.struct_size = sizeof statistics};
-  assert_ok(rondo_memory_get_statistics(fixture->device, &statistics));
-  return statistics;
+  return memory_statistics(fixture->device);
 }
 
 /* Holding a stream ------------------------------------------------------------------------------------------------ */

@@ -173,7 +173,15 @@ rondo_node_params test_node_params(const rondo_graph *graph, rondo_node node);
 size_t test_node_count(const rondo_graph *graph);
 size_t test_edge_count(const rondo_graph *graph);
 
-/* What an object says of itself. */
+/* Defines test_..., a function that returns what rondo_..._get_... fills in; the call must succeed. */
+#define TEST_GETTER(type, name, object, getter) \
+  type name(object *of) {                       \
+    type info = {.struct_size = sizeof info};   \
+    assert_ok(getter(of, &info));               \
+    return info;                                \
+  }
+
+/* Information about objects. */
 rondo_device_info test_device_info(const rondo_device *device);
 rondo_exec_info test_exec_info(const rondo_exec *exec);
 rondo_capture_info test_capture_info(const rondo_stream *stream);

@@ -86,6 +86,12 @@ rondo_model_info test_model_info(rondo_session *session, const char *name) {
 
 /* Requests -------------------------------------------------------------------------------------------------------- */
 
+rondo_model_graph test_model_graph(rondo_session *session, const char *name, size_t index) {
+  rondo_model_graph graph = {.struct_size = sizeof graph};
+  assert_ok(rondo_session_get_graph(session, name, index, &graph));
+  return graph;
+}
+
 void test_request_fill(test_request *r, size_t rows, uint64_t seed) {
   uint64_t random = seed;
   memset(r->y, 0xff, sizeof r->y);

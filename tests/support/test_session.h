@@ -32,6 +32,7 @@ void test_scorer_add(rondo_session *session, const char *name, rondo_model_optio
 /* Records graphs of these sizes, in capture mode. */
 void test_scorer_capture(rondo_session *session, const char *name, const size_t *sizes, size_t count);
 rondo_model_info test_model_info(rondo_session *session, const char *name);
+rondo_model_graph test_model_graph(rondo_session *session, const char *name, size_t index);
 
 /* Inputs drawn from the seed. */
 void test_request_fill(test_request *r, size_t rows, uint64_t seed);

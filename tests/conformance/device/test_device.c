@@ -114,8 +114,7 @@ TEST(test_the_workers_option_holds) {
     rondo_device *device = NULL;
     assert_ok(rondo_device_open(test_device_name(),
                                 &(rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .workers = workers}, &device));
-    rondo_device_info info = test_device_info(device);
-    assert_int_equal(info.workers, workers);
+    assert_int_equal(test_device_info(device).workers, workers);
     assert_ok(rondo_device_close(device));
   }
 }

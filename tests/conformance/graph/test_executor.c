@@ -52,8 +52,7 @@ static void train_by(test_fixture *t, rondo_program *program, const rondo_compil
 static rondo_executor *make_executor(test_fixture *t, uint32_t threads, double expensive_us) {
   const rondo_executor_options options = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = threads,
                                           .expensive_us = expensive_us};
-  rondo_executor *executor = test_executor(t, &options);
-  return executor;
+  return test_executor(t, &options);
 }
 
 static rondo_executor_info info_of(const rondo_executor *executor) {

@@ -396,8 +396,7 @@ SCENE_TEST(test_gx8_foreign_memory_runs_from_the_captured_graph) {
   assert_int_equal(params.as.foreign.bytes, 1 << 20);
   assert_true(params.as.foreign.is_bound);
   rondo_exec *exec = test_instantiate(graph);
-  rondo_exec_info info = test_exec_info(exec);
-  assert_int_equal(info.foreign_bytes, 1 << 20);
+  assert_int_equal(test_exec_info(exec).foreign_bytes, 1 << 20);
   test_graph_destroy(graph);
   uint32_t expected = 1;
   set_word(s, expected);
@@ -727,8 +726,7 @@ SCENE_TEST(test_gx8_a_capture_that_a_library_breaks) { /* C10 */
   assert_message("library");
   assert_message("node 2");
   assert_message("rondo_fill_async");
-  rondo_capture_info info = test_capture_info(s->t->stream);
-  assert_int_equal(info.state, RONDO_CAPTURE_INVALIDATED);
+  assert_int_equal(test_capture_info(s->t->stream).state, RONDO_CAPTURE_INVALIDATED);
   assert_error(rondo_capture_end(s->t->stream, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
   assert_message("rondo_fill_async");
   assert_null(graph);

@@ -147,8 +147,7 @@ OWN_TEST(test_gx8_cublas_with_a_workspace) {
   rondo_graph *graph = capture_product(s), *clone;
   assert_ok(rondo_graph_clone(graph, &clone));
   rondo_exec *exec = test_instantiate(graph), *other = test_instantiate(clone);
-  rondo_exec_info info = test_exec_info(exec);
-  assert_int_equal(info.foreign_bytes, 0);
+  assert_int_equal(test_exec_info(exec).foreign_bytes, 0);
   test_graph_destroy(graph);
   test_graph_destroy(clone);
   for (int i = 0; i < 3; i++) {

@@ -112,8 +112,7 @@ TEST(test_fw8_costs_leave_captures_alone) {
   assert_message("the capture stays valid");
   assert_ok(rondo_device_set_costs(t->device, &dear));
   assert_ok(rondo_device_get_costs(t->device, &costs));
-  rondo_capture_info info = test_capture_info(other);
-  assert_int_equal(info.state, RONDO_CAPTURE_ACTIVE);
+  assert_int_equal(test_capture_info(other).state, RONDO_CAPTURE_ACTIVE);
   test_graph_destroy(test_capture_end(other));
 }
 
@@ -273,8 +272,7 @@ TEST(test_fw8_programs_can_ask_for_more) {
   costs.record = 1e9; /* every run gains, but a thousand seconds are not had back by one */
   assert_ok(rondo_device_set_costs(t->device, &costs));
   rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
-  rondo_compiled_info info = test_compiled_info(compiled);
-  assert_int_equal(info.eager_reason, RONDO_EAGER_NO_GAIN);
+  assert_int_equal(test_compiled_info(compiled).eager_reason, RONDO_EAGER_NO_GAIN);
   assert_ok(rondo_compiled_destroy(compiled));
   options.least_gain = 0.5;
   assert_invalid(rondo_compile(program, t->device, &options, &compiled), RONDO_REASON_OUT_OF_RANGE);

@@ -272,10 +272,7 @@ TEST(test_gm18_addresses_given_up) {
   }
 }
 
-static uint64_t withheld_bytes(const test_fixture *t) {
-  rondo_memory_statistics statistics = test_memory_statistics(t);
-  return statistics.host_withheld;
-}
+static uint64_t withheld_bytes(const test_fixture *t) { return test_memory_statistics(t).host_withheld; }
 
 /* The addresses of small blocks are kept, whatever else is freed, until the device is trimmed. */
 TEST(test_gm18_freed_host_memory_is_kept_and_counted) {

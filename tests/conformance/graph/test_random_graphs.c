@@ -232,8 +232,7 @@ TEST(test_tr13_launches_allocate_nothing) {
 
 /* A launch that is refused draws nothing (TR-15). */
 TEST(test_tr13_refused_launches_draw_nothing) {
-  rondo_device_info info = test_device_info(t->device);
-  if (!info.graph_memory) skip();
+  if (!test_device_info(t->device).graph_memory) skip();
   rondo_stream *side = test_stream(t, "side");
   rondo_generator *generator = test_generator(t, "g", 12);
   draws d = make_draws(t, 1);
@@ -553,8 +552,7 @@ TEST(test_tr13_one_nodes_parameters) {
 
 /* GM-20: relocated, with memory of its own, and with cells; and not relocated with memory. */
 TEST(test_tr13_with_graph_memory) {
-  rondo_device_info info = test_device_info(t->device);
-  if (!info.graph_memory) skip();
+  if (!test_device_info(t->device).graph_memory) skip();
   rondo_generator *generator = test_generator(t, "g", 2);
   draws d = make_draws(t, 2);
   begin(t->stream);

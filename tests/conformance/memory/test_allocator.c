@@ -94,8 +94,7 @@ static rondo_status run_all(objects *o) {
 /* A capture whose end ran out of memory goes on: it is ended now. */
 static void end_capture(objects *o) {
   rondo_graph *graph = NULL;
-  rondo_capture_info info = test_capture_info(o->stream);
-  if (info.state == RONDO_CAPTURE_NONE) return;
+  if (test_capture_info(o->stream).state == RONDO_CAPTURE_NONE) return;
   const rondo_status ended = rondo_capture_end(o->stream, &graph);
   assert_true(ended != RONDO_OUT_OF_MEMORY);
   assert_ok(rondo_graph_destroy(graph));

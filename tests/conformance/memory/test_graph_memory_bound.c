@@ -157,8 +157,7 @@ static uint64_t measure(test_fixture *t, rondo_exec *exec, const work *self, uin
   assert_int_equal(steady.heap_growth, warm.heap_growth);
   assert_int_equal(steady.graph_reserved, warm.graph_reserved);
   assert_int_equal(test_statistics(t).maps, maps);
-  rondo_exec_info info = test_exec_info(exec);
-  assert_int_equal(info.graph_bytes, steady.graph_reserved);
+  assert_int_equal(test_exec_info(exec).graph_bytes, steady.graph_reserved);
   rondo_exec_destroy(exec);
   assert_ok(rondo_graph_memory_trim(t->device));
   return steady.graph_reserved;

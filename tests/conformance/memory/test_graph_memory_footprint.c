@@ -59,8 +59,7 @@ static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
 
 /* What a graph with one allocation that it frees needs: a guard lies before it. */
 static size_t shared(const test_fixture *t, size_t bytes) {
-  rondo_device_info info = test_device_info(t->device);
-  return test_is_guarded(t) ? bytes + info.page_bytes : bytes;
+  return test_is_guarded(t) ? bytes + test_device_info(t->device).page_bytes : bytes;
 }
 
 /* Bytes taken from the system for graphs and bytes mapped, now; both never were more. */

@@ -66,10 +66,7 @@ static rondo_profile_info profile_info(const rondo_profile *profile) {
   return info;
 }
 
-static uint64_t graph_bytes(const rondo_exec *exec) {
-  rondo_exec_info info = test_exec_info(exec);
-  return info.graph_bytes;
-}
+static uint64_t graph_bytes(const rondo_exec *exec) { return test_exec_info(exec).graph_bytes; }
 
 /* Runs the graph and looks at what each block read. */
 static void run_and_check(test_fixture *t, rondo_graph *graph, const script *work, uint32_t *out) {

@@ -111,8 +111,7 @@ DEVICE_TEST(test_gm1_the_environment_says_so) {
   void *address = NULL;
   check_info(device, false, true);
   check_no_nodes(device, "no memory nodes");
-  rondo_device_info info = test_device_info(device);
-  assert_int_equal(info.memory_bytes, 8 << 20);
+  assert_int_equal(test_device_info(device).memory_bytes, 8 << 20);
   assert_fails(rondo_malloc(device, (8 << 20) + 1, NULL, &address), RONDO_OUT_OF_MEMORY);
   assert_message("RONDO_CPU_MEMORY_LIMIT");
   assert_ok(rondo_device_close(device));

@@ -59,8 +59,7 @@ LIMIT_TEST(test_the_failure_says_who_holds_the_memory) {
   rondo_pool *pool = NULL;
   void *kept = NULL;
   char held[64];
-  rondo_device_info info = test_device_info(t->device);
-  assert_int_equal(info.memory_bytes, LIMIT);
+  assert_int_equal(test_device_info(t->device).memory_bytes, LIMIT);
   assert_ok(rondo_pool_create(t->device, &(rondo_pool_options){.name = "activations"}, &pool));
   void *weights = test_allocate(t, 4 * MIB, "weights"), *hidden = take(t, pool, 6 * MIB, "hidden");
   void *logits = take(t, NULL, MIB, "logits");
@@ -138,8 +137,7 @@ LIMIT_TEST(test_launches_and_uploads_that_find_no_memory) {
 }
 
 static size_t three_quarters(test_fixture *t) {
-  rondo_device_info info = test_device_info(t->device);
-  return (size_t)(info.memory_bytes / 4 * 3 / MIB * MIB);
+  return (size_t)(test_device_info(t->device).memory_bytes / 4 * 3 / MIB * MIB);
 }
 
 /* GM-15: what graphs hold and nothing uses makes room for the next launch, on the same stream and on another, whether

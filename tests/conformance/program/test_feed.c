@@ -192,8 +192,7 @@ TEST(test_fw3_a_staged_slot_holds_memory_no_longer_than_it_is_read) {
   for (size_t i = 0; i < 2; i++) {
     const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = &staged, .staged_count = i};
     rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
-    rondo_compiled_info info = test_compiled_info(compiled);
-    bytes[i] = info.arena_bytes;
+    bytes[i] = test_compiled_info(compiled).arena_bytes;
     assert_ok(rondo_compiled_destroy(compiled));
   }
   assert_int_equal(bytes[0], 3 * sizeof(float[64][64]));

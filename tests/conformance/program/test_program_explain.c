@@ -225,8 +225,7 @@ TEST(test_fw7_branches_that_are_not_tried_are_told) {
   for (int i = 0; i < 2; i++) assert_ok(rondo_program_output(program, i == 0 ? "a" : "b", lines[i]));
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
   rondo_compiled *compiled = test_compile(program, t->device, &options);
-  rondo_compiled_info info = test_compiled_info(compiled);
-  assert_true(info.branches_ended_early);
+  assert_true(test_compiled_info(compiled).branches_ended_early);
   json_t *json = explain(compiled);
   assert_string_equal(string_of(json, "branches"), "budget");
   json_decref(json);

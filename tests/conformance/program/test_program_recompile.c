@@ -118,8 +118,7 @@ TEST(test_fw6_the_same_topology_updates_the_exec_in_place) {
   assert_ptr_equal(rondo_compiled_exec(compiled), exec);
   assert_ptr_equal(rondo_compiled_stream(compiled), stream);
   assert_counts(compiled, 2, 1, 1);
-  rondo_exec_info exec_info = test_exec_info(exec);
-  assert_int_equal(exec_info.updates, 1);
+  assert_int_equal(test_exec_info(exec).updates, 1);
   rondo_compiled *other = compile(t, (shape_of_step){.rows = 8, .weight_decay = 0.25f});
   (void)step(other, 8, 0);
   float w[2][WIDTH * CLASSES];

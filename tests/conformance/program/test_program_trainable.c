@@ -95,8 +95,7 @@ TEST(test_pr1_a_frozen_state_is_not_trained) {
     assert_explained(compiled, by_adam ? "adam: 2 states, 'a', 'c'\n" : "sgd: 2 states, 'a', 'c'\n",
                      by_adam ? "\"updates\":[{\"optimizer\":\"adam\",\"states\":[\"a\",\"c\"]}]"
                              : "\"updates\":[{\"optimizer\":\"sgd\",\"states\":[\"a\",\"c\"]}]");
-    rondo_compiled_info info = test_compiled_info(compiled);
-    assert_int_equal(info.parameters, 2 * COUNT);
+    assert_int_equal(test_compiled_info(compiled).parameters, 2 * COUNT);
     assert_ok(rondo_compiled_destroy(compiled));
   }
 }

@@ -72,8 +72,7 @@ TEST(test_se1_k_runs_make_k_graphs_of_a_model) {
   test_scorer_capture(session, "second", sizes, 1);
   assert_int_equal(test_model_info(session, "second").graphs, 1);
   for (size_t i = 0; i < 3; i++) {
-    rondo_model_graph graph = {.struct_size = sizeof graph};
-    assert_ok(rondo_session_get_graph(session, "first", i, &graph));
+    const rondo_model_graph graph = test_model_graph(session, "first", i);
     assert_int_equal(graph.rows, sizes[i]);
     assert_true(graph.run_us > 0 && graph.eager_us > 0 && graph.capture_us > 0);
     assert_true(graph.nodes >= 4); /* two inputs' copies are gone, one output's is not */
@@ -125,8 +124,7 @@ TEST(test_se3_sizes_share_an_arena_and_give_it_back) {
   const uint64_t arena_before = test_model_info(session, "scorer").arena_bytes;
   const size_t sizes[] = {128, 64, 32, 16};
   test_scorer_capture(session, "scorer", sizes, 4);
-  rondo_model_graph largest = {.struct_size = sizeof largest};
-  assert_ok(rondo_session_get_graph(session, "scorer", 0, &largest));
+  const rondo_model_graph largest = test_model_graph(session, "scorer", 0);
   assert_int_equal(test_model_info(session, "scorer").arena_bytes, arena_before + largest.arena_bytes);
   const double times[] = {40, 30, 20, 10};
   assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 4, 0));
@@ -176,9 +174,7 @@ TEST(test_se6_any_graph_on_any_stream_by_hand) {
     for (size_t number = 0; number < 3; number++) test_run_by_hand(session, index, number, sizes[index], 1);
   assert_true(test_statistics(t).launches >= before + 6);
   for (size_t index = 0; index < 2; index++) {
-    rondo_model_graph graph = {.struct_size = sizeof graph};
-    assert_ok(rondo_session_get_graph(session, "scorer", index, &graph));
-    assert_int_equal(graph.launches, 3);
+    assert_int_equal(test_model_graph(session, "scorer", index).launches, 3);
   }
 }
 
@@ -288,8 +284,7 @@ TEST(test_se7_sizes_come_from_the_history) {
   assert_true(info.overlap >= 0.5 && info.overlap <= 1);
   size_t before = SIZE_MAX;
   for (size_t i = 0; i < info.graphs; i++) {
-    rondo_model_graph graph = {.struct_size = sizeof graph};
-    assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
+    const rondo_model_graph graph = test_model_graph(session, "scorer", i);
     assert_true(graph.rows < before); /* the largest first */
     before = graph.rows;
   }
@@ -313,8 +308,7 @@ static void assert_batch_sizes(rondo_session *session, size_t most_rows) {
   size_t before = SIZE_MAX;
   assert_true(count >= 1 && count <= 2);
   for (size_t i = 0; i < count; i++) {
-    rondo_model_graph graph = {.struct_size = sizeof graph};
-    assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
+    const rondo_model_graph graph = test_model_graph(session, "scorer", i);
     assert_true(graph.rows < before && graph.rows >= 5 && graph.rows <= most_rows);
     assert_true(is_sum(graph.rows));
     before = graph.rows;
@@ -329,8 +323,7 @@ TEST(test_se7_each_by_itself_has_no_sums) {
   const uint32_t count = test_model_info(session, "scorer").graphs;
   assert_true(count >= 1 && count <= 2);
   for (size_t i = 0; i < count; i++) {
-    rondo_model_graph graph = {.struct_size = sizeof graph};
-    assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
+    const rondo_model_graph graph = test_model_graph(session, "scorer", i);
     assert_true(graph.rows == 8 || graph.rows == 20);
   }
 }

@@ -407,8 +407,7 @@ static void chooses_sizes(test_fixture *t, const pair *p) {
   assert_true(info.graphs >= 1 && info.graphs <= 3);
   assert_true(info.overlap >= 0.5 && info.overlap <= 1);
   for (size_t i = 0; i < info.graphs; i++) {
-    rondo_model_graph graph = {.struct_size = sizeof graph};
-    assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
+    const rondo_model_graph graph = test_model_graph(session, "scorer", i);
     assert_true(graph.run_us > 0 && graph.eager_us > 0);
   }
   for (size_t rows = 1; rows < 120; rows += 9) (void)run(session, rows, RONDO_RUN_AUTO);

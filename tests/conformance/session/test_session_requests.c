@@ -473,9 +473,7 @@ static rondo_status build_at_gate(void *gate, size_t rows, rondo_program *progra
 }
 
 static uint64_t launches_of(rondo_session *session, size_t graph) {
-  rondo_model_graph g = {.struct_size = sizeof g};
-  assert_ok(rondo_session_get_graph(session, "scorer", graph, &g));
-  return g.launches;
+  return test_model_graph(session, "scorer", graph).launches;
 }
 
 /* A stream whose thread does parts of another's batch while requests wait makes that one wait for it, idle, in the end:

@@ -100,9 +100,7 @@ static rondo_run_mode decide(rondo_session *session, size_t rows) {
 }
 
 static rondo_model_graph graph_of(rondo_session *session, size_t index) {
-  rondo_model_graph graph = {.struct_size = sizeof graph};
-  assert_ok(rondo_session_get_graph(session, "f", index, &graph));
-  return graph;
+  return test_model_graph(session, "f", index);
 }
 
 /* A thread of the session makes the tables; it has time for that after each request. */

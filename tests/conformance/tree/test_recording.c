@@ -10,8 +10,7 @@ enum { WORDS = 64, MIB = 1 << 20, LIMIT = 16 * MIB };
 
 static rondo_recording *make_recording(const test_fixture *t) {
   const rondo_recording_options options = {RONDO_RECORDING_OPTIONS_INIT, .name = "step"};
-  rondo_recording *recording = test_recording(t, &options);
-  return recording;
+  return test_recording(t, &options);
 }
 
 static void begin(const test_fixture *t, rondo_recording *recording) {
@@ -561,8 +560,7 @@ TEST(test_rc3_planned_memory) {
     end(t, recording);
     replay(t, recording);
     assert_int_equal(test_word(t, in), i == 0 ? 7 : 21);
-    rondo_exec_info exec = test_exec_info(rondo_recording_exec(recording));
-    if (i == 1) assert_int_equal(exec.planned_bytes, MIB);
+    if (i == 1) assert_int_equal(test_exec_info(rondo_recording_exec(recording)).planned_bytes, MIB);
     assert_ok(rondo_recording_destroy(recording));
   }
 }

@@ -252,8 +252,7 @@ TEST(test_rc5_memory_of_libraries) {
   assert_int_equal(foreign_copy(library, native, p.out, memory, ROWS * sizeof(uint32_t)), 0);
   assert_int_equal(foreign_free(library, native, memory), 0);
   end(&p);
-  rondo_recording_info info = test_recording_info(p.recording);
-  assert_int_equal(info.foreign_bytes, 4096);
+  assert_int_equal(test_recording_info(p.recording).foreign_bytes, 4096);
   write_input(&p, 3, ROWS);
   replay(&p);
   assert_int_equal(test_word(p.t, p.out + 2), 3002);

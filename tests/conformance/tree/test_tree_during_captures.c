@@ -33,8 +33,7 @@ static capturing begin_capture(const test_scene *s, rondo_capture_mode mode, boo
 }
 
 static void assert_active(const capturing *self) {
-  rondo_capture_info info = test_capture_info(self->stream);
-  assert_int_equal(info.state, RONDO_CAPTURE_ACTIVE);
+  assert_int_equal(test_capture_info(self->stream).state, RONDO_CAPTURE_ACTIVE);
 }
 
 /* One that another thread began goes with its stream. */

@@ -238,8 +238,7 @@ SCENE_TEST(test_tr10_peer_46_84_functions_go) {
   assert_int_equal(scene_info(s).functions, 1);
   assert_counts(s, first, 4, 3);
   assert_counts(s, second, 22, 15);
-  rondo_buffer_info info = test_buffer_info(first);
-  assert_string_equal(info.function, "f");
+  assert_string_equal(test_buffer_info(first).function, "f");
   assert_ok(rondo_tree_reset(s->tree));
   assert_int_equal(scene_info(s).arena_bytes, 0);
   scene_assert_stale(first, "f");

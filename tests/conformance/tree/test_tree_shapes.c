@@ -51,8 +51,7 @@ SCENE_TEST(test_tr7_peer_106_sizes_of_a_backward) {
     const size_t words = i % 2 == 0 ? SCENE_WORDS : 6;
     SCENE_CALL(s, forward, &out, 1, {.address = (void *)(uintptr_t)x, .bytes = words * sizeof *x});
     rondo_buffer *gradient = scene_call(s, backward, scene_given(out));
-    rondo_buffer_info info = test_buffer_info(gradient);
-    assert_int_equal(info.bytes, words * sizeof *x);
+    assert_int_equal(test_buffer_info(gradient).bytes, words * sizeof *x);
     test_assert_buffer(s->fixture, gradient, 22, 15);
     rondo_buffer_release(gradient);
   }
@@ -205,8 +204,7 @@ static void call_sizes(test_scene *s, rondo_function *f, uint32_t *x, uint32_t i
     given[i] = (rondo_input){.address = x, .bytes = (4 + 4 * (size_t)(bits >> i & 1)) * sizeof *x};
   scene_call_all(s, f, given, inputs, outs, inputs);
   for (uint32_t i = 0; i < inputs; i++) {
-    rondo_buffer_info info = test_buffer_info(outs[i]);
-    assert_int_equal(info.bytes, given[i].bytes);
+    assert_int_equal(test_buffer_info(outs[i]).bytes, given[i].bytes);
     test_assert_buffer(s->fixture, outs[i], 4, 3);
     rondo_buffer_release(outs[i]);
   }

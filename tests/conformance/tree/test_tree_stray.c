@@ -698,8 +698,7 @@ static rondo_status behind_another_stream(stray *self) {
 }
 static rondo_status behind_another_capture(stray *self) {
   rondo_graph *graph = NULL;
-  rondo_capture_info info = test_capture_info(self->scene->stream);
-  if (info.state != RONDO_CAPTURE_ACTIVE) return RONDO_OK;
+  if (test_capture_info(self->scene->stream).state != RONDO_CAPTURE_ACTIVE) return RONDO_OK;
   rondo_event *event = test_event(self->scene->fixture);
   assert_ok(rondo_capture_begin(self->stream, RONDO_CAPTURE_RELAXED));
   assert_ok(rondo_event_record(event, self->stream));
