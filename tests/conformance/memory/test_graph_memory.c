@@ -7,10 +7,6 @@
 
 enum { WORDS = 4096, BYTES = WORDS * 4 };
 
-static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
-  test_assert_all(t, words, WORDS, value);
-}
-
 /* Nodes and addresses --------------------------------------------------------------------------------------------- */
 
 /* GM-6: the node API, and parameters read back. */
@@ -68,7 +64,7 @@ TEST(test_gm2_the_address_is_fixed) {
   for (int i = 0; i < 30; i++) {
     assert_ok(rondo_fill_async(t->stream, &(rondo_fill){.dst = out, .element_bytes = 4, .width = WORDS}));
     assert_ok(rondo_exec_launch(execs[i % 3], t->stream));
-    assert_all(t, out, 3 * 32);
+    test_assert_all(t, out, WORDS, 3 * 32);
   }
 }
 
@@ -104,8 +100,8 @@ TEST(test_gm7_captured_as_nodes_and_edges) {
   }
   rondo_exec *exec = test_instantiate(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 5 * 32);
-  assert_all(t, right, 5 * 32);
+  test_assert_all(t, out, WORDS, 5 * 32);
+  test_assert_all(t, right, WORDS, 5 * 32);
 }
 
 /* Order ----------------------------------------------------------------------------------------------------------- */
@@ -165,7 +161,7 @@ TEST(test_gm4_live_memory_outlives_graph_and_exec) {
   rondo_exec *scratch = test_scratch_exec(t, out, WORDS, 4 * BYTES, 1); /* others come and go */
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(scratch, t->stream));
   rondo_exec_destroy(scratch);
-  assert_all(t, kept.words, 6);
+  test_assert_all(t, kept.words, WORDS, 6);
   assert_ok(rondo_free(t->device, kept.words));
 }
 
@@ -216,8 +212,8 @@ TEST(test_gm10_a_producer_with_two_consumers) {
     if (i % 3 == 0) assert_ok(rondo_exec_launch(execs[2], t->stream));
     if (i == 2) reserved = test_memory_statistics(t).graph_reserved;
   }
-  assert_all(t, out, 3 * 32);
-  assert_all(t, out + WORDS, 4 * 32);
+  test_assert_all(t, out, WORDS, 3 * 32);
+  test_assert_all(t, out + WORDS, WORDS, 4 * 32);
   assert_int_equal(test_memory_statistics(t).graph_reserved, reserved);
   for (int i = 0; i < 2; i++) assert_ok(rondo_free_async(t->stream, data[i]));
   for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
@@ -298,7 +294,7 @@ TEST(test_gm14_upload_maps_ahead) {
   const uint64_t uploaded = test_statistics(t).maps;
   assert_true(uploaded > before);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 4 * 32);
+  test_assert_all(t, out, WORDS, 4 * 32);
   assert_int_equal(test_statistics(t).maps, uploaded);
 }
 
@@ -317,9 +313,9 @@ TEST(test_gm15_trim_gives_unused_memory_back) {
   assert_ok(rondo_graph_memory_trim(t->device));
   const uint64_t trimmed = test_memory_statistics(t).graph_reserved;
   assert_true(trimmed >= BYTES && trimmed <= held - 63 * BYTES);
-  assert_all(t, kept.words, 8);
+  test_assert_all(t, kept.words, WORDS, 8);
   assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 5 * 32);
+  test_assert_all(t, out, WORDS, 5 * 32);
   assert_true(test_memory_statistics(t).graph_reserved > trimmed);
   assert_ok(rondo_free_async(t->stream, kept.words));
   rondo_exec_destroy(exec);
@@ -359,7 +355,7 @@ TEST(test_gm13_launches_move_between_streams) {
     assert_ok(rondo_exec_launch(execs[i % 2], (i / 2) % 2 == 0 ? t->stream : other));
     if (i % 2 == 1) assert_ok(rondo_device_synchronize(t->device));
   }
-  assert_all(t, out, 64);
+  test_assert_all(t, out, WORDS, 64);
 }
 
 /* GM-20: what CUDA refuses for graphs with memory: embedding, in line twice over, and updating. */
@@ -376,8 +372,8 @@ TEST(test_gm20_a_memory_graph_is_embedded) {
   for (int i = 0; i < 20; i++) {
     assert_ok(rondo_fill_async(t->stream, &(rondo_fill){.dst = out, .element_bytes = 4, .width = 2 * WORDS}));
     assert_ok(rondo_exec_launch(exec, t->stream));
-    assert_all(t, out, 3 * 32);
-    assert_all(t, out + WORDS, 4 * 32);
+    test_assert_all(t, out, WORDS, 3 * 32);
+    test_assert_all(t, out + WORDS, WORDS, 4 * 32);
   }
 }
 
@@ -397,9 +393,9 @@ TEST(test_gm20_a_memory_graph_is_updated) {
   params.as.kernel.args = args;
   assert_ok(rondo_graph_set_params(clone, nodes[1], &params));
   assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 3 * 32);
+  test_assert_all(t, out, WORDS, 3 * 32);
   assert_ok(rondo_exec_update(exec, clone, NULL));
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 5 * 32);
+  test_assert_all(t, out, WORDS, 5 * 32);
   test_graph_destroy(clone);
 }

@@ -7,10 +7,6 @@
 
 enum { WORDS = 8192, BYTES = WORDS * 4, ROUNDS = 50 };
 
-static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
-  test_assert_all(t, words, WORDS, value);
-}
-
 /* A graph that reads what its allocation holds before anything is written, and then writes `value`. */
 static rondo_exec *make_reader(test_fixture *t, uint32_t *out, uint32_t value) {
   rondo_graph *graph = test_graph(t);
@@ -30,8 +26,8 @@ TEST(test_gm2_contents_end_with_the_free) {
   rondo_exec *execs[2] = {make_reader(t, out, 1), make_reader(t, out + WORDS, 2)};
   for (int i = 0; i < 3; i++)
     for (int k = 0; k < 2; k++) assert_ok(rondo_exec_launch(execs[k], t->stream));
-  assert_all(t, out, test_is_guarded(t) ? 0x7ffcdeadu : 2);
-  assert_all(t, out + WORDS, test_is_guarded(t) ? 0x7ffcdeadu : 1);
+  test_assert_all(t, out, WORDS, test_is_guarded(t) ? 0x7ffcdeadu : 2);
+  test_assert_all(t, out + WORDS, WORDS, test_is_guarded(t) ? 0x7ffcdeadu : 1);
 }
 
 /* GM-4: graph and exec are destroyed; what lives is freed by another graph, in stream order, or at once, and is the
@@ -46,7 +42,7 @@ TEST(test_gm4_what_is_left_is_freed_in_each_way) {
     if (way == 0) test_add_free(freeing, (rondo_node){0}, kept.words);
     rondo_exec_destroy(exec);
     test_graph_destroy(graph);
-    assert_all(t, kept.words, 40 + way);
+    test_assert_all(t, kept.words, WORDS, 40 + way);
     assert_int_equal(test_memory_statistics(t).graph_used, test_whole_pages(t, BYTES));
     if (way == 0) test_run_once(t, freeing);
     if (way == 1) assert_ok(rondo_free_async(t->stream, kept.words));
@@ -77,7 +73,7 @@ TEST_WORKERS(test_gm9_bytes_change_hands_behind_whole_operations) {
   test_graph_destroy(graph);
   for (int round = 0; round < ROUNDS; round++) {
     for (int i = 0; i < 4; i++) assert_ok(rondo_exec_launch(i % 2 == 0 ? first : second, t->stream));
-    for (uint32_t i = 0; i < 3; i++) assert_all(t, out + i * WORDS, (i + 1) * 32);
+    for (uint32_t i = 0; i < 3; i++) test_assert_all(t, out + i * WORDS, WORDS, (i + 1) * 32);
   }
 }
 
@@ -108,8 +104,8 @@ TEST_WORKERS(test_gm9_relatives_wait_for_a_free_on_another_stream) {
     assert_status(rondo_stream_query(t->stream), RONDO_NOT_READY);
     test_gate_open(&gate);
     assert_ok(rondo_device_synchronize(t->device));
-    assert_all(t, out, 5);
-    assert_all(t, out + WORDS, 7 * 32);
+    test_assert_all(t, out, WORDS, 5);
+    test_assert_all(t, out + WORDS, WORDS, 7 * 32);
     test_gate_destroy(&gate);
   }
 }
@@ -151,7 +147,7 @@ TEST(test_gm13_what_maps_again) {
   assert_true(test_statistics(t).mapped_bytes < held);
   assert_ok(rondo_exec_launch(exec, other));
   assert_int_equal(remaps_of(t), 2);
-  assert_all(t, out, 32);
+  test_assert_all(t, out, WORDS, 32);
 }
 
 /* GM-20: a node and edges go from a graph with memory, by hand, where no reuse relies on them; CUDA refuses both. */
@@ -172,15 +168,15 @@ TEST(test_gm20_a_memory_graph_loses_nodes_and_edges) {
   assert_ok(rondo_graph_add_edges(graph, &first, &read, 1));
   exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(before, t->stream));
-  assert_all(t, out, 2 * 32);
+  test_assert_all(t, out, WORDS, 2 * 32);
   assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 32);
+  test_assert_all(t, out, WORDS, 32);
   assert_ok(rondo_graph_remove(graph, freed)); /* from now on the memory outlives the graph */
   rondo_exec *keeps = test_instantiate(graph);
   assert_ok(rondo_exec_launch(keeps, t->stream));
   assert_error(rondo_exec_launch(exec, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
-  assert_all(t, memory.words, 1);
+  test_assert_all(t, memory.words, WORDS, 1);
   assert_ok(rondo_free_async(t->stream, memory.words));
   assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 32);
+  test_assert_all(t, out, WORDS, 32);
 }

@@ -34,10 +34,6 @@ static void change(test_fixture *t, rondo_stream *stream, uint32_t *dptr, uint32
   test_affine(t, stream, dptr, WORDS, factor, term);
 }
 
-static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
-  test_assert_all(t, words, WORDS, value);
-}
-
 /* The consumer: waits for the events, if any, reads dptr into out, and frees it. */
 static rondo_exec *make_consumer(test_fixture *t, uint32_t *dptr, uint32_t *out, rondo_event *const events[2]) {
   rondo_graph *graph = test_graph(t);
@@ -67,7 +63,7 @@ TEST(test_gm8_ordered_by_one_stream) {
     assert_ok(rondo_free_async(t->stream, dptr));
   }
   test_gate_open(gate);
-  assert_all(t, out, 21 * 32);
+  test_assert_all(t, out, WORDS, 21 * 32);
 }
 
 TEST_WORKERS(test_gm8_ordered_by_events_between_streams) {
@@ -91,7 +87,7 @@ TEST_WORKERS(test_gm8_ordered_by_events_between_streams) {
     assert_ok(rondo_stream_wait_event(t->stream, freed));
   }
   test_gate_open(gate);
-  assert_all(t, out, 32 * 32);
+  test_assert_all(t, out, WORDS, 32 * 32);
 }
 
 TEST_WORKERS(test_gm8_ordered_by_event_nodes_in_the_graphs) {
@@ -114,7 +110,7 @@ TEST_WORKERS(test_gm8_ordered_by_event_nodes_in_the_graphs) {
     assert_ok(rondo_stream_wait_event(t->stream, freed));
   }
   test_gate_open(gate);
-  assert_all(t, out, 43 * 32);
+  test_assert_all(t, out, WORDS, 43 * 32);
 }
 
 /* The same programs captured: the consumer frees memory of another graph while capturing. */
@@ -131,7 +127,7 @@ TEST(test_gm8_a_captured_consumer) {
     assert_ok(rondo_exec_launch(made.exec, t->stream));
     assert_ok(rondo_exec_launch(consumer, t->stream));
   }
-  assert_all(t, out, 5 * 32);
+  test_assert_all(t, out, WORDS, 5 * 32);
 }
 
 /* GM-3: a life ends at a free node, at a stream-ordered free, or at an immediate one; each lets the producer run
@@ -149,7 +145,7 @@ TEST(test_gm3_a_life_ends_in_three_ways) {
     assert_ok(rondo_stream_synchronize(t->stream));
     assert_ok(rondo_free(t->device, made.dptr));
   }
-  assert_all(t, out, 6 * 32);
+  test_assert_all(t, out, WORDS, 6 * 32);
 }
 
 /* GM-18: a free-graph launched while its memory does not live. */
@@ -162,5 +158,5 @@ TEST(test_gm18_a_free_graph_without_its_memory_is_refused) {
   assert_ok(rondo_exec_launch(made.exec, t->stream));
   assert_ok(rondo_exec_launch(consumer, t->stream));
   assert_fails(rondo_exec_launch(consumer, t->stream), RONDO_INVALID_LIFETIME);
-  assert_all(t, out, 7 * 32);
+  test_assert_all(t, out, WORDS, 7 * 32);
 }
