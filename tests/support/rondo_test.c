@@ -173,6 +173,13 @@ int test_teardown(void **state) {
   return clean ? 0 : -1;
 }
 
+rondo_device *test_device(const char *name, const rondo_device_options *options) {
+  rondo_device *device = NULL;
+  assert_ok(rondo_device_open(name, options, &device));
+  test_leave_kind(TEST_LEFT_DEVICE, device, NULL);
+  return device;
+}
+
 rondo_stream *test_stream(test_fixture *fixture, const char *name) {
   rondo_stream *stream = NULL;
   const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = name};
@@ -405,16 +412,16 @@ size_t test_whole_pages(const test_fixture *fixture, size_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-static TEST_GETTER(rondo_device_statistics, device_statistics, rondo_device,
-                   rondo_device_get_statistics) static TEST_GETTER(rondo_memory_statistics, memory_statistics,
-                                                                   rondo_device, rondo_memory_get_statistics)
-
-    rondo_device_statistics test_statistics(const test_fixture *fixture) {
-  return device_statistics(fixture->device);
+rondo_device_statistics test_statistics(const test_fixture *fixture) {
+  rondo_device_statistics statistics = {.struct_size = sizeof statistics};
+  assert_ok(rondo_device_get_statistics(fixture->device, &statistics));
+  return statistics;
 }
 
 rondo_memory_statistics test_memory_statistics(const test_fixture *fixture) {
-  return memory_statistics(fixture->device);
+  rondo_memory_statistics statistics = {.struct_size = sizeof statistics};
+  assert_ok(rondo_memory_get_statistics(fixture->device, &statistics));
+  return statistics;
 }
 
 /* Holding a stream ------------------------------------------------------------------------------------------------ */

@@ -103,6 +103,8 @@ int test_teardown(void **state);
 /* Further objects of the fixture's device. The teardown destroys what the test has left: also graphs of
  * test_capture_end, programs and what is compiled from them by test_compile, words of test_words and gates of
  * test_gate_make. Threads may make objects at once. */
+/* A second device. */
+rondo_device *test_device(const char *name, const rondo_device_options *options);
 rondo_stream *test_stream(test_fixture *fixture, const char *name);
 rondo_event *test_event(test_fixture *fixture);
 rondo_graph *test_graph(test_fixture *fixture);
@@ -125,6 +127,8 @@ void *test_leave(void (*destroy)(void *object), void *object);
 #define rondo_recording_destroy(recording) test_destroy_recording(recording)
 #define rondo_executor_destroy(executor) test_destroy_executor(executor)
 #define rondo_compiled_destroy(compiled) test_destroy_compiled(compiled)
+#define rondo_divided_destroy(divided) test_destroy_divided(divided)
+#define rondo_device_close(device) test_destroy_device(device)
 #define rondo_program_destroy(program) test_destroy_program(program)
 #define rondo_exec_destroy(exec) test_destroy_exec(exec)
 #define rondo_graph_destroy(graph) test_destroy_graph(graph)
@@ -138,6 +142,8 @@ rondo_status test_destroy_tree(rondo_tree *tree);
 rondo_status test_destroy_recording(rondo_recording *recording);
 rondo_status test_destroy_executor(rondo_executor *executor);
 rondo_status test_destroy_compiled(rondo_compiled *compiled);
+rondo_status test_destroy_divided(rondo_divided *divided);
+rondo_status test_destroy_device(rondo_device *device);
 void test_destroy_program(rondo_program *program);
 void test_destroy_exec(rondo_exec *exec);
 rondo_status test_destroy_graph(rondo_graph *graph);

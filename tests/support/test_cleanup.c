@@ -97,6 +97,7 @@ DESTROYS(tree)
 DESTROYS(recording)
 DESTROYS(executor)
 DESTROYS(compiled)
+DESTROYS(divided)
 DESTROYS_ALWAYS(program)
 DESTROYS_ALWAYS(exec)
 DESTROYS(graph)
@@ -104,6 +105,11 @@ DESTROYS_ALWAYS(event)
 DESTROYS_ALWAYS(generator)
 DESTROYS_ALWAYS(kernel)
 DESTROYS(stream)
+
+rondo_status test_destroy_device(rondo_device *device) {
+  left_object *entry = unlink_left(device);
+  return settle(entry, (rondo_device_close)(device));
+}
 
 rondo_status test_destroy_words(rondo_device *device, void *address) {
   left_object *entry = unlink_left(address);
@@ -123,6 +129,10 @@ static rondo_status destroy_left(const left_object *entry) {
       return (rondo_executor_destroy)(object);
     case TEST_LEFT_COMPILED:
       return (rondo_compiled_destroy)(object);
+    case TEST_LEFT_DIVIDED:
+      return (rondo_divided_destroy)(object);
+    case TEST_LEFT_DEVICE:
+      return (rondo_device_close)(object);
     case TEST_LEFT_GRAPH:
       return (rondo_graph_destroy)(object);
     case TEST_LEFT_WORDS:
@@ -136,9 +146,10 @@ static rondo_status destroy_left(const left_object *entry) {
 }
 
 bool test_destroy_left(void) {
-  static const char *const names[] = {"a session", "a tree",  "a recording",    "a compiled program", "an executor",
-                                      "a program", "an exec", "a graph",        "an event",           "a generator",
-                                      "a kernel",  "words",   "another object", "a stream",           "a gate"};
+  static const char *const names[] = {
+      "a session", "a tree",  "a recording", "a compiled program", "a divided program", "an executor", "a program",
+      "an exec",   "a graph", "an event",    "a generator",        "a kernel",          "words",       "another object",
+      "a stream",  "a gate",  "a device"};
   bool clean = true;
   for (const left_object *entry = left; entry != NULL; entry = entry->next)
     if (entry->kind == TEST_LEFT_GATE) test_gate_open(entry->object); /* a stream may still stand there */

@@ -12,6 +12,7 @@ typedef enum test_left_kind {
   TEST_LEFT_TREE,
   TEST_LEFT_RECORDING,
   TEST_LEFT_COMPILED,
+  TEST_LEFT_DIVIDED,
   TEST_LEFT_EXECUTOR,
   TEST_LEFT_PROGRAM,
   TEST_LEFT_EXEC,
@@ -23,6 +24,7 @@ typedef enum test_left_kind {
   TEST_LEFT_OTHER, /* of test_leave */
   TEST_LEFT_STREAM,
   TEST_LEFT_GATE,
+  TEST_LEFT_DEVICE,
   TEST_LEFT_KIND_COUNT
 } test_left_kind;
 

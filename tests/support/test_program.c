@@ -46,6 +46,14 @@ rondo_compiled *test_compile(rondo_program *program, rondo_device *device, const
   return compiled;
 }
 
+rondo_divided *test_compile_divided(rondo_program *program, rondo_device *const *devices, size_t count,
+                                    const rondo_divide_options *options) {
+  rondo_divided *divided = NULL;
+  assert_ok(rondo_compile_divided(program, devices, count, options, &divided));
+  test_leave_kind(TEST_LEFT_DIVIDED, divided, NULL);
+  return divided;
+}
+
 float test_read_number(rondo_compiled *compiled, const char *name) {
   float number = 0;
   assert_ok(rondo_compiled_read(compiled, name, &number, sizeof number));

@@ -20,6 +20,10 @@ rondo_compiled_value test_compiled_value(const rondo_compiled *compiled, char ki
 rondo_compiled *test_compile_kept(rondo_program *program, rondo_device *device, const rondo_compile_options *options);
 rondo_compiled *test_compile(rondo_program *program, rondo_device *device, const rondo_compile_options *options);
 
+/* Compiles and keeps the program. */
+rondo_divided *test_compile_divided(rondo_program *program, rondo_device *const *devices, size_t count,
+                                    const rondo_divide_options *options);
+
 /* The F32 value of this name, a scalar. */
 float test_read_number(rondo_compiled *compiled, const char *name);
 

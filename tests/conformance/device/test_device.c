@@ -233,11 +233,10 @@ TEST(test_statistics_count_kernels_and_launches) {
 /* Two devices at once: `cpu` and `cpu:1` have memory of their own, and nothing of one is taken by the other. */
 TEST(test_two_devices_work_side_by_side) {
   if (!test_device_is("cpu")) skip();
-  rondo_device *other = NULL;
   rondo_stream *stream = NULL;
   rondo_kernel *kernel = NULL;
   void *memory = NULL;
-  assert_ok(rondo_device_open("cpu:1", NULL, &other));
+  rondo_device *other = test_device("cpu:1", NULL);
   rondo_device_info info = test_device_info(other);
   assert_int_equal(info.index, 1);
   assert_string_equal(info.name, "cpu:1");
@@ -260,7 +259,6 @@ TEST(test_two_devices_work_side_by_side) {
   assert_ok(rondo_free(other, memory));
   rondo_kernel_destroy(kernel);
   test_stream_destroy(stream);
-  assert_ok(rondo_device_close(other));
 }
 
 TEST(test_device_synchronize_waits_for_all_streams) {
@@ -318,12 +316,11 @@ TEST(test_calls_from_a_host_function_are_refused) {
 
 /* GX-9: with `synchronous`, an error comes out where it arises, and work is done when the call returns. */
 TEST(test_gx9_a_synchronous_device_waits_after_every_operation) {
-  rondo_device *device = NULL;
   rondo_stream *stream = NULL;
   rondo_kernel *kernel = NULL;
   void *memory = NULL;
-  assert_ok(rondo_device_open(test_device_name(),
-                              &(rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .synchronous = true}, &device));
+  rondo_device *device =
+      test_device(test_device_name(), &(rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .synchronous = true});
   assert_ok(rondo_stream_create(device, NULL, &stream));
   assert_ok(rondo_kernel_create(device, test_kernel_options(TEST_KERNEL_SET), &kernel));
   assert_ok(rondo_malloc(device, 4, NULL, &memory));
@@ -339,18 +336,15 @@ TEST(test_gx9_a_synchronous_device_waits_after_every_operation) {
   assert_ok(rondo_free(device, memory));
   rondo_kernel_destroy(kernel);
   test_stream_destroy(stream);
-  assert_ok(rondo_device_close(device));
 }
 
 /* A failure that no synchronisation returned comes out then, and the stream is gone all the same. */
 TEST(test_destroying_a_stream_returns_the_failure_that_was_left) {
-  rondo_device *device = NULL;
   rondo_stream *stream = NULL;
-  assert_ok(rondo_device_open(test_device_name(), NULL, &device));
+  rondo_device *device = test_device(test_device_name(), NULL);
   assert_ok(rondo_stream_create(device, NULL, &stream));
   assert_ok(rondo_host_async(stream, test_host_fails, NULL));
   assert_error(rondo_stream_destroy(stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
-  assert_ok(rondo_device_close(device));
 }
 
 /* Messages tell streams that have no names by numbers; a name given to another takes none away. */

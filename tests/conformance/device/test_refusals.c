@@ -129,7 +129,6 @@ TEST(test_fw4_gradients) {
   }
   sgd.gradients = NULL;
   assert_ok(rondo_program_sgd(program, loss, &sgd));
-  rondo_program_destroy(program);
 }
 
 static void assert_not_compiled(test_fixture *t, rondo_program *program, const rondo_compile_options *options,
@@ -157,7 +156,6 @@ TEST(test_fw1_compiling) {
   options.executor_policy = (rondo_executor_policy)9;
   assert_not_compiled(t, program, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "9 is no policy of executors: use a RONDO_EXECUTOR_ name");
-  rondo_program_destroy(program);
 }
 
 /* An executor is kept by what was compiled with it; the bytes of a value are its shape's. */

@@ -145,11 +145,10 @@ TEST(test_gx4_l3_upload_runs_nothing) {
 }
 
 TEST(test_gx4_bad_launches_are_refused) {
-  rondo_device *other = NULL;
   rondo_stream *foreign = NULL;
   uint32_t *word = test_words(t, 1);
   rondo_exec *exec = step_exec(t, word, 1, 1);
-  assert_ok(rondo_device_open(test_device_name(), NULL, &other));
+  rondo_device *other = test_device(test_device_name(), NULL);
   assert_ok(rondo_stream_create(other, NULL, &foreign));
   assert_invalid(rondo_exec_launch(NULL, t->stream), RONDO_REASON_NULL_ARGUMENT);
   assert_invalid(rondo_exec_launch(exec, NULL), RONDO_REASON_NULL_ARGUMENT);
@@ -160,7 +159,6 @@ TEST(test_gx4_bad_launches_are_refused) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 1);
   test_stream_destroy(foreign);
-  assert_ok(rondo_device_close(other));
 }
 
 /* GX-12: what an exec holds is accounted and readable. */

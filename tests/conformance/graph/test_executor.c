@@ -380,12 +380,10 @@ TEST(test_se10_wrong_options_are_refused) {
   assert_invalid(rondo_executor_get_info(NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
   const rondo_compile_options policy = {RONDO_COMPILE_OPTIONS_INIT, .executor_policy = (rondo_executor_policy)7};
   assert_invalid(rondo_compile(program, t->device, &policy, &compiled), RONDO_REASON_BAD_OPTIONS);
-  rondo_device *other = NULL;
-  assert_ok(rondo_device_open("cpu:1", NULL, &other));
+  rondo_device *other = test_device("cpu:1", NULL);
   assert_ok(rondo_executor_create(other, NULL, &executor));
   const rondo_compile_options elsewhere = {RONDO_COMPILE_OPTIONS_INIT, .executor = executor};
   assert_invalid(rondo_compile(program, t->device, &elsewhere, &compiled), RONDO_REASON_OTHER_DEVICE);
   assert_message("both must be of one rondo_device");
   assert_ok(rondo_executor_destroy(executor));
-  assert_ok(rondo_device_close(other));
 }

@@ -280,7 +280,6 @@ TEST(test_fw8_programs_can_ask_for_more) {
   assert_null(compiled);
   options = (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT, .record = (rondo_record_policy)7};
   assert_invalid(rondo_compile(program, t->device, &options, &compiled), RONDO_REASON_BAD_OPTIONS);
-  rondo_program_destroy(program);
 }
 
 /* Where costs are not known and cannot be measured now, it is recorded. */
@@ -338,7 +337,6 @@ TEST(test_fw8_staged_values_are_as_they_were) {
   assert_ok(rondo_compiled_map(compiled, "x", NULL, &mapped));
   assert_error(rondo_compiled_measure(compiled, 1, NULL), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_ok(rondo_compiled_unmap(compiled, "x"));
-  rondo_program_destroy(program);
 }
 
 TEST(test_fw8_programs_are_not_measured_while_they_are_captured) {

@@ -184,11 +184,10 @@ TEST(test_tr13_a_state_draws_again) {
 TEST(test_tr13_devices_draw_the_same) {
   rondo_generator *generator = test_generator(t, "g", 5), *twin;
   float *values = test_floats(t, 100), read[100], mate[100];
-  rondo_device *device;
   rondo_stream *stream;
   void *memory;
   const rondo_generator_options options = {RONDO_GENERATOR_OPTIONS_INIT, .name = "twin", .seed = 5};
-  assert_ok(rondo_device_open("cpu", NULL, &device));
+  rondo_device *device = test_device("cpu", NULL);
   assert_ok(rondo_stream_create(device, NULL, &stream));
   assert_ok(rondo_generator_create(device, &options, &twin));
   assert_ok(rondo_malloc(device, sizeof mate, NULL, &memory));
@@ -204,7 +203,6 @@ TEST(test_tr13_devices_draw_the_same) {
   assert_ok(rondo_free(device, memory));
   rondo_generator_destroy(twin);
   assert_ok(rondo_stream_destroy(stream));
-  assert_ok(rondo_device_close(device));
 }
 
 /* Captures -------------------------------------------------------------------------------------------------------- */

@@ -169,11 +169,10 @@ TEST_WORKERS(test_tr13_execs_destroyed_in_flight) {
 
 /* The device closes after what still runs. */
 TEST(test_tr13_closing_behind_launches) {
-  rondo_device *device;
   rondo_stream *stream;
   rondo_generator *generator;
   void *memory;
-  assert_ok(rondo_device_open(test_device_name(), &(rondo_device_options){.allocator = &t->allocator.table}, &device));
+  rondo_device *device = test_device(test_device_name(), &(rondo_device_options){.allocator = &t->allocator.table});
   assert_ok(rondo_stream_create(device, NULL, &stream));
   assert_ok(rondo_malloc(device, FLOATS * sizeof(float), NULL, &memory));
   assert_ok(rondo_generator_create(device, NULL, &generator));
@@ -187,7 +186,6 @@ TEST(test_tr13_closing_behind_launches) {
   rondo_generator_destroy(generator);
   assert_ok(rondo_stream_destroy(stream));
   assert_ok(rondo_free(device, memory));
-  assert_ok(rondo_device_close(device));
 }
 
 /* Graphs and execs keep what they draw from, and go on from where it is. */

@@ -100,7 +100,6 @@ TEST(test_gm11_a_recording_gets_planned_addresses) {
   assert_int_equal(test_memory_statistics(t).graph_reserved, 3 * UNIT);
   assert_int_equal(test_memory_statistics(t).profiled_allocations, 4);
   run_and_check(t, planned, &packs_badly, out);
-  for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
   rondo_profile_destroy(profile);
 }
 

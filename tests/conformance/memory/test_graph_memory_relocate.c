@@ -142,7 +142,6 @@ TEST(test_gm20_relatives_in_branches_at_once) {
   test_assert_all(t, out, WORDS, 3 * 32);
   test_assert_all(t, second, WORDS, 3 * 32);
   assert_bytes(t, test_memory_statistics(t).graph_reserved, 2 * BYTES);
-  rondo_exec_destroy(exec);
 }
 
 /* An edge and a node go on which, without relocating, sharing an address would rely; what was shared is apart then. */

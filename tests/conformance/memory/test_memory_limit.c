@@ -233,10 +233,9 @@ TEST(test_host_memory_has_pages_when_touched) {
   if (!test_device_is("cpu")) skip();
   enum { PAGES = 65536 };
   static unsigned char resident[PAGES];
-  rondo_device *device = NULL;
   char *host = NULL;
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  assert_ok(rondo_device_open(test_device_name(), NULL, &device));
+  rondo_device *device = test_device(test_device_name(), NULL);
   assert_ok(rondo_host_malloc(device, PAGES * page, (void **)&host));
   host[PAGES / 2 * page] = 1;
   char *first = (char *)(((uintptr_t)host + page - 1) / page * page);
@@ -245,7 +244,6 @@ TEST(test_host_memory_has_pages_when_touched) {
   for (size_t i = 0; i + 1 < PAGES; i++) there += resident[i] & 1;
   assert_in_range(there, 1, PAGES / 16); /* large pages of the system may take some at once */
   assert_ok(rondo_host_free(device, host));
-  assert_ok(rondo_device_close(device));
 }
 
 /* GM-2: the addresses of a process hold many graphs with memory nodes, and what they allocate stays apart. */

@@ -581,10 +581,9 @@ TEST(test_gm19_a_device_with_pools_is_in_use) {
 }
 
 TEST(test_gm19_pools_of_another_device) {
-  rondo_device *device = NULL;
   rondo_pool *pool = NULL;
   void *address = t;
-  assert_ok(rondo_device_open(test_device_name(), NULL, &device));
+  rondo_device *device = test_device(test_device_name(), NULL);
   assert_ok(rondo_device_get_default_pool(device, &pool));
   assert_invalid(rondo_malloc_async(t->stream, 256, &(rondo_malloc_options){.pool = pool}, &address),
                  RONDO_REASON_OTHER_DEVICE);
@@ -597,7 +596,6 @@ TEST(test_gm19_pools_of_another_device) {
   assert_reason(rondo_device_get_pool(NULL, &pool), RONDO_REASON_NULL_ARGUMENT);
   assert_reason(rondo_device_get_default_pool(device, NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_reason(rondo_device_set_pool(NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
-  assert_ok(rondo_device_close(device));
 }
 
 /* While capturing, a pool named changes nothing: the allocation is the graph's. */

@@ -327,16 +327,14 @@ TEST(test_fw3_mapping_refuses_what_does_not_fit) {
 }
 
 TEST(test_fw3_mapping_refuses_a_stream_of_another_device) {
-  rondo_device *device = NULL;
   rondo_stream *stream = NULL;
   void *address;
   rondo_compiled *compiled = compile(t, RONDO_STAGING_DEVICE, RONDO_STAGING_SLOT, RONDO_STAGING_SLOT);
-  assert_ok(rondo_device_open("cpu", NULL, &device));
+  rondo_device *device = test_device("cpu", NULL);
   assert_ok(rondo_stream_create(device, NULL, &stream));
   assert_invalid(rondo_compiled_map(compiled, "x", stream, &address), RONDO_REASON_OTHER_DEVICE);
   assert_message("use one of the same rondo_device");
   test_stream_destroy(stream);
-  assert_ok(rondo_device_close(device));
 }
 
 /* Captures --------------------------------------------------------------------------------------------------------- */

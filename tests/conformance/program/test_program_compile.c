@@ -11,9 +11,7 @@
 static rondo_program *make_program(void) { return test_named_program("small"); }
 
 static rondo_compiled *compile(test_fixture *t, rondo_program *program) {
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
-  return compiled;
+  return test_compile_kept(program, t->device, NULL);
 }
 
 static const rondo_value none = {0};
@@ -67,7 +65,6 @@ TEST(test_fw1_compiled_programs_outlive_the_program) {
   assert_ok(rondo_compiled_destroy(first));
   assert_ok(rondo_compiled_run(second));
   assert_layer(second);
-  assert_ok(rondo_compiled_destroy(second));
 }
 
 TEST(test_fw1_it_owns_a_stream_a_graph_and_an_exec) {
@@ -83,14 +80,12 @@ TEST(test_fw1_it_owns_a_stream_a_graph_and_an_exec) {
   assert_ok(rondo_compiled_destroy(compiled));
 
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  compiled = test_compile_kept(program, t->device, &options);
   assert_null(rondo_compiled_graph(compiled));
   assert_null(rondo_compiled_exec(compiled));
   write_layer(compiled);
   assert_ok(rondo_compiled_run(compiled));
   assert_layer(compiled);
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
   assert_ok(rondo_compiled_destroy(NULL));
 }
 
@@ -126,8 +121,6 @@ TEST(test_fw1_addresses_are_fixed_and_told) {
   test_read(t, y, addresses[2], sizeof y);
   assert_memory_equal(x, layer_x, sizeof x);
   assert_near(&y[0], &(float){tanhf(0.1f)}, 1, 1e-6f);
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* The warm-up runs the updates; nothing of that may be left. */
@@ -160,8 +153,6 @@ TEST(test_fw1_the_warm_up_leaves_no_trace) {
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_read(compiled, "w", values, sizeof values));
   assert_memory_equal(values, moved, sizeof moved);
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* An output sees the state as it was before the run, wherever the optimizer was added. */
@@ -188,8 +179,6 @@ TEST(test_fw4_updates_come_last) {
   assert_near(&value, &seen, 1, 1e-6f);
   assert_ok(rondo_compiled_read(compiled, "kept", &value, sizeof value));
   assert_true(value == kept);
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* The same of outputs that show a state or a cell in another shape, of any number of dimensions. */
@@ -225,8 +214,6 @@ TEST(test_fw4_reshaped_states_are_those_of_the_run) {
   assert_true(values[0] == rate_before);
   assert_ok(rondo_compiled_read(compiled, "kept", values, sizeof values));
   for (size_t i = 0; i < 6; i++) assert_true(values[i] == -start[i]); /* w - 2 w */
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* What nobody reads does not run: the second layer, and all gradients but one. */
@@ -250,9 +237,6 @@ TEST(test_fw1_dead_operators_are_dropped) {
   write_layer(other);
   assert_ok(rondo_compiled_run(other));
   assert_layer(other);
-  assert_ok(rondo_compiled_destroy(lean));
-  assert_ok(rondo_compiled_destroy(other));
-  rondo_program_destroy(program);
 }
 
 /* A long chain needs memory for two of its values, not for all. */
@@ -290,10 +274,10 @@ TEST(test_fw2_nothing_allocates_while_capturing) {
   for (int i = 0; i < 2; i++) {
     const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
                                            .record = i == 0 ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
-    assert_ok(rondo_memory_get_statistics(t->device, &memory[i]));
-    assert_ok(rondo_compile(program, t->device, &options, &both[i]));
+    memory[i] = test_memory_statistics(t);
+    both[i] = test_compile_kept(program, t->device, &options);
   }
-  assert_ok(rondo_memory_get_statistics(t->device, &memory[2]));
+  memory[2] = test_memory_statistics(t);
   assert_int_equal(memory[2].live_allocations - memory[1].live_allocations,
                    memory[1].live_allocations - memory[0].live_allocations);
   assert_int_equal(memory[2].graph_reserved, 0);
@@ -316,8 +300,6 @@ TEST(test_fw2_nothing_allocates_while_capturing) {
   assert_ok(rondo_device_get_statistics(t->device, &after));
   assert_int_equal(after.host_allocations, before.host_allocations);
   assert_int_equal(after.maps, before.maps);
-  for (int i = 0; i < 2; i++) assert_ok(rondo_compiled_destroy(both[i]));
-  rondo_program_destroy(program);
 }
 
 /* Much more than the staging memory holds, in one write; and an input that is an output. */
@@ -342,8 +324,6 @@ TEST(test_fw1_large_writes) {
     assert_ok(rondo_compiled_read(compiled, "same", small_back, sizeof small_back));
     assert_memory_equal(small_back, small, sizeof small);
   }
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* Compiling disturbs no capture: neither another stream's of this thread, nor the other way round. */
@@ -362,8 +342,6 @@ TEST(test_fw1_compiling_beside_a_capture) {
   assert_int_equal(nodes, 1);
   test_graph_destroy(graph);
   assert_layer(compiled);
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* Errors of use ---------------------------------------------------------------------------------------------------- */
@@ -389,8 +367,6 @@ TEST(test_fw1_wrong_reads_and_writes_are_refused) {
   write_layer(compiled);
   assert_ok(rondo_compiled_run(compiled));
   assert_layer(compiled);
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 TEST(test_fw1_what_cannot_be_compiled_is_refused) {
@@ -407,8 +383,6 @@ TEST(test_fw1_what_cannot_be_compiled_is_refused) {
   assert_ok(rondo_program_output(program, "x again", x));
   compiled = compile(t, program);
   assert_ok(rondo_compiled_run(compiled));
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* More memory than the machine has address space: the error says what was wanted, and nothing is left. */
@@ -422,7 +396,6 @@ TEST(test_fw1_memory_that_cannot_be_had) {
   assert_fails(rondo_compile(program, t->device, NULL, &compiled), RONDO_OUT_OF_MEMORY);
   assert_message("states of program 'small'");
   assert_null(compiled);
-  rondo_program_destroy(program);
 }
 
 /* Wrong indices ---------------------------------------------------------------------------------------------------- */
@@ -438,9 +411,7 @@ static rondo_compiled *compile_lookup(test_fixture *t) {
   assert_ok(rondo_program_output(program, "rows", rows));
   assert_ok(rondo_op_cross_entropy(program, rows, labels, &loss));
   assert_ok(rondo_program_output(program, "loss", loss));
-  rondo_compiled *compiled = compile(t, program);
-  rondo_program_destroy(program);
-  return compiled;
+  return test_compile(program, t->device, NULL);
 }
 
 static void run_lookup(rondo_compiled *compiled, const int32_t tokens[3], const int32_t labels[3]) {
@@ -473,7 +444,6 @@ TEST(test_fw1_a_wrong_index_fails_the_run) {
   assert_ok(rondo_compiled_read(compiled, "rows", rows, sizeof rows));
   const float wanted[6] = {1, 2, 9, 10, 5, 6};
   assert_memory_equal(rows, wanted, sizeof wanted);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 TEST(test_fw1_a_wrong_index_nobody_waited_for_comes_out_at_the_end) {

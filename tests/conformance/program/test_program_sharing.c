@@ -303,17 +303,15 @@ TEST(test_sharing_refuses_states_that_differ) {
 }
 
 TEST(test_sharing_refuses_another_device) {
-  rondo_device *device = NULL;
   rondo_value y;
   rondo_compiled *layer = compile_layer(t, 2, NULL), *other = NULL;
-  assert_ok(rondo_device_open("cpu", NULL, &device));
+  rondo_device *device = test_device("cpu", NULL);
   rondo_program *program = make_layer(2, &y);
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = layer};
   assert_invalid(rondo_compile(program, device, &options, &other), RONDO_REASON_OTHER_DEVICE);
   assert_message("programs that share must be compiled for one rondo_device");
   rondo_program_destroy(program);
   assert_ok(rondo_compiled_destroy(layer));
-  assert_ok(rondo_device_close(device));
 }
 
 TEST(test_rc5_sharing_is_refused_while_the_stream_captures) {

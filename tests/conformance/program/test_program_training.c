@@ -321,8 +321,7 @@ TEST(test_fw1_runs_may_be_queued_ahead) {
 /* Devices round differently, so the bits differ, but not by much: here after ten steps, each on what the last one left.
  */
 TEST(test_fw4_devices_agree_over_ten_steps) {
-  rondo_device *cpu = NULL;
-  assert_ok(rondo_device_open("cpu", NULL, &cpu));
+  rondo_device *cpu = test_device("cpu", NULL);
   for (optimizer kind = ADAM; kind <= MOMENTUM; kind++) {
     model here = make_model(t->device, kind, false), there = make_model(cpu, kind, false);
     for (int step = 0; step < 10; step++) {
@@ -339,7 +338,6 @@ TEST(test_fw4_devices_agree_over_ten_steps) {
     assert_ok(rondo_compiled_destroy(here.compiled));
     assert_ok(rondo_compiled_destroy(there.compiled));
   }
-  assert_ok(rondo_device_close(cpu));
 }
 
 /* Right numbers ---------------------------------------------------------------------------------------------------- */

@@ -103,8 +103,7 @@ TEST(test_se6_functions) {
 }
 
 TEST(test_se9_divided_models) {
-  rondo_device *other = NULL;
-  assert_ok(rondo_device_open("cpu:1", NULL, &other));
+  rondo_device *other = test_device("cpu:1", NULL);
   rondo_device *const devices[] = {other, t->device};
   const rondo_placement_rule rule = {.operator_name = "embedding", .place = 1};
   const rondo_model_options wrong = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer,
@@ -118,7 +117,6 @@ TEST(test_se9_divided_models) {
   assert_refused(rondo_session_add_model(session, "divided", &nowhere), RONDO_INVALID_ARGUMENT,
                  RONDO_REASON_BAD_OPTIONS, "rondo_model_options has 1 rule and no devices: give the devices");
   close_session(session);
-  assert_ok(rondo_device_close(other));
 }
 
 /* Capturing ------------------------------------------------------------------------------------------------------- */

@@ -97,7 +97,6 @@ TEST(test_rc1_calls_in_the_wrong_state) {
 }
 
 TEST(test_rc1_bad_arguments) {
-  rondo_device *other = NULL;
   rondo_stream *foreign = NULL;
   rondo_recording *recording = (rondo_recording *)t;
   rondo_recording_options options = {RONDO_RECORDING_OPTIONS_INIT, .relocate = true};
@@ -107,7 +106,7 @@ TEST(test_rc1_bad_arguments) {
   options.struct_size = 2;
   assert_reason(rondo_recording_create(t->device, &options, &recording), RONDO_REASON_BAD_OPTIONS);
   recording = make_recording(t);
-  assert_ok(rondo_device_open(test_device_name(), NULL, &other));
+  rondo_device *other = test_device(test_device_name(), NULL);
   assert_ok(rondo_stream_create(other, NULL, &foreign));
   assert_reason(rondo_recording_capture_begin(recording, foreign, RONDO_CAPTURE_GLOBAL), RONDO_REASON_OTHER_DEVICE);
   assert_reason(rondo_recording_capture_begin(recording, NULL, RONDO_CAPTURE_GLOBAL), RONDO_REASON_NULL_ARGUMENT);
@@ -126,7 +125,6 @@ TEST(test_rc1_bad_arguments) {
   assert_message("1 recording");
   assert_ok(rondo_recording_destroy(recording));
   assert_ok(rondo_stream_destroy(foreign));
-  assert_ok(rondo_device_close(other));
 }
 
 /* RC-1: the capture goes on, and ends where it began. */

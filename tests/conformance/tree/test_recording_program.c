@@ -218,10 +218,9 @@ TEST(test_rc5_host_memory_that_lasts) {
 /* RC-5: memory that others have page-locked is known to a driver, where there is one. */
 TEST(test_rc5_page_locked_memory_of_others) {
   program p = make_program(t);
-  rondo_device *other = NULL;
   void *feed = NULL;
   const uint32_t values[ROWS] = {5};
-  assert_ok(rondo_device_open(test_device_name(), NULL, &other));
+  rondo_device *other = test_device(test_device_name(), NULL);
   assert_ok(rondo_host_malloc(other, sizeof values, &feed));
   memcpy(feed, values, sizeof values);
   begin(&p);
@@ -235,7 +234,6 @@ TEST(test_rc5_page_locked_memory_of_others) {
   }
   rondo_recording_reset(p.recording);
   assert_ok(rondo_host_free(other, feed));
-  assert_ok(rondo_device_close(other));
 }
 
 /* RC-5: what a library allocates while it is captured is no host memory, though it may have no pages yet. */

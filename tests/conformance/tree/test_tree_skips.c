@@ -642,7 +642,6 @@ TREE_TEST(test_calls_while_capturing) {
   uint32_t expected[WORDS];
   for (uint32_t i = 0; i < WORDS; i++) expected[i] = 3 * i + 1;
   assert_words(t, result, expected, WORDS);
-  test_graph_destroy(graph);
   rondo_buffer_release(out);
 }
 
