@@ -105,23 +105,35 @@ static void make_fork(sketch *self) {
   }
 }
 
-/* A buffer written in thousands of tiles at once, then read as a whole by thousands at once, then written again. */
-static void make_tiles(sketch *self) {
-  const size_t third = self->room / 3 - 2;
+/* Writes `count` tiles, or reads `bytes` bytes from each tile on, all after the node `last`. Returns the node that
+ * follows. */
+static rondo_node write_tiles(sketch *self, char *buffer, size_t count, rondo_node last) {
+  const size_t first = self->count;
+  for (size_t i = 0; i < count; i++) (void)work(self, &last, 1, (char *const[]){NULL, NULL, buffer + i * TILE}, TILE);
+  return join(self, self->nodes + first, count);
+}
+
+static rondo_node read_tiles(sketch *self, char *buffer, size_t count, size_t stride, size_t bytes, rondo_node last) {
+  const size_t first = self->count;
+  for (size_t i = 0; i < count; i++)
+    (void)work(self, &last, 1, (char *const[]){buffer + i * stride, NULL, NULL}, bytes);
+  return join(self, self->nodes + first, count);
+}
+
+/* Writes the tiles, reads each with the tiles after it (`window` in all; 0: every read is of the whole buffer), and
+ * writes them again. */
+static void make_tiles_of(sketch *self, size_t window) {
+  const size_t third = self->room / 3 - 2, tiles = third + window;
   rondo_node last;
-  char *buffer = alloc(self, NULL, 0, third * TILE, &last);
-  for (int round = 0; round < 3; round++) {
-    const size_t first = self->count;
-    for (size_t i = 0; i < third; i++) {
-      if (round == 1)
-        (void)work(self, &last, 1, (char *const[]){buffer, NULL, NULL}, third * TILE);
-      else
-        (void)work(self, &last, 1, (char *const[]){NULL, NULL, buffer + i * TILE}, TILE);
-    }
-    last = join(self, self->nodes + first, third);
-  }
+  char *buffer = alloc(self, NULL, 0, tiles * TILE, &last);
+  last = write_tiles(self, buffer, third, last);
+  last = read_tiles(self, buffer, third, window > 0 ? TILE : 0, (window > 0 ? window : tiles) * TILE, last);
+  last = write_tiles(self, buffer, third, last);
   (void)freed(self, &last, 1, buffer);
 }
+
+static void make_tiles(sketch *self) { make_tiles_of(self, 0); }
+static void make_windows(sketch *self) { make_tiles_of(self, 32); }
 
 /* What one program order gives when every kernel waits for those that it depends on by its data, and no others. */
 typedef struct tracked {
@@ -194,35 +206,13 @@ static void make_gather(sketch *self) {
   const size_t third = self->room / 3 - 2;
   rondo_node last;
   char *buffer = alloc(self, NULL, 0, third * TILE, &last);
-  const size_t first = self->count;
-  for (size_t i = 0; i < third; i++) (void)work(self, &last, 1, (char *const[]){NULL, NULL, buffer + i * TILE}, TILE);
-  const rondo_node all = join(self, self->nodes + first, third);
+  const rondo_node all = write_tiles(self, buffer, third, last);
   const size_t readers = self->count;
   for (size_t i = 0; i < third; i++) {
     last = work(self, &all, 1, (char *const[]){buffer, NULL, NULL}, third * TILE);
     (void)join(self, &last, 1);
   }
   (void)freed(self, self->nodes + readers, self->count - readers, buffer);
-}
-
-/* Every tile is written, then read with those after it, then written again. */
-static void make_windows(sketch *self) {
-  enum { WINDOW = 32 };
-  const size_t third = self->room / 3 - 2, tiles = third + WINDOW;
-  rondo_node last;
-  char *buffer = alloc(self, NULL, 0, tiles * TILE, &last);
-  for (int round = 0; round < 3; round++) {
-    const size_t first = self->count;
-    for (size_t i = 0; i < third; i++) {
-      char *const tile = buffer + i * TILE;
-      if (round == 1)
-        (void)work(self, &last, 1, (char *const[]){tile, NULL, NULL}, WINDOW * TILE);
-      else
-        (void)work(self, &last, 1, (char *const[]){NULL, NULL, tile}, TILE);
-    }
-    last = join(self, self->nodes + first, third);
-  }
-  (void)freed(self, &last, 1, buffer);
 }
 
 typedef struct shape {

@@ -30,7 +30,7 @@ static const option_row rows[] = {
     {"history", "FILE", OPTION_INPUT, OFFSET(history), 0, 0,
      "lines of ROWS or ROWS,REQUESTS; '-' is standard input; by default 2000 random requests of 100 to 1200 rows"},
     {"model", "NAME", OPTION_TEXT, OFFSET(model), 0, 0, "model to serve: dense or recommender"},
-    OPTION_ROW_DEVICE(session_settings),
+    OPTION_ROW_DEVICE(session_settings, device),
     {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES, "choose at most N sizes"},
     {"streams", "N", OPTION_COUNT, OFFSET(streams), 1, RONDO_SESSION_MAX_STREAMS, "streams to record on"},
     {"budget-bytes", "N", OPTION_COUNT, OFFSET(budget_bytes), 0, 0,
