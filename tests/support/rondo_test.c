@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The fixture and the assertions. A fixture's teardown tells what is left instead of asserting it, because after a test
- * that failed something is always left.
+ * The fixture and the assertions. The teardown prints what is left instead of asserting, because a failed test always
+ * leaves something.
  */
 #define _GNU_SOURCE
 #include "support/rondo_test.h"
@@ -33,7 +33,7 @@ void test_assert_status(rondo_status actual, rondo_status expected, const char *
   _fail(file, line);
 }
 
-/* Of the calling thread, from before the call that is asserted. */
+/* Of the calling thread, before the call that is asserted. */
 static _Thread_local struct {
   rondo_status status;
   rondo_reason reason;
@@ -58,11 +58,11 @@ void test_assert_ok(rondo_status actual, const char *call, const char *file, int
   _fail(file, line);
 }
 
-/* A failed call explains itself: its status, and a message of some length. What has no name is called by what it is. */
+/* An error has its status and a message of some length. The message names the object, or its type if it has no name. */
 static void check_detail(rondo_status actual, const char *call, const char *file, int line) {
   const rondo_error *error = rondo_last_error();
   const bool is_kept = actual != RONDO_OK && error->status == actual && strlen(error->message) >= 10;
-  if (is_kept && strstr(error->message, "''") == NULL) return; /* what has no name is called by what it is */
+  if (is_kept && strstr(error->message, "''") == NULL) return; /* the type of an object without a name */
   print_status(call, actual);
   print_error("  expected: a failure whose detail is kept and says something, with no name that is empty\n");
   _fail(file, line);
@@ -71,7 +71,7 @@ static void check_detail(rondo_status actual, const char *call, const char *file
 void test_assert_error(rondo_status actual, rondo_status expected, rondo_reason reason, const char *call,
                        const char *file, int line) {
   check_detail(actual, call, file, line);
-  test_note_error(); /* the call may stand in a callback of one that succeeds */
+  test_note_error(); /* the call may be inside a callback of a call that succeeds */
   if ((expected == RONDO_OK || actual == expected) && rondo_last_error()->reason == reason) return;
   print_status(call, actual);
   print_error("  expected: %s/%s\n", expected == RONDO_OK ? "any failure" : rondo_status_name(expected),
@@ -118,7 +118,7 @@ static bool close_fresh(rondo_device *device) {
   return closed;
 }
 
-/* A GPU's device stays open while tests open theirs, because making its context takes longer than a test. */
+/* A GPU's device stays open while the tests open theirs, because creating its context takes longer than a test. */
 int test_run_group(const char *name, const struct CMUnitTest *tests, size_t count, bool needs_device) {
   if (!needs_device) return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
   rondo_device *device = NULL;
@@ -169,7 +169,7 @@ int test_teardown(void **state) {
   clean = test_took_down(rondo_stream_destroy(fixture->stream), "the stream") && clean;
   clean = test_took_down(rondo_device_close(fixture->device), "the device") && clean;
   clean = test_allocator_is_clean(&fixture->allocator) && clean;
-  if (clean) free(fixture); /* else what is left may still point to it */
+  if (clean) free(fixture); /* otherwise, what is left may still refer to it */
   return clean ? 0 : -1;
 }
 
@@ -426,7 +426,7 @@ rondo_memory_statistics test_memory_statistics(const test_fixture *fixture) {
 
 /* Holding a stream ------------------------------------------------------------------------------------------------ */
 
-/* False when the time is over. */
+/* Returns false after the timeout. */
 static bool wait_at(sem_t *semaphore) {
   struct timespec deadline;
   clock_gettime(CLOCK_REALTIME, &deadline);

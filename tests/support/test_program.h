@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Programs in tests: making, compiling and reading them. Each call must succeed.
+ * Support for tests of programs: creating, compiling and reading them. Each call must succeed.
  */
 #ifndef RONDO_TESTS_SUPPORT_TEST_PROGRAM_H
 #define RONDO_TESTS_SUPPORT_TEST_PROGRAM_H

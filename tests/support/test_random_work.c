@@ -60,7 +60,7 @@ void test_assert_floats(test_fixture *fixture, const float *values, const float 
 
 /* Drawing --------------------------------------------------------------------------------------------------------- */
 
-/* Each step is kept in memory, so that none is fused with the next. */
+/* Each step is stored in memory, so that the compiler does not fuse it with the next. */
 void test_expect_uniform(float *expected, size_t count, uint64_t seed, uint64_t offset, float low, float high) {
   for (size_t i = 0; i < count; i++) {
     const uint32_t word = rondo_philox(seed, i / 4, offset).x[i % 4];
@@ -91,7 +91,7 @@ static void packed_draw_cpu(rondo_blocks blocks, void *const *args) {
   draw_cpu(blocks, (void *const *)parameters);
 }
 
-/* `code` comes after the library's functions. */
+/* `code` follows the library's functions. */
 static rondo_kernel *make_kernel(test_fixture *fixture, const rondo_kernel_options *options, const char *code) {
   const size_t bytes = strlen(rondo_random_cuda_source()) + strlen(code) + 1;
   char *source = test_host(bytes, 1);

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bodies get at the scene by the fixture that they are told; tests run one after another, threads each have their own.
- */
+/* The scene of the bodies' fixture. Tests run one after another; each thread has its own scene. */
 static _Thread_local test_scene *here;
 
 /* Life ------------------------------------------------------------------------------------------------------------- */

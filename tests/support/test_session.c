@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The model's program and states, the plain C that its answers are held against, and what sessions of it begin with.
+ * The model's program and states, its expected answers in plain C, and the setup of its sessions.
  */
 #include "support/test_session.h"
 

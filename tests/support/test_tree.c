@@ -3,7 +3,7 @@
 
 #include "support/test_cleanup.h"
 
-/* Whether the device's memory is as it was when it was opened. */
+/* Whether the device's memory is as it was after it was opened. */
 static bool is_empty(const test_fixture *fixture) {
   if (rondo_stream_synchronize(fixture->stream) != RONDO_OK || rondo_memory_trim(fixture->device) != RONDO_OK) {
     print_error("teardown: %s\n", rondo_last_error()->message);
