@@ -20,10 +20,10 @@ typedef struct fault_failure {
 typedef struct fault_work {
   void (*open_library)(void);              /* before the first run; sets `live` */
   rondo_status (*run)(const char *device); /* from the beginning; forgets the state of the run before */
-  void (*take_down)(void);                 /* from wherever the run stopped */
+  void (*take_down)(void);                 /* from any state in which the run stopped */
   void (*assert_whole)(void);              /* after the first run, which has no failure */
   void (*check)(const fault_failure *of, rondo_status status); /* instead of fault_work_assert_clean */
-  const void *results;                                         /* of a run: the same bits whenever it succeeds */
+  const void *results;                                         /* of a run: the same bits in each run that succeeds */
   size_t result_bytes;
   const char *library;    /* that the work uses in addition to the driver */
   size_t (*live)(void);   /* objects of the library that are alive */
@@ -37,14 +37,14 @@ typedef struct fault_work {
 static fault_work tested; /* which the program defines */
 static void *right;       /* a copy of the results of the first run */
 
-/* What the driver refused to take back may be left, or all once every call is refused; `call` is the one that failed,
- * NULL when none did. */
+/* Asserts that no more is left than the driver refused to take back; after a run in which every call failed, that may
+ * be everything. `call` is the call that failed, or NULL. */
 static inline bool fault_may_be_left(const fault_failure *of, const char *call) {
   if (of->code == LAUNCH_FAILED || call == NULL) return false;
   return of->onward || fault_cuda_gives_back(call);
 }
 
-/* Nothing is left, except in the driver what may be left. */
+/* Asserts that nothing is left except what the driver may keep. */
 static inline void fault_work_assert_clean(const fault_failure *of) {
   const char *call = fake->failed(), *const what = call == NULL ? "allocation" : call;
   const size_t at = (size_t)(of->driver_at + of->allocation_at), left = tested.live == NULL ? 0 : tested.live();
@@ -53,8 +53,8 @@ static inline void fault_work_assert_clean(const fault_failure *of) {
   if (left > 0) fail_msg("%s, failure %zu: %zu objects of %s left", what, at, left, tested.library);
 }
 
-/* The setup of the group: runs the work once without a failure. The failure of the first load of a library would be
- * kept for the whole process. */
+/* The setup of the group: runs the work once without a failure, because a library whose first load fails stays
+ * unavailable for the whole process. */
 static inline int fault_work_begin(void **state) {
   (void)state;
   fake = fake_cuda_get();
@@ -77,7 +77,7 @@ static inline int fault_work_end(void **state) {
   return 0;
 }
 
-/* Whether the failure came. */
+/* Returns whether the failure occurred. */
 static inline bool fault_work_try(const fault_failure *of) {
   test_allocator_init(tested.memory);
   atomic_store(&tested.memory->fail_at, of->allocation_at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One failing call or allocation in a piece of work on the driver of fake_driver.h.
+ * Lets one call or allocation fail in a piece of work on the driver of fake_driver.h.
  */
 #ifndef RONDO_TESTS_FAULT_FAULT_FAKE_H
 #define RONDO_TESTS_FAULT_FAULT_FAKE_H
@@ -8,11 +8,11 @@
 #include "fault/fake_driver.h"
 #include "fault/fault_sweep.h"
 
-/* Each object is an allocation of its own, so that each one can fail. */
+/* Each object is a separate allocation, so that each can fail. */
 __attribute__((constructor)) static void fault_fake_allocate_each(void) { rondo_slab_by_block = true; }
 
-/* From here on the failure of `point` can occur; only calls and allocations from here on count. With another driver,
- * `device` is NULL, and only allocations fail. */
+/* The failure of `point` can occur from here on, and only calls and allocations from here on count. With another
+ * driver, `device` is NULL, and only allocations fail. */
 static inline void fault_fake_begin(fault_point *point, rondo_device *device, test_allocator *allocator) {
   fake_device *fake = device == NULL ? NULL : fake_of(device);
   point->calls = fake == NULL ? 0 : fake->calls;
@@ -24,7 +24,7 @@ static inline void fault_fake_begin(fault_point *point, rondo_device *device, te
   if (point->driver_at != 0) fake->fail_at = point->calls + point->driver_at;
 }
 
-/* From here on nothing fails. An error has a message. */
+/* Ends the failures, and asserts that an error has a message. */
 static inline void fault_fake_end(fault_point *point, rondo_device *device, test_allocator *allocator,
                                   rondo_status status) {
   fake_device *fake = device == NULL ? NULL : fake_of(device);
@@ -35,7 +35,7 @@ static inline void fault_fake_end(fault_point *point, rondo_device *device, test
   allocator->fail_at = 0;
 }
 
-/* Nothing is left in the driver or in the allocator of host memory. */
+/* Asserts that nothing is left in the driver or in the host allocator. */
 static inline void fault_fake_close(rondo_device *device, const test_allocator *allocator) {
   assert_int_equal(fake_close(device), 0);
   assert_true(test_allocator_is_clean(allocator));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the driver and every allocation may fail, once or from then on, while an arena is made, recordings in
- * it are planned, captured, backed, instantiated, updated and launched, and it is trimmed. What fails changes nothing
- * of what there is: memory that is backed stays, everything works afterwards, and in the end nothing is left.
+ * Lets every driver call and every allocation fail, once or from then on, while an arena is created and trimmed, and
+ * recordings in it are planned, captured, backed, instantiated, updated and launched. A failure changes nothing that
+ * exists: backed memory stays backed, everything works afterwards, and nothing is left at the end.
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
@@ -30,8 +30,8 @@ typedef struct rig {
   void *left[3]; /* by a body that runs */
 } rig;
 
-/* What the body allocates: scratch, an output, more scratch; the input, if there is one, is given up between. What is
- * not freed is left in `r`. */
+/* What the body allocates: scratch, an output, more scratch. An input is given up in between. What is not freed stays
+ * in `r`. */
 static rondo_status body(rig *r, void *input, bool recorded) {
   void **const left = r->left;
   RONDO_TRY(rondo_malloc_async(r->stream, 3 * PAGE, NULL, &left[0]));
@@ -98,7 +98,7 @@ static void forget(recording *self, bool with_notes) {
   if (with_notes) self->noted = NULL;
 }
 
-/* Both, as they are planned when they begin. */
+/* Both recordings, planned when they begin. */
 static rondo_status record_both(rig *r) {
   for (int i = 0; i < 2; i++) {
     RONDO_TRY(warm_up(r, i));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every allocation of host memory may fail while calls are prepared, padded to buckets and recorded separately, and
- * while callables are made and called (TR-7, TR-11, TR-12): the error is OUT_OF_MEMORY, inputs that a preparation
- * writes have their values, and nothing is left.
+ * Lets every host allocation fail while calls are prepared, padded to buckets and recorded separately, and while
+ * callables are created and called (TR-7, TR-11, TR-12). The error is OUT_OF_MEMORY, inputs that a preparation writes
+ * have their values, and nothing is left.
  */
 #include "fault/tree_work.h"
 

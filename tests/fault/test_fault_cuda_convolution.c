@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver, by Rondo or by cuDNN, and every allocation of host memory may fail while a convolution
- * and its gradients are compiled, recorded and run on a CUDA device. Either an error comes out or the numbers are
- * right; nothing is left in the driver, in cuDNN or in host memory, and nothing is misused.
+ * Lets every call of the CUDA driver, by Rondo or by cuDNN, and every host allocation fail while a convolution and its
+ * gradients are compiled, recorded and run on a CUDA device. Either an error is returned or the numbers are right.
+ * Nothing is left in the driver, in cuDNN or in host memory, and nothing is misused.
  */
 #include "fake_cuda/fake_cudnn.h"
 #include "fault/fault_cuda_sweep.h"
@@ -57,7 +57,7 @@ static rondo_status run(const char *device) {
   return RONDO_OK;
 }
 
-/* Errors that come out here have come out before. The objects are destroyed in any case. */
+/* Errors of teardown were reported before. The objects are destroyed in any case. */
 static void take_down(void) {
   rondo_status status = rondo_compiled_destroy(work.compiled);
   rondo_program_destroy(work.program);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver, and every allocation of host memory, may fail while a program is divided between a
- * GPU and a CPU device, compiled, written, run and read, and another one that shares with it (SE-12). Either an error
- * comes out or the numbers are right; nothing is left in the driver or in host memory, and nothing is misused.
+ * Lets every call of the CUDA driver, and every host allocation, fail while a program is divided between a GPU and a
+ * CPU device, compiled, written, run and read, and another program shares with it (SE-12). Either an error is returned
+ * or the numbers are right. Nothing is left in the driver or in host memory, and nothing is misused.
  */
 #include "fault/fault_cuda_sweep.h"
 
@@ -60,7 +60,7 @@ static rondo_status run(const char *device) {
   return step(work.sharer, 2);
 }
 
-/* Errors that come out here have come out before. The objects are destroyed in any case. */
+/* Errors of teardown were reported before. The objects are destroyed in any case. */
 static void take_down(void) {
   rondo_status status = rondo_divided_destroy(work.divided);
   status = rondo_divided_destroy(work.sharer);
@@ -71,7 +71,7 @@ static void take_down(void) {
 
 static void assert_whole(void) { memcpy(scores, work.scores, sizeof scores); }
 
-/* A product on a GPU is rounded differently. */
+/* A GPU rounds a product differently. */
 static void check(const fault_failure *of, rondo_status status) {
   fault_work_assert_clean(of);
   for (int i = 0; status == RONDO_OK && i < STEPS; i++) assert_near(work.scores[i], scores[i], SCORES, 1e-5f);

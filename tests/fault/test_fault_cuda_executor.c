@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver, by Rondo or by cuBLASLt, and every allocation of host memory may fail while an
- * executor is created and a program with it compiled, fed, run eagerly, read and destroyed (SE-10). Either an error
- * comes out or the numbers are right; nothing is left in the driver or in host memory, nothing is misused, and nothing
- * that was under way when an operator failed uses what is freed.
+ * Lets every call of the CUDA driver, by Rondo or by cuBLASLt, and every host allocation fail while an executor is
+ * created, and a program with it is compiled, fed, run eagerly, read and destroyed (SE-10). Either an error is returned
+ * or the numbers are right. Nothing is left in the driver or in host memory, nothing is misused, and operators that are
+ * still running when another one fails do not use freed memory.
  */
 #include "fake_cuda/fake_cublaslt.h"
 #include "fault/fault_cuda_sweep.h"
@@ -19,7 +19,7 @@ static struct {
   float sums[RUNS];
 } work;
 
-/* Branches of a product, which is so deep that the library makes it, and what follows; joined by a sum. */
+/* Branches of a product that is deep enough for cuBLASLt, and of the operators after it; a sum joins them. */
 static rondo_status build(void) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "wide", .allocator = &allocator.table};
   static const char *const names[BRANCHES] = {"w0", "w1", "w2"};
@@ -62,7 +62,7 @@ static rondo_status run(const char *device) {
   return RONDO_OK;
 }
 
-/* Errors that come out here have come out before. The objects are destroyed in any case. */
+/* Errors of teardown were reported before. The objects are destroyed in any case. */
 static void take_down(void) {
   rondo_status status = rondo_compiled_destroy(work.compiled);
   status = rondo_executor_destroy(work.executor);

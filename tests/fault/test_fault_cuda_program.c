@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver, by Rondo or by cuBLASLt, and every allocation of host memory may fail while a program
- * is compiled, recorded, fed, run, read and recompiled on a CUDA device, and another one that shares with it. Either an
- * error comes out or the numbers are right; nothing is left in the driver, in cuBLASLt or in host memory, and nothing
+ * Lets every call of the CUDA driver, by Rondo or by cuBLASLt, and every host allocation fail while a program is
+ * compiled, recorded, fed, run, read and recompiled on a CUDA device, and another program shares with it. Either an
+ * error is returned or the numbers are right. Nothing is left in the driver, in cuBLASLt or in host memory, and nothing
  * is misused.
  */
 #include "fake_cuda/fake_cublaslt.h"
@@ -18,7 +18,7 @@ static struct {
   float losses[5];
 } work;
 
-/* The product is so deep that the library makes it in parts, in a workspace. */
+/* The product is so deep that cuBLASLt computes it in parts, in a workspace. */
 static rondo_status build(void) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "small", .allocator = &allocator.table};
   rondo_value x, labels, weight, bias, rate, y;
@@ -30,7 +30,7 @@ static rondo_status build(void) {
   TRY(rondo_program_cell(work.program, "rate", 0.5f, &rate));
   TRY(rondo_op_matmul(work.program, x, weight, bias, &y));
   TRY(rondo_op_tanh(work.program, y, &y));
-  TRY(rondo_op_scale(work.program, y, 2, &y)); /* joined with the one before */
+  TRY(rondo_op_scale(work.program, y, 2, &y)); /* joined with the previous operator */
   TRY(rondo_op_cross_entropy(work.program, y, labels, &y));
   TRY(rondo_program_output(work.program, "loss", y));
   return rondo_program_adam(work.program, y, &(rondo_adam_options){RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate});
@@ -67,7 +67,7 @@ static rondo_status run(const char *device) {
   return step(work.compiled, 4);
 }
 
-/* Errors that come out here have come out before. The objects are destroyed in any case. */
+/* Errors of teardown were reported before. The objects are destroyed in any case. */
 static void take_down(void) {
   rondo_status status = rondo_compiled_destroy(work.compiled);
   status = rondo_compiled_destroy(work.sharer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * TR-13, TR-15: every call of the CUDA driver and every allocation of host memory may fail while random numbers are
- * drawn plainly, recorded, launched on two streams, embedded and updated; allocations on a CPU device too. Either an
- * error comes out or the numbers are right; a plain draw that fails takes nothing, and recording never does; nothing is
- * left in the driver or in host memory, and nothing is misused.
+ * TR-13, TR-15: Lets every call of the CUDA driver and every host allocation fail while random numbers are drawn
+ * eagerly, recorded, launched on two streams, embedded and updated; also allocations on a CPU device. Either an error
+ * is returned or the numbers are right. An eager draw that fails does not advance the generator, and recording never
+ * does. Nothing is left in the driver or in host memory, and nothing is misused.
  */
 #include "fault/fault_cuda_sweep.h"
 
@@ -97,7 +97,7 @@ static rondo_status run(const char *device) {
   return rondo_stream_synchronize(work.streams[0]);
 }
 
-/* Errors that come out here have come out before. The objects are destroyed in any case. */
+/* Errors of teardown were reported before. The objects are destroyed in any case. */
 static void take_down(void) {
   rondo_exec_destroy(work.exec);
   rondo_exec_destroy(work.inner_exec);
@@ -117,7 +117,8 @@ static float expected_float(uint64_t offset, size_t i) {
   return (float)(rondo_philox(5, i / 4, offset).x[i % 4] >> 8) * 0x1p-24f;
 }
 
-/* Eager: 0. Four launches of 4 + 4 + 4, the wider one of 4 + 4, and one more of the first form. Eager again. */
+/* An eager draw from 0; four launches of 4 + 4 + 4, the wider one of 4 + 4, and one more of the first form; another
+ * eager draw. */
 static void assert_whole(void) {
   const uint64_t last = 4 + 4 * 12 + 8;
   static const uint64_t offsets[BUFFERS] = {12, 0, 8, 4}; /* in the last launch, and after it */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver, and every allocation of host memory, may fail while a model of a session is divided
- * between a GPU and a CPU device (SE-9): added, planned, run eagerly, recorded, replayed, divided again for other
- * rows, and destroyed. Either an error comes out or the answers are right; nothing is left in the driver or in host
- * memory, and nothing is misused. Each way to fail is tried at one point in seven, and begins at another one.
+ * Lets every call of the CUDA driver, and every host allocation, fail while a model of a session is divided between a
+ * GPU and a CPU device (SE-9): added, planned, run eagerly, recorded, replayed, divided again for other rows, and
+ * destroyed. Either an error is returned or the answers are right. Nothing is left in the driver or in host memory, and
+ * nothing is misused. Each kind of failure is tried at one point in seven, each starting at a different point.
  */
 #include "fault/fault_cuda_sweep.h"
 #include "support/test_session.h"
@@ -61,7 +61,7 @@ static rondo_status run(const char *device) {
   return serve_divided();
 }
 
-/* Errors that come out here have come out before. The objects are destroyed in any case. */
+/* Errors of teardown were reported before. The objects are destroyed in any case. */
 static void take_down(void) {
   rondo_status status = rondo_session_destroy(work.session);
   rondo_weights_destroy(work.weights);

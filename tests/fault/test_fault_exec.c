@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the driver and every allocation may fail, once or from then on: over building, capture, instantiate,
- * upload, launch, update, and memory of all kinds. Each failure comes out as an error that says something (or was
- * rightly done without), what existed before goes on working, and nothing is left behind.
+ * Lets every driver call and every allocation fail, once or from then on, while graphs are built, captured,
+ * instantiated, uploaded, launched and updated, with memory of all kinds. Each failure returns an error with a message,
+ * unless the library rightly works around it. What existed before still works, and nothing is left.
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
@@ -12,7 +12,7 @@
 
 enum { PAGE = 4096 };
 
-/* What the work is done with: made before anything fails, and used afterwards again. */
+/* What the work uses: created before the failures begin, and used again afterwards. */
 typedef struct rig {
   test_allocator allocator;
   rondo_device *device;
@@ -24,7 +24,7 @@ typedef struct rig {
   void *old_kept;
 } rig;
 
-/* What the work makes. */
+/* What the work creates. */
 typedef struct things {
   rondo_stream *side;
   rondo_event *event, *external;
@@ -144,7 +144,7 @@ static rondo_status do_all(const rig *r, things *t) {
   return do_memory(r, t);
 }
 
-/* Nothing fails any more. What the device still counts as allocated must be free-able. */
+/* Nothing fails any more. Whatever the device still counts as allocated can be freed. */
 static void take_down(const rig *r, things *t) {
   rondo_exec_destroy(t->exec);
   rondo_exec_destroy(t->captured_exec);
@@ -179,7 +179,7 @@ static void set_up(rig *r) {
   *(uint32_t *)r->old_kept = 4711;
 }
 
-/* What was there before the failure: its memory as it was, and another round of its life. */
+/* What existed before the failure: its memory is unchanged, and another round of its life succeeds. */
 static void assert_old_works(const rig *r) {
   assert_int_equal(*(uint32_t *)r->old_kept, 4711);
   assert_ok(rondo_free_async(r->stream, r->old_kept));
@@ -200,7 +200,7 @@ static void close_rig(rig *r) {
   fault_fake_close(r->device, &r->allocator);
 }
 
-/* One run with a failure; returns its status. */
+/* Runs the work once with a failure, and returns its status. */
 static rondo_status run(fault_point *point) {
   rig r;
   things t = {0};
@@ -229,7 +229,7 @@ static void sweep(bool of_driver, bool rest) {
     if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY && status != RONDO_CAPTURE_REFUSED)
       fail_msg("failure at %zu came out as %s", at, rondo_status_name(status));
   }
-  /* Memory of the device is asked for twice, and a launch that cannot be recorded is waited for. */
+  /* The library asks the device for memory twice, and waits for a launch whose event cannot be recorded. */
   assert_true(failures > count * (rest ? 8 : 5) / 10);
 }
 

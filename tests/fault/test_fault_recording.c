@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the driver and every allocation may fail, once or from then on, while a recording is made, captures,
- * is replayed, reset and made again: it is then empty or ready and nothing in between, a reset gives all back, and
- * afterwards the same recording does all of it (RC-1, RC-3).
+ * Lets every driver call and every allocation fail, once or from then on, while a recording is created, captures, is
+ * replayed, reset and created again. It is then either empty or ready, a reset frees everything, and afterwards the
+ * same recording can do all of the work (RC-1, RC-3).
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
@@ -19,7 +19,7 @@ typedef struct rig {
   void *weights, *host;
 } rig;
 
-/* scratch = host; kept = scratch; weights = kept, with scratch memory that comes twice. */
+/* scratch = host; kept = scratch; weights = kept, with scratch memory that is allocated twice. */
 static rondo_status record(rig *r, rondo_recording *recording) {
   rondo_stream *stream = r->streams[0];
   void *scratch = NULL, *kept = NULL, *more = NULL;
@@ -36,7 +36,7 @@ static rondo_status record(rig *r, rondo_recording *recording) {
   return rondo_recording_capture_end(recording, stream);
 }
 
-/* As graph_reserved, which takes what was retired in. */
+/* As graph_reserved, which uses the memory of retired recordings. */
 static size_t physical(const rig *r) {
   rondo_memory_statistics now = {.struct_size = sizeof now};
   assert_ok(rondo_memory_get_statistics(r->device, &now));
@@ -76,7 +76,7 @@ static rondo_status set_up(rig *r) {
   return rondo_host_malloc(r->device, PAGE, &r->host);
 }
 
-/* Whatever failed: a recording that does not capture is empty, or ready to be replayed. */
+/* Whatever failed: a recording that does not capture is empty or can be replayed. */
 static void assert_whole(rig *r, rondo_recording *recording) {
   rondo_recording_info info = test_recording_info(recording);
   if (info.state == RONDO_RECORDING_READY) assert_ok(rondo_recording_replay(recording, r->streams[0]));
@@ -103,7 +103,7 @@ static void take_down(rig *r) {
   fault_fake_close(r->device, &r->allocator);
 }
 
-/* One run with a failure; returns its status. */
+/* Runs the work once with a failure, and returns its status. */
 static rondo_status run(fault_point *point) {
   rig r;
   assert_ok(set_up(&r));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every allocation of host memory may fail while functions of a tree are made, warmed up, recorded, replayed, cloned
- * out, reset and destroyed (TR-15): the error is OUT_OF_MEMORY or the call does without, nothing is left, and the same
- * tree goes on.
+ * Lets every host allocation fail while functions of a tree are created, warmed up, recorded, replayed, cloned, reset
+ * and destroyed (TR-15). Each call returns OUT_OF_MEMORY or works without the allocation, nothing is left, and the tree
+ * remains usable.
  */
 #include "fault/tree_work.h"
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Every allocation of host memory may fail while a path is warmed up, planned from that and recorded, and while it is
- * planned again and recorded with its plan (TR-3, TR-15): the error is OUT_OF_MEMORY or the call does without, what is
- * computed is right, and the same tree goes on.
+ * Lets every host allocation fail while a path is warmed up, planned from that and recorded, and while it is planned
+ * again and recorded with its plan (TR-3, TR-15). Each call returns OUT_OF_MEMORY or works without the allocation,
+ * results are right, and the tree remains usable.
  */
 #include "fault/tree_work.h"
 
 enum { LINKS = 8, ROUNDS = 3 };
 
-/* How many times TREE_BYTES each output takes: so that one after the other they do not fit where they were. */
+/* The size of each output in units of TREE_BYTES, so that successive outputs do not fit where the previous ones were.
+ * */
 static const size_t sizes[LINKS] = {1, 5, 2, 7, 3, 4, 8, 2};
 
 typedef struct link_work {
@@ -34,7 +35,7 @@ static void release_all(void) {
   }
 }
 
-/* Outputs die in the order of their making; the last one has x * 3^LINKS + (3^LINKS - 1) / 2. */
+/* Outputs die in the order in which they are created; the last one has x * 3^LINKS + (3^LINKS - 1) / 2. */
 static rondo_status call_links(tree_work *w) {
   uint32_t words[TREE_WORDS], power = 1;
   for (size_t i = 0; i < LINKS; i++) {
@@ -73,7 +74,7 @@ static void make_links(tree_work *w) {
 
 static rondo_tree_info info_of(tree_work *w) { return test_tree_info(w->tree); }
 
-/* Ends in replays, and everything goes. */
+/* Replays at the end, and frees everything. */
 static void finish(tree_work *w, size_t at) {
   for (int i = 0; i < ROUNDS; i++) assert_ok(step(w));
   rondo_call_info last = {.struct_size = sizeof last};
@@ -82,7 +83,7 @@ static void finish(tree_work *w, size_t at) {
   tree_work_close(w, at);
 }
 
-/* Warmed up and recorded; what was not noted for a failure is recorded without. */
+/* Warmed up and recorded. What a failure kept from being noted is recorded without a plan. */
 static bool run_first(size_t at, size_t *inout_errors) {
   static tree_work w;
   tree_work_open(&w, "cpu");
@@ -97,7 +98,7 @@ static bool run_first(size_t at, size_t *inout_errors) {
   return has_failed;
 }
 
-/* Recorded one after another, planned again, and recorded with that. */
+/* Recorded one after another, planned again, and recorded with the plan. */
 static bool run_again(size_t at, size_t *inout_errors) {
   static tree_work w;
   tree_work_open(&w, "cpu");

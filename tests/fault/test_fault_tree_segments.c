@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Every allocation may fail, once or from then on, and every call of the driver, while functions of a tree with host
- * steps, calls inside calls and inputs that are given up warm up, are recorded, replayed, prepared, cloned and reset.
- * What comes out is right or an error; nothing is left behind; and afterwards the same tree does all of it (TR-1, TR-9,
- * TR-14, TR-15).
+ * Lets every allocation, and every driver call, fail, once or from then on, while functions of a tree with host steps,
+ * nested calls and inputs that are given up warm up, are recorded, replayed, prepared, cloned and reset. Each call
+ * returns an error or the right result. Nothing is left, and afterwards the same tree can do all of the work (TR-1,
+ * TR-9, TR-14, TR-15).
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
@@ -22,12 +22,12 @@ typedef struct rig {
   uint32_t *x, *mutated;
   rondo_buffer *held[HELD];
   size_t held_count;
-  void *unfreed[HELD]; /* by a body, which failed in that */
+  void *unfreed[HELD]; /* by a body, after which it failed */
   size_t unfreed_count;
   bool is_in_step;
 } rig;
 
-static bool is_fake; /* the fake driver, which launches nothing: its calls fail, and no contents are looked at */
+static bool is_fake; /* the fake driver, which launches nothing: its calls fail, and contents are not compared */
 
 /* Bodies ----------------------------------------------------------------------------------------------------------- */
 
@@ -37,7 +37,7 @@ static rondo_status put(rondo_call *call, size_t index, const void *from) {
   return rondo_copy_async(rondo_call_stream(call), out, from, BYTES);
 }
 
-/* By way of scratch memory; output 1 is the second half. */
+/* Through scratch memory; output 1 is the second half. */
 static rondo_status first_body(rondo_call *call, void *user) {
   rondo_stream *stream = rondo_call_stream(call);
   rig *r = user;
@@ -107,7 +107,7 @@ static rondo_status call(rig *r, rondo_function *function, rondo_stream *stream,
   return RONDO_OK;
 }
 
-/* x -> first -> second, which gives up what is held -> stepping; and the outer one by itself. */
+/* x -> first -> second, which gives up what is held -> stepping; and the outer one on its own. */
 static rondo_status do_step(rig *r, rondo_stream *stream) {
   rondo_buffer *y[2], *z, *out[2];
   const rondo_input x = {.address = r->x, .bytes = BYTES};
@@ -126,7 +126,7 @@ static rondo_status do_step(rig *r, rondo_stream *stream) {
   return check(r, stream, out[0], 1);
 }
 
-/* What is held of a step is cloned when the next one begins. */
+/* What is held of a step is cloned when the next step begins. */
 static rondo_status do_steps(rig *r) {
   for (int i = 0; i < 4; i++) {
     rondo_stream *stream = r->streams[i == 3];
@@ -219,7 +219,7 @@ static void take_down(rig *r) {
   assert_true(test_allocator_is_clean(&r->allocator));
 }
 
-/* One run with a failure; returns its status. */
+/* Runs the work once with a failure, and returns its status. */
 static rondo_status run(fault_point *point) {
   rig r;
   assert_ok(set_up(&r));
