@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench training (FW-4, FW-9): what a training step of one of the tool's models costs, recorded and eager, in
- * alternation on the same memory, what memory it takes and of which kernels it consists.
+ * rondo_bench training (FW-4, FW-9): the cost of a training step of one of the tool's models, recorded and eager, in
+ * alternation on the same memory; the memory that it needs and the kernels that it consists of.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static void compile_step(training_bench *b) {
   check(rondo_compiled_get_info(b->compiled, &b->info));
 }
 
-/* Random tokens, so that no number is special. */
+/* Random tokens, so that none is special. */
 static void write_batch(const training_bench *b) {
   const size_t count = (size_t)(b->batch * b->sizes[MODEL_CONTEXT]), labels = b->batch * model_labels(&b->model);
   const float rate = 0.001f;
@@ -103,7 +103,7 @@ static void count_kernels(training_bench *b) {
 
 /* Measuring ------------------------------------------------------------------------------------------------------- */
 
-/* The first steps of each way, from the same parameters. */
+/* The first steps in each mode, from the same parameters. */
 static int compare_losses(training_bench *b) {
   float losses[WAYS][COMPARED];
   for (size_t way = 0; way < WAYS; way++) {
@@ -147,7 +147,7 @@ static void report(void *bench, json *out) {
   json_integer(out, "vocabulary", b->vocabulary);
   json_integer(out, "batch", b->batch);
   json_integer(out, "parameters", b->info.parameters);
-  json_boolean(out, "identical", true); /* else it had failed */
+  json_boolean(out, "identical", true); /* otherwise it had failed */
   json_integer(out, "kernels", b->info.kernels);
   json_begin_object(out, "kernel_names");
   for (size_t i = 0; i < b->kernel_names; i++) json_integer(out, b->kernels[i].name, b->kernels[i].count);

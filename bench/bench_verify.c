@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench verify: how long verification takes: large graphs without a mistake, of ordinary shapes and of the worst.
- * Figures are of rondo_graph_verify alone, flattening included.
+ * rondo_bench verify: the duration of verification, for large graphs without an error, of ordinary and of worst-case
+ * shapes. Only rondo_graph_verify is timed, flattening included.
  */
 #define _GNU_SOURCE
 #include "bench_check.h"
@@ -13,7 +13,7 @@ typedef struct sketch {
   rondo_device *device;
   rondo_kernel *kernel; /* (reads, reads, writes) */
   rondo_graph *graph;
-  rondo_node *nodes; /* made so far */
+  rondo_node *nodes; /* created so far */
   size_t count, room;
 } sketch;
 
@@ -65,8 +65,8 @@ static rondo_node join(sketch *self, const rondo_node *after, size_t count) {
 
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
 
-/* Four streams, each with its own buffers, which are allocated, written, read by two more kernels and freed; every
- * hundredth kernel waits for another stream. */
+/* Four streams with separate buffers, which are allocated, written, read by two more kernels and freed. Every hundredth
+ * kernel waits for another stream. */
 static void make_streams_with(sketch *self, size_t bytes) {
   rondo_node last[4];
   char *before[4];
@@ -84,7 +84,7 @@ static void make_streams_with(sketch *self, size_t bytes) {
 static void make_streams(sketch *self) { make_streams_with(self, BUFFER_BYTES); }
 static void make_streams_undeclared(sketch *self) { make_streams_with(self, 0); }
 
-/* One buffer, written once, read by all others at once. */
+/* One buffer that one kernel writes and all others read in parallel. */
 static void make_readers(sketch *self) {
   rondo_node first;
   char *buffer = alloc(self, NULL, 0, BUFFER_BYTES, &first);
@@ -94,7 +94,7 @@ static void make_readers(sketch *self) {
   (void)freed(self, self->nodes + readers, self->count - readers, buffer);
 }
 
-/* Branches of their own: allocate, work, free. */
+/* Independent branches: allocate, work, free. */
 static void make_fork(sketch *self) {
   const rondo_node root = join(self, NULL, 0);
   while (self->count + 3 <= self->room) {
@@ -105,8 +105,8 @@ static void make_fork(sketch *self) {
   }
 }
 
-/* Writes `count` tiles, or reads `bytes` bytes from each tile on, all after the node `last`. Returns the node that
- * follows. */
+/* Writes `count` tiles, or reads `bytes` bytes from the start of each tile, all after the node `last`. Returns the node
+ * that follows. */
 static rondo_node write_tiles(sketch *self, char *buffer, size_t count, rondo_node last) {
   const size_t first = self->count;
   for (size_t i = 0; i < count; i++) (void)work(self, &last, 1, (char *const[]){NULL, NULL, buffer + i * TILE}, TILE);
@@ -120,7 +120,7 @@ static rondo_node read_tiles(sketch *self, char *buffer, size_t count, size_t st
   return join(self, self->nodes + first, count);
 }
 
-/* Writes the tiles, reads each with the tiles after it (`window` in all; 0: every read is of the whole buffer), and
+/* Writes the tiles, reads each with the tiles after it (`window` in all; 0: every read covers the whole buffer), and
  * writes them again. */
 static void make_tiles_of(sketch *self, size_t window) {
   const size_t third = self->room / 3 - 2, tiles = third + window;
@@ -135,7 +135,7 @@ static void make_tiles_of(sketch *self, size_t window) {
 static void make_tiles(sketch *self) { make_tiles_of(self, 0); }
 static void make_windows(sketch *self) { make_tiles_of(self, 32); }
 
-/* What one program order gives when every kernel waits for those that it depends on by its data, and no others. */
+/* A sequential program in which every kernel waits exactly for the kernels that its data depends on. */
 typedef struct tracked {
   char *address;
   rondo_node writer, readers[MOST_DEPENDENCIES];
@@ -176,7 +176,7 @@ static void make_dataflow(sketch *self) {
   free(buffers);
 }
 
-/* A matrix of SIDE * SIDE blocks, each filled by a node of its own, as many times over as there is room. */
+/* A matrix of SIDE * SIDE blocks, each filled by a node of its own, repeated up to the number of kernels. */
 static void make_blocks_of(sketch *self, size_t side) {
   enum { ROW = 32 };
   rondo_node last;
@@ -201,7 +201,7 @@ static void make_blocks_of(sketch *self, size_t side) {
 static void make_blocks(sketch *self) { make_blocks_of(self, 32); }
 static void make_matrix(sketch *self) { make_blocks_of(self, 99); }
 
-/* A buffer written in thousands of tiles, then read as a whole by thousands, each of which goes its own way. */
+/* Thousands of nodes write a tile of a buffer each; then thousands read the whole buffer, each in a separate branch. */
 static void make_gather(sketch *self) {
   const size_t third = self->room / 3 - 2;
   rondo_node last;
