@@ -67,7 +67,7 @@ int memory_measure_bare(const char *device_name, const memory_work *work, memory
   if (!m.addresses) return tool_fail_memory("%zu buffers", work->list->count);
   int result = bare_target_create(device_name, &bench_touch, 2, &m.target);
   if (result == TOOL_OK) result = record(&m);
-  if (result == TOOL_OK) result = memory_measure(&(memory_way){m.target, trim, instantiate, count, &m}, out);
+  if (result == TOOL_OK) result = memory_measure(&(memory_method){m.target, trim, instantiate, count, &m}, out);
   if (m.target) {
     (void)m.target->calls->discard_graph(m.target, &m.graph);
     (void)trim(&m);
