@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The copy audit of captured graphs: what is refused (SE-4), what is taken out and told, and the order that is left
- * (SE-5). The graphs are captured, or built where their form matters.
+ * The copy audit of captured graphs: what it refuses (SE-4), what it removes and reports, and the order that remains
+ * (SE-5). The graphs are captured, or built where their shape matters.
  */
 #include <string.h>
 
@@ -78,7 +78,7 @@ TEST(test_se5_input_copies_are_taken_out_and_told) {
   assert_int_equal(test_node_count(graph), 3);
   assert_int_equal(test_edge_count(graph), 2);
 
-  /* The next input stands elsewhere. */
+  /* The next input is at another address. */
   uint32_t other[WORDS], wanted[WORDS];
   for (uint32_t i = 0; i < WORDS; i++) other[i] = 7 + i, wanted[i] = other[i] * 31 + a->constant[i];
   assert_ok(rondo_copy_async(a->t->stream, a->copies[0].copy.dst, other, BYTES));
@@ -111,14 +111,14 @@ TEST(test_se4_unknown_host_memory_is_refused_by_node) {
   assert_error(audit(a, graph), RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY);
   assert_int_equal(rondo_last_error()->node, 3);
   a->options.output_count = 1;
-  a->input_range.bytes = BYTES - 1; /* not as a whole */
+  a->input_range.bytes = BYTES - 1; /* only in part */
   assert_error(audit(a, graph), RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY);
   assert_int_equal(rondo_last_error()->node, 1);
   assert_int_equal(test_node_count(graph), 4);
   assert_int_equal(test_edge_count(graph), 3);
 }
 
-/* Pinned memory is the host's too, whoever made it. */
+/* Pinned memory is host memory, whoever allocated it. */
 TEST(test_se4_pinned_memory_needs_a_name_as_well) {
   audited *a = open_audited(t);
   void *pinned = NULL;
@@ -155,7 +155,7 @@ static rondo_node add_input_copy(audited *a, rondo_graph *graph, const rondo_nod
   return node;
 }
 
-/* before -> x -> y -> after1, after2: the order goes on without the copies. */
+/* before -> x -> y -> after1, after2: the order is kept without the copies. */
 TEST(test_se5_order_by_way_of_copies_stays) {
   audited *a = open_audited(t);
   rondo_graph *graph = test_graph(a->t);
@@ -192,7 +192,7 @@ TEST(test_se5_what_uses_the_memory_before_holds_a_copy_back) {
   assert_int_equal(test_node_count(graph), 2);
 }
 
-/* A second copy to the same place would come first, or last, as it happens. */
+/* A second copy to the same destination could run first or last. */
 TEST(test_se5_two_inputs_for_one_place_are_refused) {
   audited *a = open_audited(t);
   rondo_graph *graph = test_graph(a->t);

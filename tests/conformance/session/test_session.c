@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sessions: models by name, capture mode and what it leaves (SE-1 to SE-3), graphs by model and index on every stream
- * (SE-6, SE-7), sizes chosen from a history, and their errors. Serving is in test_session_requests.c.
+ * Sessions: models by name, capture mode and its results (SE-1 to SE-3), graphs by model and index on every stream
+ * (SE-6, SE-7), sizes chosen from a history, and errors. Serving is in test_session_requests.c.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -138,7 +138,7 @@ TEST(test_se3_sizes_share_an_arena_and_give_it_back) {
   assert_runs(session, "scorer", 16, RONDO_RUN_RECORDED);
 }
 
-/* What the mode records next would wait for a stream that the same thread has, and so would its end. */
+/* The next recording would wait for a stream that the same thread holds, and so would the end of capture mode. */
 TEST(test_se1_no_stream_is_taken_in_capture_mode) {
   rondo_session *session = open_session(t, 2);
   const size_t size = 16;
@@ -178,7 +178,7 @@ TEST(test_se6_any_graph_on_any_stream_by_hand) {
   }
 }
 
-/* What graphs left behind goes with them. */
+/* The memory that graphs retained is freed with them. */
 TEST(test_se6_results_go_with_their_graphs) {
   rondo_session *session = open_session(t, 1);
   const size_t sizes[] = {64, 32, 16};
@@ -219,7 +219,7 @@ typedef struct observer {
   uint32_t wrong;
 } observer;
 
-/* Asks for all that is told of graphs; what there is of it changes from call to call. */
+/* Queries all information about graphs; which parts exist changes from call to call. */
 static void observe(void *user) {
   observer *o = user;
   while (!atomic_load(o->is_over)) {
@@ -301,8 +301,8 @@ static bool is_sum(size_t rows) {
   return false;
 }
 
-/* Beyond the largest request, of 10 rows, there are sizes as far as it was found to pay, and no more than were asked
- * for; nothing runs in more rows than it has to. */
+/* Above the largest request, of 10 rows, there are sizes as long as they pay, and no more than requested; no request
+ * runs in more rows than necessary. */
 static void assert_batch_sizes(rondo_session *session, size_t most_rows) {
   const uint32_t count = test_model_info(session, "scorer").graphs;
   size_t before = SIZE_MAX;
@@ -444,7 +444,7 @@ TEST(test_se1_a_model_s_builder_must_not_call_its_session) {
   assert_runs(c.other, "scorer", 4, RONDO_RUN_EAGER);
   test_scorer_add(c.own, "scorer", (rondo_model_options){.build = build_calling, .user = &c});
   const uint32_t before = atomic_load(&c.calls);
-  assert_runs(c.own, "scorer", 7, RONDO_RUN_EAGER); /* what is refused inside is none of its errors */
+  assert_runs(c.own, "scorer", 7, RONDO_RUN_EAGER); /* an error inside does not fail the session */
   assert_true(atomic_load(&c.calls) > before);
   assert_int_equal(atomic_load(&c.refused), atomic_load(&c.calls));
   assert_int_equal(atomic_load(&c.others_served), atomic_load(&c.calls) / 15);
@@ -455,7 +455,7 @@ TEST(test_se1_a_model_s_builder_must_not_call_its_session) {
 
 enum { HELD_FROM = 90 };
 
-/* Programs for many rows wait until they are let go. */
+/* Programs for many rows wait until they are released. */
 typedef struct held_builder {
   rondo_session *session;
   atomic_uint inside, most_inside, is_let_go, asked, wrong;
@@ -484,7 +484,7 @@ static void ask(void *user) {
   if (status != RONDO_OK || !test_request_is_right(&a->request)) atomic_fetch_add(&a->held->wrong, 1);
 }
 
-/* While two wait for their programs, the session serves another model and says what it knows of this one. */
+/* While two threads wait for their programs, the session serves another model and answers queries about this one. */
 static void go_on(void *user) {
   held_builder *h = user;
   static test_request r;
@@ -531,13 +531,13 @@ static rondo_status build_nothing(void *user, size_t rows, rondo_program *progra
   return RONDO_OK;
 }
 
-/* By itself, with the status of an older error that has nothing to do with it. */
+/* The status is the same as that of an older, unrelated error. */
 static rondo_status build_failing(void *user, size_t rows, rondo_program *program) {
   (void)user, (void)rows, (void)program;
   return RONDO_INVALID_ARGUMENT;
 }
 
-/* What is another one for an odd number of rows than for an even one. */
+/* A program that differs for odd and even numbers of rows. */
 enum { OTHER_INPUT, OTHER_STATE, OTHER_KIND, OTHER_COUNT, OTHER_OUTPUT, OTHER_OUTPUTS, OTHERS };
 
 static rondo_status build_other(void *user, size_t rows, rondo_program *program) {
@@ -628,7 +628,7 @@ TEST(test_states_are_written_on_every_stream) {
     rondo_stream *stream = NULL;
     assert_ok(rondo_session_acquire_stream(session, "scorer", other, &stream)); /* so that this one runs it */
     test_request_fill(&r, 8, 4);
-    memset(r.x, 0, sizeof r.x); /* what w is then does not matter */
+    memset(r.x, 0, sizeof r.x); /* the value of w does not matter then */
     assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
     assert_true(test_request_is_right(&r));
     float with_x[8 * TEST_SCORES];

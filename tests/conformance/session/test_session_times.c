@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Times that were measured under load are corrected by what runs: a model whose work is slowed down by a flag is
- * captured while it is slow, and then serves a lone client. No times are asserted, but ways: a slow graph takes many
- * times what a fast one does (SE-8).
+ * Requests correct times that were measured under load: a flag slows the work of a model down while it is captured, and
+ * then the model serves a single client. The tests assert modes, not times: a slow graph takes many times as long as a
+ * fast one (SE-8).
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -103,7 +103,7 @@ static rondo_model_graph graph_of(rondo_session *session, size_t index) {
   return test_model_graph(session, "f", index);
 }
 
-/* A thread of the session makes the tables; it has time for that after each request. */
+/* A thread of the session updates the tables after each request. */
 static void ask_until(rondo_session *session, rondo_run_mode expected) {
   rondo_run_mode mode = decide(session, LARGE);
   for (size_t i = 0; i < MOST_REQUESTS && mode != expected; i++) {
@@ -134,7 +134,7 @@ TEST(test_se8_times_that_were_measured_beside_load_are_corrected) { serve_a_lone
 
 TEST(test_se8_also_on_one_stream) { serve_a_lone_client(t, 1); }
 
-/* The first request that finds nobody else there is the trial. */
+/* The first request that runs alone is the trial. */
 TEST(test_se8_what_is_known_of_times_is_told) {
   rondo_session *session = open_slow(t, 2);
   const rondo_model_graph before = graph_of(session, 0);
@@ -177,7 +177,7 @@ TEST(test_se8_times_that_were_given_stay) {
   assert_true(info.trials == 0 && info.renewals == 0);
 }
 
-/* What runs at the same time as something else says nothing of a graph's time, and is no time for trials. */
+/* A run that overlaps with another says nothing about a graph's time, and is no trial. */
 TEST(test_se8_readings_are_of_what_runs_alone) {
   rondo_session *session = open_slow(t, 2);
   rondo_stream *stream = NULL;
@@ -192,10 +192,10 @@ TEST(test_se8_readings_are_of_what_runs_alone) {
   assert_int_equal(graph_of(session, 1).samples, 1);
 }
 
-/* After the first ones: at most as many as 1 % of the time pays for. */
+/* After the first ones: at most as many as fit into 1 % of the time. */
 TEST(test_se8_trials_are_few) {
   enum { REQUESTS = 40 };
-  rondo_session *session = open_slow(t, 2); /* and it stays slow: several graphs are the right way */
+  rondo_session *session = open_slow(t, 2); /* and it stays slow: several graphs are the right mode */
   size_t split = 0;
   for (size_t i = 0; i < REQUESTS; i++) split += ask(session, LARGE).mode == RONDO_RUN_SPLIT;
   assert_true(graph_of(session, 0).trials <= 4);
@@ -237,7 +237,7 @@ TEST(test_se8_tables_are_renewed_while_requests_run) {
   for (size_t i = 0; i < CLIENTS; i++) assert_int_equal(clients[i].wrong, 0);
 }
 
-/* Holds a renewal up in its first allocation, which no other thread but the session's makes. */
+/* Blocks an update of the tables in its first allocation, which only the session's thread makes. */
 typedef struct stop {
   test_fixture *fixture;
   pthread_t client;
@@ -279,7 +279,7 @@ TEST(test_se8_requests_run_while_tables_are_renewed) {
   ask_until(session, RONDO_RUN_RECORDED);
 }
 
-/* What is being made for a model that changes, or goes, is thrown away: no change waits for it or is refused. */
+/* When a model changes or is removed, an update in progress is discarded: no change waits for it or fails. */
 TEST(test_se8_a_model_changes_while_its_tables_are_renewed) {
   static stop s;
   const double recorded[] = {4, 0.25};
@@ -301,7 +301,7 @@ TEST(test_se8_a_model_goes_while_its_tables_are_renewed) {
   atomic_store(&s.may_go, true);
 }
 
-/* The tables that there are stay, and are made again when there is memory. */
+/* The old tables stay, and are updated when memory is available again. */
 TEST(test_se8_there_is_no_memory_for_new_tables) {
   rondo_session *session = open_slow(t, 2);
   atomic_store(&is_slow, false);

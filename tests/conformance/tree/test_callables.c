@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Graphed callables (TR-12): recorded in an order, called in it, with memory in common; inputs that are copied only
- * when they are elsewhere; outputs at one place that cannot be read too late; and what is refused.
+ * Graphed callables (TR-12): recorded in an order, called in that order, with shared memory; inputs that are copied
+ * only when their address differs; outputs at a fixed address that cannot be read too late; and errors.
  */
 #include <rondo/callables.h>
 #include <rondo/random.h>
@@ -176,8 +176,8 @@ SCENE_TEST(test_tr12_calls_out_of_order_are_refused) {
   assert_ok(rondo_callables_destroy(p.callables));
 }
 
-/* What pytorch #181723 loses silently: gradients of a round that are held into the next are refused when they are
- * read, or kept by copying them out. */
+/* pytorch #181723 loses this silently: gradients of a round that are held into the next. Reading them fails, unless
+ * they are cloned. */
 SCENE_TEST(test_tr12_gradients_are_not_overwritten_silently) {
   for (int clone = 0; clone < 2; clone++) {
     pair p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The recording object: its states and modes (RC-1), that captured work waits for the replay (RC-2), and whose its
- * memory is (RC-3).
+ * The recording object: its states and modes (RC-1), that captured work does not run before the replay (RC-2), and who
+ * owns its memory (RC-3).
  */
 #include "support/rondo_test.h"
 
@@ -127,7 +127,7 @@ TEST(test_rc1_bad_arguments) {
   assert_ok(rondo_stream_destroy(foreign));
 }
 
-/* RC-1: the capture goes on, and ends where it began. */
+/* RC-1: the capture continues, and ends where it began. */
 TEST(test_rc1_the_end_on_another_stream) {
   uint32_t *words = test_words(t, WORDS);
   rondo_stream *joined = test_stream(t, "joined"), *apart = test_stream(t, "apart");
@@ -146,7 +146,7 @@ TEST(test_rc1_the_end_on_another_stream) {
   assert_int_equal(test_word(t, words), 5);
 }
 
-/* A call on a thread of its own. */
+/* A call on a separate thread. */
 typedef struct elsewhere {
   const test_fixture *t;
   rondo_recording *recording;
@@ -298,7 +298,7 @@ TEST(test_rc1_captures_that_fail) {
   assert_int_equal(test_recording_info(recording).captures, 1);
 }
 
-/* RC-1: destroying and resetting takes nothing from a capture that goes on, nor from what it forbids. */
+/* RC-1: destroy and reset change neither an active capture nor what it forbids. */
 TEST(test_rc1_other_captures_are_not_disturbed) {
   uint32_t *words = test_words(t, WORDS);
   void *address = NULL;
@@ -334,7 +334,7 @@ TEST(test_rc1_a_replay_cannot_be_captured) {
   assert_int_equal(test_word(t, words), 1);
 }
 
-/* A recorder on a thread of its own. */
+/* A recorder on a separate thread. */
 typedef struct recorder {
   rondo_recording *recording;
   rondo_stream *stream;
@@ -515,7 +515,7 @@ TEST(test_rc3_replays_map_nothing) {
   assert_int_equal(test_word(t, out), 10);
 }
 
-/* Reset waits for replays in flight, and the memory is back when it returns; what the user freed is not freed twice. */
+/* Reset waits for replays in flight, and the memory is free when it returns. What the user freed is not freed twice. */
 TEST(test_rc3_reset_gives_the_memory_back) {
   uint32_t *in = test_words(t, WORDS);
   const uint64_t before = graph_reserved(t);
@@ -563,12 +563,12 @@ TEST(test_rc3_planned_memory) {
   }
 }
 
-/* A device of its own with a limit, on a CPU. */
+/* A separate CPU device with a memory limit. */
 static int set_up_limited(void **state) {
   return test_setup_with(state, (rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .memory_limit_bytes = LIMIT});
 }
 
-/* Work on `bytes` of scratch memory, captured; returns what the end of the capture does. */
+/* Captures work on `bytes` of scratch memory. Returns the status of the end of the capture. */
 static rondo_status capture_scratch(test_fixture *t, rondo_recording *recording, size_t bytes) {
   void *scratch = NULL;
   begin(t, recording);
@@ -580,7 +580,8 @@ static rondo_status capture_scratch(test_fixture *t, rondo_recording *recording,
 
 #define LIMITED_TEST(name) TEST_DEFINE(name, test_fixture *t, set_up_limited, test_teardown)
 
-/* RC-3: what is held for later makes room: of a pool that keeps all, then of another stream's graphs. */
+/* RC-3: cached memory is released when memory runs out: first that of a pool that keeps everything, then that of
+ * another stream's graphs. */
 LIMITED_TEST(test_rc3_caches_make_room) {
   if (!test_device_is("cpu")) skip();
   const rondo_pool_options keeps = {.name = "keeps all", .release_threshold = UINT64_MAX};
@@ -617,7 +618,7 @@ LIMITED_TEST(test_rc3_caches_make_room) {
   assert_ok(rondo_pool_destroy(pool));
 }
 
-/* RC-3: and so does emptying them beforehand, for whoever takes memory next; a recording keeps its own. */
+/* RC-3: trimming releases it earlier, for any later allocation. A recording keeps its own memory. */
 TEST(test_rc3_caches_are_emptied) {
   const rondo_pool_options keeps = {.name = "keeps all", .release_threshold = UINT64_MAX};
   rondo_pool *pool = NULL;
@@ -652,7 +653,8 @@ TEST(test_rc3_caches_are_emptied) {
   assert_ok(rondo_pool_destroy(pool));
 }
 
-/* RC-3: with no room at all the capture ends with who holds the memory, nothing is held, and later there is. */
+/* RC-3: with no memory at all, the end of the capture fails and names the holders of the memory. Nothing is held, and
+ * later attempts succeed. */
 LIMITED_TEST(test_rc3_no_room) {
   if (!test_device_is("cpu")) skip();
   rondo_recording *recording = make_recording(t);
@@ -669,7 +671,7 @@ LIMITED_TEST(test_rc3_no_room) {
   assert_int_equal(graph_reserved(t), 0);
 }
 
-/* RC-1: a device without graph memory records what takes none. */
+/* RC-1: a device without graph memory records work that needs none. */
 static int set_up_lacking(void **state) {
   return test_setup_with(state, (rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .no_memory_nodes = true});
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Recording a program that runs in batches: from the second batch on (RC-4), fed and fetched outside of the capture
- * (RC-5), with a learning rate that changes (RC-6), decisions of the host refused by name (RC-8), and a last, shorter
- * batch, house-keeping and freed host memory (RC-9).
+ * (RC-5), with a learning rate that changes (RC-6), host decisions that are refused by name (RC-8), a smaller last
+ * batch, background work and freed host memory (RC-9).
  */
 #include "support/foreign_library.h"
 #include "support/rondo_test.h"
@@ -11,7 +11,7 @@
 
 enum { ROWS = 32, BATCHES = 6, LAST_ROWS = 20 };
 
-/* A program by hand: sum = sum * 31 + out, where out = in * 3 + 1, of as many rows as there are. */
+/* A program by hand: sum = sum * 31 + out, where out = in * 3 + 1, for any number of rows. */
 typedef struct program {
   test_fixture *t;
   rondo_recording *recording;
@@ -99,8 +99,8 @@ TEST(test_rc4_a_captured_batch_is_not_run) {
   assert_sum(&p);
 }
 
-/* RC-9: nothing of the runtime's own gets into the recording, though the capture begins with the first work that
- * there is: memory of pools to give back, retired graphs, kernels and events made again, another thread at work. */
+/* RC-9: the runtime's own work does not get into the recording, although the capture begins with the first work:
+ * freeing memory of pools, retired graphs, recreated kernels and events, and another thread's work. */
 static void keep_house(void *user) {
   test_fixture *t = user;
   void *address = NULL;
@@ -173,7 +173,7 @@ TEST(test_rc5_feeding_while_capturing_is_refused) {
   assert_sum(&p);
 }
 
-/* RC-5: in what a child graph holds too. */
+/* RC-5: also in the memory of a child graph. */
 TEST(test_rc5_copies_in_child_graphs) {
   program p = make_program(t);
   static uint32_t feed[ROWS];
@@ -236,7 +236,7 @@ TEST(test_rc5_page_locked_memory_of_others) {
   assert_ok(rondo_host_free(other, feed));
 }
 
-/* RC-5: what a library allocates while it is captured is no host memory, though it may have no pages yet. */
+/* RC-5: memory that a library allocates during a capture is not host memory, although it may have no pages yet. */
 TEST(test_rc5_memory_of_libraries) {
   program p = make_program(t);
   void *native = rondo_stream_native(p.t->stream), *memory = NULL;
@@ -257,7 +257,7 @@ TEST(test_rc5_memory_of_libraries) {
   foreign_close(library);
 }
 
-/* RC-9: the replay finds it, names the node, and does nothing; other host memory may come and go. */
+/* RC-9: the replay detects it, names the node, and does nothing. Other host memory may be allocated and freed. */
 TEST(test_rc9_host_memory_freed_after_the_capture) {
   program p = make_program(t);
   uint32_t *feed = NULL, *unrelated = NULL;
@@ -299,7 +299,7 @@ TEST(test_rc9_host_memory_freed_after_the_capture) {
   assert_sum(&p);
 }
 
-/* RC-9: freed while the capture goes on. */
+/* RC-9: freed during the capture. */
 TEST(test_rc9_host_memory_freed_while_capturing) {
   program p = make_program(t);
   void *feed = NULL;
@@ -395,7 +395,7 @@ static void write_batch(rondo_compiled *compiled, uint32_t batch) {
   assert_ok(rondo_compiled_write(compiled, "rate", &rate, sizeof rate));
 }
 
-/* While its stream captures, values of the program are neither written nor read, and the capture goes on (RC-5). */
+/* While its stream captures, values of the program are neither written nor read, and the capture continues (RC-5). */
 static void refuse_values(rondo_compiled *compiled) {
   float value = 1;
   assert_error(rondo_compiled_write(compiled, "rate", &value, sizeof value), RONDO_CAPTURE_REFUSED,

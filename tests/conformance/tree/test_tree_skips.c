@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What cannot be recorded (TR-8): each reason has its code, a message that names the cause, a counter, and is an error
- * in a strict tree; the call's result is right all the same, and a recording that fails leaves nothing behind (TR-15).
- * And what is misuse: stale buffers, two threads, a tree that is gone.
+ * Calls that cannot be recorded (TR-8): each reason has a code, a message that names the cause and a counter, and is an
+ * error in a strict tree. The result of the call is still right, and a failed recording leaves nothing (TR-15). Also
+ * misuse: stale buffers, two threads, a destroyed tree.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <sched.h>
@@ -14,7 +14,7 @@
 
 enum { WORDS = 32 };
 
-/* A body that does what a case asks for in addition to its work: out = in * 3 + 1. */
+/* A body that runs a case's addition and its own work: out = in * 3 + 1. */
 typedef struct odd_work {
   test_work work;
   rondo_tree *tree;
@@ -158,7 +158,7 @@ static rondo_status wait_for_other_event(rondo_call *call, odd_work *odd) {
   return status;
 }
 
-/* The capture is the tree's own: what to do about it is no advice for who calls the tree. */
+/* The capture is the tree's own: advice about captures would not help the tree's caller. */
 TREE_TEST(test_tr8_advice_is_for_the_caller) {
   static const struct {
     rondo_status (*odd)(rondo_call *call, odd_work *odd);
@@ -190,7 +190,7 @@ TREE_TEST(test_tr8_advice_is_for_the_caller) {
   }
 }
 
-/* Reads the scratch memory and the input on the host: what every profiler print and `if (loss > limit)` does. */
+/* Reads the scratch memory and the input on the host, as every profiler print and `if (loss > limit)` does. */
 static rondo_status read_on_host(rondo_call *call, odd_work *odd) {
   rondo_stream *stream = rondo_call_stream(call);
   void *scratch;
@@ -205,7 +205,7 @@ static rondo_status read_input_on_host(rondo_call *call, odd_work *odd) {
   return RONDO_OK;
 }
 
-/* What it reads decides what the body returns. */
+/* The value that it reads decides what the body returns. */
 static rondo_status fail_by_host(rondo_call *call, odd_work *odd) {
   assert_ok(read_input_on_host(call, odd));
   return odd->read == 0 ? RONDO_INVALID_DATA : RONDO_OK;
@@ -213,13 +213,13 @@ static rondo_status fail_by_host(rondo_call *call, odd_work *odd) {
 
 static bool is_memory_of_the_host(void) { return strncmp(test_device_name(), "cpu", 3) == 0; }
 
-/* Memory of a recording is not there while it is made. */
+/* Memory of a recording is not accessible while it is recorded. */
 TREE_TEST(test_tr8_host_accesses_in_the_body) {
   if (!is_memory_of_the_host()) skip();
   assert_odd_skipped(t, read_input_on_host, 1, RONDO_SKIP_HOST_WORK, "input 0");
   assert_odd_skipped(t, read_input_on_host, 1, RONDO_SKIP_HOST_WORK, "in a host step (rondo_call_host_step)");
   assert_odd_skipped(t, fail_by_host, 1, RONDO_SKIP_HOST_WORK, "input 0");
-  if (test_is_guarded(t)) return; /* there even the memory of a plain run is not there before the stream comes */
+  if (test_is_guarded(t)) return; /* there even eager memory is accessible only in stream order */
   assert_odd_skipped(t, read_on_host, 1, RONDO_SKIP_HOST_WORK, "allocation 'loss' of 3.0 MiB");
 }
 
@@ -230,7 +230,7 @@ static void close_pipe(const int ends[2]) {
   assert_int_equal(close(ends[1]), 0);
 }
 
-/* The kernel accesses the memory, and no signal comes. */
+/* The kernel accesses the memory, and no signal occurs. */
 static rondo_status write_input_to_pipe(rondo_call *call, odd_work *odd) {
   int ends[2];
   open_pipe(ends);
@@ -253,7 +253,7 @@ static rondo_status read_input_from_pipe(rondo_call *call, odd_work *odd) {
 }
 
 TREE_TEST(test_tr8_system_calls_in_the_body) {
-  if (!is_memory_of_the_host() || TEST_HAS_THREAD_SANITIZER) skip(); /* the body's race is what is tested */
+  if (!is_memory_of_the_host() || TEST_HAS_THREAD_SANITIZER) skip(); /* the test is about the body's race */
   assert_odd_skipped(t, write_input_to_pipe, 1, RONDO_SKIP_HOST_WORK, "input 0");
   assert_odd_skipped(t, read_input_from_pipe, 1, RONDO_SKIP_HOST_WORK, "input 0");
 }
@@ -264,7 +264,7 @@ static rondo_status wait_for_steps(void *user) {
   return RONDO_OK;
 }
 
-/* Reads what its stream allocates, which holds back. */
+/* Reads what its stream allocates while the stream is blocked. */
 static rondo_status read_too_early(rondo_call *call, odd_work *odd) {
   static _Atomic uint32_t steps;
   rondo_stream *stream = rondo_call_stream(call);
@@ -276,7 +276,8 @@ static rondo_status read_too_early(rondo_call *call, odd_work *odd) {
   return status;
 }
 
-/* cpu:check: a body that runs as it is and does not wait for its stream. The call says so, and the process goes on. */
+/* cpu:check: a body that runs eagerly and does not wait for its stream. The call reports it, and the process continues.
+ * */
 TREE_TEST(test_early_host_accesses_while_warming_up) {
   odd_case c;
   rondo_buffer *out = NULL;
@@ -303,7 +304,7 @@ static void look_cpu(rondo_blocks blocks, void *const *args) {
   atomic_store(&looked, 1);
 }
 
-/* Lets the other stream go on while the body is recorded. */
+/* Unblocks the other stream while the body is recorded. */
 static rondo_status let_other_look(rondo_call *call, odd_work *odd) {
   (void)call;
   test_gate_open(odd->memory);
@@ -518,7 +519,7 @@ static rondo_status nothing(rondo_call *call, odd_work *odd) {
   return RONDO_OK;
 }
 
-/* TR-7: forms up to the limit are recorded and go on being replayed; others run as they are. */
+/* TR-7: shapes up to the limit are recorded and continue to be replayed; others run eagerly. */
 TREE_TEST(test_tr7_shape_limit) {
   odd_case c;
   make_case(t, &c, usual_tree, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .max_shapes = 2}, nothing);
@@ -540,7 +541,7 @@ TREE_TEST(test_tr7_shape_limit) {
   }
 }
 
-/* TR-7: the least recently used recordings go. */
+/* TR-7: the least recently used recordings are freed. */
 TREE_TEST(test_tr7_recordings_are_bounded) {
   odd_case c;
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_recordings = 3}, usual, nothing);

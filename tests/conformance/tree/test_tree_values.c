@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Values that change between calls without being inputs (TR-8): a learning rate kept in a struct of the caller's is an
- * argument of a kernel, so a recording would go on with the value it had while it was recorded. The tree compares what
- * a body's launches and fills are given with the run before, and such a body runs as it is, with the reason.
+ * Values that change between calls without being inputs (TR-8): a learning rate in the caller's struct becomes an
+ * argument of a kernel, so a recording would keep the value it had during the recording. The tree compares the
+ * arguments of a body's launches and fills with those of the run before; a body whose arguments differ runs eagerly,
+ * with the reason.
  */
 #include <string.h>
 
@@ -15,7 +16,7 @@ typedef struct rate_work {
   uint32_t factor;   /* of a kernel */
   uint32_t filled;   /* of a fill, in the last word */
   uint32_t step;     /* added to the factor after each run of the body */
-  uint32_t launches; /* that come first, and are none of the second run's */
+  uint32_t launches; /* that are first, and not part of the second run */
   uint32_t runs;
 } rate_work;
 
@@ -57,7 +58,7 @@ static void make_case(test_fixture *t, rate_case *c, rondo_tree_options tree, ro
   assert_ok(rondo_function_create(c->tree, &options, &c->function));
 }
 
-/* The result is that of the values as they are at the call. */
+/* The result uses the values at the time of the call. */
 static void call_case(rate_case *c) {
   uint32_t words[WORDS];
   const uint32_t factor = c->work.factor;
@@ -156,7 +157,7 @@ TREE_TEST(test_values_may_be_frozen_on_purpose) {
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
 }
 
-/* Work that only a first run does is not compared with what later runs do. */
+/* Work that only a first run does is not compared with that of later runs. */
 TREE_TEST(test_work_of_the_first_run_alone) {
   rate_case c;
   make_case(t, &c, usual_tree, usual);
