@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Devices: names, information, counters, closing with live objects, several at once, calls from host functions, and the
- * option that synchronises after every operation (GX-9).
+ * option that synchronizes after every operation (GX-9).
  */
 #include "support/rondo_test.h"
 #include "support/test_program.h"
@@ -89,7 +89,7 @@ static bool works_alone(void) {
          rondo_stream_destroy(stream) == RONDO_OK && rondo_device_close(device) == RONDO_OK;
 }
 
-/* What the parent has open stays as it is, and the parent works on. */
+/* The parent's objects are unchanged, and the parent continues. */
 TEST(test_a_forked_child_has_devices_of_its_own) {
   int ended = 1;
   if (!test_device_is("cpu")) skip();
@@ -128,7 +128,7 @@ TEST(test_absurdly_many_workers_are_refused) {
   assert_true(strlen(rondo_last_error()->message) > 0);
 }
 
-/* Closing with live objects closes nothing; what existed still works. */
+/* Closing with live objects closes nothing, and the objects still work. */
 TEST(test_a_device_with_live_objects_is_not_closed) {
   rondo_device *device = NULL;
   rondo_stream *stream = NULL;
@@ -164,7 +164,7 @@ static rondo_status build_sum(void *user, size_t rows, rondo_program *program) {
   return rondo_program_output(program, "y", x);
 }
 
-/* What has streams and graphs of its own is named itself. */
+/* Objects with separate streams and graphs are named themselves. */
 TEST(test_trees_programs_and_sessions_keep_their_device_open) {
   rondo_device *device = NULL;
   rondo_tree *trees[2];
@@ -230,7 +230,7 @@ TEST(test_statistics_count_kernels_and_launches) {
   assert_int_equal(test_word(t, word), 11);
 }
 
-/* Two devices at once: `cpu` and `cpu:1` have memory of their own, and nothing of one is taken by the other. */
+/* Two devices at once: `cpu` and `cpu:1` have separate memory, and neither accepts objects of the other. */
 TEST(test_two_devices_work_side_by_side) {
   if (!test_device_is("cpu")) skip();
   rondo_stream *stream = NULL;
@@ -314,7 +314,8 @@ TEST(test_calls_from_a_host_function_are_refused) {
   assert_ok(rondo_free(t->device, calls.memory));
 }
 
-/* GX-9: with `synchronous`, an error comes out where it arises, and work is done when the call returns. */
+/* GX-9: with `synchronous`, an error is returned by the call that causes it, and work is complete when the call
+ * returns. */
 TEST(test_gx9_a_synchronous_device_waits_after_every_operation) {
   rondo_stream *stream = NULL;
   rondo_kernel *kernel = NULL;
@@ -332,13 +333,13 @@ TEST(test_gx9_a_synchronous_device_waits_after_every_operation) {
   assert_int_equal(read, 5);
   assert_error(rondo_host_async(stream, test_host_fails, NULL), RONDO_EXECUTION_FAILED,
                RONDO_REASON_HOST_FUNCTION_FAILED);
-  assert_ok(rondo_stream_synchronize(stream)); /* it came out already */
+  assert_ok(rondo_stream_synchronize(stream)); /* it was returned already */
   assert_ok(rondo_free(device, memory));
   rondo_kernel_destroy(kernel);
   test_stream_destroy(stream);
 }
 
-/* A failure that no synchronisation returned comes out then, and the stream is gone all the same. */
+/* A failure that no synchronization returned is returned then, and the stream is destroyed anyway. */
 TEST(test_destroying_a_stream_returns_the_failure_that_was_left) {
   rondo_stream *stream = NULL;
   rondo_device *device = test_device(test_device_name(), NULL);
@@ -347,7 +348,7 @@ TEST(test_destroying_a_stream_returns_the_failure_that_was_left) {
   assert_error(rondo_stream_destroy(stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
 }
 
-/* Messages tell streams that have no names by numbers; a name given to another takes none away. */
+/* Messages give streams without names a number; naming one stream does not rename another. */
 DEVICE_TEST(test_streams_without_names_can_be_told_apart) {
   rondo_device *device = NULL;
   rondo_stream *streams[3] = {NULL};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What is said of options and arguments that cannot be: which one, the value that it has, and what to give instead. The
- * same things are taken a moment later with values that can be.
+ * Error messages for invalid options and arguments: they name the argument and its value, and say what to pass instead.
+ * Afterwards the same calls succeed with valid values.
  */
 #include <string.h>
 
@@ -393,7 +393,7 @@ TEST(test_gm18_addresses) {
   assert_ok(rondo_host_free(t->device, host));
 }
 
-/* More than there is: what to do about it is not to free what is not there. */
+/* More than the device has: freeing other memory would not help, and is not advised. */
 TEST(test_gm1_more_than_the_device_has) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};

@@ -8,7 +8,7 @@
 
 enum { WORDS = 1024, BYTES = WORDS * 4 };
 
-/* Support: pools are asked for first, and memory nodes only mean something with them. */
+/* Support: pools are queried first, because memory nodes require them. */
 TEST(test_gm1_the_guides_question_for_support) {
   rondo_device_info info = test_device_info(t->device);
   assert_true(info.memory_pools);
@@ -91,7 +91,7 @@ TEST(test_gm14_the_guides_upload) {
   test_assert_all(t, out, WORDS, 4 * 32);
 }
 
-/* Trim and the four attributes: reserved and used, now and at most; graph memory is apart from the pools. */
+/* Trim and the four attributes: reserved and used, current and maximum; graph memory is separate from the pools. */
 TEST(test_gm15_the_guides_trim_and_attributes) {
   uint32_t *out = test_words(t, WORDS);
   void *pooled = test_allocate_async(t->stream, BYTES);

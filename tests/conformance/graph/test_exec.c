@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * GX-4: instantiate, upload and launch any number of times on any stream; the order of launches (L1); execs that are
- * destroyed in flight (L2); what an exec says it holds (GX-12).
+ * destroyed in flight (L2); the memory that an exec reports (GX-12).
  */
 #include "support/rondo_test.h"
 
@@ -89,7 +89,7 @@ TEST_WORKERS(test_gx4_execs_are_independent) {
   assert_int_equal(test_word(t, word), 3);
 }
 
-/* An exec is a snapshot: graph, kernel and child graphs may go. */
+/* An exec is a snapshot: graph, kernel and child graphs may be destroyed. */
 TEST(test_gx4_an_exec_outlives_its_graph) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *inner = step_graph(t, word, 3, 2), *outer = step_graph(t, word, 0, 5);
@@ -161,7 +161,7 @@ TEST(test_gx4_bad_launches_are_refused) {
   test_stream_destroy(foreign);
 }
 
-/* GX-12: what an exec holds is accounted and readable. */
+/* GX-12: the memory of an exec is counted and can be queried. */
 TEST(test_gx12_an_exec_says_what_it_holds) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *inner = step_graph(t, word, 1, 1), *outer = step_graph(t, word, 1, 1);
@@ -193,7 +193,7 @@ TEST(test_gx12_an_exec_says_what_it_holds) {
   assert_ok(rondo_stream_synchronize(t->stream));
 }
 
-/* A launch allocates nothing on the host once warm: the device's own count stands still. */
+/* After a warm-up, a launch allocates nothing on the host: the device's count does not change. */
 TEST(test_gx4_warm_launches_allocate_nothing) {
   uint32_t *word = test_words(t, 1);
   rondo_exec *exec = step_exec(t, word, 1, 1);

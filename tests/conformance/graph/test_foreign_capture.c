@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a library gives to the native handle of a stream that captures becomes part of the graph (GX-8). On a device
- * without such handles that is all there is to test; with the fake driver the library talks to the same one.
+ * Work that a library gives to the native handle of a capturing stream becomes part of the graph (GX-8). On a device
+ * without such handles, only that is tested. With the fake driver, the library uses the same driver.
  */
 #include <string.h>
 
@@ -91,7 +91,7 @@ static void run_twice_from_one(const scene *s, rondo_graph *graph, uint32_t once
   rondo_exec_destroy(exec);
 }
 
-/* The stream captures and runs as ever. */
+/* The stream captures and runs as usual. */
 static void assert_usable(const scene *s) {
   begin(s);
   assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, s->words));
@@ -203,7 +203,7 @@ SCENE_TEST(test_gx8_events_and_waits_of_rondo_order_foreign_work) {
   run_twice_from_one(s, graph, once, ((once * 2 + 1) * 3 + 1) * 5 + 1);
 }
 
-/* The library makes a stream of Rondo's part of the capture, and takes it back. */
+/* The library makes a stream of Rondo's part of the capture, and removes it. */
 SCENE_TEST(test_gx8_streams_of_rondo_that_a_library_makes_join) {
   enter(s);
   rondo_stream *other = test_stream(s->t, "other");
@@ -306,7 +306,7 @@ SCENE_TEST(test_gx8_memory_is_placed_by_the_drivers_order) {
   assert_foreign(foreign_affine(s->foreign, s->native, 1, 1, s->words));
   assert_ok(rondo_malloc_async(s->t->stream, 4096, NULL, &taken[1]));
   b = taken[1];
-  assert_ptr_equal(a, b); /* the free comes before, through the library's kernel */
+  assert_ptr_equal(a, b); /* the free precedes it, through the library's kernel */
   assert_foreign(foreign_fork(s->foreign, s->native, &forked));
   assert_foreign(foreign_fill(s->foreign, forked, s->words + 1, 3, 1));
   assert_ok(rondo_malloc_async(s->t->stream, 4096, NULL, &taken[2]));
@@ -478,7 +478,7 @@ SCENE_TEST(test_gx8_libraries_fill_and_copy_graph_memory) {
   }
 }
 
-/* A clone's launch maps addresses that a capture goes on with. */
+/* A clone's launch maps addresses that a capture then uses. */
 SCENE_TEST(test_gx8_graph_memory_is_mapped_while_a_capture_goes_on) {
   enter(s);
   rondo_stream *other = test_stream(s->t, "other");
@@ -558,7 +558,7 @@ SCENE_TEST(test_gx8_foreign_memory_is_copied_before_it_is_freed) {
   assert_usable(s);
 }
 
-/* What Rondo knows no node for is kept as the driver has it. */
+/* Nodes that Rondo has no kind for are kept as the driver reports them. */
 SCENE_TEST(test_gx8_unknown_kinds_are_kept) {
   enter(s);
   void *pinned;
@@ -657,7 +657,7 @@ SCENE_TEST(test_gx8_foreign_kernels_can_be_launched_again) {
   assert_int_equal(word(s, 0), 9);
 }
 
-/* A kernel that may begin early is not ordered after the one in front; what follows it is after both. */
+/* A kernel that may begin early is not ordered after its predecessor; its successor is ordered after both. */
 SCENE_TEST(test_gx8_programmatic_edges) {
   enter(s);
   begin(s);

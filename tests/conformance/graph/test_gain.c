@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What recording gains (FW-8): costs of the device, measured once or given; estimates of work; programs recorded
- * always, never or where it pays. What is decided is decided by costs that are given, so that no test depends on a
- * clock.
+ * The gain of recording (FW-8): costs of the device, measured or given; estimates of work; programs recorded always,
+ * never or where it pays. Decisions are tested with given costs, so that no test depends on a clock.
  */
 #include <pthread.h>
 #include <string.h>
@@ -103,7 +102,7 @@ TEST(test_fw8_costs_can_be_given) {
   assert_invalid(rondo_device_get_costs(t->device, NULL), RONDO_REASON_NULL_ARGUMENT);
 }
 
-/* Nothing is measured while something is captured, and the capture goes on. */
+/* Nothing is measured during a capture, and the capture continues. */
 TEST(test_fw8_costs_leave_captures_alone) {
   rondo_costs costs = {RONDO_COSTS_INIT};
   rondo_stream *other = test_stream(t, "other");
@@ -157,8 +156,8 @@ TEST(test_fw8_work_is_measured_as_it_is) {
   test_words_free(t, work.word);
 }
 
-/* Recording takes no more off than the host's calls and what streams cost: a device's time that was measured in a
- * quieter moment than the whole predicts no gain. */
+/* Recording saves at most the host's calls and the costs of streams: a device time that was measured in a quieter
+ * moment than the whole run predicts no gain. */
 TEST(test_fw8_runs_that_are_not_alike_predict_no_gain) {
   const rondo_costs costs = {RONDO_COSTS_INIT, .stream_latency = 2, .stream_kernel = 1.5,
                              .launch_host = 1, .launch_latency = 3, .launch_kernel = 1};
@@ -170,7 +169,7 @@ TEST(test_fw8_runs_that_are_not_alike_predict_no_gain) {
   assert_true(gain.recorded_total_us == 8695);
 }
 
-/* More than the stream's queue holds: what is held back lets go by itself. */
+/* More than the stream's queue holds: the block ends by itself. */
 TEST(test_fw8_much_work_is_not_held_back_for_ever) {
   counted_work work = {.word = test_words(t, 1), .kernels = 3000};
   rondo_gain gain = {.struct_size = sizeof gain};
@@ -239,7 +238,7 @@ static void train(rondo_compiled *compiled, float losses[3]) {
   }
 }
 
-/* What is recorded or not under the costs, with the reason; and losses are the same either way. */
+/* Given costs decide what is recorded, with the reason; losses are the same in both modes. */
 static void assert_recorded(test_fixture *t, const rondo_costs *costs, rondo_record_policy policy,
                             rondo_eager_reason reason) {
   static float first[3];
@@ -316,7 +315,7 @@ TEST(test_fw8_gain_of_a_program_is_measured_and_leaves_no_trace) {
   assert_true(losses[2] < losses[0]);
 }
 
-/* FW-3: what is staged is part of both ways, and what an output was staged in is what the last real run left. */
+/* FW-3: staged copies are part of both modes, and a staged output holds the result of the last real run. */
 TEST(test_fw8_staged_values_are_as_they_were) {
   const rondo_staged_value staged[] = {{"x", RONDO_STAGING_HOST}, {"loss", RONDO_STAGING_HOST}};
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = staged, .staged_count = 2};

@@ -154,7 +154,7 @@ TEST(test_queries_fill_what_fits) {
   assert_int_equal(count, 4);
   assert_node(nodes[0], g.a);
   assert_node(nodes[1], g.b);
-  assert_true(nodes[2].id == UINT64_MAX); /* what does not fit is not written */
+  assert_true(nodes[2].id == UINT64_MAX); /* a name that does not fit is not written */
   count = 6;
   memset(nodes, 0xff, sizeof nodes);
   assert_ok(rondo_graph_nodes(g.graph, nodes, &count));
@@ -242,7 +242,7 @@ TEST(test_parameters_read_back) {
   assert_int_equal(params.as.fill.width, 10);
 }
 
-/* Numbers that say nothing of the work: the pitch of one row, the bytes of a value beyond its element. */
+/* Numbers without an effect on the work: the pitch of one row, the bytes of a value beyond its element. */
 static void assert_given(const rondo_graph *graph, rondo_node copy, rondo_node fill) {
   rondo_node_params params = test_node_params(graph, copy);
   assert_int_equal(params.as.copy.height, 1);
@@ -254,7 +254,7 @@ static void assert_given(const rondo_graph *graph, rondo_node copy, rondo_node f
   assert_int_equal(params.as.fill.value, 0x12345678);
 }
 
-/* B3: what was given is read back, of clones too, and can be set again. */
+/* B3: parameters are read back as given, also from clones, and can be set again. */
 TEST(test_numbers_that_do_not_count_read_back) {
   rondo_graph *graph = test_graph(t), *clone = NULL;
   uint32_t *words = test_words(t, 64);
@@ -297,7 +297,7 @@ TEST(test_parameters_are_replaced_within_their_kind) {
   assert_int_equal(test_word(t, word), 9);
 }
 
-/* An exec is a snapshot: what happens to the graph later does not show. */
+/* An exec is a snapshot: later changes of the graph do not affect it. */
 TEST(test_setting_parameters_leaves_execs) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *graph = test_graph(t);

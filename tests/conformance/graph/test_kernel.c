@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Kernels: what is refused when they are made and launched, how arguments arrive, and that each block of a grid runs
- * exactly once.
+ * Kernels: errors of creation and launch, the passing of arguments, and that each block of a grid runs exactly once.
  */
 #include "support/rondo_test.h"
 
@@ -204,7 +203,7 @@ TEST(test_grids_beyond_the_device_are_refused) {
     refuse_grid(t, beyond[i], word);
 }
 
-/* Code may need so many registers that a block of 1024 threads does not run; the fake driver goes by the name. */
+/* Code may need so many registers that a block of 1024 threads does not run; the fake driver recognizes the name. */
 TEST(test_blocks_beyond_the_code_are_refused) {
   static const char source[] = "extern \"C\" __global__ void __launch_bounds__(512) heavy_work() {}\n";
   rondo_kernel *kernel = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * TR-13: a replay draws the numbers that the plain run would. Here: what is drawn, and the same numbers from one seed
- * by any mix of plain runs, recordings and launches; state, several generators, refusals. Graphs in graphs, clones,
- * updates and what is in flight are in test_random_graphs.c.
+ * TR-13: a replay draws the numbers that an eager run would. Here: the numbers, and the same numbers from one seed with
+ * any mix of eager runs, recordings and launches; state, several generators, errors. test_random_graphs.c has graphs in
+ * graphs, clones, updates and launches in flight.
  */
 #include "support/test_random_work.h"
 
@@ -22,7 +22,7 @@ TEST(test_tr13_a_fill_is_a_function_of_place) {
   }
 }
 
-/* Each bound alone; where rounding would reach the upper one, the lower one stands. */
+/* Each bound alone; where rounding would reach the upper bound, the result is the lower bound. */
 TEST(test_tr13_bounds) {
   enum { COUNT = 4096 };
   const float bounds[][2] = {{0, 1}, {-1, 1}, {5, 5}, {1e30f, 1.0001e30f}, {16777216, 16777218}, {-3e-40f, 3e-40f}};
@@ -152,8 +152,8 @@ TEST(test_tr13_wide_states) {
   }
 }
 
-/* The peer's tests 231, 232, 234 and 239: a backward draws what its forward drew, from a state kept then, in any order,
- * any number of times, and the next forward goes on where the last ended. */
+/* The peer's tests 231, 232, 234 and 239: a backward draws what its forward drew, from a state saved then, in any
+ * order, any number of times, and the next forward continues where the last one ended. */
 TEST(test_tr13_a_state_draws_again) {
   enum { FORWARDS = 3, COUNT = 40 };
   static const size_t orders[6][FORWARDS] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -225,8 +225,8 @@ static void refuse_on_thread(void *user) {
   result->seeded = rondo_generator_seed(result->generator, 1);
 }
 
-/* Item 56: refused with the remedy, by the capturing thread at once and by all once it has drawn; the capture goes on.
- */
+/* Item 56: refused with the remedy, by the capturing thread immediately and by all threads after the first draw; the
+ * capture continues. */
 TEST(test_tr13_states_while_capturing) {
   rondo_generator *generator = test_generator(t, "dropout", 8);
   float *values = test_floats(t, 4), expected[4];
@@ -286,7 +286,7 @@ TEST(test_tr13_failed_captures_draw_nothing) {
   assert_floats(t, values, expected, 4);
 }
 
-/* GX-11: captures that draw from one generator at once, and plain draws at the same time, do not disturb each other. */
+/* GX-11: captures that draw from one generator at once, and eager draws at the same time, do not affect each other. */
 TEST(test_tr13_concurrent_captures) {
   rondo_generator *generator = test_generator(t, "g", 21);
   rondo_stream *side = test_stream(t, "side"), *plain = test_stream(t, "plain");
@@ -370,7 +370,7 @@ TEST(test_tr13_bad_input_is_refused) {
   assert_message("1 generator");
 }
 
-/* A graph needs at most 2^62; what fails leaves it as it was. */
+/* A graph needs at most 2^62; a failure leaves it unchanged. */
 TEST(test_tr13_needs_are_bounded) {
   rondo_generator *generator = test_generator(t, "g", 1);
   rondo_graph *graph = test_graph(t), *around = test_graph(t);

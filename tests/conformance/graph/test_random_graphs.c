@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * TR-13 where graphs meet: execs in flight on several streams, graphs in graphs, clones, updates, relocating and
- * patching, generators that are destroyed, launches that fail, threads. Everywhere the numbers are those of plain runs.
+ * TR-13 for combined graphs: execs in flight on several streams, graphs in graphs, clones, updates, relocation and
+ * patching, generators that are destroyed, launches that fail, threads. The numbers are always those of eager runs.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { FLOATS = 13 };
 
-/* Buffers whose draws are told apart, and the floats that they should hold. */
+/* Buffers with different draws, and the floats that they should hold. */
 typedef struct draws {
   float *values;
   float *expected;
@@ -113,7 +113,8 @@ TEST_WORKERS(test_tr13_streams_change_without_waiting) {
   test_stream_destroy(streams[1]);
 }
 
-/* Two execs of one graph, and one of its clone, have cells of their own: held on one stream, the other goes on. */
+/* Two execs of one graph, and one of its clone, have separate cells: while one is blocked on its stream, the other
+ * continues. */
 TEST_WORKERS(test_tr13_execs_of_one_graph_are_independent) {
   test_skip_if_serial();
   rondo_stream *side = test_stream(t, "side");
@@ -188,7 +189,7 @@ TEST(test_tr13_closing_behind_launches) {
   assert_ok(rondo_free(device, memory));
 }
 
-/* Graphs and execs keep what they draw from, and go on from where it is. */
+/* Graphs and execs keep their generators alive, and continue from their current state. */
 TEST(test_tr13_destroyed_generators) {
   rondo_generator *generator = test_generator(t, "g", 4);
   draws d = make_draws(t, 3);
@@ -258,8 +259,8 @@ TEST(test_tr13_refused_launches_draw_nothing) {
 
 /* Graphs in graphs ------------------------------------------------------------------------------------------------ */
 
-/* GX-2, GM-20's form for cells: a graph stands twice in another, with draws before, between and after, and that once
- * more in a third; a launch draws in the order in which the nodes were added. */
+/* GX-2, the form of GM-20 for cells: a graph is twice in another, with draws before, between and after, and that graph
+ * is in a third; a launch draws in the order in which the nodes were added. */
 TEST(test_tr13_child_graphs) {
   rondo_generator *generator = test_generator(t, "g", 6), *second = test_generator(t, "second", 60);
   draws d = make_draws(t, 10);
@@ -310,7 +311,7 @@ TEST(test_tr13_child_graphs) {
   free_draws(t, &d);
 }
 
-/* One graph in two branches that run at once. */
+/* One graph in two parallel branches. */
 TEST(test_tr13_children_side_by_side) {
   rondo_generator *generator = test_generator(t, "g", 7);
   draws d = make_draws(t, 4);
@@ -334,7 +335,7 @@ TEST(test_tr13_children_side_by_side) {
   free_draws(t, &d);
 }
 
-/* A graph stands in itself, as it was; a child that is a graph by itself begins at 0. */
+/* A graph contains its own earlier state; a child that is also a separate graph begins at 0. */
 TEST(test_tr13_a_graph_in_itself) {
   rondo_generator *generator = test_generator(t, "g", 8);
   draws d = make_draws(t, 2);
@@ -370,7 +371,8 @@ TEST(test_tr13_a_graph_in_itself) {
   free_draws(t, &d);
 }
 
-/* GX-2: captured and built by hand are the same graph, with the same needs; a second capture into it counts on. */
+/* GX-2: captured and built by hand are the same graph, with the same needs; a second capture into it continues the
+ * count. */
 TEST(test_tr13_built_by_hand) {
   rondo_generator *generator = test_generator(t, "g", 3);
   rondo_kernel *kernel = test_draw_kernel(t);
@@ -479,7 +481,7 @@ TEST(test_tr13_updates) {
     assert_ok(rondo_exec_launch(exec, stream));
     assert_ok(rondo_copy_async(stream, words + 2, words, 2 * sizeof *words));
     form = test_random_below(&random, FORMS);
-    update(exec, graphs[form]); /* while the launch may be under way */
+    update(exec, graphs[form]); /* while the launch may be in flight */
     assert_ok(rondo_stream_synchronize(stream));
     assert_words(t, words + 2, expected, 2);
   }
@@ -581,7 +583,7 @@ TEST(test_tr13_with_graph_memory) {
   free_draws(t, &d);
 }
 
-/* TR-6: what is drawn goes to where the buffer is now. */
+/* TR-6: draws are written to the current address of the buffer. */
 TEST(test_tr13_patched_launches) {
   rondo_generator *generator = test_generator(t, "g", 3);
   float *places[3], expected[FLOATS];
@@ -599,7 +601,7 @@ TEST(test_tr13_patched_launches) {
   rondo_patch_set_destroy(set);
 }
 
-/* Measuring really launches; its nodes are the user's alone. */
+/* Measuring really launches; its nodes are the user's only. */
 TEST(test_tr13_measured_launches) {
   rondo_generator *generator = test_generator(t, "g", 3);
   draws d = make_draws(t, 1);
@@ -764,7 +766,7 @@ static void load_first(test_fixture *t, rondo_generator *generator, float *value
   assert_ok(rondo_generator_seed(generator, 29));
 }
 
-/* Item 56, as since #176752: captures of one generator from several threads at once are independent. */
+/* Item 56, as of #176752: captures of one generator from several threads at once are independent. */
 TEST(test_tr13_threads_capture_at_once) {
   rondo_generator *generator = test_generator(t, "g", 29);
   draws d = make_draws(t, THREADS);

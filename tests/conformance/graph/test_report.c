@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * GX-7: the page of a graph: well-formed, self-contained, every node, allocation, time and mistake in it, whatever the
+ * GX-7: the page of a graph: well-formed, self-contained, with every node, allocation, time and error, whatever the
  * names, and bounded in bytes whatever the size.
  */
 #include <rondo/report.h>
@@ -192,7 +192,7 @@ TEST(test_gx7_measured_times_are_shown) {
   assert_int_equal(test_count(text, "class=\"time\""), 4);
   assert_says(text, "<dt>All nodes</dt>");
   assert_says(text, "<dt>Parallelism</dt>");
-  assert_says(text, "<small>of 3 nodes</small>"); /* the critical path goes by time, through the child */
+  assert_says(text, "<small>of 3 nodes</small>"); /* the critical path is by time, through the child */
   assert_says(text, "class=\"node host critical\" id=\"n1\"");
   assert_says(text, "class=\"node child critical\" id=\"n2\"");
   assert_says(text, "class=\"node kernel critical\" id=\"n2_0\"");
@@ -232,7 +232,7 @@ TEST(test_gx7_mistakes_are_shown) {
   rondo_text_free(text);
 }
 
-/* What has no name is named by its address in messages: not on a page that leaves addresses out. */
+/* Messages name objects without a name by their address, except on a page that omits addresses. */
 TEST(test_gx7_mistakes_without_addresses) {
   rondo_graph *graph = test_graph(t);
   rondo_node alloc = {0}, freed = {0};
@@ -283,7 +283,7 @@ TEST(test_gx7_ranges_are_drawn) {
   assert_invalid(rondo_graph_report(graph, &options, &text), RONDO_REASON_UNKNOWN_NODE);
 }
 
-/* Memory that lies far from the rest does not stretch the map. */
+/* Memory far from the rest does not stretch the map. */
 TEST(test_gx7_far_memory_is_put_together) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Host memory that runs out: each allocation of a run through the library fails once, in turn. Every call that needed
- * it says OUT_OF_MEMORY, sets its out-parameter to NULL, and leaks nothing; what existed still works.
+ * Host memory that runs out: each allocation of a run through the library fails once. Every call that needs it returns
+ * OUT_OF_MEMORY, sets its out-parameter to NULL, and leaks nothing; what existed still works.
  */
 #include "support/rondo_test.h"
 
@@ -8,7 +8,7 @@
 
 #include "support/test_effort.h"
 
-/* What the run makes; all is taken down in the end, however far it came. */
+/* Everything that the run creates, so that it can be destroyed after a failure at any point. */
 typedef struct objects {
   rondo_device *device;
   rondo_stream *stream, *side;
@@ -91,7 +91,7 @@ static rondo_status run_all(objects *o) {
   return rondo_device_synchronize(o->device);
 }
 
-/* A capture whose end ran out of memory goes on: it is ended now. */
+/* A capture whose end ran out of memory continues: it is ended now. */
 static void end_capture(objects *o) {
   rondo_graph *graph = NULL;
   if (test_capture_info(o->stream).state == RONDO_CAPTURE_NONE) return;
@@ -150,7 +150,7 @@ static void fail_each_allocation(bool with_later_ones) {
     atomic_store(&allocator.fail_on, with_later_ones);
     atomic_store(&allocator.fail_at, at);
     const rondo_status status = run_with(&allocator);
-    if (status == RONDO_OK) continue; /* what failed could be done without */
+    if (status == RONDO_OK) continue; /* the allocation was not essential */
     failures++;
     if (status == RONDO_CAPTURE_INVALID) continue; /* ended a capture in which memory ran out */
     assert_int_equal(status, RONDO_OUT_OF_MEMORY);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Graph memory: alloc and free nodes, their addresses and lives, what may share bytes, and the error of each misuse.
- * Requirements GM-2, GM-4, GM-6, GM-7, GM-10 to GM-16, GM-18, GM-20 in part; memory that outlives its graph is
- * test_graph_memory_order.c, accesses outside a life are graph/test_verify.c.
+ * Graph memory: alloc and free nodes, their addresses and lifetimes, sharing of bytes, and the error of each misuse.
+ * Requirements GM-2, GM-4, GM-6, GM-7, GM-10 to GM-16, GM-18, GM-20 in part; test_graph_memory_order.c has memory that
+ * outlives its graph, graph/test_verify.c accesses outside a lifetime.
  */
 #include "support/test_graph_memory.h"
 
@@ -106,8 +106,8 @@ TEST(test_gm7_captured_as_nodes_and_edges) {
 
 /* Order ----------------------------------------------------------------------------------------------------------- */
 
-/* GM-18: a free node of what no graph has any more finds nothing, also where the address is still known, and the memory
- * goes once. */
+/* GM-18: a free node of memory that no graph has any more finds nothing, also where the address is still known, and the
+ * memory is freed once. */
 TEST(test_gm18_a_free_of_a_destroyed_graphs_memory_is_refused) {
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
   rondo_graph *owner = test_graph(t), *freeing = test_graph(t);
@@ -124,7 +124,7 @@ TEST(test_gm18_a_free_of_a_destroyed_graphs_memory_is_refused) {
   assert_ok(rondo_graph_memory_trim(t->device));
 }
 
-/* GM-18: what no launch could keep account of is refused without verification too. */
+/* GM-18: graphs that no launch could account for are refused without verification too. */
 TEST(test_gm18_frees_are_paired_without_verification) {
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
   rondo_exec *exec = NULL;
@@ -158,7 +158,7 @@ TEST(test_gm4_live_memory_outlives_graph_and_exec) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
-  rondo_exec *scratch = test_scratch_exec(t, out, WORDS, 4 * BYTES, 1); /* others come and go */
+  rondo_exec *scratch = test_scratch_exec(t, out, WORDS, 4 * BYTES, 1); /* others are created and destroyed */
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(scratch, t->stream));
   rondo_exec_destroy(scratch);
   test_assert_all(t, kept.words, WORDS, 6);
@@ -231,7 +231,7 @@ TEST(test_gm11_addresses_are_reused_in_order_only) {
   const test_allocation first = test_add_alloc(graph, NULL, 0, BYTES, "first");
   const rondo_node freed = test_add_free(graph, first.node, first.words);
   const test_allocation second = test_add_alloc(graph, &freed, 1, BYTES, "second");
-  const bool reuses = !test_is_guarded(t); /* else it may, and never does */
+  const bool reuses = !test_is_guarded(t); /* otherwise it may, but never does */
   if (reuses) assert_ptr_equal(second.words, first.words);
   if (!reuses) assert_false(overlap(&second, &first, WORDS));
   const rondo_node freed_again = test_add_free(graph, second.node, second.words);
@@ -325,7 +325,7 @@ TEST(test_gm15_trim_gives_unused_memory_back) {
   assert_int_equal(test_memory_statistics(t).graph_reserved, 0);
 }
 
-/* GM-16: used and reserved, now and at most; highs are reset. */
+/* GM-16: used and reserved, current and maximum; maxima are reset. */
 TEST(test_gm16_figures) {
   uint32_t *out = test_words(t, WORDS);
   assert_int_equal(test_memory_statistics(t).graph_used, 0);
@@ -358,7 +358,7 @@ TEST(test_gm13_launches_move_between_streams) {
   test_assert_all(t, out, WORDS, 64);
 }
 
-/* GM-20: what CUDA refuses for graphs with memory: embedding, in line twice over, and updating. */
+/* GM-20: operations that CUDA refuses for graphs with memory: embedding, sequentially twice, and updating. */
 TEST(test_gm20_a_memory_graph_is_embedded) {
   uint32_t *out = test_words(t, 2 * WORDS);
   rondo_graph *inner[2] = {test_scratch_graph(t, out, WORDS, BYTES, 3),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Graph memory over many launches: contents end with the free (GM-2), live memory is freed in each way when its graph
- * and exec are gone (GM-4), bytes change hands only after whole operations (GM-9), what maps memory again and what
+ * Graph memory over many launches: contents end with the free (GM-2), live memory is freed in each mode after its graph
+ * and exec are destroyed (GM-4), bytes are reused only after whole operations (GM-9), what maps memory again and what
  * does not (GM-13), and graphs that lose nodes and edges (GM-20).
  */
 #include "support/test_graph_memory.h"
@@ -30,8 +30,8 @@ TEST(test_gm2_contents_end_with_the_free) {
   test_assert_all(t, out + WORDS, WORDS, test_is_guarded(t) ? 0x7ffcdeadu : 1);
 }
 
-/* GM-4: graph and exec are destroyed; what lives is freed by another graph, in stream order, or at once, and is the
- * same until then. */
+/* GM-4: graph and exec are destroyed. Live memory keeps its contents until another graph frees it, or it is freed in
+ * stream order or immediately. */
 TEST(test_gm4_what_is_left_is_freed_in_each_way) {
   for (uint32_t way = 0; way < 3; way++) {
     rondo_graph *graph = test_graph(t), *freeing = test_graph(t);
@@ -77,8 +77,8 @@ TEST_WORKERS(test_gm9_bytes_change_hands_behind_whole_operations) {
   }
 }
 
-/* GM-9: what one exec left alive is freed after work that still reads it; another exec of the graph, which frees the
- * same memory itself, waits for that on its own stream before it writes. */
+/* GM-9: memory that one exec left alive is freed after work that still reads it. Another exec of the graph, which frees
+ * the same memory itself, waits for that on its own stream before it writes. */
 TEST_WORKERS(test_gm9_relatives_wait_for_a_free_on_another_stream) {
   test_skip_if_serial();
   uint32_t *out = test_words(t, 2 * WORDS);
@@ -115,8 +115,8 @@ static uint64_t remaps_of(test_fixture *t) {
   return test_memory_statistics(t).remaps;
 }
 
-/* GM-13: mapped again is memory after a trim, and when it is moved to another stream by an upload; not by launches, on
- * whatever streams, nor by other memory that stays alive, nor by graphs that come and go. */
+/* GM-13: memory is mapped again after a trim, and when an upload moves it to another stream; not by launches, on
+ * whatever streams, nor by other live memory, nor by graphs that are created and destroyed. */
 TEST(test_gm13_what_maps_again) {
   rondo_stream *other = test_stream(t, "other");
   uint32_t *out = test_words(t, WORDS);
@@ -150,7 +150,8 @@ TEST(test_gm13_what_maps_again) {
   test_assert_all(t, out, WORDS, 32);
 }
 
-/* GM-20: a node and edges go from a graph with memory, by hand, where no reuse relies on them; CUDA refuses both. */
+/* GM-20: a node and edges are removed from a graph with memory, by hand, where no reuse relies on them; CUDA refuses
+ * both. */
 TEST(test_gm20_a_memory_graph_loses_nodes_and_edges) {
   uint32_t *out = test_words(t, WORDS);
   rondo_graph *graph = test_graph(t);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * GM-8: memory that outlives its graph, used and freed outside, ordered in the CUDA guide's three ways: by one
- * stream, by events between streams, and by event nodes inside the graphs. GM-3: when such a life begins and ends.
+ * stream, by events between streams, and by event nodes inside the graphs. GM-3: the begin and end of such a lifetime.
  *
- * After a first round that maps the memory, each program is enqueued several times after a gate before anything of
- * it runs, so that only the order that it states keeps it right.
+ * A first round maps the memory. Then each program is enqueued several times after a gate, so that its results are
+ * right only if the order that it states is kept.
  */
 #include "support/test_graph_memory.h"
 
@@ -130,7 +130,7 @@ TEST(test_gm8_a_captured_consumer) {
   test_assert_all(t, out, WORDS, 5 * 32);
 }
 
-/* GM-3: a life ends at a free node, at a stream-ordered free, or at an immediate one; each lets the producer run
+/* GM-3: a lifetime ends at a free node, at a stream-ordered free, or at an immediate one; each lets the producer run
  * again, and nothing else does. */
 TEST(test_gm3_a_life_ends_in_three_ways) {
   uint32_t *out = test_words(t, WORDS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Relocating (GM-20): execs of one memory graph that are independent, one memory graph in branches that run at once,
- * edges gone that a reuse relied on, updates in the graph's own addresses, and what is refused. On a guarded device
- * allocations have pages of their own, so that bytes are not compared there.
+ * Relocating (GM-20): independent execs of one memory graph, one memory graph in parallel branches, removed edges that
+ * a reuse relied on, updates in the graph's own addresses, and errors. On a guarded device allocations have separate
+ * pages, so that bytes are not compared there.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ static rondo_exec *relocate(rondo_graph *graph) { return test_instantiate_with(g
 #define assert_bytes(t, bytes, expected) \
   if (!test_is_guarded(t)) assert_int_equal(bytes, expected)
 
-/* What is planned is what is live at once, and so are the physical bytes, where placing at once needs more. */
+/* The plan needs the live bytes, and so do the physical bytes, where placing immediately needs more. */
 TEST(test_gm11_relocated_memory_is_at_the_bound) {
   uint32_t *out = test_words(t, 2 * WORDS);
   rondo_graph *graph = test_graph(t);
@@ -54,7 +54,7 @@ static void assert_two_are_held(test_fixture *t) {
   assert_bytes(t, test_memory_statistics(t).graph_reserved, 2 * BYTES);
 }
 
-/* Two execs of one graph are in flight at once, each with contents of its own; each has what it needs and no more. */
+/* Two execs of one graph are in flight at once, each with its own contents, and each has exactly what it needs. */
 TEST_WORKERS(test_gm20_execs_of_one_graph_run_at_once) {
   test_skip_if_serial();
   rondo_stream *other = test_stream(t, "other");
@@ -116,7 +116,7 @@ TEST(test_gm20_a_relocatable_graph_shares_bytes) {
   for (uint32_t i = 0; i < 4; i++) test_assert_all(t, out + i * WORDS, WORDS, 2 + i);
 }
 
-/* A graph and its clone share addresses, so they cannot run at once, unless each gets its own. */
+/* A graph and its clone share addresses, so they cannot run in parallel, unless each is relocated. */
 TEST(test_gm20_relatives_in_branches_at_once) {
   uint32_t *out = test_words(t, 2 * WORDS), *second = out + WORDS;
   rondo_graph *inner = test_scratch_graph(t, out, WORDS, BYTES, 3), *clone = NULL, *outer = test_graph(t);
@@ -144,7 +144,8 @@ TEST(test_gm20_relatives_in_branches_at_once) {
   assert_bytes(t, test_memory_statistics(t).graph_reserved, 2 * BYTES);
 }
 
-/* An edge and a node go on which, without relocating, sharing an address would rely; what was shared is apart then. */
+/* An edge and a node are removed on which, without relocation, sharing an address would rely; the shared memory is
+ * separate then. */
 TEST(test_gm20_edges_and_nodes_may_go) {
   uint32_t *out = test_words(t, 2 * WORDS);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .relocate = true};
@@ -173,7 +174,7 @@ TEST(test_gm20_edges_and_nodes_may_go) {
   test_assert_all(t, out + WORDS, WORDS, 5 * 32);
 }
 
-/* What the graph does not free keeps its address, also between what moves. */
+/* Memory that the graph does not free keeps its address, also between memory that moves. */
 TEST(test_gm4_unfreed_memory_keeps_its_address) {
   rondo_graph *graph = test_graph(t);
   const test_allocation scratch = test_add_alloc(graph, NULL, 0, 4 * BYTES, "scratch");
@@ -194,8 +195,8 @@ TEST(test_gm4_unfreed_memory_keeps_its_address) {
   assert_bytes(t, test_memory_statistics(t).graph_reserved, 5 * BYTES);
 }
 
-/* Updates are given in the graph's addresses: a node's, also inside an allocation, and a whole recording's, whose
- * addresses are others; the memory stays mapped. */
+/* Updates are given in the graph's addresses: a node's, also inside an allocation, and those of a whole recording with
+ * other addresses; the memory stays mapped. */
 TEST(test_gx5_updates_are_translated) {
   uint32_t *out = test_words(t, WORDS);
   rondo_graph *graph = test_scratch_graph(t, out, WORDS, 2 * BYTES, 3);
@@ -236,7 +237,7 @@ TEST(test_gx5_updates_are_translated) {
   assert_int_equal(test_exec_info(exec).planned_bytes, 3 * BYTES);
 }
 
-/* Allocations of nearly the same size take the same room, and each is good to its own last byte. */
+/* Allocations of nearly the same size take the same space, and each is usable up to its last byte. */
 TEST(test_gx5_updates_may_change_sizes_a_little) {
   enum { FEW = 300, MORE = 310 };
   uint32_t *out = test_words(t, MORE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Running out of memory: a CPU device takes no more than its limit or the machine's memory, the call that would says
- * how much was asked for, how much is held and by whom, everything else goes on, and what was freed can be had again.
+ * Running out of memory: a CPU device uses no more than its limit or the machine's memory. The failing call reports how
+ * much was requested, how much is held and by whom. Everything else continues, and freed memory can be allocated again.
  */
 #define _GNU_SOURCE
 #include "support/rondo_test.h"
@@ -81,7 +81,7 @@ LIMIT_TEST(test_the_failure_says_who_holds_the_memory) {
   assert_message("rondo_malloc_async");
   assert_ok(rondo_free_async(t->stream, hidden));
   assert_ok(rondo_stream_synchronize(t->stream));
-  void *more = test_allocate(t, 6 * MIB, "more"); /* what was freed can be had, in another way too */
+  void *more = test_allocate(t, 6 * MIB, "more"); /* freed memory can be allocated, in another mode too */
   assert_int_equal(test_word(t, kept), 5);
   assert_ok(rondo_free(t->device, more));
   assert_ok(rondo_free(t->device, weights));
@@ -90,7 +90,7 @@ LIMIT_TEST(test_the_failure_says_who_holds_the_memory) {
   assert_ok(rondo_pool_destroy(pool));
 }
 
-/* What pools only keep for later goes back before a call fails. */
+/* Memory that pools only cache is freed before a call fails. */
 LIMIT_TEST(test_idle_memory_is_given_back_first) {
   if (!test_device_is("cpu")) skip();
   const rondo_pool_options options = {.name = "keeps all", .release_threshold = UINT64_MAX};
@@ -140,8 +140,8 @@ static size_t three_quarters(test_fixture *t) {
   return (size_t)(test_device_info(t->device).memory_bytes / 4 * 3 / MIB * MIB);
 }
 
-/* GM-15: what graphs hold and nothing uses makes room for the next launch, on the same stream and on another, whether
- * the memory was left allocated and freed outside, or freed in the graph. */
+/* GM-15: unused memory that graphs hold is freed for the next launch, on the same stream and on another, whether it was
+ * left allocated and freed outside, or freed in the graph. */
 LIMIT_TEST(test_gm15_launches_take_idle_graph_memory) {
   const size_t bytes = three_quarters(t);
   rondo_stream *side = test_stream(t, "side");
@@ -159,7 +159,7 @@ LIMIT_TEST(test_gm15_launches_take_idle_graph_memory) {
       assert_ok(rondo_exec_launch(after, stream));
       assert_ok(rondo_stream_synchronize(stream));
       if (keeps_second) assert_int_equal(test_word(t, second), 5);
-      if (keeps_second && k == 0) { /* what lives is nobody's to take */
+      if (keeps_second && k == 0) { /* live memory is never taken */
         assert_fails(rondo_exec_launch(before, t->stream), RONDO_OUT_OF_MEMORY);
         assert_int_equal(test_word(t, second), 5);
       }
@@ -190,7 +190,7 @@ LIMIT_TEST(test_gm15_allocations_take_idle_graph_memory) {
   }
 }
 
-/* GM-14, GM-15: memory that was mapped ahead for a launch is idle until that comes, and makes room as a last resort. */
+/* GM-14, GM-15: memory that was mapped ahead for a launch is idle until the launch, and is freed as a last resort. */
 LIMIT_TEST(test_gm15_uploaded_graph_memory_is_taken) {
   const size_t bytes = three_quarters(t);
   rondo_stream *side = test_stream(t, "side");
@@ -242,13 +242,13 @@ TEST(test_host_memory_has_pages_when_touched) {
   assert_int_equal(mincore(first, (PAGES - 1) * page, resident), 0);
   size_t there = 0;
   for (size_t i = 0; i + 1 < PAGES; i++) there += resident[i] & 1;
-  assert_in_range(there, 1, PAGES / 16); /* large pages of the system may take some at once */
+  assert_in_range(there, 1, PAGES / 16); /* the system's large pages may take some at once */
   assert_ok(rondo_host_free(device, host));
 }
 
 /* GM-2: the addresses of a process hold many graphs with memory nodes, and what they allocate stays apart. */
 
-/* An allocation that nothing else in the graph is ordered with, and its free. */
+/* An allocation, and its free, that nothing else in the graph is ordered with. */
 static char *add_pair(rondo_graph *graph) {
   rondo_node node;
   void *address = NULL;
@@ -269,7 +269,7 @@ TEST(test_gm2_a_hundred_thousand_graphs) {
     assert_true(before == NULL || address + MIB <= before || before + MIB <= address);
     before = address;
   }
-  for (size_t i = 0; i < count; i += count / 4) { /* those made late have room for more than their first allocation */
+  for (size_t i = 0; i < count; i += count / 4) { /* the later ones fit more than their first allocation */
     for (size_t k = 0; k < 8; k++) (void)add_pair(graphs[i]);
     test_run_once(t, graphs[i]);
     rondo_node node = {0};
@@ -280,7 +280,7 @@ TEST(test_gm2_a_hundred_thousand_graphs) {
   for (size_t i = 0; i < count; i++) test_graph_destroy(graphs[i]);
 }
 
-/* Without a limit it is the machine's memory, though pages are made when they are touched. */
+/* Without a limit, the machine's memory is the limit, although pages are only backed when they are accessed. */
 TEST(test_more_than_the_machine_has) {
   void *address = NULL;
   rondo_device_info info = test_device_info(t->device);
@@ -292,7 +292,7 @@ TEST(test_more_than_the_machine_has) {
   assert_message("'half'");
   assert_ok(rondo_free(t->device, half));
   if (!test_device_is("cpu")) return;
-  rondo_device *device = NULL; /* and no limit goes beyond it */
+  rondo_device *device = NULL; /* and no limit exceeds it */
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .memory_limit_bytes = UINT64_MAX};
   const uint64_t there = info.memory_bytes;
   assert_ok(rondo_device_open(test_device_name(), &options, &device));
@@ -301,7 +301,7 @@ TEST(test_more_than_the_machine_has) {
   assert_ok(rondo_device_close(device));
 }
 
-/* Allocates up to `most`; less when a checking device, which keeps each mapping's file, has no more of them. */
+/* Allocates up to `most`; fewer when a checking device, which keeps a file for each mapping, has no more of them. */
 static size_t take_many(test_fixture *t, void **out, size_t most) {
   for (size_t i = 0; i < most; i++) {
     const rondo_status status = rondo_malloc(t->device, MIB, "one of many", &out[i]);
@@ -314,7 +314,7 @@ static size_t take_many(test_fixture *t, void **out, size_t most) {
   return most;
 }
 
-/* Many allocations, at once and left alive by a graph, do not take a file of the process each. */
+/* Many allocations, immediate and left alive by a graph, do not take a file of the process each. */
 TEST(test_memory_does_not_take_files) {
   if (!test_device_is("cpu")) skip();
   enum { MANY = 200, FILES = 64 };
@@ -338,7 +338,7 @@ TEST(test_memory_does_not_take_files) {
   for (int i = 0; i < MANY && !test_is_guarded(t); i++) assert_ok(rondo_free(t->device, kept[i]));
 }
 
-/* GM-15: what is mapped for graphs and idle also makes room where the system has a limit on mappings or files. */
+/* GM-15: idle memory mapped for graphs is also freed where the system limits mappings or files. */
 
 /* Mappings of which only the number matters. */
 typedef struct eaten {
@@ -380,7 +380,7 @@ static eaten eat_mappings(size_t left) {
 
 enum { LAUNCHED = 300 };
 
-/* Launches many graphs in turn, none of which is destroyed; then allocates. */
+/* Launches many graphs, one after another, without destroying any; then allocates. */
 static void launch_many(test_fixture *t, rondo_stream *side, rondo_exec **execs) {
   void *address = NULL;
   for (int i = 0; i < LAUNCHED; i++) {

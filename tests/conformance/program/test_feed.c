@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Staged inputs and outputs (FW-3): the copies are nodes of the graph, results have the same bits as without, a batch
- * that is fed while a run goes on reaches the next run and not this one; mapping; what is refused while a stream
+ * Staged inputs and outputs (FW-3): the copies are nodes of the graph, results have the same bits as without staging, a
+ * batch that is fed during a run reaches the next run and not this one; mapping; calls that are refused while a stream
  * captures (RC-5), and every error.
  */
 #include <string.h>
@@ -278,7 +278,7 @@ TEST(test_fw3_host_buffers_are_mapped) {
   assert_result(compiled, 7);
 }
 
-/* Another stream writes the buffers, in turn with what is fed. */
+/* Another stream writes the buffers, alternating with feeds. */
 TEST(test_fw3_device_buffers_are_mapped_for_a_stream) {
   make_results(t);
   rondo_compiled *compiled = compile(t, RONDO_STAGING_DEVICE, RONDO_STAGING_DEVICE, RONDO_STAGING_SLOT);
@@ -433,8 +433,8 @@ TEST(test_fw3_staging_refuses_what_does_not_fit) {
   assert_invalid(try_compile(t, &options, &compiled), RONDO_REASON_NULL_ARGUMENT);
 }
 
-/* An output that an input, state or cell is, or an input in another shape: there is no operator behind which it could
- * be copied. A state in another shape is a copy of what it is in the run. */
+/* An output that is an input, state or cell, or an input in another shape: there is no operator after which it could be
+ * copied. A state in another shape is a copy of its value in the run. */
 TEST(test_fw3_outputs_that_nothing_computes_cannot_be_staged) {
   static const struct {
     const char *output, *shown; /* NULL: it can be staged */

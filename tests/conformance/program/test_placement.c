@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Placement (SE-12): operators on two devices, the one under test and a CPU device next to it. What places, rules and
- * neither say; as few parts as places allow; results as undivided, training too; states in common, values that are
- * written, read and shared; wrong indices and wrong places.
+ * Placement (SE-12): operators on two devices, the device under test and a CPU device. The effect of places and rules,
+ * and the default; the minimum number of parts; the results of the undivided program, also in training; shared states,
+ * values that are written, read and shared; wrong indices and wrong places.
  */
 #include <string.h>
 
@@ -30,7 +30,7 @@ static void assert_alike(const pair *p, const float *actual, const float *expect
 
 /* The network ------------------------------------------------------------------------------------------------------ */
 
-/* Names of what a test may want to place. */
+/* Names of values that a test may place. */
 typedef struct network {
   rondo_program *program;
   rondo_value table, ids, looked_up, hidden, joined, score;
@@ -74,7 +74,7 @@ static void train(network *n, size_t rows) {
   assert_ok(rondo_program_adam(n->program, loss, &adam));
 }
 
-/* What is written by both forms of a program. */
+/* Values that both forms of a program write. */
 typedef rondo_status (*writer)(void *target, const char *name, const void *data, size_t bytes);
 
 static rondo_status write_compiled(void *target, const char *name, const void *data, size_t bytes) {
@@ -182,7 +182,7 @@ TEST(test_se12_look_ups_run_where_the_table_was_placed) {
   assert_int_equal(info_of(divided).host_bytes, ROWS * WIDTH * sizeof(float));
 }
 
-/* Between two GPUs what crosses goes through host memory likewise. */
+/* Between two GPUs, values also cross through host memory. */
 TEST(test_se12_two_gpus_and_a_cpu) {
   pair p = open_pair(t);
   rondo_device *third = NULL;
@@ -220,7 +220,8 @@ TEST(test_se12_rules_place_by_name_and_by_bytes) {
   }
 }
 
-/* A sum of looked up rows reads no state: it stays with them. What joins both devices' values goes to place 0. */
+/* A sum of looked-up rows reads no state, and stays with the lookups. An operator on both devices' values runs at place
+ * 0. */
 TEST(test_se12_what_reads_no_state_follows_its_inputs) {
   pair p = open_pair(t);
   rondo_program *program = make_program();
@@ -243,7 +244,7 @@ TEST(test_se12_what_reads_no_state_follows_its_inputs) {
   assert_string_equal(copy.what, "relu");
 }
 
-/* y = ((x a) b) c) d, in turn here and there. */
+/* y = ((x a) b) c) d, alternating between the devices. */
 static rondo_program *make_chain(rondo_value products[4]) {
   static const char *const names[] = {"a", "b", "c", "d"};
   rondo_program *program = make_program();
@@ -298,7 +299,8 @@ TEST(test_se12_one_device_is_one_part) {
 
 /* States ----------------------------------------------------------------------------------------------------------- */
 
-/* The look-ups, their gradient and their part of the optimizer run there; losses and states are those of the whole. */
+/* The lookups, their gradient and their part of the optimizer run there; losses and states are those of the undivided
+ * program. */
 TEST(test_se12_training_keeps_a_table_with_its_updates) {
   pair p = open_pair(t);
   enum { STEPS = 6 };
@@ -422,7 +424,7 @@ TEST(test_se12_weights_come_and_go) {
   rondo_weights_destroy(one);
 }
 
-/* A smaller batch shares streams, states and arenas, or states alone. */
+/* A smaller batch shares streams, states and arenas, or only states. */
 TEST(test_se12_divided_programs_share) {
   pair p = open_pair(t);
   rondo_divided *large = divide(&p, make_placed(ROWS), NULL), *small[2] = {NULL};

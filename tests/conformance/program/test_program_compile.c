@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Compiling and running programs (FW-1): fixed addresses, a stream and graph of its own, a warm-up that leaves no
- * trace, what is dropped, every error of building, compiling, writing and reading, and wrong indices that fail a run.
+ * Compiling and running programs (FW-1): fixed addresses, a separate stream and graph, a warm-up without effects,
+ * removed operators, every error of building, compiling, writing and reading, and wrong indices that fail a run.
  */
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static rondo_compiled *compile(test_fixture *t, rondo_program *program) {
 
 static const rondo_value none = {0};
 
-/* y = tanh(x w), also "x w" itself when asked. */
+/* y = tanh(x w), and "x w" itself if requested. */
 static rondo_program *make_layer(void) {
   rondo_program *program = make_program();
   const rondo_value x = test_value(program, 'i', "x", 2, 3);
@@ -123,7 +123,7 @@ TEST(test_fw1_addresses_are_fixed_and_told) {
   assert_near(&y[0], &(float){tanhf(0.1f)}, 1, 1e-6f);
 }
 
-/* The warm-up runs the updates; nothing of that may be left. */
+/* The warm-up runs the updates; none of their effects may remain. */
 TEST(test_fw1_the_warm_up_leaves_no_trace) {
   rondo_program *program = make_program();
   const rondo_value w = test_value(program, 's', "w", 1, 3);
@@ -216,7 +216,7 @@ TEST(test_fw4_reshaped_states_are_those_of_the_run) {
   for (size_t i = 0; i < 6; i++) assert_true(values[i] == -start[i]); /* w - 2 w */
 }
 
-/* What nobody reads does not run: the second layer, and all gradients but one. */
+/* Values that no one reads are not computed: the second layer, and all gradients but one. */
 TEST(test_fw1_dead_operators_are_dropped) {
   rondo_program *program = make_layer();
   rondo_compiled *lean = compile(t, program);
@@ -259,7 +259,7 @@ TEST(test_fw1_the_arena_is_shared_by_values_that_do_not_meet) {
     for (int i = 0; i < 64 * 64; i++) wanted[i] = tanhf(wanted[i]);
   }
   assert_ok(rondo_compiled_write(compiled, "x", values, sizeof values));
-  for (int k = 0; k < 2; k++) assert_ok(rondo_compiled_run(compiled)); /* the slot is read again, and still whole */
+  for (int k = 0; k < 2; k++) assert_ok(rondo_compiled_run(compiled)); /* the slot is read again, and still complete */
   assert_ok(rondo_compiled_read(compiled, "y", values, sizeof values));
   assert_near(values, wanted, 64 * 64, 1e-5f);
 }
@@ -326,7 +326,7 @@ TEST(test_fw1_large_writes) {
   }
 }
 
-/* Compiling disturbs no capture: neither another stream's of this thread, nor the other way round. */
+/* Compiling does not affect another stream's capture on the same thread, nor the reverse. */
 TEST(test_fw1_compiling_beside_a_capture) {
   rondo_program *program = make_layer();
   rondo_graph *graph = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A compiled program explains itself (FW-7): rondo_compiled_explain as a text and as JSON, whose fields stay what the
- * header says; what is not recorded and why, and what would raise the gain. Costs are given, so that what is decided
- * and advised depends on no clock.
+ * A compiled program explains itself (FW-7): rondo_compiled_explain as text and as JSON, whose fields are those that
+ * the header documents; what is not recorded and why, and what would increase the gain. Costs are given, so that
+ * decisions and advice depend on no clock.
  */
 #include <jansson.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static const rondo_costs cheap = {RONDO_COSTS_INIT, .stream_kernel = 1e9, .launc
 
 static const rondo_value none = {0};
 
-/* tanh(x w) and softmax(x v), which depend on nothing of each other, and their sum. */
+/* tanh(x w) and softmax(x v), which are independent, and their sum. */
 static rondo_compiled *compile(test_fixture *t, const rondo_compile_options *options) {
   rondo_program *program = test_named_program("odd \"name\"\n\xff");
   rondo_value x, w, v, a, b;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Recompiling (FW-6): another batch size updates the exec in place where the topology is the same, another program gets
- * a new one, both are counted; states go on; errors leave what there was.
+ * a new one, and both are counted; states continue; errors change nothing.
  */
 #include <math.h>
 #include <string.h>
@@ -170,7 +170,7 @@ TEST(test_fw6_what_is_not_recorded_stays_so) {
   assert_true(isfinite(step(compiled, 5, 0)));
 }
 
-/* Staged values stay staged, by their names, and programs that share go on. */
+/* Staged values stay staged, by their names, and programs that share continue. */
 TEST(test_fw6_staging_and_sharing_hold_on) {
   const rondo_staged_value staged[] = {
       {"x", RONDO_STAGING_DEVICE}, {"labels", RONDO_STAGING_HOST}, {"loss", RONDO_STAGING_HOST}};

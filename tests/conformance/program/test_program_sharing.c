@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Compiled programs that share (FW-9, and what sessions stand on): states by their names, one arena, one stream; what
- * one overwrites of another is refused and not handed out (RC-5); every order of destroying; everything that differs is
- * refused, and states are then as before.
+ * Compiled programs that share (FW-9; sessions use this): states by their names, one arena, one stream. Values that one
+ * program overwrites for another are refused and not returned (RC-5). Programs are destroyed in every order. Every
+ * difference is refused, and then states are unchanged.
  */
 #include <math.h>
 #include <string.h>
@@ -129,7 +129,7 @@ TEST(test_fw9_sharers_hold_memory_once) {
   for (size_t i = 0; i < 4; i++) assert_ok(rondo_compiled_destroy(all[i]));
 }
 
-/* States alone: two programs that may run at once, whichever of them goes first. */
+/* States alone: two programs that may run in parallel, whichever is destroyed first. */
 TEST(test_sharing_states_only_has_a_stream_and_an_arena_of_its_own) {
   rondo_compiled *first = compile_layer(t, 3, NULL), *second = NULL;
   rondo_value y;
@@ -196,7 +196,7 @@ TEST(test_sharing_keeps_states_through_the_warm_up_and_trains_them_together) {
   }
 }
 
-/* What only the second has is added, and a third one finds it. */
+/* States that only the second has are added, and a third program finds them. */
 TEST(test_sharing_adds_states_and_cells_that_are_new) {
   rondo_compiled *layer = compile_layer(t, MOST_ROWS, NULL);
   write_weights(layer);
