@@ -20,7 +20,7 @@ typedef struct fault_failure {
 typedef struct fault_work {
   void (*open_library)(void);              /* before the first run; sets `live` */
   rondo_status (*run)(const char *device); /* from the beginning; forgets the state of the run before */
-  void (*take_down)(void);                 /* from any state in which the run stopped */
+  void (*tear_down)(void);                 /* from any state in which the run stopped */
   void (*assert_whole)(void);              /* after the first run, which has no failure */
   void (*check)(const fault_failure *of, rondo_status status); /* instead of fault_work_assert_clean */
   const void *results;                                         /* of a run: the same bits in each run that succeeds */
@@ -67,7 +67,7 @@ static inline int fault_work_begin(void **state) {
   right = malloc(tested.result_bytes + 1);
   assert_non_null(right);
   if (tested.result_bytes > 0) memcpy(right, tested.results, tested.result_bytes);
-  tested.take_down();
+  tested.tear_down();
   return 0;
 }
 
@@ -87,7 +87,7 @@ static inline bool fault_work_try(const fault_failure *of) {
   const rondo_status status = tested.run(of->device);
   const bool came =
       of->driver_at > 0 ? fake->failed() != NULL : atomic_load(&tested.memory->calls) >= of->allocation_at;
-  tested.take_down();
+  tested.tear_down();
   if (tested.check == NULL)
     fault_work_assert_clean(of);
   else

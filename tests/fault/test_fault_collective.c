@@ -54,7 +54,7 @@ static rondo_status do_all(work *w) {
 }
 
 /* Teardown may return errors of failures that were already reported. */
-static void take_down(work *w) {
+static void tear_down(work *w) {
   rondo_status status;
   for (int i = 0; i < RANKS; i++) {
     if (w->communicators[i] != NULL) {
@@ -81,7 +81,7 @@ static rondo_status run(fault_point *point) {
   atomic_store(&w.allocator.fail_on, point->rest);
   const rondo_status status = do_all(&w);
   point->allocations = atomic_load(&w.allocator.calls);
-  take_down(&w);
+  tear_down(&w);
   assert_true(test_allocator_is_clean(&w.allocator));
   for (int i = 0; i < RANKS && status == RONDO_OK; i++) assert_int_equal(w.buffers[i][COUNT - 1], 6);
   return status;

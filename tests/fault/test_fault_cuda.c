@@ -139,7 +139,7 @@ static rondo_status do_all(work *w, bool synchronous) {
 static rondo_status first_of(rondo_status status, rondo_status next) { return status != RONDO_OK ? status : next; }
 
 /* Waits before it frees. An asynchronous failure of the device is reported here at the latest. */
-static rondo_status take_down(work *w) {
+static rondo_status tear_down(work *w) {
   rondo_status status = RONDO_OK;
   for (int i = 0; i < 2; i++)
     if (w->streams[i] != NULL) status = first_of(status, rondo_stream_synchronize(w->streams[i]));
@@ -223,7 +223,7 @@ static bool run(const failure *of) {
   fake->fail_call(NULL, of->at, of->code, of->onward);
   rondo_status status = do_all(&w, of->synchronous);
   int32_t code = rondo_last_error()->driver_code;
-  const rondo_status end = take_down(&w);
+  const rondo_status end = tear_down(&w);
   if (status == RONDO_OK) code = rondo_last_error()->driver_code;
   status = first_of(status, end);
   const char *call = fake->failed();

@@ -138,7 +138,7 @@ static void assert_usable(work *w) {
   assert_ok(rondo_stream_synchronize(w->streams[1]));
 }
 
-static void take_down(work *w) {
+static void tear_down(work *w) {
   const bool is_open = w->words != NULL;
   if (is_open) assert_usable(w);
   for (int i = 0; i < 3; i++) rondo_exec_destroy(w->execs[i]);
@@ -180,7 +180,7 @@ static bool run(const char *name, size_t at) {
   if (!is_reported)
     fail_msg("%s %zu: the status is %s, code %d: %s", what, at, rondo_status_name(status), code,
              rondo_last_error()->message);
-  take_down(&w);
+  tear_down(&w);
   fault_cuda_assert_clean(&w.allocator, live_before, what, at);
   assert_int_equal(fake->live(FAKE_CUDA_ANY), live_before);
   return failed;

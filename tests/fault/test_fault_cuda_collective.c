@@ -51,7 +51,7 @@ static rondo_status run(const char *device) {
 
 /* Errors of teardown were reported before. The objects are destroyed in any case. The graph outlives the communicator.
  * */
-static void take_down(void) {
+static void tear_down(void) {
   rondo_status status = rondo_communicator_destroy(work.communicator);
   rondo_exec_destroy(work.exec);
   status = rondo_graph_destroy(work.graph);
@@ -96,7 +96,7 @@ static void open_library(void) {
 
 static fault_work tested = {.open_library = open_library,
                             .run = run,
-                            .take_down = take_down,
+                            .tear_down = tear_down,
                             .check = check,
                             .least = 40,
                             .memory = &allocator};

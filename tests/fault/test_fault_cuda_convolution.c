@@ -58,7 +58,7 @@ static rondo_status run(const char *device) {
 }
 
 /* Errors of teardown were reported before. The objects are destroyed in any case. */
-static void take_down(void) {
+static void tear_down(void) {
   rondo_status status = rondo_compiled_destroy(work.compiled);
   rondo_program_destroy(work.program);
   status = rondo_device_close(work.device);
@@ -80,7 +80,7 @@ static void assert_whole(void) { assert_true(fake_cudnn_get()->workspaces() > 0)
 
 static fault_work tested = {.open_library = open_library,
                             .run = run,
-                            .take_down = take_down,
+                            .tear_down = tear_down,
                             .assert_whole = assert_whole,
                             .check = check,
                             .results = work.gradients,

@@ -93,7 +93,7 @@ static void assert_copied_by_kernels(const work *w) {
 }
 
 /* On a lost device, every call reports that. */
-static void take_down(work *w, bool is_lost) {
+static void tear_down(work *w, bool is_lost) {
   rondo_status statuses[8] = {RONDO_OK};
   statuses[0] = rondo_tree_destroy(w->tree);
   for (int i = 0; i < 4; i++)
@@ -125,7 +125,7 @@ static bool run(size_t at, unsigned code) {
   if (status != RONDO_OK && !failed) fail_msg("nothing failed, but: %s", rondo_last_error()->message);
   if (!is_lost || !failed) assert_ok(do_all(&w));
   if (!failed) assert_copied_by_kernels(&w);
-  take_down(&w, is_lost);
+  tear_down(&w, is_lost);
   fault_cuda_assert_clean(&w.allocator, is_kept ? SIZE_MAX : 0, what, at);
   if (is_kept) fake->reset();
   return failed;

@@ -61,7 +61,7 @@ static rondo_status run(const char *device) {
 }
 
 /* Errors of teardown were reported before. The objects are destroyed in any case. */
-static void take_down(void) {
+static void tear_down(void) {
   rondo_status status = rondo_divided_destroy(work.divided);
   status = rondo_divided_destroy(work.sharer);
   rondo_program_destroy(work.program);
@@ -78,7 +78,7 @@ static void check(const fault_failure *of, rondo_status status) {
 }
 
 static fault_work tested = {.run = run,
-                            .take_down = take_down,
+                            .tear_down = tear_down,
                             .assert_whole = assert_whole,
                             .check = check,
                             .least = 100,

@@ -63,7 +63,7 @@ static rondo_status run(const char *device) {
 }
 
 /* Errors of teardown were reported before. The objects are destroyed in any case. */
-static void take_down(void) {
+static void tear_down(void) {
   rondo_status status = rondo_compiled_destroy(work.compiled);
   status = rondo_executor_destroy(work.executor);
   rondo_program_destroy(work.program);
@@ -78,7 +78,7 @@ static void open_library(void) {
 
 static fault_work tested = {.open_library = open_library,
                             .run = run,
-                            .take_down = take_down,
+                            .tear_down = tear_down,
                             .results = work.sums,
                             .result_bytes = sizeof work.sums,
                             .library = "cuBLASLt",

@@ -64,7 +64,7 @@ static void set_up(rig *r) {
   assert_ok(make_set(r, &r->set));
 }
 
-static void take_down(rig *r) {
+static void tear_down(rig *r) {
   rondo_patch_set_destroy(r->set);
   rondo_exec_destroy(r->exec);
   assert_ok(rondo_graph_destroy(r->graph));
@@ -119,7 +119,7 @@ static bool fail_launch(uint64_t nth, unsigned code, bool onward, size_t *failur
   assert_read_at(&r, 1);
   assert_ok(launch_at(&r, 0));
   assert_read_at(&r, 0);
-  take_down(&r);
+  tear_down(&r);
   return failed;
 }
 
@@ -171,7 +171,7 @@ FAULT_CUDA_TEST(test_a_launch_of_an_exec_made_anew_is_refused) {
   rondo_exec_destroy(exec);
   assert_ok(rondo_graph_destroy(graph));
   assert_ok(rondo_host_free(r.device, on_host));
-  take_down(&r);
+  tear_down(&r);
 }
 
 FAULT_CUDA_TEST(test_each_allocation_of_a_set_fails) {
@@ -191,5 +191,5 @@ FAULT_CUDA_TEST(test_each_allocation_of_a_set_fails) {
   }
   rondo_patch_set_destroy(other);
   assert_true(at > 6);
-  take_down(&r);
+  tear_down(&r);
 }

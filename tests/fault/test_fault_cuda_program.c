@@ -68,7 +68,7 @@ static rondo_status run(const char *device) {
 }
 
 /* Errors of teardown were reported before. The objects are destroyed in any case. */
-static void take_down(void) {
+static void tear_down(void) {
   rondo_status status = rondo_compiled_destroy(work.compiled);
   status = rondo_compiled_destroy(work.sharer);
   rondo_program_destroy(work.program);
@@ -85,7 +85,7 @@ static void assert_whole(void) { assert_true(fake_cublaslt_get()->workspaces() >
 
 static fault_work tested = {.open_library = open_library,
                             .run = run,
-                            .take_down = take_down,
+                            .tear_down = tear_down,
                             .assert_whole = assert_whole,
                             .results = work.losses,
                             .result_bytes = sizeof work.losses,

@@ -98,7 +98,7 @@ static rondo_status run(const char *device) {
 }
 
 /* Errors of teardown were reported before. The objects are destroyed in any case. */
-static void take_down(void) {
+static void tear_down(void) {
   rondo_exec_destroy(work.exec);
   rondo_exec_destroy(work.inner_exec);
   rondo_status status = rondo_graph_destroy(work.wider);
@@ -127,7 +127,7 @@ static void assert_whole(void) {
 }
 
 static fault_work tested = {.run = run,
-                            .take_down = take_down,
+                            .tear_down = tear_down,
                             .assert_whole = assert_whole,
                             .results = work.read,
                             .result_bytes = sizeof work.read,

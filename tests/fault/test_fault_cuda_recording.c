@@ -66,7 +66,7 @@ static void assert_usable(work *w) {
   assert_int_equal(word, 7);
 }
 
-static void take_down(work *w, bool lost) {
+static void tear_down(work *w, bool lost) {
   rondo_recording_reset(w->recording);
   assert_ok(rondo_recording_destroy(w->recording));
   rondo_status status = rondo_stream_destroy(w->stream);
@@ -99,7 +99,7 @@ static bool run(unsigned code, size_t at) {
     fake->fail_call(NULL, 0, 0, false);
     assert_usable(&w);
   }
-  take_down(&w, code == LAUNCH_FAILED);
+  tear_down(&w, code == LAUNCH_FAILED);
   if (call != NULL) assert_nothing_left(&w, at, call);
   return call != NULL;
 }

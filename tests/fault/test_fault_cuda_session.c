@@ -113,7 +113,7 @@ static rondo_status run(const char *device) {
 }
 
 /* Errors of teardown were reported before. The objects are destroyed in any case. */
-static void take_down(void) {
+static void tear_down(void) {
   rondo_status status = rondo_session_destroy(work.session);
   for (size_t i = 0; i < TOGETHER * 2; i++)
     if (work.pinned[i / 2][i % 2] != NULL) status = rondo_host_free(work.device, work.pinned[i / 2][i % 2]);
@@ -131,7 +131,7 @@ static void assert_whole(void) {
 }
 
 static fault_work tested = {.run = run,
-                            .take_down = take_down,
+                            .tear_down = tear_down,
                             .assert_whole = assert_whole,
                             .is_wrong = &work.wrong,
                             .least = 100,

@@ -62,7 +62,7 @@ static rondo_status run(const char *device) {
 }
 
 /* Errors of teardown were reported before. The objects are destroyed in any case. */
-static void take_down(void) {
+static void tear_down(void) {
   rondo_status status = rondo_session_destroy(work.session);
   rondo_weights_destroy(work.weights);
   for (int i = 0; i < 2; i++) status = rondo_device_close(work.devices[i]);
@@ -70,7 +70,7 @@ static void take_down(void) {
 }
 
 static fault_work tested = {.run = run,
-                            .take_down = take_down,
+                            .tear_down = tear_down,
                             .is_wrong = &work.wrong,
                             .least = 100,
                             .stride = 7,

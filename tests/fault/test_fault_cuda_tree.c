@@ -17,10 +17,10 @@ static void assert_whole(const tree_work *w) {
   assert_true(info.recorded > 0 && info.replayed > 0 && info.clones > 0);
 }
 
-static void take_down(tree_work *w, bool is_lost, size_t at) {
+static void tear_down(tree_work *w, bool is_lost, size_t at) {
   if (!is_lost)
     tree_work_close(w, at);
-  else if (tree_take_down(w) != RONDO_OK && rondo_last_error()->status != RONDO_DEVICE_LOST)
+  else if (tree_tear_down(w) != RONDO_OK && rondo_last_error()->status != RONDO_DEVICE_LOST)
     fail_msg("taking down, failure %zu: %s", at, rondo_last_error()->message);
 }
 
@@ -47,7 +47,7 @@ static bool run(const char *name, size_t at, unsigned code, bool onward) {
     assert_whole(&w);
   else if (!is_lost)
     tree_assert_usable(&w);
-  take_down(&w, is_lost, at);
+  tear_down(&w, is_lost, at);
   assert_nothing_left(&w, call, is_lost, onward && name == NULL, at);
   return call != NULL;
 }

@@ -145,7 +145,7 @@ static rondo_status do_all(const rig *r, things *t) {
 }
 
 /* Nothing fails any more. Whatever the device still counts as allocated can be freed. */
-static void take_down(const rig *r, things *t) {
+static void tear_down(const rig *r, things *t) {
   rondo_exec_destroy(t->exec);
   rondo_exec_destroy(t->captured_exec);
   assert_ok(rondo_graph_destroy(t->built));
@@ -210,7 +210,7 @@ static rondo_status run(fault_point *point) {
   if (status != RONDO_OK) assert_int_equal(rondo_last_error()->status, status);
   fault_fake_end(point, r.device, &r.allocator, status);
   assert_old_works(&r);
-  take_down(&r, &t);
+  tear_down(&r, &t);
   assert_old_works(&r);
   close_rig(&r);
   return status;

@@ -82,7 +82,7 @@ static void set_up(void) {
   assert_ok(rondo_malloc(work.device, 256, "words", &work.memory));
 }
 
-static void take_down(void) {
+static void tear_down(void) {
   rondo_text_free(work.text);
   assert_ok(rondo_tree_destroy(work.tree));
   assert_ok(rondo_compiled_destroy(work.compiled));
@@ -105,7 +105,7 @@ static bool run(rondo_status (*of)(void), size_t at, bool rest, size_t *inout_he
   if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY)
     fail_msg("allocation %zu: %s: %s", at, rondo_status_name(status), rondo_last_error()->message);
   *inout_heard += status != RONDO_OK;
-  take_down();
+  tear_down();
   return has_failed;
 }
 

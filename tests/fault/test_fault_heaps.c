@@ -180,7 +180,7 @@ static size_t physical(const rig *r) {
 }
 
 /* Nothing fails any more: live memory is unchanged, all of the work is done again, and nothing is left. */
-static void take_down(rig *r) {
+static void tear_down(rig *r) {
   assert_marks(r);
   (void)physical(r);
   assert_ok(do_all(r));
@@ -200,7 +200,7 @@ static rondo_status run(fault_point *point) {
   fault_fake_begin(point, r.device, &r.allocator);
   const rondo_status status = do_all(&r);
   fault_fake_end(point, r.device, &r.allocator, status);
-  take_down(&r);
+  tear_down(&r);
   return status;
 }
 
@@ -222,5 +222,5 @@ UNIT_TEST(test_gm13_unmapping_fails_for_a_while) {
   assert_fails(rondo_graph_memory_trim(r.device), RONDO_OUT_OF_MEMORY);
   rondo_status_ignore(do_all(&r), "it ends where it needs to unmap");
   fake_of(r.device)->fail_unmaps = false;
-  take_down(&r);
+  tear_down(&r);
 }

@@ -144,7 +144,7 @@ static rondo_status run_all(bool own_kernels, results of[2]) {
   return run_once(true, &of[1]);
 }
 
-static void take_down(void) {
+static void tear_down(void) {
   rondo_status status = rondo_compiled_destroy(work.compiled);
   (void)status; /* told before */
   rondo_program_destroy(work.program);
@@ -180,7 +180,7 @@ static rondo_status try_all(fault_point *point) {
   atomic_store(&fail_on, point->rest);
   const rondo_status status = run_all(false, of);
   atomic_store(&fail_at, 0);
-  take_down();
+  tear_down();
   if (status == RONDO_OK) assert_right(&of[0]);
   if (status == RONDO_OK) assert_right(&of[1]);
   if (status == RONDO_OK && point->driver_at == 0) assert_memory_equal(&of[0], &of[1], sizeof of[0]);
@@ -221,7 +221,7 @@ static int find_what_is_right(void **state) {
   (void)state;
   test_allocator_init(&work.allocator);
   assert_ok(run_all(true, of));
-  take_down();
+  tear_down();
   right = of[0];
   watch_library();
   return 0;

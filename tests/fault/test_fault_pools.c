@@ -102,7 +102,7 @@ static void set_up(rig *r) {
 }
 
 /* Nothing fails any more: live memory is unchanged and can be freed, and everything works. */
-static void take_down(rig *r) {
+static void tear_down(rig *r) {
   for (int i = 0; i < LIVE; i++) {
     const char *bytes = r->live[i];
     if (bytes != NULL) assert_int_equal(bytes[0], i);
@@ -128,7 +128,7 @@ static rondo_status run(fault_point *point) {
   fault_fake_begin(point, r.device, &r.allocator);
   const rondo_status status = do_all(&r);
   fault_fake_end(point, r.device, &r.allocator, status);
-  take_down(&r);
+  tear_down(&r);
   return status;
 }
 
@@ -158,5 +158,5 @@ UNIT_TEST(test_gm19_a_wait_that_fails) {
   now = test_pool_statistics(r.pool);
   assert_int_equal(now.same_stream, 1);
   assert_int_equal(now.chunks, 1);
-  take_down(&r);
+  tear_down(&r);
 }

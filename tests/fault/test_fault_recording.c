@@ -90,7 +90,7 @@ static void drop_capture(rondo_recording *recording) {
   if (test_recording_info(recording).state == RONDO_RECORDING_CAPTURING) rondo_recording_reset(recording);
 }
 
-static void take_down(rig *r) {
+static void tear_down(rig *r) {
   for (int i = 0; i < 2; i++) drop_capture(r->recordings[i]);
   for (int i = 0; i < 2; i++) assert_whole(r, r->recordings[i]);
   assert_int_equal(physical(r), 0);
@@ -111,7 +111,7 @@ static rondo_status run(fault_point *point) {
   const rondo_status status = do_all(&r);
   fault_fake_end(point, r.device, &r.allocator, status);
   fake_of(r.device)->stalled = false;
-  take_down(&r);
+  tear_down(&r);
   return status;
 }
 

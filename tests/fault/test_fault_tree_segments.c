@@ -196,7 +196,7 @@ static rondo_status set_up(rig *r) {
   return rondo_stream_synchronize(r->streams[0]);
 }
 
-static void take_down(rig *r) {
+static void tear_down(rig *r) {
   release_held(r);
   for (size_t i = 0; i < r->unfreed_count; i++) /* what was recorded is gone already */
     rondo_status_ignore(rondo_free(r->device, r->unfreed[i]), "it may be memory of a recording");
@@ -227,7 +227,7 @@ static rondo_status run(fault_point *point) {
   fault_fake_begin(point, faulty, &r.allocator);
   const rondo_status status = do_all(&r);
   fault_fake_end(point, faulty, &r.allocator, status);
-  take_down(&r);
+  tear_down(&r);
   return status;
 }
 

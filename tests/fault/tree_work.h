@@ -226,7 +226,7 @@ static inline void tree_assert_usable(tree_work *w) {
 }
 
 /* Half of what is held is freed before the tree, half after it. Returns the first error. */
-static inline rondo_status tree_take_down(tree_work *w) {
+static inline rondo_status tree_tear_down(tree_work *w) {
   rondo_buffer_release(w->held[0]);
   w->held[0] = NULL;
   rondo_status status = rondo_tree_destroy(w->tree);
@@ -242,7 +242,7 @@ static inline rondo_status tree_take_down(tree_work *w) {
 
 /* After the failure number `at`. */
 static inline void tree_work_close(tree_work *w, size_t at) {
-  if (tree_take_down(w) != RONDO_OK) fail_msg("taking down, failure %zu: %s", at, rondo_last_error()->message);
+  if (tree_tear_down(w) != RONDO_OK) fail_msg("taking down, failure %zu: %s", at, rondo_last_error()->message);
   if (!test_allocator_is_clean(&w->allocator)) fail_msg("failure %zu: host memory is left", at);
 }
 

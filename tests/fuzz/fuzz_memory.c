@@ -615,7 +615,7 @@ static void close_devices(fuzz_run *run) {
   require_ok(rondo_device_close(run->peer));
 }
 
-static void take_down(fuzz_run *run) {
+static void tear_down(fuzz_run *run) {
   free_everything(run);
   rondo_profile_destroy(run->profile);
   for (int i = 0; i < EXECS; i++) rondo_exec_destroy(run->execs[i].exec);
@@ -641,6 +641,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     call_some(&run);
     require_figures(&run);
   }
-  take_down(&run);
+  tear_down(&run);
   return 0;
 }

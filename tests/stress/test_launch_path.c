@@ -221,7 +221,7 @@ static setup make_setup(void) {
   return s;
 }
 
-static void take_down(setup *s) {
+static void tear_down(setup *s) {
   rondo_exec_destroy(s->line);
   rondo_exec_destroy(s->wide);
   rondo_exec_destroy(s->memory);
@@ -337,7 +337,7 @@ static void expect_nothing_counted(round_fn round) {
   assert_ok(status);
   assert_int_equal(atomic_load(&allocations), 0);
   assert_int_equal(atomic_load(&locks), 0);
-  take_down(&s);
+  tear_down(&s);
 }
 
 UNIT_TEST(test_gx4_launching_execs) { expect_nothing_counted(launch_execs); }
@@ -373,7 +373,7 @@ UNIT_TEST(test_the_counters_count) {
   assert_true(atomic_load(&allocations) > 0);
   assert_true(atomic_load(&locks) > 0);
   assert_ok(rondo_free(s.device, memory));
-  take_down(&s);
+  tear_down(&s);
 }
 
 #else

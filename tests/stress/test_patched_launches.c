@@ -56,7 +56,7 @@ static void set_up(rig *r) {
   make_exec(r);
 }
 
-static void take_down(const rig *r) {
+static void tear_down(const rig *r) {
   rondo_patch_set_destroy(r->set);
   rondo_exec_destroy(r->exec);
   for (int i = 0; i < INPUTS; i++) assert_ok(rondo_free(r->device, r->inputs[i]));
@@ -85,5 +85,5 @@ UNIT_TEST(test_u1_tr6_launches_beside_workers) {
   rig r;
   set_up(&r);
   for (uint32_t i = 0; i < test_effort(LAUNCHES) / ROUND; i++) run_round(&r);
-  take_down(&r);
+  tear_down(&r);
 }

@@ -1085,7 +1085,7 @@ static void require_nothing_left(run *r) {
   REQUIRE(left.live_allocations == 0 && left.pool_reserved == 0 && left.graph_reserved == 0 && left.arena_backed == 0);
 }
 
-static void take_down(run *r) {
+static void tear_down(run *r) {
   for (int i = 0; i < HANDLES; i++)
     if (r->handles[i].buffer != NULL) require_words(r, &r->handles[i]);
   for (int i = 0; i < AREAS; i++) require_area(r, i);
@@ -1118,5 +1118,5 @@ void test_tree_model_run(const char *device, const char *name, const uint8_t *da
     call_some(&r);
     require_figures(&r);
   }
-  take_down(&r);
+  tear_down(&r);
 }

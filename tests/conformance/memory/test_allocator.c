@@ -100,7 +100,7 @@ static void end_capture(objects *o) {
   assert_ok(rondo_graph_destroy(graph));
 }
 
-static void take_down(objects *o) {
+static void tear_down(objects *o) {
   if (o->stream != NULL) end_capture(o);
   rondo_text_free(o->text);
   rondo_exec_destroy(o->exec);
@@ -130,7 +130,7 @@ static rondo_status run_with(test_allocator *allocator) {
   if (status != RONDO_OK) assert_true(error.status == status && strlen(error.message) > 0);
   /* As a user would after the peak is over: memory can be had again. */
   atomic_store(&allocator->fail_at, 0);
-  take_down(&o);
+  tear_down(&o);
   assert_int_equal(atomic_load(&allocator->live), 0);
   assert_int_equal(atomic_load(&allocator->faults), 0);
   return status;

@@ -57,7 +57,7 @@ static void call_refused(const scene *s) {
   rondo_buffer_release(out);
 }
 
-static void take_down(scene *s) {
+static void tear_down(scene *s) {
   for (size_t i = 0; i < 2; i++) rondo_buffer_release(s->held[i]);
   test_tree_destroy(s->tree);
   test_words_free(s->t, s->words);
@@ -206,7 +206,7 @@ TREE_TEST(test_tr8_json_has_its_fields) {
   root = explain_json(s.tree);
   check_refused(root);
   json_decref(root);
-  take_down(&s);
+  tear_down(&s);
 }
 
 /* Static inputs have an address, scalars a value, parts of inputs the input that contains them. */
@@ -361,7 +361,7 @@ TREE_TEST(test_tr8_text_reads) {
   for (const char *at = text; *at != '\0'; at++) assert_true(*at == '\n' || (unsigned char)*at >= ' ');
   assert_int_equal(text[strlen(text) - 1], '\n');
   rondo_text_free(text);
-  take_down(&s);
+  tear_down(&s);
 }
 
 TREE_TEST(test_tr8_an_empty_tree_and_mistakes) {
@@ -406,5 +406,5 @@ TREE_TEST(test_tr8_the_log_has_each_decision) {
     if (strstr(h.lines, parts[i]) == NULL) print_error("no \"%s\" in:\n%s\n", parts[i], h.lines);
     assert_non_null(strstr(h.lines, parts[i]));
   }
-  take_down(&s);
+  tear_down(&s);
 }
