@@ -134,7 +134,7 @@ const benchmark bench_change = {
     .name = "change",
     .summary = "making an exec, updating it, patching a node and launching",
     .description =
-        "Measures what it costs the host to change a graph that is a line of kernels: to build and instantiate\n"
+        "Measures what it costs the host to change a graph that is a chain of kernels: to build and instantiate\n"
         "it, to update an exec from a graph with different arguments in every node, to patch the arguments of one\n"
         "node and launch, and only to launch. On a CUDA device, the same work is measured in the bare driver, in\n"
         "alternation. Times are microseconds: medians, with minimum and maximum.",

@@ -215,7 +215,7 @@ static void compare(const executor_case *of) {
     run(of, way);
     check(rondo_compiled_read(of->compiled[way == LINE], "score", way == 0 ? first : other, value.bytes));
     if (way > 0 && memcmp(first, other, value.bytes) != 0)
-      check_tool(tool_fail("%s: the ways give different numbers", of->name));
+      check_tool(tool_fail("%s: the modes give different numbers", of->name));
   }
   free(first);
   free(other);
@@ -315,13 +315,13 @@ static const option_row rows[] = {
 
 const benchmark bench_executor = {
     .name = "executor",
-    .summary = "eager runs: in a line and by an executor",
+    .summary = "eager runs: sequentially and by an executor",
     .description =
-        "Measures eager runs of programs, operator by operator in a line and by an executor, and recorded runs,\n"
+        "Measures eager runs of programs, sequentially and by an executor, and recorded runs,\n"
         "in alternation: the recommender of 'rondo serve', the same with a separate look-up for each table, and\n"
         "independent branches of matrix products. Gives the time of the host and the total time of a run, in\n"
-        "microseconds, medians; the way that the library chooses by default; and what the executor did in a run.\n"
-        "Fails unless all ways give the same bits.",
+        "microseconds, medians; the mode that the library chooses by default; and what the executor did in a run.\n"
+        "Fails unless all modes give the same bits.",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .prepare = prepare,

@@ -201,7 +201,7 @@ const benchmark bench_patch = {
     .name = "patch",
     .summary = "launching with an input elsewhere: patching it or copying it",
     .description =
-        "Measures the launch of a line of kernels that read eight inputs, one of which is at another address: by\n"
+        "Measures the launch of a chain of kernels that read eight inputs, one of which is at another address: by\n"
         "patching the address into the 1 to 16 kernels that read it, or by copying 4 KiB to 4 MiB to the recorded\n"
         "address. crossing_readers is the number of readers from which copying is cheaper. On a CUDA device, the\n"
         "same work is measured in the bare driver, in alternation. Times are microseconds: medians, with minimum\n"

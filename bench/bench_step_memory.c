@@ -183,14 +183,14 @@ static int run(int argc, char **argv) {
 
 const benchmark bench_step_memory = {
     .name = "step_memory",
-    .summary = "the memory of training steps, in a line and with branches",
+    .summary = "the memory of training steps, sequentially and with branches",
     .description =
         "Plans the memory of training steps: a character model, a GPT, a classifier of images and a recommender,\n"
         "with Adam. No step is timed. Rows:\n\n"
         "NETWORK_line, NETWORK_branches, NETWORK_chosen: planned bytes between operators, in one line, with all\n"
         "branches, and as the library chooses\n\n"
-        "..._bound: the most bytes that live at once, in that order or along the branches\n\n"
-        "NETWORK_order, NETWORK_program: the most bytes of results and workspaces that live at once, in the\n"
+        "..._bound: the maximum of live bytes, in that order or along the branches\n\n"
+        "NETWORK_order, NETWORK_program: the maximum of live bytes of results and workspaces, in the\n"
         "chosen order and in the order in which the operators were added\n\n"
         "BENCH_DEVICE: the device; default cpu",
     .program = run,

@@ -113,7 +113,8 @@ static int compare_losses(training_bench *b) {
       check(rondo_compiled_read(b->compiled, "loss", &losses[way][i], sizeof losses[way][i]));
     }
   }
-  return memcmp(losses[0], losses[1], sizeof losses[0]) == 0 ? TOOL_OK : tool_fail("the losses of the two ways differ");
+  return memcmp(losses[0], losses[1], sizeof losses[0]) == 0 ? TOOL_OK
+                                                             : tool_fail("the losses of the two modes differ");
 }
 
 static void take_turn(training_bench *b, size_t way) {
@@ -192,7 +193,7 @@ const benchmark bench_training = {
         "Measures a training step (forward, loss, backward, AdamW) of a language model on random tokens: replayed\n"
         "as one graph, and eager, in alternation on the same memory. Gives the time of the host and the total\n"
         "time of a step, in microseconds: medians, with minimum and maximum; the memory that it uses and needs at\n"
-        "least; and its kernels by name. Fails if the losses of the two ways differ.",
+        "least; and its kernels by name. Fails if the losses of the two modes differ.",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .check = choose_model,

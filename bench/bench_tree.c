@@ -284,7 +284,7 @@ const benchmark bench_tree = {
     .name = "tree",
     .summary = "calls of recorded functions; the memory of trees",
     .description =
-        "Measures a replayed call of a function: a line of kernels that read eight inputs, of which none, one or\n"
+        "Measures a replayed call of a function: a chain of kernels that read eight inputs, of which none, one or\n"
         "four are at another address each time. The address is patched into the kernels that read it, or the\n"
         "input is copied. The same work is also launched without a tree and, on a CUDA device, in the bare\n"
         "driver, in alternation. Times are microseconds: medians, with minimum and maximum; 'added' is the\n"
@@ -292,7 +292,7 @@ const benchmark bench_tree = {
         "Then measures the memory of trees: of one function that is recorded for many shapes of its input, and of\n"
         "a path of functions that allocate as a list of buffers says. The path is measured as first recorded,\n"
         "planned from its warm-up; with each function recorded on its own, as after a reset; and planned again.\n"
-        "The bound is the most bytes that live at once.",
+        "The bound is the maximum of live bytes.",
     .seconds_help = "about how long to measure calls",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),

@@ -122,7 +122,7 @@ const benchmark bench_memory = {
         "are made), profiled (recorded again with the profile of the first graph), relocated (placed when\n"
         "instantiated) and, on a CUDA device, driver: the same captured without Rondo, as the driver's own memory\n"
         "nodes.\n\n"
-        "The bound is the most bytes that live at once. Times are microseconds, medians; remaps counts how often a\n"
+        "The bound is the maximum of live bytes. Times are microseconds, medians; remaps counts how often a\n"
         "round's later launches mapped memory again.",
     .operand = "FILE",
     .operand_help = "CSV whose first line names the columns id,lower,upper,size; '-' is standard input",

@@ -34,7 +34,7 @@ static const option_row rows[] = {
     {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES, "choose at most N sizes"},
     {"streams", "N", OPTION_COUNT, OFFSET(streams), 1, RONDO_SESSION_MAX_STREAMS, "streams to record on"},
     {"budget-bytes", "N", OPTION_COUNT, OFFSET(budget_bytes), 0, 0,
-     "most bytes for the graphs of a stream; 0: no limit"},
+     "maximum number of bytes for the graphs of a stream; 0: no limit"},
     {"budget-ms", "N", OPTION_COUNT, OFFSET(budget_ms), 0, 86400e3,
      "most milliseconds to record on a stream; 0: no limit"},
     {"table-rows", "N", OPTION_COUNT, OFFSET(table_rows), 1, 10000000, "rows of each table of the recommender"},
