@@ -46,7 +46,7 @@ static rondo_status body(rig *r, void *input, bool recorded) {
   return RONDO_OK;
 }
 
-/* Runs the body by itself. */
+/* Runs the body on its own. */
 static rondo_status warm_up(rig *r, int which) {
   RONDO_TRY(rondo_profile_begin(r->stream));
   const rondo_status status = body(r, which == 0 ? NULL : r, false);

@@ -52,8 +52,8 @@ static int count_running_threads(void) {
   return running;
 }
 
-/* A child inherits AddressSanitizer's allocator as it is. A thread that starts or runs may hold one of its locks, which
- * nobody releases in the child, so the other threads sleep when the process forks. */
+/* A child inherits the state of AddressSanitizer's allocator. A thread that starts or runs may hold one of its locks,
+ * which is never released in the child. So the other threads sleep when the process forks. */
 static pid_t fork_beside_sleepers(void) {
   for (int ms = 0; ms < 1000 * PATIENCE_S && count_running_threads() > 1; ms++) test_sleep_ms(1);
   return fork();

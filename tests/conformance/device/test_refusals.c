@@ -337,8 +337,8 @@ TEST(test_gx1_copies_and_fills) {
     assert_message(said);                              \
   } while (0)
 
-/* Tags of nodes that are not the graph's: each message names the call and, in a list, the entry. What has no name is
- * called by what it is; every failure that a test expects is looked at for that (rondo_test.c). */
+/* Tags of nodes that do not belong to the graph: each message names the call and, in a list, the entry. Objects without
+ * a name are called by their kind; rondo_test.c asserts that for every expected failure. */
 TEST(test_gx1_tags) {
   rondo_graph *graph = test_graph(t), *other = test_graph(t);
   rondo_node node = {0};

@@ -64,7 +64,7 @@ TEST(test_tr13_fills_are_evenly_spread) {
   test_host_free(read);
 }
 
-/* A kernel of the user's own draws; the same numbers for one block and for many. */
+/* The program's own kernel draws; the same numbers for one block and for many. */
 TEST(test_tr13_custom_kernels) {
   enum { COUNT = 300 };
   rondo_generator *generator = test_generator(t, "g", UINT64_C(0x123456789abcdef0));

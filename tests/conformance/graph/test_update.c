@@ -118,7 +118,7 @@ TEST(test_gx5_u3_another_kind_is_refused_by_node) {
   rondo_exec_destroy(self.exec);
 }
 
-/* A copy of two dimensions may stay as it is, and may not change. */
+/* A copy of two dimensions may stay unchanged, and may not change. */
 TEST(test_gx5_u1_copies_of_two_dimensions_stay) {
   uint32_t *words = test_words(t, 16), host[16] = {[0] = 1, [1] = 2, [4] = 3, [8] = 4};
   rondo_graph *graphs[2];

@@ -444,7 +444,7 @@ static rondo_status set_words(test_fixture *t, rondo_exec *exec, rondo_node node
                                                                   .arg_bytes = arg_bytes}});
 }
 
-/* One node's new accesses are looked at by themselves: two nodes can exchange what they write one after the other. */
+/* One node's new accesses are checked separately: two nodes can exchange what they write, one after the other. */
 TEST(test_one_nodes_parameters_are_verified) {
   uint32_t *out = test_words(t, 2 * WORDS), *words;
   rondo_graph *graph = test_graph(t);

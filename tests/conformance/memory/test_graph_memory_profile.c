@@ -68,7 +68,7 @@ static rondo_profile_info profile_info(const rondo_profile *profile) {
 
 static uint64_t graph_bytes(const rondo_exec *exec) { return test_exec_info(exec).graph_bytes; }
 
-/* Runs the graph and looks at what each block read. */
+/* Runs the graph and compares what each block read. */
 static void run_and_check(test_fixture *t, rondo_graph *graph, const script *work, uint32_t *out) {
   rondo_exec *exec = test_instantiate(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
@@ -77,7 +77,7 @@ static void run_and_check(test_fixture *t, rondo_graph *graph, const script *wor
   rondo_exec_destroy(exec);
 }
 
-/* The plan needs what is live at once, and the recording gets it: physical bytes too. */
+/* The plan needs the live bytes, and the recording needs exactly these: physical bytes too. */
 TEST(test_gm11_a_recording_gets_planned_addresses) {
   if (test_is_guarded(t)) skip();
   uint32_t *out = test_words(t, 26 * READS);

@@ -176,7 +176,7 @@ TEST(test_gm18_m6_free_nodes_here_and_there) {
   assert_message("another graph");
   assert_true(node.id == 0);
   assert_node_count(owner, 2);
-  assert_ok(rondo_graph_add_free(third, NULL, 0, memory, &node)); /* others may, in turn */
+  assert_ok(rondo_graph_add_free(third, NULL, 0, memory, &node)); /* others may, one after the other */
   test_graph_destroy(third);
   assert_fails(rondo_graph_add_free(owner, &nodes[1], 1, memory, &node), RONDO_INVALID_ARGUMENT);
   assert_ok(rondo_graph_remove(other, outside));

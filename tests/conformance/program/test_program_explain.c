@@ -213,7 +213,7 @@ TEST(test_fw7_branches_that_take_too_much_memory_are_told) {
   assert_text_has(compiled, "none: they would need an arena of");
 }
 
-/* Two lines of so many operators that what they depend on is not looked at. */
+/* Two chains of so many operators that their dependencies are not searched. */
 TEST(test_fw7_branches_that_are_not_tried_are_told) {
   enum { OPERATORS = 16386 };
   const size_t one = 1;

@@ -45,7 +45,7 @@ TEST(test_models_have_names_and_values) {
   assert_error(rondo_session_remove_model(session, "scorer"), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
 }
 
-/* status.h: a call that succeeds leaves the last error as it is. */
+/* status.h: a call that succeeds does not change the last error. */
 TEST(test_what_succeeds_leaves_the_last_error) {
   rondo_session *session = open_session(t, 2);
   rondo_model_info info = {.struct_size = sizeof info};
@@ -354,7 +354,7 @@ TEST(test_se7_sizes_for_requests_that_run_together) {
   }
 }
 
-/* To the byte, but for execs, of which one is looked at. */
+/* To the byte, except for execs, of which only one is counted. */
 TEST(test_se3_bytes_are_said_before_recording) {
   rondo_session *session = open_session(t, 2);
   rondo_model_bytes planned = {.struct_size = sizeof planned};

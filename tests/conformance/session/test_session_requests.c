@@ -517,7 +517,7 @@ TEST(test_se8_a_delay_ends_on_another_stream) {
   rondo_session *session = open_with(t, (rondo_session_options){.streams = 2, .max_delay_us = 20000});
   for (uint32_t mask = 1; mask <= 2; mask++) {
     submit(session, 0, 5);
-    test_sleep_ms(2); /* till a thread has looked at it */
+    test_sleep_ms(2); /* until a thread has checked it */
     take_and_give(session, mask, true);
     assert_ok(rondo_ticket_wait(tickets[0], NULL));
     assert_true(test_request_is_right(&requests[0]));

@@ -82,7 +82,7 @@ static void backward(const pair *p, size_t index, rondo_input gradient, rondo_bu
   assert_ok(rondo_callables_backward(p->callables, index, p->scene->stream, &gradient, 1, outs, 2));
 }
 
-/* A round on x and a gradient of the caller's, with all values looked at; the places of all outputs. */
+/* A round on x and a gradient of the caller, in which all values are compared; the addresses of all outputs. */
 static void call_round(const pair *p, const uint32_t *x, uint32_t first, const uint32_t *g, uint32_t g_first,
                        void *places[6]) {
   rondo_buffer *y[2], *outs[4];

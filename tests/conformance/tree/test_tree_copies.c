@@ -42,7 +42,8 @@ static void make(copying *of, test_fixture *t, size_t count, rondo_binding bindi
   assert_ok(rondo_function_create(of->tree, &options, &of->function));
 }
 
-/* Calls it with inputs there, and looks at each output; `expected` has their bytes, one input after the other. */
+/* Calls it with inputs at these addresses, and compares each output; `expected` has their bytes, one input after the
+ * other. */
 static void call_and_compare(const copying *of, unsigned char *const *places, const unsigned char *expected) {
   rondo_input inputs[MOST];
   rondo_buffer *outputs[MOST];

@@ -193,7 +193,7 @@ static rondo_status destroying_body(rondo_call *call, void *user) {
   return rondo_call_host_step(call, destroy_step, user);
 }
 
-/* Warmed up, recorded, replayed (where its step is still called), as it is, and in a capture. */
+/* Warmed up, recorded, replayed (where its step is still called), eager, and in a capture. */
 SCENE_TEST(test_a_body_does_not_destroy_its_stream) {
   s->fails_inside = true;
   rondo_function *f = SCENE_FUNCTION(s, "f", destroying_body, s, RONDO_INPUTS(RONDO_INPUT_MOVING));

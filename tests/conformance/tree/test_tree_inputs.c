@@ -267,7 +267,7 @@ TREE_TEST(test_tr4_given_inputs_are_used_again) {
   if (!test_is_guarded(t)) assert_true(info.arena_used <= 4 * BYTES);
 }
 
-/* Scalars are keyed by value, opaque pointers are not looked at. */
+/* Scalars are keyed by value; opaque pointers are ignored. */
 static rondo_status set_words(rondo_call *call, void *user) {
   test_work *work = user;
   rondo_input scalar, opaque;

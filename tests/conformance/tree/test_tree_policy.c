@@ -244,7 +244,7 @@ SCENE_TEST(test_tr15_peer_70_memory_that_is_kept) {
   rondo_function *f = SCENE_FUNCTION(s, "f", keeping_body, &kept[2], RONDO_INPUTS(RONDO_INPUT_MOVING));
   call_affine(s, f, x);
   kept[0] = kept[2];
-  call_affine(s, f, x); /* recorded, given up, and run as it is */
+  call_affine(s, f, x); /* recorded, abandoned, and run eagerly */
   kept[1] = kept[2];
   assert_skip(s->tree, KEPT_MEMORY);
   assert_non_null(strstr(test_last_call(s->tree).message, "768"));

@@ -364,8 +364,8 @@ SCENE_TEST(test_tr14_peer_45_191_212_memory_of_segments) {
   if (!test_is_guarded(s->fixture)) assert_true(scene_info(s).arena_used <= 5 * 256);
 }
 
-/* 42 test_graph_partition_custom_rule: the peer's list of operations that cut is looked at when it compiles. A body
- * that takes other host steps than in its warm-up is CHANGED: it runs as it is, and the next call records it. */
+/* 42 test_graph_partition_custom_rule: the peer's compiler has a list of operations that divide a graph. A body whose
+ * host steps differ from those of its warm-up is CHANGED: it runs eagerly, and the next call records it. */
 static rondo_status changing_body(rondo_call *call, void *user) {
   host_work *host = user;
   rondo_status status = RONDO_OK;

@@ -101,8 +101,8 @@ SCENE_TEST(test_tr1_warm_ups_are_counted) {
   assert_int_equal(scene_info(s).skipped[RONDO_SKIP_WARM_UP], 6);
 }
 
-/* 17 test_skip_symbolic, 18 ..._static_shapes: a function that is to be recorded for one form runs as it is for others,
- * with the reason; the one form is recorded. */
+/* 17 test_skip_symbolic, 18 ..._static_shapes: a function that may be recorded for one shape runs eagerly for others,
+ * with the reason; the one shape is recorded. */
 SCENE_TEST(test_tr7_peer_17_18_one_form) {
   rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, scene_work(s, 3, 1), .static_shapes = true,
                                      RONDO_INPUTS(RONDO_INPUT_MOVING));

@@ -239,7 +239,7 @@ static rondo_status write_input_to_pipe(rondo_call *call, odd_work *odd) {
   return written == sizeof odd->read ? RONDO_OK : RONDO_IO_ERROR;
 }
 
-/* It may fail while the body runs as it is: cpu:check lets nobody write inputs then. */
+/* It may fail while the body runs eagerly: with cpu:check, nobody may write inputs then. */
 static rondo_status read_input_from_pipe(rondo_call *call, odd_work *odd) {
   const uint32_t first = 0; /* as the input begins */
   int ends[2];

@@ -53,7 +53,7 @@ static int instantiate(void *self, void **out_exec) {
   return m->target->calls->instantiate(m->target, &m->graph, false, out_exec);
 }
 
-/* The driver does not tell how often it maps memory again. */
+/* The driver does not report how often it maps memory again. */
 static int count(void *self, uint64_t *out_bytes, uint64_t *out_remaps) {
   const bare_device *device = bare_target_device(((const bare_memory *)self)->target);
   *out_bytes = *out_remaps = 0;
