@@ -373,6 +373,7 @@ TEST(test_rc5_feeding_is_refused_while_the_stream_captures_and_replays_take_what
     assert_memory_equal(got.y, make_batch(i).mask, sizeof got.y);
     assert_memory_equal(got.z, results[i].z, sizeof got.z);
   }
+  test_graph_destroy(graph);
 }
 
 TEST(test_rc5_mapping_for_a_stream_that_captures_is_refused) {

@@ -103,6 +103,7 @@ TEST(test_fw6_another_batch_size_has_the_losses_of_a_program_of_its_own) {
   const rondo_compiled_info info = test_compiled_info(one);
   assert_int_equal(info.captures, 6);
   assert_int_equal(info.updates + info.instantiations, 6);
+  for (int i = 1; i < 6; i++) assert_ok(rondo_compiled_destroy(many[i]));
 }
 
 TEST(test_fw6_the_same_topology_updates_the_exec_in_place) {

@@ -26,6 +26,7 @@ TEST(test_an_empty_session) {
   assert_ok(rondo_session_destroy(session));
   assert_ok(rondo_session_destroy(NULL));
   assert_ok(rondo_session_create(t->device, NULL, &session));
+  assert_ok(rondo_session_destroy(session));
 }
 
 TEST(test_models_have_names_and_values) {
