@@ -98,8 +98,7 @@ static rondo_kernel *make_kernel(test_fixture *fixture, const rondo_kernel_optio
   (void)snprintf(source, bytes, "%s%s", rondo_random_cuda_source(), code);
   rondo_kernel_options with_source = *options;
   with_source.cuda_source = source;
-  rondo_kernel *kernel;
-  assert_ok(rondo_kernel_create(fixture->device, &with_source, &kernel));
+  rondo_kernel *kernel = test_kernel_make(fixture, &with_source);
   free(source);
   return kernel;
 }

@@ -38,7 +38,7 @@ void test_expect_uniform(float *expected, size_t count, uint64_t seed, uint64_t 
 /* Records one fill from 0 to 1. */
 rondo_exec *test_fill_exec(test_fixture *fixture, rondo_generator *generator, float *values, size_t count);
 
-/* A kernel (random, writes out): out[b] = the first word of subsequence b. The caller destroys it. */
+/* A kernel (random, writes out): out[b] = the first word of subsequence b. */
 rondo_kernel *test_draw_kernel(test_fixture *fixture);
 /* The same kernel with all random settings in one scalar parameter: (rondo_random, writes out). */
 rondo_kernel *test_packed_draw_kernel(test_fixture *fixture);

@@ -465,6 +465,7 @@ TEST(test_one_nodes_parameters_are_verified) {
   assert_ok(rondo_instantiate(graph, &(rondo_instantiate_options){RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true},
                               &exec));
   assert_ok(set_words(t, exec, first, words, BYTES));
+  rondo_exec_destroy(exec);
 }
 
 /* Dumps ----------------------------------------------------------------------------------------------------------- */
