@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench capture (GX-11, SE-1): how much faster it is to capture several models at once, each in a session and
- * thread of its own, than one after the other. Both ways record the same graphs, in alternation, in new sessions each
+ * rondo_bench capture (GX-11, SE-1): how much faster several models are captured in parallel, each in a session and a
+ * thread of its own, than one after the other. Both modes record the same graphs, in alternation, in new sessions each
  * time. Only the recording is timed: building the program, its memory plan, and the exec.
  */
 #include <inttypes.h>
@@ -28,9 +28,9 @@ typedef struct capturer {
   const capture_bench *bench;
   rondo_session *session;
   pthread_t thread;
-  pthread_mutex_t *gate; /* held until all threads have started */
+  pthread_mutex_t *gate; /* blocks until all threads have started */
   rondo_status status;
-  char message[512]; /* of its thread's last error */
+  char message[512]; /* the last error of its thread */
 } capturer;
 
 /* Capturing ------------------------------------------------------------------------------------------------------- */
@@ -45,7 +45,7 @@ static void open_session(capturer *c) {
   check(rondo_session_capture_begin(c->session, b->model_name));
 }
 
-/* The largest batch first. Capture mode does not read the inputs. */
+/* The largest batch first. Capturing does not read the inputs. */
 static rondo_status record(const capturer *c) {
   static const char unread;
   const void *const inputs[] = {&unread, &unread};
@@ -106,7 +106,7 @@ static double measure_once(const capture_bench *b, uint32_t count, int way) {
 static int measure(void *bench) {
   capture_bench *b = bench;
   for (size_t i = 0; i < CASES * WAYS; i++) bench_samples_create(&b->times[i / WAYS][i % WAYS], (size_t)b->rounds);
-  (void)measure_once(b, 1, IN_TURN); /* the first captures compile kernels and open libraries */
+  (void)measure_once(b, 1, IN_TURN); /* the first captures compile kernels and load libraries */
   for (uint64_t round = 0; round < b->rounds; round++) {
     tool_show_progress("round %" PRIu64 " of %" PRIu64, round + 1, b->rounds);
     for (size_t i = 0; i < CASES * WAYS; i++)

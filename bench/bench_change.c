@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench change (GX-5): the host cost of making an exec, of updating it from a whole graph, and of patching one
- * node and launching; on a CUDA device also in the bare driver. Both are measured in alternation.
+ * rondo_bench change (GX-5): the host cost of instantiating an exec, of updating it from a whole graph, and of updating
+ * one node and launching; on a CUDA device also for the bare driver. Rondo and the driver are measured in alternation.
  */
 #include "bench/bench_kernels.h"
 #include "bench/bench_target.h"
@@ -22,7 +22,7 @@ static const struct {
 typedef struct side {
   bench_target *target;
   uint64_t word;
-  target_graph graphs[2]; /* the same but for the arguments */
+  target_graph graphs[2]; /* identical except for the arguments */
   void *exec;             /* of the first */
   samples times[QUANTITIES];
 } side;
@@ -56,7 +56,7 @@ static void note(side *s, int quantity, uint64_t begin) {
   samples_add(&s->times[quantity], (double)(clock_ns() - begin) / 1e3);
 }
 
-/* The time includes making the graph node by node. */
+/* The time includes building the graph node by node. */
 static void time_instantiate(const change_bench *b, side *s) {
   target_graph graph;
   const uint64_t begin = clock_ns();
@@ -134,7 +134,7 @@ const benchmark bench_change = {
     .name = "change",
     .summary = "making an exec, updating it, patching a node and launching",
     .description =
-        "Measures what it costs the host to change a graph that is a line of kernels: to build and instantiate\n"
+        "Measures what it costs the host to change a graph that is a chain of kernels: to build and instantiate\n"
         "it, to update an exec from a graph with different arguments in every node, to patch the arguments of one\n"
         "node and launch, and only to launch. On a CUDA device, the same work is measured in the bare driver, in\n"
         "alternation. Times are microseconds: medians, with minimum and maximum.",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Errors in benchmarks: what fails ends the program at once, with a message. Nothing is taken down, because the process
- * ends.
+ * Errors in benchmarks: a failure ends the program immediately, with a message. Nothing is destroyed, because the
+ * process ends.
  */
 #ifndef RONDO_BENCH_BENCH_CHECK_H
 #define RONDO_BENCH_BENCH_CHECK_H
@@ -26,12 +26,12 @@ static inline void check(rondo_status status) {
   bench_give_up();
 }
 
-/* The result of a function of tools/rondo, which has said what is wrong. */
+/* Checks the result of a function of tools/rondo, which has printed the message. */
 static inline void check_tool(int result) {
   if (result != TOOL_OK) bench_give_up();
 }
 
-/* The result of a call of the CUDA driver without Rondo. */
+/* Checks the result of a direct call of the CUDA driver. */
 static inline void check_bare(int code) { check_tool(bare_check(code, "a benchmark")); }
 
 static inline void *bench_allocate(size_t count, size_t bytes) {
@@ -56,7 +56,7 @@ static inline rondo_compiled *bench_compile(rondo_program *program, rondo_device
   return compiled;
 }
 
-/* Its nodes, to be freed. */
+/* The nodes of a graph; the caller frees them. */
 static inline rondo_node *bench_list_nodes(const rondo_graph *graph, size_t *out_count) {
   check(rondo_graph_nodes(graph, NULL, out_count));
   rondo_node *nodes = bench_allocate(*out_count, sizeof *nodes);

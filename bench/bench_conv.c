@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * rondo_bench conv: convolutions and their gradients on a CUDA device, computed by cuDNN and by Rondo's own kernels, in
- * alternation. Each of them is a recorded program of its own.
+ * alternation. Each is a separate recorded program.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "common/random_numbers.h"
 #include "rondo_bench.h"
 
-/* images: 0 is the batch. The window keeps the size of the image, but for its stride. */
+/* images: 0 is the batch. The result has the size of the image, divided by the stride. */
 typedef struct conv_case {
   const char *name;
   size_t images, in, out, edge, kernel, stride, groups;
@@ -29,7 +29,7 @@ enum { CUDNN, OWN, WAYS };
 
 #define MOST_TURNS 200
 #define FEWEST_TURNS 3
-#define TURN_US 2000.0 /* of runs that are timed together, about */
+#define TURN_US 2000.0 /* approximate duration of runs that are timed together */
 #define MOST_RUNS 100
 
 typedef struct conv_result {
@@ -64,7 +64,7 @@ static bool is_taken(const conv_bench *b, size_t index) {
 
 /* Programs -------------------------------------------------------------------------------------------------------- */
 
-/* The derivative is that of the sum of the result times given slopes, so the slopes are the result's gradient. */
+/* Differentiates the sum of the result times given slopes, so that the slopes are the result's gradient. */
 static rondo_status add_gradient(rondo_program *program, rondo_value y, rondo_value slope, rondo_value of,
                                  rondo_value *out) {
   rondo_value loss;
@@ -99,7 +99,7 @@ static rondo_compiled *compile(const conv_bench *b, const conv_case *of, size_t 
   return bench_compile(program, b->base.device, &options);
 }
 
-/* Between -1 and 1: a processor that multiplies zeros would use less power and be faster. */
+/* Between -1 and 1: a processor that multiplies zeros uses less power and is faster. */
 static void draw_element(rondo_type type, draw_source *source, unsigned char *to) {
   const float number = (float)(2 * draw_unit(source) - 1);
   uint32_t bits;
@@ -111,7 +111,7 @@ static void draw_element(rondo_type type, draw_source *source, unsigned char *to
   if (type == RONDO_BF16) memcpy(to, &upper, sizeof upper);
 }
 
-#define DRAWN 65536 /* elements; then they repeat */
+#define DRAWN 65536 /* number of elements; then they repeat */
 
 static void draw_elements(rondo_type type, unsigned char *to, size_t bytes) {
   const size_t each = rondo_type_bytes(type), first = bytes < DRAWN * each ? bytes : DRAWN * each;
@@ -131,8 +131,8 @@ static void write_inputs(rondo_compiled *compiled) {
   }
 }
 
-/* Whether no kernel of Rondo computes it. Their names begin with conv2d, except that of the bias kernel, which is not
- * used here. */
+/* Returns whether no kernel of Rondo computes it. The names of Rondo's kernels begin with conv2d, except the bias
+ * kernel's, which is not used here. */
 static bool is_by_cudnn(const rondo_compiled *compiled) {
   const rondo_graph *graph = rondo_compiled_graph(compiled);
   size_t count = 0;
@@ -156,7 +156,7 @@ static double time_runs(rondo_compiled *compiled, size_t runs) {
   return (double)(clock_ns() - begin) / 1e3 / (double)runs;
 }
 
-/* The first round warms up, and says how many runs to time together. */
+/* The first round warms up, and determines how many runs are timed together. */
 static void measure_ways(rondo_compiled *const *compiled, double seconds, conv_result *result) {
   size_t runs[WAYS] = {1, 1};
   for (rounds r = rounds_begin(seconds, FEWEST_TURNS + 1, MOST_TURNS); rounds_next(&r);) {

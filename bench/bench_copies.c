@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench copies (TR-6): the cost, on a CUDA device and in the bare driver, of copying inputs of a graph that have
- * another address in each launch. Compares copies enqueued before the launch, one kernel enqueued there, and one kernel
- * node that receives the addresses, with its argument as the driver's list of parameters or as its buffer. All are in
- * alternation. The library copies differently from the size at which enqueued copies cost less. For functions, whose
- * inputs are in device memory, the comparison is with the kernel node; for requests, whose inputs are in host memory,
- * with the enqueued kernel.
+ * rondo_bench copies (TR-6): the cost of copying inputs of a graph that have another address in each launch, on a CUDA
+ * device and for the bare driver. Compares, in alternation, copies enqueued before the launch, one kernel enqueued
+ * before the launch, and one kernel node that receives the addresses. The bare driver gets the kernel's argument as a
+ * list of parameters or as a buffer. The library switches to enqueued copies at the size from which they cost less.
+ * For functions, whose inputs are in device memory, they are compared with the kernel node; for requests, whose inputs
+ * are in host memory, with the enqueued kernel.
  */
 #include <string.h>
 
@@ -47,8 +47,8 @@ typedef struct copies_bench {
   bare_device bare;
   bare_stream stream;
   uint64_t destination, sources[2];
-  bare_exec work; /* the graph alone */
-  range_copies told;
+  bare_exec work; /* only the graph */
+  range_copies copies;
   bool is_moved;
   copies_case cases[COUNTS][SIZES];
 } copies_bench;
@@ -108,33 +108,34 @@ static bare_kernel_params params_of(const copies_bench *b, unsigned blocks, unsi
 static void move_inputs(copies_bench *b, uint32_t count, uint64_t bytes) {
   const uint64_t room = (bytes + 255) / 256 * 256;
   b->is_moved = !b->is_moved;
-  b->told.count = count;
+  b->copies.count = count;
   for (uint32_t i = 0; i < count; i++)
-    b->told.ranges[i] = (range_copy){
+    b->copies.ranges[i] = (range_copy){
         .dst = b->destination + i * room, .src = b->sources[b->is_moved] + i * room + b->unaligned, .bytes = bytes};
 }
 
 static int queue_copies(const copies_bench *b) {
   int code = 0;
-  for (uint32_t i = 0; i < b->told.count && !code; i++)
-    code = b->bare.driver.copy_async(b->told.ranges[i].dst, b->told.ranges[i].src, b->told.ranges[i].bytes, b->stream);
+  for (uint32_t i = 0; i < b->copies.count && !code; i++)
+    code = b->bare.driver.copy_async(b->copies.ranges[i].dst, b->copies.ranges[i].src, b->copies.ranges[i].bytes,
+                                     b->stream);
   return code ? code : b->bare.driver.graph_launch(b->work, b->stream);
 }
 
-/* With as many blocks as the library's kernel, which leaves processors to other streams. */
+/* With as many blocks as the library's kernel, which leaves multiprocessors to other streams. */
 static int queue_kernel(copies_bench *b, const copies_case *of) {
-  const unsigned ranges = (unsigned)b->told.count, most = MOST_QUEUED_BLOCKS / ranges + 1;
-  void *list[] = {&b->told};
+  const unsigned ranges = (unsigned)b->copies.count, most = MOST_QUEUED_BLOCKS / ranges + 1;
+  void *list[] = {&b->copies};
   const int code = b->bare.driver.launch_kernel(b->bare.kernel, of->blocks < most ? of->blocks : most, ranges, 1,
                                                 THREADS, 1, 1, 0, b->stream, list, NULL);
   return code ? code : b->bare.driver.graph_launch(b->work, b->stream);
 }
 
 static int tell_kernel(copies_bench *b, const copies_case *of, bool is_buffer) {
-  void *list[] = {&b->told};
-  size_t bytes = sizeof b->told;
-  void *extra[] = {(void *)1, &b->told, (void *)2, &bytes, NULL}; /* CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE, _END */
-  bare_kernel_params params = params_of(b, of->blocks, (unsigned)b->told.count, is_buffer ? NULL : list);
+  void *list[] = {&b->copies};
+  size_t bytes = sizeof b->copies;
+  void *extra[] = {(void *)1, &b->copies, (void *)2, &bytes, NULL}; /* CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE, _END */
+  bare_kernel_params params = params_of(b, of->blocks, (unsigned)b->copies.count, is_buffer ? NULL : list);
   if (is_buffer) params.extra = extra;
   const int code = b->bare.driver.exec_set_kernel(of->exec, of->node, &params);
   return code ? code : b->bare.driver.graph_launch(of->exec, b->stream);
@@ -174,8 +175,8 @@ static double added(const copies_case *of, int way, int time) {
   return of->costs[way].result[time].median - of->costs[LAUNCH].result[time].median;
 }
 
-/* The smallest size from which enqueued copies finish sooner than the kernel, at this and every larger size; 0: there
- * is none. */
+/* The smallest size from which, at it and at every larger size, enqueued copies finish sooner than the kernel; 0 if
+ * there is none. */
 static uint64_t crossing(const copies_bench *b, size_t c) {
   const int kernel = b->host ? IN_FRONT : LISTED;
   uint64_t at = 0;
@@ -222,7 +223,8 @@ static void report(void *bench, json *out) {
 
 /* Preparing ------------------------------------------------------------------------------------------------------- */
 
-/* A kernel that copies nothing is the work of the graph; with a case, the kernel that copies is before it. */
+/* With the kernel that copies nothing, the graph has only its work; with a case, the copying kernel precedes the work.
+ * */
 static bare_exec build(const copies_bench *b, copies_case *of, uint32_t ranges) {
   const bare_driver *driver = &b->bare.driver;
   range_copies nothing = {0};
@@ -265,7 +267,7 @@ static void make_memory(copies_bench *b) {
   b->sources[1] = b->sources[0] + room;
 }
 
-/* Rondo makes the kernel too, because what stands in for a driver where there is no GPU knows Rondo's kernels alone. */
+/* Rondo compiles the kernel too, because the fake driver for machines without a GPU only knows Rondo's kernels. */
 static int prepare(void *bench) {
   copies_bench *b = bench;
   rondo_kernel *kernel;

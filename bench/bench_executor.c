@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench executor (SE-10): the cost of eager runs of programs, sequentially and by an executor, compared with
- * recorded runs. The programs are the recommender that `rondo serve` serves, one with a separate look-up for each
- * table, and independent branches. They share their states and run in alternation.
+ * rondo_bench executor (SE-10): the cost of eager runs of programs, sequentially and with an executor, compared with
+ * recorded runs. The programs are the recommender that `rondo serve` serves, one with a separate lookup for each table,
+ * and independent branches. They share their states and run in alternation.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,10 +20,10 @@ enum { MOST_ROUNDS = 5000, FEWEST_ROUNDS = 5, TURN = 5, MOST_JOINED = 8, TAKEN_R
 typedef struct executor_case {
   const char *name;
   rondo_status (*build)(void *bench, size_t rows, rondo_program *program);
-  rondo_compiled *compiled[2]; /* with the executor, which has the recording as well; and in a line */
+  rondo_compiled *compiled[2]; /* with the executor, which also has the recording; and without it */
   rondo_compiled_info info;
-  rondo_sequential_reason sequential_reason; /* left to the library */
-  double sequential_us, executor_us;         /* what it measured */
+  rondo_sequential_reason sequential_reason; /* Rondo decides */
+  double sequential_us, executor_us;         /* what the decision measured */
   rondo_executor_info did;                   /* in TAKEN_RUNS runs */
   cost times[WAYS];
 } executor_case;
@@ -71,7 +71,7 @@ static rondo_status look_up(const executor_bench *b, size_t number, size_t batch
   return rondo_op_embedding(program, looked_up, ids, out);
 }
 
-/* Put together, eight at a time. */
+/* Adds them up, eight at a time. */
 static rondo_status join_values(rondo_program *program, rondo_value *values, size_t count, rondo_value *out) {
   while (count > 1) {
     size_t joined = 0;
@@ -130,7 +130,7 @@ static rondo_status build_branches(void *bench, size_t batch, rondo_program *pro
 
 /* Preparing ------------------------------------------------------------------------------------------------------- */
 
-/* With the executor; in a line; and once more, to read what the library chooses when it is left to it. */
+/* With the executor; without it; and again, to read which one Rondo chooses. */
 static void compile(executor_bench *b, executor_case *of) {
   rondo_program *program = bench_program(of->name);
   rondo_compiled_info info = {.struct_size = sizeof info};
@@ -152,7 +152,7 @@ static void compile(executor_bench *b, executor_case *of) {
   check(rondo_compiled_get_info(of->compiled[0], &of->info));
 }
 
-/* Small numbers of either sign, and ids within a table. */
+/* Small positive and negative numbers, and ids within a table. */
 static void fill(void *data, const rondo_compiled_value *value, uint64_t table_rows) {
   const size_t count = value->bytes / 4;
   for (size_t i = 0; i < count; i++) {
@@ -163,7 +163,7 @@ static void fill(void *data, const rondo_compiled_value *value, uint64_t table_r
   }
 }
 
-/* Inputs of each program, and the states, which they share: other streams see them once they were waited for. */
+/* Inputs of each program, and the shared states: other streams can read them after the wait. */
 static void write_values(const executor_bench *b, rondo_compiled *compiled, bool has_states) {
   rondo_compiled_value value = {.struct_size = sizeof value};
   for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++) {
@@ -215,13 +215,13 @@ static void compare(const executor_case *of) {
     run(of, way);
     check(rondo_compiled_read(of->compiled[way == LINE], "score", way == 0 ? first : other, value.bytes));
     if (way > 0 && memcmp(first, other, value.bytes) != 0)
-      check_tool(tool_fail("%s: the ways give different numbers", of->name));
+      check_tool(tool_fail("%s: the modes give different numbers", of->name));
   }
   free(first);
   free(other);
 }
 
-/* Counts the executor's work in some runs, by the difference of its counters. */
+/* Counts the executor's work in some runs, as differences of its counters. */
 static void count_work(const executor_bench *b, executor_case *of) {
   rondo_executor_info before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
   check(rondo_executor_get_info(b->executor, &before));
@@ -265,7 +265,7 @@ static void write_case(const executor_case *of, json *out) {
   json_text(out, "program", of->name);
   json_integer(out, "operators", of->info.operators);
   json_integer(out, "kernels", of->info.kernels);
-  json_boolean(out, "identical", true); /* else it had failed */
+  json_boolean(out, "identical", true); /* otherwise it had failed */
   for (int way = 0; way < WAYS; way++) cost_object_to_json(out, way_names[way], &of->times[way]);
   json_text(out, "taken", taken_name(of->sequential_reason));
   json_real(out, "taken_line_us", of->sequential_us);
@@ -315,13 +315,13 @@ static const option_row rows[] = {
 
 const benchmark bench_executor = {
     .name = "executor",
-    .summary = "eager runs: in a line and by an executor",
+    .summary = "eager runs: sequentially and by an executor",
     .description =
-        "Measures eager runs of programs, operator by operator in a line and by an executor, and recorded runs,\n"
+        "Measures eager runs of programs, sequentially and by an executor, and recorded runs,\n"
         "in alternation: the recommender of 'rondo serve', the same with a separate look-up for each table, and\n"
         "independent branches of matrix products. Gives the time of the host and the total time of a run, in\n"
-        "microseconds, medians; the way that the library chooses by default; and what the executor did in a run.\n"
-        "Fails unless all ways give the same bits.",
+        "microseconds, medians; the mode that the library chooses by default; and what the executor did in a run.\n"
+        "Fails unless all modes give the same bits.",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .prepare = prepare,

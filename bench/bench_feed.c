@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench feed (FW-3): feeding a recorded program. Batches of several sizes go into the slot, through pinned host
- * memory, and through device memory while runs go on, in alternation. A step feeds the next batch and enqueues a run;
- * the steps of a turn are enqueued one after the other and waited for at its end.
+ * rondo_bench feed (FW-3): feeding a recorded program. Batches of several sizes are copied into the slot, through
+ * pinned host memory and through device memory, while runs are in progress, in alternation. A step feeds the next batch
+ * and enqueues a run. The steps of a turn are enqueued without waiting; the host waits at the end of the turn.
  */
 #define _GNU_SOURCE
 #include "bench_check.h"
@@ -15,7 +15,7 @@ static const struct {
   const char *name;
 } ways[WAYS] = {{RONDO_STAGING_SLOT, "slot"}, {RONDO_STAGING_HOST, "host"}, {RONDO_STAGING_DEVICE, "device"}};
 
-/* The mean of what some layers make of the input. */
+/* The mean of the input after some layers. */
 static rondo_compiled *make_model(rondo_device *device, size_t rows, rondo_staging staging) {
   rondo_program *program = bench_program("feed");
   rondo_value x, w;
@@ -87,7 +87,7 @@ static const char *name_of(const bench *b, const char *what, const char *suffix)
   return measure;
 }
 
-/* The share by which a step is shorter than the run and the copy one after the other. */
+/* How much shorter a step is than the run plus the copy, as a share of these. */
 static double hidden_share(bench *b, int way) {
   const double run = samples_summarize(&b->run).median, copy = samples_summarize(&b->copy).median;
   const double most = run + copy - samples_summarize(&b->step[way]).median;

@@ -53,7 +53,7 @@ static void measure_idle(void) {
   for (int i = 0; i < 2; i++) make_lane(device, &lanes[i]);
   for (int i = 0; i < IDLE_SAMPLES; i++) {
     for (int k = 0; k < 100; k++) launch_and_wait(&lanes[k % 2]);
-    usleep(50000); /* until the workers have gone to sleep */
+    usleep(50000); /* until the workers sleep */
     const uint64_t cpu = bench_cpu_ns(), start = clock_ns();
     usleep(rest_us);
     samples_add(&times, (double)((bench_cpu_ns() - cpu) * 1000 / ((clock_ns() - start) / 1000000)));

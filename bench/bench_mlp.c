@@ -2,11 +2,11 @@
  * rondo_bench mlp: a multi-layer perceptron as a function of a tree, which bench/trees_vs_torch.py compares with
  * PyTorch's CUDAGraph Trees.
  *
- * Each layer is y = relu(x W' + b). On a GPU with cuBLAS the products are cuBLAS's, in half precision with sums in
- * float, as PyTorch's are, and a kernel of this program adds the bias; elsewhere both are kernels of this program, in
- * float, which shows that the program works. The input is at another address in every call, and is patched into the
- * product that reads it. A call is all that a program does for a step: marking it, calling the function, releasing the
- * output. Results of replays are compared with those of eager runs.
+ * Each layer is y = relu(x W' + b). On a GPU, cuBLAS computes the products in half precision with sums in float, as it
+ * does for PyTorch, and a kernel of this program adds the bias. Without cuBLAS, kernels of this program compute both in
+ * float, which only tests the program. The input is at another address in every call, and is patched into the product
+ * that reads it. The time of a call includes everything that a program does for a step: it marks the step, calls the
+ * function and releases the output. Results of replays are compared with those of eager runs.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,7 +18,7 @@
 
 enum { PLACES = 2, WARM_UPS = 30, BLOCK = 256, WORKSPACE = 32 << 20 };
 
-/* cuBLAS, as its cublas_api.h has it. */
+/* cuBLAS, as declared in its cublas_api.h. */
 enum { TYPE_HALF = 2, COMPUTE_FLOAT = 68, DEFAULT_ALGORITHM = -1, TRANSPOSED = 1 };
 typedef struct cublas {
   int (*create)(void **handle);
@@ -33,8 +33,8 @@ typedef struct cublas {
 typedef struct perceptron {
   bench_base base;
   uint64_t layer_count, row_width, rows, calls;
-  uint32_t layers, width, batch; /* the same, as kernels take them */
-  size_t element, bytes;         /* of a number, and of a layer's values */
+  uint32_t layers, width, batch; /* the same as kernel arguments */
+  size_t element, bytes;         /* of a number, and of the values of a layer */
   rondo_stream *stream;
   cublas library;
   void *handle; /* NULL: without cuBLAS */
@@ -84,7 +84,7 @@ static const char activate_cuda[] =
     "  y[at] = value > 0 ? value : 0;\n"
     "}\n";
 
-/* In half precision; its two conversions as instructions, so that no header is needed. */
+/* In half precision. The two conversions are instructions, so that no header is needed. */
 static const char activate_half_cuda[] =
     "__device__ float wide(unsigned short h) { float f; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(h)); return f; "
     "}\n"
@@ -123,7 +123,7 @@ static rondo_status queue_product(const perceptron *p, rondo_stream *stream, con
   if (p->handle == NULL)
     return rondo_launch(stream, p->multiply, (rondo_grid){p->batch * p->width, 1, 1},
                         RONDO_ARGS(&x, &w, &y, &p->width));
-  /* Column by column, as cuBLAS has it: y is W' of the weights and x, each column a row of the batch. */
+  /* In column-major order, as cuBLAS expects: y is W' of the weights and x, where each column is a row of the batch. */
   const int code = p->library.gemm(p->handle, TRANSPOSED, 0, width, (int)p->batch, width, &one, w, TYPE_HALF, width, x,
                                    TYPE_HALF, width, &zero, y, TYPE_HALF, width, COMPUTE_FLOAT, DEFAULT_ALGORITHM);
   if (code != 0) tool_warn("cuBLAS refused a product (%d)", code);
@@ -172,7 +172,7 @@ static bool find(void *library, const char *name, void *out) {
   return symbol != NULL;
 }
 
-/* With a driver of another name cuBLAS would talk to the machine's own. */
+/* With a driver of another name, cuBLAS would use the machine's own driver. */
 static bool load(cublas *out) {
   static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
   void *library = NULL;
@@ -184,7 +184,7 @@ static bool load(cublas *out) {
          find(library, "cublasSetWorkspace_v2", &out->set_workspace) && find(library, "cublasGemmEx", &out->gemm);
 }
 
-/* The bits of a number that half precision has exactly. */
+/* The bits of a number that half precision represents exactly. */
 static uint16_t half_of(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -209,7 +209,7 @@ static void *make_numbers(const perceptron *p, size_t count, float size, uint32_
   return numbers;
 }
 
-/* Weights of about sqrt(2 / width) keep values of one size from layer to layer (He and others 2015). */
+/* Weights of about sqrt(2 / width) keep the magnitude of values from layer to layer (He and others 2015). */
 static void make_memory(perceptron *p) {
   uint32_t root = 1;
   while ((root + 1) * (root + 1) <= 2 * 1024 * 1024 / p->width) root++;
@@ -258,7 +258,7 @@ static void time_call(perceptron *p, uint64_t number, cost *to) {
   COST_TIME(to, rondo_buffer_release(call(p, number)), check(rondo_stream_synchronize(p->stream)));
 }
 
-/* Replays must give the results of eager runs, and these must not all be equal. */
+/* Replays must give the results of eager runs, which must not all be equal. */
 static int compare(const perceptron *p) {
   void *result = bench_allocate(p->bytes, 1);
   bool is_right = memcmp(p->expected[0], p->expected[1], p->bytes) != 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * rondo_bench patch (TR-6): the cost of launching a graph with an input at another address, by patching the address
- * into the kernels that read it, and by copying the input to its recorded address; on a CUDA device also in the bare
- * driver. All are measured in alternation. Patching costs grow linearly with the number of readers. From them the
+ * into the kernels that read it, and by copying the input to its recorded address; on a CUDA device also for the bare
+ * driver. All are measured in alternation. The cost of patching grows linearly with the number of readers. The
  * benchmark computes the number of readers from which copying costs less.
  */
 #include "bench/bench_kernels.h"
@@ -11,15 +11,15 @@
 
 enum { COUNTS = 5, SIZES = 6, MOST_READERS = 16, MOST_ROUNDS = 20000, FEWEST_ROUNDS = 3, WARM_UPS = 3 };
 
-/* How many kernels read the input that moves, a graph each; and the bytes that are copied instead. */
+/* The numbers of kernels that read the moving input, one graph for each; and the sizes that are copied instead. */
 static const uint32_t readers[COUNTS] = {1, 2, 4, 8, MOST_READERS};
 static const size_t sizes[SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20};
 
-/* A line of kernels of which the first `readers` read the first input. */
+/* A chain of kernels, of which the first `readers` read the first input. */
 typedef struct line {
   target_graph graph;
   void *exec;
-  rondo_patch_set *set; /* NULL in the bare driver, where each reader is patched by itself */
+  rondo_patch_set *set; /* NULL for the bare driver, where each reader is patched separately */
   bool is_moved;
 } line;
 
@@ -28,7 +28,7 @@ typedef struct side {
   const char *name;
   bench_target *target;
   target_inputs inputs;
-  uint64_t other; /* where the first input is at every second launch */
+  uint64_t other; /* the address of the first input in every second launch */
   line lines[COUNTS];
   cost launch[COUNTS], patched[COUNTS], copied[SIZES];
 } side;
@@ -60,7 +60,7 @@ static void launch(side *s, size_t which, bool moves) {
   }
 }
 
-/* Before each sample: what was launched last was another graph. */
+/* Before each sample, because the previous launch was of another graph. */
 static void warm_up(side *s, size_t which) {
   for (size_t i = 0; i < WARM_UPS; i++) {
     launch(s, which, true);
@@ -135,7 +135,7 @@ static int measure(void *bench) {
 
 /* Results --------------------------------------------------------------------------------------------------------- */
 
-/* What patching adds to a launch. */
+/* The additional cost of a launch with patching. */
 static double added_by_patching(const side *s, size_t which, size_t time) {
   return s->patched[which].result[time].median - s->launch[which].result[time].median;
 }
@@ -144,8 +144,8 @@ static double added_by_copying(const side *s, size_t size, size_t time) {
   return s->copied[size].result[time].median - s->launch[0].result[time].median;
 }
 
-/* The number of readers at which a straight line through the costs of patching (least squares) reaches the cost of the
- * copy; 0 when the line does not rise or begins above. */
+/* The number of readers at which a line fitted through the costs of patching (least squares) reaches the cost of the
+ * copy; 0 when the line does not rise or begins above that cost. */
 static double crossing(const side *s, size_t size, size_t time) {
   double n = COUNTS, x = 0, y = 0, xx = 0, xy = 0;
   for (size_t i = 0; i < COUNTS; i++) {
@@ -201,7 +201,7 @@ const benchmark bench_patch = {
     .name = "patch",
     .summary = "launching with an input elsewhere: patching it or copying it",
     .description =
-        "Measures the launch of a line of kernels that read eight inputs, one of which is at another address: by\n"
+        "Measures the launch of a chain of kernels that read eight inputs, one of which is at another address: by\n"
         "patching the address into the 1 to 16 kernels that read it, or by copying 4 KiB to 4 MiB to the recorded\n"
         "address. crossing_readers is the number of readers from which copying is cheaper. On a CUDA device, the\n"
         "same work is measured in the bare driver, in alternation. Times are microseconds: medians, with minimum\n"

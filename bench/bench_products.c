@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench products: matrix products. On a CUDA device by each way there is of making them: own kernels with the
- * tiles that the shape gives and with tiles of each size, and cuBLASLt. On a CPU by a program that is one product, and
- * by CBLAS alone on the calling thread, in alternation.
+ * rondo_bench products: matrix products in each available implementation, in alternation. On a CUDA device: Rondo's
+ * kernels with the tiles that the shape selects, and with tiles of each size, and cuBLASLt. On a CPU: a program that is
+ * one product, and CBLAS on the calling thread.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ typedef struct product {
   bool transpose_b;
 } product;
 
-/* Of a recommender at several numbers of rows, of small language models, and of what lies between. */
+/* Products of a recommender at several numbers of rows, of small language models, and sizes in between. */
 static const product products[] = {
     {400, 27, 16, 27, true},   {64, 27, 16, 27, true},     {1, 400, 745, 512, false},  {1, 64, 745, 512, false},
     {1, 400, 512, 256, false}, {1, 400, 256, 64, false},   {1, 400, 64, 16, false},    {1, 400, 256, 1, false},
@@ -29,7 +29,7 @@ static const product products[] = {
 };
 enum { PRODUCTS = sizeof products / sizeof products[0] };
 
-/* What the environment of a child says: the library's name or none, the least it makes, the tile. */
+/* The environment of a child: the library's name or none, the smallest product it computes, the tile. */
 static const struct {
   const char *name, *library, *least, *tile;
 } ways[] = {{"own", "none", "", ""},      {"tile16", "none", "", "16"},   {"tile32", "none", "", "32"},
@@ -54,11 +54,11 @@ static void write_numbers(rondo_compiled *compiled, const char *name, size_t cou
   free(numbers);
 }
 
-/* The same product so many times; several have a bias each. */
+/* The same product this many times; several products have a bias each. */
 static rondo_compiled *compile_product(rondo_device *device, const product *p, int copies) {
   const size_t a_shape[] = {p->batches, p->m, p->k},
                b_shape[] = {p->batches, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n};
-  const size_t skipped = p->batches == 1 && copies == 1; /* one product alone is of matrices */
+  const size_t skipped = p->batches == 1 && copies == 1; /* the product alone is one of matrices */
   rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .transpose_b = p->transpose_b};
   const rondo_compile_options one_line = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_ALWAYS,
                                           .branches = RONDO_BRANCHES_NEVER};
@@ -132,7 +132,7 @@ typedef void (*sgemm_function)(int order, int transpose_a, int transpose_b, int 
                                const float *a, int a_stride, const float *b, int b_stride, float beta, float *c,
                                int c_stride);
 
-/* After the program was compiled, which has told the library to use one thread. NULL: it is not there. */
+/* After the program was compiled, which limits the library to one thread. NULL: the library is not installed. */
 static sgemm_function find_sgemm(void) {
   void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
   void *symbol = library == NULL ? NULL : dlsym(library, "cblas_sgemm");

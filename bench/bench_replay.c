@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench replay: Rondo's replays of the graphs that every peer replays (graphs.h). Devices have one worker thread;
- * the host works along while it waits, so two threads run nodes.
+ * rondo_bench replay: Rondo's replays of the graphs that every peer replays (graphs.h). Devices have one worker thread.
+ * The host runs nodes while it waits, so two threads run nodes.
  */
 #define _GNU_SOURCE
 #include "bench_check.h"
@@ -12,7 +12,7 @@ static const char *const names[VARIANTS] = {"rondo", "rondo-stream", "rondo-stre
 
 /* Kernels --------------------------------------------------------------------------------------------------------- */
 
-/* A kernel function is a body called for a range of blocks, written out so that the body is inlined. */
+/* A kernel function calls a body for a range of blocks; it is written out so that the compiler inlines the body. */
 #define KERNEL_OF(body)                                                              \
   static void body##_kernel(rondo_blocks blocks, void *const *args) {                \
     void *argument = *(void *const *)args[0];                                        \
@@ -43,7 +43,7 @@ static size_t kernel_index(bench_body body) {
 
 /* The runtime ----------------------------------------------------------------------------------------------------- */
 
-/* What a node calls in the plain loop: the function, the whole grid, the arguments' addresses. */
+/* What a node calls in the plain loop: the function, the whole grid, the addresses of the arguments. */
 typedef struct loop_call {
   rondo_cpu_function function;
   rondo_blocks blocks;
@@ -56,9 +56,9 @@ typedef struct runner {
   rondo_kernel *kernels[KERNELS];
   rondo_stream *streams[2];
   rondo_exec *exec;
-  uint8_t *lanes;       /* rondo-streams: which stream a node goes to */
+  uint8_t *lanes;       /* rondo-streams: the stream of a node */
   uint8_t *crosses;     /* rondo-streams: whether a node on the other stream waits for it */
-  rondo_event **events; /* rondo-streams: of nodes that are waited for */
+  rondo_event **events; /* rondo-streams: of nodes that others wait for */
   rondo_event *ends[2]; /* rondo-streams: begin and end of a replay */
   loop_call *calls;
 } runner;
@@ -112,17 +112,17 @@ static void stream_wait(void *argument) {
 
 /* Streams --------------------------------------------------------------------------------------------------------- */
 
-static void hand_over(const runner *self, rondo_stream *stream, const bench_node *node) {
+static void enqueue_node(const runner *self, rondo_stream *stream, const bench_node *node) {
   check(rondo_launch(stream, self->kernels[kernel_index(node->body)], (rondo_grid){.x = node->blocks},
                      RONDO_ARGS(&node->argument)));
 }
 
 static void stream_launch(void *argument) {
   const runner *self = argument;
-  for (uint32_t i = 0; i < self->graph->count; i++) hand_over(self, self->streams[0], &self->graph->nodes[i]);
+  for (uint32_t i = 0; i < self->graph->count; i++) enqueue_node(self, self->streams[0], &self->graph->nodes[i]);
 }
 
-/* The second line, or every other node between fork and join, goes to the second stream. */
+/* The second chain, or every other node between fork and join, runs on the second stream. */
 static void plan_streams(runner *self, int shape) {
   const bench_graph *graph = self->graph;
   self->lanes = bench_zeroed(graph->count, 1);
@@ -140,7 +140,7 @@ static void plan_streams(runner *self, int shape) {
   for (int i = 0; i < 2; i++) check(rondo_event_create(self->device, NULL, &self->ends[i]));
 }
 
-/* A node waits for the last node of the other stream that it depends on: what is before that one is before it too. */
+/* A node waits for the last node of the other stream that it depends on, which implies all nodes before that one. */
 static void wait_for_other_lane(const runner *self, uint32_t i) {
   const bench_graph *graph = self->graph;
   rondo_event *last = NULL;
@@ -158,7 +158,7 @@ static void streams_launch(void *argument) {
   for (uint32_t i = 0; i < self->graph->count; i++) {
     rondo_stream *stream = self->streams[self->lanes[i]];
     wait_for_other_lane(self, i);
-    hand_over(self, stream, &self->graph->nodes[i]);
+    enqueue_node(self, stream, &self->graph->nodes[i]);
     if (self->crosses[i]) check(rondo_event_record(self->events[i], stream));
   }
   check(rondo_event_record(self->ends[1], self->streams[1]));

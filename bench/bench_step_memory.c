@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench step_memory: the memory of training steps: a character model, a GPT, a classifier of images and a
- * recommender, with Adam, planned in one line and with branches. No step is timed.
+ * rondo_bench step_memory: the memory of training steps with Adam: a character model, a GPT, an image classifier and a
+ * recommender, planned as one chain and with branches. No step is timed.
  */
 #define _GNU_SOURCE
 #include "bench_check.h"
@@ -12,10 +12,10 @@
 
 typedef struct network {
   rondo_program *program;
-  int states; /* so far, which gives the next one its name */
+  int states; /* so far; names the next parameter */
 } network;
 
-/* Sizes of 0 after the first are left out. */
+/* Sizes of 0 after the first are omitted. */
 static rondo_value add_state(network *n, size_t a, size_t b, size_t c, size_t d) {
   const size_t shape[] = {a, b, c, d};
   char name[16];
@@ -41,7 +41,7 @@ static rondo_value add_layer(network *n, rondo_value x, size_t from, size_t to, 
 
 /* Networks, to their loss ------------------------------------------------------------------------------------------ */
 
-/* Convolution, batch normalisation, the sum with `before` if that is a value, relu. */
+/* Convolution, batch normalization, the sum with `before` unless it is none, relu. */
 static rondo_value add_convolution(network *n, rondo_value x, size_t from, size_t to, size_t kernel, size_t groups,
                                    rondo_value before) {
   const rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .groups = (uint32_t)groups,
@@ -103,7 +103,7 @@ static rondo_value build_recommender(network *n) {
 
 /* Figures ---------------------------------------------------------------------------------------------------------- */
 
-/* The tool's own, of the sizes that `rondo train` and rondo_bench training have by default. */
+/* The tool's models, with the default sizes of `rondo train` and rondo_bench training. */
 static void add_model_step(rondo_program *program, const model_kind *kind, size_t batch, size_t symbols) {
   static const uint32_t sizes[MODEL_SIZES] = {
       [MODEL_CONTEXT] = 64, [MODEL_LAYERS] = 4, [MODEL_WIDTH] = 128, [MODEL_HEADS] = 4};
@@ -183,14 +183,14 @@ static int run(int argc, char **argv) {
 
 const benchmark bench_step_memory = {
     .name = "step_memory",
-    .summary = "the memory of training steps, in a line and with branches",
+    .summary = "the memory of training steps, sequentially and with branches",
     .description =
         "Plans the memory of training steps: a character model, a GPT, a classifier of images and a recommender,\n"
         "with Adam. No step is timed. Rows:\n\n"
         "NETWORK_line, NETWORK_branches, NETWORK_chosen: planned bytes between operators, in one line, with all\n"
         "branches, and as the library chooses\n\n"
-        "..._bound: the most bytes that live at once, in that order or along the branches\n\n"
-        "NETWORK_order, NETWORK_program: the most bytes of results and workspaces that live at once, in the\n"
+        "..._bound: the maximum of live bytes, in that order or along the branches\n\n"
+        "NETWORK_order, NETWORK_program: the maximum of live bytes of results and workspaces, in the\n"
         "chosen order and in the order in which the operators were added\n\n"
         "BENCH_DEVICE: the device; default cpu",
     .program = run,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench training (FW-4, FW-9): what a training step of one of the tool's models costs, recorded and eager, in
- * alternation on the same memory, what memory it takes and of which kernels it consists.
+ * rondo_bench training (FW-4, FW-9): the cost of a training step of one of the tool's models, recorded and eager, in
+ * alternation on the same memory; the memory that it needs and the kernels that it consists of.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static void compile_step(training_bench *b) {
   check(rondo_compiled_get_info(b->compiled, &b->info));
 }
 
-/* Random tokens, so that no number is special. */
+/* Random tokens, so that none is special. */
 static void write_batch(const training_bench *b) {
   const size_t count = (size_t)(b->batch * b->sizes[MODEL_CONTEXT]), labels = b->batch * model_labels(&b->model);
   const float rate = 0.001f;
@@ -103,7 +103,7 @@ static void count_kernels(training_bench *b) {
 
 /* Measuring ------------------------------------------------------------------------------------------------------- */
 
-/* The first steps of each way, from the same parameters. */
+/* The first steps in each mode, from the same parameters. */
 static int compare_losses(training_bench *b) {
   float losses[WAYS][COMPARED];
   for (size_t way = 0; way < WAYS; way++) {
@@ -113,7 +113,8 @@ static int compare_losses(training_bench *b) {
       check(rondo_compiled_read(b->compiled, "loss", &losses[way][i], sizeof losses[way][i]));
     }
   }
-  return memcmp(losses[0], losses[1], sizeof losses[0]) == 0 ? TOOL_OK : tool_fail("the losses of the two ways differ");
+  return memcmp(losses[0], losses[1], sizeof losses[0]) == 0 ? TOOL_OK
+                                                             : tool_fail("the losses of the two modes differ");
 }
 
 static void take_turn(training_bench *b, size_t way) {
@@ -147,7 +148,7 @@ static void report(void *bench, json *out) {
   json_integer(out, "vocabulary", b->vocabulary);
   json_integer(out, "batch", b->batch);
   json_integer(out, "parameters", b->info.parameters);
-  json_boolean(out, "identical", true); /* else it had failed */
+  json_boolean(out, "identical", true); /* otherwise it had failed */
   json_integer(out, "kernels", b->info.kernels);
   json_begin_object(out, "kernel_names");
   for (size_t i = 0; i < b->kernel_names; i++) json_integer(out, b->kernels[i].name, b->kernels[i].count);
@@ -192,7 +193,7 @@ const benchmark bench_training = {
         "Measures a training step (forward, loss, backward, AdamW) of a language model on random tokens: replayed\n"
         "as one graph, and eager, in alternation on the same memory. Gives the time of the host and the total\n"
         "time of a step, in microseconds: medians, with minimum and maximum; the memory that it uses and needs at\n"
-        "least; and its kernels by name. Fails if the losses of the two ways differ.",
+        "least; and its kernels by name. Fails if the losses of the two modes differ.",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .check = choose_model,

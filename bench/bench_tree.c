@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench tree (TR-1, TR-4, TR-6): the cost of a replayed call of a function, compared with launching the same work
- * without a tree and, on a CUDA device, in the bare driver, all in alternation; and the memory of trees. Each case is a
- * function in a tree of its own, so cases do not affect each other.
+ * rondo_bench tree (TR-1, TR-4, TR-6): the cost of a replayed call of a function, compared, in alternation, with
+ * launching the same work without a tree and, on a CUDA device, with the bare driver; and the memory of trees. Each
+ * case is a function in a separate tree, so cases do not affect each other.
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -17,7 +17,7 @@
 enum { CASES = 6, MOST_MOVING = 4, FEWEST_NODES = 32, INPUT_BYTES = 64 << 10 };
 enum { MOST_ROUNDS = 20000, FEWEST_ROUNDS = 3, WARM_UPS = 3 };
 
-/* The first `moving` inputs are at another address in every call; `readers` kernels read each of them. */
+/* The first `moving` inputs have another address in every call; `readers` kernels read each of them. */
 typedef struct tree_case {
   const char *name;
   uint32_t moving, readers;
@@ -34,7 +34,7 @@ static const tree_case cases[CASES] = {
 enum { LAUNCH, BARE, CALLS, COSTS = CALLS + CASES };
 
 typedef struct side {
-  bench_target *target; /* NULL: there is no bare driver */
+  bench_target *target; /* NULL: without the bare driver */
   void *exec;
 } side;
 
@@ -57,10 +57,10 @@ typedef struct tree_bench {
   side sides[2]; /* LAUNCH and BARE */
   rondo_kernel *kernel;
   rondo_stream *stream;
-  void *inputs[TARGET_INPUTS], *others[MOST_MOVING]; /* `others`: where moving inputs are in every second call */
+  void *inputs[TARGET_INPUTS], *others[MOST_MOVING]; /* `others`: the addresses of moving inputs in every second call */
   case_state cases[CASES];
   cost costs[COSTS];
-  uint64_t hit_allocations; /* by the calls that were measured */
+  uint64_t hit_allocations; /* by the measured calls */
   tree_memory shapes_memory;
   tree_path_memory path;
 } tree_bench;
@@ -85,7 +85,7 @@ static const rondo_allocator counting = {.allocate = allocate, .release = releas
 
 /* Calls ----------------------------------------------------------------------------------------------------------- */
 
-/* Which input kernel `i` reads. */
+/* The index of the input that kernel `i` reads. */
 static size_t input_of(const tree_case *of, uint32_t i) {
   return i < of->moving * of->readers ? i / of->readers : of->moving + i % (TARGET_INPUTS - of->moving);
 }
@@ -130,7 +130,7 @@ static void time_launch(const side *s, cost *to) {
               check_tool(s->target->calls->wait(s->target, 0)));
 }
 
-/* Fails unless all calls but the first two were replays, and inputs were bound as the case says. */
+/* Fails unless all calls except the first two were replays, and inputs were bound as the case requires. */
 static int check_calls(const tree_bench *b) {
   for (size_t i = 0; i < CASES; i++) {
     const tree_case *of = &cases[i];
@@ -284,7 +284,7 @@ const benchmark bench_tree = {
     .name = "tree",
     .summary = "calls of recorded functions; the memory of trees",
     .description =
-        "Measures a replayed call of a function: a line of kernels that read eight inputs, of which none, one or\n"
+        "Measures a replayed call of a function: a chain of kernels that read eight inputs, of which none, one or\n"
         "four are at another address each time. The address is patched into the kernels that read it, or the\n"
         "input is copied. The same work is also launched without a tree and, on a CUDA device, in the bare\n"
         "driver, in alternation. Times are microseconds: medians, with minimum and maximum; 'added' is the\n"
@@ -292,7 +292,7 @@ const benchmark bench_tree = {
         "Then measures the memory of trees: of one function that is recorded for many shapes of its input, and of\n"
         "a path of functions that allocate as a list of buffers says. The path is measured as first recorded,\n"
         "planned from its warm-up; with each function recorded on its own, as after a reset; and planned again.\n"
-        "The bound is the most bytes that live at once.",
+        "The bound is the maximum of live bytes.",
     .seconds_help = "about how long to measure calls",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench verify: how long verification takes: large graphs without a mistake, of ordinary shapes and of the worst.
- * Figures are of rondo_graph_verify alone, flattening included.
+ * rondo_bench verify: the duration of verification, for large graphs without an error, of ordinary and of worst-case
+ * shapes. Only rondo_graph_verify is timed, flattening included.
  */
 #define _GNU_SOURCE
 #include "bench_check.h"
@@ -14,7 +14,7 @@ typedef struct sketch {
   rondo_device *device;
   rondo_kernel *kernel; /* (reads, reads, writes) */
   rondo_graph *graph;
-  rondo_node *nodes; /* made so far */
+  rondo_node *nodes; /* created so far */
   size_t count, room;
 } sketch;
 
@@ -61,8 +61,8 @@ static rondo_node join(sketch *self, const rondo_node *after, size_t count) {
 
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
 
-/* Four streams, each with its own buffers, which are allocated, written, read by two more kernels and freed; every
- * hundredth kernel waits for another stream. */
+/* Four streams with separate buffers, which are allocated, written, read by two more kernels and freed. Every hundredth
+ * kernel waits for another stream. */
 static void make_streams_with(sketch *self, size_t bytes) {
   rondo_node last[4];
   char *before[4];
@@ -80,7 +80,7 @@ static void make_streams_with(sketch *self, size_t bytes) {
 static void make_streams(sketch *self) { make_streams_with(self, BUFFER_BYTES); }
 static void make_streams_undeclared(sketch *self) { make_streams_with(self, 0); }
 
-/* One buffer, written once, read by all others at once. */
+/* One buffer that one kernel writes and all others read in parallel. */
 static void make_readers(sketch *self) {
   rondo_node first;
   char *buffer = alloc(self, NULL, 0, BUFFER_BYTES, &first);
@@ -90,7 +90,7 @@ static void make_readers(sketch *self) {
   (void)freed(self, self->nodes + readers, self->count - readers, buffer);
 }
 
-/* Branches of their own: allocate, work, free. */
+/* Independent branches: allocate, work, free. */
 static void make_fork(sketch *self) {
   const rondo_node root = join(self, NULL, 0);
   while (self->count + 3 <= self->room) {
@@ -101,25 +101,37 @@ static void make_fork(sketch *self) {
   }
 }
 
-/* A buffer written in thousands of tiles at once, then read as a whole by thousands at once, then written again. */
-static void make_tiles(sketch *self) {
-  const size_t third = self->room / 3 - 2;
+/* Writes `count` tiles, or reads `bytes` bytes from the start of each tile, all after the node `last`. Returns the node
+ * that follows. */
+static rondo_node write_tiles(sketch *self, char *buffer, size_t count, rondo_node last) {
+  const size_t first = self->count;
+  for (size_t i = 0; i < count; i++) (void)work(self, &last, 1, (char *const[]){NULL, NULL, buffer + i * TILE}, TILE);
+  return join(self, self->nodes + first, count);
+}
+
+static rondo_node read_tiles(sketch *self, char *buffer, size_t count, size_t stride, size_t bytes, rondo_node last) {
+  const size_t first = self->count;
+  for (size_t i = 0; i < count; i++)
+    (void)work(self, &last, 1, (char *const[]){buffer + i * stride, NULL, NULL}, bytes);
+  return join(self, self->nodes + first, count);
+}
+
+/* Writes the tiles, reads each with the tiles after it (`window` in all; 0: every read covers the whole buffer), and
+ * writes them again. */
+static void make_tiles_of(sketch *self, size_t window) {
+  const size_t third = self->room / 3 - 2, tiles = third + window;
   rondo_node last;
-  char *buffer = alloc(self, NULL, 0, third * TILE, &last);
-  for (int round = 0; round < 3; round++) {
-    const size_t first = self->count;
-    for (size_t i = 0; i < third; i++) {
-      if (round == 1)
-        (void)work(self, &last, 1, (char *const[]){buffer, NULL, NULL}, third * TILE);
-      else
-        (void)work(self, &last, 1, (char *const[]){NULL, NULL, buffer + i * TILE}, TILE);
-    }
-    last = join(self, self->nodes + first, third);
-  }
+  char *buffer = alloc(self, NULL, 0, tiles * TILE, &last);
+  last = write_tiles(self, buffer, third, last);
+  last = read_tiles(self, buffer, third, window > 0 ? TILE : 0, (window > 0 ? window : tiles) * TILE, last);
+  last = write_tiles(self, buffer, third, last);
   (void)freed(self, &last, 1, buffer);
 }
 
-/* What one program order gives when every kernel waits for those that it depends on by its data, and no others. */
+static void make_tiles(sketch *self) { make_tiles_of(self, 0); }
+static void make_windows(sketch *self) { make_tiles_of(self, 32); }
+
+/* A sequential program in which every kernel waits exactly for the kernels that its data depends on. */
 typedef struct tracked {
   char *address;
   rondo_node writer, readers[MOST_DEPENDENCIES];
@@ -160,7 +172,7 @@ static void make_dataflow(sketch *self) {
   free(buffers);
 }
 
-/* A matrix of SIDE * SIDE blocks, each filled by a node of its own, as many times over as there is room. */
+/* A matrix of SIDE * SIDE blocks, each filled by a node of its own, repeated up to the number of kernels. */
 static void make_blocks_of(sketch *self, size_t side) {
   enum { ROW = 32 };
   rondo_node last;
@@ -185,40 +197,18 @@ static void make_blocks_of(sketch *self, size_t side) {
 static void make_blocks(sketch *self) { make_blocks_of(self, 32); }
 static void make_matrix(sketch *self) { make_blocks_of(self, 99); }
 
-/* A buffer written in thousands of tiles, then read as a whole by thousands, each of which goes its own way. */
+/* Thousands of nodes write a tile of a buffer each; then thousands read the whole buffer, each in a separate branch. */
 static void make_gather(sketch *self) {
   const size_t third = self->room / 3 - 2;
   rondo_node last;
   char *buffer = alloc(self, NULL, 0, third * TILE, &last);
-  const size_t first = self->count;
-  for (size_t i = 0; i < third; i++) (void)work(self, &last, 1, (char *const[]){NULL, NULL, buffer + i * TILE}, TILE);
-  const rondo_node all = join(self, self->nodes + first, third);
+  const rondo_node all = write_tiles(self, buffer, third, last);
   const size_t readers = self->count;
   for (size_t i = 0; i < third; i++) {
     last = work(self, &all, 1, (char *const[]){buffer, NULL, NULL}, third * TILE);
     (void)join(self, &last, 1);
   }
   (void)freed(self, self->nodes + readers, self->count - readers, buffer);
-}
-
-/* Every tile is written, then read with those after it, then written again. */
-static void make_windows(sketch *self) {
-  enum { WINDOW = 32 };
-  const size_t third = self->room / 3 - 2, tiles = third + WINDOW;
-  rondo_node last;
-  char *buffer = alloc(self, NULL, 0, tiles * TILE, &last);
-  for (int round = 0; round < 3; round++) {
-    const size_t first = self->count;
-    for (size_t i = 0; i < third; i++) {
-      char *const tile = buffer + i * TILE;
-      if (round == 1)
-        (void)work(self, &last, 1, (char *const[]){tile, NULL, NULL}, WINDOW * TILE);
-      else
-        (void)work(self, &last, 1, (char *const[]){NULL, NULL, tile}, TILE);
-    }
-    last = join(self, self->nodes + first, third);
-  }
-  (void)freed(self, &last, 1, buffer);
 }
 
 typedef struct shape {

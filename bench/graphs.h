@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The graphs and bodies that every benchmark replays, the same for Rondo and for each peer. Header only, in C that C++
- * accepts too.
+ * The graphs and bodies that Rondo and each peer replay. Header only, in C that C++ accepts too.
  *
- * A graph has its nodes in a topological order and its edges in both directions, as compressed rows: the successors of
- * node i are successors[successor_start[i]] .. successors[successor_start[i + 1] - 1]. A node calls its body with its
+ * A graph has its nodes in a topological order and its edges in both directions in CSR format: the successors of node
+ * i are successors[successor_start[i]] .. successors[successor_start[i + 1] - 1]. A node calls its body with its
  * argument once for each block.
  */
 #ifndef RONDO_BENCH_GRAPHS_H
@@ -32,7 +31,7 @@ typedef struct bench_graph {
   uint32_t *predecessor_start, *predecessors;
 } bench_graph;
 
-/* A benchmark without memory has nothing to report. */
+/* A benchmark without memory reports nothing. */
 static inline void *bench_zeroed(size_t count, size_t bytes) {
   void *memory = calloc(count, bytes);
   if (memory == NULL) {
@@ -44,7 +43,7 @@ static inline void *bench_zeroed(size_t count, size_t bytes) {
 
 /* Bodies ---------------------------------------------------------------------------------------------------------- */
 
-/* Steps of the busy loop for one microsecond and for a block; measured once, see bench_calibrate. */
+/* Steps of the busy loop for one microsecond and for a block, measured once; see bench_calibrate. */
 typedef struct bench_steps {
   uint32_t microsecond, block;
 } bench_steps;
@@ -88,8 +87,8 @@ static inline double bench_body_ns(bench_body body) {
   return best;
 }
 
-/* Sets the busy loops' lengths: from the environment, so that all programs of a run do the same work, else by measuring
- * this machine. */
+/* Sets the lengths of the busy loops: from the environment, so that all programs of a run do the same work, or by
+ * measuring this machine. */
 static inline void bench_calibrate(void) {
   bench_steps *steps = bench_busy_steps();
   const char *microsecond = getenv("BENCH_STEPS_MICROSECOND"), *block = getenv("BENCH_STEPS_BLOCK");
@@ -104,12 +103,12 @@ static inline void bench_calibrate(void) {
   steps->block = (uint32_t)(200 / ns_per_step);
 }
 
-/* The checking body: each node once, each block once, after all predecessors. */
+/* The checking body asserts that each node and each block runs once, after all predecessors. */
 typedef struct bench_check_state {
   const bench_graph *graph;
   uint32_t replay, wrong;
-  uint32_t *stamps; /* the replay in which the node was done */
-  uint32_t *counts; /* blocks done in this replay */
+  uint32_t *stamps; /* the replay in which the node ran */
+  uint32_t *counts; /* blocks that ran in this replay */
 } bench_check_state;
 
 static inline bench_check_state *bench_check(void) {
@@ -130,7 +129,7 @@ static inline void bench_checking(void *argument, uint32_t block) {
   if (done == graph->nodes[node].blocks) __atomic_store_n(&check->stamps[node], check->replay, __ATOMIC_RELEASE);
 }
 
-/* The body of sources and sinks when the span from first start to last end is measured. */
+/* The body of sources and sinks when the time from the first start to the last end is measured. */
 static inline uint64_t **bench_span_stamps(void) {
   static uint64_t *stamps;
   return &stamps;
@@ -159,8 +158,8 @@ static inline void bench_set_bodies(bench_graph *graph, bench_body body) {
 /* Shapes ---------------------------------------------------------------------------------------------------------- */
 
 enum {
-  BENCH_LINE32,     /* 32 nodes in a straight line */
-  BENCH_BRANCH2X16, /* two lines of 16 */
+  BENCH_LINE32,     /* a chain of 32 nodes */
+  BENCH_BRANCH2X16, /* two chains of 16 */
   BENCH_FORK30,     /* 1, then 30 side by side, then 1 */
   BENCH_LINE1000,
   BENCH_DAG10K,   /* 100 layers of 100 nodes, each with 1 to 3 random predecessors in the layer before */
@@ -174,7 +173,7 @@ static inline const char *bench_shape_name(int shape) {
   return names[shape];
 }
 
-/* Rows of one direction: `key` of each edge is its row, `value` what stands in it. */
+/* The edges of one direction in CSR format: `key` of each edge is its row, `value` the other node. */
 static inline void bench_fill_rows(uint32_t count, const uint32_t *keys, const uint32_t *values, uint32_t edge_count,
                                    uint32_t *start, uint32_t *rows) {
   uint32_t *filled = (uint32_t *)bench_zeroed(count, sizeof *filled);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * Measuring and reporting, the same for every benchmark. Header only, in C that C++ accepts too.
+ * Measures and reports, for every benchmark. Header only, in C that C++ accepts too.
  *
- * A program prints one JSON object: its name, its engine's version, and "rows", one a line, of flat fields. Every
- * configuration is measured in a child process of its own (bench_child), so that no thread or binding is left over from
- * the one before. A sample is
+ * A program prints one JSON object: its name, its engine's version, and "rows" of flat fields, one row on each line.
+ * Each configuration is measured in a separate child process (bench_child), so that no thread or binding of an earlier
+ * one exists. A sample is
  *     start; launch; launched; wait; end        launch = launched - start, total = end - start.
- * Each graph is first replayed with a checking body; a replay that runs a node twice, early or not at all ends the
+ * Each graph is first replayed with a checking body: a replay that runs a node twice, too early or not at all ends the
  * program. Times are host times in nanoseconds.
  *
- * Environment (bench/run sets it):
- *   BENCH_SHAPES, BENCH_BODIES, BENCH_ENGINES   lists with commas of what to measure; all when not set
- *   BENCH_BUDGET_MS   measuring time of a row, 150
- *   BENCH_GAP_US      rest of the host before each replay, 0
+ * Environment, set by bench/run:
+ *   BENCH_SHAPES, BENCH_BODIES, BENCH_ENGINES   comma-separated lists of what to measure; default: all
+ *   BENCH_BUDGET_MS   time to measure a row; default: 150
+ *   BENCH_GAP_US      time that the host sleeps before each replay; default: 0
  *   BENCH_PLACE       spread: host on the first processor, other threads on the second, first, ...; one: all on the
- *                     first; os: left to the system. Default spread
- *   BENCH_LIMIT_S     a configuration that takes longer is ended, 60
- *   BENCH_ROUND       number of the round, passed on in the output
+ *                     first; os: the system decides. Default: spread
+ *   BENCH_LIMIT_S     time limit of a configuration; default: 60
+ *   BENCH_ROUND       number of the round, copied to the output
  */
 #ifndef RONDO_BENCH_MEASURE_H
 #define RONDO_BENCH_MEASURE_H
@@ -29,14 +29,14 @@
 
 #include "graphs.h"
 
-/* One way of replaying a graph. */
+/* One method to replay a graph. */
 typedef struct bench_engine {
   const char *name;
   int threads; /* that run nodes */
-  int batch;   /* replays in a sample: more than one where a replay is shorter than reading the clock */
+  int batch;   /* replays in a sample: more than one when a replay is too short for the clock */
   int no_span; /* the engine cannot run the stamping body */
   void *self;
-  void (*prepare)(void *self); /* the bodies of the graph have changed; may be NULL */
+  void (*prepare)(void *self); /* called when the bodies of the graph have changed; may be NULL */
   void (*launch)(void *self);
   void (*wait)(void *self);
 } bench_engine;
@@ -48,7 +48,7 @@ static inline long bench_setting(const char *name, long otherwise) {
   return value != NULL && value[0] != '\0' ? atol(value) : otherwise;
 }
 
-/* The device to measure, by the name of BENCH_DEVICE. */
+/* The device to measure, named by BENCH_DEVICE. */
 static inline const char *bench_device(void) {
   const char *name = getenv("BENCH_DEVICE");
   return name != NULL && name[0] != '\0' ? name : "cpu";
@@ -94,13 +94,13 @@ static inline void bench_begin(const char *program, const char *version) {
   fflush(stdout);
 }
 
-/* Returns main's exit status. */
+/* Returns the exit status of main. */
 static inline int bench_end(void) {
   printf("\n]}\n");
   return bench_reporting()->failures > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Prints what a child reported, a row a line; a line that the child did not end is dropped. */
+/* Prints what a child reported, one row on a line. Drops an incomplete last line. */
 static inline void bench_forward_rows(FILE *from) {
   char line[1024];
   bench_report *report = bench_reporting();
@@ -113,7 +113,8 @@ static inline void bench_forward_rows(FILE *from) {
   fflush(stdout);
 }
 
-/* True in a new child, which reports rows and ends with bench_child_end; the parent waits for it and gets false. */
+/* Returns true in a new child, which reports rows and ends with bench_child_end. In the parent, waits for the child and
+ * returns false. */
 static inline int bench_child(void) {
   int ends[2], status = 0;
   if (pipe(ends) != 0) {
@@ -138,7 +139,7 @@ static inline int bench_child(void) {
   return 0;
 }
 
-/* Without the engine's own tear-down, which some do badly. */
+/* Skips the engine's own teardown, which fails in some engines. */
 static inline void bench_child_end(void) {
   fflush(bench_reporting()->out);
   _exit(EXIT_SUCCESS);
@@ -146,7 +147,7 @@ static inline void bench_child_end(void) {
 
 /* Numbers --------------------------------------------------------------------------------------------------------- */
 
-/* A row that is not about replaying a graph: samples in the unit. */
+/* Reports samples in a unit other than a replay's. */
 static inline void bench_report_value(const char *measure, const char *unit, samples *values) {
   const summary of = samples_summarize(values);
   fprintf(bench_reporting()->out,
@@ -154,13 +155,13 @@ static inline void bench_report_value(const char *measure, const char *unit, sam
           unit, values->count, of.median, of.minimum, of.maximum);
 }
 
-/* The same of a single value. */
+/* The same for a single value. */
 static inline void bench_report_one(const char *measure, const char *unit, double value) {
   samples one = {&value, 1, 1};
   bench_report_value(measure, unit, &one);
 }
 
-/* Room for samples, which lasts as long as the process. */
+/* Memory for samples, which is never freed. */
 static inline samples bench_samples(size_t capacity) {
   samples set;
   if (samples_create(&set, capacity)) return set;
@@ -181,10 +182,10 @@ static inline void bench_bind(pid_t thread, size_t processor) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(processor, &set);
-  sched_setaffinity(thread, sizeof set, &set); /* a machine with one processor stays as it is */
+  sched_setaffinity(thread, sizeof set, &set); /* a machine with one processor is unchanged */
 }
 
-/* The threads that the process has now, in the order of their making: the host, then the workers. */
+/* The threads of the process in the order of their creation: the host, then the workers. */
 static inline int bench_threads(pid_t threads[64]) {
   int count = 0;
   DIR *folder = opendir("/proc/self/task");
@@ -243,10 +244,10 @@ enum { BENCH_MOST_SAMPLES = 20000, BENCH_FEWEST_SAMPLES = 20 };
 /* Of replays, in nanoseconds. */
 typedef struct bench_replays {
   samples launch, total;
-  double cpu_ns; /* of all threads, a replay */
+  double cpu_ns; /* of all threads, for each replay */
 } bench_replays;
 
-/* From the first source's start to the last sink's end, of the replay just done. */
+/* The time from the first source's start to the last sink's end in the last replay. */
 static inline uint64_t bench_span_ns(const bench_graph *graph) {
   const uint64_t *stamps = *bench_span_stamps();
   uint64_t first = UINT64_MAX, last = 0;
@@ -316,7 +317,7 @@ static inline void bench_measure_body(const bench_engine *engine, bench_graph *g
   bench_report_row(engine, graph, name, bench_body_ns(body), &replays);
 }
 
-/* Empty bodies, but time stamps in the sources and sinks: the row's total is the time between the first and the last,
+/* Empty bodies, with time stamps in the sources and sinks: the row's total is the time between the first and the last,
  * which CUDA's tools call the device time. */
 static inline void bench_measure_span(const bench_engine *engine, bench_graph *graph) {
   static bench_replays replays;
@@ -334,8 +335,8 @@ static inline void bench_measure_span(const bench_engine *engine, bench_graph *g
   free(*bench_span_stamps());
 }
 
-/* Verifies the engine, then measures every body that is asked for. Threads are placed in between, because some engines
- * start theirs at the first work. */
+/* Verifies the engine, then measures every requested body. Binds the threads in between, because some engines start
+ * threads at the first launch. */
 static inline void bench_measure(const bench_engine *engine, bench_graph *graph) {
   bench_engine single = *engine;
   single.batch = 1;

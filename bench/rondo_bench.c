@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The project's own benchmarks: rondo_bench BENCHMARK [OPTION]... What users measure on their machines (launches,
- * memory, the gain of recording) is in the tool, as `rondo bench`.
+ * The project's own benchmarks: rondo_bench BENCHMARK [OPTION]... Measurements for users on their machines (launches,
+ * memory, the gain of recording) are in the tool, as `rondo bench`.
  */
 #include "rondo_bench.h"
 
@@ -34,7 +34,7 @@ static const benchmark *const list[] = {
     &bench_lifetimes,
 };
 
-/* Ends without the destructors of libraries: the objects of a benchmark are still there. */
+/* Ends without the destructors of libraries, because the objects of a benchmark still exist. */
 int main(int argc, char **argv) {
   tool_set_command("rondo_bench");
   rondo_log_set_sink(tool_log, NULL, RONDO_LOG_WARNING);

@@ -29,7 +29,7 @@ static scene open_scene(rondo_device *device, uint32_t per_place) {
   return s;
 }
 
-/* The next measurement starts with empty device memory. */
+/* The next measurement starts without allocated device memory. */
 static void close_scene(const scene *s) {
   check(rondo_tree_destroy(s->tree));
   check(rondo_stream_destroy(s->stream));
@@ -37,7 +37,7 @@ static void close_scene(const scene *s) {
   check(rondo_memory_trim(s->device));
 }
 
-/* Fails unless there are so many recordings, and at least so many replays. */
+/* Fails unless the tree has this many recordings, and at least this many replays. */
 static void read_memory(const scene *s, uint32_t recordings, uint64_t replayed, tree_memory *out) {
   rondo_tree_info info = {.struct_size = sizeof info};
   check(rondo_tree_get_info(s->tree, &info));
@@ -57,12 +57,12 @@ static void read_memory(const scene *s, uint32_t recordings, uint64_t replayed, 
 
 struct path;
 
-/* A function, which does steps `first` to `end`. */
+/* A function that does steps `first` to `end`. */
 typedef struct part {
   struct path *path;
   size_t first, end;
   rondo_function *function;
-  size_t *inputs, *outputs; /* the buffers that it ends of earlier parts, and those that it leaves */
+  size_t *inputs, *outputs; /* the buffers of earlier parts that it frees, and the buffers that it leaves */
   size_t input_count, output_count;
 } part;
 
@@ -72,11 +72,11 @@ typedef struct path {
   part *parts;
   size_t part_count;
   size_t *begins, *ends; /* by buffer: the parts that allocate and free it */
-  size_t *places;        /* by buffer: its number among the inputs or outputs of the part that runs */
-  void **addresses;      /* by buffer, of the run of a body */
-  rondo_buffer **held;   /* by buffer, those that outlive their part */
+  size_t *places;        /* by buffer: its index among the inputs or outputs of the part that runs */
+  void **addresses;      /* by buffer, in the run of a body */
+  rondo_buffer **held;   /* by buffer: those that outlive their part */
   rondo_input *inputs;   /* of the current call, as are the next two */
-  rondo_buffer **made;
+  rondo_buffer **results;
   uint32_t *kinds;
 } path;
 
@@ -115,11 +115,11 @@ static void call_part(const part *p) {
     of->inputs[i] = (rondo_input){.buffer = of->held[p->inputs[i]], .give = true};
     of->held[p->inputs[i]] = NULL;
   }
-  check(rondo_function_call(p->function, of->scene.stream, of->inputs, p->input_count, of->made, p->output_count));
-  for (size_t i = 0; i < p->output_count; i++) of->held[p->outputs[i]] = of->made[i];
+  check(rondo_function_call(p->function, of->scene.stream, of->inputs, p->input_count, of->results, p->output_count));
+  for (size_t i = 0; i < p->output_count; i++) of->held[p->outputs[i]] = of->results[i];
 }
 
-/* Returns its microseconds. */
+/* Returns its duration in microseconds. */
 static double run_step(const path *of) {
   const uint64_t begin = clock_ns();
   check(rondo_tree_mark_step(of->scene.tree));
@@ -172,14 +172,14 @@ static path make_path(rondo_device *device, const memory_work *work, size_t part
   of.places = bench_allocate(count, sizeof(size_t));
   of.addresses = bench_allocate(count, sizeof(void *));
   of.held = bench_allocate(count, sizeof(rondo_buffer *));
-  of.made = bench_allocate(count, sizeof(rondo_buffer *));
+  of.results = bench_allocate(count, sizeof(rondo_buffer *));
   of.inputs = bench_allocate(count, sizeof(rondo_input));
   of.kinds = bench_allocate(count, sizeof(uint32_t));
   for (size_t i = 0; i < count; i++) of.kinds[i] = RONDO_INPUT_MOVING;
   return of;
 }
 
-/* All functions are warm. */
+/* All functions are warmed up. */
 static void measure_recorded(const path *of, tree_memory *out) {
   const uint32_t parts = (uint32_t)of->part_count;
   const double record_us = run_step(of), replay_us = run_step(of);
@@ -201,7 +201,7 @@ void tree_memory_of_path(rondo_device *device, const memory_work *work, size_t p
 
 /* Shapes ---------------------------------------------------------------------------------------------------------- */
 
-/* Each layer has a result and scratch memory of half its size; the last one's is the output. */
+/* Each layer has a result and scratch memory of half its size; the result of the last one is the output. */
 static rondo_status run_layers(rondo_call *call, void *user) {
   rondo_kernel *kernel = *(rondo_kernel **)user;
   rondo_stream *stream = rondo_call_stream(call);

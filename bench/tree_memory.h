@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The benchmark of trees: the memory that they hold. What fails ends the program.
+ * The memory that trees hold, for the benchmark of trees. A failure ends the program.
  */
 #ifndef RONDO_BENCH_TREE_MEMORY_H
 #define RONDO_BENCH_TREE_MEMORY_H
@@ -8,23 +8,24 @@
 
 typedef struct tree_memory {
   uint32_t recordings;
-  uint64_t used, backed; /* of the arena: what recordings need, and what has memory */
-  uint64_t least;        /* the most bytes that live at once in any recording: no arena can do with less */
+  uint64_t used, backed; /* of the arena: what recordings need, and what is backed */
+  uint64_t
+      least; /* the maximum number of bytes that are alive at once in any recording: a lower bound for every arena */
   uint64_t exec_host, exec_device;
-  double record_us, replay_us; /* of a path: the steps that recorded it, and replayed it, until they are done */
+  double record_us, replay_us; /* of a path: the steps that recorded and replayed it, until they completed */
 } tree_memory;
 
-/* A path: as it was first recorded, planned from its warm-up; with each part recorded by itself, as after a reset; and
- * planned again after that. */
+/* A path in three states: first recorded, planned from its warm-up; with each part recorded separately, as after a
+ * reset; and planned again after that. */
 typedef struct tree_path_memory {
   tree_memory first, singly, planned;
 } tree_path_memory;
 
-/* A path of `parts` functions that together allocate and free in the order of the work. What outlives a part is an
- * output of it, held until the part that frees it gets it as an input and gives it up. */
+/* A path of `parts` functions that together allocate and free in the order of the work. A buffer that outlives a part
+ * is one of its outputs. It is held until the part that frees it gets it as an input and gives it up. */
 void tree_memory_of_path(rondo_device *device, const memory_work *work, size_t parts, tree_path_memory *out);
 
-/* One function, recorded for so many shapes of its input, of which the largest has TREE_LARGEST_SHAPE bytes. */
+/* One function, recorded for this many shapes of its input; the largest has TREE_LARGEST_SHAPE bytes. */
 enum { TREE_LARGEST_SHAPE = 4 << 20, TREE_SHAPE_LAYERS = 8 };
 void tree_memory_of_shapes(rondo_device *device, uint32_t shapes, tree_memory *out);
 

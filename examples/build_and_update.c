@@ -84,7 +84,7 @@ static rondo_status change_all(const program *p, rondo_exec *exec, int *out_whol
   return rondo_graph_destroy(other);
 }
 
-static rondo_status take_down(const program *p) {
+static rondo_status tear_down(const program *p) {
   TRY(rondo_free(p->device, p->value));
   rondo_kernel_destroy(p->multiply);
   TRY(rondo_stream_destroy(p->stream));
@@ -111,7 +111,7 @@ static rondo_status run(const char *device, bool *out_is_right) {
   *out_is_right = after == 250;
   rondo_exec_destroy(exec);
   TRY(rondo_graph_destroy(graph));
-  return take_down(&p);
+  return tear_down(&p);
 }
 
 int main(int argc, char **argv) {

@@ -92,7 +92,7 @@ static rondo_status record_step(const trainer *t, rondo_graph **out) {
   return rondo_capture_end(t->stream, out);
 }
 
-static rondo_status take_down(const trainer *t) {
+static rondo_status tear_down(const trainer *t) {
   TRY(rondo_communicator_destroy(t->communicator));
   TRY(rondo_free(t->device, t->data));
   TRY(rondo_free(t->device, t->model));
@@ -115,7 +115,7 @@ static rondo_status train(trainer *t, const char *rendezvous, float out_model[2]
   TRY(rondo_stream_synchronize(t->stream));
   rondo_exec_destroy(exec);
   TRY(rondo_graph_destroy(graph));
-  return take_down(t);
+  return tear_down(t);
 }
 
 /* The work of one process. Its model goes to `out_model`. */

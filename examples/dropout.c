@@ -107,7 +107,7 @@ static rondo_status run_recorded(const program *p, float (*results)[N]) {
   return rondo_graph_destroy(graph);
 }
 
-static rondo_status take_down(const program *p) {
+static rondo_status tear_down(const program *p) {
   TRY(rondo_free(p->device, p->x));
   TRY(rondo_free(p->device, p->y));
   rondo_generator_destroy(p->generator);
@@ -123,7 +123,7 @@ static rondo_status run(const char *device, bool *out_is_right) {
   TRY(run_plain(&p, plain));
   TRY(rondo_generator_seed(p.generator, SEED));
   TRY(run_recorded(&p, replayed));
-  TRY(take_down(&p));
+  TRY(tear_down(&p));
   int dropped = 0;
   for (size_t i = 0; i < (size_t)STEPS * N; i++) dropped += replayed[i / N][i % N] == 0;
   *out_is_right = memcmp(plain, replayed, sizeof plain) == 0;

@@ -80,7 +80,7 @@ static rondo_status set_up(program *p) {
   return rondo_malloc(p->device, sizeof(float), "out", &p->out);
 }
 
-static rondo_status take_down(program *p) {
+static rondo_status tear_down(program *p) {
   TRY(rondo_free(p->device, p->out));
   rondo_kernel_destroy(p->sum);
   rondo_event_destroy(p->summed);
@@ -107,7 +107,7 @@ static rondo_status run(program *p, const char *file) {
   rondo_exec_destroy(exec);
   TRY(rondo_graph_destroy(graph));
   printf("%s\n", refused == RONDO_INVALID_LIFETIME ? "refused, then right" : "not refused");
-  return take_down(p);
+  return tear_down(p);
 }
 
 int main(int argc, char **argv) {

@@ -116,7 +116,7 @@ static rondo_status launch(const program *p, rondo_graph *graph, float *result) 
   return RONDO_OK;
 }
 
-static rondo_status take_down(const program *p) {
+static rondo_status tear_down(const program *p) {
   void *const allocations[] = {p->x, p->squares, p->cubes, p->sum};
   for (size_t i = 0; i < sizeof allocations / sizeof allocations[0]; i++) TRY(rondo_free(p->device, allocations[i]));
   rondo_kernel_destroy(p->power);
@@ -141,7 +141,7 @@ static rondo_status run(const char *device, bool *out_is_right) {
   printf("sum[3] = 3*3 + 3*3*3 = %g\n", (double)result[3]);
   *out_is_right = result[3] == 36 && edges == 4;
   TRY(rondo_graph_destroy(graph));
-  return take_down(&p);
+  return tear_down(&p);
 }
 
 int main(int argc, char **argv) {

@@ -99,7 +99,7 @@ static rondo_status find_frozen(const program *p, rondo_exec *exec, bool *out_is
   return rondo_graph_destroy(second);
 }
 
-static rondo_status take_down(const program *p) {
+static rondo_status tear_down(const program *p) {
   for (int i = 0; i < INPUTS; i++) TRY(rondo_free(p->device, p->inputs[i]));
   TRY(rondo_free(p->device, p->out));
   rondo_kernel_destroy(p->scale);
@@ -118,7 +118,7 @@ static rondo_status run(const char *device, bool *out_is_right) {
   TRY(find_frozen(&p, exec, out_is_right));
   rondo_exec_destroy(exec);
   TRY(rondo_graph_destroy(first));
-  return take_down(&p);
+  return tear_down(&p);
 }
 
 int main(int argc, char **argv) {

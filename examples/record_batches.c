@@ -58,7 +58,7 @@ static rondo_status set_up(program *p, const char *name) {
   return rondo_recording_create(p->device, &options, &p->recording);
 }
 
-static rondo_status take_down(program *p) {
+static rondo_status tear_down(program *p) {
   TRY(rondo_recording_destroy(p->recording)); /* releases its memory */
   TRY(rondo_free(p->device, p->in));
   TRY(rondo_free(p->device, p->out));
@@ -112,7 +112,7 @@ static rondo_status run_all(program *p, const char *name, float *out) {
   TRY(rondo_recording_get_info(p->recording, &info));
   printf("out[0] = %g after %d batches: %zu run, %llu replayed, %llu captured\n", (double)*out, BATCHES, p->runs,
          (unsigned long long)info.replays, (unsigned long long)info.captures);
-  return take_down(p);
+  return tear_down(p);
 }
 
 int main(int argc, char **argv) {

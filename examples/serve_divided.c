@@ -62,8 +62,7 @@ static rondo_status build(void *user, size_t rows, rondo_program *program) {
   TRY(rondo_program_state(program, "w", RONDO_F32, w_shape, 2, &w));
   TRY(rondo_program_state(program, "v", RONDO_F32, v_shape, 2, &v));
   TRY(rondo_op_embedding(program, table, words, &meaning));
-  TRY(rondo_op_sum(program, meaning, (const size_t[]){1}, 1, false,
-                   &meaning)); /* of what is looked up, so where that is */
+  TRY(rondo_op_sum(program, meaning, (const size_t[]){1}, 1, false, &meaning)); /* of the lookups, so its position */
   TRY(rondo_op_matmul(program, numbers, w, none, &hidden));
   TRY(rondo_op_relu(program, hidden, &hidden));
   TRY(rondo_op_add(program, hidden, meaning, &hidden));

@@ -124,7 +124,7 @@ static rondo_status set_up(program *p, const char *name) {
   return RONDO_OK;
 }
 
-static rondo_status take_down(const program *p) {
+static rondo_status tear_down(const program *p) {
   rondo_buffer_release(p->weight);
   rondo_buffer_release(p->sum);
   TRY(rondo_tree_destroy(p->tree));
@@ -145,7 +145,7 @@ static rondo_status run(program *p, const char *name) {
   TRY(rondo_tree_get_info(p->tree, &info));
   printf("%d steps of %d batches: w = %.2f, %u recordings, %llu of %llu calls replayed\n", STEPS, BATCHES,
          (double)weight, info.recordings, (unsigned long long)info.replayed, (unsigned long long)info.calls);
-  return take_down(p);
+  return tear_down(p);
 }
 
 int main(int argc, char **argv) {

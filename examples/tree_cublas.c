@@ -110,7 +110,7 @@ static rondo_status multiply_and_check(const program *p, int place, bool *inout_
   return RONDO_OK;
 }
 
-static rondo_status take_down(const program *p) {
+static rondo_status tear_down(const program *p) {
   TRY(rondo_tree_destroy(p->tree));
   for (int i = 0; i < PLACES; i++) TRY(rondo_free(p->device, p->x[i]));
   TRY(rondo_free(p->device, p->twice));
@@ -128,7 +128,7 @@ static rondo_status run(program *p) {
   printf("%d products with cuBLAS: %llu replayed, %s\n", CALLS, (unsigned long long)info.replayed,
          is_right ? "all right" : "wrong results");
   (void)p->library.destroy(p->handle);
-  return take_down(p);
+  return tear_down(p);
 }
 
 /* Whether there is a device for cuBLAS. The default is the first GPU. */

@@ -127,7 +127,7 @@ static rondo_status set_up(program *p, const char *name) {
   return add_function(p, "mut, declared", mut, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, &p->declared);
 }
 
-static rondo_status take_down(const program *p) {
+static rondo_status tear_down(const program *p) {
   TRY(rondo_tree_destroy(p->tree));
   TRY(rondo_free(p->device, p->x));
   rondo_kernel_destroy(p->add);
@@ -148,7 +148,7 @@ static rondo_status run(program *p, const char *name) {
   TRY(run_alone(p, p->declared, &declared, &y));
   printf("foo and mut: %u recordings; mut alone: %s; declared: %s, x = %g\n", info.recordings, rondo_skip_name(skip),
          declared.outcome == RONDO_CALL_REPLAYED ? "replayed" : "not replayed", (double)(x == y ? y : -1));
-  return take_down(p);
+  return tear_down(p);
 }
 
 int main(int argc, char **argv) {

@@ -97,7 +97,7 @@ static rondo_status set_up(program *p, const char *name) {
   return rondo_function_create(p->tree, &function, &p->function);
 }
 
-static rondo_status take_down(const program *p) {
+static rondo_status tear_down(const program *p) {
   TRY(rondo_tree_destroy(p->tree));
   TRY(rondo_free(p->device, p->values));
   rondo_kernel_destroy(p->kernel);
@@ -114,7 +114,7 @@ static rondo_status run(program *p, const char *name) {
   printf("%d requests of %d lengths: %u recordings, %llu of %llu calls replayed, %s\n", REQUESTS, LENGTHS,
          info.recordings, (unsigned long long)info.replayed, (unsigned long long)info.calls,
          is_right ? "all right" : "wrong results");
-  return take_down(p);
+  return tear_down(p);
 }
 
 int main(int argc, char **argv) {

@@ -156,7 +156,7 @@ static rondo_status set_up(program *p, const char *name) {
   return add_function(p, 3, "graph 4", graph_4);
 }
 
-static rondo_status take_down(program *p) {
+static rondo_status tear_down(program *p) {
   TRY(rondo_tree_destroy(p->tree)); /* with its functions */
   TRY(rondo_free(p->device, p->x));
   rondo_generator_destroy(p->generator);
@@ -174,7 +174,7 @@ static rondo_status run(program *p, const char *name, rondo_tree_info *info) {
   TRY(rondo_tree_get_info(p->tree, info));
   printf("%d steps: %u recordings, %llu of %llu calls replayed\n", STEPS, info->recordings,
          (unsigned long long)info->replayed, (unsigned long long)info->calls);
-  return take_down(p);
+  return tear_down(p);
 }
 
 int main(int argc, char **argv) {

@@ -96,7 +96,7 @@ static rondo_status mistake_captures(program *p) {
   return rondo_stream_synchronize(p->stream);
 }
 
-static rondo_status take_down(const program *p) {
+static rondo_status tear_down(const program *p) {
   rondo_kernel_destroy(p->nothing);
   rondo_kernel_destroy(p->codeless);
   rondo_event_destroy(p->event);
@@ -109,7 +109,7 @@ static rondo_status run(program *p, const char *device) {
   TRY(set_up(p, device));
   TRY(mistake_graphs(p));
   TRY(mistake_captures(p));
-  return take_down(p);
+  return tear_down(p);
 }
 
 int main(int argc, char **argv) {

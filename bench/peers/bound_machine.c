@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What the machine costs before any runtime: reading the clock, handing a value to a thread that spins, and waking one
- * that sleeps. The sleeper has slept for as long as a cold replay's gap (BENCH_GAP_US, 5000 when not set).
+ * The costs of the machine without any runtime: reading the clock, passing a value to a thread that spins, and waking a
+ * thread that sleeps. The sleeper has slept for the gap of a cold replay (BENCH_GAP_US, default 5000).
  *
  *   clock          one clock_gettime
- *   hand_over      one way between two spinning threads
+ *   hand_over      from one spinning thread to another
  *   wake_call      FUTEX_WAKE, for the caller
  *   wake_to_run    from the start of that call until the sleeper runs
  */

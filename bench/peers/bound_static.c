@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * What is possible at all: graphs replayed by hand-written code without queues, streams or errors.
+ * A lower bound: graphs replayed by hand-written code without queues, streams or errors.
  *
  *   bound-loop    the caller runs all nodes in one loop
  *   bound-async   one worker thread runs that loop: 64 pauses, then up to 2000 times yield and 8 pauses, then sleep
- *   bound-park    the same, but both sides sleep at once
- *   bound-pair    two threads, the caller is one, with a schedule fixed ahead: lines stay on one thread, the rest is
- *                 halved; a node that the other thread waits for raises a flag
+ *   bound-park    the same, but both sides sleep immediately
+ *   bound-pair    two threads, of which the caller is one, with a fixed schedule: a chain stays on one thread, and the
+ *                 other nodes are halved; a node that the other thread waits for sets a flag
  *
- * `bound_static steps` prints the calibration of the busy loops as variables for the environment of all programs.
+ * `bound_static steps` prints the calibration of the busy loops as environment variables for all programs.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -15,7 +15,7 @@
 #include "measure.h"
 #include "park.h"
 
-/* Two threads with a fixed schedule: wait for some flags, run some blocks of a node, perhaps raise its flag. */
+/* Two threads with a fixed schedule: wait for some flags, run some blocks of a node, perhaps set its flag. */
 typedef struct pair_step {
   uint32_t node, first_block, last_block, first_wait, last_wait;
   int raises;
@@ -73,7 +73,7 @@ static void async_wait(void *argument) {
 
 /* Two threads ----------------------------------------------------------------------------------------------------- */
 
-/* Whether node i continues a line: one predecessor, which has no other successor. */
+/* Returns whether node i continues a chain: it has one predecessor, which has no other successor. */
 static int continues_line(const bench_graph *graph, uint32_t i) {
   const uint32_t start = graph->predecessor_start[i];
   if (graph->predecessor_start[i + 1] - start != 1) return 0;
@@ -92,7 +92,7 @@ static uint8_t choose_thread(const bench_graph *graph, uint32_t i, const uint8_t
   return before[0] != before[1] ? before[1] > before[0] : load[1] < load[0];
 }
 
-/* Which thread runs each node, and which nodes the other thread waits for. */
+/* The thread that runs each node, and the nodes that the other thread waits for. */
 static void split_nodes(const bench_graph *graph, uint8_t *owner, uint8_t *crosses) {
   uint32_t load[2] = {0, 0};
   for (uint32_t i = 0; i < graph->count; i++) {

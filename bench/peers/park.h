@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A counter that one thread posts and others await: what the hand-written bounds are made of. How to wait: some pauses,
- * then so many times give up the processor, then sleep in futex(2).
+ * A counter that one thread posts and others await; the hand-written bounds use it. A waiting thread pauses some times,
+ * then yields some times, then sleeps in futex(2).
  */
 #ifndef RONDO_BENCH_PARK_H
 #define RONDO_BENCH_PARK_H
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PARK_NEVER UINT32_MAX /* as `spin`: only pauses */
+#define PARK_NEVER UINT32_MAX /* value of `spin`: only pauses */
 
 typedef struct park_policy {
   uint32_t spin, yield;
@@ -37,7 +37,7 @@ static inline long park_futex(atomic_uint *word, int operation, unsigned value) 
 }
 
 static inline void park_post(park_word *word, uint32_t value) {
-  atomic_store(&word->value, value); /* sequentially consistent: ordered before the look at the sleepers */
+  atomic_store(&word->value, value); /* sequentially consistent: ordered before the check for sleepers */
   if (atomic_load(&word->sleepers) > 0) park_futex(&word->value, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 

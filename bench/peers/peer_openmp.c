@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * OpenMP tasks with depend clauses, made again in every replay, because OpenMP 5 records nothing; taskloop for the
+ * OpenMP tasks with depend clauses, created again in every replay, because OpenMP 5 records nothing; taskloop for the
  * grid. Built once with gcc (libgomp) and once with clang (libomp).
  *
- *   omp-<compiler>-task     one parallel region around the whole measurement; the host makes the tasks (launch) and
- *                           works along in taskwait (wait); one thread: the host alone
- *   omp-<compiler>-region   a parallel region opened and closed in every replay, all in the wait: what a library pays
- *                           that is called from ordinary code
+ *   omp-<compiler>-task     one parallel region around the whole measurement; the host creates the tasks (launch)
+ *                           and runs some of them in taskwait (wait); with one thread, it runs all
+ *   omp-<compiler>-region   a parallel region opened and closed in every replay, all in the wait: the cost for a
+ *                           library that ordinary code calls
  */
 #define _GNU_SOURCE
 #include <omp.h>
@@ -24,7 +24,7 @@ static const char *const names[VARIANTS] = {"omp-" COMPILER "-task", "omp-" COMP
 typedef struct openmp {
   const bench_graph *graph;
   int threads;
-  char *tokens; /* a depend clause names one byte a node */
+  char *tokens; /* a depend clause names one byte for each node */
 } openmp;
 
 static void make_task(const openmp *self, uint32_t i) {

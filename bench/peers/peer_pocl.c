@@ -3,8 +3,8 @@
  *
  *   pocl-inorder   every node enqueued on one in-order queue; clFlush is part of the launch, clFinish waits
  *   pocl-ooo       the same on an out-of-order queue, with the edges as lists of events
- *   pocl-recorded  a cl_khr_command_buffer recorded once on an in-order queue, launched by one call; not measured on
- * the graph of 10,000 nodes, where a replay takes a tenth of a second
+ *   pocl-recorded  a cl_khr_command_buffer recorded once on an in-order queue, launched by one call; not
+ *                  measured on the graph of 10,000 nodes, where a replay takes a tenth of a second
  */
 #define _GNU_SOURCE
 #define CL_TARGET_OPENCL_VERSION 300
@@ -33,7 +33,7 @@ static const char *const names[VARIANTS] = {"pocl-inorder", "pocl-ooo", "pocl-re
 enum { EMPTY, BUSY, CHECK, KERNELS };
 static const char *const kernel_names[KERNELS] = {"empty", "busy", "check"};
 
-/* Memory that the check kernel and the host share. */
+/* Memory that the check kernel shares with the host. */
 typedef struct shared_words {
   cl_mem memory;
   uint32_t *words;
@@ -46,7 +46,7 @@ typedef struct pocl {
   cl_device_id device;
   cl_command_queue queue;
   cl_kernel kernels[KERNELS];
-  cl_kernel *own_kernels; /* recorded: one a node, because PoCL reads arguments at the replay */
+  cl_kernel *own_kernels; /* recorded: one for each node, because PoCL reads arguments at the replay */
   cl_event *events;       /* out of order */
   shared_words order, ran_at, count;
   cl_command_buffer_khr buffer;
@@ -184,7 +184,7 @@ static void launch(void *argument) {
   CHECK_CALL(clFlush(self->queue));
 }
 
-/* Tells the harness what the check kernels saw. */
+/* Reports to the harness what the check kernels saw. */
 static void pass_check_on(pocl *self) {
   const bench_graph *graph = self->graph;
   bench_check_state *check = bench_check();
@@ -226,7 +226,7 @@ static void measure(int variant, int threads, int shape) {
   bench_child_end();
 }
 
-/* "3.1" of "OpenCL 3.0 PoCL 3.1+debian ...", asked for in a child: the run time does not outlive a fork. */
+/* "3.1" of "OpenCL 3.0 PoCL 3.1+debian ...", read in a child: the run time does not survive a fork. */
 static void ask_version(int out) {
   cl_platform_id platform;
   char said[256] = "";

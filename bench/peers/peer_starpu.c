@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * StarPU: tasks with explicit dependencies, made again in every replay. launch = create, declare dependencies, submit;
- * wait = starpu_task_wait_for_all. The threads are StarPU's own, the host only waits. The grid is not measured: StarPU
- * has no notion of blocks.
+ * StarPU: tasks with explicit dependencies, created again in every replay. launch = create, declare dependencies,
+ * submit; wait = starpu_task_wait_for_all. StarPU runs tasks on its own threads, and the host only waits. The grid is
+ * not measured, because StarPU has no blocks.
  */
 #define _GNU_SOURCE
 #include <starpu.h>
@@ -55,7 +55,7 @@ static void measure(int threads, int shape) {
   conf.ncpus = threads;
   conf.ncuda = 0;
   conf.nopencl = 0;
-  setenv("STARPU_WORKERS_NOBIND", "1", 0); /* the harness binds */
+  setenv("STARPU_WORKERS_NOBIND", "1", 0); /* the harness binds threads */
   if (starpu_init(&conf) != 0) {
     fprintf(stderr, "StarPU cannot be started\n");
     exit(EXIT_FAILURE);

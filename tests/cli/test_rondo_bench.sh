@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# rondo_bench: every row is there and makes sense: change (GX-5), patch (TR-6), tree (TR-1, TR-4, TR-6), whose hits
-# allocate nothing, and whose decisions can be read with RONDO_LOG=tree (TR-8), training (FW-4, FW-9), whose two ways give the
-# same losses, executor (SE-10), whose ways give the same numbers, and capture (SE-1, GX-11), at once and in turn.
+# rondo_bench: every row exists and is plausible. change (GX-5), patch (TR-6), tree (TR-1, TR-4, TR-6): hits allocate
+# nothing, and RONDO_LOG=tree shows the decisions (TR-8). training (FW-4, FW-9): both modes give the same losses.
+# executor (SE-10): all modes give the same numbers. capture (SE-1, GX-11): in parallel and one after the other.
 source "$(dirname "$0")/support.sh" "$1"
 
 succeeds --help

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * A driver for tests of the layers above: runs work at once on the calling thread, keeps a ledger of what it handed
- * out, and fails on request. Header only, because every test is one source. Define _GNU_SOURCE before the first
+ * A driver for tests of the layers above it. It runs work immediately on the calling thread, counts the objects that
+ * are alive, and fails on request. Header only, because every test is one source. Define _GNU_SOURCE before the first
  * include.
  *
- * Calls that may fail are counted; `fail_at` (1, 2, ...) makes that call fail, and with `fail_rest` all later ones too.
- * Giving memory back does not count, and fails while `fail_unmaps`.
- * While `stalled`, events recorded and launches made do not complete until somebody synchronises with them, so that
- * what depends on completion can be seen waiting for it. Memory is real: physical memory is a file that several
- * addresses can show.
+ * The driver counts the calls that may fail. `fail_at` (1, 2, ...) makes that call fail, and with `fail_rest` all later
+ * ones too. Calls that give memory back do not count; they fail while `fail_unmaps`.
+ * While `stalled`, recorded events and launches do not complete before a caller synchronizes with them, so that a test
+ * can see what waits for completion. Memory is real: physical memory is a file that can be mapped at several addresses.
  */
 #ifndef RONDO_TESTS_FAULT_FAKE_DRIVER_H
 #define RONDO_TESTS_FAULT_FAKE_DRIVER_H
@@ -48,7 +47,7 @@ typedef struct fake_executable {
   rondo_executable base;
   size_t node_count;
   rondo_node_kind *kinds;
-  uint64_t *marks; /* what a test wants to see of a node's parameters: a kernel's first argument word, a host's user */
+  uint64_t *marks; /* from a node's parameters, for tests: a kernel's first argument word, a host's user */
   bool *enabled;
   bool timed;
 } fake_executable;
@@ -60,7 +59,7 @@ typedef struct fake_physical {
 
 static inline fake_device *fake_of(rondo_device *device) { return (fake_device *)(void *)device; }
 
-/* OUT_OF_MEMORY when it is this call's turn to fail. */
+/* Counts the call. Returns OUT_OF_MEMORY when this call must fail. */
 static inline rondo_status fake_call(rondo_device *base, const char *what) {
   fake_device *device = fake_of(base);
   device->calls++;
@@ -246,7 +245,7 @@ static inline rondo_status fake_set_timing(rondo_executable *base, bool on) {
   return RONDO_OK;
 }
 
-/* Node i takes i + 1 microseconds. */
+/* Reports i + 1 microseconds for node i. */
 static inline void fake_times(const rondo_executable *base, uint64_t *out_ns) {
   const fake_executable *self = (const fake_executable *)base;
   for (size_t i = 0; i < self->node_count; i++) out_ns[i] = 1000 * (i + 1);
@@ -410,14 +409,14 @@ static inline rondo_device *fake_open(const rondo_allocator *allocator) {
   return &device->base;
 }
 
-/* What of the device is still there; 0 when it may be closed. */
+/* Returns the number of objects of the device that are alive; 0 when it may be closed. */
 static inline int fake_left(rondo_device *base) {
   const fake_device *device = fake_of(base);
   return device->queues + device->events + device->executables + device->physicals + device->reservations +
          device->mappings + device->host_blocks;
 }
 
-/* Closes it as rondo_device_close does. Returns what was left: counted objects, and what the driver still holds. */
+/* Closes the device as rondo_device_close does. Returns how many objects and other resources of the driver are left. */
 static inline int fake_close(rondo_device *base) {
   fake_of(base)->fail_at = 0;
   int left = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Failing each allocation of host memory that a piece of work on a CPU device makes: once, or from
- * there on. Nothing but OUT_OF_MEMORY comes out, and nothing is left.
+ * Runs a piece of work on a CPU device with each of its host allocations failing: only that one, or that one and all
+ * later ones. The work must return no error but OUT_OF_MEMORY and must leave nothing.
  */
 #ifndef RONDO_TESTS_FAULT_FAULT_ALLOCATIONS_H
 #define RONDO_TESTS_FAULT_FAULT_ALLOCATIONS_H
@@ -15,9 +15,9 @@ typedef struct fault_rig {
 
 typedef struct fault_work {
   void (*prepare)(void);                   /* while nothing fails; may be NULL */
-  rondo_status (*run)(fault_rig *rig);     /* asserts that what succeeds is right */
+  rondo_status (*run)(fault_rig *rig);     /* asserts that the result of a run that succeeds is right */
   void (*destroy)(void);                   /* what both have made so far */
-  bool (*is_expected)(rondo_status other); /* than OUT_OF_MEMORY; may be NULL */
+  bool (*is_expected)(rondo_status other); /* other than OUT_OF_MEMORY; may be NULL */
 } fault_work;
 
 static inline bool fault_is_expected(const fault_work *work, rondo_status status) {
@@ -25,7 +25,7 @@ static inline bool fault_is_expected(const fault_work *work, rondo_status status
   return work->is_expected != NULL && work->is_expected(status);
 }
 
-/* The work, with allocation `at` failing; false when it makes fewer than that. */
+/* Runs the work with allocation `at` failing. Returns false when the work makes fewer allocations. */
 static inline bool fault_at_allocation(const fault_work *work, size_t at, bool rest, size_t *inout_heard) {
   static fault_rig r;
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &r.allocator.table, .workers = 1};
@@ -49,7 +49,7 @@ static inline bool fault_at_allocation(const fault_work *work, size_t at, bool r
   return has_failed;
 }
 
-/* Each `step`-th one; more than half of the failures are heard of. */
+/* Fails each `step`-th allocation. More than half of the failures must be reported. */
 static inline void fault_allocations(const fault_work *work, bool rest, size_t step) {
   size_t heard = 0, count = 0;
   for (size_t at = 1; fault_at_allocation(work, at, rest, &heard); at += step * test_failure_step()) count++;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What tests share that fail calls of the fake CUDA driver: codes, the beginning, and that nothing is left.
+ * What the tests that fail calls of the fake CUDA driver share: the codes, the setup, and the assertion that nothing is
+ * left.
  */
 #ifndef RONDO_TESTS_FAULT_FAULT_CUDA_H
 #define RONDO_TESTS_FAULT_FAULT_CUDA_H
@@ -14,7 +15,7 @@ enum { REFUSED = 1, NO_MEMORY = 2, LAUNCH_FAILED = 719 };
 
 static const fake_cuda_control *fake; /* the driver under test */
 
-/* Loads the fake driver and lets Rondo load it: what fails while Rondo does is kept for good. */
+/* Loads the fake driver and makes Rondo load it: Rondo caches a failed load for the whole process. */
 static inline int fault_cuda_set_up(void **state) {
   rondo_device *device = NULL;
   (void)state;
@@ -26,16 +27,16 @@ static inline int fault_cuda_set_up(void **state) {
   return 0;
 }
 
-/* A test that lets calls of the driver fail. */
+/* A test in which calls of the driver fail. */
 #define FAULT_CUDA_TEST(name) TEST_REGISTER(name, void *none, fault_cuda_set_up, NULL, false)
 
-/* Calls that give memory back: what they fail at is left. */
+/* Calls that give memory back. When one fails, its object is left. */
 static inline bool fault_cuda_gives_back(const char *call) {
   return strcmp(call, "cuMemUnmap") == 0 || strcmp(call, "cuMemAddressFree") == 0 || strcmp(call, "cuMemRelease") == 0;
 }
 
-/* Nothing was misused, and no more than `most` objects of the driver's and no block of the allocator's are left. `what`
- * failed, the `at`-th of its kind. */
+/* Asserts that nothing was misused, that at most `most` objects of the driver are left, and no block of the allocator.
+ * `what` is the call that failed, for the `at`-th time. */
 static inline void fault_cuda_assert_clean(const test_allocator *allocator, size_t most, const char *what, size_t at) {
   char text[2048];
   fake->list_violations(text, sizeof text);

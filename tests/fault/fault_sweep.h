@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Failing each call of the driver, or each allocation, that a piece of work makes: once, or from there on. What the
- * work must do about it, its `run` asserts; here, that nothing but OUT_OF_MEMORY comes out and that enough failures do.
+ * Runs a piece of work with each of its driver calls, or each of its allocations, failing: only that one, or that one
+ * and all later ones. The work's `run` asserts how the work handles the failure. The sweep asserts that the work
+ * returns no error but OUT_OF_MEMORY, and that enough failures occur.
  */
 #ifndef RONDO_TESTS_FAULT_FAULT_SWEEP_H
 #define RONDO_TESTS_FAULT_FAULT_SWEEP_H
@@ -8,14 +9,14 @@
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
 
-/* What fails of the work, and how many calls of the driver and allocations it made. */
+/* Which call or allocation fails, and how many of each the work made. */
 typedef struct fault_point {
   size_t driver_at, allocation_at; /* 0: none */
   bool rest;                       /* all later ones too */
   size_t calls, allocations;       /* set by the run */
 } fault_point;
 
-/* Does the work once; returns its status. */
+/* Runs the work once, and returns its status. */
 typedef rondo_status (*fault_run)(fault_point *point);
 
 static inline void fault_sweep(fault_run run, bool of_driver, bool rest, size_t least_failures) {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the driver and every allocation may fail, once or from then on, while an arena is made, recordings in
- * it are planned, captured, backed, instantiated, updated and launched, and it is trimmed. What fails changes nothing
- * of what there is: memory that is backed stays, everything works afterwards, and in the end nothing is left.
+ * Lets every driver call and every allocation fail, once or from then on, while an arena is created and trimmed, and
+ * recordings in it are planned, captured, backed, instantiated, updated and launched. A failure changes nothing that
+ * exists: backed memory stays backed, everything works afterwards, and nothing is left at the end.
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
 
-#include "base/slab.h"
 #include "exec/capture/arena_capture.h"
 #include "fault/fault_fake.h"
 #include "memory/arena/arena_recording.h"
@@ -31,8 +30,8 @@ typedef struct rig {
   void *left[3]; /* by a body that runs */
 } rig;
 
-/* What the body allocates: scratch, an output, more scratch; the input, if there is one, is given up between. What is
- * not freed is left in `r`. */
+/* What the body allocates: scratch, an output, more scratch. An input is given up in between. What is not freed stays
+ * in `r`. */
 static rondo_status body(rig *r, void *input, bool recorded) {
   void **const left = r->left;
   RONDO_TRY(rondo_malloc_async(r->stream, 3 * PAGE, NULL, &left[0]));
@@ -47,7 +46,7 @@ static rondo_status body(rig *r, void *input, bool recorded) {
   return RONDO_OK;
 }
 
-/* Runs the body by itself. */
+/* Runs the body on its own. */
 static rondo_status warm_up(rig *r, int which) {
   RONDO_TRY(rondo_profile_begin(r->stream));
   const rondo_status status = body(r, which == 0 ? NULL : r, false);
@@ -99,7 +98,7 @@ static void forget(recording *self, bool with_notes) {
   if (with_notes) self->noted = NULL;
 }
 
-/* Both, as they are planned when they begin. */
+/* Both recordings, planned when they begin. */
 static rondo_status record_both(rig *r) {
   for (int i = 0; i < 2; i++) {
     RONDO_TRY(warm_up(r, i));
@@ -152,10 +151,9 @@ static rondo_status run(fault_point *point) {
   test_allocator_init(&r.allocator);
   r.device = fake_open(&r.allocator.table);
   assert_ok(rondo_stream_create(r.device, NULL, &r.stream));
-  fake_device *fake = fake_of(r.device);
-  fault_fake_begin(point, fake, &r.allocator);
+  fault_fake_begin(point, r.device, &r.allocator);
   const rondo_status status = work(&r);
-  fault_fake_end(point, fake, &r.allocator, status);
+  fault_fake_end(point, r.device, &r.allocator, status);
   undo(&r);
   assert_ok(work(&r));
   undo(&r);
@@ -171,8 +169,3 @@ UNIT_TEST(test_each_driver_call_fails_once) { fault_sweep(run, true, false, 8); 
 UNIT_TEST(test_the_driver_fails_from_some_call_on) { fault_sweep(run, true, true, 10); }
 UNIT_TEST(test_each_allocation_fails_once) { fault_sweep(run, false, false, 100); }
 UNIT_TEST(test_memory_ends_at_some_allocation) { fault_sweep(run, false, true, 100); }
-
-int main(void) {
-  rondo_slab_by_block = true; /* so that each allocation fails once */
-  return test_run_registered();
-}

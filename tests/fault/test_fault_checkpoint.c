@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Saving when the system does not go along, and when the process ends in the middle of it: what stands at the path is
- * always the old checkpoint or the new one, whole. The calls of the system that saving makes are taken at link time.
+ * Saves while system calls fail, and while the process dies during a save. The file at the path is always the old
+ * checkpoint or the new one, complete. The linker redirects the system calls of a save to this file.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
@@ -24,17 +24,17 @@
 
 enum { MOST_CALLS = 64, DIED = 42 };
 
-/* Counts calls from 1 on while a save is watched. */
+/* Counts calls, starting at 1, while a save is watched. */
 static struct {
   bool watches;
   size_t fail_at, die_at; /* 0: none */
-  int error;              /* that it fails with */
+  int error;              /* the error of the failing call */
   size_t most_bytes;      /* of one write; 0: any */
   size_t count;
-  char log[MOST_CALLS + 1]; /* a letter a call */
+  char log[MOST_CALLS + 1]; /* one letter for each call */
 } calls;
 
-/* Whether the call is to fail; the process may end here. */
+/* Returns whether the call fails. The process may end here. */
 static bool count_call(char letter) {
   if (!calls.watches) return false;
   if (calls.count < MOST_CALLS) calls.log[calls.count] = letter;
@@ -51,7 +51,7 @@ int __wrap_open(const char *path, int flags, mode_t mode) {
   return count_call(flags & O_DIRECTORY ? 'D' : 'O') ? -1 : __real_open(path, flags, mode);
 }
 
-/* What was written before the process ends is there. */
+/* Data written before the process ended is in the file. */
 ssize_t __real_write(int file, const void *bytes, size_t count);
 ssize_t __wrap_write(int file, const void *bytes, size_t count);
 ssize_t __wrap_write(int file, const void *bytes, size_t count) {
@@ -64,7 +64,7 @@ int __real_fsync(int file);
 int __wrap_fsync(int file);
 int __wrap_fsync(int file) { return count_call('s') ? -1 : __real_fsync(file); }
 
-/* A file is closed also when that is said to fail. */
+/* A file is closed even when the call is reported as failed. */
 int __real_close(int file);
 int __wrap_close(int file);
 int __wrap_close(int file) {
@@ -85,7 +85,7 @@ enum { OLD = 1, NEW = 2 };
 static char folder[] = "/tmp/rondo-fault-checkpoint-XXXXXX";
 static char path[sizeof folder + 16];
 
-/* A set that says in its metadata and in each of `count` numbers which one it is. */
+/* A set whose metadata and numbers (`count` of them) identify it. */
 static rondo_weights *make_set(uint32_t serial, size_t count) {
   rondo_weights *set = NULL;
   char text[16];
@@ -117,7 +117,7 @@ static rondo_status save(uint32_t serial, size_t count) {
   return status;
 }
 
-/* Files in the folder next to the checkpoint; takes them away. */
+/* Counts the files in the folder next to the checkpoint, and removes them. */
 static size_t remove_others(void) {
   DIR *opened = opendir(folder);
   size_t count = 0;
@@ -160,7 +160,7 @@ static int remove_folder(void **state) {
 
 /* Tests ------------------------------------------------------------------------------------------------------------ */
 
-/* Which one stands at the path; it is whole. */
+/* Returns which set is at the path, after asserting that it is complete. */
 static uint32_t read_serial(void) {
   rondo_weights *set = NULL;
   rondo_weight weight;
@@ -172,7 +172,7 @@ static uint32_t read_serial(void) {
   return serial;
 }
 
-/* The bytes are on the disk before the name is given, and the name after. */
+/* The data is on the disk before the rename, and the rename is on the disk afterwards. */
 CHECKPOINT_TEST(test_the_order_of_a_save) {
   assert_ok(save(NEW, 100));
   assert_string_equal(calls.log, "OwwwsDrscc");
@@ -192,14 +192,15 @@ CHECKPOINT_TEST(test_a_call_that_fails_leaves_the_old_one) {
     calls.fail_at = at;
     const rondo_status status = save(NEW, 100);
     calls.fail_at = 0;
-    if (at >= count - 1) { /* closing the folder and the file tells nothing that fsync has not told */
+    if (at >=
+        count - 1) { /* fsync has already reported every error that closing the folder and the file could report */
       assert_int_equal(status, RONDO_OK);
       continue;
     }
     assert_int_equal(status, RONDO_IO_ERROR);
     assert_int_equal(rondo_last_error()->driver_code, calls.error);
     assert_message(path);
-    assert_int_equal(read_serial(), at == count - 2 ? NEW : OLD); /* the new one has its name, for now */
+    assert_int_equal(read_serial(), at == count - 2 ? NEW : OLD); /* the new set has the name until the next crash */
     assert_int_equal(remove_others(), 0);
     assert_ok(save(OLD, 100));
   }
@@ -234,7 +235,7 @@ CHECKPOINT_TEST(test_a_process_that_ends_at_any_call_leaves_one_that_is_whole) {
   }
 }
 
-/* Dies at the call `at` of a save. */
+/* Dies at call `at` of a save. */
 static void die_in_save(size_t at) {
   const pid_t child = fork();
   assert_true(child >= 0);
@@ -258,7 +259,7 @@ CHECKPOINT_TEST(test_the_next_save_removes_what_a_process_that_ended_left) {
   }
 }
 
-/* Stops in the middle of a save, and goes on when there is something in the pipe. */
+/* Stops during a save, and continues when the pipe has data. */
 static void stop_in_save(const int went[2], const int go[2]) {
   char byte = 0;
   rondo_file_replacement file;
@@ -283,12 +284,12 @@ CHECKPOINT_TEST(test_a_save_leaves_the_temporary_file_of_another_alone) {
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == DIED);
   struct stat info;
   assert_int_equal(stat(path, &info), 0);
-  assert_int_equal(info.st_size, 3); /* the last one that finishes wins */
+  assert_int_equal(info.st_size, 3); /* the save that finishes last wins */
   assert_int_equal(remove_others(), 0);
   for (int i = 0; i < 2; i++) close(went[i]), close(go[i]);
 }
 
-/* Saves one after the other, larger than what one call takes, until it is killed. */
+/* Saves in a loop, each time more than one call can write, until the process is killed. */
 static void save_for_ever(void) {
   for (uint32_t serial = 1;; serial++) {
     if (save(serial, 300000) != RONDO_OK) _exit(1);
@@ -314,7 +315,7 @@ CHECKPOINT_TEST(test_a_process_that_is_killed_at_any_moment_leaves_one_that_is_w
   assert_true(kept > 0);
 }
 
-/* A limit on the size of files stands for a disk that is full in the middle of the data. */
+/* A limit on the size of files imitates a disk that becomes full in the middle of the data. */
 CHECKPOINT_TEST(test_a_full_disk_leaves_the_old_one) {
   const pid_t child = fork();
   assert_true(child >= 0);

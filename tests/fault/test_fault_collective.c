@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every allocation may fail, once or from then on, while ranks join a group, queue and capture collectives and leave.
- * An error comes out or the numbers are right; nothing is left, and no stream waits for what was not queued (TR-16).
+ * Lets every allocation fail, once or from then on, while ranks join a group, queue and capture collectives, and leave.
+ * Either an error is returned or the numbers are right. Nothing is left, and no stream waits for a collective that was
+ * not queued (TR-16).
  */
 #include <string.h>
 
@@ -52,12 +53,12 @@ static rondo_status do_all(work *w) {
   return RONDO_OK;
 }
 
-/* Taking down returns what is left of failures, which are told already. */
-static void take_down(work *w) {
+/* Teardown may return errors of failures that were already reported. */
+static void tear_down(work *w) {
   rondo_status status;
   for (int i = 0; i < RANKS; i++) {
     if (w->communicators[i] != NULL) {
-      status = rondo_communicator_abort(w->communicators[i]); /* nobody waits for whom nothing was queued any more */
+      status = rondo_communicator_abort(w->communicators[i]); /* no rank waits for a peer that queued nothing */
       assert_int_equal(status, RONDO_OK);
     }
   }
@@ -80,7 +81,7 @@ static rondo_status run(fault_point *point) {
   atomic_store(&w.allocator.fail_on, point->rest);
   const rondo_status status = do_all(&w);
   point->allocations = atomic_load(&w.allocator.calls);
-  take_down(&w);
+  tear_down(&w);
   assert_true(test_allocator_is_clean(&w.allocator));
   for (int i = 0; i < RANKS && status == RONDO_OK; i++) assert_int_equal(w.buffers[i][COUNT - 1], 6);
   return status;

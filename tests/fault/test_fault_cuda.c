@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver may fail, once or from then on, with an error of its own or with one that loses the
- * device, in a piece of work that takes every path of the device: kernels, copies, fills, host functions, events,
- * pools, graph memory, uploads, launches on several streams, changes of nodes and of whole graphs, timing, synchronous
- * launches. Each error comes out with the driver's code, or is that of a call which has nobody to tell; nothing is left
- * in the driver or in host memory, and nothing is misused.
+ * Lets every call of the CUDA driver fail, once or from then on, with its own error or with one that loses the device.
+ * The work takes every path of the device: kernels, copies, fills, host functions, events, pools, graph memory,
+ * uploads, launches on several streams, updates of nodes and of whole graphs, timing, synchronous launches. Each error
+ * has the driver's code unless the call cannot report it. Nothing is left in the driver or in host memory, and nothing
+ * is misused.
  */
 #include <stdatomic.h>
 
@@ -12,7 +12,7 @@
 
 enum { WORDS = 256, BYTES = WORDS * 4, SLICE = 100 };
 
-/* All that the work makes, so that it can be taken down from wherever it stopped. */
+/* Everything that the work creates, so that it can be destroyed in any state. */
 typedef struct work {
   test_allocator allocator;
   rondo_device *device;
@@ -135,11 +135,11 @@ static rondo_status do_all(work *w, bool synchronous) {
 
 /* Sweeping -------------------------------------------------------------------------------------------------------- */
 
-/* The first status that is none of `status` and OK. */
+/* The first of `status` that is not OK. */
 static rondo_status first_of(rondo_status status, rondo_status next) { return status != RONDO_OK ? status : next; }
 
-/* Waits before it frees; a failure of the device's comes out here at the latest. */
-static rondo_status take_down(work *w) {
+/* Waits before it frees. An asynchronous failure of the device is reported here at the latest. */
+static rondo_status tear_down(work *w) {
   rondo_status status = RONDO_OK;
   for (int i = 0; i < 2; i++)
     if (w->streams[i] != NULL) status = first_of(status, rondo_stream_synchronize(w->streams[i]));
@@ -158,8 +158,7 @@ static rondo_status take_down(work *w) {
   return first_of(status, rondo_device_close(w->device));
 }
 
-/* Calls that have nobody to tell: figures, names, giving back, asking whether something is over; and those whose
- * failure the device gets around. */
+/* Calls whose failure is not reported: queries, names, destruction; and calls whose failure the device works around. */
 static bool may_fail_unheard(const char *call) {
   static const char *const names[] = {
       "cuMemGetInfo",
@@ -169,7 +168,7 @@ static bool may_fail_unheard(const char *call) {
       "cuCtxSetCurrent",
       "cuEventQuery",
       "cuEventSynchronize",
-      "cuStreamGetCaptureInfo", /* of a stream that is not known to capture; else fault/fault_cuda_capture hears it */
+      "cuStreamGetCaptureInfo", /* of a stream that is not known to capture; test_fault_cuda_capture covers the other */
       "cuStreamDestroy",
       "cuEventDestroy",
       "cuGraphDestroy",
@@ -192,7 +191,7 @@ static bool may_fail_unheard(const char *call) {
   return false;
 }
 
-/* Where memory has run out the library gives back what it keeps, and tries again. */
+/* When memory runs out, the library gives back its cached memory and tries again. */
 static bool is_tried_again(const char *call, unsigned code) {
   return code == NO_MEMORY && strncmp(call, "cuMem", strlen("cuMem")) == 0;
 }
@@ -215,7 +214,7 @@ static void assert_nothing_left(const work *w, const failure *of, const char *ca
   if (lost > 0) fake->reset();
 }
 
-/* False when the work makes fewer calls than that. */
+/* Returns false when the work makes fewer calls. */
 static bool run(const failure *of) {
   static work w;
   memset(&w, 0, sizeof w);
@@ -224,7 +223,7 @@ static bool run(const failure *of) {
   fake->fail_call(NULL, of->at, of->code, of->onward);
   rondo_status status = do_all(&w, of->synchronous);
   int32_t code = rondo_last_error()->driver_code;
-  const rondo_status end = take_down(&w);
+  const rondo_status end = tear_down(&w);
   if (status == RONDO_OK) code = rondo_last_error()->driver_code;
   status = first_of(status, end);
   const char *call = fake->failed();

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver that capturing and importing makes may fail, and every allocation of host memory, while
- * a library's kernels, copies, fills, host functions, forks, children's graphs and memory are captured, instantiated
- * and run. The error comes out with the driver's code; nothing is left in the driver or in host memory, nothing is
- * misused, and the streams capture as ever afterwards. (GX-8)
+ * Lets every driver call of capturing and importing, and every host allocation, fail while the kernels, copies, fills,
+ * host functions, forks, child graphs and memory of a library are captured, instantiated and run. The error has the
+ * driver's code. Nothing is left in the driver or in host memory, nothing is misused, and the streams can capture
+ * afterwards (GX-8).
  */
 #include "fault/fault_cuda.h"
 #include "support/foreign_library.h"
 
-enum { UNKNOWN = 999, WORDS = 16, OWN_QUESTIONS = 7 }; /* REFUSED is how the driver ends a list of arguments */
+enum { UNKNOWN = 999, WORDS = 16, OWN_CALLS = 7 }; /* UNKNOWN: REFUSED ends a kernel's parameters */
 
-/* A library that is refused something tells its caller, who gives up. */
+/* A library whose call is refused reports that to its caller, which gives up. */
 #define TRY_FOREIGN(call) \
   if ((call) != 0) return FOREIGN_FAILED
 #define FOREIGN_FAILED RONDO_UNAVAILABLE
@@ -17,7 +17,7 @@ enum { UNKNOWN = 999, WORDS = 16, OWN_QUESTIONS = 7 }; /* REFUSED is how the dri
 static foreign_library *foreign;
 static size_t live_before;
 
-/* All that the work makes, so that it can be taken down from wherever it stopped. */
+/* Everything that the work creates, so that it can be destroyed in any state. */
 typedef struct work {
   test_allocator allocator;
   rondo_device *device;
@@ -124,7 +124,7 @@ static rondo_status do_all(work *w) {
 
 /* Sweeping -------------------------------------------------------------------------------------------------------- */
 
-/* What still captures is given up; the streams then capture and run as ever. */
+/* Ends captures that are still active; the streams then capture and run normally. */
 static void assert_usable(work *w) {
   rondo_graph *graph = NULL;
   rondo_capture_info info = test_capture_info(w->streams[0]);
@@ -138,7 +138,7 @@ static void assert_usable(work *w) {
   assert_ok(rondo_stream_synchronize(w->streams[1]));
 }
 
-static void take_down(work *w) {
+static void tear_down(work *w) {
   const bool is_open = w->words != NULL;
   if (is_open) assert_usable(w);
   for (int i = 0; i < 3; i++) rondo_exec_destroy(w->execs[i]);
@@ -151,14 +151,13 @@ static void take_down(work *w) {
   assert_ok(rondo_device_close(w->device));
 }
 
-/* A stream that no capture is known of is asked for one that a library made it join; and the code of a kernel of
- * Rondo's, the first three that there are, for its parameters. */
-static bool may_be_unheard(const char *name, size_t at) {
-  return strcmp(name, "cuStreamGetCaptureInfo") == 0 ||
-         (strcmp(name, "cuFuncGetParamInfo") == 0 && at <= OWN_QUESTIONS);
+/* Rondo works without the answer to these calls: whether a stream that does not capture has joined a capture, and the
+ * parameters of the first three kernels. */
+static bool may_be_silent(const char *name, size_t at) {
+  return strcmp(name, "cuStreamGetCaptureInfo") == 0 || (strcmp(name, "cuFuncGetParamInfo") == 0 && at <= OWN_CALLS);
 }
 
-/* The nth call of `name` is refused, or with NULL the nth allocation fails. False when there are fewer. */
+/* Refuses the nth call of `name`, or with NULL fails the nth allocation. Returns false when there are fewer. */
 static bool run(const char *name, size_t at) {
   static work w;
   const char *const what = name != NULL ? name : "allocation";
@@ -174,14 +173,14 @@ static bool run(const char *name, size_t at) {
   const bool failed = name != NULL ? fake->failed() != NULL : atomic_load(&w.allocator.calls) >= at;
   fake->forget();
   atomic_store(&w.allocator.fail_at, 0);
-  if (name != NULL && failed && status == RONDO_OK && !may_be_unheard(name, at))
-    fail_msg("%s %zu failed unheard", what, at);
-  const bool is_told = status == RONDO_OK || status == FOREIGN_FAILED || code == UNKNOWN ||
-                       (name == NULL && status == RONDO_OUT_OF_MEMORY);
-  if (!is_told)
-    fail_msg("%s %zu: heard was %s, code %d: %s", what, at, rondo_status_name(status), code,
+  if (name != NULL && failed && status == RONDO_OK && !may_be_silent(name, at))
+    fail_msg("%s %zu failed, and no error was returned", what, at);
+  const bool is_reported = status == RONDO_OK || status == FOREIGN_FAILED || code == UNKNOWN ||
+                           (name == NULL && status == RONDO_OUT_OF_MEMORY);
+  if (!is_reported)
+    fail_msg("%s %zu: the status is %s, code %d: %s", what, at, rondo_status_name(status), code,
              rondo_last_error()->message);
-  take_down(&w);
+  tear_down(&w);
   fault_cuda_assert_clean(&w.allocator, live_before, what, at);
   assert_int_equal(fake->live(FAKE_CUDA_ANY), live_before);
   return failed;

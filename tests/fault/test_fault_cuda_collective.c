@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver, by Rondo or by NCCL, and every allocation of host memory may fail while a rank joins a
- * group, queues and captures collectives, and leaves. Either an error comes out or the numbers are right; nothing is
- * left in the driver, in NCCL or in host memory, and nothing is misused (TR-16).
+ * Lets every call of the CUDA driver, by Rondo or by NCCL, and every host allocation fail while a rank joins a group,
+ * queues and captures collectives, and leaves. Either an error is returned or the numbers are right. Nothing is left in
+ * the driver, in NCCL or in host memory, and nothing is misused (TR-16).
  */
 #include "fake_cuda/fake_nccl.h"
 #include "fault/fault_cuda_sweep.h"
@@ -11,7 +11,7 @@ enum { WORDS = 100 };
 static const fake_nccl_control *nccl;
 static test_allocator allocator;
 
-/* A group of one: what waits for others is in the conformance suite. */
+/* A group of one rank; the conformance suite tests waiting for other ranks. */
 static struct {
   rondo_device *device;
   rondo_stream *stream;
@@ -49,8 +49,9 @@ static rondo_status run(const char *device) {
   return rondo_stream_synchronize(work.stream);
 }
 
-/* Errors here are told as well; all is gone all the same. The graph outlives the communicator. */
-static void take_down(void) {
+/* Errors of teardown were reported before. The objects are destroyed in any case. The graph outlives the communicator.
+ * */
+static void tear_down(void) {
   rondo_status status = rondo_communicator_destroy(work.communicator);
   rondo_exec_destroy(work.exec);
   status = rondo_graph_destroy(work.graph);
@@ -60,9 +61,7 @@ static void take_down(void) {
   (void)status;
 }
 
-static fault_work all;
-
-/* When nothing can be waited for any more, NCCL's work may still run while it is ended. */
+/* When waiting is no longer possible, NCCL's work may still run while it is destroyed. */
 static size_t count_running(const char *text) {
   static const char misuse[] = "fake_nccl_collective runs after its module was unloaded";
   size_t count = 0;
@@ -90,15 +89,14 @@ static void check(const fault_failure *of, rondo_status status) {
   for (int i = 0; i < WORDS && status == RONDO_OK; i++) assert_int_equal(work.result[i], 7);
 }
 
-static fault_work all = {.run = run, .take_down = take_down, .check = check, .least = 40, .memory = &allocator};
-
-static int load_libraries(void **state) {
-  *state = &all;
+static void open_library(void) {
   nccl = fake_nccl_get();
   assert_non_null(nccl);
-  fault_work_begin(&all);
-  take_down();
-  return 0;
 }
 
-int main(void) { return fault_work_main("fault_cuda_collective", load_libraries); }
+static fault_work tested = {.open_library = open_library,
+                            .run = run,
+                            .tear_down = tear_down,
+                            .check = check,
+                            .least = 40,
+                            .memory = &allocator};

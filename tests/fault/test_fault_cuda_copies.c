@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver, and every allocation of host memory, may fail while a function is made, recorded and
- * replayed whose inputs are copied by kernels in its graph, one of them back again (TR-6, TR-15). A call that succeeds
- * has the right result; nothing is left and nothing misused; where the device is not lost, the same tree then does all
- * of it.
+ * Lets every call of the CUDA driver, and every host allocation, fail while a function is created, recorded and
+ * replayed whose graph copies the inputs with kernels, one of them also back (TR-6, TR-15). A call that succeeds has
+ * the right result. Nothing is left and nothing is misused. If the device is not lost, the same tree can then do all of
+ * the work.
  */
 #include "fault/fault_cuda.h"
 #include "support/test_effort.h"
+#include "support/test_tree.h"
 
 enum { WORDS = 40, BYTES = WORDS * 4, CALLS = 5 };
 
@@ -53,7 +54,7 @@ static rondo_status look(const work *w, rondo_buffer *out, const uint32_t *writt
   uint32_t words[2][WORDS];
   rondo_status status = rondo_buffer_copy(out, w->stream, 0, words[0], BYTES);
   if (status == RONDO_OK) status = rondo_copy_async(w->stream, words[1], written, BYTES);
-  const rondo_status waited = rondo_stream_synchronize(w->stream); /* before the words go */
+  const rondo_status waited = rondo_stream_synchronize(w->stream); /* before the words are freed */
   TRY(status);
   TRY(waited);
   for (uint32_t i = 0; i < WORDS; i++) {
@@ -86,14 +87,13 @@ static rondo_status do_all(work *w) {
 }
 
 static void assert_copied_by_kernels(const work *w) {
-  rondo_tree_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_tree_get_info(w->tree, &info));
+  rondo_tree_info info = test_tree_info(w->tree);
   assert_true(info.replayed >= 2 && info.copied_inputs >= 4 && info.patched_inputs == 0);
   assert_true(fake->calls("cuGraphExecKernelNodeSetParams") >= 2);
 }
 
-/* On a lost device all of it says so. */
-static void take_down(work *w, bool is_lost) {
+/* On a lost device, every call reports that. */
+static void tear_down(work *w, bool is_lost) {
   rondo_status statuses[8] = {RONDO_OK};
   statuses[0] = rondo_tree_destroy(w->tree);
   for (int i = 0; i < 4; i++)
@@ -105,7 +105,7 @@ static void take_down(work *w, bool is_lost) {
     if (statuses[i] != RONDO_OK && !is_lost) fail_msg("taking down, step %d: %s", i, rondo_last_error()->message);
 }
 
-/* The `at`-th call of the driver fails, or with `code` 0 the `at`-th allocation. False when there are fewer. */
+/* Fails the `at`-th call of the driver, or with `code` 0 the `at`-th allocation. Returns false when there are fewer. */
 static bool run(size_t at, unsigned code) {
   static work w;
   const bool is_lost = code == LAUNCH_FAILED;
@@ -125,7 +125,7 @@ static bool run(size_t at, unsigned code) {
   if (status != RONDO_OK && !failed) fail_msg("nothing failed, but: %s", rondo_last_error()->message);
   if (!is_lost || !failed) assert_ok(do_all(&w));
   if (!failed) assert_copied_by_kernels(&w);
-  take_down(&w, is_lost);
+  tear_down(&w, is_lost);
   fault_cuda_assert_clean(&w.allocator, is_kept ? SIZE_MAX : 0, what, at);
   if (is_kept) fake->reset();
   return failed;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver, and every allocation of host memory, may fail while a program is divided between a
- * GPU and a CPU device, compiled, written, run and read, and another one that shares with it (SE-12). Either an error
- * comes out or the numbers are right; nothing is left in the driver or in host memory, and nothing is misused.
+ * Lets every call of the CUDA driver, and every host allocation, fail while a program is divided between a GPU and a
+ * CPU device, compiled, written, run and read, and another program shares with it (SE-12). Either an error is returned
+ * or the numbers are right. Nothing is left in the driver or in host memory, and nothing is misused.
  */
 #include "fault/fault_cuda_sweep.h"
 
 enum { ROWS = 4, WIDTH = 8, IDS = 6, CLASSES = 3, STEPS = 3, SCORES = ROWS * CLASSES };
 
 static test_allocator allocator;
-static float right[STEPS][SCORES]; /* without a failure */
+static float scores[STEPS][SCORES]; /* without a failure */
 
 static struct {
   rondo_device *devices[2];
@@ -60,36 +60,27 @@ static rondo_status run(const char *device) {
   return step(work.sharer, 2);
 }
 
-/* Errors here are told as well; the devices are gone all the same. */
-static void take_down(void) {
+/* Errors of teardown were reported before. The objects are destroyed in any case. */
+static void tear_down(void) {
   rondo_status status = rondo_divided_destroy(work.divided);
-  (void)status;
   status = rondo_divided_destroy(work.sharer);
-  (void)status;
   rondo_program_destroy(work.program);
-  for (int i = 0; i < 2; i++) {
-    status = rondo_device_close(work.devices[i]);
-    (void)status;
-  }
+  for (int i = 0; i < 2; i++) status = rondo_device_close(work.devices[i]);
+  (void)status;
 }
 
-static fault_work all;
+static void assert_whole(void) { memcpy(scores, work.scores, sizeof scores); }
 
+/* A GPU rounds a product differently. */
 static void check(const fault_failure *of, rondo_status status) {
-  fault_work_assert_clean(&all, of, NULL, 0);
-  for (int i = 0; status == RONDO_OK && i < STEPS; i++) /* a GPU's product has other roundings */
-    assert_near(work.scores[i], right[i], SCORES, 1e-5f);
+  fault_work_assert_clean(of);
+  for (int i = 0; status == RONDO_OK && i < STEPS; i++) assert_near(work.scores[i], scores[i], SCORES, 1e-5f);
 }
 
-static fault_work all = {
-    .run = run, .take_down = take_down, .check = check, .least = 100, .other = "cpu", .memory = &allocator};
-
-static int load_driver(void **state) {
-  *state = &all;
-  fault_work_begin(&all);
-  memcpy(right, work.scores, sizeof right);
-  take_down();
-  return 0;
-}
-
-int main(void) { return fault_work_main("fault_cuda_divided", load_driver); }
+static fault_work tested = {.run = run,
+                            .tear_down = tear_down,
+                            .assert_whole = assert_whole,
+                            .check = check,
+                            .least = 100,
+                            .other = "cpu",
+                            .memory = &allocator};

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver, by Rondo or by cuBLASLt, and every allocation of host memory may fail while an
- * executor is created and a program with it compiled, fed, run eagerly, read and destroyed (SE-10). Either an error
- * comes out or the numbers are right; nothing is left in the driver or in host memory, nothing is misused, and nothing
- * that was under way when an operator failed uses what is freed.
+ * Lets every call of the CUDA driver, by Rondo or by cuBLASLt, and every host allocation fail while an executor is
+ * created, and a program with it is compiled, fed, run eagerly, read and destroyed (SE-10). Either an error is returned
+ * or the numbers are right. Nothing is left in the driver or in host memory, nothing is misused, and operators that are
+ * still running when another one fails do not use freed memory.
  */
 #include "fake_cuda/fake_cublaslt.h"
 #include "fault/fault_cuda_sweep.h"
 
 enum { ROWS = 4, INNER = 80, COLUMNS = 5, BRANCHES = 3, RUNS = 2 };
 
-static const fake_cublaslt_control *products;
 static test_allocator allocator;
-static float right[RUNS];
 
 static struct {
   rondo_device *device;
@@ -21,7 +19,7 @@ static struct {
   float sums[RUNS];
 } work;
 
-/* Branches of a product, which is so deep that the library makes it, and what follows; joined by a sum. */
+/* Branches of a product that is deep enough for cuBLASLt, and of the operators after it; a sum joins them. */
 static rondo_status build(void) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "wide", .allocator = &allocator.table};
   static const char *const names[BRANCHES] = {"w0", "w1", "w2"};
@@ -64,34 +62,25 @@ static rondo_status run(const char *device) {
   return RONDO_OK;
 }
 
-/* Errors here are told as well; the objects are gone all the same. */
-static void take_down(void) {
+/* Errors of teardown were reported before. The objects are destroyed in any case. */
+static void tear_down(void) {
   rondo_status status = rondo_compiled_destroy(work.compiled);
-  (void)status;
   status = rondo_executor_destroy(work.executor);
-  (void)status;
   rondo_program_destroy(work.program);
   status = rondo_device_close(work.device);
   (void)status;
 }
 
-static fault_work all;
-
-static void check(const fault_failure *of, rondo_status status) {
-  fault_work_assert_clean(&all, of, "cuBLASLt", products->live());
-  if (status == RONDO_OK) assert_memory_equal(work.sums, right, sizeof right);
+static void open_library(void) {
+  assert_non_null(fake_cublaslt_get());
+  tested.live = fake_cublaslt_get()->live;
 }
 
-static fault_work all = {.run = run, .take_down = take_down, .check = check, .least = 100, .memory = &allocator};
-
-static int load_driver(void **state) {
-  *state = &all;
-  products = fake_cublaslt_get();
-  assert_non_null(products);
-  fault_work_begin(&all);
-  memcpy(right, work.sums, sizeof right);
-  take_down();
-  return 0;
-}
-
-int main(void) { return fault_work_main("fault_cuda_executor", load_driver); }
+static fault_work tested = {.open_library = open_library,
+                            .run = run,
+                            .tear_down = tear_down,
+                            .results = work.sums,
+                            .result_bytes = sizeof work.sums,
+                            .library = "cuBLASLt",
+                            .least = 100,
+                            .memory = &allocator};

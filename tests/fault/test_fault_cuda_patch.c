@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver that a launch with moved inputs makes may fail, once or from then on, and every
- * allocation that making a patch set takes. A launch that fails leaves all inputs where they were, in every node that
- * reads them, also when the driver does not take back what it took; a set that cannot be made leaves the one before.
+ * Lets every driver call of a launch with moved inputs fail, once or from then on, and every allocation of creating a
+ * patch set. A launch that fails leaves all inputs at their old addresses, in every node that reads them, also when the
+ * driver does not undo an update. If a set cannot be created, the previous one stays.
  */
 #include "fault/fault_cuda.h"
 
@@ -64,7 +64,7 @@ static void set_up(rig *r) {
   assert_ok(make_set(r, &r->set));
 }
 
-static void take_down(rig *r) {
+static void tear_down(rig *r) {
   rondo_patch_set_destroy(r->set);
   rondo_exec_destroy(r->exec);
   assert_ok(rondo_graph_destroy(r->graph));
@@ -83,7 +83,7 @@ static void take_down(rig *r) {
   assert_int_equal(fake->live(FAKE_CUDA_ANY), 0);
 }
 
-/* The last launch has read its inputs at place `at`. */
+/* The last launch read its inputs at location `at`. */
 static void assert_read_at(const rig *r, uint32_t at) {
   uint32_t out[OUTPUTS];
   assert_ok(rondo_copy_async(r->stream, out, r->out, sizeof out));
@@ -98,7 +98,7 @@ static rondo_status launch_at(const rig *r, uint32_t at) {
   return rondo_patch_set_launch(r->set, r->stream, addresses);
 }
 
-/* One launch with its nth call failing; false when it makes fewer. */
+/* Launches once with the nth call failing. Returns false when the launch makes fewer calls. */
 static bool fail_launch(uint64_t nth, unsigned code, bool onward, size_t *failures) {
   static rig r;
   set_up(&r);
@@ -119,7 +119,7 @@ static bool fail_launch(uint64_t nth, unsigned code, bool onward, size_t *failur
   assert_read_at(&r, 1);
   assert_ok(launch_at(&r, 0));
   assert_read_at(&r, 0);
-  take_down(&r);
+  tear_down(&r);
   return failed;
 }
 
@@ -127,7 +127,7 @@ static void sweep(unsigned code, bool onward, size_t least_failures) {
   size_t failures = 0;
   uint64_t nth = 1;
   while (fail_launch(nth, code, onward, &failures)) nth++;
-  assert_true(nth > READERS + 2); /* each reader is a call of its own */
+  assert_true(nth > READERS + 2); /* each reader needs a separate call */
   assert_true(failures >= least_failures);
 }
 
@@ -139,8 +139,8 @@ FAULT_CUDA_TEST(test_each_call_of_a_launch_runs_out_of_memory) { sweep(NO_MEMORY
 
 FAULT_CUDA_TEST(test_calls_of_a_launch_run_out_of_memory_from_some_on) { sweep(NO_MEMORY, true, READERS + 2); }
 
-/* A copy whose input is then in another kind of memory has the exec made again, which the launch after that may fail
- * on. */
+/* When the input of a copy moves to another kind of memory, the exec is instantiated again, which may fail in the next
+ * launch. */
 FAULT_CUDA_TEST(test_a_launch_of_an_exec_made_anew_is_refused) {
   static rig r;
   rondo_patch_set *set;
@@ -171,7 +171,7 @@ FAULT_CUDA_TEST(test_a_launch_of_an_exec_made_anew_is_refused) {
   rondo_exec_destroy(exec);
   assert_ok(rondo_graph_destroy(graph));
   assert_ok(rondo_host_free(r.device, on_host));
-  take_down(&r);
+  tear_down(&r);
 }
 
 FAULT_CUDA_TEST(test_each_allocation_of_a_set_fails) {
@@ -185,11 +185,11 @@ FAULT_CUDA_TEST(test_each_allocation_of_a_set_fails) {
     r.allocator.fail_at = 0;
     assert_true(status == RONDO_OK ? other != NULL : status == RONDO_OUT_OF_MEMORY && other == NULL);
     if (other != NULL) break;
-    assert_ok(launch_at(&r, 1)); /* the one before is the current one still */
+    assert_ok(launch_at(&r, 1)); /* the previous set is still the current one */
     assert_read_at(&r, 1);
     assert_ok(launch_at(&r, 0));
   }
   rondo_patch_set_destroy(other);
   assert_true(at > 6);
-  take_down(&r);
+  tear_down(&r);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver, by Rondo or by cuBLASLt, and every allocation of host memory may fail while a program
- * is compiled, recorded, fed, run, read and recompiled on a CUDA device, and another one that shares with it. Either an
- * error comes out or the numbers are right; nothing is left in the driver, in cuBLASLt or in host memory, and nothing
+ * Lets every call of the CUDA driver, by Rondo or by cuBLASLt, and every host allocation fail while a program is
+ * compiled, recorded, fed, run, read and recompiled on a CUDA device, and another program shares with it. Either an
+ * error is returned or the numbers are right. Nothing is left in the driver, in cuBLASLt or in host memory, and nothing
  * is misused.
  */
 #include "fake_cuda/fake_cublaslt.h"
@@ -9,9 +9,7 @@
 
 enum { ROWS = 4, INNER = 80, COLUMNS = 5 };
 
-static const fake_cublaslt_control *products;
 static test_allocator allocator;
-static float right[5]; /* losses without a failure */
 
 static struct {
   rondo_device *device;
@@ -20,7 +18,7 @@ static struct {
   float losses[5];
 } work;
 
-/* The product is so deep that the library makes it in parts, in a workspace. */
+/* The product is so deep that cuBLASLt computes it in parts, in a workspace. */
 static rondo_status build(void) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "small", .allocator = &allocator.table};
   rondo_value x, labels, weight, bias, rate, y;
@@ -32,7 +30,7 @@ static rondo_status build(void) {
   TRY(rondo_program_cell(work.program, "rate", 0.5f, &rate));
   TRY(rondo_op_matmul(work.program, x, weight, bias, &y));
   TRY(rondo_op_tanh(work.program, y, &y));
-  TRY(rondo_op_scale(work.program, y, 2, &y)); /* joined with the one before */
+  TRY(rondo_op_scale(work.program, y, 2, &y)); /* joined with the previous operator */
   TRY(rondo_op_cross_entropy(work.program, y, labels, &y));
   TRY(rondo_program_output(work.program, "loss", y));
   return rondo_program_adam(work.program, y, &(rondo_adam_options){RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate});
@@ -69,35 +67,28 @@ static rondo_status run(const char *device) {
   return step(work.compiled, 4);
 }
 
-/* Errors here are told as well; the device is gone all the same. */
-static void take_down(void) {
+/* Errors of teardown were reported before. The objects are destroyed in any case. */
+static void tear_down(void) {
   rondo_status status = rondo_compiled_destroy(work.compiled);
-  (void)status;
   status = rondo_compiled_destroy(work.sharer);
-  (void)status;
   rondo_program_destroy(work.program);
   status = rondo_device_close(work.device);
   (void)status;
 }
 
-static fault_work all;
-
-static void check(const fault_failure *of, rondo_status status) {
-  fault_work_assert_clean(&all, of, "cuBLASLt", products->live());
-  if (status == RONDO_OK) assert_memory_equal(work.losses, right, sizeof right);
+static void open_library(void) {
+  assert_non_null(fake_cublaslt_get());
+  tested.live = fake_cublaslt_get()->live;
 }
 
-static fault_work all = {.run = run, .take_down = take_down, .check = check, .least = 100, .memory = &allocator};
+static void assert_whole(void) { assert_true(fake_cublaslt_get()->workspaces() > 0); }
 
-static int load_driver(void **state) {
-  *state = &all;
-  products = fake_cublaslt_get();
-  assert_non_null(products);
-  fault_work_begin(&all);
-  memcpy(right, work.losses, sizeof right);
-  take_down();
-  assert_true(products->workspaces() > 0);
-  return 0;
-}
-
-int main(void) { return fault_work_main("fault_cuda_program", load_driver); }
+static fault_work tested = {.open_library = open_library,
+                            .run = run,
+                            .tear_down = tear_down,
+                            .assert_whole = assert_whole,
+                            .results = work.losses,
+                            .result_bytes = sizeof work.losses,
+                            .library = "cuBLASLt",
+                            .least = 100,
+                            .memory = &allocator};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver may fail, with an error of its own, for want of memory, or so that the device is lost,
- * while a recording captures, is made ready, replayed and reset. Nothing is left in the driver or in host memory and
- * nothing is misused; where the device is not lost, the same recording then does all of it (RC-1, RC-3, RC-5).
+ * Lets every call of the CUDA driver fail, with its own error, with out of memory, or with the loss of the device,
+ * while a recording captures, is instantiated, replayed and reset. Nothing is left in the driver or in host memory and
+ * nothing is misused. If the device is not lost, the same recording can then do all of the work (RC-1, RC-3, RC-5).
  */
 #include "fault/fault_cuda.h"
 #include "support/test_effort.h"
@@ -17,7 +17,7 @@ typedef struct work {
   void *words, *host, *page_locked;
 } work;
 
-static size_t heard; /* failures that came out as a status */
+static size_t heard; /* failures that were returned as a status */
 
 static void set_up(work *w) {
   memset(w, 0, sizeof *w);
@@ -29,7 +29,7 @@ static void set_up(work *w) {
   assert_ok(rondo_kernel_create(w->device, test_kernel_options(TEST_KERNEL_SET), &w->set));
   assert_ok(rondo_malloc(w->device, BYTES, NULL, &w->words));
   assert_ok(rondo_host_malloc(w->device, BYTES, &w->host));
-  assert_ok(rondo_host_malloc(w->other, BYTES, &w->page_locked)); /* which the driver has to be asked about */
+  assert_ok(rondo_host_malloc(w->other, BYTES, &w->page_locked)); /* for which Rondo must query the driver */
   assert_ok(rondo_recording_create(w->device, NULL, &w->recording));
 }
 
@@ -66,7 +66,7 @@ static void assert_usable(work *w) {
   assert_int_equal(word, 7);
 }
 
-static void take_down(work *w, bool lost) {
+static void tear_down(work *w, bool lost) {
   rondo_recording_reset(w->recording);
   assert_ok(rondo_recording_destroy(w->recording));
   rondo_status status = rondo_stream_destroy(w->stream);
@@ -85,7 +85,7 @@ static void assert_nothing_left(const work *w, size_t at, const char *call) {
   if (is_kept) fake->reset();
 }
 
-/* False when the work makes fewer calls than that. */
+/* Returns false when the work makes fewer calls. */
 static bool run(unsigned code, size_t at) {
   static work w;
   fake->forget();
@@ -99,7 +99,7 @@ static bool run(unsigned code, size_t at) {
     fake->fail_call(NULL, 0, 0, false);
     assert_usable(&w);
   }
-  take_down(&w, code == LAUNCH_FAILED);
+  tear_down(&w, code == LAUNCH_FAILED);
   if (call != NULL) assert_nothing_left(&w, at, call);
   return call != NULL;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver, and every allocation of host memory, may fail while a session serves a model on one
- * device (SE-5, SE-8): several requests at once, of which some have their inputs in host memory of the device and
- * others elsewhere, padded and not, by several graphs, eagerly, with a state written in between, and timed. Either
- * an error comes out or the answers are right; nothing is left in the driver or in host memory, and nothing is misused.
- * Each way to fail is tried at one point in five, and begins at another one.
+ * Lets every call of the CUDA driver, and every host allocation, fail while a session serves a model on one device
+ * (SE-5, SE-8). Several requests run at once, some with inputs in host memory of the device, some padded; by several
+ * graphs and eagerly, with a state written in between, and timed. Either an error is returned or the answers are right.
+ * Nothing is left in the driver or in host memory, and nothing is misused. Each kind of failure is tried at one point
+ * in five, each starting at a different point.
  */
 #include "fault/fault_cuda_sweep.h"
 #include "support/test_session.h"
@@ -24,7 +24,7 @@ static struct {
   bool wrong;
 } work;
 
-/* The first request has both inputs in host memory of the device, the second one, the third none. */
+/* The first request has both inputs in host memory of the device, the second request one, the third none. */
 static rondo_status move_inputs(size_t index) {
   test_request *r = &work.requests[index];
   const size_t bytes[] = {TEST_FEATURES * sizeof *r->x, sizeof *r->ids};
@@ -52,7 +52,7 @@ static rondo_status submit_all(const size_t *rows, rondo_run_mode mode) {
   return RONDO_OK;
 }
 
-/* All that were submitted, whatever failed. */
+/* Waits for all requests that were submitted, whatever failed. */
 static void await_all(rondo_status *kept) {
   for (size_t i = 0; i < work.submitted; i++) {
     const rondo_status status = rondo_ticket_wait(work.tickets[i], NULL);
@@ -62,7 +62,7 @@ static void await_all(rondo_status *kept) {
   work.submitted = 0;
 }
 
-/* They wait for the only stream, so that they run together. */
+/* The requests wait for the only stream, so that they run as one batch. */
 static rondo_status serve(const size_t *rows, rondo_run_mode mode) {
   rondo_stream *stream;
   TRY(rondo_session_acquire_stream(work.session, "scorer", 0, &stream));
@@ -112,8 +112,8 @@ static rondo_status run(const char *device) {
   return rondo_session_destroy_graphs(work.session, "scorer");
 }
 
-/* Errors here are told as well; all is gone all the same. */
-static void take_down(void) {
+/* Errors of teardown were reported before. The objects are destroyed in any case. */
+static void tear_down(void) {
   rondo_status status = rondo_session_destroy(work.session);
   for (size_t i = 0; i < TOGETHER * 2; i++)
     if (work.pinned[i / 2][i % 2] != NULL) status = rondo_host_free(work.device, work.pinned[i / 2][i % 2]);
@@ -122,23 +122,19 @@ static void take_down(void) {
   (void)status;
 }
 
-static fault_work all = {.run = run,
-                         .take_down = take_down,
-                         .is_wrong = &work.wrong,
-                         .least = 100,
-                         .stride = 5,
-                         .other = "cpu",
-                         .memory = &allocator};
-
-static int load_driver(void **state) {
-  *state = &all;
-  fault_work_begin(&all);
+/* Asserts that the run took all paths. */
+static void assert_whole(void) {
   const rondo_model_info info = test_model_info(work.session, "scorer");
-  assert_int_equal(info.batched, 3 + 3 + 2); /* all ways were gone */
-  assert_int_equal(info.split, 2);           /* 20 rows, and 1 that goes along */
+  assert_int_equal(info.batched, 3 + 3 + 2);
+  assert_int_equal(info.split, 2); /* the request of 20 rows, and the one of 1 row in the same batch */
   assert_int_equal(info.eager, TOGETHER);
-  take_down();
-  return 0;
 }
 
-int main(void) { return fault_work_main("fault_cuda_session", load_driver); }
+static fault_work tested = {.run = run,
+                            .tear_down = tear_down,
+                            .assert_whole = assert_whole,
+                            .is_wrong = &work.wrong,
+                            .least = 100,
+                            .stride = 5,
+                            .other = "cpu",
+                            .memory = &allocator};

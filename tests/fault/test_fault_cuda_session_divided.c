@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver, and every allocation of host memory, may fail while a model of a session is divided
- * between a GPU and a CPU device (SE-9): added, planned, run eagerly, recorded, replayed, divided again for other
- * rows, and destroyed. Either an error comes out or the answers are right; nothing is left in the driver or in host
- * memory, and nothing is misused. Each way to fail is tried at one point in seven, and begins at another one.
+ * Lets every call of the CUDA driver, and every host allocation, fail while a model of a session is divided between a
+ * GPU and a CPU device (SE-9): added, planned, run eagerly, recorded, replayed, divided again for other rows, and
+ * destroyed. Either an error is returned or the answers are right. Nothing is left in the driver or in host memory, and
+ * nothing is misused. Each kind of failure is tried at one point in seven, each starting at a different point.
  */
 #include "fault/fault_cuda_sweep.h"
 #include "support/test_session.h"
@@ -61,30 +61,18 @@ static rondo_status run(const char *device) {
   return serve_divided();
 }
 
-/* Errors here are told as well; the devices are gone all the same. */
-static void take_down(void) {
+/* Errors of teardown were reported before. The objects are destroyed in any case. */
+static void tear_down(void) {
   rondo_status status = rondo_session_destroy(work.session);
-  (void)status;
   rondo_weights_destroy(work.weights);
-  for (int i = 0; i < 2; i++) {
-    status = rondo_device_close(work.devices[i]);
-    (void)status;
-  }
+  for (int i = 0; i < 2; i++) status = rondo_device_close(work.devices[i]);
+  (void)status;
 }
 
-static fault_work all = {.run = run,
-                         .take_down = take_down,
-                         .is_wrong = &work.wrong,
-                         .least = 100,
-                         .stride = 7,
-                         .other = "cpu",
-                         .memory = &allocator};
-
-static int load_driver(void **state) {
-  *state = &all;
-  fault_work_begin(&all);
-  take_down();
-  return 0;
-}
-
-int main(void) { return fault_work_main("fault_cuda_session_divided", load_driver); }
+static fault_work tested = {.run = run,
+                            .tear_down = tear_down,
+                            .is_wrong = &work.wrong,
+                            .least = 100,
+                            .stride = 7,
+                            .other = "cpu",
+                            .memory = &allocator};

@@ -1,38 +1,37 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the CUDA driver may fail, with an error of its own, for want of memory, or so that the device is lost,
- * while functions of a tree are made, warmed up, recorded, replayed, cloned out, reset and destroyed (TR-15). Nothing
- * is left in the driver or in host memory and nothing is misused; where the device is not lost, the same tree then does
- * all of it. Memory that a stream does not take back is kept while its work may go on, and freed later.
+ * Lets every call of the CUDA driver fail, with its own error, with out of memory, or with the loss of the device,
+ * while functions of a tree are created, warmed up, recorded, replayed, cloned, reset and destroyed (TR-15). Nothing is
+ * left in the driver or in host memory and nothing is misused. If the device is not lost, the same tree can then do all
+ * of the work. Memory that a stream fails to free is kept while its work may still run, and freed later.
  */
 #include "fault/fault_cuda.h"
 #include "fault/tree_work.h"
 #include "support/test_effort.h"
 
-static size_t heard; /* failures that came out as a status */
+static size_t heard; /* failures that were returned as a status */
 
-/* The work without a failure takes every way of an input, and replays. */
+/* Without a failure, the work reads its inputs in every mode, and replays. */
 static void assert_whole(const tree_work *w) {
-  rondo_tree_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_tree_get_info(w->tree, &info));
+  rondo_tree_info info = test_tree_info(w->tree);
   assert_true(info.patched_inputs > 0 && info.copied_inputs > 0);
   assert_true(info.recorded > 0 && info.replayed > 0 && info.clones > 0);
 }
 
-static void take_down(tree_work *w, bool is_lost, size_t at) {
+static void tear_down(tree_work *w, bool is_lost, size_t at) {
   if (!is_lost)
     tree_work_close(w, at);
-  else if (tree_take_down(w) != RONDO_OK && rondo_last_error()->status != RONDO_DEVICE_LOST)
+  else if (tree_tear_down(w) != RONDO_OK && rondo_last_error()->status != RONDO_DEVICE_LOST)
     fail_msg("taking down, failure %zu: %s", at, rondo_last_error()->message);
 }
 
-/* What the driver refused to take back is left, or may be once every call is refused. */
+/* No more is left than the driver refused to take back; when every call is refused, that may be everything. */
 static void assert_nothing_left(const tree_work *w, const char *call, bool is_lost, bool all, size_t at) {
   const bool is_kept = call != NULL && !is_lost && (all || fault_cuda_gives_back(call));
   fault_cuda_assert_clean(&w->allocator, is_kept ? SIZE_MAX : 0, call == NULL ? "no call" : call, at);
   if (is_kept) fake->reset();
 }
 
-/* False when the work makes fewer calls of that name, or of any (NULL). */
+/* Returns false when the work makes fewer calls of that name, or of any name (NULL). */
 static bool run(const char *name, size_t at, unsigned code, bool onward) {
   static tree_work w;
   const bool is_lost = code == LAUNCH_FAILED;
@@ -48,7 +47,7 @@ static bool run(const char *name, size_t at, unsigned code, bool onward) {
     assert_whole(&w);
   else if (!is_lost)
     tree_assert_usable(&w);
-  take_down(&w, is_lost, at);
+  tear_down(&w, is_lost, at);
   assert_nothing_left(&w, call, is_lost, onward && name == NULL, at);
   return call != NULL;
 }
@@ -64,17 +63,17 @@ static void sweep(unsigned code, bool onward, size_t step, size_t least_heard) {
 
 FAULT_CUDA_TEST(test_tr15_each_call_is_refused) { sweep(REFUSED, false, test_failure_step(), 50); }
 
-/* Until the work has ended: what could not be unmapped then is not mapped again before it was. */
+/* Until the work has ended: memory that could not be unmapped is not mapped again before that. */
 FAULT_CUDA_TEST(test_tr15_each_call_and_all_after_it_are_refused) {
   sweep(REFUSED, true, 2 * test_failure_step(), 100);
 }
 
-/* Every second one: what is not memory fails as if refused. */
+/* Every second call fails as if it was refused, unless it allocates memory. */
 FAULT_CUDA_TEST(test_tr15_each_call_runs_out_of_memory) { sweep(NO_MEMORY, false, 2 * test_failure_step(), 40); }
 
 FAULT_CUDA_TEST(test_tr15_each_call_loses_the_device) { sweep(LAUNCH_FAILED, false, test_failure_step(), 500); }
 
-/* Without events nothing is freed in the order of a stream. */
+/* Without events, nothing is freed in stream order. */
 FAULT_CUDA_TEST(test_tr15_each_event_and_all_after_it_are_refused) {
   size_t at = 1;
   fake->reset();
@@ -86,7 +85,7 @@ FAULT_CUDA_TEST(test_tr15_each_event_and_all_after_it_are_refused) {
 
 static bool is_free_refused;
 
-/* Its output has to be freed. */
+/* The caller must free the output. */
 static rondo_status failing_body(rondo_call *call, void *user) {
   void *out;
   (void)user;
@@ -101,7 +100,7 @@ static uint32_t live_allocations(const tree_work *w) {
   return statistics.live_allocations;
 }
 
-/* Freed with the next call, or when the tree goes. */
+/* Freed in the next call, or when the tree is destroyed. */
 static void run_refused_free(bool has_next_call) {
   static tree_work w;
   const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "failing", .body = failing_body};

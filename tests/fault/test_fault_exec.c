@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the driver and every allocation may fail, once or from then on: over building, capture, instantiate,
- * upload, launch, update, and memory of all kinds. Each failure comes out as an error that says something (or was
- * rightly done without), what existed before goes on working, and nothing is left behind.
+ * Lets every driver call and every allocation fail, once or from then on, while graphs are built, captured,
+ * instantiated, uploaded, launched and updated, with memory of all kinds. Each failure returns an error with a message,
+ * unless the library rightly works around it. What existed before still works, and nothing is left.
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
 
-#include "base/slab.h"
 #include "fault/fault_fake.h"
 #include "graph/kernel.h"
 #include "support/rondo_test.h"
 
 enum { PAGE = 4096 };
 
-/* What the work is done with: made before anything fails, and used afterwards again. */
+/* What the work uses: created before the failures begin, and used again afterwards. */
 typedef struct rig {
   test_allocator allocator;
   rondo_device *device;
@@ -25,7 +24,7 @@ typedef struct rig {
   void *old_kept;
 } rig;
 
-/* What the work makes. */
+/* What the work creates. */
 typedef struct things {
   rondo_stream *side;
   rondo_event *event, *external;
@@ -145,8 +144,8 @@ static rondo_status do_all(const rig *r, things *t) {
   return do_memory(r, t);
 }
 
-/* Nothing fails any more. What the device still counts as allocated must be free-able. */
-static void take_down(const rig *r, things *t) {
+/* Nothing fails any more. Whatever the device still counts as allocated can be freed. */
+static void tear_down(const rig *r, things *t) {
   rondo_exec_destroy(t->exec);
   rondo_exec_destroy(t->captured_exec);
   assert_ok(rondo_graph_destroy(t->built));
@@ -180,7 +179,7 @@ static void set_up(rig *r) {
   *(uint32_t *)r->old_kept = 4711;
 }
 
-/* What was there before the failure: its memory as it was, and another round of its life. */
+/* What existed before the failure: its memory is unchanged, and another round of its life succeeds. */
 static void assert_old_works(const rig *r) {
   assert_int_equal(*(uint32_t *)r->old_kept, 4711);
   assert_ok(rondo_free_async(r->stream, r->old_kept));
@@ -201,18 +200,17 @@ static void close_rig(rig *r) {
   fault_fake_close(r->device, &r->allocator);
 }
 
-/* One run with a failure; returns its status. */
+/* Runs the work once with a failure, and returns its status. */
 static rondo_status run(fault_point *point) {
   rig r;
   things t = {0};
   set_up(&r);
-  fake_device *fake = fake_of(r.device);
-  fault_fake_begin(point, fake, &r.allocator);
+  fault_fake_begin(point, r.device, &r.allocator);
   const rondo_status status = do_all(&r, &t);
   if (status != RONDO_OK) assert_int_equal(rondo_last_error()->status, status);
-  fault_fake_end(point, fake, &r.allocator, status);
+  fault_fake_end(point, r.device, &r.allocator, status);
   assert_old_works(&r);
-  take_down(&r, &t);
+  tear_down(&r, &t);
   assert_old_works(&r);
   close_rig(&r);
   return status;
@@ -231,7 +229,7 @@ static void sweep(bool of_driver, bool rest) {
     if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY && status != RONDO_CAPTURE_REFUSED)
       fail_msg("failure at %zu came out as %s", at, rondo_status_name(status));
   }
-  /* Memory of the device is asked for twice, and a launch that cannot be recorded is waited for. */
+  /* The library asks the device for memory twice, and waits for a launch whose event cannot be recorded. */
   assert_true(failures > count * (rest ? 8 : 5) / 10);
 }
 
@@ -239,8 +237,3 @@ UNIT_TEST(test_each_driver_call_fails_once) { sweep(true, false); }
 UNIT_TEST(test_the_driver_fails_from_some_call_on) { sweep(true, true); }
 UNIT_TEST(test_each_allocation_fails_once) { sweep(false, false); }
 UNIT_TEST(test_memory_ends_at_some_allocation) { sweep(false, true); }
-
-int main(void) {
-  rondo_slab_by_block = true; /* so that each allocation fails once */
-  return test_run_registered();
-}

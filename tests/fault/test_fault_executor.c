@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Every allocation of host memory may fail while an executor is created and a program with it compiled, run and
- * destroyed (SE-10): the error is OUT_OF_MEMORY, nothing is left, and a run that succeeds is right.
+ * Lets every host allocation fail while an executor is created, and a program with it is compiled, run and destroyed
+ * (SE-10). The error is OUT_OF_MEMORY, nothing is left, and a run that succeeds is right.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every allocation of host memory may fail, once or from then on, while a device's costs are measured, work is metered,
- * a program is recorded where it pays, measured and explained (FW-7, FW-8), and a tree's function is recorded where it
- * pays. Each failure comes out as OUT_OF_MEMORY, or was rightly done without; nothing is left behind.
+ * Lets every host allocation fail, once or from then on, while a device's costs are measured, work is metered, a
+ * program is recorded where it pays, measured and explained (FW-7, FW-8), and a tree's function is recorded where it
+ * pays. Each failure returns OUT_OF_MEMORY, unless the library rightly works around it. Nothing is left.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
 
-/* With these all pays. */
+/* With these costs, every recording pays. */
 static const rondo_costs cheap = {RONDO_COSTS_INIT, .stream_kernel = 1e9};
 
 static struct {
@@ -82,7 +82,7 @@ static void set_up(void) {
   assert_ok(rondo_malloc(work.device, 256, "words", &work.memory));
 }
 
-static void take_down(void) {
+static void tear_down(void) {
   rondo_text_free(work.text);
   assert_ok(rondo_tree_destroy(work.tree));
   assert_ok(rondo_compiled_destroy(work.compiled));
@@ -93,7 +93,7 @@ static void take_down(void) {
   assert_true(test_allocator_is_clean(&work.allocator));
 }
 
-/* Whether the failure came. */
+/* Returns whether the failure occurred. */
 static bool run(rondo_status (*of)(void), size_t at, bool rest, size_t *inout_heard) {
   set_up();
   atomic_store(&work.allocator.calls, 0);
@@ -105,11 +105,11 @@ static bool run(rondo_status (*of)(void), size_t at, bool rest, size_t *inout_he
   if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY)
     fail_msg("allocation %zu: %s: %s", at, rondo_status_name(status), rondo_last_error()->message);
   *inout_heard += status != RONDO_OK;
-  take_down();
+  tear_down();
   return has_failed;
 }
 
-/* Measuring records lines of many kernels, whose nodes are alike: of such work not each allocation fails. */
+/* The measurement records chains of many similar kernels. Not each of these allocations is tried. */
 static void sweep(rondo_status (*of)(void), size_t sparsely, size_t least) {
   for (int rest = 0; rest < 2; rest++) {
     size_t heard = 0, step = test_failure_step();

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the driver and every allocation may fail, once or from then on, while graphs with memory are launched:
- * heaps that grow, chunks that are cut around memory that stays, moves between streams, frees elsewhere, memory
- * embedded and freed by itself, spaces that retire in flight, trimming. What fails changes nothing: memory that lives
- * keeps its bytes, everything can be launched afterwards, and in the end nothing is left (GM-12 to GM-15).
+ * Lets every driver call and every allocation fail, once or from then on, while graphs with memory are launched: heaps
+ * that grow, chunks that are cut around memory that stays, moves between streams, frees elsewhere, memory that is
+ * embedded and freed separately, spaces that retire in flight, trimming. A failure changes nothing: live memory keeps
+ * its bytes, everything can be launched afterwards, and nothing is left at the end (GM-12 to GM-15).
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
 
-#include "base/slab.h"
 #include "fault/fault_fake.h"
 #include "support/rondo_test.h"
 
@@ -15,7 +14,7 @@
 
 enum { STREAMS = 3, SMALL = 0, LARGE, HOLED, RELATIVE, NESTED, LOOPING, PARTS };
 
-/* A graph's exec, the bytes that it frees itself, and those it leaves. */
+/* An exec of a graph, the bytes that it frees itself, and the bytes that it leaves allocated. */
 typedef struct part {
   rondo_exec *exec;
   char *scratch, *kept; /* kept: NULL when it frees all */
@@ -40,7 +39,7 @@ static char *add_alloc(rondo_graph *graph, rondo_node *node, size_t bytes) {
   return address;
 }
 
-/* scratch, kept, more scratch, child, each when there is one; then the scratch is freed. */
+/* scratch, kept, more scratch, child, each if there is one; then the scratch is freed. */
 static rondo_graph *build(rig *r, part *self, size_t kept_bytes, size_t more, rondo_graph *child) {
   rondo_graph *graph = NULL;
   rondo_node node = {0};
@@ -61,7 +60,7 @@ static void make_exec(part *self, rondo_graph *graph, bool auto_free) {
   assert_ok(rondo_graph_destroy(graph));
 }
 
-/* Two execs of one graph, of which the second frees what the first one leaves. */
+/* Two execs of one graph; the second frees what the first leaves allocated. */
 static void make_relatives(part *holed, part *relative, rondo_graph *graph) {
   rondo_node nodes[8];
   size_t count = sizeof nodes / sizeof *nodes;
@@ -93,7 +92,7 @@ static void assert_marks(const rig *r) {
     if (r->parts[i].live) assert_int_equal(*(unsigned char *)r->parts[i].kept, r->parts[i].mark);
 }
 
-/* As the graph's kernels would: writes all of what the launch may use. */
+/* Writes all of the memory that the launch may use, as the graph's kernels would. */
 static rondo_status launch(rig *r, int which, int stream) {
   part *self = &r->parts[which];
   RONDO_TRY(rondo_exec_launch(self->exec, r->streams[stream]));
@@ -115,7 +114,7 @@ static rondo_status give(rig *r, int which, int stream) {
   return RONDO_OK;
 }
 
-/* Graph and exec go while their launch is in flight. */
+/* Graph and exec are destroyed while their launch is in flight. */
 static rondo_status launch_and_forget(rig *r, int stream) {
   rondo_graph *graph = NULL;
   rondo_exec *exec = NULL;
@@ -131,7 +130,7 @@ static rondo_status launch_and_forget(rig *r, int stream) {
   return status;
 }
 
-/* Launches that do not complete until somebody waits for them. */
+/* Launches that do not complete before a caller waits for them. */
 static rondo_status do_stalled(rig *r) {
   RONDO_TRY(launch(r, LOOPING, 1));
   RONDO_TRY(launch_and_forget(r, 1));
@@ -180,8 +179,8 @@ static size_t physical(const rig *r) {
   return (size_t)now.graph_reserved;
 }
 
-/* Nothing fails any more: what lives is whole, all of the work is done again, and nothing is left. */
-static void take_down(rig *r) {
+/* Nothing fails any more: live memory is unchanged, all of the work is done again, and nothing is left. */
+static void tear_down(rig *r) {
   assert_marks(r);
   (void)physical(r);
   assert_ok(do_all(r));
@@ -194,26 +193,25 @@ static void take_down(rig *r) {
   fault_fake_close(r->device, &r->allocator);
 }
 
-/* One run with a failure; returns its status. */
+/* Runs the work once with a failure, and returns its status. */
 static rondo_status run(fault_point *point) {
   rig r;
   set_up(&r);
-  fake_device *fake = fake_of(r.device);
-  fault_fake_begin(point, fake, &r.allocator);
+  fault_fake_begin(point, r.device, &r.allocator);
   const rondo_status status = do_all(&r);
-  fault_fake_end(point, fake, &r.allocator, status);
-  take_down(&r);
+  fault_fake_end(point, r.device, &r.allocator, status);
+  tear_down(&r);
   return status;
 }
 
-/* Physical memory is asked for again when idle memory was given back, and so are mappings, by a launch that has trimmed
- * its heap; a launch that cannot be recorded is waited for. So many a failure is made good. */
+/* A launch gives back idle memory and then asks for physical memory again; it trims its heap and then maps again; and
+ * the library waits for a launch whose event cannot be recorded. So the library recovers from many failures. */
 UNIT_TEST(test_gm12_each_driver_call_fails_once) { fault_sweep(run, true, false, 30); }
 UNIT_TEST(test_gm12_the_driver_fails_from_some_call_on) { fault_sweep(run, true, true, 70); }
 UNIT_TEST(test_gm12_each_allocation_fails_once) { fault_sweep(run, false, false, 50); }
 UNIT_TEST(test_gm12_memory_ends_at_some_allocation) { fault_sweep(run, false, true, 50); }
 
-/* What stays mapped is in nobody's way later. */
+/* Memory that stays mapped does not block later launches. */
 UNIT_TEST(test_gm13_unmapping_fails_for_a_while) {
   rig r;
   set_up(&r);
@@ -224,10 +222,5 @@ UNIT_TEST(test_gm13_unmapping_fails_for_a_while) {
   assert_fails(rondo_graph_memory_trim(r.device), RONDO_OUT_OF_MEMORY);
   rondo_status_ignore(do_all(&r), "it ends where it needs to unmap");
   fake_of(r.device)->fail_unmaps = false;
-  take_down(&r);
-}
-
-int main(void) {
-  rondo_slab_by_block = true; /* so that each allocation fails once */
-  return test_run_registered();
+  tear_down(&r);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Every call of oneDNN and every allocation may fail while a convolution and its gradients are compiled, recorded and
- * run on a CPU. What the library has no memory for while it is made ready comes out as OUT_OF_MEMORY, what it has no
- * way for is made by own kernels, as is a part that it cannot make when it runs: the numbers are right in each case,
- * and nothing is left, in the library or in host memory. Without oneDNN 2 there is nothing to test.
+ * Lets every call of oneDNN and every allocation fail while a convolution and its gradients are compiled, recorded and
+ * run on a CPU. If oneDNN runs out of memory during compilation, the error is OUT_OF_MEMORY. If it does not support an
+ * operator, or fails to create a part of it at run time, Rondo's own kernels compute it. The numbers are right in each
+ * case, and nothing is left in the library or in host memory. Without oneDNN 2 there is nothing to test.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -38,7 +38,7 @@ static bool is_refused(void) {
   return at > 0 && (call == at || (call > at && atomic_load(&fail_on)));
 }
 
-/* The code of a call that makes something, or does not. */
+/* The code of a call that creates something, or fails to. */
 #define MAKE(call)                                   \
   int code = atomic_load(&failure);                  \
   if (!is_refused()) code = (call);                  \
@@ -144,7 +144,7 @@ static rondo_status run_all(bool own_kernels, results of[2]) {
   return run_once(true, &of[1]);
 }
 
-static void take_down(void) {
+static void tear_down(void) {
   rondo_status status = rondo_compiled_destroy(work.compiled);
   (void)status; /* told before */
   rondo_program_destroy(work.program);
@@ -155,7 +155,7 @@ static void take_down(void) {
   work.device = NULL;
 }
 
-/* What is summed is about as large as the largest sum, and elements that are small are so by cancellation. */
+/* The terms of a sum are about as large as the largest sum; small results are small by cancellation. */
 static void assert_close(const float *a, const float *b, size_t count) {
   double largest = 0;
   for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs((double)b[i]));
@@ -180,7 +180,7 @@ static rondo_status try_all(fault_point *point) {
   atomic_store(&fail_on, point->rest);
   const rondo_status status = run_all(false, of);
   atomic_store(&fail_at, 0);
-  take_down();
+  tear_down();
   if (status == RONDO_OK) assert_right(&of[0]);
   if (status == RONDO_OK) assert_right(&of[1]);
   if (status == RONDO_OK && point->driver_at == 0) assert_memory_equal(&of[0], &of[1], sizeof of[0]);
@@ -199,7 +199,7 @@ UNIT_TEST(test_memory_of_the_library_runs_out) {
   fault_sweep(try_all, true, true, 30);
 }
 
-/* 3: unimplemented. No error comes of it. */
+/* 3: unimplemented, which causes no error. */
 UNIT_TEST(test_what_has_no_way_is_made_by_own_kernels) {
   fault_point none = {0};
   atomic_store(&failure, 3);
@@ -221,7 +221,7 @@ static int find_what_is_right(void **state) {
   (void)state;
   test_allocator_init(&work.allocator);
   assert_ok(run_all(true, of));
-  take_down();
+  tear_down();
   right = of[0];
   watch_library();
   return 0;

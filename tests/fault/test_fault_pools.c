@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the driver and every allocation may fail, once or from then on, over the ways of stream-ordered pools:
- * making and destroying them, reuse of all kinds, growing, waiting, giving memory back. A failed allocation gives
- * nothing, a failed free leaves its memory allocated, and in the end nothing is left.
+ * Lets every driver call and every allocation fail, once or from then on, in stream-ordered pools: creation and
+ * destruction, reuse of all kinds, growth, waits, trimming. A failed allocation returns no memory, a failed free leaves
+ * its memory allocated, and nothing is left at the end.
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
 
-#include "base/slab.h"
 #include "fault/fault_fake.h"
 #include "support/rondo_test.h"
 
@@ -29,7 +28,7 @@ static rondo_status take(rig *r, int at, int stream, size_t bytes) {
   return status;
 }
 
-/* In the order of a stream, or (-1) at once. */
+/* In stream order, or (-1) immediately. */
 static rondo_status give(rig *r, int at, int stream) {
   void *address = r->live[at];
   RONDO_TRY(stream < 0 ? rondo_free(r->device, address) : rondo_free_async(r->streams[stream], address));
@@ -42,12 +41,12 @@ static rondo_status order(rig *r) {
   return rondo_stream_wait_event(r->streams[1], r->event);
 }
 
-/* Frees that are not done while the driver is stalled: reuse on the same stream, joined, after an event, unordered. */
+/* Frees that are pending while the driver is stalled: reuse on the same stream, joined, after an event, unordered. */
 static rondo_status reuse(rig *r) {
   for (int i = 0; i < 4; i++) RONDO_TRY(take(r, i, 0, MIB / 2));
   for (int i = 0; i < 4; i++) RONDO_TRY(give(r, i, 0));
   RONDO_TRY(take(r, 0, 0, 2 * MIB));
-  RONDO_TRY(give(r, 0, 1)); /* which comes after the frees before */
+  RONDO_TRY(give(r, 0, 1)); /* which follows the frees before it */
   RONDO_TRY(take(r, 1, 0, 3 * MIB));
   RONDO_TRY(give(r, 1, 0));
   RONDO_TRY(order(r));
@@ -56,7 +55,7 @@ static rondo_status reuse(rig *r) {
   return take(r, 3, 1, 300);
 }
 
-/* The same while it is noted for a profile, which is given or not; noting makes no call fail. */
+/* The same while a profile notes it, written or not; noting lets no call fail. */
 static rondo_status profile(rig *r) {
   static const rondo_plan_options planning = {RONDO_PLAN_OPTIONS_INIT, .fast_only = true};
   rondo_profile *made = NULL;
@@ -102,8 +101,8 @@ static void set_up(rig *r) {
   assert_ok(rondo_event_create(r->device, NULL, &r->event));
 }
 
-/* Nothing fails any more: what lives is whole and can be freed, and all goes on. */
-static void take_down(rig *r) {
+/* Nothing fails any more: live memory is unchanged and can be freed, and everything works. */
+static void tear_down(rig *r) {
   for (int i = 0; i < LIVE; i++) {
     const char *bytes = r->live[i];
     if (bytes != NULL) assert_int_equal(bytes[0], i);
@@ -122,25 +121,24 @@ static void take_down(rig *r) {
   fault_fake_close(r->device, &r->allocator);
 }
 
-/* One run with a failure; returns its status. */
+/* Runs the work once with a failure, and returns its status. */
 static rondo_status run(fault_point *point) {
   rig r;
   set_up(&r);
-  fake_device *fake = fake_of(r.device);
-  fault_fake_begin(point, fake, &r.allocator);
+  fault_fake_begin(point, r.device, &r.allocator);
   const rondo_status status = do_all(&r);
-  fault_fake_end(point, fake, &r.allocator, status);
-  take_down(&r);
+  fault_fake_end(point, r.device, &r.allocator, status);
+  tear_down(&r);
   return status;
 }
 
-/* Blocks that cannot be cut, joined or remembered in a clock are done without. */
+/* The pool works without blocks that it cannot cut, join or add to a clock. */
 UNIT_TEST(test_gm19_each_driver_call_fails_once) { fault_sweep(run, true, false, 15); }
 UNIT_TEST(test_gm19_the_driver_fails_from_some_call_on) { fault_sweep(run, true, true, 25); }
 UNIT_TEST(test_gm19_each_allocation_fails_once) { fault_sweep(run, false, false, 10); }
 UNIT_TEST(test_gm19_memory_ends_at_some_allocation) { fault_sweep(run, false, true, 20); }
 
-/* The wait that an unordered reuse needs fails: the block is as it was. */
+/* The wait that an unordered reuse needs fails: the block is unchanged. */
 UNIT_TEST(test_gm19_a_wait_that_fails) {
   rig r;
   set_up(&r);
@@ -160,10 +158,5 @@ UNIT_TEST(test_gm19_a_wait_that_fails) {
   now = test_pool_statistics(r.pool);
   assert_int_equal(now.same_stream, 1);
   assert_int_equal(now.chunks, 1);
-  take_down(&r);
-}
-
-int main(void) {
-  rondo_slab_by_block = true; /* so that each allocation fails once */
-  return test_run_registered();
+  tear_down(&r);
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the driver and every allocation may fail, once or from then on, while a recording is made, captures,
- * is replayed, reset and made again: it is then empty or ready and nothing in between, a reset gives all back, and
- * afterwards the same recording does all of it (RC-1, RC-3).
+ * Lets every driver call and every allocation fail, once or from then on, while a recording is created, captures, is
+ * replayed, reset and created again. It is then either empty or ready, a reset frees everything, and afterwards the
+ * same recording can do all of the work (RC-1, RC-3).
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
 
-#include "base/slab.h"
 #include "fault/fault_fake.h"
 #include "support/rondo_test.h"
 
@@ -20,7 +19,7 @@ typedef struct rig {
   void *weights, *host;
 } rig;
 
-/* scratch = host; kept = scratch; weights = kept, with scratch memory that comes twice. */
+/* scratch = host; kept = scratch; weights = kept, with scratch memory that is allocated twice. */
 static rondo_status record(rig *r, rondo_recording *recording) {
   rondo_stream *stream = r->streams[0];
   void *scratch = NULL, *kept = NULL, *more = NULL;
@@ -37,7 +36,7 @@ static rondo_status record(rig *r, rondo_recording *recording) {
   return rondo_recording_capture_end(recording, stream);
 }
 
-/* As graph_reserved, which takes what was retired in. */
+/* As graph_reserved, which uses the memory of retired recordings. */
 static size_t physical(const rig *r) {
   rondo_memory_statistics now = {.struct_size = sizeof now};
   assert_ok(rondo_memory_get_statistics(r->device, &now));
@@ -77,7 +76,7 @@ static rondo_status set_up(rig *r) {
   return rondo_host_malloc(r->device, PAGE, &r->host);
 }
 
-/* Whatever failed: a recording that does not capture is empty, or ready to be replayed. */
+/* Whatever failed: a recording that does not capture is empty or can be replayed. */
 static void assert_whole(rig *r, rondo_recording *recording) {
   rondo_recording_info info = test_recording_info(recording);
   if (info.state == RONDO_RECORDING_READY) assert_ok(rondo_recording_replay(recording, r->streams[0]));
@@ -88,11 +87,10 @@ static void assert_whole(rig *r, rondo_recording *recording) {
 }
 
 static void drop_capture(rondo_recording *recording) {
-  rondo_recording_info info = test_recording_info(recording);
-  if (info.state == RONDO_RECORDING_CAPTURING) rondo_recording_reset(recording);
+  if (test_recording_info(recording).state == RONDO_RECORDING_CAPTURING) rondo_recording_reset(recording);
 }
 
-static void take_down(rig *r) {
+static void tear_down(rig *r) {
   for (int i = 0; i < 2; i++) drop_capture(r->recordings[i]);
   for (int i = 0; i < 2; i++) assert_whole(r, r->recordings[i]);
   assert_int_equal(physical(r), 0);
@@ -105,16 +103,15 @@ static void take_down(rig *r) {
   fault_fake_close(r->device, &r->allocator);
 }
 
-/* One run with a failure; returns its status. */
+/* Runs the work once with a failure, and returns its status. */
 static rondo_status run(fault_point *point) {
   rig r;
   assert_ok(set_up(&r));
-  fake_device *fake = fake_of(r.device);
-  fault_fake_begin(point, fake, &r.allocator);
+  fault_fake_begin(point, r.device, &r.allocator);
   const rondo_status status = do_all(&r);
-  fault_fake_end(point, fake, &r.allocator, status);
-  fake->stalled = false;
-  take_down(&r);
+  fault_fake_end(point, r.device, &r.allocator, status);
+  fake_of(r.device)->stalled = false;
+  tear_down(&r);
   return status;
 }
 
@@ -122,8 +119,3 @@ UNIT_TEST(test_rc1_each_driver_call_fails_once) { fault_sweep(run, true, false, 
 UNIT_TEST(test_rc1_the_driver_fails_from_some_call_on) { fault_sweep(run, true, true, 20); }
 UNIT_TEST(test_rc1_each_allocation_fails_once) { fault_sweep(run, false, false, 50); }
 UNIT_TEST(test_rc1_memory_ends_at_some_allocation) { fault_sweep(run, false, true, 50); }
-
-int main(void) {
-  rondo_slab_by_block = true; /* so that each allocation fails once */
-  return test_run_registered();
-}

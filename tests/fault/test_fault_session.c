@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Every allocation of host memory may fail while a session is made, a program or function is added, planned, recorded,
- * served, drained and destroyed: the error is OUT_OF_MEMORY, nothing is left, and requests that are answered are right.
+ * Lets every host allocation fail while a session is created, a program or function is added, planned, recorded,
+ * served, drained and destroyed. The error is OUT_OF_MEMORY, nothing is left, and requests that are answered are right.
  */
 #include <string.h>
 
@@ -89,7 +89,7 @@ static rondo_status do_all(fault_rig *rig) {
   return serve_function();
 }
 
-/* A tree says that as its reason not to record. */
+/* A tree returns that as its reason not to record. */
 static bool is_tree_without_memory(rondo_status status) {
   return status == RONDO_UNSUPPORTED && strstr(rondo_last_error()->message, "MEMORY_LIMIT") != NULL;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Every allocation of host memory may fail while a path is warmed up, planned from that and recorded, and while it is
- * planned again and recorded with its plan (TR-3, TR-15): the error is OUT_OF_MEMORY or the call does without, what is
- * computed is right, and the same tree goes on.
+ * Lets every host allocation fail while a path is warmed up, planned from that and recorded, and while it is planned
+ * again and recorded with its plan (TR-3, TR-15). Each call returns OUT_OF_MEMORY or works without the allocation,
+ * results are right, and the tree remains usable.
  */
 #include "fault/tree_work.h"
-#include "support/test_effort.h"
 
 enum { LINKS = 8, ROUNDS = 3 };
 
-/* How many times TREE_BYTES each output takes: so that one after the other they do not fit where they were. */
+/* The size of each output in units of TREE_BYTES, so that successive outputs do not fit where the previous ones were.
+ * */
 static const size_t sizes[LINKS] = {1, 5, 2, 7, 3, 4, 8, 2};
 
 typedef struct link_work {
@@ -35,7 +35,7 @@ static void release_all(void) {
   }
 }
 
-/* Outputs die in the order of their making; the last one has x * 3^LINKS + (3^LINKS - 1) / 2. */
+/* Outputs die in the order in which they are created; the last one has x * 3^LINKS + (3^LINKS - 1) / 2. */
 static rondo_status call_links(tree_work *w) {
   uint32_t words[TREE_WORDS], power = 1;
   for (size_t i = 0; i < LINKS; i++) {
@@ -72,64 +72,44 @@ static void make_links(tree_work *w) {
   }
 }
 
-static rondo_tree_info info_of(tree_work *w) {
-  rondo_tree_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_tree_get_info(w->tree, &info));
-  return info;
-}
+static rondo_tree_info info_of(tree_work *w) { return test_tree_info(w->tree); }
 
-/* Ends in replays, and everything goes. */
+/* Replays at the end, and frees everything. */
 static void finish(tree_work *w, size_t at) {
   for (int i = 0; i < ROUNDS; i++) assert_ok(step(w));
   rondo_call_info last = {.struct_size = sizeof last};
   assert_ok(rondo_tree_get_last_call(w->tree, &last));
   assert_int_equal(last.outcome, RONDO_CALL_REPLAYED);
   tree_work_close(w, at);
-  assert_true(test_allocator_is_clean(&w->allocator));
 }
 
-static void begin_failing(tree_work *w, size_t at) {
-  atomic_store(&w->allocator.calls, 0);
-  atomic_store(&w->allocator.fail_at, at);
-}
-
-/* Whether the failing allocation was asked for. */
-static bool end_failing(tree_work *w, size_t at, rondo_status status, size_t *inout_heard) {
-  const bool has_failed = atomic_load(&w->allocator.calls) >= at;
-  atomic_store(&w->allocator.fail_at, 0);
-  if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY)
-    fail_msg("allocation %zu: heard was %s: %s", at, rondo_status_name(status), rondo_last_error()->message);
-  *inout_heard += status != RONDO_OK;
-  return has_failed;
-}
-
-/* Warmed up and recorded; what was not noted for a failure is recorded without. */
-static bool run_first(size_t at, size_t *inout_heard) {
+/* Warmed up and recorded. What a failure kept from being noted is recorded without a plan. */
+static bool run_first(size_t at, size_t *inout_errors) {
   static tree_work w;
   tree_work_open(&w, "cpu");
   make_links(&w);
-  begin_failing(&w, at);
+  tree_fail_allocation(&w, at);
   rondo_status status = step(&w);
   if (status == RONDO_OK) status = step(&w);
-  const bool has_failed = end_failing(&w, at, status, inout_heard);
+  const bool has_failed = tree_end_failing(&w, at, status, inout_errors);
   for (int i = 0; i < ROUNDS; i++) assert_ok(step(&w));
   if (!has_failed) assert_int_equal(info_of(&w).warmed_up_paths, 1);
   finish(&w, at);
   return has_failed;
 }
 
-/* Recorded one after another, planned again, and recorded with that. */
-static bool run_again(size_t at, size_t *inout_heard) {
+/* Recorded one after another, planned again, and recorded with the plan. */
+static bool run_again(size_t at, size_t *inout_errors) {
   static tree_work w;
   tree_work_open(&w, "cpu");
   make_links(&w);
   assert_ok(step(&w));
   assert_ok(rondo_tree_reset(w.tree));
   for (int i = 0; i < ROUNDS; i++) assert_ok(step(&w));
-  begin_failing(&w, at);
+  tree_fail_allocation(&w, at);
   rondo_status status = rondo_tree_plan_again(w.tree);
   if (status == RONDO_OK) status = step(&w);
-  const bool has_failed = end_failing(&w, at, status, inout_heard);
+  const bool has_failed = tree_end_failing(&w, at, status, inout_errors);
   assert_ok(rondo_tree_plan_again(w.tree));
   assert_ok(step(&w));
   assert_true(info_of(&w).planned_paths > 0);
@@ -137,13 +117,6 @@ static bool run_again(size_t at, size_t *inout_heard) {
   return has_failed;
 }
 
-static void sweep(bool (*run)(size_t at, size_t *inout_heard)) {
-  size_t at = 1, heard = 0, count = 0;
-  for (; run(at, &heard); at += test_failure_step()) count++;
-  assert_true(count > 100 / test_failure_step());
-  assert_true(heard > 10 / test_failure_step());
-}
+UNIT_TEST(test_tr3_an_allocation_fails_while_a_path_is_first_recorded) { tree_sweep(run_first, 100, 10); }
 
-UNIT_TEST(test_tr3_an_allocation_fails_while_a_path_is_first_recorded) { sweep(run_first); }
-
-UNIT_TEST(test_tr3_an_allocation_fails_while_a_path_is_planned_again) { sweep(run_again); }
+UNIT_TEST(test_tr3_an_allocation_fails_while_a_path_is_planned_again) { tree_sweep(run_again, 100, 10); }

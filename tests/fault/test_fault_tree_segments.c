@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Every allocation may fail, once or from then on, and every call of the driver, while functions of a tree with host
- * steps, calls inside calls and inputs that are given up warm up, are recorded, replayed, prepared, cloned and reset.
- * What comes out is right or an error; nothing is left behind; and afterwards the same tree does all of it (TR-1, TR-9,
- * TR-14, TR-15).
+ * Lets every allocation, and every driver call, fail, once or from then on, while functions of a tree with host steps,
+ * nested calls and inputs that are given up warm up, are recorded, replayed, prepared, cloned and reset. Each call
+ * returns an error or the right result. Nothing is left, and afterwards the same tree can do all of the work (TR-1,
+ * TR-9, TR-14, TR-15).
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
 #include <string.h>
 
-#include "base/slab.h"
 #include "fault/fault_fake.h"
-#include "support/rondo_test.h"
+#include "support/test_tree.h"
 
 enum { WORDS = 32, BYTES = WORDS * sizeof(uint32_t), HELD = 16 };
 
@@ -23,12 +22,12 @@ typedef struct rig {
   uint32_t *x, *mutated;
   rondo_buffer *held[HELD];
   size_t held_count;
-  void *unfreed[HELD]; /* by a body, which failed in that */
+  void *unfreed[HELD]; /* by a body, after which it failed */
   size_t unfreed_count;
   bool is_in_step;
 } rig;
 
-static bool is_fake; /* the fake driver, which launches nothing: its calls fail, and no contents are looked at */
+static bool is_fake; /* the fake driver, which launches nothing: its calls fail, and contents are not compared */
 
 /* Bodies ----------------------------------------------------------------------------------------------------------- */
 
@@ -38,7 +37,7 @@ static rondo_status put(rondo_call *call, size_t index, const void *from) {
   return rondo_copy_async(rondo_call_stream(call), out, from, BYTES);
 }
 
-/* By way of scratch memory; output 1 is the second half. */
+/* Through scratch memory; output 1 is the second half. */
 static rondo_status first_body(rondo_call *call, void *user) {
   rondo_stream *stream = rondo_call_stream(call);
   rig *r = user;
@@ -108,7 +107,7 @@ static rondo_status call(rig *r, rondo_function *function, rondo_stream *stream,
   return RONDO_OK;
 }
 
-/* x -> first -> second, which gives up what is held -> stepping; and the outer one by itself. */
+/* x -> first -> second, which gives up what is held -> stepping; and the outer one on its own. */
 static rondo_status do_step(rig *r, rondo_stream *stream) {
   rondo_buffer *y[2], *z, *out[2];
   const rondo_input x = {.address = r->x, .bytes = BYTES};
@@ -127,7 +126,7 @@ static rondo_status do_step(rig *r, rondo_stream *stream) {
   return check(r, stream, out[0], 1);
 }
 
-/* What is held of a step is cloned when the next one begins. */
+/* What is held of a step is cloned when the next step begins. */
 static rondo_status do_steps(rig *r) {
   for (int i = 0; i < 4; i++) {
     rondo_stream *stream = r->streams[i == 3];
@@ -197,15 +196,13 @@ static rondo_status set_up(rig *r) {
   return rondo_stream_synchronize(r->streams[0]);
 }
 
-static void take_down(rig *r) {
+static void tear_down(rig *r) {
   release_held(r);
   for (size_t i = 0; i < r->unfreed_count; i++) /* what was recorded is gone already */
     rondo_status_ignore(rondo_free(r->device, r->unfreed[i]), "it may be memory of a recording");
   if (r->is_in_step) assert_ok(rondo_tree_step_end(r->tree));
   assert_ok(do_all(r));
-  rondo_tree_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_tree_get_info(r->tree, &info));
-  assert_int_equal(info.live_outputs, 0);
+  assert_int_equal(test_tree_info(r->tree).live_outputs, 0);
   assert_ok(rondo_tree_destroy(r->tree));
   assert_ok(rondo_free(r->device, r->x));
   assert_ok(rondo_free(r->device, r->mutated));
@@ -222,15 +219,15 @@ static void take_down(rig *r) {
   assert_true(test_allocator_is_clean(&r->allocator));
 }
 
-/* One run with a failure; returns its status. */
+/* Runs the work once with a failure, and returns its status. */
 static rondo_status run(fault_point *point) {
   rig r;
   assert_ok(set_up(&r));
-  fake_device *fake = is_fake ? fake_of(r.device) : NULL;
-  fault_fake_begin(point, fake, &r.allocator);
+  rondo_device *faulty = is_fake ? r.device : NULL;
+  fault_fake_begin(point, faulty, &r.allocator);
   const rondo_status status = do_all(&r);
-  fault_fake_end(point, fake, &r.allocator, status);
-  take_down(&r);
+  fault_fake_end(point, faulty, &r.allocator, status);
+  tear_down(&r);
   return status;
 }
 
@@ -245,8 +242,4 @@ UNIT_TEST(test_tr15_memory_ends_at_some_allocation) {
 UNIT_TEST(test_tr15_each_driver_call_fails_once) {
   is_fake = true;
   fault_sweep(run, true, false, 15);
-}
-int main(void) {
-  rondo_slab_by_block = true; /* so that each allocation fails once */
-  return test_run_registered();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Work on a tree of which anything may fail: functions that are warmed up, recorded and replayed on two streams, with
- * scratch memory, a host step, an input that is written, outputs that are given, cloned and held over steps; an input
- * that moves and is demoted; a reset; and a function that goes. A call that succeeds has the right result, whatever
- * failed inside. After a failure the same tree must do all of it.
+ * Work on a tree in which anything may fail. Functions are warmed up, recorded and replayed on two streams, with
+ * scratch memory, a host step, an input that is written, and outputs that are returned, cloned and held over steps. An
+ * input moves and is demoted, the tree is reset, and a function is destroyed. A call that succeeds has the right
+ * result, whatever failed inside. After a failure, the same tree must be able to do all of it.
  */
 #ifndef RONDO_TESTS_FAULT_TREE_WORK_H
 #define RONDO_TESTS_FAULT_TREE_WORK_H
@@ -10,7 +10,8 @@
 #include <rondo/rondo.h>
 #include <string.h>
 
-#include "support/rondo_test.h"
+#include "support/test_effort.h"
+#include "support/test_tree.h"
 
 enum { TREE_WORDS = 48, TREE_BYTES = 4 * TREE_WORDS, TREE_ROUNDS = 3 };
 
@@ -33,7 +34,7 @@ static inline rondo_status tree_change(const tree_work *w, rondo_stream *stream,
   return rondo_launch(stream, w->affine, (rondo_grid){TREE_WORDS, 0, 0}, RONDO_ARGS(&factor, &term, &words));
 }
 
-/* A free that failed is for later, but in a capture, which it ends. */
+/* A free that failed is repeated later, except in a capture, which it ends. */
 static inline rondo_status tree_free(tree_work *w, rondo_stream *stream, void *address) {
   const rondo_status status = rondo_free_async(stream, address);
   rondo_capture_info info = {.struct_size = sizeof info};
@@ -48,7 +49,7 @@ static inline rondo_status tree_free_late(tree_work *w) {
   return address == NULL ? RONDO_OK : rondo_free(w->device, address);
 }
 
-/* Bodies give their errors back, and what they have. */
+/* Bodies return their errors and free their memory. */
 static inline rondo_status tree_triple_body(rondo_call *call, void *user) {
   tree_work *w = user;
   rondo_stream *stream = rondo_call_stream(call);
@@ -67,7 +68,7 @@ static inline rondo_status tree_count_step(void *user) {
   return RONDO_OK;
 }
 
-/* In place, by way of a host step: in * 2; out = in + 5. */
+/* In place, with a host step: in * 2; out = in + 5. */
 static inline rondo_status tree_hop_body(rondo_call *call, void *user) {
   tree_work *w = user;
   void *out;
@@ -100,7 +101,7 @@ static inline rondo_status tree_make(tree_work *w, const char *name, rondo_funct
   return *out != NULL ? RONDO_OK : rondo_function_create(w->tree, &options, out);
 }
 
-/* In addition to what moves and is demoted, inputs that stay where they are. */
+/* In addition to the input that moves and is demoted, inputs whose address does not change. */
 static inline rondo_status tree_make_pick(tree_work *w) {
   static const uint32_t kinds[] = {RONDO_INPUT_MOVING, RONDO_INPUT_MOVING, RONDO_INPUT_STATIC};
   const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT,
@@ -136,7 +137,7 @@ static inline rondo_status tree_look(const tree_work *w, rondo_stream *stream) {
   rondo_status status = RONDO_OK;
   for (int k = 0; k < 3 && status == RONDO_OK; k++)
     status = rondo_buffer_copy(w->held[k], stream, 0, words[k], sizeof words[k]);
-  const rondo_status waited = rondo_stream_synchronize(stream); /* before the words go */
+  const rondo_status waited = rondo_stream_synchronize(stream); /* before the words are freed */
   TRY(status);
   TRY(waited);
   for (int k = 0; k < 3; k++)
@@ -174,7 +175,7 @@ static inline rondo_status tree_pick(tree_work *w, rondo_buffer *made[3], uint32
   TRY(rondo_function_call(w->triple, w->streams[0], &(rondo_input){.buffer = made[0]}, 1, &made[1], 1));
   TRY(rondo_function_call(w->pick, w->streams[0], (rondo_input[]){{.buffer = made[which]}, x, x}, 3, &made[2], 1));
   const rondo_status status = rondo_buffer_copy(made[2], w->streams[0], 0, words, sizeof words);
-  const rondo_status waited = rondo_stream_synchronize(w->streams[0]); /* before the words go */
+  const rondo_status waited = rondo_stream_synchronize(w->streams[0]); /* before the words are freed */
   TRY(status);
   TRY(waited);
   for (uint32_t i = 0; i < TREE_WORDS; i++) assert_int_equal(words[i], which == 0 ? 9 * i + 13 : 27 * i + 40);
@@ -204,7 +205,8 @@ static inline rondo_status tree_do_all(tree_work *w) {
   return rondo_function_destroy(gone);
 }
 
-/* What failed is over; the tree does all of it, and replays at the end unless the driver refused a recording. */
+/* The failures have ended. The tree does all of the work, and replays at the end unless the driver refused a recording.
+ * */
 static inline void tree_assert_usable(tree_work *w) {
   if (w->is_in_step) assert_ok(rondo_tree_step_end(w->tree));
   w->is_in_step = false;
@@ -216,15 +218,15 @@ static inline void tree_assert_usable(tree_work *w) {
   }
   rondo_call_info info = {.struct_size = sizeof info};
   assert_ok(rondo_tree_get_last_call(w->tree, &info));
-  if (info.skip == RONDO_SKIP_OTHER_WORK) return; /* what the driver refused is not tried again */
+  if (info.skip == RONDO_SKIP_OTHER_WORK) return; /* a recording that the driver refused is not tried again */
   rondo_tree_info tree = {.struct_size = sizeof tree};
   assert_int_equal(info.outcome, RONDO_CALL_REPLAYED);
   assert_ok(rondo_tree_get_info(w->tree, &tree));
   assert_true(tree.demoted > 0 || tree.skipped[RONDO_SKIP_OTHER_WORK] > 0);
 }
 
-/* Half of what is held goes before the tree, half after it. The first error is given back. */
-static inline rondo_status tree_take_down(tree_work *w) {
+/* Half of what is held is freed before the tree, half after it. Returns the first error. */
+static inline rondo_status tree_tear_down(tree_work *w) {
   rondo_buffer_release(w->held[0]);
   w->held[0] = NULL;
   rondo_status status = rondo_tree_destroy(w->tree);
@@ -238,9 +240,38 @@ static inline rondo_status tree_take_down(tree_work *w) {
   return status;
 }
 
-/* The `at`-th failure is over. */
+/* After the failure number `at`. */
 static inline void tree_work_close(tree_work *w, size_t at) {
-  if (tree_take_down(w) != RONDO_OK) fail_msg("taking down, failure %zu: %s", at, rondo_last_error()->message);
+  if (tree_tear_down(w) != RONDO_OK) fail_msg("taking down, failure %zu: %s", at, rondo_last_error()->message);
+  if (!test_allocator_is_clean(&w->allocator)) fail_msg("failure %zu: host memory is left", at);
+}
+
+/* Failing allocations ---------------------------------------------------------------------------------------------- */
+
+/* From here on, allocation `at` (1, 2, ...) fails. */
+static inline void tree_fail_allocation(tree_work *w, size_t at) {
+  atomic_store(&w->allocator.calls, 0);
+  atomic_store(&w->allocator.fail_at, at);
+}
+
+/* From here on, nothing fails. The status of the work must be OK or OUT_OF_MEMORY; errors are counted. Returns whether
+ * the work made allocation `at`. */
+static inline bool tree_end_failing(tree_work *w, size_t at, rondo_status status, size_t *inout_errors) {
+  const bool has_failed = atomic_load(&w->allocator.calls) >= at;
+  atomic_store(&w->allocator.fail_at, 0);
+  if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY)
+    fail_msg("allocation %zu: %s: %s", at, rondo_status_name(status), rondo_last_error()->message);
+  *inout_errors += status != RONDO_OK;
+  return has_failed;
+}
+
+/* Runs the work again and again with the next allocation failing, until it makes fewer allocations than that. Of more
+ * than `least_count` failures, more than `least_errors` must return an error. */
+static inline void tree_sweep(bool (*run)(size_t at, size_t *inout_errors), size_t least_count, size_t least_errors) {
+  size_t errors = 0, count = 0;
+  for (size_t at = 1; run(at, &errors); at += test_failure_step()) count++;
+  assert_true(count > least_count / test_failure_step());
+  assert_true(errors > least_errors / test_failure_step());
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CSV reader of `rondo plan`: any bytes are refused with a message that names the file, and the line where there is
- * one, or give buffers fit for planning. What is written of them reads back as the same, and offsets are taken exactly
- * when no two buffers overlap.
+ * The CSV reader of `rondo plan`: any bytes either fail with a message that names the file, and the line if there is
+ * one, or give buffers that can be planned. A written file reads back as the same buffers, and offsets are accepted
+ * exactly when no two buffers overlap.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdint.h>
@@ -47,7 +47,7 @@ static bool overlap(const buffer_list *list, size_t a, size_t b) {
          list->offsets[a] < list->offsets[b] + y->bytes && list->offsets[b] < list->offsets[a] + x->bytes;
 }
 
-/* The offsets that the file gives, or zeros. */
+/* The offsets in the file, or zeros. */
 static void require_check(const buffer_list *list) {
   bool any = false;
   for (size_t a = 0; a < list->count; a++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Feeds bytes to the reader of checkpoints. What it takes must say its form and checksum. What it refuses must leave
- * nothing behind, and say why. Sets that are no checkpoint are tried on a program all the same, whose values must be as
- * they were when that is refused.
+ * Feeds bytes to the reader of checkpoints. A set that it accepts must have the right format and checksum. A refusal
+ * must leave nothing and give a reason. Sets that are not checkpoints are loaded into a program too, whose values must
+ * be unchanged when that fails.
  */
 #include <rondo/rondo.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The curves of `rondo train --report`: whatever numbers a training gives, the markup is well-formed, of a bounded
- * size, and has only finite numbers in it. The input: flags, how many values the second series has, the steps that they
- * begin at, the values.
+ * size, and contains only finite numbers. The input: flags, the length of the second series, the first step of the
+ * series, the values.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -16,7 +16,7 @@
 
 enum { MOST_BYTES = 1 << 20, MOST_VALUES = 4096, HEAD = 8 };
 
-/* As the training keeps them: what is not finite ends it. */
+/* As a training stores them: a value that is not finite ends it. */
 static size_t take_values(const uint8_t *data, size_t size, float *out) {
   size_t count = 0;
   for (size_t at = 0; at + sizeof *out <= size && count < MOST_VALUES; at += sizeof *out) {

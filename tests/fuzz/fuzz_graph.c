@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The graph builder: the input is a stream of calls on a few graphs, some of them wrong, some of them out of memory.
- * After each call the graphs must be whole: edges known at both ends, an order that is one or a cycle that is one, no
- * change after a refusal; clones without a difference; texts that read back the same; nothing left at the end.
+ * The graph builder: the input is a stream of calls on a few graphs, some wrong, some out of memory. After each call
+ * the graphs must be consistent: edges known at both ends, a valid order or a real cycle, no change after an error,
+ * clones without a difference, texts that read back as the same graph, and nothing left at the end.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@
 #define MAX_LIST 4
 
 static char identities[2];
-static int64_t event_holds; /* of the one event that there is */
+static int64_t event_holds; /* of the only event */
 static void hold_event(rondo_event *event) { event_holds += event != NULL; }
 static void let_event_go(rondo_event *event) { event_holds -= event != NULL; }
 static rondo_counted_event lent_event = {hold_event, let_event_go};
@@ -36,7 +36,7 @@ typedef struct fuzz_run {
   size_t left;
   test_allocator allocator;
   rondo_graph *graphs[GRAPHS];
-  rondo_kernel *kernels[KERNELS]; /* two of the graphs' device, one of none */
+  rondo_kernel *kernels[KERNELS]; /* two belong to the graphs' device, one to none */
 } fuzz_run;
 
 static uint8_t take(fuzz_run *run) {
@@ -115,7 +115,7 @@ static void require_whole(const rondo_graph *graph) {
   require_order(graph);
 }
 
-/* All that a refused call must leave as it is, as a number. */
+/* A hash of everything that a failed call must leave unchanged. */
 static uint64_t hash_graph(const rondo_graph *graph) {
   uint64_t state = rondo_hash_u64(RONDO_HASH_START, graph->nodes.count);
   for (size_t i = 0; i < graph->nodes.count; i++) {
@@ -134,7 +134,7 @@ static uint64_t hash_graph(const rondo_graph *graph) {
 
 static rondo_graph *some_graph(fuzz_run *run) { return run->graphs[take(run) % GRAPHS]; }
 
-/* The graph of the input's choice, or the graph of one of its child nodes. */
+/* The graph that the input chooses, or the graph of one of its child nodes. */
 static rondo_graph *some_inner_graph(fuzz_run *run) {
   rondo_graph *graph = some_graph(run);
   const uint8_t slot = take(run);
@@ -143,13 +143,13 @@ static rondo_graph *some_inner_graph(fuzz_run *run) {
   return params->kind == RONDO_NODE_CHILD ? params->as.child : graph;
 }
 
-/* Mostly a number that was given. */
+/* Usually a number of a node. */
 static uint32_t some_slot(fuzz_run *run, const rondo_graph *graph) {
   const uint8_t choice = take(run);
   return choice < 250 && graph->nodes.count > 0 ? (uint32_t)(choice % graph->nodes.count) : choice;
 }
 
-/* Mostly a node of the graph; sometimes the zero tag, or one of another graph. */
+/* Usually a node of the graph; sometimes the zero tag, or a node of another graph. */
 static rondo_node some_node(fuzz_run *run, const rondo_graph *graph) {
   const uint32_t slot = some_slot(run, graph);
   if (slot == 255) return (rondo_node){0};
@@ -176,7 +176,7 @@ static rondo_status do_nothing(void *user) {
   return RONDO_OK;
 }
 
-/* What a kernel node's arguments point to. */
+/* The arguments of kernel nodes point here. */
 typedef struct argument_values {
   uint32_t scalar;
   void *address;
@@ -283,7 +283,7 @@ static rondo_status call_erase_edges(fuzz_run *run, rondo_graph *graph) {
     to[i] = some_slot(run, graph);
     from[i] = some_slot(run, graph);
     if (to[i] >= graph->nodes.count) continue;
-    const rondo_slots *dependencies = &graph->nodes.items[to[i]].dependencies; /* mostly one that is there */
+    const rondo_slots *dependencies = &graph->nodes.items[to[i]].dependencies; /* usually an existing one */
     if (from[i] % 4 != 3 && dependencies->count > 0) from[i] = dependencies->items[from[i] % dependencies->count];
   }
   return rondo_graph_erase_edges(graph, from, to, count);
@@ -323,7 +323,7 @@ static rondo_status call_compare(fuzz_run *run, const rondo_graph *graph) {
   return RONDO_OK;
 }
 
-/* The text, and what it gives when it is read. */
+/* Writes the graph as text, and reads it back. */
 static rondo_status check_json(fuzz_run *run, const rondo_graph *graph, bool with_addresses) {
   char *first, *second;
   rondo_graph *back;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The JSON reader: any bytes are refused with a message or give a graph whose text reads back as itself, and which is
- * fit for every question that can be asked of a graph. Nothing is left afterwards.
+ * The JSON reader: any bytes either fail with a message, or give a graph whose text reads back as the same graph, and
+ * on which every query works. Nothing is left afterwards.
  */
 #include <stdbool.h>
 #include <stdint.h>

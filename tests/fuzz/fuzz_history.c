@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The reader of histories, which `rondo session plan` and `rondo serve` are given: any bytes are refused with a message
- * that names the file, and the line where there is one, or give requests, as many as the lines say. What is written of
- * them reads back as the same.
+ * The reader of histories for `rondo session plan` and `rondo serve`: any bytes either fail with a message that names
+ * the file, and the line if there is one, or give the number of requests that the lines state. A written history reads
+ * back as the same requests.
  */
 #define _GNU_SOURCE
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 #include "fuzz/tool_messages.h"
 #include "serve/request_sizes.h"
 
-/* Many requests of few bytes: the numbers of lines that say how many are limited by this. */
+/* Many requests in few bytes: this limits the counts in lines. */
 enum { MOST_REQUESTS = 1 << 20 };
 
 static bool asks_for_too_much(const uint8_t *data, size_t size) {
@@ -35,7 +35,7 @@ static void require_same(const traffic *a, const traffic *b) {
   REQUIRE(memcmp(a->rows, b->rows, a->count * sizeof *a->rows) == 0);
 }
 
-/* As few lines as there are runs of one size. */
+/* One line for each run of equal sizes. */
 static void require_round_trip(const traffic *t) {
   char *text = NULL;
   size_t bytes = 0;

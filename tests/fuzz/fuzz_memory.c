@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * All of the memory interface: the input is a stream of calls on one small CPU device, plain or checking, with or
- * without a peer; some are wrong, some out of memory. A model knows what lives: addresses are apart, figures add up,
- * and the bytes of every allocation are looked at, in stream order, before they are freed or written again. Graphs fill
- * and look at their own. What fails changes nothing; at the end nothing is left.
+ * without a peer; some are wrong, some out of memory. A model knows the live memory: addresses are disjoint, figures
+ * add up, and the bytes of every allocation are checked, in stream order, before they are freed or written again.
+ * Graphs fill and check their own memory. A failure changes nothing, and nothing is left at the end.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdatomic.h>
@@ -59,7 +59,7 @@ static void enter(fuzz_run *run, block *at, void *address, size_t bytes, int str
   require_apart(run, at);
 }
 
-/* The pool's number; the current one's for none. */
+/* The index of the pool; that of the current one for NULL. */
 static int number_of(const fuzz_run *run, const rondo_pool *pool) {
   rondo_pool *current = NULL;
   REQUIRE(rondo_device_get_pool(run->device, &current) == RONDO_OK);
@@ -90,7 +90,7 @@ static void call_malloc(fuzz_run *run, bool at_once) {
   if (take(run) % 4 != 0) (void)write_block(run, at);
 }
 
-/* Looks at the block and frees it, in one of the ways. */
+/* Checks the block and frees it, in one of the modes. */
 static void free_block(fuzz_run *run, block *at, uint8_t way, int stream) {
   if (!look_at(run, at)) return;
   rondo_status status;
@@ -109,7 +109,7 @@ static void call_free(fuzz_run *run) {
   const uint8_t way = take(run);
   const int stream = take_stream(run);
   if (at == NULL) return;
-  if (at->value == 0 && way >= 240) { /* nobody used it, so nobody needs to be waited for */
+  if (at->value == 0 && way >= 240) { /* nobody used it, so there is nothing to wait for */
     const rondo_status status =
         way % 2 == 0 ? rondo_free(run->device, at->address) : rondo_free_async(run->streams[stream], at->address);
     if (went_well(status)) *at = (block){0};
@@ -148,7 +148,7 @@ static family *some_family(fuzz_run *run, bool with_graph) {
   return NULL;
 }
 
-/* The number of one of its graphs. */
+/* The index of one of its graphs. */
 static int some_graph(const family *of, uint8_t choice) {
   return of->graphs[choice % 2] != NULL ? choice % 2 : 1 - choice % 2;
 }
@@ -170,7 +170,7 @@ static void call_graph(fuzz_run *run) {
   *into = (family){0};
 }
 
-/* Of a graph, whose likes get planned addresses then while the others depart from it, or of what runs. */
+/* The profile of a graph, whose equals then get planned addresses while the others deviate from it, or of a run. */
 static void call_profile(fuzz_run *run) {
   static const rondo_plan_options planning = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = PLAN_STEPS};
   const family *of = some_family(run, true);
@@ -204,7 +204,7 @@ static rondo_status embed(fuzz_run *run, const family *of, rondo_graph **out) {
   return status;
 }
 
-/* Clones share the graph's addresses, and so does what it is a child of. */
+/* Clones share the graph's addresses, and so does a graph that it is a child of. */
 static void call_clone(fuzz_run *run) {
   family *of = some_family(run, true);
   const uint8_t choice = take(run);
@@ -216,7 +216,7 @@ static void call_clone(fuzz_run *run) {
   of->cut[1] = of->cut[0];
 }
 
-/* Takes an edge away, unless an address relies on it. */
+/* Removes an edge, unless an address relies on it. */
 static void call_cut(fuzz_run *run) {
   enum { EDGES = 128 };
   family *of = some_family(run, true);
@@ -236,7 +236,7 @@ static void call_cut(fuzz_run *run) {
   }
 }
 
-/* Verification may refuse a graph that lacks edges, and nothing else. */
+/* Verification may refuse a graph that lacks edges, and no other graph. */
 static bool was_accepted(const family *of, int number, rondo_status status) {
   const bool refused = status == RONDO_INVALID_LIFETIME || status == RONDO_INVALID_GRAPH;
   return (refused && of->cut[number]) ? false : went_well(status);
@@ -259,7 +259,7 @@ static void call_instantiate(fuzz_run *run) {
   of->execs++;
 }
 
-/* What of the family lives is looked at, and used on the stream from now on. */
+/* Checks the live allocations of the family, which the stream uses from now on. */
 static bool hand_over(fuzz_run *run, family *of, int stream) {
   for (int i = 0; i < ALLOCS; i++) {
     block *kept = &of->allocs[i];
@@ -295,7 +295,7 @@ static void call_launch(fuzz_run *run) {
   }
 }
 
-/* The exec takes a graph over, of its own family or another, or is as before. */
+/* Updates the exec from a graph, of its own family or another; a failure leaves it unchanged. */
 static void call_update(fuzz_run *run) {
   fuzz_exec *at = &run->execs[take(run) % EXECS];
   family *of = some_family(run, true);
@@ -338,7 +338,7 @@ static block *some_kept(fuzz_run *run) {
   return at->kept ? at : NULL;
 }
 
-/* Frees graph memory outside, or by a graph that only does that. */
+/* Frees graph memory outside, or with a graph that only does that. */
 static rondo_status free_by_graph(fuzz_run *run, const block *at, int stream) {
   rondo_graph *graph = NULL;
   rondo_exec *exec = NULL;
@@ -357,7 +357,7 @@ static void call_free_kept(fuzz_run *run) {
   const uint8_t way = take(run);
   const int stream = take_stream(run);
   if (at == NULL) return;
-  if (!at->live) { /* a misuse, in all ways, unless the graph is gone and its address somebody else's */
+  if (!at->live) { /* a misuse, in all modes, unless the graph is destroyed and its address reused */
     if (begins_something(run, at->address)) return;
     const rondo_status status =
         way % 2 == 0 ? rondo_free_async(run->streams[stream], at->address) : free_by_graph(run, at, stream);
@@ -390,7 +390,7 @@ static void destroy_pool(fuzz_run *run, int number) {
   run->pools[number] = NULL;
   for (int i = 0; i < BLOCKS; i++) {
     if (run->blocks[i].pool != number) continue;
-    run->blocks[i].pool = POOLS; /* no pool's that has a name */
+    run->blocks[i].pool = POOLS; /* not in a pool that has a name */
     run->blocks[i].peer = run->pool_access[number];
   }
   run->pool_access[number] = false;
@@ -441,14 +441,14 @@ static bool peer_has_access(const fuzz_run *run, const block *at) {
   return at->pool >= 0 && at->pool < POOLS ? run->pool_access[at->pool] : at->peer;
 }
 
-/* The peer uses memory of the device, or is refused. */
+/* The peer uses memory of the device, or fails. */
 static void call_peer(fuzz_run *run) {
   block *at = take(run) % 2 == 0 ? some_block(run, true) : some_kept(run);
   const uint8_t way = take(run);
   if (run->peer == NULL || at == NULL || !at->live || at->value == 0) return;
   const bool has = peer_has_access(run, at);
   require_ok(rondo_stream_synchronize(run->streams[at->stream]));
-  if (!has && at->pool == OF_GRAPH) return; /* it may have the access of others at its address */
+  if (!has && at->pool == OF_GRAPH) return; /* it may have the access of other memory at its address */
   const rondo_status status = way % 2 == 0 ? look_from_peer(run, at) : write_from_peer(run, at);
   if (has) {
     (void)went_well(status);
@@ -522,7 +522,7 @@ static void call_misuse(fuzz_run *run) {
   }
 }
 
-/* A stream ends, and another one begins in its place. */
+/* Destroys a stream, and creates another one in its place. */
 static void call_stream(fuzz_run *run) {
   const int number = take_stream(run);
   rondo_stream *next = NULL;
@@ -615,7 +615,7 @@ static void close_devices(fuzz_run *run) {
   require_ok(rondo_device_close(run->peer));
 }
 
-static void take_down(fuzz_run *run) {
+static void tear_down(fuzz_run *run) {
   free_everything(run);
   rondo_profile_destroy(run->profile);
   for (int i = 0; i < EXECS; i++) rondo_exec_destroy(run->execs[i].exec);
@@ -632,7 +632,7 @@ static void take_down(fuzz_run *run) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static fuzz_run run;
-  REQUIRE(setenv("RONDO_CPU_SPIN_US", "20", 0) == 0); /* workers that spin take the time of those that work */
+  REQUIRE(setenv("RONDO_CPU_SPIN_US", "20", 0) == 0); /* spinning workers would take time from working ones */
   memset(&run, 0, sizeof run);
   run.data = data;
   run.left = size;
@@ -641,6 +641,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     call_some(&run);
     require_figures(&run);
   }
-  take_down(&run);
+  tear_down(&run);
   return 0;
 }

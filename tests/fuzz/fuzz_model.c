@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What `rondo generate` reads of a model: any bytes are refused with a message that names the file, or give a model
- * whose sizes go together, whose vocabulary and opening agree, and whose tensors have its shapes. A small one becomes a
- * program. The input is a safetensors file without the length that it begins with, and with a NUL after its header.
+ * Reading a model in `rondo generate`: any bytes either fail with a message that names the file, or give a model with
+ * consistent sizes, whose vocabulary and opening agree, and whose tensors have its shapes. A small model becomes a
+ * program. The input is a safetensors file without the length at its beginning, and with a NUL after its header.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,7 +54,7 @@ static void require_program(const language_model *model) {
   rondo_program_destroy(program);
 }
 
-/* The file, which is destroyed by free. */
+/* The file; the caller frees it. */
 static uint8_t *make_file(const uint8_t *data, size_t size, size_t *out_bytes) {
   const uint8_t *nul = memchr(data, 0, size);
   const uint64_t header = nul ? (uint64_t)(nul - data) : size;

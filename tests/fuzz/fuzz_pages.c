@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Pages and pictures of what has any names: the input is names, each up to a NUL, for the graph, its nodes, kernels,
- * allocations, children and ranges, the buffers of a plan, and the titles. Pages and pictures are well-formed, and
- * names add no markup: there are as many tags and quotes as with names of as many letters, which need nothing from
- * outside. A dump as DOT has as many quotes; one as JSON reads back, and has a page.
+ * Pages and pictures with arbitrary names. The input is names, each up to a NUL, for the graph, its nodes, kernels,
+ * allocations, children and ranges, the buffers of a plan, and the titles. Pages and pictures are well-formed and self-
+ * contained, and names add no markup: the number of tags and quotes is the same as with names of as many letters. A DOT
+ * dump has the same number of quotes; a JSON dump reads back, and has a page.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 
 enum { NAMES = 10, NAME_BYTES = 400, ITEMS = 4 };
 
-/* What is named by what. */
+/* What each name is used for. */
 enum { GRAPH, ALLOCATION, KERNEL, NODE, CHILD, RANGE, TITLE, INNER, LEAKED, PICTURE };
 
 typedef struct names {
@@ -33,7 +33,7 @@ static void take_names(const uint8_t *data, size_t size, names *out) {
   }
 }
 
-/* As many bytes, all letters. */
+/* The same number of bytes, all letters. */
 static void make_harmless(const names *from, names *out) {
   memset(out, 0, sizeof *out);
   for (size_t i = 0; i < NAMES; i++) memset(out->text[i], 'n', strlen(from->text[i]));
@@ -141,7 +141,7 @@ static void require_same_markup(const char *a, const char *b) {
   REQUIRE(test_count(a, "\"") == test_count(b, "\""));
 }
 
-/* What comes of the names, to be freed by rondo_text_free. */
+/* The outputs for the names; freed with rondo_text_free. */
 typedef struct outcome {
   char *page, *picture, *dot, *json;
 } outcome;
@@ -163,7 +163,7 @@ static void free_outcome(outcome *out) {
   rondo_text_free(out->json);
 }
 
-/* As `rondo report` does it. */
+/* Like `rondo report`. */
 static void require_page_of_dump(const char *json) {
   rondo_graph *graph = NULL;
   char *text = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Patch sets against a model: the input is a graph of kernels, copies and fills in a line, some of them in a child, and
- * a stream of calls: launches with inputs at random places, plain launches, other parameters for a node, updates,
- * rebasing, further sets, nodes switched on and off, captures. The model knows where each reference of each node points
- * and which set knows it by which input; it runs what was launched in a plain loop, and the words of all places must be
- * the same whenever the stream is waited for. What must be refused is, and changes nothing.
+ * Patch sets compared with a model. The input is a graph of kernels, copies and fills in a chain, some in a child, and
+ * a stream of calls: launches with inputs at random addresses, plain launches, other parameters for a node, updates,
+ * rebasing, further sets, enabling and disabling nodes, captures. The model knows the address of each reference of each
+ * node, and the set and input that know it. It runs the launches in a plain loop, and all words must be the same
+ * whenever the stream is waited for. Invalid calls fail and change nothing.
  */
 #include <rondo/rondo.h>
 #include <stdbool.h>
@@ -26,7 +26,7 @@ typedef struct model_node {
   bool enabled;
 } model_node;
 
-/* What a set knows: by which slot each reference, and where each slot is. */
+/* The state of a set: the slot of each reference, and the address of each slot. */
 typedef struct model_set {
   rondo_patch_set *set;
   int slot_of[REFERENCES];
@@ -88,7 +88,8 @@ static void run_model(fuzz_run *run, bool all_enabled) {
   }
 }
 
-/* All references that the set knows are where it has their slots, or those of `places` that are not negative. */
+/* Asserts that all references of the set have the addresses of its slots, or those of `places` that are not negative.
+ * */
 static bool is_true(fuzz_run *run, const model_set *set, const int *places) {
   for (int i = 0; i < REFERENCES; i++) {
     const int slot = has_reference(run, i) ? set->slot_of[i] : NO_SLOT;
@@ -99,7 +100,7 @@ static bool is_true(fuzz_run *run, const model_set *set, const int *places) {
   return true;
 }
 
-/* Sites move with their slots; a copy onto itself cannot come of it, since its sides are at different words. */
+/* Sites move with their slots. A copy onto itself cannot result, since source and destination are different words. */
 static void move_slots(fuzz_run *run, model_set *set, const int *places) {
   for (int i = 0; i < REFERENCES; i++) {
     const int slot = has_reference(run, i) ? set->slot_of[i] : NO_SLOT;
@@ -127,7 +128,7 @@ static model_node take_node(fuzz_run *run) {
                       .enabled = true};
 }
 
-/* A node's parameters, with what they point to. */
+/* A node's parameters, and the data that they point to. */
 typedef struct node_params {
   uint32_t value;
   uint32_t *to, *from;
@@ -220,7 +221,7 @@ static void call_set_params(fuzz_run *run) {
   REQUIRE(rondo_exec_set_params(run->exec, node->tag, params_of(run, node, &params)) == RONDO_OK);
 }
 
-/* Back to the graph that the exec was made of. */
+/* Back to the graph that the exec was instantiated from. */
 static void call_update(fuzz_run *run) {
   REQUIRE(rondo_exec_update(run->exec, run->graph, NULL) == RONDO_OK);
   for (int i = 0; i < run->count; i++) {
@@ -300,7 +301,7 @@ static bool all_are_enabled(const fuzz_run *run) {
   return true;
 }
 
-/* The captured launch is run from the graph; the exec stays as it is. */
+/* The captured launch runs from the graph; the exec is unchanged. */
 static void call_capture(fuzz_run *run) {
   model_set *set = run->current;
   rondo_graph *graph = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Planning of intervals: whatever is planned agrees with the definition of a plan, its peak and bound are what they
- * say, the checker calls every list of offsets a plan or not as the definition does, more steps are never worse, and
- * threads change nothing. Bad input is refused with a message. Nothing is left afterwards, whichever allocation fails.
+ * Planning of intervals: every plan satisfies the definition of a plan, its peak and bound are right, the checker
+ * accepts exactly the lists of offsets that are plans, more steps never give a worse plan, and threads change nothing.
+ * Bad input fails with a message. Nothing is left afterwards, whichever allocation fails.
  */
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 #include "support/test_allocator.h"
 #include "unit/plan/plan_tests.h"
 
-/* Bytes that are read one after the other; zeros after the last. */
+/* Bytes that are read in order; zeros after the last. */
 typedef struct input {
   const uint8_t *data;
   size_t size;
@@ -26,7 +26,7 @@ static uint32_t take_pair(input *in) { return take(in) << 8 | take(in); }
 
 /* Problems --------------------------------------------------------------------------------------------------------- */
 
-/* What the first byte asks for. */
+/* The options that the first byte selects. */
 enum { WITH_ALIGNMENT = 1, WITH_OBSTACLES = 2, WITH_MISTAKES = 4, WITH_LARGE = 8, WITH_FAILURE = 16 };
 
 static size_t take_bytes(input *in, uint32_t form) {
@@ -93,7 +93,7 @@ static void require_verdict(const rondo_plan_problem *problem, const size_t *off
   if (status != RONDO_OK) require_message(status);
 }
 
-/* Moves a few items somewhere else. */
+/* Moves a few items. */
 static void require_same_verdict_elsewhere(const rondo_plan_problem *problem, const size_t *offsets, uint64_t seed) {
   size_t moved[MAX_ITEMS];
   memcpy(moved, offsets, problem->count * sizeof *moved);
@@ -161,7 +161,7 @@ static void plan(const rondo_plan_problem *problem, uint64_t seed, uint64_t step
   require_better(problem, &options, fast.peak);
 }
 
-/* Any allocation may fail: the plan is then refused, or made all the same. */
+/* Any allocation may fail: planning then fails, or works without it. */
 static void plan_with_failure(const rondo_plan_problem *problem, uint64_t steps, test_allocator *allocator) {
   rondo_plan_info info;
   const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = steps, .allocator = &allocator->table};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Planning on a partial order: the input is a small problem, a DAG or a line of steps, with branches, obstacles and
- * alignments, some of it wrong. Which items may live together is found here pair by pair. A plan must keep those apart
- * and the bound must hold; of offsets that the input makes up, the checker must say the same as the pairs do.
+ * Planning on a partial order: the input is a small problem, a DAG or a chain of steps, with branches, obstacles and
+ * alignments, partly invalid. This file finds pair by pair which items may be alive together. A plan must separate
+ * these and respect the bound. For random offsets, the checker must agree with the pairs.
  */
 #include <rondo/rondo.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ typedef struct sample {
   rondo_plan_obstacle obstacles[OBSTACLES];
   rondo_plan_branch branches[BRANCHES];
   uint32_t successor_start[NODES + 1], successors[EDGES];
-  bool behind[NODES][NODES]; /* [u][v]: v comes strictly after u */
+  bool behind[NODES][NODES]; /* [u][v]: v is strictly after u */
   rondo_plan_order order;
   rondo_plan_problem problem;
   bool is_wrong;
@@ -35,7 +35,7 @@ static uint32_t next(input *in, uint32_t bound) {
 
 /* Reading ---------------------------------------------------------------------------------------------------------- */
 
-/* Edges may be there twice; a few lead nowhere. */
+/* Edges may exist twice; a few lead nowhere. */
 static void read_edges(input *in, sample *s, uint32_t node, uint32_t nodes, uint32_t *edges) {
   for (uint32_t k = next(in, 4); k > 0 && *edges < EDGES; k--) {
     const uint32_t step = next(in, 256);
@@ -65,7 +65,7 @@ static void read_order(input *in, sample *s) {
   s->problem.order = &s->order;
 }
 
-/* The node that comes after `lower` after `skip` others that do; FOREVER: there are not as many. */
+/* The node after `lower` that follows `skip` others after it; FOREVER if there are not that many. */
 static uint32_t find_behind(const sample *s, uint32_t lower, uint32_t skip) {
   for (uint32_t v = lower + 1; v < s->order.node_count; v++) {
     if (s->behind[lower][v] && skip-- == 0) return v;
@@ -130,7 +130,7 @@ static bool comes_before(const sample *s, const thing *a, const thing *b) {
   return s->problem.order == NULL ? a->upper <= b->lower : s->behind[a->upper][b->lower];
 }
 
-/* Goes up from both branches to where they are ways of one choice. */
+/* Goes up from both branches until they are alternatives of one choice. */
 static bool exclude(const sample *s, uint32_t a, uint32_t b) {
   for (uint32_t x = a; x != 0;) {
     const rondo_plan_branch *p = &s->branches[x - 1];
@@ -205,7 +205,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   options.seed = next(&in, 4);
   options.fast_only = options.seed == 3;
   read_problem(&in, &s);
-  if (s.problem.count == 0) return 0; /* of an empty plan, not everything is looked at */
+  if (s.problem.count == 0) return 0; /* of an empty plan, not everything is checked */
   rondo_plan *plan = NULL;
   const rondo_status status = rondo_plan_make(&s.problem, &options, &plan);
   REQUIRE((status == RONDO_OK) == (plan != NULL));

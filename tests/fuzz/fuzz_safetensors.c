@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Feeds bytes to the safetensors reader. What it takes must be a set: sorted, each name once, each tensor with the
- * bytes of its shape, all of them readable. What it refuses must leave nothing behind, and say why.
+ * Feeds bytes to the safetensors reader. A set that it accepts must be sorted, with unique names, and each tensor must
+ * have the bytes of its shape, all readable. A refusal must leave nothing and give a reason.
  */
 #include <rondo/weights.h>
 
@@ -42,7 +42,7 @@ static bool is_wanted(const char *name, void *user) {
   return strlen(name) % 2 == 0;
 }
 
-/* What is refused with fewer tensors is refused with all; what is taken has the tensors that are wanted alone. */
+/* A file that fails with fewer tensors fails with all; a file that is accepted has exactly the requested tensors. */
 static void check_selection(const uint8_t *data, size_t size, bool whole_is_taken) {
   const rondo_weights_options options = {RONDO_WEIGHTS_OPTIONS_INIT, .wanted = is_wanted};
   rondo_weights *weights = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What every fuzz target has: its entry, which libFuzzer or the replay of a corpus calls, and the assertion that makes
- * a finding, and says which.
+ * Common parts of the fuzz targets: the entry function, which libFuzzer or the replay of a corpus calls, and the
+ * assertion that reports a finding.
  */
 #ifndef RONDO_TESTS_FUZZ_FUZZ_TARGET_H
 #define RONDO_TESTS_FUZZ_FUZZ_TARGET_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What `rondo train --resume` reads of a checkpoint's metadata: any are refused with a message that names the file, or
- * are of this training, with progress that it can go on from. The input: a byte that chooses between the checkpoint's
- * number of steps and 8, then lines of a key, "=" and a value.
+ * Reading the metadata of a checkpoint in `rondo train --resume`: it either fails with a message that names the file,
+ * or belongs to this training and has progress from which it can resume. The input: a byte that chooses between the
+ * checkpoint's number of steps and 8, then lines of a key, "=" and a value.
  */
 #include <errno.h>
 #include <math.h>
@@ -32,7 +32,7 @@ static void require_numbers(const rondo_weights *set) {
   REQUIRE(errno == 0 && end != batches && *end == '\0');
 }
 
-/* What is no key or no value is left out. */
+/* A line without a key and a value is omitted. */
 static void add_metadata(rondo_weights *set, char *text) {
   for (char *line = text, *next; line != NULL; line = next) {
     next = strchr(line, '\n');
@@ -47,7 +47,7 @@ static void add_metadata(rondo_weights *set, char *text) {
 static void require_progress(training *t) {
   const char *step = rondo_weights_get_metadata(t->resumed, "step");
   REQUIRE(t->resumed_steps >= 1 && t->resumed_steps <= TRAIN_MOST_STEPS);
-  REQUIRE(train_checkpoint_apply(t) == TOOL_FAILURE); /* for there is nothing to apply it to */
+  REQUIRE(train_checkpoint_apply(t) == TOOL_FAILURE); /* because there is nothing to apply it to */
   REQUIRE(t->progress.step < t->settings.steps && t->progress.step == strtoull(step, NULL, 10));
   require_numbers(t->resumed);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The verifier (GM-5, GM-18): the input is a small graph with alloc and free nodes, kernels, fills and copies, and with
- * allocations from outside. Brute force knows its transitive closure and every byte that each node touches: there is an
- * error exactly when one is found, with clocks and with masks; what a finding says of two nodes is so; adding the edges
- * that findings suggest comes to an end. Every other graph is made with care: its nodes use what lives and depend on
- * those that they have to, but for a few. An allocation fails somewhere, and nothing is left behind.
+ * The verifier (GM-5, GM-18). The input is a small graph with alloc and free nodes, kernels, fills and copies, and with
+ * allocations from outside. Brute force computes its transitive closure and every byte that each node accesses. There
+ * is an error exactly when one is found, with clocks and with masks; what a finding says of two nodes is true; and
+ * adding the suggested edges terminates. Every other graph is built with care: its nodes use live memory and have the
+ * necessary dependencies, with a few exceptions. One allocation fails, and nothing is left.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,17 +24,17 @@ enum {
   USES = NODES * (PARAMETERS - 1),
   SUGGESTED = 64,
   PARTS = 6,
-  NEVER = NODES, /* the alloc of what is from outside, the free of what is not freed */
+  NEVER = NODES, /* the alloc of outside memory, the free of memory that is not freed */
 
   /* Bytes from BASE on. */
-  GRAPH_END = 192,  /* where alloc nodes may allocate */
-  OUTER = 256,      /* another graph's memory, which free nodes may name */
+  GRAPH_END = 192,  /* addresses that alloc nodes may use */
+  OUTER = 256,      /* memory of another graph, which free nodes may name */
   OUTER_END = 320,  /* the device's own memory begins there */
   DEVICE_END = 384, /* unknown memory begins there */
   MEMORY = 448,
   BASE = 0x10000,
 
-  STEPS = 4 /* edges that are added one at a time; then all that findings suggest are */
+  STEPS = 4 /* edges are added one at a time, then all suggested ones at once */
 };
 
 /* Bytes of MEMORY. */
@@ -44,10 +44,10 @@ typedef struct byte_set {
 
 static char identity;
 
-/* What a node does to memory, from its first byte to past its last. */
+/* The access of a node to memory, from its first byte to past its last. */
 typedef struct use {
   uint32_t node;
-  size_t begin, end; /* one byte when the extent is not known */
+  size_t begin, end; /* one byte when the extent is unknown */
   bool is_exact, writes;
   byte_set touched; /* when exact */
 } use;
@@ -55,7 +55,7 @@ typedef struct use {
 typedef struct life {
   size_t begin, end;
   uint32_t alloc, freed; /* nodes; NEVER */
-  bool is_over;          /* as far as the graph is made */
+  bool is_over;          /* as far as the graph is built */
 } life;
 
 typedef struct fuzz_run {
@@ -66,7 +66,7 @@ typedef struct fuzz_run {
   rondo_kernel *kernel;
   uint32_t count; /* nodes, numbered in a topological order */
   bool is_careful;
-  byte_set touched[NODES], changed[NODES]; /* what care is taken of */
+  byte_set touched[NODES], changed[NODES]; /* whether nodes avoid errors */
   uint32_t after[NODES];                   /* a bit for each node that comes after it; closed */
   life lives[LIVES + 1];                   /* the first from outside */
   size_t life_count;
@@ -120,7 +120,7 @@ static bool must_follow(const fuzz_run *run, uint32_t later, uint32_t earlier) {
          have_common(&run->touched[later], &run->changed[earlier]);
 }
 
-/* All that it must follow, but for a few. */
+/* All nodes that it must follow, except a few. */
 static void choose_needed(fuzz_run *run, uint32_t at, bool out[NODES]) {
   for (uint32_t i = 0; i < at; i++) out[i] = must_follow(run, at, i) && take(run) < 253;
 }
@@ -166,7 +166,7 @@ static void add_alloc(fuzz_run *run) {
                                 .as.alloc = {.bytes = end - begin, .address = address_of(begin), .name = "memory"}});
 }
 
-/* One that is not over; NULL when the one that was chosen is. */
+/* A live one; NULL when the chosen one is not. */
 static life *choose_life(fuzz_run *run) {
   life *at = &run->lives[take(run) % run->life_count];
   return at->is_over ? NULL : at;
@@ -201,7 +201,7 @@ static void note_range(fuzz_run *run, size_t begin, size_t count, bool writes) {
   touch(run, begin, at->end, writes);
 }
 
-/* What a range may run over: what lives or, without care, anything that is not said to be apart. */
+/* The memory that a range may cover: live memory or, without care, anything that is not declared disjoint. */
 static bool choose_part(fuzz_run *run, size_t *out_begin, size_t *out_end) {
   static const size_t ends[] = {OUTER, OUTER_END + 8, DEVICE_END + 8, MEMORY};
   const uint8_t choice = take(run);
@@ -246,7 +246,7 @@ static void add_kernel(fuzz_run *run) {
               .kernel = run->kernel, .grid = {.x = 1}, .args = args, .arg_count = PARAMETERS, .arg_bytes = bytes}});
 }
 
-/* Rows within one of the parts of memory, which are 64 bytes each. */
+/* Rows within one part of memory; each part has 64 bytes. */
 typedef struct rows {
   size_t begin, width, height, pitch;
 } rows;
@@ -280,7 +280,7 @@ static void add_fill(fuzz_run *run) {
                                             .pitch = to.pitch}});
 }
 
-/* Between two parts, because copies that overlap themselves are refused. */
+/* Between two parts, because copies that overlap themselves fail. */
 static void add_copy(fuzz_run *run) {
   const uint8_t shape = take(run), part = run->is_careful ? take(run) % 2u : take(run);
   const rows to = choose_rows(run, part, 1 + shape % 8u, 1 + shape / 8 % 6u);
@@ -360,7 +360,7 @@ static bool lives_are_right(const fuzz_run *run) {
   return true;
 }
 
-/* In the life of an allocation that holds it, or in none at all. */
+/* Within the lifetime of an allocation that contains it, or in no allocation. */
 static bool use_is_right(const fuzz_run *run, const use *at) {
   bool begins_inside = false, touches = false;
   for (size_t i = 0; i < run->life_count; i++) {
@@ -381,7 +381,7 @@ static bool uses_are_right(const fuzz_run *run) {
   return true;
 }
 
-/* Whether the free nodes from `from` on can be given to allocations so that all lives are right. */
+/* Whether the free nodes from `from` on can be assigned to allocations so that all lifetimes are valid. */
 static bool can_be_right(fuzz_run *run, size_t from) {
   if (from == run->free_count) return lives_are_right(run) && uses_are_right(run);
   bool is_allocation = run->freed_at[from] < DEVICE_END && run->freed_at[from] >= OUTER;
@@ -434,7 +434,7 @@ static bool find_outside(void *user, const void *address, rondo_known_range *out
   return true;
 }
 
-/* In the order that the edges allow now: those that mend may lead from a higher number to a lower. */
+/* In the order that the edges allow now: suggested edges may lead from a higher number to a lower. */
 static void flatten(fuzz_run *run) {
   uint32_t *order, places[NODES], filled = 0;
   REQUIRE(rondo_graph_order(run->graph, &order) == RONDO_OK);
@@ -507,8 +507,8 @@ static void compare(fuzz_run *run) {
   REQUIRE((errors[0] == 0) == right);
 }
 
-/* Adds up to `most` of the edges that the findings suggest, as long as no edge before them orders their nodes. False
- * when none is suggested. */
+/* Adds up to `most` of the edges that the findings suggest, if the earlier ones do not order their nodes yet. Returns
+ * false when none is suggested. */
 static bool mend(fuzz_run *run, size_t most) {
   for (size_t i = 0; i < run->suggested_count && most > 0; i++) {
     const rondo_node from = run->suggested[i][0], to = run->suggested[i][1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The model of the memory target: lists of what lives, gone through from end to end.
+ * The model of the memory target: lists of live memory, searched linearly.
  */
 #include "fuzz/memory_run.h"
 
@@ -22,7 +22,7 @@ void require_apart(const fuzz_run *run, const block *made) {
   }
   for (int f = 0; f < FAMILIES; f++) {
     const family *other = &run->families[f];
-    if (holds(other, made) || is_gone(other)) continue; /* those of one graph share as their order allows */
+    if (holds(other, made) || is_gone(other)) continue; /* those of one graph share as its order allows */
     for (int i = 0; i < ALLOCS; i++)
       if (other->allocs[i].address != NULL) REQUIRE(!overlap(&other->allocs[i], made));
   }

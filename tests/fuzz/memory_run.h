@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * What the parts of the memory target share: a run is one input's calls on a device (and perhaps a peer), with a model
- * next to it, of what lives, where, and which bytes are in it.
+ * Shared by the parts of the memory target. A run is one input's calls on a device (and perhaps a peer), with a model
+ * of the live memory, its addresses and its contents.
  *
- *   memory_model.c   the model: what lives lies apart, and the figures add up
- *   memory_work.c    filling and looking at blocks, eagerly and in graphs, and recording graphs that do so
+ *   memory_model.c   the model: asserts that live memory is disjoint, and that the figures add up
+ *   memory_work.c    fills and checks blocks, eagerly and in graphs, and records graphs that do so
  *   fuzz_memory.c    the calls
  *
- * A block belongs to one stream at a time, which goes through events to the next one that uses it. Each write fills it
- * with a value of its own, and what frees it or writes it again looks at the bytes first, in stream order.
+ * A block belongs to one stream at a time; events order it before the next stream that uses it. Each write fills it
+ * with a different value. Before it is freed or written again, its bytes are checked, in stream order.
  */
 #ifndef RONDO_TESTS_FUZZ_MEMORY_RUN_H
 #define RONDO_TESTS_FUZZ_MEMORY_RUN_H
@@ -34,12 +34,12 @@ enum {
 
 typedef enum kernel_id { LOOK, STAMP } kernel_id;
 
-/* Memory that lives, or that a graph's alloc node stands for. */
+/* Live memory, or memory that a graph's alloc node stands for. */
 typedef struct block {
   char *address; /* NULL: this entry is empty */
   size_t bytes;
   unsigned char value; /* 0: not written yet */
-  unsigned char fresh; /* of a graph: what it leaves in it */
+  unsigned char fresh; /* of a graph: whether it leaves the memory allocated */
   int stream;          /* that used it last; -1: the host may use it at any time */
   int pool;            /* AT_ONCE, OF_GRAPH; POOLS: a destroyed one's */
   bool peer;           /* of a graph or a destroyed pool: the peer has access */
@@ -47,10 +47,10 @@ typedef struct block {
   bool live;
 } block;
 
-/* A graph, its clone or a graph that it is a child of, and what they allocate. */
+/* A graph, its clone or a graph that it is a child of, and their allocations. */
 typedef struct family {
   rondo_graph *graphs[2];
-  bool cut[2]; /* edges are gone: it may be refused, but what is accepted is right */
+  bool cut[2]; /* edges were removed: it may be refused, but an accepted graph is right */
   bool moves;  /* it can be instantiated with relocate only */
   block allocs[ALLOCS];
   int execs;
@@ -80,7 +80,7 @@ typedef struct fuzz_run {
   void *hosts[HOSTS];
   family families[FAMILIES];
   fuzz_exec execs[EXECS];
-  rondo_profile *profile; /* of some work; NULL: none */
+  rondo_profile *profile; /* of a graph or run; NULL: none */
   int profiled;           /* the stream whose work is being profiled; -1: none */
   unsigned char last_value;
 } fuzz_run;
@@ -89,18 +89,18 @@ uint8_t take(fuzz_run *run);
 size_t take_size(fuzz_run *run);
 int take_stream(fuzz_run *run);
 
-/* A call that may only fail for want of memory. */
+/* A call that may only fail with out of memory. */
 bool went_well(rondo_status status);
-/* One that may not fail, because the allocator fails only inside of calls that the input chose. */
+/* A call that must not fail, because the allocator fails only inside of calls that the input chose. */
 void require_ok(rondo_status status);
 
 /* memory_model.c -------------------------------------------------------------------------------------------------- */
 
-/* Whether nothing is left of a graph: then its addresses may be given out again. */
+/* Whether no object of a graph exists any more: then its addresses may be reused. */
 bool is_gone(const family *of);
-/* A new allocation lies apart from all that lives, and from what other graphs may make live. */
+/* Asserts that a new allocation is disjoint from all live memory, and from memory that other graphs may allocate. */
 void require_apart(const fuzz_run *run, const block *made);
-/* Whether something that lives begins there. */
+/* Whether live memory begins at the address. */
 bool begins_something(const fuzz_run *run, const char *address);
 void require_figures(const fuzz_run *run);
 void require_nothing_left(const fuzz_run *run);
@@ -112,18 +112,18 @@ const rondo_kernel_options *kernel_options(kernel_id id);
 /* Takes some time and does nothing. */
 rondo_status dawdle(void *user);
 
-/* What `to` gets from now on comes after what `from` has. False without memory for it. */
+/* Orders all later work of `to` after the work of `from`. Returns false if out of memory. */
 bool order(fuzz_run *run, int from, int to);
 /* Moves the block's use to the stream. */
 bool move(fuzz_run *run, block *of, int stream);
 /* On the stream that uses the block. */
 bool write_block(fuzz_run *run, block *of);
 bool look_at(fuzz_run *run, const block *of);
-/* On the peer, which is waited for; both return what the launch does. */
+/* On the peer, and waits for it; both return the status of the launch. */
 rondo_status look_from_peer(fuzz_run *run, const block *of);
 rondo_status write_from_peer(fuzz_run *run, block *of);
 
-/* A graph of the input's making, node by node or captured, with what it allocates in `into`, whose graph it is not yet.
+/* A graph that the input builds, node by node or captured, with its allocations in `into`, whose graph is not set yet.
  * `profile` may be NULL. */
 rondo_status record_graph(fuzz_run *run, family *into, bool captured, rondo_profile *profile, rondo_graph **out);
 

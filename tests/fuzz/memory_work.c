@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Work on blocks. A target is where it goes: a stream, where it runs or is captured, or the end of a chain of nodes. Of
- * a small block all bytes are written and looked at, of a large one a few rows: device memory is made when it is
- * touched.
+ * Work on blocks. A target is the destination of work: a stream, where it runs or is captured, or the end of a chain of
+ * nodes. All bytes of a small block are written and checked, and a few rows of a large one, because device memory is
+ * only backed when it is accessed.
  */
 #include "fuzz/memory_run.h"
 
@@ -19,7 +19,7 @@ typedef struct target {
 
 /* What runs ------------------------------------------------------------------------------------------------------- */
 
-/* What a kernel is told of a block in addition to its address. */
+/* The arguments of a kernel in addition to the block's address. */
 typedef struct pattern {
   size_t bytes, value;
 } pattern;
@@ -104,7 +104,7 @@ static rondo_status put_on_block(target *into, rondo_kernel *kernel, const block
                                                       .arg_bytes = arg_bytes}});
 }
 
-/* By a fill or a kernel, as the value says. */
+/* With a fill or a kernel, depending on the value. */
 static rondo_status put_write(target *into, rondo_kernel *const kernels[KERNELS], const block *of) {
   if (of->value % 2 == 0) return put_on_block(into, kernels[STAMP], of);
   const rows at = rows_of(of->bytes);
@@ -173,7 +173,7 @@ rondo_status write_from_peer(fuzz_run *run, block *of) {
 
 /* Recording ------------------------------------------------------------------------------------------------------- */
 
-/* A graph in the making: two lanes, between which blocks move as they do between streams. */
+/* A graph under construction: two branches, between which blocks move as they do between streams. */
 typedef struct author {
   fuzz_run *run;
   family *into;
@@ -205,7 +205,7 @@ static rondo_status bring(author *self, int number, int to) {
   return status;
 }
 
-/* One that is allocated and not freed; -1: none. */
+/* An allocation that is not freed; -1: none. */
 static int some_alloc(const author *self) {
   const int first = take(self->run);
   for (int i = 0; i < self->made; i++) {
@@ -247,7 +247,7 @@ static rondo_status record_write(author *self, int number) {
   return put_write(&self->lanes[self->lane_of[number]], self->run->kernels, at);
 }
 
-/* All of one, when it was written whole, to one that it fills. */
+/* Copies one that was completely written to one that it fills. */
 static rondo_status record_copy(author *self, int number) {
   block *to = &self->into->allocs[number];
   const int other = some_alloc(self);
@@ -290,7 +290,7 @@ static rondo_status record_step(author *self) {
   }
 }
 
-/* What is not freed yet is so now, or is kept. */
+/* Frees or keeps each allocation that is not freed yet. */
 static rondo_status record_end(author *self) {
   const uint8_t keep = take(self->run);
   rondo_status status = RONDO_OK;

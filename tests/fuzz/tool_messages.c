@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Messages of the tool that are kept instead of written.
+ * Stores messages of the tool instead of writing them.
  */
 #include "fuzz/tool_messages.h"
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Takes the place of the tool's tool.c in fuzz targets of its readers: messages are kept, so that they can be looked
- * at.
+ * Replaces the tool's tool.c in fuzz targets of its readers: messages are stored, so that a target can compare them.
  */
 #ifndef RONDO_TESTS_FUZZ_TOOL_MESSAGES_H
 #define RONDO_TESTS_FUZZ_TOOL_MESSAGES_H
 
-/* The last message of tool_fail and its kin. */
+/* The last message of tool_fail and similar functions. */
 extern char tool_message[1400];
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Several threads on one device, each with a stream of its own, make, change, launch and destroy execs in random order,
- * mostly while these are in flight, with graph memory and stream-ordered memory between. Each thread knows the value
- * that its word must have.
+ * Several threads on one device, each with a separate stream, create, change, launch and destroy execs in random order,
+ * usually while these are in flight, with graph memory and stream-ordered memory in between. Each thread knows the
+ * value that its word must have.
  */
 #include "support/rondo_test.h"
 
@@ -77,7 +77,7 @@ static rondo_status toggle(churn *self, uint32_t at) {
   return rondo_exec_set_enabled(self->slots[at].exec, self->slots[at].node, self->slots[at].enabled);
 }
 
-/* Memory of the stream's own, used between launches. */
+/* Memory of the stream, used between launches. */
 static rondo_status borrow_memory(churn *self) {
   void *scratch = NULL;
   const size_t bytes = (size_t)4096 << test_random_below(&self->random, 4);
@@ -148,7 +148,7 @@ UNIT_TEST(test_gx10_churn_with_three_workers) {
   for (uint64_t seed = 10; seed < 14; seed++) churn_on_threads(3, 100 * seed);
 }
 
-/* Devices come and go while others work. */
+/* Devices are opened and closed while others work. */
 static void open_and_close(void *user) {
   rondo_status *status = user;
   for (int i = 0; i < 60 && *status == RONDO_OK; i++) {

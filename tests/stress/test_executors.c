@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Executors of several threads at once on one device (SE-10): programs of branches with states in common, some with an
- * executor of their own, some with one for all, run eagerly in alternation with recorded runs and give the same numbers
+ * Executors of several threads at once on one device (SE-10): programs of branches with shared states, some with a
+ * separate executor, some with a common one, run eagerly in alternation with recorded runs and give the same numbers
  * each time, while others are compiled and destroyed.
  */
 #include <stdio.h>
@@ -15,7 +15,7 @@ enum { EDGE = 12, CELLS = EDGE * EDGE, BRANCHES = 9, RUNNERS = 4, ROUNDS = 60 };
 typedef struct runner {
   test_fixture *t;
   rondo_program *program;
-  rondo_compiled *compiled; /* with the executor of all, and their states */
+  rondo_compiled *compiled; /* with the common executor, and their states */
   uint64_t seed;
   const float *right;
   rondo_status status;
@@ -59,8 +59,8 @@ static rondo_status run_some(runner *r, rondo_compiled *compiled) {
   return RONDO_OK;
 }
 
-/* Compiling what shares states wants one thread: that was done before. Others are made and destroyed now and then,
- * with states and an executor of their own. */
+/* Only one thread may compile programs that share states, so that was done before. Others, with separate states and a
+ * separate executor, are created and destroyed now and then. */
 static rondo_status run_rounds(runner *r, rondo_compiled *mine, rondo_executor *own) {
   static const rondo_branch_policy branches[] = {RONDO_BRANCHES_NEVER, RONDO_BRANCHES_ALWAYS};
   for (uint32_t i = 0; i < test_effort(ROUNDS); i++) {
@@ -94,8 +94,7 @@ static rondo_compiled *compile_runner(test_fixture *t, rondo_program *program, r
                                       rondo_executor *executor) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = share, .share_states_only = true,
                                          .executor = executor, .executor_policy = RONDO_EXECUTOR_ALWAYS};
-  rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
-  return compiled;
+  return test_compile_kept(program, t->device, &options);
 }
 
 static void write_states(rondo_compiled *compiled) {
@@ -137,5 +136,4 @@ TEST_WORKERS(test_se10_executors_of_many_threads) {
     assert_ok(rondo_compiled_destroy(runners[i].compiled));
     rondo_program_destroy(programs[i]);
   }
-  rondo_program_destroy(program);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * GX-4, GX-10: once warm, handing over a kernel, launching an exec, replaying a recording, calling a function of a
- * tree, drawing random numbers, and waiting for it neither allocate nor take a lock, on any thread of the process. The
- * C library's functions for both are replaced in this program by ones that count, for as long as a test says, and then
- * do what the originals do.
+ * GX-4, GX-10: after a warm-up, none of these allocates or takes a lock, on any thread of the process: enqueuing a
+ * kernel, launching an exec, replaying a recording, calling a function of a tree, drawing random numbers, and waiting
+ * for them. This program replaces the C library's functions for both with functions that count while a test requests
+ * it, and then call the originals.
  *
  * A sanitizer replaces the same functions, so the test is skipped under one.
  */
@@ -116,7 +116,7 @@ typedef struct setup {
   rondo_function *functions[2];
   rondo_generator *generator;
   uint32_t *words, *places[2];
-  rondo_patch_set *set; /* of `moved`: its words may be at either place */
+  rondo_patch_set *set; /* of `moved`: its words may be at either address */
   void *host;
 } setup;
 
@@ -135,12 +135,10 @@ static rondo_exec *make_exec(const setup *s, bool wide, bool memory) {
                                      RONDO_ARGS(&one, &one, &word), &node));
   }
   if (memory) assert_ok(rondo_graph_add_free(graph, &node, 1, scratch, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
+  return test_exec_of(graph);
 }
 
-/* With memory of its own, scratch and kept, and host memory that it reads. */
+/* With its own memory, scratch and kept, and host memory that it reads. */
 static rondo_recording *make_recording(const setup *s, const void *host) {
   rondo_recording *recording = NULL;
   assert_ok(rondo_recording_create(s->device, NULL, &recording));
@@ -197,9 +195,7 @@ static rondo_exec *make_drawing(const setup *s) {
   for (int i = 0; i < 3; i++)
     assert_ok(rondo_random_uniform(s->generator, s->streams[0], (float *)(void *)s->words, NODES, 0, 1));
   rondo_graph *graph = test_capture_end(s->streams[0]);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
+  return test_exec_of(graph);
 }
 
 static setup make_setup(void) {
@@ -225,7 +221,7 @@ static setup make_setup(void) {
   return s;
 }
 
-static void take_down(setup *s) {
+static void tear_down(setup *s) {
   rondo_exec_destroy(s->line);
   rondo_exec_destroy(s->wide);
   rondo_exec_destroy(s->memory);
@@ -243,7 +239,7 @@ static void take_down(setup *s) {
   assert_ok(rondo_device_close(s->device));
 }
 
-/* One round of what must be free of both; returns the first failure. */
+/* One round of the work that must be free of both. Returns the first failure. */
 typedef rondo_status (*round_fn)(const setup *s, uint32_t round);
 
 static rondo_status launch_execs(const setup *s, uint32_t round) {
@@ -280,7 +276,7 @@ static rondo_status call_path(const setup *s, uint32_t round) {
   return status;
 }
 
-/* TR-1: calls that are steps of their own; one copies its input. */
+/* TR-1: calls that are separate steps; one copies its input. */
 static rondo_status call_alone(const setup *s, uint32_t round) {
   rondo_buffer *made = NULL;
   const rondo_input input = {.address = s->places[round / 2 % 2], .bytes = NODES * sizeof(uint32_t)};
@@ -301,7 +297,7 @@ static rondo_status replay_recording(const setup *s, uint32_t round) {
   return status;
 }
 
-/* TR-13: by a launch, on streams in turn, and plainly. */
+/* TR-13: with a launch, on alternating streams, and eagerly. */
 static rondo_status draw(const setup *s, uint32_t round) {
   rondo_stream *stream = s->streams[round % 2];
   rondo_status status = rondo_exec_launch(s->drawing, stream);
@@ -318,7 +314,7 @@ static rondo_status hand_over_kernels(const setup *s, uint32_t round) {
   return status;
 }
 
-/* Every tenth launch comes after a rest, when the workers have gone to sleep and must be woken. */
+/* Every tenth launch follows a pause, after which the workers sleep and must be woken. */
 static rondo_status launch_cold(const setup *s, uint32_t round) {
   if (round % 200 == 0) test_sleep_ms(5);
   rondo_status status = rondo_exec_launch(s->wide, s->streams[0]);
@@ -341,7 +337,7 @@ static void expect_nothing_counted(round_fn round) {
   assert_ok(status);
   assert_int_equal(atomic_load(&allocations), 0);
   assert_int_equal(atomic_load(&locks), 0);
-  take_down(&s);
+  tear_down(&s);
 }
 
 UNIT_TEST(test_gx4_launching_execs) { expect_nothing_counted(launch_execs); }
@@ -364,7 +360,7 @@ UNIT_TEST(test_handing_over_kernels) { expect_nothing_counted(hand_over_kernels)
 
 UNIT_TEST(test_gx4_launching_cold) { expect_nothing_counted(launch_cold); }
 
-/* The counters count: a lock and an allocation of the library's are seen. */
+/* The counters work: they count a lock and an allocation of the library. */
 UNIT_TEST(test_the_counters_count) {
   setup s = make_setup();
   void *memory = NULL;
@@ -377,7 +373,7 @@ UNIT_TEST(test_the_counters_count) {
   assert_true(atomic_load(&allocations) > 0);
   assert_true(atomic_load(&locks) > 0);
   assert_ok(rondo_free(s.device, memory));
-  take_down(&s);
+  tear_down(&s);
 }
 
 #else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Launches with moved inputs, one after another on two streams without waiting, while several workers run the nodes of
- * each: every launch reads and writes where it was told to (U1). What is written where is checked against a plain loop
- * each time that the streams are waited for; a data race would show under ThreadSanitizer.
+ * each: every launch reads and writes at its own addresses (U1). After each wait for the streams, the contents are
+ * compared with a plain loop; ThreadSanitizer would show a data race.
  */
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
@@ -24,7 +24,7 @@ static uint32_t *make_words(const rig *r) {
   return words;
 }
 
-/* Node i: out[i] = a[i] * 31 + b[i + 1], all of them at once. */
+/* Node i: out[i] = a[i] * 31 + b[i + 1], all in parallel. */
 static void make_exec(rig *r) {
   rondo_graph *graph = NULL;
   rondo_node node;
@@ -35,8 +35,7 @@ static void make_exec(rig *r) {
     assert_ok(
         rondo_graph_add_kernel(graph, NULL, 0, r->combine, (rondo_grid){1, 1, 1}, RONDO_ARGS(&a, &b, &out), &node));
   }
-  r->exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  r->exec = test_exec_of(graph);
   const rondo_patch_input inputs[] = {{.address = r->inputs[0], .bytes = WORDS * 4},
                                       {.address = r->inputs[1], .bytes = WORDS * 4},
                                       {.address = r->outputs[0], .bytes = WORDS * 4}};
@@ -51,13 +50,13 @@ static void set_up(rig *r) {
   assert_ok(rondo_kernel_create(r->device, test_kernel_options(TEST_KERNEL_COMBINE), &r->combine));
   for (uint32_t i = 0; i < INPUTS; i++) {
     r->inputs[i] = make_words(r);
-    for (uint32_t k = 0; k < WORDS; k++) r->inputs[i][k] = 1000 * i + k; /* the host's own memory */
+    for (uint32_t k = 0; k < WORDS; k++) r->inputs[i][k] = 1000 * i + k; /* host memory of the test */
   }
   for (uint32_t i = 0; i < OUTPUTS; i++) r->outputs[i] = make_words(r);
   make_exec(r);
 }
 
-static void take_down(const rig *r) {
+static void tear_down(const rig *r) {
   rondo_patch_set_destroy(r->set);
   rondo_exec_destroy(r->exec);
   for (int i = 0; i < INPUTS; i++) assert_ok(rondo_free(r->device, r->inputs[i]));
@@ -67,7 +66,7 @@ static void take_down(const rig *r) {
   assert_ok(rondo_device_close(r->device));
 }
 
-/* One launch for each output, then all are looked at. */
+/* One launch for each output, then all are compared. */
 static void run_round(rig *r) {
   uint32_t a[OUTPUTS], b[OUTPUTS];
   for (uint32_t i = 0; i < ROUND; i++) {
@@ -86,5 +85,5 @@ UNIT_TEST(test_u1_tr6_launches_beside_workers) {
   rig r;
   set_up(&r);
   for (uint32_t i = 0; i < test_effort(LAUNCHES) / ROUND; i++) run_round(&r);
-  take_down(&r);
+  tear_down(&r);
 }

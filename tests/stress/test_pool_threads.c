@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Several threads on the pools of one small device (GM-19, GM-9): each has a stream, takes memory from pools that all
- * share and from one of its own, fills it, hands part of it to other threads with an event, looks at what it was handed
- * and frees it on its own stream, while policies change, pools are trimmed, made and destroyed, and memory runs out.
- * Who finds another value than was written counts it.
+ * Several threads on the pools of one small device (GM-19, GM-9). Each has a stream, allocates from shared pools and
+ * from its own, fills the memory, passes a part of it to other threads with an event, checks the memory that it
+ * receives and frees it on its own stream. Meanwhile policies change, pools are trimmed, created and destroyed, and
+ * memory runs out. A thread counts each wrong value.
  */
 #include "support/rondo_test.h"
 
@@ -10,7 +10,7 @@
 
 enum { THREADS = 4, STEPS = 1500, SHARED = 2, HELD = 8, BOXES = 6, LIMIT = 24 << 20 };
 
-/* Memory on its way from one thread to another, which waits for the event. */
+/* Memory that one thread passes to another, which waits for the event. */
 typedef struct parcel {
   uint32_t *words;
   size_t count;
@@ -80,7 +80,7 @@ static rondo_status allocate(pool_user *self, held_block *at) {
                           &(rondo_fill){.dst = address, .value = at->value, .element_bytes = 4, .width = at->count});
 }
 
-/* Exchanges what is held with what lies in a box. */
+/* Exchanges the held memory with the content of a box. */
 static rondo_status exchange(pool_user *self, held_block *at) {
   parcel *box = &self->office->boxes[below(self, BOXES)], got;
   parcel sent = {.words = at->words, .count = at->count, .value = at->value};

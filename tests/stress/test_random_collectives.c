@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Random collectives among ranks of one process, queued and captured, on streams that change, in place and not, against
- * what each rank computes by itself: all ranks draw the same list from one seed. Replays of several execs are mixed
- * with queued ones, and what one collective gives is what a later one sends (TR-16).
+ * Random collectives among ranks of one process, queued and captured, on changing streams, in place and not, compared
+ * with what each rank computes itself: all ranks draw the same list from one seed. Replays of several execs are mixed
+ * with queued collectives, and a later collective sends the result of an earlier one (TR-16).
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { WORDS = 3000, STEPS = 100, EXECS = 3, ROUNDS = 40 };
 
 typedef enum operation { ALL_REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER, BARRIER, OPERATIONS } operation;
 
-/* One collective over a rank's words: where its buffers begin in there, and how many elements it is of. */
+/* A collective over a rank's words: the offsets of its buffers, and the number of its elements. */
 typedef struct plan {
   operation operation;
   rondo_reduction reduction;
@@ -20,7 +20,7 @@ typedef struct plan {
   uint32_t root;
 } plan;
 
-/* The two buffers do not overlap: they are in different halves, or the same where that is allowed. */
+/* The two buffers do not overlap: they are in different halves, or are the same where that is allowed. */
 static plan draw(uint64_t *random, uint32_t world_size) {
   plan p = {.operation = (operation)test_random_below(random, OPERATIONS),
             .reduction = (rondo_reduction)(1 + test_random_below(random, 3)),
@@ -121,7 +121,7 @@ static rondo_status record(const test_rank *rank, uint64_t *random, recorded *ou
   return rondo_graph_destroy(graph);
 }
 
-/* Work goes on there after what the other stream was given. */
+/* Work continues there after the work of the other stream. */
 static rondo_status change_stream(const test_rank *rank, rondo_stream *const streams[2], size_t *at) {
   rondo_event *event;
   TRY(rondo_event_create(rank->fixture.device, NULL, &event));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Thousands of random graphs, on devices with several numbers of workers: each node runs once, after all that it
- * depends on, with its whole grid, at every launch.
+ * Thousands of random graphs, on devices with several numbers of workers: at every launch, each node runs once, after
+ * all its dependencies, with its whole grid.
  *
- * Each node that computes has a slot of words. A kernel's or host function's words are a mixture of the launch's number
- * (which the first node counts up), the node, and all words of what it depends on; a copy takes the words of one of
- * them. A node that ran early, twice over, or not wholly leaves other words than the same work in a plain loop. Slots
- * are written without atomics, so that a missing order is a data race for ThreadSanitizer too. Some nodes take longer
- * than others, so that the order in which nodes become ready varies, and each exec is launched often enough that a
- * device which tries several ways of running it tries them all.
+ * Each node that computes has a slot of words. The words of a kernel or host function are a mixture of the launch's
+ * number (which the first node counts up), the node, and all words of its dependencies; a copy takes the words of one
+ * dependency. A node that runs too early, twice, or partly leaves other words than the same work in a plain loop. Slots
+ * are written without atomics, so that a missing order is also a data race for ThreadSanitizer. Some nodes take longer
+ * than others, so that the order in which nodes become ready varies. Each exec is launched so often that a device with
+ * several methods of running it tries them all.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +28,12 @@ typedef struct slot {
   uint32_t words[MOST_WORDS];
 } slot;
 
-/* How a slot's words come about. */
+/* How the words of a slot are computed. */
 typedef struct recipe {
   rondo_node_kind kind; /* KERNEL, HOST, COPY or FILL */
   uint32_t index;
   uint32_t input_count, inputs[MOST_INPUTS]; /* slots read; a copy reads the first */
-  uint32_t delay;                            /* turns of a busy loop */
+  uint32_t delay;                            /* iterations of a busy loop */
   slot *slots;                               /* of all recipes */
 } recipe;
 
@@ -43,7 +43,7 @@ typedef struct world {
   slot slots[MOST_SLOTS], expected[MOST_SLOTS];
 } world;
 
-/* A node of the outer graph: its slots, and the slots that stand for it when others depend on it. */
+/* A node of the outer graph: its slots, and the slots that represent it for nodes that depend on it. */
 typedef struct planned {
   rondo_node node;
   uint32_t output_count, outputs[MOST_INPUTS];
@@ -126,7 +126,7 @@ static recipe *new_recipe(maker *m, rondo_node_kind kind, const uint32_t *inputs
   return self;
 }
 
-/* Adds the node of a recipe to a graph; the dependencies are edges made by the caller's choice. */
+/* Adds the node of a recipe to a graph. The caller chooses how to add the edges. */
 static rondo_status add_recipe(maker *m, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                const recipe *self, rondo_node *out) {
   slot *mine = &m->world->slots[self->index];
@@ -152,7 +152,7 @@ static rondo_node_kind random_kind(maker *m) {
   return kinds[test_random_below(&m->random, sizeof kinds / sizeof kinds[0])];
 }
 
-/* A line of a few nodes as a child graph; the first reads what the child depends on, the last stands for it. */
+/* A chain of a few nodes as a child graph: the first reads the dependencies of the child, the last represents it. */
 static void add_child(maker *m, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                       const uint32_t *inputs, uint32_t input_count, planned *out) {
   rondo_graph *inner = NULL;
@@ -171,7 +171,7 @@ static void add_child(maker *m, rondo_graph *graph, const rondo_node *dependenci
   test_graph_destroy(inner);
 }
 
-/* Which earlier nodes node `i` depends on, and the slots that this makes it read. */
+/* The earlier nodes that node `i` depends on, and the slots that it therefore reads. */
 typedef struct choice {
   uint32_t count, before[4];
   uint32_t input_count, inputs[MOST_INPUTS];
@@ -188,7 +188,7 @@ static choice choose(maker *m, const planned *nodes, uint32_t i) {
   choice self = {.count = 0};
   const uint32_t wanted = 1 + test_random_below(&m->random, 3);
   for (uint32_t k = 0; k < wanted; k++) {
-    /* mostly near, so that graphs are deep; sometimes anywhere */
+    /* usually near, so that graphs are deep; sometimes anywhere */
     const uint32_t reach = test_random_below(&m->random, 4) == 0 || i < 8 ? i : 8;
     const uint32_t before = i - 1 - test_random_below(&m->random, reach);
     if (holds(self.before, self.count, before)) continue;
@@ -252,12 +252,11 @@ static void check_world(const world *w, uint64_t seed) {
   }
 }
 
-/* Launches of one exec, partly queued one after another, on two streams in turn. */
+/* Launches of one exec, some queued one after another, on alternating streams. */
 static void run_graph(maker *m, rondo_stream *const streams[2], uint64_t seed) {
   m->random = seed;
   rondo_graph *graph = make_graph(m);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (int round = 0; round < 4; round++) {
     const uint32_t launches = 2 + test_random_below(&m->random, 6);
     for (uint32_t i = 0; i < launches; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Random work on several streams that wait for one another through events, more than their queues hold. The test keeps
- * a vector clock a stream, so that it knows which earlier operations each new one is ordered after; the new one reads
- * only such words and writes a word of its own. Words that differ from the same work in a plain loop, or a data race,
- * show an order that was lost.
+ * a vector clock for each stream, so that it knows which earlier operations precede each new one. The new operation
+ * reads only their words and writes a separate word. A word that differs from the same work in a plain loop, or a data
+ * race, shows a lost order.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ typedef struct operation {
   uint32_t *words;
 } operation;
 
-/* How many operations of each stream are done before. */
+/* The number of operations of each stream that precede. */
 typedef struct vector_clock {
   uint32_t seen[STREAMS];
 } vector_clock;
@@ -66,7 +66,7 @@ static void step_cpu(rondo_blocks blocks, void *const *args) {
   *word = *word * 5 + 1;
 }
 
-/* A random operation that is done before the next one of the stream, or `index` when none was picked. */
+/* A random operation that precedes the next one of the stream, or `index` when none was picked. */
 static uint32_t pick_input(run_state *r, uint32_t stream, uint32_t index) {
   const uint32_t from = test_random_below(&r->random, STREAMS);
   const uint32_t seen = r->clocks[stream].seen[from];
@@ -134,8 +134,7 @@ static void make_execs(run_state *r) {
     for (int k = 0; k < 4; k++) {
       assert_ok(rondo_graph_add_kernel(graph, &node, k > 0, step, (rondo_grid){1, 0, 0}, RONDO_ARGS(&word), &node));
     }
-    r->execs[i] = test_instantiate(graph);
-    test_graph_destroy(graph);
+    r->execs[i] = test_exec_of(graph);
   }
   rondo_kernel_destroy(step);
 }

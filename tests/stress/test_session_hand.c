@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Several threads that take, give, write and remove the same streams and models of a session: of two that give one
- * stream one does, and a claim of someone else's stays his; a model that goes is gone for all or for none; who takes
- * several and who needs all never wait for each other for good; capture mode and a stream that is taken keep each other
- * out (SE-6).
+ * Several threads acquire, release, write and remove the same streams and models of a session (SE-6). If two threads
+ * release one stream, one succeeds, and another thread's acquisition stays valid. A model is removed for all threads or
+ * for none. Threads that acquire several streams, and threads that need all, never deadlock. Capture mode and an
+ * acquired stream exclude each other.
  */
 #include <stdatomic.h>
 
@@ -31,7 +31,7 @@ typedef struct hand {
   uint32_t rounds, taken, given, wrong;
 } hand;
 
-/* Gives whatever is taken, by whomever. */
+/* Releases any acquired stream, whoever acquired it. */
 static void be_hand(void *user) {
   hand *h = user;
   for (uint32_t i = 0; i < h->rounds; i++) {
@@ -69,7 +69,7 @@ TEST(test_se6_a_stream_is_given_once_for_each_time_it_is_taken) {
     given += hands[i].given;
   }
   assert_true(taken > 0);
-  assert_int_equal(given, taken); /* each gives after its own turn: nothing is left taken */
+  assert_int_equal(given, taken); /* each releases after its own turn: no stream stays acquired */
   for (size_t i = 0; i < SERVED; i++) assert_int_equal(clients[i].failed + clients[i].wrong, 0);
 }
 
@@ -90,7 +90,7 @@ static void be_writer(void *user) {
     const rondo_status status = rondo_session_write(u->session, "scorer", "w", w.data, w.bytes);
     u->done += status == RONDO_OK;
     if (status != RONDO_OK) u->wrong += !failed_with(status, RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
-    test_sleep_ms(0); /* so that there are moments in which nobody uses the model */
+    test_sleep_ms(0); /* so that at some moments no thread uses the model */
   } while (!atomic_load(u->is_over));
 }
 
@@ -115,7 +115,7 @@ static void be_taker(void *user) {
   }
 }
 
-/* Until nobody uses it at that moment. */
+/* Until no thread uses it. */
 static rondo_status retry(rondo_status (*call)(rondo_session *, const char *), rondo_session *session) {
   rondo_status status;
   do status = call(session, "scorer");
@@ -128,7 +128,7 @@ typedef struct remover {
   uint32_t rounds;
 } remover;
 
-/* Leaves the model there, and ends the others' work. */
+/* Leaves the model in the session, and ends the others' work. */
 static void be_remover(void *user) {
   remover *r = user;
   const size_t history[] = {16};
@@ -166,7 +166,7 @@ typedef struct collector {
   uint32_t rounds, wrong;
 } collector;
 
-/* The last stream first; before it takes the other one it waits for requests, which that one runs. */
+/* The last stream first; before it acquires the other one it waits for requests, which that stream runs. */
 static void be_collector(void *user) {
   collector *c = user;
   for (uint32_t i = 0; i < c->rounds; i++) {
@@ -175,7 +175,7 @@ static void be_collector(void *user) {
     test_client_serve(&c->client);
     c->wrong += rondo_session_acquire_stream(c->client.session, "scorer", 0, &stream) != RONDO_OK;
     for (uint32_t k = 0; k < 2; k++) c->wrong += rondo_session_release_stream(c->client.session, k) != RONDO_OK;
-    test_sleep_ms(0); /* so that there are moments in which none is taken */
+    test_sleep_ms(0); /* so that at some moments no stream is acquired */
   }
   atomic_store(c->is_over, true);
 }

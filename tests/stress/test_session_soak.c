@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A session under load from several threads, with cancelled requests, deadlines, wrong indices and numbers that are
- * none, while streams are taken by hand and states written again: each request has the answer that is due to it, the
- * counters add up, and nothing is left (SE-6, SE-8, SE-11).
+ * A session under load from several threads, with cancelled requests, deadlines, wrong indices and NaNs, while streams
+ * are acquired and states are written: each request has the right answer, the counters add up, and nothing is left
+ * (SE-6, SE-8, SE-11).
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -17,11 +17,11 @@ typedef struct client {
   uint64_t random;
   uint32_t rounds;
   uint32_t right, cancelled, timed_out, refused_index, wrong;
-  test_request *request; /* of half of them in host memory of the device, from where it copies by itself */
-  size_t bad_row;        /* with a wrong index, or a number that is none */
+  test_request *request; /* for half of them in host memory of the device, from which the session copies directly */
+  size_t bad_row;        /* with a wrong index, or a NaN */
 } client;
 
-/* What may become of a request. */
+/* The possible outcomes of a request. */
 typedef enum fate { FATE_PLAIN, FATE_CANCELLED, FATE_DEADLINE, FATE_BAD_INDEX, FATE_NOT_A_NUMBER, FATES } fate;
 
 static void spoil(client *c, fate what) {
@@ -43,7 +43,7 @@ static rondo_status hand_in(client *c, fate what) {
   return rondo_ticket_wait(ticket, NULL);
 }
 
-/* A number that is none makes none of its row, and none of the others. */
+/* A NaN makes its own row NaN, and no other row. */
 static bool is_right(client *c, fate what) {
   test_request *r = c->request;
   if (what != FATE_NOT_A_NUMBER) return test_request_is_right(r);
@@ -86,7 +86,7 @@ typedef struct keeper {
   uint32_t rounds, failed;
 } keeper;
 
-/* Takes streams out of serving and back, and writes the states that are there already. */
+/* Acquires and releases streams, and writes the states with their current values. */
 static void be_keeper(void *user) {
   keeper *k = user;
   rondo_weight w;
@@ -204,14 +204,14 @@ static void be_flooder(void *user) {
   for (size_t i = 0; i < OUTSTANDING; i++) wait_for(f, i);
 }
 
-/* Takes streams and writes states while they do; and records another model. */
+/* Meanwhile, acquires streams and writes states, and records another model. */
 static void be_patient(void *user) {
   keeper *k = user;
   rondo_weight w;
   const rondo_model_options other = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer};
   static test_request r;
   k->failed += rondo_weights_find(k->weights, "w", &w) != RONDO_OK;
-  test_sleep_ms(20); /* till they are under way */
+  test_sleep_ms(20); /* until they are in flight */
   for (size_t i = 0; i < 4; i++) {
     rondo_stream *stream = NULL;
     k->failed += rondo_session_acquire_stream(k->session, "scorer", i % 2, &stream) != RONDO_OK;
@@ -227,7 +227,7 @@ static void be_patient(void *user) {
   atomic_store(&is_over, true);
 }
 
-/* Who waits for a stream comes before requests: it is done long before those end. */
+/* A thread that waits for a stream has priority over requests: it is finished long before those end. */
 TEST(test_se6_streams_are_taken_while_requests_never_end) {
   rondo_weights *weights = test_scorer_weights();
   rondo_session *session = open_session(t, 2);

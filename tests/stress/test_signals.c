@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Handlers of the program's own run at any instant: thousands of signals reach the thread that waits for products,
- * convolutions and training steps, made by the libraries that there are, and the bits stay those of a quiet run. A
- * handler that runs on an alternate stack first looks where the interrupted code had its stack pointer, which harms
- * nothing and so names the cause where plain handlers would corrupt memory (FW-4, FW-9).
+ * Signal handlers of the program run at any instant: thousands of signals reach the thread that waits for products,
+ * convolutions and training steps, computed by the available libraries, and the bits are those of a run without
+ * signals. A handler that runs on an alternate stack first checks the stack pointer of the interrupted code. That is
+ * harmless, and names the cause where plain handlers would corrupt memory (FW-4, FW-9).
  *
- * Signals are sent by a second thread. Only the test's thread takes them, as only hosts have signals open.
+ * A second thread sends the signals. Only the test's thread receives them, because only host threads do not block
+ * signals.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -27,7 +28,7 @@ enum { KINDS = sizeof sent / sizeof sent[0] };
 
 /* Signals -----------------------------------------------------------------------------------------------------------*/
 
-static atomic_uint taken, astray; /* signals; those that met a stack pointer outside of the thread's stack */
+static atomic_uint taken, astray; /* signals; those with a foreign stack pointer */
 static atomic_bool is_over;
 static const char *stack_begin, *stack_end;
 static pthread_t target;
@@ -62,7 +63,7 @@ static void look(int number, siginfo_t *info, void *context) {
   if (at < stack_begin || at > stack_end) atomic_fetch_add(&astray, 1);
 }
 
-/* Uses a good deal of the stack that it was given. */
+/* Uses a large part of its stack. */
 static void note(int number) {
   volatile char room[2048];
   memset((void *)(uintptr_t)room, number, sizeof room);
@@ -105,11 +106,11 @@ static void end_storm(storm *s) {
   assert_int_equal(sigaltstack(&s->stack_before, NULL), 0);
 }
 
-/* Does the work until enough signals came. Handlers are not interrupted by others if they look at the stack. */
+/* Works until enough signals were received. Handlers that check the stack are not interrupted by others. */
 static void work_under(const struct sigaction *action, void (*work)(void *), void *with) {
   struct sigaction taken_by = *action;
   storm s;
-  if (test_effort_divisor() >= 20) skip(); /* ThreadSanitizer holds signals back until a call that it knows */
+  if (test_effort_divisor() >= 20) skip(); /* ThreadSanitizer delays signals until a call that it knows */
   if ((action->sa_flags & SA_ONSTACK) != 0) sigfillset(&taken_by.sa_mask);
   begin_storm(&s, &taken_by);
   const time_t end = time(NULL) + MOST_SECONDS;
@@ -173,7 +174,7 @@ DEVICE_TEST(test_fw4_products_are_the_same_under_signals) { check_products(&note
 
 /* Networks ----------------------------------------------------------------------------------------------------------*/
 
-/* Convolutions, then products; each trained, so that all their gradients are made. */
+/* Convolutions, then products; each trained, so that all their gradients are computed. */
 static rondo_value build(rondo_program *program, bool convolves) {
   const rondo_conv2d_options same = {RONDO_CONV2D_OPTIONS_INIT, .padding = {1, 1}};
   rondo_value x, weight, none = {0}, loss;
@@ -208,7 +209,7 @@ typedef struct network {
 
 enum { STEPS = 3 };
 
-/* From the same states on each time. */
+/* From the same states each time. */
 static void train(network *n) {
   for (int i = 0; i < 3; i++)
     assert_ok(rondo_compiled_write(n->compiled, names[n->convolves][i], n->start[i], n->bytes[i]));

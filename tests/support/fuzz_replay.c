@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A main() for fuzz targets built without libFuzzer: feeds every file of the folders given (and every file given) to
- * LLVMFuzzerTestOneInput, after the empty input, in the order of the names. Each input lies in an allocation of exactly
- * its size, so that a sanitizer sees the first byte read past it. A folder without a file is a failure: a corpus that
- * went missing must not look like one that passed.
+ * A main() for fuzz targets that are built without libFuzzer. It passes the empty input and then every file of the
+ * given folders, and every given file, to LLVMFuzzerTestOneInput, in the order of names. Each input has an allocation
+ * of exactly its size, so that a sanitizer sees a read past its end. A folder without files is a failure: a missing
+ * corpus must not look like a success.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The fixture and the assertions. A fixture's teardown tells what is left instead of asserting it, because after a test
- * that failed something is always left.
+ * The fixture and the assertions. The teardown prints what is left instead of asserting, because a failed test always
+ * leaves something.
  */
 #define _GNU_SOURCE
 #include "support/rondo_test.h"
@@ -33,7 +33,7 @@ void test_assert_status(rondo_status actual, rondo_status expected, const char *
   _fail(file, line);
 }
 
-/* Of the calling thread, from before the call that is asserted. */
+/* Of the calling thread, before the call that is asserted. */
 static _Thread_local struct {
   rondo_status status;
   rondo_reason reason;
@@ -58,11 +58,11 @@ void test_assert_ok(rondo_status actual, const char *call, const char *file, int
   _fail(file, line);
 }
 
-/* A failed call explains itself: its status, and a message of some length. What has no name is called by what it is. */
+/* An error has its status and a message of some length. The message names the object, or its type if it has no name. */
 static void check_detail(rondo_status actual, const char *call, const char *file, int line) {
   const rondo_error *error = rondo_last_error();
   const bool is_kept = actual != RONDO_OK && error->status == actual && strlen(error->message) >= 10;
-  if (is_kept && strstr(error->message, "''") == NULL) return; /* what has no name is called by what it is */
+  if (is_kept && strstr(error->message, "''") == NULL) return; /* the type of an object without a name */
   print_status(call, actual);
   print_error("  expected: a failure whose detail is kept and says something, with no name that is empty\n");
   _fail(file, line);
@@ -71,7 +71,7 @@ static void check_detail(rondo_status actual, const char *call, const char *file
 void test_assert_error(rondo_status actual, rondo_status expected, rondo_reason reason, const char *call,
                        const char *file, int line) {
   check_detail(actual, call, file, line);
-  test_note_error(); /* the call may stand in a callback of one that succeeds */
+  test_note_error(); /* the call may be inside a callback of a call that succeeds */
   if ((expected == RONDO_OK || actual == expected) && rondo_last_error()->reason == reason) return;
   print_status(call, actual);
   print_error("  expected: %s/%s\n", expected == RONDO_OK ? "any failure" : rondo_status_name(expected),
@@ -118,7 +118,7 @@ static bool close_fresh(rondo_device *device) {
   return closed;
 }
 
-/* A GPU's device stays open while tests open theirs, because making its context takes longer than a test. */
+/* A GPU's device stays open while the tests open theirs, because creating its context takes longer than a test. */
 int test_run_group(const char *name, const struct CMUnitTest *tests, size_t count, bool needs_device) {
   if (!needs_device) return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
   rondo_device *device = NULL;
@@ -137,13 +137,12 @@ int test_run_group(const char *name, const struct CMUnitTest *tests, size_t coun
   return is_kept && !close_fresh(device) ? EXIT_FAILURE : failures;
 }
 
-static int setup(void **state, uint32_t workers) {
+static int setup(void **state, rondo_device_options options) {
   test_fixture *fixture = calloc(1, sizeof *fixture);
   if (fixture == NULL) return -1;
   *state = fixture;
   test_allocator_init(&fixture->allocator);
-  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = workers,
-                                        .allocator = &fixture->allocator.table};
+  options.allocator = &fixture->allocator.table;
   assert_ok(rondo_device_open(test_device_name(), &options, &fixture->device));
   assert_ok(rondo_stream_create(fixture->device, NULL, &fixture->stream));
   rondo_device_info info = test_device_info(fixture->device);
@@ -151,8 +150,17 @@ static int setup(void **state, uint32_t workers) {
   return 0;
 }
 
-int test_setup(void **state) { return setup(state, 0); }
-int test_setup_workers(void **state) { return setup(state, 4); }
+static const rondo_device_options usual = {RONDO_DEVICE_OPTIONS_INIT};
+
+int test_setup(void **state) { return setup(state, usual); }
+
+int test_setup_workers(void **state) {
+  return setup(state, (rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .workers = 4});
+}
+
+int test_setup_with(void **state, rondo_device_options options) {
+  return setup(state, test_device_is("cpu") ? options : usual);
+}
 
 int test_teardown(void **state) {
   test_fixture *fixture = *state;
@@ -161,8 +169,15 @@ int test_teardown(void **state) {
   clean = test_took_down(rondo_stream_destroy(fixture->stream), "the stream") && clean;
   clean = test_took_down(rondo_device_close(fixture->device), "the device") && clean;
   clean = test_allocator_is_clean(&fixture->allocator) && clean;
-  if (clean) free(fixture); /* else what is left may still point to it */
+  if (clean) free(fixture); /* otherwise, what is left may still refer to it */
   return clean ? 0 : -1;
+}
+
+rondo_device *test_device(const char *name, const rondo_device_options *options) {
+  rondo_device *device = NULL;
+  assert_ok(rondo_device_open(name, options, &device));
+  test_leave_kind(TEST_LEFT_DEVICE, device, NULL);
+  return device;
 }
 
 rondo_stream *test_stream(test_fixture *fixture, const char *name) {
@@ -213,6 +228,12 @@ rondo_executor *test_executor(const test_fixture *fixture, const rondo_executor_
   assert_ok(rondo_executor_create(fixture->device, options, &executor));
   test_leave_kind(TEST_LEFT_EXECUTOR, executor, NULL);
   return executor;
+}
+
+rondo_exec *test_exec_of(rondo_graph *graph) {
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  return exec;
 }
 
 rondo_exec *test_instantiate(rondo_graph *graph) { return test_instantiate_with(graph, NULL); }
@@ -287,47 +308,13 @@ size_t test_edge_count(const rondo_graph *graph) {
   return count;
 }
 
-rondo_device_info test_device_info(const rondo_device *device) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(device, &info));
-  return info;
-}
-
-rondo_exec_info test_exec_info(const rondo_exec *exec) {
-  rondo_exec_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_exec_get_info(exec, &info));
-  return info;
-}
-
-rondo_capture_info test_capture_info(const rondo_stream *stream) {
-  rondo_capture_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_capture_get_info(stream, &info));
-  return info;
-}
-
-rondo_buffer_info test_buffer_info(const rondo_buffer *buffer) {
-  rondo_buffer_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_buffer_get_info(buffer, &info));
-  return info;
-}
-
-rondo_recording_info test_recording_info(const rondo_recording *recording) {
-  rondo_recording_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_recording_get_info(recording, &info));
-  return info;
-}
-
-rondo_compiled_info test_compiled_info(const rondo_compiled *compiled) {
-  rondo_compiled_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_compiled_get_info(compiled, &info));
-  return info;
-}
-
-rondo_pool_statistics test_pool_statistics(rondo_pool *pool) {
-  rondo_pool_statistics statistics = {.struct_size = sizeof statistics};
-  assert_ok(rondo_pool_get_statistics(pool, &statistics));
-  return statistics;
-}
+TEST_GETTER(rondo_device_info, test_device_info, const rondo_device, rondo_device_get_info)
+TEST_GETTER(rondo_exec_info, test_exec_info, const rondo_exec, rondo_exec_get_info)
+TEST_GETTER(rondo_capture_info, test_capture_info, const rondo_stream, rondo_capture_get_info)
+TEST_GETTER(rondo_buffer_info, test_buffer_info, const rondo_buffer, rondo_buffer_get_info)
+TEST_GETTER(rondo_recording_info, test_recording_info, const rondo_recording, rondo_recording_get_info)
+TEST_GETTER(rondo_compiled_info, test_compiled_info, const rondo_compiled, rondo_compiled_get_info)
+TEST_GETTER(rondo_pool_statistics, test_pool_statistics, rondo_pool, rondo_pool_get_statistics)
 
 rondo_capture_state test_capture_state(const rondo_stream *stream) { return test_capture_info(stream).state; }
 
@@ -418,14 +405,11 @@ rondo_node test_add_affine(test_fixture *fixture, rondo_graph *graph, const rond
   return node;
 }
 
-bool test_is_guarded(const test_fixture *fixture) {
-  rondo_device_info info = test_device_info(fixture->device);
-  return info.guarded;
-}
+bool test_is_guarded(const test_fixture *fixture) { return test_device_info(fixture->device).guarded; }
 
 size_t test_whole_pages(const test_fixture *fixture, size_t bytes) {
-  rondo_device_info info = test_device_info(fixture->device);
-  return (bytes + info.page_bytes - 1) / info.page_bytes * info.page_bytes;
+  const size_t page = test_device_info(fixture->device).page_bytes;
+  return (bytes + page - 1) / page * page;
 }
 
 rondo_device_statistics test_statistics(const test_fixture *fixture) {
@@ -442,7 +426,7 @@ rondo_memory_statistics test_memory_statistics(const test_fixture *fixture) {
 
 /* Holding a stream ------------------------------------------------------------------------------------------------ */
 
-/* False when the time is over. */
+/* Returns false after the timeout. */
 static bool wait_at(sem_t *semaphore) {
   struct timespec deadline;
   clock_gettime(CLOCK_REALTIME, &deadline);

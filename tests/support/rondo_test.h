@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * What the tests of the public interface share: assertions on statuses that print what rondo_last_error() says, a
- * fixture with a device and a stream whose teardown proves that nothing leaked, device memory that the host reaches
- * through copies alone, and a gate that holds a stream until the test lets it go.
+ * Support for the tests of the public interface: assertions on statuses, which print the message of rondo_last_error();
+ * a fixture with a device and a stream, whose teardown checks for leaks; device memory that the host accesses only
+ * through copies; and a gate that blocks a stream until the test opens it.
  *
- * The device is the one that RONDO_TEST_DEVICE names (default "cpu"). Assertions leave a test by a long jump, so they
- * are for the test's own thread; another thread hands its statuses back and the test looks at them after the join.
+ * RONDO_TEST_DEVICE names the device; the default is "cpu". A failed assertion leaves the test by a long jump, so only
+ * the test's own thread may assert. Other threads return their statuses, and the test checks them after the join.
  */
 #ifndef RONDO_TESTS_SUPPORT_RONDO_TEST_H
 #define RONDO_TESTS_SUPPORT_RONDO_TEST_H
 
-/* cmocka.h wants these before it. */
+/* cmocka.h requires these headers before it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -26,31 +26,32 @@
 
 /* Statuses -------------------------------------------------------------------------------------------------------- */
 
-/* The call succeeds, and leaves the thread's last error as it is. The latter is asserted in the conformance suite
- * and of operators: elsewhere calls go below the public ones, which put the error back. */
+/* The call succeeds and does not change the thread's last error. The second part is asserted only in the conformance
+ * suite and in the tests of operators: other tests call internal functions, and only the public ones restore the error.
+ * */
 #ifdef RONDO_TEST_LAST_ERROR
 #define assert_ok(call) (test_note_error(), test_assert_ok((call), #call, __FILE__, __LINE__))
 #else
 #define assert_ok(call) test_assert_status((call), RONDO_OK, #call, __FILE__, __LINE__)
 #endif
-/* It returns a status that carries no error detail (RONDO_NOT_READY). */
+/* The call returns a status without error details (RONDO_NOT_READY). */
 #define assert_status(call, status) test_assert_status((call), (status), #call, __FILE__, __LINE__)
-/* It fails with this status and reason, and rondo_last_error() says so in words. */
+/* The call fails with this status and reason, and rondo_last_error() has a message. */
 #define assert_error(call, status, reason) test_assert_error((call), (status), (reason), #call, __FILE__, __LINE__)
-/* It fails for this reason; the header leaves the status open. */
+/* The call fails for this reason; the header does not specify the status. */
 #define assert_reason(call, reason) test_assert_error((call), RONDO_OK, (reason), #call, __FILE__, __LINE__)
-/* It fails with this status; the header leaves the reason open. */
+/* The call fails with this status; the header does not specify the reason. */
 #define assert_fails(call, status) test_assert_fails((call), (status), #call, __FILE__, __LINE__)
-/* The last error's message holds this text. */
+/* The message of the last error contains this text. */
 #define assert_message(text) test_assert_message((text), __FILE__, __LINE__)
 /* All `count` floats agree within `tolerance`, relative to the larger of 1 and the expected value. */
 #define assert_near(actual, expected, count, tolerance) \
   test_assert_near((actual), (expected), (count), (tolerance), __FILE__, __LINE__)
-/* The same with INVALID_ARGUMENT. */
+/* Like assert_error with INVALID_ARGUMENT. */
 #define assert_invalid(call, reason) assert_error(call, RONDO_INVALID_ARGUMENT, reason)
 
-/* The thread's last error is what the next test_assert_ok on it compares with. For bodies and builders, too, whose own
- * calls fail while the call that they are called by succeeds. */
+/* The next test_assert_ok on this thread compares with its current last error. Bodies and builders call it when calls
+ * inside them fail, but the outer call succeeds. */
 void test_note_error(void);
 void test_assert_ok(rondo_status actual, const char *call, const char *file, int line);
 void test_assert_status(rondo_status actual, rondo_status expected, const char *call, const char *file, int line);
@@ -61,7 +62,7 @@ void test_assert_message(const char *text, const char *file, int line);
 void test_assert_near(const float *actual, const float *expected, size_t count, float tolerance, const char *file,
                       int line);
 
-/* Returns the status of a call that fails: for functions that return a status. */
+/* Returns from a function that returns a status if the call fails. */
 #define TRY(call)                                  \
   do {                                             \
     const rondo_status try_status = (call);        \
@@ -70,37 +71,42 @@ void test_assert_near(const float *actual, const float *expected, size_t count, 
 
 /* Devices and fixtures -------------------------------------------------------------------------------------------- */
 
-/* The name of the device under test, and whether it is one of the driver `prefix` ("cpu"). */
+/* The name of the device under test, and whether it begins with `prefix`, such as "cpu". */
 const char *test_device_name(void);
 bool test_device_is(const char *prefix);
 
-/* The body of main where the tests are not defined by the macros below: runs a group of cmocka tests. Returns 77 when
- * the device under test cannot be opened, or 1 when RONDO_REQUIRE names it by its beginning. */
+/* The body of main for programs that do not define their tests with the macros below: runs a group of cmocka tests. If
+ * the device under test cannot be opened, returns 77 (skipped), or 1 if the device's name begins with RONDO_REQUIRE. */
 #define test_main(tests) test_run_group(#tests, (tests), sizeof(tests) / sizeof((tests)[0]), true)
 int test_run_group(const char *name, const struct CMUnitTest *tests, size_t count, bool needs_device);
 
-/* What nearly every test begins with. */
+/* The fixture of most tests. */
 typedef struct test_fixture {
-  test_allocator allocator; /* the device's; all is given back at the end */
+  test_allocator allocator; /* of the device; the teardown checks that everything was freed */
   rondo_device *device;
   rondo_stream *stream;
-  rondo_kernel *kernels[TEST_KERNEL_COUNT]; /* made when first asked for; on CUDA, where that waits for work, at once */
+  rondo_kernel *kernels[TEST_KERNEL_COUNT]; /* created on first use; on CUDA by the setup, because creating them waits
+                                               for the device */
 } test_fixture;
 
-/* Setup and teardown of a test. The second setup opens the device with four workers where it has workers, for tests
- * that hold a stream. The teardown closes the device, which must succeed, and looks for host memory that is left. */
+/* Setup and teardown. The second setup opens a CPU device with four workers, for tests that block a stream. The
+ * teardown closes the device, which must succeed, and checks that all host memory was freed. */
 int test_setup(void **state);
 int test_setup_workers(void **state);
+/* A setup that opens a CPU device with these options, and other devices like test_setup. */
+int test_setup_with(void **state, rondo_device_options options);
 int test_teardown(void **state);
 #define test_case(function) cmocka_unit_test_setup_teardown(function, test_setup, test_teardown)
 
-/* Tests with that fixture, which is `t`; TEST_WORKERS with the second setup. See test_cases.h. */
+/* Tests with this fixture, which is `t`; TEST_WORKERS uses the second setup. See test_cases.h. */
 #define TEST(name) TEST_DEFINE(name, test_fixture *t, test_setup, test_teardown)
 #define TEST_WORKERS(name) TEST_DEFINE(name, test_fixture *t, test_setup_workers, test_teardown)
 
-/* Further objects of the fixture's device. The teardown destroys what the test has left: also graphs of
- * test_capture_end, programs and what is compiled from them by test_compile, words of test_words and gates of
- * test_gate_make. Threads may make objects at once. */
+/* More objects of the fixture's device. The teardown destroys those that the test has not destroyed, including graphs
+ * of test_capture_end, programs and their compiled programs, words of test_words and gates of test_gate_make. Several
+ * threads may create objects at the same time. */
+/* A second device. */
+rondo_device *test_device(const char *name, const rondo_device_options *options);
 rondo_stream *test_stream(test_fixture *fixture, const char *name);
 rondo_event *test_event(test_fixture *fixture);
 rondo_graph *test_graph(test_fixture *fixture);
@@ -109,18 +115,21 @@ rondo_kernel *test_kernel_make(test_fixture *fixture, const rondo_kernel_options
 rondo_recording *test_recording(const test_fixture *fixture, const rondo_recording_options *options);
 rondo_executor *test_executor(const test_fixture *fixture, const rondo_executor_options *options);
 rondo_exec *test_instantiate(rondo_graph *graph);
+/* Instantiates the graph, and destroys it. */
+rondo_exec *test_exec_of(rondo_graph *graph);
 rondo_exec *test_instantiate_with(rondo_graph *graph, const rondo_instantiate_options *options);
 
-/* Leaves another object to the teardown, which destroys it after execs, graphs, events and words. Returns the object.
- */
+/* Makes the teardown destroy another object, after execs, graphs, events and words. Returns the object. */
 void *test_leave(void (*destroy)(void *object), void *object);
 
-/* What a test destroys by itself is not left to the teardown. */
+/* The teardown does not destroy again what the test has destroyed with these functions. */
 #define rondo_session_destroy(session) test_destroy_session(session)
 #define rondo_tree_destroy(tree) test_destroy_tree(tree)
 #define rondo_recording_destroy(recording) test_destroy_recording(recording)
 #define rondo_executor_destroy(executor) test_destroy_executor(executor)
 #define rondo_compiled_destroy(compiled) test_destroy_compiled(compiled)
+#define rondo_divided_destroy(divided) test_destroy_divided(divided)
+#define rondo_device_close(device) test_destroy_device(device)
 #define rondo_program_destroy(program) test_destroy_program(program)
 #define rondo_exec_destroy(exec) test_destroy_exec(exec)
 #define rondo_graph_destroy(graph) test_destroy_graph(graph)
@@ -134,6 +143,8 @@ rondo_status test_destroy_tree(rondo_tree *tree);
 rondo_status test_destroy_recording(rondo_recording *recording);
 rondo_status test_destroy_executor(rondo_executor *executor);
 rondo_status test_destroy_compiled(rondo_compiled *compiled);
+rondo_status test_destroy_divided(rondo_divided *divided);
+rondo_status test_destroy_device(rondo_device *device);
 void test_destroy_program(rondo_program *program);
 void test_destroy_exec(rondo_exec *exec);
 rondo_status test_destroy_graph(rondo_graph *graph);
@@ -142,8 +153,8 @@ void test_destroy_generator(rondo_generator *generator);
 void test_destroy_kernel(rondo_kernel *kernel);
 rondo_status test_destroy_stream(rondo_stream *stream);
 rondo_status test_destroy_words(rondo_device *device, void *address);
-/* For teardowns that look at the device before test_teardown: destroys what is left. False, after a message, when
- * something could not be destroyed. */
+/* Destroys what is left, for teardowns that inspect the device before they call test_teardown. Returns false, after a
+ * message, if an object could not be destroyed. */
 bool test_destroy_left(void);
 
 /* Destroys a stream or graph, which must succeed. */
@@ -153,10 +164,10 @@ void test_graph_destroy(rondo_graph *graph);
 /* Ends the stream's capture, which must succeed. */
 rondo_graph *test_capture_end(rondo_stream *stream);
 
-/* Lets `to` wait for what `from` has been given so far, by an event. */
+/* Makes `to` wait for the work enqueued on `from`, by an event. */
 void test_order(test_fixture *fixture, rondo_stream *from, rondo_stream *to);
 
-/* Two graphs of the same work: no difference, also not in addresses, and the same fingerprint. */
+/* Two graphs of the same work: they do not differ, not even in addresses, and have the same fingerprint. */
 #define assert_same_graph(a, b) test_assert_same_graph((a), (b), __FILE__, __LINE__)
 void test_assert_same_graph(const rondo_graph *a, const rondo_graph *b, const char *file, int line);
 
@@ -164,12 +175,20 @@ void test_assert_same_graph(const rondo_graph *a, const rondo_graph *b, const ch
 void *test_allocate(test_fixture *fixture, size_t bytes, const char *name);
 void *test_allocate_async(rondo_stream *stream, size_t bytes);
 
-/* What a graph consists of. */
+/* Queries of a graph. */
 rondo_node_params test_node_params(const rondo_graph *graph, rondo_node node);
 size_t test_node_count(const rondo_graph *graph);
 size_t test_edge_count(const rondo_graph *graph);
 
-/* What an object says of itself. */
+/* Defines test_..., a function that returns what rondo_..._get_... fills in; the call must succeed. */
+#define TEST_GETTER(type, name, object, getter) \
+  type name(object *of) {                       \
+    type info = {.struct_size = sizeof info};   \
+    assert_ok(getter(of, &info));               \
+    return info;                                \
+  }
+
+/* Information about objects. */
 rondo_device_info test_device_info(const rondo_device *device);
 rondo_exec_info test_exec_info(const rondo_exec *exec);
 rondo_capture_info test_capture_info(const rondo_stream *stream);
@@ -179,7 +198,7 @@ rondo_recording_info test_recording_info(const rondo_recording *recording);
 rondo_compiled_info test_compiled_info(const rondo_compiled *compiled);
 rondo_pool_statistics test_pool_statistics(rondo_pool *pool);
 
-/* Host functions: one does nothing, one fails with RONDO_IO_ERROR, one adds 1 to the uint32_t. And a body of a tree's
+/* Host functions: one does nothing, one fails with RONDO_IO_ERROR, one adds 1 to a uint32_t. And a body of a tree's
  * function that does nothing. */
 rondo_status test_host_nothing(void *user);
 rondo_status test_host_fails(void *user);
@@ -191,7 +210,7 @@ void test_launch(test_fixture *fixture, rondo_exec *exec);
 /* Instantiates the graph, launches it once on the fixture's stream, and waits. */
 void test_run_once(test_fixture *fixture, rondo_graph *graph);
 
-/* Device memory. All wait for the fixture's stream; none may be used while the thread captures. */
+/* Device memory. All functions wait for the fixture's stream, so do not call them while the thread captures. */
 uint32_t *test_words(test_fixture *fixture, size_t count); /* zeroed */
 void test_words_free(test_fixture *fixture, uint32_t *words);
 void test_write(test_fixture *fixture, void *device_address, const void *host, size_t bytes);
@@ -202,14 +221,15 @@ uint32_t test_word(test_fixture *fixture, const uint32_t *device_address);
 void test_assert_words(test_fixture *fixture, const uint32_t *device_address, const uint32_t *expected, size_t count,
                        const char *file, int line);
 
-/* Work whose order shows: word = word * factor + term, over `count` words. */
+/* Work whose result depends on its order: word = word * factor + term, for `count` words. */
 void test_affine(test_fixture *fixture, rondo_stream *stream, uint32_t *words, size_t count, uint32_t factor,
                  uint32_t term);
-/* The same as a node. */
+/* The same as a graph node. */
 rondo_node test_add_affine(test_fixture *fixture, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                            uint32_t *word, uint32_t factor, uint32_t term);
 
-/* Whether each allocation has pages and addresses of its own (rondo_device_info.guarded), so that none are shared. */
+/* Whether each allocation has its own pages and addresses (rondo_device_info.guarded), so that allocations cannot share
+ * any. */
 bool test_is_guarded(const test_fixture *fixture);
 
 /* The bytes rounded up to the device's pages. */
@@ -221,8 +241,8 @@ rondo_memory_statistics test_memory_statistics(const test_fixture *fixture);
 
 /* Holding a stream ------------------------------------------------------------------------------------------------ */
 
-/* A host function test_gate_pass waits at the gate until test_gate_open. A gate that nobody opens lets go by itself
- * after a while with a failure, so that a failing test ends. One pass a gate. */
+/* The host function test_gate_pass blocks at the gate until test_gate_open. It fails after a timeout, so that a failing
+ * test ends. One test_gate_open lets one call pass. */
 typedef struct test_gate {
   sem_t entered;
   sem_t opened;
@@ -231,19 +251,19 @@ typedef struct test_gate {
 test_gate *test_gate_make(void); /* the teardown frees it */
 void test_gate_init(test_gate *gate);
 rondo_status test_gate_pass(void *gate);
-/* Queues the gate on the stream and waits until the stream stands at it. */
+/* Enqueues the gate on the stream and waits until the stream has reached it. */
 void test_gate_hold(test_gate *gate, rondo_stream *stream);
 void test_gate_await(test_gate *gate);
 void test_gate_open(test_gate *gate);
 void test_gate_destroy(test_gate *gate);
 
-/* Leaves out a test that lets launches stand while the host goes on, where tools run each launch to its end before the
- * next (RONDO_TEST_SERIAL=1: CUDA's sanitizers). To be called first. */
+/* Skips a test that blocks launches while the host continues, if a tool completes each launch before the next
+ * (RONDO_TEST_SERIAL=1: CUDA's sanitizers). Call it first. */
 void test_skip_if_serial(void);
 
 /* Threads --------------------------------------------------------------------------------------------------------- */
 
-/* Runs the function on a thread of its own and waits for it. */
+/* Runs the function on a new thread and waits for it. */
 void test_on_thread(void (*function)(void *user), void *user);
 
 /* The same on several threads, which start together. */
@@ -257,7 +277,7 @@ void test_sleep_ms(unsigned milliseconds);
 
 /* Numbers --------------------------------------------------------------------------------------------------------- */
 
-/* A random number generator (Steele, Lea, Flood 2014, "splitmix64"): the same sequence everywhere. */
+/* A random number generator (Steele, Lea, Flood 2014, "splitmix64") that gives the same sequence everywhere. */
 uint64_t test_random(uint64_t *state);
 /* In 0 .. bound - 1. */
 uint32_t test_random_below(uint64_t *state, uint32_t bound);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A header stands before each block. Its distance from the block's start is at least the header's size and keeps the
- * alignment. The headers of all live blocks form a list, under a lock.
+ * A header precedes each block. Its distance from the block is at least the header's size and preserves the alignment.
+ * The headers of all live blocks form a list, under a lock.
  */
 #include "support/test_allocator.h"
 
@@ -12,13 +12,13 @@
 #define DEAD_MARK 0x64656164u
 
 typedef struct block_header {
-  void *start; /* what aligned_alloc returned */
+  void *start; /* the pointer from aligned_alloc */
   size_t bytes;
   uint32_t mark;
   struct block_header *previous, *next; /* live blocks of the same allocator */
 } block_header;
 
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* of the lists of all allocators */
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* for the lists of all allocators */
 
 static block_header *header_of(void *pointer) { return (block_header *)pointer - 1; }
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Defining tests. TEST(test_gx1_kernels) { ... } defines a test, and the program runs it: a program without a main of
- * its own runs all tests of its file in their order.
+ * Macros that define and register tests: TEST(test_gx1_kernels) { ... }. A program without a main function of its own
+ * runs the tests of its file in their order.
  *
- *   TEST, TEST_WORKERS  a fixture with a device and a stream, which is `t` (rondo_test.h)
- *   DEVICE_TEST         no fixture; left out, as the other tests of its file, where the device under test cannot be
- *                       opened
- *   UNIT_TEST           neither
- *   TEST_DEFINE         for a fixture of the file's own: its parameter, its setup and its teardown
+ *   TEST, TEST_WORKERS  a test with the fixture `t`: a device and a stream (rondo_test.h)
+ *   DEVICE_TEST         a test without a fixture that needs the device under test
+ *   UNIT_TEST           a test without a fixture that needs no device
+ *   TEST_DEFINE         a test with a fixture of its own file: parameter, setup and teardown
+ *
+ * A program skips all its tests where one of them needs the device under test and that device cannot be opened.
  */
 #ifndef RONDO_TESTS_SUPPORT_TEST_CASES_H
 #define RONDO_TESTS_SUPPORT_TEST_CASES_H
 
-/* cmocka.h wants these before it. */
+/* cmocka.h requires these headers before it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -34,7 +35,7 @@
   static void name(__attribute__((unused)) fixture)
 void test_register(const struct CMUnitTest *test, int line, bool needs_device);
 int test_run_registered(void);
-/* The same where all tests of the program need one setup and teardown, and no device. */
+/* Like test_run_registered, with a setup and teardown for the whole group, and without a device. */
 int test_run_registered_in(CMFixtureFunction setup, CMFixtureFunction teardown);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A list of what tests made and have not destroyed. Objects are on it once; threads may make and destroy them at once.
+ * The list of objects that tests have created and not destroyed. Each object is in it once. Several threads may create
+ * and destroy objects at the same time.
  */
 #include "support/test_cleanup.h"
 
@@ -19,7 +20,7 @@ typedef struct left_object {
   struct left_object *next;
 } left_object;
 
-static left_object *left; /* the newest first */
+static left_object *left; /* newest first */
 static pthread_mutex_t left_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void link_left(left_object *entry) {
@@ -39,7 +40,7 @@ static void destroy_gate(void *object) {
   free(object);
 }
 
-/* Of kinds that are always destroyed. */
+/* Kinds that can always be destroyed. */
 static void (*const destroyers[TEST_LEFT_KIND_COUNT])(void *object) = {
     [TEST_LEFT_PROGRAM] = destroy_program,     [TEST_LEFT_EXEC] = destroy_exec,     [TEST_LEFT_EVENT] = destroy_event,
     [TEST_LEFT_GENERATOR] = destroy_generator, [TEST_LEFT_KERNEL] = destroy_kernel, [TEST_LEFT_GATE] = destroy_gate};
@@ -51,7 +52,7 @@ void test_leave_kind(test_left_kind kind, void *object, rondo_device *device) {
   link_left(entry);
 }
 
-/* Before an object is destroyed: the teardown does not do that again. NULL when it would not have. */
+/* Before an object is destroyed: removes it from the list. NULL if it is not in the list. */
 static left_object *unlink_left(const void *object) {
   pthread_mutex_lock(&left_lock);
   left_object **link = &left, *found;
@@ -62,8 +63,8 @@ static left_object *unlink_left(const void *object) {
   return found;
 }
 
-/* Afterwards: an object whose destruction was refused is left all the same. With any other failure it is gone, as a
- * stream is whose work failed. */
+/* After the destruction: an object that refused it goes back into the list. After any other failure it is destroyed, as
+ * a stream is whose work failed. */
 static rondo_status settle(left_object *entry, rondo_status status) {
   if (entry != NULL && (status == RONDO_INVALID_STATE || status == RONDO_CAPTURE_REFUSED))
     link_left(entry);
@@ -80,7 +81,7 @@ void *test_leave(void (*destroy)(void *object), void *object) {
   return object;
 }
 
-/* Whether destroying can be refused: then the function returns a status. */
+/* DESTROYS: destruction may be refused, so the function returns a status. */
 #define DESTROYS(kind)                                      \
   rondo_status test_destroy_##kind(rondo_##kind *object) {  \
     left_object *entry = unlink_left(object);               \
@@ -97,6 +98,7 @@ DESTROYS(tree)
 DESTROYS(recording)
 DESTROYS(executor)
 DESTROYS(compiled)
+DESTROYS(divided)
 DESTROYS_ALWAYS(program)
 DESTROYS_ALWAYS(exec)
 DESTROYS(graph)
@@ -104,6 +106,11 @@ DESTROYS_ALWAYS(event)
 DESTROYS_ALWAYS(generator)
 DESTROYS_ALWAYS(kernel)
 DESTROYS(stream)
+
+rondo_status test_destroy_device(rondo_device *device) {
+  left_object *entry = unlink_left(device);
+  return settle(entry, (rondo_device_close)(device));
+}
 
 rondo_status test_destroy_words(rondo_device *device, void *address) {
   left_object *entry = unlink_left(address);
@@ -123,6 +130,10 @@ static rondo_status destroy_left(const left_object *entry) {
       return (rondo_executor_destroy)(object);
     case TEST_LEFT_COMPILED:
       return (rondo_compiled_destroy)(object);
+    case TEST_LEFT_DIVIDED:
+      return (rondo_divided_destroy)(object);
+    case TEST_LEFT_DEVICE:
+      return (rondo_device_close)(object);
     case TEST_LEFT_GRAPH:
       return (rondo_graph_destroy)(object);
     case TEST_LEFT_WORDS:
@@ -136,12 +147,13 @@ static rondo_status destroy_left(const left_object *entry) {
 }
 
 bool test_destroy_left(void) {
-  static const char *const names[] = {"a session", "a tree",  "a recording",    "a compiled program", "an executor",
-                                      "a program", "an exec", "a graph",        "an event",           "a generator",
-                                      "a kernel",  "words",   "another object", "a stream",           "a gate"};
+  static const char *const names[] = {
+      "a session", "a tree",  "a recording", "a compiled program", "a divided program", "an executor", "a program",
+      "an exec",   "a graph", "an event",    "a generator",        "a kernel",          "words",       "another object",
+      "a stream",  "a gate",  "a device"};
   bool clean = true;
   for (const left_object *entry = left; entry != NULL; entry = entry->next)
-    if (entry->kind == TEST_LEFT_GATE) test_gate_open(entry->object); /* a stream may still stand there */
+    if (entry->kind == TEST_LEFT_GATE) test_gate_open(entry->object); /* a stream may still wait at it */
   for (int kind = 0; kind < TEST_LEFT_KIND_COUNT; kind++) {
     for (left_object **link = &left; *link != NULL;) {
       left_object *entry = *link;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * How much a test tries of what one thread computes, or several do again and again: cases drawn at random, rounds,
- * steps of a budget. A sanitizer makes each many times as long, and what it looks for shows in the first ones. The
- * assertions are the same everywhere; what they say of all cases together is said of so many. A GPU's sanitizers look
- * at programs as they are built: RONDO_TEST_SERIAL=1 says that one does.
+ * How much a test tries when it repeats work: random cases, rounds, steps. A sanitizer makes each repetition many times
+ * slower, and its findings appear in the first ones, so there are fewer. The assertions are the same; those about all
+ * cases refer to the smaller number. A GPU's sanitizers run ordinary builds, so RONDO_TEST_SERIAL=1 says that one is
+ * used.
  */
 #ifndef RONDO_TESTS_SUPPORT_TEST_EFFORT_H
 #define RONDO_TESTS_SUPPORT_TEST_EFFORT_H
@@ -33,7 +33,7 @@
 #define TEST_EFFORT_DIVISOR 1
 #endif
 
-/* Whether each launch runs to its end before the next, and takes long. */
+/* Whether a tool completes each launch before the next and makes it slow. */
 static inline bool test_is_serial(void) {
   const char *value = getenv("RONDO_TEST_SERIAL");
   return value != NULL && strcmp(value, "1") == 0;
@@ -41,14 +41,14 @@ static inline bool test_is_serial(void) {
 
 static inline uint32_t test_effort_divisor(void) { return test_is_serial() ? 20 : TEST_EFFORT_DIVISOR; }
 
-/* So many without a sanitizer; at least one. */
+/* `count` without a sanitizer, otherwise fewer; at least one. */
 static inline uint32_t test_effort(uint32_t count) {
   const uint32_t divisor = test_effort_divisor();
   return (count + divisor - 1) / divisor;
 }
 
-/* Of failures that are tried one after another, the next one's distance: each comes in the build with asserts and
- * without sanitizers; the other builds look for what one in a few shows as well. */
+/* The distance between two points of failure that are tried. Every failure is tried in the build with asserts and
+ * without sanitizers; the other builds try one of several. */
 static inline size_t test_failure_step(void) {
 #ifdef NDEBUG
   const bool is_asserted = false;

@@ -64,9 +64,7 @@ void test_launch_at_once(test_fixture *fixture, rondo_exec *const execs[2], rond
 
 rondo_exec *test_scratch_exec(test_fixture *fixture, uint32_t *out, uint32_t count, size_t bytes, uint32_t value) {
   rondo_graph *graph = test_scratch_graph(fixture, out, count, bytes, value);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
+  return test_exec_of(graph);
 }
 
 void test_assert_all(test_fixture *fixture, const uint32_t *words, size_t count, uint32_t value) {

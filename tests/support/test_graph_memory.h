@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the tests of graph memory share: nodes that allocate, write, read and free, and graphs of them.
+ * Support for the tests of graph memory: nodes that allocate, write, read and free, and graphs of them.
  */
 #ifndef RONDO_TESTS_SUPPORT_TEST_GRAPH_MEMORY_H
 #define RONDO_TESTS_SUPPORT_TEST_GRAPH_MEMORY_H
@@ -14,7 +14,7 @@ typedef struct test_allocation {
 test_allocation test_add_alloc(rondo_graph *graph, const rondo_node *dependencies, size_t count, size_t bytes,
                                const char *name);
 
-/* Each after one node, or for `dependency` of no node after none. test_add_set: words[i] = value; test_add_read:
+/* Each node depends on `dependency`, or on no node if that has no id. test_add_set: words[i] = value. test_add_read:
  * out[i] = words[i] * 32. */
 rondo_node test_add_free(rondo_graph *graph, rondo_node dependency, uint32_t *words);
 rondo_node test_add_set(test_fixture *fixture, rondo_graph *graph, rondo_node dependency, uint32_t *words,
@@ -26,11 +26,11 @@ rondo_node test_add_read(test_fixture *fixture, rondo_graph *graph, rondo_node d
 rondo_graph *test_scratch_graph(test_fixture *fixture, uint32_t *out, uint32_t count, size_t bytes, uint32_t value);
 rondo_exec *test_scratch_exec(test_fixture *fixture, uint32_t *out, uint32_t count, size_t bytes, uint32_t value);
 
-/* The same with the gate to pass between writing and reading, at which the contents must last. */
+/* The same graph, which waits at the gate between writing and reading. The contents must stay meanwhile. */
 rondo_graph *test_gated_graph(test_fixture *fixture, uint32_t *out, uint32_t count, size_t bytes, uint32_t value,
                               test_gate *gate);
-/* Launches the two execs, lets both stand at their gates at once, opens them, and waits for the device. `standing` is
- * called in between; NULL: nothing is. */
+/* Launches the two execs so that both wait at their gates at the same time, then calls `standing` (may be NULL), opens
+ * the gates, and waits for the device. */
 void test_launch_at_once(test_fixture *fixture, rondo_exec *const execs[2], rondo_stream *const streams[2],
                          test_gate gates[2], void (*standing)(test_fixture *fixture));
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The table of test kernels. The CPU functions run a range of blocks; what they compute does not depend on how the grid
- * was cut.
+ * The table of test kernels. A CPU function runs a range of blocks; its result does not depend on how the grid is
+ * divided.
  */
 #include "support/test_kernels.h"
 
@@ -66,7 +66,7 @@ static void mixed_cpu(rondo_blocks blocks, void *const *args) {
   out[7] = *(const uint32_t *)args[5];
 }
 
-/* One thread a block, so that the grid is cut as on a CPU. */
+/* One thread for each block, so that the grid is divided as on a CPU. */
 #define CUDA_SOURCE(text) .block_threads = 1, .cuda_source = BLOCK_NUMBER text
 #define BLOCK_NUMBER                                        \
   "typedef unsigned u32; typedef unsigned long long u64;\n" \

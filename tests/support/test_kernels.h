@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The kernels of the tests, one table: each has its code for every kind of device, so that the suite runs on all of
- * them. A block works on one element. Words are uint32_t; sums and products wrap.
+ * The kernels of the tests, as a table. Each has code for every kind of device, so that the suite runs on all of them.
+ * A block computes one element. Words are uint32_t; sums and products wrap.
  */
 #ifndef RONDO_TESTS_SUPPORT_TEST_KERNELS_H
 #define RONDO_TESTS_SUPPORT_TEST_KERNELS_H
@@ -20,12 +20,12 @@ typedef enum test_kernel_id {
   TEST_KERNEL_COUNT
 } test_kernel_id;
 
-/* A parameter whose size is no power of two. */
+/* A parameter whose size is not a power of two. */
 typedef struct test_triple {
   uint32_t values[3];
 } test_triple;
 
-/* What rondo_kernel_create takes; static. */
+/* The options for rondo_kernel_create; static. */
 const rondo_kernel_options *test_kernel_options(test_kernel_id id);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The main of test programs that have none: it runs the tests that their file defines (test_cases.h).
+ * The main of test programs without their own: runs the tests that their file defines (test_cases.h).
  */
 #include "support/rondo_test.h"
 

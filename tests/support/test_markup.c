@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A small reader of XML, enough to tell whether a text is well-formed.
+ * A small XML parser that only decides whether a text is well-formed.
  */
 #include "support/test_markup.h"
 
@@ -10,7 +10,7 @@
 
 enum { DEEPEST = 64, MOST_ATTRIBUTES = 32 };
 
-/* A stretch of the text. */
+/* A part of the text. */
 typedef struct name {
   const char *begin;
   size_t length;
@@ -18,7 +18,7 @@ typedef struct name {
 
 typedef struct markup_reader {
   const char *at;
-  const char *fault; /* what is wrong; NULL while all is fine */
+  const char *fault; /* the error; NULL: none so far */
   name open[DEEPEST];
   size_t depth, roots;
 } markup_reader;
@@ -61,7 +61,7 @@ static bool take_entity(markup_reader *r) {
   return refuse(r, "an & that is no entity");
 }
 
-/* Of the UTF-8 character at `c`, in bytes; 0: it is none (Unicode 15, table 3-7). */
+/* The length in bytes of the UTF-8 character at `c`; 0 if it is invalid (Unicode 15, table 3-7). */
 static size_t character_length(const unsigned char *c) {
   if (*c < 0x80) return 1;
   const size_t length = *c >= 0xF0 ? 4 : *c >= 0xE0 ? 3 : 2;
@@ -73,7 +73,7 @@ static size_t character_length(const unsigned char *c) {
   return length;
 }
 
-/* One character of text or of an attribute's value (XML 1.0, production 2). */
+/* One character of text or of an attribute value (XML 1.0, production 2). */
 static bool take_character(markup_reader *r) {
   const unsigned char *c = (const unsigned char *)r->at;
   if (*c == '&') return take_entity(r);
@@ -175,7 +175,7 @@ void test_assert_self_contained(const char *text, const char *file, int line) {
   _fail(file, line);
 }
 
-/* Not by strstr: the address sanitizer's looks at the whole text in each call. */
+/* Not strstr: the address sanitizer's version reads the whole text in each call. */
 size_t test_count(const char *text, const char *part) {
   const size_t length = strlen(part);
   size_t count = 0;

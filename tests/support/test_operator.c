@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Random cases of an operator: drawing, running, comparing. The loss whose gradients are taken is the sum of the
- * results times weights, which are multiples of 1/64, so that every type of float holds them.
+ * Random cases of an operator: drawing, running, comparing. The loss of the gradients is the sum of the results times
+ * weights. The weights are multiples of 1/64, which every float type represents exactly.
  */
 #include "support/test_operator.h"
 
@@ -14,7 +14,7 @@
 #define GRADIENT_SAMPLES 30
 #define MOST_TESTS 64
 
-/* Numbers of a run: of inputs as doubles and as bytes, results, gradients. */
+/* The data of a run: inputs as doubles and as bytes, results, gradients. */
 typedef struct run_data {
   double *exact[TEST_MAX_TENSORS];
   void *bytes[TEST_MAX_TENSORS];
@@ -22,7 +22,7 @@ typedef struct run_data {
   rondo_type result_type;
   double *weights;
   void *result;
-  void *gradients[TEST_MAX_TENSORS]; /* NULL: none is looked at */
+  void *gradients[TEST_MAX_TENSORS]; /* NULL: no gradient is compared */
 } run_data;
 
 /* Drawing ---------------------------------------------------------------------------------------------------------- */
@@ -71,7 +71,7 @@ test_tensor *test_add_index(test_call *call, const size_t *shape, size_t rank, s
 
 static bool is_float(rondo_type type) { return type == RONDO_F32 || type == RONDO_F16 || type == RONDO_BF16; }
 
-/* The nearest number with `digits` binary digits whose last is worth at least 2^least. */
+/* The nearest number with `digits` binary digits, the last of which is worth at least 2^least. */
 static double round_to(double x, int digits, int least) {
   int exponent;
   if (x == 0 || !isfinite(x)) return x;
@@ -103,7 +103,7 @@ static double decode_f16(uint16_t bits) {
   return (bits & 0x8000u) != 0 ? -magnitude : magnitude;
 }
 
-/* A number that the type holds. */
+/* A number that the type represents exactly. */
 static void encode(double x, rondo_type type, void *memory, size_t at) {
   const float single = (float)x;
   uint32_t bits;
@@ -193,7 +193,7 @@ static rondo_value add_loss(rondo_program *program, rondo_value y, size_t count)
   return loss;
 }
 
-/* Gradients of the inputs that have one, as outputs. */
+/* Adds the gradients of the inputs that have one as outputs. */
 static void add_gradients(const test_operator *op, const test_call *call, rondo_program *program,
                           const rondo_value *inputs, rondo_value loss) {
   for (size_t i = 0; i < call->input_count; i++) {
@@ -246,7 +246,7 @@ static void read_back(const char *name, rondo_compiled *compiled, void *into, si
   assert_ok(rondo_compiled_read(compiled, name, into, bytes));
 }
 
-/* The same bits once more. */
+/* Runs again and compares the bits. */
 static void check_again(const test_operator *op, const char *name, rondo_compiled *compiled, const void *first,
                         size_t bytes) {
   void *again = allocate(bytes, 1);
@@ -286,7 +286,7 @@ static double tolerance_of(const test_operator *op, rondo_type type) {
   return fmax(own, type == RONDO_F16 ? 0x1p-10 : type == RONDO_BF16 ? 0x1p-7 : 0);
 }
 
-/* In a type of half the size each of the `terms` that broadcasting sums up may be rounded on its way. */
+/* In a 16-bit type, each of the `terms` terms that broadcasting adds may be rounded. */
 static double gradient_tolerance_of(const test_operator *op, rondo_type type, size_t terms) {
   const double own = op->gradient_tolerance == 0 ? 20 * tolerance_of(op, RONDO_F32) : op->gradient_tolerance;
   return fmax(own, type == RONDO_F32 ? 0 : fmax(4, sqrt((double)terms)) * tolerance_of(op, type));
@@ -404,7 +404,7 @@ void test_operator_cases(test_fixture *fixture, const test_operator *op) {
   }
 }
 
-/* The row that runs: cmocka's state is the fixture. */
+/* The current row: cmocka's state is the fixture. */
 static const test_operator *current_row;
 
 static int set_up_row(void **state) {

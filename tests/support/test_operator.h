@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Operators of programs against plain C references: random cases of an operator, drawn from a seed, are computed by a
- * compiled program, recorded and eager (the same bits), and by the reference in double precision; gradients are
- * held against finite differences of the reference. Inputs of F16 and BF16 are rounded before both see them.
+ * Compares the operators of programs with plain C references. For each operator, random cases are drawn from a seed.
+ * A compiled program computes each case recorded and eagerly, which must give the same bits, and the reference computes
+ * it in double precision. Gradients are compared with finite differences of the reference. Inputs of F16 and BF16 are
+ * rounded before either computes with them.
  *
  *   static void draw(uint64_t *seed, test_call *call) { call->input_count = 1; test_draw_tensor(seed, ...); }
  *   static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *in, rondo_value *y) {
@@ -12,7 +13,7 @@
  *
  * A family of operators is a table of test_operator, each with a `family`; TEST_OPERATOR_MAIN runs its rows.
  *
- * Uses public headers alone. The cases of an operator are RONDO_TEST_CASES (24), of each type.
+ * Uses only public headers. Each operator has RONDO_TEST_CASES (24) cases of each type.
  */
 #ifndef RONDO_TESTS_SUPPORT_TEST_OPERATOR_H
 #define RONDO_TESTS_SUPPORT_TEST_OPERATOR_H
@@ -24,20 +25,20 @@
 
 /* An input. */
 typedef struct test_tensor {
-  rondo_type type; /* 0: the type of float that is tested */
+  rondo_type type; /* 0: the float type under test */
   size_t rank, shape[RONDO_MAX_DIMENSIONS];
-  double low, high;     /* random in low .. high; of integers, low <= i < high */
-  bool has_no_gradient; /* its gradient is not looked at; integers never have one */
-  const double *values; /* instead of random ones; or NULL */
+  double low, high;     /* random values in low .. high; for integers low <= i < high */
+  bool has_no_gradient; /* its gradient is not compared; integers never have one */
+  const double *values; /* instead of random values; NULL: random */
 } test_tensor;
 
 /* A case of an operator. */
 typedef struct test_call {
   const struct test_operator *op;
-  rondo_type type; /* of the floats of this run */
+  rondo_type type; /* float type of this run */
   size_t input_count;
   test_tensor inputs[TEST_MAX_TENSORS];
-  size_t sizes[TEST_MAX_DRAWN]; /* what draw chose in addition to shapes: strides, options; its own */
+  size_t sizes[TEST_MAX_DRAWN]; /* further random choices that draw makes for its own use: strides, options */
   double numbers[4];
 } test_call;
 
@@ -46,42 +47,42 @@ typedef rondo_status (*test_build)(const test_call *call, rondo_program *program
 
 typedef struct test_operator {
   const char *name;
-  /* Sets input_count, inputs, sizes, numbers; small shapes (some hundred elements), odd sizes included. */
+  /* Sets input_count, inputs, sizes and numbers: small shapes (some hundred elements) that include odd sizes. */
   void (*draw)(uint64_t *seed, test_call *call);
-  /* Adds it to the program: one result, of a type of float (or integers, then without gradients). */
+  /* Adds the operator to the program. It has one result of a float type, or of integers, which have no gradients. */
   test_build build;
-  /* The result in double precision; inputs as doubles, integers too. */
+  /* Computes the result in double precision. Inputs are doubles, integers too. */
   void (*reference)(const test_call *call, double *const *inputs, double *result);
   double tolerance;          /* of F32 results and gradients, relative to the larger of 1 and the value; 0: 4e-6 */
   double gradient_tolerance; /* 0: 20 times the tolerance */
   bool only_f32;
   bool has_no_gradient;
-  bool has_ties;      /* where inputs are equal it has no slope, and in types of half the size they often are */
-  bool has_state;     /* a second run gives something else, so it is not compared with the first */
-  const void *family; /* what distinguishes this operator for draw, build and reference, if several share them */
+  bool has_ties;      /* has no derivative where inputs are equal, as they often are in 16-bit types */
+  bool has_state;     /* a second run gives another result and is not compared with the first */
+  const void *family; /* data that distinguishes the operators of a family for draw, build and reference */
 } test_operator;
 
-/* Draws for draw functions. test_draw_between: low <= n <= high. test_draw_shape: so many dimensions of 1 .. most,
- * often 1. */
+/* For draw functions. test_draw_between: low <= n <= high. test_draw_shape: `rank` dimensions of 1 .. most, often 1. */
 size_t test_draw_between(uint64_t *seed, size_t low, size_t high);
 void test_draw_shape(uint64_t *seed, size_t rank, size_t most, size_t *shape);
 size_t test_elements(const size_t *shape, size_t rank);
 size_t test_input_elements(const test_call *call, size_t input);
 
-/* A float input of this shape, random in low .. high; returns it for more to be set. */
+/* Adds a float input of this shape with random values in low .. high. Returns it, so that the caller can set more
+ * members. */
 test_tensor *test_add_float(test_call *call, const size_t *shape, size_t rank, double low, double high);
-/* An I32 input, 0 <= i < bound. */
+/* Adds an I32 input, 0 <= i < bound. */
 test_tensor *test_add_index(test_call *call, const size_t *shape, size_t rank, size_t bound);
 
-/* Runs a program whose result y is made by its input "indices", which is wrong: reading fails with this message, and
- * then gives the result. */
+/* Runs a program whose result y depends on its input "indices", which has a wrong index. The first read fails with this
+ * message; the second returns the result. */
 void test_wrong_index(test_fixture *fixture, rondo_program *program, rondo_value y, const void *indices, size_t bytes,
                       const char *message, void *result, size_t result_bytes);
 
 /* All cases of one operator, on the fixture's device. */
 void test_operator_cases(test_fixture *fixture, const test_operator *op);
 
-/* Runs the cases of each row as a test, and then other tests. */
+/* Runs the cases of each row as a test, then the other tests. */
 #define TEST_OPERATOR_MAIN(rows, others) \
   test_operator_main((rows), sizeof(rows) / sizeof((rows)[0]), (others), sizeof(others) / sizeof((others)[0]))
 int test_operator_main(const test_operator *rows, size_t row_count, const struct CMUnitTest *others,

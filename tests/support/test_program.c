@@ -3,13 +3,34 @@
  */
 #include "support/test_program.h"
 
+#include <string.h>
+
 #include "support/test_cleanup.h"
 
-rondo_program *test_new_program(void) {
+rondo_program *test_named_program(const char *name) {
+  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = name};
   rondo_program *program = NULL;
-  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_create(&options, &program));
   test_leave_kind(TEST_LEFT_PROGRAM, program, NULL);
   return program;
+}
+
+rondo_program *test_new_program(void) { return test_named_program(NULL); }
+
+rondo_value test_value(rondo_program *program, char kind, const char *name, size_t m, size_t n) {
+  const size_t shape[] = {m, n};
+  rondo_value value;
+  assert_ok(kind == 's' ? rondo_program_state(program, name, RONDO_F32, shape, 2, &value)
+                        : rondo_program_input(program, name, RONDO_F32, shape, 2, &value));
+  return value;
+}
+
+rondo_compiled_value test_compiled_value(const rondo_compiled *compiled, char kind, const char *name) {
+  for (size_t i = 0;; i++) {
+    rondo_compiled_value value = {.struct_size = sizeof value};
+    assert_ok(rondo_compiled_get_value(compiled, i, &value));
+    if ((kind == 0 || value.kind == kind) && strcmp(value.name, name) == 0) return value;
+  }
 }
 
 rondo_compiled *test_compile_kept(rondo_program *program, rondo_device *device, const rondo_compile_options *options) {
@@ -23,6 +44,14 @@ rondo_compiled *test_compile(rondo_program *program, rondo_device *device, const
   rondo_compiled *compiled = test_compile_kept(program, device, options);
   rondo_program_destroy(program);
   return compiled;
+}
+
+rondo_divided *test_compile_divided(rondo_program *program, rondo_device *const *devices, size_t count,
+                                    const rondo_divide_options *options) {
+  rondo_divided *divided = NULL;
+  assert_ok(rondo_compile_divided(program, devices, count, options, &divided));
+  test_leave_kind(TEST_LEFT_DIVIDED, divided, NULL);
+  return divided;
 }
 
 float test_read_number(rondo_compiled *compiled, const char *name) {

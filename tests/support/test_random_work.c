@@ -60,7 +60,7 @@ void test_assert_floats(test_fixture *fixture, const float *values, const float 
 
 /* Drawing --------------------------------------------------------------------------------------------------------- */
 
-/* Each step is kept in memory, so that none is fused with the next. */
+/* Each step is stored in memory, so that the compiler does not fuse it with the next. */
 void test_expect_uniform(float *expected, size_t count, uint64_t seed, uint64_t offset, float low, float high) {
   for (size_t i = 0; i < count; i++) {
     const uint32_t word = rondo_philox(seed, i / 4, offset).x[i % 4];
@@ -75,9 +75,7 @@ rondo_exec *test_fill_exec(test_fixture *fixture, rondo_generator *generator, fl
   assert_ok(rondo_capture_begin(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_ok(rondo_random_uniform(generator, fixture->stream, values, count, 0, 1));
   rondo_graph *graph = test_capture_end(fixture->stream);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
+  return test_exec_of(graph);
 }
 
 static void draw_cpu(rondo_blocks blocks, void *const *args) {
@@ -93,15 +91,14 @@ static void packed_draw_cpu(rondo_blocks blocks, void *const *args) {
   draw_cpu(blocks, (void *const *)parameters);
 }
 
-/* `code` comes after the library's functions. */
+/* `code` follows the library's functions. */
 static rondo_kernel *make_kernel(test_fixture *fixture, const rondo_kernel_options *options, const char *code) {
   const size_t bytes = strlen(rondo_random_cuda_source()) + strlen(code) + 1;
   char *source = test_host(bytes, 1);
   (void)snprintf(source, bytes, "%s%s", rondo_random_cuda_source(), code);
   rondo_kernel_options with_source = *options;
   with_source.cuda_source = source;
-  rondo_kernel *kernel;
-  assert_ok(rondo_kernel_create(fixture->device, &with_source, &kernel));
+  rondo_kernel *kernel = test_kernel_make(fixture, &with_source);
   free(source);
   return kernel;
 }
@@ -176,8 +173,7 @@ void test_step_record(test_fixture *fixture, random_step *step, bool again) {
   draw_step(fixture, step);
   rondo_graph *graph = test_capture_end(fixture->stream);
   rondo_exec_destroy(step->exec);
-  step->exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  step->exec = test_exec_of(graph);
 }
 
 void test_step_launch(test_fixture *fixture, random_step *step, size_t place) {

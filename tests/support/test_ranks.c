@@ -103,7 +103,7 @@ void test_ranks_do(test_ranks *self, test_rank_function function, void *user) {
     if (self->ranks[i].status != RONDO_OK) fail_msg("rank %u: %s", i, self->ranks[i].message);
 }
 
-/* NCCL's ends may wait for each other. */
+/* When NCCL destroys communicators, they may wait for each other. */
 static rondo_status leave(test_rank *rank, void *user) {
   (void)user;
   rondo_communicator *communicator = rank->communicator;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * A group of ranks in one process for tests of collectives: a device each (cpu:0, cpu:1, ...; cuda:0, cuda:1, ...), a
- * stream, kernels, two buffers, and a communicator. On CUDA the group has two ranks, and a test is skipped where there
- * are no two GPUs or no NCCL.
+ * A group of ranks in one process, for tests of collectives. Each rank has a device (cpu:0, cpu:1, ...; cuda:0, cuda:1,
+ * ...), a stream, kernels, two buffers, and a communicator. On CUDA the group has two ranks, and a test is skipped
+ * without two GPUs or NCCL.
  *
- * What ranks do is done on a thread of each rank's own, as all devices allow; it hands its status back.
+ * Each rank works on its own thread, as all devices allow, and returns its status.
  */
 #ifndef RONDO_TESTS_SUPPORT_TEST_RANKS_H
 #define RONDO_TESTS_SUPPORT_TEST_RANKS_H
@@ -13,7 +13,7 @@
 enum { TEST_RANKS = 3, TEST_RANK_BYTES = 4 << 20 /* of a buffer */ };
 
 typedef struct test_rank {
-  test_fixture fixture; /* so that its helpers serve */
+  test_fixture fixture; /* for the functions that take a fixture */
   uint32_t rank, world_size;
   rondo_communicator *communicator;
   void *src, *dst;
@@ -29,21 +29,21 @@ typedef struct test_ranks {
 /* "cpu:1", "cpu:check:1" or "cuda:1". */
 void test_rank_device(uint32_t rank, char *name, size_t bytes);
 
-/* Whether this status of making communicators says that the device under test has none, so that a test is skipped. */
+/* Whether this status means that the device under test has no communicators, so that the test must be skipped. */
 bool test_ranks_are_missing(rondo_status status);
 
-/* Opens devices, with one worker each, and makes the group; options as for the communicators. Skips the test where
- * there is no such group. */
+/* Opens devices with one worker each and creates the group; options as for communicators. Skips the test if there can
+ * be no such group. */
 void test_ranks_open(test_ranks *self, const rondo_communicator_options *options);
-/* The same on devices alone. */
+/* Opens only the devices. */
 void test_ranks_open_devices(test_ranks *self);
-/* Destroys all, and looks for leaks. */
+/* Destroys everything and checks for leaks. */
 void test_ranks_close(test_ranks *self);
 
-/* Calls the function for each rank on a thread of its own. */
+/* Calls the function for each rank on its own thread. */
 typedef rondo_status (*test_rank_function)(test_rank *rank, void *user);
 void test_ranks_try(test_ranks *self, test_rank_function function, void *user);
-/* It succeeds on all. */
+/* The same; the function must succeed for all ranks. */
 void test_ranks_do(test_ranks *self, test_rank_function function, void *user);
 
 #endif

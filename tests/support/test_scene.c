@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bodies get at the scene by the fixture that they are told; tests run one after another, threads each have their own.
- */
+/* The scene of the bodies' fixture. Tests run one after another; each thread has its own scene. */
 static _Thread_local test_scene *here;
 
 /* Life ------------------------------------------------------------------------------------------------------------- */
@@ -191,12 +190,10 @@ rondo_status scene_body_outputs(rondo_call *call, void *user) {
 
 void scene_assert_stale(const rondo_buffer *buffer, const char *function) {
   void *address;
-  rondo_buffer_info info = {.struct_size = sizeof info};
   assert_error(rondo_buffer_address(buffer, &address), RONDO_INVALID_LIFETIME, RONDO_REASON_STALE_BUFFER);
   assert_message(function);
   assert_null(address);
-  assert_ok(rondo_buffer_get_info(buffer, &info));
-  assert_false(info.is_valid);
+  assert_false(test_buffer_info(buffer).is_valid);
 }
 
 void *scene_address(const rondo_buffer *buffer) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The model's program and states, the plain C that its answers are held against, and what sessions of it begin with.
+ * The model's program and states, its expected answers in plain C, and the setup of its sessions.
  */
 #include "support/test_session.h"
 
@@ -86,6 +86,12 @@ rondo_model_info test_model_info(rondo_session *session, const char *name) {
 
 /* Requests -------------------------------------------------------------------------------------------------------- */
 
+rondo_model_graph test_model_graph(rondo_session *session, const char *name, size_t index) {
+  rondo_model_graph graph = {.struct_size = sizeof graph};
+  assert_ok(rondo_session_get_graph(session, name, index, &graph));
+  return graph;
+}
+
 void test_request_fill(test_request *r, size_t rows, uint64_t seed) {
   uint64_t random = seed;
   memset(r->y, 0xff, sizeof r->y);
@@ -126,6 +132,29 @@ static rondo_status submit_and_wait(test_client *c) {
   rondo_ticket ticket = {0};
   const rondo_status status = rondo_session_submit(c->session, "scorer", &c->request.request, &ticket);
   return status == RONDO_OK ? rondo_ticket_wait(ticket, NULL) : status;
+}
+
+void test_run_by_hand(rondo_session *session, size_t index, size_t number, size_t rows, size_t launches) {
+  static test_request r;
+  rondo_stream *stream = NULL;
+  const void *result = NULL;
+  test_request_fill(&r, rows, 100 * index + number);
+  assert_ok(rondo_session_acquire_stream(session, "scorer", number, &stream));
+  for (size_t i = 0; i < 2; i++) {
+    rondo_input_copy copy;
+    rondo_model_value value = {.struct_size = sizeof value};
+    assert_ok(rondo_session_get_input_copy(session, "scorer", index, number, i, &copy));
+    assert_ok(rondo_session_get_input(session, "scorer", i, &value));
+    assert_int_equal(copy.input, i);
+    assert_int_equal(copy.copy.width, rows * value.row_bytes);
+    assert_ok(rondo_copy_async(stream, copy.copy.dst, r.inputs[i], copy.copy.width));
+  }
+  for (size_t i = 0; i < launches; i++) assert_ok(rondo_session_launch(session, "scorer", index, number));
+  assert_ok(rondo_stream_synchronize(stream));
+  assert_ok(rondo_session_get_result(session, "scorer", number, 0, &result));
+  memcpy(r.y, result, rows * TEST_SCORES * sizeof(float));
+  assert_true(test_request_is_right(&r));
+  assert_ok(rondo_session_release_stream(session, number));
 }
 
 void test_client_serve(void *client) {

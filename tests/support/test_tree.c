@@ -3,7 +3,7 @@
 
 #include "support/test_cleanup.h"
 
-/* Whether the device's memory is as it was when it was opened. */
+/* Whether the device's memory is as it was after it was opened. */
 static bool is_empty(const test_fixture *fixture) {
   if (rondo_stream_synchronize(fixture->stream) != RONDO_OK || rondo_memory_trim(fixture->device) != RONDO_OK) {
     print_error("teardown: %s\n", rondo_last_error()->message);
@@ -89,29 +89,14 @@ rondo_buffer *test_call_buffer(test_fixture *fixture, rondo_function *function, 
 }
 
 void test_assert_buffer(test_fixture *fixture, const rondo_buffer *buffer, uint32_t first, uint32_t step) {
-  rondo_buffer_info info = {.struct_size = sizeof info};
+  const size_t bytes = test_buffer_info(buffer).bytes;
   uint32_t words[256];
-  assert_ok(rondo_buffer_get_info(buffer, &info));
-  assert_true(info.bytes <= sizeof words);
-  assert_ok(rondo_buffer_copy(buffer, fixture->stream, 0, words, info.bytes));
+  assert_true(bytes <= sizeof words);
+  assert_ok(rondo_buffer_copy(buffer, fixture->stream, 0, words, bytes));
   assert_ok(rondo_stream_synchronize(fixture->stream));
-  for (uint32_t i = 0; i < info.bytes / sizeof words[0]; i++) assert_int_equal(words[i], first + i * step);
+  for (uint32_t i = 0; i < bytes / sizeof words[0]; i++) assert_int_equal(words[i], first + i * step);
 }
 
-rondo_tree_info test_tree_info(rondo_tree *tree) {
-  rondo_tree_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_tree_get_info(tree, &info));
-  return info;
-}
-
-rondo_function_info test_function_info(const rondo_function *function) {
-  rondo_function_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_function_get_info(function, &info));
-  return info;
-}
-
-rondo_call_info test_last_call(rondo_tree *tree) {
-  rondo_call_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_tree_get_last_call(tree, &info));
-  return info;
-}
+TEST_GETTER(rondo_tree_info, test_tree_info, rondo_tree, rondo_tree_get_info)
+TEST_GETTER(rondo_function_info, test_function_info, const rondo_function, rondo_function_get_info)
+TEST_GETTER(rondo_call_info, test_last_call, rondo_tree, rondo_tree_get_last_call)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Memory is a *block* in the model: words with a number of holders, which are handles and parts of it. A block of a
- * step, recorded or not, ends with the step or becomes a kept one, as the tree's policy says; a handle whose block
- * ended is stale. Streams are waited for before the host looks, so that the model is one thing after another.
+ * A *block* of the model is memory: words with a number of holders, which are handles and parts of it. A block of a
+ * step ends with the step or is kept, as the tree's policy says, recorded or not. A handle whose block has ended is
+ * stale. The host waits for the streams before it reads, so the model is sequential.
  */
 #include "support/test_tree_model.h"
 
@@ -27,14 +27,14 @@ typedef enum function_id {
   SCALED,   /* a * scalar */
   FORWARD,  /* a * 5; a + 7 */
   BACKWARD, /* as COMBINE */
-  NESTED,   /* a * 3 + 3, by calling AFFINE */
+  NESTED,   /* a * 3 + 3, by a nested call of AFFINE */
   FUNCTIONS
 } function_id;
 
 typedef enum block_kind {
   FREE,
   CALLERS, /* an area */
-  OF_STEP, /* a fresh output that was not recorded */
+  OF_STEP, /* a new output that was not recorded */
   RECORDED,
   KEPT /* of no step */
 } block_kind;
@@ -54,9 +54,9 @@ typedef struct handle {
   bool is_part;
 } handle;
 
-/* How an input was when a recording was made, as far as another one must be the same. */
+/* What must be the same in another call for an input of a recording. */
 typedef struct given {
-  int way; /* 0 moving, 1 static, 2 of the path */
+  int way; /* 0: moving; 1: static; 2: an output of the path */
   bool is_sole;
   const void *address; /* NULL for a moving one */
 } given;
@@ -72,7 +72,7 @@ typedef struct recording {
   uint32_t moves[MOST_INPUTS];
 } recording;
 
-/* What is demoted of a function after a recording. */
+/* The demoted inputs of a function after a recording. */
 typedef struct place {
   uint32_t behind;
   function_id function;
@@ -96,7 +96,7 @@ struct run {
   rondo_function *functions[FUNCTIONS];
   function_user users[FUNCTIONS];
   uint32_t *areas[AREAS];
-  function_id menu[MENU]; /* few functions and sizes a run, so that much is replayed */
+  function_id menu[MENU]; /* few functions and sizes in a run, so that many calls are replayed */
   uint8_t menu_sizes[2];
   bool is_exact, clones, is_marking, is_pending, is_off, is_function_off[FUNCTIONS];
   uint32_t most_at_place, demote_after;
@@ -114,12 +114,12 @@ struct run {
   uint64_t step, path_step;
   uint32_t current, depth, scopes;
   bool is_eager;
-  uint64_t late_bytes; /* released, and freed with the next call */
+  uint64_t late_bytes; /* released; freed with the next call */
   uint32_t late_count, clone_count, refused;
   int stream; /* of the last call */
 };
 
-/* For what is said of a finding. */
+/* For messages about a mismatch. */
 static const char *run_name;
 static uint32_t call_number;
 
@@ -271,7 +271,7 @@ static void drop_block(run *r, block *at) {
   at->kind = FREE;
 }
 
-/* The handle's own reference to its block goes. */
+/* Releases the handle's own reference to its block. */
 static void leave(run *r, handle *at) {
   block *memory = at->memory;
   *at = (handle){0};
@@ -280,7 +280,7 @@ static void leave(run *r, handle *at) {
   drop_block(r, memory);
 }
 
-/* A reference of the handle goes; the buffer was released, or given. */
+/* Releases one reference of the handle: the buffer was released or given. */
 static void forget_reference(run *r, handle *at) {
   if (--at->references > 0) {
     if (at->memory != NULL && !at->is_part) at->memory->holders--;
@@ -345,7 +345,7 @@ static void end_path(run *r) {
   r->is_eager = false;
 }
 
-/* Whether the path ends with the call that is made now. */
+/* Whether the path ends with the current call. */
 static bool begin_call(run *r) {
   r->late_bytes = r->late_count = 0;
   if (r->scopes == 0 && !r->is_marking && !r->is_pending) r->step++;
@@ -413,17 +413,17 @@ static void require_figures(run *r) {
 
 /* Foretelling ------------------------------------------------------------------------------------------------------ */
 
-/* A call that is about to be made. */
+/* A call before it is made. */
 typedef struct asked {
   function_id function;
-  uint32_t count; /* words of each input */
+  uint32_t count; /* number of words of each input */
   uint64_t scalar;
   int input_count;
   handle *handles[MOST_INPUTS]; /* NULL: an area */
   int areas[MOST_INPUTS];
   rondo_input inputs[MOST_INPUTS];
   uint32_t words[MOST_INPUTS][WORDS]; /* before it */
-  int outputs;                        /* that are asked for */
+  int outputs;                        /* requested outputs */
 } asked;
 
 static int form_of(const asked *a) {
@@ -485,7 +485,7 @@ static bool is_demoted(const place *at, const given *input, int index) {
   return at != NULL && at->is_demoted[index] && input->way == 2;
 }
 
-/* Inputs that are demoted move. */
+/* Demoted inputs move. */
 static void apply_demotion(run *r, recording *now) {
   const place *at = find_place(r, now->function);
   for (int i = 0; i < MOST_INPUTS; i++)
@@ -499,7 +499,7 @@ static bool is_skipped_there(run *r, const recording *now) {
   return false;
 }
 
-/* How many outputs of the path are elsewhere; -1 when something else differs. */
+/* The number of outputs of the path at another address; -1 if something else differs. */
 static int count_moved(const recording *old, const recording *now) {
   int moved = 0;
   if (old->parent != now->parent || old->function != now->function || old->count != now->count ||
@@ -535,7 +535,7 @@ static bool is_known(const run *r, uint32_t number) {
   return number == 0;
 }
 
-/* Recordings with a demoted input as an output of the path go, with all that came after them. */
+/* Removes recordings that have a demoted input as an output of the path, and all recordings after them. */
 static void remove_over(run *r, const place *at) {
   int kept = 0;
   const int count = r->recording_count;
@@ -587,7 +587,7 @@ static recording describe(run *r, const asked *a, const given inputs[MOST_INPUTS
   return now;
 }
 
-/* Replayed: by one of those that fit. */
+/* Replays one of the recordings that fit. */
 static void require_replayed(const run *r, const recording *now, uint32_t number) {
   for (int i = 0; i < r->recording_count; i++)
     if (r->recordings[i].number == number && is_fitting(r, &r->recordings[i], now)) return;
@@ -639,7 +639,7 @@ static uint32_t depth_of(const run *r, uint32_t number) {
   return 0;
 }
 
-/* The call was made: what it did to the path. */
+/* Updates the path after the call. */
 static void take_outcome(run *r, const asked *a, recording *now, const rondo_call_info *info) {
   if (r->is_exact) require_outcome(r, a, now, info);
   if (info->skip == RONDO_SKIP_WARM_UP) r->is_warm[a->function][form_of(a)][a->scalar] = true;
@@ -653,7 +653,7 @@ static void take_outcome(run *r, const asked *a, recording *now, const rondo_cal
     r->current = info->recording;
     r->depth = depth_of(r, info->recording);
   }
-  if (a->function == NESTED && info->outcome == RONDO_CALL_EAGER) { /* what the inner call made */
+  if (a->function == NESTED && info->outcome == RONDO_CALL_EAGER) { /* results of the nested call */
     r->late_bytes += a->count * 4;
     r->late_count++;
   }
@@ -693,7 +693,7 @@ static uint32_t compute(const asked *a, uint32_t output, uint32_t i) {
   }
 }
 
-/* The memory of an input, as far as it is still there. */
+/* The memory of an input, if it still exists. */
 static block *memory_of(run *r, const asked *a, int index, uint32_t *out_offset) {
   *out_offset = a->handles[index] == NULL ? 0 : a->handles[index]->offset;
   return a->handles[index] == NULL ? &r->blocks[a->areas[index]] : a->handles[index]->memory;
@@ -708,7 +708,8 @@ static block *make_fresh(run *r, const asked *a, uint32_t output, const rondo_ca
   return made;
 }
 
-/* Outputs of PARTS after the first: a part of it, and one of the input, whose block may be gone with its step. */
+/* The outputs of PARTS after the first: a part of it, and one of the input, whose block may have ended with its step.
+ * */
 static void take_parts(run *r, const asked *a, rondo_buffer *const *outs, block *whole) {
   uint32_t offset;
   block *input = memory_of(r, a, 0, &offset);
@@ -926,7 +927,7 @@ static void call_switch(run *r) {
   }
 }
 
-/* Steps in which a function has another of their outputs each time. */
+/* Steps in which a function receives another of its outputs each time. */
 enum { MADE = 4, MOST_ROUNDS = 20 };
 
 static handle *make_one(run *r, int area, uint32_t count) {
@@ -1070,7 +1071,7 @@ static void set_up(run *r, const char *device) {
   const rondo_tree_options tree = {RONDO_TREE_OPTIONS_INIT,
                                    .outputs = r->clones ? RONDO_OUTPUTS_CLONE : RONDO_OUTPUTS_EXPIRE,
                                    .max_recordings_per_parent = r->most_at_place, .max_recordings = r->is_exact ? 0 : 3,
-                                   .no_plan_again = true}; /* which the model does not foretell */
+                                   .no_plan_again = true}; /* which the model does not predict */
   require_ok(rondo_tree_create(r->device, &tree, &r->tree));
   make_functions(r, binding);
   for (int i = 0; i < MENU; i++) r->menu[i] = (function_id)(take(r) % FUNCTIONS);
@@ -1084,7 +1085,7 @@ static void require_nothing_left(run *r) {
   REQUIRE(left.live_allocations == 0 && left.pool_reserved == 0 && left.graph_reserved == 0 && left.arena_backed == 0);
 }
 
-static void take_down(run *r) {
+static void tear_down(run *r) {
   for (int i = 0; i < HANDLES; i++)
     if (r->handles[i].buffer != NULL) require_words(r, &r->handles[i]);
   for (int i = 0; i < AREAS; i++) require_area(r, i);
@@ -1117,5 +1118,5 @@ void test_tree_model_run(const char *device, const char *name, const uint8_t *da
     call_some(&r);
     require_figures(&r);
   }
-  take_down(&r);
+  tear_down(&r);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Collectives: what they compute, queued and captured, in place and cut into pieces, on threads of each rank's own and
- * all from one thread, on as few workers as there can be (TR-16).
+ * Collectives: their results, queued and captured, in place and divided into pieces, with a thread for each rank and
+ * with one thread for all, on the minimum number of workers (TR-16).
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum { PIECE = 4096, MOST = 300000 /* elements of 4 bytes: more than a block of 
 
 /* Numbers ---------------------------------------------------------------------------------------------------------- */
 
-/* What rank `rank` has as element `i`: whole and small, so that sums are the same in all types. */
+/* Element `i` of rank `rank`: a small whole number, so that sums are exact in all types. */
 static int64_t value_of(uint32_t rank, size_t i) { return (int64_t)((i * 7 + rank * 13) % 19) - 9; }
 
 static void put(void *buffer, rondo_type type, size_t i, int64_t value) {
@@ -244,7 +244,7 @@ static rondo_status sum_late(test_rank *rank, void *user) {
   return rondo_stream_synchronize(stream);
 }
 
-/* (1e8 + 1) - 1e8 is 0 in single precision, other orders give 1. Whoever comes last. */
+/* (1e8 + 1) - 1e8 is 0 in single precision; other orders give 1. The order of arrival must not matter. */
 DEVICE_TEST(test_tr16_sums_are_in_the_order_of_ranks) {
   test_ranks self;
   order_task sums = {.random = 0};
@@ -307,8 +307,7 @@ DEVICE_TEST(test_tr16_each_device_records_and_replays_its_part) {
   test_ranks_close(&self);
 }
 
-/* A library may set ranks up when it is first asked for something. Of each operation the very first is captured, and of
- * each size. */
+/* A library may set up ranks at the first call. Of each operation, the very first call of each size is captured. */
 DEVICE_TEST(test_tr16_nothing_need_be_done_before_capturing) {
   static const size_t sizes[] = {5, MOST / TEST_RANKS};
   for (int o = 0; o < OPERATIONS; o++) {
@@ -345,7 +344,7 @@ DEVICE_TEST(test_tr16_one_thread_drives_all_ranks) {
   test_ranks_close(&self);
 }
 
-/* As many pieces as a queue has no room for, and the other ranks' still to come. */
+/* More pieces than a queue holds, before the other ranks arrive. */
 DEVICE_TEST(test_tr16_one_thread_drives_ranks_of_many_pieces) {
   enum { MANY = TEST_RANK_BYTES / 4 };
   test_ranks self;
@@ -368,7 +367,7 @@ DEVICE_TEST(test_tr16_one_thread_drives_ranks_of_many_pieces) {
   test_ranks_close(&self);
 }
 
-/* All ranks on one device with one worker: what waits must not hold it. */
+/* All ranks on one device with one worker: a waiting rank must not block it. */
 TEST(test_tr16_ranks_share_one_device) {
   enum { SHARING = 4 };
   rondo_device *devices[SHARING] = {t->device, t->device, t->device, t->device};
@@ -419,8 +418,7 @@ DEVICE_TEST(test_tr16_branches_may_meet_in_any_order) {
     }
     test_order(t, side, t->stream);
     rondo_graph *graph = test_capture_end(t->stream);
-    execs[i] = test_instantiate(graph);
-    test_graph_destroy(graph);
+    execs[i] = test_exec_of(graph);
     test_stream_destroy(side);
   }
   for (int k = 0; k < 3; k++)
@@ -466,7 +464,7 @@ DEVICE_TEST(test_tr16_captured_collectives_are_graphs_like_others) {
   test_ranks_close(&self);
 }
 
-/* Memory of the graph's own, relocated too: what a collective reads and writes moves with it. */
+/* Memory of the graph itself, also relocated: the addresses of a collective move with it. */
 static rondo_status run_in_graph_memory(test_rank *rank, void *user) {
   rondo_stream *stream = rank->fixture.stream;
   rondo_graph *graph;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Collectives that go wrong: bad arguments, groups that do not come together, ranks that differ, stop, or overlap. Each
- * is an error on every rank that it concerns, with both sides named, never a hang (TR-16).
+ * Collectives that fail: bad arguments, incomplete groups, ranks that differ, stop, or overlap. Each is an error on
+ * every affected rank that names both sides, and never a hang (TR-16).
  */
 #include <stdio.h>
 #include <string.h>
@@ -174,7 +174,7 @@ TEST(test_tr16_a_file_of_somebody_elses_is_left_alone) {
 
 /* Differing -------------------------------------------------------------------------------------------------------- */
 
-/* The last rank calls something else. */
+/* The last rank calls another collective. */
 typedef enum difference { COUNT, TYPE, REDUCTION, OPERATION, ROOT, DIFFERENCES } difference;
 
 static rondo_status call_differently(test_rank *rank, void *user) {
@@ -225,7 +225,7 @@ DEVICE_TEST(test_tr16_ranks_that_differ_all_learn_it) {
 
 /* Stopping --------------------------------------------------------------------------------------------------------- */
 
-/* Rank 0 does something else than the others, who call. */
+/* Rank 0 does something else, and the others call the collective. */
 typedef enum stop { LEAVES, STAYS_AWAY, ABORTS, STOPS } stop;
 
 static rondo_status stop_or_call(test_rank *rank, void *user) {
@@ -289,7 +289,7 @@ static void assert_aborts(rondo_communicator *communicator) {
   assert_int_equal(self.last, RONDO_OK);
 }
 
-/* An exec whose communicator fails says so at each launch, and the stream goes on. */
+/* An exec whose communicator failed returns the error at each launch, and the stream remains usable. */
 DEVICE_TEST(test_tr16_launches_of_failed_communicators_fail) {
   test_ranks self;
   if (test_device_is("cuda")) skip();

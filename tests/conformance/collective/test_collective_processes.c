@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * RC-7: one process a device. The test starts itself again as ranks of a group, which train a model by replaying a
- * graph with an all-reduce in it; and as ranks that end where they should not.
+ * RC-7: one process for each device. The test starts itself again as ranks of a group that train a model by replaying a
+ * graph with an all-reduce in it, and as ranks that end too early.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -25,7 +25,7 @@ typedef struct model {
   rondo_device *device;
   rondo_stream *stream;
   rondo_kernel *saxpy;
-  float *weights, *target, *gradient, *other; /* on the device; of `other` one process has need alone */
+  float *weights, *target, *gradient, *other; /* on the device; only one process needs `other` */
 } model;
 
 static const float minus = -1, one = 1, rate = -0.3f;
@@ -78,7 +78,7 @@ static rondo_status compute_gradient(const model *m, float *gradient, float *tar
   return add(m, &minus, target, gradient);
 }
 
-/* What is captured: with a communicator the step of one rank, without that of all in one process. */
+/* The captured work: with a communicator, the step of one rank; without, the step of all ranks in one process. */
 static rondo_status step(const model *m, rondo_communicator *communicator, float *second_target) {
   TRY(compute_gradient(m, m->gradient, m->target));
   if (communicator != NULL) {
@@ -222,7 +222,8 @@ DEVICE_TEST(test_rc7_processes_train_as_one) {
   assert_int_not_equal(access(rendezvous, F_OK), 0);
 }
 
-/* The other process ends in the middle; this one learns it by its stream, and its device goes on. */
+/* The other process ends during the collective. This process learns it from its stream, and its device remains usable.
+ * */
 DEVICE_TEST(test_rc7_a_process_that_ends_is_found) {
   char rendezvous[RONDO_RENDEZVOUS_BYTES], unused;
   rondo_communicator *communicator;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Collectives in what records by itself: a tree on each device with an all-reduce in a function, and a recording on
- * each (TR-16, RC-7). Every rank is driven by a thread of its own.
+ * Collectives in work that is recorded automatically: a tree on each device with an all-reduce in a function, and a
+ * recording on each (TR-16, RC-7). A separate thread drives each rank.
  */
 #include <rondo/recording.h>
 #include <rondo/tree.h>

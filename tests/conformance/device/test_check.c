@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What a checking device finds while work runs (GM-5, GM-18): accesses outside a lifetime, past the end and before the
- * beginning of an allocation, by kernels whose pointers nobody declared, by copies, by host functions; each named, and
- * the process and the device live on. What its memory holds afresh, and how many allocations it takes.
+ * Errors that a checking device finds while work runs (GM-5, GM-18): accesses outside a lifetime, and past the end or
+ * before the beginning of an allocation, by kernels whose pointers are not declared, by copies, by host functions. Each
+ * is named, and the process and the device remain usable. Also the initial contents of its memory, and its maximum
+ * number of allocations.
  */
 #define _GNU_SOURCE
 #include "support/rondo_test.h"
@@ -103,7 +104,7 @@ TEST(test_gm18_use_after_a_stream_ordered_free) {
   assert_ok(rondo_free_async(t->stream, other));
 }
 
-/* GM-3: a stream-ordered lifetime begins where the allocation stands in its stream. */
+/* GM-3: a stream-ordered lifetime begins at the position of the allocation in its stream. */
 TEST_WORKERS(test_gm3_use_before_a_stream_ordered_malloc_is_reached) {
   rondo_stream *other = test_stream(t, "other");
   void *early = NULL;
@@ -122,7 +123,7 @@ TEST_WORKERS(test_gm3_use_before_a_stream_ordered_malloc_is_reached) {
   assert_ok(rondo_free_async(other, early));
 }
 
-/* Past the end by one byte: inside the page, where canaries stand. */
+/* Past the end by one byte: inside the page, where the canaries are. */
 TEST(test_a_byte_past_the_end) {
   void *small = test_allocate(t, 1000, "small");
   poke_on(t, t->stream, small, 999, 2);
@@ -311,7 +312,7 @@ TEST(test_fresh_memory_is_poisoned) {
   uint32_t *words = test_allocate(t, BYTES, "fresh"), *out = test_words(t, 4), first = 0;
   test_read(t, &first, words + 1023, sizeof first);
   assert_int_equal(first, POISON);
-  /* in a graph at each launch, whatever the last one left */
+  /* in a graph at each launch, whatever the last launch left */
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
   void *scratch = NULL;
@@ -321,8 +322,7 @@ TEST(test_fresh_memory_is_poisoned) {
   const rondo_fill fill = {.dst = scratch, .value = 1, .element_bytes = 4, .width = 1024};
   assert_ok(rondo_graph_add_fill(graph, &node, 1, &fill, &node));
   assert_ok(rondo_graph_add_free(graph, &node, 1, scratch, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (int i = 0; i < 3; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
     for (int k = 0; k < 4; k++) assert_int_equal(test_word(t, out + k), POISON);
@@ -489,7 +489,7 @@ TEST(test_flags_of_handlers_are_honoured) {
   assert_int_equal(sigaltstack(&stack_before, NULL), 0);
 }
 
-/* With the last checking device the handler goes, and what was there before is there again. */
+/* The last checking device removes the handler, and restores the previous one. */
 DEVICE_TEST(test_the_handler_goes_with_the_last_device) {
   struct sigaction own = {.sa_sigaction = open_page, .sa_flags = SA_SIGINFO}, before, now;
   rondo_device *device = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Launches in several orders on a checking device: what depends on an order that no edge gives is found although no
- * verifier could see it, the two nodes are named, and memory is as after one run in every other respect.
+ * Launches in several orders on a checking device. A dependency on an order that no edge gives is found although no
+ * verifier could see it, the two nodes are named, and memory is otherwise as after one run.
  */
 #include "support/rondo_test.h"
 
@@ -92,7 +92,7 @@ TEST(test_the_named_edge_mends_it) {
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_RACE);
   assert_message("kernel 'step' (node 0) and kernel 'step' (node 1)");
   assert_message("Add an edge 0 -> 1");
-  assert_int_equal(test_word(t, words), 8); /* what the order of the graph gives, once */
+  assert_int_equal(test_word(t, words), 8); /* the result of the graph's order, computed once */
   rondo_exec_destroy(exec);
   assert_ok(rondo_graph_add_edges(graph, &first, &second, 1));
   exec = test_instantiate(graph);
@@ -136,8 +136,7 @@ TEST(test_orders_leave_the_result_of_one_run) {
   const rondo_copy copy = {.dst = host, .src = words, .width = 4}, out = {.dst = &local, .src = kept, .width = 4};
   assert_ok(rondo_graph_add_copy(graph, both, 2, &copy, &node));
   assert_ok(rondo_graph_add_copy(graph, both, 2, &out, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (uint32_t i = 0; i < 5; i++) {
     const uint64_t before = orders_run(t);
     expected = expected * 3 + 1;
@@ -159,7 +158,7 @@ static rondo_status count_calls(void *calls) {
   return RONDO_OK;
 }
 
-/* What cannot be taken back is run once: host functions, and all when one order is asked for. */
+/* Work that cannot be undone runs once: host functions, and everything when only one order is requested. */
 TEST(test_what_cannot_be_taken_back_runs_once) {
   reopen(t, ORDERS);
   int calls = 0;
@@ -169,8 +168,7 @@ TEST(test_what_cannot_be_taken_back_runs_once) {
   test_add_affine(t, graph, NULL, 0, words, 1, 1);
   test_add_affine(t, graph, NULL, 0, words + 1, 1, 1);
   assert_ok(rondo_graph_add_host(graph, NULL, 0, count_calls, &calls, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(calls, 3);
@@ -184,8 +182,7 @@ TEST(test_one_order_is_no_exploration) {
   rondo_graph *graph = test_graph(t);
   add_step(t, graph, NULL, 0, words, 3, 1);
   add_step(t, graph, NULL, 0, words, 1, 0);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, words), 13);
   assert_int_equal(orders_run(t), 0);
@@ -198,15 +195,14 @@ TEST(test_kernels_that_write_foreign_memory_run_once) {
   rondo_graph *graph = test_graph(t);
   test_add_affine(t, graph, NULL, 0, &words[0], 3, 1);
   test_add_affine(t, graph, NULL, 0, &words[1], 3, 1);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_true(words[0] == 13 && words[1] == 13);
 }
 
-/* Of host memory that several copies write, all that the longest of them writes is set back between orders: else a node
- * that reads it first would find what an earlier order left there, and the orders could not be compared. */
+/* When several copies write host memory, all bytes of the longest are restored between orders. Otherwise a node that
+ * reads them first would find what an earlier order left, and the orders could not be compared. */
 TEST(test_host_memory_that_copies_of_two_lengths_write) {
   reopen(t, ORDERS);
   uint32_t *words = test_words(t, 4), local[2] = {7, 8};
@@ -219,8 +215,7 @@ TEST(test_host_memory_that_copies_of_two_lengths_write) {
   assert_ok(rondo_graph_add_copy(graph, &second, 1, &both, &third));
   add_step(t, graph, NULL, 0, words + 3, 3, 1);
   add_step(t, graph, NULL, 0, words + 3, 5, 1);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_RACE);
   assert_message("'words' (16 B) differs from byte 12 on");
@@ -238,8 +233,7 @@ TEST(test_events_inside_are_recorded) {
   rondo_node node = test_add_affine(t, graph, NULL, 0, words, 3, 1);
   test_add_affine(t, graph, NULL, 0, words + 1, 3, 1);
   assert_ok(rondo_graph_add_event_record(graph, &node, 1, event, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (int i = 0; i < 10; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
     assert_ok(rondo_stream_wait_event(other, event));
@@ -252,7 +246,7 @@ TEST(test_events_inside_are_recorded) {
   assert_int_equal(test_word(t, words), expected);
 }
 
-/* Launches on several streams at once, each explored, each right. */
+/* Launches on several streams at once: each is explored, and each is right. */
 TEST(test_launches_on_several_streams) {
   enum { STREAMS = 4, LAUNCHES = 25 };
   reopen(t, 3);
@@ -264,8 +258,7 @@ TEST(test_launches_on_several_streams) {
     rondo_graph *graph = test_graph(t);
     test_add_affine(t, graph, NULL, 0, words + 2 * i, 3, 1);
     test_add_affine(t, graph, NULL, 0, words + 2 * i + 1, 3, 1);
-    execs[i] = test_instantiate(graph);
-    test_graph_destroy(graph);
+    execs[i] = test_exec_of(graph);
   }
   for (int k = 0; k < LAUNCHES; k++) {
     for (int i = 0; i < STREAMS; i++) assert_ok(rondo_exec_launch(execs[i], streams[i]));

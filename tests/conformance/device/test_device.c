@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Devices: names, information, counters, closing with live objects, several at once, calls from host functions, and the
- * option that synchronises after every operation (GX-9).
+ * option that synchronizes after every operation (GX-9).
  */
 #include "support/rondo_test.h"
 #include "support/test_program.h"
@@ -89,7 +89,7 @@ static bool works_alone(void) {
          rondo_stream_destroy(stream) == RONDO_OK && rondo_device_close(device) == RONDO_OK;
 }
 
-/* What the parent has open stays as it is, and the parent works on. */
+/* The parent's objects are unchanged, and the parent continues. */
 TEST(test_a_forked_child_has_devices_of_its_own) {
   int ended = 1;
   if (!test_device_is("cpu")) skip();
@@ -114,8 +114,7 @@ TEST(test_the_workers_option_holds) {
     rondo_device *device = NULL;
     assert_ok(rondo_device_open(test_device_name(),
                                 &(rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .workers = workers}, &device));
-    rondo_device_info info = test_device_info(device);
-    assert_int_equal(info.workers, workers);
+    assert_int_equal(test_device_info(device).workers, workers);
     assert_ok(rondo_device_close(device));
   }
 }
@@ -129,7 +128,7 @@ TEST(test_absurdly_many_workers_are_refused) {
   assert_true(strlen(rondo_last_error()->message) > 0);
 }
 
-/* Closing with live objects closes nothing; what existed still works. */
+/* Closing with live objects closes nothing, and the objects still work. */
 TEST(test_a_device_with_live_objects_is_not_closed) {
   rondo_device *device = NULL;
   rondo_stream *stream = NULL;
@@ -165,7 +164,7 @@ static rondo_status build_sum(void *user, size_t rows, rondo_program *program) {
   return rondo_program_output(program, "y", x);
 }
 
-/* What has streams and graphs of its own is named itself. */
+/* Objects with separate streams and graphs are named themselves. */
 TEST(test_trees_programs_and_sessions_keep_their_device_open) {
   rondo_device *device = NULL;
   rondo_tree *trees[2];
@@ -193,8 +192,7 @@ TEST(test_an_exec_keeps_its_device_open) {
   rondo_graph *graph = NULL;
   assert_ok(rondo_device_open(test_device_name(), NULL, &device));
   assert_ok(rondo_graph_create(device, NULL, &graph));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_message("1 exec");
   rondo_exec_destroy(exec);
@@ -232,14 +230,13 @@ TEST(test_statistics_count_kernels_and_launches) {
   assert_int_equal(test_word(t, word), 11);
 }
 
-/* Two devices at once: `cpu` and `cpu:1` have memory of their own, and nothing of one is taken by the other. */
+/* Two devices at once: `cpu` and `cpu:1` have separate memory, and neither accepts objects of the other. */
 TEST(test_two_devices_work_side_by_side) {
   if (!test_device_is("cpu")) skip();
-  rondo_device *other = NULL;
   rondo_stream *stream = NULL;
   rondo_kernel *kernel = NULL;
   void *memory = NULL;
-  assert_ok(rondo_device_open("cpu:1", NULL, &other));
+  rondo_device *other = test_device("cpu:1", NULL);
   rondo_device_info info = test_device_info(other);
   assert_int_equal(info.index, 1);
   assert_string_equal(info.name, "cpu:1");
@@ -262,7 +259,6 @@ TEST(test_two_devices_work_side_by_side) {
   assert_ok(rondo_free(other, memory));
   rondo_kernel_destroy(kernel);
   test_stream_destroy(stream);
-  assert_ok(rondo_device_close(other));
 }
 
 TEST(test_device_synchronize_waits_for_all_streams) {
@@ -276,7 +272,6 @@ TEST(test_device_synchronize_waits_for_all_streams) {
   for (int i = 0; i < 4; i++) assert_ok(rondo_stream_query(streams[i]));
   const uint32_t expected[4] = {100, 200, 300, 400};
   assert_words(t, words, expected, 4);
-  for (int i = 0; i < 4; i++) test_stream_destroy(streams[i]);
 }
 
 /* Calls from inside a host function are refused. */
@@ -319,14 +314,14 @@ TEST(test_calls_from_a_host_function_are_refused) {
   assert_ok(rondo_free(t->device, calls.memory));
 }
 
-/* GX-9: with `synchronous`, an error comes out where it arises, and work is done when the call returns. */
+/* GX-9: with `synchronous`, an error is returned by the call that causes it, and work is complete when the call
+ * returns. */
 TEST(test_gx9_a_synchronous_device_waits_after_every_operation) {
-  rondo_device *device = NULL;
   rondo_stream *stream = NULL;
   rondo_kernel *kernel = NULL;
   void *memory = NULL;
-  assert_ok(rondo_device_open(test_device_name(),
-                              &(rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .synchronous = true}, &device));
+  rondo_device *device =
+      test_device(test_device_name(), &(rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .synchronous = true});
   assert_ok(rondo_stream_create(device, NULL, &stream));
   assert_ok(rondo_kernel_create(device, test_kernel_options(TEST_KERNEL_SET), &kernel));
   assert_ok(rondo_malloc(device, 4, NULL, &memory));
@@ -338,25 +333,22 @@ TEST(test_gx9_a_synchronous_device_waits_after_every_operation) {
   assert_int_equal(read, 5);
   assert_error(rondo_host_async(stream, test_host_fails, NULL), RONDO_EXECUTION_FAILED,
                RONDO_REASON_HOST_FUNCTION_FAILED);
-  assert_ok(rondo_stream_synchronize(stream)); /* it came out already */
+  assert_ok(rondo_stream_synchronize(stream)); /* it was returned already */
   assert_ok(rondo_free(device, memory));
   rondo_kernel_destroy(kernel);
   test_stream_destroy(stream);
-  assert_ok(rondo_device_close(device));
 }
 
-/* A failure that no synchronisation returned comes out then, and the stream is gone all the same. */
+/* A failure that no synchronization returned is returned then, and the stream is destroyed anyway. */
 TEST(test_destroying_a_stream_returns_the_failure_that_was_left) {
-  rondo_device *device = NULL;
   rondo_stream *stream = NULL;
-  assert_ok(rondo_device_open(test_device_name(), NULL, &device));
+  rondo_device *device = test_device(test_device_name(), NULL);
   assert_ok(rondo_stream_create(device, NULL, &stream));
   assert_ok(rondo_host_async(stream, test_host_fails, NULL));
   assert_error(rondo_stream_destroy(stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
-  assert_ok(rondo_device_close(device));
 }
 
-/* Messages tell streams that have no names by numbers; a name given to another takes none away. */
+/* Messages give streams without names a number; naming one stream does not rename another. */
 DEVICE_TEST(test_streams_without_names_can_be_told_apart) {
   rondo_device *device = NULL;
   rondo_stream *streams[3] = {NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A kernel that faults, on a CUDA device: the first synchronisation and every call after it say that the device is
- * lost, with the driver's code; all can be destroyed; the CPU device goes on. A GPU's driver may be of no more use to
- * the process then, so that this is a program of its own with one test.
+ * A kernel that faults, on a CUDA device: the first synchronization and every later call report that the device is
+ * lost, with the driver's code; all objects can be destroyed; the CPU device remains usable. A GPU's driver may be
+ * unusable in the process afterwards, so this is a separate program with one test.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@ enum { SKIPPED = 77 };
 
 static const rondo_grid one_block = {.x = 1};
 
-/* The fake driver goes by the name, a GPU by what the kernel does: nothing is mapped at 8. */
+/* The fake driver recognizes the kernel's name; on a GPU, the kernel writes to address 8, where nothing is mapped. */
 static const rondo_kernel_options *fault_here(void) {
   static rondo_kernel_options options = {
       RONDO_KERNEL_OPTIONS_INIT, .name = "fault_here",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Events: what a record means, waits across streams, timing, and the free list (GX-9).
+ * Events: the meaning of a record, waits across streams, timing, and the free list (GX-9).
  */
 #include "support/rondo_test.h"
 
@@ -46,7 +46,7 @@ TEST_WORKERS(test_a_stream_waits_for_an_event_of_another) {
   assert_int_equal(test_word(t, word), 51);
 }
 
-/* Recording again starts again; waits made before keep what they wait for. */
+/* Recording again starts again; earlier waits keep their target. */
 TEST_WORKERS(test_recording_again_leaves_earlier_waits) {
   test_skip_if_serial();
   rondo_stream *follower = test_stream(t, "follower"), *blocked = test_stream(t, "blocked");
@@ -88,7 +88,7 @@ TEST_WORKERS(test_destroying_an_event_leaves_its_waits) {
   assert_int_equal(test_word(t, word), 30);
 }
 
-/* Four streams hand one word round and round, each step ordered by an event alone. */
+/* Four streams pass a word on in turn, each step ordered only by an event. */
 TEST(test_events_order_a_ring_of_streams) {
   enum { STREAMS = 4, STEPS = 4000 };
   rondo_stream *streams[STREAMS];
@@ -158,7 +158,7 @@ TEST(test_gx9_complete_events_are_reused) {
       assert_ok(rondo_event_record(events[k], t->stream));
     }
     for (int k = 0; k < AT_ONCE; k++) {
-      assert_ok(rondo_event_synchronize(events[k])); /* complete by its own word, not by the stream's alone */
+      assert_ok(rondo_event_synchronize(events[k])); /* complete by its own word, not only by the stream's */
       rondo_event_destroy(events[k]);
     }
   }
@@ -169,7 +169,8 @@ TEST(test_gx9_complete_events_are_reused) {
   assert_in_range(created, 1, AT_ONCE);
 }
 
-/* GX-9: an event destroyed before it is complete goes back by itself once it is, at the next request. */
+/* GX-9: an event that is destroyed before it completes returns to the free list when it completes, at the next request.
+ * */
 TEST(test_gx9_an_event_under_way_goes_back_when_complete) {
   test_gate *gate = test_gate_make();
   rondo_event *event = test_event(t);
@@ -177,7 +178,7 @@ TEST(test_gx9_an_event_under_way_goes_back_when_complete) {
   assert_ok(rondo_event_record(event, t->stream));
   rondo_event_destroy(event);
   const rondo_device_statistics held = test_statistics(t);
-  (void)test_event(t); /* the first is still under way */
+  (void)test_event(t); /* the first is still in flight */
   assert_int_equal(test_statistics(t).events_created, held.events_created + 1);
   test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(t->stream));
@@ -188,7 +189,7 @@ TEST(test_gx9_an_event_under_way_goes_back_when_complete) {
   assert_ok(rondo_event_query(third));
 }
 
-/* GX-9: a timing event is not handed out as one without timing, nor the other way round. */
+/* GX-9: a timing event is not reused as an event without timing, nor the reverse. */
 TEST(test_gx9_the_free_list_keeps_kinds_apart) {
   const rondo_event_options timing = {RONDO_EVENT_OPTIONS_INIT, .timing = true};
   for (int i = 0; i < 4; i++) {
@@ -235,7 +236,7 @@ TEST(test_gx9_events_from_four_threads_at_once) {
   assert_true(after.events_created - before.events_created <= 4);
 }
 
-/* An event that an exec's nodes name is not handed out again while the exec lives, although its user destroyed it. */
+/* An event that an exec's nodes name is not reused while the exec lives, although its user destroyed it. */
 TEST(test_gx9_an_event_that_an_exec_names_is_kept) {
   rondo_node record, wait;
   rondo_event *named = test_event(t), *first = test_event(t), *second = test_event(t);
@@ -260,8 +261,8 @@ TEST(test_gx9_an_event_that_an_exec_names_is_kept) {
   assert_true((last[0] == named && last[1] == second) || (last[0] == second && last[1] == named));
 }
 
-/* B12: an event that a graph's nodes name is not handed out again while the graph, a clone or an exec lives, although
- * its user destroyed it. A node that gets another event lets the first one go. */
+/* B12: an event that a graph's nodes name is not reused while the graph, a clone or an exec lives, although its user
+ * destroyed it. A node that gets another event releases the first one. */
 TEST(test_gx9_an_event_that_a_graph_names_is_kept) {
   rondo_graph *clone = NULL;
   rondo_node record, wait;
@@ -286,8 +287,8 @@ TEST(test_gx9_an_event_that_a_graph_names_is_kept) {
   assert_ptr_equal(last, named);
 }
 
-/* What an event knows of frees goes with it, also when the exec whose node names it was launched after the event was
- * destroyed: the teardown would find it. */
+/* An event's knowledge of frees is released with it, also when the exec whose node names it was launched after the
+ * event was destroyed: the teardown would find the leak. */
 TEST(test_gx9_a_launch_records_an_event_that_was_destroyed) {
   rondo_stream *other = test_stream(t, "other");
   rondo_event *freed = test_event(t), *named = test_event(t);
@@ -298,8 +299,7 @@ TEST(test_gx9_a_launch_records_an_event_that_was_destroyed) {
   assert_ok(rondo_stream_wait_event(t->stream, freed));
   rondo_graph *graph = test_graph(t);
   assert_ok(rondo_graph_add_event_record(graph, NULL, 0, named, &record));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   rondo_event_destroy(named);
   rondo_event_destroy(freed);
   test_launch(t, exec);

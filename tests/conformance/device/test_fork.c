@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a child may do that a process forks while it has devices (device.h): nothing with what is of its parent's but
- * destroy it, which does nothing; everything with devices of its own. The child's tests end with the line of the first
- * that failed. Where a child waits for a thread that it does not have, a signal ends it.
+ * What a child process may do that a process with devices forks (device.h): it may only destroy the parent's objects,
+ * which does nothing, and may use devices of its own without limits. The child's tests end with the line of the first
+ * failure. Where a child would wait for a thread that it does not have, a signal ends it.
  */
 #include <dirent.h>
 #include <rondo/callables.h>
@@ -41,7 +41,7 @@ static bool is_running(const char *thread) {
   return name_end != NULL && strncmp(name_end, ") R", 3) == 0;
 }
 
-/* The thread that asks is running, too. */
+/* The calling thread is running, too. */
 static int count_running_threads(void) {
   int running = 0;
   DIR *tasks = opendir("/proc/self/task");
@@ -52,8 +52,8 @@ static int count_running_threads(void) {
   return running;
 }
 
-/* A child inherits AddressSanitizer's allocator as it is. A thread that starts or runs may hold one of its locks, which
- * nobody releases in the child, so the other threads sleep when the process forks. */
+/* A child inherits the state of AddressSanitizer's allocator. A thread that starts or runs may hold one of its locks,
+ * which is never released in the child. So the other threads sleep when the process forks. */
 static pid_t fork_beside_sleepers(void) {
   for (int ms = 0; ms < 1000 * PATIENCE_S && count_running_threads() > 1; ms++) test_sleep_ms(1);
   return fork();
@@ -94,7 +94,7 @@ static bool is_refused(rondo_status status) {
 typedef struct family {
   test_scene *scene;
   rondo_device *device;
-  rondo_stream *stream, *busy; /* busy: stands at the gate when the process forks */
+  rondo_stream *stream, *busy; /* busy: waits at the gate when the process forks */
   test_gate gate;
   rondo_event *event, *pending;
   rondo_kernel *kernel;
@@ -156,7 +156,7 @@ static void open_family(family *f, test_scene *s) {
   assert_ok(rondo_exec_launch(f->exec, f->busy));
 }
 
-/* The parent's work goes on as if there had been no child. */
+/* The parent's work continues as if there had been no child. */
 static void close_family(family *f, uint32_t expected) {
   test_fixture *t = f->scene->fixture;
   test_gate_open(&f->gate);
@@ -233,7 +233,7 @@ static int try_memory(family *f) {
   return 0;
 }
 
-/* What is made of the parent's objects would be of no use either. */
+/* Objects created from the parent's objects would be useless, too. */
 static int try_making(family *f) {
   const rondo_kernel_options kernel = {.name = "of the child"};
   const rondo_patch_input input = {.name = "in", .address = f->words, .bytes = sizeof *f->words};
@@ -374,7 +374,7 @@ SCENE_TEST_WORKERS(test_destroying_does_nothing_in_a_child) {
   close_family(&f, 2);
 }
 
-/* What is made in the child is refused in the child's child. */
+/* Objects created in the child are refused in the child's child. */
 static int have_a_child(void *user) {
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1};
   rondo_device *device;

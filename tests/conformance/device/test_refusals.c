@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What is said of options and arguments that cannot be: which one, the value that it has, and what to give instead. The
- * same things are taken a moment later with values that can be.
+ * Error messages for invalid options and arguments: they name the argument and its value, and say what to pass instead.
+ * Afterwards the same calls succeed with valid values.
  */
 #include <string.h>
 
@@ -100,9 +100,8 @@ TEST(test_fw1_weights) {
 /* "loss" of "x" and the state "w". */
 static rondo_program *make_program(rondo_value *out_loss) {
   static const size_t shape[] = {4};
-  rondo_program *program = NULL;
+  rondo_program *program = test_named_program("small");
   rondo_value x, w, loss;
-  assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "small"}, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 1, &x));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, shape, 1, &w));
   assert_ok(rondo_op_mul(program, x, w, &x));
@@ -130,7 +129,6 @@ TEST(test_fw4_gradients) {
   }
   sgd.gradients = NULL;
   assert_ok(rondo_program_sgd(program, loss, &sgd));
-  rondo_program_destroy(program);
 }
 
 static void assert_not_compiled(test_fixture *t, rondo_program *program, const rondo_compile_options *options,
@@ -158,7 +156,6 @@ TEST(test_fw1_compiling) {
   options.executor_policy = (rondo_executor_policy)9;
   assert_not_compiled(t, program, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "9 is no policy of executors: use a RONDO_EXECUTOR_ name");
-  rondo_program_destroy(program);
 }
 
 /* An executor is kept by what was compiled with it; the bytes of a value are its shape's. */
@@ -341,8 +338,8 @@ TEST(test_gx1_copies_and_fills) {
     assert_message(said);                              \
   } while (0)
 
-/* Tags of nodes that are not the graph's: each message names the call and, in a list, the entry. What has no name is
- * called by what it is; every failure that a test expects is looked at for that (rondo_test.c). */
+/* Tags of nodes that do not belong to the graph: each message names the call and, in a list, the entry. Objects without
+ * a name are called by their kind; rondo_test.c asserts that for every expected failure. */
 TEST(test_gx1_tags) {
   rondo_graph *graph = test_graph(t), *other = test_graph(t);
   rondo_node node = {0};
@@ -398,7 +395,7 @@ TEST(test_gm18_addresses) {
   assert_ok(rondo_host_free(t->device, host));
 }
 
-/* More than there is: what to do about it is not to free what is not there. */
+/* More than the device has: freeing other memory would not help, and is not advised. */
 TEST(test_gm1_more_than_the_device_has) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};

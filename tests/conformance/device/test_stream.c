@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Streams: work of one runs in order, work of several independently; what a full queue does; and failures that come
- * out later.
+ * Streams: the work of one runs in order, that of several independently; full queues; and failures that are reported
+ * later.
  */
 #include "support/rondo_test.h"
 
@@ -37,7 +37,7 @@ TEST(test_operations_of_all_kinds_keep_the_order) {
   assert_words(t, a, expected, COUNT);
 }
 
-/* A stream that stands still holds up no other, whoever waits for it. */
+/* A blocked stream delays no other stream and no thread that waits for another. */
 static void streams_are_independent(test_fixture *t) {
   rondo_stream *other = test_stream(t, "other");
   uint32_t *words = test_words(t, 2);
@@ -85,7 +85,6 @@ TEST(test_many_streams_at_once) {
   }
   for (int i = 0; i < STREAMS; i++) assert_ok(rondo_stream_synchronize(streams[i]));
   assert_words(t, words, expected, STREAMS);
-  for (int i = 0; i < STREAMS; i++) test_stream_destroy(streams[i]);
 }
 
 TEST(test_destroying_a_stream_waits_for_its_work) {
@@ -136,7 +135,7 @@ static void hand_over_many(void *user) {
   }
 }
 
-/* A stream that stands still takes work until its queue is full; then the caller waits, and nothing is lost. */
+/* A blocked stream accepts work until its queue is full; then the caller waits, and nothing is lost. */
 TEST_WORKERS(test_a_full_queue_makes_the_caller_wait) {
   test_skip_if_serial();
   uint32_t *word = test_words(t, 1);
@@ -229,7 +228,6 @@ TEST(test_each_stream_returns_its_own_failure) {
     told[i] = true;
   }
   assert_ok(rondo_device_synchronize(t->device));
-  for (int i = 0; i < STREAMS; i++) test_stream_destroy(streams[i]);
 }
 
 /* However they meet: as many failures are returned as there are, where each is waited for. */
@@ -273,7 +271,7 @@ TEST(test_a_failing_node_is_named) {
   }
 }
 
-/* What follows a failed node in its graph runs all the same. */
+/* Nodes after a failed node of the graph still run. */
 TEST(test_successors_of_a_failed_node_run) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *graph = test_graph(t);

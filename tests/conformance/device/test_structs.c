@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The size rules of <rondo/rondo.h>: struct_size 0 means this version's struct; a longer struct is taken when its tail
- * is zero and refused when it is not; a shorter one is refused; of a struct that the library fills, nothing past this
- * version's is touched. And values of enums and options that do not exist.
+ * The size rules of <rondo/rondo.h>. struct_size 0 means this version's struct. A longer struct is accepted if its tail
+ * is zero; a shorter one is an error. The library never writes past this version's struct. Also invalid values of enums
+ * and options.
  */
 #include "support/rondo_test.h"
 
@@ -171,8 +171,8 @@ TEST(test_reserved_fields_must_be_zero) {
 
 #define UNTOUCHED 0xee
 
-/* Makes the call with a struct of each size up to that of a later version: shorter ones than this version's are refused
- * and stay as they were, longer ones are filled and their tails stay. */
+/* Makes the call with a struct of each size up to that of a later version. Shorter structs are refused and unchanged;
+ * longer ones are filled except for their tails. */
 #define CHECK_FILLED(type, call)                                                            \
   do {                                                                                      \
     LATER_VERSION(type) later;                                                              \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * GX-9: RONDO_SYNC=1 makes every device synchronise after each operation, for programs that cannot be changed: work is
- * done when its call returns, and a failure comes out of the call that caused it. The environment is read once, so this
- * is a program of its own.
+ * GX-9: RONDO_SYNC=1 makes every device synchronize after each operation, for programs that cannot be changed. Work is
+ * complete when its call returns, and the call that causes a failure returns it. The environment is read once, so this
+ * is a separate program.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
@@ -33,7 +33,7 @@ TEST(test_gx9_a_failure_comes_out_where_it_arises) {
   assert_ok(rondo_stream_synchronize(t->stream));
 }
 
-/* Captures record as ever. */
+/* Captures record as usual. */
 TEST(test_gx9_captures_are_not_disturbed) {
   uint32_t *word = test_words(t, 1);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * GX-10: launches from 1, 2, 4 and 8 threads at once are correct. GX-11: two captures at once, and a third thread that
- * allocates, disturb neither.
+ * allocates, do not affect each other.
  */
 #include "support/rondo_test.h"
 
@@ -64,7 +64,7 @@ TEST(test_gx10_launches_from_two_threads) { launch_from_threads(t, 2); }
 TEST(test_gx10_launches_from_four_threads) { launch_from_threads(t, 4); }
 TEST(test_gx10_launches_from_eight_threads) { launch_from_threads(t, 8); }
 
-/* Several threads make, launch and destroy graphs and execs of one device at once. */
+/* Several threads create, launch and destroy graphs and execs of one device at once. */
 typedef struct builder {
   test_fixture *fixture;
   uint32_t *word;
@@ -219,7 +219,7 @@ TEST(test_gx11_two_captures_and_an_allocating_thread) { capture_on_two_threads(t
 
 TEST(test_gx11_two_relaxed_captures_and_an_allocating_thread) { capture_on_two_threads(t, RONDO_CAPTURE_RELAXED); }
 
-/* GX-11: two captures at once on one thread, their calls taking turns. */
+/* GX-11: two captures at once on one thread, with interleaved calls. */
 TEST(test_gx11_two_captures_on_one_thread) {
   rondo_stream *streams[2] = {t->stream, test_stream(t, "second")};
   uint32_t *words = test_words(t, 2), expected[2] = {0, 0};

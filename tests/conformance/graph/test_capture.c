@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * GX-3: every rule that a capture can break, C1 to C16 but for C9, with what it says and what it leaves. The table of
- * modes, C9, is test_capture_modes.c; what graphs captures give is test_capture_graphs.c.
+ * GX-3: every rule that a capture can break, C1 to C16 except C9, with its error and its effects. test_capture_modes.c
+ * has the table of modes, C9; test_capture_graphs.c has the captured graphs.
  */
 #include "support/rondo_test.h"
 
@@ -168,7 +168,7 @@ TEST(test_gx3_c4_a_relaxed_capture_ends_on_any_thread) {
   test_graph_destroy(elsewhere.graph);
 }
 
-/* Nodes added by hand, and those dropped from a frontier, need no join. */
+/* Nodes added by hand, and nodes dropped from a frontier, need no join. */
 TEST(test_gx3_c5_nodes_added_by_hand_need_no_join) {
   uint32_t *word = test_words(t, 1);
   begin(t->stream);
@@ -283,7 +283,7 @@ TEST(test_gx3_c10_an_invalid_capture_takes_nothing) {
   assert_int_equal(test_word(t, words), 0);
 }
 
-/* What an invalid capture had allocated is not leaked: the fixture's teardown looks. */
+/* Memory that an invalid capture allocated does not leak: the fixture's teardown asserts it. */
 TEST(test_gx3_c10_an_invalid_capture_leaks_no_memory) {
   for (int i = 0; i < 3; i++) {
     begin(t->stream);
@@ -294,7 +294,7 @@ TEST(test_gx3_c10_an_invalid_capture_leaks_no_memory) {
   }
 }
 
-/* All that queues on the stream is refused, and says what made its capture invalid. */
+/* All work on the stream is refused, with the reason that made its capture invalid. */
 static void assert_takes_nothing(test_fixture *t, rondo_stream *stream, uint32_t *words, const char *cause) {
   rondo_event *event = test_event(t);
   rondo_graph *empty = test_graph(t);
@@ -339,7 +339,7 @@ TEST(test_gx3_c10_destroying_a_forked_stream) {
   assert_state(other, RONDO_CAPTURE_NONE);
 }
 
-/* Its streams go on refusing until the capture is ended, on whichever of them. */
+/* Its streams refuse work until the capture is ended, on any of them. */
 TEST(test_gx3_c10_destroying_the_stream_of_a_capture) {
   uint32_t *words = test_words(t, 2);
   rondo_event *event = test_event(t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * GX-2: capturing work and building its graph by hand give the same graph, for a line, for fork and join, for two
- * streams from the beginning, and for every operation that a stream takes; and it then runs right.
+ * GX-2: capturing work and building its graph by hand give the same graph, for a chain, for fork and join, for two
+ * streams from the beginning, and for every operation of a stream. The graph then runs correctly.
  */
 #include "support/rondo_test.h"
 
@@ -74,7 +74,7 @@ TEST(test_gx2_two_streams) {
   assert_words(t, words, expected, 2);
 }
 
-/* All that a stream takes becomes the node that is added by hand. */
+/* Each operation of a stream becomes the node that is added by hand. */
 TEST(test_gx2_every_operation) {
   uint32_t *words = test_words(t, 64), host[16] = {0};
   const rondo_copy box = {.dst = words, .src = words + 32, .width = 16, .height = 2, .src_pitch = 32};

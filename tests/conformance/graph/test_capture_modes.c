@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * GX-3: the modes of capture, C9. Which calls that act at once are refused depends on the capture's mode, the calling
- * thread's mode and who began the capture: the whole table. And captures while a second thread is busy.
+ * GX-3: the modes of capture, C9. The capture's mode, the calling thread's mode and the thread that began the capture
+ * decide which immediate calls are refused: the whole table. Also captures while a second thread is busy.
  */
 #include "support/rondo_test.h"
 
@@ -63,7 +63,8 @@ static bool is_refused(rondo_capture_mode capture_mode, rondo_capture_mode threa
   return thread_mode == RONDO_CAPTURE_GLOBAL && capture_mode == RONDO_CAPTURE_GLOBAL;
 }
 
-/* A refused call says so by name and leaves an invalid capture that says so too; another leaves the capture alone. */
+/* A refused call is named in its error and in that of the invalid capture; an allowed one does not affect the capture.
+ * */
 static void check_attempt(attempt *self, bool refused) {
   rondo_stream *stream = self->fixture->stream;
   rondo_graph *graph = NULL;
@@ -122,7 +123,7 @@ TEST(test_gx3_c9_waiting_for_another_stream) { try_everywhere(t, call_stream_syn
 TEST(test_gx3_c9_waiting_for_an_event_outside) { try_everywhere(t, call_event_synchronize, "rondo_event_synchronize"); }
 TEST(test_gx3_c9_trimming) { try_everywhere(t, call_trim, "rondo_graph_memory_trim"); }
 
-/* Waiting for the capturing stream itself, or for the whole device, is refused in every mode, from every thread. */
+/* Waiting for the capturing stream, or for the whole device, is refused in every mode, from every thread. */
 static void refuse_everywhere(test_fixture *t, rondo_status (*call)(attempt *), const char *name) {
   attempt self = {.fixture = t, .call = call, .name = name};
   for (int i = 0; i < MODE_COUNT; i++) {
@@ -184,7 +185,7 @@ typedef struct busy_thread {
   uint32_t refused; /* calls that a capture refused */
 } busy_thread;
 
-/* True to go on; refusals by a capture are counted, other failures end it. */
+/* Returns true to continue. Counts refusals by a capture; other failures end the loop. */
 static bool tolerate(busy_thread *self, rondo_status status) {
   if (status == RONDO_OK) return true;
   if (status == RONDO_CAPTURE_REFUSED) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Errors about nodes of child graphs: the message leads from the node outwards ("node 3 of child 'inner' (node 7)"),
- * and rondo_error.node is the number in the graph that was given: that of the outermost child node.
+ * and rondo_error.node is the number of the outermost child node in the graph that the caller passed.
  */
 #include <rondo/report.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static rondo_graph *make_graph(test_fixture *t, const char *name, uint32_t count
   return graph;
 }
 
-/* "outer", with the graph as its node 7, or, where `deep`, as node 1 of "middle", which is node 7. The graph goes. */
+/* "outer", with the graph as its node 7 or, if `deep`, as node 1 of "middle", which is node 7. Destroys the graph. */
 static rondo_graph *wrap(test_fixture *t, rondo_graph *inner, bool deep) {
   rondo_graph *outer = make_graph(t, "outer", OUTER), *child = inner;
   rondo_node node = {0};
@@ -58,8 +58,7 @@ TEST(test_a_host_function) {
     rondo_node node = {0};
     assert_ok(rondo_graph_add(inner, NULL, 0, &params, &node));
     rondo_graph *outer = wrap(t, inner, deep != 0);
-    rondo_exec *exec = test_instantiate(outer);
-    test_graph_destroy(outer);
+    rondo_exec *exec = test_exec_of(outer);
     assert_ok(rondo_exec_launch(exec, t->stream));
     assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
     assert_message("host function 'reader'");

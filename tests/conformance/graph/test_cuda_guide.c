@@ -8,7 +8,7 @@
 
 enum { WORDS = 1024, BYTES = WORDS * 4 };
 
-/* Support: pools are asked for first, and memory nodes only mean something with them. */
+/* Support: pools are queried first, because memory nodes require them. */
 TEST(test_gm1_the_guides_question_for_support) {
   rondo_device_info info = test_device_info(t->device);
   assert_true(info.memory_pools);
@@ -89,10 +89,9 @@ TEST(test_gm14_the_guides_upload) {
   assert_ok(rondo_stream_synchronize(other));
   assert_int_equal(test_statistics(t).maps, moved);
   test_assert_all(t, out, WORDS, 4 * 32);
-  rondo_exec_destroy(exec);
 }
 
-/* Trim and the four attributes: reserved and used, now and at most; graph memory is apart from the pools. */
+/* Trim and the four attributes: reserved and used, current and maximum; graph memory is separate from the pools. */
 TEST(test_gm15_the_guides_trim_and_attributes) {
   uint32_t *out = test_words(t, WORDS);
   void *pooled = test_allocate_async(t->stream, BYTES);
@@ -123,5 +122,4 @@ TEST(test_gm15_the_guides_trim_and_attributes) {
   assert_int_equal(now.graph_reserved_high, run.graph_reserved);
   assert_int_equal(now.remaps, run.remaps + 1);
   assert_ok(rondo_free_async(t->stream, pooled));
-  rondo_exec_destroy(exec);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * GX-4: instantiate, upload and launch any number of times on any stream; the order of launches (L1); execs that are
- * destroyed in flight (L2); what an exec says it holds (GX-12).
+ * destroyed in flight (L2); the memory that an exec reports (GX-12).
  */
 #include "support/rondo_test.h"
 
@@ -13,9 +13,7 @@ static rondo_graph *step_graph(test_fixture *t, uint32_t *word, uint32_t factor,
 
 static rondo_exec *step_exec(test_fixture *t, uint32_t *word, uint32_t factor, uint32_t term) {
   rondo_graph *graph = step_graph(t, word, factor, term);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
+  return test_exec_of(graph);
 }
 
 TEST(test_gx4_launched_many_times) {
@@ -50,7 +48,6 @@ TEST(test_gx4_launched_on_any_stream) {
   for (int i = 0; i < 200; i++) assert_ok(rondo_exec_launch(exec, streams[i % STREAMS]));
   assert_ok(rondo_device_synchronize(t->device));
   assert_int_equal(test_word(t, word), 200);
-  for (int i = 0; i < STREAMS; i++) test_stream_destroy(streams[i]);
 }
 
 /* L1: a launch runs after earlier launches of the same exec on any stream, and the work after it too. */
@@ -92,7 +89,7 @@ TEST_WORKERS(test_gx4_execs_are_independent) {
   assert_int_equal(test_word(t, word), 3);
 }
 
-/* An exec is a snapshot: graph, kernel and child graphs may go. */
+/* An exec is a snapshot: graph, kernel and child graphs may be destroyed. */
 TEST(test_gx4_an_exec_outlives_its_graph) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *inner = step_graph(t, word, 3, 2), *outer = step_graph(t, word, 0, 5);
@@ -110,8 +107,7 @@ TEST(test_gx4_an_exec_outlives_its_graph) {
 
 TEST(test_gx4_an_empty_graph_runs) {
   rondo_graph *graph = test_graph(t);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (int i = 0; i < 100; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_exec_upload(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
@@ -149,11 +145,10 @@ TEST(test_gx4_l3_upload_runs_nothing) {
 }
 
 TEST(test_gx4_bad_launches_are_refused) {
-  rondo_device *other = NULL;
   rondo_stream *foreign = NULL;
   uint32_t *word = test_words(t, 1);
   rondo_exec *exec = step_exec(t, word, 1, 1);
-  assert_ok(rondo_device_open(test_device_name(), NULL, &other));
+  rondo_device *other = test_device(test_device_name(), NULL);
   assert_ok(rondo_stream_create(other, NULL, &foreign));
   assert_invalid(rondo_exec_launch(NULL, t->stream), RONDO_REASON_NULL_ARGUMENT);
   assert_invalid(rondo_exec_launch(exec, NULL), RONDO_REASON_NULL_ARGUMENT);
@@ -164,10 +159,9 @@ TEST(test_gx4_bad_launches_are_refused) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 1);
   test_stream_destroy(foreign);
-  assert_ok(rondo_device_close(other));
 }
 
-/* GX-12: what an exec holds is accounted and readable. */
+/* GX-12: the memory of an exec is counted and can be queried. */
 TEST(test_gx12_an_exec_says_what_it_holds) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *inner = step_graph(t, word, 1, 1), *outer = step_graph(t, word, 1, 1);
@@ -199,7 +193,7 @@ TEST(test_gx12_an_exec_says_what_it_holds) {
   assert_ok(rondo_stream_synchronize(t->stream));
 }
 
-/* A launch allocates nothing on the host once warm: the device's own count stands still. */
+/* After a warm-up, a launch allocates nothing on the host: the device's count does not change. */
 TEST(test_gx4_warm_launches_allocate_nothing) {
   uint32_t *word = test_words(t, 1);
   rondo_exec *exec = step_exec(t, word, 1, 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Eager runs by an executor (SE-10): the same bits as in a line and as recorded, for any program, plan of memory,
- * number of threads and of what is expensive; streams by purpose with few events; what a run cannot be, goes in a line.
+ * Eager runs by an executor (SE-10): the same bits as sequential and recorded runs, for any program, memory plan,
+ * number of threads and set of expensive operators; streams by purpose with few events; runs that the executor cannot
+ * take are sequential.
  */
 #include <stdio.h>
 #include <string.h>
@@ -52,8 +53,7 @@ static void train_by(test_fixture *t, rondo_program *program, const rondo_compil
 static rondo_executor *make_executor(test_fixture *t, uint32_t threads, double expensive_us) {
   const rondo_executor_options options = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = threads,
                                           .expensive_us = expensive_us};
-  rondo_executor *executor = test_executor(t, &options);
-  return executor;
+  return test_executor(t, &options);
 }
 
 static rondo_executor_info info_of(const rondo_executor *executor) {
@@ -62,7 +62,7 @@ static rondo_executor_info info_of(const rondo_executor *executor) {
   return info;
 }
 
-/* All three ways; by the executor with the memory planned for the order and for its dependencies, staged and not. */
+/* All three modes; with the executor, the memory is planned for the order and for its dependencies, staged and not. */
 static void compare_forms(test_fixture *t, rondo_program *program, rondo_executor *executor) {
   static const rondo_staged_value staged[] = {
       {"x", RONDO_STAGING_HOST}, {"z", RONDO_STAGING_DEVICE}, {"loss", RONDO_STAGING_HOST}};
@@ -132,8 +132,7 @@ static rondo_compiled *compile(test_fixture *t, rondo_program *program, rondo_ex
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
                                          .executor = executor,       .executor_policy = RONDO_EXECUTOR_ALWAYS,
                                          .staged = staged,           .staged_count = staged_count};
-  rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
-  return compiled;
+  return test_compile_kept(program, t->device, &options);
 }
 
 static void assert_counts(const rondo_executor *executor, const rondo_executor_info *before, uint64_t nodes,
@@ -146,8 +145,8 @@ static void assert_counts(const rondo_executor *executor, const rondo_executor_i
   assert_int_equal(now.joins - before->joins, joins);
 }
 
-/* All on the program's stream: no event. With copies: the beginning, which both copies' streams come after; the input,
- * and the operator before the output, for which one waits each; and the ends of both streams. */
+/* All on the program's stream: no event. With copies: the beginning, which the streams of both copies follow; the
+ * input, and the operator before the output, each awaited once; and the ends of both streams. */
 TEST(test_se10_streams_by_purpose_take_few_events) {
   rondo_program *program = small_program(1);
   rondo_executor *executor = make_executor(t, RONDO_EXECUTOR_NO_THREADS, 0);
@@ -218,7 +217,7 @@ TEST(test_se10_without_an_executor_runs_go_in_a_line) {
   assert_ok(rondo_compiled_run_eager(compiled));
 }
 
-/* One stream while capturing (SE-2): what is captured is a line, and replays give what runs give. */
+/* One stream while capturing (SE-2): the captured work is a chain, and replays give the same results as runs. */
 TEST(test_se10_a_captured_run_goes_in_a_line) {
   rondo_program *program = small_program(5);
   rondo_executor *executor = make_executor(t, 2, 1e-3);
@@ -258,7 +257,7 @@ static void run_often(void *user) {
   }
 }
 
-/* Programs of several threads with one executor: whose run finds it busy goes in a line. */
+/* Programs of several threads with one executor: a run that finds it busy is sequential. */
 TEST(test_se10_threads_may_share_an_executor) {
   enum { RUNNERS = 3 };
   rondo_program *program = small_program(8);
@@ -382,12 +381,10 @@ TEST(test_se10_wrong_options_are_refused) {
   assert_invalid(rondo_executor_get_info(NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
   const rondo_compile_options policy = {RONDO_COMPILE_OPTIONS_INIT, .executor_policy = (rondo_executor_policy)7};
   assert_invalid(rondo_compile(program, t->device, &policy, &compiled), RONDO_REASON_BAD_OPTIONS);
-  rondo_device *other = NULL;
-  assert_ok(rondo_device_open("cpu:1", NULL, &other));
+  rondo_device *other = test_device("cpu:1", NULL);
   assert_ok(rondo_executor_create(other, NULL, &executor));
   const rondo_compile_options elsewhere = {RONDO_COMPILE_OPTIONS_INIT, .executor = executor};
   assert_invalid(rondo_compile(program, t->device, &elsewhere, &compiled), RONDO_REASON_OTHER_DEVICE);
   assert_message("both must be of one rondo_device");
   assert_ok(rondo_executor_destroy(executor));
-  assert_ok(rondo_device_close(other));
 }

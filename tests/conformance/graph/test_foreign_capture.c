@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a library gives to the native handle of a stream that captures becomes part of the graph (GX-8). On a device
- * without such handles that is all there is to test; with the fake driver the library talks to the same one.
+ * Work that a library gives to the native handle of a capturing stream becomes part of the graph (GX-8). On a device
+ * without such handles, only that is tested. With the fake driver, the library uses the same driver.
  */
 #include <string.h>
 
@@ -82,8 +82,7 @@ static void launch(const scene *s, rondo_exec *exec) {
 
 /* Destroys the graph first: an exec keeps what was captured. */
 static void run_twice_from_one(const scene *s, rondo_graph *graph, uint32_t once, uint32_t twice) {
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   set_word(s, 1);
   launch(s, exec);
   assert_int_equal(word(s, 0), once);
@@ -92,7 +91,7 @@ static void run_twice_from_one(const scene *s, rondo_graph *graph, uint32_t once
   rondo_exec_destroy(exec);
 }
 
-/* The stream captures and runs as ever. */
+/* The stream captures and runs as usual. */
 static void assert_usable(const scene *s) {
   begin(s);
   assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, s->words));
@@ -204,7 +203,7 @@ SCENE_TEST(test_gx8_events_and_waits_of_rondo_order_foreign_work) {
   run_twice_from_one(s, graph, once, ((once * 2 + 1) * 3 + 1) * 5 + 1);
 }
 
-/* The library makes a stream of Rondo's part of the capture, and takes it back. */
+/* The library makes a stream of Rondo's part of the capture, and removes it. */
 SCENE_TEST(test_gx8_streams_of_rondo_that_a_library_makes_join) {
   enter(s);
   rondo_stream *other = test_stream(s->t, "other");
@@ -307,7 +306,7 @@ SCENE_TEST(test_gx8_memory_is_placed_by_the_drivers_order) {
   assert_foreign(foreign_affine(s->foreign, s->native, 1, 1, s->words));
   assert_ok(rondo_malloc_async(s->t->stream, 4096, NULL, &taken[1]));
   b = taken[1];
-  assert_ptr_equal(a, b); /* the free comes before, through the library's kernel */
+  assert_ptr_equal(a, b); /* the free precedes it, through the library's kernel */
   assert_foreign(foreign_fork(s->foreign, s->native, &forked));
   assert_foreign(foreign_fill(s->foreign, forked, s->words + 1, 3, 1));
   assert_ok(rondo_malloc_async(s->t->stream, 4096, NULL, &taken[2]));
@@ -397,8 +396,7 @@ SCENE_TEST(test_gx8_foreign_memory_runs_from_the_captured_graph) {
   assert_int_equal(params.as.foreign.bytes, 1 << 20);
   assert_true(params.as.foreign.is_bound);
   rondo_exec *exec = test_instantiate(graph);
-  rondo_exec_info info = test_exec_info(exec);
-  assert_int_equal(info.foreign_bytes, 1 << 20);
+  assert_int_equal(test_exec_info(exec).foreign_bytes, 1 << 20);
   test_graph_destroy(graph);
   uint32_t expected = 1;
   set_word(s, expected);
@@ -480,7 +478,7 @@ SCENE_TEST(test_gx8_libraries_fill_and_copy_graph_memory) {
   }
 }
 
-/* A clone's launch maps addresses that a capture goes on with. */
+/* A clone's launch maps addresses that a capture then uses. */
 SCENE_TEST(test_gx8_graph_memory_is_mapped_while_a_capture_goes_on) {
   enter(s);
   rondo_stream *other = test_stream(s->t, "other");
@@ -560,7 +558,7 @@ SCENE_TEST(test_gx8_foreign_memory_is_copied_before_it_is_freed) {
   assert_usable(s);
 }
 
-/* What Rondo knows no node for is kept as the driver has it. */
+/* Nodes that Rondo has no kind for are kept as the driver reports them. */
 SCENE_TEST(test_gx8_unknown_kinds_are_kept) {
   enter(s);
   void *pinned;
@@ -589,8 +587,7 @@ SCENE_TEST(test_gx8_clones_children_and_updates) {
   assert_same_graph(graph, clone);
   assert_ok(rondo_graph_add_child(around, NULL, 0, graph, &first));
   assert_ok(rondo_graph_add_child(around, &first, 1, clone, &second));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   begin(s);
   assert_ok(rondo_exec_launch(exec, s->t->stream));
   assert_foreign(foreign_affine(s->foreign, s->native, 3, 1, s->words));
@@ -660,7 +657,7 @@ SCENE_TEST(test_gx8_foreign_kernels_can_be_launched_again) {
   assert_int_equal(word(s, 0), 9);
 }
 
-/* A kernel that may begin early is not ordered after the one in front; what follows it is after both. */
+/* A kernel that may begin early is not ordered after its predecessor; its successor is ordered after both. */
 SCENE_TEST(test_gx8_programmatic_edges) {
   enter(s);
   begin(s);
@@ -729,8 +726,7 @@ SCENE_TEST(test_gx8_a_capture_that_a_library_breaks) { /* C10 */
   assert_message("library");
   assert_message("node 2");
   assert_message("rondo_fill_async");
-  rondo_capture_info info = test_capture_info(s->t->stream);
-  assert_int_equal(info.state, RONDO_CAPTURE_INVALIDATED);
+  assert_int_equal(test_capture_info(s->t->stream).state, RONDO_CAPTURE_INVALIDATED);
   assert_error(rondo_capture_end(s->t->stream, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
   assert_message("rondo_fill_async");
   assert_null(graph);

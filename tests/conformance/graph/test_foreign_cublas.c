@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A real library on the native handle of a stream that captures: cuBLAS, where there is one and a GPU (GX-8). With a
- * workspace set, what it captures is like any other work; without one it may leave memory of the driver's in the graph.
+ * A real library on the native handle of a capturing stream: cuBLAS, where it and a GPU are available (GX-8). With a
+ * workspace, its captured work is like any other; without one, it may leave memory of the driver in the graph.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static bool find(void *library, const char *name, void *out) {
 }
 
 static bool load(cublas *out) {
-  void *library = getenv("RONDO_CUDA_LIBRARY") == NULL ? open_cublas() : NULL; /* it wants the real driver */
+  void *library = getenv("RONDO_CUDA_LIBRARY") == NULL ? open_cublas() : NULL; /* it needs the real driver */
   return library != NULL && find(library, "cublasCreate_v2", &out->create) &&
          find(library, "cublasDestroy_v2", &out->destroy) && find(library, "cublasSetStream_v2", &out->set_stream) &&
          find(library, "cublasSetWorkspace_v2", &out->set_workspace) && find(library, "cublasSgemm_v2", &out->sgemm);
@@ -147,8 +147,7 @@ OWN_TEST(test_gx8_cublas_with_a_workspace) {
   rondo_graph *graph = capture_product(s), *clone;
   assert_ok(rondo_graph_clone(graph, &clone));
   rondo_exec *exec = test_instantiate(graph), *other = test_instantiate(clone);
-  rondo_exec_info info = test_exec_info(exec);
-  assert_int_equal(info.foreign_bytes, 0);
+  assert_int_equal(test_exec_info(exec).foreign_bytes, 0);
   test_graph_destroy(graph);
   test_graph_destroy(clone);
   for (int i = 0; i < 3; i++) {

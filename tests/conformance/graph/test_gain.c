@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What recording gains (FW-8): costs of the device, measured once or given; estimates of work; programs recorded
- * always, never or where it pays. What is decided is decided by costs that are given, so that no test depends on a
- * clock.
+ * The gain of recording (FW-8): costs of the device, measured or given; estimates of work; programs recorded always,
+ * never or where it pays. Decisions are tested with given costs, so that no test depends on a clock.
  */
 #include <pthread.h>
 #include <string.h>
@@ -103,7 +102,7 @@ TEST(test_fw8_costs_can_be_given) {
   assert_invalid(rondo_device_get_costs(t->device, NULL), RONDO_REASON_NULL_ARGUMENT);
 }
 
-/* Nothing is measured while something is captured, and the capture goes on. */
+/* Nothing is measured during a capture, and the capture continues. */
 TEST(test_fw8_costs_leave_captures_alone) {
   rondo_costs costs = {RONDO_COSTS_INIT};
   rondo_stream *other = test_stream(t, "other");
@@ -112,8 +111,7 @@ TEST(test_fw8_costs_leave_captures_alone) {
   assert_message("the capture stays valid");
   assert_ok(rondo_device_set_costs(t->device, &dear));
   assert_ok(rondo_device_get_costs(t->device, &costs));
-  rondo_capture_info info = test_capture_info(other);
-  assert_int_equal(info.state, RONDO_CAPTURE_ACTIVE);
+  assert_int_equal(test_capture_info(other).state, RONDO_CAPTURE_ACTIVE);
   test_graph_destroy(test_capture_end(other));
 }
 
@@ -158,8 +156,8 @@ TEST(test_fw8_work_is_measured_as_it_is) {
   test_words_free(t, work.word);
 }
 
-/* Recording takes no more off than the host's calls and what streams cost: a device's time that was measured in a
- * quieter moment than the whole predicts no gain. */
+/* Recording saves at most the host's calls and the costs of streams: a device time that was measured in a quieter
+ * moment than the whole run predicts no gain. */
 TEST(test_fw8_runs_that_are_not_alike_predict_no_gain) {
   const rondo_costs costs = {RONDO_COSTS_INIT, .stream_latency = 2, .stream_kernel = 1.5,
                              .launch_host = 1, .launch_latency = 3, .launch_kernel = 1};
@@ -171,7 +169,7 @@ TEST(test_fw8_runs_that_are_not_alike_predict_no_gain) {
   assert_true(gain.recorded_total_us == 8695);
 }
 
-/* More than the stream's queue holds: what is held back lets go by itself. */
+/* More than the stream's queue holds: the block ends by itself. */
 TEST(test_fw8_much_work_is_not_held_back_for_ever) {
   counted_work work = {.word = test_words(t, 1), .kernels = 3000};
   rondo_gain gain = {.struct_size = sizeof gain};
@@ -205,9 +203,8 @@ TEST(test_fw8_what_cannot_be_measured_is_refused) {
 
 /* w -= rate * gradient of the mean square of (x w). */
 static rondo_program *make_program(void) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_named_program("small");
   rondo_value x, w, rate, zeros, y;
-  assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "small"}, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){2, 3}, 2, &x));
   assert_ok(rondo_program_input(program, "zeros", RONDO_F32, (const size_t[]){2, 4}, 2, &zeros));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, (const size_t[]){3, 4}, 2, &w));
@@ -223,8 +220,7 @@ static rondo_program *make_program(void) {
 static rondo_compiled *compile(test_fixture *t, rondo_record_policy policy) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = policy};
   rondo_program *program = make_program();
-  rondo_compiled *compiled = test_compile(program, t->device, &options);
-  return compiled;
+  return test_compile(program, t->device, &options);
 }
 
 static void write_inputs(rondo_compiled *compiled) {
@@ -242,7 +238,7 @@ static void train(rondo_compiled *compiled, float losses[3]) {
   }
 }
 
-/* What is recorded or not under the costs, with the reason; and losses are the same either way. */
+/* Given costs decide what is recorded, with the reason; losses are the same in both modes. */
 static void assert_recorded(test_fixture *t, const rondo_costs *costs, rondo_record_policy policy,
                             rondo_eager_reason reason) {
   static float first[3];
@@ -275,8 +271,7 @@ TEST(test_fw8_programs_can_ask_for_more) {
   costs.record = 1e9; /* every run gains, but a thousand seconds are not had back by one */
   assert_ok(rondo_device_set_costs(t->device, &costs));
   rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
-  rondo_compiled_info info = test_compiled_info(compiled);
-  assert_int_equal(info.eager_reason, RONDO_EAGER_NO_GAIN);
+  assert_int_equal(test_compiled_info(compiled).eager_reason, RONDO_EAGER_NO_GAIN);
   assert_ok(rondo_compiled_destroy(compiled));
   options.least_gain = 0.5;
   assert_invalid(rondo_compile(program, t->device, &options, &compiled), RONDO_REASON_OUT_OF_RANGE);
@@ -284,7 +279,6 @@ TEST(test_fw8_programs_can_ask_for_more) {
   assert_null(compiled);
   options = (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT, .record = (rondo_record_policy)7};
   assert_invalid(rondo_compile(program, t->device, &options, &compiled), RONDO_REASON_BAD_OPTIONS);
-  rondo_program_destroy(program);
 }
 
 /* Where costs are not known and cannot be measured now, it is recorded. */
@@ -298,7 +292,6 @@ TEST(test_fw8_programs_are_recorded_while_others_capture) {
   assert_int_equal(rondo_last_error()->reason, RONDO_REASON_NULL_ARGUMENT); /* the refusal to measure is nobody's */
   assert_fails(rondo_compiled_get_gain(compiled, &gain), RONDO_INVALID_STATE);
   test_graph_destroy(test_capture_end(other));
-  test_stream_destroy(other);
 }
 
 TEST(test_fw8_gain_of_a_program_is_measured_and_leaves_no_trace) {
@@ -322,7 +315,7 @@ TEST(test_fw8_gain_of_a_program_is_measured_and_leaves_no_trace) {
   assert_true(losses[2] < losses[0]);
 }
 
-/* FW-3: what is staged is part of both ways, and what an output was staged in is what the last real run left. */
+/* FW-3: staged copies are part of both modes, and a staged output holds the result of the last real run. */
 TEST(test_fw8_staged_values_are_as_they_were) {
   const rondo_staged_value staged[] = {{"x", RONDO_STAGING_HOST}, {"loss", RONDO_STAGING_HOST}};
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = staged, .staged_count = 2};
@@ -343,7 +336,6 @@ TEST(test_fw8_staged_values_are_as_they_were) {
   assert_ok(rondo_compiled_map(compiled, "x", NULL, &mapped));
   assert_error(rondo_compiled_measure(compiled, 1, NULL), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_ok(rondo_compiled_unmap(compiled, "x"));
-  rondo_program_destroy(program);
 }
 
 TEST(test_fw8_programs_are_not_measured_while_they_are_captured) {

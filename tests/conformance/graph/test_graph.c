@@ -84,17 +84,15 @@ TEST(test_bad_parameters_are_refused) {
 }
 
 TEST(test_kernels_of_another_device_are_refused) {
-  rondo_device *other = NULL;
   rondo_kernel *kernel = NULL;
   rondo_node node = {0};
-  assert_ok(rondo_device_open(test_device_name(), NULL, &other));
+  rondo_device *other = test_device(test_device_name(), NULL);
   assert_ok(rondo_kernel_create(other, test_kernel_options(TEST_KERNEL_EMPTY), &kernel));
   rondo_graph *graph = test_graph(t);
   assert_invalid(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0}, RONDO_NO_ARGS, &node),
                  RONDO_REASON_OTHER_DEVICE);
   test_graph_destroy(graph);
   rondo_kernel_destroy(kernel);
-  assert_ok(rondo_device_close(other));
 }
 
 /* B5. */
@@ -156,7 +154,7 @@ TEST(test_queries_fill_what_fits) {
   assert_int_equal(count, 4);
   assert_node(nodes[0], g.a);
   assert_node(nodes[1], g.b);
-  assert_true(nodes[2].id == UINT64_MAX); /* what does not fit is not written */
+  assert_true(nodes[2].id == UINT64_MAX); /* a name that does not fit is not written */
   count = 6;
   memset(nodes, 0xff, sizeof nodes);
   assert_ok(rondo_graph_nodes(g.graph, nodes, &count));
@@ -244,7 +242,7 @@ TEST(test_parameters_read_back) {
   assert_int_equal(params.as.fill.width, 10);
 }
 
-/* Numbers that say nothing of the work: the pitch of one row, the bytes of a value beyond its element. */
+/* Numbers without an effect on the work: the pitch of one row, the bytes of a value beyond its element. */
 static void assert_given(const rondo_graph *graph, rondo_node copy, rondo_node fill) {
   rondo_node_params params = test_node_params(graph, copy);
   assert_int_equal(params.as.copy.height, 1);
@@ -256,7 +254,7 @@ static void assert_given(const rondo_graph *graph, rondo_node copy, rondo_node f
   assert_int_equal(params.as.fill.value, 0x12345678);
 }
 
-/* B3: what was given is read back, of clones too, and can be set again. */
+/* B3: parameters are read back as given, also from clones, and can be set again. */
 TEST(test_numbers_that_do_not_count_read_back) {
   rondo_graph *graph = test_graph(t), *clone = NULL;
   uint32_t *words = test_words(t, 64);
@@ -299,7 +297,7 @@ TEST(test_parameters_are_replaced_within_their_kind) {
   assert_int_equal(test_word(t, word), 9);
 }
 
-/* An exec is a snapshot: what happens to the graph later does not show. */
+/* An exec is a snapshot: later changes of the graph do not affect it. */
 TEST(test_setting_parameters_leaves_execs) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *graph = test_graph(t);
@@ -353,8 +351,7 @@ TEST(test_a_clone_runs_as_its_original) {
   test_add_affine(t, graph, &first, 1, word, 5, 6);
   assert_ok(rondo_graph_clone(graph, &clone));
   test_graph_destroy(graph);
-  rondo_exec *exec = test_instantiate(clone);
-  test_graph_destroy(clone);
+  rondo_exec *exec = test_exec_of(clone);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 26);
 }

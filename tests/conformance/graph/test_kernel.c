@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Kernels: what is refused when they are made and launched, how arguments arrive, and that each block of a grid runs
- * exactly once.
+ * Kernels: errors of creation and launch, the passing of arguments, and that each block of a grid runs exactly once.
  */
 #include "support/rondo_test.h"
 
@@ -204,7 +203,7 @@ TEST(test_grids_beyond_the_device_are_refused) {
     refuse_grid(t, beyond[i], word);
 }
 
-/* Code may need so many registers that a block of 1024 threads does not run; the fake driver goes by the name. */
+/* Code may need so many registers that a block of 1024 threads does not run; the fake driver recognizes the name. */
 TEST(test_blocks_beyond_the_code_are_refused) {
   static const char source[] = "extern \"C\" __global__ void __launch_bounds__(512) heavy_work() {}\n";
   rondo_kernel *kernel = NULL;
@@ -301,8 +300,7 @@ TEST(test_a_graph_keeps_copies_of_arguments) {
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   launch_mixed(t, t->stream, out);
   rondo_graph *graph = test_capture_end(t->stream);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_words(t, out, mixed_expected, 8);
 }
@@ -323,8 +321,7 @@ TEST(test_a_kernel_may_be_destroyed_while_it_is_used) {
   rondo_kernel_destroy(kernel);
   test_gate_open(gate);
   assert_int_equal(test_word(t, word), 1);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, word), 2);
 }

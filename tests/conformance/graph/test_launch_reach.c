@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * GM-18: work in a graph may touch what work on a stream may. What its nodes declare to access must be allocated when
- * the graph is launched, and memory that was freed is refused already when it is instantiated, updated or patched. The
- * error names node, address, allocation and remedy, nothing runs, and the exec can be launched once the memory is
- * there.
+ * GM-18: work in a graph may access the same memory as work on a stream. Memory that its nodes declare must be
+ * allocated when the graph is launched. Freed memory is an error already in instantiate, update and patch. The error
+ * names node, address, allocation and remedy, nothing runs, and the exec can be launched once the memory is allocated.
  */
 #define _DEFAULT_SOURCE
 #include "support/test_effort.h"
@@ -27,7 +26,7 @@ static rondo_graph *make_owner(test_fixture *t, uint32_t **out_words) {
   return graph;
 }
 
-/* The ways to touch `words`: a copy's source and destination, a fill, and a kernel's pointer. */
+/* The accesses to `words`: a copy's source and destination, a fill, and a kernel's pointer. */
 enum { WAYS = 4 };
 
 static rondo_node add_use(test_fixture *t, rondo_graph *graph, int way, uint32_t *words, uint32_t *other) {
@@ -108,7 +107,7 @@ TEST(test_gm18_memory_of_a_graph_that_is_gone) {
   refuse_launch(t, uses, RONDO_REASON_NOT_ALLOCATED, "of a graph that was destroyed");
 }
 
-/* Memory of the other kinds, small (whose addresses the device keeps) and large (whose go back to the system). */
+/* Memory of the other kinds, small (the device keeps its addresses) and large (its addresses go back to the system). */
 static uint32_t *take(test_fixture *t, int kind, size_t bytes) {
   void *address = NULL;
   if (kind == 0) assert_ok(rondo_malloc(t->device, bytes, "gone", &address));
@@ -141,7 +140,7 @@ TEST(test_gm18_memory_freed_before_a_launch) {
     assert_names(gone);
     if (kind < 2) assert_message("'gone'");
     assert_ok(rondo_exec_set_enabled(uses, node, false));
-    assert_ok(rondo_exec_launch(uses, t->stream)); /* what does not run accesses nothing */
+    assert_ok(rondo_exec_launch(uses, t->stream)); /* work that does not run accesses nothing */
     assert_ok(rondo_exec_set_enabled(uses, node, true));
     refuse_launch(t, uses, RONDO_REASON_USE_AFTER_FREE, "which was freed");
     rondo_exec_destroy(uses);
@@ -149,8 +148,8 @@ TEST(test_gm18_memory_freed_before_a_launch) {
   }
 }
 
-/* A CUDA driver may keep addresses mapped that it was given back. Then nothing tells freed memory from memory that
- * somebody else allocated there. Memory that the device itself keeps is always told. */
+/* A CUDA driver may keep freed addresses mapped. Then freed memory cannot be told from memory that someone else
+ * allocated there. Memory that the device itself keeps is always recognized. */
 static bool is_kept_by_driver(int kind, void *address, size_t bytes) {
   const char *device = getenv("RONDO_TEST_DEVICE");
   const bool is_real = device != NULL && strncmp(device, "cuda", 4) == 0 && getenv("RONDO_CUDA_LIBRARY") == NULL;
@@ -161,7 +160,7 @@ static bool is_kept_by_driver(int kind, void *address, size_t bytes) {
          msync((void *)((uintptr_t)address & ~(page - 1)), page, MS_ASYNC) == 0;
 }
 
-/* What was freed is refused where it is named: by the graph, by instantiate and by changes of an exec. */
+/* Freed memory is refused where it is named: by the graph, by instantiate and by changes of an exec. */
 static void refuse_freed(test_fixture *t, int kind, size_t bytes, int way, uint32_t *other) {
   rondo_graph *user = test_graph(t), *stale = test_graph(t);
   rondo_exec *uses = NULL, *none = NULL;
@@ -219,7 +218,7 @@ static void refuse_copies(test_fixture *t, uint32_t *gone, uint32_t *other) {
   test_graph_destroy(graph);
 }
 
-/* Nor can it be named any more, whatever its size, as long as nobody else has the addresses. */
+/* It cannot be named later either, whatever its size, as long as no one else has the addresses. */
 TEST(test_gm18_freed_memory_cannot_be_named) {
   static const size_t sizes[] = {BYTES, LARGE, HUGE};
   uint32_t *other = test_words(t, WORDS);
@@ -230,7 +229,7 @@ TEST(test_gm18_freed_memory_cannot_be_named) {
   }
 }
 
-/* Memory of the program's that lies where freed host memory was is the program's. */
+/* Memory of the program at the addresses of freed host memory is accepted. */
 TEST(test_gm18_addresses_of_freed_host_memory_that_others_have) {
   uint32_t *other = test_words(t, WORDS);
   for (int i = 0; i < 200; i++) {
@@ -272,10 +271,7 @@ TEST(test_gm18_addresses_given_up) {
   }
 }
 
-static uint64_t withheld_bytes(const test_fixture *t) {
-  rondo_memory_statistics statistics = test_memory_statistics(t);
-  return statistics.host_withheld;
-}
+static uint64_t withheld_bytes(const test_fixture *t) { return test_memory_statistics(t).host_withheld; }
 
 /* The addresses of small blocks are kept, whatever else is freed, until the device is trimmed. */
 TEST(test_gm18_freed_host_memory_is_kept_and_counted) {

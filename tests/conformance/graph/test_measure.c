@@ -120,7 +120,7 @@ TEST(test_gx7_bad_measurements_are_refused) {
   destroy_graph(t, &m);
 }
 
-/* Work that fails, and memory that a launch leaves, come out as they do from a launch; the exec is as before. */
+/* A measurement reports failed work and leaves memory like a launch does; the exec is unchanged. */
 TEST(test_gx7_a_failing_measurement_leaves_the_exec_usable) {
   rondo_graph *failing = test_graph(t), *leaving = test_graph(t);
   rondo_node node = {0};

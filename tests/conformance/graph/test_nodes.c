@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * GX-1: each kind of node runs and gives the right bytes, in each way that work can reach the device: enqueued,
+ * GX-1: each kind of node runs and gives the right bytes, in each mode in which work can reach the device: enqueued,
  * captured, built node by node, and in a child graph.
  */
 #include "support/rondo_test.h"
@@ -50,15 +50,14 @@ static rondo_graph *nest(test_fixture *t, rondo_graph *inner) {
   return outer;
 }
 
-/* Does one piece of work in one way, and waits for it. */
+/* Does one piece of work in one mode, and waits for it. */
 static void run(test_fixture *t, way how, const rondo_node_params *params) {
   if (how == DIRECT) {
     assert_ok(try_queue(t->stream, params));
   } else {
     rondo_graph *graph = graph_of(t, how, params);
     if (how == NESTED) graph = nest(t, graph);
-    rondo_exec *exec = test_instantiate(graph);
-    test_graph_destroy(graph);
+    rondo_exec *exec = test_exec_of(graph);
     assert_ok(rondo_exec_launch(exec, t->stream));
     rondo_exec_destroy(exec);
   }
@@ -311,7 +310,7 @@ TEST(test_gx1_an_empty_child_carries_order) {
   assert_int_equal(test_word(t, word), 42);
 }
 
-/* An event-record node lets a stream outside go on as soon as its place in the graph is reached. */
+/* An event-record node releases a stream outside as soon as its position in the graph is reached. */
 TEST_WORKERS(test_gx1_event_record_nodes) {
   test_skip_if_serial();
   rondo_stream *follower = test_stream(t, "follower");
@@ -439,7 +438,7 @@ TEST(test_b4_copies_that_overlap_themselves) {
   check_within(t, &copy, true);
 }
 
-/* A copy of too many bytes between neighbours overlaps too: what is said is that it passes an end. An allocation
+/* A copy of too many bytes between neighbors also overlaps: the message says that it passes an end. An allocation
  * without a name is called one. */
 TEST(test_b4_too_many_bytes_are_not_called_an_overlap) {
   enum { BYTES = 4096 };

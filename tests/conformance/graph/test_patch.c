@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * TR-6: an exec is launched with its inputs at other addresses, without copying them. Every launch has its own inputs,
  * also while it waits in a queue. A word that is not certainly an address is found and never patched. A set notices
- * that its exec was changed by others.
+ * that its exec was changed otherwise.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 enum { WORDS = 16, PLACES = 5, MANY = 300 };
 
-/* Buffers, filled with numbers that tell them apart. */
+/* Buffers, filled with different numbers. */
 static uint32_t *make_buffer(test_fixture *t, uint32_t number) {
   uint32_t values[WORDS], *words = test_words(t, WORDS);
   for (uint32_t i = 0; i < WORDS; i++) values[i] = 1000 * number + i;
@@ -97,7 +97,7 @@ static rondo_graph *make_work(test_fixture *t, const uint32_t *a, uint32_t *b, u
   return graph;
 }
 
-/* What the work makes of buffers number `a` and `b`. */
+/* The result of the work for buffers number `a` and `b`. */
 static void assert_work(test_fixture *t, const uint32_t *out, uint32_t a, uint32_t b) {
   uint32_t expected[9];
   for (uint32_t i = 0; i < 4; i++) {
@@ -112,8 +112,7 @@ TEST(test_tr6_every_launch_reads_its_own_inputs) {
   uint32_t *a[PLACES], *b[PLACES], *out = test_words(t, WORDS);
   for (uint32_t i = 0; i < PLACES; i++) a[i] = make_buffer(t, i), b[i] = make_buffer(t, 10 + i);
   rondo_graph *graph = make_work(t, a[0], b[0], out);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   rondo_patch_set *set = make_loose_set(exec, (rondo_patch_input[]){input_of("a", a[0]), input_of("b", b[0])}, 2);
   const rondo_patch_input_info of_a = info_of(set, 0), of_b = info_of(set, 1);
   assert_true(of_a.sites == 2 && of_a.nodes == 2 && of_a.is_patchable && !of_a.is_written);
@@ -127,7 +126,7 @@ TEST(test_tr6_every_launch_reads_its_own_inputs) {
   }
   launch_at(t, set, NULL, NULL);
   assert_work(t, out, PLACES - 1, 10);
-  assert_ok(rondo_exec_launch(exec, t->stream)); /* what was patched stays */
+  assert_ok(rondo_exec_launch(exec, t->stream)); /* patched inputs stay */
   assert_work(t, out, PLACES - 1, 10);
   assert_int_equal(totals_of(set).patched, 2 * PLACES - 1);
   assert_true(totals_of(set).sites == 6 && totals_of(set).found == 0 && totals_of(set).host_bytes > 0);
@@ -178,7 +177,7 @@ TEST_WORKERS(test_tr6_launches_that_wait_inside_keep_their_inputs) {
   keep_inputs_in_flight(t, event);
 }
 
-/* More sites than a launch's own record in a queue has room for, and a parameter before the first parameter. */
+/* More sites than a launch's record in a queue can hold, and a parameter before the first parameter. */
 TEST(test_tr6_an_input_of_many_readers) {
   uint32_t *in[2] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, MANY), expected[MANY];
   rondo_graph *graph = test_graph(t);
@@ -195,7 +194,7 @@ TEST(test_tr6_an_input_of_many_readers) {
   }
 }
 
-/* One node that has two inputs and an output, all of which move at once. */
+/* A node with two inputs and an output, which all move at once. */
 TEST(test_tr6_a_node_of_several_inputs) {
   uint32_t *buffers[4];
   for (uint32_t i = 0; i < 4; i++) buffers[i] = make_buffer(t, i + 1);
@@ -211,7 +210,7 @@ TEST(test_tr6_a_node_of_several_inputs) {
   assert_int_equal(test_word(t, buffers[2]), 3000);
 }
 
-/* What is patched while a node is off holds when it is on again. */
+/* Patches of a disabled node apply when it is enabled again. */
 TEST(test_tr6_disabled_nodes_are_patched_too) {
   uint32_t *in[2] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, WORDS);
   rondo_graph *graph = test_graph(t);
@@ -335,7 +334,7 @@ static void launch_pair(const pair *p, uint32_t number) {
   assert_pair(p, number);
 }
 
-/* The set is refused, in these words, and cannot be told where its inputs are. */
+/* The set is refused with this message, and accepts no addresses. */
 static void assert_stale(const pair *p, const void *const *addresses, const char *words) {
   assert_error(rondo_patch_set_launch(p->set, p->t->stream, addresses), RONDO_INVALID_STATE,
                RONDO_REASON_STALE_PATCHES);
@@ -521,7 +520,7 @@ static uint32_t halves(const void *address) {
   return (uint32_t)(value >> 32) ^ (uint32_t)value;
 }
 
-/* A scalar that may be an address is told of, and its input is never patched. */
+/* A scalar that may be an address is reported, and its input is never patched. */
 TEST(test_tr6_suspected_addresses) {
   uint32_t *in[2] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, WORDS);
   rondo_graph *graph = test_graph(t);

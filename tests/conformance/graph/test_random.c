@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * TR-13: a replay draws the numbers that the plain run would. Here: what is drawn, and the same numbers from one seed
- * by any mix of plain runs, recordings and launches; state, several generators, refusals. Graphs in graphs, clones,
- * updates and what is in flight are in test_random_graphs.c.
+ * TR-13: a replay draws the numbers that an eager run would. Here: the numbers, and the same numbers from one seed with
+ * any mix of eager runs, recordings and launches; state, several generators, errors. test_random_graphs.c has graphs in
+ * graphs, clones, updates and launches in flight.
  */
 #include "support/test_random_work.h"
 
@@ -22,7 +22,7 @@ TEST(test_tr13_a_fill_is_a_function_of_place) {
   }
 }
 
-/* Each bound alone; where rounding would reach the upper one, the lower one stands. */
+/* Each bound alone; where rounding would reach the upper bound, the result is the lower bound. */
 TEST(test_tr13_bounds) {
   enum { COUNT = 4096 };
   const float bounds[][2] = {{0, 1}, {-1, 1}, {5, 5}, {1e30f, 1.0001e30f}, {16777216, 16777218}, {-3e-40f, 3e-40f}};
@@ -35,7 +35,6 @@ TEST(test_tr13_bounds) {
     for (size_t k = 0; k < COUNT; k++) assert_true(read[k] >= low && (read[k] < high || low == high));
   }
   test_host_free(read);
-  test_floats_free(t, values);
 }
 
 /* Mean and variance of the uniform distribution, and an even spread over 256 parts: chi-squared with 255 degrees of
@@ -63,10 +62,9 @@ TEST(test_tr13_fills_are_evenly_spread) {
   assert_true(products / COUNT > -0.001 && products / COUNT < 0.001);
   assert_true(chi > 170 && chi < 360);
   test_host_free(read);
-  test_floats_free(t, values);
 }
 
-/* A kernel of the user's own draws; the same numbers for one block and for many. */
+/* The program's own kernel draws; the same numbers for one block and for many. */
 TEST(test_tr13_custom_kernels) {
   enum { COUNT = 300 };
   rondo_generator *generator = test_generator(t, "g", UINT64_C(0x123456789abcdef0));
@@ -80,7 +78,6 @@ TEST(test_tr13_custom_kernels) {
   for (size_t i = 0; i < COUNT; i++) expected[i] = rondo_philox(UINT64_C(0x123456789abcdef0), i, 8).x[0];
   assert_words(t, words, expected, COUNT);
   assert_state(generator, UINT64_C(0x123456789abcdef0), 12);
-  rondo_kernel_destroy(kernel);
 }
 
 /* Replays --------------------------------------------------------------------------------------------------------- */
@@ -131,7 +128,6 @@ TEST(test_tr13_a_graph_says_what_it_needs) {
   assert_state(other, 3, 0);
   const uint32_t expected[3] = {rondo_philox(1, 0, 0).x[0], rondo_philox(2, 0, 0).x[0], rondo_philox(1, 0, 4).x[0]};
   assert_words(t, words, expected, 3);
-  rondo_kernel_destroy(kernel);
 }
 
 /* Offsets and seeds of more than 32 bits, and only one half of them changing. */
@@ -154,12 +150,10 @@ TEST(test_tr13_wide_states) {
       assert_floats(t, values, expected, 8);
     }
   }
-  rondo_exec_destroy(exec);
-  test_floats_free(t, values);
 }
 
-/* The peer's tests 231, 232, 234 and 239: a backward draws what its forward drew, from a state kept then, in any order,
- * any number of times, and the next forward goes on where the last ended. */
+/* The peer's tests 231, 232, 234 and 239: a backward draws what its forward drew, from a state saved then, in any
+ * order, any number of times, and the next forward continues where the last one ended. */
 TEST(test_tr13_a_state_draws_again) {
   enum { FORWARDS = 3, COUNT = 40 };
   static const size_t orders[6][FORWARDS] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -184,20 +178,16 @@ TEST(test_tr13_a_state_draws_again) {
     assert_ok(rondo_generator_set_state(generator, &end));
     assert_int_equal(end.offset, 12 * (order + 1));
   }
-  rondo_exec_destroy(backward);
-  test_floats_free(t, again);
-  test_floats_free(t, drawn);
 }
 
 /* The peer's test 238, and two devices of one kind drawing the same from the same seed (233). */
 TEST(test_tr13_devices_draw_the_same) {
   rondo_generator *generator = test_generator(t, "g", 5), *twin;
   float *values = test_floats(t, 100), read[100], mate[100];
-  rondo_device *device;
   rondo_stream *stream;
   void *memory;
   const rondo_generator_options options = {RONDO_GENERATOR_OPTIONS_INIT, .name = "twin", .seed = 5};
-  assert_ok(rondo_device_open("cpu", NULL, &device));
+  rondo_device *device = test_device("cpu", NULL);
   assert_ok(rondo_stream_create(device, NULL, &stream));
   assert_ok(rondo_generator_create(device, &options, &twin));
   assert_ok(rondo_malloc(device, sizeof mate, NULL, &memory));
@@ -213,8 +203,6 @@ TEST(test_tr13_devices_draw_the_same) {
   assert_ok(rondo_free(device, memory));
   rondo_generator_destroy(twin);
   assert_ok(rondo_stream_destroy(stream));
-  assert_ok(rondo_device_close(device));
-  test_floats_free(t, values);
 }
 
 /* Captures -------------------------------------------------------------------------------------------------------- */
@@ -237,8 +225,8 @@ static void refuse_on_thread(void *user) {
   result->seeded = rondo_generator_seed(result->generator, 1);
 }
 
-/* Item 56: refused with the remedy, by the capturing thread at once and by all once it has drawn; the capture goes on.
- */
+/* Item 56: refused with the remedy, by the capturing thread immediately and by all threads after the first draw; the
+ * capture continues. */
 TEST(test_tr13_states_while_capturing) {
   rondo_generator *generator = test_generator(t, "dropout", 8);
   float *values = test_floats(t, 4), expected[4];
@@ -259,7 +247,6 @@ TEST(test_tr13_states_while_capturing) {
   test_run_once(t, graph);
   test_expect_uniform(expected, 4, 3, 0, 0, 1);
   assert_floats(t, values, expected, 4);
-  test_floats_free(t, values);
 }
 
 /* A relaxed capture lets states be set until it draws. */
@@ -272,7 +259,6 @@ TEST(test_tr13_states_beside_relaxed_captures) {
   refuse_all(generator);
   test_graph_destroy(test_capture_end(t->stream));
   assert_state(generator, 3, 0);
-  test_floats_free(t, values);
 }
 
 /* TR-15: a capture that fails, or is thrown away with its stream, draws nothing and gives the generator up. */
@@ -298,10 +284,9 @@ TEST(test_tr13_failed_captures_draw_nothing) {
   assert_ok(rondo_random_uniform(generator, t->stream, values, 4, 0, 1));
   test_expect_uniform(expected, 4, 8, 0, 0, 1);
   assert_floats(t, values, expected, 4);
-  test_floats_free(t, values);
 }
 
-/* GX-11: captures that draw from one generator at once, and plain draws at the same time, do not disturb each other. */
+/* GX-11: captures that draw from one generator at once, and eager draws at the same time, do not affect each other. */
 TEST(test_tr13_concurrent_captures) {
   rondo_generator *generator = test_generator(t, "g", 21);
   rondo_stream *side = test_stream(t, "side"), *plain = test_stream(t, "plain");
@@ -322,7 +307,6 @@ TEST(test_tr13_concurrent_captures) {
   test_expect_uniform(expected + 16, 4, 21, 0, 0, 1);
   for (uint64_t i = 0; i < 4; i++) test_expect_uniform(expected + 4 * i, 4, 21, 4 + 4 * i, 0, 1);
   assert_floats(t, values, expected, 20);
-  test_floats_free(t, values);
 }
 
 /* Streams that fork and join in one capture draw from one count, in the program's order. */
@@ -340,7 +324,6 @@ TEST(test_tr13_forked_captures) {
   test_run_once(t, graph);
   for (uint64_t i = 0; i < 3; i++) test_expect_uniform(expected + 4 * i, 4, 22, 4 * i, 0, 1);
   assert_floats(t, values, expected, 12);
-  test_floats_free(t, values);
 }
 
 /* Bad input ------------------------------------------------------------------------------------------------------- */
@@ -385,10 +368,9 @@ TEST(test_tr13_bad_input_is_refused) {
   rondo_device *device = t->device;
   assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_message("1 generator");
-  test_floats_free(t, values);
 }
 
-/* A graph needs at most 2^62; what fails leaves it as it was. */
+/* A graph needs at most 2^62; a failure leaves it unchanged. */
 TEST(test_tr13_needs_are_bounded) {
   rondo_generator *generator = test_generator(t, "g", 1);
   rondo_graph *graph = test_graph(t), *around = test_graph(t);

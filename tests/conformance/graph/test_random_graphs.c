@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * TR-13 where graphs meet: execs in flight on several streams, graphs in graphs, clones, updates, relocating and
- * patching, generators that are destroyed, launches that fail, threads. Everywhere the numbers are those of plain runs.
+ * TR-13 for combined graphs: execs in flight on several streams, graphs in graphs, clones, updates, relocation and
+ * patching, generators that are destroyed, launches that fail, threads. The numbers are always those of eager runs.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { FLOATS = 13 };
 
-/* Buffers whose draws are told apart, and the floats that they should hold. */
+/* Buffers with different draws, and the floats that they should hold. */
 typedef struct draws {
   float *values;
   float *expected;
@@ -111,10 +111,10 @@ TEST_WORKERS(test_tr13_streams_change_without_waiting) {
   assert_words(t, sum, &expected, 1);
   test_stream_destroy(streams[2]);
   test_stream_destroy(streams[1]);
-  rondo_kernel_destroy(kernel);
 }
 
-/* Two execs of one graph, and one of its clone, have cells of their own: held on one stream, the other goes on. */
+/* Two execs of one graph, and one of its clone, have separate cells: while one is blocked on its stream, the other
+ * continues. */
 TEST_WORKERS(test_tr13_execs_of_one_graph_are_independent) {
   test_skip_if_serial();
   rondo_stream *side = test_stream(t, "side");
@@ -170,11 +170,10 @@ TEST_WORKERS(test_tr13_execs_destroyed_in_flight) {
 
 /* The device closes after what still runs. */
 TEST(test_tr13_closing_behind_launches) {
-  rondo_device *device;
   rondo_stream *stream;
   rondo_generator *generator;
   void *memory;
-  assert_ok(rondo_device_open(test_device_name(), &(rondo_device_options){.allocator = &t->allocator.table}, &device));
+  rondo_device *device = test_device(test_device_name(), &(rondo_device_options){.allocator = &t->allocator.table});
   assert_ok(rondo_stream_create(device, NULL, &stream));
   assert_ok(rondo_malloc(device, FLOATS * sizeof(float), NULL, &memory));
   assert_ok(rondo_generator_create(device, NULL, &generator));
@@ -188,18 +187,16 @@ TEST(test_tr13_closing_behind_launches) {
   rondo_generator_destroy(generator);
   assert_ok(rondo_stream_destroy(stream));
   assert_ok(rondo_free(device, memory));
-  assert_ok(rondo_device_close(device));
 }
 
-/* Graphs and execs keep what they draw from, and go on from where it is. */
+/* Graphs and execs keep their generators alive, and continue from their current state. */
 TEST(test_tr13_destroyed_generators) {
   rondo_generator *generator = test_generator(t, "g", 4);
   draws d = make_draws(t, 3);
   rondo_graph *graph = record_fill(t, generator, draw_at(&d, 2));
   fill(generator, t->stream, draw_at(&d, 0));
   rondo_generator_destroy(generator);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *exec = test_exec_of(graph);
   for (uint64_t i = 0; i < 2; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
     copy_floats(t->stream, draw_at(&d, 1), draw_at(&d, 2));
@@ -234,8 +231,7 @@ TEST(test_tr13_launches_allocate_nothing) {
 
 /* A launch that is refused draws nothing (TR-15). */
 TEST(test_tr13_refused_launches_draw_nothing) {
-  rondo_device_info info = test_device_info(t->device);
-  if (!info.graph_memory) skip();
+  if (!test_device_info(t->device).graph_memory) skip();
   rondo_stream *side = test_stream(t, "side");
   rondo_generator *generator = test_generator(t, "g", 12);
   draws d = make_draws(t, 1);
@@ -263,8 +259,8 @@ TEST(test_tr13_refused_launches_draw_nothing) {
 
 /* Graphs in graphs ------------------------------------------------------------------------------------------------ */
 
-/* GX-2, GM-20's form for cells: a graph stands twice in another, with draws before, between and after, and that once
- * more in a third; a launch draws in the order in which the nodes were added. */
+/* GX-2, the form of GM-20 for cells: a graph is twice in another, with draws before, between and after, and that graph
+ * is in a third; a launch draws in the order in which the nodes were added. */
 TEST(test_tr13_child_graphs) {
   rondo_generator *generator = test_generator(t, "g", 6), *second = test_generator(t, "second", 60);
   draws d = make_draws(t, 10);
@@ -303,8 +299,7 @@ TEST(test_tr13_child_graphs) {
   test_graph_destroy(inner);
   assert_state(generator, 6, 0);
 
-  rondo_exec *exec = test_instantiate(outer);
-  test_graph_destroy(outer);
+  rondo_exec *exec = test_exec_of(outer);
   static const size_t order[] = {4, 0, 1, 2, 3, 5, 6}; /* buffers, as a plain run draws them */
   for (uint64_t launch = 0; launch < 3; launch++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
@@ -316,7 +311,7 @@ TEST(test_tr13_child_graphs) {
   free_draws(t, &d);
 }
 
-/* One graph in two branches that run at once. */
+/* One graph in two parallel branches. */
 TEST(test_tr13_children_side_by_side) {
   rondo_generator *generator = test_generator(t, "g", 7);
   draws d = make_draws(t, 4);
@@ -340,7 +335,7 @@ TEST(test_tr13_children_side_by_side) {
   free_draws(t, &d);
 }
 
-/* A graph stands in itself, as it was; a child that is a graph by itself begins at 0. */
+/* A graph contains its own earlier state; a child that is also a separate graph begins at 0. */
 TEST(test_tr13_a_graph_in_itself) {
   rondo_generator *generator = test_generator(t, "g", 8);
   draws d = make_draws(t, 2);
@@ -376,7 +371,8 @@ TEST(test_tr13_a_graph_in_itself) {
   free_draws(t, &d);
 }
 
-/* GX-2: captured and built by hand are the same graph, with the same needs; a second capture into it counts on. */
+/* GX-2: captured and built by hand are the same graph, with the same needs; a second capture into it continues the
+ * count. */
 TEST(test_tr13_built_by_hand) {
   rondo_generator *generator = test_generator(t, "g", 3);
   rondo_kernel *kernel = test_draw_kernel(t);
@@ -407,7 +403,6 @@ TEST(test_tr13_built_by_hand) {
   test_run_once(t, clone);
   assert_int_equal(test_word(t, words), rondo_philox(3, 0, 16).x[0]);
   test_graph_destroy(clone);
-  rondo_kernel_destroy(kernel);
 }
 
 /* A kernel may have what it draws from in a parameter of any form, but must have reserved it in its own graph. */
@@ -437,8 +432,6 @@ TEST(test_tr13_where_cells_are_found) {
   assert_invalid(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(RONDO_RANDOM_ARGS(random), &words)),
                  RONDO_REASON_FOREIGN_ADDRESS);
   test_graph_destroy(test_capture_end(t->stream));
-  rondo_kernel_destroy(packed);
-  rondo_kernel_destroy(kernel);
 }
 
 /* Changes --------------------------------------------------------------------------------------------------------- */
@@ -488,13 +481,12 @@ TEST(test_tr13_updates) {
     assert_ok(rondo_exec_launch(exec, stream));
     assert_ok(rondo_copy_async(stream, words + 2, words, 2 * sizeof *words));
     form = test_random_below(&random, FORMS);
-    update(exec, graphs[form]); /* while the launch may be under way */
+    update(exec, graphs[form]); /* while the launch may be in flight */
     assert_ok(rondo_stream_synchronize(stream));
     assert_words(t, words + 2, expected, 2);
   }
   assert_state(first, 1, offsets[0]);
   assert_state(second, 2, offsets[1]);
-  rondo_kernel_destroy(kernel);
 }
 
 typedef struct draw_params {
@@ -556,14 +548,11 @@ TEST(test_tr13_one_nodes_parameters) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   expected[0] = rondo_philox(13, 0, 24).x[0];
   assert_words(t, words, expected, 2);
-  rondo_kernel_destroy(packed);
-  rondo_kernel_destroy(kernel);
 }
 
 /* GM-20: relocated, with memory of its own, and with cells; and not relocated with memory. */
 TEST(test_tr13_with_graph_memory) {
-  rondo_device_info info = test_device_info(t->device);
-  if (!info.graph_memory) skip();
+  if (!test_device_info(t->device).graph_memory) skip();
   rondo_generator *generator = test_generator(t, "g", 2);
   draws d = make_draws(t, 2);
   begin(t->stream);
@@ -594,7 +583,7 @@ TEST(test_tr13_with_graph_memory) {
   free_draws(t, &d);
 }
 
-/* TR-6: what is drawn goes to where the buffer is now. */
+/* TR-6: draws are written to the current address of the buffer. */
 TEST(test_tr13_patched_launches) {
   rondo_generator *generator = test_generator(t, "g", 3);
   float *places[3], expected[FLOATS];
@@ -610,11 +599,9 @@ TEST(test_tr13_patched_launches) {
     assert_floats(t, places[i * 2 % 3], expected, FLOATS);
   }
   rondo_patch_set_destroy(set);
-  rondo_exec_destroy(exec);
-  for (size_t i = 0; i < 3; i++) test_floats_free(t, places[i]);
 }
 
-/* Measuring really launches; its nodes are the user's alone. */
+/* Measuring really launches; its nodes are the user's only. */
 TEST(test_tr13_measured_launches) {
   rondo_generator *generator = test_generator(t, "g", 3);
   draws d = make_draws(t, 1);
@@ -744,7 +731,6 @@ TEST(test_tr13_threads_draw_each_number_once) {
     assert_non_null(bsearch(&read[i], possible, TAKEN, sizeof *possible, compare_words));
     if (i > 0) assert_int_not_equal(read[i], read[i - 1]); /* no two of these words are the same */
   }
-  rondo_kernel_destroy(kernel);
 }
 
 typedef struct capturer {
@@ -780,7 +766,7 @@ static void load_first(test_fixture *t, rondo_generator *generator, float *value
   assert_ok(rondo_generator_seed(generator, 29));
 }
 
-/* Item 56, as since #176752: captures of one generator from several threads at once are independent. */
+/* Item 56, as of #176752: captures of one generator from several threads at once are independent. */
 TEST(test_tr13_threads_capture_at_once) {
   rondo_generator *generator = test_generator(t, "g", 29);
   draws d = make_draws(t, THREADS);

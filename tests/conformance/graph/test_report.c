@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * GX-7: the page of a graph: well-formed, self-contained, every node, allocation, time and mistake in it, whatever the
+ * GX-7: the page of a graph: well-formed, self-contained, with every node, allocation, time and error, whatever the
  * names, and bounded in bytes whatever the size.
  */
 #include <rondo/report.h>
@@ -192,7 +192,7 @@ TEST(test_gx7_measured_times_are_shown) {
   assert_int_equal(test_count(text, "class=\"time\""), 4);
   assert_says(text, "<dt>All nodes</dt>");
   assert_says(text, "<dt>Parallelism</dt>");
-  assert_says(text, "<small>of 3 nodes</small>"); /* the critical path goes by time, through the child */
+  assert_says(text, "<small>of 3 nodes</small>"); /* the critical path is by time, through the child */
   assert_says(text, "class=\"node host critical\" id=\"n1\"");
   assert_says(text, "class=\"node child critical\" id=\"n2\"");
   assert_says(text, "class=\"node kernel critical\" id=\"n2_0\"");
@@ -232,7 +232,7 @@ TEST(test_gx7_mistakes_are_shown) {
   rondo_text_free(text);
 }
 
-/* What has no name is named by its address in messages: not on a page that leaves addresses out. */
+/* Messages name objects without a name by their address, except on a page that omits addresses. */
 TEST(test_gx7_mistakes_without_addresses) {
   rondo_graph *graph = test_graph(t);
   rondo_node alloc = {0}, freed = {0};
@@ -283,7 +283,7 @@ TEST(test_gx7_ranges_are_drawn) {
   assert_invalid(rondo_graph_report(graph, &options, &text), RONDO_REASON_UNKNOWN_NODE);
 }
 
-/* Memory that lies far from the rest does not stretch the map. */
+/* Memory far from the rest does not stretch the map. */
 TEST(test_gx7_far_memory_is_put_together) {
   rondo_graph *graph = test_graph(t);
   rondo_node node = {0};
@@ -468,9 +468,8 @@ DEVICE_TEST(test_gx7_reports_survive_a_lack_of_memory) {
 
 static rondo_compiled *compile(test_fixture *t, bool eager) {
   static const size_t shape[] = {4, 8}, weights_shape[] = {8, 16};
-  rondo_program *program = NULL;
+  rondo_program *program = test_named_program("net");
   rondo_value x, weights, y, z;
-  assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "net"}, &program));
   assert_ok(rondo_program_input(program, "picture", RONDO_F32, shape, 2, &x));
   assert_ok(rondo_program_state(program, "weights", RONDO_F32, weights_shape, 2, &weights));
   assert_ok(rondo_op_matmul(program, x, weights, (rondo_value){0}, &y));
@@ -478,8 +477,7 @@ static rondo_compiled *compile(test_fixture *t, bool eager) {
   assert_ok(rondo_program_output(program, "verdict", z));
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
                                          .record = eager ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
-  rondo_compiled *compiled = test_compile(program, t->device, &options);
-  return compiled;
+  return test_compile(program, t->device, &options);
 }
 
 TEST(test_gx7_a_compiled_program_has_a_page) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * GX-6: the shapes whose launch is measured run right, captured and built, as graph and on streams: straight lines of
+ * GX-6: the shapes whose launch is benchmarked run correctly, captured and built, as graph and on streams: chains of
  * 32, 320 and 3200 kernels, two branches of 16, fork and join over 32.
  */
 #include "support/rondo_test.h"
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Where a node of a shape stands: which stream it runs on, and which nodes come before it. Stream 0 is the origin. */
+/* The position of a node in a shape: its stream and its predecessors. Stream 0 is the origin. */
 typedef struct shape_node {
   uint32_t stream;
   uint32_t count, before[30];
@@ -31,7 +31,7 @@ static shape_node fork_and_join(uint32_t i) {
 
 static uint32_t mix(uint32_t value, uint32_t i) { return value * 31 + i; }
 
-/* What the words become: see node_args. */
+/* The expected words: see node_args. */
 static void expect(shape of, uint32_t count, uint32_t *words) {
   for (uint32_t i = 0; i < count; i++) {
     const shape_node node = of(i);
@@ -73,7 +73,7 @@ static rondo_graph *build(test_fixture *t, shape of, uint32_t count, uint32_t *w
   return graph;
 }
 
-/* Hands the shape to two streams, ordered by events where an edge crosses. */
+/* Enqueues the shape on two streams, ordered by events where an edge crosses. */
 static void queue(test_fixture *t, shape of, uint32_t count, uint32_t *words, const uint32_t *constants,
                   rondo_stream *const streams[2]) {
   rondo_event *event = test_event(t), *started = test_event(t);

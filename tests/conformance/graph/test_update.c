@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * GX-5: an exec takes the parameters of a graph of the same topology, or of one node; a refusal is typed, names the
- * node and leaves the exec as it was; and nothing reaches launches that are queued already (U1 to U4).
+ * GX-5: an exec takes the parameters of a graph of the same topology, or of one node. An error is typed, names the node
+ * and leaves the exec unchanged. Queued launches are never affected (U1 to U4).
  */
 #include "support/rondo_test.h"
 
@@ -118,7 +118,7 @@ TEST(test_gx5_u3_another_kind_is_refused_by_node) {
   rondo_exec_destroy(self.exec);
 }
 
-/* A copy of two dimensions may stay as it is, and may not change. */
+/* A copy of two dimensions may stay unchanged, and may not change. */
 TEST(test_gx5_u1_copies_of_two_dimensions_stay) {
   uint32_t *words = test_words(t, 16), host[16] = {[0] = 1, [1] = 2, [4] = 3, [8] = 4};
   rondo_graph *graphs[2];
@@ -161,7 +161,7 @@ TEST(test_gx5_u1_kernels_may_change) {
   assert_words(t, words, expected, 4);
 }
 
-/* What cannot be instantiated cannot be updated to either. */
+/* An exec cannot be updated to a graph that cannot be instantiated. */
 TEST(test_gx5_graphs_that_cannot_run_are_refused) {
   uint32_t *words = test_words(t, 3), host = 5;
   const line old = make_line(t, words, 1, &host, 9);
@@ -184,7 +184,7 @@ TEST(test_gx5_graphs_that_cannot_run_are_refused) {
   launch_and_expect(t, exec, words, 1, 5, 9);
 }
 
-/* A child's parameters are updated with the whole; the child's topology must be the same too. */
+/* A child's parameters are updated with the whole; the child's topology must also be the same. */
 TEST(test_gx5_u3_children_are_updated_and_compared) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *outer[3];
@@ -363,9 +363,6 @@ TEST_WORKERS(test_gx5_u1_events_of_nodes_are_set) {
   assert_status(rondo_event_query(events[0]), RONDO_NOT_READY);
   assert_ok(rondo_event_query(events[1]));
   test_gate_open(gate);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_stream_destroy(leader);
 }
 
 TEST(test_gx5_u1_what_cannot_be_set_is_refused) {
@@ -420,7 +417,8 @@ TEST(test_gx5_u1_nodes_of_children_are_set) {
   assert_words(t, words, expected, 2);
 }
 
-/* U2: a disabled node behaves as an empty one; the state outlives updates; what is set meanwhile holds later. */
+/* U2: a disabled node behaves as an empty one; the state survives updates; parameters that are set meanwhile apply
+ * later. */
 TEST(test_gx5_u2_disabled_nodes_do_nothing) {
   uint32_t *words = test_words(t, 3), hosts[2] = {5, 6};
   const line of = make_line(t, words, 1, &hosts[0], 9), fresh = make_line(t, words, 2, &hosts[1], 10);
@@ -448,7 +446,7 @@ TEST(test_gx5_u2_disabled_nodes_do_nothing) {
   launch_and_expect(t, exec, words, 33, 6, 10);
 }
 
-/* A disabled node still stands between what is before and after it. */
+/* A disabled node still orders its successors after its predecessors. */
 static uint64_t kernels_run(test_fixture *t) {
   rondo_device_statistics statistics = test_statistics(t);
   return statistics.kernels;

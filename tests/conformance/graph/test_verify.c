@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * GM-5, GM-18: verification. Each kind of mistake is found once, by name, with the nodes and the missing order, and the
- * edge that it suggests mends it; what is right passes. The first error is what rondo_instantiate refuses the graph
- * for.
+ * GM-5, GM-18: verification. Each kind of error is found once, by name, with the nodes and the missing order, and the
+ * suggested edge corrects it; correct graphs pass. rondo_instantiate refuses the graph with the first error.
  */
 #include <stdio.h>
 #include <string.h>
@@ -87,7 +86,7 @@ static void assert_counts(rondo_graph *graph, uint64_t errors, uint64_t warnings
 
 static void assert_clean(rondo_graph *graph) { assert_counts(graph, 0, 0); }
 
-/* What a finding should be. Nodes that are not given are not looked at. */
+/* The expected finding. Nodes that are not given are not compared. */
 typedef struct expectation {
   rondo_severity severity;
   rondo_status status;
@@ -139,7 +138,7 @@ static void assert_mends(rondo_graph *graph, const expectation *expected) {
 
 /* Lifetimes ------------------------------------------------------------------------------------------------------- */
 
-/* The CUDA guide's figure: a, b and c use the allocation in its life; d comes after c, e after nothing. */
+/* The CUDA guide's figure: a, b and c use the allocation while it lives; d is ordered after c, e after nothing. */
 TEST(test_gm5_the_figure_of_the_document) {
   uint32_t *out = test_words(t, 4 * WORDS), *dptr;
   rondo_graph *graph = test_graph(t);
@@ -202,7 +201,7 @@ TEST(test_gm5_the_figure_captured) {
   }
 }
 
-/* GM-18: an access that comes after the free, or before the alloc, by the edges: no edge mends it. */
+/* GM-18: an access that the edges order after the free, or before the alloc: no edge corrects it. */
 TEST(test_gm18_what_no_edge_mends) {
   char message[512];
   uint32_t *late, *early;
@@ -266,7 +265,7 @@ TEST(test_races_are_found_and_mended) {
   rondo_findings_destroy(findings);
 }
 
-/* Readers may run at once; so may writers of bytes that are apart, also in columns of one matrix. */
+/* Readers may run in parallel, and so may writers of disjoint bytes, also in columns of one matrix. */
 TEST(test_what_is_no_race) {
   uint32_t *out = test_words(t, 3 * WORDS), *words;
   rondo_graph *graph = test_graph(t);
@@ -308,7 +307,7 @@ TEST(test_unknown_extents_are_warned_about) {
 
 /* Extents and frees ----------------------------------------------------------------------------------------------- */
 
-/* More bytes than there are: declared ones of a kernel; copies and fills are refused when they are made (B4). */
+/* More bytes than there are: declared bytes of a kernel; creating such copies and fills fails (B4). */
 TEST(test_an_access_beyond_its_allocation) {
   char message[512];
   uint32_t *words;
@@ -323,7 +322,7 @@ TEST(test_an_access_beyond_its_allocation) {
 
 /* Undeclared pointers --------------------------------------------------------------------------------------------- */
 
-/* A kernel that is given a pointer in a scalar parameter: looked at for lifetimes alone, and only warned about. */
+/* A kernel that receives a pointer in a scalar parameter: checked for lifetimes only, and only with a warning. */
 TEST(test_pointers_in_scalars_are_warned_about) {
   char message[512];
   uint32_t *words;
@@ -445,7 +444,7 @@ static rondo_status set_words(test_fixture *t, rondo_exec *exec, rondo_node node
                                                                   .arg_bytes = arg_bytes}});
 }
 
-/* One node's new accesses are looked at by themselves: two nodes can exchange what they write one after the other. */
+/* One node's new accesses are checked separately: two nodes can exchange what they write, one after the other. */
 TEST(test_one_nodes_parameters_are_verified) {
   uint32_t *out = test_words(t, 2 * WORDS), *words;
   rondo_graph *graph = test_graph(t);
@@ -493,7 +492,7 @@ static void assert_dump_finds(const rondo_graph *graph, bool with_addresses, con
   test_graph_destroy(read);
 }
 
-/* What cannot be looked at does not pass for right. */
+/* An access that cannot be checked does not count as correct. */
 TEST(test_gm5_dumped_graphs) {
   rondo_graph *graph = test_graph(t), *empty = test_graph(t);
   uint32_t *scratch = NULL;
@@ -506,8 +505,8 @@ TEST(test_gm5_dumped_graphs) {
   assert_dump_finds(empty, false, "");
 }
 
-/* What a finding says of a fill of `bytes` at `address`, in a graph of data only with a list of allocations; "" when
- * nothing is found. */
+/* The finding for a fill of `bytes` at `address`, in a graph of data with a list of allocations; "" when nothing is
+ * found. */
 static void check_given(uintptr_t address, size_t bytes, rondo_reason reason, const char *words) {
   static const rondo_verify_allocation given[] = {
       {.address = (void *)0x50000, .bytes = 0x1000, .name = "far", .no_access = "cpu:7"},
@@ -534,8 +533,8 @@ static void check_given(uintptr_t address, size_t bytes, rondo_reason reason, co
   test_graph_destroy(graph);
 }
 
-/* GM-18: allocations that only the user knows of, in any order and inside each other: the one that begins at an address
- * counts, else, of those that it lies in, the one that reaches farthest. */
+/* GM-18: allocations that only the user knows, in any order and nested: the one that begins at an address counts, or
+ * else, of those that contain it, the one that ends last. */
 TEST(test_gm18_given_allocations) {
   check_given(0x10000, 0x4000, RONDO_REASON_NONE, "");
   check_given(0x10000, 0x4001, RONDO_REASON_OUT_OF_RANGE, "'outer'");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Host memory that runs out: each allocation of a run through the library fails once, in turn. Every call that needed
- * it says OUT_OF_MEMORY, sets its out-parameter to NULL, and leaks nothing; what existed still works.
+ * Host memory that runs out: each allocation of a run through the library fails once. Every call that needs it returns
+ * OUT_OF_MEMORY, sets its out-parameter to NULL, and leaks nothing; what existed still works.
  */
 #include "support/rondo_test.h"
 
@@ -8,7 +8,7 @@
 
 #include "support/test_effort.h"
 
-/* What the run makes; all is taken down in the end, however far it came. */
+/* Everything that the run creates, so that it can be destroyed after a failure at any point. */
 typedef struct objects {
   rondo_device *device;
   rondo_stream *stream, *side;
@@ -91,17 +91,16 @@ static rondo_status run_all(objects *o) {
   return rondo_device_synchronize(o->device);
 }
 
-/* A capture whose end ran out of memory goes on: it is ended now. */
+/* A capture whose end ran out of memory continues: it is ended now. */
 static void end_capture(objects *o) {
   rondo_graph *graph = NULL;
-  rondo_capture_info info = test_capture_info(o->stream);
-  if (info.state == RONDO_CAPTURE_NONE) return;
+  if (test_capture_info(o->stream).state == RONDO_CAPTURE_NONE) return;
   const rondo_status ended = rondo_capture_end(o->stream, &graph);
   assert_true(ended != RONDO_OUT_OF_MEMORY);
   assert_ok(rondo_graph_destroy(graph));
 }
 
-static void take_down(objects *o) {
+static void tear_down(objects *o) {
   if (o->stream != NULL) end_capture(o);
   rondo_text_free(o->text);
   rondo_exec_destroy(o->exec);
@@ -131,7 +130,7 @@ static rondo_status run_with(test_allocator *allocator) {
   if (status != RONDO_OK) assert_true(error.status == status && strlen(error.message) > 0);
   /* As a user would after the peak is over: memory can be had again. */
   atomic_store(&allocator->fail_at, 0);
-  take_down(&o);
+  tear_down(&o);
   assert_int_equal(atomic_load(&allocator->live), 0);
   assert_int_equal(atomic_load(&allocator->faults), 0);
   return status;
@@ -151,7 +150,7 @@ static void fail_each_allocation(bool with_later_ones) {
     atomic_store(&allocator.fail_on, with_later_ones);
     atomic_store(&allocator.fail_at, at);
     const rondo_status status = run_with(&allocator);
-    if (status == RONDO_OK) continue; /* what failed could be done without */
+    if (status == RONDO_OK) continue; /* the allocation was not essential */
     failures++;
     if (status == RONDO_CAPTURE_INVALID) continue; /* ended a capture in which memory ran out */
     assert_int_equal(status, RONDO_OUT_OF_MEMORY);

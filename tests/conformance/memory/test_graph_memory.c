@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Graph memory: alloc and free nodes, their addresses and lives, what may share bytes, and the error of each misuse.
- * Requirements GM-2, GM-4, GM-6, GM-7, GM-10 to GM-16, GM-18, GM-20 in part; memory that outlives its graph is
- * test_graph_memory_order.c, accesses outside a life are graph/test_verify.c.
+ * Graph memory: alloc and free nodes, their addresses and lifetimes, sharing of bytes, and the error of each misuse.
+ * Requirements GM-2, GM-4, GM-6, GM-7, GM-10 to GM-16, GM-18, GM-20 in part; test_graph_memory_order.c has memory that
+ * outlives its graph, graph/test_verify.c accesses outside a lifetime.
  */
 #include "support/test_graph_memory.h"
 
 enum { WORDS = 4096, BYTES = WORDS * 4 };
-
-static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
-  test_assert_all(t, words, WORDS, value);
-}
 
 /* Nodes and addresses --------------------------------------------------------------------------------------------- */
 
@@ -68,7 +64,7 @@ TEST(test_gm2_the_address_is_fixed) {
   for (int i = 0; i < 30; i++) {
     assert_ok(rondo_fill_async(t->stream, &(rondo_fill){.dst = out, .element_bytes = 4, .width = WORDS}));
     assert_ok(rondo_exec_launch(execs[i % 3], t->stream));
-    assert_all(t, out, 3 * 32);
+    test_assert_all(t, out, WORDS, 3 * 32);
   }
 }
 
@@ -104,15 +100,14 @@ TEST(test_gm7_captured_as_nodes_and_edges) {
   }
   rondo_exec *exec = test_instantiate(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 5 * 32);
-  assert_all(t, right, 5 * 32);
-  test_words_free(t, out);
+  test_assert_all(t, out, WORDS, 5 * 32);
+  test_assert_all(t, right, WORDS, 5 * 32);
 }
 
 /* Order ----------------------------------------------------------------------------------------------------------- */
 
-/* GM-18: a free node of what no graph has any more finds nothing, also where the address is still known, and the memory
- * goes once. */
+/* GM-18: a free node of memory that no graph has any more finds nothing, also where the address is still known, and the
+ * memory is freed once. */
 TEST(test_gm18_a_free_of_a_destroyed_graphs_memory_is_refused) {
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
   rondo_graph *owner = test_graph(t), *freeing = test_graph(t);
@@ -129,7 +124,7 @@ TEST(test_gm18_a_free_of_a_destroyed_graphs_memory_is_refused) {
   assert_ok(rondo_graph_memory_trim(t->device));
 }
 
-/* GM-18: what no launch could keep account of is refused without verification too. */
+/* GM-18: graphs that no launch could account for are refused without verification too. */
 TEST(test_gm18_frees_are_paired_without_verification) {
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
   rondo_exec *exec = NULL;
@@ -163,10 +158,10 @@ TEST(test_gm4_live_memory_outlives_graph_and_exec) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
-  rondo_exec *scratch = test_scratch_exec(t, out, WORDS, 4 * BYTES, 1); /* others come and go */
+  rondo_exec *scratch = test_scratch_exec(t, out, WORDS, 4 * BYTES, 1); /* others are created and destroyed */
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(scratch, t->stream));
   rondo_exec_destroy(scratch);
-  assert_all(t, kept.words, 6);
+  test_assert_all(t, kept.words, WORDS, 6);
   assert_ok(rondo_free(t->device, kept.words));
 }
 
@@ -217,8 +212,8 @@ TEST(test_gm10_a_producer_with_two_consumers) {
     if (i % 3 == 0) assert_ok(rondo_exec_launch(execs[2], t->stream));
     if (i == 2) reserved = test_memory_statistics(t).graph_reserved;
   }
-  assert_all(t, out, 3 * 32);
-  assert_all(t, out + WORDS, 4 * 32);
+  test_assert_all(t, out, WORDS, 3 * 32);
+  test_assert_all(t, out + WORDS, WORDS, 4 * 32);
   assert_int_equal(test_memory_statistics(t).graph_reserved, reserved);
   for (int i = 0; i < 2; i++) assert_ok(rondo_free_async(t->stream, data[i]));
   for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
@@ -236,7 +231,7 @@ TEST(test_gm11_addresses_are_reused_in_order_only) {
   const test_allocation first = test_add_alloc(graph, NULL, 0, BYTES, "first");
   const rondo_node freed = test_add_free(graph, first.node, first.words);
   const test_allocation second = test_add_alloc(graph, &freed, 1, BYTES, "second");
-  const bool reuses = !test_is_guarded(t); /* else it may, and never does */
+  const bool reuses = !test_is_guarded(t); /* otherwise it may, but never does */
   if (reuses) assert_ptr_equal(second.words, first.words);
   if (!reuses) assert_false(overlap(&second, &first, WORDS));
   const rondo_node freed_again = test_add_free(graph, second.node, second.words);
@@ -288,7 +283,6 @@ TEST(test_gm13_steady_launches_map_nothing) {
   assert_int_equal(test_statistics(t).maps, maps);
   assert_int_equal(test_statistics(t).mapped_bytes, mapped);
   assert_int_equal(test_memory_statistics(t).remaps, remaps);
-  for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
 }
 
 /* GM-14: an upload maps, the launch after it maps nothing. */
@@ -300,7 +294,7 @@ TEST(test_gm14_upload_maps_ahead) {
   const uint64_t uploaded = test_statistics(t).maps;
   assert_true(uploaded > before);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 4 * 32);
+  test_assert_all(t, out, WORDS, 4 * 32);
   assert_int_equal(test_statistics(t).maps, uploaded);
 }
 
@@ -311,8 +305,7 @@ TEST(test_gm15_trim_gives_unused_memory_back) {
   rondo_graph *graph = test_graph(t);
   const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
   test_add_set(t, graph, kept.node, kept.words, WORDS, 8);
-  rondo_exec *keeper = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *keeper = test_exec_of(graph);
   assert_ok(rondo_exec_launch(keeper, t->stream));
   assert_ok(rondo_exec_launch(exec, t->stream));
   const uint64_t held = test_memory_statistics(t).graph_reserved;
@@ -320,9 +313,9 @@ TEST(test_gm15_trim_gives_unused_memory_back) {
   assert_ok(rondo_graph_memory_trim(t->device));
   const uint64_t trimmed = test_memory_statistics(t).graph_reserved;
   assert_true(trimmed >= BYTES && trimmed <= held - 63 * BYTES);
-  assert_all(t, kept.words, 8);
+  test_assert_all(t, kept.words, WORDS, 8);
   assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 5 * 32);
+  test_assert_all(t, out, WORDS, 5 * 32);
   assert_true(test_memory_statistics(t).graph_reserved > trimmed);
   assert_ok(rondo_free_async(t->stream, kept.words));
   rondo_exec_destroy(exec);
@@ -332,7 +325,7 @@ TEST(test_gm15_trim_gives_unused_memory_back) {
   assert_int_equal(test_memory_statistics(t).graph_reserved, 0);
 }
 
-/* GM-16: used and reserved, now and at most; highs are reset. */
+/* GM-16: used and reserved, current and maximum; maxima are reset. */
 TEST(test_gm16_figures) {
   uint32_t *out = test_words(t, WORDS);
   assert_int_equal(test_memory_statistics(t).graph_used, 0);
@@ -362,11 +355,10 @@ TEST(test_gm13_launches_move_between_streams) {
     assert_ok(rondo_exec_launch(execs[i % 2], (i / 2) % 2 == 0 ? t->stream : other));
     if (i % 2 == 1) assert_ok(rondo_device_synchronize(t->device));
   }
-  assert_all(t, out, 64);
-  for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
+  test_assert_all(t, out, WORDS, 64);
 }
 
-/* GM-20: what CUDA refuses for graphs with memory: embedding, in line twice over, and updating. */
+/* GM-20: operations that CUDA refuses for graphs with memory: embedding, sequentially twice, and updating. */
 TEST(test_gm20_a_memory_graph_is_embedded) {
   uint32_t *out = test_words(t, 2 * WORDS);
   rondo_graph *inner[2] = {test_scratch_graph(t, out, WORDS, BYTES, 3),
@@ -380,8 +372,8 @@ TEST(test_gm20_a_memory_graph_is_embedded) {
   for (int i = 0; i < 20; i++) {
     assert_ok(rondo_fill_async(t->stream, &(rondo_fill){.dst = out, .element_bytes = 4, .width = 2 * WORDS}));
     assert_ok(rondo_exec_launch(exec, t->stream));
-    assert_all(t, out, 3 * 32);
-    assert_all(t, out + WORDS, 4 * 32);
+    test_assert_all(t, out, WORDS, 3 * 32);
+    test_assert_all(t, out + WORDS, WORDS, 4 * 32);
   }
 }
 
@@ -401,9 +393,9 @@ TEST(test_gm20_a_memory_graph_is_updated) {
   params.as.kernel.args = args;
   assert_ok(rondo_graph_set_params(clone, nodes[1], &params));
   assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 3 * 32);
+  test_assert_all(t, out, WORDS, 3 * 32);
   assert_ok(rondo_exec_update(exec, clone, NULL));
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 5 * 32);
+  test_assert_all(t, out, WORDS, 5 * 32);
   test_graph_destroy(clone);
 }

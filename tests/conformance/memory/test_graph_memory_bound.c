@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * How much physical memory planned graphs hold, in exact bytes (GM-11): profiled or relocated at most 1.01 of the most
- * that is live at once, up to a page; placed as nodes are made never less, and never more than without sharing. Steady
- * launches map nothing (GM-13).
+ * How much physical memory planned graphs hold, in exact bytes (GM-11). Profiled or relocated: at most 1.01 times the
+ * maximum of live bytes, up to a page. Placed when nodes are created: never less, and never more than without sharing.
+ * Steady launches map nothing (GM-13).
  */
 #include <inttypes.h>
 
@@ -14,7 +14,7 @@ static const rondo_instantiate_options relocating = {RONDO_INSTANTIATE_OPTIONS_I
 
 enum { MOST = 400, WORDS = 64 }; /* allocations of a graph; words that are written and read of each */
 
-/* What a graph in a line does, one step a node: allocates block number `step`, or frees block number -step - 1. */
+/* The steps of a sequential graph, one for each node: allocate block number `step`, or free block number -step - 1. */
 typedef struct work {
   size_t bytes[MOST];
   int steps[2 * MOST];
@@ -61,7 +61,7 @@ static void make_inference(work *self) {
   release(self, outputs[39]);
 }
 
-/* A training step: outputs of all layers are kept for the way back, where gradients replace them. */
+/* A training step: outputs of all layers are kept for the backward pass, where gradients replace them. */
 static void make_training(work *self) {
   int outputs[30], gradient = -1;
   uint64_t state = 12;
@@ -106,7 +106,7 @@ static const shape shapes[] = {
     {"gap", make_gap}, {"inference", make_inference}, {"training", make_training}, {"random", make_random}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* The most bytes live at once, and the bytes of all, each rounded as an allocation is. */
+/* The maximum of live bytes, and the bytes of all blocks, each rounded as an allocation is. */
 static uint64_t bound_of(const work *self, uint64_t *out_sum) {
   uint64_t live = 0, most = 0;
   *out_sum = 0;
@@ -157,8 +157,7 @@ static uint64_t measure(test_fixture *t, rondo_exec *exec, const work *self, uin
   assert_int_equal(steady.heap_growth, warm.heap_growth);
   assert_int_equal(steady.graph_reserved, warm.graph_reserved);
   assert_int_equal(test_statistics(t).maps, maps);
-  rondo_exec_info info = test_exec_info(exec);
-  assert_int_equal(info.graph_bytes, steady.graph_reserved);
+  assert_int_equal(test_exec_info(exec).graph_bytes, steady.graph_reserved);
   rondo_exec_destroy(exec);
   assert_ok(rondo_graph_memory_trim(t->device));
   return steady.graph_reserved;
@@ -169,7 +168,7 @@ static uint64_t page_of(test_fixture *t) {
   return info.page_bytes;
 }
 
-/* GM-11: the bars, for each of the graphs in each of the three ways. */
+/* GM-11: the limits, for each of the graphs in each of the three modes. */
 TEST(test_gm11_planned_memory_is_at_the_bound) {
   const uint64_t page = page_of(t);
   uint32_t *out = test_words(t, (size_t)MOST * WORDS);
@@ -189,7 +188,7 @@ TEST(test_gm11_planned_memory_is_at_the_bound) {
     const uint64_t planned = round_up(info.planned_bytes, page);
     const uint64_t held[3] = {measure(t, test_instantiate(online), &self, out),
                               measure(t, test_instantiate(profiled), &self, out), measure(t, relocated, &self, out)};
-    if (!test_is_guarded(t)) { /* else no two allocations share a page */
+    if (!test_is_guarded(t)) { /* otherwise no two allocations share a page */
       print_message("%s: bound %" PRIu64 ", online %" PRIu64 ", profiled %" PRIu64 ", relocated %" PRIu64 " bytes\n",
                     shapes[i].name, bound, held[0], held[1], held[2]);
       assert_true(held[0] >= bound && held[0] <= round_up(sum, page));
@@ -207,8 +206,8 @@ TEST(test_gm11_planned_memory_is_at_the_bound) {
   }
 }
 
-/* GM-11 on a partial order: branches that may run at once, each of which frees one block for the next, need the sum of
- * what each needs; a join after them needs no more. */
+/* GM-11 on a partial order: parallel branches, each of which frees one block for the next, need the sum of what each
+ * needs; a join after them needs no more. */
 TEST(test_gm11_branches_need_their_sum) {
   enum { BRANCHES = 4, LINKS = 6 };
   const uint64_t page = page_of(t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * How many bytes graph memory holds, exactly: graphs launched on one stream hold what the largest needs, streams that
- * run at once hold as much each, unfreed allocations have memory of their own, and trimming leaves what lives (M11,
- * M14, M15 in requirements GM-12, GM-15, GM-16). The cases are those that NVIDIA's sample graphMemoryFootprint prints.
+ * How many bytes graph memory holds, exactly: graphs launched on one stream hold what the largest needs, parallel
+ * streams hold as much each, unfreed allocations have separate memory, and trimming keeps live memory (M11, M14, M15 in
+ * requirements GM-12, GM-15, GM-16). The cases are those that NVIDIA's sample graphMemoryFootprint prints.
  */
 #include "support/rondo_test.h"
 
@@ -57,10 +57,9 @@ static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
   assert_words(t, words, expected, WORDS);
 }
 
-/* What a graph with one allocation that it frees needs: a guard lies before it. */
+/* The memory of a graph with one allocation that it frees: a guard precedes it. */
 static size_t shared(const test_fixture *t, size_t bytes) {
-  rondo_device_info info = test_device_info(t->device);
-  return test_is_guarded(t) ? bytes + info.page_bytes : bytes;
+  return test_is_guarded(t) ? bytes + test_device_info(t->device).page_bytes : bytes;
 }
 
 /* Bytes taken from the system for graphs and bytes mapped, now; both never were more. */
@@ -99,11 +98,11 @@ TEST(test_gm12_m11_eight_graphs_on_one_stream_hold_one) {
   assert_int_equal(test_memory_statistics(t).heap_growth, 1);
   assert_never_more(t, held);
   for (int i = 0; i < GRAPHS; i++) rondo_exec_destroy(parts[i].exec);
-  assert_int_equal(test_memory_statistics(t).graph_reserved, held); /* nothing goes back by itself */
+  assert_int_equal(test_memory_statistics(t).graph_reserved, held); /* nothing is freed without a request */
   trim_to(t, 0);
 }
 
-/* The largest counts, in whatever order they come: sizes no chunk of another fits, smaller and larger ones. */
+/* The largest counts, in any order of launches: sizes that fit no other's chunk, smaller and larger ones. */
 TEST(test_gm12_m11_the_largest_counts_in_any_order) {
   static const size_t sizes[] = {8 * MIB, 3 * MIB + 4096, 5 * MIB};
   static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -131,7 +130,7 @@ TEST(test_gm12_m11_the_largest_counts_in_any_order) {
 
 /* Several streams ------------------------------------------------------------------------------------------------- */
 
-/* All eight stand between writing and reading: none may have another's bytes. */
+/* All eight wait between writing and reading: none may have another's bytes. */
 TEST_WORKERS(test_gm12_m11_eight_streams_at_once_hold_eight_times) {
   test_skip_if_serial();
   const size_t held = shared(t, SIZE);
@@ -158,7 +157,7 @@ TEST_WORKERS(test_gm12_m11_eight_streams_at_once_hold_eight_times) {
   }
 }
 
-/* With a wait between them they never run at once, so that the second has what the first no longer uses. */
+/* With a wait between them they never run in parallel, so the second uses the first one's memory. */
 TEST(test_gm12_m11_streams_in_turn_share) {
   const size_t held = shared(t, SIZE);
   rondo_stream *streams[GRAPHS];
@@ -256,11 +255,11 @@ static void trim(void *user) {
 
 static void open_gate(void *user) {
   const trimmer *self = user;
-  test_sleep_ms(20); /* most often the other thread stands in its call by now; right also when it does not */
+  test_sleep_ms(20); /* usually the other thread is in its call by now; the test is also right if it is not */
   test_gate_open(self->gate);
 }
 
-/* GM-15: a launch in flight keeps its memory until it is done; what comes later maps again. */
+/* GM-15: a launch in flight keeps its memory until it completes; later launches map again. */
 TEST_WORKERS(test_gm15_trimming_beside_a_launch_in_flight) {
   test_skip_if_serial();
   uint32_t *out = test_words(t, WORDS);

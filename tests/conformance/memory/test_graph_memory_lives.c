@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Graph memory over many launches: contents end with the free (GM-2), live memory is freed in each way when its graph
- * and exec are gone (GM-4), bytes change hands only after whole operations (GM-9), what maps memory again and what
+ * Graph memory over many launches: contents end with the free (GM-2), live memory is freed in each mode after its graph
+ * and exec are destroyed (GM-4), bytes are reused only after whole operations (GM-9), what maps memory again and what
  * does not (GM-13), and graphs that lose nodes and edges (GM-20).
  */
 #include "support/test_graph_memory.h"
 
 enum { WORDS = 8192, BYTES = WORDS * 4, ROUNDS = 50 };
-
-static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
-  test_assert_all(t, words, WORDS, value);
-}
 
 /* A graph that reads what its allocation holds before anything is written, and then writes `value`. */
 static rondo_exec *make_reader(test_fixture *t, uint32_t *out, uint32_t value) {
@@ -20,9 +16,7 @@ static rondo_exec *make_reader(test_fixture *t, uint32_t *out, uint32_t value) {
   assert_ok(rondo_graph_add_copy(graph, &node, 1, &copy, &node));
   node = test_add_set(t, graph, node, memory.words, WORDS, value);
   test_add_free(graph, node, memory.words);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
+  return test_exec_of(graph);
 }
 
 /* GM-2: contents do not last past the free: the pages are the next graph's of the stream by then, and what that wrote
@@ -32,12 +26,12 @@ TEST(test_gm2_contents_end_with_the_free) {
   rondo_exec *execs[2] = {make_reader(t, out, 1), make_reader(t, out + WORDS, 2)};
   for (int i = 0; i < 3; i++)
     for (int k = 0; k < 2; k++) assert_ok(rondo_exec_launch(execs[k], t->stream));
-  assert_all(t, out, test_is_guarded(t) ? 0x7ffcdeadu : 2);
-  assert_all(t, out + WORDS, test_is_guarded(t) ? 0x7ffcdeadu : 1);
+  test_assert_all(t, out, WORDS, test_is_guarded(t) ? 0x7ffcdeadu : 2);
+  test_assert_all(t, out + WORDS, WORDS, test_is_guarded(t) ? 0x7ffcdeadu : 1);
 }
 
-/* GM-4: graph and exec are destroyed; what lives is freed by another graph, in stream order, or at once, and is the
- * same until then. */
+/* GM-4: graph and exec are destroyed. Live memory keeps its contents until another graph frees it, or it is freed in
+ * stream order or immediately. */
 TEST(test_gm4_what_is_left_is_freed_in_each_way) {
   for (uint32_t way = 0; way < 3; way++) {
     rondo_graph *graph = test_graph(t), *freeing = test_graph(t);
@@ -48,7 +42,7 @@ TEST(test_gm4_what_is_left_is_freed_in_each_way) {
     if (way == 0) test_add_free(freeing, (rondo_node){0}, kept.words);
     rondo_exec_destroy(exec);
     test_graph_destroy(graph);
-    assert_all(t, kept.words, 40 + way);
+    test_assert_all(t, kept.words, WORDS, 40 + way);
     assert_int_equal(test_memory_statistics(t).graph_used, test_whole_pages(t, BYTES));
     if (way == 0) test_run_once(t, freeing);
     if (way == 1) assert_ok(rondo_free_async(t->stream, kept.words));
@@ -79,12 +73,12 @@ TEST_WORKERS(test_gm9_bytes_change_hands_behind_whole_operations) {
   test_graph_destroy(graph);
   for (int round = 0; round < ROUNDS; round++) {
     for (int i = 0; i < 4; i++) assert_ok(rondo_exec_launch(i % 2 == 0 ? first : second, t->stream));
-    for (uint32_t i = 0; i < 3; i++) assert_all(t, out + i * WORDS, (i + 1) * 32);
+    for (uint32_t i = 0; i < 3; i++) test_assert_all(t, out + i * WORDS, WORDS, (i + 1) * 32);
   }
 }
 
-/* GM-9: what one exec left alive is freed after work that still reads it; another exec of the graph, which frees the
- * same memory itself, waits for that on its own stream before it writes. */
+/* GM-9: memory that one exec left alive is freed after work that still reads it. Another exec of the graph, which frees
+ * the same memory itself, waits for that on its own stream before it writes. */
 TEST_WORKERS(test_gm9_relatives_wait_for_a_free_on_another_stream) {
   test_skip_if_serial();
   uint32_t *out = test_words(t, 2 * WORDS);
@@ -96,8 +90,7 @@ TEST_WORKERS(test_gm9_relatives_wait_for_a_free_on_another_stream) {
   last = test_add_set(t, graph, last, memory.words, WORDS, 7);
   last = test_add_read(t, graph, last, memory.words, out + WORDS, WORDS);
   test_add_free(graph, last, memory.words);
-  rondo_exec *frees = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *frees = test_exec_of(graph);
   for (int round = 0; round < 2; round++) {
     test_gate gate;
     test_gate_init(&gate);
@@ -111,8 +104,8 @@ TEST_WORKERS(test_gm9_relatives_wait_for_a_free_on_another_stream) {
     assert_status(rondo_stream_query(t->stream), RONDO_NOT_READY);
     test_gate_open(&gate);
     assert_ok(rondo_device_synchronize(t->device));
-    assert_all(t, out, 5);
-    assert_all(t, out + WORDS, 7 * 32);
+    test_assert_all(t, out, WORDS, 5);
+    test_assert_all(t, out + WORDS, WORDS, 7 * 32);
     test_gate_destroy(&gate);
   }
 }
@@ -122,8 +115,8 @@ static uint64_t remaps_of(test_fixture *t) {
   return test_memory_statistics(t).remaps;
 }
 
-/* GM-13: mapped again is memory after a trim, and when it is moved to another stream by an upload; not by launches, on
- * whatever streams, nor by other memory that stays alive, nor by graphs that come and go. */
+/* GM-13: memory is mapped again after a trim, and when an upload moves it to another stream; not by launches, on
+ * whatever streams, nor by other live memory, nor by graphs that are created and destroyed. */
 TEST(test_gm13_what_maps_again) {
   rondo_stream *other = test_stream(t, "other");
   uint32_t *out = test_words(t, WORDS);
@@ -135,8 +128,7 @@ TEST(test_gm13_what_maps_again) {
   assert_int_equal(remaps_of(t), 0);
   rondo_graph *graph = test_graph(t);
   const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
-  rondo_exec *keeper = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *keeper = test_exec_of(graph);
   for (int i = 0; i < 3; i++) {
     assert_ok(rondo_exec_launch(keeper, t->stream));
     assert_ok(rondo_exec_launch(exec, t->stream));
@@ -155,10 +147,11 @@ TEST(test_gm13_what_maps_again) {
   assert_true(test_statistics(t).mapped_bytes < held);
   assert_ok(rondo_exec_launch(exec, other));
   assert_int_equal(remaps_of(t), 2);
-  assert_all(t, out, 32);
+  test_assert_all(t, out, WORDS, 32);
 }
 
-/* GM-20: a node and edges go from a graph with memory, by hand, where no reuse relies on them; CUDA refuses both. */
+/* GM-20: a node and edges are removed from a graph with memory, by hand, where no reuse relies on them; CUDA refuses
+ * both. */
 TEST(test_gm20_a_memory_graph_loses_nodes_and_edges) {
   uint32_t *out = test_words(t, WORDS);
   rondo_graph *graph = test_graph(t);
@@ -176,16 +169,15 @@ TEST(test_gm20_a_memory_graph_loses_nodes_and_edges) {
   assert_ok(rondo_graph_add_edges(graph, &first, &read, 1));
   exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(before, t->stream));
-  assert_all(t, out, 2 * 32);
+  test_assert_all(t, out, WORDS, 2 * 32);
   assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 32);
+  test_assert_all(t, out, WORDS, 32);
   assert_ok(rondo_graph_remove(graph, freed)); /* from now on the memory outlives the graph */
   rondo_exec *keeps = test_instantiate(graph);
   assert_ok(rondo_exec_launch(keeps, t->stream));
   assert_error(rondo_exec_launch(exec, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
-  assert_all(t, memory.words, 1);
+  test_assert_all(t, memory.words, WORDS, 1);
   assert_ok(rondo_free_async(t->stream, memory.words));
   assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 32);
-  rondo_exec_destroy(exec);
+  test_assert_all(t, out, WORDS, 32);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * GM-8: memory that outlives its graph, used and freed outside, ordered in the CUDA guide's three ways: by one
- * stream, by events between streams, and by event nodes inside the graphs. GM-3: when such a life begins and ends.
+ * stream, by events between streams, and by event nodes inside the graphs. GM-3: the begin and end of such a lifetime.
  *
- * After a first round that maps the memory, each program is enqueued several times after a gate before anything of
- * it runs, so that only the order that it states keeps it right.
+ * A first round maps the memory. Then each program is enqueued several times after a gate, so that its results are
+ * right only if the order that it states is kept.
  */
 #include "support/test_graph_memory.h"
 
@@ -25,18 +25,13 @@ static producer make_producer(test_fixture *t, uint32_t value, rondo_event *writ
   assert_ok(rondo_graph_add_kernel(graph, &node, 1, test_kernel(t, TEST_KERNEL_SET), (rondo_grid){WORDS, 0, 0},
                                    RONDO_ARGS(&value, &self.dptr), &node));
   if (written != NULL) assert_ok(rondo_graph_add_event_record(graph, &node, 1, written, &node));
-  self.exec = test_instantiate(graph);
-  test_graph_destroy(graph);
+  self.exec = test_exec_of(graph);
   return self;
 }
 
 /* Queues dptr = dptr * factor + term. */
 static void change(test_fixture *t, rondo_stream *stream, uint32_t *dptr, uint32_t factor, uint32_t term) {
   test_affine(t, stream, dptr, WORDS, factor, term);
-}
-
-static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
-  test_assert_all(t, words, WORDS, value);
 }
 
 /* The consumer: waits for the events, if any, reads dptr into out, and frees it. */
@@ -50,9 +45,7 @@ static rondo_exec *make_consumer(test_fixture *t, uint32_t *dptr, uint32_t *out,
   assert_ok(rondo_graph_add_kernel(graph, waits, count, test_kernel(t, TEST_KERNEL_COMBINE), (rondo_grid){WORDS, 0, 0},
                                    RONDO_ARGS(&dptr, &dptr, &out), &node));
   assert_ok(rondo_graph_add_free(graph, &node, 1, dptr, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
+  return test_exec_of(graph);
 }
 
 TEST(test_gm8_ordered_by_one_stream) {
@@ -70,8 +63,7 @@ TEST(test_gm8_ordered_by_one_stream) {
     assert_ok(rondo_free_async(t->stream, dptr));
   }
   test_gate_open(gate);
-  assert_all(t, out, 21 * 32);
-  test_words_free(t, out);
+  test_assert_all(t, out, WORDS, 21 * 32);
 }
 
 TEST_WORKERS(test_gm8_ordered_by_events_between_streams) {
@@ -95,7 +87,7 @@ TEST_WORKERS(test_gm8_ordered_by_events_between_streams) {
     assert_ok(rondo_stream_wait_event(t->stream, freed));
   }
   test_gate_open(gate);
-  assert_all(t, out, 32 * 32);
+  test_assert_all(t, out, WORDS, 32 * 32);
 }
 
 TEST_WORKERS(test_gm8_ordered_by_event_nodes_in_the_graphs) {
@@ -118,7 +110,7 @@ TEST_WORKERS(test_gm8_ordered_by_event_nodes_in_the_graphs) {
     assert_ok(rondo_stream_wait_event(t->stream, freed));
   }
   test_gate_open(gate);
-  assert_all(t, out, 43 * 32);
+  test_assert_all(t, out, WORDS, 43 * 32);
 }
 
 /* The same programs captured: the consumer frees memory of another graph while capturing. */
@@ -130,17 +122,15 @@ TEST(test_gm8_a_captured_consumer) {
                          RONDO_ARGS(&made.dptr, &made.dptr, &out)));
   assert_ok(rondo_free_async(t->stream, made.dptr));
   rondo_graph *graph = test_capture_end(t->stream);
-  rondo_exec *consumer = test_instantiate(graph);
-  test_graph_destroy(graph);
+  rondo_exec *consumer = test_exec_of(graph);
   for (int i = 0; i < ROUNDS; i++) {
     assert_ok(rondo_exec_launch(made.exec, t->stream));
     assert_ok(rondo_exec_launch(consumer, t->stream));
   }
-  assert_all(t, out, 5 * 32);
-  test_words_free(t, out);
+  test_assert_all(t, out, WORDS, 5 * 32);
 }
 
-/* GM-3: a life ends at a free node, at a stream-ordered free, or at an immediate one; each lets the producer run
+/* GM-3: a lifetime ends at a free node, at a stream-ordered free, or at an immediate one; each lets the producer run
  * again, and nothing else does. */
 TEST(test_gm3_a_life_ends_in_three_ways) {
   uint32_t *out = test_words(t, WORDS);
@@ -155,7 +145,7 @@ TEST(test_gm3_a_life_ends_in_three_ways) {
     assert_ok(rondo_stream_synchronize(t->stream));
     assert_ok(rondo_free(t->device, made.dptr));
   }
-  assert_all(t, out, 6 * 32);
+  test_assert_all(t, out, WORDS, 6 * 32);
 }
 
 /* GM-18: a free-graph launched while its memory does not live. */
@@ -168,5 +158,5 @@ TEST(test_gm18_a_free_graph_without_its_memory_is_refused) {
   assert_ok(rondo_exec_launch(made.exec, t->stream));
   assert_ok(rondo_exec_launch(consumer, t->stream));
   assert_fails(rondo_exec_launch(consumer, t->stream), RONDO_INVALID_LIFETIME);
-  assert_all(t, out, 7 * 32);
+  test_assert_all(t, out, WORDS, 7 * 32);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Profiles: an earlier recording's sizes and order give the addresses of the next one (GM-2, GM-11), to the lower
- * bound; a recording that departs is placed safely and counted.
+ * Profiles: an earlier recording's sizes and order give the addresses of the next one (GM-2, GM-11), down to the lower
+ * bound; a recording that deviates is placed safely and counted.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@ enum { UNIT = 2 << 20, UNITS = UNIT / 4, READS = 4096 };
 /* Counted in steps, so that plans do not depend on how busy the machine is. */
 static const rondo_plan_options planning = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 50000};
 
-/* What a recording allocates and frees, in a line: 'A' allocates block A and writes it, 'a' reads and frees it. */
+/* The allocations and frees of a sequential recording: 'A' allocates block A and writes it, 'a' reads and frees it. */
 typedef struct script {
   const char *steps;
   size_t units[26]; /* by letter */
@@ -66,12 +66,9 @@ static rondo_profile_info profile_info(const rondo_profile *profile) {
   return info;
 }
 
-static uint64_t graph_bytes(const rondo_exec *exec) {
-  rondo_exec_info info = test_exec_info(exec);
-  return info.graph_bytes;
-}
+static uint64_t graph_bytes(const rondo_exec *exec) { return test_exec_info(exec).graph_bytes; }
 
-/* Runs the graph and looks at what each block read. */
+/* Runs the graph and compares what each block read. */
 static void run_and_check(test_fixture *t, rondo_graph *graph, const script *work, uint32_t *out) {
   rondo_exec *exec = test_instantiate(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
@@ -80,7 +77,7 @@ static void run_and_check(test_fixture *t, rondo_graph *graph, const script *wor
   rondo_exec_destroy(exec);
 }
 
-/* The plan needs what is live at once, and the recording gets it: physical bytes too. */
+/* The plan needs the live bytes, and the recording needs exactly these: physical bytes too. */
 TEST(test_gm11_a_recording_gets_planned_addresses) {
   if (test_is_guarded(t)) skip();
   uint32_t *out = test_words(t, 26 * READS);
@@ -103,7 +100,6 @@ TEST(test_gm11_a_recording_gets_planned_addresses) {
   assert_int_equal(test_memory_statistics(t).graph_reserved, 3 * UNIT);
   assert_int_equal(test_memory_statistics(t).profiled_allocations, 4);
   run_and_check(t, planned, &packs_badly, out);
-  for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
   rondo_profile_destroy(profile);
 }
 
@@ -169,7 +165,7 @@ TEST(test_gm11_departures_are_found_and_counted) {
     assert_int_equal(profile_info(profile).departures, i + 1);
     assert_int_equal(test_memory_statistics(t).profile_departures, i + 1);
     run_and_check(t, graph, &departing[i], out);
-    rondo_profile *fresh = make_profile(graph); /* what the departed recording showed */
+    rondo_profile *fresh = make_profile(graph); /* what the deviating recording showed */
     assert_int_equal(test_memory_statistics(t).profiles, i + 2);
     assert_int_equal(test_memory_statistics(t).profiles_renewed, i + 1);
     rondo_graph *again = record(t, &departing[i], fresh, out);
@@ -187,7 +183,7 @@ TEST(test_gm11_departures_are_found_and_counted) {
   rondo_profile_destroy(profile);
 }
 
-/* The sizes are as planned but the order is not: what the plan reuses may still be alive, so it is not given out. */
+/* The sizes are as planned but the order is not: memory that the plan reuses may still be alive, so it is not used. */
 TEST(test_gm11_an_unsafe_order_departs) {
   if (test_is_guarded(t)) skip();
   static const script line = {.steps = "AaBb", .units = {1, 1}};
@@ -207,7 +203,7 @@ TEST(test_gm11_an_unsafe_order_departs) {
   rondo_profile_destroy(profile);
 }
 
-/* A node that is refused, whatever its size, changes nothing: the graph goes on with its profile. */
+/* A refused node, whatever its size, changes nothing: the graph continues with its profile. */
 TEST(test_gm11_a_refused_node_does_not_depart) {
   if (test_is_guarded(t)) skip();
   static const script line = {.steps = "AB", .units = {1, 1}};
@@ -234,7 +230,7 @@ TEST(test_gm11_a_refused_node_does_not_depart) {
   rondo_profile_destroy(profile);
 }
 
-/* On any device: what is recorded with a profile computes what it did without. */
+/* On any device, work recorded with a profile computes the same as without. */
 TEST(test_gm11_a_profile_changes_no_result) {
   uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out);
@@ -244,7 +240,7 @@ TEST(test_gm11_a_profile_changes_no_result) {
   rondo_profile_destroy(profile);
 }
 
-/* A profile outlives the graphs that use it, they outlive it, and clones go their own way. */
+/* A profile outlives the graphs that use it, they outlive it, and clones are independent. */
 TEST(test_gm20_clones_do_not_follow_a_profile) {
   uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out), *graph = NULL, *clone = NULL;

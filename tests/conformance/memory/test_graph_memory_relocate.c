@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Relocating (GM-20): execs of one memory graph that are independent, one memory graph in branches that run at once,
- * edges gone that a reuse relied on, updates in the graph's own addresses, and what is refused. On a guarded device
- * allocations have pages of their own, so that bytes are not compared there.
+ * Relocating (GM-20): independent execs of one memory graph, one memory graph in parallel branches, removed edges that
+ * a reuse relied on, updates in the graph's own addresses, and errors. On a guarded device allocations have separate
+ * pages, so that bytes are not compared there.
  */
 #include <string.h>
 
@@ -16,15 +16,11 @@ static const rondo_instantiate_options relocating = {RONDO_INSTANTIATE_OPTIONS_I
 
 static rondo_exec *relocate(rondo_graph *graph) { return test_instantiate_with(graph, &relocating); }
 
-static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
-  test_assert_all(t, words, WORDS, value);
-}
-
 /* `bytes` is what it should be, unless the device keeps allocations apart. */
 #define assert_bytes(t, bytes, expected) \
   if (!test_is_guarded(t)) assert_int_equal(bytes, expected)
 
-/* What is planned is what is live at once, and so are the physical bytes, where placing at once needs more. */
+/* The plan needs the live bytes, and so do the physical bytes, where placing immediately needs more. */
 TEST(test_gm11_relocated_memory_is_at_the_bound) {
   uint32_t *out = test_words(t, 2 * WORDS);
   rondo_graph *graph = test_graph(t);
@@ -48,17 +44,17 @@ TEST(test_gm11_relocated_memory_is_at_the_bound) {
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_bytes(t, test_memory_statistics(t).graph_reserved, 3 * BYTES);
   assert_int_equal(test_memory_statistics(t).remaps, 0);
-  assert_all(t, out, 7 * 32);
-  assert_all(t, out + WORDS, 9 * 32);
+  test_assert_all(t, out, WORDS, 7 * 32);
+  test_assert_all(t, out + WORDS, WORDS, 9 * 32);
   assert_ok(rondo_exec_launch(plain, t->stream));
-  assert_all(t, out, 7 * 32);
+  test_assert_all(t, out, WORDS, 7 * 32);
 }
 
 static void assert_two_are_held(test_fixture *t) {
   assert_bytes(t, test_memory_statistics(t).graph_reserved, 2 * BYTES);
 }
 
-/* Two execs of one graph are in flight at once, each with contents of its own; each has what it needs and no more. */
+/* Two execs of one graph are in flight at once, each with its own contents, and each has exactly what it needs. */
 TEST_WORKERS(test_gm20_execs_of_one_graph_run_at_once) {
   test_skip_if_serial();
   rondo_stream *other = test_stream(t, "other");
@@ -90,8 +86,8 @@ TEST_WORKERS(test_gm20_execs_of_one_graph_run_at_once) {
   assert_ok(rondo_exec_set_params(execs[1], nodes[3], &params));
   test_graph_destroy(graph);
   test_launch_at_once(t, execs, streams, gates, assert_two_are_held);
-  assert_all(t, out, 32);
-  assert_all(t, out + WORDS, 64);
+  test_assert_all(t, out, WORDS, 32);
+  test_assert_all(t, out + WORDS, WORDS, 64);
   for (int i = 0; i < 2; i++) {
     rondo_exec_destroy(execs[i]);
     test_gate_destroy(&gates[i]);
@@ -117,10 +113,10 @@ TEST(test_gm20_a_relocatable_graph_shares_bytes) {
   rondo_exec *exec = test_instantiate(graph);
   assert_bytes(t, test_exec_info(exec).graph_bytes, BYTES);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
-  for (uint32_t i = 0; i < 4; i++) assert_all(t, out + i * WORDS, 2 + i);
+  for (uint32_t i = 0; i < 4; i++) test_assert_all(t, out + i * WORDS, WORDS, 2 + i);
 }
 
-/* A graph and its clone share addresses, so they cannot run at once, unless each gets its own. */
+/* A graph and its clone share addresses, so they cannot run in parallel, unless each is relocated. */
 TEST(test_gm20_relatives_in_branches_at_once) {
   uint32_t *out = test_words(t, 2 * WORDS), *second = out + WORDS;
   rondo_graph *inner = test_scratch_graph(t, out, WORDS, BYTES, 3), *clone = NULL, *outer = test_graph(t);
@@ -143,13 +139,13 @@ TEST(test_gm20_relatives_in_branches_at_once) {
   test_graph_destroy(clone);
   test_graph_destroy(outer);
   for (int i = 0; i < 5; i++) assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 3 * 32);
-  assert_all(t, second, 3 * 32);
+  test_assert_all(t, out, WORDS, 3 * 32);
+  test_assert_all(t, second, WORDS, 3 * 32);
   assert_bytes(t, test_memory_statistics(t).graph_reserved, 2 * BYTES);
-  rondo_exec_destroy(exec);
 }
 
-/* An edge and a node go on which, without relocating, sharing an address would rely; what was shared is apart then. */
+/* An edge and a node are removed on which, without relocation, sharing an address would rely; the shared memory is
+ * separate then. */
 TEST(test_gm20_edges_and_nodes_may_go) {
   uint32_t *out = test_words(t, 2 * WORDS);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .relocate = true};
@@ -174,11 +170,11 @@ TEST(test_gm20_edges_and_nodes_may_go) {
   assert_int_equal(test_exec_info(apart).planned_bytes, 2 * BYTES);
   test_graph_destroy(graph);
   for (int i = 0; i < 4; i++) assert_ok(rondo_exec_launch(i % 2 == 0 ? together : apart, t->stream));
-  assert_all(t, out, 4 * 32);
-  assert_all(t, out + WORDS, 5 * 32);
+  test_assert_all(t, out, WORDS, 4 * 32);
+  test_assert_all(t, out + WORDS, WORDS, 5 * 32);
 }
 
-/* What the graph does not free keeps its address, also between what moves. */
+/* Memory that the graph does not free keeps its address, also between memory that moves. */
 TEST(test_gm4_unfreed_memory_keeps_its_address) {
   rondo_graph *graph = test_graph(t);
   const test_allocation scratch = test_add_alloc(graph, NULL, 0, 4 * BYTES, "scratch");
@@ -193,14 +189,14 @@ TEST(test_gm4_unfreed_memory_keeps_its_address) {
     assert_ok(rondo_exec_launch(execs[i % 2], t->stream));
     assert_error(rondo_exec_launch(execs[(i + 1) % 2], t->stream), RONDO_INVALID_LIFETIME,
                  RONDO_REASON_STILL_ALLOCATED);
-    assert_all(t, kept.words, 4 * 32);
+    test_assert_all(t, kept.words, WORDS, 4 * 32);
     assert_ok(rondo_free_async(t->stream, kept.words));
   }
   assert_bytes(t, test_memory_statistics(t).graph_reserved, 5 * BYTES);
 }
 
-/* Updates are given in the graph's addresses: a node's, also inside an allocation, and a whole recording's, whose
- * addresses are others; the memory stays mapped. */
+/* Updates are given in the graph's addresses: a node's, also inside an allocation, and those of a whole recording with
+ * other addresses; the memory stays mapped. */
 TEST(test_gx5_updates_are_translated) {
   uint32_t *out = test_words(t, WORDS);
   rondo_graph *graph = test_scratch_graph(t, out, WORDS, 2 * BYTES, 3);
@@ -214,7 +210,7 @@ TEST(test_gx5_updates_are_translated) {
   uint32_t *half = (uint32_t *)params.as.alloc.address + WORDS, value = 6;
   test_graph_destroy(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 3 * 32);
+  test_assert_all(t, out, WORDS, 3 * 32);
   params = (rondo_node_params){.kind = RONDO_NODE_KERNEL,
                                .as.kernel = {.kernel = test_kernel(t, TEST_KERNEL_SET),
                                              .grid = {WORDS, 0, 0},
@@ -226,22 +222,22 @@ TEST(test_gx5_updates_are_translated) {
   params.as.kernel.arg_count = 3;
   assert_ok(rondo_exec_set_params(exec, nodes[2], &params));
   assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 6 * 32);
+  test_assert_all(t, out, WORDS, 6 * 32);
   const uint64_t maps = test_statistics(t).maps;
   assert_ok(rondo_exec_update(exec, again, NULL));
   test_graph_destroy(again);
   assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 8 * 32);
+  test_assert_all(t, out, WORDS, 8 * 32);
   assert_bytes(t, test_statistics(t).maps, maps);
   rondo_graph *larger = test_scratch_graph(t, out, WORDS, 3 * BYTES, 9);
   assert_ok(rondo_exec_update(exec, larger, NULL));
   test_graph_destroy(larger);
   assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_all(t, out, 9 * 32);
+  test_assert_all(t, out, WORDS, 9 * 32);
   assert_int_equal(test_exec_info(exec).planned_bytes, 3 * BYTES);
 }
 
-/* Allocations of nearly the same size take the same room, and each is good to its own last byte. */
+/* Allocations of nearly the same size take the same space, and each is usable up to its last byte. */
 TEST(test_gx5_updates_may_change_sizes_a_little) {
   enum { FEW = 300, MORE = 310 };
   uint32_t *out = test_words(t, MORE);
@@ -275,7 +271,7 @@ TEST(test_gm20_a_relocated_exec_is_captured) {
   for (int i = 0; i < 2; i++) {
     assert_ok(rondo_fill_async(t->stream, &(rondo_fill){.dst = out, .element_bytes = 4, .width = WORDS}));
     assert_ok(rondo_exec_launch(execs[i], t->stream));
-    assert_all(t, out, 3 * 32);
+    test_assert_all(t, out, WORDS, 3 * 32);
     assert_bytes(t, test_exec_info(execs[i]).graph_bytes, BYTES);
     rondo_exec_destroy(execs[i]);
   }

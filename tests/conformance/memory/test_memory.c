@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory at once, in stream order and on the host: alignment, contents, reuse, figures, and every misuse's own error
- * (GM-18 outside graphs).
+ * Memory allocated immediately, in stream order and on the host: alignment, contents, reuse, figures, and the error of
+ * every misuse (GM-18 outside graphs).
  */
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
@@ -47,7 +47,7 @@ TEST(test_absurd_sizes_are_refused) {
   assert_ok(rondo_free(t->device, address));
 }
 
-/* GX-1, B4: a range that begins in a known allocation must end in it, whoever asks and wherever it begins. */
+/* GX-1, B4: a range that begins in a known allocation must end in it, in every call and for every beginning. */
 static void check_range_ends(test_fixture *t, char *address, size_t bytes) {
   char outside[64] = {0};
   const rondo_fill vast = {.dst = address, .element_bytes = 4, .width = (size_t)1 << 40};
@@ -110,7 +110,7 @@ TEST(test_b4_nodes_stay_in_their_allocations) {
   graph = NULL;
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_invalid(rondo_fill_async(t->stream, &bad.as.fill), RONDO_REASON_OUT_OF_RANGE);
-  assert_ok(rondo_fill_async(t->stream, &good.as.fill)); /* the capture goes on */
+  assert_ok(rondo_fill_async(t->stream, &good.as.fill)); /* the capture continues */
   assert_ok(rondo_capture_end(t->stream, &graph));
   test_graph_destroy(graph);
   assert_ok(rondo_free(t->device, address));
@@ -148,10 +148,9 @@ TEST(test_stream_ordered_memory) {
     expected = i * 31 + expected;
   }
   assert_int_equal(test_word(t, out), expected);
-  test_words_free(t, out);
 }
 
-/* GM-9 on streams: memory freed in the order of a stream that stands still is not given to another stream meanwhile. */
+/* GM-9 on streams: memory freed on a blocked stream is not given to another stream meanwhile. */
 TEST_WORKERS(test_memory_pending_on_one_stream_is_not_given_to_another) {
   enum { COUNT = 1024, TRIES = 20 };
   rondo_stream *other = test_stream(t, "other");
@@ -177,7 +176,7 @@ TEST_WORKERS(test_memory_pending_on_one_stream_is_not_given_to_another) {
   for (int i = 0; i < TRIES; i++) assert_ok(rondo_free_async(other, taken[i]));
 }
 
-/* The same stream may have it at once, because what it queues next runs later. */
+/* The same stream may have it immediately, because its later work runs later. */
 TEST(test_a_stream_reuses_what_it_freed) {
   test_gate *gate = test_gate_make();
   void *first = test_allocate_async(t->stream, 1 << 20);
@@ -191,7 +190,7 @@ TEST(test_a_stream_reuses_what_it_freed) {
   assert_ok(rondo_stream_synchronize(t->stream));
 }
 
-/* Memory may be allocated in one way and freed in the other. */
+/* Memory may be allocated in one mode and freed in the other. */
 TEST(test_ways_of_freeing_mix) {
   void *ordered = test_allocate_async(t->stream, 4096);
   void *immediate = test_allocate(t, 4096, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * GM-1 (M1): devices without memory nodes or without pools. The program learns it without an error, every call that
- * needs what is missing returns UNSUPPORTED and names it, and the rest works. Also the environment's way of saying so,
- * and of limiting memory, for programs that cannot be changed.
+ * GM-1 (M1): devices without memory nodes or without pools. A query reports it without an error, every call that needs
+ * what is missing returns UNSUPPORTED and names it, and the rest works. Also the environment variables that disable
+ * these, and limit memory, for programs that cannot be changed.
  */
 #define _GNU_SOURCE
 #include "support/rondo_test.h"
@@ -43,7 +43,7 @@ static void check_no_nodes(rondo_device *device, const char *what) {
   assert_missing(rondo_malloc_async(stream, 64, NULL, &address), "rondo_malloc_async", what);
   assert_missing(rondo_free_async(stream, plain), "rondo_free_async", what);
   assert_ok(rondo_fill_async(stream, &(rondo_fill){.dst = plain, .value = 9, .element_bytes = 4, .width = 16}));
-  rondo_graph *captured = test_capture_end(stream); /* which goes on all the same */
+  rondo_graph *captured = test_capture_end(stream); /* which continues */
   rondo_exec *exec = test_instantiate(captured);
   uint32_t word = 0;
   assert_ok(rondo_exec_launch(exec, stream));
@@ -111,8 +111,7 @@ DEVICE_TEST(test_gm1_the_environment_says_so) {
   void *address = NULL;
   check_info(device, false, true);
   check_no_nodes(device, "no memory nodes");
-  rondo_device_info info = test_device_info(device);
-  assert_int_equal(info.memory_bytes, 8 << 20);
+  assert_int_equal(test_device_info(device).memory_bytes, 8 << 20);
   assert_fails(rondo_malloc(device, (8 << 20) + 1, NULL, &address), RONDO_OUT_OF_MEMORY);
   assert_message("RONDO_CPU_MEMORY_LIMIT");
   assert_ok(rondo_device_close(device));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Running out of memory: a CPU device takes no more than its limit or the machine's memory, the call that would says
- * how much was asked for, how much is held and by whom, everything else goes on, and what was freed can be had again.
+ * Running out of memory: a CPU device uses no more than its limit or the machine's memory. The failing call reports how
+ * much was requested, how much is held and by whom. Everything else continues, and freed memory can be allocated again.
  */
 #define _GNU_SOURCE
 #include "support/rondo_test.h"
@@ -16,14 +16,7 @@ enum { MIB = 1 << 20, LIMIT = 16 * MIB };
 
 /* A fixture with a device of its own, which has the limit. */
 static int set_up(void **state) {
-  if (test_setup(state) != 0) return -1;
-  test_fixture *t = *state;
-  if (!test_device_is("cpu")) return 0;
-  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &t->allocator.table,
-                                        .memory_limit_bytes = LIMIT};
-  if (rondo_stream_destroy(t->stream) != RONDO_OK || rondo_device_close(t->device) != RONDO_OK) return -1;
-  if (rondo_device_open(test_device_name(), &options, &t->device) != RONDO_OK) return -1;
-  return rondo_stream_create(t->device, NULL, &t->stream) == RONDO_OK ? 0 : -1;
+  return test_setup_with(state, (rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .memory_limit_bytes = LIMIT});
 }
 
 static void *take(test_fixture *t, rondo_pool *pool, size_t bytes, const char *name) {
@@ -38,17 +31,25 @@ static void refuse_at_once(test_fixture *t, size_t bytes) {
   assert_null(address);
 }
 
-/* alloc -> fill -> free, or without the free. */
-static rondo_exec *make_exec(test_fixture *t, size_t bytes, const char *name, bool keeps, void **out_address) {
+/* alloc -> fill of the first `words` words -> free, or without the free. */
+static rondo_exec *make_filling(test_fixture *t, size_t bytes, size_t words, const char *name, bool keeps,
+                                void **out_address) {
   rondo_graph *graph = test_graph(t);
   rondo_node node;
   assert_ok(rondo_graph_add_alloc(graph, NULL, 0, bytes, name, out_address, &node));
-  const rondo_fill fill = {.dst = *out_address, .value = 5, .element_bytes = 4, .width = bytes / 4};
+  const rondo_fill fill = {.dst = *out_address, .value = 5, .element_bytes = 4, .width = words};
   assert_ok(rondo_graph_add_fill(graph, &node, 1, &fill, &node));
   if (!keeps) assert_ok(rondo_graph_add_free(graph, &node, 1, *out_address, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
+  return test_exec_of(graph);
+}
+
+static rondo_exec *make_exec(test_fixture *t, size_t bytes, const char *name, bool keeps, void **out_address) {
+  return make_filling(t, bytes, bytes / 4, name, keeps, out_address);
+}
+
+/* Touches one page only, so that it is fast. */
+static rondo_exec *make_large(test_fixture *t, size_t bytes, const char *name, bool keeps, void **out_address) {
+  return make_filling(t, bytes, 1, name, keeps, out_address);
 }
 
 #define LIMIT_TEST(name) TEST_DEFINE(name, test_fixture *t, set_up, test_teardown)
@@ -58,8 +59,7 @@ LIMIT_TEST(test_the_failure_says_who_holds_the_memory) {
   rondo_pool *pool = NULL;
   void *kept = NULL;
   char held[64];
-  rondo_device_info info = test_device_info(t->device);
-  assert_int_equal(info.memory_bytes, LIMIT);
+  assert_int_equal(test_device_info(t->device).memory_bytes, LIMIT);
   assert_ok(rondo_pool_create(t->device, &(rondo_pool_options){.name = "activations"}, &pool));
   void *weights = test_allocate(t, 4 * MIB, "weights"), *hidden = take(t, pool, 6 * MIB, "hidden");
   void *logits = take(t, NULL, MIB, "logits");
@@ -81,7 +81,7 @@ LIMIT_TEST(test_the_failure_says_who_holds_the_memory) {
   assert_message("rondo_malloc_async");
   assert_ok(rondo_free_async(t->stream, hidden));
   assert_ok(rondo_stream_synchronize(t->stream));
-  void *more = test_allocate(t, 6 * MIB, "more"); /* what was freed can be had, in another way too */
+  void *more = test_allocate(t, 6 * MIB, "more"); /* freed memory can be allocated, in another mode too */
   assert_int_equal(test_word(t, kept), 5);
   assert_ok(rondo_free(t->device, more));
   assert_ok(rondo_free(t->device, weights));
@@ -90,7 +90,7 @@ LIMIT_TEST(test_the_failure_says_who_holds_the_memory) {
   assert_ok(rondo_pool_destroy(pool));
 }
 
-/* What pools only keep for later goes back before a call fails. */
+/* Memory that pools only cache is freed before a call fails. */
 LIMIT_TEST(test_idle_memory_is_given_back_first) {
   if (!test_device_is("cpu")) skip();
   const rondo_pool_options options = {.name = "keeps all", .release_threshold = UINT64_MAX};
@@ -136,26 +136,12 @@ LIMIT_TEST(test_launches_and_uploads_that_find_no_memory) {
   assert_ok(rondo_free(t->device, test_allocate(t, 16 * MIB, "all")));
 }
 
-/* A graph that allocates `bytes`, writes the first word and leaves them, or, with a free node, frees them. */
-static rondo_exec *make_large(test_fixture *t, size_t bytes, const char *name, bool keeps, void **out_address) {
-  rondo_graph *graph = test_graph(t);
-  rondo_node node;
-  assert_ok(rondo_graph_add_alloc(graph, NULL, 0, bytes, name, out_address, &node));
-  const rondo_fill fill = {.dst = *out_address, .value = 5, .element_bytes = 4, .width = 1};
-  assert_ok(rondo_graph_add_fill(graph, &node, 1, &fill, &node));
-  if (!keeps) assert_ok(rondo_graph_add_free(graph, &node, 1, *out_address, &node));
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
-}
-
 static size_t three_quarters(test_fixture *t) {
-  rondo_device_info info = test_device_info(t->device);
-  return (size_t)(info.memory_bytes / 4 * 3 / MIB * MIB);
+  return (size_t)(test_device_info(t->device).memory_bytes / 4 * 3 / MIB * MIB);
 }
 
-/* GM-15: what graphs hold and nothing uses makes room for the next launch, on the same stream and on another, whether
- * the memory was left allocated and freed outside, or freed in the graph. */
+/* GM-15: unused memory that graphs hold is freed for the next launch, on the same stream and on another, whether it was
+ * left allocated and freed outside, or freed in the graph. */
 LIMIT_TEST(test_gm15_launches_take_idle_graph_memory) {
   const size_t bytes = three_quarters(t);
   rondo_stream *side = test_stream(t, "side");
@@ -173,7 +159,7 @@ LIMIT_TEST(test_gm15_launches_take_idle_graph_memory) {
       assert_ok(rondo_exec_launch(after, stream));
       assert_ok(rondo_stream_synchronize(stream));
       if (keeps_second) assert_int_equal(test_word(t, second), 5);
-      if (keeps_second && k == 0) { /* what lives is nobody's to take */
+      if (keeps_second && k == 0) { /* live memory is never taken */
         assert_fails(rondo_exec_launch(before, t->stream), RONDO_OUT_OF_MEMORY);
         assert_int_equal(test_word(t, second), 5);
       }
@@ -204,7 +190,7 @@ LIMIT_TEST(test_gm15_allocations_take_idle_graph_memory) {
   }
 }
 
-/* GM-14, GM-15: memory that was mapped ahead for a launch is idle until that comes, and makes room as a last resort. */
+/* GM-14, GM-15: memory that was mapped ahead for a launch is idle until the launch, and is freed as a last resort. */
 LIMIT_TEST(test_gm15_uploaded_graph_memory_is_taken) {
   const size_t bytes = three_quarters(t);
   rondo_stream *side = test_stream(t, "side");
@@ -247,24 +233,22 @@ TEST(test_host_memory_has_pages_when_touched) {
   if (!test_device_is("cpu")) skip();
   enum { PAGES = 65536 };
   static unsigned char resident[PAGES];
-  rondo_device *device = NULL;
   char *host = NULL;
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  assert_ok(rondo_device_open(test_device_name(), NULL, &device));
+  rondo_device *device = test_device(test_device_name(), NULL);
   assert_ok(rondo_host_malloc(device, PAGES * page, (void **)&host));
   host[PAGES / 2 * page] = 1;
   char *first = (char *)(((uintptr_t)host + page - 1) / page * page);
   assert_int_equal(mincore(first, (PAGES - 1) * page, resident), 0);
   size_t there = 0;
   for (size_t i = 0; i + 1 < PAGES; i++) there += resident[i] & 1;
-  assert_in_range(there, 1, PAGES / 16); /* large pages of the system may take some at once */
+  assert_in_range(there, 1, PAGES / 16); /* the system's large pages may take some at once */
   assert_ok(rondo_host_free(device, host));
-  assert_ok(rondo_device_close(device));
 }
 
 /* GM-2: the addresses of a process hold many graphs with memory nodes, and what they allocate stays apart. */
 
-/* An allocation that nothing else in the graph is ordered with, and its free. */
+/* An allocation, and its free, that nothing else in the graph is ordered with. */
 static char *add_pair(rondo_graph *graph) {
   rondo_node node;
   void *address = NULL;
@@ -285,7 +269,7 @@ TEST(test_gm2_a_hundred_thousand_graphs) {
     assert_true(before == NULL || address + MIB <= before || before + MIB <= address);
     before = address;
   }
-  for (size_t i = 0; i < count; i += count / 4) { /* those made late have room for more than their first allocation */
+  for (size_t i = 0; i < count; i += count / 4) { /* the later ones fit more than their first allocation */
     for (size_t k = 0; k < 8; k++) (void)add_pair(graphs[i]);
     test_run_once(t, graphs[i]);
     rondo_node node = {0};
@@ -296,7 +280,7 @@ TEST(test_gm2_a_hundred_thousand_graphs) {
   for (size_t i = 0; i < count; i++) test_graph_destroy(graphs[i]);
 }
 
-/* Without a limit it is the machine's memory, though pages are made when they are touched. */
+/* Without a limit, the machine's memory is the limit, although pages are only backed when they are accessed. */
 TEST(test_more_than_the_machine_has) {
   void *address = NULL;
   rondo_device_info info = test_device_info(t->device);
@@ -308,7 +292,7 @@ TEST(test_more_than_the_machine_has) {
   assert_message("'half'");
   assert_ok(rondo_free(t->device, half));
   if (!test_device_is("cpu")) return;
-  rondo_device *device = NULL; /* and no limit goes beyond it */
+  rondo_device *device = NULL; /* and no limit exceeds it */
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .memory_limit_bytes = UINT64_MAX};
   const uint64_t there = info.memory_bytes;
   assert_ok(rondo_device_open(test_device_name(), &options, &device));
@@ -317,7 +301,7 @@ TEST(test_more_than_the_machine_has) {
   assert_ok(rondo_device_close(device));
 }
 
-/* Allocates up to `most`; less when a checking device, which keeps each mapping's file, has no more of them. */
+/* Allocates up to `most`; fewer when a checking device, which keeps a file for each mapping, has no more of them. */
 static size_t take_many(test_fixture *t, void **out, size_t most) {
   for (size_t i = 0; i < most; i++) {
     const rondo_status status = rondo_malloc(t->device, MIB, "one of many", &out[i]);
@@ -330,7 +314,7 @@ static size_t take_many(test_fixture *t, void **out, size_t most) {
   return most;
 }
 
-/* Many allocations, at once and left alive by a graph, do not take a file of the process each. */
+/* Many allocations, immediate and left alive by a graph, do not take a file of the process each. */
 TEST(test_memory_does_not_take_files) {
   if (!test_device_is("cpu")) skip();
   enum { MANY = 200, FILES = 64 };
@@ -354,7 +338,7 @@ TEST(test_memory_does_not_take_files) {
   for (int i = 0; i < MANY && !test_is_guarded(t); i++) assert_ok(rondo_free(t->device, kept[i]));
 }
 
-/* GM-15: what is mapped for graphs and idle also makes room where the system has a limit on mappings or files. */
+/* GM-15: idle memory mapped for graphs is also freed where the system limits mappings or files. */
 
 /* Mappings of which only the number matters. */
 typedef struct eaten {
@@ -396,7 +380,7 @@ static eaten eat_mappings(size_t left) {
 
 enum { LAUNCHED = 300 };
 
-/* Launches many graphs in turn, none of which is destroyed; then allocates. */
+/* Launches many graphs, one after another, without destroying any; then allocates. */
 static void launch_many(test_fixture *t, rondo_stream *side, rondo_exec **execs) {
   void *address = NULL;
   for (int i = 0; i < LAUNCHED; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * GM-18 (M5 to M8): every misuse of memory has its own error, which names the allocation, and leaves everything as it
- * was; what only looks like a misuse passes.
+ * GM-18 (M5 to M8): every misuse of memory has its own error, which names the allocation, and changes nothing; calls
+ * that only look like a misuse pass.
  */
 #define _GNU_SOURCE
 #include "support/rondo_test.h"
@@ -22,7 +22,7 @@ static void *take_async(test_fixture *t, size_t bytes, const char *name) {
     assert_message(words);                              \
   } while (false)
 
-/* All three ways to free it fail alike. */
+/* All three ways to free it fail with the same error. */
 static void check_frees(test_fixture *t, void *address, rondo_reason reason, const char *words) {
   assert_misuse(rondo_free(t->device, address), reason, words);
   assert_message("rondo_free: ");
@@ -127,7 +127,7 @@ TEST(test_gm18_m6_graph_memory) {
   assert_message("'scratch'");
 }
 
-/* C15, M6: free nodes name memory of alloc nodes; the error says what else it is. */
+/* C15, M6: free nodes name memory of alloc nodes; the error says what the memory is instead. */
 TEST(test_gm18_m6_free_nodes_of_other_memory) {
   rondo_graph *graph = test_graph(t);
   char *plain = test_allocate(t, BYTES, "plain"), *gone = test_allocate(t, BYTES, "gone"), *host = NULL;
@@ -176,7 +176,7 @@ TEST(test_gm18_m6_free_nodes_here_and_there) {
   assert_message("another graph");
   assert_true(node.id == 0);
   assert_node_count(owner, 2);
-  assert_ok(rondo_graph_add_free(third, NULL, 0, memory, &node)); /* others may, in turn */
+  assert_ok(rondo_graph_add_free(third, NULL, 0, memory, &node)); /* others may, one after the other */
   test_graph_destroy(third);
   assert_fails(rondo_graph_add_free(owner, &nodes[1], 1, memory, &node), RONDO_INVALID_ARGUMENT);
   assert_ok(rondo_graph_remove(other, outside));
@@ -186,15 +186,14 @@ TEST(test_gm18_m6_free_nodes_here_and_there) {
   assert_node_count(other, 0);
   assert_ok(rondo_graph_remove(owner, own));
   assert_ok(rondo_graph_add_free(other, NULL, 0, memory, &outside));
-  rondo_exec *frees = test_instantiate(other);
-  test_graph_destroy(other);
+  rondo_exec *frees = test_exec_of(other);
   assert_fails(rondo_graph_add_free(owner, &nodes[1], 1, memory, &node), RONDO_INVALID_ARGUMENT); /* the exec's */
   rondo_exec_destroy(frees);
   assert_ok(rondo_graph_add_free(owner, &nodes[1], 1, memory, &own));
 }
 
-/* M6, GM-20: of a graph and its clone one may free what the other leaves: then whichever launch comes second finds
- * nothing to free, or the memory still there, and says so before anything runs. */
+/* M6, GM-20: of a graph and its clone, one may free what the other leaves. The second launch then finds nothing to
+ * free, or the memory still allocated, and reports it before anything runs. */
 TEST(test_gm20_m6_clones_free_here_and_there) {
   void *memory = NULL;
   rondo_node node, mate = {0}, nodes[2];

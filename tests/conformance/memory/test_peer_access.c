@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * GM-17: devices that access each other's memory, with the CUDA guide's programs for peer access by the node API and by
- * capture; what has no access is refused when it is queued or instantiated. Two devices are enough; where there are
- * four, third parties are asked for too.
+ * capture; work without access is refused when it is queued or instantiated. Two devices suffice; with four, third
+ * parties are tested too.
  */
 #include <stdio.h>
 #include <string.h>
@@ -105,7 +105,7 @@ static void assert_out_of_reach(party *self, int i, const char *name, void *memo
   assert_no_access(rondo_fill_async(self->streams[i], &(rondo_fill){.dst = memory, .element_bytes = 1, .width = 4}));
 }
 
-/* The guide's program: an allocation resident on device 1, accessible from devices 0, 1 and 2; and one from 1 alone. */
+/* The guide's program: an allocation resident on device 1, accessible from devices 0, 1 and 2; and one from 1 only. */
 TEST(test_gm17_by_the_node_api) {
   party self;
   join_party(&self, t);
@@ -175,7 +175,7 @@ TEST(test_gm17_by_capture) {
   leave_party(&self);
 }
 
-/* P3: what is set covers allocations that there are and those to come; the own access stays. */
+/* P3: settings apply to existing and to later allocations; the device's own access stays. */
 TEST(test_gm17_pools_give_access) {
   party self;
   join_party(&self, t);
@@ -215,7 +215,7 @@ TEST(test_gm17_memory_at_once_is_the_devices_own) {
   if (self.last > 1) assert_no_access(read_on(&self, 1, self.out[self.last]));
   assert_ok(rondo_memory_set_access(self.devices[self.last], self.devices[0], false));
   assert_no_access(read_on(&self, 0, self.out[self.last]));
-  void *host = NULL; /* host memory is nobody's alone */
+  void *host = NULL; /* host memory belongs to no device alone */
   assert_ok(rondo_host_malloc(self.devices[self.last], BYTES, &host));
   memset(host, 0, BYTES);
   assert_ok(rondo_copy_async(self.streams[0], self.out[0], host, BYTES));
@@ -232,7 +232,7 @@ TEST(test_gm17_graphs_need_access) {
   rondo_graph *graph = NULL;
   rondo_exec *exec = NULL;
   rondo_node node = {0};
-  void *closed = NULL; /* of a pool, which what is said of memory at once does not open */
+  void *closed = NULL; /* of a pool, to which settings of immediate memory do not apply */
   assert_ok(rondo_malloc_async(self.streams[1], BYTES, NULL, &closed));
   assert_ok(rondo_graph_create(self.devices[0], NULL, &graph));
   assert_ok(rondo_graph_add_kernel(graph, NULL, 0, self.kernels[0], (rondo_grid){WORDS, 0, 0},
@@ -324,7 +324,7 @@ static bool can_access(rondo_device *first, int number) {
   return rondo_device_close(peer) == RONDO_OK && can;
 }
 
-/* From 0 on, that the first can access; DEVICES at most. */
+/* Counted from 0, the devices that the first can access; at most DEVICES. */
 static int count_gpus(void) {
   rondo_device *first = NULL;
   int count = 1;

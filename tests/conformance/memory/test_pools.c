@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Stream-ordered pools (GM-19): named pools and the device's current one, the order in which memory is looked for (P1)
- * with each policy on and off, that reuse is the same in every run when nothing depends on chance, the release
- * threshold, attributes, trimming, destruction (P3), and that freed bytes never serve what is not ordered after the
- * free (GM-9).
+ * Stream-ordered pools (GM-19): named pools and the device's current pool, the order in which a pool searches for
+ * memory (P1) with each policy on and off, deterministic reuse without the opportunistic policy, the release threshold,
+ * attributes, trimming and destruction (P3). Freed bytes are never given to work that is not ordered after the free
+ * (GM-9).
  */
 #include "support/rondo_test.h"
 
@@ -22,7 +22,7 @@ static void *take(rondo_stream *stream, rondo_pool *pool, size_t bytes) {
   return address;
 }
 
-/* A block that was given out again stands where it stood, but on a guarded device. */
+/* A block that is reused has the same address, except on a guarded device. */
 static void assert_same_block(rondo_device *device, const void *again, const void *before) {
   rondo_device_info info = test_device_info(device);
   if (info.guarded)
@@ -68,8 +68,8 @@ static void begin(standoff *self, test_fixture *t, rondo_pool *pool) {
   assert_ok(rondo_free_async(self->first, self->freed));
 }
 
-/* An allocation on the stream, freed there again at once: whether it was the freed block, which shows in the address,
- * but on a guarded device, and in the number of chunks. */
+/* Allocates on the stream and frees there immediately. Returns whether it was the freed block, according to the address
+ * (except on a guarded device) and to the number of chunks. */
 static bool gets_it(standoff *self, rondo_stream *stream) {
   const uint64_t chunks = test_pool_statistics(self->pool).chunks;
   void *address = take(stream, self->pool, 2 * MIB);
@@ -139,7 +139,7 @@ static void destroy_the_stream(standoff *self) {
   self->first = test_stream(self->t, "another");
 }
 
-/* Whatever the policies, what the host has waited for anybody may have. */
+/* Whatever the policies, any stream may reuse what the host has waited for. */
 TEST_WORKERS(test_gm19_p1_what_the_host_waited_for) {
   static wait_fn *const ways[] = {wait_for_stream, wait_for_device, wait_for_event,
                                   ask_the_stream,  ask_the_event,   destroy_the_stream};
@@ -155,7 +155,7 @@ TEST_WORKERS(test_gm19_p1_what_the_host_waited_for) {
   }
 }
 
-/* Waiting for an event in front of the free tells nothing about the free. */
+/* Waiting for an event before the free does not order anything after the free. */
 TEST(test_gm19_p1_what_the_host_did_not_wait_for) {
   rondo_pool *pool = make_strict_pool(t);
   rondo_stream *other = test_stream(t, "other");
@@ -182,7 +182,7 @@ TEST_WORKERS(test_gm19_p1_events_order_streams) {
   }
 }
 
-/* By way of a third stream; and not by an event in front of the free. */
+/* Through a third stream; and not through an event before the free. */
 TEST_WORKERS(test_gm19_p2_order_is_transitive) {
   rondo_stream *between = test_stream(t, "between");
   standoff s;
@@ -197,7 +197,7 @@ TEST_WORKERS(test_gm19_p2_order_is_transitive) {
   assert_false(gets_it(&s, s.second));
   test_order(t, s.first, between);
   test_order(t, between, s.second);
-  void *own = take(s.second, s.pool, 2 * MIB); /* what it freed itself comes first */
+  void *own = take(s.second, s.pool, 2 * MIB); /* its own freed blocks come first */
   assert_ptr_not_equal(own, s.freed);
   assert_true(gets_it(&s, s.second));
   assert_ok(rondo_free_async(s.second, own));
@@ -206,7 +206,7 @@ TEST_WORKERS(test_gm19_p2_order_is_transitive) {
   end(&s);
 }
 
-/* An event node counts as recorded after everything that its launch comes after. */
+/* An event node counts as recorded after everything that precedes its launch. */
 TEST_WORKERS(test_gm19_p2_events_that_a_launch_records) {
   test_skip_if_serial();
   rondo_event *event = test_event(t);
@@ -326,7 +326,7 @@ static void allocate_one(trace_run *self, rondo_stream *stream, uint32_t at, siz
   self->served[self->served_count++] = index;
 }
 
-/* The calls come from `calls`, the time that things take from `chance`. */
+/* `calls` draws the calls, `chance` the durations. */
 static void run_trace(trace_run *self, uint64_t calls, uint64_t chance) {
   for (int i = 0; i < STREAMS; i++) self->streams[i] = test_stream(self->t, "traced");
   self->event = test_event(self->t);
@@ -353,7 +353,7 @@ static void run_trace(trace_run *self, uint64_t calls, uint64_t chance) {
   rondo_event_destroy(self->event);
 }
 
-/* With the opportunistic policy off, which memory is used again depends on the calls alone. */
+/* With the opportunistic policy off, only the calls determine which memory is reused. */
 TEST_WORKERS(test_gm19_reuse_without_chance_is_the_same_every_time) {
   static trace_run runs[4];
   for (uint64_t i = 0; i < 4; i++) {
@@ -369,8 +369,8 @@ TEST_WORKERS(test_gm19_reuse_without_chance_is_the_same_every_time) {
   }
 }
 
-/* GM-9: a free that is not ordered after the use of the memory before its allocation. The stream that allocated stands
- * at a gate in front of that use; another one frees, and gets the memory again. */
+/* GM-9: a free that is not ordered after the use of the memory before its allocation. The allocating stream is blocked
+ * before that use; another stream frees, and gets the memory again. */
 TEST_WORKERS(test_gm9_memory_that_changes_hands_twice) {
   rondo_pool *pool = make_pool(t, UINT64_MAX);
   rondo_stream *other = test_stream(t, "other");
@@ -438,7 +438,7 @@ TEST(test_gm19_release_threshold) {
     assert_ok(rondo_stream_synchronize(t->stream));
     assert_int_equal(get(pool, RONDO_POOL_RESERVED_CURRENT), kept[i]);
     assert_int_equal(get(pool, RONDO_POOL_RESERVED_HIGH), 8 * MIB);
-    set(pool, RONDO_POOL_RELEASE_THRESHOLD, 0); /* holds from the next synchronisation on, whatever it is of */
+    set(pool, RONDO_POOL_RELEASE_THRESHOLD, 0); /* applies from the next synchronization on, whatever it waits for */
     assert_int_equal(get(pool, RONDO_POOL_RESERVED_CURRENT), kept[i]);
     assert_ok(rondo_device_synchronize(t->device));
     assert_int_equal(get(pool, RONDO_POOL_RESERVED_CURRENT), 0);
@@ -446,7 +446,7 @@ TEST(test_gm19_release_threshold) {
   }
 }
 
-/* Freed at once, it goes back with the next synchronisation too; and what is in use stays. */
+/* Freed immediately, it is also released at the next synchronization; used memory stays. */
 TEST(test_gm19_release_of_what_was_freed_at_once) {
   rondo_event *event = test_event(t);
   rondo_pool *pool = make_pool(t, 0);
@@ -549,7 +549,7 @@ TEST(test_gm19_the_current_pool) {
   assert_ok(rondo_pool_destroy(NULL));
 }
 
-/* P3: destroyed while allocations live, it goes with the last. */
+/* P3: a pool destroyed while allocations live is freed with the last one. */
 TEST_WORKERS(test_gm19_p3_destruction_is_deferred) {
   rondo_pool *pool = make_pool(t, UINT64_MAX);
   uint32_t *out = test_words(t, 1);
@@ -581,10 +581,9 @@ TEST(test_gm19_a_device_with_pools_is_in_use) {
 }
 
 TEST(test_gm19_pools_of_another_device) {
-  rondo_device *device = NULL;
   rondo_pool *pool = NULL;
   void *address = t;
-  assert_ok(rondo_device_open(test_device_name(), NULL, &device));
+  rondo_device *device = test_device(test_device_name(), NULL);
   assert_ok(rondo_device_get_default_pool(device, &pool));
   assert_invalid(rondo_malloc_async(t->stream, 256, &(rondo_malloc_options){.pool = pool}, &address),
                  RONDO_REASON_OTHER_DEVICE);
@@ -597,7 +596,6 @@ TEST(test_gm19_pools_of_another_device) {
   assert_reason(rondo_device_get_pool(NULL, &pool), RONDO_REASON_NULL_ARGUMENT);
   assert_reason(rondo_device_get_default_pool(device, NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_reason(rondo_device_set_pool(NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
-  assert_ok(rondo_device_close(device));
 }
 
 /* While capturing, a pool named changes nothing: the allocation is the graph's. */

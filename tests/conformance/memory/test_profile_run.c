@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Profiles of work that runs (GM-2, GM-11): what a run allocates and frees, on one stream or several, gives the profile
- * that recording the same calls gives, and the recording follows it. What no order says shares no bytes.
+ * Profiles of work that runs (GM-2, GM-11): the allocations and frees of a run, on one stream or several, give the
+ * profile that recording the same calls gives, and the recording follows it. Memory without an order between its uses
+ * shares no bytes.
  */
 #include "support/test_effort.h"
 #include "support/test_graph_memory.h"
@@ -73,7 +74,7 @@ static void release(work *self, int stream, size_t at) {
   self->live[at] = self->live[--self->count];
 }
 
-/* Forks the streams off, makes calls, some of them after other streams, and joins them. Leaves some memory. */
+/* Forks the streams, makes calls, some after other streams, and joins them. Leaves some memory. */
 static void do_calls(work *self, uint64_t seed) {
   self->state = seed;
   self->count = 0;
@@ -133,7 +134,7 @@ TEST(test_gm11_a_run_is_profiled_as_its_recording) {
   for (int i = 1; i < STREAMS; i++) test_stream_destroy(self.streams[i]);
 }
 
-/* A warm-up, then the recording, in the bytes that are live at once where placing node by node needs more. */
+/* A warm-up, then the recording, in the live bytes, where placing node by node needs more. */
 TEST(test_gm11_a_recording_follows_its_warm_up) {
   enum { PAGES = (2 << 20) / UNIT }; /* units that are whole pages on every device */
   uint32_t *out = test_words(t, 2 * UNITS);
@@ -164,8 +165,7 @@ TEST(test_gm11_a_recording_follows_its_warm_up) {
   }
   rondo_graph *graph = test_capture_end(t->stream);
   rondo_exec *exec = test_instantiate(graph);
-  rondo_exec_info info = test_exec_info(exec);
-  if (!test_is_guarded(t)) assert_int_equal(info.graph_bytes, 3 * PAGES * UNIT);
+  if (!test_is_guarded(t)) assert_int_equal(test_exec_info(exec).graph_bytes, 3 * PAGES * UNIT);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   test_assert_all(t, out, UNITS, 4 * 32);
   test_assert_all(t, out + UNITS, UNITS, 5 * 32);
@@ -174,14 +174,14 @@ TEST(test_gm11_a_recording_follows_its_warm_up) {
 
 /* What counts ----------------------------------------------------------------------------------------------------- */
 
-/* Streams take part from the wait on; what they do without an order between them lives together. */
+/* Streams take part from the wait on; allocations that are unordered between streams are alive together. */
 TEST(test_gm11_streams_join_by_events) {
   rondo_stream *a = test_stream(t, "a"), *b = test_stream(t, "b");
   assert_ok(rondo_profile_begin(t->stream));
   give(a, take(a, 50)); /* not yet */
   test_order(t, t->stream, a);
   give(a, take(a, 2));
-  test_order(t, a, b); /* by way of the other */
+  test_order(t, a, b); /* through the other */
   give(a, take(a, 3)); /* where the first was */
   give(b, take(b, 4)); /* after the first, not ordered with the second */
   assert_run(t->stream, 3, 7);
@@ -192,7 +192,7 @@ TEST(test_gm11_streams_join_by_events) {
   assert_run(t->stream, 1, 1);
 }
 
-/* Frees before the begin, of memory from before, at once, and on a stream outside of the run. */
+/* Frees before the begin, of earlier memory, immediate ones, and on a stream outside of the run. */
 TEST(test_gm11_what_is_not_freed_in_order_shares_with_none) {
   rondo_stream *outside = test_stream(t, "outside");
   void *before = take(t->stream, 7);
@@ -211,7 +211,7 @@ TEST(test_gm11_what_is_not_freed_in_order_shares_with_none) {
   give(t->stream, kept);
 }
 
-/* Two at once keep apart; a stream of both belongs to its own, or to the one begun first. */
+/* Two profiles at once are separate; a stream of both belongs to its own, or to the one begun first. */
 TEST(test_gm11_profiles_at_once) {
   rondo_stream *other = test_stream(t, "other"), *both = test_stream(t, "both");
   assert_ok(rondo_profile_begin(t->stream));
@@ -266,7 +266,7 @@ TEST(test_gm18_misuse_of_runs) {
   assert_error(rondo_profile_end(t->stream, NULL, &profile), RONDO_INVALID_STATE, RONDO_REASON_NOT_PROFILING);
 }
 
-/* The profile is over with its stream; another that takes part may go, and its memory stays what it is. */
+/* The profile ends with its stream; another stream that takes part may be destroyed, and its memory is unaffected. */
 TEST(test_gm18_a_stream_is_destroyed_meanwhile) {
   rondo_stream *first = test_stream(t, "first"), *second;
   rondo_profile *profile = NULL;
@@ -283,14 +283,14 @@ TEST(test_gm18_a_stream_is_destroyed_meanwhile) {
   void *left = take(second, 2);
   test_stream_destroy(second);
   rondo_stream *third = test_stream(t, "third");
-  give(third, take(third, 9)); /* takes no part, whatever the one before did */
+  give(third, take(third, 9)); /* takes no part, whatever the previous one did */
   test_order(t, t->stream, third);
   give(third, take(third, 4));
   give(t->stream, left);
   assert_run(t->stream, 2, 6);
 }
 
-/* What is noted is bounded: a longer run goes on, and its end says so (GM-19). */
+/* The number of notes is bounded: a longer run continues, and its end reports it (GM-19). */
 TEST(test_gm19_a_run_is_too_long) {
   if (test_is_guarded(t)) skip();          /* where a malloc maps pages */
   if (test_effort_divisor() >= 20) skip(); /* one thread's: nothing for ThreadSanitizer */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Checkpoints: training that was stopped and goes on in another compiled program gives the bits of training that was
- * not (FW-4, FW-5), dropout's numbers, moments, sums of gradients, the scale of the loss and cells among them; a
- * checkpoint of another program is refused by name and changes nothing; no damage to a file goes unseen.
+ * Checkpoints: training that is stopped and resumed in another compiled program gives the same bits as uninterrupted
+ * training (FW-4, FW-5), including dropout's numbers, moments, accumulated gradients, the loss scale and cells. A
+ * checkpoint of another program is refused by name and changes nothing. Every damage to a file is detected.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
@@ -103,12 +103,9 @@ static void build(rondo_program *program, variant how) {
 }
 
 static rondo_compiled *compile(rondo_device *device, variant how) {
-  rondo_program *program = NULL;
-  assert_ok(
-      rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "checkpointed"}, &program));
+  rondo_program *program = test_named_program("checkpointed");
   build(program, how);
-  rondo_compiled *compiled = test_compile(program, device, NULL);
-  return compiled;
+  return test_compile(program, device, NULL);
 }
 
 static rondo_weights *gather(rondo_compiled *compiled, uint32_t step) {
@@ -140,7 +137,7 @@ static void initialize(rondo_compiled *compiled) {
   assert_ok(rondo_compiled_write(compiled, "random", random, sizeof random));
 }
 
-/* Steps from `first` to before `last`. The rate and the chance change as they go. */
+/* Steps from `first` to before `last`. The rate and the chance change between steps. */
 static void train(rondo_compiled *compiled, uint32_t first, uint32_t last, float losses[STEPS]) {
   for (uint32_t step = first; step < last; step++) {
     float x[ROWS * WIDTH], target[ROWS * WIDTH];
@@ -249,7 +246,8 @@ TEST(test_a_state_of_another_type_is_refused_by_name) {
 
 /* Damage ----------------------------------------------------------------------------------------------------------- */
 
-/* What is read is refused with a reason, or is the very same set: a space of the header that became another space. */
+/* A damaged file is refused with a reason, or gives the very same set: white space in the header that became other
+ * white space. */
 static void assert_refused_or_same(const unsigned char *bytes, const file_bytes *file) {
   rondo_weights *read = NULL;
   if (rondo_checkpoint_parse(bytes, file->count, NULL, &read) != RONDO_OK) {
@@ -321,7 +319,8 @@ TEST(test_what_is_no_checkpoint_is_said) {
   rondo_weights_destroy(set);
 }
 
-/* Makes or removes what a process of the same number, killed while it wrote, may have left next to the file. */
+/* Creates or removes the file that a process of the same number, killed while it wrote, may have left next to the file.
+ * */
 static void leave_files(const char *name, bool removes) {
   enum { LEFT = 200 };
   for (unsigned i = 0; i < LEFT; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Staged inputs and outputs (FW-3): the copies are nodes of the graph, results have the same bits as without, a batch
- * that is fed while a run goes on reaches the next run and not this one; mapping; what is refused while a stream
+ * Staged inputs and outputs (FW-3): the copies are nodes of the graph, results have the same bits as without staging, a
+ * batch that is fed during a run reaches the next run and not this one; mapping; calls that are refused while a stream
  * captures (RC-5), and every error.
  */
 #include <string.h>
@@ -15,11 +15,8 @@ static const rondo_value none = {0};
 
 /* y = tanh(tanh(x) w) + mask, and z = softmax(x), which may run at the same time. */
 static rondo_program *make_program(void) {
-  rondo_program *program = NULL;
-  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "fed"};
+  rondo_program *program = test_named_program("fed");
   rondo_value x, mask, w, y, z;
-  assert_ok(rondo_program_create(&options, &program));
-  test_leave_kind(TEST_LEFT_PROGRAM, program, NULL);
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){ROWS, WIDTH}, 2, &x));
   assert_ok(rondo_program_input(program, "mask", RONDO_F32, (const size_t[]){ROWS, WIDTH}, 2, &mask));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, (const size_t[]){WIDTH, WIDTH}, 2, &w));
@@ -98,14 +95,6 @@ static void assert_result(rondo_compiled *compiled, int number) {
   assert_memory_equal(&got, &results[number], sizeof got);
 }
 
-static rondo_compiled_value value_of(const rondo_compiled *compiled, const char *name) {
-  for (size_t i = 0;; i++) {
-    rondo_compiled_value value = {.struct_size = sizeof value};
-    assert_ok(rondo_compiled_get_value(compiled, i, &value));
-    if (strcmp(value.name, name) == 0) return value;
-  }
-}
-
 /* Ways ------------------------------------------------------------------------------------------------------------- */
 
 static const rondo_staging ways[][3] = {
@@ -165,12 +154,12 @@ TEST(test_fw3_the_copies_are_nodes_of_the_graph) {
   size_t count = MOST_NODES, from = 0, to = 0, records = 0;
   rondo_compiled *compiled = compile(t, RONDO_STAGING_HOST, RONDO_STAGING_DEVICE, RONDO_STAGING_HOST);
   const rondo_graph *graph = rondo_compiled_graph(compiled);
-  const rondo_compiled_value x = value_of(compiled, "x"), mask = value_of(compiled, "mask"),
-                             y = value_of(compiled, "y");
+  const rondo_compiled_value x = test_compiled_value(compiled, 0, "x"), y = test_compiled_value(compiled, 0, "y");
+  const rondo_compiled_value mask = test_compiled_value(compiled, 0, "mask");
   assert_int_equal(x.staging, RONDO_STAGING_HOST);
   assert_int_equal(mask.staging, RONDO_STAGING_DEVICE);
   assert_int_equal(y.staging, RONDO_STAGING_HOST);
-  assert_int_equal(value_of(compiled, "z").staging, RONDO_STAGING_SLOT);
+  assert_int_equal(test_compiled_value(compiled, 0, "z").staging, RONDO_STAGING_SLOT);
   assert_ok(rondo_graph_nodes(graph, nodes, &count));
   assert_true(count <= MOST_NODES);
   for (size_t i = 0; i < count; i++) {
@@ -203,8 +192,7 @@ TEST(test_fw3_a_staged_slot_holds_memory_no_longer_than_it_is_read) {
   for (size_t i = 0; i < 2; i++) {
     const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = &staged, .staged_count = i};
     rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
-    rondo_compiled_info info = test_compiled_info(compiled);
-    bytes[i] = info.arena_bytes;
+    bytes[i] = test_compiled_info(compiled).arena_bytes;
     assert_ok(rondo_compiled_destroy(compiled));
   }
   assert_int_equal(bytes[0], 3 * sizeof(float[64][64]));
@@ -290,7 +278,7 @@ TEST(test_fw3_host_buffers_are_mapped) {
   assert_result(compiled, 7);
 }
 
-/* Another stream writes the buffers, in turn with what is fed. */
+/* Another stream writes the buffers, alternating with feeds. */
 TEST(test_fw3_device_buffers_are_mapped_for_a_stream) {
   make_results(t);
   rondo_compiled *compiled = compile(t, RONDO_STAGING_DEVICE, RONDO_STAGING_DEVICE, RONDO_STAGING_SLOT);
@@ -314,7 +302,6 @@ TEST(test_fw3_device_buffers_are_mapped_for_a_stream) {
   }
   assert_result(compiled, STEPS - 1);
   assert_ok(rondo_compiled_destroy(compiled));
-  for (int i = 0; i < 2; i++) test_stream_destroy(streams[i]);
 }
 
 TEST(test_fw3_mapping_refuses_what_does_not_fit) {
@@ -340,16 +327,14 @@ TEST(test_fw3_mapping_refuses_what_does_not_fit) {
 }
 
 TEST(test_fw3_mapping_refuses_a_stream_of_another_device) {
-  rondo_device *device = NULL;
   rondo_stream *stream = NULL;
   void *address;
   rondo_compiled *compiled = compile(t, RONDO_STAGING_DEVICE, RONDO_STAGING_SLOT, RONDO_STAGING_SLOT);
-  assert_ok(rondo_device_open("cpu", NULL, &device));
+  rondo_device *device = test_device("cpu", NULL);
   assert_ok(rondo_stream_create(device, NULL, &stream));
   assert_invalid(rondo_compiled_map(compiled, "x", stream, &address), RONDO_REASON_OTHER_DEVICE);
   assert_message("use one of the same rondo_device");
   test_stream_destroy(stream);
-  assert_ok(rondo_device_close(device));
 }
 
 /* Captures --------------------------------------------------------------------------------------------------------- */
@@ -449,8 +434,8 @@ TEST(test_fw3_staging_refuses_what_does_not_fit) {
   assert_invalid(try_compile(t, &options, &compiled), RONDO_REASON_NULL_ARGUMENT);
 }
 
-/* An output that an input, state or cell is, or an input in another shape: there is no operator behind which it could
- * be copied. A state in another shape is a copy of what it is in the run. */
+/* An output that is an input, state or cell, or an input in another shape: there is no operator after which it could be
+ * copied. A state in another shape is a copy of its value in the run. */
 TEST(test_fw3_outputs_that_nothing_computes_cannot_be_staged) {
   static const struct {
     const char *output, *shown; /* NULL: it can be staged */

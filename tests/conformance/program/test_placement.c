@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Placement (SE-12): operators on two devices, the one under test and a CPU device next to it. What places, rules and
- * neither say; as few parts as places allow; results as undivided, training too; states in common, values that are
- * written, read and shared; wrong indices and wrong places.
+ * Placement (SE-12): operators on two devices, the device under test and a CPU device. The effect of places and rules,
+ * and the default; the minimum number of parts; the results of the undivided program, also in training; shared states,
+ * values that are written, read and shared; wrong indices and wrong places.
  */
 #include <string.h>
 
@@ -19,12 +19,9 @@ typedef struct pair {
 } pair;
 
 static pair open_pair(test_fixture *t) {
-  pair p = {.devices = {t->device}, .is_exact = test_device_is("cpu")};
-  assert_ok(rondo_device_open(p.is_exact ? "cpu:1" : "cpu", NULL, &p.devices[1]));
-  return p;
+  const bool is_exact = test_device_is("cpu");
+  return (pair){.devices = {t->device, test_device(is_exact ? "cpu:1" : "cpu", NULL)}, .is_exact = is_exact};
 }
-
-static void close_pair(pair *p) { assert_ok(rondo_device_close(p->devices[1])); }
 
 static void assert_alike(const pair *p, const float *actual, const float *expected, size_t count) {
   if (p->is_exact) assert_memory_equal(actual, expected, count * sizeof *actual);
@@ -33,36 +30,23 @@ static void assert_alike(const pair *p, const float *actual, const float *expect
 
 /* The network ------------------------------------------------------------------------------------------------------ */
 
-/* Names of what a test may want to place. */
+/* Names of values that a test may place. */
 typedef struct network {
   rondo_program *program;
   rondo_value table, ids, looked_up, hidden, joined, score;
 } network;
 
-static rondo_program *make_program(void) {
-  rondo_program *program = NULL;
-  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "net"};
-  assert_ok(rondo_program_create(&options, &program));
-  return program;
-}
-
-static rondo_value make_value(rondo_program *program, char kind, const char *name, size_t m, size_t n) {
-  const size_t shape[] = {m, n};
-  rondo_value value;
-  assert_ok(kind == 's' ? rondo_program_state(program, name, RONDO_F32, shape, 2, &value)
-                        : rondo_program_input(program, name, RONDO_F32, shape, 2, &value));
-  return value;
-}
+static rondo_program *make_program(void) { return test_named_program("net"); }
 
 /* score = tanh(concat(relu(x w), table[ids])) v */
 static network make_network(size_t rows) {
   network n = {.program = make_program()};
   rondo_value product, active;
-  const rondo_value x = make_value(n.program, 'i', "x", rows, FEATURES);
+  const rondo_value x = test_value(n.program, 'i', "x", rows, FEATURES);
   assert_ok(rondo_program_input(n.program, "ids", RONDO_I32, &rows, 1, &n.ids));
-  const rondo_value w = make_value(n.program, 's', "w", FEATURES, WIDTH);
-  n.table = make_value(n.program, 's', "table", IDS, WIDTH);
-  const rondo_value v = make_value(n.program, 's', "v", 2 * WIDTH, CLASSES);
+  const rondo_value w = test_value(n.program, 's', "w", FEATURES, WIDTH);
+  n.table = test_value(n.program, 's', "table", IDS, WIDTH);
+  const rondo_value v = test_value(n.program, 's', "v", 2 * WIDTH, CLASSES);
   assert_ok(rondo_op_matmul(n.program, x, w, none, &product));
   assert_ok(rondo_op_relu(n.program, product, &n.hidden));
   assert_ok(rondo_op_embedding(n.program, n.table, n.ids, &n.looked_up));
@@ -71,6 +55,13 @@ static network make_network(size_t rows) {
   assert_ok(rondo_op_matmul(n.program, active, v, none, &n.score));
   assert_ok(rondo_program_output(n.program, "score", n.score));
   return n;
+}
+
+/* The network, with the table and its look-ups on the second device. */
+static rondo_program *make_placed(size_t rows) {
+  const network n = make_network(rows);
+  assert_ok(rondo_program_place(n.program, n.table, 1));
+  return n.program;
 }
 
 static void train(network *n, size_t rows) {
@@ -83,7 +74,7 @@ static void train(network *n, size_t rows) {
   assert_ok(rondo_program_adam(n->program, loss, &adam));
 }
 
-/* What is written by both forms of a program. */
+/* Values that both forms of a program write. */
 typedef rondo_status (*writer)(void *target, const char *name, const void *data, size_t bytes);
 
 static rondo_status write_compiled(void *target, const char *name, const void *data, size_t bytes) {
@@ -122,9 +113,7 @@ static void write_labels(writer write, void *target, unsigned seed) {
 
 /* The undivided program's scores. */
 static void expect_scores(test_fixture *t, size_t rows, unsigned seed, float *scores) {
-  network n = make_network(rows);
-  rondo_compiled *compiled = test_compile_kept(n.program, t->device, NULL);
-  rondo_program_destroy(n.program);
+  rondo_compiled *compiled = test_compile(make_network(rows).program, t->device, NULL);
   write_states(write_compiled, compiled);
   write_inputs(write_compiled, compiled, rows, seed);
   assert_ok(rondo_compiled_run(compiled));
@@ -133,8 +122,7 @@ static void expect_scores(test_fixture *t, size_t rows, unsigned seed, float *sc
 }
 
 static rondo_divided *divide(const pair *p, rondo_program *program, const rondo_divide_options *options) {
-  rondo_divided *divided = NULL;
-  assert_ok(rondo_compile_divided(program, p->devices, 2, options, &divided));
+  rondo_divided *divided = test_compile_divided(program, p->devices, 2, options);
   rondo_program_destroy(program);
   return divided;
 }
@@ -149,6 +137,12 @@ static rondo_divided_part part_of(const rondo_divided *divided, size_t index) {
   rondo_divided_part part = {.struct_size = sizeof part};
   assert_ok(rondo_divided_get_part(divided, index, &part));
   return part;
+}
+
+static rondo_divided_copy first_copy_of(const rondo_divided *divided) {
+  rondo_divided_copy copy = {.struct_size = sizeof copy};
+  assert_ok(rondo_divided_get_copy(divided, 0, &copy));
+  return copy;
 }
 
 /* Runs it some times, recorded and not, and compares each with the undivided program. */
@@ -167,9 +161,7 @@ static void assert_scores(test_fixture *t, const pair *p, rondo_divided *divided
 
 TEST(test_se12_look_ups_run_where_the_table_was_placed) {
   pair p = open_pair(t);
-  network n = make_network(ROWS);
-  assert_ok(rondo_program_place(n.program, n.table, 1));
-  rondo_divided *divided = divide(&p, n.program, NULL);
+  rondo_divided *divided = divide(&p, make_placed(ROWS), NULL);
   assert_int_equal(info_of(divided).parts, 2);
   assert_int_equal(info_of(divided).copies, 1);
   assert_int_equal(info_of(divided).crossings, 1);
@@ -180,8 +172,7 @@ TEST(test_se12_look_ups_run_where_the_table_was_placed) {
   assert_int_equal(part_of(divided, 1).operators, 5);
   assert_non_null(rondo_compiled_exec(part_of(divided, 0).compiled)); /* each recorded on its own device */
   assert_non_null(rondo_compiled_exec(part_of(divided, 1).compiled));
-  rondo_divided_copy copy = {.struct_size = sizeof copy};
-  assert_ok(rondo_divided_get_copy(divided, 0, &copy));
+  const rondo_divided_copy copy = first_copy_of(divided);
   assert_string_equal(copy.what, "embedding");
   assert_int_equal(copy.from, 0);
   assert_int_equal(copy.to, 1);
@@ -189,30 +180,25 @@ TEST(test_se12_look_ups_run_where_the_table_was_placed) {
   write_states(write_divided, divided);
   assert_scores(t, &p, divided, ROWS);
   assert_int_equal(info_of(divided).host_bytes, ROWS * WIDTH * sizeof(float));
-  assert_ok(rondo_divided_destroy(divided));
-  close_pair(&p);
 }
 
-/* Between two GPUs what crosses goes through host memory likewise. */
+/* Between two GPUs, values also cross through host memory. */
 TEST(test_se12_two_gpus_and_a_cpu) {
   pair p = open_pair(t);
   rondo_device *third = NULL;
-  rondo_divided *divided = NULL;
   network n = make_network(ROWS);
   const rondo_status opened = rondo_device_open(p.is_exact ? "cpu:2" : "cuda:1", NULL, &third);
   if (opened == RONDO_OK) {
     rondo_device *const devices[] = {p.devices[0], p.devices[1], third};
     assert_ok(rondo_program_place(n.program, n.table, 1));
     assert_ok(rondo_program_place(n.program, n.score, 2));
-    assert_ok(rondo_compile_divided(n.program, devices, 3, NULL, &divided));
+    rondo_divided *divided = test_compile_divided(n.program, devices, 3, NULL);
     assert_int_equal(info_of(divided).parts, 3);
     write_states(write_divided, divided);
     assert_scores(t, &p, divided, ROWS);
     assert_ok(rondo_divided_destroy(divided));
     assert_ok(rondo_device_close(third));
   }
-  rondo_program_destroy(n.program);
-  close_pair(&p);
 }
 
 /* Whichever says it: an operator's place, a rule by name, a rule by bytes, which takes the last product along. */
@@ -232,17 +218,17 @@ TEST(test_se12_rules_place_by_name_and_by_bytes) {
     assert_scores(t, &p, divided, ROWS);
     assert_ok(rondo_divided_destroy(divided));
   }
-  close_pair(&p);
 }
 
-/* A sum of looked up rows reads no state: it stays with them. What joins both devices' values goes to place 0. */
+/* A sum of looked-up rows reads no state, and stays with the lookups. An operator on both devices' values runs at place
+ * 0. */
 TEST(test_se12_what_reads_no_state_follows_its_inputs) {
   pair p = open_pair(t);
   rondo_program *program = make_program();
   rondo_value ids, looked_up, flat, sum, y;
   const size_t shape[] = {ROWS, 2}, flat_shape[] = {ROWS, 2 * WIDTH};
-  const rondo_value table = make_value(program, 's', "table", IDS, WIDTH);
-  const rondo_value w = make_value(program, 's', "w", 2 * WIDTH, CLASSES);
+  const rondo_value table = test_value(program, 's', "table", IDS, WIDTH);
+  const rondo_value w = test_value(program, 's', "w", 2 * WIDTH, CLASSES);
   assert_ok(rondo_program_input(program, "ids", RONDO_I32, shape, 2, &ids));
   assert_ok(rondo_op_embedding(program, table, ids, &looked_up));
   assert_ok(rondo_op_reshape(program, looked_up, flat_shape, 2, &flat));
@@ -254,20 +240,17 @@ TEST(test_se12_what_reads_no_state_follows_its_inputs) {
   assert_int_equal(info_of(divided).parts, 2);
   assert_int_equal(part_of(divided, 0).operators, 3);
   assert_int_equal(part_of(divided, 1).operators, 1);
-  rondo_divided_copy copy = {.struct_size = sizeof copy};
-  assert_ok(rondo_divided_get_copy(divided, 0, &copy));
+  const rondo_divided_copy copy = first_copy_of(divided);
   assert_string_equal(copy.what, "relu");
-  assert_ok(rondo_divided_destroy(divided));
-  close_pair(&p);
 }
 
-/* y = ((x a) b) c) d, in turn here and there. */
+/* y = ((x a) b) c) d, alternating between the devices. */
 static rondo_program *make_chain(rondo_value products[4]) {
   static const char *const names[] = {"a", "b", "c", "d"};
   rondo_program *program = make_program();
-  rondo_value y = make_value(program, 'i', "x", ROWS, WIDTH);
+  rondo_value y = test_value(program, 'i', "x", ROWS, WIDTH);
   for (int i = 0; i < 4; i++) {
-    assert_ok(rondo_op_matmul(program, y, make_value(program, 's', names[i], WIDTH, WIDTH), none, &products[i]));
+    assert_ok(rondo_op_matmul(program, y, test_value(program, 's', names[i], WIDTH, WIDTH), none, &products[i]));
     assert_ok(rondo_op_tanh(program, products[i], &y));
   }
   assert_ok(rondo_program_output(program, "y", y));
@@ -303,32 +286,28 @@ TEST(test_se12_parts_are_as_few_as_places_allow) {
     assert_alike(&p, y, expected, ROWS * WIDTH);
     assert_ok(rondo_divided_destroy(divided));
   }
-  close_pair(&p);
 }
 
 TEST(test_se12_one_device_is_one_part) {
   pair p = {.devices = {t->device, t->device}, .is_exact = true};
-  network n = make_network(ROWS);
-  assert_ok(rondo_program_place(n.program, n.table, 1));
-  rondo_divided *divided = divide(&p, n.program, NULL);
+  rondo_divided *divided = divide(&p, make_placed(ROWS), NULL);
   assert_int_equal(info_of(divided).parts, 1);
   assert_int_equal(info_of(divided).copies, 0);
   write_states(write_divided, divided);
   assert_scores(t, &p, divided, ROWS);
-  assert_ok(rondo_divided_destroy(divided));
 }
 
 /* States ----------------------------------------------------------------------------------------------------------- */
 
-/* The look-ups, their gradient and their part of the optimizer run there; losses and states are those of the whole. */
+/* The lookups, their gradient and their part of the optimizer run there; losses and states are those of the undivided
+ * program. */
 TEST(test_se12_training_keeps_a_table_with_its_updates) {
   pair p = open_pair(t);
   enum { STEPS = 6 };
   network whole = make_network(ROWS), parted = make_network(ROWS);
   train(&whole, ROWS);
   train(&parted, ROWS);
-  rondo_compiled *compiled = test_compile_kept(whole.program, t->device, NULL);
-  rondo_program_destroy(whole.program);
+  rondo_compiled *compiled = test_compile(whole.program, t->device, NULL);
   assert_ok(rondo_program_place(parted.program, parted.table, 1));
   rondo_divided *divided = divide(&p, parted.program, NULL);
   assert_int_equal(info_of(divided).parts, 3);
@@ -350,9 +329,6 @@ TEST(test_se12_training_keeps_a_table_with_its_updates) {
   assert_ok(rondo_compiled_read(compiled, "table", expected, sizeof expected));
   assert_ok(rondo_divided_read(divided, "table", table, sizeof table));
   assert_alike(&p, table, expected, IDS * WIDTH);
-  assert_ok(rondo_compiled_destroy(compiled));
-  assert_ok(rondo_divided_destroy(divided));
-  close_pair(&p);
 }
 
 /* Both layers read one state, on two devices, and it is trained: the other one reads it as it was before the run. */
@@ -363,9 +339,9 @@ TEST(test_se12_a_state_is_read_elsewhere_as_it_was) {
   for (int is_divided = 0; is_divided < 2; is_divided++) {
     rondo_program *program = make_program();
     rondo_value first, second, loss, rate;
-    const rondo_value x = make_value(program, 'i', "x", ROWS, WIDTH);
-    const rondo_value wanted = make_value(program, 'i', "wanted", ROWS, WIDTH);
-    const rondo_value w = make_value(program, 's', "w", WIDTH, WIDTH);
+    const rondo_value x = test_value(program, 'i', "x", ROWS, WIDTH);
+    const rondo_value wanted = test_value(program, 'i', "wanted", ROWS, WIDTH);
+    const rondo_value w = test_value(program, 's', "w", WIDTH, WIDTH);
     assert_ok(rondo_op_matmul(program, x, w, none, &first));
     assert_ok(rondo_op_matmul(program, first, w, none, &second));
     assert_ok(rondo_op_mse(program, second, wanted, RONDO_COMBINE_MEAN, &loss));
@@ -375,8 +351,7 @@ TEST(test_se12_a_state_is_read_elsewhere_as_it_was) {
     const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate};
     assert_ok(rondo_program_sgd(program, loss, &sgd));
     assert_ok(rondo_program_place(program, second, 1));
-    if (is_divided == 0) assert_ok(rondo_compile(program, t->device, NULL, &compiled));
-    if (is_divided == 0) rondo_program_destroy(program);
+    if (is_divided == 0) compiled = test_compile(program, t->device, NULL);
     if (is_divided == 1) divided = divide(&p, program, NULL);
   }
   rondo_divided_copy copy = {.struct_size = sizeof copy};
@@ -400,9 +375,6 @@ TEST(test_se12_a_state_is_read_elsewhere_as_it_was) {
     assert_ok(rondo_divided_read(divided, "w now", now, sizeof now));
     assert_alike(&p, now, expected, WIDTH * WIDTH);
   }
-  assert_ok(rondo_compiled_destroy(compiled));
-  assert_ok(rondo_divided_destroy(divided));
-  close_pair(&p);
 }
 
 /* Values that are computed alike on two devices have gradients there, too. */
@@ -411,7 +383,7 @@ TEST(test_se12_gradients_go_where_their_operation_was_placed) {
   rondo_program *program = make_program();
   rondo_value here, there, sum, gradient;
   size_t operators = 0;
-  const rondo_value x = make_value(program, 's', "x", ROWS, WIDTH);
+  const rondo_value x = test_value(program, 's', "x", ROWS, WIDTH);
   assert_ok(rondo_op_tanh(program, x, &here));
   assert_ok(rondo_op_tanh(program, x, &there));
   assert_ok(rondo_op_mul(program, here, there, &sum));
@@ -425,19 +397,15 @@ TEST(test_se12_gradients_go_where_their_operation_was_placed) {
     if (part.device == p.devices[1]) operators += part.operators;
   }
   assert_int_equal(operators, 2); /* tanh and its gradient */
-  assert_ok(rondo_divided_destroy(divided));
-  close_pair(&p);
 }
 
 static bool is_w(const char *name) { return strcmp(name, "w") == 0; }
 
 TEST(test_se12_weights_come_and_go) {
   pair p = open_pair(t);
-  network n = make_network(ROWS);
   rondo_weights *weights = NULL, *one = NULL;
   rondo_weight w = {.bytes = 0};
-  assert_ok(rondo_program_place(n.program, n.table, 1));
-  rondo_divided *divided = divide(&p, n.program, NULL);
+  rondo_divided *divided = divide(&p, make_placed(ROWS), NULL);
   write_states(write_divided, divided);
   assert_ok(rondo_weights_create(NULL, &weights));
   assert_ok(rondo_weights_create(NULL, &one));
@@ -454,22 +422,16 @@ TEST(test_se12_weights_come_and_go) {
   assert_scores(t, &p, divided, ROWS);
   rondo_weights_destroy(weights);
   rondo_weights_destroy(one);
-  assert_ok(rondo_divided_destroy(divided));
-  close_pair(&p);
 }
 
-/* A smaller batch shares streams, states and arenas, or states alone. */
+/* A smaller batch shares streams, states and arenas, or only states. */
 TEST(test_se12_divided_programs_share) {
   pair p = open_pair(t);
-  network n = make_network(ROWS);
-  assert_ok(rondo_program_place(n.program, n.table, 1));
-  rondo_divided *large = divide(&p, n.program, NULL), *small[2] = {NULL};
+  rondo_divided *large = divide(&p, make_placed(ROWS), NULL), *small[2] = {NULL};
   write_states(write_divided, large);
   for (int i = 0; i < 2; i++) {
-    n = make_network(2);
-    assert_ok(rondo_program_place(n.program, n.table, 1));
     const rondo_divide_options options = {RONDO_DIVIDE_OPTIONS_INIT, .share = large, .share_states_only = i == 1};
-    small[i] = divide(&p, n.program, &options);
+    small[i] = divide(&p, make_placed(2), &options);
   }
   for (int i = 0; i < 2; i++) {
     assert_scores(t, &p, large, ROWS);
@@ -478,15 +440,11 @@ TEST(test_se12_divided_programs_share) {
   assert_ok(rondo_divided_destroy(large));
   assert_scores(t, &p, small[0], 2);
   assert_scores(t, &p, small[1], 2);
-  n = make_network(2); /* in one part */
+  const network n = make_network(2); /* in one part */
   rondo_divided *other = NULL;
   const rondo_divide_options options = {RONDO_DIVIDE_OPTIONS_INIT, .share = small[0]};
   assert_invalid(rondo_compile_divided(n.program, p.devices, 2, &options, &other), RONDO_REASON_OTHER_DEVICE);
   assert_null(other);
-  rondo_program_destroy(n.program);
-  assert_ok(rondo_divided_destroy(small[0]));
-  assert_ok(rondo_divided_destroy(small[1]));
-  close_pair(&p);
 }
 
 /* Mistakes --------------------------------------------------------------------------------------------------------- */
@@ -496,7 +454,7 @@ static rondo_program *make_sandwich(const rondo_program_options *options, const 
   rondo_program *program = NULL;
   rondo_value y;
   assert_ok(rondo_program_create(options, &program));
-  const rondo_value x = make_value(program, 'i', "x", WIDTH, WIDTH), s = make_value(program, 's', state, WIDTH, WIDTH);
+  const rondo_value x = test_value(program, 'i', "x", WIDTH, WIDTH), s = test_value(program, 's', state, WIDTH, WIDTH);
   assert_ok(rondo_op_matmul(program, x, s, none, &y));
   assert_ok(rondo_program_place(program, y, 0));
   assert_ok(rondo_op_tanh(program, y, &y));
@@ -528,14 +486,11 @@ TEST(test_se12_messages_name_the_programs) {
     rondo_program_destroy(program);
     assert_ok(rondo_divided_destroy(divided));
   }
-  close_pair(&p);
 }
 
 TEST(test_se12_a_wrong_index_comes_out_of_waiting) {
   pair p = open_pair(t);
-  network n = make_network(ROWS);
-  assert_ok(rondo_program_place(n.program, n.table, 1));
-  rondo_divided *divided = divide(&p, n.program, NULL);
+  rondo_divided *divided = divide(&p, make_placed(ROWS), NULL);
   const int32_t ids[ROWS] = {0, 1, IDS, 3, 4, 5};
   float scores[ROWS * CLASSES];
   write_states(write_divided, divided);
@@ -549,8 +504,6 @@ TEST(test_se12_a_wrong_index_comes_out_of_waiting) {
   assert_error(rondo_divided_synchronize(divided), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
   assert_invalid(rondo_divided_synchronize(NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_scores(t, &p, divided, ROWS);
-  assert_ok(rondo_divided_destroy(divided));
-  close_pair(&p);
 }
 
 TEST(test_se12_wrong_places_are_told) {
@@ -575,8 +528,6 @@ TEST(test_se12_wrong_places_are_told) {
   assert_ok(rondo_program_place(n.program, n.table, 1)); /* where nothing runs: the look-up was placed elsewhere */
   assert_invalid(rondo_compile_divided(n.program, p.devices, 2, NULL, &divided), RONDO_REASON_BAD_OPTIONS);
   assert_message("'table'");
-  rondo_program_destroy(n.program);
-  close_pair(&p);
 }
 
 TEST(test_se12_wrong_options_are_told) {
@@ -595,8 +546,6 @@ TEST(test_se12_wrong_options_are_told) {
   rondo_program_destroy(n.program);
   rondo_program *empty = make_program();
   assert_invalid(rondo_compile_divided(empty, p.devices, 2, NULL, &divided), RONDO_REASON_NONE);
-  rondo_program_destroy(empty);
-  close_pair(&p);
 }
 
 /* Two caches that one operator writes. */
@@ -619,15 +568,11 @@ TEST(test_se12_a_change_from_elsewhere_is_refused) {
   assert_ok(rondo_program_place(program, caches[1], 1));
   assert_invalid(rondo_compile_divided(program, p.devices, 2, NULL, &divided), RONDO_REASON_BAD_OPTIONS);
   assert_message("changes the state");
-  rondo_program_destroy(program);
-  close_pair(&p);
 }
 
 TEST(test_se12_no_graph_is_of_two_devices) {
   pair p = open_pair(t);
-  network n = make_network(ROWS);
-  assert_ok(rondo_program_place(n.program, n.table, 1));
-  rondo_divided *divided = divide(&p, n.program, NULL);
+  rondo_divided *divided = divide(&p, make_placed(ROWS), NULL);
   rondo_stream *stream = rondo_compiled_stream(part_of(divided, 1).compiled);
   assert_ok(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_error(rondo_divided_run(divided), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
@@ -643,5 +588,4 @@ TEST(test_se12_no_graph_is_of_two_devices) {
   assert_error(rondo_divided_get_copy(divided, 1, &copy), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
   assert_ok(rondo_divided_destroy(divided));
   assert_ok(rondo_divided_destroy(NULL));
-  close_pair(&p);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Programs whose operators may run side by side: the recorded graph has the data's dependencies and no more, as few
- * waits as they take, and every form of a program gives the same bits (FW-1, FW-4, FW-9). A checking device replays in
- * other orders.
+ * Programs whose operators may run in parallel: the recorded graph has the dependencies of the data and no others, with
+ * the minimum number of waits, and every form of a program gives the same bits (FW-1, FW-4, FW-9). A checking device
+ * replays in other orders.
  */
 #include <string.h>
 
@@ -64,7 +64,7 @@ TEST(test_every_form_gives_the_same_bits) {
   assert_true(with_branches > 0);
 }
 
-/* Two halves that meet in the end: their nodes are ordered by nothing else. */
+/* Two halves that meet at the end and are not ordered otherwise. */
 TEST(test_independent_operators_become_branches) {
   const size_t shape[] = {EDGE, EDGE};
   rondo_program *program = test_new_program();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operators that work element by element, joined into chains: the same bits as from separate ones, in fewer kernels and
- * not more memory (FW-1, FW-9), on random programs of all of them, of all types, with broadcasting and reshaping.
+ * Elementwise operators, fused into chains: the same bits as from separate ones, in fewer kernels and not more memory
+ * (FW-1, FW-9), on random programs of all of them, of all types, with broadcasting and reshaping.
  */
 #include <math.h>
 #include <stdio.h>
@@ -100,7 +100,7 @@ static rondo_status add_other(pool *p, rondo_value *out) {
   }
 }
 
-/* What does not fit, as shapes do not broadcast, is left out; the program is then as it was. */
+/* An operator whose shapes do not broadcast is left out; the program is then unchanged. */
 static void grow(pool *p) {
   const uint32_t operators = 4 + below(p, 24);
   for (uint32_t i = 0; i < operators; i++) {
@@ -264,8 +264,7 @@ static rondo_compiled *compile_known(rondo_device *device) {
   assert_ok(rondo_op_silu(program, z, &z));
   assert_ok(rondo_op_mul(program, z, y, &z));
   assert_ok(rondo_program_output(program, "z", z));
-  rondo_compiled *compiled = test_compile(program, device, NULL);
-  return compiled;
+  return test_compile(program, device, NULL);
 }
 
 static void assert_is_one_kernel(const rondo_compiled *compiled, const char *name) {

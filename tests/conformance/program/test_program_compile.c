@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Compiling and running programs (FW-1): fixed addresses, a stream and graph of its own, a warm-up that leaves no
- * trace, what is dropped, every error of building, compiling, writing and reading, and wrong indices that fail a run.
+ * Compiling and running programs (FW-1): fixed addresses, a separate stream and graph, a warm-up without effects,
+ * removed operators, every error of building, compiling, writing and reading, and wrong indices that fail a run.
  */
 #include <math.h>
 #include <string.h>
@@ -8,34 +8,19 @@
 #include "support/rondo_test.h"
 #include "support/test_program.h"
 
-static rondo_program *make_program(void) {
-  rondo_program *program = NULL;
-  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "small"};
-  assert_ok(rondo_program_create(&options, &program));
-  return program;
-}
+static rondo_program *make_program(void) { return test_named_program("small"); }
 
 static rondo_compiled *compile(test_fixture *t, rondo_program *program) {
-  rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
-  return compiled;
-}
-
-static rondo_value make_value(rondo_program *program, char kind, const char *name, size_t m, size_t n) {
-  const size_t shape[] = {m, n};
-  rondo_value value;
-  assert_ok(kind == 's' ? rondo_program_state(program, name, RONDO_F32, shape, 2, &value)
-                        : rondo_program_input(program, name, RONDO_F32, shape, 2, &value));
-  return value;
+  return test_compile_kept(program, t->device, NULL);
 }
 
 static const rondo_value none = {0};
 
-/* y = tanh(x w), also "x w" itself when asked. */
+/* y = tanh(x w), and "x w" itself if requested. */
 static rondo_program *make_layer(void) {
   rondo_program *program = make_program();
-  const rondo_value x = make_value(program, 'i', "x", 2, 3);
-  const rondo_value w = make_value(program, 's', "w", 3, 4);
+  const rondo_value x = test_value(program, 'i', "x", 2, 3);
+  const rondo_value w = test_value(program, 's', "w", 3, 4);
   rondo_value product, y;
   assert_ok(rondo_op_matmul(program, x, w, none, &product));
   assert_ok(rondo_op_tanh(program, product, &y));
@@ -80,7 +65,6 @@ TEST(test_fw1_compiled_programs_outlive_the_program) {
   assert_ok(rondo_compiled_destroy(first));
   assert_ok(rondo_compiled_run(second));
   assert_layer(second);
-  assert_ok(rondo_compiled_destroy(second));
 }
 
 TEST(test_fw1_it_owns_a_stream_a_graph_and_an_exec) {
@@ -96,14 +80,12 @@ TEST(test_fw1_it_owns_a_stream_a_graph_and_an_exec) {
   assert_ok(rondo_compiled_destroy(compiled));
 
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
-  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  compiled = test_compile_kept(program, t->device, &options);
   assert_null(rondo_compiled_graph(compiled));
   assert_null(rondo_compiled_exec(compiled));
   write_layer(compiled);
   assert_ok(rondo_compiled_run(compiled));
   assert_layer(compiled);
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
   assert_ok(rondo_compiled_destroy(NULL));
 }
 
@@ -139,15 +121,13 @@ TEST(test_fw1_addresses_are_fixed_and_told) {
   test_read(t, y, addresses[2], sizeof y);
   assert_memory_equal(x, layer_x, sizeof x);
   assert_near(&y[0], &(float){tanhf(0.1f)}, 1, 1e-6f);
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
-/* The warm-up runs the updates; nothing of that may be left. */
+/* The warm-up runs the updates; none of their effects may remain. */
 TEST(test_fw1_the_warm_up_leaves_no_trace) {
   rondo_program *program = make_program();
-  const rondo_value w = make_value(program, 's', "w", 1, 3);
-  const rondo_value x = make_value(program, 'i', "x", 3, 1);
+  const rondo_value w = test_value(program, 's', "w", 1, 3);
+  const rondo_value x = test_value(program, 'i', "x", 3, 1);
   rondo_value rate, momentum, y;
   assert_ok(rondo_program_cell(program, "rate", 0.5f, &rate));
   assert_ok(rondo_program_cell(program, "momentum", 0.25f, &momentum));
@@ -173,14 +153,12 @@ TEST(test_fw1_the_warm_up_leaves_no_trace) {
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_read(compiled, "w", values, sizeof values));
   assert_memory_equal(values, moved, sizeof moved);
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* An output sees the state as it was before the run, wherever the optimizer was added. */
 TEST(test_fw4_updates_come_last) {
   rondo_program *program = make_program();
-  const rondo_value w = make_value(program, 's', "w", 1, 1);
+  const rondo_value w = test_value(program, 's', "w", 1, 1);
   const size_t square[] = {1, 1};
   rondo_value rate, loss, after;
   assert_ok(rondo_program_cell(program, "rate", 1, &rate));
@@ -201,8 +179,6 @@ TEST(test_fw4_updates_come_last) {
   assert_near(&value, &seen, 1, 1e-6f);
   assert_ok(rondo_compiled_read(compiled, "kept", &value, sizeof value));
   assert_true(value == kept);
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* The same of outputs that show a state or a cell in another shape, of any number of dimensions. */
@@ -210,7 +186,7 @@ TEST(test_fw4_reshaped_states_are_those_of_the_run) {
   const size_t one[] = {1}, cube[] = {2, 1, 3}, row[] = {6};
   const float start[6] = {1, -2, 3, 0.5f, 4, -5}, rate_before = 1, rate_after = 2;
   rondo_program *program = make_program();
-  const rondo_value w = make_value(program, 's', "w", 2, 3);
+  const rondo_value w = test_value(program, 's', "w", 2, 3);
   rondo_value rate, shaped, flat, cell, loss;
   assert_ok(rondo_program_cell(program, "rate", rate_before, &rate));
   assert_ok(rondo_op_reshape(program, w, cube, 3, &shaped));
@@ -238,15 +214,13 @@ TEST(test_fw4_reshaped_states_are_those_of_the_run) {
   assert_true(values[0] == rate_before);
   assert_ok(rondo_compiled_read(compiled, "kept", values, sizeof values));
   for (size_t i = 0; i < 6; i++) assert_true(values[i] == -start[i]); /* w - 2 w */
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
-/* What nobody reads does not run: the second layer, and all gradients but one. */
+/* Values that no one reads are not computed: the second layer, and all gradients but one. */
 TEST(test_fw1_dead_operators_are_dropped) {
   rondo_program *program = make_layer();
   rondo_compiled *lean = compile(t, program);
-  const rondo_value x = make_value(program, 'i', "more", 5, 7);
+  const rondo_value x = test_value(program, 'i', "more", 5, 7);
   rondo_value dead;
   assert_ok(rondo_op_tanh(program, x, &dead));
   assert_ok(rondo_op_softmax(program, dead, &dead));
@@ -263,15 +237,12 @@ TEST(test_fw1_dead_operators_are_dropped) {
   write_layer(other);
   assert_ok(rondo_compiled_run(other));
   assert_layer(other);
-  assert_ok(rondo_compiled_destroy(lean));
-  assert_ok(rondo_compiled_destroy(other));
-  rondo_program_destroy(program);
 }
 
 /* A long chain needs memory for two of its values, not for all. */
 TEST(test_fw1_the_arena_is_shared_by_values_that_do_not_meet) {
   rondo_program *program = make_program();
-  rondo_value x = make_value(program, 'i', "x", 64, 64);
+  rondo_value x = test_value(program, 'i', "x", 64, 64);
   for (int i = 0; i < 40; i++) assert_ok(rondo_op_tanh(program, x, &x));
   assert_ok(rondo_program_output(program, "y", x));
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .fusion = RONDO_FUSION_NEVER};
@@ -288,10 +259,9 @@ TEST(test_fw1_the_arena_is_shared_by_values_that_do_not_meet) {
     for (int i = 0; i < 64 * 64; i++) wanted[i] = tanhf(wanted[i]);
   }
   assert_ok(rondo_compiled_write(compiled, "x", values, sizeof values));
-  for (int k = 0; k < 2; k++) assert_ok(rondo_compiled_run(compiled)); /* the slot is read again, and still whole */
+  for (int k = 0; k < 2; k++) assert_ok(rondo_compiled_run(compiled)); /* the slot is read again, and still complete */
   assert_ok(rondo_compiled_read(compiled, "y", values, sizeof values));
   assert_near(values, wanted, 64 * 64, 1e-5f);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* Nothing allocates while capturing, nor in the runs of what was captured: the graph has no memory nodes, a recorded
@@ -304,10 +274,10 @@ TEST(test_fw2_nothing_allocates_while_capturing) {
   for (int i = 0; i < 2; i++) {
     const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
                                            .record = i == 0 ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
-    assert_ok(rondo_memory_get_statistics(t->device, &memory[i]));
-    assert_ok(rondo_compile(program, t->device, &options, &both[i]));
+    memory[i] = test_memory_statistics(t);
+    both[i] = test_compile_kept(program, t->device, &options);
   }
-  assert_ok(rondo_memory_get_statistics(t->device, &memory[2]));
+  memory[2] = test_memory_statistics(t);
   assert_int_equal(memory[2].live_allocations - memory[1].live_allocations,
                    memory[1].live_allocations - memory[0].live_allocations);
   assert_int_equal(memory[2].graph_reserved, 0);
@@ -330,8 +300,6 @@ TEST(test_fw2_nothing_allocates_while_capturing) {
   assert_ok(rondo_device_get_statistics(t->device, &after));
   assert_int_equal(after.host_allocations, before.host_allocations);
   assert_int_equal(after.maps, before.maps);
-  for (int i = 0; i < 2; i++) assert_ok(rondo_compiled_destroy(both[i]));
-  rondo_program_destroy(program);
 }
 
 /* Much more than the staging memory holds, in one write; and an input that is an output. */
@@ -339,8 +307,8 @@ TEST(test_fw1_large_writes) {
   enum { ROWS = 700, COLUMNS = 1000 };
   static float values[ROWS * COLUMNS], back[ROWS * COLUMNS];
   rondo_program *program = make_program();
-  const rondo_value w = make_value(program, 's', "w", ROWS, COLUMNS);
-  const rondo_value x = make_value(program, 'i', "x", 1, 3);
+  const rondo_value w = test_value(program, 's', "w", ROWS, COLUMNS);
+  const rondo_value x = test_value(program, 'i', "x", 1, 3);
   assert_ok(rondo_program_output(program, "same", x));
   assert_ok(rondo_program_output(program, "all", w));
   rondo_compiled *compiled = compile(t, program);
@@ -356,11 +324,9 @@ TEST(test_fw1_large_writes) {
     assert_ok(rondo_compiled_read(compiled, "same", small_back, sizeof small_back));
     assert_memory_equal(small_back, small, sizeof small);
   }
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
-/* Compiling disturbs no capture: neither another stream's of this thread, nor the other way round. */
+/* Compiling does not affect another stream's capture on the same thread, nor the reverse. */
 TEST(test_fw1_compiling_beside_a_capture) {
   rondo_program *program = make_layer();
   rondo_graph *graph = NULL;
@@ -376,8 +342,6 @@ TEST(test_fw1_compiling_beside_a_capture) {
   assert_int_equal(nodes, 1);
   test_graph_destroy(graph);
   assert_layer(compiled);
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* Errors of use ---------------------------------------------------------------------------------------------------- */
@@ -403,8 +367,6 @@ TEST(test_fw1_wrong_reads_and_writes_are_refused) {
   write_layer(compiled);
   assert_ok(rondo_compiled_run(compiled));
   assert_layer(compiled);
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 TEST(test_fw1_what_cannot_be_compiled_is_refused) {
@@ -413,7 +375,7 @@ TEST(test_fw1_what_cannot_be_compiled_is_refused) {
   assert_fails(rondo_compile(program, t->device, NULL, &compiled), RONDO_INVALID_ARGUMENT);
   assert_message("no output");
   assert_null(compiled);
-  const rondo_value x = make_value(program, 'i', "x", 2, 2);
+  const rondo_value x = test_value(program, 'i', "x", 2, 2);
   assert_fails(rondo_compile(program, t->device, NULL, &compiled), RONDO_INVALID_ARGUMENT);
   assert_invalid(rondo_compile(NULL, t->device, NULL, &compiled), RONDO_REASON_NULL_ARGUMENT);
   assert_invalid(rondo_compile(program, NULL, NULL, &compiled), RONDO_REASON_NULL_ARGUMENT);
@@ -421,8 +383,6 @@ TEST(test_fw1_what_cannot_be_compiled_is_refused) {
   assert_ok(rondo_program_output(program, "x again", x));
   compiled = compile(t, program);
   assert_ok(rondo_compiled_run(compiled));
-  assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 /* More memory than the machine has address space: the error says what was wanted, and nothing is left. */
@@ -436,7 +396,6 @@ TEST(test_fw1_memory_that_cannot_be_had) {
   assert_fails(rondo_compile(program, t->device, NULL, &compiled), RONDO_OUT_OF_MEMORY);
   assert_message("states of program 'small'");
   assert_null(compiled);
-  rondo_program_destroy(program);
 }
 
 /* Wrong indices ---------------------------------------------------------------------------------------------------- */
@@ -445,16 +404,14 @@ static rondo_compiled *compile_lookup(test_fixture *t) {
   rondo_program *program = make_program();
   const size_t count[] = {3};
   rondo_value tokens, labels, rows, loss;
-  const rondo_value table = make_value(program, 's', "table", 5, 2);
+  const rondo_value table = test_value(program, 's', "table", 5, 2);
   assert_ok(rondo_program_input(program, "tokens", RONDO_I32, count, 1, &tokens));
   assert_ok(rondo_program_input(program, "labels", RONDO_I32, count, 1, &labels));
   assert_ok(rondo_op_embedding(program, table, tokens, &rows));
   assert_ok(rondo_program_output(program, "rows", rows));
   assert_ok(rondo_op_cross_entropy(program, rows, labels, &loss));
   assert_ok(rondo_program_output(program, "loss", loss));
-  rondo_compiled *compiled = compile(t, program);
-  rondo_program_destroy(program);
-  return compiled;
+  return test_compile(program, t->device, NULL);
 }
 
 static void run_lookup(rondo_compiled *compiled, const int32_t tokens[3], const int32_t labels[3]) {
@@ -487,7 +444,6 @@ TEST(test_fw1_a_wrong_index_fails_the_run) {
   assert_ok(rondo_compiled_read(compiled, "rows", rows, sizeof rows));
   const float wanted[6] = {1, 2, 9, 10, 5, 6};
   assert_memory_equal(rows, wanted, sizeof wanted);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 TEST(test_fw1_a_wrong_index_nobody_waited_for_comes_out_at_the_end) {

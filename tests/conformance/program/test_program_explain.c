@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A compiled program explains itself (FW-7): rondo_compiled_explain as a text and as JSON, whose fields stay what the
- * header says; what is not recorded and why, and what would raise the gain. Costs are given, so that what is decided
- * and advised depends on no clock.
+ * A compiled program explains itself (FW-7): rondo_compiled_explain as text and as JSON, whose fields are those that
+ * the header documents; what is not recorded and why, and what would increase the gain. Costs are given, so that
+ * decisions and advice depend on no clock.
  */
 #include <jansson.h>
 #include <string.h>
@@ -15,12 +15,10 @@ static const rondo_costs cheap = {RONDO_COSTS_INIT, .stream_kernel = 1e9, .launc
 
 static const rondo_value none = {0};
 
-/* tanh(x w) and softmax(x v), which depend on nothing of each other, and their sum. */
+/* tanh(x w) and softmax(x v), which are independent, and their sum. */
 static rondo_compiled *compile(test_fixture *t, const rondo_compile_options *options) {
-  rondo_program *program = NULL;
+  rondo_program *program = test_named_program("odd \"name\"\n\xff");
   rondo_value x, w, v, a, b;
-  assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "odd \"name\"\n\xff"},
-                                 &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){8, 16}, 2, &x));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, (const size_t[]){16, 16}, 2, &w));
   assert_ok(rondo_program_state(program, "v", RONDO_F32, (const size_t[]){16, 16}, 2, &v));
@@ -30,8 +28,7 @@ static rondo_compiled *compile(test_fixture *t, const rondo_compile_options *opt
   assert_ok(rondo_op_softmax(program, b, &b));
   assert_ok(rondo_op_add(program, a, b, &a));
   assert_ok(rondo_program_output(program, "y", a));
-  rondo_compiled *compiled = test_compile(program, t->device, options);
-  return compiled;
+  return test_compile(program, t->device, options);
 }
 
 static json_t *explain(const rondo_compiled *compiled) {
@@ -216,7 +213,7 @@ TEST(test_fw7_branches_that_take_too_much_memory_are_told) {
   assert_text_has(compiled, "none: they would need an arena of");
 }
 
-/* Two lines of so many operators that what they depend on is not looked at. */
+/* Two chains of so many operators that their dependencies are not searched. */
 TEST(test_fw7_branches_that_are_not_tried_are_told) {
   enum { OPERATORS = 16386 };
   const size_t one = 1;
@@ -228,8 +225,7 @@ TEST(test_fw7_branches_that_are_not_tried_are_told) {
   for (int i = 0; i < 2; i++) assert_ok(rondo_program_output(program, i == 0 ? "a" : "b", lines[i]));
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
   rondo_compiled *compiled = test_compile(program, t->device, &options);
-  rondo_compiled_info info = test_compiled_info(compiled);
-  assert_true(info.branches_ended_early);
+  assert_true(test_compiled_info(compiled).branches_ended_early);
   json_t *json = explain(compiled);
   assert_string_equal(string_of(json, "branches"), "budget");
   json_decref(json);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A run that fails changes no state (PR-11): weights, moments, running means, caches and counters are bit for bit as
- * they were before it, recorded or eager, in programs, divided programs and sessions. Runs before and after a failed
- * one count as ever, also when nothing waited in between.
+ * A run that fails changes no state (PR-11): weights, moments, running means, caches and counters keep their bits,
+ * recorded or eager, in programs, divided programs and sessions. Runs before and after a failed one count as usual,
+ * also when nothing waited in between.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static const rondo_value none;
 
 typedef enum method { SGD, MOMENTUM, ADAM, METHODS } method;
 
-/* What stands between a failure and the states. */
+/* The operators between a failure and the states. */
 typedef struct form {
   method by;
   bool is_scheduled, is_controlled, is_eager;
@@ -206,7 +206,7 @@ static runner compile_form(test_fixture *t, const form *f) {
 
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
-/* Two good runs, a wrong one, two more; a twin has the good ones alone. */
+/* Two good runs, a wrong one, two more; a twin has only the good ones. */
 static void try_failures(const runner *r, const runner *twin) {
   static const int32_t wrong[][2] = {{1, CLASSES}, {IDS, 1}, {-1, -1}};
   static snapshot before, after;
@@ -238,7 +238,7 @@ TEST(test_pr11_a_failed_run_leaves_every_state) {
   }
 }
 
-/* Nobody waits in between: the good runs count, the wrong ones do not, and one of these is told. */
+/* No wait in between: the good runs count, the wrong ones do not, and one of these is reported. */
 TEST(test_pr11_runs_around_a_failed_one_count) {
   static snapshot mine, wanted;
   for (unsigned i = 0; i < 4; i++) {
@@ -325,8 +325,8 @@ static void add_decode(rondo_program *program, rondo_value row, rondo_value leng
   assert_ok(rondo_op_attention_decode(program, row, row, row, k_cache, v_cache, length, NULL, out));
 }
 
-/* A length that one pair of caches has room for and the other has not: neither is written. Where nothing reads what
- * decoding gives, its check still counts. */
+/* A length that fits in one pair of caches but not in the other: neither is written. Where nothing reads the result of
+ * decoding, its check still counts. */
 TEST(test_pr11_caches_are_written_together_or_not) {
   for (int i = 0; i < 4; i++) {
     static snapshot before;
@@ -365,7 +365,7 @@ TEST(test_pr11_caches_are_written_together_or_not) {
 
 /* Divided programs ------------------------------------------------------------------------------------------------- */
 
-/* Look-ups on one device, the rest on the other, in both ways: there are checks and updates on both. */
+/* Lookups on one device, the rest on the other, and the reverse: both have checks and updates. */
 static runner divide_form(const form *f, rondo_device *const *devices, uint32_t front) {
   const rondo_divide_options options = {RONDO_DIVIDE_OPTIONS_INIT};
   runner r = {.is_eager = f->is_eager};
@@ -449,7 +449,7 @@ TEST(test_pr11_a_failed_request_of_a_session_leaves_every_state) {
     assert_error(ask(sessions[0], (rondo_run_mode)mode, IDS, y[0]), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
     for (int i = 0; i < 2; i++) assert_ok(ask(sessions[i], (rondo_run_mode)mode, 4, y[i]));
     assert_memory_equal(y[0], y[1], sizeof y[0]);
-    assert_memory_not_equal(y[0], before, sizeof before); /* what it shows moves */
+    assert_memory_not_equal(y[0], before, sizeof before); /* its content moves */
   }
   for (int i = 0; i < 2; i++) assert_ok(rondo_session_destroy(sessions[i]));
 }

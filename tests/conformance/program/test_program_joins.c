@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Updates that are joined into few kernels, and updates with a kernel each: the same bits, fewer kernels, and hardly
- * more memory (FW-4); whatever is done to gradients before, recorded and not, with branches and without.
+ * more memory (FW-4), whatever is done to gradients before, recorded and not, with branches and without.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +115,7 @@ static unsigned char *run_form(test_fixture *t, rondo_program *program, const ro
   return states;
 }
 
-/* Every form of the program against updates alone. Returns how many kernels joining saves. */
+/* Compares every form of the program with separate updates. Returns how many kernels joining saves. */
 static uint32_t compare_forms(test_fixture *t, rondo_program *program) {
   const rondo_compile_options forms[] = {
       {RONDO_COMPILE_OPTIONS_INIT},
@@ -141,7 +141,7 @@ static uint32_t compare_forms(test_fixture *t, rondo_program *program) {
 
 /* Tests ------------------------------------------------------------------------------------------------------------ */
 
-/* Many rows: what is live while gradients are made is more than the gradients. Two kernels update 42 parameters. */
+/* Many rows: more than the gradients is alive while they are computed. Two kernels update 42 parameters. */
 TEST(test_fw4_joined_updates_leave_the_same_bits) {
   const rondo_gradient_options forms[] = {
       {RONDO_GRADIENT_OPTIONS_INIT},
@@ -161,7 +161,7 @@ TEST(test_fw4_joined_updates_leave_the_same_bits) {
   }
 }
 
-/* Gradients that come in F32, BF16 and F16 are read as they are, by one kernel. */
+/* One kernel reads gradients in F32, BF16 and F16 without a conversion. */
 TEST(test_fw4_gradients_of_mixed_types_are_joined) {
   const rondo_gradient_options forms[METHODS] = {
       [SGD] = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2},
@@ -180,13 +180,12 @@ TEST(test_fw4_large_gradients_do_not_wait) {
   rondo_program *program = new_program(ADAM, 1, 70, false, NULL);
   const uint32_t saved = compare_forms(t, program);
   assert_in_range(saved, LAYERS / 2, LAYERS + 1);
-  rondo_program_destroy(program);
 }
 
 /* Sums ------------------------------------------------------------------------------------------------------------- */
 
 /* Over the first dimensions of few rows, of any rank: one kernel for all of a type, with results of one size. Others
- * have kernels of their own: over so many rows that they are made in parts, over the last dimension, over one in the
+ * have separate kernels: over so many rows that they are computed in parts, over the last dimension, over one in the
  * middle. */
 static const struct {
   size_t shape[3], dims[2];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Optimizers against plain C: weight decay, clipping, gradients accumulated over runs, a scaled loss with an overflow
- * (FW-4, FW-5, RC-6); recorded and eager the same bits.
+ * (FW-4, FW-5, RC-6); recorded and eager runs give the same bits.
  *
- * The loss is x·w (a row times a column), so the gradient of w is x, whatever w is: the test chooses the gradients.
+ * The loss is x·w (a row times a column). So the gradient of w is x for every w, and the test chooses the gradients.
  */
 #include <math.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static const rondo_value none;
 
 typedef enum method { SGD, MOMENTUM, ADAM } method;
 
-/* What is asked of an optimizer. */
+/* The options of an optimizer. */
 typedef struct setting {
   method by;
   float decay, beta1, beta2, epsilon; /* of these 0: as the library has it */
@@ -57,8 +57,7 @@ static rondo_compiled *compile_setting(test_fixture *t, const setting *s, bool e
   add_optimizer(program, loss, s);
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
                                          .record = eager ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
-  rondo_compiled *compiled = test_compile(program, t->device, &options);
-  return compiled;
+  return test_compile(program, t->device, &options);
 }
 
 /* The gradient of run i. */
@@ -172,7 +171,7 @@ TEST(test_fw4_adams_numbers_are_the_callers) {
   }
 }
 
-/* Gradients of F16 and BF16 are those of F32 here, and so is what comes of them, bit for bit. */
+/* Gradients of F16 and BF16 have the values of F32 here, and so do the results, bit for bit. */
 TEST(test_fw4_gradients_of_every_type_are_taken) {
   const rondo_gradient_options forms[] = {
       {RONDO_GRADIENT_OPTIONS_INIT},
@@ -221,7 +220,7 @@ TEST(test_overflow_leaves_the_update_out) {
   assert_int_equal(steps, 4);
 }
 
-/* The scale has an inverse whatever comes, so that the next gradients are finite again. */
+/* The scale always has an inverse, so that the next gradients are finite again. */
 TEST(test_the_scale_does_not_vanish) {
   const setting s = {.by = SGD,
                      .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = 0x1p-120f}};
@@ -326,8 +325,7 @@ static rondo_compiled *compile_fixed_norm(test_fixture *t, const setting *s) {
   assert_ok(rondo_op_sum(program, y, NULL, 0, false, &loss));
   assert_ok(rondo_program_output(program, "loss", loss));
   add_optimizer(program, loss, s);
-  rondo_compiled *compiled = test_compile(program, t->device, NULL);
-  return compiled;
+  return test_compile(program, t->device, NULL);
 }
 
 TEST(test_fw4_states_without_a_gradient_are_left) {
@@ -354,7 +352,7 @@ TEST(test_fw4_states_without_a_gradient_are_left) {
   }
 }
 
-/* An operator that makes its own of a state, and hands no gradient on, leaves nothing to train. */
+/* An operator that derives a value from a state, and passes no gradient on, leaves nothing to train. */
 TEST(test_a_loss_without_a_trained_state_is_refused) {
   const size_t one[] = {CHANNELS};
   rondo_program *program = test_new_program();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Compiled programs that share (FW-9, and what sessions stand on): states by their names, one arena, one stream; what
- * one overwrites of another is refused and not handed out (RC-5); every order of destroying; everything that differs is
- * refused, and states are then as before.
+ * Compiled programs that share (FW-9; sessions use this): states by their names, one arena, one stream. Values that one
+ * program overwrites for another are refused and not returned (RC-5). Programs are destroyed in every order. Every
+ * difference is refused, and then states are unchanged.
  */
 #include <math.h>
 #include <string.h>
@@ -13,21 +13,11 @@ enum { FEATURES = 3, CLASSES = 4, MOST_ROWS = 8 };
 
 static const rondo_value none = {0};
 
-static rondo_value make_value(rondo_program *program, char kind, const char *name, size_t m, size_t n) {
-  const size_t shape[] = {m, n};
-  rondo_value value;
-  assert_ok(kind == 's' ? rondo_program_state(program, name, RONDO_F32, shape, 2, &value)
-                        : rondo_program_input(program, name, RONDO_F32, shape, 2, &value));
-  return value;
-}
-
 /* y = tanh(x w) of so many rows. */
 static rondo_program *make_layer(size_t rows, rondo_value *out_y) {
-  rondo_program *program = NULL;
-  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = rows == MOST_ROWS ? "large" : "small"};
-  assert_ok(rondo_program_create(&options, &program));
-  const rondo_value x = make_value(program, 'i', "x", rows, FEATURES);
-  const rondo_value w = make_value(program, 's', "w", FEATURES, CLASSES);
+  rondo_program *program = test_named_program(rows == MOST_ROWS ? "large" : "small");
+  const rondo_value x = test_value(program, 'i', "x", rows, FEATURES);
+  const rondo_value w = test_value(program, 's', "w", FEATURES, CLASSES);
   assert_ok(rondo_op_matmul(program, x, w, none, out_y));
   assert_ok(rondo_op_tanh(program, *out_y, out_y));
   assert_ok(rondo_program_output(program, "y", *out_y));
@@ -65,12 +55,8 @@ static rondo_compiled *compile_training(test_fixture *t, size_t rows, rondo_comp
   return compile(t, program, share);
 }
 
-static rondo_compiled_value find(const rondo_compiled *compiled, char kind, const char *name) {
-  for (size_t i = 0;; i++) {
-    rondo_compiled_value value = {.struct_size = sizeof value};
-    assert_ok(rondo_compiled_get_value(compiled, i, &value));
-    if (value.kind == kind && strcmp(value.name, name) == 0) return value;
-  }
+static const void *state_of(const rondo_compiled *compiled, const char *name) {
+  return test_compiled_value(compiled, 's', name).address;
 }
 
 static const float weights[FEATURES * CLASSES] = {0.1f, 0.2f, 0.3f, 0.4f, 1, 2, 3, 4, -1, -2, -3, -4};
@@ -115,7 +101,7 @@ TEST(test_fw9_sharers_have_states_arena_and_stream_in_common) {
   write_weights(large);
   rondo_compiled *small = compile_layer(t, 2, large);
   assert_ptr_equal(rondo_compiled_stream(small), rondo_compiled_stream(large));
-  assert_ptr_equal(find(small, 's', "w").address, find(large, 's', "w").address);
+  assert_ptr_equal(state_of(small, "w"), state_of(large, "w"));
   const rondo_compiled_info mine = test_compiled_info(small), theirs = test_compiled_info(large);
   assert_int_equal(theirs.shared_bytes, 0);
   assert_int_equal(mine.shared_bytes, 256 + mine.arena_bytes);
@@ -143,7 +129,7 @@ TEST(test_fw9_sharers_hold_memory_once) {
   for (size_t i = 0; i < 4; i++) assert_ok(rondo_compiled_destroy(all[i]));
 }
 
-/* States alone: two programs that may run at once, whichever of them goes first. */
+/* States alone: two programs that may run in parallel, whichever is destroyed first. */
 TEST(test_sharing_states_only_has_a_stream_and_an_arena_of_its_own) {
   rondo_compiled *first = compile_layer(t, 3, NULL), *second = NULL;
   rondo_value y;
@@ -153,8 +139,8 @@ TEST(test_sharing_states_only_has_a_stream_and_an_arena_of_its_own) {
   assert_ok(rondo_compile(program, t->device, &options, &second));
   rondo_program_destroy(program);
   rondo_compiled *third = compile_layer(t, 2, second); /* all of the second's */
-  assert_ptr_equal(find(first, 's', "w").address, find(second, 's', "w").address);
-  assert_ptr_equal(find(first, 's', "w").address, find(third, 's', "w").address);
+  assert_ptr_equal(state_of(first, "w"), state_of(second, "w"));
+  assert_ptr_equal(state_of(first, "w"), state_of(third, "w"));
   assert_ptr_not_equal(rondo_compiled_stream(first), rondo_compiled_stream(second));
   assert_ptr_equal(rondo_compiled_stream(second), rondo_compiled_stream(third));
   write_rows(first, 3, 1);
@@ -210,7 +196,7 @@ TEST(test_sharing_keeps_states_through_the_warm_up_and_trains_them_together) {
   }
 }
 
-/* What only the second has is added, and a third one finds it. */
+/* States that only the second has are added, and a third program finds them. */
 TEST(test_sharing_adds_states_and_cells_that_are_new) {
   rondo_compiled *layer = compile_layer(t, MOST_ROWS, NULL);
   write_weights(layer);
@@ -222,7 +208,7 @@ TEST(test_sharing_adds_states_and_cells_that_are_new) {
   rondo_compiled *second = compile_training(t, 2, first);
   assert_ok(rondo_compiled_read(second, "rate", &rate, sizeof rate));
   assert_float_equal(rate, 0.5f, 0);
-  assert_ptr_equal(find(first, 's', "w.m").address, find(second, 's', "w.m").address);
+  assert_ptr_equal(state_of(first, "w.m"), state_of(second, "w.m"));
   assert_ok(rondo_compiled_destroy(first));
   assert_true(isfinite(train(second, 2)));
   assert_ok(rondo_compiled_destroy(second));
@@ -296,9 +282,8 @@ TEST(test_sharing_refuses_states_that_differ) {
     rondo_reason reason;
   } wrong[] = {{RONDO_F32, 5, RONDO_REASON_SHAPE}, {RONDO_I32, FEATURES, RONDO_REASON_TYPE}};
   for (size_t i = 0; i < 2; i++) {
-    rondo_program *program = NULL;
+    rondo_program *program = test_new_program();
     rondo_value w;
-    assert_ok(rondo_program_create(NULL, &program));
     assert_ok(rondo_program_state(program, "w", wrong[i].type, (const size_t[]){wrong[i].rows, CLASSES}, 2, &w));
     assert_ok(rondo_program_output(program, "all of w", w));
     assert_invalid(try_compile(t, program, layer, &other), wrong[i].reason);
@@ -318,17 +303,15 @@ TEST(test_sharing_refuses_states_that_differ) {
 }
 
 TEST(test_sharing_refuses_another_device) {
-  rondo_device *device = NULL;
   rondo_value y;
   rondo_compiled *layer = compile_layer(t, 2, NULL), *other = NULL;
-  assert_ok(rondo_device_open("cpu", NULL, &device));
+  rondo_device *device = test_device("cpu", NULL);
   rondo_program *program = make_layer(2, &y);
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = layer};
   assert_invalid(rondo_compile(program, device, &options, &other), RONDO_REASON_OTHER_DEVICE);
   assert_message("programs that share must be compiled for one rondo_device");
   rondo_program_destroy(program);
   assert_ok(rondo_compiled_destroy(layer));
-  assert_ok(rondo_device_close(device));
 }
 
 TEST(test_rc5_sharing_is_refused_while_the_stream_captures) {

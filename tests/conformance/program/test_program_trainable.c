@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What is trained (PR-1): frozen states, the list in an optimizer's options, and stop_gradient leave states bit for bit
- * as they are; rondo_compiled_explain lists what each optimizer updates; what cannot be trained is refused.
+ * Which states are trained (PR-1): frozen states, the list in an optimizer's options, and stop_gradient keep states bit
+ * for bit; rondo_compiled_explain lists what each optimizer updates; training a state that cannot be trained is an
+ * error.
  */
 #include <string.h>
 
@@ -11,7 +12,7 @@ enum { COUNT = 4 };
 
 static const rondo_value none;
 
-/* loss = sum((a b + c)^2), with a constant table b among the states: what RoPE's tables are. */
+/* loss = sum((a b + c)^2), with a constant table b among the states, like the tables of RoPE. */
 typedef struct network {
   rondo_program *program;
   rondo_value a, b, c, loss, rate;
@@ -95,8 +96,7 @@ TEST(test_pr1_a_frozen_state_is_not_trained) {
     assert_explained(compiled, by_adam ? "adam: 2 states, 'a', 'c'\n" : "sgd: 2 states, 'a', 'c'\n",
                      by_adam ? "\"updates\":[{\"optimizer\":\"adam\",\"states\":[\"a\",\"c\"]}]"
                              : "\"updates\":[{\"optimizer\":\"sgd\",\"states\":[\"a\",\"c\"]}]");
-    rondo_compiled_info info = test_compiled_info(compiled);
-    assert_int_equal(info.parameters, 2 * COUNT);
+    assert_int_equal(test_compiled_info(compiled).parameters, 2 * COUNT);
     assert_ok(rondo_compiled_destroy(compiled));
   }
 }

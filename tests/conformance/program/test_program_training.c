@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A whole training step as one graph (FW-4): a small language model trained with Adam or SGD. The same bits recorded
- * and not (FW-9), and for any number of workers; the right numbers, against the model written out in double precision
- * and against the CPU; and the learning rate changed without touching the graph (FW-5).
+ * and not (FW-9), and for any number of workers; the right numbers, compared with the model in double precision and
+ * with the CPU; and the learning rate changed without touching the graph (FW-5).
  */
 #include <math.h>
 #include <string.h>
@@ -247,7 +247,7 @@ TEST(test_fw4_the_number_of_workers_does_not_matter_to_many_blocks) {
   }
 }
 
-/* The whole step is one graph of one launch; both ways of running use one arena. */
+/* The whole step is one graph with one launch; both modes use one arena. */
 TEST(test_fw4_fw9_one_graph_one_arena) {
   const uint32_t before = test_memory_statistics(t).live_allocations;
   model m = make_model(t->device, ADAM, false);
@@ -303,7 +303,7 @@ TEST(test_gm5_recorded_kernels_say_what_they_access) {
   assert_ok(rondo_compiled_destroy(m.compiled));
 }
 
-/* Runs need not be waited for: what is written between them is what each run sees. */
+/* Runs need no waits: each run sees the values written before it. */
 TEST(test_fw1_runs_may_be_queued_ahead) {
   train(t->device, ADAM, EAGER, &expected);
   model m = make_model(t->device, ADAM, false);
@@ -321,8 +321,7 @@ TEST(test_fw1_runs_may_be_queued_ahead) {
 /* Devices round differently, so the bits differ, but not by much: here after ten steps, each on what the last one left.
  */
 TEST(test_fw4_devices_agree_over_ten_steps) {
-  rondo_device *cpu = NULL;
-  assert_ok(rondo_device_open("cpu", NULL, &cpu));
+  rondo_device *cpu = test_device("cpu", NULL);
   for (optimizer kind = ADAM; kind <= MOMENTUM; kind++) {
     model here = make_model(t->device, kind, false), there = make_model(cpu, kind, false);
     for (int step = 0; step < 10; step++) {
@@ -339,7 +338,6 @@ TEST(test_fw4_devices_agree_over_ten_steps) {
     assert_ok(rondo_compiled_destroy(here.compiled));
     assert_ok(rondo_compiled_destroy(there.compiled));
   }
-  assert_ok(rondo_device_close(cpu));
 }
 
 /* Right numbers ---------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Programs that take a value apart step by step, by slices, splits, gathers or lookups: the gradient of the value is
- * one tensor, into which each step adds its part, so that memory and work grow with the number of steps and not with
- * its square. Checked against one split of the whole, and against finite differences.
+ * Programs that read a value step by step, by slices, splits, gathers or lookups: the gradient of the value is one
+ * tensor, to which each step adds its part, so that memory and work grow linearly with the number of steps. Checked
+ * against one split of the whole, and against finite differences.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -141,7 +141,7 @@ static rondo_program *make_unrolled(way by, size_t steps) {
   return program;
 }
 
-/* What a program of so many steps takes. */
+/* The costs of a program of this many steps. */
 static rondo_compiled_info info_of(test_fixture *t, way by, size_t steps) {
   rondo_program *program = make_unrolled(by, steps);
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
@@ -209,7 +209,7 @@ TEST(test_gradients_are_those_of_one_split) {
   }
 }
 
-/* loss = sum of w v, of v's that overlap, skip, repeat rows and are read whole. */
+/* loss = sum of w v, for parts v that overlap, skip, repeat rows and are read whole. */
 static rondo_value add_mixture(rondo_program *program, rondo_value x) {
   const size_t starts[][2] = {{0, 0}, {1, 2}, {0, 1}, {1, 2}}, lengths[][2] = {{4, 8}, {3, 3}, {6, 4}, {3, 3}};
   const size_t steps[][2] = {{1, 1}, {2, 2}, {1, 2}, {2, 2}}, three = 3, some[] = {2, WIDTH};
@@ -253,8 +253,7 @@ static rondo_compiled *compile_mixture(test_fixture *t, rondo_type type) {
   assert_ok(rondo_program_gradients(program, loss, &x, 1, &gradient));
   assert_ok(rondo_program_output(program, "loss", loss));
   assert_ok(rondo_program_output(program, "dx", gradient));
-  rondo_compiled *compiled = test_compile(program, t->device, NULL);
-  return compiled;
+  return test_compile(program, t->device, NULL);
 }
 
 TEST(test_gradients_are_those_of_finite_differences) {
@@ -290,8 +289,8 @@ TEST(test_gradients_of_every_type_of_float) {
 
 /* Sums that begin alike -------------------------------------------------------------------------------------------- */
 
-/* Two losses that have their last rows in common: the sums of their gradients begin alike and go on differently, and
- * what is read of one on its way is not what the other makes of it. */
+/* Two losses that share their last rows: the sums of their gradients begin alike and continue differently, and a
+ * partial sum that one reads is not the other's. */
 TEST(test_sums_that_begin_alike_stay_apart) {
   const size_t shape[] = {2, WIDTH};
   rondo_program *program = test_new_program();
@@ -325,7 +324,7 @@ TEST(test_sums_that_begin_alike_stay_apart) {
   }
 }
 
-/* What is asked for stays apart from what computes the same: the gradient of either is its own. */
+/* Requested gradients stay separate even if they are computed alike: each has its own. */
 TEST(test_gradients_of_values_that_are_computed_alike) {
   const size_t shape[] = {WIDTH, 2};
   const char *const names[] = {"dx", "da", "db"};
@@ -333,7 +332,7 @@ TEST(test_gradients_of_values_that_are_computed_alike) {
   rondo_value asked[3], d[3], terms[3], sums[3], loss;
   float row[2 * WIDTH];
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){2, WIDTH}, 2, &asked[0]));
-  for (int i = 0; i < 3; i++) { /* asked[1], asked[2], and a third of which nothing is asked */
+  for (int i = 0; i < 3; i++) { /* asked[1], asked[2], and a third from which nothing is requested */
     assert_ok(rondo_op_reshape(program, asked[0], shape, 2, i < 2 ? &asked[i + 1] : &terms[2]));
     assert_ok(rondo_op_scale(program, i < 2 ? asked[i + 1] : terms[2], (float)(i + 1), &terms[i]));
     assert_ok(rondo_op_sum(program, terms[i], NULL, 0, false, &sums[i]));
@@ -353,7 +352,7 @@ TEST(test_gradients_of_values_that_are_computed_alike) {
 
 /* Divided ---------------------------------------------------------------------------------------------------------- */
 
-/* Steps on two devices by turns: the sum goes from one to the other. */
+/* Steps on two devices in alternation: the sum moves from one to the other. */
 TEST(test_sums_cross_between_devices) {
   enum { STEPS = 5 };
   const size_t shape[] = {STEPS, WIDTH};

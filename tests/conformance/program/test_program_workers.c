@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Bits do not depend on the number of workers, whichever library makes the arithmetic: convolutions and products of
- * shapes that are cut in every way, with the gradients of both factors and of the bias, recorded and not. Which
- * library there is, is the process's: tests/CMakeLists.txt runs this with oneDNN for all shapes, with CBLAS alone and
- * in plain C (FW-4, FW-9).
+ * Bits do not depend on the number of workers, whichever library computes: convolutions and products of shapes that are
+ * divided in every direction, with the gradients of both factors and of the bias, recorded and not. The process
+ * determines the library: tests/CMakeLists.txt runs this with oneDNN for all shapes, with CBLAS alone and in plain C
+ * (FW-4, FW-9).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { MOST_WORKERS = 3, VALUES = 4 };
 
-/* A product when `x` has rank 2, else a convolution. */
+/* A product when `x` has rank 2, otherwise a convolution. */
 typedef struct work {
   const char *what;
   size_t rank, x[4], w[4], bias;
@@ -66,7 +66,7 @@ static void fill(rondo_compiled *compiled, const char *name, size_t bytes, uint6
   free(values);
 }
 
-/* Of y and of what the step made of the states. The caller frees them. */
+/* The bytes of y and of the states after the step. The caller frees them. */
 typedef struct bits {
   void *values[VALUES];
   size_t bytes[VALUES];
@@ -103,7 +103,7 @@ static void step(const work *of, uint32_t workers, rondo_record_policy record, b
   rondo_program *program = test_new_program();
   assert_ok(rondo_device_open(test_device_name(), &device_options, &device));
   const rondo_value loss = build(program, of);
-  assert_ok(rondo_program_cell(program, "rate", 50.0f, &sgd.learning_rate)); /* all bits of the gradients take part */
+  assert_ok(rondo_program_cell(program, "rate", 50.0f, &sgd.learning_rate)); /* each gradient bit counts */
   assert_ok(rondo_program_sgd(program, loss, &sgd));
   rondo_compiled *compiled = test_compile(program, device, &options);
   fill_states(compiled);

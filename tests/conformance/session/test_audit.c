@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The copy audit of captured graphs: what is refused (SE-4), what is taken out and told, and the order that is left
- * (SE-5). The graphs are captured, or built where their form matters.
+ * The copy audit of captured graphs: what it refuses (SE-4), what it removes and reports, and the order that remains
+ * (SE-5). The graphs are captured, or built where their shape matters.
  */
 #include <string.h>
 
@@ -14,11 +14,16 @@ typedef struct audited {
   uint32_t input[WORDS], constant[WORDS], output[WORDS];
   rondo_host_range input_range, constant_range, output_range;
   rondo_audit_options options;
+  /* The results of audit. */
+  rondo_input_copy copies[4];
+  size_t count;
+  rondo_audit_info info;
 } audited;
 
-static void open_audited(audited *a, test_fixture *t) {
-  memset(a, 0, sizeof *a);
-  a->t = t;
+static audited *open_audited(test_fixture *t) {
+  static audited opened;
+  audited *a = &opened;
+  *a = (audited){.t = t};
   a->x = test_words(t, WORDS);
   a->y = test_words(t, WORDS);
   a->sum = test_words(t, WORDS);
@@ -29,6 +34,13 @@ static void open_audited(audited *a, test_fixture *t) {
   a->options = (rondo_audit_options){
       RONDO_AUDIT_OPTIONS_INIT, .inputs = &a->input_range,   .input_count = 1, .constants = &a->constant_range,
       .constant_count = 1,      .outputs = &a->output_range, .output_count = 1};
+  return a;
+}
+
+static rondo_status audit(audited *a, rondo_graph *graph) {
+  a->count = sizeof a->copies / sizeof a->copies[0];
+  a->info = (rondo_audit_info){.struct_size = sizeof a->info};
+  return rondo_graph_audit_copies(graph, &a->options, a->copies, &a->count, &a->info);
 }
 
 static void combine(audited *a) {
@@ -48,110 +60,90 @@ static rondo_graph *capture_line(audited *a) {
 }
 
 TEST(test_se5_input_copies_are_taken_out_and_told) {
-  audited a;
-  open_audited(&a, t);
-  rondo_graph *graph = capture_line(&a);
-  rondo_input_copy copies[4];
-  size_t count = 4;
-  rondo_audit_info info = {.struct_size = sizeof info};
+  audited *a = open_audited(t);
+  rondo_graph *graph = capture_line(a);
   assert_int_equal(test_node_count(graph), 4);
-  assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, &info));
-  assert_int_equal(count, 1);
-  assert_int_equal(copies[0].input, 0);
-  assert_int_equal(copies[0].offset, 0);
-  assert_ptr_equal(copies[0].copy.dst, a.x);
-  assert_ptr_equal(copies[0].copy.src, a.input);
-  assert_int_equal(copies[0].copy.width, BYTES);
-  assert_int_equal(info.inputs, 1);
-  assert_int_equal(info.constants, 1);
-  assert_int_equal(info.outputs, 1);
-  assert_int_equal(info.edges, 1);
-  assert_int_equal(info.input_bytes, BYTES);
+  assert_ok(audit(a, graph));
+  assert_int_equal(a->count, 1);
+  assert_int_equal(a->copies[0].input, 0);
+  assert_int_equal(a->copies[0].offset, 0);
+  assert_ptr_equal(a->copies[0].copy.dst, a->x);
+  assert_ptr_equal(a->copies[0].copy.src, a->input);
+  assert_int_equal(a->copies[0].copy.width, BYTES);
+  assert_int_equal(a->info.inputs, 1);
+  assert_int_equal(a->info.constants, 1);
+  assert_int_equal(a->info.outputs, 1);
+  assert_int_equal(a->info.edges, 1);
+  assert_int_equal(a->info.input_bytes, BYTES);
   assert_int_equal(test_node_count(graph), 3);
   assert_int_equal(test_edge_count(graph), 2);
 
-  /* The next input stands elsewhere. */
+  /* The next input is at another address. */
   uint32_t other[WORDS], wanted[WORDS];
-  for (uint32_t i = 0; i < WORDS; i++) other[i] = 7 + i, wanted[i] = other[i] * 31 + a.constant[i];
-  assert_ok(rondo_copy_async(a.t->stream, copies[0].copy.dst, other, BYTES));
-  test_run_once(a.t, graph);
-  assert_memory_equal(a.output, wanted, BYTES);
+  for (uint32_t i = 0; i < WORDS; i++) other[i] = 7 + i, wanted[i] = other[i] * 31 + a->constant[i];
+  assert_ok(rondo_copy_async(a->t->stream, a->copies[0].copy.dst, other, BYTES));
+  test_run_once(a->t, graph);
+  assert_memory_equal(a->output, wanted, BYTES);
 }
 
 TEST(test_se5_pieces_of_an_input_have_their_offset) {
-  audited a;
-  open_audited(&a, t);
-  assert_ok(rondo_capture_begin(a.t->stream, RONDO_CAPTURE_THREAD_LOCAL));
-  assert_ok(rondo_copy_async(a.t->stream, a.x, a.input, BYTES / 2));
-  assert_ok(rondo_copy_async(a.t->stream, a.x + WORDS / 2, a.input + WORDS / 2, BYTES / 2));
-  rondo_graph *graph = test_capture_end(a.t->stream);
-  rondo_input_copy copies[2];
-  size_t count = 2;
-  assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL));
-  assert_int_equal(count, 2);
-  assert_int_equal(copies[0].offset, 0);
-  assert_int_equal(copies[1].offset, BYTES / 2);
-  assert_ptr_equal(copies[1].copy.dst, a.x + WORDS / 2);
+  audited *a = open_audited(t);
+  assert_ok(rondo_capture_begin(a->t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_copy_async(a->t->stream, a->x, a->input, BYTES / 2));
+  assert_ok(rondo_copy_async(a->t->stream, a->x + WORDS / 2, a->input + WORDS / 2, BYTES / 2));
+  rondo_graph *graph = test_capture_end(a->t->stream);
+  assert_ok(audit(a, graph));
+  assert_int_equal(a->count, 2);
+  assert_int_equal(a->copies[0].offset, 0);
+  assert_int_equal(a->copies[1].offset, BYTES / 2);
+  assert_ptr_equal(a->copies[1].copy.dst, a->x + WORDS / 2);
   assert_int_equal(test_node_count(graph), 0);
 }
 
 TEST(test_se4_unknown_host_memory_is_refused_by_node) {
-  audited a;
-  open_audited(&a, t);
-  rondo_graph *graph = capture_line(&a);
-  rondo_input_copy copies[4];
-  size_t count = 4;
-  a.options.constant_count = 0;
-  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_CAPTURE_REFUSED,
-               RONDO_REASON_WRONG_MEMORY);
+  audited *a = open_audited(t);
+  rondo_graph *graph = capture_line(a);
+  a->options.constant_count = 0;
+  assert_error(audit(a, graph), RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY);
   assert_int_equal(rondo_last_error()->node, 0);
-  a.options.constant_count = 1;
-  a.options.output_count = 0;
-  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_CAPTURE_REFUSED,
-               RONDO_REASON_WRONG_MEMORY);
+  a->options.constant_count = 1;
+  a->options.output_count = 0;
+  assert_error(audit(a, graph), RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY);
   assert_int_equal(rondo_last_error()->node, 3);
-  a.options.output_count = 1;
-  a.input_range.bytes = BYTES - 1; /* not as a whole */
-  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_CAPTURE_REFUSED,
-               RONDO_REASON_WRONG_MEMORY);
+  a->options.output_count = 1;
+  a->input_range.bytes = BYTES - 1; /* only in part */
+  assert_error(audit(a, graph), RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY);
   assert_int_equal(rondo_last_error()->node, 1);
   assert_int_equal(test_node_count(graph), 4);
   assert_int_equal(test_edge_count(graph), 3);
 }
 
-/* Pinned memory is the host's too, whoever made it. */
+/* Pinned memory is host memory, whoever allocated it. */
 TEST(test_se4_pinned_memory_needs_a_name_as_well) {
-  audited a;
-  open_audited(&a, t);
+  audited *a = open_audited(t);
   void *pinned = NULL;
-  assert_ok(rondo_host_malloc(a.t->device, BYTES, &pinned));
-  assert_ok(rondo_capture_begin(a.t->stream, RONDO_CAPTURE_THREAD_LOCAL));
-  assert_ok(rondo_copy_async(a.t->stream, a.x, pinned, BYTES));
-  rondo_graph *graph = test_capture_end(a.t->stream);
-  rondo_input_copy copies[2];
-  size_t count = 2;
-  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_CAPTURE_REFUSED,
-               RONDO_REASON_WRONG_MEMORY);
-  a.constant_range.address = pinned;
-  rondo_audit_info info = {.struct_size = sizeof info};
-  count = 2;
-  assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, &info));
-  assert_int_equal(count, 0);
-  assert_int_equal(info.constants, 1);
+  assert_ok(rondo_host_malloc(a->t->device, BYTES, &pinned));
+  assert_ok(rondo_capture_begin(a->t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_copy_async(a->t->stream, a->x, pinned, BYTES));
+  rondo_graph *graph = test_capture_end(a->t->stream);
+  assert_error(audit(a, graph), RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY);
+  a->constant_range.address = pinned;
+  assert_ok(audit(a, graph));
+  assert_int_equal(a->count, 0);
+  assert_int_equal(a->info.constants, 1);
   assert_int_equal(test_node_count(graph), 1);
   test_graph_destroy(graph);
-  assert_ok(rondo_host_free(a.t->device, pinned));
+  assert_ok(rondo_host_free(a->t->device, pinned));
 }
 
 TEST(test_se4_fills_of_the_host_are_outputs) {
-  audited a;
-  open_audited(&a, t);
-  const rondo_fill fill = {.dst = a.input, .value = 1, .element_bytes = 4, .width = WORDS};
-  rondo_graph *graph = test_graph(a.t);
+  audited *a = open_audited(t);
+  const rondo_fill fill = {.dst = a->input, .value = 1, .element_bytes = 4, .width = WORDS};
+  rondo_graph *graph = test_graph(a->t);
   rondo_node node;
   size_t count = 0;
   assert_ok(rondo_graph_add_fill(graph, NULL, 0, &fill, &node));
-  assert_error(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL), RONDO_CAPTURE_REFUSED,
+  assert_error(rondo_graph_audit_copies(graph, &a->options, NULL, &count, NULL), RONDO_CAPTURE_REFUSED,
                RONDO_REASON_WRONG_MEMORY);
 }
 
@@ -163,22 +155,18 @@ static rondo_node add_input_copy(audited *a, rondo_graph *graph, const rondo_nod
   return node;
 }
 
-/* before -> x -> y -> after1, after2: the order goes on without the copies. */
+/* before -> x -> y -> after1, after2: the order is kept without the copies. */
 TEST(test_se5_order_by_way_of_copies_stays) {
-  audited a;
-  open_audited(&a, t);
-  rondo_graph *graph = test_graph(a.t);
-  const rondo_node before = test_add_affine(a.t, graph, NULL, 0, a.sum, 1, 1);
-  const rondo_node x = add_input_copy(&a, graph, &before, 1, a.x);
-  const rondo_node y = add_input_copy(&a, graph, &x, 1, a.y);
-  const rondo_node after[2] = {test_add_affine(a.t, graph, &y, 1, a.sum, 2, 0),
-                               test_add_affine(a.t, graph, &y, 1, a.sum + 1, 2, 0)};
-  rondo_input_copy copies[2];
-  size_t count = 2;
-  rondo_audit_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, &info));
-  assert_int_equal(count, 2);
-  assert_int_equal(info.edges, 2);
+  audited *a = open_audited(t);
+  rondo_graph *graph = test_graph(a->t);
+  const rondo_node before = test_add_affine(a->t, graph, NULL, 0, a->sum, 1, 1);
+  const rondo_node x = add_input_copy(a, graph, &before, 1, a->x);
+  const rondo_node y = add_input_copy(a, graph, &x, 1, a->y);
+  const rondo_node after[2] = {test_add_affine(a->t, graph, &y, 1, a->sum, 2, 0),
+                               test_add_affine(a->t, graph, &y, 1, a->sum + 1, 2, 0)};
+  assert_ok(audit(a, graph));
+  assert_int_equal(a->count, 2);
+  assert_int_equal(a->info.edges, 2);
   assert_int_equal(test_node_count(graph), 3);
   rondo_node from[4], to[4];
   size_t edges = 4;
@@ -191,100 +179,80 @@ TEST(test_se5_order_by_way_of_copies_stays) {
 }
 
 TEST(test_se5_what_uses_the_memory_before_holds_a_copy_back) {
-  audited a;
-  open_audited(&a, t);
-  rondo_graph *graph = test_graph(a.t);
-  const rondo_node before = test_add_affine(a.t, graph, NULL, 0, a.x + 3, 1, 1);
-  const rondo_node copy = add_input_copy(&a, graph, &before, 1, a.x);
-  rondo_input_copy copies[2];
-  size_t count = 2;
-  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_INVALID_GRAPH,
-               RONDO_REASON_RACE);
+  audited *a = open_audited(t);
+  rondo_graph *graph = test_graph(a->t);
+  const rondo_node before = test_add_affine(a->t, graph, NULL, 0, a->x + 3, 1, 1);
+  const rondo_node copy = add_input_copy(a, graph, &before, 1, a->x);
+  assert_error(audit(a, graph), RONDO_INVALID_GRAPH, RONDO_REASON_RACE);
   assert_int_equal(rondo_last_error()->node, rondo_node_number(copy));
   assert_int_equal(test_node_count(graph), 2);
-  a.options.keep_inputs = true;
-  count = 2;
-  assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL));
-  assert_int_equal(count, 1);
+  a->options.keep_inputs = true;
+  assert_ok(audit(a, graph));
+  assert_int_equal(a->count, 1);
   assert_int_equal(test_node_count(graph), 2);
 }
 
-/* A second copy to the same place would come first, or last, as it happens. */
+/* A second copy to the same destination could run first or last. */
 TEST(test_se5_two_inputs_for_one_place_are_refused) {
-  audited a;
-  open_audited(&a, t);
-  rondo_graph *graph = test_graph(a.t);
-  const rondo_node first = add_input_copy(&a, graph, NULL, 0, a.x);
-  add_input_copy(&a, graph, &first, 1, a.x);
-  rondo_input_copy copies[2];
-  size_t count = 2;
-  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_INVALID_GRAPH,
-               RONDO_REASON_RACE);
+  audited *a = open_audited(t);
+  rondo_graph *graph = test_graph(a->t);
+  const rondo_node first = add_input_copy(a, graph, NULL, 0, a->x);
+  add_input_copy(a, graph, &first, 1, a->x);
+  assert_error(audit(a, graph), RONDO_INVALID_GRAPH, RONDO_REASON_RACE);
   assert_int_equal(test_node_count(graph), 2);
 }
 
 TEST(test_se5_memory_of_the_graph_does_not_live_before_it) {
-  audited a;
-  open_audited(&a, t);
-  rondo_device_info info = test_device_info(a.t->device);
+  audited *a = open_audited(t);
+  rondo_device_info info = test_device_info(a->t->device);
   if (info.graph_memory) {
-    assert_ok(rondo_capture_begin(a.t->stream, RONDO_CAPTURE_THREAD_LOCAL));
-    void *scratch = test_allocate_async(a.t->stream, BYTES);
-    assert_ok(rondo_copy_async(a.t->stream, scratch, a.input, BYTES));
-    assert_ok(rondo_free_async(a.t->stream, scratch));
-    rondo_graph *graph = test_capture_end(a.t->stream);
-    rondo_input_copy copies[2];
-    size_t count = 2;
-    assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_INVALID_LIFETIME,
-                 RONDO_REASON_NOT_ALLOCATED);
+    assert_ok(rondo_capture_begin(a->t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+    void *scratch = test_allocate_async(a->t->stream, BYTES);
+    assert_ok(rondo_copy_async(a->t->stream, scratch, a->input, BYTES));
+    assert_ok(rondo_free_async(a->t->stream, scratch));
+    rondo_graph *graph = test_capture_end(a->t->stream);
+    assert_error(audit(a, graph), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
     assert_int_equal(test_node_count(graph), 3);
     test_graph_destroy(graph);
   }
 }
 
 TEST(test_se5_a_short_array_changes_nothing) {
-  audited a;
-  open_audited(&a, t);
-  rondo_graph *graph = capture_line(&a);
+  audited *a = open_audited(t);
+  rondo_graph *graph = capture_line(a);
   size_t count = 0;
-  assert_ok(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL));
+  assert_ok(rondo_graph_audit_copies(graph, &a->options, NULL, &count, NULL));
   assert_int_equal(count, 1);
   assert_int_equal(test_node_count(graph), 4);
 }
 
 TEST(test_se4_child_graphs_are_looked_into) {
-  audited a;
-  open_audited(&a, t);
-  rondo_graph *child = test_graph(a.t), *graph = test_graph(a.t);
+  audited *a = open_audited(t);
+  rondo_graph *child = test_graph(a->t), *graph = test_graph(a->t);
   rondo_node node;
-  rondo_input_copy copies[2];
-  size_t count = 2;
-  add_input_copy(&a, child, NULL, 0, a.x);
+  add_input_copy(a, child, NULL, 0, a->x);
   assert_ok(rondo_graph_add_child(graph, NULL, 0, child, &node));
-  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_UNSUPPORTED,
-               RONDO_REASON_NODE_KIND);
-  a.options.input_count = 0;
-  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_CAPTURE_REFUSED,
-               RONDO_REASON_WRONG_MEMORY);
-  a.options.input_count = 1;
-  a.options.keep_inputs = true;
-  assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL));
-  assert_int_equal(count, 1);
+  assert_error(audit(a, graph), RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND);
+  a->options.input_count = 0;
+  assert_error(audit(a, graph), RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY);
+  a->options.input_count = 1;
+  a->options.keep_inputs = true;
+  assert_ok(audit(a, graph));
+  assert_int_equal(a->count, 1);
 }
 
 TEST(test_se4_wrong_arguments) {
-  audited a;
-  open_audited(&a, t);
-  rondo_graph *graph = test_graph(a.t);
+  audited *a = open_audited(t);
+  rondo_graph *graph = test_graph(a->t);
   size_t count = 0;
-  assert_invalid(rondo_graph_audit_copies(NULL, &a.options, NULL, &count, NULL), RONDO_REASON_NULL_ARGUMENT);
-  assert_invalid(rondo_graph_audit_copies(graph, &a.options, NULL, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_audit_copies(NULL, &a->options, NULL, &count, NULL), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_audit_copies(graph, &a->options, NULL, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_graph_audit_copies(graph, NULL, NULL, &count, NULL));
-  a.options.inputs = NULL;
-  assert_invalid(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL), RONDO_REASON_NULL_ARGUMENT);
-  a.options.inputs = &a.input_range;
-  a.input_range.bytes = 0;
-  assert_invalid(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL), RONDO_REASON_BAD_SIZE);
-  a.input_range = (rondo_host_range){a.output + 1, 4, NULL};
-  assert_invalid(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL), RONDO_REASON_OVERLAP);
+  a->options.inputs = NULL;
+  assert_invalid(rondo_graph_audit_copies(graph, &a->options, NULL, &count, NULL), RONDO_REASON_NULL_ARGUMENT);
+  a->options.inputs = &a->input_range;
+  a->input_range.bytes = 0;
+  assert_invalid(rondo_graph_audit_copies(graph, &a->options, NULL, &count, NULL), RONDO_REASON_BAD_SIZE);
+  a->input_range = (rondo_host_range){a->output + 1, 4, NULL};
+  assert_invalid(rondo_graph_audit_copies(graph, &a->options, NULL, &count, NULL), RONDO_REASON_OVERLAP);
 }

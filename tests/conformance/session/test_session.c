@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sessions: models by name, capture mode and what it leaves (SE-1 to SE-3), graphs by model and index on every stream
- * (SE-6, SE-7), sizes chosen from a history, and their errors. Serving is in test_session_requests.c.
+ * Sessions: models by name, capture mode and its results (SE-1 to SE-3), graphs by model and index on every stream
+ * (SE-6, SE-7), sizes chosen from a history, and errors. Serving is in test_session_requests.c.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ TEST(test_models_have_names_and_values) {
   assert_error(rondo_session_remove_model(session, "scorer"), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
 }
 
-/* status.h: a call that succeeds leaves the last error as it is. */
+/* status.h: a call that succeeds does not change the last error. */
 TEST(test_what_succeeds_leaves_the_last_error) {
   rondo_session *session = open_session(t, 2);
   rondo_model_info info = {.struct_size = sizeof info};
@@ -73,8 +73,7 @@ TEST(test_se1_k_runs_make_k_graphs_of_a_model) {
   test_scorer_capture(session, "second", sizes, 1);
   assert_int_equal(test_model_info(session, "second").graphs, 1);
   for (size_t i = 0; i < 3; i++) {
-    rondo_model_graph graph = {.struct_size = sizeof graph};
-    assert_ok(rondo_session_get_graph(session, "first", i, &graph));
+    const rondo_model_graph graph = test_model_graph(session, "first", i);
     assert_int_equal(graph.rows, sizes[i]);
     assert_true(graph.run_us > 0 && graph.eager_us > 0 && graph.capture_us > 0);
     assert_true(graph.nodes >= 4); /* two inputs' copies are gone, one output's is not */
@@ -126,8 +125,7 @@ TEST(test_se3_sizes_share_an_arena_and_give_it_back) {
   const uint64_t arena_before = test_model_info(session, "scorer").arena_bytes;
   const size_t sizes[] = {128, 64, 32, 16};
   test_scorer_capture(session, "scorer", sizes, 4);
-  rondo_model_graph largest = {.struct_size = sizeof largest};
-  assert_ok(rondo_session_get_graph(session, "scorer", 0, &largest));
+  const rondo_model_graph largest = test_model_graph(session, "scorer", 0);
   assert_int_equal(test_model_info(session, "scorer").arena_bytes, arena_before + largest.arena_bytes);
   const double times[] = {40, 30, 20, 10};
   assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 4, 0));
@@ -141,7 +139,7 @@ TEST(test_se3_sizes_share_an_arena_and_give_it_back) {
   assert_runs(session, "scorer", 16, RONDO_RUN_RECORDED);
 }
 
-/* What the mode records next would wait for a stream that the same thread has, and so would its end. */
+/* The next recording would wait for a stream that the same thread holds, and so would the end of capture mode. */
 TEST(test_se1_no_stream_is_taken_in_capture_mode) {
   rondo_session *session = open_session(t, 2);
   const size_t size = 16;
@@ -165,30 +163,6 @@ TEST(test_se1_no_stream_is_taken_in_capture_mode) {
 
 /* SE-6, SE-7 ------------------------------------------------------------------------------------------------------ */
 
-/* The user's own copies, by the map, a launch, and the result: what sessions do, step by step. */
-static void run_by_hand(test_fixture *t, rondo_session *session, size_t index, size_t number, size_t rows) {
-  static test_request r;
-  rondo_stream *stream = NULL;
-  const void *result = NULL;
-  test_request_fill(&r, rows, 100 * index + number);
-  (void)t;
-  assert_ok(rondo_session_acquire_stream(session, "scorer", number, &stream));
-  for (size_t i = 0; i < 2; i++) {
-    rondo_input_copy copy;
-    rondo_model_value value = {.struct_size = sizeof value};
-    assert_ok(rondo_session_get_input_copy(session, "scorer", index, number, i, &copy));
-    assert_ok(rondo_session_get_input(session, "scorer", i, &value));
-    assert_int_equal(copy.copy.width, rows * value.row_bytes);
-    assert_ok(rondo_copy_async(stream, copy.copy.dst, r.inputs[i], copy.copy.width));
-  }
-  assert_ok(rondo_session_launch(session, "scorer", index, number));
-  assert_ok(rondo_stream_synchronize(stream));
-  assert_ok(rondo_session_get_result(session, "scorer", number, 0, &result));
-  memcpy(r.y, result, rows * TEST_SCORES * sizeof(float));
-  assert_true(test_request_is_right(&r));
-  assert_ok(rondo_session_release_stream(session, number));
-}
-
 TEST(test_se6_any_graph_on_any_stream_by_hand) {
   rondo_session *session = open_session(t, 3);
   test_scorer_add(session, "scorer", (rondo_model_options){0});
@@ -198,16 +172,14 @@ TEST(test_se6_any_graph_on_any_stream_by_hand) {
   const uint32_t before = (uint32_t)test_statistics(t).launches;
   test_scorer_capture(session, "scorer", sizes, 2);
   for (size_t index = 0; index < 2; index++)
-    for (size_t number = 0; number < 3; number++) run_by_hand(t, session, index, number, sizes[index]);
+    for (size_t number = 0; number < 3; number++) test_run_by_hand(session, index, number, sizes[index], 1);
   assert_true(test_statistics(t).launches >= before + 6);
   for (size_t index = 0; index < 2; index++) {
-    rondo_model_graph graph = {.struct_size = sizeof graph};
-    assert_ok(rondo_session_get_graph(session, "scorer", index, &graph));
-    assert_int_equal(graph.launches, 3);
+    assert_int_equal(test_model_graph(session, "scorer", index).launches, 3);
   }
 }
 
-/* What graphs left behind goes with them. */
+/* The memory that graphs retained is freed with them. */
 TEST(test_se6_results_go_with_their_graphs) {
   rondo_session *session = open_session(t, 1);
   const size_t sizes[] = {64, 32, 16};
@@ -248,7 +220,7 @@ typedef struct observer {
   uint32_t wrong;
 } observer;
 
-/* Asks for all that is told of graphs; what there is of it changes from call to call. */
+/* Queries all information about graphs; which parts exist changes from call to call. */
 static void observe(void *user) {
   observer *o = user;
   while (!atomic_load(o->is_over)) {
@@ -313,8 +285,7 @@ TEST(test_se7_sizes_come_from_the_history) {
   assert_true(info.overlap >= 0.5 && info.overlap <= 1);
   size_t before = SIZE_MAX;
   for (size_t i = 0; i < info.graphs; i++) {
-    rondo_model_graph graph = {.struct_size = sizeof graph};
-    assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
+    const rondo_model_graph graph = test_model_graph(session, "scorer", i);
     assert_true(graph.rows < before); /* the largest first */
     before = graph.rows;
   }
@@ -331,15 +302,14 @@ static bool is_sum(size_t rows) {
   return false;
 }
 
-/* Beyond the largest request, of 10 rows, there are sizes as far as it was found to pay, and no more than were asked
- * for; nothing runs in more rows than it has to. */
+/* Above the largest request, of 10 rows, there are sizes as long as they pay, and no more than requested; no request
+ * runs in more rows than necessary. */
 static void assert_batch_sizes(rondo_session *session, size_t most_rows) {
   const uint32_t count = test_model_info(session, "scorer").graphs;
   size_t before = SIZE_MAX;
   assert_true(count >= 1 && count <= 2);
   for (size_t i = 0; i < count; i++) {
-    rondo_model_graph graph = {.struct_size = sizeof graph};
-    assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
+    const rondo_model_graph graph = test_model_graph(session, "scorer", i);
     assert_true(graph.rows < before && graph.rows >= 5 && graph.rows <= most_rows);
     assert_true(is_sum(graph.rows));
     before = graph.rows;
@@ -354,8 +324,7 @@ TEST(test_se7_each_by_itself_has_no_sums) {
   const uint32_t count = test_model_info(session, "scorer").graphs;
   assert_true(count >= 1 && count <= 2);
   for (size_t i = 0; i < count; i++) {
-    rondo_model_graph graph = {.struct_size = sizeof graph};
-    assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
+    const rondo_model_graph graph = test_model_graph(session, "scorer", i);
     assert_true(graph.rows == 8 || graph.rows == 20);
   }
 }
@@ -386,7 +355,7 @@ TEST(test_se7_sizes_for_requests_that_run_together) {
   }
 }
 
-/* To the byte, but for execs, of which one is looked at. */
+/* To the byte, except for execs, of which only one is counted. */
 TEST(test_se3_bytes_are_said_before_recording) {
   rondo_session *session = open_session(t, 2);
   rondo_model_bytes planned = {.struct_size = sizeof planned};
@@ -476,7 +445,7 @@ TEST(test_se1_a_model_s_builder_must_not_call_its_session) {
   assert_runs(c.other, "scorer", 4, RONDO_RUN_EAGER);
   test_scorer_add(c.own, "scorer", (rondo_model_options){.build = build_calling, .user = &c});
   const uint32_t before = atomic_load(&c.calls);
-  assert_runs(c.own, "scorer", 7, RONDO_RUN_EAGER); /* what is refused inside is none of its errors */
+  assert_runs(c.own, "scorer", 7, RONDO_RUN_EAGER); /* an error inside does not fail the session */
   assert_true(atomic_load(&c.calls) > before);
   assert_int_equal(atomic_load(&c.refused), atomic_load(&c.calls));
   assert_int_equal(atomic_load(&c.others_served), atomic_load(&c.calls) / 15);
@@ -487,7 +456,7 @@ TEST(test_se1_a_model_s_builder_must_not_call_its_session) {
 
 enum { HELD_FROM = 90 };
 
-/* Programs for many rows wait until they are let go. */
+/* Programs for many rows wait until they are released. */
 typedef struct held_builder {
   rondo_session *session;
   atomic_uint inside, most_inside, is_let_go, asked, wrong;
@@ -516,7 +485,7 @@ static void ask(void *user) {
   if (status != RONDO_OK || !test_request_is_right(&a->request)) atomic_fetch_add(&a->held->wrong, 1);
 }
 
-/* While two wait for their programs, the session serves another model and says what it knows of this one. */
+/* While two threads wait for their programs, the session serves another model and answers queries about this one. */
 static void go_on(void *user) {
   held_builder *h = user;
   static test_request r;
@@ -563,13 +532,13 @@ static rondo_status build_nothing(void *user, size_t rows, rondo_program *progra
   return RONDO_OK;
 }
 
-/* By itself, with the status of an older error that has nothing to do with it. */
+/* The status is the same as that of an older, unrelated error. */
 static rondo_status build_failing(void *user, size_t rows, rondo_program *program) {
   (void)user, (void)rows, (void)program;
   return RONDO_INVALID_ARGUMENT;
 }
 
-/* What is another one for an odd number of rows than for an even one. */
+/* A program that differs for odd and even numbers of rows. */
 enum { OTHER_INPUT, OTHER_STATE, OTHER_KIND, OTHER_COUNT, OTHER_OUTPUT, OTHER_OUTPUTS, OTHERS };
 
 static rondo_status build_other(void *user, size_t rows, rondo_program *program) {
@@ -660,7 +629,7 @@ TEST(test_states_are_written_on_every_stream) {
     rondo_stream *stream = NULL;
     assert_ok(rondo_session_acquire_stream(session, "scorer", other, &stream)); /* so that this one runs it */
     test_request_fill(&r, 8, 4);
-    memset(r.x, 0, sizeof r.x); /* what w is then does not matter */
+    memset(r.x, 0, sizeof r.x); /* the value of w does not matter then */
     assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
     assert_true(test_request_is_right(&r));
     float with_x[8 * TEST_SCORES];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Divided models (SE-9): look-ups on one device, ahead of the dense part on another, in one session. The device under
- * test is the session's with a CPU device for look-ups, then the other way round. Results as undivided; tables that are
- * nowhere else; look-ups while a neighbour's dense part runs, which is held; bytes said beforehand; bad requests; what
- * cannot be divided. Times are given, so that nothing hangs on measured ones.
+ * Divided models (SE-9): lookups on one device, ahead of the dense part on another, in one session. The session's
+ * device is the device under test, with a CPU device for lookups, and then the reverse. The results are those of the
+ * undivided model, tables exist on one device only, and lookups run while a neighbor's dense part is blocked. Also: the
+ * predicted bytes, bad requests, and models that cannot be divided. Times are given, so that no test depends on
+ * measured ones.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -112,7 +113,7 @@ static void runs_as_undivided(test_fixture *t, const pair *p) {
   assert_int_equal(launches_of(p->devices[1]), ahead + 14);
   for (size_t rows = 1; rows < 100; rows += 11) compare(p, session, rows, RONDO_RUN_EAGER, RONDO_RUN_EAGER);
   assert_int_equal(launches_of(p->devices[1]), ahead + 14);
-  compare(p, session, 16, RONDO_RUN_AUTO, RONDO_RUN_RECORDED); /* what ran eagerly moved nothing */
+  compare(p, session, 16, RONDO_RUN_AUTO, RONDO_RUN_RECORDED); /* eager runs moved nothing */
   const rondo_model_info info = test_model_info(session, "scorer");
   assert_int_equal(info.recorded, 11);
   assert_int_equal(info.split, 1);
@@ -161,7 +162,7 @@ static void run_placed(rondo_session *session, size_t rows, rondo_run_mode mode)
   }
 }
 
-/* An input that both devices read, and an output that comes from the look-ups. */
+/* An input that both devices read, and an output of the lookups. */
 static void serves_what_both_read(test_fixture *t, const pair *p) {
   rondo_session *session = open_empty(p, (rondo_session_options){.streams = 2, .max_eager_programs = 1});
   rondo_model_options model = divided_by(p, NULL, 0);
@@ -204,7 +205,7 @@ static rondo_status build_three(void *user, size_t rows, rondo_program *program)
   return status ? status : rondo_program_output(program, "y", x);
 }
 
-/* Two tables on two devices, each with a part of its own ahead. */
+/* Two tables on two devices, each with a part that runs ahead on it. */
 TEST(test_se9_tables_on_several_devices) {
   rondo_device *devices[] = {t->device, NULL, NULL};
   enum { ROWS = 9, WIDTH = TEST_SCORES };
@@ -344,8 +345,8 @@ static void await_launches(const rondo_device *device, uint64_t count) {
   }
 }
 
-/* Stream 0 stands before the dense part of a request whose look-ups are done. The neighbour on stream 1 is looked up
- * and answered meanwhile, again and again. */
+/* Stream 0 is blocked before the dense part of a request whose lookups are done. Meanwhile, the requests of the
+ * neighbor on stream 1 are looked up and answered repeatedly. */
 static void looks_up_beside_a_dense_part(test_fixture *t, const pair *p) {
   rondo_session *session = open_session(p, 2);
   static test_request held, next;
@@ -362,7 +363,7 @@ static void looks_up_beside_a_dense_part(test_fixture *t, const pair *p) {
   test_request_fill(&held, 40, 1);
   held.request.mode = RONDO_RUN_RECORDED;
   assert_ok(rondo_session_submit(session, "scorer", &held.request, &ticket));
-  await_launches(p->devices[0], dense + 1); /* which come after the look-ups */
+  await_launches(p->devices[0], dense + 1); /* which follow the lookups */
   assert_int_equal(launches_of(p->devices[1]), ahead + 1);
   assert_ok(rondo_session_release_stream(session, 1));
   for (size_t i = 0; i < 3; i++) {
@@ -371,7 +372,7 @@ static void looks_up_beside_a_dense_part(test_fixture *t, const pair *p) {
     assert_true(test_request_is_right(&next));
     assert_int_equal(answer.stream, 1);
     assert_int_equal(launches_of(p->devices[1]), ahead + 2 + i);
-    assert_status(rondo_ticket_query(ticket), RONDO_NOT_READY); /* it was under way all the while */
+    assert_status(rondo_ticket_query(ticket), RONDO_NOT_READY); /* it was in flight all the time */
   }
   test_gate_open(&gate);
   assert_ok(rondo_ticket_wait(ticket, &answer));
@@ -388,7 +389,7 @@ TEST_WORKERS(test_se9_look_ups_run_beside_a_neighbour_s_dense_part) {
 
 /* Sizes and streams ----------------------------------------------------------------------------------------------- */
 
-/* In a session whose eager runs may go by an executor: that of the session's device, for the part there. */
+/* In a session whose eager runs may use an executor, the part on the session's device uses it. */
 static void chooses_sizes(test_fixture *t, const pair *p) {
   const rondo_executor_options executor = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = 1};
   rondo_session *session = open_empty(p, (rondo_session_options){.streams = 2, .timed = true, .executor = &executor});
@@ -407,8 +408,7 @@ static void chooses_sizes(test_fixture *t, const pair *p) {
   assert_true(info.graphs >= 1 && info.graphs <= 3);
   assert_true(info.overlap >= 0.5 && info.overlap <= 1);
   for (size_t i = 0; i < info.graphs; i++) {
-    rondo_model_graph graph = {.struct_size = sizeof graph};
-    assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
+    const rondo_model_graph graph = test_model_graph(session, "scorer", i);
     assert_true(graph.run_us > 0 && graph.eager_us > 0);
   }
   for (size_t rows = 1; rows < 120; rows += 9) (void)run(session, rows, RONDO_RUN_AUTO);
@@ -421,34 +421,11 @@ static void chooses_sizes(test_fixture *t, const pair *p) {
 
 TEST(test_se9_sizes_come_from_the_history) { with_pairs(t, chooses_sizes); }
 
-/* Copies by the map, launches one after the other without waiting, and the results. */
 static void runs_by_hand(test_fixture *t, const pair *p) {
   rondo_session *session = open_session(p, 2);
-  static test_request r;
   (void)t;
-  for (size_t number = 0; number < 2; number++) {
-    rondo_stream *stream = NULL;
-    assert_ok(rondo_session_acquire_stream(session, "scorer", number, &stream));
-    for (size_t index = 0; index < SIZES; index++) {
-      const void *result = NULL;
-      test_request_fill(&r, sizes[index], 7 * index + number);
-      for (size_t i = 0; i < 2; i++) {
-        rondo_input_copy copy;
-        rondo_model_value value = {.struct_size = sizeof value};
-        assert_ok(rondo_session_get_input_copy(session, "scorer", index, number, i, &copy));
-        assert_ok(rondo_session_get_input(session, "scorer", i, &value));
-        assert_int_equal(copy.input, i);
-        assert_int_equal(copy.copy.width, sizes[index] * value.row_bytes);
-        assert_ok(rondo_copy_async(stream, copy.copy.dst, r.inputs[i], copy.copy.width));
-      }
-      for (size_t i = 0; i < 3; i++) assert_ok(rondo_session_launch(session, "scorer", index, number));
-      assert_ok(rondo_stream_synchronize(stream));
-      assert_ok(rondo_session_get_result(session, "scorer", number, 0, &result));
-      memcpy(r.y, result, sizes[index] * TEST_SCORES * sizeof(float));
-      assert_true(test_request_is_right(&r));
-    }
-    assert_ok(rondo_session_release_stream(session, number));
-  }
+  for (size_t number = 0; number < 2; number++)
+    for (size_t index = 0; index < SIZES; index++) test_run_by_hand(session, index, number, sizes[index], 3);
   assert_ok(rondo_session_destroy(session));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a session says of calls that cannot be (SE-1, SE-6, SE-8, SE-11): which model, stream, graph or request, and
- * what to do instead. The session serves a moment later as before.
+ * Error messages of sessions for invalid calls (SE-1, SE-6, SE-8, SE-11): they name the model, stream, graph or
+ * request, and say what to do. Afterwards the session serves as before.
  */
 #include <string.h>
 
@@ -61,7 +61,7 @@ TEST(test_se6_models) {
   close_session(session);
 }
 
-/* A function of a number and a number, but for what a row says is wrong. */
+/* A function of two numbers, except for the error that a row describes. */
 TEST(test_se6_functions) {
   static const rondo_row_value number = {.name = "x", .type = RONDO_F32},
                                cube = {.name = "x", .type = RONDO_F32, .rank = RONDO_TREE_MAX_RANK};
@@ -103,8 +103,7 @@ TEST(test_se6_functions) {
 }
 
 TEST(test_se9_divided_models) {
-  rondo_device *other = NULL;
-  assert_ok(rondo_device_open("cpu:1", NULL, &other));
+  rondo_device *other = test_device("cpu:1", NULL);
   rondo_device *const devices[] = {other, t->device};
   const rondo_placement_rule rule = {.operator_name = "embedding", .place = 1};
   const rondo_model_options wrong = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer,
@@ -118,7 +117,6 @@ TEST(test_se9_divided_models) {
   assert_refused(rondo_session_add_model(session, "divided", &nowhere), RONDO_INVALID_ARGUMENT,
                  RONDO_REASON_BAD_OPTIONS, "rondo_model_options has 1 rule and no devices: give the devices");
   close_session(session);
-  assert_ok(rondo_device_close(other));
 }
 
 /* Capturing ------------------------------------------------------------------------------------------------------- */
@@ -265,7 +263,7 @@ TEST(test_se8_requests) {
   close_session(session);
 }
 
-/* While both streams are taken, two wait, and there is no room for a third. */
+/* While both streams are busy, two requests wait, and the queue is full. */
 TEST(test_se8_tickets) {
   rondo_session *session = open_captured(t);
   static test_request r[3];

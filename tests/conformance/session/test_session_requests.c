@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Serving (SE-8): what runs a request and what its answer says, requests that run together, the bound of the queue,
- * deadlines, cancelling, draining, and bad requests among good ones. Times are given, so that nothing hangs on measured
- * ones; a stream that is taken by hand holds requests back.
+ * Serving (SE-8): what runs a request and what its answer reports, requests that run in one batch, the bound of the
+ * queue, deadlines, cancellation, draining, and bad requests among good ones. Times are given, so that no test depends
+ * on measured ones. A test holds requests back by acquiring a stream.
  */
 #include <math.h>
 #include <pthread.h>
@@ -264,7 +264,7 @@ TEST(test_se8_inputs_in_host_memory_of_the_device) {
   assert_int_equal(info_of(session).eager, TOGETHER);
 }
 
-/* Two of 16 rows that wait at once. */
+/* Two of 16 rows that wait at the same time. */
 static void run_two(rondo_session *session, rondo_answer *answers) {
   hold(session);
   for (size_t i = 0; i < 2; i++) submit(session, i, 16);
@@ -299,7 +299,7 @@ TEST(test_se8_not_together_for_next_to_nothing) {
   }
 }
 
-/* A request fills what would be padding, past one for which there is no room. */
+/* A request fills padding, and passes one that does not fit. */
 TEST(test_se8_together_where_there_is_room_anyway) {
   rondo_session *session = open_session(t, 1);
   const double steep[] = {1000, 20};
@@ -326,8 +326,9 @@ TEST(test_se8_the_delay_ends) {
   assert_int_equal(run(session, 64, RONDO_RUN_AUTO).batch_requests, 1);
 }
 
-/* A request waits for half the way to its deadline. A machine that stands still for the other half makes it late,
- * whatever the session does: then it has longer. One that was to wait for all of it would be late each time. */
+/* A request waits for at most half of the time to its deadline. If the machine stalls for the other half, the request
+ * is late in any case, and the test repeats with a longer deadline. A request that waits for the whole time would be
+ * late each time. */
 static rondo_status run_half_way_to_a_deadline(rondo_session *session) {
   static test_request r;
   rondo_status status = RONDO_NOT_READY;
@@ -343,7 +344,7 @@ static rondo_status run_half_way_to_a_deadline(rondo_session *session) {
   return status;
 }
 
-/* Nor where nobody could come, nor past the deadline. */
+/* Nor where no request can join, nor past the deadline. */
 TEST(test_se8_the_delay_is_never_in_vain) {
   rondo_session *session = open_with(t, (rondo_session_options){.max_delay_us = 1000000000, .max_batch = 1});
   (void)run(session, 8, RONDO_RUN_AUTO);
@@ -381,13 +382,13 @@ TEST(test_se8_a_free_stream_is_not_left_in_vain) {
       requests[i].request.mode = RONDO_RUN_EAGER;
       assert_ok(rondo_session_submit(session, "scorer", &requests[i].request, &tickets[i]));
     }
-    test_sleep_ms(20); /* till they run; else there is nothing to wait for */
+    test_sleep_ms(20); /* until they run; otherwise there is nothing to wait for */
     rondo_answer answer = {.struct_size = sizeof answer};
     rondo_ticket ticket;
     test_request_fill(&r, 5, 1);
     r.request.deadline_us = by_itself ? 0 : 4000000;
     assert_ok(rondo_session_submit(session, "scorer", &r.request, &ticket));
-    while (rondo_ticket_query(ticket) == RONDO_NOT_READY) test_sleep_ms(1); /* who waits may run what is held itself */
+    while (rondo_ticket_query(ticket) == RONDO_NOT_READY) test_sleep_ms(1); /* the waiting thread may run it itself */
     assert_ok(rondo_ticket_wait(ticket, &answer));
     assert_true(test_request_is_right(&r));
     if (by_itself) assert_true(answer.queue_us < 2e7);
@@ -473,13 +474,11 @@ static rondo_status build_at_gate(void *gate, size_t rows, rondo_program *progra
 }
 
 static uint64_t launches_of(rondo_session *session, size_t graph) {
-  rondo_model_graph g = {.struct_size = sizeof g};
-  assert_ok(rondo_session_get_graph(session, "scorer", graph, &g));
-  return g.launches;
+  return test_model_graph(session, "scorer", graph).launches;
 }
 
-/* A stream whose thread does parts of another's batch while requests wait makes that one wait for it, idle, in the end:
- * here one stands at the first of three parts when the other comes to a request, whose program it builds. */
+/* When the thread of a stream runs parts of another's batch while requests wait, the other stream finally waits idle.
+ * Here a thread is held at the first of three parts when the other one takes a request whose program it builds. */
 TEST(test_se8_what_waits_comes_before_parts_of_others) {
   test_skip_if_serial();
   test_gate first, building;
@@ -518,7 +517,7 @@ TEST(test_se8_a_delay_ends_on_another_stream) {
   rondo_session *session = open_with(t, (rondo_session_options){.streams = 2, .max_delay_us = 20000});
   for (uint32_t mask = 1; mask <= 2; mask++) {
     submit(session, 0, 5);
-    test_sleep_ms(2); /* till a thread has looked at it */
+    test_sleep_ms(2); /* until a thread has checked it */
     take_and_give(session, mask, true);
     assert_ok(rondo_ticket_wait(tickets[0], NULL));
     assert_true(test_request_is_right(&requests[0]));
@@ -791,7 +790,7 @@ TEST(test_se8_a_bad_request_is_found_by_halves) {
   }
 }
 
-/* Rows that would run eagerly do so for a request by itself; half of a batch has no program. */
+/* A request whose rows would run eagerly does so alone; half of a batch has no program. */
 TEST(test_se8_halves_of_a_batch_run_by_graphs) {
   rondo_session *session = open_session(t, 1);
   const double eager[] = {1000, 5};

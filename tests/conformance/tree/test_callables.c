@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Graphed callables (TR-12): recorded in an order, called in it, with memory in common; inputs that are copied only
- * when they are elsewhere; outputs at one place that cannot be read too late; and what is refused.
+ * Graphed callables (TR-12): recorded in an order, called in that order, with shared memory; inputs that are copied
+ * only when their address differs; outputs at a fixed address that cannot be read too late; and errors.
  */
 #include <rondo/callables.h>
 #include <rondo/random.h>
@@ -82,7 +82,7 @@ static void backward(const pair *p, size_t index, rondo_input gradient, rondo_bu
   assert_ok(rondo_callables_backward(p->callables, index, p->scene->stream, &gradient, 1, outs, 2));
 }
 
-/* A round on x and a gradient of the caller's, with all values looked at; the places of all outputs. */
+/* A round on x and a gradient of the caller, in which all values are compared; the addresses of all outputs. */
 static void call_round(const pair *p, const uint32_t *x, uint32_t first, const uint32_t *g, uint32_t g_first,
                        void *places[6]) {
   rondo_buffer *y[2], *outs[4];
@@ -176,8 +176,8 @@ SCENE_TEST(test_tr12_calls_out_of_order_are_refused) {
   assert_ok(rondo_callables_destroy(p.callables));
 }
 
-/* What pytorch #181723 loses silently: gradients of a round that are held into the next are refused when they are
- * read, or kept by copying them out. */
+/* pytorch #181723 loses this silently: gradients of a round that are held into the next. Reading them fails, unless
+ * they are cloned. */
 SCENE_TEST(test_tr12_gradients_are_not_overwritten_silently) {
   for (int clone = 0; clone < 2; clone++) {
     pair p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The recording object: its states and modes (RC-1), that captured work waits for the replay (RC-2), and whose its
- * memory is (RC-3).
+ * The recording object: its states and modes (RC-1), that captured work does not run before the replay (RC-2), and who
+ * owns its memory (RC-3).
  */
 #include "support/rondo_test.h"
 
@@ -10,8 +10,7 @@ enum { WORDS = 64, MIB = 1 << 20, LIMIT = 16 * MIB };
 
 static rondo_recording *make_recording(const test_fixture *t) {
   const rondo_recording_options options = {RONDO_RECORDING_OPTIONS_INIT, .name = "step"};
-  rondo_recording *recording = test_recording(t, &options);
-  return recording;
+  return test_recording(t, &options);
 }
 
 static void begin(const test_fixture *t, rondo_recording *recording) {
@@ -98,7 +97,6 @@ TEST(test_rc1_calls_in_the_wrong_state) {
 }
 
 TEST(test_rc1_bad_arguments) {
-  rondo_device *other = NULL;
   rondo_stream *foreign = NULL;
   rondo_recording *recording = (rondo_recording *)t;
   rondo_recording_options options = {RONDO_RECORDING_OPTIONS_INIT, .relocate = true};
@@ -108,7 +106,7 @@ TEST(test_rc1_bad_arguments) {
   options.struct_size = 2;
   assert_reason(rondo_recording_create(t->device, &options, &recording), RONDO_REASON_BAD_OPTIONS);
   recording = make_recording(t);
-  assert_ok(rondo_device_open(test_device_name(), NULL, &other));
+  rondo_device *other = test_device(test_device_name(), NULL);
   assert_ok(rondo_stream_create(other, NULL, &foreign));
   assert_reason(rondo_recording_capture_begin(recording, foreign, RONDO_CAPTURE_GLOBAL), RONDO_REASON_OTHER_DEVICE);
   assert_reason(rondo_recording_capture_begin(recording, NULL, RONDO_CAPTURE_GLOBAL), RONDO_REASON_NULL_ARGUMENT);
@@ -127,10 +125,9 @@ TEST(test_rc1_bad_arguments) {
   assert_message("1 recording");
   assert_ok(rondo_recording_destroy(recording));
   assert_ok(rondo_stream_destroy(foreign));
-  assert_ok(rondo_device_close(other));
 }
 
-/* RC-1: the capture goes on, and ends where it began. */
+/* RC-1: the capture continues, and ends where it began. */
 TEST(test_rc1_the_end_on_another_stream) {
   uint32_t *words = test_words(t, WORDS);
   rondo_stream *joined = test_stream(t, "joined"), *apart = test_stream(t, "apart");
@@ -149,7 +146,7 @@ TEST(test_rc1_the_end_on_another_stream) {
   assert_int_equal(test_word(t, words), 5);
 }
 
-/* A call on a thread of its own. */
+/* A call on a separate thread. */
 typedef struct elsewhere {
   const test_fixture *t;
   rondo_recording *recording;
@@ -301,7 +298,7 @@ TEST(test_rc1_captures_that_fail) {
   assert_int_equal(test_recording_info(recording).captures, 1);
 }
 
-/* RC-1: destroying and resetting takes nothing from a capture that goes on, nor from what it forbids. */
+/* RC-1: destroy and reset change neither an active capture nor what it forbids. */
 TEST(test_rc1_other_captures_are_not_disturbed) {
   uint32_t *words = test_words(t, WORDS);
   void *address = NULL;
@@ -337,7 +334,7 @@ TEST(test_rc1_a_replay_cannot_be_captured) {
   assert_int_equal(test_word(t, words), 1);
 }
 
-/* A recorder on a thread of its own. */
+/* A recorder on a separate thread. */
 typedef struct recorder {
   rondo_recording *recording;
   rondo_stream *stream;
@@ -518,7 +515,7 @@ TEST(test_rc3_replays_map_nothing) {
   assert_int_equal(test_word(t, out), 10);
 }
 
-/* Reset waits for replays in flight, and the memory is back when it returns; what the user freed is not freed twice. */
+/* Reset waits for replays in flight, and the memory is free when it returns. What the user freed is not freed twice. */
 TEST(test_rc3_reset_gives_the_memory_back) {
   uint32_t *in = test_words(t, WORDS);
   const uint64_t before = graph_reserved(t);
@@ -561,25 +558,17 @@ TEST(test_rc3_planned_memory) {
     end(t, recording);
     replay(t, recording);
     assert_int_equal(test_word(t, in), i == 0 ? 7 : 21);
-    rondo_exec_info exec = test_exec_info(rondo_recording_exec(recording));
-    if (i == 1) assert_int_equal(exec.planned_bytes, MIB);
+    if (i == 1) assert_int_equal(test_exec_info(rondo_recording_exec(recording)).planned_bytes, MIB);
     assert_ok(rondo_recording_destroy(recording));
   }
 }
 
-/* A device of its own with a limit, on a CPU. */
+/* A separate CPU device with a memory limit. */
 static int set_up_limited(void **state) {
-  if (test_setup(state) != 0) return -1;
-  test_fixture *t = *state;
-  if (!test_device_is("cpu")) return 0;
-  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &t->allocator.table,
-                                        .memory_limit_bytes = LIMIT};
-  if (rondo_stream_destroy(t->stream) != RONDO_OK || rondo_device_close(t->device) != RONDO_OK) return -1;
-  if (rondo_device_open(test_device_name(), &options, &t->device) != RONDO_OK) return -1;
-  return rondo_stream_create(t->device, NULL, &t->stream) == RONDO_OK ? 0 : -1;
+  return test_setup_with(state, (rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .memory_limit_bytes = LIMIT});
 }
 
-/* Work on `bytes` of scratch memory, captured; returns what the end of the capture does. */
+/* Captures work on `bytes` of scratch memory. Returns the status of the end of the capture. */
 static rondo_status capture_scratch(test_fixture *t, rondo_recording *recording, size_t bytes) {
   void *scratch = NULL;
   begin(t, recording);
@@ -591,7 +580,8 @@ static rondo_status capture_scratch(test_fixture *t, rondo_recording *recording,
 
 #define LIMITED_TEST(name) TEST_DEFINE(name, test_fixture *t, set_up_limited, test_teardown)
 
-/* RC-3: what is held for later makes room: of a pool that keeps all, then of another stream's graphs. */
+/* RC-3: cached memory is released when memory runs out: first that of a pool that keeps everything, then that of
+ * another stream's graphs. */
 LIMITED_TEST(test_rc3_caches_make_room) {
   if (!test_device_is("cpu")) skip();
   const rondo_pool_options keeps = {.name = "keeps all", .release_threshold = UINT64_MAX};
@@ -628,7 +618,7 @@ LIMITED_TEST(test_rc3_caches_make_room) {
   assert_ok(rondo_pool_destroy(pool));
 }
 
-/* RC-3: and so does emptying them beforehand, for whoever takes memory next; a recording keeps its own. */
+/* RC-3: trimming releases it earlier, for any later allocation. A recording keeps its own memory. */
 TEST(test_rc3_caches_are_emptied) {
   const rondo_pool_options keeps = {.name = "keeps all", .release_threshold = UINT64_MAX};
   rondo_pool *pool = NULL;
@@ -663,7 +653,8 @@ TEST(test_rc3_caches_are_emptied) {
   assert_ok(rondo_pool_destroy(pool));
 }
 
-/* RC-3: with no room at all the capture ends with who holds the memory, nothing is held, and later there is. */
+/* RC-3: with no memory at all, the end of the capture fails and names the holders of the memory. Nothing is held, and
+ * later attempts succeed. */
 LIMITED_TEST(test_rc3_no_room) {
   if (!test_device_is("cpu")) skip();
   rondo_recording *recording = make_recording(t);
@@ -680,16 +671,9 @@ LIMITED_TEST(test_rc3_no_room) {
   assert_int_equal(graph_reserved(t), 0);
 }
 
-/* RC-1: a device without graph memory records what takes none. */
+/* RC-1: a device without graph memory records work that needs none. */
 static int set_up_lacking(void **state) {
-  if (test_setup(state) != 0) return -1;
-  test_fixture *t = *state;
-  if (!test_device_is("cpu")) return 0;
-  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &t->allocator.table,
-                                        .no_memory_nodes = true};
-  if (rondo_stream_destroy(t->stream) != RONDO_OK || rondo_device_close(t->device) != RONDO_OK) return -1;
-  if (rondo_device_open(test_device_name(), &options, &t->device) != RONDO_OK) return -1;
-  return rondo_stream_create(t->device, NULL, &t->stream) == RONDO_OK ? 0 : -1;
+  return test_setup_with(state, (rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .no_memory_nodes = true});
 }
 
 #define LACKING_TEST(name) TEST_DEFINE(name, test_fixture *t, set_up_lacking, test_teardown)
@@ -707,5 +691,4 @@ LACKING_TEST(test_rc1_devices_without_graph_memory) {
   assert_int_equal(test_word(t, words), 1);
   assert_int_equal(test_recording_info(recording).pool_bytes, 0);
   assert_ok(rondo_memory_trim(t->device));
-  assert_ok(rondo_recording_destroy(recording));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Recording a program that runs in batches: from the second batch on (RC-4), fed and fetched outside of the capture
- * (RC-5), with a learning rate that changes (RC-6), decisions of the host refused by name (RC-8), and a last, shorter
- * batch, house-keeping and freed host memory (RC-9).
+ * (RC-5), with a learning rate that changes (RC-6), host decisions that are refused by name (RC-8), a smaller last
+ * batch, background work and freed host memory (RC-9).
  */
 #include "support/foreign_library.h"
 #include "support/rondo_test.h"
@@ -11,7 +11,7 @@
 
 enum { ROWS = 32, BATCHES = 6, LAST_ROWS = 20 };
 
-/* A program by hand: sum = sum * 31 + out, where out = in * 3 + 1, of as many rows as there are. */
+/* A program by hand: sum = sum * 31 + out, where out = in * 3 + 1, for any number of rows. */
 typedef struct program {
   test_fixture *t;
   rondo_recording *recording;
@@ -99,8 +99,8 @@ TEST(test_rc4_a_captured_batch_is_not_run) {
   assert_sum(&p);
 }
 
-/* RC-9: nothing of the runtime's own gets into the recording, though the capture begins with the first work that
- * there is: memory of pools to give back, retired graphs, kernels and events made again, another thread at work. */
+/* RC-9: the runtime's own work does not get into the recording, although the capture begins with the first work:
+ * freeing memory of pools, retired graphs, recreated kernels and events, and another thread's work. */
 static void keep_house(void *user) {
   test_fixture *t = user;
   void *address = NULL;
@@ -173,7 +173,7 @@ TEST(test_rc5_feeding_while_capturing_is_refused) {
   assert_sum(&p);
 }
 
-/* RC-5: in what a child graph holds too. */
+/* RC-5: also in the memory of a child graph. */
 TEST(test_rc5_copies_in_child_graphs) {
   program p = make_program(t);
   static uint32_t feed[ROWS];
@@ -185,8 +185,6 @@ TEST(test_rc5_copies_in_child_graphs) {
   begin(&p);
   assert_ok(rondo_exec_launch(exec, p.t->stream));
   refuse_end(&p, RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_MEMORY);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
 }
 
 /* Memory of the library's, or that the caller promises to keep: its contents at each replay count. */
@@ -220,10 +218,9 @@ TEST(test_rc5_host_memory_that_lasts) {
 /* RC-5: memory that others have page-locked is known to a driver, where there is one. */
 TEST(test_rc5_page_locked_memory_of_others) {
   program p = make_program(t);
-  rondo_device *other = NULL;
   void *feed = NULL;
   const uint32_t values[ROWS] = {5};
-  assert_ok(rondo_device_open(test_device_name(), NULL, &other));
+  rondo_device *other = test_device(test_device_name(), NULL);
   assert_ok(rondo_host_malloc(other, sizeof values, &feed));
   memcpy(feed, values, sizeof values);
   begin(&p);
@@ -237,10 +234,9 @@ TEST(test_rc5_page_locked_memory_of_others) {
   }
   rondo_recording_reset(p.recording);
   assert_ok(rondo_host_free(other, feed));
-  assert_ok(rondo_device_close(other));
 }
 
-/* RC-5: what a library allocates while it is captured is no host memory, though it may have no pages yet. */
+/* RC-5: memory that a library allocates during a capture is not host memory, although it may have no pages yet. */
 TEST(test_rc5_memory_of_libraries) {
   program p = make_program(t);
   void *native = rondo_stream_native(p.t->stream), *memory = NULL;
@@ -254,15 +250,14 @@ TEST(test_rc5_memory_of_libraries) {
   assert_int_equal(foreign_copy(library, native, p.out, memory, ROWS * sizeof(uint32_t)), 0);
   assert_int_equal(foreign_free(library, native, memory), 0);
   end(&p);
-  rondo_recording_info info = test_recording_info(p.recording);
-  assert_int_equal(info.foreign_bytes, 4096);
+  assert_int_equal(test_recording_info(p.recording).foreign_bytes, 4096);
   write_input(&p, 3, ROWS);
   replay(&p);
   assert_int_equal(test_word(p.t, p.out + 2), 3002);
   foreign_close(library);
 }
 
-/* RC-9: the replay finds it, names the node, and does nothing; other host memory may come and go. */
+/* RC-9: the replay detects it, names the node, and does nothing. Other host memory may be allocated and freed. */
 TEST(test_rc9_host_memory_freed_after_the_capture) {
   program p = make_program(t);
   uint32_t *feed = NULL, *unrelated = NULL;
@@ -304,7 +299,7 @@ TEST(test_rc9_host_memory_freed_after_the_capture) {
   assert_sum(&p);
 }
 
-/* RC-9: freed while the capture goes on. */
+/* RC-9: freed during the capture. */
 TEST(test_rc9_host_memory_freed_while_capturing) {
   program p = make_program(t);
   void *feed = NULL;
@@ -334,7 +329,6 @@ TEST(test_rc6_a_schedule_in_a_cell) {
     test_read(t, seen, p.sum, sizeof seen);
     assert_int_equal(seen[0], expected);
   }
-  test_words_free(t, rate);
 }
 
 /* As many numbers as there are rows, drawn plain or by a replay. */
@@ -401,7 +395,7 @@ static void write_batch(rondo_compiled *compiled, uint32_t batch) {
   assert_ok(rondo_compiled_write(compiled, "rate", &rate, sizeof rate));
 }
 
-/* While its stream captures, values of the program are neither written nor read, and the capture goes on (RC-5). */
+/* While its stream captures, values of the program are neither written nor read, and the capture continues (RC-5). */
 static void refuse_values(rondo_compiled *compiled) {
   float value = 1;
   assert_error(rondo_compiled_write(compiled, "rate", &value, sizeof value), RONDO_CAPTURE_REFUSED,
@@ -441,8 +435,6 @@ TEST(test_rc4_rc6_a_compiled_program) {
   assert_ok(rondo_compiled_read(plain, "w", weights[1], sizeof weights[1]));
   assert_memory_equal(weights[0], weights[1], sizeof weights[0]);
   rondo_recording_reset(p.recording);
-  assert_ok(rondo_compiled_destroy(recorded));
-  assert_ok(rondo_compiled_destroy(plain));
 }
 
 /* Decisions ------------------------------------------------------------------------------------------------------- */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Outputs that are memory of others (item 28 of the peer's behaviour): of inputs, of constants, of other outputs, or no
- * memory at all; after the tests of PyTorch's CUDAGraph Trees, whose names and numbers the tests have. The peer finds
- * aliases by comparing storages; Rondo's bodies say what an output is part of.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * Outputs that alias inputs, constants or other outputs, or have no memory (item 28 of the peer's behavior); after the
+ * tests of PyTorch's CUDAGraph Trees, whose names and numbers the tests have. The peer finds aliases by comparing
+ * storages; Rondo's bodies declare what an output is part of. In assert_seen, each letter is a call: u eager, r
+ * recorded, p replayed.
  */
 #include "support/test_scene.h"
 
 static uint32_t live(const test_scene *s) { return scene_info(s).live_outputs; }
 
-/* One input handed through whole, and 16 bytes of it. */
+/* An input that is returned whole, and 16 bytes of it. */
 static rondo_status through_body(rondo_call *call, void *user) {
   scene_enter(user);
   assert_ok(rondo_call_output_of_input(call, 0, 0, 0, SCENE_BYTES, NULL));
@@ -38,7 +38,7 @@ static void assert_parts_of_parameters(test_scene *s, bool no_host_steps) {
     assert_ptr_equal(scene_address(outs[0]), parameter);
     assert_ptr_equal(scene_address(outs[1]), parameter + 4);
     assert_int_equal(live(s), i == 0 ? 0 : 1);
-    if (old != NULL) assert_counts(s, old, i, 1); /* of no step: the parameter as it is now */
+    if (old != NULL) assert_counts(s, old, i, 1); /* of no step: the current parameter */
     rondo_buffer_release(old);
     rondo_buffer_release(outs[2]);
     rondo_buffer_release(outs[1]);
@@ -53,7 +53,7 @@ SCENE_TEST(test_tr6_peer_49_54_55_58_87_parts_of_parameters) {
   for (int way = 0; way < 2; way++) assert_parts_of_parameters(s, way != 0);
 }
 
-/* 67 test_output_alias: an ordinary input handed back, and a part of it: wherever the input is at that call. */
+/* 67 test_output_alias: an ordinary input and a part of it are returned, wherever the input is in that call. */
 SCENE_TEST(test_tr6_peer_67_inputs_handed_back) {
   rondo_function *f = SCENE_FUNCTION(s, "f", through_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   for (uint32_t i = 0; i < 5; i++) {
@@ -68,8 +68,8 @@ SCENE_TEST(test_tr6_peer_67_inputs_handed_back) {
   assert_seen(s, "urppp");
 }
 
-/* 53 test_aliased_storage_single_weakref, 95 (its first half): a second function hands back what the first made: one
- * memory, which lives until the last of its handles is released. */
+/* 53 test_aliased_storage_single_weakref, 95 (its first half): a second function returns what the first created: one
+ * memory, which lives until its last handle is released. */
 SCENE_TEST(test_tr4_peer_53_two_functions_share_memory) {
   rondo_function *make = scene_affine(s, "make", 3, 1);
   rondo_function *f = SCENE_FUNCTION(s, "f", through_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -92,7 +92,7 @@ SCENE_TEST(test_tr4_peer_53_two_functions_share_memory) {
   assert_seen(s, "uurrpppppp");
 }
 
-/* Two parts of one output, which itself is no output that is asked for. */
+/* Two parts of one output, which is not itself returned. */
 static rondo_status halves_body(rondo_call *call, void *user) {
   scene_enter(user);
   scene_put(call, 0, scene_input(call, 0), 2, 0);
@@ -175,8 +175,8 @@ SCENE_TEST(test_tr7_peer_66_68_216_no_memory) {
   assert_seen(s, "urppp");
 }
 
-/* 176 test_view_only_cuda_graph_suppresses_empty_warning: a body that queues nothing but hands its input back. It is
- * recorded as any other, also in a strict tree; with min_nodes it is TOO_SMALL. */
+/* 176 test_view_only_cuda_graph_suppresses_empty_warning: a body that queues nothing and only returns its input. It is
+ * recorded like any other, also in a strict tree; with min_nodes it is TOO_SMALL. */
 static rondo_status view_body(rondo_call *call, void *user) {
   scene_enter(user);
   return rondo_call_output_of_input(call, 0, 0, 4, SCENE_BYTES - 4, NULL);
@@ -221,7 +221,7 @@ SCENE_TEST(test_tr3_peer_177_a_body_that_only_allocates) {
   assert_outcome(s->tree, RONDO_CALL_REPLAYED);
 }
 
-/* 51 test_expanded_inputs: the peer's broadcast inputs are Rondo's inputs that lie over one another. */
+/* 51 test_expanded_inputs: the peer's broadcast inputs are overlapping inputs in Rondo. */
 SCENE_TEST(test_tr6_peer_51_inputs_over_one_another) {
   const uint32_t *x = scene_words(s, 1);
   for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Padding to buckets (TR-7): inputs with rows are padded to the next bucket, whose recording runs, and outputs are
- * handed out as their first rows.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * returned as their first rows. In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include "support/test_scene.h"
 
 enum { ROW = 3 };
 static const size_t buckets[] = {4, 8, 16};
 
-/* rows of ROW words: out = in * 3 + 1, with as many rows; and one word: the sum of what the rows beyond are is seen in
- * the whole. */
+/* rows of ROW words: out = in * 3 + 1, with the same number of rows; and one word: a sum that shows the content of
+ * padded rows. */
 static rondo_status body(rondo_call *call, void *user) {
   test_work *work = scene_enter(user);
   rondo_input input;
@@ -38,7 +37,7 @@ static rondo_input rows_at(const uint32_t *words, size_t rows) {
       .address = (void *)(uintptr_t)words, .bytes = rows * ROW * sizeof *words, .rank = 2, .shape = {rows, ROW}};
 }
 
-/* Words of the output: the first rows of the work; and the whole bucket as the body saw it. */
+/* Words of the output: the first rows; and the whole bucket as the body saw it. */
 static void check(test_scene *s, rondo_buffer *outs[2], size_t rows, size_t bucket, uint32_t first, uint32_t padding) {
   uint32_t words[16 * ROW];
   rondo_buffer_info info = test_buffer_info(outs[0]);
@@ -87,7 +86,8 @@ SCENE_TEST(test_tr7_sizes_share_a_buckets_recording) {
   }
 }
 
-/* What is written comes back to the caller's rows alone; prepared, a bucket is a replay at once and nothing counts. */
+/* Written rows are copied back to the caller's rows only. When prepared, a bucket replays immediately and nothing
+ * counts. */
 SCENE_TEST(test_tr7_rows_that_are_written) {
   rondo_function *f = make(s, RONDO_INPUT_MOVING | RONDO_INPUT_ROWS | RONDO_INPUT_MUTATED, 5, 0);
   for (uint32_t i = 0; i < 4; i++) {
@@ -106,7 +106,7 @@ SCENE_TEST(test_tr7_rows_that_are_written) {
   assert_int_equal(bucket_info(f, 0).calls, 4);
 }
 
-/* One function's rows are the next one's, on a path; the rows beyond are what was asked for all the same. */
+/* One function's rows are the next one's on a path; the padded rows still have the requested value. */
 SCENE_TEST(test_tr7_rows_on_a_path) {
   rondo_function *f = make(s, RONDO_INPUT_MOVING | RONDO_INPUT_ROWS, 0, 0);
   rondo_function *g = make(s, RONDO_INPUT_MOVING | RONDO_INPUT_ROWS, 0, 9);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Calls of a tree: warmed up, recorded, replayed (TR-1); paths and their branches (TR-2); the pool that recordings
- * share (TR-3, TR-4); what must be the same for a replay (TR-5); and outputs of steps that are over (TR-9).
+ * share (TR-3, TR-4); what must be the same for a replay (TR-5); and outputs of completed steps (TR-9).
  */
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Outputs that are cloned when their step is over (RONDO_OUTPUTS_CLONE, TR-9), after the tests of PyTorch's CUDAGraph
- * Trees, whose names and numbers the tests have. The peer clones storages of tensors that a garbage collector still
- * knows; Rondo what is not released.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * Outputs that are cloned when their step ends (RONDO_OUTPUTS_CLONE, TR-9), after the tests of PyTorch's CUDAGraph
+ * Trees, whose names and numbers the tests have. The peer clones storages of tensors that the garbage collector still
+ * knows; Rondo clones buffers that are not released. In assert_seen, each letter is a call: u eager, r recorded, p
+ * replayed.
  */
 #include "support/test_scene.h"
 
@@ -22,7 +22,7 @@ SCENE_TEST(test_tr9_peer_91_what_is_held_is_cloned) {
     outs[i] = scene_call(s, f, scene_at(x));
     addresses[i] = scene_address(outs[i]);
     if (i == 0) continue;
-    /* What ran as it is has memory of its own, which stays where it is. */
+    /* The outputs of an eager run have separate memory, which stays. */
     assert_true((scene_address(outs[i - 1]) == addresses[i - 1]) == (i == 1));
     assert_int_equal(scene_info(s).clones, i - 1);
   }
@@ -35,7 +35,7 @@ SCENE_TEST(test_tr9_peer_91_what_is_held_is_cloned) {
   assert_int_equal(scene_info(s).eager_bytes, 0);
 }
 
-/* 92 test_clone_live_output_keeps_cache_when_output_dead: what nobody holds is not cloned. */
+/* 92 test_clone_live_output_keeps_cache_when_output_dead: outputs that nobody holds are not cloned. */
 SCENE_TEST(test_tr9_peer_92_the_dead_cost_nothing) {
   clone_outputs(s);
   rondo_function *f = scene_affine(s, "f", 3, 1);
@@ -51,7 +51,7 @@ SCENE_TEST(test_tr9_peer_92_the_dead_cost_nothing) {
   assert_int_equal(scene_info(s).recordings, 1);
 }
 
-/* Whole, part, and a part of what the input is part of. */
+/* The whole output, a part of it, and a part of what the input is part of. */
 static rondo_status parts_body(rondo_call *call, void *user) {
   scene_enter(user);
   scene_put(call, 0, scene_input(call, 0), 2, 0);
@@ -68,8 +68,8 @@ static rondo_function *make_parts(test_scene *s) {
 }
 
 /* 93 test_clone_live_aliased_output_storage_on_new_generation, 94 test_clone_live_retargets_non_user_visible..., 96
- * test_clone_live_output_storage_with_only_user_view_live: whole and part are cloned together and go on sharing; so
- * does a part alone. */
+ * test_clone_live_output_storage_with_only_user_view_live: an output and its part are cloned together and still share
+ * memory; so is a part that is held alone. */
 SCENE_TEST(test_tr9_peer_93_94_96_parts_follow_their_whole) {
   for (int only_part = 0; only_part < 2; only_part++) {
     clone_outputs(s);
@@ -98,7 +98,8 @@ SCENE_TEST(test_tr9_peer_93_94_96_parts_follow_their_whole) {
   }
 }
 
-/* 95 test_clone_live_prior_graph_output_alias: a part that a second recording hands back of the first one's output. */
+/* 95 test_clone_live_prior_graph_output_alias: a part of the first recording's output that a second recording returns.
+ * */
 SCENE_TEST(test_tr9_peer_95_a_part_of_an_earlier_output) {
   clone_outputs(s);
   rondo_function *make = scene_affine(s, "make", 3, 1);
@@ -141,8 +142,8 @@ SCENE_TEST(test_tr9_peer_97_the_next_step_reads_it) {
   assert_seen(s, "urpppp");
 }
 
-/* 98, 99, 100 test_clone_live_output_saved_for_backward_...: what a forward saved, whole, by a part alone, or as a
- * part, is cloned at a mark, and the backward gets it right after the next forward. */
+/* 98, 99, 100 test_clone_live_output_saved_for_backward_...: an output that a forward saved, whole, only by a part, or
+ * as a part, is cloned at a mark, and the backward reads it correctly after the next forward. */
 static rondo_status backward_body(rondo_call *call, void *user) {
   rondo_input saved;
   void *out;
@@ -154,7 +155,7 @@ static rondo_status backward_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 SCENE_TEST(test_tr9_peer_98_99_100_saved_for_a_backward) {
-  for (int saves = 0; saves < 2; saves++) { /* 0: the whole, 1: a part alone */
+  for (int saves = 0; saves < 2; saves++) { /* 0: the whole, 1: only a part */
     clone_outputs(s);
     rondo_function *forward = SCENE_FUNCTION(s, "forward", parts_body, scene_work(s, 0, 0),
                                              .kind = RONDO_FUNCTION_FORWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -180,9 +181,9 @@ SCENE_TEST(test_tr9_peer_98_99_100_saved_for_a_backward) {
   }
 }
 
-/* 101 test_grad_accumulation_dealloc_error_message: a gradient that is an output of an old step is not added to: the
- * error says what to do. One of rondo_buffer_create is of no step, and takes all that is added (64
- * test_accumulate_grad), in place or by a buffer of its own. */
+/* 101 test_grad_accumulation_dealloc_error_message: a gradient that is an output of an old step cannot be accumulated;
+ * the error says what to do. A buffer of rondo_buffer_create belongs to no step, and accumulates everything (64
+ * test_accumulate_grad), in place or through a separate buffer. */
 static rondo_status accumulate_body(rondo_call *call, void *user) {
   uint32_t *sum = scene_input(call, 0);
   scene_enter(user);
@@ -224,7 +225,7 @@ SCENE_TEST(test_tr9_peer_64_101_gradients_of_no_step) {
   assert_seen(s, "uurrpppppp");
 }
 
-/* A clone that the caller asks for is of no step. */
+/* A clone that the caller requests belongs to no step. */
 SCENE_TEST(test_tr9_clones_of_the_callers) {
   rondo_function *f = make_parts(s);
   const uint32_t *x = scene_words(s, 3);
@@ -245,8 +246,8 @@ SCENE_TEST(test_tr9_clones_of_the_callers) {
   assert_int_equal(scene_info(s).eager_bytes, 0);
 }
 
-/* A reset ends a step as a call does, and so does planning, also when the stream of the last call is gone: what is held
- * is cloned, parts with their whole. */
+/* A reset ends a step like a call, and so does planning, also when the stream of the last call was destroyed: held
+ * outputs are cloned, parts together with their whole. */
 SCENE_TEST(test_tr9_cloned_without_a_stream) {
   for (int plans = 0; plans < 2; plans++) {
     clone_outputs(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Inputs that are copied to where the recorded work has them (TR-6), however a device does that: any number of bytes
- * from any address, many inputs at once, inputs that have bytes in common, inputs that are written and copied back, and
- * inputs next to others that are patched.
+ * Inputs that are copied to their recorded addresses (TR-6), however a device does that: any number of bytes from any
+ * address, many inputs at once, inputs that overlap, inputs that are written and copied back, and inputs next to
+ * patched ones.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,8 @@ static void make(copying *of, test_fixture *t, size_t count, rondo_binding bindi
   assert_ok(rondo_function_create(of->tree, &options, &of->function));
 }
 
-/* Calls it with inputs there, and looks at each output; `expected` has their bytes, one input after the other. */
+/* Calls it with inputs at these addresses, and compares each output; `expected` has their bytes, one input after the
+ * other. */
 static void call_and_compare(const copying *of, unsigned char *const *places, const unsigned char *expected) {
   rondo_input inputs[MOST];
   rondo_buffer *outputs[MOST];
@@ -64,7 +65,7 @@ static void call_and_compare(const copying *of, unsigned char *const *places, co
   }
 }
 
-/* Bytes of the device that hold what the generator draws; the host's copy of them in *out. */
+/* Bytes of the device with values of the generator; *out is the host's copy. */
 static unsigned char *make_bytes(test_fixture *t, uint64_t *state, size_t bytes, unsigned char **out) {
   *out = malloc(bytes);
   assert_non_null(*out);
@@ -83,7 +84,7 @@ static const size_t sizes[] = {1,  2,  3,   4,   5,    7,    8,    15,    16,   
                                63, 65, 255, 257, 1000, 4095, 4096, 12289, 65535, 131072, 262147, 1048575, 1 << 20};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* Where inputs begin: all ways to be after a multiple of 16. */
+/* Offsets of inputs: all remainders modulo 16. */
 TREE_TEST(test_tr6_any_size_from_any_address) {
   static const size_t offsets[] = {0, 1, 2, 3, 4, 6, 8, 11, 12, 15, 16, 33};
   const size_t count = test_is_guarded(t) ? 10 : SIZES;
@@ -104,8 +105,8 @@ TREE_TEST(test_tr6_any_size_from_any_address) {
   }
 }
 
-/* 1 to 20 inputs, of which some have no bytes, each anywhere in the same memory, so that they have bytes in common as
- * it comes: when they are recorded, too. */
+/* 1 to 20 inputs, some without bytes, each anywhere in the same memory, so that they may overlap, also during
+ * recording. */
 TREE_TEST(test_tr6_many_inputs_that_overlap) {
   enum { BYTES = 40000, CALLS = 12 };
   static unsigned char expected[MOST * BYTES];
@@ -132,7 +133,7 @@ TREE_TEST(test_tr6_many_inputs_that_overlap) {
   }
 }
 
-/* What is large comes in another way than what is small, next to it. */
+/* Large inputs are copied differently from small ones next to them. */
 TREE_TEST(test_tr6_large_inputs_beside_small_ones) {
   copying of = {.bytes = {9 << 20, 100, 4 << 20, (4 << 20) + 1}};
   size_t sum = 0;
@@ -184,7 +185,7 @@ TREE_TEST(test_tr6_written_inputs_are_copied_back) {
   for (uint32_t call = 0; call < 6; call++) {
     rondo_input inputs[WRITTEN] = {{0}};
     for (uint32_t i = 0; i < WRITTEN; i++) {
-      /* Some stay, others move, each in its own way. */
+      /* Some stay, others move, each for a different reason. */
       inputs[i].address = places[(call >> i % 3) % 2][i];
       inputs[i].bytes = WORDS * sizeof(uint32_t);
       write_numbers(t, inputs[i].address, 1000 * call + i);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Inputs that are another output of the path each time, and are demoted (TR-5, TR-6, TR-8), after the tests of
- * PyTorch's CUDAGraph Trees, whose names and numbers the tests have. Where the peer keeps the recordings that demotion
- * leaves behind, Rondo gives them up, as no call can need them any more.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * Inputs that are a different output of the path each time, and are demoted (TR-5, TR-6, TR-8), after the tests of
+ * PyTorch's CUDAGraph Trees, whose names and numbers the tests have. The peer keeps the recordings that demotion makes
+ * useless; Rondo frees them, because no call can need them. In assert_seen, each letter is a call: u eager, r recorded,
+ * p replayed.
  */
 #include <string.h>
 
@@ -34,7 +34,7 @@ static pair make_pair(test_scene *s, rondo_function *consume) {
   return (pair){.scene = s, .produce = make_producer(s), .consume = consume, .x = scene_words(s, 1)};
 }
 
-/* A step: what is produced, two of which are consumed, while all are held. */
+/* A step: what is produced, of which two are consumed, while all are held. */
 static void run_pair(const pair *p, uint32_t a, uint32_t b) {
   rondo_buffer *outs[OUTPUTS], *out;
   scene_begin(p->scene);
@@ -75,8 +75,8 @@ SCENE_TEST(test_tr5_peer_73_only_what_moves_is_demoted) {
   }
 }
 
-/* 74 test_demoted_input_alias_lifetime: what was dead when the demoted recording was made must be dead when it is used,
- * and only that: so it is used also where both inputs are one output. */
+/* 74 test_demoted_input_alias_lifetime: an output that was dead when the demoted recording was made must be dead when
+ * it is used, and no other: so it is also used when both inputs are one output. */
 static void run_alone(const pair *p, uint32_t a) {
   rondo_buffer *outs[OUTPUTS], *out;
   scene_begin(p->scene);
@@ -151,8 +151,8 @@ SCENE_TEST(test_tr5_peer_75_what_came_to_rest_is_not_demoted) {
   assert_seen(s, "prprpp");
 }
 
-/* 76 test_skip_changing_cudagraph_managed_input: the other way is to run the function as it is in that place, for good:
- * also with the output that there was a recording for. */
+/* 76 test_skip_changing_cudagraph_managed_input: the other mode is to always run the function eagerly at that position,
+ * even with the output for which there was a recording. */
 SCENE_TEST(test_tr8_peer_76_skipped_for_good) {
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 1, .demotion = RONDO_DEMOTION_SKIP));
   for (uint32_t i = 0; i < 6; i++) run_pair(&p, i < 2 ? 0 : i % 2, OUTPUTS - 1);
@@ -183,7 +183,7 @@ SCENE_TEST(test_tr8_a_strict_tree_refuses_what_is_skipped) {
   scene_end(s);
 }
 
-/* 77 test_managed_input_rerecord_compile_options: limit and way are each function's own. */
+/* 77 test_managed_input_rerecord_compile_options: each function has its own limit and mode. */
 SCENE_TEST(test_tr5_peer_77_options_of_functions) {
   pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 0)); /* 5 */
   for (uint32_t i = 0; i < 7; i++) run_pair(&p, i == 0 ? 0 : i - 1, 0);
@@ -209,7 +209,7 @@ SCENE_TEST(test_tr5_peer_77_options_of_functions) {
   assert_null(none);
 }
 
-/* 79 test_does_not_demote_static_cudagraph_pool_input: what is declared static stays where it is: three recordings. */
+/* 79 test_does_not_demote_static_cudagraph_pool_input: inputs declared static keep their address: three recordings. */
 SCENE_TEST(test_tr5_peer_79_static_inputs_are_not_demoted) {
   pair p = make_pair(s, NULL);
   p.consume = SCENE_FUNCTION(s, "consume", scene_body_combine, scene_work(s, 0, 0), .demote_after = 1,
@@ -258,7 +258,7 @@ SCENE_TEST(test_tr6_peer_80_inputs_beside_a_written_one) {
       for (uint32_t i = 0; i < 4; i++) run_bump(&p, 2 + i, 5);
       assert_seen(s, "pppppppp");
       assert_int_equal(demoted(p.consume), 1);
-      run_bump(&p, 1, 3); /* what is written moves, too: it is patched, or copied back */
+      run_bump(&p, 1, 3); /* a written input moves, too: it is patched, or copied back */
       assert_seen(s, "pr");
       run_bump(&p, 4, 2);
       run_bump(&p, 0, 1);
@@ -300,7 +300,7 @@ SCENE_TEST(test_tr4_peer_81_outputs_that_are_the_input) {
   assert_outcome(s->tree, RONDO_CALL_RECORDED); /* of `next`, whose input was dead before */
 }
 
-/* An undeclared write to the input that is demoted goes back to it. */
+/* An undeclared write to the demoted input is copied back to it. */
 SCENE_TEST(test_tr6_demoted_inputs_that_are_written) {
   for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
     SCENE_TREE(s, .name = "written");
@@ -313,8 +313,8 @@ SCENE_TEST(test_tr6_demoted_inputs_that_are_written) {
   }
 }
 
-/* Recordings that share execs, of which one must be made the recording's to see what it writes; with host steps, which
- * have inputs copied before the launch; and found addresses. */
+/* Recordings that share execs, of which one must get its own to see what it writes; with host steps, whose inputs are
+ * copied before the launch; and with found addresses. */
 static rondo_status hop_body(rondo_call *call, void *user) {
   test_work *work = scene_enter(user);
   scene_change(call, scene_input(call, 1), 1, 1);
@@ -336,7 +336,8 @@ SCENE_TEST(test_tr5_demotion_of_all_kinds_of_recordings) {
   }
 }
 
-/* The limit of recordings in a place comes before the function's own: it is demoted then, and nothing is skipped. */
+/* The limit of recordings at a position applies before the function's own: the input is demoted then, and nothing is
+ * skipped. */
 SCENE_TEST(test_tr7_demotion_before_the_limit_of_a_place) {
   SCENE_TREE(s, .max_recordings_per_parent = 2);
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 100));
@@ -345,7 +346,7 @@ SCENE_TEST(test_tr7_demotion_before_the_limit_of_a_place) {
   assert_int_equal(scene_info(s).skipped[RONDO_SKIP_RECORDING_LIMIT], 0);
 }
 
-/* Few recordings may be, so that those that tell of moves go: they are counted all the same. */
+/* With a small limit of recordings, those that show moves are freed; the moves still count. */
 SCENE_TEST(test_tr7_moves_are_counted_over_evictions) {
   SCENE_TREE(s, .max_recordings = 2);
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 4));
@@ -354,7 +355,7 @@ SCENE_TEST(test_tr7_moves_are_counted_over_evictions) {
   assert_int_equal(scene_info(s).demoted, 1);
 }
 
-/* After another recording it counts again; a reset forgets; a function that goes takes its demotions with it. */
+/* After another recording it counts again; a reset forgets; destroying a function removes its demotions. */
 SCENE_TEST(test_tr5_demotions_end_with_their_place) {
   pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 1));
   for (uint32_t i = 0; i < 4; i++) run_pair(&p, i == 0 ? 0 : i - 1, OUTPUTS - 1);
@@ -377,7 +378,7 @@ SCENE_TEST(test_tr5_demotions_end_with_their_place) {
               "prpp");
 }
 
-/* Preparing counts as calls do, and finds what is demoted. */
+/* Preparing counts like calls, and uses demotions. */
 static void prepare_pair(const pair *p, uint32_t a) {
   rondo_buffer *outs[OUTPUTS];
   scene_begin(p->scene);
@@ -398,7 +399,7 @@ SCENE_TEST(test_tr1_prepared_recordings_count) {
   assert_seen(s, "pppppppppppp");
 }
 
-/* Memory of the caller's comes to the same recording. */
+/* The caller's memory leads to the same recording. */
 SCENE_TEST(test_tr5_demoted_inputs_and_memory_of_the_caller) {
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 1));
   const uint32_t *own = scene_words(s, 7);
@@ -415,7 +416,7 @@ SCENE_TEST(test_tr5_demoted_inputs_and_memory_of_the_caller) {
   assert_seen(s, "pp");
 }
 
-/* What was demoted is said, in the log and in both explanations. */
+/* Demotions are reported, in the log and in both explanations. */
 static void keep_line(void *user, rondo_log_level level, const char *area, const char *message) {
   char *line = user;
   if (level <= RONDO_LOG_INFO && strcmp(area, "tree") == 0 && strstr(message, "was another output") != NULL)

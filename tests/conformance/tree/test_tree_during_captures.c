@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Trees during captures of somebody else's (GX-11, C9): what a tree waits for inside of calls, before host steps, when
- * it tries what it found, plans its paths or gives recordings up, neither is refused nor makes a capture on another
- * stream invalid, whatever its mode and whoever began it. And streams that a call works on are not destroyed in it.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * Trees while others capture (GX-11, C9). A tree waits inside of calls: before host steps, when it tries what it found,
+ * when it plans its paths or frees recordings. These waits neither fail nor invalidate a capture on another stream,
+ * whatever its mode and whoever began it. Streams that a call works on cannot be destroyed during the call. In
+ * assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include <string.h>
 
@@ -33,11 +33,10 @@ static capturing begin_capture(const test_scene *s, rondo_capture_mode mode, boo
 }
 
 static void assert_active(const capturing *self) {
-  rondo_capture_info info = test_capture_info(self->stream);
-  assert_int_equal(info.state, RONDO_CAPTURE_ACTIVE);
+  assert_int_equal(test_capture_info(self->stream).state, RONDO_CAPTURE_ACTIVE);
 }
 
-/* One that another thread began goes with its stream. */
+/* A capture that another thread began ends with its stream. */
 static void end_capture(const capturing *self) {
   assert_active(self);
   if (self->is_own) test_graph_destroy(test_capture_end(self->stream));
@@ -122,9 +121,9 @@ static void warm_up(test_scene *s, rondo_function *function, size_t outputs) {
   scene_end(s);
 }
 
-/* Functions that warm up in steps of their own are recorded one after another: the hole that the first output leaves is
- * too small for what comes, unless the path is planned as a whole; the tree does that by itself, waits, and gives back
- * what is too much. */
+/* Functions that warm up in separate steps are recorded one after another: the hole that the first output leaves is too
+ * small for later ones, unless the path is planned as a whole. The tree does that itself, waits, and frees the excess.
+ * */
 static void plan_calm(test_scene *s, const capturing *capture) {
   static size_t first[] = {4 << 20, 2 << 20, 0}, second[] = {6 << 20, 0};
   use_tree(s, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .plan_after = 2, .plan_ms = 1000});
@@ -152,7 +151,7 @@ SCENE_TEST(test_tr3_paths_are_planned_beside_captures) {
   during_captures(s, plan_calm);
 }
 
-/* One recording is the most, so that each gives up the one before. */
+/* At most one recording is kept, so that each frees the previous one. */
 static void give_up(test_scene *s, const capturing *capture) {
   use_tree(s, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_recordings = 1});
   rondo_function *functions[] = {scene_affine(s, "f", 3, 1), scene_affine(s, "g", 5, 1)};
@@ -169,7 +168,7 @@ SCENE_TEST(test_tr11_recordings_are_given_up_beside_captures) {
   during_captures(s, give_up);
 }
 
-/* A function may go while the stream of its last call captures, and the capture goes on. */
+/* A function may be destroyed while the stream of its last call captures, and the capture continues. */
 SCENE_TEST(test_tr11_functions_go_while_their_stream_captures) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
@@ -194,7 +193,7 @@ static rondo_status destroying_body(rondo_call *call, void *user) {
   return rondo_call_host_step(call, destroy_step, user);
 }
 
-/* Warmed up, recorded, replayed (where its step is still called), as it is, and in a capture. */
+/* Warmed up, recorded, replayed (where its step is still called), eager, and in a capture. */
 SCENE_TEST(test_a_body_does_not_destroy_its_stream) {
   s->fails_inside = true;
   rondo_function *f = SCENE_FUNCTION(s, "f", destroying_body, s, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -211,7 +210,7 @@ SCENE_TEST(test_a_body_does_not_destroy_its_stream) {
   rondo_buffer_release(scene_call(s, f, scene_at(x)));
 }
 
-/* A side stream that was joined may go; what it captured then was for nothing, and the call runs as it is. */
+/* A joined side stream may be destroyed; its captured work is discarded, and the call runs eagerly. */
 static rondo_status side_body(rondo_call *call, void *user) {
   test_scene *s = user;
   rondo_stream *side = test_stream(s->fixture, "side");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A tree explains itself: rondo_tree_explain as a text and as JSON, whose fields stay what the header says; and the
- * log's area "tree" (TR-8).
+ * A tree explains itself: rondo_tree_explain as text and as JSON, whose fields are those that the header documents; and
+ * the log's area "tree" (TR-8).
  */
 #include <jansson.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static rondo_status refuse(rondo_call *call, void *user) {
   return rondo_call_refuse(call, RONDO_SKIP_UNKNOWN_SHAPE, "a \"sum\"\nof 2 parts");
 }
 
-/* One step: both functions, one after the other; what they make is held. */
+/* One step: both functions, one after the other; their outputs are held. */
 static void run_step(scene *s) {
   for (size_t i = 0; i < 2; i++) rondo_buffer_release(s->held[i]);
   assert_ok(rondo_tree_mark_step(s->tree));
@@ -57,7 +57,7 @@ static void call_refused(const scene *s) {
   rondo_buffer_release(out);
 }
 
-static void take_down(scene *s) {
+static void tear_down(scene *s) {
   for (size_t i = 0; i < 2; i++) rondo_buffer_release(s->held[i]);
   test_tree_destroy(s->tree);
   test_words_free(s->t, s->words);
@@ -206,10 +206,10 @@ TREE_TEST(test_tr8_json_has_its_fields) {
   root = explain_json(s.tree);
   check_refused(root);
   json_decref(root);
-  take_down(&s);
+  tear_down(&s);
 }
 
-/* Static inputs have an address, scalars a value, parts of inputs what they are of. */
+/* Static inputs have an address, scalars a value, parts of inputs the input that contains them. */
 static rondo_status share(rondo_call *call, void *user) {
   (void)user;
   return rondo_call_output_of_input(call, 0, 0, 16, 8, NULL);
@@ -246,7 +246,7 @@ TREE_TEST(test_tr8_kinds_of_inputs_and_outputs) {
   json_decref(root);
 }
 
-/* What is frozen into the work is said, with node, parameter and remedy (TR-6). */
+/* Values that are fixed in the recording are reported, with node, parameter and remedy (TR-6). */
 static void add_cpu(rondo_blocks blocks, void *const *args) {
   const uint32_t *in = *(const uint32_t **)args[0], more = *(const uint32_t *)args[2];
   uint32_t *out = *(uint32_t **)args[1];
@@ -361,7 +361,7 @@ TREE_TEST(test_tr8_text_reads) {
   for (const char *at = text; *at != '\0'; at++) assert_true(*at == '\n' || (unsigned char)*at >= ' ');
   assert_int_equal(text[strlen(text) - 1], '\n');
   rondo_text_free(text);
-  take_down(&s);
+  tear_down(&s);
 }
 
 TREE_TEST(test_tr8_an_empty_tree_and_mistakes) {
@@ -406,5 +406,5 @@ TREE_TEST(test_tr8_the_log_has_each_decision) {
     if (strstr(h.lines, parts[i]) == NULL) print_error("no \"%s\" in:\n%s\n", parts[i], h.lines);
     assert_non_null(strstr(h.lines, parts[i]));
   }
-  take_down(&s);
+  tear_down(&s);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Functions of a tree that are recorded where it pays (FW-8), decided by costs that are given; and static inputs that
- * moved, which are named with both addresses (FW-7).
+ * Functions of a tree that are recorded where it pays (FW-8), decided by given costs; and static inputs that moved,
+ * which are named with both addresses (FW-7).
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@ enum { WORDS = 32, BYTES = WORDS * 4 };
 static const rondo_costs dear = {RONDO_COSTS_INIT, .launch_host = 1e9, .launch_latency = 1e9};
 static const rondo_costs cheap = {RONDO_COSTS_INIT, .stream_kernel = 1e9};
 
-/* out = in * 3 + 1, and what else a test asks for. */
+/* out = in * 3 + 1, and what a test adds. */
 typedef struct gain_work {
   test_work work;
   rondo_status (*more)(rondo_call *call);
@@ -152,7 +152,6 @@ TREE_TEST(test_fw8_without_an_estimate_it_is_recorded) {
   test_graph_destroy(test_capture_end(other));
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
   rondo_buffer_release(out);
-  test_stream_destroy(other);
 }
 
 static rondo_status with_host_step(rondo_call *call) { return rondo_call_host_step(call, test_host_nothing, NULL); }
@@ -173,7 +172,7 @@ TREE_TEST(test_fw8_bodies_with_host_steps_are_recorded) {
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
 }
 
-/* What holds the stream up lets go by itself; and the reason is the one that there is without an estimate. */
+/* The block of the stream ends by itself; and the reason is the same as without an estimate. */
 TREE_TEST(test_fw8_bodies_that_wait_are_run_as_they_are) {
   gain_case c;
   begin(&c, t, &cheap, NULL, where_it_pays);
@@ -248,5 +247,4 @@ TREE_TEST(test_fw7_a_static_input_that_moved_is_named) {
   assert_explained(&c, RONDO_EXPLAIN_JSON, "\"moved\":{\"times\":2,\"message\":\"static input 0");
   call(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
-  for (int i = 0; i < 2; i++) test_words_free(c.t, others[i]);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Inputs of calls (TR-6): static, moving and managed ones; mutated ones of each kind; inputs that are given away, parts
- * of buffers, of other shapes (TR-7), and outputs of a step that the next one begins with.
+ * Inputs of calls (TR-6): static, moving and managed ones; mutated inputs of each kind; inputs that are given up, parts
+ * of buffers, inputs of other shapes (TR-7), and outputs of a step with which the next one begins.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static rondo_status mutate(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-/* A mutated moving input is written back, however it came to the work. */
+/* A mutated moving input is written back, however it was bound. */
 TREE_TEST(test_tr6_mutated_moving_inputs) {
   static const uint32_t kind = RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED;
   for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
@@ -58,7 +58,8 @@ TREE_TEST(test_tr6_mutated_moving_inputs) {
   }
 }
 
-/* Static inputs and outputs of the tree are written in place; a static one elsewhere makes another recording. */
+/* Static inputs and outputs of the tree are written in place; a static input at another address makes another
+ * recording. */
 TREE_TEST(test_tr6_mutated_static_and_managed_inputs) {
   static const uint32_t kind = RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED;
   test_work work = {.fixture = t}, make = {.fixture = t, .factor = 1, .term = 3};
@@ -137,7 +138,7 @@ static void assert_binding(test_fixture *t, uint32_t readers, size_t count, bool
   test_words_free(t, words);
 }
 
-/* Of its own an input is patched while that costs less: on a GPU, as measured, for one reader above 2 MiB, for eleven
+/* By default, an input is patched while that costs less: on a GPU, as measured, for one reader above 2 MiB, for eleven
  * above 9. */
 TREE_TEST(test_tr6_the_cheaper_binding_is_taken) {
   const size_t large = 65536 / sizeof(uint32_t), mib = (1 << 20) / sizeof(uint32_t);
@@ -193,7 +194,7 @@ TREE_TEST(test_tr6_inputs_anywhere) {
   }
 }
 
-/* A step's output is the next step's input, without a step in common: recorded, replayed, from hand to hand. */
+/* A step's output is the next step's input, without a common step: recorded, replayed, passed on each time. */
 TREE_TEST(test_tr4_outputs_feed_the_next_step) {
   for (int clone = 0; clone < 2; clone++) {
     test_work work = {.fixture = t, .factor = 3, .term = 1};
@@ -219,7 +220,7 @@ TREE_TEST(test_tr4_outputs_feed_the_next_step) {
   }
 }
 
-/* out = in + 1 by way of memory that may be the input's, which is given up in between. */
+/* out = in + 1 through memory that may be the input's, which is given up in between. */
 static rondo_status consume(rondo_call *call, void *user) {
   test_work *work = user;
   rondo_stream *stream = rondo_call_stream(call);
@@ -266,7 +267,7 @@ TREE_TEST(test_tr4_given_inputs_are_used_again) {
   if (!test_is_guarded(t)) assert_true(info.arena_used <= 4 * BYTES);
 }
 
-/* Scalars are keyed by value, opaque pointers are not looked at. */
+/* Scalars are keyed by value; opaque pointers are ignored. */
 static rondo_status set_words(rondo_call *call, void *user) {
   test_work *work = user;
   rondo_input scalar, opaque;
@@ -334,7 +335,7 @@ TREE_TEST(test_outputs_of_memory_that_there_is) {
   assert_int_equal(work.runs, 2);
 }
 
-/* Calls on another stream come after the earlier ones; a stream that is gone is no matter. */
+/* Calls on another stream run after earlier calls; destroying a stream has no effect on them. */
 TREE_TEST(test_calls_on_several_streams) {
   test_work work = {.fixture = t, .factor = 3, .term = 1};
   rondo_tree *tree = test_tree(t, NULL);
@@ -388,7 +389,7 @@ static rondo_status launch_hidden(rondo_call *call, void *user) {
                       RONDO_ARGS(&in, &work->plus, &out));
 }
 
-/* The same of input 0; output 1 = input 1, which is given up before output 0 is made, that may take its place. */
+/* The same of input 0; output 1 = input 1, which is given up before output 0 is allocated, which may use its memory. */
 static rondo_status launch_hidden_giving_up(rondo_call *call, void *user) {
   rondo_stream *stream = rondo_call_stream(call);
   void *out;
@@ -401,7 +402,7 @@ static rondo_status launch_hidden_giving_up(rondo_call *call, void *user) {
   return rondo_free_async(stream, scratch);
 }
 
-/* ... or input 1 * 2, which stands in its place then. */
+/* ... or input 1 * 2, which then uses its memory. */
 static rondo_status launch_hidden_writing(rondo_call *call, void *user) {
   const hidden_work *work = user;
   assert_ok(launch_hidden(call, user));
@@ -493,8 +494,8 @@ static rondo_tree_info find_behind_another(test_fixture *t, rondo_function_body 
   return info;
 }
 
-/* All recordings that are compared give up the same, and trying them does not lose what they give up. What is freed
- * where lifetimes are watched is not there again. */
+/* All recordings that are compared give up the same inputs, and trying them does not lose these inputs. Where lifetimes
+ * are checked, freed memory does not come back. */
 TREE_TEST(test_tr6_addresses_are_found_beside_inputs_that_are_given_up) {
   const rondo_tree_info info = find_behind_another(t, launch_hidden_giving_up, true, 1);
   assert_int_equal(info.checked, !test_is_guarded(t));
@@ -502,7 +503,7 @@ TREE_TEST(test_tr6_addresses_are_found_beside_inputs_that_are_given_up) {
   if (!test_is_guarded(t)) assert_true(info.patched_inputs >= 4);
 }
 
-/* What the path made may be written undeclared, and is written once a call. */
+/* An output of the path may be written undeclared, and is written once in each call. */
 TREE_TEST(test_tr6_addresses_are_found_beside_outputs_that_are_written) {
   const rondo_tree_info info = find_behind_another(t, launch_hidden_writing, false, 2);
   assert_int_equal(info.checked, 1);
@@ -510,7 +511,7 @@ TREE_TEST(test_tr6_addresses_are_found_beside_outputs_that_are_written) {
   assert_true(info.patched_inputs >= 4);
 }
 
-/* out[b] = seen[b] + 1000 * at[b], where `at` comes in two halves, which no comparison takes for an address. */
+/* out[b] = seen[b] + 1000 * at[b], where `at` is passed in two halves, which no comparison takes for an address. */
 static void pieces_cpu(rondo_blocks blocks, void *const *args) {
   const uint64_t low = *(const uint32_t *)args[0], high = *(const uint32_t *)args[1];
   const uint32_t *at = (const uint32_t *)(uintptr_t)(high << 32 | (low ^ 0xffffffff));
@@ -574,7 +575,7 @@ static rondo_status count_up(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-/* Trying leaves nothing behind: what is written, moving or not, and said or not, is written once a call. */
+/* Trying leaves nothing: what is written, moving or not, declared or not, is written once in each call. */
 static void assert_written_once(test_fixture *t, uint32_t counter_kind) {
   const uint32_t kinds[] = {counter_kind, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED};
   test_work work = {.fixture = t};
@@ -610,7 +611,7 @@ TREE_TEST(test_tr6_trying_has_no_side_effects) {
   assert_written_once(t, RONDO_INPUT_STATIC);
 }
 
-/* A value that the body makes again each time is frozen into the recording, and found. */
+/* A value that the body computes again each time is fixed in the recording, and found. */
 static void note_frozen(void *user, rondo_log_level level, const char *area, const char *message) {
   if (level == RONDO_LOG_WARNING && strcmp(area, "tree") == 0 && strstr(message, "'hidden'") != NULL &&
       strstr(message, "in another recording") != NULL)
@@ -636,8 +637,8 @@ TREE_TEST(test_tr6_frozen_values_are_found) {
 
 /* Sharing execs --------------------------------------------------------------------------------------------------- */
 
-/* One function with its static input in three places, in turn, and a moving one: one exec for all, or, past the bound
- * of bytes, as few as there is room for. */
+/* One function with its static input at three addresses, in alternation, and a moving input: one exec for all or,
+ * beyond the bound of bytes, as few as fit. */
 static void call_in_places(test_fixture *t, rondo_tree *tree, size_t rounds) {
   static const uint32_t kinds[] = {RONDO_INPUT_STATIC, RONDO_INPUT_MOVING};
   test_work work = {.fixture = t};

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What lives of a path, and the memory that it takes (TR-3, TR-4, TR-10), after the tests of PyTorch's CUDAGraph Trees:
- * each test has the peer's name and number. Where the peer counts references to tensors, Rondo's buffers are retained
- * and released; where it restores checkpoints of its pool, Rondo records around what lives, so that the assertion is
- * that contents stay and that memory is used again.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * The live outputs of a path, and the memory that it takes (TR-3, TR-4, TR-10), after the tests of PyTorch's CUDAGraph
+ * Trees: each test has the peer's name and number. The peer counts references to tensors; Rondo's buffers are retained
+ * and released. The peer restores checkpoints of its pool; Rondo records around live memory, so that the tests assert
+ * that contents stay and that memory is reused. In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include "support/test_scene.h"
 
@@ -38,8 +37,8 @@ SCENE_TEST(test_tr4_peer_6_63_holders_are_counted) {
   }
 }
 
-/* 32 test_execution_into_recording: replayed, then warmed up, then recorded after: what is held lives in each state
- * and is gone when it is released. */
+/* 32 test_execution_into_recording: replayed, then warmed up, then recorded: held outputs live in each state and are
+ * freed when they are released. */
 SCENE_TEST(test_tr4_peer_32_a_replay_goes_on_as_a_recording) {
   rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 5, 2);
   const uint32_t *x = scene_words(s, 1);
@@ -103,7 +102,8 @@ SCENE_TEST(test_tr4_peer_50_a_branch_behind_a_replay) {
   assert_int_equal(scene_info(s).recordings, 3);
 }
 
-/* 52 test_tensor_dies_between_checkpoint: what died between a replay and a new recording is memory for that. */
+/* 52 test_tensor_dies_between_checkpoint: memory of an output that died between a replay and a new recording is reused
+ * for it. */
 SCENE_TEST(test_tr4_peer_52_what_died_is_used_again) {
   rondo_function *pair = make_pair(s, "pair"), *a = scene_affine(s, "a", 3, 1), *b = scene_affine(s, "b", 5, 2);
   const uint32_t *x = scene_words(s, 1);
@@ -126,8 +126,8 @@ SCENE_TEST(test_tr4_peer_52_what_died_is_used_again) {
 }
 
 /* 57 test_checkpointing_resets_persistent_refs, 71 test_peristed_output_livenes: replays give the same addresses, also
- * around other recordings; the count of live ones follows the holders. The peer drops its cached tensors at each
- * restore and makes other ones; Rondo's handles are of each call. */
+ * around other recordings; the count of live outputs follows the holders. The peer drops its cached tensors at each
+ * restore and creates others; Rondo creates handles in each call. */
 SCENE_TEST(test_tr4_peer_57_71_addresses_stay) {
   rondo_function *pair = make_pair(s, "pair"), *a = scene_affine(s, "a", 3, 1);
   const uint32_t *x = scene_words(s, 1);
@@ -150,8 +150,8 @@ SCENE_TEST(test_tr4_peer_57_71_addresses_stay) {
   assert_seen(s, "urpuppprpp");
 }
 
-/* 36 (item), and 31: liveness at recording is one-sided. Dead then and live now makes another recording, live then and
- * dead now does not. */
+/* 36 (item), and 31: liveness at recording is one-sided. An output that was dead then and is alive now needs another
+ * recording; one that was alive then and is dead now does not. */
 SCENE_TEST(test_tr5_liveness_is_one_sided) {
   rondo_function *pair = make_pair(s, "pair"), *a = scene_affine(s, "a", 3, 1);
   const uint32_t *x = scene_words(s, 1);
@@ -173,7 +173,7 @@ SCENE_TEST(test_tr5_liveness_is_one_sided) {
   assert_int_equal(scene_info(s).recordings, 2);
 }
 
-/* 222 test_dealloc_handles_tensor_weakrefs_stack_traces_mismatch: outputs that are not asked for are no trouble. */
+/* 222 test_dealloc_handles_tensor_weakrefs_stack_traces_mismatch: outputs that are not requested cause no error. */
 SCENE_TEST(test_tr4_peer_222_fewer_outputs_are_asked) {
   rondo_function *pair = make_pair(s, "pair");
   const uint32_t *x = scene_words(s, 1);
@@ -206,7 +206,7 @@ SCENE_TEST(test_tr3_recordings_share_memory) {
   assert_int_equal(scene_info(s).eager_bytes, 0);
 }
 
-/* 78 test_initial_mempool_allocation: memory is had when the tree is made, and no more while it is enough. */
+/* 78 test_initial_mempool_allocation: memory is allocated with the tree, and no more while it suffices. */
 SCENE_TEST(test_tr3_peer_78_memory_to_begin_with) {
   const uint64_t asked = (uint64_t)4 << 20;
   SCENE_TREE(s, .initial_bytes = asked);
@@ -219,8 +219,8 @@ SCENE_TEST(test_tr3_peer_78_memory_to_begin_with) {
   assert_int_equal(scene_info(s).arena_used > 0, true);
 }
 
-/* 46 test_graph_partition_gc, 84 test_cleanup: with its functions the recordings go, and the memory with a reset,
- * though outputs are held. */
+/* 46 test_graph_partition_gc, 84 test_cleanup: destroying functions frees the recordings, and a reset frees the memory,
+ * although outputs are held. */
 SCENE_TEST(test_tr10_peer_46_84_functions_go) {
   rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 5, 2);
   const uint32_t *x = scene_words(s, 1);
@@ -238,8 +238,7 @@ SCENE_TEST(test_tr10_peer_46_84_functions_go) {
   assert_int_equal(scene_info(s).functions, 1);
   assert_counts(s, first, 4, 3);
   assert_counts(s, second, 22, 15);
-  rondo_buffer_info info = test_buffer_info(first);
-  assert_string_equal(info.function, "f");
+  assert_string_equal(test_buffer_info(first).function, "f");
   assert_ok(rondo_tree_reset(s->tree));
   assert_int_equal(scene_info(s).arena_bytes, 0);
   scene_assert_stale(first, "f");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Bodies that write to their inputs (TR-6, TR-8), after the tests of PyTorch's CUDAGraph Trees, whose names and numbers
- * the tests have. The peer finds mutation in the program that it compiles; Rondo by what kernels declare and what
- * copies and fills do, and a function declares what it means to write.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * the tests have. The peer finds mutation in the program that it compiles. Rondo finds it in the declarations of
+ * kernels and in copies and fills, and a function declares which inputs it writes. In assert_seen, each letter is a
+ * call: u eager, r recorded, p replayed.
  */
 #include <string.h>
 
@@ -48,7 +48,7 @@ SCENE_TEST(test_tr6_peer_20_written_inputs) {
   assert_seen(s, "urpp");
 }
 
-/* 150 test_tensor_constant_mutation: a body that counts in memory of its own, which no input is. */
+/* 150 test_tensor_constant_mutation: a body that counts in its own memory, which is not an input. */
 static rondo_status constant_body(rondo_call *call, void *user) {
   rondo_input constant;
   scene_enter(user);
@@ -70,8 +70,8 @@ SCENE_TEST(test_tr6_peer_150_constants_are_counted_in) {
 }
 
 /* 23 test_mutation_cudagraph_managed_tensors, 80 test_does_not_demote_input_aliasing_mutated_managed_input (its
- * values): an output of the path is written in place, seen by all who hold it and by later calls. The same function on
- * memory of the caller's is another matter: it runs as it is, and what was recorded goes on being replayed. */
+ * values): an output of the path is written in place, visible to all who hold it and to later calls. On the caller's
+ * memory, the same function runs eagerly, and the recordings continue to be replayed. */
 SCENE_TEST(test_tr6_peer_23_80_written_outputs_of_the_path) {
   rondo_function *make = scene_affine(s, "make", 3, 1), *f = make_mutate(s, RONDO_INPUT_MOVING);
   uint32_t *x = scene_words(s, 0);
@@ -174,8 +174,8 @@ SCENE_TEST(test_tr8_peer_24_25_said_once) {
   assert_int_equal(test_function_info(f).skipped[RONDO_SKIP_MUTATED_INPUT], 5);
 }
 
-/* 21 test_input_storage_mutation_skips_cudagraphs: what the peer calls changing an input's storage is a body here that
- * gives up an input that was not its to give: nothing happens. */
+/* 21 test_input_storage_mutation_skips_cudagraphs: instead of changing an input's storage, the body here gives up an
+ * input that it does not own: nothing happens. */
 static rondo_status drop_body(rondo_call *call, void *user) {
   scene_enter(user);
   assert_ok(rondo_call_drop_input(call, 0));
@@ -204,8 +204,8 @@ SCENE_TEST(test_tr6_peer_21_inputs_that_were_not_given) {
   assert_outcome(s->tree, RONDO_CALL_REPLAYED);
 }
 
-/* A written input that is an output of the step before, whose place is the new output's: what was written of it is
- * nobody's, and must not come over the output. */
+/* A written input that is an output of the previous step, whose memory the new output uses: the written value is
+ * dropped, and must not overwrite the output. */
 SCENE_TEST(test_tr6_written_outputs_of_the_step_before) {
   for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
     rondo_function *f = SCENE_FUNCTION(s, "mutate", mutate_body, scene_work(s, 0, 0), .binding = (rondo_binding)binding,

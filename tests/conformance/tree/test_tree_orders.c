@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Trees in odd orders of calls: what is asked, released, reset or destroyed where it usually is not (TR-4, TR-8, TR-9,
- * TR-15). Each is either right or refused, and what there was goes on.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * Calls of a tree in unusual orders: queries, releases, resets and destruction at unexpected points (TR-4, TR-8, TR-9,
+ * TR-15). Each either succeeds or fails with an error, and existing state remains usable. In assert_seen, each letter
+ * is a call: u eager, r recorded, p replayed.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 /* Parts and inputs ------------------------------------------------------------------------------------------------- */
 
-/* out = the half of its input that it is told. */
+/* out = the half of its input that a value selects. */
 static rondo_status half_body(rondo_call *call, void *user) {
   rondo_input input;
   void *out;
@@ -42,7 +42,7 @@ static rondo_status part_body(rondo_call *call, void *user) {
   return rondo_call_output_of_output(call, 1, 0, SCENE_BYTES / 2, SCENE_BYTES / 2, NULL);
 }
 
-/* What is told of a part is what is true of the whole, also when that was cloned; outputs have their numbers. */
+/* Information about a part is that of the whole, also after it was cloned; outputs have their numbers. */
 SCENE_TEST(test_tr9_parts_tell_of_their_whole) {
   SCENE_TREE(s, .outputs = RONDO_OUTPUTS_CLONE);
   rondo_function *f = SCENE_FUNCTION(s, "f", part_body, scene_work(s, 3, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -88,7 +88,7 @@ static rondo_status empty_body(rondo_call *call, void *user) {
   return rondo_call_output(call, 0, 0, NULL, &address);
 }
 
-/* An output of no bytes is no reason for its step to go on, and stays what it is. */
+/* An output of no bytes does not keep its step alive, and is unchanged. */
 SCENE_TEST(test_tr9_outputs_without_memory) {
   rondo_function *empty = SCENE_FUNCTION(s, "empty", empty_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   rondo_function *f = scene_affine(s, "f", 3, 1);
@@ -105,7 +105,7 @@ SCENE_TEST(test_tr9_outputs_without_memory) {
   }
 }
 
-/* Fewer outputs are asked than there are: a hit allocates nothing all the same. */
+/* Fewer outputs are requested than exist: a hit still allocates nothing. */
 SCENE_TEST(test_tr5_unasked_outputs_cost_no_memory) {
   rondo_function *f = SCENE_FUNCTION(s, "f", part_body, scene_work(s, 3, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
@@ -123,7 +123,7 @@ static rondo_status forward_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-/* TR-9: a reset ends the step, also one whose backward was to come; and one inside a scope. */
+/* TR-9: a reset ends the step, even with a pending backward, and even inside a scope. */
 SCENE_TEST(test_tr9_a_reset_ends_the_step) {
   rondo_function *f = SCENE_FUNCTION(s, "f", forward_body, scene_work(s, 3, 0), .kind = RONDO_FUNCTION_FORWARD,
                                      RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -144,7 +144,7 @@ SCENE_TEST(test_tr9_a_reset_ends_the_step) {
   }
 }
 
-/* What was released and not taken over yet when the tree is reset is freed once. */
+/* Buffers that were released, but not yet collected, when the tree is reset are freed once. */
 SCENE_TEST(test_tr10_a_reset_after_releases) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);
@@ -221,7 +221,7 @@ static rondo_status parts_inside_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-/* A part of a buffer of a nested call frees the whole in the recording. */
+/* Freeing a part of a buffer of a nested call frees the whole in the recording. */
 SCENE_TEST(test_nested_parts_are_freed_in_the_recording) {
   outer_work outer = {.work = {.fixture = s->fixture}, .scene = s, .inner = scene_affine(s, "inner", 3, 1)};
   outer.other = SCENE_FUNCTION(s, "part", whole_and_part_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -254,7 +254,8 @@ static rondo_status outer_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-/* TR-8: what a nested body must not be recorded for counts for the call that it is a part of, whose message stays. */
+/* TR-8: the reason that keeps a nested body from being recorded also applies to the enclosing call; its message stays.
+ * */
 SCENE_TEST(test_tr8_nested_bodies_refuse_for_the_whole) {
   outer_work outer = {.work = {.fixture = s->fixture}, .scene = s};
   outer.inner = SCENE_FUNCTION(s, "inner", unsafe_body, scene_work(s, 2, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -303,7 +304,7 @@ static rondo_status keeping_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-/* A buffer of a nested call that outlives the recording it was made in is stale, in every state. */
+/* A buffer of a nested call that outlives the recording in which it was created is stale, in every state. */
 SCENE_TEST(test_tr9_nested_buffers_end_with_the_recording) {
   outer_work outer = {.work = {.fixture = s->fixture}, .scene = s, .inner = scene_affine(s, "inner", 2, 0)};
   rondo_function *f = SCENE_FUNCTION(s, "f", keeping_body, &outer, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -386,7 +387,7 @@ static rondo_status failing_step(void *user) {
   return rondo_malloc_async(NULL, 1, NULL, &address);
 }
 
-/* Goes on after a step that failed; what was being recorded then takes nothing more. */
+/* Continues after a step that failed; the recording in progress then records nothing more. */
 static rondo_status deaf_step_body(rondo_call *call, void *user) {
   test_work *work = scene_enter(user);
   const rondo_status status = rondo_call_host_step(call, failing_step, work);
@@ -398,8 +399,8 @@ static rondo_status deaf_step_body(rondo_call *call, void *user) {
   return work->factor == 0 ? RONDO_OK : status;
 }
 
-/* Calls whose step fails while `term` is 1, in each kind of run: the call returns what the step did, whatever failed
- * before it. */
+/* Calls whose step fails while `term` is 1, in each kind of run: the call returns the status of the step, whatever
+ * failed before it. */
 static void assert_steps_fail(test_scene *s, rondo_function_body body, rondo_status expected) {
   test_work *work = scene_work(s, 0, 0);
   rondo_function *f = SCENE_FUNCTION(s, "f", body, work, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -418,12 +419,12 @@ static void assert_steps_fail(test_scene *s, rondo_function_body body, rondo_sta
   }
 }
 
-/* The failure of a host step is the call's, whatever its body makes of it. */
+/* The call returns the failure of a host step, whatever its body returns. */
 SCENE_TEST(test_tr14_a_failed_step_is_the_calls_failure) {
   assert_steps_fail(s, deaf_step_body, RONDO_INVALID_ARGUMENT);
 }
 
-/* An error that the body makes up, without a call of the library's that failed. */
+/* An error that the body returns although no call of the library failed. */
 static rondo_status mute_body(rondo_call *call, void *user) {
   test_work *work = scene_enter(user);
   scene_put(call, 0, scene_input(call, 0), 3, 1);
@@ -456,7 +457,7 @@ static rondo_status mute_step_body(rondo_call *call, void *user) {
   return status;
 }
 
-/* The same of one that a host step makes up. */
+/* The same for an error that a host step returns. */
 SCENE_TEST(test_tr14_steps_without_words) { assert_steps_fail(s, mute_step_body, RONDO_UNSUPPORTED); }
 
 static rondo_status end_capture_body(rondo_call *call, void *user) {
@@ -526,7 +527,7 @@ static rondo_status keep_dropped_body(rondo_call *call, void *user) {
   return rondo_call_output_of_input(call, 1, 0, 0, SCENE_BYTES, NULL);
 }
 
-/* An input that is handed out is held, and not dropped; one that was dropped is not handed out. */
+/* A returned input is held and not dropped; a dropped one cannot be returned. */
 SCENE_TEST(test_tr4_dropped_inputs_are_no_outputs) {
   rondo_function *f = scene_affine(s, "f", 1, 0);
   const uint32_t *x = scene_words(s, 1);
@@ -571,8 +572,8 @@ static rondo_status keep_given_body(rondo_call *call, void *user) {
                       (rondo_grid){SCENE_WORDS, 0, 0}, RONDO_ARGS(&b, &given, &out));
 }
 
-/* A body that keeps an input it gave up is not recorded: replays would read what takes its place. Found where nothing
- * has taken it yet, and always where each allocation has pages of its own. */
+/* A body that keeps an input it gave up is not recorded: replays would read what reuses its memory. This is found if
+ * nothing has reused it yet, and always if each allocation has separate pages. */
 SCENE_TEST(test_tr15_inputs_that_are_given_up_and_kept) {
   const uint32_t *x = scene_words(s, 1);
   for (uint32_t reused = 0; reused <= test_is_guarded(s->fixture); reused++) {
@@ -604,7 +605,7 @@ static rondo_status accumulate_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-/* TR-6: a moving input that reads what a static one is written to sees what is written, as it is run. */
+/* TR-6: a moving input that overlaps a written static one sees the written value, as in an eager run. */
 SCENE_TEST(test_tr6_static_inputs_that_are_written_and_read) {
   rondo_function *f = SCENE_FUNCTION(s, "f", accumulate_body, scene_work(s, 0, 0), .binding = RONDO_BINDING_COPY,
                                      RONDO_INPUTS(RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED, RONDO_INPUT_MOVING));
@@ -695,7 +696,7 @@ SCENE_TEST(test_tr7_a_path_as_long_as_the_bound) {
   assert_int_equal(scene_info(s).evicted, 0);
 }
 
-/* What is prepared in addition to a path gives none of the path's recordings up for its bytes. */
+/* Recordings prepared in addition to a path never displace the path's recordings, whatever their bytes. */
 SCENE_TEST(test_tr7_prepared_beside_a_path) {
   SCENE_TREE(s, .max_exec_bytes = 1);
   rondo_function *f = scene_affine(s, "f", 3, 1);
@@ -717,8 +718,8 @@ static rondo_status changing_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-/* A path's recordings are needed, whatever their execs take, which are of different work: what was made beyond the
- * bound is counted. */
+/* A path's recordings are needed, whatever the size of their execs, which are of different work: those beyond the bound
+ * are counted. */
 SCENE_TEST(test_tr8_execs_beyond_their_bound) {
   SCENE_TREE(s, .max_exec_bytes = 1);
   rondo_function *f[3];

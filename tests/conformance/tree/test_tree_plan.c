@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The memory of whole paths (TR-3): what a tree's arena needs against what lives at once on its largest path, as
- * planned from its warm-ups, as recorded one after another and as planned again, on the lifetimes of a training step
- * (activations saved, and freed backwards) and of serving (outputs that die in the order of their making); and of two
- * hundred shapes.
+ * The memory of whole paths (TR-3): the size of a tree's arena compared with the bytes that are alive at once on its
+ * largest path. The path is planned from its warm-ups, or recorded one call after another, or planned again. The
+ * lifetimes are those of a training step (activations are saved, and freed in reverse order), of serving (outputs die
+ * in the order of their creation), and of two hundred shapes.
  *
- * All work is on the first WORDS words of its buffers, whose other bytes are written with others' values.
+ * All work uses the first WORDS words of its buffers; the other bytes are overwritten with other values.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 enum { WORDS = 32, LAYERS = 12, LINKS = 24, HELD = 3, SHAPES = 200, STEPS = 4 };
 
-/* A layer: what its output, what it saves and its scratch memory take. */
+/* The sizes of a layer's output, of what it saves, and of its scratch memory. */
 typedef struct layer {
   test_fixture *fixture;
   size_t out, saved, scratch; /* words */
@@ -24,12 +24,12 @@ typedef struct layer {
 typedef struct model {
   test_scene *scene;
   layer layers[LINKS];
-  size_t count, held; /* held: outputs that live at once when it serves */
+  size_t count, held; /* held: outputs that are alive at once during serving */
   bool gives;         /* what the backwards get */
   uint32_t *x;
 } model;
 
-/* Sizes as of a network's layers: some large, most small, all different. */
+/* Sizes as of a network's layers: some large, many small, all different. */
 static size_t next_size(uint32_t *seed) {
   *seed = *seed * 1664525 + 1013904223;
   const size_t exponent = *seed >> 29;
@@ -86,7 +86,7 @@ static rondo_status forward_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-/* g' = g * 31 + saved, which both are dropped before g' is made. */
+/* g' = g * 31 + saved; both are dropped before g' is allocated. */
 static rondo_status backward_body(rondo_call *call, void *user) {
   layer *at = user;
   void *g = rondo_call_input(call, 0), *saved = rondo_call_input(call, 1), *scratch = scratch_of(call, at);
@@ -181,7 +181,7 @@ static uint32_t runs_of(const model *m) {
   return runs;
 }
 
-/* What was recorded last takes so much of the least that it can; and no more has memory, but for whole pages. */
+/* The last recording needs at most this share of the lower bound, and no more is backed, except whole pages. */
 static void assert_takes(const model *m, double most) {
   const rondo_tree_info info = scene_info(m->scene);
   if (test_is_guarded(m->scene->fixture)) return;
@@ -193,13 +193,13 @@ static void assert_takes(const model *m, double most) {
 
 /* Tests ------------------------------------------------------------------------------------------------------------ */
 
-/* All calls of a step came to the same. */
+/* All calls of a step ended in the same state. */
 static void assert_all(const model *m, char what) {
   for (size_t i = 0; i < m->scene->calls; i++) assert_int_equal(m->scene->seen[i], what);
 }
 
-/* Warmed up in one step, recorded in the next with a plan of the whole path, and then left as it is. */
-static void run_rehearsed(model *m, step_function *step) {
+/* Warmed up in one step, recorded in the next with a plan of the whole path, and then unchanged. */
+static void run_first_recorded(model *m, step_function *step) {
   step(m, 1);
   assert_all(m, 'u');
   step(m, 2);
@@ -214,26 +214,24 @@ static void run_rehearsed(model *m, step_function *step) {
   assert_int_equal(info.rolled_back, 0);
 }
 
-SCENE_TEST(test_tr3_a_training_step_as_first_recorded) {
+/* Runs it on models of four seeds, each in a separate tree. */
+static void run_seeds(test_scene *s, rondo_tree_options options, void (*run)(model *m, step_function *step),
+                      bool trains) {
+  options.plan_ms = 1000;
   for (uint32_t seed = 1; seed <= 4; seed++) {
     model m;
-    SCENE_TREE(s, .plan_ms = 1000);
-    make_training(&m, s, seed);
-    run_rehearsed(&m, train);
+    scene_use(s, options);
+    (trains ? make_training : make_serving)(&m, s, seed);
+    run(&m, trains ? train : serve);
   }
 }
 
-SCENE_TEST(test_tr3_serving_as_first_recorded) {
-  for (uint32_t seed = 1; seed <= 4; seed++) {
-    model m;
-    SCENE_TREE(s, .plan_ms = 1000);
-    make_serving(&m, s, seed);
-    run_rehearsed(&m, serve);
-  }
-}
+static const rondo_tree_options planned_at_once = {RONDO_TREE_OPTIONS_INIT};
+SCENE_TEST(test_tr3_a_training_step_as_first_recorded) { run_seeds(s, planned_at_once, run_first_recorded, true); }
+SCENE_TEST(test_tr3_serving_as_first_recorded) { run_seeds(s, planned_at_once, run_first_recorded, false); }
 
-/* More lives than did in the warm-ups, or less; or nothing is given up: what the plan does not fit is recorded by
- * itself, and nothing runs as it is for that. */
+/* More is alive than in the warm-ups, or less; or nothing is given up: calls that do not fit the plan are recorded
+ * separately, and none runs eagerly because of it. */
 SCENE_TEST(test_tr3_a_path_that_is_not_as_it_was_warmed_up) {
   static const size_t held[] = {HELD - 1, HELD + 2, LINKS};
   for (size_t i = 0; i < sizeof held / sizeof held[0]; i++) {
@@ -264,7 +262,7 @@ SCENE_TEST(test_tr3_a_path_that_is_not_as_it_was_warmed_up) {
   }
 }
 
-/* What comes after recordings that there are is planned with what lives of them. */
+/* Calls after existing recordings are planned around what lives of these. */
 SCENE_TEST(test_tr3_a_path_that_grows) {
   model m;
   SCENE_TREE(s, .no_plan_again = true);
@@ -279,7 +277,7 @@ SCENE_TEST(test_tr3_a_path_that_grows) {
   assert_int_equal(info.recorded, LINKS);
 }
 
-/* What was warmed up goes with its functions. */
+/* Warm-ups are freed with their functions. */
 SCENE_TEST(test_tr3_warm_ups_end_with_their_functions) {
   model m;
   SCENE_TREE(s, .no_plan_again = true);
@@ -291,7 +289,7 @@ SCENE_TEST(test_tr3_warm_ups_end_with_their_functions) {
   assert_int_equal(scene_info(m.scene).warmed_up_paths, 0);
 }
 
-/* Recorded one after another, each without what comes after it: a reset leaves nothing but warm functions. */
+/* Recorded one after another, each without knowledge of later calls: a reset leaves only warm functions. */
 static void record_singly(model *m, step_function *step) {
   step(m, 1);
   assert_ok(rondo_tree_reset(m->scene->tree));
@@ -321,25 +319,11 @@ static void run_planned_again(model *m, step_function *step) {
   assert_takes(m, 1.01);
 }
 
-SCENE_TEST(test_tr3_a_training_step_planned_again) {
-  for (uint32_t seed = 1; seed <= 4; seed++) {
-    model m;
-    SCENE_TREE(s, .no_plan_again = true, .plan_ms = 1000);
-    make_training(&m, s, seed);
-    run_planned_again(&m, train);
-  }
-}
+static const rondo_tree_options planned_on_request = {RONDO_TREE_OPTIONS_INIT, .no_plan_again = true};
+SCENE_TEST(test_tr3_a_training_step_planned_again) { run_seeds(s, planned_on_request, run_planned_again, true); }
+SCENE_TEST(test_tr3_serving_planned_again) { run_seeds(s, planned_on_request, run_planned_again, false); }
 
-SCENE_TEST(test_tr3_serving_planned_again) {
-  for (uint32_t seed = 1; seed <= 4; seed++) {
-    model m;
-    SCENE_TREE(s, .no_plan_again = true, .plan_ms = 1000);
-    make_serving(&m, s, seed);
-    run_planned_again(&m, serve);
-  }
-}
-
-/* By itself nothing is recorded again where that saves no page. */
+/* The tree does not record again on its own if that saves no page. */
 static bool is_in_pages(const model *m) {
   const rondo_tree_info info = scene_info(m->scene);
   return test_whole_pages(m->scene->fixture, info.arena_used) > test_whole_pages(m->scene->fixture, info.arena_minimum);
@@ -355,24 +339,21 @@ static void run_calm(model *m, step_function *step) {
   assert_int_equal(scene_info(m->scene).rolled_back, 0);
 }
 
-/* A tree that goes on unchanged plans by itself what takes too much, and then no more. */
+/* An unchanged tree plans again on its own if it uses too much memory, and only once. */
 SCENE_TEST(test_tr3_paths_are_planned_when_calm) {
   test_fixture *t = s->fixture;
   uint64_t planned = 0;
   for (uint32_t seed = 1; seed <= 8; seed++) {
     model m;
     SCENE_TREE(s, .plan_after = 3, .plan_ms = 1000);
-    if (seed % 2 == 0)
-      make_training(&m, s, seed);
-    else
-      make_serving(&m, s, seed);
+    (seed % 2 == 0 ? make_training : make_serving)(&m, s, seed);
     run_calm(&m, seed % 2 == 0 ? train : serve);
     planned += scene_info(s).planned_paths;
   }
   assert_true(planned > 0 || test_is_guarded(t) || test_whole_pages(t, 1) > 65536);
 }
 
-/* Unless it is told otherwise, at the beginning of the second path that follows; after that it takes longer. */
+/* By default at the beginning of the second path that follows; after that at longer intervals. */
 SCENE_TEST(test_tr3_paths_are_planned_soon) {
   model m;
   SCENE_TREE(s, .plan_ms = 1000);
@@ -397,7 +378,8 @@ SCENE_TEST(test_tr3_paths_are_planned_soon) {
   assert_int_equal(scene_info(m.scene).planned_paths, 2 * planned);
 }
 
-/* Planned as a path that goes on otherwise: what does not fit its plan is recorded by itself, and all stays right. */
+/* Planned as a path that continues differently: calls that do not fit their plan are recorded separately, and results
+ * stay right. */
 SCENE_TEST(test_tr3_a_path_that_changes_after_it_was_planned) {
   model m;
   SCENE_TREE(s, .no_plan_again = true, .plan_ms = 1000);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * What is recorded and what is not (TR-8, TR-15), after the annotation, partition and policy tests of PyTorch's
- * CUDAGraph Trees, whose names and numbers the tests have. The peer's annotations are rondo_function_set_recording,
- * which may be called around parts of a step; its policy object is rondo_tree_options.should_record.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * CUDAGraph Trees, whose names and numbers the tests have. Rondo's counterpart of the peer's annotations is
+ * rondo_function_set_recording, which may be called around parts of a step; that of its policy object is
+ * rondo_tree_options.should_record. In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include <string.h>
 
 #include "support/test_scene.h"
 
-/* One call with x, which counts up from 1, of a function made by scene_affine(3, 1). */
+/* One call with x, which counts up from 1, of a function created by scene_affine(3, 1). */
 static void call_affine(test_scene *s, rondo_function *f, const uint32_t *x) { scene_check(s, f, scene_at(x), 4, 3); }
 
 /* 4 test_issue_195731_arithmetic_capture_control: plain arithmetic is recorded. 3 ..._svd_streams, 190
@@ -112,7 +112,7 @@ SCENE_TEST(test_tr8_peer_16_187_two_devices) {
   for (int i = 0; i < 4; i++) call_affine(s, f, words);
   assert_seen(s, "urpp");
   assert_int_equal(scene_info(s).recordings, 1);
-  scene_use(s, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}); /* execs that use the memory go before it */
+  scene_use(s, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}); /* execs that use the memory are destroyed before it */
   assert_ok(rondo_free(other, words));
   assert_ok(rondo_device_close(other));
 }
@@ -134,8 +134,8 @@ SCENE_TEST(test_tr8_peer_131_132_140_off_and_on) {
   assert_seen(s, "uuuurp");
 }
 
-/* 133 ..._disable_bwd_only, 134 ..._fwd_only, 136 ..._multiple_functions, 141 to 143, 147: each function is switched by
- * itself, forward or backward. The peer's backward goes with its forward; Rondo's has its own. */
+/* 133 ..._disable_bwd_only, 134 ..._fwd_only, 136 ..._multiple_functions, 141 to 143, 147: each function is switched
+ * separately, forward or backward. The peer's backward follows its forward; Rondo's is switched on its own. */
 SCENE_TEST(test_tr8_peer_133_to_147_each_by_itself) {
   const uint32_t *x = scene_words(s, 1);
   for (unsigned on = 0; on < 4; on++) {
@@ -231,8 +231,8 @@ SCENE_TEST(test_tr8_peer_148_149_small_recordings) {
   }
 }
 
-/* 70 test_workspace_allocation_error: memory that a body keeps is found, with its size, and what was recorded is taken
- * back; the call is right. */
+/* 70 test_workspace_allocation_error: memory that a body keeps is found, with its size, and the recording is undone;
+ * the call is right. */
 static rondo_status keeping_body(rondo_call *call, void *user) {
   void **kept = user;
   scene_put(call, 0, scene_input(call, 0), 3, 1);
@@ -244,7 +244,7 @@ SCENE_TEST(test_tr15_peer_70_memory_that_is_kept) {
   rondo_function *f = SCENE_FUNCTION(s, "f", keeping_body, &kept[2], RONDO_INPUTS(RONDO_INPUT_MOVING));
   call_affine(s, f, x);
   kept[0] = kept[2];
-  call_affine(s, f, x); /* recorded, given up, and run as it is */
+  call_affine(s, f, x); /* recorded, abandoned, and run eagerly */
   kept[1] = kept[2];
   assert_skip(s->tree, KEPT_MEMORY);
   assert_non_null(strstr(test_last_call(s->tree).message, "768"));
@@ -255,7 +255,8 @@ SCENE_TEST(test_tr15_peer_70_memory_that_is_kept) {
 }
 
 /* 224 test_policy_cudagraphify_called, 225 test_should_wrap_false_skips_cudagraph, 227 test_default_policy_matches_...:
- * the policy is asked before each recording, with the function and how many it has; what it refuses runs as it is. */
+ * the policy is called before each recording, with the function and its number of recordings; a function that it
+ * refuses runs eagerly. */
 typedef struct policy {
   rondo_function *refused;
   uint32_t asked, recordings;
@@ -292,9 +293,9 @@ SCENE_TEST(test_tr8_peer_224_225_227_policies) {
   assert_seen(s, "urppuuuurur");
 }
 
-/* 226 test_wrap_output_called, 230 test_should_wrap_false_with_wrap_output: the peer's policy may wrap all that it
- * compiled once more. Here that is a function around others: it is asked for by itself, and recorded with what its body
- * calls, though the policy refuses that alone. */
+/* 226 test_wrap_output_called, 230 test_should_wrap_false_with_wrap_output: the peer's policy may wrap everything that
+ * it compiled once more. Here that is a function around others: the policy is called for it alone, and it is recorded
+ * with everything that its body calls, although the policy refuses those functions on their own. */
 SCENE_TEST(test_tr8_peer_226_230_a_function_around_others) {
   policy p = {0};
   SCENE_TREE(s, .should_record = ask, .user = &p);

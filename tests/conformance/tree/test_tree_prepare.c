@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Calls prepared before they are made (TR-1, TR-6, TR-13, TR-15): the first real call is a replay, and nothing shows
- * that there was a warm-up; and recordings that fail after a segment ran leave inputs as they were.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * Calls that are prepared before they are made (TR-1, TR-6, TR-13, TR-15): the first real call is a replay, and the
+ * warm-up has no visible effect. Recordings that fail after a segment ran leave inputs unchanged. In assert_seen, each
+ * letter is a call: u eager, r recorded, p replayed.
  */
 #include <rondo/random.h>
 
@@ -34,7 +34,7 @@ SCENE_TEST(test_tr1_prepared_calls_are_replays) {
   assert_int_equal(info.calls, 3);
 }
 
-/* What is recorded already needs no room, and takes none from another recording; what is not does. */
+/* A prepared call that is already recorded needs no capacity, and takes none from another recording; a new one does. */
 SCENE_TEST(test_tr10_prepared_again_at_the_bound) {
   SCENE_TREE(s, .max_recordings = 2);
   rondo_function *f = scene_affine(s, "f", 3, 5), *g = scene_affine(s, "g", 2, 1), *h = scene_affine(s, "h", 7, 0);
@@ -50,7 +50,7 @@ SCENE_TEST(test_tr10_prepared_again_at_the_bound) {
   assert_int_equal(scene_info(s).recordings, 2);
 }
 
-/* In a step: what comes next on the path is prepared after it, and the path stays. */
+/* In a step: the next call on the path is prepared after it, and the path stays. */
 SCENE_TEST(test_tr2_the_next_call_of_a_path) {
   rondo_function *f = scene_affine(s, "f", 3, 5), *g = scene_affine(s, "g", 2, 1);
   const uint32_t *x = scene_words(s, 1);
@@ -126,7 +126,7 @@ SCENE_TEST(test_tr6_mutated_inputs_are_restored) {
   }
 }
 
-/* One that the path made. */
+/* A buffer that the path created. */
 SCENE_TEST(test_tr6_mutated_managed_inputs_are_restored) {
   rondo_function *make = scene_affine(s, "make", 3, 1);
   rondo_function *f = make_mutate(s, mutate_body, scene_work(s, 0, 0), RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, 1);
@@ -239,7 +239,7 @@ SCENE_TEST(test_tr14_bodies_with_host_steps) {
   assert_seen(s, "p");
 }
 
-/* TR-15: the first segment writes the input, the second fails, and the body runs as it is on what was there before. */
+/* TR-15: the first segment writes the input, the second fails, and the body runs eagerly on the original contents. */
 SCENE_TEST(test_tr15_a_failed_recording_leaves_inputs_alone) {
   host_work host = {.work = *scene_work(s, 0, 0), .fails_in_run = 2};
   rondo_function *f = make_mutate(s, stepped_body, &host, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED, 1);

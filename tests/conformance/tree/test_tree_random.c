@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Random numbers in functions (TR-13): warmed up, recorded and replayed calls draw what plain ones draw. After the
- * tests of PyTorch's CUDAGraph Trees, whose names and numbers the tests have; where the peer saves and runs the state
- * of its generator inside a graph, a call of Rondo's sets it before.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * Random numbers in functions (TR-13): warmed up, recorded and replayed calls draw the same numbers as eager ones.
+ * After the tests of PyTorch's CUDAGraph Trees, whose names and numbers the tests have. The peer saves and restores the
+ * state of its generator inside a graph; a call of Rondo sets it before. In assert_seen, each letter is a call: u
+ * eager, r recorded, p replayed.
  */
 #include <string.h>
 
@@ -24,7 +24,7 @@ static rondo_function *make_draw(test_scene *s, const char *name, rondo_function
   return SCENE_FUNCTION(s, name, draw_body, generator, .kind = kind, RONDO_INPUTS(RONDO_INPUT_MOVING));
 }
 
-/* Calls it; its numbers come to `drawn`, and are those of the seed at the offset. */
+/* Calls the function, and asserts that `drawn` has the numbers of the seed at the offset. */
 static void call_draw(test_scene *s, rondo_function *f, const uint32_t *x, uint64_t seed, uint64_t offset) {
   rondo_buffer *outs[2];
   float drawn[SCENE_WORDS], expected[SCENE_WORDS];
@@ -40,8 +40,8 @@ static void call_draw(test_scene *s, rondo_function *f, const uint32_t *x, uint6
   for (int k = 0; k < 2; k++) rondo_buffer_release(outs[k]);
 }
 
-/* 13 test_rng_trees, 14 test_rng_non_trees: after seeding again the same numbers come, by any mix of warm-ups,
- * recordings and replays. */
+/* 13 test_rng_trees, 14 test_rng_non_trees: seeding again repeats the numbers, with any mix of warm-ups, recordings and
+ * replays. */
 SCENE_TEST(test_tr13_peer_13_14_the_same_numbers) {
   rondo_generator *generator = test_generator(s->fixture, "g", 3);
   rondo_function *f = make_draw(s, "f", RONDO_FUNCTION_INFERENCE, generator);
@@ -72,8 +72,8 @@ SCENE_TEST(test_tr13_what_is_taken_back_draws_nothing) {
   assert_seen(s, "uuuuuuuu");
 }
 
-/* 231 TestSAC test_simple, 239 test_retain_graph: a backward computes its forward again from the state of then, once or
- * twice, and draws the same numbers; the next step draws others. 232 test_cudagraph_uneven_forward_backward: by a
+/* 231 TestSAC test_simple, 239 test_retain_graph: a backward computes its forward again from the forward's state, once
+ * or twice, and draws the same numbers; the next step draws others. 232 test_cudagraph_uneven_forward_backward: with a
  * recording that was made at another state. */
 SCENE_TEST(test_tr13_peer_231_232_239_drawn_again) {
   rondo_generator *generator = test_generator(s->fixture, "g", 5);
@@ -94,7 +94,7 @@ SCENE_TEST(test_tr13_peer_231_232_239_drawn_again) {
   assert_outcome(s->tree, RONDO_CALL_REPLAYED);
 }
 
-/* 234 test_uneven_forward_backward: three forwards, whose backwards come in each of six orders. */
+/* 234 test_uneven_forward_backward: three forwards, whose backwards run in each of six orders. */
 SCENE_TEST(test_tr13_peer_234_backwards_in_any_order) {
   static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
   rondo_generator *generator = test_generator(s->fixture, "g", 5);
@@ -158,8 +158,9 @@ SCENE_TEST(test_tr13_peer_235_237_recorded_or_not) {
   }
 }
 
-/* 233 test_cpu_and_cuda_rng, 238 test_multi_device: a tree and a generator each on two devices, of two kinds where
- * there are. Both draw the same numbers, and a backward draws again what the forward of the other device drew. */
+/* 233 test_cpu_and_cuda_rng, 238 test_multi_device: a tree and a generator on each of two devices, of two kinds if
+ * available. Both draw the same numbers, and a backward repeats the numbers that the forward of the other device drew.
+ * */
 typedef struct drawer {
   rondo_stream *stream;
   rondo_tree *tree;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What calls of trees refuse, in bodies and outside: each with its own reason, and the call, the function and the tree
- * go on as if it had not been asked (TR-8, TR-15).
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * Calls that trees refuse, in bodies and outside: each has a specific reason, and the call, the function and the tree
+ * continue as if it had not been made (TR-8, TR-15). In assert_seen, each letter is a call: u eager, r recorded, p
+ * replayed.
  */
 #include "support/test_scene.h"
 
@@ -69,7 +69,7 @@ static rondo_status padded_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-/* What is padded is no memory of the caller's, of which an output could be a part. */
+/* A padded input is not the caller's memory, so no output can be a part of it. */
 SCENE_TEST(test_tr7_no_output_is_part_of_a_padded_input) {
   s->fails_inside = true;
   static const size_t sizes[] = {SCENE_WORDS};
@@ -90,7 +90,7 @@ static void expect_refused(test_scene *s, rondo_function *f, rondo_input input, 
   assert_null(out);
 }
 
-/* Inputs that are not what they say; the path and the buffers stay as they are. */
+/* Inputs that are not what they are declared to be; the path and the buffers are unchanged. */
 SCENE_TEST(test_tr8_inputs_that_are_refused) {
   rondo_function *first = scene_affine(s, "first", 3, 1), *f = scene_affine(s, "f", 2, 0);
   const uint32_t *x = scene_words(s, 1);

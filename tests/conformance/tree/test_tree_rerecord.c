@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Recordings made again because an address or a form changed (TR-5, TR-7, TR-10), after the tests of PyTorch's
- * CUDAGraph Trees, whose names and numbers the tests have. The peer looks for a recording by trying one after another;
- * Rondo by a key, so that there is nothing to try; but which recordings there are is the same. In assert_seen, each
- * letter is a call: u eager, r recorded, p replayed.
+ * Recordings that are made again because an address or a shape changed (TR-5, TR-7, TR-10), after the tests of
+ * PyTorch's CUDAGraph Trees, whose names and numbers the tests have. The peer finds a recording by trying one after
+ * another; Rondo finds it by a key. Both have the same recordings. In assert_seen, each letter is a call: u eager, r
+ * recorded, p replayed.
  */
 #include <string.h>
 
@@ -72,8 +72,8 @@ SCENE_TEST(test_tr5_peer_126_127_where_the_parameter_is) {
   }
 }
 
-/* 151 test_rerecord_if_static_input_address_changed, 130 test_no_rerecord_with_mark_static_address: two static ones are
- * replaced at once: exactly two recordings, however the ordinary input moves. */
+/* 151 test_rerecord_if_static_input_address_changed, 130 test_no_rerecord_with_mark_static_address: two static inputs
+ * are replaced at once: exactly two recordings, however the ordinary input moves. */
 static rondo_status bias_body(rondo_call *call, void *user) {
   scene_enter(user);
   const uint32_t *sum = scene_combine(call, 0, scene_input(call, 0), scene_input(call, 1));
@@ -97,9 +97,9 @@ SCENE_TEST(test_tr5_peer_130_151_static_inputs_are_replaced) {
   assert_int_equal(scene_info(s).recordings, 2);
 }
 
-/* 39 test_unaligned_static_input_trees, 40 ..._non_trees, 60 test_unaligned_static_parameter: a static input may be
- * anywhere. The peer copies what is not aligned; Rondo makes a recording for each address,
- * and never copies a static input. */
+/* 39 test_unaligned_static_input_trees, 40 ..._non_trees, 60 test_unaligned_static_parameter: a static input may have
+ * any address. The peer copies unaligned inputs; Rondo makes a recording for each address, and never copies a static
+ * input. */
 SCENE_TEST(test_tr6_peer_39_40_60_unaligned_static_inputs) {
   rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, scene_work(s, 3, 1), RONDO_INPUTS(RONDO_INPUT_STATIC));
   const uint32_t *x = scene_words(s, 0);
@@ -175,11 +175,11 @@ SCENE_TEST(test_tr7_peer_86_two_forms) {
   assert_int_equal(scene_info(s).roots, 2);
 }
 
-/* 128 test_not_fallback_to_eager_if_have_not_recompiling_too_many_times, and the two that are gone from the peer's
- * file, test_fallback_to_eager_if_recompiling_too_many_times and ..._due_to_cudagraph_managed_tensor; 129
- * test_param_ptr_churn_does_not_count_toward_rerecord_limit: up to the limit at a place all is recorded, and one more
- * runs as it is, with the reason; what was recorded is replayed. Rondo counts all recordings of a place, whether a
- * parameter, an output of the path or what is held made them, so that no tree grows without bound. */
+/* 128 test_not_fallback_to_eager_if_have_not_recompiling_too_many_times, and two that the peer has removed:
+ * test_fallback_to_eager_if_recompiling_too_many_times and ..._due_to_cudagraph_managed_tensor; 129
+ * test_param_ptr_churn_does_not_count_toward_rerecord_limit: up to the limit at a position, all calls are recorded. One
+ * more runs eagerly, with the reason, and the recordings are still replayed. Rondo counts all recordings of a position,
+ * whether a parameter, an output of the path or a held output caused them, so that no tree grows without bound. */
 SCENE_TEST(test_tr7_peer_128_129_recordings_of_a_place) {
   SCENE_TREE(s, .max_recordings_per_parent = 2);
   rondo_function *f = make_model(s, "f", RONDO_FUNCTION_INFERENCE);
@@ -224,7 +224,7 @@ SCENE_TEST(test_tr6_peer_113_static_inputs_are_not_copied) {
   assert_int_equal(info.copied_bytes, 5 * SCENE_BYTES);
 }
 
-/* 82 test_rerecording_logs_reason: the log says each recording, with its number and what comes before it. */
+/* 82 test_rerecording_logs_reason: the log reports each recording, with its number and its predecessor. */
 static void count_recordings(void *user, rondo_log_level level, const char *area, const char *message) {
   if (level <= RONDO_LOG_INFO && strcmp(area, "tree") == 0 && strstr(message, "'f' is recorded") != NULL)
     ++*(int *)user;

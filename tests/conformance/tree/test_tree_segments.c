@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Bodies with host steps (TR-14), after the graph-partition tests of PyTorch's CUDAGraph Trees, whose names and numbers
- * the tests have. The peer's compiler cuts a program at operations of the host; Rondo's bodies say where the host has
- * something to do, and what is between is recorded.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * the tests have. The peer's compiler divides a program at operations of the host; Rondo's bodies mark host steps, and
+ * the work between them is recorded. In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include <string.h>
 
 #include "support/test_scene.h"
 
-/* What host steps have: memory of the host that the work before them wrote, and a count. */
+/* The data of host steps: host memory that earlier work wrote, and a count. */
 typedef struct host_work {
   test_scene *scene;
   uint32_t steps, runs, step_limit;
@@ -23,7 +22,7 @@ static rondo_status add_up(void *user) {
   return RONDO_OK;
 }
 
-/* a = x * 2; the host adds a up; out = a + 1, by way of memory from before the step. */
+/* a = x * 2; the host sums a; out = a + 1, through memory from before the step. */
 static rondo_status hop_body(rondo_call *call, void *user) {
   host_work *host = user;
   rondo_stream *stream = rondo_call_stream(call);
@@ -65,6 +64,15 @@ SCENE_TEST(test_tr14_peer_158_the_host_in_the_middle) {
   assert_int_equal(scene_info(s).live_outputs, 0);
 }
 
+/* out = input * 3. */
+static rondo_status put_tripled(rondo_call *call, const host_work *host, rondo_input input) {
+  void *out;
+  assert_ok(rondo_call_output(call, 0, input.bytes, NULL, &out));
+  assert_ok(rondo_copy_async(rondo_call_stream(call), out, input.address, input.bytes));
+  test_affine(host->scene->fixture, rondo_call_stream(call), out, input.bytes / sizeof(uint32_t), 3, 0);
+  return RONDO_OK;
+}
+
 /* 189 test_graph_partition_cpu_op_and_dynamic_shapes, 194 ..._custom_op_dynamoc_shapes: two forms, each in segments. */
 static rondo_status sized_body(rondo_call *call, void *user) {
   host_work *host = user;
@@ -73,11 +81,7 @@ static rondo_status sized_body(rondo_call *call, void *user) {
   assert_ok(rondo_call_get_input(call, 0, &input));
   assert_ok(rondo_copy_async(rondo_call_stream(call), host->words, input.address, input.bytes));
   assert_ok(rondo_call_host_step(call, add_up, host));
-  void *out;
-  assert_ok(rondo_call_output(call, 0, input.bytes, NULL, &out));
-  assert_ok(rondo_copy_async(rondo_call_stream(call), out, input.address, input.bytes));
-  test_affine(host->scene->fixture, rondo_call_stream(call), out, input.bytes / sizeof(uint32_t), 3, 0);
-  return RONDO_OK;
+  return put_tripled(call, host, input);
 }
 SCENE_TEST(test_tr14_peer_189_194_forms_in_segments) {
   host_work host = {.scene = s};
@@ -96,8 +100,8 @@ SCENE_TEST(test_tr14_peer_189_194_forms_in_segments) {
   assert_int_equal(host.runs, 6);
 }
 
-/* 159 test_graph_partition_device_put_fallback, 160 to 163 ..._cross_device_...: what comes from the host is read again
- * by each call: by a copy that is recorded, from memory that the host step filled. */
+/* 159 test_graph_partition_device_put_fallback, 160 to 163 ..._cross_device_...: each call reads the host's data again,
+ * with a recorded copy from memory that the host step filled. */
 static rondo_status fill_words(void *user) {
   host_work *host = user;
   host->steps++;
@@ -145,36 +149,42 @@ static rondo_status mutate_body(rondo_call *call, void *user) {
   scene_combine(call, 0, scene_input(call, 0), cell);
   return RONDO_OK;
 }
+/* Calls a function of mutate_body on a cell that begins as 0; each call takes two host steps. */
+static void call_mutate(test_scene *s, rondo_function *f, const host_work *host, uint32_t calls) {
+  uint32_t *cell = scene_words(s, 0), first = 0, step = 1;
+  for (uint32_t i = 0; i < calls; i++) {
+    rondo_buffer *out;
+    SCENE_CALL(s, f, &out, 1, scene_at(scene_words(s, i)), scene_at(cell));
+    first = first * 2 + 1003;
+    step *= 2;
+    scene_assert_words(s, cell, first, step);
+    assert_counts(s, out, 31 * i + first, 31 + step);
+    assert_int_equal(host->steps, 2 * (i + 1));
+    rondo_buffer_release(out);
+  }
+}
 SCENE_TEST(test_tr14_peer_28_29_192_written_across_segments) {
   static const uint32_t kinds[] = {RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED};
   for (int way = 0; way < 2; way++) {
     host_work host = {.scene = s};
     const uint32_t inputs[] = {RONDO_INPUT_MOVING, kinds[way]};
     rondo_function *f = SCENE_FUNCTION(s, "f", mutate_body, &host, .inputs = inputs, .input_count = 2);
-    uint32_t *cell = scene_words(s, 0);
-    uint32_t first = 0, step = 1;
-    for (uint32_t i = 0; i < 5; i++) {
-      rondo_buffer *out;
-      SCENE_CALL(s, f, &out, 1, scene_at(scene_words(s, i)), scene_at(cell));
-      first = first * 2 + 1003;
-      step *= 2;
-      scene_assert_words(s, cell, first, step);
-      assert_counts(s, out, 31 * i + first, 31 + step);
-      rondo_buffer_release(out);
-    }
+    call_mutate(s, f, &host, 5);
     assert_seen(s, "urppp");
-    assert_int_equal(host.steps, 10);
   }
 }
 
+static rondo_function *make_training(test_scene *s, host_work *host, rondo_function **out_backward) {
+  *out_backward = SCENE_FUNCTION(s, "backward", test_body_affine, scene_work(s, 5, 2), .kind = RONDO_FUNCTION_BACKWARD,
+                                 RONDO_INPUTS(RONDO_INPUT_MOVING));
+  return SCENE_FUNCTION(s, "forward", hop_body, host, .kind = RONDO_FUNCTION_FORWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
+}
+
 /* 178 test_graph_partition_forward_backward, 179 to 183 (values), 186 ..._forward_backward_not_called: a forward with a
- * host step, and a backward that takes what its segments made; to one forward in two comes none. */
+ * host step, and a backward that reads what its segments produced; one forward in two has none. */
 SCENE_TEST(test_tr14_peer_178_to_183_forward_and_backward) {
   host_work host = {.scene = s};
-  rondo_function *forward =
-      SCENE_FUNCTION(s, "forward", hop_body, &host, .kind = RONDO_FUNCTION_FORWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
-  rondo_function *backward = SCENE_FUNCTION(s, "backward", test_body_affine, scene_work(s, 5, 2),
-                                            .kind = RONDO_FUNCTION_BACKWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  rondo_function *backward, *forward = make_training(s, &host, &backward);
   for (uint32_t i = 0; i < 5; i++) {
     rondo_buffer *unused = scene_call(s, forward, scene_at(scene_words(s, 50)));
     rondo_buffer *saved = scene_call(s, forward, scene_at(scene_words(s, i)));
@@ -194,10 +204,7 @@ SCENE_TEST(test_tr14_peer_178_to_183_forward_and_backward) {
  * recorded, and ends the step all the same. */
 SCENE_TEST(test_tr14_peer_185_the_backward_is_not_recorded) {
   host_work host = {.scene = s};
-  rondo_function *forward =
-      SCENE_FUNCTION(s, "forward", hop_body, &host, .kind = RONDO_FUNCTION_FORWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
-  rondo_function *backward = SCENE_FUNCTION(s, "backward", test_body_affine, scene_work(s, 5, 2),
-                                            .kind = RONDO_FUNCTION_BACKWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  rondo_function *backward, *forward = make_training(s, &host, &backward);
   assert_ok(rondo_function_set_recording(backward, false));
   for (uint32_t i = 0; i < 5; i++) {
     rondo_buffer *saved = scene_call(s, forward, scene_at(scene_words(s, i)));
@@ -212,9 +219,9 @@ SCENE_TEST(test_tr14_peer_185_the_backward_is_not_recorded) {
   assert_int_equal(scene_info(s).recordings, 1);
 }
 
-/* 197 test_graph_partition_reorder_cpu_and_gpu, 198 ..._interleave: the peer's compiler moves operations of the host
- * together, so that fewer graphs are left. Here a body whose host work only the device waits for queues it as host
- * functions: they are nodes, and five parts in alternation are one segment. What they change is pinned, as copies
+/* 197 test_graph_partition_reorder_cpu_and_gpu, 198 ..._interleave: the peer's compiler groups operations of the host,
+ * so that fewer graphs result. Here only the device waits for the host work, and the body queues it as host functions:
+ * they are nodes, and five parts in alternation are one segment. The memory that they change is pinned, because copies
  * queued after them read it. */
 static void assert_segments(const test_scene *s, const char *expected) {
   char *text = NULL;
@@ -256,19 +263,15 @@ SCENE_TEST(test_tr14_peer_197_198_the_host_in_the_graph) {
   assert_ok(rondo_host_free(s->fixture->device, pinned));
 }
 
-/* 199 test_graph_partition_reorder_custom_op_with_no_dependency, 200 ..._dependency1: what must not be recorded and
- * needs nothing comes first in the body: one recording for each of two forms, which a third call uses again. */
+/* 199 test_graph_partition_reorder_custom_op_with_no_dependency, 200 ..._dependency1: work that must not be recorded
+ * and depends on nothing is first in the body: one recording for each of two shapes, which a third call uses again. */
 static rondo_status step_first_body(rondo_call *call, void *user) {
   host_work *host = user;
   rondo_input input;
-  void *out;
   host->runs++;
   assert_ok(rondo_call_host_step(call, fill_words, host));
   assert_ok(rondo_call_get_input(call, 0, &input));
-  assert_ok(rondo_call_output(call, 0, input.bytes, NULL, &out));
-  assert_ok(rondo_copy_async(rondo_call_stream(call), out, input.address, input.bytes));
-  test_affine(host->scene->fixture, rondo_call_stream(call), out, input.bytes / sizeof(uint32_t), 3, 0);
-  return RONDO_OK;
+  return put_tripled(call, host, input);
 }
 SCENE_TEST(test_tr14_peer_199_200_the_step_comes_first) {
   host_work host = {.scene = s};
@@ -287,8 +290,8 @@ SCENE_TEST(test_tr14_peer_199_200_the_step_comes_first) {
   assert_int_equal(host.runs, 4);
 }
 
-/* 203 test_graph_partition_condition_op: which of two branches is taken depends on data. The caller looks at what the
- * first function made and calls one of two others: a path each, of inputs of one size and of two. */
+/* 203 test_graph_partition_condition_op: data decides which of two branches is taken. The caller reads the first
+ * function's output and calls one of two others: a separate path each, for inputs of one size and of two. */
 SCENE_TEST(test_tr2_peer_203_branches_by_data) {
   rondo_function *predicate = scene_affine(s, "predicate", 3, 1);
   rondo_function *branches[] = {scene_affine(s, "even", 2, 0), scene_affine(s, "odd", 5, 7)};
@@ -312,7 +315,7 @@ SCENE_TEST(test_tr2_peer_203_branches_by_data) {
   assert_int_equal(scene_info(s).roots, 2);
 }
 
-/* 184 test_graph_partition_cpu_only: a body of host steps alone. */
+/* 184 test_graph_partition_cpu_only: a body that has only host steps. */
 static rondo_status host_only_body(rondo_call *call, void *user) {
   host_work *host = user;
   host->runs++;
@@ -361,8 +364,8 @@ SCENE_TEST(test_tr14_peer_45_191_212_memory_of_segments) {
   if (!test_is_guarded(s->fixture)) assert_true(scene_info(s).arena_used <= 5 * 256);
 }
 
-/* 42 test_graph_partition_custom_rule: the peer's list of operations that cut is looked at when it compiles. A body
- * that takes other host steps than in its warm-up is CHANGED: it runs as it is, and the next call records it. */
+/* 42 test_graph_partition_custom_rule: the peer's compiler has a list of operations that divide a graph. A body whose
+ * host steps differ from those of its warm-up is CHANGED: it runs eagerly, and the next call records it. */
 static rondo_status changing_body(rondo_call *call, void *user) {
   host_work *host = user;
   rondo_status status = RONDO_OK;
@@ -385,8 +388,8 @@ SCENE_TEST(test_tr14_peer_42_host_steps_change) {
   assert_int_equal(scene_info(s).rolled_back, 1);
 }
 
-/* TR-15: a recording that is given up after its host steps has taken none of them, nor run what is before them: each
- * is taken once a call, also one that changes in place what it reads. */
+/* TR-15: a recording that is abandoned after its host steps has run none of them, nor the work before them: each runs
+ * once in a call, also one that changes in place what it reads. */
 static rondo_status refusing_body(rondo_call *call, void *user) {
   const host_work *host = user;
   const rondo_status status = mutate_body(call, user);
@@ -397,17 +400,7 @@ SCENE_TEST(test_tr15_steps_are_taken_once_a_call) {
   host_work host = {.scene = s, .step_limit = 2};
   rondo_function *f = SCENE_FUNCTION(s, "f", refusing_body, &host,
                                      RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED));
-  uint32_t *cell = scene_words(s, 0), first = 0, step = 1;
-  for (uint32_t i = 0; i < 4; i++) {
-    rondo_buffer *out;
-    SCENE_CALL(s, f, &out, 1, scene_at(scene_words(s, i)), scene_at(cell));
-    first = first * 2 + 1003;
-    step *= 2;
-    scene_assert_words(s, cell, first, step);
-    assert_counts(s, out, 31 * i + first, 31 + step);
-    assert_int_equal(host.steps, 2 * (i + 1));
-    rondo_buffer_release(out);
-  }
+  call_mutate(s, f, &host, 4);
   assert_seen(s, "uuuu");
   assert_int_equal(scene_info(s).rolled_back, 1);
   assert_int_equal(host.runs, 5);
@@ -454,8 +447,8 @@ SCENE_TEST(test_tr14_steps_that_fail) {
   }
 }
 
-/* A step or a body that fails by itself has words for it all the same, in each state, and not those of an older error,
- * with the same status or another. */
+/* A step or a body that fails without a message still gets one, in each state, and not that of an older error with the
+ * same status or another. */
 static rondo_status fail_alone(void *user) {
   host_work *host = user;
   return ++host->steps == host->step_limit ? RONDO_NOT_FOUND : RONDO_OK;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Recordings that share no memory (TR-11): a tree for each function. Each tree has an arena and steps of its own, and
- * an output of one tree is an input of another as any memory is.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * Recordings that share no memory (TR-11): a tree for each function. Each tree has a separate arena and separate steps,
+ * and an output of one tree is an input of another like any other memory. In assert_seen, each letter is a call: u
+ * eager, r recorded, p replayed.
  */
 #include "support/test_effort.h"
 #include "support/test_scene.h"
 
-/* f = 3 x + 1 and g = 2 x + 5, each in a tree of its own. The scene has the tree that was called last. */
+/* f = 3 x + 1 and g = 2 x + 5, each in a separate tree. The scene has the tree that was called last. */
 typedef struct two_trees {
   rondo_tree *trees[2];
   rondo_function *functions[2];
@@ -39,7 +39,7 @@ static rondo_tree_info info_of(test_scene *s, const two_trees *two, size_t which
   return scene_info(s);
 }
 
-/* f and g in alternation: values are right, and each has one recording, which nothing comes before. */
+/* f and g in alternation: values are right, and each has one recording without a predecessor. */
 SCENE_TEST(test_tr11_recordings_stand_alone) {
   const two_trees two = MAKE_TWO(s, .name = "alone");
   rondo_buffer *kept = NULL;
@@ -95,7 +95,7 @@ static uint64_t arena_used(test_scene *s, size_t tree_count) {
   return used;
 }
 
-/* The memory that one tree shares is held for each: what TR-3 is compared with. */
+/* Each tree holds the memory that one tree would share; TR-3 is compared with that. */
 SCENE_TEST(test_tr11_memory_is_the_sum) {
   const uint64_t separate = arena_used(s, 3);
   if (test_is_guarded(s->fixture)) return; /* nothing is shared there */
@@ -205,7 +205,7 @@ SCENE_TEST(test_tr11_outputs_are_written_in_place) {
     }
 }
 
-/* Preparing, resetting and destroying one tree leaves what the other holds. */
+/* Preparing, resetting and destroying one tree leaves the memory of the other. */
 SCENE_TEST(test_tr11_recordings_that_go) {
   const two_trees two = MAKE_TWO(s, .max_recordings = 1);
   const rondo_input x = scene_at(scene_words(s, 1));
@@ -234,7 +234,8 @@ SCENE_TEST(test_tr11_recordings_that_go) {
   end_two(s, &two);
 }
 
-/* What ends a recording waits for its launches, but a failure of the stream's work is its user's to hear of. */
+/* A call that ends a recording waits for its launches, but only the stream's user receives a failure of the stream's
+ * work. */
 static void assert_failure_is_left(test_scene *s) {
   rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 2, 5);
   const rondo_input x = scene_at(scene_words(s, 1));

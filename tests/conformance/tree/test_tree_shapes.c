@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Forms of inputs and warm-ups (TR-1, TR-7), after the tests of PyTorch's CUDAGraph Trees, whose names and numbers the
- * tests have. The peer's integer inputs are Rondo's scalars and shapes.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * Shapes of inputs and warm-ups (TR-1, TR-7), after the tests of PyTorch's CUDAGraph Trees, whose names and numbers the
+ * tests have. The peer's integer inputs are Rondo's scalars and shapes. In assert_seen, each letter is a call: u eager,
+ * r recorded, p replayed.
  */
 #include <string.h>
 
@@ -51,8 +51,7 @@ SCENE_TEST(test_tr7_peer_106_sizes_of_a_backward) {
     const size_t words = i % 2 == 0 ? SCENE_WORDS : 6;
     SCENE_CALL(s, forward, &out, 1, {.address = (void *)(uintptr_t)x, .bytes = words * sizeof *x});
     rondo_buffer *gradient = scene_call(s, backward, scene_given(out));
-    rondo_buffer_info info = test_buffer_info(gradient);
-    assert_int_equal(info.bytes, words * sizeof *x);
+    assert_int_equal(test_buffer_info(gradient).bytes, words * sizeof *x);
     test_assert_buffer(s->fixture, gradient, 22, 15);
     rondo_buffer_release(gradient);
   }
@@ -90,7 +89,7 @@ SCENE_TEST(test_tr1_peer_1_108_warm_up_again) {
   assert_seen(s, "uuuuuurp");
 }
 
-/* Items 20 and 25: as many warm-ups as are asked for, of each form. */
+/* Items 20 and 25: the requested number of warm-ups for each shape. */
 SCENE_TEST(test_tr1_warm_ups_are_counted) {
   test_work *work = scene_work(s, 3, 1);
   rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, work, .warm_ups = 3, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -102,8 +101,8 @@ SCENE_TEST(test_tr1_warm_ups_are_counted) {
   assert_int_equal(scene_info(s).skipped[RONDO_SKIP_WARM_UP], 6);
 }
 
-/* 17 test_skip_symbolic, 18 ..._static_shapes: a function that is to be recorded for one form runs as it is for others,
- * with the reason; the one form is recorded. */
+/* 17 test_skip_symbolic, 18 ..._static_shapes: a function that may be recorded for one shape runs eagerly for others,
+ * with the reason; the one shape is recorded. */
 SCENE_TEST(test_tr7_peer_17_18_one_form) {
   rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, scene_work(s, 3, 1), .static_shapes = true,
                                      RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -118,8 +117,8 @@ SCENE_TEST(test_tr7_peer_17_18_one_form) {
 }
 
 /* 152 test_dynamic_shape_rerecord_limit_stops_recording_new_shapes, 154, 155 test_skip_if_dynamic_shape_limit_reached,
- * 156 test_warn_once_...: forms up to the limit are recorded and go on being replayed; others run as they are and are
- * right; the reason says so, the log says it once. */
+ * 156 test_warn_once_...: shapes up to the limit are recorded and continue to be replayed; others run eagerly and are
+ * right; the reason says so, and the log says it once. */
 static void count_lines(void *user, rondo_log_level level, const char *area, const char *message) {
   if (level <= RONDO_LOG_INFO && strcmp(area, "tree") == 0 && strstr(message, "SHAPE_LIMIT") != NULL) ++*(int *)user;
 }
@@ -205,8 +204,7 @@ static void call_sizes(test_scene *s, rondo_function *f, uint32_t *x, uint32_t i
     given[i] = (rondo_input){.address = x, .bytes = (4 + 4 * (size_t)(bits >> i & 1)) * sizeof *x};
   scene_call_all(s, f, given, inputs, outs, inputs);
   for (uint32_t i = 0; i < inputs; i++) {
-    rondo_buffer_info info = test_buffer_info(outs[i]);
-    assert_int_equal(info.bytes, given[i].bytes);
+    assert_int_equal(test_buffer_info(outs[i]).bytes, given[i].bytes);
     test_assert_buffer(s->fixture, outs[i], 4, 3);
     rondo_buffer_release(outs[i]);
   }
@@ -233,8 +231,8 @@ SCENE_TEST(test_tr7_peer_218_219_sizes_of_several_inputs) {
   }
 }
 
-/* 196 test_graph_partition_cpu_tensor_symints, 223 test_opaque_value_input_cudagraph: what the host alone looks at, an
- * opaque pointer, is neither copied nor looked at, and makes no recordings. */
+/* 196 test_graph_partition_cpu_tensor_symints, 223 test_opaque_value_input_cudagraph: an opaque pointer, which only the
+ * host reads, is neither copied nor compared, and causes no recordings. */
 static rondo_status opaque_body(rondo_call *call, void *user) {
   rondo_input opaque;
   scene_enter(user);
@@ -258,8 +256,8 @@ SCENE_TEST(test_tr7_peer_196_223_opaque_inputs) {
   assert_int_equal(scene_info(s).copied_inputs + scene_info(s).patched_inputs, 5);
 }
 
-/* 168 to 171, 173, 174 test_graph_partition_cpu_scalar...: a number of the host's that changes stands in a cell of the
- * device's that is a static input, so that one recording is enough; 172 ..._mutation: the body writes it back. */
+/* 168 to 171, 173, 174 test_graph_partition_cpu_scalar...: a host value that changes is in a cell of the device that is
+ * a static input, so that one recording suffices; 172 ..._mutation: the body writes it back. */
 static rondo_status cell_body(rondo_call *call, void *user) {
   uint32_t *cell = scene_input(call, 1);
   scene_enter(user);

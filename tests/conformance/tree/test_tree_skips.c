@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What cannot be recorded (TR-8): each reason has its code, a message that names the cause, a counter, and is an error
- * in a strict tree; the call's result is right all the same, and a recording that fails leaves nothing behind (TR-15).
- * And what is misuse: stale buffers, two threads, a tree that is gone.
+ * Calls that cannot be recorded (TR-8): each reason has a code, a message that names the cause and a counter, and is an
+ * error in a strict tree. The result of the call is still right, and a failed recording leaves nothing (TR-15). Also
+ * misuse: stale buffers, two threads, a destroyed tree.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <sched.h>
@@ -14,7 +14,7 @@
 
 enum { WORDS = 32 };
 
-/* A body that does what a case asks for in addition to its work: out = in * 3 + 1. */
+/* A body that runs a case's addition and its own work: out = in * 3 + 1. */
 typedef struct odd_work {
   test_work work;
   rondo_tree *tree;
@@ -41,6 +41,9 @@ typedef struct odd_case {
   uint32_t *words;
   odd_work odd;
 } odd_case;
+
+static const rondo_tree_options usual_tree = {RONDO_TREE_OPTIONS_INIT};
+static const rondo_function_options usual = {RONDO_FUNCTION_OPTIONS_INIT};
 
 static void make_case(test_fixture *t, odd_case *c, rondo_tree_options options, rondo_function_options function,
                       rondo_status (*odd)(rondo_call *call, odd_work *odd)) {
@@ -87,11 +90,9 @@ static void assert_skipped(odd_case *c, size_t from, rondo_skip skip, const char
 static void assert_odd_skipped(test_fixture *t, rondo_status (*odd)(rondo_call *call, odd_work *odd), size_t from,
                                rondo_skip skip, const char *text) {
   odd_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
-            odd);
+  make_case(t, &c, usual_tree, usual, odd);
   assert_skipped(&c, from, skip, text);
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .strict = true},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, odd);
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .strict = true}, usual, odd);
   for (size_t i = 0; i < from; i++) call_case(&c);
   const rondo_input input = {.address = c.words, .bytes = WORDS * sizeof(uint32_t)};
   rondo_buffer *out;
@@ -157,7 +158,7 @@ static rondo_status wait_for_other_event(rondo_call *call, odd_work *odd) {
   return status;
 }
 
-/* The capture is the tree's own: what to do about it is no advice for who calls the tree. */
+/* The capture is the tree's own: advice about captures would not help the tree's caller. */
 TREE_TEST(test_tr8_advice_is_for_the_caller) {
   static const struct {
     rondo_status (*odd)(rondo_call *call, odd_work *odd);
@@ -174,8 +175,7 @@ TREE_TEST(test_tr8_advice_is_for_the_caller) {
   static const char *const not_said[] = {"end it", "anew", "again", "RELAXED", "before the capture", "is now invalid"};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     odd_case c;
-    make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-              (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, rows[i].odd);
+    make_case(t, &c, usual_tree, usual, rows[i].odd);
     if (rows[i].odd == wait_for_other_event) c.odd.from_run = 2; /* a plain run waits for nothing then */
     call_case(&c);
     call_case(&c);
@@ -190,7 +190,7 @@ TREE_TEST(test_tr8_advice_is_for_the_caller) {
   }
 }
 
-/* Reads the scratch memory and the input on the host: what every profiler print and `if (loss > limit)` does. */
+/* Reads the scratch memory and the input on the host, as every profiler print and `if (loss > limit)` does. */
 static rondo_status read_on_host(rondo_call *call, odd_work *odd) {
   rondo_stream *stream = rondo_call_stream(call);
   void *scratch;
@@ -205,7 +205,7 @@ static rondo_status read_input_on_host(rondo_call *call, odd_work *odd) {
   return RONDO_OK;
 }
 
-/* What it reads decides what the body returns. */
+/* The value that it reads decides what the body returns. */
 static rondo_status fail_by_host(rondo_call *call, odd_work *odd) {
   assert_ok(read_input_on_host(call, odd));
   return odd->read == 0 ? RONDO_INVALID_DATA : RONDO_OK;
@@ -213,13 +213,13 @@ static rondo_status fail_by_host(rondo_call *call, odd_work *odd) {
 
 static bool is_memory_of_the_host(void) { return strncmp(test_device_name(), "cpu", 3) == 0; }
 
-/* Memory of a recording is not there while it is made. */
+/* Memory of a recording is not accessible while it is recorded. */
 TREE_TEST(test_tr8_host_accesses_in_the_body) {
   if (!is_memory_of_the_host()) skip();
   assert_odd_skipped(t, read_input_on_host, 1, RONDO_SKIP_HOST_WORK, "input 0");
   assert_odd_skipped(t, read_input_on_host, 1, RONDO_SKIP_HOST_WORK, "in a host step (rondo_call_host_step)");
   assert_odd_skipped(t, fail_by_host, 1, RONDO_SKIP_HOST_WORK, "input 0");
-  if (test_is_guarded(t)) return; /* there even the memory of a plain run is not there before the stream comes */
+  if (test_is_guarded(t)) return; /* there even eager memory is accessible only in stream order */
   assert_odd_skipped(t, read_on_host, 1, RONDO_SKIP_HOST_WORK, "allocation 'loss' of 3.0 MiB");
 }
 
@@ -230,7 +230,7 @@ static void close_pipe(const int ends[2]) {
   assert_int_equal(close(ends[1]), 0);
 }
 
-/* The kernel accesses the memory, and no signal comes. */
+/* The kernel accesses the memory, and no signal occurs. */
 static rondo_status write_input_to_pipe(rondo_call *call, odd_work *odd) {
   int ends[2];
   open_pipe(ends);
@@ -239,7 +239,7 @@ static rondo_status write_input_to_pipe(rondo_call *call, odd_work *odd) {
   return written == sizeof odd->read ? RONDO_OK : RONDO_IO_ERROR;
 }
 
-/* It may fail while the body runs as it is: cpu:check lets nobody write inputs then. */
+/* It may fail while the body runs eagerly: with cpu:check, nobody may write inputs then. */
 static rondo_status read_input_from_pipe(rondo_call *call, odd_work *odd) {
   const uint32_t first = 0; /* as the input begins */
   int ends[2];
@@ -253,7 +253,7 @@ static rondo_status read_input_from_pipe(rondo_call *call, odd_work *odd) {
 }
 
 TREE_TEST(test_tr8_system_calls_in_the_body) {
-  if (!is_memory_of_the_host() || TEST_HAS_THREAD_SANITIZER) skip(); /* the body's race is what is tested */
+  if (!is_memory_of_the_host() || TEST_HAS_THREAD_SANITIZER) skip(); /* the test is about the body's race */
   assert_odd_skipped(t, write_input_to_pipe, 1, RONDO_SKIP_HOST_WORK, "input 0");
   assert_odd_skipped(t, read_input_from_pipe, 1, RONDO_SKIP_HOST_WORK, "input 0");
 }
@@ -264,7 +264,7 @@ static rondo_status wait_for_steps(void *user) {
   return RONDO_OK;
 }
 
-/* Reads what its stream allocates, which holds back. */
+/* Reads what its stream allocates while the stream is blocked. */
 static rondo_status read_too_early(rondo_call *call, odd_work *odd) {
   static _Atomic uint32_t steps;
   rondo_stream *stream = rondo_call_stream(call);
@@ -276,13 +276,13 @@ static rondo_status read_too_early(rondo_call *call, odd_work *odd) {
   return status;
 }
 
-/* cpu:check: a body that runs as it is and does not wait for its stream. The call says so, and the process goes on. */
+/* cpu:check: a body that runs eagerly and does not wait for its stream. The call reports it, and the process continues.
+ * */
 TREE_TEST(test_early_host_accesses_while_warming_up) {
   odd_case c;
   rondo_buffer *out = NULL;
   if (!test_is_guarded(t)) skip();
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
-            read_too_early);
+  make_case(t, &c, usual_tree, usual, read_too_early);
   const rondo_input input = {.address = c.words, .bytes = WORDS * sizeof(uint32_t)};
   assert_error(rondo_function_call(c.function, t->stream, &input, 1, &out, 1), RONDO_EXECUTION_FAILED,
                RONDO_REASON_NOT_ALLOCATED);
@@ -304,7 +304,7 @@ static void look_cpu(rondo_blocks blocks, void *const *args) {
   atomic_store(&looked, 1);
 }
 
-/* Lets the other stream go on while the body is recorded. */
+/* Unblocks the other stream while the body is recorded. */
 static rondo_status let_other_look(rondo_call *call, odd_work *odd) {
   (void)call;
   test_gate_open(odd->memory);
@@ -334,8 +334,7 @@ TREE_TEST(test_use_after_free_while_recording) {
   odd_case c;
   test_gate gate;
   test_work work = {.fixture = t, .factor = 3, .term = 1};
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
-            let_other_look);
+  make_case(t, &c, usual_tree, usual, let_other_look);
   c.odd.from_run = 2;
   c.odd.memory = &gate;
   rondo_stream *other = test_stream(t, "other");
@@ -349,8 +348,6 @@ TREE_TEST(test_use_after_free_while_recording) {
   assert_outcome(c.tree, RONDO_CALL_RECORDED);
   assert_error(rondo_stream_synchronize(other), RONDO_EXECUTION_FAILED, RONDO_REASON_USE_AFTER_FREE);
   test_gate_destroy(&gate);
-  rondo_kernel_destroy(look);
-  test_stream_destroy(other);
 }
 
 static rondo_status keep_memory(rondo_call *call, odd_work *odd) {
@@ -361,8 +358,7 @@ static rondo_status keep_memory(rondo_call *call, odd_work *odd) {
 /* The third run is the plain one after the recording that failed. */
 TREE_TEST(test_tr15_kept_memory) {
   odd_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
-            keep_memory);
+  make_case(t, &c, usual_tree, usual, keep_memory);
   call_case(&c);
   call_case(&c);
   assert_skip(c.tree, KEPT_MEMORY);
@@ -388,12 +384,10 @@ TREE_TEST(test_tr8_unsafe) {
   assert_odd_skipped(t, say_unsafe, 1, RONDO_SKIP_UNSAFE, "svd");
   assert_odd_skipped(t, say_unknown, 1, RONDO_SKIP_UNKNOWN_SHAPE, "nonzero");
   odd_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
-            say_deterministic);
+  make_case(t, &c, usual_tree, usual, say_deterministic);
   for (size_t i = 0; i < 3; i++) call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .deterministic = true},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, say_deterministic);
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .deterministic = true}, usual, say_deterministic);
   assert_skipped(&c, 1, RONDO_SKIP_UNSAFE_DETERMINISTIC, "scatter");
 }
 
@@ -407,12 +401,11 @@ TREE_TEST(test_tr8_unsafe_by_options) {
   const rondo_tree_options deterministic = {RONDO_TREE_OPTIONS_INIT, .deterministic = true};
   const rondo_function_options unsafe = {RONDO_FUNCTION_OPTIONS_INIT, .unsafe_deterministic = true};
   odd_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .unsafe = true}, say_nothing);
+  make_case(t, &c, usual_tree, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .unsafe = true}, say_nothing);
   assert_skipped(&c, 0, RONDO_SKIP_UNSAFE, "rondo_function_options.unsafe");
   make_case(t, &c, deterministic, unsafe, say_nothing);
   assert_skipped(&c, 0, RONDO_SKIP_UNSAFE_DETERMINISTIC, "rondo_function_options.unsafe_deterministic");
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, unsafe, say_nothing);
+  make_case(t, &c, usual_tree, unsafe, say_nothing);
   for (size_t i = 0; i < 3; i++) call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
 }
@@ -435,16 +428,14 @@ static rondo_status take_steps(rondo_call *call, odd_work *odd) {
 
 TREE_TEST(test_tr14_segments) {
   odd_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
-            take_steps);
+  make_case(t, &c, usual_tree, usual, take_steps);
   for (uint32_t i = 0; i < 4; i++) {
     call_case(&c);
     assert_int_equal(c.odd.steps, 2 * (i + 1));
   }
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
   assert_int_equal(c.odd.work.runs, 2);
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .no_host_steps = true},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, take_steps);
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .no_host_steps = true}, usual, take_steps);
   assert_skipped(&c, 1, RONDO_SKIP_HOST_WORK, "no_host_steps");
 }
 
@@ -461,8 +452,7 @@ TREE_TEST(test_tr15_body_fails) {
   for (uint32_t from = 1; from <= 2; from++) {
     odd_case c;
     rondo_buffer *out;
-    make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-              (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, fail_always);
+    make_case(t, &c, usual_tree, usual, fail_always);
     const rondo_input input = {.address = c.words, .bytes = WORDS * sizeof(uint32_t)};
     c.odd.from_run = from;
     if (from == 2) call_case(&c);
@@ -485,8 +475,7 @@ TREE_TEST(test_tr15_body_is_not_ready) {
   odd_case c;
   rondo_buffer *out;
   void *address;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
-            is_not_ready);
+  make_case(t, &c, usual_tree, usual, is_not_ready);
   const rondo_input input = {.address = c.words, .bytes = WORDS * sizeof(uint32_t)};
   c.odd.from_run = 2;
   call_case(&c);
@@ -510,8 +499,7 @@ static rondo_status leave_gap(rondo_call *call, odd_work *odd) {
 TREE_TEST(test_no_output) {
   odd_case c;
   rondo_buffer *out[2];
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
-            leave_gap);
+  make_case(t, &c, usual_tree, usual, leave_gap);
   const rondo_input input = {.address = c.words, .bytes = WORDS * sizeof(uint32_t)};
   assert_error(rondo_function_call(c.function, t->stream, &input, 1, out, 1), RONDO_INVALID_STATE,
                RONDO_REASON_NO_OUTPUT);
@@ -531,11 +519,10 @@ static rondo_status nothing(rondo_call *call, odd_work *odd) {
   return RONDO_OK;
 }
 
-/* TR-7: forms up to the limit are recorded and go on being replayed; others run as they are. */
+/* TR-7: shapes up to the limit are recorded and continue to be replayed; others run eagerly. */
 TREE_TEST(test_tr7_shape_limit) {
   odd_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .max_shapes = 2}, nothing);
+  make_case(t, &c, usual_tree, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .max_shapes = 2}, nothing);
   for (size_t round = 0; round < 4; round++) {
     for (size_t words = 4; words <= 10; words += 2) {
       rondo_buffer *out = test_call_words(t, c.function, c.words, words);
@@ -546,8 +533,7 @@ TREE_TEST(test_tr7_shape_limit) {
     }
   }
   assert_int_equal(test_tree_info(c.tree).recordings, 2);
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .static_shapes = true}, nothing);
+  make_case(t, &c, usual_tree, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .static_shapes = true}, nothing);
   call_case(&c);
   for (size_t i = 0; i < 3; i++) {
     rondo_buffer_release(test_call_words(t, c.function, c.words, 4));
@@ -555,11 +541,10 @@ TREE_TEST(test_tr7_shape_limit) {
   }
 }
 
-/* TR-7: the least recently used recordings go. */
+/* TR-7: the least recently used recordings are freed. */
 TREE_TEST(test_tr7_recordings_are_bounded) {
   odd_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_recordings = 3},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, nothing);
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_recordings = 3}, usual, nothing);
   for (size_t words = 1; words <= 8; words++)
     for (size_t i = 0; i < 3; i++) rondo_buffer_release(test_call_words(t, c.function, c.words, words));
   const rondo_tree_info info = test_tree_info(c.tree);
@@ -570,8 +555,7 @@ TREE_TEST(test_tr7_recordings_are_bounded) {
 
 TREE_TEST(test_tr8_memory_limit) {
   odd_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_bytes = 256},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, nothing);
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_bytes = 256}, usual, nothing);
   assert_skipped(&c, 1, RONDO_SKIP_MEMORY_LIMIT, "");
 }
 
@@ -582,8 +566,8 @@ static bool say_no(void *user, const rondo_recording_question *question) {
 TREE_TEST(test_tr8_policy) {
   odd_case c;
   bool allows = false;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .should_record = say_no, .user = &allows},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, nothing);
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .should_record = say_no, .user = &allows}, usual,
+            nothing);
   assert_skipped(&c, 1, RONDO_SKIP_REFUSED, "should_record");
   allows = true;
   call_case(&c);
@@ -598,8 +582,7 @@ TREE_TEST(test_tr8_policy) {
   assert_ok(rondo_tree_set_recording(c.tree, true));
   call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .min_nodes = 100}, nothing);
+  make_case(t, &c, usual_tree, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .min_nodes = 100}, nothing);
   assert_skipped(&c, 1, RONDO_SKIP_TOO_SMALL, "min_nodes");
 }
 
@@ -611,8 +594,7 @@ static rondo_status again(rondo_call *call, odd_work *odd) {
 
 TREE_TEST(test_tr1_warm_up_again) {
   odd_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
-            again);
+  make_case(t, &c, usual_tree, usual, again);
   for (size_t i = 0; i < 3; i++) {
     call_case(&c);
     assert_skip(c.tree, WARM_UP);
@@ -634,8 +616,7 @@ static rondo_status call_inner(rondo_call *call, odd_work *odd) {
 TREE_TEST(test_nested_calls_are_parts) {
   odd_case c;
   test_work inner = {.fixture = t, .factor = 2, .term = 2};
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
-            call_inner);
+  make_case(t, &c, usual_tree, usual, call_inner);
   c.odd.inner = test_tree_function(c.tree, "inner", RONDO_INPUT_MOVING, &inner);
   for (size_t i = 0; i < 5; i++) call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
@@ -647,8 +628,7 @@ TREE_TEST(test_nested_calls_are_parts) {
 TREE_TEST(test_calls_while_capturing) {
   odd_case c;
   rondo_buffer *out;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
-            nothing);
+  make_case(t, &c, usual_tree, usual, nothing);
   for (size_t i = 0; i < 3; i++) call_case(&c);
   const rondo_input input = {.address = c.words, .bytes = WORDS * sizeof(uint32_t)};
   uint32_t *result = test_words(t, WORDS);
@@ -663,9 +643,7 @@ TREE_TEST(test_calls_while_capturing) {
   uint32_t expected[WORDS];
   for (uint32_t i = 0; i < WORDS; i++) expected[i] = 3 * i + 1;
   assert_words(t, result, expected, WORDS);
-  test_graph_destroy(graph);
   rondo_buffer_release(out);
-  test_words_free(t, result);
 }
 
 static rondo_status destroy_tree(rondo_call *call, odd_work *odd) {
@@ -677,8 +655,7 @@ static rondo_status destroy_tree(rondo_call *call, odd_work *odd) {
 
 TREE_TEST(test_bodies_may_not_use_the_tree) {
   odd_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
-            destroy_tree);
+  make_case(t, &c, usual_tree, usual, destroy_tree);
   for (size_t i = 0; i < 3; i++) call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
 }
@@ -700,8 +677,7 @@ static rondo_status call_from_thread(rondo_call *call, odd_work *odd) {
 
 TREE_TEST(test_two_threads_are_found) {
   odd_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
-            call_from_thread);
+  make_case(t, &c, usual_tree, usual, call_from_thread);
   c.odd.memory = &c;
   call_case(&c);
   call_case(&c);
@@ -711,8 +687,7 @@ TREE_TEST(test_two_threads_are_found) {
 TREE_TEST(test_buffers_outlive_their_tree) {
   odd_case c;
   rondo_buffer *outs[4];
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
-            nothing);
+  make_case(t, &c, usual_tree, usual, nothing);
   for (size_t i = 0; i < 3; i++) outs[i] = test_call_words(t, c.function, c.words, WORDS);
   assert_ok(rondo_buffer_create(c.tree, 64, NULL, &outs[3]));
   test_tree_destroy(c.tree);

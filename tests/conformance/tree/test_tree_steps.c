@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Steps of trees (TR-9, TR-2), after the tests of PyTorch's CUDAGraph Trees: each test has the peer's name and number.
- * Where the peer counts generations, Rondo has steps; where it waits for a garbage collector or for the first backward
- * to be collected, Rondo's buffers are released; "descendants of the roots" are path lengths and numbers of roots.
+ * The peer counts generations, and Rondo steps. The peer waits for a garbage collector or for the first backward to be
+ * collected; Rondo's buffers are released. "Descendants of the roots" are path lengths and numbers of roots.
  * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include "support/test_scene.h"
 
-/* The bodies of a forward, which hands out what its backward needs, and of that: grad = (saved * 31 + given). */
+/* The bodies of a forward, which returns what its backward needs, and of that backward: grad = (saved * 31 + given). */
 static rondo_status forward_body(rondo_call *call, void *user) {
   const test_work *work = scene_enter(user);
   const uint32_t *x = scene_input(call, 0);
@@ -28,7 +28,7 @@ static training make_training(test_scene *s) {
   return out;
 }
 
-/* A forward; its result is released, what its backward needs is kept. */
+/* A forward; its result is released, and what its backward needs is kept. */
 static rondo_buffer *run_forward(test_scene *s, const training *model, const uint32_t *x, uint32_t first) {
   rondo_buffer *outs[2];
   SCENE_CALL(s, model->forward, outs, 2, scene_at(x));
@@ -37,7 +37,8 @@ static rondo_buffer *run_forward(test_scene *s, const training *model, const uin
   return outs[1];
 }
 
-/* The backward of a forward whose x counted up from `first`, with a gradient that does from 7; its buffers go. */
+/* The backward of a forward whose x counted up from `first`, with a gradient that counts up from 7; its buffers are
+ * released. */
 static void run_backward(test_scene *s, const training *model, rondo_buffer *saved, const uint32_t *gradient,
                          uint32_t first) {
   rondo_buffer *out;
@@ -128,7 +129,8 @@ SCENE_TEST(test_tr9_peer_109_forwards_belong_to_one_step) {
     if (i > 0) assert_int_equal(scene_info(s).live_outputs, 2);
     run_backward(s, &model, second, gradient, 5);
     assert_int_equal(scene_info(s).steps, steps + 1);
-    /* 34: the first backward ends the pending, not the last; what is held is of a step that may end with any call. */
+    /* 34: the first backward ends the pending state, not the last one; held outputs belong to a step that any call may
+     * end. */
     rondo_buffer_release(first);
   }
   assert_seen(s, "uuurrrpppppp");
@@ -225,7 +227,7 @@ SCENE_TEST(test_tr9_peer_10_a_mark_ends_a_pending_backward) {
   assert_int_equal(test_last_call(s->tree).outcome, RONDO_CALL_REPLAYED);
 }
 
-/* 7 test_held_output_backward_after_other_call: what is held in a step is exact after other calls of it. */
+/* 7 test_held_output_backward_after_other_call: outputs held in a step are exact after other calls of it. */
 SCENE_TEST(test_tr4_peer_7_held_outputs_stay) {
   rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 5, 2);
   uint32_t *x = scene_words(s, 1), *y = scene_words(s, 100);
@@ -261,7 +263,7 @@ SCENE_TEST(test_tr10_peer_8_stale_buffers_make_no_recordings) {
   for (int i = 0; i < STEPS; i++) rondo_buffer_release(kept[i]);
 }
 
-/* 9 test_severed_backward_rerecord_repro: a pending backward keeps its path; a parameter that moves makes another
+/* 9 test_severed_backward_rerecord_repro: a pending backward keeps its path; a parameter that moves causes another
  * recording of the backward after the forward, which never becomes a root. */
 SCENE_TEST(test_tr5_peer_9_a_moved_parameter_behind_a_forward) {
   const training model = make_training(s);
@@ -282,7 +284,7 @@ SCENE_TEST(test_tr5_peer_9_a_moved_parameter_behind_a_forward) {
   assert_int_equal(scene_info(s).recordings, 3);
 }
 
-/* 11 test_grad_accumulation_microbatch_numerics: two batches in one step; both backwards get what theirs saved. */
+/* 11 test_grad_accumulation_microbatch_numerics: two batches in one step; both backwards read what theirs saved. */
 SCENE_TEST(test_tr9_peer_11_two_batches_in_a_step) {
   const training model = make_training(s);
   uint32_t *x[] = {scene_words(s, 0), scene_words(s, 0)};
@@ -300,8 +302,8 @@ SCENE_TEST(test_tr9_peer_11_two_batches_in_a_step) {
   assert_seen(s, "uuuurrrrpppppppppppp");
 }
 
-/* 118 test_storage_access_error, 119 test_clear_storage_data_ptr_access_error: an old output keeps its error, whoever
- * asks for its memory and whatever becomes of that; its memory has none: the step's own output is there and is read. */
+/* 118 test_storage_access_error, 119 test_clear_storage_data_ptr_access_error: an old output keeps its error for every
+ * query, whatever happens to its memory; the memory itself has no error: the step's own output is there and is read. */
 SCENE_TEST(test_tr9_peer_118_119_the_error_is_the_handles) {
   rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 5, 2);
   const uint32_t *x = scene_words(s, 1);
@@ -325,8 +327,8 @@ SCENE_TEST(test_tr9_peer_118_119_the_error_is_the_handles) {
   assert_seen(s, "urpppp");
 }
 
-/* 89 test_error_on_dealloc_use, 90 test_error_on_dealloc_use2: reading an output of a step that is over is an error in
- * every state, of a part of it too; the message names function and step and says what to do. */
+/* 89 test_error_on_dealloc_use, 90 test_error_on_dealloc_use2: reading an output of a completed step, or a part of it,
+ * is an error in every state; the message names function and step and says what to do. */
 static rondo_status part_body(rondo_call *call, void *user) {
   scene_enter(user);
   scene_put(call, 0, scene_input(call, 0), 2, 0);
@@ -356,7 +358,7 @@ SCENE_TEST(test_tr9_peer_89_90_old_outputs_are_not_read) {
   assert_seen(s, "urppp");
 }
 
-/* Item 33: from the first mark on, calls alone begin no step; a reset leaves that as it is. */
+/* Item 33: after the first mark, calls alone begin no step; a reset keeps it so. */
 SCENE_TEST(test_tr9_marks_take_over) {
   rondo_function *f = scene_affine(s, "f", 3, 1);
   const uint32_t *x = scene_words(s, 1);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Stray work (TR-8): what a body gives to a stream that it did not fork would run once, while it is being recorded, and
- * be missing from replays. Each call that queues is refused by name, whatever the body makes of that; the reason is
- * typed, and the call is right by running as it is, so that the work is done exactly once a call (TR-15). What is no
- * work, is forked, belongs to another capture, to another thread or to a host step, is left alone.
+ * Stray work (TR-8): work that a body queues on a stream that it did not fork would run once, during the recording, and
+ * be missing from replays. Each call that queues such work fails and is named, whatever the body does with the error.
+ * The reason is typed, and the body runs eagerly, so that the work is done exactly once in each call (TR-15). Calls
+ * that queue no work, and work that is forked or belongs to another capture, to another thread or to a host step, are
+ * not stray.
  * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
  */
 #include <rondo/collective.h>
@@ -22,7 +23,7 @@ enum { CALLS = 4 };
 /* What a body does in addition to its own work: out = in * 3 + 1. */
 typedef struct stray {
   test_scene *scene;
-  rondo_device *device; /* of what follows, not always the scene's */
+  rondo_device *device; /* of the stray work; not always the scene's */
   rondo_stream *stream; /* that the body does not fork */
   rondo_kernel *affine;
   uint32_t *words; /* SCENE_WORDS of that device */
@@ -40,7 +41,7 @@ typedef struct stray {
   foreign_library *library; /* NULL where there are no native handles */
   rondo_status (*work)(struct stray *self);
   uint32_t host_calls, runs, refused;
-  bool is_deaf; /* the body drops what the work returns */
+  bool is_deaf; /* the body ignores the status of the work */
 } stray;
 
 static rondo_status add_one(const stray *self, rondo_stream *stream) {
@@ -372,14 +373,12 @@ static rondo_status by_program_eager(stray *self) { return rondo_compiled_run_ea
 
 static rondo_compiled *compile(rondo_device *device) {
   const size_t shape[] = {1, SCENE_WORDS};
-  rondo_program *program = NULL;
+  rondo_program *program = test_named_program("aside");
   rondo_value x;
-  assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "aside"}, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   assert_ok(rondo_op_tanh(program, x, &x));
   assert_ok(rondo_program_output(program, "y", x));
-  rondo_compiled *compiled = test_compile(program, device, NULL);
-  return compiled;
+  return test_compile(program, device, NULL);
 }
 
 SCENE_TEST(test_tr8_programs_run_on_streams_of_their_own) {
@@ -400,8 +399,8 @@ SCENE_TEST(test_tr8_programs_run_on_streams_of_their_own) {
   close_stray(&self);
 }
 
-/* GM-17: memory of another device that may no longer be accessed when the body is recorded, by a body that takes that
- * as it comes. */
+/* GM-17: memory of another device that is no longer accessible when the body is recorded, and a body that ignores that.
+ * */
 static rondo_status into_the_other(stray *self) {
   const uint32_t one = 1;
   rondo_kernel *kernel = test_kernel(self->scene->fixture, TEST_KERNEL_AFFINE);
@@ -435,7 +434,7 @@ SCENE_TEST(test_tr8_memory_of_another_device_out_of_reach) {
   assert_ok(rondo_device_close(second));
 }
 
-/* A strict tree makes an error of it, and preparing tells it. */
+/* A strict tree returns it as an error, and preparing reports it. */
 SCENE_TEST(test_tr8_stray_work_in_a_strict_tree) {
   stray self;
   open_stray(&self, s, s->fixture->device);
@@ -480,8 +479,8 @@ SCENE_TEST(test_tr15_a_body_that_strays_on_and_on) {
 
 /* Segments --------------------------------------------------------------------------------------------------------- */
 
-/* In place, before its step: in + 1. After it comes the stray work, and then more on its own stream, which nobody
- * observes. */
+/* In place, before its step: in + 1. After the step, the stray work, and then more on its own stream, which is not
+ * checked. */
 static rondo_status segments_body(rondo_call *call, void *user) {
   stray *self = user;
   self->runs++;
@@ -498,8 +497,7 @@ static rondo_status segments_body(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
-/* TR-14, TR-15: the first segment, which has run, is taken back; what follows the end of the recording is not queued.
- */
+/* TR-14, TR-15: the first segment, which has run, is undone; the work after the end of the recording is not queued. */
 SCENE_TEST(test_tr15_stray_work_behind_a_host_step) {
   stray self;
   open_stray(&self, s, s->fixture->device);
@@ -516,7 +514,7 @@ SCENE_TEST(test_tr15_stray_work_behind_a_host_step) {
   close_stray(&self);
 }
 
-/* What a host step gives to other streams is its own, in every run. */
+/* A host step may use other streams, in every run. */
 static rondo_status stray_step(void *user) { return by_launch(user); }
 static rondo_status step_body(rondo_call *call, void *user) {
   scene_put(call, 0, scene_input(call, 0), 3, 1);
@@ -563,14 +561,14 @@ static void launch_elsewhere(void *user) {
   self->refused += by_launch(self) != RONDO_OK;
 }
 
-/* Two launches by another thread; replays do not repeat what is none of the body's, so that it is for one run in CALLS
- * that it counts. */
+/* Two launches by another thread; replays do not repeat work that is not the body's, so it counts in one of CALLS runs.
+ * */
 static rondo_status by_another_thread(stray *self) {
   for (int i = 0; i < 2; i++) test_on_thread(launch_elsewhere, self);
   return RONDO_OK;
 }
 
-/* Streams and events come and go; an upload does what the first launch would. */
+/* Streams and events are created and destroyed; an upload does what the first launch would. */
 static rondo_status preparing(stray *self) {
   rondo_stream *stream = NULL;
   rondo_event *event = NULL;
@@ -601,7 +599,7 @@ SCENE_TEST(test_tr1_what_is_not_stray_is_recorded) {
   close_stray(&self);
 }
 
-/* A library forks the stream off and joins it again, by events of its own (GX-8). */
+/* A library forks the stream and joins it again, with its own events (GX-8). */
 static rondo_status forked_by_a_library(stray *self) {
   void *own = rondo_stream_native(self->scene->stream), *other = rondo_stream_native(self->stream);
   assert_int_equal(foreign_order(self->library, own, other), 0);
@@ -625,7 +623,7 @@ SCENE_TEST(test_gx8_what_a_library_forked_is_not_stray) {
   close_stray(&self);
 }
 
-/* A thread whose bodies stray all the time, and a second one that launches, allocates and captures by hand. */
+/* A thread whose bodies always stray, and a second one that launches, allocates and captures by hand. */
 enum { ROUNDS = 20, BUSY = 100 };
 
 typedef struct straying {
@@ -693,15 +691,14 @@ SCENE_TEST_WORKERS(test_gx11_another_thread_goes_on) {
   close_stray(&self);
 }
 
-/* Order after what is outside of the recording is missing from replays as work is: an event that was recorded there,
- * and one of another capture. */
+/* Replays lack order after work outside of the recording, as they lack the work: an event that was recorded there, and
+ * one of another capture. */
 static rondo_status behind_another_stream(stray *self) {
   return rondo_stream_wait_event(self->scene->stream, self->event);
 }
 static rondo_status behind_another_capture(stray *self) {
   rondo_graph *graph = NULL;
-  rondo_capture_info info = test_capture_info(self->scene->stream);
-  if (info.state != RONDO_CAPTURE_ACTIVE) return RONDO_OK;
+  if (test_capture_info(self->scene->stream).state != RONDO_CAPTURE_ACTIVE) return RONDO_OK;
   rondo_event *event = test_event(self->scene->fixture);
   assert_ok(rondo_capture_begin(self->stream, RONDO_CAPTURE_RELAXED));
   assert_ok(rondo_event_record(event, self->stream));
@@ -726,7 +723,7 @@ SCENE_TEST(test_tr8_order_behind_what_is_outside) {
   close_stray(&self);
 }
 
-/* What waits, or asks, has a reason of its own. */
+/* Waits and queries have their own reason. */
 static rondo_status by_synchronize(stray *self) { return rondo_stream_synchronize(self->stream); }
 static rondo_status by_query(stray *self) {
   const rondo_status status = rondo_stream_query(self->stream);
@@ -787,7 +784,7 @@ static void assert_host_work_of(test_scene *s, rondo_device *device) {
   close_stray(&self);
 }
 
-/* Of the device, of a second one, and of the host's next to a GPU; allocating at once is such a call. */
+/* Of the device, of a second one, and of the host's next to a GPU; an immediate allocation is such a call. */
 SCENE_TEST(test_tr8_waiting_for_other_streams_is_host_work) {
   rondo_device *other;
   assert_host_work_of(s, s->fixture->device);
@@ -803,7 +800,7 @@ SCENE_TEST(test_tr8_waiting_for_other_streams_is_host_work) {
 
 /* Captures of the caller's ----------------------------------------------------------------------------------------- */
 
-/* There a body cannot run as it is: its error is the call's, and the capture says what was wrong. */
+/* A body cannot run eagerly there: the call returns its error, and the capture says what was wrong. */
 SCENE_TEST(test_tr8_stray_work_in_a_capture_of_the_callers) {
   stray self;
   open_stray(&self, s, s->fixture->device);
@@ -825,7 +822,7 @@ SCENE_TEST(test_tr8_stray_work_in_a_capture_of_the_callers) {
   close_stray(&self);
 }
 
-/* C9: by hand, what a thread gives to other streams during its capture is its own business. */
+/* C9: outside of trees, a thread may give work to other streams during its capture. */
 SCENE_TEST(test_c2_work_beside_a_capture_by_hand) {
   stray self;
   open_stray(&self, s, s->fixture->device);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Trees of several threads, streams and devices, after the tests of PyTorch's CUDAGraph Trees, whose names and numbers
- * the tests have; and buffers that other threads release while calls go on. The peer's managers are of a thread and
- * device; Rondo's trees are objects, of which each thread uses its own.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * the tests have; and buffers that other threads release during calls. The peer's managers belong to a thread and a
+ * device; Rondo's trees are objects, and each thread uses its own. In assert_seen, each letter is a call: u eager, r
+ * recorded, p replayed.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,8 +13,8 @@
 
 /* Threads ---------------------------------------------------------------------------------------------------------- */
 
-/* A tree of its own, with a function of two kernels, called in steps: what is wrong is counted, since threads cannot
- * assert. */
+/* A separate tree with a function of two kernels, called in steps. Errors are counted, because threads cannot assert.
+ * */
 typedef struct tree_user {
   test_fixture *fixture;
   rondo_kernel *affine;
@@ -75,8 +75,8 @@ static void assert_user(const tree_user *self) {
   assert_int_equal(self->bodies, 4);
 }
 
-/* 12 test_multithreaded_cudagraph_trees: an owner, then three threads at once, each with a tree: all right, and the
- * body runs four times in each: warmed up and recorded at two places. */
+/* 12 test_multithreaded_cudagraph_trees: an owner, then three threads at once, each with a tree: all results are right,
+ * and the body runs four times in each: warmed up and recorded at two positions. */
 SCENE_TEST(test_threads_peer_12_each_has_a_tree) {
   enum { USERS = 4 };
   tree_user users[USERS];
@@ -92,7 +92,7 @@ SCENE_TEST(test_threads_peer_12_each_has_a_tree) {
   for (int i = 0; i < USERS; i++) assert_user(&users[i]);
 }
 
-/* Threads that release: what the tree's thread passes to them. */
+/* Threads that release what the tree's thread passes to them. */
 enum { RELEASERS = 3, ROOM = 64 };
 typedef struct releaser {
   rondo_buffer *_Atomic places[ROOM];
@@ -149,9 +149,8 @@ static void call_on_and_on(void *user) {
   for (int i = 0; i < RELEASERS; i++) atomic_store(&self->releasers[i].is_over, true);
 }
 
-/* Buffers come back from other threads at any time: what lives when a call is made is as it may be, so that there are
- * recordings for all that happens to be, within the bound; nothing is lost or freed twice, whatever becomes of held
- * outputs. */
+/* Other threads release buffers at any time: what is alive in a call varies, so that there are recordings for each case
+ * that occurs, within the bound. Nothing is lost or freed twice, whatever happens to held outputs. */
 SCENE_TEST(test_threads_release_while_calls_go_on) {
   for (int policy = RONDO_OUTPUTS_EXPIRE; policy <= RONDO_OUTPUTS_CLONE; policy++) {
     static calling c;
@@ -195,7 +194,7 @@ SCENE_TEST(test_threads_release_when_the_tree_is_gone) {
 
 /* Streams and devices ---------------------------------------------------------------------------------------------- */
 
-/* 105 test_single_stream_use: all recordings' memory is one arena, whichever streams they are called on; 59
+/* 105 test_single_stream_use: all recordings share one arena, whichever streams they are called on; 59
  * test_warmup_stream_sync: each call is ordered on the caller's stream, before what the caller queues next. */
 SCENE_TEST_WORKERS(test_streams_peer_59_105_one_memory) {
   test_skip_if_serial();
@@ -277,7 +276,7 @@ SCENE_TEST(test_streams_a_fork_is_not_joined) {
   test_stream_destroy(fork.side);
 }
 
-/* 88 test_manager_per_device, 236 (its device): a tree of the second device takes nothing of the first one's. */
+/* 88 test_manager_per_device, 236 (its device): a tree of the second device uses nothing of the first one's. */
 SCENE_TEST(test_devices_peer_88_236_the_second_device) {
   const char *name = test_device_is("cuda") ? "cuda:1" : test_is_guarded(s->fixture) ? "cpu:check:1" : "cpu:1";
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1,

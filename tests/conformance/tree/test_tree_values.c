@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Values that change between calls without being inputs (TR-8): a learning rate kept in a struct of the caller's is an
- * argument of a kernel, so a recording would go on with the value it had while it was recorded. The tree compares what
- * a body's launches and fills are given with the run before, and such a body runs as it is, with the reason.
+ * Values that change between calls without being inputs (TR-8): a learning rate in the caller's struct becomes an
+ * argument of a kernel, so a recording would keep the value it had during the recording. The tree compares the
+ * arguments of a body's launches and fills with those of the run before; a body whose arguments differ runs eagerly,
+ * with the reason.
  */
 #include <string.h>
 
@@ -15,7 +16,7 @@ typedef struct rate_work {
   uint32_t factor;   /* of a kernel */
   uint32_t filled;   /* of a fill, in the last word */
   uint32_t step;     /* added to the factor after each run of the body */
-  uint32_t launches; /* that come first, and are none of the second run's */
+  uint32_t launches; /* that are first, and not part of the second run */
   uint32_t runs;
 } rate_work;
 
@@ -39,6 +40,9 @@ typedef struct rate_case {
   uint32_t *words;
 } rate_case;
 
+static const rondo_tree_options usual_tree = {RONDO_TREE_OPTIONS_INIT};
+static const rondo_function_options usual = {RONDO_FUNCTION_OPTIONS_INIT};
+
 static void make_case(test_fixture *t, rate_case *c, rondo_tree_options tree, rondo_function_options options) {
   static const uint32_t moving = RONDO_INPUT_MOVING;
   uint32_t values[WORDS];
@@ -54,7 +58,7 @@ static void make_case(test_fixture *t, rate_case *c, rondo_tree_options tree, ro
   assert_ok(rondo_function_create(c->tree, &options, &c->function));
 }
 
-/* The result is that of the values as they are at the call. */
+/* The result uses the values at the time of the call. */
 static void call_case(rate_case *c) {
   uint32_t words[WORDS];
   const uint32_t factor = c->work.factor;
@@ -77,8 +81,7 @@ static void assert_changed(rate_case *c, const char *text) {
 /* The value changes between the warm-up and the recording, once: the next call is recorded with the new value. */
 TREE_TEST(test_tr8_value_that_changed_since_the_warm_up) {
   rate_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT});
+  make_case(t, &c, usual_tree, usual);
   call_case(&c);
   c.work.factor = 5;
   call_case(&c);
@@ -93,8 +96,7 @@ TREE_TEST(test_tr8_value_that_changed_since_the_warm_up) {
 
 TREE_TEST(test_tr8_value_of_a_fill) {
   rate_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT});
+  make_case(t, &c, usual_tree, usual);
   call_case(&c);
   c.work.filled = 9;
   call_case(&c);
@@ -105,8 +107,7 @@ TREE_TEST(test_tr8_value_of_a_fill) {
 TREE_TEST(test_tr8_value_that_changes_at_each_call) {
   for (uint32_t warm_ups = 1; warm_ups <= 2; warm_ups++) {
     rate_case c;
-    make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-              (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .warm_ups = warm_ups});
+    make_case(t, &c, usual_tree, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .warm_ups = warm_ups});
     for (uint32_t i = 0; i < 8; i++) {
       c.work.factor = 100 - i;
       call_case(&c);
@@ -118,8 +119,7 @@ TREE_TEST(test_tr8_value_that_changes_at_each_call) {
 
 TREE_TEST(test_tr8_find_inputs_sees_it_too) {
   rate_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .find_inputs = true});
+  make_case(t, &c, usual_tree, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .find_inputs = true});
   call_case(&c);
   c.work.factor = 5;
   call_case(&c);
@@ -128,8 +128,7 @@ TREE_TEST(test_tr8_find_inputs_sees_it_too) {
 
 TREE_TEST(test_tr8_strict_trees_refuse_it) {
   rate_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .strict = true},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT});
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .strict = true}, usual);
   call_case(&c);
   c.work.factor = 5;
   const rondo_input input = {.address = c.words, .bytes = WORDS * sizeof(uint32_t)};
@@ -142,8 +141,7 @@ TREE_TEST(test_tr8_strict_trees_refuse_it) {
 /* A counter that only grows with the runs of the body. */
 TREE_TEST(test_tr8_value_that_changes_in_the_body) {
   rate_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT});
+  make_case(t, &c, usual_tree, usual);
   c.work.step = 1;
   for (uint32_t i = 0; i < 5; i++) call_case(&c);
   assert_changed(&c, "argument 0 of kernel 'test_affine'");
@@ -153,18 +151,16 @@ TREE_TEST(test_tr8_value_that_changes_in_the_body) {
 /* Who knows that a value changes and does not mind says so. */
 TREE_TEST(test_values_may_be_frozen_on_purpose) {
   rate_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .freezes_values = true});
+  make_case(t, &c, usual_tree, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .freezes_values = true});
   c.work.step = 1;
   for (uint32_t i = 0; i < 3; i++) call_case(&c);
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
 }
 
-/* Work that only a first run does is not compared with what later runs do. */
+/* Work that only a first run does is not compared with that of later runs. */
 TREE_TEST(test_work_of_the_first_run_alone) {
   rate_case c;
-  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT});
+  make_case(t, &c, usual_tree, usual);
   c.work.launches = 2;
   call_case(&c);
   call_case(&c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Preloaded into the tool by the sweep: counts the calls of the C library that can fail, from any library of the
- * process, and lets one fail, or all from there on. Writing to standard error works, so that a message can be asked
- * for. The C library's own streams are not reached by this: those that are opened, and standard output, are replaced by
- * streams on the calls here. Threads: all of the tool's; the counts are atomic.
+ * A library that the sweep preloads into the tool. It counts the calls of the C library that can fail, from any library
+ * of the process, and lets one fail, or that one and all later ones. Writing to standard error never fails, so that the
+ * sweep can require a message. The C library's own streams would bypass these functions, so streams on these functions
+ * replace standard output and the streams that are opened. Threads: all of the tool's; the counts are atomic.
  */
 #define _GNU_SOURCE
 #include "failing_calls.h"
@@ -56,7 +56,7 @@ static void note(const char *name) {
     length += note_frame(frames[i], shared->stack + length, sizeof shared->stack - length);
 }
 
-/* Whether this call is to fail. */
+/* Returns whether this call fails. */
 static bool fails(failing_kind kind, const char *name) {
   if (shared == NULL || is_inside) return false;
   const size_t number = __atomic_add_fetch(&shared->counts[kind], 1, __ATOMIC_RELAXED);
@@ -96,7 +96,7 @@ EXPORT int posix_memalign(void **out, size_t alignment, size_t bytes) {
 
 /* Files, mappings and threads ------------------------------------------------------------------------------------- */
 
-/* The C library's own function. A pointer to data holds that to a function (POSIX, dlsym). */
+/* The C library's own function. A data pointer can hold a function pointer (POSIX, dlsym). */
 static void find_real(const char *name, void *out) {
   void *found = dlsym(RTLD_NEXT, name);
   memcpy(out, &found, sizeof found);
@@ -108,7 +108,7 @@ static bool is_refused(const char *name, int error) {
   return true;
 }
 
-/* Defines a function that fails with `error`, or else does what the C library's does. */
+/* Defines a function that fails with `error`, or else calls the C library's. */
 #define DEFINE(type, name, parameters, arguments, failure, error) \
   EXPORT type name parameters {                                   \
     static type(*real) parameters;                                \
@@ -182,13 +182,13 @@ EXPORT ssize_t write(int file, const void *bytes, size_t count) {
   return real(file, bytes, count);
 }
 
-/* No disk is waited for: what is looked at afterwards is what the system has. */
+/* Does not wait for a disk: the test reads the system's view of the file. */
 EXPORT int fsync(int file) {
   (void)file;
   return is_refused("fsync", EIO) ? -1 : 0;
 }
 
-/* As Linux does it: the file is closed even so. */
+/* Like Linux: the file is closed even when the call fails. */
 EXPORT int close(int file) {
   static int (*real)(int);
   if (real == NULL) find_real("close", (void *)&real);

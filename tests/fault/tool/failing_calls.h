@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the sweep of the tool and the library that it preloads into the tool tell each other: a file that both map, so
- * that what was counted survives the tool's death.
+ * Memory that the sweep of the tool shares with the library that it preloads into the tool: a file that both map, so
+ * that the counts survive the tool's death.
  */
 #ifndef RONDO_TESTS_FAULT_TOOL_FAILING_CALLS_H
 #define RONDO_TESTS_FAULT_TOOL_FAILING_CALLS_H
@@ -19,13 +19,13 @@ typedef enum failing_kind {
 } failing_kind;
 
 typedef struct failing_calls {
-  failing_kind kind; /* which calls fail .. */
-  size_t at;         /* .. and the first that does, counted from 1; 0: none */
+  failing_kind kind; /* which calls fail */
+  size_t at;         /* the first that fails, counted from 1; 0: none */
   int rest;          /* all later ones too */
   size_t counts[FAILING_KINDS];
   size_t failed;
-  char name[32];                   /* of the first call that failed, .. */
-  char stack[FAILING_STACK_BYTES]; /* .. and where: a line "library symbol+offset" for each frame */
+  char name[32];                   /* of the first call that failed */
+  char stack[FAILING_STACK_BYTES]; /* where it was made: a line "library symbol+offset" for each frame */
 } failing_calls;
 
 #endif

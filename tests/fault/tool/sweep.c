@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The sweep of the tool: runs commands of `rondo` once to count the calls of the C library that can fail, then again
- * and again with one of them failing, wherever it is made: in the tool, the library, or what that loads. Each time the
- * tool has to end by itself, with 0 and all of its output, or with 1 and a message; a file that it writes is what it
- * was before, or whole.
+ * The sweep of the tool: runs commands of `rondo` once to count the calls of the C library that can fail, then once for
+ * each of these calls, which fails wherever it is made: in the tool, the library, or a library that it loads. Each
+ * time, the tool must exit with 0 and all of its output, or with 1 and a message. A file that it writes is unchanged or
+ * complete.
  *
  *   tool_sweep TOOL RONDO_BENCH PRELOADED GROUP
  *
- * RONDO_TEST_SWEEP=all tries every call; otherwise it is the first hundred of a command, and others evenly up to its
- * limit. RONDO_TEST_SWEEP=NAME:memory:7 does one, and shows what the tool says and where the call was made.
+ * RONDO_TEST_SWEEP=all tries every call. By default, the first hundred calls of a command are tried, and further ones
+ * at even distances up to the command's limit. RONDO_TEST_SWEEP=NAME:memory:7 tries one call, and shows the tool's
+ * output and where the call was made.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -31,12 +32,12 @@
 
 enum { MOST_ARGUMENTS = 48, MOST_SECONDS = 30, FIRST = 100, MOST_FILES = 64, MOST_FAILURES = 10 };
 
-/* Words of `arguments`, files that are `written` and settings of `environment` are separated by one blank. The first
+/* A blank separates the words of `arguments`, the files that are `written` and the settings of `environment`. The first
  * word is rondo_bench, or else a command of the tool. */
 typedef struct command {
   const char *group, *name, *arguments, *written, *environment;
   size_t limit;    /* how many failures of each kind are tried */
-  bool may_differ; /* the lines of its text are not always as many: they tell what could not be had */
+  bool may_differ; /* the number of lines in its text varies: the text reports what was unavailable */
 } command;
 
 #define TINY "train text --steps 2 --batch 4 --hidden 8 --embedding 4"
@@ -95,20 +96,20 @@ static const command commands[] = {
      "RONDO_CBLAS_LIBRARY=", 30, false},
 };
 
-/* No library is loaded but where a command's environment says so. */
+/* A library is only loaded where a command's environment says so. */
 static const char bare[] =
     "RONDO_CUDA_LIBRARY=none RONDO_NVRTC_LIBRARY=none RONDO_CUBLASLT_LIBRARY=none "
     "RONDO_CUDNN_LIBRARY=none RONDO_NCCL_LIBRARY=none RONDO_ONEDNN_LIBRARY=none RONDO_CBLAS_LIBRARY=none";
 
-/* What is worked on is made by these. */
+/* These commands create the files that the others use. */
 static const char *const preparations[] = {
     TINY " --save model --dump-graph step.json",
     GPT " --save gpt",
     "train text --steps 4 --batch 4 --hidden 8 --embedding 4 --checkpoint checkpoint --stop-after 2",
 };
 
-/* What ends the process itself when one of its calls fails: while it is loaded, or at any time. No caller can help it;
- * CONTRIBUTING.md says how each does it. */
+/* Libraries that end the process when one of their calls fails: while loading, or at any time. No caller can prevent
+ * that; CONTRIBUTING.md describes each case. */
 typedef struct deadly_library {
   const char *name;
   bool at_any_time;
@@ -152,7 +153,7 @@ static char *read_file(const char *path) {
   return text;
 }
 
-/* The name of each file in the folder, in order. */
+/* The names of the files in the folder, sorted. */
 static int list_files(struct dirent ***out) {
   const int count = scandir(".", out, NULL, alphasort);
   if (count < 0) die("the folder");
@@ -257,7 +258,7 @@ static bool is_set(const char *path) {
   return status == RONDO_OK;
 }
 
-/* Whether a file that the tool writes has its end, by what it is. */
+/* Returns whether a file that the tool writes is complete, judged by its kind. */
 static bool is_whole(const char *path, const char *text) {
   if (ends_with(path, ".safetensors") || ends_with(path, ".checkpoint")) return is_set(path);
   if (ends_with(path, ".json") || ends_with(path, ".trace")) return is_json(text);
@@ -266,7 +267,7 @@ static bool is_whole(const char *path, const char *text) {
   return count_lines(text) == 1 + 5; /* a heading and the buffers, as CSV */
 }
 
-/* What a file is before the run: a checkpoint that is written is looked at first, so there is none. */
+/* The state of a file before the run. A checkpoint that is written is absent: the tool would read it first. */
 static const char *text_before(const char *path) { return ends_with(path, ".checkpoint") ? NULL : "old"; }
 
 static void restore_files(const command *c) {
@@ -279,7 +280,7 @@ static void restore_files(const command *c) {
   }
 }
 
-/* What is wrong with the files; NULL: nothing. */
+/* Returns what is wrong with the files, or NULL. */
 static const char *judge_files(const command *c, bool succeeded) {
   static char fault[300];
   char names[256], *words[MOST_ARGUMENTS];
@@ -292,7 +293,7 @@ static const char *judge_files(const command *c, bool succeeded) {
     const bool is_new = !is_old && text && is_whole(words[i], text);
     free(text);
     const bool may_be_cut =
-        ends_with(words[i], ".trace"); /* it is written while the tool works, and read without end */
+        ends_with(words[i], ".trace"); /* it is written while the tool runs, and read without its end */
     if (is_new || (!succeeded && (is_old || may_be_cut))) continue;
     snprintf(fault, sizeof fault, "%s is %s", words[i], is_old ? "not written" : "cut");
     return fault;
@@ -314,7 +315,7 @@ static const char *judge_message(const char *text) {
   return NULL;
 }
 
-/* `lines`: that the command prints when nothing fails. */
+/* `lines`: that the command prints without failures. */
 static const char *judge(const command *c, int status, size_t lines) {
   static char death[80];
   if (WIFSIGNALED(status)) {
@@ -334,7 +335,8 @@ static const char *judge(const command *c, int status, size_t lines) {
 
 static bool starts_with(const char *text, const char *begin) { return strncmp(text, begin, strlen(begin)) == 0; }
 
-/* The line of the stack with the library that made the call, if need be through one of the languages' own. */
+/* Returns the line of the stack with the library that made the call, directly or through a language's runtime library.
+ * */
 static const char *find_caller(void) {
   const char *line = calls->stack;
   while (starts_with(line, "libfailing_calls.") || starts_with(line, "libstdc++.") || starts_with(line, "libc."))
@@ -342,7 +344,7 @@ static const char *find_caller(void) {
   return line;
 }
 
-/* Whether the tool failed because a library ended the process, or may have. */
+/* Returns whether the tool failed because a library ended the process, or may have. */
 static bool is_excused(int status) {
   const char *caller = find_caller();
   const bool is_loaded = strstr(caller, " dlopen+") != NULL;
@@ -380,7 +382,7 @@ static void show_file(const char *path) {
   free(text);
 }
 
-/* The innermost frames, which tell most. */
+/* The innermost frames, which are the most useful. */
 static void show_stack(void) {
   enum { MOST_FRAMES = 16 };
   const char *end = calls->stack;
@@ -444,14 +446,14 @@ static void sweep_kind(const command *c, failing_kind kind) {
   const int known_count = list_files(&known);
   const size_t limit = limit_of(c), tries = count < limit ? count : limit;
   for (size_t i = 0; i < tries; i++) try_one(c, kind, choose(i, tries, count), false, lines, known, known_count);
-  /* Of all later ones, it is not known which one a library died of. */
+  /* When all later calls fail, it is unknown which of them ended the process. */
   for (size_t i = 0; i < tries && !c->environment[0]; i += 10)
     try_one(c, kind, choose(i, tries, count), true, lines, known, known_count);
   printf("%s: %zu of %zu calls (%s) failed\n", c->name, tries, count, kind_names[kind]);
   free_list(known, known_count);
 }
 
-/* NAME:KIND:AT, with a plus for all later ones too. False: that is not what is asked. */
+/* Parses NAME:KIND:AT, with a plus for all later ones too. Returns false when the text has another form. */
 static bool do_as_asked(void) {
   const char *asked = getenv("RONDO_TEST_SWEEP");
   char name[64] = "", kind[16] = "", plus = ' ';

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * rondo bench launch (GX-6, GX-10): the cost to launch empty kernels one by one on streams and as one graph, in the
  * shapes of the table of Yao and Li (2021), together with that table and the physical limit. On a CUDA device, the bare
- * driver without Rondo is measured, too. The ways are measured in alternation, so that a slow moment of the machine
+ * driver without Rondo is measured, too. The methods are measured in alternation, so that a slow moment of the machine
  * affects all of them.
  */
 #include <inttypes.h>
@@ -185,8 +185,8 @@ static const reference_row reference[] = {
 };
 #define REFERENCE_ROWS (sizeof reference / sizeof reference[0])
 
-/* The ways to launch a shape. The bare driver's exist on CUDA devices only. */
-enum { STREAM, GRAPH, BARE_STREAM, BARE_GRAPH, WAYS };
+/* The methods to launch a shape. Those of the bare driver exist only on CUDA devices. */
+enum { STREAM, GRAPH, BARE_STREAM, BARE_GRAPH, METHODS };
 
 /* Rondo's launches and the bare driver's, in alternation. */
 typedef struct compared_launches {
@@ -196,7 +196,7 @@ typedef struct compared_launches {
 } compared_launches;
 
 typedef struct shape_result {
-  summary ways[WAYS][COST_TIMES];
+  summary methods[METHODS][COST_TIMES];
   compared_launches compared; /* CUDA devices only */
   summary loop;
   size_t samples; /* taken of the graph */
@@ -206,7 +206,7 @@ typedef struct launch_bench {
   bench_base base;
   uint64_t launches;
   bench_target *rondo, *bare; /* bare: NULL unless the device is a CUDA device */
-  cost ways[WAYS];            /* of the current shape */
+  cost methods[METHODS];      /* of the current shape */
   samples loop;
   shape_result shapes[LAUNCH_SHAPES];
   summary threads[THREAD_ROWS];
@@ -215,7 +215,7 @@ typedef struct launch_bench {
 /* Measuring ------------------------------------------------------------------------------------------------------- */
 
 static void forget(launch_bench *b) {
-  for (size_t i = 0; i < WAYS * COST_TIMES; i++) b->ways[i / COST_TIMES].samples[i % COST_TIMES].count = 0;
+  for (size_t i = 0; i < METHODS * COST_TIMES; i++) b->methods[i / COST_TIMES].samples[i % COST_TIMES].count = 0;
   b->loop.count = 0;
 }
 
@@ -226,19 +226,20 @@ typedef struct recorded_shape {
   bool by_streams;        /* whether it is measured on streams, too */
 } recorded_shape;
 
-/* Takes one sample of each way of a target: on streams, then as a graph. */
-static int measure_target(bench_target *target, const recorded_shape *r, void *exec, cost ways[2]) {
+/* Takes one sample of each method of a target: on streams, then as a graph. */
+static int measure_target(bench_target *target, const recorded_shape *r, void *exec, cost methods[2]) {
   const uint32_t repeats = r->shape->nodes < 100 ? 64 : 4;
-  if (r->by_streams && launch_measure(target, r->shape, NULL, repeats, &ways[STREAM]) != TOOL_OK) return TOOL_FAILURE;
-  return launch_measure(target, r->shape, exec, repeats, &ways[GRAPH]);
+  if (r->by_streams && launch_measure(target, r->shape, NULL, repeats, &methods[STREAM]) != TOOL_OK)
+    return TOOL_FAILURE;
+  return launch_measure(target, r->shape, exec, repeats, &methods[GRAPH]);
 }
 
-/* Takes one sample of each way of every target. */
+/* Takes one sample of each method of every target. */
 static int measure_round(launch_bench *b, const recorded_shape *r) {
-  if (measure_target(b->rondo, r, r->exec, &b->ways[STREAM]) != TOOL_OK) return TOOL_FAILURE;
+  if (measure_target(b->rondo, r, r->exec, &b->methods[STREAM]) != TOOL_OK) return TOOL_FAILURE;
   launch_measure_loop(r->shape->nodes, &b->loop);
   if (!b->bare) return TOOL_OK;
-  return measure_target(b->bare, r, r->bare_exec, &b->ways[BARE_STREAM]);
+  return measure_target(b->bare, r, r->bare_exec, &b->methods[BARE_STREAM]);
 }
 
 static int measure_rounds(launch_bench *b, const recorded_shape *r, double seconds) {
@@ -247,15 +248,15 @@ static int measure_rounds(launch_bench *b, const recorded_shape *r, double secon
   const uint64_t end = clock_ns() + (uint64_t)(seconds * 1e9);
   for (size_t round = 0; round < MINIMUM_ROUNDS || clock_ns() < end; round++) {
     if (measure_round(b, r) != TOOL_OK) return TOOL_FAILURE;
-    if (samples_are_full(&b->ways[GRAPH].samples[COST_HOST])) break;
+    if (samples_are_full(&b->methods[GRAPH].samples[COST_HOST])) break;
   }
   return TOOL_OK;
 }
 
 /* Each target launches first in every other round. */
-static int measure_turns(launch_bench *b, const recorded_shape *r, size_t most, uint64_t end) {
+static int measure_in_alternation(launch_bench *b, const recorded_shape *r, size_t most, uint64_t end) {
   const size_t fewest = b->launches > 0 && r->by_streams ? most : FEWEST_LAUNCHES;
-  samples *rondo = &b->ways[GRAPH].samples[COST_HOST], *bare = &b->ways[BARE_GRAPH].samples[COST_HOST];
+  samples *rondo = &b->methods[GRAPH].samples[COST_HOST], *bare = &b->methods[BARE_GRAPH].samples[COST_HOST];
   for (size_t i = 0; i < most && (i < fewest || clock_ns() < end); i++) {
     const bool is_first = i % 2 == 0;
     if (is_first && launch_measure_call(b->rondo, r->exec, rondo) != TOOL_OK) return TOOL_FAILURE;
@@ -267,7 +268,7 @@ static int measure_turns(launch_bench *b, const recorded_shape *r, size_t most, 
 
 static int measure_rows(launch_bench *b, const recorded_shape *r, uint64_t end) {
   const uint32_t launches = r->shape->nodes < 10000 ? ROW_LAUNCHES : LONG_ROW_LAUNCHES;
-  samples *rondo = &b->ways[GRAPH].samples[COST_DEVICE], *bare = &b->ways[BARE_GRAPH].samples[COST_DEVICE];
+  samples *rondo = &b->methods[GRAPH].samples[COST_DEVICE], *bare = &b->methods[BARE_GRAPH].samples[COST_DEVICE];
   for (size_t i = 0; i < ROWS_A_PART && (i == 0 || clock_ns() < end); i++) {
     if (launch_measure_row(b->rondo, r->exec, launches, rondo) != TOOL_OK) return TOOL_FAILURE;
     if (launch_measure_row(b->bare, r->bare_exec, launches, bare) != TOOL_OK) return TOOL_FAILURE;
@@ -302,7 +303,7 @@ static int measure_part(launch_bench *b, size_t index, size_t part, double secon
   if (record(b, &r, part % 2 == 1) != TOOL_OK) return TOOL_FAILURE;
   int result = launch_once(b->rondo, r.exec);
   if (result == TOOL_OK) result = launch_once(b->bare, r.bare_exec);
-  if (result == TOOL_OK) result = measure_turns(b, &r, most, clock_ns() + (uint64_t)(seconds * 5e8));
+  if (result == TOOL_OK) result = measure_in_alternation(b, &r, most, clock_ns() + (uint64_t)(seconds * 5e8));
   if (result == TOOL_OK) result = measure_rows(b, &r, clock_ns() + (uint64_t)(seconds * 5e8));
   discard(b, &r);
   return result;
@@ -313,9 +314,9 @@ static int measure_compared(launch_bench *b, size_t index, double seconds, compa
   forget(b);
   for (size_t part = 0; part < COMPARED_PARTS; part++)
     if (measure_part(b, index, part, seconds / COMPARED_PARTS) != TOOL_OK) return TOOL_FAILURE;
-  costs_summarize(b->ways, WAYS);
-  const summary *rondo = b->ways[GRAPH].result, *bare = b->ways[BARE_GRAPH].result;
-  *out = (compared_launches){.launches = b->ways[GRAPH].samples[COST_HOST].count,
+  costs_summarize(b->methods, METHODS);
+  const summary *rondo = b->methods[GRAPH].result, *bare = b->methods[BARE_GRAPH].result;
+  *out = (compared_launches){.launches = b->methods[GRAPH].samples[COST_HOST].count,
                              .host = rondo[COST_HOST],
                              .bare_host = bare[COST_HOST],
                              .device = rondo[COST_DEVICE],
@@ -329,9 +330,9 @@ static int measure_shape(launch_bench *b, size_t index, double seconds) {
   if (record(b, &r, false) != TOOL_OK) return TOOL_FAILURE;
   const int result = measure_rounds(b, &r, seconds);
   discard(b, &r);
-  *out = (shape_result){.samples = b->ways[GRAPH].samples[COST_HOST].count, .loop = samples_summarize(&b->loop)};
-  costs_summarize(b->ways, WAYS);
-  for (size_t i = 0; i < WAYS; i++) memcpy(out->ways[i], b->ways[i].result, sizeof out->ways[i]);
+  *out = (shape_result){.samples = b->methods[GRAPH].samples[COST_HOST].count, .loop = samples_summarize(&b->loop)};
+  costs_summarize(b->methods, METHODS);
+  for (size_t i = 0; i < METHODS; i++) memcpy(out->methods[i], b->methods[i].result, sizeof out->methods[i]);
   return result == TOOL_OK && b->bare ? measure_compared(b, index, seconds, &out->compared) : result;
 }
 
@@ -351,17 +352,17 @@ static int measure(void *bench) {
 
 /* Results --------------------------------------------------------------------------------------------------------- */
 
-static void write_way(const summary way[COST_TIMES], const char *name, json *out) {
+static void write_method(const summary method[COST_TIMES], const char *name, json *out) {
   json_begin_object(out, name);
-  json_summary(out, "host_us", way[COST_HOST]);
-  json_summary(out, "device_us", way[COST_DEVICE]);
-  json_summary(out, "total_us", way[COST_TOTAL]);
+  json_summary(out, "host_us", method[COST_HOST]);
+  json_summary(out, "device_us", method[COST_DEVICE]);
+  json_summary(out, "total_us", method[COST_TOTAL]);
   json_end(out);
 }
 
 /* Time of Rondo's graph compared with streams, either Rondo's or the bare driver's. */
 static double speedup(const shape_result *result, int streams, int time) {
-  return bench_ratio(result->ways[streams][time].median, result->ways[GRAPH][time].median);
+  return bench_ratio(result->methods[streams][time].median, result->methods[GRAPH][time].median);
 }
 
 /* The overhead of Rondo's launch over the bare driver's. */
@@ -381,8 +382,8 @@ static void write_compared(const compared_launches *compared, json *out) {
 /* Speedups here compare Rondo's graph with the bare driver's streams. */
 static void write_bare(const shape_result *result, bool by_streams, json *out) {
   json_begin_object(out, "bare");
-  if (by_streams) write_way(result->ways[BARE_STREAM], "stream", out);
-  write_way(result->ways[BARE_GRAPH], "graph", out);
+  if (by_streams) write_method(result->methods[BARE_STREAM], "stream", out);
+  write_method(result->methods[BARE_GRAPH], "graph", out);
   if (by_streams) {
     json_begin_object(out, "speedup");
     json_real(out, "host", speedup(result, BARE_STREAM, COST_HOST));
@@ -399,8 +400,8 @@ static void write_shape(const launch_shape *shape, const shape_result *result, b
   json_integer(out, "nodes", shape->nodes);
   json_integer(out, "streams", shape->streams);
   json_integer(out, "samples", result->samples);
-  write_way(result->ways[STREAM], "stream", out);
-  write_way(result->ways[GRAPH], "graph", out);
+  write_method(result->methods[STREAM], "stream", out);
+  write_method(result->methods[GRAPH], "graph", out);
   json_summary(out, "loop_us", result->loop);
   json_begin_object(out, "speedup");
   json_real(out, "host", speedup(result, STREAM, COST_HOST));
@@ -433,7 +434,7 @@ static void write_call(uint32_t count, const char *name, summary host, json *out
 static void write_launch_call(const launch_bench *b, size_t index, json *out) {
   json_begin_object(out, NULL);
   json_integer(out, "nodes", launch_shapes[index].nodes);
-  json_summary(out, "host_us", b->shapes[index].ways[GRAPH][COST_HOST]);
+  json_summary(out, "host_us", b->shapes[index].methods[GRAPH][COST_HOST]);
   if (b->bare) write_bare(&b->shapes[index], false, out);
   json_end(out);
 }
@@ -463,14 +464,14 @@ static int prepare(void *bench) {
   if (rondo_target_create(b->base.device, &bench_empty, TARGET_STREAMS, &b->rondo) != TOOL_OK) return TOOL_FAILURE;
   if (bare_target_create(b->base.device_name, &bench_empty, TARGET_STREAMS, &b->bare) != TOOL_OK) return TOOL_FAILURE;
   bool has_memory = samples_create(&b->loop, SAMPLE_CAPACITY);
-  for (size_t i = 0; i < WAYS; i++)
-    has_memory = has_memory && samples_create(&b->ways[i].samples[COST_DEVICE], SAMPLE_CAPACITY);
-  return has_memory ? costs_create(b->ways, WAYS, SAMPLE_CAPACITY) : tool_fail_memory("the times");
+  for (size_t i = 0; i < METHODS; i++)
+    has_memory = has_memory && samples_create(&b->methods[i].samples[COST_DEVICE], SAMPLE_CAPACITY);
+  return has_memory ? costs_create(b->methods, METHODS, SAMPLE_CAPACITY) : tool_fail_memory("the times");
 }
 
 static int finish(void *bench) {
   launch_bench *b = bench;
-  costs_destroy(b->ways, WAYS);
+  costs_destroy(b->methods, METHODS);
   samples_destroy(&b->loop);
   const int result = bench_target_destroy(b->bare);
   return bench_target_destroy(b->rondo) == TOOL_OK ? result : TOOL_FAILURE;

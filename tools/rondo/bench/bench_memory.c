@@ -1,58 +1,58 @@
 /* SPDX-License-Identifier: MIT
  * rondo bench memory (GM-9, GM-13): how many bytes a graph's memory holds, and what instantiating and launching it
- * cost. Addresses are chosen by Rondo in its three ways and, on a CUDA device, by the driver's own memory nodes.
+ * cost. Addresses are chosen by Rondo in its three methods and, on a CUDA device, by the driver's own memory nodes.
  */
 #include "bench/bare_driver.h"
 #include "bench/memory_work.h"
 #include "bench/tool_benchmarks.h"
 #include "common/tool.h"
 
-enum { DRIVER = MEMORY_RELOCATED + 1, WAYS };
-static const char *const way_names[WAYS] = {
+enum { DRIVER = MEMORY_RELOCATED + 1, METHODS };
+static const char *const method_names[METHODS] = {
     [MEMORY_ONLINE] = "online", [MEMORY_PROFILED] = "profiled", [MEMORY_RELOCATED] = "relocated", [DRIVER] = "driver"};
 
-typedef struct way_result {
+typedef struct method_result {
   bool is_measured;
   uint64_t bytes;
   summary instantiate, first, again, alternating;
   double profile_us;
   uint64_t remaps, moves;
-} way_result;
+} method_result;
 
 typedef struct memory_bench {
   bench_base base;
   buffer_list list;
   memory_work work;
-  way_result ways[WAYS];
+  method_result methods[METHODS];
 } memory_bench;
 
 /* Measuring ------------------------------------------------------------------------------------------------------- */
 
-static int measure_way(memory_bench *b, int way) {
+static int measure_method(memory_bench *b, int method) {
   memory_times times;
-  tool_show_progress("%s", way_names[way]);
+  tool_show_progress("%s", method_names[method]);
   int result = memory_times_create(&times);
   if (result == TOOL_OK)
-    result = way == DRIVER ? memory_measure_bare(b->base.device_name, &b->work, &times)
-                           : memory_measure_rondo(b->base.device, &b->work, (memory_placing)way, &times);
-  b->ways[way] = (way_result){.is_measured = true,
-                              .bytes = times.bytes,
-                              .instantiate = samples_summarize(&times.instantiate),
-                              .first = samples_summarize(&times.first),
-                              .again = samples_summarize(&times.again),
-                              .alternating = samples_summarize(&times.alternating),
-                              .profile_us = times.profile_us,
-                              .remaps = times.remaps,
-                              .moves = times.moves};
+    result = method == DRIVER ? memory_measure_bare(b->base.device_name, &b->work, &times)
+                              : memory_measure_rondo(b->base.device, &b->work, (memory_placing)method, &times);
+  b->methods[method] = (method_result){.is_measured = true,
+                                       .bytes = times.bytes,
+                                       .instantiate = samples_summarize(&times.instantiate),
+                                       .first = samples_summarize(&times.first),
+                                       .again = samples_summarize(&times.again),
+                                       .alternating = samples_summarize(&times.alternating),
+                                       .profile_us = times.profile_us,
+                                       .remaps = times.remaps,
+                                       .moves = times.moves};
   memory_times_destroy(&times);
   return result;
 }
 
 static int measure(void *bench) {
   memory_bench *b = bench;
-  const int count = bare_is_cuda(b->base.device_name) ? WAYS : DRIVER;
+  const int count = bare_is_cuda(b->base.device_name) ? METHODS : DRIVER;
   int result = TOOL_OK;
-  for (int way = 0; way < count && result == TOOL_OK; way++) result = measure_way(b, way);
+  for (int method = 0; method < count && result == TOOL_OK; method++) result = measure_method(b, method);
   return result;
 }
 
@@ -63,23 +63,23 @@ static uint64_t page_bound(const memory_bench *b) {
   return (b->work.bound + b->base.info.page_bytes - 1) / b->base.info.page_bytes * b->base.info.page_bytes;
 }
 
-static double ratio_of(const memory_bench *b, const way_result *way) {
-  return page_bound(b) > 0 ? (double)way->bytes / (double)page_bound(b) : 0;
+static double ratio_of(const memory_bench *b, const method_result *method) {
+  return page_bound(b) > 0 ? (double)method->bytes / (double)page_bound(b) : 0;
 }
 
-static void write_way(const memory_bench *b, int way, json *out) {
-  const way_result *result = &b->ways[way];
+static void write_method(const memory_bench *b, int method, json *out) {
+  const method_result *result = &b->methods[method];
   json_begin_object(out, NULL);
-  json_text(out, "way", way_names[way]);
+  json_text(out, "way", method_names[method]);
   json_integer(out, "bytes", result->bytes);
   json_real(out, "ratio", ratio_of(b, result));
   json_summary(out, "instantiate_us", result->instantiate);
   json_summary(out, "first_us", result->first);
   json_summary(out, "again_us", result->again);
   json_summary(out, "alternating_us", result->alternating);
-  if (way != DRIVER) json_real(out, "profile_us", result->profile_us);
-  if (way != DRIVER) json_integer(out, "remaps", result->remaps);
-  if (way != DRIVER) json_integer(out, "alternating_remaps", result->moves);
+  if (method != DRIVER) json_real(out, "profile_us", result->profile_us);
+  if (method != DRIVER) json_integer(out, "remaps", result->remaps);
+  if (method != DRIVER) json_integer(out, "alternating_remaps", result->moves);
   json_end(out);
 }
 
@@ -90,8 +90,8 @@ static void report(void *bench, json *out) {
   json_integer(out, "bound", b->work.bound);
   json_integer(out, "page_bound", page_bound(b));
   json_begin_array(out, "ways");
-  for (int way = 0; way < WAYS; way++)
-    if (b->ways[way].is_measured) write_way(b, way, out);
+  for (int method = 0; method < METHODS; method++)
+    if (b->methods[method].is_measured) write_method(b, method, out);
   json_end(out);
 }
 
@@ -118,11 +118,11 @@ const benchmark bench_memory = {
     .description =
         "Makes a graph of allocs and frees in the order of the buffers' lifetimes, each written by a kernel.\n"
         "Measures the bytes that the graph holds, and what it costs the host to instantiate it, to launch it for\n"
-        "the first time, again, and on two streams alternately. The ways are: online (addresses are given as nodes\n"
+        "the first time, again, and on two streams alternately. The methods are: online (addresses are given as nodes\n"
         "are made), profiled (recorded again with the profile of the first graph), relocated (placed when\n"
         "instantiated) and, on a CUDA device, driver: the same captured without Rondo, as the driver's own memory\n"
         "nodes.\n\n"
-        "The bound is the most bytes that live at once. Times are microseconds, medians; remaps counts how often a\n"
+        "The bound is the maximum of live bytes. Times are microseconds, medians; remaps counts how often a\n"
         "round's later launches mapped memory again.",
     .operand = "FILE",
     .operand_help = "CSV whose first line names the columns id,lower,upper,size; '-' is standard input",

@@ -18,15 +18,11 @@
 static void list_options(const benchmark *of, option_row rows[OPTIONS_MAX], size_t *out_count) {
   const bench_base *defaults = of->defaults;
   const char *seconds_help = of->seconds_help ? of->seconds_help : "about how long to measure";
-  const option_row device = {"device", "NAME", OPTION_TEXT,        offsetof(bench_base, device_name),
-                             0,        0,      "device to measure"};
-  const option_row seconds = {"seconds", "X", OPTION_REAL, offsetof(bench_base, seconds), 0.01, 3600, seconds_help};
-  const option_row is_json = {"json", NULL, OPTION_FLAG, offsetof(bench_base, json), 0, 0, "print one JSON object"};
   size_t count = 0;
-  rows[count++] = device;
+  rows[count++] = (option_row)OPTION_ROW_DEVICE(bench_base, device_name);
   for (size_t i = 0; i < of->row_count; i++) rows[count++] = of->rows[i];
-  if (defaults->seconds > 0) rows[count++] = seconds;
-  rows[count++] = is_json;
+  if (defaults->seconds > 0) rows[count++] = (option_row)OPTION_ROW_SECONDS(bench_base, seconds_help);
+  rows[count++] = (option_row)OPTION_ROW_JSON(bench_base);
   *out_count = count;
 }
 

@@ -53,7 +53,7 @@ static int instantiate(void *self, void **out_exec) {
   return m->target->calls->instantiate(m->target, &m->graph, false, out_exec);
 }
 
-/* The driver does not tell how often it maps memory again. */
+/* The driver does not report how often it maps memory again. */
 static int count(void *self, uint64_t *out_bytes, uint64_t *out_remaps) {
   const bare_device *device = bare_target_device(((const bare_memory *)self)->target);
   *out_bytes = *out_remaps = 0;
@@ -67,7 +67,7 @@ int memory_measure_bare(const char *device_name, const memory_work *work, memory
   if (!m.addresses) return tool_fail_memory("%zu buffers", work->list->count);
   int result = bare_target_create(device_name, &bench_touch, 2, &m.target);
   if (result == TOOL_OK) result = record(&m);
-  if (result == TOOL_OK) result = memory_measure(&(memory_way){m.target, trim, instantiate, count, &m}, out);
+  if (result == TOOL_OK) result = memory_measure(&(memory_method){m.target, trim, instantiate, count, &m}, out);
   if (m.target) {
     (void)m.target->calls->discard_graph(m.target, &m.graph);
     (void)trim(&m);

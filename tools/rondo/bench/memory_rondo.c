@@ -86,7 +86,7 @@ static int measure(rondo_memory *m, memory_placing placing, memory_times *out) {
   if (rondo_target_create(m->device, &bench_touch, 2, &m->target) != TOOL_OK) return TOOL_FAILURE;
   if (rondo_kernel_create(m->device, &bench_touch, &m->kernel) || record(m, NULL)) return fail(m);
   if (placing == MEMORY_PROFILED && record_again(m, &out->profile_us)) return fail(m);
-  return memory_measure(&(memory_way){m->target, trim, instantiate, count, m}, out);
+  return memory_measure(&(memory_method){m->target, trim, instantiate, count, m}, out);
 }
 
 int memory_measure_rondo(rondo_device *device, const memory_work *work, memory_placing placing, memory_times *out) {

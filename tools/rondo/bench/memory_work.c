@@ -75,40 +75,40 @@ void memory_times_destroy(memory_times *times) {
 
 /* Measuring ------------------------------------------------------------------------------------------------------- */
 
-static int launch(const memory_way *way, void *exec, size_t stream, samples *times) {
+static int launch(const memory_method *method, void *exec, size_t stream, samples *times) {
   const uint64_t begin = clock_ns();
-  if (way->target->calls->launch(way->target, exec, stream) != TOOL_OK) return TOOL_FAILURE;
+  if (method->target->calls->launch(method->target, exec, stream) != TOOL_OK) return TOOL_FAILURE;
   samples_add(times, (double)(clock_ns() - begin) / 1e3);
-  return way->target->calls->wait(way->target, stream);
+  return method->target->calls->wait(method->target, stream);
 }
 
 /* Launches on the first `count` streams in alternation. Raises *most to the number of remaps if that is larger. */
-static int launch_on(const memory_way *way, void *exec, size_t count, samples *times, uint64_t *most) {
+static int launch_on(const memory_method *method, void *exec, size_t count, samples *times, uint64_t *most) {
   uint64_t bytes, before = 0, after = 0;
-  int result = way->count(way->self, &bytes, &before);
-  for (size_t i = 0; i < MEMORY_LAUNCHES && result == TOOL_OK; i++) result = launch(way, exec, i % count, times);
-  if (result == TOOL_OK) result = way->count(way->self, &bytes, &after);
+  int result = method->count(method->self, &bytes, &before);
+  for (size_t i = 0; i < MEMORY_LAUNCHES && result == TOOL_OK; i++) result = launch(method, exec, i % count, times);
+  if (result == TOOL_OK) result = method->count(method->self, &bytes, &after);
   if (after - before > *most) *most = after - before;
   return result;
 }
 
-static int measure_exec(const memory_way *way, void *exec, memory_times *out) {
+static int measure_exec(const memory_method *method, void *exec, memory_times *out) {
   uint64_t remaps;
-  int result = launch(way, exec, 0, &out->first);
-  if (result == TOOL_OK) result = way->count(way->self, &out->bytes, &remaps);
-  if (result == TOOL_OK) result = launch_on(way, exec, 1, &out->again, &out->remaps);
-  return result == TOOL_OK ? launch_on(way, exec, 2, &out->alternating, &out->moves) : result;
+  int result = launch(method, exec, 0, &out->first);
+  if (result == TOOL_OK) result = method->count(method->self, &out->bytes, &remaps);
+  if (result == TOOL_OK) result = launch_on(method, exec, 1, &out->again, &out->remaps);
+  return result == TOOL_OK ? launch_on(method, exec, 2, &out->alternating, &out->moves) : result;
 }
 
-int memory_measure(const memory_way *way, memory_times *out) {
+int memory_measure(const memory_method *method, memory_times *out) {
   for (size_t i = 0; i < MEMORY_ROUNDS; i++) {
     void *exec = NULL;
-    if (way->trim(way->self) != TOOL_OK) return TOOL_FAILURE;
+    if (method->trim(method->self) != TOOL_OK) return TOOL_FAILURE;
     const uint64_t begin = clock_ns();
-    if (way->instantiate(way->self, &exec) != TOOL_OK) return TOOL_FAILURE;
+    if (method->instantiate(method->self, &exec) != TOOL_OK) return TOOL_FAILURE;
     samples_add(&out->instantiate, (double)(clock_ns() - begin) / 1e3);
-    const int result = measure_exec(way, exec, out);
-    (void)way->target->calls->discard_exec(way->target, exec);
+    const int result = measure_exec(method, exec, out);
+    (void)method->target->calls->discard_exec(method->target, exec);
     if (result != TOOL_OK) return result;
   }
   return TOOL_OK;

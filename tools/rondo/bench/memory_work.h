@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The benchmark of memory inside graphs: the recorded work, and the measurement of each way to record it. The work is a
- * line of allocs and frees in the order of a list of buffers. After each alloc, a kernel writes the first byte.
+ * The benchmark of memory inside graphs: the recorded work, and the measurement of each method to record it. The work
+ * is a sequence of allocs and frees in the order of a list of buffers. After each alloc, a kernel writes the first
+ * byte.
  */
 #ifndef RONDO_TOOL_MEMORY_WORK_H
 #define RONDO_TOOL_MEMORY_WORK_H
@@ -22,10 +23,10 @@ typedef struct memory_work {
   const buffer_list *list;
   memory_step *steps; /* buffers of 0 bytes have none */
   size_t step_count;
-  uint64_t bound; /* the most bytes that live at once, with each buffer rounded up to a multiple of 256 */
+  uint64_t bound; /* the maximum number of bytes alive at once, with each buffer rounded up to a multiple of 256 */
 } memory_work;
 
-/* The costs of one way. */
+/* The costs of one method. */
 typedef struct memory_times {
   uint64_t bytes; /* held after a launch; 0: unknown */
   /* Host time of the call: the first launch, later ones, and launches on two streams in alternation. */
@@ -43,18 +44,19 @@ void memory_work_destroy(memory_work *work); /* may be zeroed */
 int memory_times_create(memory_times *times);
 void memory_times_destroy(memory_times *times); /* may be zeroed */
 
-/* A way to record the work, for a target with two streams. Each call returns TOOL_OK, or TOOL_FAILURE after a message.
+/* A method to record the work, for a target with two streams. Each call returns TOOL_OK, or TOOL_FAILURE after a
+ * message.
  */
-typedef struct memory_way {
+typedef struct memory_method {
   bench_target *target;
   int (*trim)(void *self); /* returns the memory that no exec holds */
   int (*instantiate)(void *self, void **out_exec);
   int (*count)(void *self, uint64_t *out_bytes, uint64_t *out_remaps); /* bytes held by graphs; remaps so far */
   void *self;
-} memory_way;
+} memory_method;
 
-/* Instantiates and launches the graph of a way, and measures both. */
-int memory_measure(const memory_way *way, memory_times *out);
+/* Instantiates and launches the graph of a method, and measures both. */
+int memory_measure(const memory_method *method, memory_times *out);
 
 /* How Rondo chooses the addresses. */
 typedef enum memory_placing { MEMORY_ONLINE, MEMORY_PROFILED, MEMORY_RELOCATED } memory_placing;

@@ -287,7 +287,7 @@ static int show_json(generation *g) {
   return tool_fail("the texts of the two runs differ");
 }
 
-static int take_down(generation *g) {
+static int destroy_all(generation *g) {
   int result = writer_destroy(&g->writer);
   if (rondo_device_close(g->device)) result = tool_fail_status("the device");
   for (size_t way = 0; way < WAYS; way++) {
@@ -306,6 +306,6 @@ int command_generate(int argc, char **argv) {
   if (parsed != OPTIONS_RUN) return parsed;
   int result = prepare(&g);
   if (result == TOOL_OK) result = settings.json ? show_json(&g) : show_text(&g);
-  const int taken_down = take_down(&g);
-  return result == TOOL_OK ? taken_down : result;
+  const int destroyed = destroy_all(&g);
+  return result == TOOL_OK ? destroyed : result;
 }

@@ -35,7 +35,7 @@ static const serve_settings defaults = {.device = "cpu",
 
 static const option_row rows[] = {
     {"load", NULL, OPTION_FLAG, OFFSET(load), 0, 0, "send requests from inside the process; required"},
-    OPTION_ROW_DEVICE(serve_settings),
+    OPTION_ROW_DEVICE(serve_settings, device),
     {"look-ups", "NAME", OPTION_TEXT, OFFSET(look_ups), 0, 0,
      "device for the recommender's tables and look-ups; the undivided model is measured too"},
     {"streams", "N", OPTION_COUNT, OFFSET(streams), 1, RONDO_SESSION_MAX_STREAMS, "streams to serve on"},

@@ -218,7 +218,7 @@ static void destroy_run(training_run *run) {
   costs_destroy(&run->times.cost, 1);
 }
 
-static int take_down(training *t) {
+static int destroy_all(training *t) {
   int result = TOOL_OK;
   if (rondo_compiled_destroy(t->compiled)) result = tool_fail_status("the training step");
   if (rondo_device_close(t->device)) result = tool_fail_status("the device");
@@ -240,8 +240,8 @@ int command_train(int argc, char **argv) {
   if (t.settings.trace && rondo_trace_open_json(t.settings.trace)) return tool_fail_status("the trace");
   int result = prepare(&t);
   if (result == TOOL_OK) result = train_and_report(&t);
-  const int taken_down = take_down(&t);
-  if (result == TOOL_OK) result = taken_down;
+  const int destroyed = destroy_all(&t);
+  if (result == TOOL_OK) result = destroyed;
   if (rondo_trace_close_json() && result == TOOL_OK) result = tool_fail_status("the trace");
   return result;
 }

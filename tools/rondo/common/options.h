@@ -27,9 +27,9 @@ typedef struct option_row {
   const char *help;        /* description; --help appends the default */
 } option_row;
 
-/* Rows that several commands share. The settings have a member of that name. */
-#define OPTION_ROW_DEVICE(settings) \
-  { "device", "NAME", OPTION_TEXT, offsetof(settings, device), 0, 0, "device to measure" }
+/* Rows that several commands share. The settings have a member `seconds` or `json`. */
+#define OPTION_ROW_DEVICE(settings, member) \
+  { "device", "NAME", OPTION_TEXT, offsetof(settings, member), 0, 0, "device to measure" }
 #define OPTION_ROW_SECONDS(settings, help) \
   { "seconds", "X", OPTION_REAL, offsetof(settings, seconds), 0.01, 3600, help }
 #define OPTION_ROW_JSON(settings) \

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * The language models that train makes and generate runs, as a table of kinds: what each is called, its sizes, its
- * parameters and how it becomes a program. A new kind is a file that defines one, and a row in model.c.
+ * The language models that train creates and generate runs. A table has the kinds of models: the name, sizes and
+ * parameters of each, and the function that builds its program. A new kind needs a file and a row in model.c.
  *
- * - character: the last `context` bytes are looked up in an embedding, put side by side, and go through one hidden
- *   layer with tanh to a score for each possible next byte (Bengio et al., A neural probabilistic language model, JMLR
+ * - character: embeddings of the last `context` bytes are concatenated. One hidden layer with tanh computes a score for
+ *   each possible next byte (Bengio et al., A neural probabilistic language model, JMLR
  *   2003, without its direct connections).
- * - gpt: a transformer that has a score for the byte after each of the `context` bytes (Radford et al., Language
+ * - gpt: a transformer that computes a score for the byte after each of the `context` bytes (Radford et al., Language
  *   models are unsupervised multitask learners, 2019).
  *
- * In a file a model is its parameters and, as metadata, format, version, its sizes, and in hexadecimal the vocabulary
- * and the opening: the first bytes of the text, with which short prompts are filled.
+ * The file of a model has its parameters and, as metadata, the format, version and sizes, and in hexadecimal the
+ * vocabulary and the opening: the first bytes of the text, which fill up short prompts.
  */
 #ifndef RONDO_TOOL_MODEL_H
 #define RONDO_TOOL_MODEL_H

@@ -133,7 +133,7 @@ static void describe_score(const soaking *s, float score, char *text, size_t byt
     text[0] = '\0';
 }
 
-static void tell_wrong_scores(const soaking *s, const flight *f, const rondo_answer *answer) {
+static void report_wrong_scores(const soaking *s, const flight *f, const rondo_answer *answer) {
   const size_t row = find_wrong_row(s, f);
   size_t count = 0;
   char score[64];
@@ -146,14 +146,14 @@ static void tell_wrong_scores(const soaking *s, const flight *f, const rondo_ans
       answer->batch_requests, answer->batch_rows + (size_t)answer->padding_rows, answer->graphs, answer->stream);
 }
 
-static void tell_wrong(const soaking *s, const flight *f, rondo_status status, const rondo_answer *answer) {
+static void report_wrong_answer(const soaking *s, const flight *f, rondo_status status, const rondo_answer *answer) {
   if (s->result.wrong > MAX_WARNINGS) return;
   if (status) {
     tool_warn("a request of %zu rows: %s", f->rows, rondo_last_error()->message);
   } else if (f->fate == FATE_INDEX) {
     tool_warn("a request of %zu rows, whose first index is in no table, was answered", f->rows);
   } else {
-    tell_wrong_scores(s, f, answer);
+    report_wrong_scores(s, f, answer);
   }
 }
 
@@ -173,7 +173,7 @@ static void judge(soaking *s, const flight *f, rondo_status status, const rondo_
     r->refused_index++;
   } else {
     r->wrong++;
-    tell_wrong(s, f, status, answer);
+    report_wrong_answer(s, f, status, answer);
   }
 }
 

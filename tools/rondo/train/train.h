@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What the files of rondo train share: a training with its settings, its device, its compiled step and what the runs
- * of it gave.
+ * Shared by the files of rondo train: a training with its settings, its device, its compiled step and the results of
+ * its runs.
  *
- *   command_train.c     the command line, making ready and taking down
+ *   command_train.c     the command line, setup and cleanup
  *   train_run.c         the runs: eager runs to compare, then recorded ones, with interrupts and checkpoints
- *   train_checkpoint.c  what is kept to go on from
+ *   train_checkpoint.c  checkpoints, and the command that resumes
  *   train_show.c        results as text and JSON
  *   train_page.c        results as an HTML page
  */
@@ -93,7 +93,7 @@ int train_checkpoint_apply(training *t);
 #define TRAIN_PROBLEM_BYTES 600
 bool train_checkpoint_write(training *t, char problem[TRAIN_PROBLEM_BYTES]);
 /* Prints the command that resumes the training to standard error. */
-void train_show_how_to_go_on(const training *t);
+void train_show_how_to_resume(const training *t);
 
 /* train_show.c */
 void train_evaluate(training *t);

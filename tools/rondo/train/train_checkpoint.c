@@ -237,7 +237,7 @@ static int count_left_out(char *const *arguments, int left) {
   return 0;
 }
 
-void train_show_how_to_go_on(const training *t) {
+void train_show_how_to_resume(const training *t) {
   fputs("  " COMMAND " --resume ", stderr);
   shell_print(stderr, t->settings.checkpoint);
   for (int i = 1; i < t->argument_count;) {

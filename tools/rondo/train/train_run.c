@@ -90,7 +90,7 @@ static void say_interrupted(const training *t) {
   tool_warn("interrupted after step %" PRIu64 " of %" PRIu64 "%s; %s%s%s", t->progress.step, s->steps, saved,
             s->checkpoint ? "the checkpoint is " : "with --checkpoint FILE, training could be resumed",
             s->checkpoint ? s->checkpoint : "", s->checkpoint ? "; resume with:" : "");
-  if (s->checkpoint) train_show_how_to_go_on(t);
+  if (s->checkpoint) train_show_how_to_resume(t);
 }
 
 /* The model of either run may be saved: both are equally trained. */

@@ -161,7 +161,8 @@ static int show_text(training *t) {
 
 int train_explain(training *t) {
   const rondo_explain_format format = t->settings.json ? RONDO_EXPLAIN_JSON : RONDO_EXPLAIN_TEXT;
-  if (rondo_compiled_measure(t->compiled, 0, NULL)) return tool_fail_status("--explain: measuring a step both ways");
+  if (rondo_compiled_measure(t->compiled, 0, NULL))
+    return tool_fail_status("--explain: measuring recorded and eager steps");
   return rondo_compiled_explain(t->compiled, format, &t->explanation) ? tool_fail_status("--explain") : TOOL_OK;
 }
 
