@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Search: optimal peaks against all orders of placing on small problems, rectangles cut into pieces (where the bound is
  * known to be the optimum), the same result for any number of threads, never worse with more steps, targets and
- * stopping, and failing allocators (groundwork of GM-11).
+ * deadlines, and failing allocators (groundwork of GM-11).
  */
 #include "plan/search/parallel_search.h"
 
@@ -297,10 +297,9 @@ static void test_a_search_without_steps_ends_at_its_deadline(void **state) {
   uint64_t seed = 7;
   problem p;
   make_random(&p, 300, 200, 1000003, &seed);
-  const uint64_t before = p.peak;
   rondo_search_budget budget = {.deadline_ns = rondo_clock_ns() + UINT64_C(20000000)};
-  (void)improve(&p, 2, &budget);
-  assert_true(p.peak < before && budget.used > 0);
+  const bool optimal = improve(&p, 2, &budget);
+  assert_true(optimal || rondo_clock_is_past(budget.deadline_ns));
 }
 
 static void test_nothing_to_search(void **state) {
