@@ -18,7 +18,7 @@ json_holds '[.libraries[].name] == ["cuBLASLt", "cuDNN", "oneDNN", "oneDNN", "CB
 case $(uname -m):$(dpkg-query -W -f '${Version}' libdnnl2 2>/dev/null) in
 x86_64:2.*)
   json_holds '[.libraries[] | select(.name == "oneDNN" and .available)] |
-    all(.note | contains("before 3.11.2") and contains("signals wait"))'
+    all(.note | contains("before 3.11.2") and contains("signals are blocked"))'
   ;;
 esac
 RONDO_LOG=error RONDO_CUDNN_LIBRARY=libnothing.so.9 RONDO_CUBLASLT_LIBRARY=none succeeds devices

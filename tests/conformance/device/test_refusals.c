@@ -239,7 +239,7 @@ TEST(test_gx1_kernels) {
       {{.params = {{RONDO_ACCESS_READ, 4, 4}}}, RONDO_REASON_BAD_SIZE, "parameter 0 is a pointer of 4 bytes"},
       {{.params = {{RONDO_ACCESS_SCALAR, 1 << 20, 4}}},
        RONDO_REASON_BAD_SIZE,
-       "parameter 0 has 1048576 bytes, at most"},
+       "parameter 0 has 1048576 bytes, and at most"},
       {{.params = {{RONDO_ACCESS_SCALAR, 0, 4}, {RONDO_ACCESS_SCALAR, 4, 4}}},
        RONDO_REASON_BAD_SIZE,
        "parameter 0 has 0 bytes but parameter 1 has 4: leave no gap in params"},

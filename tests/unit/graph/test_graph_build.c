@@ -86,7 +86,7 @@ GRAPH_TEST(test_b2_dependencies) {
   assert_invalid(try_insert(graph, (rondo_node[]){a, b, a}, 3), RONDO_REASON_DUPLICATE_EDGE);
   assert_int_equal(rondo_last_error()->node, 0);
   assert_invalid(try_insert(graph, (rondo_node[]){a, foreign}, 2), RONDO_REASON_UNKNOWN_NODE);
-  assert_message("another graph than graph 'test'");
+  assert_message("does not belong to graph 'test'");
   assert_invalid(try_insert(other, &a, 1), RONDO_REASON_UNKNOWN_NODE);
   assert_invalid(try_insert(graph, &(rondo_node){0}, 1), RONDO_REASON_UNKNOWN_NODE);
   assert_invalid(try_insert(graph, &(rondo_node){.id = a.id + 3}, 1), RONDO_REASON_UNKNOWN_NODE);

@@ -110,7 +110,7 @@ GRAPH_TEST(test_nesting_has_a_bound) {
   const rondo_node_params params = {.kind = RONDO_NODE_CHILD, .as.child = leaf};
   rondo_node node;
   assert_error(rondo_graph_insert(at, NULL, 0, &params, &node), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
-  assert_message("17 deep");
+  assert_message("17 levels deep");
   const rondo_node_params whole = {.kind = RONDO_NODE_CHILD, .as.child = fixture->graph};
   assert_error(rondo_graph_insert(leaf, NULL, 0, &whole, &node), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
   json(fixture, fixture->graph, true); /* the deepest graph can be dumped */

@@ -269,7 +269,7 @@ GRAPH_TEST(test_bounds) {
                RONDO_REASON_OUT_OF_RANGE);
   assert_error(read_text(fixture, NODES(EMPTY("40000", "") "," EMPTY("80000", "")), &graph), RONDO_LIMIT_EXCEEDED,
                RONDO_REASON_OUT_OF_RANGE);
-  assert_message("skip 65536 numbers");
+  assert_message("skip at most 65536 numbers");
 }
 
 GRAPH_TEST(test_nesting_bound) {

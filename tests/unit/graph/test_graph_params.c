@@ -44,7 +44,7 @@ GRAPH_TEST(test_kernel_nodes) { /* B3 */
   assert_ok(check(&params));
   params.as.kernel.arg_count = 2;
   assert_invalid(check(&params), RONDO_REASON_ARGUMENT_COUNT);
-  assert_message("here: kernel 'saxpy' has 3 parameters, 2 arguments");
+  assert_message("here: kernel 'saxpy' has 3 parameters, but 2 arguments were passed");
   params.as.kernel.arg_count = 4;
   assert_invalid(check(&params), RONDO_REASON_ARGUMENT_COUNT);
   params = kernel_params(fixture);
