@@ -493,7 +493,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_usage(rondo_session *ses
  * `parts`, which has room for RONDO_SESSION_MAX_PARTS. More rows than the dispatch table has are run by launches of the
  * largest graph and an entry for the rest. Errors: NOT_FOUND/UNKNOWN_NAME, INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_dispatch(rondo_session *session, const char *model, size_t rows,
-                                                                 rondo_run_mode *out_way, uint32_t *parts,
+                                                                 rondo_run_mode *out_mode, uint32_t *parts,
                                                                  uint32_t *out_parts, double *out_us);
 
 RONDO_EXTERN_C_END
