@@ -40,7 +40,7 @@ TEST(test_se6_sessions) {
   rondo_session *session = NULL;
   assert_refused(rondo_session_create(t->device, &(rondo_session_options){.streams = 17}, &session),
                  RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                 "streams of rondo_session_options is 17, at most 16");
+                 "streams of rondo_session_options is 17, and the maximum is 16");
   assert_null(session);
 }
 
@@ -50,7 +50,7 @@ TEST(test_se6_models) {
   rondo_model_options many = scorer;
   many.max_sizes = 65;
   assert_refused(rondo_session_add_model(session, "other", &many), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                 "max_sizes of rondo_model_options is 65, at most 64");
+                 "max_sizes of rondo_model_options is 65, and the maximum is 64");
   assert_refused(rondo_session_add_model(session, "", &scorer), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
                  "rondo_session_add_model: the name is empty");
   assert_refused(rondo_session_add_model(session, "scorer", &scorer), RONDO_INVALID_ARGUMENT,
@@ -179,7 +179,8 @@ TEST(test_se7_sizes_and_plans) {
                  "model 'scorer' has no history to choose sizes for");
   test_scorer_capture(session, "scorer", sizes, 2);
   assert_refused(rondo_session_plan(session, "scorer", sizes, 2, &bytes), RONDO_INVALID_STATE,
-                 RONDO_REASON_ALREADY_CAPTURED, "model 'scorer' has 2 graphs: rondo_session_get_model_info says");
+                 RONDO_REASON_ALREADY_CAPTURED,
+                 "model 'scorer' has 2 graphs: query their memory (rondo_session_get_model_info)");
   assert_refused(rondo_session_capture(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,
                  "model 'scorer' has 2 graphs: destroy them first");
   assert_refused(rondo_session_set_times(session, "scorer", times, NULL, 1, 1), RONDO_INVALID_ARGUMENT,

@@ -419,7 +419,7 @@ SCENE_TEST(test_tr5_demoted_inputs_and_memory_of_the_caller) {
 /* Demotions are reported, in the log and in both explanations. */
 static void keep_line(void *user, rondo_log_level level, const char *area, const char *message) {
   char *line = user;
-  if (level <= RONDO_LOG_INFO && strcmp(area, "tree") == 0 && strstr(message, "was another output") != NULL)
+  if (level <= RONDO_LOG_INFO && strcmp(area, "tree") == 0 && strstr(message, "was a different output") != NULL)
     (void)strncpy(line, message, 255);
 }
 static void assert_explained(const test_scene *s, rondo_explain_format format, const char *expected) {
