@@ -82,8 +82,7 @@ typedef struct rondo_operand {
 #define RONDO_OPERANDS(...) \
   (const rondo_operand[]){__VA_ARGS__}, sizeof((const rondo_operand[]){__VA_ARGS__}) / sizeof(rondo_operand)
 
-/* Adds a kernel of the operation with these arguments, at most RONDO_MOST_ARGUMENTS. */
-#define RONDO_MOST_ARGUMENTS 16
+/* Adds a kernel of the operation with these arguments, at most RONDO_MAX_PARAMETERS. */
 RONDO_MUST_USE rondo_status rondo_emit_operands(rondo_emitter *emitter, const rondo_operation *operation,
                                                 const rondo_kernel_options *code, rondo_grid grid,
                                                 const rondo_operand *operands, size_t count);

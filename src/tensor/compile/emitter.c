@@ -97,12 +97,12 @@ static rondo_status push_step(rondo_emitter *emitter, rondo_step *step) {
   return status;
 }
 
-/* Bytes from the start of the arguments to the end of the last; offsets[i] is where argument i lies. */
+/* Bytes from the start of the arguments to the end of the last; offsets[i] is that of argument i. */
 static size_t lay_out_arguments(const rondo_parameter *parameters, size_t count, size_t *offsets) {
   size_t end = 0;
   for (size_t i = 0; i < count; i++) {
     assert(parameters[i].alignment > 0 && parameters[i].alignment <= ARGUMENT_ALIGNMENT);
-    offsets[i] = (end + parameters[i].alignment - 1) / parameters[i].alignment * parameters[i].alignment;
+    offsets[i] = rondo_round_up(end, parameters[i].alignment);
     end = offsets[i] + parameters[i].bytes;
   }
   return end;
@@ -238,20 +238,20 @@ rondo_gate_memory rondo_emit_gate(rondo_emitter *emitter) {
 
 /* The arguments of a kernel and what they point to. */
 typedef struct argument_list {
-  const void *items[RONDO_MOST_ARGUMENTS];
+  const void *items[RONDO_MAX_PARAMETERS];
   size_t count;
-  void *addresses[RONDO_MOST_ARGUMENTS];
+  void *addresses[RONDO_MAX_PARAMETERS];
   rondo_gate_memory gate;
   rondo_check_memory check;
 } argument_list;
 
 static void add_arguments(argument_list *list, const void *const *arguments, size_t count) {
-  assert(list->count + count <= RONDO_MOST_ARGUMENTS);
+  assert(list->count + count <= RONDO_MAX_PARAMETERS);
   for (size_t i = 0; i < count; i++) list->items[list->count++] = arguments[i];
 }
 
 static void add_address(argument_list *list, void *address) {
-  assert(list->count < RONDO_MOST_ARGUMENTS);
+  assert(list->count < RONDO_MAX_PARAMETERS);
   void **at = &list->addresses[list->count];
   *at = address;
   add_arguments(list, (const void *[]){at}, 1);
@@ -297,7 +297,7 @@ static rondo_status fail_emit(const rondo_emitter *emitter, rondo_status status)
 static rondo_status emit_current(rondo_emitter *emitter) {
   const rondo_operation *operations[RONDO_MOST_JOINED];
   const rondo_operator *row = current(emitter)->row;
-  if (emitter->joined_count == 1) return row->emit(emitter, current(emitter));
+  if (row->emit != NULL && emitter->joined_count == 1) return row->emit(emitter, current(emitter));
   for (uint32_t i = 0; i < emitter->joined_count; i++) operations[i] = joined_operation(emitter, i);
   return row->join->emit(emitter, operations, emitter->joined_count);
 }

@@ -96,7 +96,7 @@ typedef struct rondo_join {
   /* Whether the operation can be joined. NULL: all of the row can. */
   bool (*takes)(const rondo_program *program, const rondo_operation *operation);
 
-  /* Emits the kernel of `count` operations, at least two, in their order. */
+  /* Emits the kernel of `count` operations in their order: at least two, or one if the row has no `emit`. */
   rondo_status (*emit)(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count);
 } rondo_join;
 
@@ -138,7 +138,7 @@ struct rondo_operator {
   rondo_status (*prepare)(rondo_resources *resources, const rondo_program *program, uint32_t operation,
                           size_t *out_workspace_bytes);
 
-  /* Emits kernels and calls (tensor/compile/emit.h). NULL for views. */
+  /* Emits kernels and calls (tensor/compile/emit.h). NULL for views, and if `join` emits also single operations. */
   rondo_status (*emit)(rondo_emitter *emitter, const rondo_operation *operation);
 
   const rondo_join *join; /* NULL: operations of the row are never joined */

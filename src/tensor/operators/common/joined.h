@@ -53,9 +53,9 @@ typedef struct rondo_joined_kernel {
   rondo_grain grain;
 } rondo_joined_kernel;
 
-/* `shared`: the arguments after the table. */
+/* `shared`: the arguments after the table (RONDO_OPERANDS), those of the first operation. */
 RONDO_MUST_USE rondo_status rondo_emit_joined(rondo_emitter *emitter, const rondo_joined_kernel *kernel,
                                               const rondo_operation *const *operations, uint32_t count,
-                                              const void *const *shared, size_t shared_count);
+                                              const rondo_operand *shared, size_t shared_count);
 
 #endif

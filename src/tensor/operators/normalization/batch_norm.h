@@ -21,7 +21,7 @@ typedef struct rondo_batch_norm_shape {
 } rondo_batch_norm_shape;
 
 static inline size_t rondo_batch_norm_tiles(const rondo_batch_norm_shape *s) {
-  return (s->channels + s->width - 1) / s->width;
+  return rondo_divide_up(s->channels, s->width);
 }
 
 /* shape, x, sums */

@@ -482,7 +482,7 @@ static rondo_status infer_parameters(const rondo_program *program, const rondo_o
 }
 
 /* All operations have the same attributes. Unused pointers are NULL. */
-static rondo_status join_parameters(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+static rondo_status emit_parameters(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   const rondo_shape *result = rondo_emit_shape(emitter, operations[0]->results[0]);
   sums_shape shape = {.columns = rondo_shape_elements(result),
                       .parts = operations[0]->attributes.sizes[PARTS],
@@ -502,11 +502,7 @@ static rondo_status join_parameters(rondo_emitter *emitter, const rondo_operatio
                            (rondo_grid){.x = count * shape.tiles * shape.results}, args, 1 + 3 * RONDO_MOST_JOINED);
 }
 
-static rondo_status emit_parameters(rondo_emitter *emitter, const rondo_operation *operation) {
-  return join_parameters(emitter, &operation, 1);
-}
-
-static const rondo_join parameters_join = {.most = RONDO_MOST_JOINED, .emit = join_parameters};
+static const rondo_join parameters_join = {.most = RONDO_MOST_JOINED, .emit = emit_parameters};
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
 
@@ -518,8 +514,7 @@ static const norm_family rms_family = {false, &rondo_operator_rms_norm_gradient,
 #define GRADIENT_ROW                                                                                         \
   .inputs = {"value", "gradient", "deviation", "mean", "scale", "addend"}, .required = 3, .result_count = 2, \
   .spare_results = 1u << VALUE_GRADIENT | 1u << SUMS, .infer = infer_gradient, .emit = emit_gradient
-#define PARAMETERS_ROW \
-  .inputs = {"sums"}, .required = 1, .infer = infer_parameters, .emit = emit_parameters, .join = &parameters_join
+#define PARAMETERS_ROW .inputs = {"sums"}, .required = 1, .infer = infer_parameters, .join = &parameters_join
 
 RONDO_OPERATOR(layer_norm, .types = RONDO_FLOATS, .family = &layer_family, .inputs = {"value", "scale", "shift"},
                .required = 1, .result_count = 3, NORM_ROW);

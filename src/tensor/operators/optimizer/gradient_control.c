@@ -39,14 +39,6 @@ static void accumulate_span(rondo_type type, void *const *args, rondo_span span,
 }
 
 static void accumulate_cpu(rondo_blocks blocks, void *const *args) {
-  const size_t count = RONDO_ARG(size_t, 4);
-  const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, 7);
-  const bool is_first = *RONDO_ARG(const int32_t *, 3) == 0;
-  if (!rondo_may_update(blocks, args)) return;
-  accumulate_span(type, args + 5, rondo_blocks_span(blocks, count, RONDO_LANES), is_first);
-}
-
-static void accumulate_joined_cpu(rondo_blocks blocks, void *const *args) {
   const bool is_first = *RONDO_ARG(const int32_t *, 4) == 0;
   if (!rondo_may_update(blocks, args + 1)) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
@@ -60,9 +52,7 @@ static void accumulate_joined_cpu(rondo_blocks blocks, void *const *args) {
 static const rondo_parameter accumulate_parameters[] = {RONDO_SCALAR(rondo_joined_table), RONDO_GATE_PARAMETERS,
                                                         RONDO_READS, RONDO_JOINED_PARAMETERS(POINTERS)};
 
-RONDO_UNTYPED_KERNEL(accumulate, gradient_control, RONDO_GATE_PARAMETERS, RONDO_READS, RONDO_SCALAR(size_t), POINTERS,
-                     RONDO_SCALAR(uint32_t));
-RONDO_UNTYPED_KERNEL_LIST(accumulate_joined, gradient_control, accumulate_parameters);
+RONDO_UNTYPED_KERNEL_LIST(accumulate, gradient_control, accumulate_parameters);
 
 static rondo_status infer_accumulate(const rondo_program *program, const rondo_operation *operation,
                                      rondo_shape *results) {
@@ -72,47 +62,31 @@ static rondo_status infer_accumulate(const rondo_program *program, const rondo_o
   return rondo_require_input(program, operation, RUNS, RONDO_I32, 0);
 }
 
-static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operation *operation) {
-  const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[SUM]));
-  const uint32_t type = rondo_emit_shape(emitter, operation->inputs[ADDED])->type;
-  return rondo_emit_operands(emitter, operation, &accumulate_code,
-                             rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                             RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(RUNS), RONDO_OBJECT(count), RONDO_INPUT(SUM),
-                                            RONDO_INPUT(ADDED), RONDO_OBJECT(type)));
-}
-
-static rondo_status join_accumulate(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {SUM, ADDED};
-  const rondo_joined_kernel kernel = {&accumulate_joined_code, inputs, 2, ADDED, RONDO_ELEMENTWISE_GRAIN};
-  const int32_t *runs = rondo_emit_address(emitter, operations[0]->inputs[RUNS]);
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &runs));
+  const rondo_joined_kernel kernel = {&accumulate_code, inputs, 2, ADDED, RONDO_ELEMENTWISE_GRAIN};
+  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(RUNS)));
 }
 
-static const rondo_join accumulate_join = {.most = RONDO_MOST_JOINED, .shared = 1u << RUNS, .emit = join_accumulate};
+static const rondo_join accumulate_join = {.most = RONDO_MOST_JOINED, .shared = 1u << RUNS, .emit = emit_accumulate};
 
 RONDO_OPERATOR(accumulate, .inputs = {"sum", "gradient", "runs"}, .required = 3, .updates = 1u << SUM,
-               .infer = infer_accumulate, .emit = emit_accumulate, .join = &accumulate_join);
+               .infer = infer_accumulate, .join = &accumulate_join);
 
 /* Squares ---------------------------------------------------------------------------------------------------------- */
 
 enum { FIRST_GRADIENT = 1 }; /* input 0: the sums so far, if any */
 
-#define MOST_SQUARES 16 /* operations of a joined kernel */
+#define MOST_SQUARES 16 /* operations of a kernel */
+#define MOST_SQUARED (MOST_SQUARES * RONDO_SQUARED_GRADIENTS)
 
 /* The elements and the type of each gradient. A gradient that is left out has 0 elements and a NULL pointer. Without
  * padding. */
 typedef struct squared_counts {
-  size_t elements[RONDO_SQUARED_GRADIENTS];
+  size_t elements[MOST_SQUARED];
   uint64_t is_first; /* there are no sums so far */
-  uint8_t types[RONDO_SQUARED_GRADIENTS + 1];
+  uint8_t types[MOST_SQUARED];
 } squared_counts;
-
-typedef struct joined_counts {
-  size_t elements[MOST_SQUARES * RONDO_SQUARED_GRADIENTS];
-  uint64_t is_first;
-  uint8_t types[MOST_SQUARES * RONDO_SQUARED_GRADIENTS];
-} joined_counts;
 
 RONDO_VECTORISED(add_squares, (const float *restrict x, float *restrict sums, size_t count), (x, sums, count)) {
   RONDO_EACH_LANE(i, lane, count, sums[lane] += x[i] * x[i]);
@@ -127,42 +101,29 @@ static float squares_of(rondo_type type, const void *g, rondo_span span) {
   return sums[0];
 }
 
-/* For `count` gradients. `args`: before, parts, gradients. */
-static void sum_squares(rondo_blocks blocks, const size_t *elements, const uint8_t *types, size_t count, bool is_first,
-                        void *const *args) {
-  assert(blocks.last <= PARTS && (is_first || RONDO_ARG(const float *, 0) != NULL));
-  const float *before = RONDO_ARG(const float *, 0);
-  float *parts = RONDO_ARG(float *, 1);
+static void gradient_squares_cpu(rondo_blocks blocks, void *const *args) {
+  const squared_counts *counts = args[0];
+  const float *before = RONDO_ARG(const float *, 1);
+  float *parts = RONDO_ARG(float *, 2);
+  assert(blocks.last <= PARTS && (counts->is_first != 0 || before != NULL));
   for (size_t part = blocks.first; part < blocks.last; part++) {
-    float sum = is_first ? 0.0f : before[part];
-    for (size_t g = 0; g < count; g++) {
-      const rondo_span span = rondo_block_span(part, blocks, elements[g], RONDO_LANES);
-      if (elements[g] > 0) sum += squares_of((rondo_type)types[g], RONDO_ARG(const void *, 2 + g), span);
+    float sum = counts->is_first != 0 ? 0.0f : before[part];
+    for (size_t g = 0; g < MOST_SQUARED; g++) {
+      const rondo_span span = rondo_block_span(part, blocks, counts->elements[g], RONDO_LANES);
+      if (counts->elements[g] > 0)
+        sum += squares_of((rondo_type)counts->types[g], RONDO_ARG(const void *, 3 + g), span);
     }
     parts[part] = sum;
   }
 }
 
-static void gradient_squares_cpu(rondo_blocks blocks, void *const *args) {
-  const squared_counts *counts = args[0];
-  sum_squares(blocks, counts->elements, counts->types, RONDO_SQUARED_GRADIENTS, counts->is_first != 0, args + 1);
-}
-
-static void gradient_squares_joined_cpu(rondo_blocks blocks, void *const *args) {
-  const joined_counts *counts = args[0];
-  sum_squares(blocks, counts->elements, counts->types, MOST_SQUARES * RONDO_SQUARED_GRADIENTS, counts->is_first != 0,
-              args + 1);
-}
-
 #define SEVEN_READS RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS
 #define FOUR_TIMES(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__
 
-static const rondo_parameter squares_parameters[] = {RONDO_SCALAR(joined_counts), RONDO_READS, RONDO_WRITES,
+static const rondo_parameter squares_parameters[] = {RONDO_SCALAR(squared_counts), RONDO_READS, RONDO_WRITES,
                                                      FOUR_TIMES(FOUR_TIMES(SEVEN_READS))};
 
-RONDO_UNTYPED_KERNEL(gradient_squares, gradient_control, RONDO_SCALAR(squared_counts), RONDO_READS, RONDO_WRITES,
-                     SEVEN_READS);
-RONDO_UNTYPED_KERNEL_LIST(gradient_squares_joined, gradient_control, squares_parameters);
+RONDO_UNTYPED_KERNEL_LIST(gradient_squares, gradient_control, squares_parameters);
 
 static rondo_status infer_squares(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
@@ -185,23 +146,12 @@ static void list_gradients(const rondo_emitter *emitter, const rondo_operation *
   }
 }
 
-static rondo_status emit_squares(rondo_emitter *emitter, const rondo_operation *operation) {
-  const void *x[RONDO_SQUARED_GRADIENTS];
-  const float *before = rondo_emit_address(emitter, operation->inputs[0]);
-  float *parts = rondo_emit_address(emitter, operation->results[0]);
-  squared_counts counts = {.is_first = before == NULL};
-  list_gradients(emitter, operation, counts.elements, counts.types, x);
-  return rondo_emit_kernel(emitter, &gradient_squares_code, (rondo_grid){.x = PARTS},
-                           RONDO_ARGS(&counts, &before, &parts, &x[0], &x[1], &x[2], &x[3], &x[4], &x[5], &x[6]));
-}
-
 /* The intermediate sums stay in the kernel. */
-static rondo_status join_squares(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
-  enum { GRADIENTS = MOST_SQUARES * RONDO_SQUARED_GRADIENTS };
-  const void *x[GRADIENTS] = {NULL}, *args[3 + GRADIENTS];
+static rondo_status emit_squares(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  const void *x[MOST_SQUARED] = {NULL}, *args[3 + MOST_SQUARED];
   const float *before = rondo_emit_address(emitter, operations[0]->inputs[0]);
   float *parts = rondo_emit_address(emitter, operations[count - 1]->results[0]);
-  joined_counts counts = {.is_first = before == NULL};
+  squared_counts counts = {.is_first = before == NULL};
   assert(count > 0 && count <= MOST_SQUARES);
   for (uint32_t i = 0; i < count; i++)
     list_gradients(emitter, operations[i], counts.elements + i * RONDO_SQUARED_GRADIENTS,
@@ -209,16 +159,15 @@ static rondo_status join_squares(rondo_emitter *emitter, const rondo_operation *
   args[0] = &counts;
   args[1] = &before;
   args[2] = &parts;
-  for (size_t g = 0; g < GRADIENTS; g++) args[3 + g] = &x[g];
-  return rondo_emit_kernel(emitter, &gradient_squares_joined_code, (rondo_grid){.x = PARTS}, args, 3 + GRADIENTS);
+  for (size_t g = 0; g < MOST_SQUARED; g++) args[3 + g] = &x[g];
+  return rondo_emit_kernel(emitter, &gradient_squares_code, (rondo_grid){.x = PARTS}, args, 3 + MOST_SQUARED);
 }
 
-static const rondo_join squares_join = {.most = MOST_SQUARES, .in_order = true, .emit = join_squares};
+static const rondo_join squares_join = {.most = MOST_SQUARES, .in_order = true, .emit = emit_squares};
 
 RONDO_OPERATOR(gradient_squares,
                .inputs = {"parts", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient"},
-               .required = 0, .result_count = 1, .is_late = true, .infer = infer_squares, .emit = emit_squares,
-               .join = &squares_join);
+               .required = 0, .result_count = 1, .is_late = true, .infer = infer_squares, .join = &squares_join);
 
 /* Control ---------------------------------------------------------------------------------------------------------- */
 

@@ -111,7 +111,7 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
   assert(count <= RONDO_MOST_JOINED);
   for (uint32_t i = 0; i < count; i++)
     (void)rondo_reduces_columns(rondo_emit_shape(emitter, operations[i]->inputs[0]), operations[i], &shapes.of[i]);
-  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&shapes));
+  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_OPERANDS(RONDO_OBJECT(shapes)));
 }
 
 static const rondo_join sum_matrix_join = {
